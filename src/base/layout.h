@@ -1,0 +1,54 @@
+/* layout.h - where the engine lives in an address space
+ *
+ * The engine is one image, linked at a fixed address, that runs in two places:
+ * inside the traced program (play) and inside a replay process.  Everything it
+ * owns sits in [TBD_ENGINE_BASE, TBD_ENGINE_END), the same in both, so that
+ * neither ever collides with the program; the patch areas (translated code)
+ * sit near the program's own code, so that rip-relative operands keep their
+ * 32-bit reach, and are recorded in the trace.
+ *
+ *   BASE + 0            engine image (text, data, bss)
+ *   BASE + 64 MiB       private copy of the decoder library (Zydis)
+ *   BASE + 128 MiB      engine stacks and signal stacks, one slot per thread
+ *   BASE + 1 GiB        arenas
+ *   BASE + 16 GiB       the stream: memory shared with the organizer
+ *   BASE + 64 GiB       thread areas, 8 GiB apart; gs base = area + 2 GiB
+ *   BASE + 4 TiB        end
+ *
+ * A thread area holds, relative to its gs base G:
+ *
+ *   [G - 2 MiB, G)      struct tbd_thread (patcher/thread.h) with the table of
+ *                       indirect-branch targets
+ *   [G, G + 4 GiB)      touch map: two bytes a page (see TBD_TOUCH_*)
+ */
+#ifndef TBD_BASE_LAYOUT_H
+#define TBD_BASE_LAYOUT_H
+
+#include <stdint.h>
+
+#define TBD_PAGE_SIZE 4096ull
+#define TBD_PAGE_SHIFT 12
+
+#define TBD_ENGINE_BASE 0x300000000000ull
+#define TBD_ENGINE_END (TBD_ENGINE_BASE + (4ull << 40))
+
+#define TBD_DECODER_BASE (TBD_ENGINE_BASE + (64ull << 20))
+#define TBD_STACKS_BASE (TBD_ENGINE_BASE + (128ull << 20))
+#define TBD_STACK_SLOT_BYTES (1ull << 20)
+#define TBD_ARENAS_BASE (TBD_ENGINE_BASE + (1ull << 30))
+#define TBD_STREAM_BASE (TBD_ENGINE_BASE + (16ull << 30))
+#define TBD_THREADS_BASE (TBD_ENGINE_BASE + (64ull << 30))
+#define TBD_THREAD_AREA_BYTES (8ull << 30)
+#define TBD_THREAD_GS_OFFSET (2ull << 30)
+
+/* The touch map has two bytes for a page with address A, at
+ *     G + ((A >> 12) * 2 mod 2^32)        read since the window began
+ *     G + ((A >> 12) * 2 mod 2^32) + 1    written since the window began
+ * Addresses 8 TiB apart share a cell; whoever reads the map resolves that by the
+ * list of mapped regions (all candidates that are mapped count as touched). */
+#define TBD_TOUCH_BYTES (4ull << 30)
+
+/* User addresses on x86-64 with four-level paging end here. */
+#define TBD_USER_END 0x800000000000ull
+
+#endif

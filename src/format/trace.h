@@ -1,0 +1,216 @@
+/* trace.h - reading a trace: the one door for questions and for replay
+ *
+ * Three levels of use: tbd_trace_open() and the tables (info, blocks, regions);
+ * tbd_window_load() for one window; tbd_cursor to walk its events in order.
+ *
+ * All that is read from disk is hostile and validated at load: offsets, counts, ids, times,
+ * sizes; afterwards the accessors need no checks.  Different handles may be used
+ * from different threads; one handle from one thread, but windows, once loaded, are
+ * immutable and may be read from any.  Nothing here prints.
+ *
+ * Time: TIME is the number of block entries before; position TIME+K is the state just
+ * before instruction K (from 0) of the block entered at TIME executes.
+ */
+#ifndef TBD_FORMAT_TRACE_H
+#define TBD_FORMAT_TRACE_H
+
+#include "base/status.h"
+#include "format/stream.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tbd_trace;
+
+struct tbd_position {
+    uint64_t time;
+    uint32_t offset; /* K */
+};
+
+struct tbd_trace_info {
+    const char *path;       /* of the trace directory */
+    const char *program;    /* path of the executable */
+    const char *cwd;
+    char *const *argv;      /* argc strings, then NULL */
+    int argc;
+    uint32_t pid;
+    uint64_t realtime_ns;   /* CLOCK_REALTIME at take-over */
+    uint64_t window_blocks; /* N */
+    uint64_t xcr0;
+    uint32_t xsave_bytes;
+    bool finished;          /* false: still being recorded */
+    struct tbd_msg_end end; /* valid if finished */
+    const char *end_text;
+    uint64_t blocks;        /* block entries in all windows: one past the last time */
+    uint64_t stores, calls, returns, syscalls, specials, signals;
+    uint64_t dropped;       /* 0, always: nothing is dropped */
+    uint64_t note_count;    /* what is missing, in words: tbd_trace_note() */
+};
+
+/* Opens the trace directory at `path`.  With NULL the latest one under the trace root
+ * ($TBD_DIR or $XDG_DATA_HOME/tbd or ~/.local/share/tbd).  On failure *out is NULL and
+ * `why`, if given, says which file and offset. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out,
+                                              struct tbd_error *why);
+void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
+const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace);
+const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index);
+
+/* ---- blocks: ids 1 .. tbd_trace_block_count() ---- */
+struct tbd_block {
+    struct tbd_block_def def;
+    const struct tbd_op *ops;  /* def.op_count; borrowed until the trace is closed */
+    const uint8_t *code;       /* def.code_bytes; the application's bytes */
+};
+uint32_t tbd_trace_block_count(const struct tbd_trace *trace);
+const struct tbd_block *tbd_trace_block(const struct tbd_trace *trace, uint32_t id);
+
+/* ---- regions: the program's mappings as they change; sorted by start, no overlap ---- */
+struct tbd_region {
+    uint64_t start, end, file_offset, inode;
+    uint32_t device, prot, map_flags, flags; /* as struct tbd_msg_region */
+    const char *path;                        /* "" for anonymous memory */
+    const char *copy;  /* path of the trace's own copy of that file, or NULL */
+};
+
+/* Regions at the start of window `window`.  The array is borrowed until the trace is closed. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32_t window,
+                                                 const struct tbd_region **out, size_t *out_count,
+                                                 struct tbd_error *why);
+
+/* ---- windows ---- */
+struct tbd_window_summary {   /* in core for every window, from the trace's index */
+    uint64_t first_time;
+    uint64_t blocks;          /* block entries in it */
+    uint8_t level;            /* 1, 2, 3 */
+    bool complete;            /* false: the last window of a killed program (no end state) */
+    uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
+    uint64_t stores, calls, returns, syscalls, specials, signals;
+};
+uint32_t tbd_trace_window_count(const struct tbd_trace *trace);
+const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window);
+/* Window that holds time `time`; UINT32_MAX if none. */
+uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time);
+
+/* Summaries of T13: counts in the window and the last occurrence, sorted by key. */
+struct tbd_word_summary {
+    uint64_t word;         /* address of the 8-byte aligned word */
+    uint32_t count;        /* stores that touch it in this window */
+    uint32_t last;         /* event index (see tbd_cursor.index) of the last such store */
+    uint32_t previous;     /* window of the latest store before this window + 1; 0 = none */
+};
+struct tbd_block_summary {
+    uint32_t id;
+    uint32_t count;        /* block entries in this window */
+    uint32_t last;         /* time of the last one, relative to the window's first time */
+    uint32_t previous;     /* window of the latest before + 1; 0 = none */
+    uint32_t enters;       /* of those entries, how many were function entries (came by TBD_OP_CALL) */
+    uint32_t last_enter;   /* relative time of the last such entry's block */
+};
+
+struct tbd_page_contents {
+    uint64_t address;
+    uint64_t time;         /* relative to the window: 0 = at its start; else after the mapping made there */
+    const uint8_t *bytes;  /* 4096; borrowed from the window */
+};
+
+/* A window in memory, whether it came from disk or from a replay. */
+struct tbd_window {
+    const struct tbd_trace *trace; /* block ids are this trace's */
+    uint32_t index;
+    uint64_t first_time;
+    uint64_t blocks;
+    bool complete;
+    bool has_events;               /* entries and operands are there (level 3 or raised) */
+    bool has_loads;                /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
+
+    struct tbd_regs regs;          /* at its start */
+    const uint8_t *xsave;          /* regs.xsave_bytes */
+    struct tbd_regs end_regs;      /* valid if complete */
+    const uint8_t *end_xsave;
+    uint64_t digest;               /* of the end state: end_regs, xsave, dirty pages in address order */
+
+    const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
+    size_t dirty_count;
+    const struct tbd_page_contents *first; /* contents, at the start, of pages to be read (level 3) */
+    size_t first_count;
+    const uint64_t *read_pages;    /* addresses, sorted */
+    size_t read_page_count;
+
+    const struct tbd_word_summary *words;  /* sorted by word */
+    size_t word_count;
+    const struct tbd_block_summary *block_summaries; /* sorted by id */
+    size_t block_summary_count;
+
+    /* The log of messages replay needs (system calls, specials, signals, ...), at every level:
+     * the same bytes as in `operands`, each with its relative time. */
+    const struct tbd_log_entry *log;
+    size_t log_count;
+
+    const uint32_t *entries;       /* block ids and messages in order (see stream.h); the block file */
+    size_t entry_count;
+    const uint8_t *operands;       /* the trace file */
+    size_t operand_bytes;
+};
+
+struct tbd_log_entry {
+    uint64_t time;                 /* relative: of the next block entry (it follows block time-1) */
+    const struct tbd_message *message; /* payload follows; may be unaligned: use memcpy */
+};
+
+/* Loads window `index`.  Without events a level-3 window's trace and block files are not opened.
+ * TBD_NOTKEPT when events are asked for and the level is below 3: raise it by replay
+ * (replay/replay.h).  On TBD_OK *out is owned by the caller: tbd_window_free(). */
+TBD_MUST_CHECK enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index,
+                                               bool with_events, struct tbd_window **out,
+                                               struct tbd_error *why);
+void tbd_window_free(struct tbd_window *window);
+
+/* ---- walking a window's events ----
+ * The cursor stands on one event: a block entry, an op of a block, or a message.
+ * Order: a block's entry, its ops in program order, then messages that follow it. */
+enum tbd_cursor_kind { TBD_AT_END = 0, TBD_AT_BLOCK, TBD_AT_OP, TBD_AT_MESSAGE };
+
+struct tbd_cursor {
+    const struct tbd_window *window;
+    enum tbd_cursor_kind kind;
+    uint32_t index;            /* number of this event within the window, from 0 */
+    uint64_t time;             /* absolute: of the current block */
+    uint32_t id;               /* current block's id; 0 before the first */
+    const struct tbd_block *block;
+    const struct tbd_op *op;   /* TBD_AT_OP */
+    const uint8_t *record;     /* the block's operands */
+    const struct tbd_message *message; /* TBD_AT_MESSAGE */
+    uint32_t thread;
+    /* private */
+    size_t entry;
+    size_t operand;
+    uint32_t op_index;
+};
+void tbd_cursor_first(const struct tbd_window *window, struct tbd_cursor *out);
+bool tbd_cursor_next(struct tbd_cursor *cursor); /* false at the end */
+/* Address of a STORE or LOAD op the cursor is on. */
+static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
+{
+    uint64_t base = 0;
+
+    if (c->op->base != TBD_BASE_NONE)
+        __builtin_memcpy(&base, c->record + c->op->base, 8);
+    return base + (uint64_t)c->op->add;
+}
+
+/* ---- memory without replay (T20) ----
+ * Copies `bytes` bytes at `address` as they were at `pos`, into `out`.  `window` is pos's window with
+ * events.  TBD_UNMAPPED if some of it is not mapped there, TBD_NOTKEPT if the trace has no
+ * contents for a page. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
+                                              const struct tbd_window *window,
+                                              struct tbd_position pos, uint64_t address,
+                                              void *out, size_t bytes);
+
+/* Contents of one page at the start of window `index`: from dirty pages of earlier windows, first
+ * touches, the initial image, or the mapped file's copy.  `out` has 4096 bytes. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index,
+                                                       uint64_t address, uint8_t *out);
+
+#endif

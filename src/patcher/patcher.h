@@ -1,0 +1,99 @@
+/* patcher.h - translated code: make it, link it, run it
+ *
+ * The patcher knows application code and patch areas; it does not know system calls, signals or
+ * trace files.  What translated code reports is decided by the hook set and the templates in
+ * hooks/{block,store,load,call}; what happens when it leaves is decided by the callbacks here.
+ *
+ * Contexts: BOOT for setup; APP (between blocks, on the engine stack) for the rest unless said.
+ */
+#ifndef TBD_PATCHER_PATCHER_H
+#define TBD_PATCHER_PATCHER_H
+
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+struct tbd_app_pc {
+    uint64_t v; /* address in the traced program */
+};
+struct tbd_cache_pc {
+    uint64_t v; /* address in a patch area */
+};
+
+struct tbd_patcher_callbacks {
+    /* A block was translated for the first time: give it an id (>= 1), publish its definition.
+     * `ops` and `code` are borrowed for the call. */
+    uint32_t (*define)(const struct tbd_block_def *def, const struct tbd_op *ops, const uint8_t *code);
+    /* May this byte range be executed?  Returns how many bytes from pc on are executable (0 = none;
+     * the block ends before).  Replay: also makes the bytes present. */
+    uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want);
+    /* Reserve `bytes` (power of two) of address space for a patch area, RWX, within reach of
+     * [lo, hi): every address of it within +-2 GiB of every address in it.  0 on failure. */
+    uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
+    /* Last instruction of a block is a system call or special: thread->regs is exact, regs.rip is
+     * that instruction's address, `insn_bytes` its length.  The callback performs it, sets all output
+     * registers and rip (normally rip + insn_bytes), sends its message. */
+    void (*syscall)(struct tbd_thread *thread, uint32_t insn_bytes);
+    void (*special)(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
+    /* The entries area is full, or a kick: called at the boundary before the block at regs.rip is
+     * entered; all registers exact.  Hands over the chunk, ends windows, delivers signals (may
+     * change regs, rip too), stops a replay. */
+    void (*boundary)(struct tbd_thread *thread);
+    /* The bytes at regs.rip cannot be executed (TBD_END_FAULT): raise the signal, or detach. */
+    void (*bad_code)(struct tbd_thread *thread);
+    /* Private decoder needs vector registers and its own TLS: run `fn(arg)` with them saved. */
+    void (*with_vector_state)(void (*fn)(void *), void *arg);
+};
+
+struct tbd_codegen_config {
+    uint32_t hook_set;        /* TBD_HOOK_* */
+    uint32_t max_insns;       /* <= TBD_BLOCK_MAX_INSNS; part of what a block is: same in play and replay */
+    bool link;                /* false: every block leaves through the engine (testing) */
+};
+
+/* Sets up in `arena` memory.  Callbacks are borrowed for ever. */
+void tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
+                      const struct tbd_codegen_config *config);
+/* Changes the hook set: flushes every translation (T4). */
+void tbd_patcher_configure(const struct tbd_codegen_config *config);
+
+/* Runs the program from thread->regs under translation.  Never returns; leaves only through a
+ * callback that does not return.  gs base must be the thread's; call on any stack. */
+_Noreturn void tbd_patcher_run(struct tbd_thread *thread);
+
+/* Code bytes in [start, end) changed or went away: forget translations that touch them. */
+void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end);
+
+/* Is this a cache address?  Any context (SIG). */
+bool tbd_patcher_owns(uint64_t pc);
+
+/* SIG context: where translated code was interrupted. */
+enum tbd_interrupted {
+    TBD_INT_NOT_CACHE,  /* pc is not in a patch area or entry/exit code */
+    TBD_INT_BOUNDARY,   /* at a block's entry (its entry store), or between blocks: state = before the
+                           block at state->rip */
+    TBD_INT_INSIDE,     /* at or around instruction `insn` of block `id`: state = just before it;
+                           ops of earlier instructions are recorded, `record_bytes` of operands valid */
+};
+struct tbd_interruption {
+    enum tbd_interrupted where;
+    uint32_t id;
+    uint32_t insn;
+    uint32_t record_bytes;   /* operands of instructions 0..insn-1 */
+    uint32_t in_hook;        /* the faulting access was made by a hook, for that instruction */
+};
+/* From the registers of a signal frame (cache pc and live registers in *cpu) makes the program's registers
+ * in *state, for any pc inside a patch area or the fixed entry/exit routines. */
+struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
+                                                const struct tbd_regs *cpu, struct tbd_regs *state);
+
+/* SIG context, fault on the guard behind the entries area: cpu rip is at a block's entry store.
+ * Returns the address to continue at (in cpu->rip) so that `boundary` is called and then the block entered. */
+uint64_t tbd_patcher_boundary_exit(void);
+
+/* Translates the first `insns` instructions of the block at `pc` only and then calls `boundary` with exact
+ * registers in the middle of the block: partial replay to TIME+K.  The next tbd_patcher_run iteration
+ * goes through it once. */
+void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, uint32_t insns);
+
+#endif

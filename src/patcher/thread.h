@@ -1,0 +1,48 @@
+/* thread.h - the per-thread block that %gs points behind
+ *
+ * gs base G is fixed per thread (base/layout.h); the struct ends exactly at G, so its fields have
+ * negative displacements from gs that translated code and the .S files encode.  The touch map
+ * begins at G.
+ *
+ * In translated code: r15 = next entry, r14 = next operand; the program's r14 and r15 live in
+ * regs.gpr[]; any other program register may be spilled to its regs.gpr[] slot inside a block; at
+ * block boundaries all but r14, r15 are in place.
+ *
+ * Only the owning thread writes, except `kick`.
+ */
+#ifndef TBD_PATCHER_THREAD_H
+#define TBD_PATCHER_THREAD_H
+
+#include "base/layout.h"
+#include "format/stream.h"
+
+#include <stddef.h>
+
+#define TBD_IBL_BITS 16
+#define TBD_IBL_ENTRIES (1u << TBD_IBL_BITS)
+
+struct tbd_thread {
+    /* Indirect-branch targets: slot = low 16 bits of the application address; the value is a cache
+     * address whose first code checks that the target (in rcx) is its own. */
+    uint64_t ibl[TBD_IBL_ENTRIES];
+
+    struct tbd_regs regs;        /* the program's registers when they are not in the processor */
+    uint64_t scratch[8];         /* for hand-written entry and exit code */
+    uint64_t exit_kind;          /* why translated code left: enum tbd_exit (patcher.h) */
+    uint64_t exit_arg;           /* struct tbd_exit_site *, application pc, ... by kind */
+    uint64_t entry_next;         /* r15 while the engine runs */
+    uint64_t operand_next;       /* r14 while the engine runs */
+    uint64_t engine_stack;       /* top of this thread's engine stack */
+    uint64_t resume;             /* cache address to continue at */
+    uint64_t self;               /* address of this struct */
+    uint32_t tid;
+    uint32_t kick;               /* set by signal handlers: leave at the next block boundary */
+    void *runtime;               /* hooks' own per-thread state */
+};
+
+#define TBD_THREAD_GS(field) \
+    ((int32_t)offsetof(struct tbd_thread, field) - (int32_t)sizeof(struct tbd_thread))
+
+_Static_assert(sizeof(struct tbd_thread) < TBD_THREAD_GS_OFFSET, "fits below gs base");
+
+#endif

@@ -1,0 +1,54 @@
+/* replay.h - re-running windows: raise, partial replay, verify
+ *
+ * A replayer owns replay processes (stubs), one per worker, kept warm between windows.  One replayer
+ * may be used from several threads, each with its own worker number.  Nothing here prints.
+ */
+#ifndef TBD_REPLAY_REPLAY_H
+#define TBD_REPLAY_REPLAY_H
+
+#include "base/status.h"
+#include "format/trace.h"
+
+struct tbd_replayer;
+
+/* `workers` >= 1: how many windows may be replayed at once. */
+TBD_MUST_CHECK enum tbd_status tbd_replayer_new(struct tbd_trace *trace, unsigned workers,
+                                                struct tbd_replayer **out, struct tbd_error *why);
+void tbd_replayer_free(struct tbd_replayer *replayer);
+
+/* Where and how a replay left the recorded path. */
+struct tbd_divergence {
+    struct tbd_position position;
+    uint32_t window;
+    char what[256];     /* "system call 1 (write) where play had 0 (read)", ... */
+};
+
+/* Full replay (T18): *out is the window with all events (owned by the caller), equal to what play
+ * wrote.  `hooks`: TBD_HOOKS_FULL, or with TBD_HOOK_LOADS added.  TBD_DIVERGED fills *divergence. */
+TBD_MUST_CHECK enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker,
+                                               uint32_t window, uint32_t hooks,
+                                               struct tbd_window **out,
+                                               struct tbd_divergence *divergence,
+                                               struct tbd_error *why);
+
+struct tbd_reg_state {
+    struct tbd_position position;
+    struct tbd_regs regs;       /* rip = the instruction about to execute */
+    uint8_t xsave[4096];        /* regs.xsave_bytes of it; longer images (AMX) are cut to legacy+AVX-512 */
+};
+
+/* Partial replay (T19): registers at each of `count` positions, ascending, all in `window`.
+ * out[i].position is the input; the rest is filled. */
+TBD_MUST_CHECK enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker,
+                                               uint32_t window, struct tbd_reg_state *states,
+                                               size_t count, struct tbd_divergence *divergence,
+                                               struct tbd_error *why);
+
+/* Replays `window` in full and compares end registers, end pages, system calls and every event with
+ * what the trace holds.  TBD_OK, or TBD_DIVERGED. */
+TBD_MUST_CHECK enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker,
+                                                 uint32_t window,
+                                                 struct tbd_divergence *divergence,
+                                                 struct tbd_error *why);
+
+#endif
