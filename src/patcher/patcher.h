@@ -51,6 +51,16 @@ struct tbd_codegen_config {
     bool link;                /* false: every block leaves through the engine (testing) */
 };
 
+/* The decoder library's two functions that the patcher needs: in the engine those of the private copy,
+ * in unit tests the ordinary library's.  Types as in Zydis/Decoder.h (4.0).  Only called inside
+ * with_vector_state.  Set before tbd_patcher_init(). */
+struct tbd_decoder_api {
+    uint32_t (*init)(void *decoder, int machine_mode, int stack_width); /* ZydisDecoderInit */
+    uint32_t (*decode_full)(const void *decoder, const void *bytes, uint64_t length,
+                            void *instruction, void *operands); /* ZydisDecoderDecodeFull */
+};
+void tbd_patcher_set_decoder(const struct tbd_decoder_api *api);
+
 /* Sets up in `arena` memory.  Callbacks are borrowed for ever. */
 void tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
                       const struct tbd_codegen_config *config);
@@ -87,9 +97,10 @@ struct tbd_interruption {
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state);
 
-/* SIG context, fault on the guard behind the entries area: cpu rip is at a block's entry store.
- * Returns the address to continue at (in cpu->rip) so that `boundary` is called and then the block entered. */
-uint64_t tbd_patcher_boundary_exit(void);
+/* SIG context, fault on the guard behind the entries area: `cache_pc` is the frame's rip, a block's entry
+ * store.  Returns the address to continue at (new rip of the frame) so that `boundary` is called and then
+ * the block entered. */
+uint64_t tbd_patcher_boundary_exit(struct tbd_thread *thread, uint64_t cache_pc);
 
 /* Translates the first `insns` instructions of the block at `pc` only and then calls `boundary` with exact
  * registers in the middle of the block: partial replay to TIME+K.  The next tbd_patcher_run iteration
