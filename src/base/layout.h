@@ -12,6 +12,7 @@
  *   BASE + 128 MiB      engine stacks and signal stacks, one slot per thread
  *   BASE + 1 GiB        arenas
  *   BASE + 16 GiB       the stream: memory shared with the organizer
+ *   BASE + 40 GiB       replay only: the plan (replay/plan.h), then one bit a page: present
  *   BASE + 64 GiB       thread areas, 8 GiB apart; gs base = area + 2 GiB
  *   BASE + 4 TiB        end
  *
@@ -37,6 +38,8 @@
 #define TBD_STACK_SLOT_BYTES (1ull << 20)
 #define TBD_ARENAS_BASE (TBD_ENGINE_BASE + (1ull << 30))
 #define TBD_STREAM_BASE (TBD_ENGINE_BASE + (16ull << 30))
+#define TBD_PLAN_BASE (TBD_ENGINE_BASE + (40ull << 30))
+#define TBD_PRESENT_BASE (TBD_ENGINE_BASE + (56ull << 30)) /* 4 GiB */
 #define TBD_THREADS_BASE (TBD_ENGINE_BASE + (64ull << 30))
 #define TBD_THREAD_AREA_BYTES (8ull << 30)
 #define TBD_THREAD_GS_OFFSET (2ull << 30)
@@ -45,7 +48,11 @@
  *     G + ((A >> 12) * 2 mod 2^32)        read since the window began
  *     G + ((A >> 12) * 2 mod 2^32) + 1    written since the window began
  * Addresses 8 TiB apart share a cell; whoever reads the map resolves that by the
- * list of mapped regions (all candidates that are mapped count as touched). */
+ * list of mapped regions (all candidates that are mapped count as touched).
+ *
+ * A load marks the page of its first byte only: whoever reads the map counts the page behind
+ * a page read as read too (if it is mapped).  A store that may straddle marks both its pages;
+ * written pages are exact.  A page written counts as read. */
 #define TBD_TOUCH_BYTES (4ull << 30)
 
 /* User addresses on x86-64 with four-level paging end here. */
