@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* hash.h - one 64-bit hash for code bytes, the same in engine and tools
  *
  * Not for untrusted keys.  Any context. */

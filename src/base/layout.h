@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* layout.h - where the engine lives in an address space
  *
  * The engine is one image, linked at a fixed address, that runs in two places:

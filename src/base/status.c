@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 #include "base/status.h"
 
 /* One char array per message plus its offset, so that no relocation is needed. */

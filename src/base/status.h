@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* status.h - what functions outside the engine's system-call layer return
  *
  * TBD_OK is 0.  Numbers are ABI (status.def).  tbd_status_text() may be called

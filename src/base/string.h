@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+/* string.h - memory and string functions, from libc or from base/string.c
+ *
+ * Any context. */
+#ifndef TBD_BASE_STRING_H
+#define TBD_BASE_STRING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef TBD_ENGINE
+void *memcpy(void *restrict dst, const void *restrict src, size_t bytes);
+void *memset(void *dst, int value, size_t bytes);
+void *memmove(void *dst, const void *src, size_t bytes);
+int memcmp(const void *a, const void *b, size_t bytes);
+size_t strlen(const char *text);
+int strcmp(const char *a, const char *b);
+#else
+#include <string.h>
+#endif
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+/* sys.h - raw system calls for code without libc
+ *
+ * Every function returns what the kernel returned: a value, or -errno (tbd_sys_failed()).  No
+ * errno, no cancellation, no restart.  Any context.  The only place that knows the calling
+ * convention; the system calls of the traced program itself go through hooks/syscall.c. */
+#ifndef TBD_BASE_SYS_H
+#define TBD_BASE_SYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline long tbd_sys6(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                            uint64_t e, uint64_t f)
+{
+    long result;
+    register uint64_t r10 __asm__("r10") = d;
+    register uint64_t r8 __asm__("r8") = e;
+    register uint64_t r9 __asm__("r9") = f;
+
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long tbd_sys3(long number, uint64_t a, uint64_t b, uint64_t c)
+{
+    long result;
+
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long tbd_sys4(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+    return tbd_sys6(number, a, b, c, d, 0, 0);
+}
+
+static inline bool tbd_sys_failed(long result)
+{
+    return (unsigned long)result > -4096ul;
+}
+
+static inline uint64_t tbd_sys_pointer(const void *p)
+{
+    return (uint64_t)(uintptr_t)p;
+}
+
+/* The calls used in more than one place; numbers are the kernel's for x86-64. */
+static inline long tbd_sys_read(int fd, void *buffer, size_t bytes)
+{
+    return tbd_sys3(0, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes);
+}
+static inline long tbd_sys_write(int fd, const void *buffer, size_t bytes)
+{
+    return tbd_sys3(1, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes);
+}
+static inline long tbd_sys_open(const char *path, int flags, unsigned mode)
+{
+    return tbd_sys3(2, tbd_sys_pointer(path), (uint64_t)(unsigned)flags, mode);
+}
+static inline long tbd_sys_close(int fd)
+{
+    return tbd_sys3(3, (uint64_t)(unsigned)fd, 0, 0);
+}
+static inline long tbd_sys_mmap(uint64_t address, uint64_t bytes, int prot, int flags, int fd,
+                                uint64_t offset)
+{
+    return tbd_sys6(9, address, bytes, (uint64_t)(unsigned)prot, (uint64_t)(unsigned)flags,
+                    (uint64_t)(int64_t)fd, offset);
+}
+static inline long tbd_sys_mprotect(uint64_t address, uint64_t bytes, int prot)
+{
+    return tbd_sys3(10, address, bytes, (uint64_t)(unsigned)prot);
+}
+static inline long tbd_sys_munmap(uint64_t address, uint64_t bytes)
+{
+    return tbd_sys3(11, address, bytes, 0);
+}
+static inline long tbd_sys_madvise(uint64_t address, uint64_t bytes, int advice)
+{
+    return tbd_sys3(28, address, bytes, (uint64_t)(unsigned)advice);
+}
+static inline long tbd_sys_pread(int fd, void *buffer, size_t bytes, uint64_t offset)
+{
+    return tbd_sys4(17, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes, offset);
+}
+static inline long tbd_sys_getpid(void)
+{
+    return tbd_sys3(39, 0, 0, 0);
+}
+static inline long tbd_sys_gettid(void)
+{
+    return tbd_sys3(186, 0, 0, 0);
+}
+_Noreturn static inline void tbd_sys_exit_group(int status)
+{
+    for (;;)
+        tbd_sys3(231, (uint64_t)(unsigned)status, 0, 0);
+}
+
+/* Waits while *word == expected, at most timeout_ms milliseconds (negative: for ever). */
+static inline long tbd_sys_futex_wait(const uint32_t *word, uint32_t expected, long timeout_ms)
+{
+    int64_t timeout[2] = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
+
+    return tbd_sys4(202, tbd_sys_pointer(word), 0 /* FUTEX_WAIT, shared */, expected,
+                    timeout_ms < 0 ? 0 : tbd_sys_pointer(timeout));
+}
+static inline long tbd_sys_futex_wake(const uint32_t *word)
+{
+    return tbd_sys3(202, tbd_sys_pointer(word), 1 /* FUTEX_WAKE, shared */, INT32_MAX);
+}
+
+#endif

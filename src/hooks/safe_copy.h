@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+/* safe_copy.h - access to program memory that may not be there
+ *
+ * A fault on the way is turned into `false` by the engine's SIGSEGV handler; bytes before it may
+ * have been copied.  Contexts: APP, BOOT (after signals are set up). */
+#ifndef TBD_HOOKS_SAFE_COPY_H
+#define TBD_HOOKS_SAFE_COPY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool tbd_copy_from_program(void *dst, uint64_t src, size_t bytes);
+bool tbd_copy_to_program(uint64_t dst, const void *src, size_t bytes);
+/* How many of `bytes` bytes could be copied, from the front. */
+size_t tbd_copy_prefix_from_program(void *dst, uint64_t src, size_t bytes);
+
+#endif
