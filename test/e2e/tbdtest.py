@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: MIT
+"""What the end-to-end tests share: run a program natively and traced, compare, ask questions.
+
+A traced run gets a trace root of its own (TBD_DIR) in a temporary folder.  `TBD_BUILD` names the build
+tree.  A failed comparison is an AssertionError whose text says what differed; `main()` runs the
+test functions of a file, each in a fresh folder, and returns 0, 1, or 77 (all skipped).
+"""
+import glob
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.abspath(os.environ.get("TBD_BUILD", os.path.join(SOURCE, "build")))
+LIBRARY = os.path.join(BUILD, "libtbd.so")
+TBDQ = os.path.join(BUILD, "tbdq")
+TBD = os.path.join(BUILD, "tbd")
+PROGRAMS = os.path.join(BUILD, "programs")
+LONG = "--long" in sys.argv or os.environ.get("TBD_LONG") == "1"
+
+
+class Skip(Exception):
+    """The machine lacks something; the text says what."""
+
+
+def need(*programs):
+    """Skips the test unless all programs are installed; returns the first one's path."""
+    for program in programs:
+        if not shutil.which(program):
+            raise Skip("no " + program)
+    return shutil.which(programs[0])
+
+
+class Result:
+    def __init__(self, out, err, code):
+        self.out, self.err, self.code = out, err, code
+
+    def __repr__(self):
+        return "status %d, stdout %r, stderr %r" % (self.code, self.out[-300:], self.err[-300:])
+
+
+def _limits():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def clean_env(extra=None):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TBD_") and k != "LD_PRELOAD"}
+    env["LC_ALL"] = "C.UTF-8"
+    env.update(extra or {})
+    return env
+
+
+def run(argv, stdin=b"", env=None, cwd=None, timeout=300):
+    """Runs to the end.  With `stdin` None the standard input is /dev/null."""
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=clean_env(env), cwd=cwd,
+                               preexec_fn=_limits)
+    try:
+        out, err = process.communicate(stdin, timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate(timeout=30)
+        raise AssertionError("no end after %d s: %s; stderr %r" % (timeout, argv, err[-500:]))
+    return Result(out, err, process.returncode)
+
+
+def trace_env(root, options="", preload=""):
+    """The variables that have a program traced into `root`."""
+    env = {"LD_PRELOAD": (preload + ":" if preload else "") + LIBRARY, "TBD_DIR": root}
+    if options:
+        env["TBD_OPTIONS"] = options
+    return env
+
+
+def record(argv, root, options="", preload="", env=None, **how):
+    """Runs traced; returns (result, trace of the first process)."""
+    os.makedirs(root, exist_ok=True)
+    result = run(argv, env={**(env or {}), **trace_env(root, options, preload)}, **how)
+    wait_organizers(root)
+    return result, find_trace(root, argv[0])
+
+
+def organizers(root):
+    """Process ids of organizers that write below `root`."""
+    found = []
+    for name in glob.glob("/proc/[0-9]*/cmdline"):
+        try:
+            with open(name, "rb") as f:
+                words = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"tbd-organizer") and os.fsencode(root) in b"\0".join(words):
+            found.append(int(name.split("/")[2]))
+    return found
+
+
+def wait_organizers(root, timeout=120):
+    end = time.monotonic() + timeout
+    while organizers(root):
+        if time.monotonic() > end:
+            raise AssertionError("organizer still runs %d s after the program's end" % timeout)
+        time.sleep(0.01)
+
+
+def find_trace(root, program):
+    """The oldest trace of `program` (a path) below `root`; None if there is none."""
+    name = os.path.basename(os.path.realpath(shutil.which(program) or program))
+    names = {name, os.path.basename(program)}
+    found = []
+    for path in os.listdir(root):
+        head, _, number = path.rpartition("-")
+        if head in names and number.isdigit() and os.path.isdir(os.path.join(root, path)):
+            found.append((int(number), os.path.join(root, path)))
+    return Trace(min(found)[1]) if found else None
+
+
+def same(native, traced, tool_lines=False):
+    """Asserts that nothing of the program's own changed.  With `tool_lines` lines of stderr that
+    begin with "tbd: " or "hint: " are the tracer's."""
+    err = traced.err
+    if tool_lines:
+        err = b"".join(line for line in err.splitlines(True) if not line.startswith((b"tbd: ", b"hint: ")))
+    for what, a, b in (("status", native.code, traced.code), ("stdout", native.out, traced.out), ("stderr", native.err, err)):
+        if a != b:
+            raise AssertionError("%s differs: native %s, traced %s\n(native: %r)\n(traced: %r)" %
+                                 (what, _short(a), _short(b), native, traced))
+
+
+def _short(value):
+    return repr(value[-400:]) if isinstance(value, bytes) else str(value)
+
+
+class Trace:
+    def __init__(self, path):
+        self.path = path
+
+    def __repr__(self):
+        return self.path
+
+    def tbdq(self, *words, at=None, timeout=300, json_output=True):
+        """Raw: the result of `tbdq`."""
+        argv = [TBDQ, "-t", self.path]
+        if at is not None:
+            argv += ["--at", at]
+        if json_output:
+            argv += ["--json"]
+        return run(argv + [str(w) for w in words], stdin=None, timeout=timeout)
+
+    def ask(self, *words, at=None, timeout=300):
+        """The answer's JSON objects; an empty list for "not found"."""
+        result = self.tbdq(*words, at=at, timeout=timeout)
+        if result.code not in (0, 1):
+            raise AssertionError("tbdq %s: %r" % (" ".join(map(str, words)), result))
+        answer = [json.loads(line) for line in result.out.decode().splitlines() if line.strip()]
+        return answer if result.code == 0 else []
+
+    def one(self, *words, at=None):
+        answer = self.ask(*words, at=at)
+        if len(answer) != 1:
+            raise AssertionError("tbdq %s: %d answers: %r" % (" ".join(map(str, words)), len(answer), answer))
+        return answer[0]
+
+    def info(self):
+        return self.one("info")
+
+    def events(self, kind, where="", limit=100000):
+        """All events of a kind in order, asked for one after the other; each question is one process,
+        so keep the count small."""
+        found, at = [], "first"
+        condition = ["where", where] if where else []
+        while len(found) < limit:
+            answer = self.ask("goto", at, "forward", kind, 1, *condition)
+            if not answer:
+                break
+            found.append(answer[0])
+            at = position(answer[0])
+        return found
+
+    def count(self, kind, where="", guess=1):
+        """How many events of a kind there are, by bisection over `goto first forward KIND N`."""
+        condition = ["where", where] if where else []
+
+        def has(n):
+            return n == 0 or bool(self.ask("goto", "first", "forward", kind, n, *condition))
+
+        low, high = 0, max(guess, 1)
+        if has(high):
+            if not has(high + 1):
+                return high
+            low, high = high + 1, high * 2 + 2
+            while has(high):
+                low, high = high, high * 2
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if has(middle) else (low, middle)
+        return low
+
+    def verify(self, timeout=600):
+        """Asserts that every window replays without divergence."""
+        result = self.tbdq("verify", "-j", "2", timeout=timeout)
+        if result.code != 0:
+            raise AssertionError("verify of %s: %r" % (self.path, result))
+        return result
+
+
+def position(event):
+    return "%d+%d" % (event["time"], event["offset"]) if event.get("offset") else str(event["time"])
+
+
+def number(text):
+    """A value of an answer: addresses and values come as hexadecimal strings."""
+    return int(text, 0) if isinstance(text, str) else text
+
+
+def program(name):
+    path = os.path.join(PROGRAMS, name)
+    if not os.path.exists(path):
+        raise Skip("program %s is not built" % name)
+    return path
+
+
+def fixed(argv):
+    """The command with the same addresses in every run."""
+    return [need("setarch"), "x86_64", "-R"] + argv
+
+
+def check_run(argv, folder, options="", preload="", verify=True, tool_lines=False, **how):
+    """Native and traced run of the same command must agree, and the trace must verify."""
+    native = run(argv, **how)
+    env = how.pop("env", None)
+    traced, trace = record(argv, os.path.join(folder, "traces"), options, preload, env=env, **how)
+    same(native, traced, tool_lines)
+    assert trace is not None, "no trace was written: %r" % traced
+    if verify:
+        trace.verify()
+    return traced, trace
+
+
+def main(*tests):
+    """Runs the tests (all, or those named on the command line)."""
+    wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
+    outcome = {"passed": 0, "failed": 0, "skipped": 0}
+    for test in tests:
+        if wanted and test.__name__ not in wanted:
+            continue
+        folder = tempfile.mkdtemp(prefix="tbd-e2e-")
+        start = time.monotonic()
+        try:
+            test(folder)
+            verdict, text = "passed", ""
+        except Skip as reason:
+            verdict, text = "skipped", str(reason)
+        except Exception as error:  # a test that breaks is a test that fails
+            verdict, text = "failed", str(error) if isinstance(error, AssertionError) else traceback.format_exc()
+        outcome[verdict] += 1
+        print("%-7s %5.1f s  %s%s" % (verdict, time.monotonic() - start, test.__name__, ": " + text if text else ""))
+        sys.stdout.flush()
+        if verdict != "failed" or "--keep" not in sys.argv:
+            for pid in organizers(folder):
+                os.kill(pid, signal.SIGKILL)
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            print("        kept: " + folder)
+    if outcome["failed"] or not any(outcome.values()):
+        sys.exit(1)
+    sys.exit(77 if not outcome["passed"] else 0)
