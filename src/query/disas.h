@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* disas.h - instructions in words, and where the instructions of a block are
  *
  * Text comes from Zydis, Intel syntax unless asked otherwise, with symbol names for branch targets and

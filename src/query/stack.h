@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* stack.h - the call stack at a position
  *
  * Frames are found with the call frame information of the modules (.eh_frame, .debug_frame), so prologues,

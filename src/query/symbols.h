@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* symbols.h - names for addresses and addresses for names, in the modules of a trace
  *
  * A module is a file that the program had mapped executable (the program, its libraries, the vDSO).
