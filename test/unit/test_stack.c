@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// links: tbd_query
+// links: tbd_query tbd_format
 /* Call stacks against a shadow stack: a child is single-stepped through library code, and after every instruction
  * the unwound return addresses must be the ones that its call instructions pushed. */
 #include "query/stack.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// links: tbd_query
+// links: tbd_query tbd_format
 /* Symbols of a live child (no trace needed): names for addresses and back, import stubs, files that are damaged;
  * and instruction text with names. */
 #include "query/disas.h"
