@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* stream.h - the memory that engine and organizer share, and what flows through it
  *
  * A stream is one shared memory file.  The engine (in play or in a replay
