@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* trace.h - reading a trace: the one door for questions and for replay
  *
  * Three levels of use: tbd_trace_open() and the tables (info, blocks, regions);
@@ -53,6 +54,8 @@ struct tbd_trace_info {
 TBD_MUST_CHECK enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out,
                                               struct tbd_error *why);
 void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
+/* The trace root: where new traces go and `latest` is. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_root(char *out, size_t bytes);
 const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace);
 const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index);
 
@@ -64,6 +67,7 @@ struct tbd_block {
 };
 uint32_t tbd_trace_block_count(const struct tbd_trace *trace);
 const struct tbd_block *tbd_trace_block(const struct tbd_trace *trace, uint32_t id);
+struct tbd_block_table *tbd_trace_blocks(const struct tbd_trace *trace); /* borrowed */
 
 /* ---- regions: the program's mappings as they change; sorted by start, no overlap ---- */
 struct tbd_region {
@@ -111,12 +115,17 @@ struct tbd_block_summary {
 struct tbd_page_contents {
     uint64_t address;
     uint64_t time;         /* relative to the window: 0 = at its start; else after the mapping made there */
+    uint32_t order;        /* log messages (tbd_window.log) of the window before this moment */
     const uint8_t *bytes;  /* 4096; borrowed from the window */
 };
 
+struct tbd_block_table; /* format/blocks.h */
+struct tbd_window_private;
+
 /* A window in memory, whether it came from disk or from a replay. */
 struct tbd_window {
-    const struct tbd_trace *trace; /* block ids are this trace's */
+    const struct tbd_trace *trace; /* block ids are this trace's; NULL while it is being recorded */
+    struct tbd_block_table *blocks_by_id; /* the blocks its entries name (one reference is held) */
     uint32_t index;
     uint64_t first_time;
     uint64_t blocks;
@@ -132,8 +141,11 @@ struct tbd_window {
 
     const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
     size_t dirty_count;
-    const struct tbd_page_contents *first; /* contents, at the start, of pages to be read (level 3) */
+    const struct tbd_page_contents *first; /* contents at the start of pages that the trace did not
+                                              know before; of others: tbd_trace_page_at_start() */
     size_t first_count;
+    const struct tbd_page_contents *gone;  /* modified pages just before their mapping went away */
+    size_t gone_count;
     const uint64_t *read_pages;    /* addresses, sorted */
     size_t read_page_count;
 
@@ -151,6 +163,8 @@ struct tbd_window {
     size_t entry_count;
     const uint8_t *operands;       /* the trace file */
     size_t operand_bytes;
+
+    struct tbd_window_private *private;
 };
 
 struct tbd_log_entry {
@@ -180,15 +194,24 @@ struct tbd_cursor {
     const struct tbd_block *block;
     const struct tbd_op *op;   /* TBD_AT_OP */
     const uint8_t *record;     /* the block's operands */
-    const struct tbd_message *message; /* TBD_AT_MESSAGE */
+    const struct tbd_message *message; /* TBD_AT_MESSAGE; may be unaligned */
     uint32_t thread;
     /* private */
-    size_t entry;
-    size_t operand;
+    size_t entry;      /* of the current block or message */
+    size_t operand;    /* of its record or message */
     uint32_t op_index;
+    uint64_t next_time;
 };
 void tbd_cursor_first(const struct tbd_window *window, struct tbd_cursor *out);
 bool tbd_cursor_next(struct tbd_cursor *cursor); /* false at the end */
+/* Onto the entry of the block with absolute time `time`, or to the end if the window has no such time.
+ * Cheap: starts from the nearest of the checkpoints made at load. */
+bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out);
+/* Onto the event with this index (as in tbd_word_summary.last), or to the end. */
+bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, struct tbd_cursor *out);
+/* From a cursor on a block's entry (or on any of its events) past all of its ops, to the
+ * next block entry or message.  false at the end. */
+bool tbd_cursor_skip_block(struct tbd_cursor *cursor);
 /* Address of a STORE or LOAD op the cursor is on. */
 static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
 {
