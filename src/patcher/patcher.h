@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* patcher.h - translated code: make it, link it, run it
  *
  * The patcher knows application code and patch areas; it does not know system calls, signals or
