@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* thread.h - the per-thread block that %gs points behind
  *
  * gs base G is fixed per thread (base/layout.h); the struct ends exactly at G, so its fields have
