@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /* replay.h - re-running windows: raise, partial replay, verify
  *
  * A replayer owns replay processes (stubs), one per worker, kept warm between windows.  One replayer
