@@ -246,7 +246,7 @@ def check_run(argv, folder, options="", preload="", verify=True, tool_lines=Fals
 
 def main(*tests):
     """Runs the tests (all, or those named on the command line)."""
-    wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
+    wanted = [a for a in sys.argv[1:] if a.startswith("test_")]
     outcome = {"passed": 0, "failed": 0, "skipped": 0}
     for test in tests:
         if wanted and test.__name__ not in wanted:

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: MIT
+"""What gdb, valgrind's lackey and strace say about a program: the oracles of the comparison tests.
+
+gdb runs the program with libtbd.so preloaded but told to do nothing (an option it does not know:
+one line on stderr, untraced), so that the environment, the mappings and hence all addresses are those of the
+traced run under `setarch -R`.
+"""
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+import tbdtest
+
+_PRELUDE = """
+import gdb, json
+for line in ("set pagination off", "set confirm off", "set startup-with-shell off", "set breakpoint pending on",
+             "set print finish off", "unset environment LINES", "unset environment COLUMNS", "set debuginfod enabled off",
+             "set can-use-hw-watchpoints 1", "handle all nostop noprint pass"):
+    try:
+        gdb.execute(line, to_string=True)
+    except gdb.error:
+        pass
+# gdb itself needs these two signals
+gdb.execute("handle SIGTRAP stop noprint nopass", to_string=True)
+gdb.execute("handle SIGINT stop noprint nopass", to_string=True)
+out = open(%(out)r, "w")
+def say(value):
+    out.write(json.dumps(value) + "\\n")
+    out.flush()
+def value(text):
+    return int(gdb.parse_and_eval(text)) & ((1 << 64) - 1)
+def alive():
+    return gdb.selected_inferior().pid != 0
+def run():
+    gdb.execute("run %(redirect)s", to_string=True)
+def go():
+    gdb.execute("continue", to_string=True)
+"""
+
+
+def gdb_script(argv, script, env=None, cwd=None, stdin_file=None, timeout=200):
+    """Runs `script` (Python, with say/value/alive/run/go) in gdb over the program; returns what it said."""
+    tbdtest.need("gdb")
+    with tempfile.TemporaryDirectory(prefix="tbd-gdb-") as folder:
+        out, path = os.path.join(folder, "out"), os.path.join(folder, "script.py")
+        # without a shell gdb cannot redirect: then the output goes to gdb's own, a pipe
+        redirect = ""
+        with open(path, "w") as f:
+            f.write(_PRELUDE % {"out": out, "redirect": redirect})
+            for name, text in (env or {}).items():
+                f.write("gdb.execute(%r)\n" % ("set environment %s = %s" % (name, text)))
+            f.write(script)
+        result = subprocess.run(["gdb", "-nx", "-batch", "-x", path, "--args"] + argv, cwd=cwd, env=tbdtest.clean_env(),
+                                stdin=open(stdin_file, "rb") if stdin_file else subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False)
+        if b"Python Exception" in result.stderr or not os.path.exists(out):
+            raise AssertionError("gdb: %r" % result.stderr[-800:])
+        with open(out) as f:
+            return [json.loads(line) for line in f]
+
+
+def idle_env(root):
+    """The environment of a traced run, except that libtbd.so refuses to start."""
+    env = tbdtest.trace_env(root)
+    env["TBD_OPTIONS"] = "-"
+    return env
+
+
+def gdb_count_calls(argv, symbol, **how):
+    """How often `symbol` was called, counted by a breakpoint on its first instruction."""
+    said = gdb_script(argv, """
+b = gdb.Breakpoint(%r)
+b.ignore_count = 1000000000
+run()
+say(b.hit_count)
+""" % symbol, **how)
+    return said[-1]
+
+
+def gdb_accesses(argv, address, size, env, reads=True):
+    """All accesses to `size` bytes at the fixed `address` from main() on: (pc after, value after)."""
+    kind = "gdb.WP_ACCESS" if reads else "gdb.WP_WRITE"
+    type_name = {1: "char", 2: "short", 4: "int", 8: "long"}[size]
+    return gdb_script(argv, """
+gdb.Breakpoint("main", temporary=True)
+run()
+gdb.Breakpoint("*(unsigned %s *)%#x", gdb.BP_WATCHPOINT, %s)
+while True:
+    go()
+    if not alive():
+        break
+    say((value("$pc"), value("*(unsigned %s *)%#x")))
+""" % (type_name, address, kind, type_name, address), env=env)
+
+
+REGISTERS = "rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip".split()
+
+
+def gdb_registers_at(argv, symbol, hits, env):
+    """Registers (and eflags) at the given hits (numbers from 1) of the first instruction of `symbol`."""
+    return gdb_script(argv, """
+b = gdb.Breakpoint("*(char *)&%s")
+run()
+wanted, hit = %r, 1
+for n in wanted:
+    if n > hit:
+        b.ignore_count = n - hit - 1
+        go()
+        hit = n
+    say({**{r: value("$" + r) for r in %r}, "eflags": value("$eflags")})
+""" % (symbol, sorted(hits), REGISTERS), env=env)
+
+
+def gdb_memory_at(argv, place, ranges, env):
+    """Memory (address, bytes) as hexadecimal text when `place` is reached first."""
+    return gdb_script(argv, """
+gdb.Breakpoint(%r)
+run()
+for address, size in %r:
+    say(bytes(gdb.selected_inferior().read_memory(address, size)).hex())
+""" % (place, ranges), env=env)
+
+
+def lackey_accesses(argv, address, size, env=None):
+    """Loads and stores that touch the range, in order: ("L" | "S" | "M", address, size)."""
+    tbdtest.need("valgrind")
+    found = []
+    with tempfile.TemporaryDirectory(prefix="tbd-lackey-") as folder:
+        log = os.path.join(folder, "log")
+        subprocess.run(["valgrind", "--tool=lackey", "--trace-mem=yes", "--log-file=" + log] + argv, check=False,
+                       env=tbdtest.clean_env(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                       timeout=300)
+        with open(log) as f:
+            for line in f:
+                match = re.match(r" ([LSM]) ([0-9a-fA-F]+),(\d+)", line)
+                if match:
+                    at, length = int(match.group(2), 16), int(match.group(3))
+                    if at < address + size and at + length > address:
+                        found.append((match.group(1), at, length))
+    return found
+
+
+def symbol_address(path, name):
+    """Address of a symbol in an executable at fixed addresses."""
+    text = subprocess.run(["nm", path], stdout=subprocess.PIPE, check=True).stdout.decode()
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[2] == name:
+            return int(words[0], 16)
+    raise AssertionError("no symbol %s in %s" % (name, path))
+
+
+def strace_count(argv, call, cwd=None):
+    """How many system calls of that name the program makes, and the sum of their results."""
+    tbdtest.need("strace")
+    with tempfile.TemporaryDirectory(prefix="tbd-strace-") as folder:
+        log = os.path.join(folder, "log")
+        subprocess.run(["strace", "-o", log, "-e", "trace=" + call] + argv, check=False, cwd=cwd, env=tbdtest.clean_env(),
+                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+        with open(log) as f:
+            results = [int(m.group(1)) for m in (re.search(r"= (-?\d+)", line) for line in f if line.startswith(call + "(")) if m]
+    return len(results), sum(r for r in results if r > 0)

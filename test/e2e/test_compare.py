@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Positions, values and counts against gdb (debug registers, breakpoints, memory at exit) and
+valgrind's lackey, on programs at fixed addresses (no PIE, setarch -R)."""
+import re
+import subprocess
+
+import othertools
+import tbdtest
+
+# Same length, so that the stack is laid out the same; the second is refused, which is the idle run.
+OPTIONS, REFUSED = "window=500000", "windox=500000"
+
+
+class Pair:
+    """A program traced at fixed addresses, and the environment in which gdb sees the same ones."""
+
+    def __init__(self, name, folder, options=OPTIONS):
+        self.path = tbdtest.program(name + "_fixed")
+        self.argv = [self.path]
+        native = tbdtest.run(self.argv)
+        result, self.trace = tbdtest.record(tbdtest.fixed(self.argv), folder, options)
+        self.trace = tbdtest.find_trace(folder, self.path)
+        tbdtest.same(native, result)
+        self.env = {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}
+
+    def address(self, symbol):
+        return othertools.symbol_address(self.path, symbol)
+
+    def heap_word(self):
+        return read_word(self.trace, "last", self.address("heap_word"))
+
+
+def read_word(trace, at, address, size=8):
+    answer = trace.one("mem", hex(address), size, at=at)
+    return int.from_bytes(memory_bytes(answer), "little")
+
+
+def memory_bytes(answer):
+    return bytes.fromhex(answer["bytes"])
+
+
+def next_instruction(path):
+    """Address of each instruction -> address of the one behind it."""
+    text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", path], stdout=subprocess.PIPE, check=True).stdout.decode()
+    starts = [int(m.group(1), 16) for m in re.finditer(r"^ +([0-9a-f]+):\t", text, re.M)]
+    return dict(zip(starts, starts[1:]))
+
+
+def within(address, size):
+    return "addr >= %d and addr < %d" % (address, address + size)
+
+
+def test_stores_to_a_global_as_lackey_sees_them(folder):
+    pair = Pair("stores", folder)
+    address = pair.address("target")
+    wanted = [(a, n) for kind, a, n in othertools.lackey_accesses(pair.argv, address, 8) if kind in "SM"]
+    assert len(wanted) == 1600, len(wanted)
+    assert pair.trace.count("store", within(address, 8), len(wanted)) == len(wanted)
+    for n in [1, 2, 3, 4, 5, 777, 1599, 1600] + list(range(30, 1600, 97)):
+        event = pair.trace.one("goto", "first", "forward", "store", n, "where", within(address, 8))
+        assert (tbdtest.number(event["addr"]), event["size"]) == wanted[n - 1], (n, event, wanted[n - 1])
+        again = pair.trace.one("goto", "last", "backward", "store", len(wanted) + 1 - n, "where", within(address, 8))
+        assert (again["time"], again["offset"]) == (event["time"], event["offset"]), (n, event, again)
+
+
+def test_all_accesses_to_a_global_as_the_debug_registers_see_them(folder):
+    pair = Pair("stores", folder)
+    address, after = pair.address("neighbour"), next_instruction(pair.path)
+    wanted = [tuple(x) for x in othertools.gdb_accesses(pair.argv, address, 8, pair.env)]
+    events = pair.trace.events("store", within(address, 8)) + pair.trace.events("load", within(address, 8))
+    events.sort(key=lambda e: (e["time"], e["offset"]))
+    found = [(after[tbdtest.number(e["pc"])], tbdtest.number(e["newval"] if e["type"] == "store" else e["value"])) for e in events]
+    assert len(wanted) >= 80 and found == wanted, (len(found), len(wanted), found[:4], wanted[:4])
+
+
+def test_values_of_a_heap_word_as_a_watchpoint_sees_them(folder):
+    pair = Pair("stores", folder)
+    address = pair.heap_word()
+    said = othertools.gdb_script(pair.argv, """
+gdb.Breakpoint("store_8", temporary=True)
+run()
+say(value("heap_word"))
+gdb.Breakpoint("*(unsigned long *)%#x", gdb.BP_WATCHPOINT, gdb.WP_WRITE)
+while True:
+    go()
+    if not alive():
+        break
+    say(value("*(unsigned long *)%#x"))
+    if value("*(unsigned long *)%#x") == %d:
+        break
+""" % (address, address, address, read_word(pair.trace, "last", address)), env=pair.env)
+    assert said[0] == address, "heap at %#x in gdb, at %#x in the trace" % (said[0], address)
+    events = pair.trace.events("store", within(address, 8) + " and func==main")
+    values = [tbdtest.number(e["newval"]) for e in events]
+    assert len(events) == 500 and values[1:] == said[1:], (len(events), len(said), values[:3], said[:3])
+    olds = [tbdtest.number(e["oldval"]) for e in events]
+    assert olds[1:] == values[:-1] and olds[0] == 0, olds[:4]
+
+
+def test_calls_and_arguments_as_breakpoints_see_them(folder):
+    pair = Pair("recursion", folder)
+    wanted = othertools.gdb_script(pair.argv, """
+b = gdb.Breakpoint("*(char *)&fib")
+run()
+while alive():
+    say(value("$rdi") & 0xffffffff)
+    go()
+""", env=pair.env)
+    trace = pair.trace
+    assert len(wanted) == 8361 and trace.count("func_enter", "func==fib", 8361) == 8361
+    for n in (0, 1, 2, 3, 9, 17, 18):
+        count = wanted.count(n)
+        assert trace.count("func_enter", "func==fib and (arg0 & 0xffffffff) == %d" % n, count) == count, n
+    for hit in (1, 2, 3, 100, 4180, 8361):
+        event = trace.one("goto", "first", "forward", "func_enter", hit, "where", "func==fib")
+        assert tbdtest.number(event["args"][0]) & 0xffffffff == wanted[hit - 1], (hit, event)
+        assert tbdtest.number(event["pc"]) == pair.address("fib") and event["function"].startswith("fib"), event
+    assert trace.count("func_exit", "func==fib", 8361) == 8361
+    for symbol in ("is_even", "is_odd"):
+        count = othertools.gdb_count_calls(pair.argv, "*(char *)&" + symbol, env=pair.env)
+        assert trace.count("func_enter", "func==" + symbol, count) == count, (symbol, count)
+
+
+def test_return_values_of_the_recursion(folder):
+    trace = Pair("recursion", folder).trace
+    last = trace.one("goto", "last", "backward", "func_exit", 1, "where", "func==fib")
+    assert tbdtest.number(last["retval"]) == 2584, last
+    fib = [0, 1]
+    while len(fib) < 19:
+        fib.append(fib[-1] + fib[-2])
+    for n in (5, 10, 17):
+        enter = trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==fib and (arg0 & 0xffffffff) == %d" % n)
+        leave = trace.one("goto", tbdtest.position(enter), "forward", "func_exit", 1, "where",
+                          "func==fib and sp == %s" % hex(stack_pointer(trace, enter)))
+        assert tbdtest.number(leave["retval"]) == fib[n], (n, leave)
+
+
+def stack_pointer(trace, event):
+    return tbdtest.number(registers(trace, tbdtest.position(event))["rsp"])
+
+
+def registers(trace, at):
+    answer = trace.one("regs", at=at)
+    return answer.get("regs", answer)
+
+
+def test_registers_at_the_nth_hit_as_gdb_sees_them(folder):
+    for name, symbol, hits in (("recursion", "fib", (1, 2, 17, 500, 8361)), ("recursion", "ackermann", (1, 50)),
+                               ("many_windows", "mark", (1, 3, 5))):
+        pair = Pair(name, folder + "/" + name)
+        for hit, wanted in zip(hits, othertools.gdb_registers_at(pair.argv, symbol, hits, pair.env)):
+            event = pair.trace.one("goto", "first", "forward", "func_enter", hit, "where", "func==" + symbol)
+            found = registers(pair.trace, tbdtest.position(event))
+            for register in othertools.REGISTERS:
+                assert tbdtest.number(found[register]) == wanted[register], (symbol, hit, register, found[register], hex(wanted[register]))
+            flags = tbdtest.number(found.get("rflags", found.get("eflags")))
+            assert (flags ^ wanted["eflags"]) & 0xcd5 == 0, (symbol, hit, hex(flags), hex(wanted["eflags"]))
+
+
+def test_memory_at_exit_as_gdb_sees_it(folder):
+    for name in ("stores", "many_windows"):
+        pair = Pair(name, folder + "/" + name)
+        data = pair.address("__data_start")
+        ranges = [(data & ~0xfff, 0x1000), (data, pair.address("_end") - data)]
+        if name == "stores":
+            ranges.append((pair.heap_word() & ~0xfff, 0x2000))
+        else:
+            ranges.append((pair.address("table") + 0x1234, 0x8001))
+        wanted = othertools.gdb_memory_at(pair.argv, "*(char *)&_exit", ranges, pair.env)
+        at = tbdtest.position(pair.trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==_exit"))
+        for (address, size), text in zip(ranges, wanted):
+            found = memory_bytes(pair.trace.one("mem", hex(address), size, at=at)).hex()
+            wrong = [i // 2 for i in range(0, len(text), 2) if text[i:i + 2] != found[i:i + 2]]
+            assert not wrong, "%s: %d of %d bytes differ, the first at %#x" % (name, len(wrong), size, address + wrong[0])
+
+
+def test_a_core_file_at_the_end(folder):
+    """gcore at exit; the table in it against `tbdq --at last mem`."""
+    pair = Pair("many_windows", folder)
+    core, address = folder + "/core", pair.address("table")
+    said = othertools.gdb_script(pair.argv, """
+gdb.Breakpoint("*(char *)&_exit")
+run()
+gdb.execute("generate-core-file %s", to_string=True)
+gdb.execute("kill")
+gdb.execute("core-file %s", to_string=True)
+say(bytes(gdb.selected_inferior().read_memory(%d, 4 << 16)).hex())
+""" % (core, core, address), env=pair.env)
+    found = memory_bytes(pair.trace.one("mem", hex(address), 4 << 16, at="last")).hex()
+    assert said[-1] == found
+
+
+def test_system_calls_as_strace_sees_them(folder):
+    pair = Pair("stores", folder)
+    calls, total = othertools.strace_count(pair.argv, "write")
+    events = pair.trace.events("syscall", "syscall==write")
+    assert len(events) == calls and sum(tbdtest.number(e["retval"]) for e in events) == total, events
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

@@ -1,0 +1,407 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What must not go wrong when things go wrong: killed programs, killed organizers, full and
+unwritable disks, damaged traces, programs that cannot be traced.  The program's results never change;
+whatever is said, is said in one line."""
+import glob
+import os
+import random
+import resource
+import shutil
+import signal
+import stat
+import struct
+import subprocess
+import time
+
+import inputs
+import tbdtest
+
+
+def tool_lines(err):
+    return [line for line in err.splitlines() if line.startswith(b"tbd")]
+
+
+def one_line(result, *words):
+    """The tracer says one line (and perhaps a hint), with these words in it."""
+    lines = tool_lines(result.err)
+    assert len(lines) == 1, "not one line from tbd: %r" % result.err
+    for word in words:
+        assert word.encode() in lines[0], "%r is not in %r" % (word, lines[0])
+
+
+def untouched(argv, env, **how):
+    """The program's own results with this environment are the native ones; returns the run."""
+    native, result = tbdtest.run(argv, **how), tbdtest.run(argv, env=env, **how)
+    tbdtest.same(native, result, tool_lines=True)
+    return result
+
+
+def start(argv, root, options=""):
+    os.makedirs(root, exist_ok=True)
+    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env=tbdtest.clean_env(tbdtest.trace_env(root, options)))
+
+
+def check_killed_trace(trace):
+    """Opens, verifies, knows its last block and answers about the past."""
+    info = trace.info()
+    assert info["dropped"] == 0 and info["blocks"] > 0, info
+    trace.verify()
+    last = trace.one("goto", "last")
+    assert last["time"] <= info["blocks"] and last["time"] + 1 >= info["blocks"], (last, info["blocks"])
+    assert "rip" in str(trace.one("regs", at=tbdtest.position(last)))
+    assert trace.ask("goto", "last", "backward", "block_entry", 1)
+    return info
+
+
+def test_program_killed_at_random_moments(folder):
+    argv = [tbdtest.program("many_windows")]
+    chance = random.Random(os.urandom(8) if tbdtest.LONG else 17)
+    begin = time.monotonic()
+    tbdtest.record(argv, folder + "/whole")
+    whole = time.monotonic() - begin
+    for i in range(50 if tbdtest.LONG else 5):
+        root, delay = folder + "/k%d" % i, chance.uniform(0.02, max(whole * 0.9, 0.1))
+        process = start(argv, root, "window=200000")
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        tbdtest.wait_organizers(root)
+        trace = tbdtest.find_trace(root, argv[0])
+        if trace is None:
+            assert delay < 0.3, "killed after %.2f s, no trace" % delay
+            continue
+        check_killed_trace(trace)
+        shutil.rmtree(root)
+
+
+def test_program_that_kills_itself(folder):
+    argv = [tbdtest.program("die_kill")]
+    result, trace = tbdtest.record(argv, folder)
+    assert result.code == -9 and result.out == b"before\n", result
+    check_killed_trace(trace)
+    last = trace.one("goto", "last", "backward", "syscall", 1)
+    assert last["syscall"] in ("kill", 62), last
+
+
+def test_organizer_killed_at_random_moments(folder):
+    argv = [tbdtest.program("many_windows")]
+    native, chance = tbdtest.run(argv), random.Random(os.urandom(8) if tbdtest.LONG else 23)
+    hit = 0
+    for i in range(30 if tbdtest.LONG else 5):
+        root = folder + "/o%d" % i
+        process = start(argv, root)
+        end = time.monotonic() + 10
+        while not tbdtest.organizers(root) and time.monotonic() < end and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0, 0.4))
+        for pid in tbdtest.organizers(root):
+            hit += 1
+            os.kill(pid, signal.SIGKILL)
+        out, err = process.communicate(timeout=120)
+        tbdtest.same(native, tbdtest.Result(out, err, process.returncode), tool_lines=True)
+        trace = tbdtest.find_trace(root, argv[0])
+        if trace:
+            result = trace.tbdq("info")
+            assert result.code in (0, 3), result
+        shutil.rmtree(root)
+    assert hit > 0
+
+
+def test_organizer_ignores_signals_for_the_group(folder):
+    """Ctrl-C reaches the program only; the trace ends with the program."""
+    argv = [tbdtest.program("many_windows")]
+    process = start(argv, folder)
+    time.sleep(0.25)
+    for pid in tbdtest.organizers(folder):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            os.kill(pid, number)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0 and not tool_lines(err), err
+    tbdtest.wait_organizers(folder)
+    tbdtest.find_trace(folder, argv[0]).verify()
+
+
+def test_trace_root_that_cannot_be_written(folder):
+    plain = os.path.join(folder, "file")
+    with open(plain, "w"):
+        pass
+    for root in (plain, plain + "/below", "/proc/tbd", "/dev/null/x"):
+        result = untouched([tbdtest.program("stores")], tbdtest.trace_env(root))
+        one_line(result, root)
+    assert os.listdir(folder) == ["file"]
+
+
+def test_disk_that_is_full(folder):
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", folder], check=False,
+                                           stderr=subprocess.DEVNULL).returncode:
+        raise tbdtest.Skip("no permission to mount a small file system")
+    try:
+        argv = [tbdtest.program("big_memory")]
+        native = tbdtest.run(argv)
+        result, trace = tbdtest.record(argv, folder + "/traces", "window=100000")
+        tbdtest.same(native, result, tool_lines=True)
+        if trace is not None:
+            answer = trace.tbdq("info")
+            assert answer.code in (0, 3), answer
+            if answer.code == 0:
+                text = answer.out.decode().lower()
+                assert "full" in text or "space" in text or "disk" in text, "the trace does not say why it ends: " + text
+                trace.verify()
+    finally:
+        subprocess.run(["umount", "-l", folder], check=False)
+
+
+def test_file_size_limit(folder):
+    """A limit that the organizer inherits: it must not die of SIGXFSZ unnoticed, the program goes on."""
+    argv = [tbdtest.program("many_windows")]
+    native = tbdtest.run(argv)
+    root = folder + "/traces"
+    os.makedirs(root)
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env=tbdtest.clean_env(tbdtest.trace_env(root)),
+                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (200000, 200000)))
+    out, err = process.communicate(timeout=120)
+    tbdtest.same(native, tbdtest.Result(out, err, process.returncode), tool_lines=True)
+    tbdtest.wait_organizers(root)
+    trace = tbdtest.find_trace(root, argv[0])
+    assert trace is None or trace.tbdq("info").code in (0, 3)
+
+
+def files_of(path):
+    return sorted(f for f in glob.glob(path + "/**", recursive=True) if os.path.isfile(f) and "/modules/" not in f)
+
+
+QUESTIONS = (["info"], ["windows"], ["modules"], ["verify"], ["goto", "first", "forward", "store", "100"],
+             ["goto", "last", "backward", "func_enter", "2"], ["--at", "1000", "mem", "0x400000", "64"], ["--at", "last", "regs"],
+             ["--at", "last", "bt"])
+
+
+def check_damaged(path, what):
+    """Every question ends soon, with a status of ours, and complains about a file if at all."""
+    for words in QUESTIONS:
+        result = tbdtest.run([tbdtest.TBDQ, "-t", path, *words], stdin=None, timeout=60)
+        assert result.code in (0, 1, 3), "%s: tbdq %s: %r" % (what, " ".join(words), result)
+        if result.code == 3:
+            assert len(result.err.splitlines()) in (1, 2) and result.err.startswith(b"tbd"), "%s: %r" % (what, result)
+
+
+def test_damaged_traces(folder):
+    _, trace = tbdtest.record([tbdtest.program("stores")], folder, "window=20000")
+    chance = random.Random(5)
+    for name in files_of(trace.path):
+        with open(name, "rb") as f:
+            whole = f.read()
+        for turn in range(6 if tbdtest.LONG else 2):
+            at = chance.randrange(max(len(whole), 1))
+            flipped = bytearray(whole)
+            if whole:
+                flipped[at] ^= 1 << chance.randrange(8)
+            for damaged, what in ((whole[:at], "cut at %d" % at), (bytes(flipped), "bit flipped at %d" % at)):
+                os.chmod(name, 0o600)
+                with open(name, "wb") as f:
+                    f.write(damaged)
+                check_damaged(trace.path, "%s %s" % (os.path.basename(name), what))
+        with open(name, "wb") as f:
+            f.write(whole)
+    trace.verify()
+
+
+def test_missing_files(folder):
+    _, trace = tbdtest.record([tbdtest.program("stores")], folder, "window=20000")
+    for name in files_of(trace.path):
+        os.rename(name, name + ".gone")
+        check_damaged(trace.path, os.path.basename(name) + " gone")
+        os.rename(name + ".gone", name)
+    trace.verify()
+
+
+def test_trace_of_another_version(folder):
+    _, trace = tbdtest.record([tbdtest.program("stores")], folder)
+    seen = 0
+    for name in files_of(trace.path):
+        with open(name, "r+b") as f:
+            head = f.read(10)
+            if not head.startswith(b"TBD\r\n\x1a\n"):
+                continue
+            f.seek(8)
+            f.write(struct.pack("<H", struct.unpack("<H", head[8:10])[0] + 1))
+        if seen == 0:
+            result = trace.tbdq("info")
+            if result.code == 3:
+                seen += 1
+                assert b"version" in result.err or b"newer" in result.err, result
+    assert seen == 1, "no file's version was looked at"
+
+
+def test_modes_keep_secrets(folder):
+    old = os.umask(0)
+    try:
+        _, trace = tbdtest.record([tbdtest.program("stores")], folder + "/new/root")
+    finally:
+        os.umask(old)
+    for where, folders, names in os.walk(trace.path):
+        assert stat.S_IMODE(os.stat(where).st_mode) == 0o700, where
+        for name in names:
+            mode = stat.S_IMODE(os.lstat(os.path.join(where, name)).st_mode)
+            assert os.path.islink(os.path.join(where, name)) or mode & 0o177 == 0, (name, oct(mode))
+
+
+def test_program_file_changed_since(folder):
+    program = os.path.join(folder, "program")
+    shutil.copy(tbdtest.program("recursion"), program)
+    _, trace = tbdtest.record([program], folder + "/traces")
+    before = trace.one("goto", "first", "forward", "func_enter", 5, "where", "func==fib")
+    os.unlink(program)
+    shutil.copy(tbdtest.program("stores"), program)
+    after = trace.one("goto", "first", "forward", "func_enter", 5, "where", "func==fib")
+    assert before == after
+    trace.verify()
+    os.unlink(program)
+    assert trace.one("goto", "first", "forward", "func_enter", 5, "where", "func==fib") == before
+
+
+def elf32(path):
+    """A 32-bit program: exit(3)."""
+    code = bytes.fromhex("b801000000bb03000000cd80")
+    header = b"\x7fELF\x01\x01\x01" + bytes(9) + struct.pack("<HHIIIIIHHHHHH", 2, 3, 1, 0x8048054, 52, 0, 0, 52, 32, 1, 0, 0, 0)
+    segment = struct.pack("<IIIIIIII", 1, 0, 0x8048000, 0x8048000, 84 + len(code), 84 + len(code), 5, 0x1000)
+    with open(path, "wb") as f:
+        f.write(header + segment + code)
+    os.chmod(path, 0o755)
+
+
+def untraceable(folder, argv, *words):
+    native = tbdtest.run(argv)
+    env = {"TBD_DIR": folder + "/traces"}
+    result = tbdtest.run([tbdtest.TBD, "record", "--", *argv], env=env)
+    one_line(result, *words)
+    assert result.out == native.out and result.code in (native.code, 4), (native, result)
+    result = tbdtest.run(argv, env=tbdtest.trace_env(folder + "/traces"))
+    assert result.code == native.code and result.out == native.out, result
+
+
+def test_static_program(folder):
+    source = os.path.join(folder, "s.c")
+    with open(source, "w") as f:
+        f.write("#include <stdio.h>\nint main(void) { puts(\"static\"); return 5; }\n")
+    if tbdtest.run([tbdtest.need("cc"), "-static", "-o", folder + "/s", source]).code:
+        raise tbdtest.Skip("no static libc")
+    untraceable(folder, [folder + "/s"], "static")
+
+
+def test_32_bit_program(folder):
+    elf32(folder + "/p32")
+    try:
+        native = tbdtest.run([folder + "/p32"])
+    except OSError:
+        raise tbdtest.Skip("this kernel runs no 32-bit programs")
+    if native.code != 3:
+        raise tbdtest.Skip("this kernel runs no 32-bit programs")
+    untraceable(folder, [folder + "/p32"], "32-bit")
+
+
+def test_set_uid_program(folder):
+    if os.geteuid() != 0:
+        raise tbdtest.Skip("needs root")
+    os.chmod(folder, 0o755)
+    program = os.path.join(folder, "setuid")
+    shutil.copy(tbdtest.program("stores"), program)
+    os.chown(program, 1, 1)
+    os.chmod(program, 0o4755)
+    result = tbdtest.run([tbdtest.TBD, "record", "--", program], env={"TBD_DIR": folder + "/traces"})
+    one_line(result, "set-uid")
+
+
+def test_program_that_does_not_exist(folder):
+    result = tbdtest.run([tbdtest.TBD, "record", "--", folder + "/nothing"], env={"TBD_DIR": folder})
+    assert result.code in (4, 127), result
+    one_line(result, "nothing")
+
+
+def test_options_that_do_not_exist(folder):
+    for options, word in (("colour=red", "colour"), ("window=many", "window"), ("hooks=maybe", "hooks")):
+        result = untouched([tbdtest.program("stores")], tbdtest.trace_env(folder, options))
+        one_line(result, word)
+    result = tbdtest.run([tbdtest.TBD, "record", "--colour", "--", "/bin/true"])
+    assert result.code == 2 and b"--colour" in result.err, result
+    result = tbdtest.run([tbdtest.TBDQ, "--colour", "info"])
+    assert result.code == 2 and b"--colour" in result.err, result
+    assert not [name for name in os.listdir(folder) if "-" in name], os.listdir(folder)
+
+
+def test_organizer_that_cannot_be_started(folder):
+    result = untouched([tbdtest.program("stores")], tbdtest.trace_env(folder, "organizer=/no/such/organizer"))
+    one_line(result, "organizer")
+
+
+def test_other_libraries_preloaded_too(folder):
+    source, library = folder + "/p.c", folder + "/libp.so"
+    with open(source, "w") as f:
+        f.write("#include <stdio.h>\n#include <stdlib.h>\n__attribute__((constructor)) static void s(void) { puts(\"preloaded\"); }\n"
+                "int atoi(const char *t) { return (int)strtol(t, NULL, 10) + 1; }\n")
+    assert tbdtest.run([tbdtest.need("cc"), "-shared", "-fPIC", "-o", library, source]).code == 0
+    argv = [tbdtest.program("exec_self"), "0"]
+    native = tbdtest.run(argv, env={"LD_PRELOAD": library})
+    assert native.out == b"preloaded\n1 left\npreloaded\n0 left\n" or b"preloaded" in native.out, native
+    for order in (library + ":" + tbdtest.LIBRARY, tbdtest.LIBRARY + ":" + library):
+        env = {**tbdtest.trace_env(folder + "/traces"), "LD_PRELOAD": order}
+        os.makedirs(folder + "/traces", exist_ok=True)
+        result = tbdtest.run(argv, env=env)
+        tbdtest.wait_organizers(folder + "/traces")
+        tbdtest.same(native, result)
+
+
+def test_output_is_complete_when_the_pipe_closes(folder):
+    """`program | head -1`: the program gets SIGPIPE as it would without us."""
+    argv = [tbdtest.need("seq"), "1000000"]
+    codes = []
+    for env in ({}, tbdtest.trace_env(folder)):
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tbdtest.clean_env(env),
+                                   preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL))
+        process.stdout.read(100)
+        process.stdout.close()
+        codes.append(process.wait(60))
+        process.stderr.close()
+    assert codes[0] == codes[1] == -signal.SIGPIPE, codes
+    tbdtest.wait_organizers(folder)
+    tbdtest.find_trace(folder, "seq").verify()
+
+
+def test_signals_from_outside(folder):
+    """A handler runs when a signal comes from another process in the middle of a computation."""
+    script = os.path.join(folder, "s.pl")
+    with open(script, "w") as f:
+        f.write("$| = 1; my $n = 0; $SIG{USR1} = sub { $n++; print \"got $n\\n\" }; print \"ready\\n\";\n"
+                "my $x = 0; while ($n < 5) { $x = ($x * 31 + 7) % 65537 } print \"end\\n\"; exit 9;\n")
+    process = start([tbdtest.need("perl"), script], folder + "/traces")
+    assert process.stdout.readline() == b"ready\n"
+    for i in range(1, 6):
+        process.send_signal(signal.SIGUSR1)
+        assert process.stdout.readline() == b"got %d\n" % i
+    assert process.stdout.read() == b"end\n" and process.wait(60) == 9 and not process.stderr.read()
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_stop_and_continue(folder):
+    """SIGSTOP and SIGCONT while it runs: output as ever."""
+    name = folder + "/text"
+    inputs.text(name, 300000)
+    argv = [tbdtest.need("gzip"), "-c", name]
+    native = tbdtest.run(argv)
+    process = start(argv, folder + "/traces")
+    for _ in range(4):
+        time.sleep(0.05)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=100)
+    tbdtest.same(native, tbdtest.Result(out, err, process.returncode))
+    tbdtest.wait_organizers(folder + "/traces")
+    tbdtest.find_trace(folder + "/traces", "gzip").verify()
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
