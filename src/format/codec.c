@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+/* codec.c - growing byte buffers, LZ4 frames */
+#include "format/codec.h"
+
+#include <lz4frame.h>
+#include <stdlib.h>
+
+uint8_t *tbd_buffer_room(struct tbd_buffer *buffer, size_t more)
+{
+    size_t need;
+    uint8_t *bytes;
+
+    if (buffer->failed || __builtin_add_overflow(buffer->used, more, &need)) {
+        buffer->failed = true;
+        return NULL;
+    }
+    if (need > buffer->capacity) {
+        size_t capacity = buffer->capacity + buffer->capacity / 2 + 256;
+
+        if (capacity < need)
+            capacity = need;
+        bytes = realloc(buffer->bytes, capacity);
+        if (!bytes) {
+            buffer->failed = true;
+            return NULL;
+        }
+        buffer->bytes = bytes;
+        buffer->capacity = capacity;
+    }
+    return buffer->bytes + buffer->used;
+}
+
+void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes)
+{
+    uint8_t *at = bytes ? tbd_buffer_room(buffer, bytes) : NULL;
+
+    if (!at)
+        return;
+    memcpy(at, data, bytes);
+    buffer->used += bytes;
+}
+
+void tbd_buffer_align8(struct tbd_buffer *buffer)
+{
+    static const uint8_t zero[8];
+
+    tbd_buffer_put(buffer, zero, -buffer->used & 7);
+}
+
+void tbd_buffer_free(struct tbd_buffer *buffer)
+{
+    free(buffer->bytes);
+    *buffer = (struct tbd_buffer){ 0 };
+}
+
+void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
+{
+    LZ4F_preferences_t how = {
+        .frameInfo = { .blockSizeID = bytes > 65536 ? LZ4F_max1MB : LZ4F_max64KB,
+                       .blockMode = LZ4F_blockIndependent,
+                       .contentSize = bytes },
+        .autoFlush = 1,
+    };
+    size_t bound = LZ4F_compressFrameBound(bytes, &how);
+    uint8_t *at = tbd_buffer_room(out, bound);
+    size_t packed;
+
+    if (!at)
+        return;
+    packed = LZ4F_compressFrame(at, bound, data, bytes, &how);
+    if (LZ4F_isError(packed))
+        out->failed = true;
+    else
+        out->used += packed;
+}
+
+static enum tbd_status unpack(LZ4F_dctx *context, const uint8_t *frame, size_t frame_bytes, uint8_t *out,
+                              size_t raw_bytes)
+{
+    size_t hint = 1;
+    size_t in_done = 0;
+    size_t out_done = 0;
+
+    while (hint && in_done < frame_bytes) {
+        size_t in_step = frame_bytes - in_done;
+        size_t out_step = raw_bytes - out_done;
+
+        hint = LZ4F_decompress(context, out + out_done, &out_step, frame + in_done, &in_step, NULL);
+        if (LZ4F_isError(hint))
+            return TBD_CORRUPT;
+        in_done += in_step;
+        out_done += out_step;
+        if (!in_step && !out_step)
+            return TBD_CORRUPT;
+    }
+    return hint == 0 && in_done == frame_bytes && out_done == raw_bytes ? TBD_OK : TBD_CORRUPT;
+}
+
+enum tbd_status tbd_lz4_unpack(const void *frame, size_t frame_bytes, void *out, size_t raw_bytes)
+{
+    LZ4F_dctx *context;
+    enum tbd_status status;
+    uint8_t none;
+
+    if (LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)))
+        return TBD_NOMEM;
+    status = unpack(context, frame, frame_bytes, raw_bytes ? out : &none, raw_bytes);
+    LZ4F_freeDecompressionContext(context);
+    return status;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+/* codec.h - growing byte buffers, varints, LZ4 frames
+ *
+ * A buffer's overflow (no memory) is sticky: later appends do nothing, and `failed` is asked once, at the
+ * end.  Readers never go past `end` and report that with a sticky flag too. */
+#ifndef TBD_FORMAT_CODEC_H
+#define TBD_FORMAT_CODEC_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct tbd_buffer {
+    uint8_t *bytes; /* owned: tbd_buffer_free() */
+    size_t used;
+    size_t capacity;
+    bool failed;
+};
+
+/* Makes room for `more` bytes behind the used ones.  NULL, and `failed`, without memory. */
+uint8_t *tbd_buffer_room(struct tbd_buffer *buffer, size_t more);
+void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes);
+void tbd_buffer_align8(struct tbd_buffer *buffer);
+void tbd_buffer_free(struct tbd_buffer *buffer);
+
+static inline void tbd_buffer_varint(struct tbd_buffer *buffer, uint64_t value)
+{
+    uint8_t *at = buffer->capacity - buffer->used >= 10 ? buffer->bytes + buffer->used
+                                                        : tbd_buffer_room(buffer, 10);
+    size_t n = 0;
+
+    if (!at)
+        return;
+    for (; value >= 0x80; value >>= 7)
+        at[n++] = (uint8_t)(value | 0x80);
+    at[n++] = (uint8_t)value;
+    buffer->used += n;
+}
+
+/* Signed numbers near 0 become small unsigned ones. */
+static inline uint64_t tbd_zigzag(int64_t v)
+{
+    return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+}
+
+static inline int64_t tbd_unzigzag(uint64_t v)
+{
+    return (int64_t)((v >> 1) ^ (0 - (v & 1)));
+}
+
+struct tbd_reader {
+    const uint8_t *at;
+    const uint8_t *end;
+    bool failed; /* sticky: something reached past the end */
+};
+
+static inline uint64_t tbd_reader_varint(struct tbd_reader *r)
+{
+    uint64_t value = 0;
+
+    for (unsigned shift = 0; shift < 64 && r->at < r->end; shift += 7) {
+        uint8_t byte = *r->at++;
+
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return value;
+    }
+    r->failed = true;
+    return 0;
+}
+
+/* `bytes` bytes, borrowed, or NULL when there are not so many. */
+static inline const uint8_t *tbd_reader_take(struct tbd_reader *r, uint64_t bytes)
+{
+    const uint8_t *at = r->at;
+
+    if (r->failed || bytes > (uint64_t)(r->end - r->at)) {
+        r->failed = true;
+        return NULL;
+    }
+    r->at += bytes;
+    return at;
+}
+
+/* Appends one standard LZ4 frame with the content. */
+void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes);
+/* Unpacks a frame whose content must be exactly `raw_bytes` long, into `out`. */
+TBD_MUST_CHECK enum tbd_status tbd_lz4_unpack(const void *frame, size_t frame_bytes, void *out,
+                                              size_t raw_bytes);
+/* No LZ4 frame of `frame_bytes` has more content than this: a bound for hostile sizes. */
+static inline uint64_t tbd_lz4_most(uint64_t frame_bytes)
+{
+    return frame_bytes * 256 + 64;
+}
+
+#endif

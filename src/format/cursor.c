@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+/* cursor.c - walking a window's events in order
+ *
+ * The window was checked (W1 in window.c), so nothing is checked here. */
+#include "format/window.h"
+
+#include "format/window_private.h"
+
+#include <string.h>
+
+/* Stands on whatever is at c->entry, c->operand. */
+static bool arrive(struct tbd_cursor *c)
+{
+    const struct tbd_window *window = c->window;
+    uint32_t entry;
+
+    c->op = NULL;
+    c->op_index = 0;
+    c->message = NULL;
+    if (c->entry >= window->entry_count) {
+        c->kind = TBD_AT_END;
+        return false;
+    }
+    entry = window->entries[c->entry];
+    if (entry & TBD_ENTRY_MESSAGE) {
+        c->kind = TBD_AT_MESSAGE;
+        c->message = (const void *)(window->operands + c->operand);
+        return true;
+    }
+    c->kind = TBD_AT_BLOCK;
+    c->id = entry;
+    c->block = tbd_window_block(window, entry);
+    c->record = window->operands + c->operand;
+    c->time = c->next_time++;
+    return true;
+}
+
+void tbd_cursor_first(const struct tbd_window *window, struct tbd_cursor *out)
+{
+    *out = (struct tbd_cursor){
+        .window = window,
+        .time = window->first_time,
+        .next_time = window->first_time,
+        .thread = window->regs.thread,
+    };
+    arrive(out);
+}
+
+static bool leave(struct tbd_cursor *c)
+{
+    struct tbd_message message;
+
+    if (c->kind == TBD_AT_MESSAGE) {
+        memcpy(&message, c->message, sizeof(message));
+        c->operand += sizeof(message) + message.bytes;
+    } else {
+        c->operand += c->block->def.operand_bytes;
+    }
+    c->entry++;
+    c->index++;
+    return arrive(c);
+}
+
+bool tbd_cursor_next(struct tbd_cursor *c)
+{
+    if (c->kind == TBD_AT_END)
+        return false;
+    if (c->kind == TBD_AT_MESSAGE || c->op_index >= c->block->def.op_count)
+        return leave(c);
+    c->kind = TBD_AT_OP;
+    c->op = c->block->ops + c->op_index++;
+    c->index++;
+    return true;
+}
+
+bool tbd_cursor_skip_block(struct tbd_cursor *c)
+{
+    if (c->kind == TBD_AT_END)
+        return false;
+    if (c->kind != TBD_AT_MESSAGE)
+        c->index += c->block->def.op_count - c->op_index;
+    return leave(c);
+}
+
+static void start_at(const struct tbd_window *window, const struct tbd_checkpoint *from,
+                     struct tbd_cursor *out)
+{
+    tbd_cursor_first(window, out);
+    if (!from)
+        return;
+    out->entry = from->entry;
+    out->operand = from->operand;
+    out->index = from->index;
+    out->next_time = from->time;
+    arrive(out);
+}
+
+bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
+{
+    const struct tbd_window_private *private = window->private;
+    size_t low = 0;
+    size_t high = private->checkpoint_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (private->checkpoints[middle].time <= time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    start_at(window, low ? &private->checkpoints[low - 1] : NULL, out);
+    while (out->kind != TBD_AT_END && (out->kind != TBD_AT_BLOCK || out->time < time))
+        tbd_cursor_skip_block(out);
+    if (out->kind == TBD_AT_BLOCK && out->time != time) {
+        out->kind = TBD_AT_END;
+        out->entry = window->entry_count;
+    }
+    return out->kind == TBD_AT_BLOCK;
+}
+
+bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, struct tbd_cursor *out)
+{
+    const struct tbd_window_private *private = window->private;
+    size_t low = 0;
+    size_t high = private->checkpoint_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (private->checkpoints[middle].index <= index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    start_at(window, low ? &private->checkpoints[low - 1] : NULL, out);
+    while (out->kind != TBD_AT_END && out->index < index)
+        tbd_cursor_next(out);
+    return out->kind != TBD_AT_END;
+}

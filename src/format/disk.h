@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+/* disk.h - every struct of the trace directory's files (docs/FORMAT.md has the same tables)
+ *
+ * A file is a struct tbd_file_header followed by records.  A record is a struct tbd_record and
+ * its payload, padded with zeroes to a multiple of 8, so that every payload is 8-aligned in the file.
+ * Little endian, natural alignment, padding written as 0.  The trace and block files of a
+ * window are different: the header lies in an LZ4 skippable frame and one standard LZ4 frame follows, so
+ * that lz4(1) unpacks them.
+ *
+ *   header           START, CONFIG
+ *   index            append only: REGION, UNMAP, NOTE, MODULE; PAGES and WINDOW for each window; END
+ *   blocks           append only: BLOCKS
+ *   image            PAGE_TABLE, PAGE_DATA: the initial image
+ *   windows/A/B.toc  META, STATE, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, WORDS, BLOCK_SUMMARIES
+ *   windows/A/B.trace, windows/A/B.blocks          (window number = A * 1000 + B)
+ *   modules/...      copies of the files that were mapped executable
+ */
+#ifndef TBD_FORMAT_DISK_H
+#define TBD_FORMAT_DISK_H
+
+#include "format/stream.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TBD_FILE_MAGIC "TBD\r\n\x1a\n" /* 7 characters and the NUL */
+#define TBD_FILE_MAJOR 1
+#define TBD_FILE_MINOR 0
+
+enum tbd_file_kind {
+    TBD_FILE_HEADER = 1,
+    TBD_FILE_INDEX = 2,
+    TBD_FILE_BLOCKS = 3,
+    TBD_FILE_IMAGE = 4,
+    TBD_FILE_TOC = 5,
+    TBD_FILE_TRACE = 6,
+    TBD_FILE_ENTRIES = 7,
+};
+
+struct tbd_file_header {
+    uint8_t magic[8];        /*  0: TBD_FILE_MAGIC */
+    uint32_t kind;           /*  8: enum tbd_file_kind */
+    uint16_t major;          /* 12: a reader refuses another one */
+    uint16_t minor;          /* 14: a reader ignores what it does not know */
+    uint32_t header_bytes;   /* 16: offset of the first record */
+    uint32_t window;         /* 20: number of the window for its files, else 0 */
+    uint64_t trace_id;       /* 24: random, the same in all files of a trace */
+    uint64_t need_features;  /* 32: unknown bit: refuse */
+    uint64_t extra_features; /* 40: unknown bit: ignore */
+    uint64_t reserved;       /* 48: 0 */
+    uint64_t checksum;       /* 56: XXH3_64 of the 56 bytes before */
+};
+_Static_assert(sizeof(struct tbd_file_header) == 64, "tbd_file_header is 64 bytes");
+_Static_assert(offsetof(struct tbd_file_header, trace_id) == 24, "offset");
+_Static_assert(offsetof(struct tbd_file_header, checksum) == 56, "offset");
+
+struct tbd_record {
+    uint32_t type;     /*  0: enum tbd_record_type */
+    uint32_t flags;    /*  4: TBD_RECORD_* */
+    uint64_t bytes;    /*  8: of the payload, without padding */
+    uint64_t checksum; /* 16: XXH3_64 of the payload, seeded with that of the 16 bytes before */
+};
+_Static_assert(sizeof(struct tbd_record) == 24, "tbd_record is 24 bytes");
+
+#define TBD_RECORD_OPTIONAL 1u /* a reader that does not know the type skips it */
+
+enum tbd_record_type {
+    TBD_REC_START = 1,        /* payload of TBD_MSG_START */
+    TBD_REC_CONFIG = 2,       /* struct tbd_disk_config */
+    TBD_REC_REGION = 10,      /* struct tbd_disk_when, struct tbd_msg_region, path NUL */
+    TBD_REC_UNMAP = 11,       /* struct tbd_disk_when, struct tbd_range */
+    TBD_REC_NOTE = 12,        /* struct tbd_disk_when, uint32_t severity, text NUL */
+    TBD_REC_MODULE = 13,      /* struct tbd_disk_module, path NUL, name below modules/ NUL */
+    TBD_REC_PAGES = 14,       /* struct tbd_disk_when, varints: page number difference * 4 + kinds */
+    TBD_REC_WINDOW = 15,      /* struct tbd_disk_window; numbers count from 0 without gaps */
+    TBD_REC_END = 16,         /* struct tbd_msg_end, text NUL */
+    TBD_REC_BLOCKS = 20,      /* struct tbd_disk_blocks, defs, ops, code bytes */
+    TBD_REC_META = 30,        /* struct tbd_disk_meta */
+    TBD_REC_STATE = 31,       /* LZ4 frame: xsave image at the start, then at the end */
+    TBD_REC_PAGE_TABLE = 32,  /* struct tbd_disk_page[] */
+    TBD_REC_PAGE_DATA = 33,   /* LZ4 frames, at the offsets of the page table */
+    TBD_REC_READ_PAGES = 34,  /* uint64_t count, varints: page number differences */
+    TBD_REC_LOG = 35,         /* struct tbd_disk_log, LZ4 frame: (uint32_t time, message)... */
+    TBD_REC_WORDS = 36,       /* struct tbd_disk_summaries, directory, varints */
+    TBD_REC_BLOCK_SUMMARIES = 37,
+};
+
+/* A place in the order of events: after `order` log messages of the window, at relative time `time`. */
+struct tbd_disk_when {
+    uint32_t window; /*  0 */
+    uint32_t order;  /*  4: log messages of the window before it */
+    uint64_t time;   /*  8: relative to the window's first time */
+};
+_Static_assert(sizeof(struct tbd_disk_when) == 16, "tbd_disk_when is 16 bytes");
+
+struct tbd_disk_config {
+    uint64_t window_blocks; /*  0: N */
+    uint64_t hook_set;      /*  8 */
+    uint64_t reserved[2];   /* 16 */
+};
+_Static_assert(sizeof(struct tbd_disk_config) == 32, "tbd_disk_config is 32 bytes");
+
+struct tbd_disk_module {
+    uint64_t inode;    /*  0 */
+    uint64_t bytes;    /*  8: size of the file */
+    int64_t mtime_ns;  /* 16 */
+    uint32_t device;   /* 24 */
+    uint32_t reserved; /* 28 */
+};
+_Static_assert(sizeof(struct tbd_disk_module) == 32, "tbd_disk_module is 32 bytes");
+
+/* Kinds in TBD_REC_PAGES. */
+#define TBD_PAGES_CAPTURED 1u /* contents after a modification are in the window's page table */
+#define TBD_PAGES_FIRST 2u    /* contents from before its first use are */
+
+struct tbd_disk_window {
+    uint32_t window;      /*   0 */
+    uint8_t level;        /*   4 */
+    uint8_t complete;     /*   5 */
+    uint16_t reserved;    /*   6 */
+    uint64_t first_time;  /*   8 */
+    uint64_t blocks;      /*  16 */
+    uint64_t toc_bytes;   /*  24: sizes of its files */
+    uint64_t trace_bytes; /*  32 */
+    uint64_t block_bytes; /*  40 */
+    uint64_t stores;      /*  48 */
+    uint64_t calls;       /*  56 */
+    uint64_t returns;     /*  64 */
+    uint64_t syscalls;    /*  72 */
+    uint64_t specials;    /*  80 */
+    uint64_t signals;     /*  88 */
+    uint64_t pages;       /*  96: entries of its page table */
+    uint64_t words;       /* 104: word summaries */
+    uint64_t block_ids;   /* 112: block summaries */
+    uint64_t more;        /* 120: 0 */
+};
+_Static_assert(sizeof(struct tbd_disk_window) == 128, "tbd_disk_window is 128 bytes");
+
+struct tbd_disk_blocks {
+    uint32_t first_id; /* 0 */
+    uint32_t count;    /* 4: struct tbd_block_def that follow; their offsets count from the payload */
+};
+_Static_assert(sizeof(struct tbd_disk_blocks) == 8, "tbd_disk_blocks is 8 bytes");
+
+struct tbd_disk_meta {
+    struct tbd_disk_window window; /*   0: sizes of files are 0 here */
+    uint64_t digest;               /* 128 */
+    uint64_t entry_count;          /* 136 */
+    uint64_t operand_bytes;        /* 144: with messages */
+    uint64_t reserved;             /* 152 */
+    struct tbd_regs regs;          /* 160 */
+    struct tbd_regs end_regs;      /* 328 */
+};
+_Static_assert(sizeof(struct tbd_disk_meta) == 496, "tbd_disk_meta is 496 bytes");
+
+#define TBD_DISK_PAGE_END 1u   /* modified in the window; contents at its end */
+#define TBD_DISK_PAGE_GONE 2u  /* modified; contents at `time`, just before the mapping went away */
+#define TBD_DISK_PAGE_FIRST 4u /* contents when the window began, or when it was mapped at `time` */
+#define TBD_DISK_PAGE_ZERO 8u  /* all bytes are 0: nothing is stored */
+#define TBD_DISK_PAGE_IMAGE 16u
+
+struct tbd_disk_page {
+    uint64_t address; /*  0: page aligned; the table is sorted by (address, time, order, flags) */
+    uint32_t time;    /*  8: relative */
+    uint32_t order;   /* 12: log messages before */
+    uint32_t flags;   /* 16: TBD_DISK_PAGE_* */
+    uint32_t bytes;   /* 20: length of the frame; 0 with ZERO */
+    uint64_t offset;  /* 24: in the PAGE_DATA payload */
+};
+_Static_assert(sizeof(struct tbd_disk_page) == 32, "tbd_disk_page is 32 bytes");
+
+struct tbd_disk_log {
+    uint64_t count;     /* 0 */
+    uint64_t raw_bytes; /* 8: of the unpacked (time, message) sequence */
+};
+_Static_assert(sizeof(struct tbd_disk_log) == 16, "tbd_disk_log is 16 bytes");
+
+/* WORDS and BLOCK_SUMMARIES: groups of TBD_SUMMARY_GROUP entries; a directory entry holds the
+ * first key of a group, so that one key is found by unpacking one group. */
+#define TBD_SUMMARY_GROUP 128u
+struct tbd_disk_summaries {
+    uint64_t count;  /* 0: entries */
+    uint64_t groups; /* 8: struct tbd_disk_group that follow, then the groups' bytes */
+};
+_Static_assert(sizeof(struct tbd_disk_summaries) == 16, "tbd_disk_summaries is 16 bytes");
+struct tbd_disk_group {
+    uint64_t key;    /*  0: of the first entry (word number, block id) */
+    uint64_t offset; /*  8: counted from the end of the directory */
+};
+_Static_assert(sizeof(struct tbd_disk_group) == 16, "tbd_disk_group is 16 bytes");
+
+/* How the content of a trace or block file is coded before LZ4. */
+enum tbd_coding {
+    TBD_CODING_PLAIN = 0, /* entries as uint32_t; records of blocks, without messages */
+    TBD_CODING_1 = 1,     /* docs/FORMAT.md */
+};
+
+#define TBD_SKIPPABLE_MAGIC 0x184d2a5bu /* LZ4 skippable frame number 11 */
+
+/* Head of a trace or block file. */
+struct tbd_disk_packed {
+    uint32_t skippable;            /*  0: TBD_SKIPPABLE_MAGIC */
+    uint32_t skip_bytes;           /*  4: what follows in the skippable frame */
+    struct tbd_file_header header; /*  8 */
+    uint32_t coding;               /* 72: enum tbd_coding */
+    uint32_t reserved;             /* 76 */
+    uint64_t packed_bytes;         /* 80: of the LZ4 frame's content */
+    uint64_t count;                /* 88: entries (block file), bytes of records (trace file) */
+    uint64_t checksum;             /* 96: XXH3_64 of the frame's content */
+    uint64_t head_checksum;        /* 104: XXH3_64 of bytes 0..103 */
+};
+_Static_assert(sizeof(struct tbd_disk_packed) == 112, "tbd_disk_packed is 112 bytes");
+
+#endif

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+/* packed.c - trace and block files: coding, LZ4, checksums
+ *
+ * The block file holds the entries.  The trace file holds the records of the blocks without the messages
+ * between them: those are in the TOC's log already, and are put back in when the window is loaded.
+ *
+ * Invariants
+ * P1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its head says. */
+#include "format/packed.h"
+
+#include "format/trace_private.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
+/* ---- writing ---- */
+
+static void put_packed(struct tbd_buffer *out, struct tbd_disk_packed *head,
+                       const struct tbd_buffer *content)
+{
+    head->skippable = TBD_SKIPPABLE_MAGIC;
+    head->skip_bytes = (uint32_t)(sizeof(*head) - 8);
+    head->packed_bytes = content->used;
+    head->checksum = XXH3_64bits(content->bytes, content->used);
+    head->head_checksum = XXH3_64bits(head, offsetof(struct tbd_disk_packed, head_checksum));
+    tbd_buffer_put(out, head, sizeof(*head));
+    tbd_lz4_pack(out, content->bytes, content->used);
+    if (content->failed)
+        out->failed = true;
+}
+
+void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *window,
+                            uint64_t trace_id)
+{
+    struct tbd_disk_packed head = {
+        .header = tbd_file_make_header(TBD_FILE_ENTRIES, window->index, trace_id),
+        .coding = TBD_CODING_PLAIN,
+        .count = window->entry_count,
+    };
+    struct tbd_buffer content = { 0 };
+
+    tbd_buffer_put(&content, window->entries, window->entry_count * sizeof(uint32_t));
+    put_packed(out, &head, &content);
+    tbd_buffer_free(&content);
+}
+
+static size_t message_bytes(const struct tbd_message *message)
+{
+    struct tbd_message head;
+
+    memcpy(&head, message, sizeof(head));
+    return sizeof(head) + head.bytes;
+}
+
+void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *window,
+                            uint64_t trace_id)
+{
+    struct tbd_disk_packed head = {
+        .header = tbd_file_make_header(TBD_FILE_TRACE, window->index, trace_id),
+        .coding = TBD_CODING_PLAIN,
+    };
+    struct tbd_buffer content = { 0 };
+    const uint8_t *at = window->operands;
+
+    for (size_t i = 0; i < window->log_count; i++) {
+        const uint8_t *message = (const void *)window->log[i].message;
+
+        tbd_buffer_put(&content, at, (size_t)(message - at));
+        at = message + message_bytes(window->log[i].message);
+    }
+    tbd_buffer_put(&content, at, (size_t)(window->operands + window->operand_bytes - at));
+    head.count = content.used;
+    put_packed(out, &head, &content);
+    tbd_buffer_free(&content);
+}
+
+/* ---- reading ---- */
+
+struct packed {
+    struct tbd_file file;
+    struct tbd_disk_packed head;
+    uint8_t *content; /* owned */
+};
+
+static enum tbd_status open_packed(const char *path, uint32_t window, enum tbd_file_kind kind,
+                                   uint64_t trace_id, struct packed *out, struct tbd_error *why)
+{
+    struct tbd_disk_packed *head = &out->head;
+    enum tbd_status status;
+    char name[64];
+
+    *out = (struct packed){ 0 };
+    tbd_toc_name(window, kind == TBD_FILE_TRACE ? "trace" : "blocks", name, sizeof(name));
+    status = tbd_file_map(path, name, &out->file, why);
+    if (status)
+        return status;
+    if (out->file.size < sizeof(*head))
+        return tbd_error_set(why, TBD_TRUNCATED, name, out->file.size, "in the file header");
+    memcpy(head, out->file.bytes, sizeof(*head));
+    if (head->skippable != TBD_SKIPPABLE_MAGIC)
+        return tbd_error_set(why, TBD_BADMAGIC, name, 0, "the magic number is wrong");
+    status = tbd_file_check_header(&head->header, kind, trace_id, name, 8, why);
+    if (status)
+        return status;
+    if (head->head_checksum != XXH3_64bits(head, offsetof(struct tbd_disk_packed, head_checksum)))
+        return tbd_error_set(why, TBD_CHECKSUM, name, 104, "in the file header");
+    if (head->header.window != window || head->skip_bytes != sizeof(*head) - 8 ||
+        head->coding > TBD_CODING_1 ||
+        head->packed_bytes > tbd_lz4_most(out->file.size - sizeof(*head)))
+        return tbd_error_set(why, TBD_CORRUPT, name, 72, "impossible file header");
+    return TBD_OK;
+}
+
+static enum tbd_status unpack(struct packed *p, struct tbd_error *why)
+{
+    const struct tbd_disk_packed *head = &p->head;
+    enum tbd_status status;
+
+    p->content = malloc(head->packed_bytes + 8);
+    if (!p->content)
+        return tbd_error_set(why, TBD_NOMEM, p->file.path, 80, "content of %llu bytes",
+                             (unsigned long long)head->packed_bytes);
+    status = tbd_lz4_unpack(p->file.bytes + sizeof(*head), p->file.size - sizeof(*head), p->content,
+                            head->packed_bytes);
+    if (status)
+        return tbd_error_set(why, status, p->file.path, sizeof(*head), "in the LZ4 frame");
+    if (XXH3_64bits(p->content, head->packed_bytes) != head->checksum)
+        return tbd_error_set(why, TBD_CHECKSUM, p->file.path, sizeof(*head), "of the LZ4 frame");
+    return TBD_OK;
+}
+
+static void close_packed(struct packed *p)
+{
+    tbd_file_close(&p->file);
+    free(p->content);
+    p->content = NULL;
+}
+
+static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
+                                   struct tbd_error *why)
+{
+    if (p->head.count != window->entry_count || p->head.packed_bytes != p->head.count * 4)
+        return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, "%llu entries where the TOC has %zu",
+                             (unsigned long long)p->head.count, window->entry_count);
+    if (!tbd_window_adopt(window, p->content)) {
+        p->content = NULL;
+        return TBD_NOMEM;
+    }
+    window->entries = (const void *)p->content;
+    p->content = NULL;
+    return TBD_OK;
+}
+
+/* Records from the file and messages from the log, in the order of the entries. */
+static enum tbd_status weave(struct packed *p, struct tbd_window *window, uint8_t *out,
+                             struct tbd_error *why)
+{
+    const uint8_t *from = p->content;
+    size_t records_left = p->head.count;
+    size_t room = window->operand_bytes;
+    struct tbd_log_entry *log = (struct tbd_log_entry *)(uintptr_t)window->log;
+    size_t messages = 0;
+
+    for (size_t i = 0; i < window->entry_count; i++) {
+        uint32_t entry = window->entries[i];
+        const struct tbd_block *block;
+        size_t bytes;
+
+        if (entry & TBD_ENTRY_MESSAGE) {
+            bytes = messages < window->log_count ? message_bytes(log[messages].message) : room + 1;
+            if (bytes > room)
+                break;
+            memcpy(out, log[messages].message, bytes);
+            log[messages++].message = (const void *)out;
+        } else {
+            block = tbd_window_block(window, entry);
+            bytes = block ? block->def.operand_bytes : room + 1;
+            if (bytes > room || bytes > records_left)
+                break;
+            memcpy(out, from, bytes);
+            from += bytes;
+            records_left -= bytes;
+        }
+        out += bytes;
+        room -= bytes;
+    }
+    if (room || records_left || messages != window->log_count)
+        return tbd_error_set(why, TBD_CORRUPT, p->file.path, sizeof(p->head),
+                             "the records do not fit the block file");
+    return TBD_OK;
+}
+
+static enum tbd_status get_records(struct packed *p, struct tbd_window *window,
+                                   struct tbd_error *why)
+{
+    uint64_t messages = 0;
+    uint8_t *operands;
+
+    for (size_t i = 0; i < window->log_count; i++)
+        messages += message_bytes(window->log[i].message);
+    if (p->head.packed_bytes != p->head.count || window->operand_bytes != p->head.count + messages)
+        return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, "impossible length");
+    operands = malloc(window->operand_bytes + 8);
+    if (!operands || !tbd_window_adopt(window, operands))
+        return TBD_NOMEM;
+    window->operands = operands;
+    return weave(p, window, operands, why);
+}
+
+enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id, struct tbd_window *window,
+                               struct tbd_error *why)
+{
+    struct packed p;
+    enum tbd_status status =
+        open_packed(path, window->index, TBD_FILE_ENTRIES, trace_id, &p, why);
+
+    if (!status)
+        status = unpack(&p, why);
+    if (!status)
+        status = get_entries(&p, window, why);
+    close_packed(&p);
+    if (status)
+        return status;
+    status = open_packed(path, window->index, TBD_FILE_TRACE, trace_id, &p, why);
+    if (!status)
+        status = unpack(&p, why);
+    if (!status)
+        status = get_records(&p, window, why);
+    close_packed(&p);
+    return status;
+}

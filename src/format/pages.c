@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: MIT
+/* pages.c - what a page, or any bytes, held at a moment (T20), without replay
+ *
+ * A page's contents at a moment follow from, in this order (docs/FORMAT.md, "Memory"):
+ *   1. its last capture at the end of an earlier window, since its mapping began
+ *   2. its first-use contents, from an earlier or a later window, while the mapping lasts
+ *   3. the initial image, or zeroes for fresh anonymous memory, or the trace's copy of the mapped file
+ * Bytes inside a window: the next later store's old value; else the page's capture in that window; else
+ * the page was not modified in it, and the above applies.
+ *
+ * Invariants
+ * M1  Captures from before a piece of a mapping was born, or from after it was unmapped, are never used. */
+#include "format/trace_private.h"
+#include "format/window.h"
+#include "format/window_private.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- which windows have contents of a page: made on first use ---- */
+
+static size_t slot_of(const struct page_history *h, uint64_t key)
+{
+    size_t slot = (size_t)((key * 0x9e3779b97f4a7c15ull) >> 20) & (h->slots - 1);
+
+    while (h->keys[slot] && h->keys[slot] != key)
+        slot = (slot + 1) & (h->slots - 1);
+    return slot;
+}
+
+static bool history_grow(struct page_history *h)
+{
+    struct page_history bigger = *h;
+
+    bigger.slots = h->slots ? h->slots * 2 : 4096;
+    bigger.keys = calloc(bigger.slots, sizeof(*h->keys));
+    bigger.last = calloc(bigger.slots, sizeof(*h->last));
+    if (!bigger.keys || !bigger.last) {
+        free(bigger.keys);
+        free(bigger.last);
+        return false;
+    }
+    for (size_t i = 0; i < h->slots; i++) {
+        size_t slot;
+
+        if (!h->keys[i])
+            continue;
+        slot = slot_of(&bigger, h->keys[i]);
+        bigger.keys[slot] = h->keys[i];
+        bigger.last[slot] = h->last[i];
+    }
+    free(h->keys);
+    free(h->last);
+    *h = bigger;
+    return true;
+}
+
+static bool history_add(struct page_history *h, uint64_t page, uint32_t window, uint32_t kinds)
+{
+    size_t slot;
+
+    if (h->used * 2 >= h->slots && !history_grow(h))
+        return false;
+    if (h->visit_count == h->visit_capacity) {
+        size_t capacity = h->visit_capacity * 2 + 1024;
+        struct page_visit *grown = realloc(h->visits, capacity * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        h->visits = grown;
+        h->visit_capacity = capacity;
+    }
+    slot = slot_of(h, page + 1);
+    if (!h->keys[slot]) {
+        h->keys[slot] = page + 1;
+        h->used++;
+    }
+    h->visits[h->visit_count] =
+        (struct page_visit){ .window = window, .kinds = kinds, .before = h->last[slot] };
+    h->last[slot] = (uint32_t)++h->visit_count;
+    return true;
+}
+
+static enum tbd_status history_make(struct tbd_trace *trace)
+{
+    struct page_history *h = &trace->history;
+
+    if (h->made)
+        return TBD_OK;
+    for (uint32_t w = 0; w < trace->window_count; w++) {
+        struct tbd_reader in = { trace->windows[w].pages,
+                                 trace->windows[w].pages + trace->windows[w].pages_bytes, false };
+        uint64_t page = 0;
+
+        while (in.at < in.end) {
+            uint64_t value = tbd_reader_varint(&in);
+
+            page += value >> 2;
+            if (in.failed || page >= TBD_USER_END / 4096)
+                return TBD_CORRUPT;
+            if (!history_add(h, page, w, value & 3))
+                return TBD_NOMEM;
+        }
+    }
+    h->made = true;
+    return TBD_OK;
+}
+
+/* The page's visits, newest first; 0 ends the list. */
+static uint32_t history_of(const struct page_history *h, uint64_t address)
+{
+    return h->slots ? h->last[slot_of(h, address / 4096 + 1)] : 0;
+}
+
+void tbd_pages_free(struct tbd_trace *trace)
+{
+    free(trace->history.keys);
+    free(trace->history.last);
+    free(trace->history.visits);
+    for (size_t i = 0; i < TOC_CACHE; i++) {
+        if (trace->tocs[i])
+            tbd_toc_close(trace->tocs[i]);
+        free(trace->tocs[i]);
+    }
+    tbd_toc_close(&trace->image);
+}
+
+/* ---- TOCs that stay open for a while ---- */
+
+static struct toc *toc_of(struct tbd_trace *trace, uint32_t window)
+{
+    size_t oldest = 0;
+    struct toc *toc;
+
+    for (size_t i = 0; i < TOC_CACHE; i++) {
+        if (trace->tocs[i] && trace->tocs[i]->window == window) {
+            trace->tocs[i]->used = ++trace->toc_clock;
+            return trace->tocs[i];
+        }
+        if (trace->tocs[oldest] &&
+            (!trace->tocs[i] || trace->tocs[i]->used < trace->tocs[oldest]->used))
+            oldest = i;
+    }
+    toc = malloc(sizeof(*toc));
+    if (!toc || tbd_toc_open(trace, window, toc, NULL)) {
+        free(toc);
+        return NULL;
+    }
+    if (trace->tocs[oldest]) {
+        tbd_toc_close(trace->tocs[oldest]);
+        free(trace->tocs[oldest]);
+    }
+    toc->used = ++trace->toc_clock;
+    trace->tocs[oldest] = toc;
+    return toc;
+}
+
+/* ---- one page at a moment, if its window does not modify it after that moment ---- */
+
+struct page_query {
+    uint64_t address;
+    struct tbd_moment at;
+    struct tbd_moment died; /* its mapping ends; window UINT32_MAX: never */
+    const struct region_piece *piece;
+};
+
+static struct tbd_moment moment_of_page(uint32_t window, const struct tbd_disk_page *page)
+{
+    return (struct tbd_moment){ window, page->order, page->time };
+}
+
+static enum tbd_status from_earlier(struct tbd_trace *trace, const struct page_query *q,
+                                    uint32_t window, uint8_t *out)
+{
+    struct toc *toc = toc_of(trace, window);
+    const struct tbd_disk_page *pages;
+    const struct tbd_disk_page *best = NULL;
+    size_t count;
+
+    if (!toc)
+        return TBD_CORRUPT;
+    pages = tbd_toc_find_page(toc, q->address, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_moment then = moment_of_page(window, pages + i);
+
+        if (pages[i].flags & TBD_DISK_PAGE_END)
+            return tbd_toc_page(toc, pages + i, out);
+        if (pages[i].flags & TBD_DISK_PAGE_FIRST && tbd_moment_compare(&then, &q->piece->born) >= 0)
+            best = pages + i;
+    }
+    return best ? tbd_toc_page(toc, best, out) : TBD_NOTFOUND;
+}
+
+static enum tbd_status from_first_use(struct tbd_trace *trace, const struct page_query *q,
+                                      uint32_t window, uint8_t *out)
+{
+    struct toc *toc = toc_of(trace, window);
+    const struct tbd_disk_page *pages;
+    size_t count;
+
+    if (!toc)
+        return TBD_CORRUPT;
+    pages = tbd_toc_find_page(toc, q->address, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_moment then = moment_of_page(window, pages + i);
+
+        if (pages[i].flags & TBD_DISK_PAGE_FIRST &&
+            tbd_moment_compare(&then, &q->piece->born) >= 0 && tbd_moment_compare(&then, &q->died) < 0)
+            return tbd_toc_page(toc, pages + i, out);
+    }
+    return TBD_NOTFOUND;
+}
+
+static enum tbd_status from_windows(struct tbd_trace *trace, const struct page_query *q, uint8_t *out)
+{
+    enum tbd_status status = history_make(trace);
+    const struct page_visit *visits = trace->history.visits;
+    const struct page_visit *later = NULL;
+    enum tbd_status found;
+
+    if (status)
+        return status;
+    for (uint32_t i = history_of(&trace->history, q->address); i; i = visits[i - 1].before) {
+        const struct page_visit *visit = &visits[i - 1];
+
+        if (visit->window < q->piece->born.window)
+            break;
+        if (visit->window >= q->at.window) {
+            if (visit->kinds & TBD_PAGES_FIRST)
+                later = visit;
+            continue;
+        }
+        found = from_earlier(trace, q, visit->window, out);
+        if (found != TBD_NOTFOUND)
+            return found;
+    }
+    return later ? from_first_use(trace, q, later->window, out) : TBD_NOTFOUND;
+}
+
+static enum tbd_status from_image(struct tbd_trace *trace, const struct page_query *q, uint8_t *out)
+{
+    const struct tbd_disk_page *page;
+    size_t count;
+
+    if (!q->piece->initial)
+        return TBD_NOTFOUND;
+    if (!trace->image_tried) {
+        trace->image_tried = true;
+        if (tbd_image_open(trace, &trace->image, NULL))
+            return TBD_NOTFOUND;
+    }
+    if (!trace->image.file.bytes)
+        return TBD_NOTFOUND;
+    page = tbd_toc_find_page(&trace->image, q->address, &count);
+    return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
+}
+
+static enum tbd_status from_file(const struct page_query *q, uint8_t *out)
+{
+    const struct tbd_region *region = &q->piece->region;
+    uint64_t offset = region->file_offset + (q->address - region->start);
+    size_t done = 0;
+    int fd;
+
+    if (!region->copy || offset > INT64_MAX)
+        return TBD_NOTFOUND;
+    fd = open(region->copy, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return TBD_NOTFOUND;
+    memset(out, 0, 4096);
+    while (done < 4096) {
+        ssize_t got = pread(fd, out + done, 4096 - done, (off_t)(offset + done));
+
+        if (got <= 0)
+            break;
+        done += (size_t)got;
+    }
+    close(fd);
+    return TBD_OK;
+}
+
+static bool is_zero_at_birth(const struct region_piece *piece)
+{
+    const struct tbd_region *region = &piece->region;
+
+    if (region->flags & (TBD_REGION_VDSO | TBD_REGION_VVAR))
+        return false;
+    if (region->flags & TBD_REGION_ANON_ZERO)
+        return true;
+    return piece->initial && !region->inode && (region->map_flags & MAP_PRIVATE);
+}
+
+/* When is the page's mapping taken away after `at`? */
+static struct tbd_moment moment_of_death(const struct tbd_trace *trace, uint64_t address,
+                                         size_t events)
+{
+    for (size_t i = events; i < trace->region_event_count; i++) {
+        const struct region_event *event = &trace->region_events[i];
+
+        if (event->unmap && event->region.start <= address && address < event->region.end)
+            return (struct tbd_moment){ event->when.window, event->when.order, event->when.time };
+    }
+    return (struct tbd_moment){ .window = UINT32_MAX };
+}
+
+static enum tbd_status unmodified_page(struct tbd_trace *trace, const struct page_query *q,
+                                       uint8_t *out)
+{
+    enum tbd_status status = from_windows(trace, q, out);
+
+    if (status == TBD_NOTFOUND)
+        status = from_image(trace, q, out);
+    if (status == TBD_NOTFOUND && is_zero_at_birth(q->piece)) {
+        memset(out, 0, 4096);
+        status = TBD_OK;
+    }
+    if (status == TBD_NOTFOUND)
+        status = from_file(q, out);
+    return status == TBD_NOTFOUND ? TBD_NOTKEPT : status;
+}
+
+static enum tbd_status ask(struct tbd_trace *trace, const struct tbd_moment *at, uint64_t address,
+                           struct page_query *out)
+{
+    size_t events = tbd_region_events_before(trace, at);
+    enum tbd_status status = tbd_regions_at_locked(trace, events);
+
+    *out = (struct page_query){ .address = address, .at = *at };
+    if (status)
+        return status;
+    out->piece = tbd_region_find(&trace->regions, address);
+    out->died = moment_of_death(trace, address, events);
+    return out->piece && !(out->piece->region.flags & TBD_REGION_PATCH) ? TBD_OK : TBD_UNMAPPED;
+}
+
+enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index, uint64_t address,
+                                        uint8_t *out)
+{
+    struct tbd_moment at = { .window = index };
+    struct page_query q;
+    enum tbd_status status;
+
+    if (index >= trace->window_count)
+        return TBD_NOWINDOW;
+    address &= ~4095ull;
+    pthread_mutex_lock(&trace->lock);
+    status = ask(trace, &at, address, &q);
+    if (!status)
+        status = unmodified_page(trace, &q, out);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+/* ---- any bytes at a position ---- */
+
+struct reading {
+    uint64_t address;
+    uint8_t *out;
+    uint32_t bytes;   /* inside one page */
+    uint32_t missing;
+    uint8_t have[4096];
+    uint64_t until;   /* relative time from which on stores belong to another mapping */
+};
+
+static void take_old(struct reading *r, uint64_t address, uint64_t bytes, const uint8_t *old_bytes)
+{
+    uint64_t low = address > r->address ? address : r->address;
+    uint64_t high = address + bytes < r->address + r->bytes ? address + bytes : r->address + r->bytes;
+
+    for (uint64_t at = low; at < high; at++) {
+        uint64_t i = at - r->address;
+
+        if (r->have[i])
+            continue;
+        r->have[i] = 1;
+        r->out[i] = old_bytes[at - address];
+        r->missing--;
+    }
+}
+
+static void take_message(struct reading *r, const struct tbd_message *message)
+{
+    struct tbd_write_cursor cursor;
+    struct tbd_write_view write;
+    struct tbd_message head;
+
+    memcpy(&head, message, sizeof(head));
+    tbd_writes_first(head.kind, (const uint8_t *)message + sizeof(head), head.bytes, &cursor);
+    while (tbd_writes_next(&cursor, &write))
+        if (write.old_bytes)
+            take_old(r, write.address, write.bytes, write.old_bytes);
+}
+
+/* Highest event index at which a store touches [address, address + bytes), plus 1; 0 if none does. */
+static uint64_t last_touch(const struct tbd_window *window, uint64_t address, uint64_t bytes)
+{
+    uint64_t last = 0;
+    size_t low = 0;
+    size_t high = window->word_count;
+
+    if (!window->words)
+        return UINT64_MAX;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->words[middle].word < (address & ~7ull))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < window->word_count && window->words[low].word < address + bytes; low++)
+        if (window->words[low].last + 1ull > last)
+            last = window->words[low].last + 1ull;
+    return window->has_loads && last ? UINT64_MAX : last;
+}
+
+/* Old bytes of stores at or after `pos`. */
+static void take_later_stores(struct reading *r, const struct tbd_window *window,
+                              struct tbd_position pos)
+{
+    uint64_t last = last_touch(window, r->address, r->bytes);
+    struct tbd_cursor c;
+
+    if (!last || !tbd_cursor_seek(window, pos.time, &c))
+        return;
+    for (; c.kind != TBD_AT_END && c.index < last && r->missing; tbd_cursor_next(&c)) {
+        if (c.time - window->first_time >= r->until)
+            return;
+        if (c.kind == TBD_AT_MESSAGE)
+            take_message(r, c.message);
+        else if (c.kind == TBD_AT_OP && c.op->kind == TBD_OP_STORE &&
+                 (c.time > pos.time || c.op->insn >= pos.offset))
+            take_old(r, tbd_cursor_address(&c), c.op->size, c.record + c.op->data);
+    }
+}
+
+static const struct tbd_page_contents *capture_after(const struct tbd_window *window,
+                                                     const struct page_query *q)
+{
+    struct tbd_moment end = { .window = window->index, .time = UINT64_MAX };
+
+    for (size_t i = 0; i < window->gone_count; i++) {
+        const struct tbd_page_contents *page = &window->gone[i];
+        struct tbd_moment then = { window->index, page->order, page->time };
+
+        if (page->address == q->address && tbd_moment_compare(&then, &q->at) > 0 &&
+            tbd_moment_compare(&then, &q->died) < 0)
+            return page;
+    }
+    if (tbd_moment_compare(&end, &q->died) > 0)
+        return NULL;
+    for (size_t low = 0, high = window->dirty_count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->dirty[middle].address == q->address)
+            return &window->dirty[middle];
+        if (window->dirty[middle].address < q->address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
+                                 const struct tbd_window *window, const struct page_query *q)
+{
+    const struct tbd_page_contents *capture = capture_after(window, q);
+    enum tbd_status status = TBD_OK;
+    uint8_t page[4096];
+
+    if (capture) {
+        memcpy(page, capture->bytes, sizeof(page));
+    } else {
+        pthread_mutex_lock(&trace->lock);
+        status = unmodified_page(trace, q, page);
+        pthread_mutex_unlock(&trace->lock);
+    }
+    for (uint32_t i = 0; i < r->bytes && !status; i++)
+        if (!r->have[i])
+            r->out[i] = page[(r->address & 4095) + i];
+    return status;
+}
+
+static struct tbd_moment moment_of(const struct tbd_window *window, struct tbd_position pos)
+{
+    struct tbd_moment at = { .window = window->index, .time = pos.time - window->first_time };
+    size_t low = 0;
+    size_t high = window->log_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->log[middle].time <= at.time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    at.order = (uint32_t)low;
+    return at;
+}
+
+static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_window *window,
+                                    struct tbd_position pos, struct reading *r)
+{
+    struct tbd_moment at = moment_of(window, pos);
+    struct region_piece piece;
+    struct page_query q;
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = ask(trace, &at, r->address & ~4095ull, &q);
+    if (!status) {
+        piece = *q.piece;
+        q.piece = &piece;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    if (status)
+        return status;
+    r->until = q.died.window == window->index ? q.died.time : UINT64_MAX;
+    take_later_stores(r, window, pos);
+    return r->missing ? take_rest(trace, r, window, &q) : TBD_OK;
+}
+
+enum tbd_status tbd_trace_read(struct tbd_trace *trace, const struct tbd_window *window,
+                               struct tbd_position pos, uint64_t address, void *out, size_t bytes)
+{
+    uint8_t *at = out;
+
+    if (pos.time < window->first_time || pos.time - window->first_time > window->blocks)
+        return TBD_NOTIME;
+    if (bytes > TBD_USER_END || address > TBD_USER_END - bytes)
+        return TBD_UNMAPPED;
+    while (bytes) {
+        struct reading r = { .address = address, .out = at };
+        enum tbd_status status;
+
+        r.bytes = (uint32_t)(4096 - (address & 4095));
+        if (r.bytes > bytes)
+            r.bytes = (uint32_t)bytes;
+        r.missing = r.bytes;
+        status = read_in_page(trace, window, pos, &r);
+        if (status)
+            return status;
+        address += r.bytes;
+        at += r.bytes;
+        bytes -= r.bytes;
+    }
+    return TBD_OK;
+}

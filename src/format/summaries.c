@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+/* summaries.c - word and block summaries on disk
+ *
+ * Entries are sorted by key and coded as varints in groups of TBD_SUMMARY_GROUP; the directory
+ * in front holds each group's first key, so that one key costs a binary search and at most one
+ * group.  Numbers are small by differences: keys to the one before, windows to this one. */
+#include "format/summaries.h"
+
+#define KEY_NONE UINT64_MAX
+
+/* One entry's numbers in the order they are stored. */
+typedef void put_entry(struct tbd_buffer *out, uint32_t window, const void *entries, size_t i);
+typedef uint64_t key_of(const void *entries, size_t i);
+
+static void put(struct tbd_buffer *out, enum tbd_record_type type, uint32_t window,
+                const void *entries, size_t count, put_entry *put_one, key_of *key)
+{
+    struct tbd_disk_summaries head = {
+        .count = count, .groups = (count + TBD_SUMMARY_GROUP - 1) / TBD_SUMMARY_GROUP
+    };
+    size_t begin = tbd_file_begin_record(out, type);
+    size_t directory;
+    size_t data;
+
+    tbd_buffer_put(out, &head, sizeof(head));
+    directory = out->used;
+    if (tbd_buffer_room(out, head.groups * sizeof(struct tbd_disk_group)))
+        out->used += head.groups * sizeof(struct tbd_disk_group);
+    data = out->used;
+    for (size_t i = 0; i < count && !out->failed; i++) {
+        if (i % TBD_SUMMARY_GROUP == 0) {
+            struct tbd_disk_group group = { .key = key(entries, i), .offset = out->used - data };
+
+            memcpy(out->bytes + directory + i / TBD_SUMMARY_GROUP * sizeof(group), &group,
+                   sizeof(group));
+        } else {
+            tbd_buffer_varint(out, key(entries, i) - key(entries, i - 1));
+        }
+        put_one(out, window, entries, i);
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+static uint64_t word_key(const void *entries, size_t i)
+{
+    return ((const struct tbd_word_summary *)entries)[i].word / 8;
+}
+
+static void put_word(struct tbd_buffer *out, uint32_t window, const void *entries, size_t i)
+{
+    const struct tbd_word_summary *word = (const struct tbd_word_summary *)entries + i;
+
+    tbd_buffer_varint(out, word->count);
+    tbd_buffer_varint(out, word->last);
+    tbd_buffer_varint(out, word->previous ? window + 1 - word->previous : 0);
+}
+
+static uint64_t block_key(const void *entries, size_t i)
+{
+    return ((const struct tbd_block_summary *)entries)[i].id;
+}
+
+static void put_block(struct tbd_buffer *out, uint32_t window, const void *entries, size_t i)
+{
+    const struct tbd_block_summary *block = (const struct tbd_block_summary *)entries + i;
+
+    tbd_buffer_varint(out, block->count);
+    tbd_buffer_varint(out, block->last);
+    tbd_buffer_varint(out, block->previous ? window + 1 - block->previous : 0);
+    tbd_buffer_varint(out, block->enters);
+    if (block->enters)
+        tbd_buffer_varint(out, block->last_enter);
+}
+
+void tbd_words_put(struct tbd_buffer *out, uint32_t window, const struct tbd_word_summary *words,
+                   size_t count)
+{
+    put(out, TBD_REC_WORDS, window, words, count, put_word, word_key);
+}
+
+void tbd_block_summaries_put(struct tbd_buffer *out, uint32_t window,
+                             const struct tbd_block_summary *blocks, size_t count)
+{
+    put(out, TBD_REC_BLOCK_SUMMARIES, window, blocks, count, put_block, block_key);
+}
+
+/* ---- reading ---- */
+
+struct groups {
+    uint64_t count;
+    uint64_t groups;
+    const uint8_t *directory;
+    const uint8_t *data;
+    const uint8_t *end;
+};
+
+static bool open_groups(const struct tbd_record_view *record, struct groups *out)
+{
+    struct tbd_disk_summaries head;
+
+    *out = (struct groups){ 0 };
+    if (!record->payload)
+        return true;
+    if (record->bytes < sizeof(head))
+        return false;
+    memcpy(&head, record->payload, sizeof(head));
+    out->count = head.count;
+    out->groups = head.groups;
+    out->directory = record->payload + sizeof(head);
+    out->end = record->payload + record->bytes;
+    /* an entry has at least 2 bytes */
+    if (head.count > record->bytes / 2 ||
+        head.groups != (head.count + TBD_SUMMARY_GROUP - 1) / TBD_SUMMARY_GROUP ||
+        head.groups > (record->bytes - sizeof(head)) / sizeof(struct tbd_disk_group))
+        return false;
+    out->data = out->directory + head.groups * sizeof(struct tbd_disk_group);
+    return true;
+}
+
+static struct tbd_disk_group group_at(const struct groups *g, uint64_t i)
+{
+    struct tbd_disk_group group;
+
+    memcpy(&group, g->directory + i * sizeof(group), sizeof(group));
+    return group;
+}
+
+/* A reader on the group's entries; `*key` is the first one's. */
+static bool open_group(const struct groups *g, uint64_t i, struct tbd_reader *out, uint64_t *key)
+{
+    struct tbd_disk_group group = group_at(g, i);
+
+    if (group.offset > (uint64_t)(g->end - g->data))
+        return false;
+    *out = (struct tbd_reader){ g->data + group.offset, g->end, false };
+    *key = group.key;
+    return true;
+}
+
+static uint64_t group_entries(const struct groups *g, uint64_t i)
+{
+    return i + 1 < g->groups ? TBD_SUMMARY_GROUP : g->count - i * TBD_SUMMARY_GROUP;
+}
+
+static uint32_t previous_window(struct tbd_reader *in, uint32_t window)
+{
+    uint64_t back = tbd_reader_varint(in);
+
+    if (back > window) {
+        in->failed = true;
+        return 0;
+    }
+    return back ? window + 1 - (uint32_t)back : 0;
+}
+
+static uint32_t small(struct tbd_reader *in)
+{
+    uint64_t value = tbd_reader_varint(in);
+
+    if (value > UINT32_MAX)
+        in->failed = true;
+    return (uint32_t)value;
+}
+
+static struct tbd_word_summary get_word(struct tbd_reader *in, uint32_t window, uint64_t key)
+{
+    struct tbd_word_summary word = { .word = key * 8 };
+
+    word.count = small(in);
+    word.last = small(in);
+    word.previous = previous_window(in, window);
+    return word;
+}
+
+static struct tbd_block_summary get_block(struct tbd_reader *in, uint32_t window, uint64_t key)
+{
+    struct tbd_block_summary block = { .id = (uint32_t)key };
+
+    block.count = small(in);
+    block.last = small(in);
+    block.previous = previous_window(in, window);
+    block.enters = small(in);
+    if (block.enters)
+        block.last_enter = small(in);
+    return block;
+}
+
+/* Keys ascend strictly and stay below `limit`. */
+static bool next_key(struct tbd_reader *in, uint64_t *key, uint64_t limit)
+{
+    uint64_t step = tbd_reader_varint(in);
+
+    if (in->failed || !step || step >= limit || *key + step >= limit)
+        return false;
+    *key += step;
+    return true;
+}
+
+#define WORD_KEYS ((uint64_t)1 << 61)
+#define BLOCK_KEYS ((uint64_t)1 << 30)
+
+enum tbd_status tbd_summaries_count(const struct tbd_record_view *record, size_t *out)
+{
+    struct groups g;
+
+    if (!open_groups(record, &g))
+        return TBD_CORRUPT;
+    *out = g.count;
+    return TBD_OK;
+}
+
+/* Reads all entries of all groups into `words` or `blocks`, whichever is given. */
+static enum tbd_status get_all(const struct tbd_record_view *record, uint32_t window,
+                               uint64_t limit, struct tbd_word_summary *words,
+                               struct tbd_block_summary *blocks)
+{
+    uint64_t done = 0;
+    uint64_t last = KEY_NONE;
+    struct groups g;
+
+    if (!open_groups(record, &g))
+        return TBD_CORRUPT;
+    for (uint64_t i = 0; i < g.groups; i++) {
+        uint64_t entries = group_entries(&g, i);
+        struct tbd_reader in;
+        uint64_t key;
+
+        if (!open_group(&g, i, &in, &key) || key >= limit || (last != KEY_NONE && key <= last))
+            return TBD_CORRUPT;
+        for (uint64_t k = 0; k < entries; k++, done++) {
+            if (k && !next_key(&in, &key, limit))
+                return TBD_CORRUPT;
+            if (words)
+                words[done] = get_word(&in, window, key);
+            else
+                blocks[done] = get_block(&in, window, key);
+            if (in.failed)
+                return TBD_CORRUPT;
+        }
+        last = key;
+    }
+    return TBD_OK;
+}
+
+enum tbd_status tbd_words_get(const struct tbd_record_view *record, uint32_t window,
+                              struct tbd_word_summary *out)
+{
+    return get_all(record, window, WORD_KEYS, out, NULL);
+}
+
+enum tbd_status tbd_block_summaries_get(const struct tbd_record_view *record, uint32_t window,
+                                        struct tbd_block_summary *out)
+{
+    return get_all(record, window, BLOCK_KEYS, NULL, out);
+}
+
+/* Stands on the entry with `wanted`, its key read. */
+static enum tbd_status find(const struct tbd_record_view *record, uint32_t window, uint64_t wanted,
+                            uint64_t limit, struct tbd_word_summary *word,
+                            struct tbd_block_summary *block)
+{
+    uint64_t low = 0;
+    uint64_t high;
+    uint64_t key;
+    struct groups g;
+    struct tbd_reader in;
+
+    if (!open_groups(record, &g))
+        return TBD_CORRUPT;
+    for (high = g.groups; low < high;) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (group_at(&g, middle).key <= wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return TBD_NOTFOUND;
+    if (!open_group(&g, low - 1, &in, &key))
+        return TBD_CORRUPT;
+    for (uint64_t k = 0; k < group_entries(&g, low - 1); k++) {
+        if (k && !next_key(&in, &key, limit))
+            return TBD_CORRUPT;
+        if (key > wanted)
+            return TBD_NOTFOUND;
+        if (word)
+            *word = get_word(&in, window, key);
+        else
+            *block = get_block(&in, window, key);
+        if (in.failed)
+            return TBD_CORRUPT;
+        if (key == wanted)
+            return TBD_OK;
+    }
+    return TBD_NOTFOUND;
+}
+
+enum tbd_status tbd_words_find(const struct tbd_record_view *record, uint32_t window, uint64_t word,
+                               struct tbd_word_summary *out)
+{
+    return find(record, window, word / 8, WORD_KEYS, out, NULL);
+}
+
+enum tbd_status tbd_block_summaries_find(const struct tbd_record_view *record, uint32_t window,
+                                         uint32_t id, struct tbd_block_summary *out)
+{
+    return find(record, window, id, BLOCK_KEYS, NULL, out);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+/* toc.c - opening a window's TOC file (and the image, which has the same page table)
+ *
+ * Invariants
+ * T1  After tbd_toc_open() the page table is sorted and every entry's frame lies inside PAGE_DATA. */
+#include "format/trace_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void tbd_toc_name(uint32_t window, const char *suffix, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "windows/%u/%03u.%s", window / 1000, window % 1000, suffix);
+}
+
+static bool page_is_sane(const struct tbd_disk_page *page, const struct tbd_disk_page *before,
+                         uint64_t data_bytes)
+{
+    if (page->address % 4096 || page->address >= TBD_USER_END)
+        return false;
+    if (before && page->address < before->address)
+        return false;
+    if (page->flags & TBD_DISK_PAGE_ZERO)
+        return true;
+    return page->offset <= data_bytes && page->bytes <= data_bytes - page->offset;
+}
+
+static enum tbd_status check_pages(const struct toc *toc, struct tbd_error *why)
+{
+    for (size_t i = 0; i < toc->page_count; i++)
+        if (!page_is_sane(toc->pages + i, i ? toc->pages + i - 1 : NULL, toc->page_data_bytes))
+            return tbd_error_set(why, TBD_CORRUPT, toc->file.path,
+                                 (uint64_t)((const uint8_t *)(toc->pages + i) - toc->file.bytes),
+                                 "impossible entry in the page table");
+    return TBD_OK;
+}
+
+static enum tbd_status read_meta(struct toc *toc, const struct tbd_record_view *record,
+                                 struct tbd_error *why)
+{
+    if (record->bytes < sizeof(toc->meta))
+        return tbd_error_set(why, TBD_CORRUPT, toc->file.path, record->offset,
+                             "the window's record is too short");
+    memcpy(&toc->meta, record->payload, sizeof(toc->meta));
+    return TBD_OK;
+}
+
+static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view *record,
+                                   struct tbd_error *why)
+{
+    switch (record->type) {
+    case TBD_REC_META:
+        return read_meta(toc, record, why);
+    case TBD_REC_PAGE_TABLE:
+        toc->pages = (const void *)record->payload;
+        toc->page_count = record->bytes / sizeof(*toc->pages);
+        break;
+    case TBD_REC_PAGE_DATA:
+        toc->page_data = record->payload;
+        toc->page_data_bytes = record->bytes;
+        break;
+    case TBD_REC_STATE:
+        toc->state = *record;
+        break;
+    case TBD_REC_READ_PAGES:
+        toc->read_pages = *record;
+        break;
+    case TBD_REC_LOG:
+        toc->log = *record;
+        break;
+    case TBD_REC_WORDS:
+        toc->words = *record;
+        break;
+    case TBD_REC_BLOCK_SUMMARIES:
+        toc->block_summaries = *record;
+        break;
+    default:
+        break;
+    }
+    return TBD_OK;
+}
+
+static enum tbd_status read_records(struct toc *toc, struct tbd_error *why)
+{
+    struct tbd_record_view record;
+    enum tbd_status status;
+
+    while (!(status = tbd_file_next(&toc->file, &record, why))) {
+        status = take_record(toc, &record, why);
+        if (status)
+            return status;
+    }
+    return status == TBD_NOTFOUND ? check_pages(toc, why) : status;
+}
+
+enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, struct toc *out,
+                             struct tbd_error *why)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
+    enum tbd_status status;
+    char name[64];
+
+    *out = (struct toc){ .window = window };
+    tbd_toc_name(window, "toc", name, sizeof(name));
+    status = tbd_file_open(trace->path, name, TBD_FILE_TOC, trace->id, &out->file, why);
+    if (status)
+        return status;
+    status = read_records(out, why);
+    if (!status && (tbd_file_header(&out->file)->window != window ||
+                    out->meta.window.window != window || !summary ||
+                    out->meta.window.first_time != summary->first_time ||
+                    out->meta.window.blocks != summary->blocks))
+        status = tbd_error_set(why, TBD_CORRUPT, name, 0, "it is not window %u of the index", window);
+    if (status)
+        tbd_toc_close(out);
+    return status;
+}
+
+enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out, struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    *out = (struct toc){ .window = UINT32_MAX };
+    status = tbd_file_open(trace->path, "image", TBD_FILE_IMAGE, trace->id, &out->file, why);
+    if (status)
+        return status;
+    status = read_records(out, why);
+    if (status)
+        tbd_toc_close(out);
+    return status;
+}
+
+void tbd_toc_close(struct toc *toc)
+{
+    tbd_file_close(&toc->file);
+}
+
+enum tbd_status tbd_toc_page(const struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
+{
+    if (page->flags & TBD_DISK_PAGE_ZERO) {
+        memset(out, 0, 4096);
+        return TBD_OK;
+    }
+    return tbd_lz4_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
+}
+
+const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t address,
+                                              size_t *out_count)
+{
+    size_t low = 0;
+    size_t high = toc->page_count;
+    size_t end;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (toc->pages[middle].address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (end = low; end < toc->page_count && toc->pages[end].address == address;)
+        end++;
+    *out_count = end - low;
+    return toc->pages + low;
+}

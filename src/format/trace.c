@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: MIT
+/* trace.c - opening a trace: header, index, block table
+ *
+ * The index is read once from front to end; what it says about windows, mappings and notes is
+ * kept.  A trace that is still being recorded, or whose organizer died, may end in an incomplete
+ * record: reading stops there.  In a finished trace that is an error.
+ *
+ * Invariants
+ * R1  Windows are numbered 0, 1, 2, ... and their times follow on each other without gaps.
+ * R2  Strings taken from the index end with a NUL inside their record. */
+#include "format/trace.h"
+
+#include "format/trace_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- where traces are ---- */
+
+enum tbd_status tbd_trace_root(char *out, size_t bytes)
+{
+    const char *own = getenv("TBD_DIR");
+    const char *data = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    int length;
+
+    if (own && *own)
+        length = snprintf(out, bytes, "%s", own);
+    else if (data && *data)
+        length = snprintf(out, bytes, "%s/tbd", data);
+    else if (home && *home)
+        length = snprintf(out, bytes, "%s/.local/share/tbd", home);
+    else
+        return TBD_NOTRACE;
+    return length > 0 && (size_t)length < bytes ? TBD_OK : TBD_NOTRACE;
+}
+
+/* ---- strings in records ---- */
+
+/* The NUL-terminated string at `at`, or NULL if it does not end before `end`. */
+static const char *string_at(const uint8_t *at, const uint8_t *end)
+{
+    return at < end && memchr(at, 0, (size_t)(end - at)) ? (const char *)at : NULL;
+}
+
+static enum tbd_status corrupt(const struct tbd_file *file, const struct tbd_record_view *record,
+                               const char *what, struct tbd_error *why)
+{
+    return tbd_error_set(why, TBD_CORRUPT, file->path, record->offset, "%s", what);
+}
+
+/* ---- header file ---- */
+
+static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                  struct tbd_error *why)
+{
+    struct tbd_trace_info *info = &trace->info;
+    const uint8_t *at = record->payload + sizeof(struct tbd_msg_start);
+    const uint8_t *end = record->payload + record->bytes;
+    struct tbd_msg_start start;
+
+    if (record->bytes < sizeof(start))
+        return corrupt(&trace->header, record, "the start record is too short", why);
+    memcpy(&start, record->payload, sizeof(start));
+    if (start.argc > record->bytes)
+        return corrupt(&trace->header, record, "impossible argument count", why);
+    trace->argv = calloc((size_t)start.argc + 1, sizeof(*trace->argv));
+    if (!trace->argv)
+        return TBD_NOMEM;
+    for (uint32_t i = 0; i < start.argc + 2; i++) {
+        const char *text = string_at(at, end);
+
+        if (!text)
+            return corrupt(&trace->header, record, "a string is not terminated", why);
+        at += strlen(text) + 1;
+        if (i == 0)
+            info->program = text;
+        else if (i <= start.argc)
+            trace->argv[i - 1] = (char *)(uintptr_t)text;
+        else
+            info->cwd = text;
+    }
+    info->argv = trace->argv;
+    info->argc = (int)start.argc;
+    info->pid = start.pid;
+    info->realtime_ns = start.realtime_ns;
+    info->xcr0 = start.xcr0;
+    info->xsave_bytes = start.xsave_bytes;
+    return TBD_OK;
+}
+
+static enum tbd_status read_header(struct tbd_trace *trace, struct tbd_error *why)
+{
+    enum tbd_status status =
+        tbd_file_open(trace->path, "header", TBD_FILE_HEADER, 0, &trace->header, why);
+    struct tbd_record_view record;
+    struct tbd_disk_config config;
+
+    if (status)
+        return status;
+    trace->id = tbd_file_header(&trace->header)->trace_id;
+    while (!(status = tbd_file_next(&trace->header, &record, why))) {
+        if (record.type == TBD_REC_START)
+            status = read_start(trace, &record, why);
+        if (status)
+            return status;
+        if (record.type == TBD_REC_CONFIG && record.bytes >= sizeof(config)) {
+            memcpy(&config, record.payload, sizeof(config));
+            trace->info.window_blocks = config.window_blocks;
+        }
+    }
+    if (status != TBD_NOTFOUND)
+        return status;
+    if (!trace->info.program)
+        return tbd_error_set(why, TBD_TRUNCATED, "header", trace->header.size,
+                             "the start record is missing");
+    return TBD_OK;
+}
+
+/* ---- index ---- */
+
+/* Room for one more element; false without memory. */
+static bool grow(void *array, size_t count, size_t *capacity, size_t element)
+{
+    void **at = array;
+    size_t wanted = *capacity * 2 + 64;
+    void *grown;
+
+    if (count < *capacity)
+        return true;
+    grown = realloc(*at, wanted * element);
+    if (!grown)
+        return false;
+    *at = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static enum tbd_status read_region(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                   struct tbd_error *why)
+{
+    struct region_event event = { .unmap = record->type == TBD_REC_UNMAP };
+    size_t fixed = sizeof(event.when) + (event.unmap ? sizeof(struct tbd_range)
+                                                     : sizeof(struct tbd_msg_region));
+    struct tbd_msg_region message = { 0 };
+    const char *path = "";
+
+    if (record->bytes < fixed)
+        return corrupt(&trace->index, record, "a mapping record is too short", why);
+    memcpy(&event.when, record->payload, sizeof(event.when));
+    memcpy(&message, record->payload + sizeof(event.when), fixed - sizeof(event.when));
+    if (!event.unmap)
+        path = string_at(record->payload + fixed, record->payload + record->bytes);
+    if (!path || message.start > message.end || (message.start | message.end) % TBD_PAGE_SIZE ||
+        message.end > TBD_USER_END)
+        return corrupt(&trace->index, record, "an impossible mapping", why);
+    event.region = (struct tbd_region){
+        .start = message.start, .end = message.end, .file_offset = message.file_offset,
+        .inode = message.inode, .device = message.device, .prot = message.prot,
+        .map_flags = message.map_flags, .flags = message.flags, .path = path,
+    };
+    if (!grow(&trace->region_events, trace->region_event_count, &trace->region_event_capacity,
+              sizeof(event)))
+        return TBD_NOMEM;
+    trace->region_events[trace->region_event_count++] = event;
+    return TBD_OK;
+}
+
+/* Names below modules/ are written by us, but the file may be forged. */
+static bool is_plain_name(const char *name)
+{
+    return *name && *name != '.' && !strchr(name, '/');
+}
+
+static enum tbd_status read_module(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                   struct tbd_error *why)
+{
+    const uint8_t *end = record->payload + record->bytes;
+    const uint8_t *at = record->payload + sizeof(struct tbd_disk_module);
+    struct module module = { 0 };
+    const char *name = NULL;
+    struct module *grown;
+
+    if (record->bytes > sizeof(module.disk)) {
+        memcpy(&module.disk, record->payload, sizeof(module.disk));
+        module.path = string_at(at, end);
+        if (module.path)
+            name = string_at(at + strlen(module.path) + 1, end);
+    }
+    if (!name || !is_plain_name(name))
+        return corrupt(&trace->index, record, "an impossible module", why);
+    grown = realloc(trace->modules, (trace->module_count + 1) * sizeof(module));
+    if (!grown)
+        return TBD_NOMEM;
+    trace->modules = grown;
+    if (asprintf(&module.copy, "%s/modules/%s", trace->path, name) < 0)
+        return TBD_NOMEM;
+    trace->modules[trace->module_count++] = module;
+    return TBD_OK;
+}
+
+static enum tbd_status read_note(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                 struct tbd_error *why)
+{
+    size_t fixed = sizeof(struct tbd_disk_when) + sizeof(uint32_t);
+    const char *text = record->bytes > fixed ? string_at(record->payload + fixed,
+                                                         record->payload + record->bytes)
+                                             : NULL;
+    const char **grown;
+
+    if (!text)
+        return corrupt(&trace->index, record, "a note without text", why);
+    grown = realloc(trace->notes, (trace->note_count + 1) * sizeof(*grown));
+    if (!grown)
+        return TBD_NOMEM;
+    trace->notes = grown;
+    trace->notes[trace->note_count++] = text;
+    return TBD_OK;
+}
+
+static enum tbd_status read_window(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                   struct tbd_error *why)
+{
+    const struct trace_window *before =
+        trace->window_count ? &trace->windows[trace->window_count - 1] : NULL;
+    uint64_t first = before ? before->summary.first_time + before->summary.blocks : 0;
+    struct tbd_trace_info *info = &trace->info;
+    struct tbd_disk_window disk;
+
+    if (record->bytes < sizeof(disk))
+        return corrupt(&trace->index, record, "a window record is too short", why);
+    memcpy(&disk, record->payload, sizeof(disk));
+    if (disk.window != trace->window_count || disk.first_time != first ||
+        disk.blocks > UINT32_MAX || !disk.level || disk.level > 3)
+        return corrupt(&trace->index, record, "a window record out of order", why);
+    if (!grow(&trace->windows, trace->window_count, &trace->window_capacity, sizeof(*before)))
+        return TBD_NOMEM;
+    trace->windows[trace->window_count++] = (struct trace_window){
+        .summary = { .first_time = disk.first_time, .blocks = disk.blocks, .level = disk.level,
+                     .complete = disk.complete != 0, .toc_bytes = disk.toc_bytes,
+                     .trace_bytes = disk.trace_bytes, .block_bytes = disk.block_bytes,
+                     .stores = disk.stores, .calls = disk.calls, .returns = disk.returns,
+                     .syscalls = disk.syscalls, .specials = disk.specials,
+                     .signals = disk.signals },
+        .pages = trace->next_pages,
+        .pages_bytes = trace->next_pages_bytes,
+    };
+    trace->next_pages = NULL;
+    trace->next_pages_bytes = 0;
+    info->blocks = disk.first_time + disk.blocks;
+    info->stores += disk.stores;
+    info->calls += disk.calls;
+    info->returns += disk.returns;
+    info->syscalls += disk.syscalls;
+    info->specials += disk.specials;
+    info->signals += disk.signals;
+    return TBD_OK;
+}
+
+static enum tbd_status read_pages(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                  struct tbd_error *why)
+{
+    struct tbd_disk_when when;
+
+    if (record->bytes < sizeof(when))
+        return corrupt(&trace->index, record, "a page record is too short", why);
+    memcpy(&when, record->payload, sizeof(when));
+    if (when.window != trace->window_count)
+        return corrupt(&trace->index, record, "a page record out of order", why);
+    trace->next_pages = record->payload + sizeof(when);
+    trace->next_pages_bytes = record->bytes - sizeof(when);
+    return TBD_OK;
+}
+
+static enum tbd_status read_end(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                struct tbd_error *why)
+{
+    const char *text = record->bytes > sizeof(trace->info.end)
+                           ? string_at(record->payload + sizeof(trace->info.end),
+                                       record->payload + record->bytes)
+                           : NULL;
+
+    if (!text)
+        return corrupt(&trace->index, record, "the end record is too short", why);
+    memcpy(&trace->info.end, record->payload, sizeof(trace->info.end));
+    trace->info.finished = true;
+    trace->info.end_text = text;
+    return TBD_OK;
+}
+
+static enum tbd_status read_index_record(struct tbd_trace *trace,
+                                         const struct tbd_record_view *record,
+                                         struct tbd_error *why)
+{
+    switch (record->type) {
+    case TBD_REC_REGION:
+    case TBD_REC_UNMAP:
+        return read_region(trace, record, why);
+    case TBD_REC_MODULE:
+        return read_module(trace, record, why);
+    case TBD_REC_NOTE:
+        return read_note(trace, record, why);
+    case TBD_REC_PAGES:
+        return read_pages(trace, record, why);
+    case TBD_REC_WINDOW:
+        return read_window(trace, record, why);
+    case TBD_REC_END:
+        return read_end(trace, record, why);
+    default:
+        return TBD_OK;
+    }
+}
+
+/* Does an organizer hold the lock on the header? */
+static bool is_being_recorded(const struct tbd_trace *trace)
+{
+    char name[4096];
+    bool locked = false;
+    int fd;
+
+    snprintf(name, sizeof(name), "%s/header", trace->path);
+    fd = open(name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (flock(fd, LOCK_SH | LOCK_NB))
+        locked = errno == EWOULDBLOCK;
+    close(fd);
+    return locked;
+}
+
+/* The trace has no end record: say why. */
+static void settle_end(struct tbd_trace *trace, bool recording)
+{
+    trace->info.finished = !recording;
+    trace->info.end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
+    snprintf(trace->end_text, sizeof(trace->end_text), "%s",
+             recording ? "it is still being recorded" : "the organizer died");
+    trace->info.end_text = trace->end_text;
+}
+
+static enum tbd_status read_index(struct tbd_trace *trace, struct tbd_error *why)
+{
+    bool recording = is_being_recorded(trace);
+    enum tbd_status status =
+        tbd_file_open(trace->path, "index", TBD_FILE_INDEX, trace->id, &trace->index, why);
+    struct tbd_record_view record;
+
+    if (status)
+        return status;
+    while (!(status = tbd_file_next(&trace->index, &record, why))) {
+        status = read_index_record(trace, &record, why);
+        if (status)
+            return status;
+    }
+    if (status != TBD_NOTFOUND && status != TBD_TRUNCATED &&
+        !(recording && status == TBD_CHECKSUM))
+        return status;
+    if (status == TBD_TRUNCATED && trace->info.finished)
+        return status;
+    if (!trace->info.finished)
+        settle_end(trace, recording);
+    trace->info.note_count = trace->note_count;
+    return TBD_OK;
+}
+
+/* ---- blocks ---- */
+
+static enum tbd_status read_block(struct tbd_trace *trace, const struct tbd_file *file,
+                                  const struct tbd_record_view *record, uint32_t id,
+                                  const struct tbd_block_def *def, struct tbd_error *why)
+{
+    const char *wrong = NULL;
+    const struct tbd_op *ops = NULL;
+
+    if (def->ops_offset % 8 || def->ops_offset > record->bytes ||
+        sizeof(*ops) * def->op_count > record->bytes - def->ops_offset ||
+        def->code_offset > record->bytes || def->code_bytes > record->bytes - def->code_offset)
+        wrong = "a block lies outside its record";
+    else
+        ops = (const void *)(record->payload + def->ops_offset);
+    if (!wrong)
+        wrong = tbd_block_check(def, ops);
+    if (wrong)
+        return tbd_error_set(why, TBD_CORRUPT, file->path, record->offset, "block %u: %s", id,
+                             wrong);
+    if (tbd_block_table_get(trace->blocks, id))
+        return tbd_error_set(why, TBD_CORRUPT, file->path, record->offset, "block %u twice", id);
+    return tbd_block_table_put(trace->blocks, id, def, ops, record->payload + def->code_offset);
+}
+
+static enum tbd_status read_block_batch(struct tbd_trace *trace, const struct tbd_file *file,
+                                        const struct tbd_record_view *record,
+                                        struct tbd_error *why)
+{
+    struct tbd_disk_blocks head;
+    enum tbd_status status = TBD_OK;
+
+    if (record->bytes < sizeof(head))
+        return corrupt(file, record, "a block record is too short", why);
+    memcpy(&head, record->payload, sizeof(head));
+    if (head.count > (record->bytes - sizeof(head)) / sizeof(struct tbd_block_def) ||
+        head.first_id != tbd_block_table_count(trace->blocks) + 1 ||
+        head.count >= (1u << 30) - head.first_id)
+        return corrupt(file, record, "impossible block numbers", why);
+    for (uint32_t i = 0; i < head.count && !status; i++) {
+        struct tbd_block_def def;
+
+        memcpy(&def, record->payload + sizeof(head) + i * sizeof(def), sizeof(def));
+        status = read_block(trace, file, record, head.first_id + i, &def, why);
+    }
+    return status;
+}
+
+static enum tbd_status read_blocks(struct tbd_trace *trace, struct tbd_error *why)
+{
+    struct tbd_record_view record;
+    struct tbd_file file;
+    enum tbd_status status =
+        tbd_file_open(trace->path, "blocks", TBD_FILE_BLOCKS, trace->id, &file, why);
+
+    if (status)
+        return status;
+    while (!(status = tbd_file_next(&file, &record, why))) {
+        if (record.type == TBD_REC_BLOCKS)
+            status = read_block_batch(trace, &file, &record, why);
+        if (status)
+            break;
+    }
+    tbd_file_close(&file);
+    /* The last record may be half-written: then no window that needs it is in the index. */
+    if (status == TBD_NOTFOUND || (status == TBD_TRUNCATED && trace->info.end_text == trace->end_text))
+        return TBD_OK;
+    return status;
+}
+
+/* ---- open, close ---- */
+
+static void find_copies(struct tbd_trace *trace)
+{
+    for (size_t i = 0; i < trace->region_event_count; i++) {
+        struct tbd_region *region = &trace->region_events[i].region;
+
+        if (!region->inode)
+            continue;
+        for (size_t m = 0; m < trace->module_count; m++)
+            if (trace->modules[m].disk.inode == region->inode &&
+                trace->modules[m].disk.device == region->device &&
+                strcmp(trace->modules[m].path, region->path) == 0)
+                region->copy = trace->modules[m].copy;
+    }
+}
+
+static char *resolve_path(const char *path, struct tbd_error *why)
+{
+    char root[3072];
+    char latest[4096];
+    char *full;
+
+    if (!path) {
+        if (tbd_trace_root(root, sizeof(root))) {
+            tbd_error_set(why, TBD_NOTRACE, "", 0, "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
+            return NULL;
+        }
+        snprintf(latest, sizeof(latest), "%s/latest", root);
+        path = latest;
+    }
+    full = realpath(path, NULL);
+    if (!full)
+        tbd_error_set(why, TBD_NOTRACE, path, 0, "%s", strerror(errno));
+    return full;
+}
+
+enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct tbd_error *why)
+{
+    struct tbd_trace *trace;
+    enum tbd_status status;
+    char *full = resolve_path(path, why);
+
+    *out = NULL;
+    if (!full)
+        return TBD_NOTRACE;
+    trace = calloc(1, sizeof(*trace));
+    if (!trace) {
+        free(full);
+        return TBD_NOMEM;
+    }
+    trace->path = full;
+    trace->info.path = full;
+    pthread_mutex_init(&trace->lock, NULL);
+    trace->blocks = tbd_block_table_new();
+    status = trace->blocks ? read_header(trace, why) : TBD_NOMEM;
+    if (!status)
+        status = read_index(trace, why);
+    if (!status)
+        status = read_blocks(trace, why);
+    if (status == TBD_NOMEM)
+        tbd_error_set(why, TBD_NOMEM, full, 0, "the tables do not fit into memory");
+    if (status) {
+        tbd_trace_close(trace);
+        return status;
+    }
+    find_copies(trace);
+    *out = trace;
+    return TBD_OK;
+}
+
+void tbd_trace_close(struct tbd_trace *trace)
+{
+    if (!trace)
+        return;
+    tbd_pages_free(trace);
+    tbd_region_free(trace);
+    for (size_t i = 0; i < trace->module_count; i++)
+        free(trace->modules[i].copy);
+    free(trace->modules);
+    free(trace->notes);
+    free(trace->region_events);
+    free(trace->windows);
+    tbd_block_table_release(trace->blocks);
+    tbd_file_close(&trace->index);
+    tbd_file_close(&trace->header);
+    pthread_mutex_destroy(&trace->lock);
+    free(trace->argv);
+    free(trace->path);
+    free(trace);
+}
+
+/* ---- tables ---- */
+
+const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace)
+{
+    return &trace->info;
+}
+
+const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index)
+{
+    return index < trace->note_count ? trace->notes[index] : NULL;
+}
+
+uint32_t tbd_trace_block_count(const struct tbd_trace *trace)
+{
+    return tbd_block_table_count(trace->blocks);
+}
+
+const struct tbd_block *tbd_trace_block(const struct tbd_trace *trace, uint32_t id)
+{
+    return tbd_block_table_get(trace->blocks, id);
+}
+
+struct tbd_block_table *tbd_trace_blocks(const struct tbd_trace *trace)
+{
+    return trace->blocks;
+}
+
+uint32_t tbd_trace_window_count(const struct tbd_trace *trace)
+{
+    return (uint32_t)trace->window_count;
+}
+
+const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window)
+{
+    return window < trace->window_count ? &trace->windows[window].summary : NULL;
+}
+
+uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time)
+{
+    size_t low = 0;
+    size_t high = trace->window_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct tbd_window_summary *s = &trace->windows[middle].summary;
+
+        if (time < s->first_time)
+            high = middle;
+        else if (time - s->first_time >= s->blocks)
+            low = middle + 1;
+        else
+            return (uint32_t)middle;
+    }
+    return UINT32_MAX;
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/* trace_private.h - struct tbd_trace, shared by the files that read traces
+ *
+ * Written once by tbd_trace_open(); what is made later on demand (regions, page history, open TOCs) is
+ * guarded by `lock`, so that replay workers may ask at the same time. */
+#ifndef TBD_FORMAT_TRACE_PRIVATE_H
+#define TBD_FORMAT_TRACE_PRIVATE_H
+
+#include "base/layout.h"
+#include "format/blocks.h"
+#include "format/file.h"
+#include "format/trace.h"
+
+#include <pthread.h>
+
+struct trace_window {
+    struct tbd_window_summary summary;
+    const uint8_t *pages; /* TBD_REC_PAGES varints; borrowed from the index file */
+    size_t pages_bytes;
+};
+
+/* A moment in the order of events, comparable over the whole trace. */
+struct tbd_moment {
+    uint32_t window;
+    uint32_t order;
+    uint64_t time; /* relative */
+};
+
+struct region_event {
+    struct tbd_disk_when when;
+    bool unmap;                /* then only region.start and .end count */
+    struct tbd_region region;
+};
+
+struct module {
+    struct tbd_disk_module disk;
+    const char *path; /* borrowed from the index file */
+    char *copy;       /* owned: path of the copy */
+};
+
+/* A part of a region whose contents began at one moment. */
+struct region_piece {
+    struct tbd_region region;
+    struct tbd_moment born;
+    bool initial; /* mapped before take-over */
+};
+
+struct region_map {
+    struct region_piece *pieces; /* owned; sorted by start, no overlap */
+    size_t count;
+    size_t capacity;
+};
+
+struct region_snapshot {
+    size_t events;              /* how many were applied */
+    struct tbd_region *regions; /* owned */
+    size_t count;
+    struct region_snapshot *next;
+};
+
+/* One window's TOC, mapped. */
+struct toc {
+    struct tbd_file file;
+    uint32_t window;
+    uint64_t used; /* for throwing out the oldest */
+    struct tbd_disk_meta meta;
+    const struct tbd_disk_page *pages;
+    size_t page_count;
+    const uint8_t *page_data;
+    size_t page_data_bytes;
+    struct tbd_record_view state, read_pages, log, words, block_summaries;
+};
+
+#define TOC_CACHE 64
+
+struct page_visit {
+    uint32_t window;
+    uint32_t kinds; /* TBD_PAGES_* */
+    uint32_t before; /* index + 1 of the page's previous visit */
+};
+
+struct page_history {
+    uint64_t *keys;      /* page number + 1; 0 = free slot */
+    uint32_t *last;      /* per slot: index + 1 of the page's last visit */
+    size_t slots;
+    size_t used;
+    struct page_visit *visits;
+    size_t visit_count;
+    size_t visit_capacity;
+    bool made;
+};
+
+struct tbd_trace {
+    struct tbd_trace_info info;
+    char *path;
+    char **argv;
+    uint64_t id;
+    struct tbd_file header;
+    struct tbd_file index;
+    struct tbd_block_table *blocks;
+
+    struct trace_window *windows;
+    size_t window_count;
+    size_t window_capacity;
+    const uint8_t *next_pages; /* read already, for the window record that follows */
+    size_t next_pages_bytes;
+    struct region_event *region_events;
+    size_t region_event_count;
+    size_t region_event_capacity;
+    struct module *modules;
+    size_t module_count;
+    const char **notes;
+    size_t note_count;
+    char end_text[256];
+
+    pthread_mutex_t lock;
+    struct region_map regions;  /* after the first `regions_at` events */
+    size_t regions_at;
+    struct region_snapshot *snapshots;
+    struct page_history history;
+    struct toc image;
+    bool image_tried;
+    struct toc *tocs[TOC_CACHE];
+    uint64_t toc_clock;
+};
+
+/* regions.c; the lock is held */
+TBD_MUST_CHECK enum tbd_status tbd_regions_at_locked(struct tbd_trace *trace, size_t events);
+size_t tbd_region_events_before(const struct tbd_trace *trace, const struct tbd_moment *moment);
+bool tbd_region_apply(struct region_map *map, const struct region_event *event);
+const struct region_piece *tbd_region_find(const struct region_map *map, uint64_t address);
+bool tbd_region_map_copy(const struct region_map *from, struct region_map *out);
+void tbd_region_free(struct tbd_trace *trace);
+
+/* toc.c */
+void tbd_toc_name(uint32_t window, const char *suffix, char *out, size_t bytes);
+TBD_MUST_CHECK enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window,
+                                            struct toc *out, struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
+                                              struct tbd_error *why);
+void tbd_toc_close(struct toc *toc);
+/* Contents of one entry of the page table: `out` has 4096 bytes. */
+TBD_MUST_CHECK enum tbd_status tbd_toc_page(const struct toc *toc, const struct tbd_disk_page *page,
+                                            uint8_t *out);
+/* First entry of the table with this address; `*out_count` of them. */
+const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t address,
+                                              size_t *out_count);
+
+/* pages.c */
+void tbd_pages_free(struct tbd_trace *trace);
+
+static inline int tbd_moment_compare(const struct tbd_moment *a, const struct tbd_moment *b)
+{
+    if (a->window != b->window)
+        return a->window < b->window ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->order != b->order)
+        return a->order < b->order ? -1 : 1;
+    return 0;
+}
+
+#endif

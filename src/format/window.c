@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+/* window.c - windows in memory: ownership, checks, digest
+ *
+ * Invariants
+ * W1  After tbd_window_index() every entry names a block of the table or a message whose payload is
+ *     complete, and records and messages fill the operands exactly: cursors need no checks. */
+#include "format/window.h"
+
+#include "format/window_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+struct tbd_window *tbd_window_new(struct tbd_block_table *blocks)
+{
+    struct tbd_window *window = calloc(1, sizeof(*window));
+    struct tbd_window_private *private = calloc(1, sizeof(*private));
+
+    if (!window || !private) {
+        free(window);
+        free(private);
+        return NULL;
+    }
+    window->private = private;
+    window->blocks_by_id = tbd_block_table_retain(blocks);
+    return window;
+}
+
+bool tbd_window_adopt(struct tbd_window *window, void *memory)
+{
+    struct tbd_window_private *private = window->private;
+
+    if (private->owned_count == private->owned_capacity) {
+        size_t capacity = private->owned_capacity * 2 + 16;
+        void **owned = realloc(private->owned, capacity * sizeof(*owned));
+
+        if (!owned) {
+            free(memory);
+            return false;
+        }
+        private->owned = owned;
+        private->owned_capacity = capacity;
+    }
+    private->owned[private->owned_count++] = memory;
+    return true;
+}
+
+void *tbd_window_memory(struct tbd_window *window, size_t bytes)
+{
+    void *memory = calloc(1, bytes ? bytes : 1);
+
+    return memory && tbd_window_adopt(window, memory) ? memory : NULL;
+}
+
+void tbd_window_free(struct tbd_window *window)
+{
+    struct tbd_window_private *private;
+
+    if (!window)
+        return;
+    private = window->private;
+    for (size_t i = 0; i < private->owned_count; i++)
+        free(private->owned[i]);
+    free(private->owned);
+    free(private->checkpoints);
+    free(private);
+    tbd_block_table_release(window->blocks_by_id);
+    free(window);
+}
+
+/* ---- messages ---- */
+
+static uint32_t fixed_bytes(uint32_t kind)
+{
+    switch (kind) {
+    case TBD_MSG_SYSCALL:
+        return sizeof(struct tbd_msg_syscall);
+    case TBD_MSG_SPECIAL:
+        return sizeof(struct tbd_msg_special);
+    case TBD_MSG_SIGNAL:
+        return sizeof(struct tbd_msg_signal);
+    default:
+        return 8;
+    }
+}
+
+static uint32_t write_count(uint32_t kind, const uint8_t *payload)
+{
+    uint32_t count = 0;
+
+    if (kind == TBD_MSG_SYSCALL)
+        memcpy(&count, payload + offsetof(struct tbd_msg_syscall, write_count), sizeof(count));
+    else if (kind == TBD_MSG_SPECIAL)
+        memcpy(&count, payload + offsetof(struct tbd_msg_special, write_count), sizeof(count));
+    else if (kind == TBD_MSG_SIGNAL)
+        memcpy(&count, payload + offsetof(struct tbd_msg_signal, write_count), sizeof(count));
+    return count;
+}
+
+void tbd_writes_first(uint32_t kind, const uint8_t *payload, uint32_t bytes,
+                      struct tbd_write_cursor *out)
+{
+    uint32_t fixed = fixed_bytes(kind);
+
+    *out = (struct tbd_write_cursor){ .at = payload, .end = payload + bytes };
+    if (bytes < fixed)
+        return;
+    out->at += fixed;
+    out->left = write_count(kind, payload);
+}
+
+bool tbd_writes_next(struct tbd_write_cursor *cursor, struct tbd_write_view *out)
+{
+    struct tbd_write write;
+    uint64_t stored;
+
+    if (!cursor->left || (size_t)(cursor->end - cursor->at) < sizeof(write))
+        return false;
+    memcpy(&write, cursor->at, sizeof(write));
+    stored = (uint64_t)write.bytes * (write.flags & TBD_WRITE_NO_OLD ? 1 : 2);
+    if ((size_t)(cursor->end - cursor->at) - sizeof(write) < stored)
+        return false;
+    cursor->at += sizeof(write);
+    out->address = write.address;
+    out->bytes = write.bytes;
+    out->old_bytes = write.flags & TBD_WRITE_NO_OLD ? NULL : cursor->at;
+    out->new_bytes = write.flags & TBD_WRITE_NO_OLD ? cursor->at : cursor->at + write.bytes;
+    cursor->at += stored;
+    cursor->left--;
+    return true;
+}
+
+/* What must follow the writes of a signal: the handler's registers. */
+static bool check_signal_rest(const uint8_t *at, size_t bytes)
+{
+    struct tbd_regs regs;
+
+    if (bytes < sizeof(regs))
+        return false;
+    memcpy(&regs, at, sizeof(regs));
+    return regs.xsave_bytes <= bytes - sizeof(regs);
+}
+
+bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_write_cursor cursor;
+    struct tbd_write_view write;
+
+    if (bytes < fixed_bytes(kind))
+        return false;
+    tbd_writes_first(kind, payload, bytes, &cursor);
+    while (tbd_writes_next(&cursor, &write))
+        ;
+    if (cursor.left)
+        return false;
+    return kind != TBD_MSG_SIGNAL || check_signal_rest(cursor.at, (size_t)(cursor.end - cursor.at));
+}
+
+/* ---- index ---- */
+
+static bool put_checkpoint(struct tbd_window_private *private, const struct tbd_checkpoint *here)
+{
+    if (private->checkpoint_count == private->checkpoint_capacity) {
+        size_t capacity = private->checkpoint_capacity * 2 + 64;
+        struct tbd_checkpoint *grown = realloc(private->checkpoints, capacity * sizeof(*grown));
+
+        if (!grown)
+            return false;
+        private->checkpoints = grown;
+        private->checkpoint_capacity = capacity;
+    }
+    private->checkpoints[private->checkpoint_count++] = *here;
+    return true;
+}
+
+/* Length of the message at `operand`, 0 if it is not complete or not `kind`. */
+static size_t message_length(const struct tbd_window *window, size_t operand, uint32_t kind)
+{
+    size_t left = window->operand_bytes - operand;
+    struct tbd_message message;
+
+    if (left < sizeof(message))
+        return 0;
+    memcpy(&message, window->operands + operand, sizeof(message));
+    if (message.kind != kind || !tbd_message_is_event(kind) ||
+        message.bytes > left - sizeof(message) ||
+        !tbd_message_check(kind, window->operands + operand + sizeof(message), message.bytes))
+        return 0;
+    return sizeof(message) + message.bytes;
+}
+
+enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry)
+{
+    struct tbd_checkpoint here = { .time = window->first_time };
+    size_t due = 0;
+    uint64_t index = 0;
+
+    for (; here.entry < window->entry_count; here.entry++) {
+        uint32_t entry = window->entries[here.entry];
+        const struct tbd_block *block;
+        size_t length;
+
+        *out_entry = here.entry;
+        if (entry & TBD_ENTRY_MESSAGE) {
+            length = message_length(window, here.operand, entry & ~TBD_ENTRY_MESSAGE);
+            if (!length)
+                return TBD_CORRUPT;
+            index++;
+        } else {
+            here.index = (uint32_t)index;
+            if (here.entry >= due && !put_checkpoint(window->private, &here))
+                return TBD_NOMEM;
+            if (here.entry >= due)
+                due = here.entry + TBD_CHECKPOINT_ENTRIES;
+            block = tbd_window_block(window, entry);
+            if (!block || block->def.operand_bytes > window->operand_bytes - here.operand)
+                return TBD_CORRUPT;
+            length = block->def.operand_bytes;
+            index += 1u + block->def.op_count;
+            here.time++;
+        }
+        here.operand += length;
+    }
+    *out_entry = window->entry_count;
+    return here.operand == window->operand_bytes && here.time - window->first_time == window->blocks &&
+                   index <= UINT32_MAX
+               ? TBD_OK
+               : TBD_CORRUPT;
+}
+
+uint64_t tbd_window_digest(const struct tbd_window *window)
+{
+    XXH3_state_t *state = XXH3_createState();
+    uint64_t digest;
+
+    if (!state)
+        return 0;
+    XXH3_64bits_reset(state);
+    XXH3_64bits_update(state, &window->end_regs, sizeof(window->end_regs));
+    XXH3_64bits_update(state, window->end_xsave, window->end_xsave ? window->end_regs.xsave_bytes : 0);
+    for (size_t i = 0; i < window->dirty_count; i++) {
+        XXH3_64bits_update(state, &window->dirty[i].address, sizeof(uint64_t));
+        XXH3_64bits_update(state, window->dirty[i].bytes, TBD_PAGE_BYTES);
+    }
+    digest = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return digest;
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+/* window.h - making a struct tbd_window: for the reader of window files and for the organizer
+ *
+ * A window owns its memory: everything its pointers lead to was taken with tbd_window_memory() or given with
+ * tbd_window_adopt(), and goes away with tbd_window_free(). */
+#ifndef TBD_FORMAT_WINDOW_H
+#define TBD_FORMAT_WINDOW_H
+
+#include "format/blocks.h"
+
+/* An empty window that holds a reference on `blocks`.  NULL without memory. */
+struct tbd_window *tbd_window_new(struct tbd_block_table *blocks);
+/* Zeroed, 16-aligned.  NULL without memory. */
+void *tbd_window_memory(struct tbd_window *window, size_t bytes);
+/* Takes over a pointer from malloc.  On failure it is freed and false returned. */
+bool tbd_window_adopt(struct tbd_window *window, void *memory);
+
+/* Checks entries and operands against each other and the blocks, and makes the checkpoints for
+ * tbd_cursor_seek().  TBD_CORRUPT: `*out_entry` is the entry where it goes wrong. */
+TBD_MUST_CHECK enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry);
+
+/* Is this a message that belongs to the order of events (and so to the log and the operands)? */
+static inline bool tbd_message_is_event(uint32_t kind)
+{
+    return kind == TBD_MSG_SYSCALL || kind == TBD_MSG_SPECIAL || kind == TBD_MSG_SIGNAL ||
+           kind == TBD_MSG_INTERRUPTED;
+}
+
+/* Are fixed part and writes of such a message inside its payload? */
+bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes);
+
+/* The writes in a SYSCALL, SPECIAL or SIGNAL message. */
+struct tbd_write_view {
+    uint64_t address;
+    uint32_t bytes;
+    const uint8_t *old_bytes; /* NULL if not known */
+    const uint8_t *new_bytes;
+};
+struct tbd_write_cursor {
+    const uint8_t *at;
+    const uint8_t *end;
+    uint32_t left;
+};
+void tbd_writes_first(uint32_t kind, const uint8_t *payload, uint32_t bytes,
+                      struct tbd_write_cursor *out);
+/* False after the last one, or where the payload is too short. */
+bool tbd_writes_next(struct tbd_write_cursor *cursor, struct tbd_write_view *out);
+
+/* XXH3_64 of end registers, xsave image and dirty pages in address order. */
+uint64_t tbd_window_digest(const struct tbd_window *window);
+
+static inline const struct tbd_block *tbd_window_block(const struct tbd_window *window, uint32_t id)
+{
+    return tbd_block_table_get(window->blocks_by_id, id);
+}
+
+#endif

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+/* window_read.c - loading one window from its TOC, trace and block files */
+#include "format/packed.h"
+#include "format/summaries.h"
+#include "format/trace_private.h"
+#include "format/window_private.h"
+
+#include <stdlib.h>
+
+static enum tbd_status bad(const struct toc *toc, const struct tbd_record_view *record,
+                           const char *what, struct tbd_error *why)
+{
+    return tbd_error_set(why, TBD_CORRUPT, toc->file.path, record->offset, "%s", what);
+}
+
+static enum tbd_status read_state(const struct toc *toc, struct tbd_window *window,
+                                  struct tbd_error *why)
+{
+    uint64_t start = window->regs.xsave_bytes;
+    uint64_t end = window->complete ? window->end_regs.xsave_bytes : 0;
+    uint8_t *image;
+
+    if (!toc->state.payload)
+        return start || end ? bad(toc, &toc->state, "the xsave images are missing", why) : TBD_OK;
+    if (start + end > tbd_lz4_most(toc->state.bytes))
+        return bad(toc, &toc->state, "impossible xsave length", why);
+    image = tbd_window_memory(window, start + end);
+    if (!image)
+        return TBD_NOMEM;
+    if (tbd_lz4_unpack(toc->state.payload, toc->state.bytes, image, start + end))
+        return bad(toc, &toc->state, "the xsave images do not unpack", why);
+    window->xsave = image;
+    window->end_xsave = image + start;
+    return TBD_OK;
+}
+
+static const struct tbd_page_contents *read_page_kind(const struct toc *toc, uint32_t flag,
+                                                      struct tbd_window *window, size_t *out_count,
+                                                      enum tbd_status *status)
+{
+    struct tbd_page_contents *pages;
+    uint8_t *bytes;
+    size_t count = 0;
+
+    for (size_t i = 0; i < toc->page_count; i++)
+        count += (toc->pages[i].flags & flag) != 0;
+    pages = tbd_window_memory(window, count * sizeof(*pages));
+    bytes = tbd_window_memory(window, count * TBD_PAGE_BYTES);
+    *out_count = count;
+    if (!pages || !bytes) {
+        *status = TBD_NOMEM;
+        return NULL;
+    }
+    count = 0;
+    for (size_t i = 0; i < toc->page_count && !*status; i++) {
+        const struct tbd_disk_page *page = toc->pages + i;
+
+        if (!(page->flags & flag))
+            continue;
+        pages[count] = (struct tbd_page_contents){ page->address, page->time, page->order,
+                                                   bytes + count * TBD_PAGE_BYTES };
+        *status = tbd_toc_page(toc, page, bytes + count * TBD_PAGE_BYTES);
+        count++;
+    }
+    return pages;
+}
+
+static enum tbd_status read_pages(const struct toc *toc, struct tbd_window *window,
+                                  struct tbd_error *why)
+{
+    enum tbd_status status = TBD_OK;
+
+    window->dirty =
+        read_page_kind(toc, TBD_DISK_PAGE_END, window, &window->dirty_count, &status);
+    if (!status)
+        window->gone = read_page_kind(toc, TBD_DISK_PAGE_GONE, window, &window->gone_count, &status);
+    if (!status)
+        window->first =
+            read_page_kind(toc, TBD_DISK_PAGE_FIRST, window, &window->first_count, &status);
+    if (status)
+        return tbd_error_set(why, status, toc->file.path, 0, "in the page contents");
+    return TBD_OK;
+}
+
+static enum tbd_status read_read_pages(const struct toc *toc, struct tbd_window *window,
+                                       struct tbd_error *why)
+{
+    const struct tbd_record_view *record = &toc->read_pages;
+    struct tbd_reader in = { record->payload, record->payload + record->bytes, false };
+    uint64_t *pages;
+    uint64_t count;
+    uint64_t page = 0;
+
+    if (!record->payload)
+        return TBD_OK;
+    count = tbd_reader_varint(&in);
+    if (in.failed || count > record->bytes)
+        return bad(toc, record, "impossible number of pages read", why);
+    pages = tbd_window_memory(window, count * sizeof(*pages));
+    if (!pages)
+        return TBD_NOMEM;
+    for (uint64_t i = 0; i < count; i++) {
+        page += tbd_reader_varint(&in);
+        if (in.failed || page >= TBD_USER_END / TBD_PAGE_SIZE)
+            return bad(toc, record, "impossible page", why);
+        pages[i] = page * TBD_PAGE_SIZE;
+    }
+    window->read_pages = pages;
+    window->read_page_count = count;
+    return TBD_OK;
+}
+
+static enum tbd_status fill_log(const struct toc *toc, struct tbd_window *window,
+                                const uint8_t *bytes, uint64_t raw_bytes, struct tbd_log_entry *log,
+                                struct tbd_error *why)
+{
+    struct tbd_reader in = { bytes, bytes + raw_bytes, false };
+
+    for (size_t i = 0; i < window->log_count; i++) {
+        const uint8_t *head = tbd_reader_take(&in, 4 + sizeof(struct tbd_message));
+        struct tbd_message message;
+        uint32_t time;
+
+        if (!head)
+            return bad(toc, &toc->log, "the log is too short", why);
+        memcpy(&time, head, sizeof(time));
+        memcpy(&message, head + 4, sizeof(message));
+        log[i].time = time;
+        log[i].message = (const void *)(head + 4);
+        head = tbd_reader_take(&in, message.bytes);
+        if (!head || !tbd_message_is_event(message.kind) || time > window->blocks ||
+            (i && time < log[i - 1].time) || !tbd_message_check(message.kind, head, message.bytes))
+            return bad(toc, &toc->log, "an impossible message", why);
+    }
+    return in.at == in.end ? TBD_OK : bad(toc, &toc->log, "the log is too long", why);
+}
+
+static enum tbd_status read_log(const struct toc *toc, struct tbd_window *window,
+                                struct tbd_error *why)
+{
+    const struct tbd_record_view *record = &toc->log;
+    struct tbd_log_entry *log;
+    struct tbd_disk_log head;
+    uint8_t *bytes;
+
+    if (!record->payload)
+        return TBD_OK;
+    if (record->bytes < sizeof(head))
+        return bad(toc, record, "the log record is too short", why);
+    memcpy(&head, record->payload, sizeof(head));
+    if (head.raw_bytes > tbd_lz4_most(record->bytes) ||
+        head.count > head.raw_bytes / (4 + sizeof(struct tbd_message)))
+        return bad(toc, record, "impossible log length", why);
+    bytes = tbd_window_memory(window, head.raw_bytes);
+    log = tbd_window_memory(window, head.count * sizeof(*log));
+    if (!bytes || !log)
+        return TBD_NOMEM;
+    if (tbd_lz4_unpack(record->payload + sizeof(head), record->bytes - sizeof(head), bytes,
+                       head.raw_bytes))
+        return bad(toc, record, "the log does not unpack", why);
+    window->log = log;
+    window->log_count = head.count;
+    return fill_log(toc, window, bytes, head.raw_bytes, log, why);
+}
+
+static enum tbd_status read_summaries(const struct toc *toc, struct tbd_window *window,
+                                      struct tbd_error *why)
+{
+    struct tbd_word_summary *words = NULL;
+    struct tbd_block_summary *blocks = NULL;
+    enum tbd_status status = tbd_summaries_count(&toc->words, &window->word_count);
+
+    if (!status)
+        status = tbd_summaries_count(&toc->block_summaries, &window->block_summary_count);
+    if (status)
+        return bad(toc, &toc->words, "the summaries do not fit their records", why);
+    words = tbd_window_memory(window, window->word_count * sizeof(*words));
+    blocks = tbd_window_memory(window, window->block_summary_count * sizeof(*blocks));
+    if (!words || !blocks)
+        return TBD_NOMEM;
+    window->words = words;
+    window->block_summaries = blocks;
+    if (tbd_words_get(&toc->words, window->index, words))
+        return bad(toc, &toc->words, "impossible word summary", why);
+    if (tbd_block_summaries_get(&toc->block_summaries, window->index, blocks))
+        return bad(toc, &toc->block_summaries, "impossible block summary", why);
+    return TBD_OK;
+}
+
+static enum tbd_status read_toc(const struct toc *toc, struct tbd_window *window,
+                                struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    window->index = toc->window;
+    window->first_time = toc->meta.window.first_time;
+    window->blocks = toc->meta.window.blocks;
+    window->complete = toc->meta.window.complete != 0;
+    window->regs = toc->meta.regs;
+    window->end_regs = toc->meta.end_regs;
+    window->digest = toc->meta.digest;
+    window->entry_count = toc->meta.entry_count;
+    window->operand_bytes = toc->meta.operand_bytes;
+    status = read_state(toc, window, why);
+    if (!status)
+        status = read_pages(toc, window, why);
+    if (!status)
+        status = read_read_pages(toc, window, why);
+    if (!status)
+        status = read_log(toc, window, why);
+    return status ? status : read_summaries(toc, window, why);
+}
+
+static enum tbd_status read_events(struct tbd_trace *trace, struct tbd_window *window,
+                                   struct tbd_error *why)
+{
+    enum tbd_status status = tbd_packed_get(trace->path, trace->id, window, why);
+    char name[64];
+    size_t entry;
+
+    if (status)
+        return status;
+    window->has_events = true;
+    status = tbd_window_index(window, &entry);
+    if (status == TBD_CORRUPT) {
+        tbd_toc_name(window->index, "blocks", name, sizeof(name));
+        return tbd_error_set(why, status, name, entry * 4, "entry %zu is impossible", entry);
+    }
+    return status;
+}
+
+enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index, bool with_events,
+                                struct tbd_window **out, struct tbd_error *why)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(trace, index);
+    struct tbd_window *window;
+    enum tbd_status status;
+    struct toc toc;
+
+    *out = NULL;
+    if (!summary)
+        return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", index);
+    if (with_events && summary->level < 3)
+        return tbd_error_set(why, TBD_NOTKEPT, trace->path, 0, "events of window %u", index);
+    status = tbd_toc_open(trace, index, &toc, why);
+    if (status)
+        return status;
+    window = tbd_window_new(trace->blocks);
+    status = window ? read_toc(&toc, window, why) : TBD_NOMEM;
+    tbd_toc_close(&toc);
+    if (!status) {
+        window->trace = trace;
+        if (with_events)
+            status = read_events(trace, window, why);
+        else
+            window->entry_count = window->operand_bytes = 0;
+    }
+    if (status == TBD_NOMEM)
+        tbd_error_set(why, status, trace->path, 0, "window %u", index);
+    if (status) {
+        tbd_window_free(window);
+        return status;
+    }
+    *out = window;
+    return TBD_OK;
+}

@@ -1,0 +1,742 @@
+// SPDX-License-Identifier: MIT
+/* writer.c - making a trace directory
+ *
+ * Invariants
+ * K1  A file of a window exists under its name only when complete (tbd_write_file); the index names a
+ *     window only after its files exist; the block file holds a block before the index names a window with it.
+ * K2  index and blocks only grow, by whole records; a write that fails is cut off again.
+ * K3  `reserve` holds some disk space until the end, so that a full disk still takes the end record. */
+#include "format/writer.h"
+
+#include "format/file.h"
+#include "format/packed.h"
+#include "format/summaries.h"
+#include "format/trace_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RESERVE_BYTES (64 << 10)
+
+struct tbd_writer {
+    char *root;
+    char *path;
+    char *name; /* borrowed: last part of path */
+    uint64_t id;
+    int dir;
+    int header; /* locked while we live */
+    int index;
+    int blocks;
+    off_t index_bytes;
+    off_t blocks_bytes;
+    uint32_t last_block;
+    struct tbd_buffer pending; /* records for the index */
+    struct tbd_disk_module *modules;
+    size_t module_count;
+    bool started;
+};
+
+/* ---- directories ---- */
+
+static int make_parents(const char *path)
+{
+    char part[4096];
+
+    snprintf(part, sizeof(part), "%s", path);
+    for (char *at = part + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = 0;
+        if (mkdir(part, 0700) && errno != EEXIST)
+            return -1;
+        *at = '/';
+    }
+    return mkdir(part, 0700) && errno != EEXIST ? -1 : 0;
+}
+
+/* A name that is one path component and does not hide. */
+static void plain_name(const char *program, char *out, size_t bytes)
+{
+    const char *slash = strrchr(program, '/');
+
+    snprintf(out, bytes, "%s", slash ? slash + 1 : program);
+    for (char *at = out; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == '/' || (at == out && (*at == '.' || *at == '-')))
+            *at = '_';
+    if (!*out)
+        snprintf(out, bytes, "program");
+}
+
+static unsigned long highest_number(const char *root, const char *name)
+{
+    size_t length = strlen(name);
+    unsigned long highest = 0;
+    struct dirent *entry;
+    DIR *dir = opendir(root);
+
+    while (dir && (entry = readdir(dir))) {
+        unsigned long n;
+        char *end;
+
+        if (strncmp(entry->d_name, name, length) != 0 || entry->d_name[length] != '-')
+            continue;
+        n = strtoul(entry->d_name + length + 1, &end, 10);
+        if (!*end && n > highest)
+            highest = n;
+    }
+    if (dir)
+        closedir(dir);
+    return highest;
+}
+
+static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
+{
+    unsigned long n;
+    char name[128];
+
+    plain_name(program, name, sizeof(name));
+    if (make_parents(w->root))
+        return TBD_IO;
+    for (n = highest_number(w->root, name) + 1;; n++) {
+        if (asprintf(&w->path, "%s/%s-%lu", w->root, name, n) < 0) {
+            w->path = NULL;
+            return TBD_NOMEM;
+        }
+        if (!mkdir(w->path, 0700))
+            break;
+        free(w->path);
+        w->path = NULL;
+        if (errno != EEXIST)
+            return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    }
+    w->name = strrchr(w->path, '/') + 1;
+    w->dir = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (w->dir < 0 || mkdirat(w->dir, "windows", 0700) || mkdirat(w->dir, "modules", 0700))
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    return TBD_OK;
+}
+
+static enum tbd_status make_reserve(struct tbd_writer *w)
+{
+    int fd = openat(w->dir, "reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    static const uint8_t zero[4096];
+    enum tbd_status status = TBD_OK;
+
+    if (fd < 0)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    for (int i = 0; i < RESERVE_BYTES / 4096 && !status; i++)
+        status = tbd_write_all(fd, zero, sizeof(zero));
+    close(fd);
+    return status;
+}
+
+enum tbd_status tbd_writer_new(const char *root, const char *program, struct tbd_writer **out,
+                               struct tbd_error *why)
+{
+    struct tbd_writer *w = calloc(1, sizeof(*w));
+    enum tbd_status status;
+
+    *out = NULL;
+    if (!w)
+        return TBD_NOMEM;
+    w->dir = w->header = w->index = w->blocks = -1;
+    w->root = strdup(root);
+    if (getrandom(&w->id, sizeof(w->id), 0) != sizeof(w->id) || !w->id)
+        w->id = 1;
+    errno = 0;
+    status = w->root ? make_directory(w, program) : TBD_NOMEM;
+    if (!status)
+        status = make_reserve(w);
+    if (status) {
+        tbd_error_set(why, status, w->path ? w->path : root, 0, "%s",
+                      errno ? strerror(errno) : tbd_status_text(status));
+        tbd_writer_free(w);
+        return status;
+    }
+    *out = w;
+    return TBD_OK;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static void remove_unstarted(struct tbd_writer *w)
+{
+    static const char *const names[] = { "reserve", "index", "blocks", "header", "header.part",
+                                         "image" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unlinkat(w->dir, names[i], 0);
+    unlinkat(w->dir, "windows", AT_REMOVEDIR);
+    unlinkat(w->dir, "modules", AT_REMOVEDIR);
+    rmdir(w->path);
+}
+
+void tbd_writer_free(struct tbd_writer *w)
+{
+    if (!w)
+        return;
+    if (!w->started && w->path)
+        remove_unstarted(w);
+    close_fd(w->index);
+    close_fd(w->blocks);
+    close_fd(w->header);
+    close_fd(w->dir);
+    tbd_buffer_free(&w->pending);
+    free(w->modules);
+    free(w->path);
+    free(w->root);
+    free(w);
+}
+
+const char *tbd_writer_path(const struct tbd_writer *w)
+{
+    return w->path;
+}
+
+/* ---- append-only files ---- */
+
+static enum tbd_status append(int fd, off_t *size, const struct tbd_buffer *data)
+{
+    enum tbd_status status;
+
+    if (data->failed)
+        return TBD_NOMEM;
+    status = tbd_write_all(fd, data->bytes, data->used);
+    if (!status)
+        *size += (off_t)data->used;
+    else if (ftruncate(fd, *size) || lseek(fd, *size, SEEK_SET) < 0)
+        status = TBD_IO;
+    return status;
+}
+
+static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
+                                      enum tbd_file_kind kind, int *fd, off_t *size)
+{
+    struct tbd_buffer head = { 0 };
+    enum tbd_status status;
+
+    *fd = openat(w->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (*fd < 0)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    tbd_file_put_header(&head, kind, 0, w->id);
+    status = append(*fd, size, &head);
+    tbd_buffer_free(&head);
+    return status;
+}
+
+/* The lock is on the file before it gets its name, so that nobody sees a trace without. */
+static enum tbd_status create_header(struct tbd_writer *w, const struct tbd_buffer *content)
+{
+    enum tbd_status status;
+
+    if (content->failed)
+        return TBD_NOMEM;
+    w->header = openat(w->dir, "header.part", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (w->header < 0)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    if (flock(w->header, LOCK_EX | LOCK_NB))
+        return TBD_IO;
+    status = tbd_write_all(w->header, content->bytes, content->used);
+    if (!status && renameat(w->dir, "header.part", w->dir, "header"))
+        status = TBD_IO;
+    return status;
+}
+
+static void link_latest(const struct tbd_writer *w)
+{
+    char temporary[4200];
+    char latest[4200];
+
+    snprintf(temporary, sizeof(temporary), "%s/.latest-%d", w->root, getpid());
+    snprintf(latest, sizeof(latest), "%s/latest", w->root);
+    unlink(temporary);
+    if (symlink(w->name, temporary) || rename(temporary, latest))
+        unlink(temporary);
+}
+
+enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size_t bytes,
+                                 const struct tbd_disk_config *config)
+{
+    struct tbd_buffer content = { 0 };
+    enum tbd_status status;
+
+    tbd_file_put_header(&content, TBD_FILE_HEADER, 0, w->id);
+    tbd_file_put_record(&content, TBD_REC_START, payload, bytes);
+    tbd_file_put_record(&content, TBD_REC_CONFIG, config, sizeof(*config));
+    status = create_growing(w, "index", TBD_FILE_INDEX, &w->index, &w->index_bytes);
+    if (!status)
+        status = create_growing(w, "blocks", TBD_FILE_BLOCKS, &w->blocks, &w->blocks_bytes);
+    if (!status)
+        status = create_header(w, &content);
+    tbd_buffer_free(&content);
+    if (status)
+        return status;
+    w->started = true;
+    link_latest(w);
+    return TBD_OK;
+}
+
+/* ---- blocks ---- */
+
+static void put_defs(struct tbd_buffer *out, const struct tbd_block_table *table, uint32_t first,
+                     uint32_t last)
+{
+    size_t count = last - first + 1u;
+    uint64_t ops_at = sizeof(struct tbd_disk_blocks) + count * sizeof(struct tbd_block_def);
+    uint64_t code_at = ops_at;
+
+    for (uint32_t id = first; id <= last; id++)
+        code_at += tbd_block_table_get(table, id)->def.op_count * sizeof(struct tbd_op);
+    for (uint32_t id = first; id <= last; id++) {
+        struct tbd_block_def def = tbd_block_table_get(table, id)->def;
+
+        def.ops_offset = ops_at;
+        def.code_offset = code_at;
+        ops_at += def.op_count * sizeof(struct tbd_op);
+        code_at += def.code_bytes;
+        tbd_buffer_put(out, &def, sizeof(def));
+    }
+}
+
+enum tbd_status tbd_writer_blocks(struct tbd_writer *w, const struct tbd_block_table *table,
+                                  uint32_t first, uint32_t last)
+{
+    struct tbd_disk_blocks head = { first, last - first + 1 };
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status;
+    size_t begin;
+
+    if (last < first)
+        return TBD_OK;
+    begin = tbd_file_begin_record(&out, TBD_REC_BLOCKS);
+    tbd_buffer_put(&out, &head, sizeof(head));
+    put_defs(&out, table, first, last);
+    for (uint32_t id = first; id <= last; id++) {
+        const struct tbd_block *block = tbd_block_table_get(table, id);
+
+        tbd_buffer_put(&out, block->ops, block->def.op_count * sizeof(struct tbd_op));
+    }
+    for (uint32_t id = first; id <= last; id++) {
+        const struct tbd_block *block = tbd_block_table_get(table, id);
+
+        tbd_buffer_put(&out, block->code, block->def.code_bytes);
+    }
+    tbd_file_finish_record(&out, begin);
+    status = append(w->blocks, &w->blocks_bytes, &out);
+    tbd_buffer_free(&out);
+    return status;
+}
+
+/* ---- index records ---- */
+
+void tbd_writer_event(struct tbd_writer *w, enum tbd_record_type type,
+                      const struct tbd_disk_when *when, const void *message, size_t bytes)
+{
+    size_t begin = tbd_file_begin_record(&w->pending, type);
+
+    tbd_buffer_put(&w->pending, when, sizeof(*when));
+    tbd_buffer_put(&w->pending, message, bytes);
+    tbd_file_finish_record(&w->pending, begin);
+}
+
+static bool copy_bytes(int from, int to, off_t bytes)
+{
+    if (!ioctl(to, FICLONE, from))
+        return true;
+    while (bytes > 0) {
+        ssize_t done = copy_file_range(from, NULL, to, NULL, (size_t)bytes, 0);
+
+        if (done < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+            done = sendfile(to, from, NULL, (size_t)bytes);
+        if (done <= 0)
+            return done == 0;
+        bytes -= done;
+    }
+    return true;
+}
+
+static bool copy_module(const struct tbd_writer *w, const char *path, const char *name,
+                        struct tbd_disk_module *disk)
+{
+    struct stat st;
+    bool good = false;
+    int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int to = -1;
+    char full[300];
+
+    snprintf(full, sizeof(full), "modules/%s", name);
+    if (from >= 0 && !fstat(from, &st) && S_ISREG(st.st_mode) && st.st_ino == disk->inode)
+        to = openat(w->dir, full, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (to >= 0) {
+        good = copy_bytes(from, to, st.st_size);
+        disk->bytes = (uint64_t)st.st_size;
+        disk->mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
+        if (!good)
+            unlinkat(w->dir, full, 0);
+    }
+    close_fd(from);
+    close_fd(to);
+    return good;
+}
+
+void tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode, uint32_t device)
+{
+    struct tbd_disk_module disk = { .inode = inode, .device = device };
+    struct tbd_disk_module *grown;
+    char name[200];
+    size_t begin;
+    int number;
+
+    for (size_t i = 0; i < w->module_count; i++)
+        if (w->modules[i].inode == inode && w->modules[i].device == device)
+            return;
+    grown = realloc(w->modules, (w->module_count + 1) * sizeof(disk));
+    if (!grown)
+        return;
+    w->modules = grown;
+    number = snprintf(name, sizeof(name), "%03zu-", w->module_count);
+    w->modules[w->module_count++] = disk;
+    plain_name(path, name + number, sizeof(name) - (size_t)number);
+    if (!copy_module(w, path, name, &disk))
+        return;
+    begin = tbd_file_begin_record(&w->pending, TBD_REC_MODULE);
+    tbd_buffer_put(&w->pending, &disk, sizeof(disk));
+    tbd_buffer_put(&w->pending, path, strlen(path) + 1);
+    tbd_buffer_put(&w->pending, name, strlen(name) + 1);
+    tbd_file_finish_record(&w->pending, begin);
+}
+
+static enum tbd_status flush_pending(struct tbd_writer *w)
+{
+    enum tbd_status status = append(w->index, &w->index_bytes, &w->pending);
+
+    w->pending.used = 0;
+    return status;
+}
+
+/* ---- pages ---- */
+
+struct page_list {
+    struct tbd_disk_page *disk;       /* owned */
+    const uint8_t **bytes;            /* owned */
+    size_t count;
+};
+
+static void list_pages(struct page_list *list, const struct tbd_page_contents *pages, size_t count,
+                       uint32_t flag)
+{
+    for (size_t i = 0; i < count; i++) {
+        list->disk[list->count] = (struct tbd_disk_page){
+            .address = pages[i].address, .time = (uint32_t)pages[i].time, .order = pages[i].order,
+            .flags = flag, .offset = list->count,
+        };
+        list->bytes[list->count++] = pages[i].bytes;
+    }
+}
+
+static int compare_pages(const void *left, const void *right)
+{
+    const struct tbd_disk_page *a = left;
+    const struct tbd_disk_page *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->order != b->order)
+        return a->order < b->order ? -1 : 1;
+    return a->flags > b->flags ? -1 : a->flags < b->flags;
+}
+
+static bool is_zero(const uint8_t *bytes)
+{
+    return !bytes[0] && memcmp(bytes, bytes + 1, 4095) == 0;
+}
+
+static void put_pages(struct tbd_buffer *out, struct page_list *list)
+{
+    struct tbd_buffer data = { 0 };
+
+    qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
+    for (size_t i = 0; i < list->count; i++) {
+        struct tbd_disk_page *page = list->disk + i;
+        const uint8_t *bytes = list->bytes[page->offset];
+        size_t before = data.used;
+
+        page->offset = before;
+        if (is_zero(bytes))
+            page->flags |= TBD_DISK_PAGE_ZERO;
+        else
+            tbd_lz4_pack(&data, bytes, 4096);
+        page->bytes = (uint32_t)(data.used - before);
+    }
+    tbd_file_put_record(out, TBD_REC_PAGE_TABLE, list->disk, list->count * sizeof(*list->disk));
+    tbd_file_put_record(out, TBD_REC_PAGE_DATA, data.bytes, data.used);
+    if (data.failed)
+        out->failed = true;
+    tbd_buffer_free(&data);
+}
+
+static bool page_list_new(struct page_list *list, size_t count)
+{
+    *list = (struct page_list){
+        .disk = calloc(count + 1, sizeof(*list->disk)),
+        .bytes = calloc(count + 1, sizeof(*list->bytes)),
+    };
+    return list->disk && list->bytes;
+}
+
+static void page_list_free(struct page_list *list)
+{
+    free(list->disk);
+    free(list->bytes);
+}
+
+enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_contents *pages,
+                                 size_t count)
+{
+    struct tbd_buffer out = { 0 };
+    struct page_list list;
+    enum tbd_status status = TBD_NOMEM;
+
+    if (page_list_new(&list, count)) {
+        list_pages(&list, pages, count, TBD_DISK_PAGE_IMAGE);
+        tbd_file_put_header(&out, TBD_FILE_IMAGE, 0, w->id);
+        put_pages(&out, &list);
+        status = out.failed ? TBD_NOMEM : tbd_write_file(w->dir, "image", out.bytes, out.used);
+    }
+    page_list_free(&list);
+    tbd_buffer_free(&out);
+    return status;
+}
+
+/* ---- windows ---- */
+
+/* Page numbers with what the window has of them, for the index. */
+static void pages_for_index(const struct page_list *list, struct tbd_buffer *out)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < list->count;) {
+        uint64_t address = list->disk[i].address;
+        uint64_t kinds = 0;
+
+        for (; i < list->count && list->disk[i].address == address; i++)
+            kinds |= list->disk[i].flags & TBD_DISK_PAGE_FIRST ? TBD_PAGES_FIRST
+                                                               : TBD_PAGES_CAPTURED;
+        tbd_buffer_varint(out, (address / 4096 - last) << 2 | kinds);
+        last = address / 4096;
+    }
+}
+
+static void put_state(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_STATE);
+    struct tbd_buffer images = { 0 };
+
+    if (window->xsave)
+        tbd_buffer_put(&images, window->xsave, window->regs.xsave_bytes);
+    if (window->complete && window->end_xsave)
+        tbd_buffer_put(&images, window->end_xsave, window->end_regs.xsave_bytes);
+    tbd_lz4_pack(out, images.bytes, images.used);
+    tbd_file_finish_record(out, begin);
+    tbd_buffer_free(&images);
+}
+
+static void put_read_pages(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_READ_PAGES);
+    uint64_t last = 0;
+
+    tbd_buffer_varint(out, window->read_page_count);
+    for (size_t i = 0; i < window->read_page_count; i++) {
+        tbd_buffer_varint(out, window->read_pages[i] / 4096 - last);
+        last = window->read_pages[i] / 4096;
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+static void put_log(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_LOG);
+    struct tbd_disk_log head = { .count = window->log_count };
+    struct tbd_buffer raw = { 0 };
+
+    for (size_t i = 0; i < window->log_count; i++) {
+        uint32_t time = (uint32_t)window->log[i].time;
+        struct tbd_message message;
+
+        memcpy(&message, window->log[i].message, sizeof(message));
+        tbd_buffer_put(&raw, &time, sizeof(time));
+        tbd_buffer_put(&raw, window->log[i].message, sizeof(message) + message.bytes);
+    }
+    head.raw_bytes = raw.used;
+    tbd_buffer_put(out, &head, sizeof(head));
+    tbd_lz4_pack(out, raw.bytes, raw.used);
+    tbd_file_finish_record(out, begin);
+    if (raw.failed)
+        out->failed = true;
+    tbd_buffer_free(&raw);
+}
+
+static void put_meta(struct tbd_buffer *out, const struct tbd_window *window,
+                     const struct tbd_disk_window *disk)
+{
+    struct tbd_disk_meta meta = {
+        .window = *disk,
+        .digest = window->digest,
+        .entry_count = window->entry_count,
+        .operand_bytes = window->operand_bytes,
+        .regs = window->regs,
+        .end_regs = window->end_regs,
+    };
+
+    tbd_file_put_record(out, TBD_REC_META, &meta, sizeof(meta));
+}
+
+static enum tbd_status put_toc(struct tbd_writer *w, const struct tbd_window *window,
+                               struct tbd_disk_window *disk, struct tbd_buffer *out,
+                               struct tbd_buffer *for_index)
+{
+    size_t count = window->dirty_count + window->gone_count + window->first_count;
+    struct page_list list;
+
+    if (!page_list_new(&list, count)) {
+        page_list_free(&list);
+        return TBD_NOMEM;
+    }
+    list_pages(&list, window->dirty, window->dirty_count, TBD_DISK_PAGE_END);
+    list_pages(&list, window->gone, window->gone_count, TBD_DISK_PAGE_GONE);
+    list_pages(&list, window->first, window->first_count, TBD_DISK_PAGE_FIRST);
+    disk->pages = count;
+    disk->words = window->word_count;
+    disk->block_ids = window->block_summary_count;
+    tbd_file_put_header(out, TBD_FILE_TOC, window->index, w->id);
+    put_meta(out, window, disk);
+    put_state(out, window);
+    put_pages(out, &list);
+    put_read_pages(out, window);
+    put_log(out, window);
+    tbd_words_put(out, window->index, window->words, window->word_count);
+    tbd_block_summaries_put(out, window->index, window->block_summaries,
+                            window->block_summary_count);
+    pages_for_index(&list, for_index);
+    page_list_free(&list);
+    return out->failed || for_index->failed ? TBD_NOMEM : TBD_OK;
+}
+
+static enum tbd_status write_window_file(struct tbd_writer *w, uint32_t window, const char *suffix,
+                                         struct tbd_buffer *content, uint64_t *out_bytes)
+{
+    enum tbd_status status = TBD_NOMEM;
+    char name[64];
+
+    tbd_toc_name(window, suffix, name, sizeof(name));
+    if (!content->failed)
+        status = tbd_write_file(w->dir, name, content->bytes, content->used);
+    *out_bytes = content->used;
+    content->used = 0;
+    return status;
+}
+
+static void remove_window_files(struct tbd_writer *w, uint32_t window)
+{
+    static const char *const suffixes[] = { "toc", "trace", "blocks" };
+    char name[64];
+
+    for (size_t i = 0; i < 3; i++) {
+        tbd_toc_name(window, suffixes[i], name, sizeof(name));
+        unlinkat(w->dir, name, 0);
+    }
+}
+
+static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window *window,
+                                   struct tbd_disk_window *disk, struct tbd_buffer *for_index)
+{
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status = put_toc(w, window, disk, &out, for_index);
+
+    if (!status)
+        status = write_window_file(w, window->index, "toc", &out, &disk->toc_bytes);
+    if (!status && disk->level == 3) {
+        tbd_packed_put_records(&out, window, w->id);
+        status = write_window_file(w, window->index, "trace", &out, &disk->trace_bytes);
+    }
+    if (!status && disk->level == 3) {
+        tbd_packed_put_entries(&out, window, w->id);
+        status = write_window_file(w, window->index, "blocks", &out, &disk->block_bytes);
+    }
+    tbd_buffer_free(&out);
+    return status;
+}
+
+enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_window *window,
+                                      const struct tbd_window_summary *counts,
+                                      struct tbd_window_files *out)
+{
+    struct tbd_buffer for_index = { 0 };
+    enum tbd_status status;
+    char folder[64];
+
+    *out = (struct tbd_window_files){
+        .disk = { .window = window->index, .level = counts->level, .complete = window->complete,
+                  .first_time = window->first_time, .blocks = window->blocks,
+                  .stores = counts->stores, .calls = counts->calls, .returns = counts->returns,
+                  .syscalls = counts->syscalls, .specials = counts->specials,
+                  .signals = counts->signals },
+    };
+    snprintf(folder, sizeof(folder), "windows/%u", window->index / 1000);
+    if (mkdirat(w->dir, folder, 0700) && errno != EEXIST)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    status = write_files(w, window, &out->disk, &for_index);
+    if (status) {
+        tbd_buffer_free(&for_index);
+        remove_window_files(w, window->index);
+        return status;
+    }
+    out->pages = for_index.bytes;
+    out->pages_bytes = for_index.used;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_writer_commit_window(struct tbd_writer *w, struct tbd_window_files *files)
+{
+    struct tbd_disk_when when = { .window = files->disk.window };
+    enum tbd_status status;
+
+    tbd_writer_event(w, TBD_REC_PAGES, &when, files->pages, files->pages_bytes);
+    tbd_file_put_record(&w->pending, TBD_REC_WINDOW, &files->disk, sizeof(files->disk));
+    free(files->pages);
+    files->pages = NULL;
+    status = flush_pending(w);
+    if (status)
+        remove_window_files(w, files->disk.window);
+    return status;
+}
+
+enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *end,
+                               const char *text)
+{
+    size_t begin;
+
+    unlinkat(w->dir, "reserve", 0);
+    begin = tbd_file_begin_record(&w->pending, TBD_REC_END);
+    tbd_buffer_put(&w->pending, end, sizeof(*end));
+    tbd_buffer_put(&w->pending, text, strlen(text) + 1);
+    tbd_file_finish_record(&w->pending, begin);
+    return flush_pending(w);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+/* writer.h - making a trace directory
+ *
+ * Order of calls: new, start; then any of blocks, region, unmap, note, module and for each window in
+ * ascending order put_window (from any thread) before commit_window; end; free.  A window is in the
+ * trace when commit_window returned; what it needs (blocks, mappings) is in before.  A
+ * trace is complete with its end record; before that, readers see "still being recorded", or
+ * "the organizer died" once the writer's lock on the header file is gone.
+ *
+ * Fails with TBD_NOSPACE, TBD_IO, TBD_NOMEM; after a failure only tbd_writer_end() makes sense. */
+#ifndef TBD_FORMAT_WRITER_H
+#define TBD_FORMAT_WRITER_H
+
+#include "format/blocks.h"
+#include "format/disk.h"
+
+struct tbd_writer;
+
+/* Makes ROOT/PROGRAM-N (mode 0700) with the next free N; missing parents of it too. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_new(const char *root, const char *program,
+                                              struct tbd_writer **out, struct tbd_error *why);
+/* A writer that never came to a header takes its directory away again. */
+void tbd_writer_free(struct tbd_writer *writer);
+const char *tbd_writer_path(const struct tbd_writer *writer);
+
+/* `payload` is that of TBD_MSG_START.  Makes the trace visible, and ROOT/latest point to it. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_start(struct tbd_writer *writer, const void *payload,
+                                                size_t bytes, const struct tbd_disk_config *config);
+
+/* Blocks first .. last of the table, which follow on those written before. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_blocks(struct tbd_writer *writer,
+                                                 const struct tbd_block_table *table,
+                                                 uint32_t first, uint32_t last);
+
+/* These are kept until the next commit_window or end.  `message`: payload of TBD_MSG_REGION, ... */
+void tbd_writer_event(struct tbd_writer *writer, enum tbd_record_type type,
+                      const struct tbd_disk_when *when, const void *message, size_t bytes);
+/* Copies the file (or shares its blocks) into modules/.  A file that cannot be copied is
+ * left out. */
+void tbd_writer_module(struct tbd_writer *writer, const char *path, uint64_t inode,
+                       uint32_t device);
+
+/* The initial image. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_image(struct tbd_writer *writer,
+                                                const struct tbd_page_contents *pages, size_t count);
+
+/* Sizes and counts of a window: filled by put_window, given back to commit_window. */
+struct tbd_window_files {
+    struct tbd_disk_window disk;
+    uint8_t *pages; /* owned, until commit_window: the PAGES record's varints */
+    size_t pages_bytes;
+};
+
+/* Writes the window's files.  W1 holds for the window; `counts` has stores, calls, ... */
+TBD_MUST_CHECK enum tbd_status tbd_writer_put_window(struct tbd_writer *writer,
+                                                     const struct tbd_window *window,
+                                                     const struct tbd_window_summary *counts,
+                                                     struct tbd_window_files *out);
+TBD_MUST_CHECK enum tbd_status tbd_writer_commit_window(struct tbd_writer *writer,
+                                                        struct tbd_window_files *files);
+
+TBD_MUST_CHECK enum tbd_status tbd_writer_end(struct tbd_writer *writer,
+                                              const struct tbd_msg_end *end, const char *text);
+
+#endif
