@@ -33,6 +33,7 @@ struct tbd_elf_symbol {
     bool is_function;
     bool is_stub;
     bool is_resolver;
+    bool is_made_up;    /* sub_ADDRESS: the file does not name this function */
 };
 
 /* Addresses with at least one symbol that covers something. */
@@ -104,6 +105,13 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file);
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address);
 /* First index in by_name that is not before `name`. */
 size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *name);
+
+/* Functions that the frame information's search table knows, in address order as the file has them.  *out is the
+ * caller's to free, also when there are none. */
+struct tbd_elf_range {
+    uint64_t start, end;
+};
+size_t tbd_elf_frame_functions(struct tbd_elf_file *file, struct tbd_elf_range **out);
 
 /* Call frame information that covers `address`, with .eh_frame preferred; NULL if none.  free() it. */
 Dwarf_Frame *tbd_elf_frame(struct tbd_elf_file *file, uint64_t address);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* elf_symbols.c - the symbol table of one ELF file: collect, sort, look up
  *
- * Collected from .symtab of the file and of its debug file, from .dynsym, and from import stubs, whose
- * names are found through the relocation of the slot they jump through.
+ * Collected from .symtab of the file and of its debug file, from .dynsym, from import stubs, whose names are
+ * found through the relocation of the slot they jump through, and for functions that none of them
+ * covers, from frame information (elf_frames.c).
  *
  * I1  all[] is sorted by (start, rank, name); spans[] has one entry for each start that covers something.
  * I2  Every symbol lies inside the file's segments.
  * I3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
 #include "query/elf_file.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -370,37 +373,11 @@ static bool sort_names(struct tbd_elf_symbols *symbols)
     return true;
 }
 
-const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file)
-{
-    struct tbd_elf_symbols *symbols = &file->symbols;
-    Elf *debug;
-
-    if (symbols->loaded)
-        return symbols;
-    symbols->loaded = true;
-    /* .dynsym adds nothing to .symtab, which has all of it. */
-    if (!take_tables(file, file->main.elf, SHT_SYMTAB)) {
-        debug = tbd_elf_debug(file);
-        if (!debug || !take_tables(file, debug, SHT_SYMTAB))
-            take_tables(file, file->main.elf, SHT_DYNSYM);
-    }
-    take_stubs(file);
-    if (symbols->count) {
-        qsort(symbols->all, symbols->count, sizeof(symbols->all[0]), compare_symbols);
-        set_open_ends(file);
-    }
-    if (!make_spans(symbols) || !sort_names(symbols)) {
-        symbols->count = 0;
-        symbols->span_count = 0;
-    }
-    return symbols;
-}
-
 /* ---- look-up ---- */
 
-const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address)
+/* Keeps I3. */
+static const struct tbd_elf_symbol *span_at(const struct tbd_elf_symbols *symbols, uint64_t address)
 {
-    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(file);
     size_t low = 0, high = symbols->span_count;
 
     while (low < high) {
@@ -420,6 +397,11 @@ const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64
     return NULL;
 }
 
+const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address)
+{
+    return span_at(tbd_elf_symbols(file), address);
+}
+
 size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *name)
 {
     size_t low = 0, high = symbols->count;
@@ -433,4 +415,76 @@ size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *na
             high = middle;
     }
     return low;
+}
+
+/* ---- functions without a symbol ---- */
+
+static void add_made_up(struct tbd_elf_file *file, const struct tbd_elf_range *range)
+{
+    struct tbd_elf_symbol *out;
+    char name[32];
+    const char *kept;
+
+    snprintf(name, sizeof(name), "sub_%" PRIx64, range->start);
+    kept = tbd_names_add(&file->names, name, strlen(name), "");
+    out = kept ? add_symbol(&file->symbols) : NULL;
+    if (!out)
+        return;
+    *out = (struct tbd_elf_symbol){ .start = range->start, .end = range->end, .name = kept, .is_function = true,
+                                    .is_made_up = true, .rank = rank_of(kept, KIND_FUNCTION, true) };
+}
+
+/* Needs the spans of all real symbols; true if it added any. */
+static bool take_unnamed(struct tbd_elf_file *file)
+{
+    struct tbd_elf_range *ranges;
+    size_t count = tbd_elf_frame_functions(file, &ranges), before = file->symbols.count;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct tbd_elf_symbol *known = span_at(&file->symbols, ranges[i].start);
+
+        if (!known || !known->is_function)
+            add_made_up(file, &ranges[i]);
+    }
+    free(ranges);
+    return file->symbols.count > before;
+}
+
+/* ---- all of it ---- */
+
+/* Sorts, and makes the tables that look-ups use; again after more symbols came. */
+static bool index_symbols(struct tbd_elf_file *file)
+{
+    struct tbd_elf_symbols *symbols = &file->symbols;
+
+    free(symbols->spans);
+    symbols->spans = NULL;
+    symbols->span_count = 0;
+    if (symbols->count) {
+        qsort(symbols->all, symbols->count, sizeof(symbols->all[0]), compare_symbols);
+        set_open_ends(file);
+    }
+    return make_spans(symbols);
+}
+
+const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file)
+{
+    struct tbd_elf_symbols *symbols = &file->symbols;
+    Elf *debug;
+
+    if (symbols->loaded)
+        return symbols;
+    symbols->loaded = true;
+    /* .dynsym adds nothing to .symtab, which has all of it. */
+    if (!take_tables(file, file->main.elf, SHT_SYMTAB)) {
+        debug = tbd_elf_debug(file);
+        if (!debug || !take_tables(file, debug, SHT_SYMTAB))
+            take_tables(file, file->main.elf, SHT_DYNSYM);
+    }
+    take_stubs(file);
+    if (!index_symbols(file) || (take_unnamed(file) && !index_symbols(file)) || !sort_names(symbols)) {
+        symbols->count = 0;
+        symbols->span_count = 0;
+    }
+    return symbols;
 }

@@ -429,7 +429,8 @@ static struct tbd_symbol make_symbol(const struct tbd_module *module, const stru
 {
     return (struct tbd_symbol){ .module = module->name, .name = symbol->name, .start = module->bias + symbol->start,
                                 .end = module->bias + symbol->end, .is_function = symbol->is_function,
-                                .is_stub = symbol->is_stub, .is_resolver = symbol->is_resolver };
+                                .is_stub = symbol->is_stub, .is_resolver = symbol->is_resolver,
+                                .is_made_up = symbol->is_made_up };
 }
 
 bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address, struct tbd_symbol *out)

@@ -54,6 +54,8 @@ struct tbd_symbol {
     bool is_function;
     bool is_stub;         /* an import stub: NAME@plt */
     bool is_resolver;     /* the resolver of an indirect function (memcpy, strlen, ... of libc) */
+    bool is_made_up;      /* sub_4a30: a function without a symbol, known from frame information; the number is its
+                             address in the file */
 };
 
 /* What covers `address`, code or data.  False if the address is in no module (then all of *out is empty). */

@@ -280,6 +280,46 @@ static void damaged_files_never_crash(void **state)
     free(good);
 }
 
+/* Makes a stripped copy: the section is no symbol table any more. */
+static void hide_symbols(uint8_t *image)
+{
+    Elf64_Ehdr *head = (void *)image;
+    Elf64_Shdr *sections = (void *)(image + head->e_shoff);
+
+    for (unsigned i = 0; i < head->e_shnum; i++)
+        if (sections[i].sh_type == SHT_SYMTAB)
+            sections[i].sh_type = SHT_PROGBITS;
+}
+
+static void functions_of_a_stripped_file_get_names_from_their_addresses(void **state)
+{
+    size_t bytes;
+    uint8_t *image = read_whole("/proc/self/exe", &bytes);
+    struct tbd_elf_file *whole, *stripped;
+    const struct tbd_elf_symbol *symbol;
+    uint64_t start = 0, end = 0;
+    char name[32];
+
+    (void)state;
+    assert_int_equal(tbd_elf_open_image("whole", image, bytes, &whole), TBD_OK);
+    for (size_t i = 0; i < tbd_elf_symbols(whole)->count; i++) {
+        if (strcmp(whole->symbols.all[i].name, "symbols_test_function") == 0) {
+            start = whole->symbols.all[i].start;
+            end = whole->symbols.all[i].end;
+        }
+    }
+    hide_symbols(image);
+    assert_int_equal(tbd_elf_open_image("stripped", image, bytes, &stripped), TBD_OK);
+    symbol = tbd_elf_symbol_at(stripped, end - 1);
+    assert_non_null(symbol);
+    snprintf(name, sizeof(name), "sub_%" PRIx64, start);
+    assert_string_equal(symbol->name, name);
+    assert_true(symbol->is_made_up && symbol->start == start && symbol->end == end);
+    tbd_elf_close(stripped);
+    tbd_elf_close(whole);
+    free(image);
+}
+
 static void what_is_no_elf_file_is_refused(void **state)
 {
     struct tbd_elf_file *file;
@@ -306,6 +346,7 @@ int main(void)
         cmocka_unit_test(modules_are_sorted_and_have_build_ids),
         cmocka_unit_test(text_has_names_for_targets_and_data),
         cmocka_unit_test(damaged_files_never_crash),
+        cmocka_unit_test(functions_of_a_stripped_file_get_names_from_their_addresses),
         cmocka_unit_test(what_is_no_elf_file_is_refused),
     };
 
