@@ -15,7 +15,7 @@ import tbdtest
 
 _PRELUDE = """
 import gdb, json
-for line in ("set pagination off", "set confirm off", "set startup-with-shell off", "set breakpoint pending on",
+for line in ("set pagination off", "set confirm off", "set startup-with-shell %(shell)s", "set breakpoint pending on",
              "set print finish off", "unset environment LINES", "unset environment COLUMNS", "set debuginfod enabled off",
              "set can-use-hw-watchpoints 1", "handle all nostop noprint pass"):
     try:
@@ -34,7 +34,7 @@ def value(text):
 def alive():
     return gdb.selected_inferior().pid != 0
 def run():
-    gdb.execute("run %(redirect)s", to_string=True)
+    gdb.execute("run", to_string=True)
 def go():
     gdb.execute("continue", to_string=True)
 """
@@ -45,10 +45,10 @@ def gdb_script(argv, script, env=None, cwd=None, stdin_file=None, timeout=200):
     tbdtest.need("gdb")
     with tempfile.TemporaryDirectory(prefix="tbd-gdb-") as folder:
         out, path = os.path.join(folder, "out"), os.path.join(folder, "script.py")
-        # without a shell gdb cannot redirect: then the output goes to gdb's own, a pipe
-        redirect = ""
+        # gdb cannot pass an argument with a space without a shell; a shell changes the environment, hence addresses
+        shell = "on" if any(c in word for word in argv for c in " '\"$;&|") else "off"
         with open(path, "w") as f:
-            f.write(_PRELUDE % {"out": out, "redirect": redirect})
+            f.write(_PRELUDE % {"out": out, "shell": shell})
             for name, text in (env or {}).items():
                 f.write("gdb.execute(%r)\n" % ("set environment %s = %s" % (name, text)))
             f.write(script)

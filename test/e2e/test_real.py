@@ -98,6 +98,7 @@ def test_sqlite3(folder):
     trace.verify(timeout=1500)
     os.unlink(data)
     check_calls(trace, argv, "sqlite3_step")
+    os.unlink(data)
 
 
 LUA = """
