@@ -32,7 +32,8 @@
  * I3  A block definition and its heap bytes are complete before its id appears.
  * I4  Time is the number of block entries before; messages do not count.
  * I5  A window ends with TBD_MSG_WINDOW_END, in the chunk with ENDS_WINDOW set;
- *     the next window starts with the next chunk.
+ *     the next window starts with the next chunk.  The last window too: pages, TBD_MSG_END, REGS,
+ *     WINDOW_END; engine_state is ENDED then.  A program that is killed leaves no such end.
  *
  * Consumers treat all of it as hostile: a program can scribble over the memory.
  */
@@ -210,7 +211,8 @@ enum tbd_message_kind {
     TBD_MSG_SIGNAL = 10,     /* struct tbd_msg_signal, then writes, then struct tbd_regs + xsave image */
     TBD_MSG_INTERRUPTED = 11,/* uint64_t K: of the block before, only instructions 0..K-1 ran */
     TBD_MSG_NOTE = 12,       /* uint32_t severity (0 info, 1 something is missing), text */
-    TBD_MSG_END = 13,        /* struct tbd_msg_end: nothing follows */
+    TBD_MSG_END = 13,        /* struct tbd_msg_end: nothing follows but the last window's own end
+                                (pages before it; REGS and WINDOW_END behind it) */
     TBD_MSG_KIND_COUNT
 };
 
