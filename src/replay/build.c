@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: MIT
+/* build.c - writes the plan for a window
+ *
+ * Everything that was touched in the window is known from its TOC (pages read, pages modified, blocks
+ * entered), so all of it is given at once; what is missing after all is asked for page by page.
+ *
+ * I1  Regions in the plan are page aligned, sorted, without overlap, and outside the engine's range.
+ * I2  Every message in the plan's log lies wholly in the plan. */
+#include "replay/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define STACK_MARGIN (64ull << 20)
+
+static enum tbd_status out_of_memory(struct tbd_error *why)
+{
+    return tbd_process_error(why, TBD_NOMEM, "no memory for the window's plan");
+}
+
+static bool is_usable(const struct tbd_region *region, uint64_t last_end)
+{
+    uint64_t mask = TBD_PAGE_SIZE - 1;
+
+    if (region->flags & (TBD_REGION_PATCH | TBD_REGION_VVAR))
+        return false;
+    if ((region->start | region->end) & mask || region->start >= region->end)
+        return false;
+    if (region->start < last_end || region->end > TBD_USER_END)
+        return false;
+    return region->end <= TBD_ENGINE_BASE || region->start >= TBD_ENGINE_END;
+}
+
+static uint32_t plan_flags(const struct tbd_region *region)
+{
+    uint32_t flags = 0;
+
+    if (region->flags & TBD_REGION_STACK)
+        flags |= TBD_PLAN_REGION_GROWS;
+    if (region->flags & TBD_REGION_ANON_ZERO)
+        flags |= TBD_PLAN_REGION_ZERO;
+    return flags;
+}
+
+static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *why)
+{
+    struct tbd_process *process = &worker->process;
+    uint64_t bytes = worker->region_count * sizeof(struct tbd_plan_region) + 1;
+    uint64_t offset = tbd_process_plan_alloc(process, bytes), count = 0, last_end = 0;
+    struct tbd_plan_region *out = tbd_process_plan_at(process, offset);
+
+    if (!offset)
+        return out_of_memory(why);
+    for (size_t i = 0; i < worker->region_count; i++) {
+        const struct tbd_region *region = &worker->regions[i];
+
+        if (!is_usable(region, last_end))
+            continue;
+        out[count++] = (struct tbd_plan_region){ .start = region->start, .end = region->end,
+                                                 .prot = region->prot,
+                                                 .flags = plan_flags(region) };
+        last_end = region->end;
+    }
+    process->plan->regions = (struct tbd_plan_section){ offset, count };
+    return TBD_OK;
+}
+
+/* ---- pages ---- */
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t left, right;
+
+    memcpy(&left, a, 8);
+    memcpy(&right, b, 8);
+    return (left > right) - (left < right);
+}
+
+static size_t sort_unique(uint64_t *values, size_t count)
+{
+    size_t kept = 0;
+
+    qsort(values, count, sizeof(*values), compare_u64);
+    for (size_t i = 0; i < count; i++)
+        if (!kept || values[kept - 1] != values[i])
+            values[kept++] = values[i];
+    return kept;
+}
+
+/* Addresses of all pages that the window is known to touch; owned by the caller, NULL without memory. */
+static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
+{
+    const struct tbd_window *window = worker->window;
+    size_t count = 0;
+    uint64_t *pages;
+
+    if (!tbd_worker_code(worker))
+        return NULL;
+    pages = malloc((window->dirty_count + window->read_page_count + window->first_count +
+                    2 * worker->code_count + 1) * sizeof(*pages));
+    if (!pages)
+        return NULL;
+    for (size_t i = 0; i < window->dirty_count; i++)
+        pages[count++] = window->dirty[i].address;
+    for (size_t i = 0; i < window->read_page_count; i++)
+        pages[count++] = window->read_pages[i];
+    for (size_t i = 0; i < window->first_count; i++)
+        pages[count++] = window->first[i].address;
+    for (size_t i = 0; i < worker->code_count; i++) {
+        const struct tbd_block_def *def = &worker->code[i]->def;
+
+        pages[count++] = def->start & ~(TBD_PAGE_SIZE - 1);
+        pages[count++] = (def->start + def->code_bytes) & ~(TBD_PAGE_SIZE - 1);
+    }
+    *out_count = sort_unique(pages, count);
+    return pages;
+}
+
+static bool is_zero(const uint8_t *page)
+{
+    return page[0] == 0 && !memcmp(page, page + 1, TBD_PAGE_SIZE - 1);
+}
+
+/* One page of the plan; false without memory.  A page the trace does not know is left out. */
+static bool add_page(struct tbd_worker *worker, uint64_t address)
+{
+    struct tbd_plan_head *plan = worker->process.plan;
+    const struct tbd_region *region = tbd_worker_region(worker, address);
+    struct tbd_plan_page *out = tbd_process_plan_at(&worker->process, plan->pages.offset);
+    uint8_t contents[TBD_PAGE_SIZE];
+    uint64_t offset = TBD_PLAN_ZERO_PAGE;
+
+    if (tbd_worker_page(worker, address, 0, contents) != TBD_PAGE_GIVEN)
+        return true;
+    if (region && region->prot & 4 /* PROT_EXEC */ &&
+        !tbd_worker_note_code(worker, address, contents))
+        return false;
+    if (!is_zero(contents)) {
+        offset = tbd_process_plan_alloc(&worker->process, TBD_PAGE_SIZE);
+        if (!offset)
+            return false;
+        memcpy(tbd_process_plan_at(&worker->process, offset), contents, TBD_PAGE_SIZE);
+    }
+    out[plan->pages.count++] = (struct tbd_plan_page){ address, offset };
+    return true;
+}
+
+static enum tbd_status add_pages(struct tbd_worker *worker, struct tbd_error *why)
+{
+    struct tbd_plan_head *plan = worker->process.plan;
+    enum tbd_status status = TBD_OK;
+    size_t count = 0;
+    uint64_t *pages = touched_pages(worker, &count);
+
+    if (!pages)
+        return out_of_memory(why);
+    plan->pages.count = 0;
+    plan->pages.offset = tbd_process_plan_alloc(&worker->process,
+                                                count * sizeof(struct tbd_plan_page) + 1);
+    if (!plan->pages.offset)
+        status = out_of_memory(why);
+    for (size_t i = 0; i < count && status == TBD_OK; i++)
+        if (!add_page(worker, pages[i]))
+            status = out_of_memory(why);
+    free(pages);
+    return status;
+}
+
+/* ---- code that stays ---- */
+
+static bool is_same_code(struct tbd_worker *worker, const struct tbd_code_page *page)
+{
+    const struct tbd_region *region = tbd_worker_region(worker, page->address);
+    uint8_t contents[TBD_PAGE_SIZE];
+    struct tbd_code_page now = *page;
+
+    if (!region || !(region->prot & 4) || region->prot & 2)
+        return false;
+    if (tbd_worker_page(worker, page->address, 0, contents) != TBD_PAGE_GIVEN ||
+        !tbd_worker_note_code(worker, page->address, contents))
+        return false;
+    return now.hash == page->hash;
+}
+
+/* Fills kept[] (page_count entries) and says how many; SIZE_MAX if anything changed. */
+static size_t kept_pages(struct tbd_worker *worker, uint64_t *kept)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < worker->page_capacity; i++) {
+        if (!worker->pages[i].address)
+            continue;
+        if (!is_same_code(worker, &worker->pages[i]))
+            return SIZE_MAX;
+        kept[count++] = worker->pages[i].address;
+    }
+    qsort(kept, count, sizeof(*kept), compare_u64);
+    return count;
+}
+
+static void flush(struct tbd_worker *worker)
+{
+    worker->process.plan->flags |= TBD_PLAN_FLUSH;
+    worker->process.plan->keep.count = 0;
+    worker->forget = false;
+    tbd_worker_forget_code(worker);
+}
+
+static void put_ranges(struct tbd_plan_range *out, uint64_t *out_count, const uint64_t *pages,
+                       size_t count)
+{
+    *out_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (*out_count && out[*out_count - 1].end == pages[i])
+            out[*out_count - 1].end += TBD_PAGE_SIZE;
+        else
+            out[(*out_count)++] = (struct tbd_plan_range){ pages[i], pages[i] + TBD_PAGE_SIZE };
+    }
+}
+
+static enum tbd_status add_keep(struct tbd_worker *worker, struct tbd_error *why)
+{
+    struct tbd_process *process = &worker->process;
+    uint64_t *kept = calloc(worker->page_count + 1, sizeof(*kept));
+    size_t count = kept && !worker->forget ? kept_pages(worker, kept) : SIZE_MAX;
+
+    process->plan->flags = 0;
+    process->plan->keep = (struct tbd_plan_section){ 0, 0 };
+    if (count == SIZE_MAX) {
+        flush(worker);
+    } else {
+        process->plan->keep.offset =
+            tbd_process_plan_alloc(process, count * sizeof(struct tbd_plan_range) + 1);
+        if (process->plan->keep.offset)
+            put_ranges(tbd_process_plan_at(process, process->plan->keep.offset),
+                       &process->plan->keep.count, kept, count);
+        else
+            flush(worker);
+    }
+    free(kept);
+    return kept ? TBD_OK : out_of_memory(why);
+}
+
+/* ---- log ---- */
+
+static bool add_message(struct tbd_process *process, const struct tbd_log_entry *entry,
+                        struct tbd_plan_log *out)
+{
+    struct tbd_message head;
+    uint64_t offset;
+
+    memcpy(&head, entry->message, sizeof(head));
+    offset = tbd_process_plan_alloc(process, sizeof(head) + head.bytes);
+    if (!offset)
+        return false;
+    memcpy(tbd_process_plan_at(process, offset), entry->message, sizeof(head) + head.bytes);
+    *out = (struct tbd_plan_log){ .time = entry->time, .message = offset };
+    return true;
+}
+
+static enum tbd_status add_log(struct tbd_worker *worker, struct tbd_error *why)
+{
+    const struct tbd_window *window = worker->window;
+    struct tbd_process *process = &worker->process;
+    uint64_t bytes = window->log_count * sizeof(struct tbd_plan_log) + 1;
+    uint64_t offset = tbd_process_plan_alloc(process, bytes);
+
+    if (!offset)
+        return out_of_memory(why);
+    process->plan->log = (struct tbd_plan_section){ offset, window->log_count };
+    for (size_t i = 0; i < window->log_count; i++) {
+        struct tbd_plan_log *out = tbd_process_plan_at(process, offset);
+
+        if (!add_message(process, &window->log[i], &out[i]))
+            return out_of_memory(why);
+    }
+    return TBD_OK;
+}
+
+/* ---- where patch areas may and may not be ---- */
+
+/* Range that a system call of the log maps, or an empty one. */
+static struct tbd_plan_range mapped_by(const struct tbd_message *message)
+{
+    struct tbd_msg_syscall call;
+    struct tbd_message head;
+    uint64_t bytes;
+
+    memcpy(&head, message, sizeof(head));
+    if (head.kind != TBD_MSG_SYSCALL || head.bytes < sizeof(call))
+        return (struct tbd_plan_range){ 0, 0 };
+    memcpy(&call, message + 1, sizeof(call));
+    bytes = call.number == SYS_mmap ? call.args[1] : call.number == SYS_mremap ? call.args[2] : 0;
+    if (call.result > TBD_USER_END || bytes > TBD_USER_END || call.result + bytes > TBD_USER_END)
+        return (struct tbd_plan_range){ 0, 0 };
+    return (struct tbd_plan_range){ call.result & ~(TBD_PAGE_SIZE - 1),
+                                    (call.result + bytes + TBD_PAGE_SIZE - 1) &
+                                        ~(TBD_PAGE_SIZE - 1) };
+}
+
+static void add_avoided_regions(struct tbd_worker *worker, struct tbd_plan_range *out,
+                                uint64_t *count)
+{
+    for (size_t i = 0; i < worker->region_count; i++) {
+        const struct tbd_region *region = &worker->regions[i];
+        uint64_t start = region->start;
+
+        if (region->flags & TBD_REGION_PATCH)
+            continue;
+        if (region->flags & TBD_REGION_STACK)
+            start -= start < STACK_MARGIN ? start : STACK_MARGIN;
+        out[(*count)++] = (struct tbd_plan_range){ start, region->end };
+    }
+}
+
+static void add_avoided_calls(struct tbd_worker *worker, struct tbd_plan_range *out,
+                              uint64_t *count)
+{
+    for (size_t i = 0; i < worker->window->log_count; i++) {
+        struct tbd_plan_range range = mapped_by(worker->window->log[i].message);
+
+        if (range.start < range.end)
+            out[(*count)++] = range;
+    }
+}
+
+static void add_preferred(struct tbd_worker *worker, struct tbd_plan_range *out, uint64_t *count)
+{
+    for (size_t i = 0; i < worker->region_count; i++)
+        if (worker->regions[i].flags & TBD_REGION_PATCH)
+            out[(*count)++] = (struct tbd_plan_range){ worker->regions[i].start,
+                                                       worker->regions[i].end };
+}
+
+static enum tbd_status add_areas(struct tbd_worker *worker, struct tbd_error *why)
+{
+    struct tbd_process *process = &worker->process;
+    struct tbd_plan_head *plan = process->plan;
+    uint64_t size = sizeof(struct tbd_plan_range);
+    uint64_t avoid = tbd_process_plan_alloc(
+        process, (worker->region_count + worker->window->log_count) * size + 1);
+    uint64_t prefer = tbd_process_plan_alloc(process, worker->region_count * size + 1);
+
+    if (!avoid || !prefer)
+        return out_of_memory(why);
+    plan->avoid = (struct tbd_plan_section){ avoid, 0 };
+    plan->prefer = (struct tbd_plan_section){ prefer, 0 };
+    add_avoided_regions(worker, tbd_process_plan_at(process, avoid), &plan->avoid.count);
+    add_avoided_calls(worker, tbd_process_plan_at(process, avoid), &plan->avoid.count);
+    add_preferred(worker, tbd_process_plan_at(process, prefer), &plan->prefer.count);
+    return TBD_OK;
+}
+
+/* ---- the rest ---- */
+
+static enum tbd_status add_dirty(struct tbd_worker *worker, struct tbd_error *why)
+{
+    const struct tbd_window *window = worker->window;
+    uint64_t offset = tbd_process_plan_alloc(&worker->process, window->dirty_count * 8 + 1);
+    uint64_t *out = tbd_process_plan_at(&worker->process, offset);
+
+    if (!offset)
+        return out_of_memory(why);
+    for (size_t i = 0; i < window->dirty_count; i++)
+        out[i] = window->dirty[i].address;
+    worker->process.plan->dirty = (struct tbd_plan_section){ offset, window->dirty_count };
+    return TBD_OK;
+}
+
+static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg_state *states,
+                                 size_t count, struct tbd_error *why)
+{
+    struct tbd_process *process = &worker->process;
+    uint64_t offset = tbd_process_plan_alloc(process, count * sizeof(struct tbd_plan_stop) + 1);
+
+    if (!offset)
+        return out_of_memory(why);
+    process->plan->stops = (struct tbd_plan_section){ offset, count };
+    for (size_t i = 0; i < count; i++) {
+        uint64_t xsave = tbd_process_plan_alloc(process, TBD_PLAN_XSAVE_BYTES);
+        struct tbd_plan_stop *out = tbd_process_plan_at(process, offset);
+
+        if (!xsave)
+            return out_of_memory(why);
+        out[i].time = states[i].position.time - worker->window->first_time;
+        out[i].instruction = states[i].position.offset;
+        out[i].xsave = xsave;
+    }
+    return TBD_OK;
+}
+
+static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error *why)
+{
+    const struct tbd_window *window = worker->window;
+    struct tbd_plan_head *plan = worker->process.plan;
+    uint64_t offset = tbd_process_plan_alloc(&worker->process, window->regs.xsave_bytes + 1ull);
+
+    if (!offset)
+        return out_of_memory(why);
+    plan->regs = window->regs;
+    plan->xsave = offset;
+    plan->xcr0 = tbd_trace_info(worker->trace)->xcr0;
+    memcpy(tbd_process_plan_at(&worker->process, offset), window->xsave,
+           window->regs.xsave_bytes);
+    return TBD_OK;
+}
+
+enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
+                                 const struct tbd_reg_state *states, size_t count,
+                                 struct tbd_error *why)
+{
+    struct tbd_plan_head *plan = worker->process.plan;
+    enum tbd_status status;
+
+    tbd_process_plan_clear(&worker->process);
+    plan->first_time = worker->window->first_time;
+    plan->blocks = worker->window->blocks;
+    plan->complete = worker->window->complete;
+    plan->hook_set = hook_set;
+    plan->max_insns = TBD_BLOCK_MAX_INSNS;
+    plan->brk_start = 0;
+    worker->hook_set = hook_set;
+    status = add_registers(worker, why);
+    if (status == TBD_OK)
+        status = add_regions(worker, why);
+    if (status == TBD_OK)
+        status = add_keep(worker, why);
+    if (status == TBD_OK)
+        status = add_pages(worker, why);
+    if (status == TBD_OK)
+        status = add_log(worker, why);
+    if (status == TBD_OK)
+        status = add_areas(worker, why);
+    if (status == TBD_OK)
+        status = add_dirty(worker, why);
+    if (status == TBD_OK)
+        status = add_stops(worker, states, count, why);
+    return status;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/* code_pages.c - which code pages a warm replay process holds
+ *
+ * Translations are kept from window to window; they are right as long as the bytes they were made from
+ * are the same in the next window.  So every executable page the process was given is remembered with
+ * a hash of its contents.  Open addressing, grows at half full, never shrinks. */
+#include "replay/worker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+static struct tbd_code_page *slot_of(struct tbd_code_page *table, size_t capacity, uint64_t address)
+{
+    size_t at = (size_t)((address >> TBD_PAGE_SHIFT) * 0x9e3779b97f4a7c15ull >> 20);
+
+    for (;; at++) {
+        struct tbd_code_page *slot = &table[at & (capacity - 1)];
+
+        if (slot->address == address || !slot->address)
+            return slot;
+    }
+}
+
+static bool grow(struct tbd_worker *worker)
+{
+    size_t capacity = worker->page_capacity ? worker->page_capacity * 2 : 1024;
+    struct tbd_code_page *table = calloc(capacity, sizeof(*table));
+
+    if (!table)
+        return false;
+    for (size_t i = 0; i < worker->page_capacity; i++)
+        if (worker->pages[i].address)
+            *slot_of(table, capacity, worker->pages[i].address) = worker->pages[i];
+    free(worker->pages);
+    worker->pages = table;
+    worker->page_capacity = capacity;
+    return true;
+}
+
+bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address, const uint8_t *contents)
+{
+    struct tbd_code_page *slot;
+
+    if (worker->page_count * 2 >= worker->page_capacity && !grow(worker))
+        return false;
+    slot = slot_of(worker->pages, worker->page_capacity, address);
+    if (!slot->address)
+        worker->page_count++;
+    slot->address = address;
+    slot->hash = XXH3_64bits(contents, TBD_PAGE_SIZE);
+    return true;
+}
+
+void tbd_worker_forget_code(struct tbd_worker *worker)
+{
+    if (worker->page_count)
+        memset(worker->pages, 0, worker->page_capacity * sizeof(*worker->pages));
+    worker->page_count = 0;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+/* contents.c - where the contents of a page come from, when a replay process needs it
+ *
+ * In this order: what the window holds for the mapping the page belongs to; the trace's page history; the
+ * trace's copy of the mapped file; and, for pages of which only code was used, the code bytes of the
+ * blocks that were entered. */
+#include "replay/worker.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t page_of(uint64_t address)
+{
+    return address & ~(TBD_PAGE_SIZE - 1);
+}
+
+static const struct tbd_region *find_region(const struct tbd_region *regions, size_t count,
+                                            uint64_t address)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (regions[middle].end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && regions[low].start <= address ? &regions[low] : NULL;
+}
+
+const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint64_t address)
+{
+    return find_region(worker->regions, worker->region_count, address);
+}
+
+/* ---- code bytes of the window's blocks ---- */
+
+static int compare_start(const void *a, const void *b)
+{
+    uint64_t left = (*(const struct tbd_block *const *)a)->def.start;
+    uint64_t right = (*(const struct tbd_block *const *)b)->def.start;
+
+    return (left > right) - (left < right);
+}
+
+bool tbd_worker_code(struct tbd_worker *worker)
+{
+    const struct tbd_window *window = worker->window;
+
+    if (worker->code)
+        return true;
+    worker->code = calloc(window->block_summary_count + 1, sizeof(const struct tbd_block *));
+    if (!worker->code)
+        return false;
+    worker->code_count = 0;
+    for (size_t i = 0; i < window->block_summary_count; i++) {
+        uint32_t id = window->block_summaries[i].id;
+
+        if (id && id <= tbd_trace_block_count(worker->trace))
+            worker->code[worker->code_count++] = tbd_trace_block(worker->trace, id);
+    }
+    qsort(worker->code, worker->code_count, sizeof(*worker->code), compare_start);
+    return true;
+}
+
+/* Copies the part of a block's code that lies in the page. */
+static bool overlay(const struct tbd_block *block, uint64_t page, uint8_t *out)
+{
+    uint64_t from = block->def.start, to = from + block->def.code_bytes;
+
+    if (to <= page || from >= page + TBD_PAGE_SIZE)
+        return false;
+    from = from < page ? page : from;
+    to = to > page + TBD_PAGE_SIZE ? page + TBD_PAGE_SIZE : to;
+    memcpy(out + (from - page), block->code + (from - block->def.start), to - from);
+    return true;
+}
+
+static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *out)
+{
+    size_t low = 0, high;
+    bool found = false;
+
+    if (!tbd_worker_code(worker))
+        return false;
+    high = worker->code_count;
+    while (low < high) { /* first block that may reach into the page */
+        size_t middle = low + (high - low) / 2;
+
+        if (worker->code[middle]->def.start + TBD_PAGE_SIZE <= page)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    memset(out, 0, TBD_PAGE_SIZE);
+    for (; low < worker->code_count && worker->code[low]->def.start < page + TBD_PAGE_SIZE; low++)
+        found |= overlay(worker->code[low], page, out);
+    return found;
+}
+
+/* ---- mappings made inside the window ---- */
+
+static bool page_of_window(const struct tbd_window *window, uint64_t page, uint64_t time,
+                           uint8_t *out)
+{
+    size_t low = 0, high = window->first_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->first[middle].address < page)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < window->first_count && window->first[low].address == page; low++)
+        if (window->first[low].time == time) {
+            memcpy(out, window->first[low].bytes, TBD_PAGE_SIZE);
+            return true;
+        }
+    return false;
+}
+
+/* The file that is mapped there when the next window starts: the mapping made here, most likely. */
+static bool page_of_copy(struct tbd_worker *worker, uint64_t page, uint8_t *out)
+{
+    const struct tbd_region *regions, *region;
+    ssize_t got;
+    size_t count;
+    int fd;
+
+    if (worker->window->index + 1 >= tbd_trace_window_count(worker->trace) ||
+        tbd_trace_regions(worker->trace, worker->window->index + 1, &regions, &count, NULL))
+        return false;
+    region = find_region(regions, count, page);
+    if (!region || !region->copy)
+        return false;
+    fd = open(region->copy, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    memset(out, 0, TBD_PAGE_SIZE);
+    got = pread(fd, out, TBD_PAGE_SIZE, (off_t)(region->file_offset + (page - region->start)));
+    close(fd);
+    return got > 0;
+}
+
+enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t time,
+                                     uint8_t *out)
+{
+    uint64_t page = page_of(address);
+
+    if (page_of_window(worker->window, page, time, out))
+        return TBD_PAGE_GIVEN;
+    if (time == 0 &&
+        tbd_trace_page_at_start(worker->trace, worker->window->index, page, out) == TBD_OK)
+        return TBD_PAGE_GIVEN;
+    if (time != 0 && page_of_copy(worker, page, out))
+        return TBD_PAGE_GIVEN;
+    return page_from_code(worker, page, out) ? TBD_PAGE_GIVEN : TBD_PAGE_ABSENT;
+}

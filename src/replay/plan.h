@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+/* plan.h - what the replay driver tells a replay process (stub), and what it hears back
+ *
+ * The plan is one shared memory file, mapped by the stub at TBD_PLAN_BASE and by the driver anywhere.
+ * The file only grows.  `turn` says who may touch the rest:
+ *
+ *     STARTING --stub--> DONE --driver--> RUN --stub--> DONE ...
+ *                                     RUN --stub--> PAGE --driver--> RUN
+ *                                  any --driver--> QUIT
+ *
+ * A store to `turn` is a release and is followed by a futex wake; its load is an acquire.  So there is no
+ * other ordering to think about, except that the stub's stream is consumed meanwhile.
+ *
+ * The driver validates what comes from the trace before it enters the plan.  The program that is replayed
+ * shares the address space with the plan, so the driver treats what it reads back as hostile.
+ *
+ * Offsets are bytes from the start of the file; times are relative to the window's first block entry.
+ */
+#ifndef TBD_REPLAY_PLAN_H
+#define TBD_REPLAY_PLAN_H
+
+#include "base/layout.h"
+#include "format/stream.h"
+
+#include <stdint.h>
+
+#define TBD_PLAN_MAGIC 0x0a0d6e616c706274ull
+#define TBD_PLAN_VERSION 1
+#define TBD_PLAN_MAX_BYTES (8ull << 30)
+
+/* Descriptors a stub is started with. */
+#define TBD_PLAN_FD 3
+#define TBD_PLAN_STREAM_FD 4
+
+enum tbd_plan_turn {
+    TBD_TURN_STARTING = 0, /* the stub sets itself up */
+    TBD_TURN_DONE = 1,     /* driver: read the outcome, write the next plan */
+    TBD_TURN_RUN = 2,      /* stub */
+    TBD_TURN_PAGE = 3,     /* driver: fill in `page` */
+    TBD_TURN_QUIT = 4,     /* stub: exit */
+};
+
+enum tbd_plan_outcome {
+    TBD_OUTCOME_NONE = 0,
+    TBD_OUTCOME_COMPLETE = 1, /* the window's last block was executed and everything agreed */
+    TBD_OUTCOME_DIVERGED = 2, /* position, what */
+    TBD_OUTCOME_FAILED = 3,   /* the plan cannot be carried out: what */
+};
+
+struct tbd_plan_section {
+    uint64_t offset; /*  0 */
+    uint64_t count;  /*  8: elements */
+};
+
+#define TBD_PLAN_REGION_GROWS 1u /* a stack: pages just below are zero when touched */
+#define TBD_PLAN_REGION_ZERO 2u  /* fresh anonymous memory */
+
+/* A mapping as it is when the window starts; sorted by start, no overlap. */
+struct tbd_plan_region {
+    uint64_t start; /*  0 */
+    uint64_t end;   /*  8 */
+    uint32_t prot;  /* 16 */
+    uint32_t flags; /* 20: TBD_PLAN_REGION_* */
+};
+_Static_assert(sizeof(struct tbd_plan_region) == 24, "tbd_plan_region is 24 bytes");
+
+#define TBD_PLAN_ZERO_PAGE 0u /* `contents` of a page without bytes */
+
+/* A page to be present from the beginning; sorted by address. */
+struct tbd_plan_page {
+    uint64_t address;  /* 0 */
+    uint64_t contents; /* 8: offset of 4096 bytes, or TBD_PLAN_ZERO_PAGE */
+};
+_Static_assert(sizeof(struct tbd_plan_page) == 16, "tbd_plan_page is 16 bytes");
+
+struct tbd_plan_log {
+    uint64_t time;    /* 0: of the next block entry */
+    uint64_t message; /* 8: offset of a struct tbd_message with its payload */
+};
+
+/* Registers are wanted at a position (partial replay); sorted. */
+struct tbd_plan_stop {
+    uint64_t time;        /*  0 */
+    uint32_t instruction; /*  8: K */
+    uint32_t done;        /* 12: set by the stub when `regs` is filled */
+    uint64_t xsave;       /* 16: offset of TBD_PLAN_XSAVE_BYTES for the image */
+    struct tbd_regs regs; /* 24 */
+};
+#define TBD_PLAN_XSAVE_BYTES 12288u
+
+struct tbd_plan_range {
+    uint64_t start; /* 0 */
+    uint64_t end;   /* 8 */
+};
+
+#define TBD_PLAN_FLUSH 1u /* forget all translations first */
+
+/* What a page request is answered with. */
+enum tbd_plan_answer { TBD_PAGE_ABSENT = 0, TBD_PAGE_GIVEN = 1, TBD_PAGE_ZERO = 2 };
+
+struct tbd_plan_request {
+    uint64_t address;       /*  0: stub: page wanted */
+    uint64_t time;          /*  8: stub: when its mapping was made; 0 = before the window */
+    uint32_t answer;        /* 16: driver: enum tbd_plan_answer */
+    uint32_t reserved;      /* 20 */
+    uint8_t contents[4096]; /* 24: driver */
+};
+
+struct tbd_plan_head {
+    uint64_t magic;       /*  0 */
+    uint32_t version;     /*  8 */
+    uint32_t turn;        /* 12: enum tbd_plan_turn; futex */
+    uint64_t file_bytes;  /* 16: grows */
+    uint32_t driver_pid;  /* 24: the stub ends when this is no longer its parent */
+    uint32_t has_fsgsbase;/* 28: wrfsbase and wrgsbase may be used */
+
+    /* driver, before RUN */
+    uint64_t first_time;  /* 32: absolute time of the window's first block entry */
+    uint64_t blocks;      /* 40: the window ends after so many block entries */
+    uint32_t hook_set;    /* 48: TBD_HOOK_*; TBD_HOOKS_PARTIAL: nothing is put into the stream */
+    uint32_t max_insns;   /* 52 */
+    uint32_t flags;       /* 56: TBD_PLAN_* */
+    uint32_t complete;    /* 60: 0 = the program was killed in this window: no end state */
+    struct tbd_regs regs; /* 64 */
+    uint64_t xsave;       /* offset of regs.xsave_bytes */
+    uint64_t xcr0;
+    uint64_t brk_start;
+    struct tbd_plan_section regions; /* struct tbd_plan_region */
+    struct tbd_plan_section pages;   /* struct tbd_plan_page */
+    struct tbd_plan_section log;     /* struct tbd_plan_log */
+    struct tbd_plan_section dirty;   /* uint64_t: pages that play wrote */
+    struct tbd_plan_section stops;   /* struct tbd_plan_stop */
+    struct tbd_plan_section avoid;   /* struct tbd_plan_range: no patch areas here */
+    struct tbd_plan_section prefer;  /* struct tbd_plan_range: where play had its patch areas */
+    struct tbd_plan_section keep;    /* struct tbd_plan_range: code unchanged since the window before */
+
+    /* stub */
+    struct tbd_plan_request page;
+    uint32_t outcome;     /* enum tbd_plan_outcome */
+    uint32_t instruction; /* K of the divergence */
+    uint64_t time;        /* relative */
+    uint64_t demanded;    /* pages asked for */
+    uint32_t heartbeat;   /* grows at least every 65536 block entries */
+    uint32_t code_changed;/* executable mappings were replaced: keep nothing for the next window */
+    char what[256];
+    uint64_t area_count;  /* patch areas reserved so far, for collisions with later windows */
+    struct tbd_plan_range areas[64];
+};
+
+#endif

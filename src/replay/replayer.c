@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+/* replayer.c - the interface of replay.h: workers, windows, registers at positions
+ *
+ * Each worker has its own handle on the trace and its own replay process; both are made when they
+ * are first needed. */
+#include "replay/replay.h"
+
+#include "replay/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tbd_replayer {
+    struct tbd_trace *trace; /* the caller's; borrowed */
+    unsigned count;
+    struct tbd_worker workers[];
+};
+
+enum tbd_status tbd_replayer_new(struct tbd_trace *trace, unsigned workers,
+                                 struct tbd_replayer **out, struct tbd_error *why)
+{
+    struct tbd_replayer *replayer = NULL;
+
+    *out = NULL;
+    if (!workers)
+        return tbd_process_error(why, TBD_USAGE, "a replayer needs a worker");
+    replayer = calloc(1, sizeof(*replayer) + workers * sizeof(struct tbd_worker));
+    if (!replayer)
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    replayer->trace = trace;
+    replayer->count = workers;
+    *out = replayer;
+    return TBD_OK;
+}
+
+void tbd_replayer_free(struct tbd_replayer *replayer)
+{
+    if (!replayer)
+        return;
+    for (unsigned i = 0; i < replayer->count; i++) {
+        struct tbd_worker *worker = &replayer->workers[i];
+
+        tbd_process_stop(&worker->process);
+        tbd_trace_close(worker->trace);
+        free(worker->code);
+        free(worker->pages);
+    }
+    free(replayer);
+}
+
+/* ---- a worker with a window ---- */
+
+static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uint32_t index,
+                             struct tbd_window **out_window, struct tbd_error *why)
+{
+    struct tbd_worker *worker;
+    enum tbd_status status = TBD_OK;
+
+    *out_window = NULL;
+    if (number >= replayer->count)
+        return tbd_process_error(why, TBD_USAGE, "no worker %u", number);
+    worker = &replayer->workers[number];
+    if (!worker->trace)
+        status = tbd_trace_open(tbd_trace_info(replayer->trace)->path, &worker->trace, why);
+    if (status == TBD_OK)
+        status = tbd_trace_regions(worker->trace, index, &worker->regions,
+                                   &worker->region_count, why);
+    if (status == TBD_OK)
+        status = tbd_window_load(worker->trace, index, false, out_window, why);
+    worker->window = *out_window;
+    return status;
+}
+
+static void finish(struct tbd_replayer *replayer, unsigned number, struct tbd_window *window)
+{
+    if (number < replayer->count) {
+        free(replayer->workers[number].code);
+        replayer->workers[number].code = NULL;
+        replayer->workers[number].window = NULL;
+    }
+    tbd_window_free(window);
+}
+
+/* ---- registers at positions ---- */
+
+static bool are_valid(const struct tbd_window *window, const struct tbd_reg_state *states,
+                      size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct tbd_position *now = &states[i].position;
+        const struct tbd_position *before = &states[i ? i - 1 : 0].position;
+
+        if (now->time < window->first_time || now->time > window->first_time + window->blocks)
+            return false;
+        if (now->time < before->time ||
+            (now->time == before->time && now->offset < before->offset))
+            return false;
+    }
+    return true;
+}
+
+static void put_state(struct tbd_reg_state *state, const struct tbd_regs *regs,
+                      const uint8_t *xsave)
+{
+    size_t bytes = regs->xsave_bytes;
+
+    bytes = bytes < sizeof(state->xsave) ? bytes : sizeof(state->xsave);
+    state->regs = *regs;
+    state->regs.xsave_bytes = (uint32_t)bytes;
+    memcpy(state->xsave, xsave, bytes);
+}
+
+/* Positions that need no replay: the window's two ends. */
+static bool is_known(const struct tbd_window *window, struct tbd_reg_state *state)
+{
+    if (state->position.offset)
+        return false;
+    if (state->position.time == window->first_time) {
+        put_state(state, &window->regs, window->xsave);
+        return true;
+    }
+    if (window->complete && state->position.time == window->first_time + window->blocks) {
+        put_state(state, &window->end_regs, window->end_xsave);
+        return true;
+    }
+    return false;
+}
+
+static enum tbd_status take_states(struct tbd_worker *worker, struct tbd_reg_state *states,
+                                   size_t count, struct tbd_error *why)
+{
+    const struct tbd_plan_head *plan = worker->process.plan;
+    const struct tbd_plan_stop *stops = tbd_process_plan_at(&worker->process, plan->stops.offset);
+
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_plan_stop stop = stops[i];
+
+        if (!stop.done || stop.regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES ||
+            stop.xsave > worker->process.plan_bytes - TBD_PLAN_XSAVE_BYTES)
+            return tbd_process_error(why, TBD_NOTIME, "position %lu+%u was not reached",
+                                     states[i].position.time, states[i].position.offset);
+        put_state(&states[i], &stop.regs, tbd_process_plan_at(&worker->process, stop.xsave));
+    }
+    return TBD_OK;
+}
+
+static enum tbd_status replay_states(struct tbd_worker *worker, struct tbd_reg_state *states,
+                                     size_t count, struct tbd_divergence *divergence,
+                                     struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    while (count && is_known(worker->window, &states[0])) {
+        states++;
+        count--;
+    }
+    while (count && is_known(worker->window, &states[count - 1]))
+        count--;
+    if (!count)
+        return TBD_OK;
+    status = tbd_run_plan(worker, TBD_HOOKS_PARTIAL, states, count, NULL, divergence, why);
+    return status == TBD_OK ? take_states(worker, states, count, why) : status;
+}
+
+enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                struct tbd_reg_state *states, size_t count,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_window *loaded;
+    enum tbd_status status = begin(replayer, worker, window, &loaded, why);
+
+    if (status == TBD_OK && !are_valid(loaded, states, count))
+        status = tbd_process_error(why, TBD_NOTIME, "positions are not in window %u, in order",
+                                   window);
+    if (status == TBD_OK)
+        status = replay_states(&replayer->workers[worker], states, count, divergence, why);
+    finish(replayer, worker, loaded);
+    return status;
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+/* run.c - see run.h
+ *
+ * I1  After an error the process is gone: its state is not known, the next window gets a new one. */
+#include "replay/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a process that suits ---- */
+
+static bool overlaps(const struct tbd_plan_range *area, uint64_t start, uint64_t end)
+{
+    return area->start < end && start < area->end;
+}
+
+/* Patch areas of a warm process must not lie where this window has mappings. */
+static bool collides(const struct tbd_worker *worker)
+{
+    const struct tbd_plan_head *plan = worker->process.plan;
+    const struct tbd_plan_range *avoid =
+        tbd_process_plan_at(&worker->process, plan->avoid.offset);
+    uint64_t areas = plan->area_count;
+
+    if (areas > sizeof(plan->areas) / sizeof(plan->areas[0]))
+        return true;
+    for (uint64_t i = 0; i < areas; i++)
+        for (uint64_t k = 0; k < plan->avoid.count; k++)
+            if (overlaps(&plan->areas[i], avoid[k].start, avoid[k].end))
+                return true;
+    return false;
+}
+
+static enum tbd_status start_process(struct tbd_worker *worker, struct tbd_error *why)
+{
+    tbd_worker_forget_code(worker);
+    worker->forget = true;
+    return tbd_process_start(&worker->process, why);
+}
+
+static enum tbd_status prepare(struct tbd_worker *worker, uint32_t hook_set,
+                               const struct tbd_reg_state *states, size_t count,
+                               struct tbd_error *why)
+{
+    enum tbd_status status = TBD_OK;
+
+    if (!worker->process.pid)
+        status = start_process(worker, why);
+    if (status == TBD_OK)
+        status = tbd_worker_build(worker, hook_set, states, count, why);
+    if (status != TBD_OK || !collides(worker))
+        return status;
+    tbd_process_stop(&worker->process);
+    status = start_process(worker, why);
+    if (status == TBD_OK)
+        status = tbd_worker_build(worker, hook_set, states, count, why);
+    return status;
+}
+
+/* ---- while it runs ---- */
+
+static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *why)
+{
+    struct tbd_plan_request *page = &worker->process.plan->page;
+    const struct tbd_region *region;
+    uint64_t address = page->address, time = page->time;
+    enum tbd_plan_answer answer;
+    uint8_t contents[TBD_PAGE_SIZE];
+
+    answer = tbd_worker_page(worker, address, time, contents);
+    region = tbd_worker_region(worker, address);
+    if (answer == TBD_PAGE_GIVEN && (time || (region && region->prot & 4)) &&
+        !tbd_worker_note_code(worker, address, contents))
+        return tbd_process_error(why, TBD_NOMEM, "no memory for a page");
+    if (answer == TBD_PAGE_ABSENT && region && region->flags & TBD_REGION_STACK)
+        answer = TBD_PAGE_ZERO;
+    if (answer == TBD_PAGE_GIVEN)
+        memcpy(page->contents, contents, TBD_PAGE_SIZE);
+    page->answer = answer;
+    return TBD_OK;
+}
+
+static enum tbd_status take(const struct tbd_run_consumer *consumer, struct tbd_error *why)
+{
+    return consumer ? consumer->take(consumer->context, why) : TBD_OK;
+}
+
+static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_consumer *consumer,
+                             struct tbd_error *why)
+{
+    enum tbd_status status = TBD_OK;
+
+    tbd_process_go(&worker->process);
+    while (status == TBD_OK) {
+        switch (tbd_process_wait(&worker->process, why)) {
+        case TBD_PROCESS_DEAD:
+            return TBD_STUBDIED;
+        case TBD_PROCESS_DONE:
+            return take(consumer, why);
+        case TBD_PROCESS_STREAM:
+            status = take(consumer, why);
+            break;
+        case TBD_PROCESS_PAGE:
+            status = answer_page(worker, why);
+            if (status == TBD_OK)
+                tbd_process_go(&worker->process);
+            break;
+        }
+    }
+    return status;
+}
+
+/* ---- afterwards ---- */
+
+static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence *divergence,
+                               struct tbd_error *why)
+{
+    const struct tbd_plan_head *plan = worker->process.plan;
+    char what[sizeof(plan->what)];
+
+    memcpy(what, plan->what, sizeof(what));
+    what[sizeof(what) - 1] = 0;
+    worker->forget = plan->code_changed != 0;
+    switch (plan->outcome) {
+    case TBD_OUTCOME_COMPLETE:
+        return TBD_OK;
+    case TBD_OUTCOME_DIVERGED:
+        if (divergence) {
+            divergence->position.time = worker->window->first_time + plan->time;
+            divergence->position.offset = plan->instruction;
+            divergence->window = worker->window->index;
+            memcpy(divergence->what, what, sizeof(divergence->what));
+        }
+        return tbd_process_error(why, TBD_DIVERGED, "%.250s", what);
+    default:
+        return tbd_process_error(why, TBD_NOREPLAY, "%.250s", what);
+    }
+}
+
+enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t hook_set,
+                             const struct tbd_reg_state *states, size_t count,
+                             const struct tbd_run_consumer *consumer,
+                             struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    enum tbd_status status = prepare(worker, hook_set, states, count, why);
+
+    if (status == TBD_OK)
+        status = serve(worker, consumer, why);
+    if (status == TBD_OK)
+        status = outcome(worker, divergence, why);
+    if (status != TBD_OK)
+        tbd_process_stop(&worker->process);
+    return status;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+/* run.h - carries a plan out: serves pages, hands chunks to the consumer, understands the outcome
+ *
+ * Context: ORG. */
+#ifndef TBD_REPLAY_RUN_H
+#define TBD_REPLAY_RUN_H
+
+#include "replay/worker.h"
+
+/* Takes what the process published so far.  A status other than TBD_OK ends the replay. */
+struct tbd_run_consumer {
+    enum tbd_status (*take)(void *context, struct tbd_error *why);
+    void *context;
+};
+
+/* Makes sure there is a process that suits the window, builds the plan, runs it.  `consumer` may be
+ * NULL when the hook set is TBD_HOOKS_PARTIAL.  TBD_DIVERGED fills *divergence. */
+TBD_MUST_CHECK enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t hook_set,
+                                            const struct tbd_reg_state *states, size_t count,
+                                            const struct tbd_run_consumer *consumer,
+                                            struct tbd_divergence *divergence,
+                                            struct tbd_error *why);
+
+#endif

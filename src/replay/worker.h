@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+/* worker.h - one worker of a replayer: a process, its view of the trace, the window it works on
+ *
+ * Context: ORG; a worker is used by one thread at a time. */
+#ifndef TBD_REPLAY_WORKER_H
+#define TBD_REPLAY_WORKER_H
+
+#include "replay/process.h"
+#include "replay/replay.h"
+
+/* A page with code that the process has, and may have translated. */
+struct tbd_code_page {
+    uint64_t address; /* 0 = free */
+    uint64_t hash;    /* of its contents */
+};
+
+struct tbd_worker {
+    struct tbd_trace *trace;        /* own handle: page histories are not shared between threads */
+    struct tbd_process process;
+    uint32_t hook_set;              /* of the plan in work */
+
+    const struct tbd_window *window;/* in work; borrowed */
+    const struct tbd_region *regions; /* at its start; borrowed from the trace */
+    size_t region_count;
+    const struct tbd_block **code;  /* blocks entered in it, sorted by start; owned; NULL until needed */
+    size_t code_count;
+
+    struct tbd_code_page *pages;    /* hash table of code pages, owned */
+    size_t page_capacity;           /* power of two, or 0 */
+    size_t page_count;
+    bool forget;                    /* its translations may be stale */
+};
+
+/* contents.c: a page as it was at the window's start (`time` 0), or when the mapping made at relative
+ * `time` appeared. */
+enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t time,
+                                     uint8_t *out);
+/* Blocks entered in the window, by address. */
+TBD_MUST_CHECK bool tbd_worker_code(struct tbd_worker *worker);
+const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint64_t address);
+
+/* code_pages.c: what the process holds. */
+TBD_MUST_CHECK bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address,
+                                         const uint8_t *contents);
+void tbd_worker_forget_code(struct tbd_worker *worker);
+
+/* build.c: writes the plan for worker->window.  `states` may be NULL. */
+TBD_MUST_CHECK enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
+                                                const struct tbd_reg_state *states, size_t count,
+                                                struct tbd_error *why);
+
+#endif
