@@ -403,5 +403,56 @@ def test_stop_and_continue(folder):
     tbdtest.find_trace(folder + "/traces", "gzip").verify()
 
 
+def test_small_limits(folder):
+    """Little address space, few descriptors, an unlimited stack (another layout of mappings)."""
+    argv = [tbdtest.program("maps")]
+    native = tbdtest.run(argv)
+    unlimited = resource.RLIM_INFINITY
+    for i, (limit, value) in enumerate(((resource.RLIMIT_AS, 400 << 20), (resource.RLIMIT_NOFILE, 5), (resource.RLIMIT_STACK, unlimited),
+                                        (resource.RLIMIT_STACK, 256 << 10), (resource.RLIMIT_DATA, 64 << 20), (resource.RLIMIT_MEMLOCK, 0))):
+        root = folder + "/l%d" % i
+        os.makedirs(root)
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=tbdtest.clean_env(tbdtest.trace_env(root)),
+                                   preexec_fn=lambda which=limit, v=value: resource.setrlimit(which, (v, resource.getrlimit(which)[1])))
+        out, err = process.communicate(timeout=60)
+        result = tbdtest.Result(out, err, process.returncode)
+        try:
+            tbdtest.same(native, result, tool_lines=True)
+        except AssertionError as error:
+            raise AssertionError("limit %d: %s" % (i, error))
+        assert len(tool_lines(err)) <= 1, err
+        tbdtest.wait_organizers(root)
+        if not tool_lines(err):
+            tbdtest.find_trace(root, argv[0]).verify()
+
+
+def test_strange_names_of_programs(folder):
+    for name in ("with space", "a,b=c", "-dash", "caf\u00e9", "line\nbreak", "x" * 255, "latest", "..x", "dot.d"):
+        program = os.path.join(folder, name)
+        shutil.copy(tbdtest.program("stores"), program)
+        native = tbdtest.run([program])
+        root = os.path.join(folder, "traces")
+        result, _ = tbdtest.record([program], root)
+        tbdtest.same(native, result)
+        result = tbdtest.run([tbdtest.TBDQ, "--json", "info"], env={"TBD_DIR": root})
+        assert result.code == 0 and b"blocks" in result.out, (name, result)
+        shutil.rmtree(root)
+        os.unlink(program)
+
+
+def test_many_at_once_into_one_folder(folder):
+    argv = [tbdtest.program("recursion")]
+    native = tbdtest.run(argv)
+    for process in [start(argv, folder) for _ in range(6)]:
+        out, err = process.communicate(timeout=100)
+        tbdtest.same(native, tbdtest.Result(out, err, process.returncode))
+    tbdtest.wait_organizers(folder)
+    traces = sorted(glob.glob(folder + "/recursion-*"))
+    assert len(traces) == 6, traces
+    for path in traces:
+        assert tbdtest.Trace(path).count("func_enter", "func==fib", 8361) == 8361, path
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
