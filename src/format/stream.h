@@ -35,6 +35,12 @@
  *     the next window starts with the next chunk.  The last window too: pages, TBD_MSG_END, REGS,
  *     WINDOW_END; engine_state is ENDED then.  A program that is killed leaves no such end.
  *
+ * I6  TBD_MSG_UNMAP is where a page's contents end.  A call that makes, replaces, moves or empties a mapping
+ *     (mmap, munmap, mremap, madvise(MADV_DONTNEED), brk) sends UNMAP for the range that it takes or
+ *     takes away, even if nothing was there, and then REGION for what is there now.  REGION alone changes
+ *     attributes (mprotect) and keeps contents.  Pages modified so far are sent (TBD_PAGE_DIRTY) before the
+ *     call's own message, UNMAP and REGION after it.
+ *
  * Consumers treat all of it as hostile: a program can scribble over the memory.
  */
 #ifndef TBD_FORMAT_STREAM_H
