@@ -5,7 +5,6 @@
  *     do not decode to exactly that many instructions gets the offsets that do decode, and the rest at its end. */
 #include "query/disas.h"
 
-#include <Zycore/Format.h>
 #include <Zydis/Zydis.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,48 +18,10 @@ struct tbd_disas {
     uint32_t offsets_count;
     ZydisDecoder decoder;
     ZydisFormatter formatter;
-    ZydisFormatterFunc print_absolute;  /* Zydis' own */
 };
-
-/* What the formatter's hook needs to know. */
-struct text_context {
-    struct tbd_disas *disas;
-    uint32_t window;
-};
-
-static ZyanStatus print_address(const ZydisFormatter *formatter, ZydisFormatterBuffer *buffer,
-                                ZydisFormatterContext *context)
-{
-    const struct text_context *text = context->user_data;
-    struct tbd_disas *disas = text->disas;
-    ZyanStatus status = disas->print_absolute(formatter, buffer, context);
-    struct tbd_symbol symbol;
-    ZyanString *string;
-    ZyanU64 address;
-    char name[512];
-
-    if (!ZYAN_SUCCESS(status) || !disas->symbols ||
-        !ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(context->instruction, context->operand, context->runtime_address,
-                                               &address)) ||
-        !tbd_symbols_at(disas->symbols, text->window, address, &symbol) || !symbol.name)
-        return status;
-    if (address == symbol.start)
-        snprintf(name, sizeof(name), " <%s>", symbol.name);
-    else
-        snprintf(name, sizeof(name), " <%s+0x%" PRIx64 ">", symbol.name, address - symbol.start);
-    ZYAN_CHECK(ZydisFormatterBufferAppend(buffer, ZYDIS_TOKEN_SYMBOL));
-    ZYAN_CHECK(ZydisFormatterBufferGetString(buffer, &string));
-    return ZyanStringAppendFormat(string, "%s", name);
-}
 
 static bool set_up_zydis(struct tbd_disas *disas, enum tbd_syntax syntax)
 {
-    /* The hook's slot is typed as a data pointer by Zydis. */
-    union {
-        ZydisFormatterFunc function;
-        const void *pointer;
-    } hook = { .function = print_address };
-
     if (!ZYAN_SUCCESS(ZydisDecoderInit(&disas->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
         !ZYAN_SUCCESS(ZydisFormatterInit(&disas->formatter, syntax == TBD_SYNTAX_ATT
                                                                 ? ZYDIS_FORMATTER_STYLE_ATT
@@ -73,10 +34,6 @@ static bool set_up_zydis(struct tbd_disas *disas, enum tbd_syntax syntax)
                               (ZyanUPointer)ZYDIS_PADDING_DISABLED);
     ZydisFormatterSetProperty(&disas->formatter, ZYDIS_FORMATTER_PROP_IMM_PADDING,
                               (ZyanUPointer)ZYDIS_PADDING_DISABLED);
-    if (!ZYAN_SUCCESS(ZydisFormatterSetHook(&disas->formatter, ZYDIS_FORMATTER_FUNC_PRINT_ADDRESS_ABS,
-                                            &hook.pointer)))
-        return false;
-    disas->print_absolute = hook.function;
     return true;
 }
 
@@ -191,17 +148,48 @@ bool tbd_disas_index_of(struct tbd_disas *disas, uint32_t id, uint64_t pc, uint3
 
 /* ---- text ---- */
 
+/* The one place an instruction names by a number relative to itself: a branch target, or [rip+x]. */
+static bool target_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands, uint64_t pc,
+                      uint64_t *out)
+{
+    for (uint8_t i = 0; i < insn->operand_count_visible; i++) {
+        const ZydisDecodedOperand *operand = &operands[i];
+        bool is_relative = (operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operand->imm.is_relative) ||
+                           (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->mem.base == ZYDIS_REGISTER_RIP);
+
+        if (is_relative && ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(insn, operand, pc, out)))
+            return true;
+    }
+    return false;
+}
+
+static void append_name(struct tbd_disas *disas, uint32_t window, uint64_t address, char *out, size_t out_bytes)
+{
+    size_t used = strlen(out);
+    struct tbd_symbol symbol;
+
+    if (!disas->symbols || !tbd_symbols_at(disas->symbols, window, address, &symbol) || !symbol.name)
+        return;
+    if (address == symbol.start)
+        snprintf(out + used, out_bytes - used, " <%s>", symbol.name);
+    else
+        snprintf(out + used, out_bytes - used, " <%s+0x%" PRIx64 ">", symbol.name, address - symbol.start);
+}
+
 uint32_t tbd_disas_text(struct tbd_disas *disas, uint32_t window, const uint8_t *code, size_t bytes, uint64_t pc,
                         char *out, size_t out_bytes)
 {
-    struct text_context context = { disas, window };
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     ZydisDecodedInstruction insn;
+    uint64_t target;
 
-    if (ZYAN_SUCCESS(ZydisDecoderDecodeFull(&disas->decoder, code, bytes, &insn, operands)) &&
-        ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&disas->formatter, &insn, operands,
-                                                     insn.operand_count_visible, out, out_bytes, pc, &context)))
-        return insn.length;
-    snprintf(out, out_bytes, "(bad)");
-    return 0;
+    if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&disas->decoder, code, bytes, &insn, operands)) ||
+        !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&disas->formatter, &insn, operands,
+                                                      insn.operand_count_visible, out, out_bytes, pc, NULL))) {
+        snprintf(out, out_bytes, "(bad)");
+        return 0;
+    }
+    if (target_of(&insn, operands, pc, &target))
+        append_name(disas, window, target, out, out_bytes);
+    return insn.length;
 }
