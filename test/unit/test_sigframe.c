@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_base
+/* test_sigframe.c - hooks/sigframe_x86_64.h against frames that the kernel makes
+ *
+ * Signals interrupt code with a stack pointer of every alignment; a handler without libc's wrappers
+ * looks at its own stack pointer and arguments.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "hooks/sigframe_x86_64.h"
+
+#include <cpuid.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define RESTORER 0x04000000ul
+#define STACK_BYTES 65536u
+
+struct kernel_action {
+    void (*handler)(int, void *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+/* What the handler saw. */
+static struct tbd_sigframe frame;
+static struct tbd_xstate_software software;
+static uint32_t end_magic;
+static uint64_t frame_address, entry_flags, info_address, context_address, mxcsr_in_handler, rax_at_entry;
+static unsigned handled;
+
+void tbd_test_restorer(void);
+void tbd_test_handler(int, void *, void *);
+void tbd_test_seen(uint64_t sp, uint64_t info, uint64_t context, uint64_t flags, uint64_t rax);
+uint64_t tbd_test_interrupt(uint64_t sp, uint64_t flags);
+
+__asm__(".text\n"
+        "tbd_test_restorer: mov $15, %eax; syscall\n"
+        "tbd_test_handler:\n"
+        "  mov %rsp, %rdi; pushfq; pop %rcx; mov %rax, %r8\n"
+        "  sub $8, %rsp; call tbd_test_seen; add $8, %rsp; ret\n"
+        /* Sets rsp and flags, then kills itself with SIGUSR1: number in eax, pid, signal. */
+        "tbd_test_interrupt:\n"
+        "  push %rbx; push %rbp; mov %rsp, %rbx; mov %rdi, %r12; mov %rsi, %rbp\n"
+        "  mov $39, %eax; syscall; mov %eax, %edi; mov $10, %esi; mov $62, %eax\n"
+        "  mov %r12, %rsp; push %rbp; popfq; syscall\n"
+        "  cld; mov %rsp, %rax; mov %rbx, %rsp; pop %rbp; pop %rbx; ret\n");
+
+__attribute__((no_sanitize("address"), used)) void
+tbd_test_seen(uint64_t sp, uint64_t info, uint64_t context, uint64_t flags, uint64_t rax)
+{
+    uint32_t mxcsr;
+
+    frame_address = sp;
+    info_address = info;
+    context_address = context;
+    entry_flags = flags;
+    rax_at_entry = rax;
+    memcpy(&frame, (const void *)sp, sizeof(frame));
+    memcpy(&software, (const void *)(frame.uc.context.fpstate + TBD_FXSAVE_SOFTWARE), sizeof(software));
+    memcpy(&end_magic, (const void *)(frame.uc.context.fpstate + software.xstate_bytes), 4);
+    __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
+    mxcsr_in_handler = mxcsr;
+    handled++;
+}
+
+static void catch_with(unsigned long flags)
+{
+    struct kernel_action action = { tbd_test_handler, SA_SIGINFO | RESTORER | flags, tbd_test_restorer,
+                                    1u << (SIGHUP - 1) };
+
+    assert_int_equal(syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, 8), 0);
+}
+
+/* r12 is the caller's: keep it. */
+static uint64_t interrupt(uint64_t sp, uint64_t flags)
+{
+    uint64_t back;
+
+    __asm__ volatile("call tbd_test_interrupt"
+                     : "=a"(back), "+D"(sp), "+S"(flags)
+                     :
+                     : "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "memory", "cc");
+    return back;
+}
+
+static uint8_t *new_stack(void)
+{
+    void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    assert_true(stack != MAP_FAILED);
+    return stack;
+}
+
+static void check_placement(uint64_t sp, uint64_t altstack_top)
+{
+    struct tbd_sigframe_place place = tbd_sigframe_place(sp, altstack_top, software.xstate_bytes);
+
+    assert_int_equal(frame.uc.context.rsp, sp);
+    assert_int_equal(frame_address, place.frame);
+    assert_int_equal(frame.uc.context.fpstate, place.fpstate);
+    assert_int_equal(info_address, place.frame + offsetof(struct tbd_sigframe, info));
+    assert_int_equal(context_address, place.frame + offsetof(struct tbd_sigframe, uc));
+}
+
+static void frames_lie_where_the_header_says_for_every_alignment(void **state)
+{
+    uint8_t *stack = new_stack();
+
+    (void)state;
+    catch_with(0);
+    for (uint64_t offset = 0; offset < 130; offset++) {
+        uint64_t sp = (uint64_t)stack + STACK_BYTES - 512 + offset;
+        unsigned before = handled;
+
+        assert_int_equal(interrupt(sp, 0x202), sp);
+        assert_int_equal(handled, before + 1);
+        check_placement(sp, 0);
+    }
+    munmap(stack, STACK_BYTES);
+}
+
+static void fields_are_what_the_header_says(void **state)
+{
+    uint8_t *stack = new_stack();
+    uint64_t sp = (uint64_t)stack + STACK_BYTES - 64;
+    uint32_t mxcsr = 0x1f80 | 0x6000, again; /* rounding towards zero */
+    uint64_t mask = 1u << (SIGWINCH - 1);
+
+    (void)state;
+    catch_with(0);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+    interrupt(sp, 0x202 | 0x400 | 0x8d5); /* direction flag, arithmetic flags */
+    __asm__ volatile("stmxcsr %0" : "=m"(again));
+    assert_int_equal(again & 0x6000, 0x6000); /* sigreturn restored it */
+    mxcsr = 0x1f80;
+    __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
+    mask = 0;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
+
+    assert_int_equal(frame.return_address, (uint64_t)(uintptr_t)tbd_test_restorer);
+    assert_int_equal(frame.uc.flags, TBD_UC_FLAGS);
+    assert_int_equal(frame.uc.link, 0);
+    assert_int_equal(frame.uc.mask, 1u << (SIGWINCH - 1));
+    assert_int_equal(frame.uc.context.old_mask, 1u << (SIGWINCH - 1));
+    assert_int_equal(frame.uc.stack_flags & ~(uint32_t)SS_DISABLE, 0);
+    assert_int_equal(frame.uc.context.rax, 0); /* kill returned 0 */
+    assert_int_equal(frame.uc.context.gs | frame.uc.context.fs, 0);
+    assert_int_equal(frame.uc.context.rflags & 0xcd5, 0xcd5);
+    assert_int_equal(entry_flags & TBD_SIGFRAME_CLEAR_FLAGS, 0);
+    assert_int_equal(entry_flags & 0x8d5, 0x8d5); /* the others are left as they were */
+    assert_int_equal(rax_at_entry, 0);
+    assert_int_equal(mxcsr_in_handler, 0x1f80);
+    assert_int_equal(((siginfo_t *)(void *)frame.info)->si_signo, SIGUSR1);
+    munmap(stack, STACK_BYTES);
+}
+
+static void extended_state_is_framed_by_its_magic_numbers(void **state)
+{
+    uint32_t eax, ebx, ecx, edx;
+
+    (void)state;
+    assert_int_equal(software.magic1, TBD_XSTATE_MAGIC1);
+    assert_int_equal(end_magic, TBD_XSTATE_MAGIC2);
+    assert_int_equal(software.extended_bytes, software.xstate_bytes + 4);
+    assert_true(__get_cpuid_count(13, 0, &eax, &ebx, &ecx, &edx));
+    assert_true(software.xstate_bytes <= ebx);
+    assert_int_equal(software.features & 7, 7);
+}
+
+static void the_alternate_stack_is_entered_once(void **state)
+{
+    uint8_t *stack = new_stack(), *alternate = new_stack();
+    stack_t set = { .ss_sp = alternate, .ss_size = STACK_BYTES };
+    uint64_t bottom = (uint64_t)alternate, sp = (uint64_t)stack + 4096 + 8;
+
+    (void)state;
+    assert_int_equal(sigaltstack(&set, NULL), 0);
+    catch_with(SA_ONSTACK);
+    interrupt(sp, 0x202);
+    check_placement(sp, bottom + STACK_BYTES);
+    assert_int_equal(frame.uc.stack_sp, bottom);
+    assert_int_equal(frame.uc.stack_bytes, STACK_BYTES);
+    assert_int_equal(frame.uc.stack_flags, 0);
+    sp = bottom + STACK_BYTES - 1000; /* already on it */
+    interrupt(sp, 0x202);
+    check_placement(sp, 0);
+    assert_true(tbd_sigframe_is_on(sp, bottom, STACK_BYTES));
+    assert_true(tbd_sigframe_is_on(bottom + STACK_BYTES, bottom, STACK_BYTES));
+    assert_false(tbd_sigframe_is_on(bottom, bottom, STACK_BYTES));
+    catch_with(0); /* without SA_ONSTACK it is not used */
+    sp = (uint64_t)stack + STACK_BYTES - 32;
+    interrupt(sp, 0x202);
+    check_placement(sp, 0);
+    set.ss_flags = SS_DISABLE;
+    assert_int_equal(sigaltstack(&set, NULL), 0);
+    munmap(stack, STACK_BYTES);
+    munmap(alternate, STACK_BYTES);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frames_lie_where_the_header_says_for_every_alignment),
+        cmocka_unit_test(fields_are_what_the_header_says),
+        cmocka_unit_test(extended_state_is_framed_by_its_magic_numbers),
+        cmocka_unit_test(the_alternate_stack_is_entered_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
