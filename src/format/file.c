@@ -81,12 +81,13 @@ enum tbd_status tbd_file_check_header(const struct tbd_file_header *header, enum
 {
     if (memcmp(header->magic, TBD_FILE_MAGIC, sizeof(header->magic)) != 0)
         return tbd_error_set(why, TBD_BADMAGIC, path, offset, "the magic number is wrong");
-    if (header->checksum != XXH3_64bits(header, offsetof(struct tbd_file_header, checksum)))
-        return tbd_error_set(why, TBD_CHECKSUM, path, offset, "in the file header");
+    /* Before the checksum: another version may compute it over something else. */
     if (header->major != TBD_FILE_MAJOR)
         return tbd_error_set(why, TBD_UNSUPPORTED, path, offset + 12,
                              "format %u; this program reads format %u", header->major,
                              TBD_FILE_MAJOR);
+    if (header->checksum != XXH3_64bits(header, offsetof(struct tbd_file_header, checksum)))
+        return tbd_error_set(why, TBD_CHECKSUM, path, offset, "in the file header");
     if (header->need_features)
         return tbd_error_set(why, TBD_UNSUPPORTED, path, offset + 32, "needs features %#llx",
                              (unsigned long long)header->need_features);
