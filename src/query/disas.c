@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* disas.c - instruction text with names, and the instruction boundaries of blocks
  *
- * I1  offsets[id] is NULL until asked for, then insn_count + 1 offsets into the block's code; a block whose bytes
- *     do not decode to exactly that many instructions gets the offsets that do decode, and the rest at its end. */
+ * I1  offsets[id] is NULL until asked for, then insn_count + 1 offsets into the block's code; a
+ * block whose bytes
+ *     do not decode to exactly that many instructions gets the offsets that do decode, and the
+ *     rest at its end. */
 #include "query/disas.h"
 
 #include <Zydis/Zydis.h>
@@ -12,9 +14,9 @@
 #include <string.h>
 
 struct tbd_disas {
-    const struct tbd_trace *trace;      /* borrowed; may be NULL: text only */
-    struct tbd_symbols *symbols;        /* borrowed; may be NULL */
-    uint16_t **offsets;                 /* owned, each owned; index = block id */
+    const struct tbd_trace *trace; /* borrowed; may be NULL: text only */
+    struct tbd_symbols *symbols;   /* borrowed; may be NULL */
+    uint16_t **offsets;            /* owned, each owned; index = block id */
     uint32_t offsets_count;
     ZydisDecoder decoder;
     ZydisFormatter formatter;
@@ -22,7 +24,8 @@ struct tbd_disas {
 
 static bool set_up_zydis(struct tbd_disas *disas, enum tbd_syntax syntax)
 {
-    if (!ZYAN_SUCCESS(ZydisDecoderInit(&disas->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
+    if (!ZYAN_SUCCESS(
+            ZydisDecoderInit(&disas->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
         !ZYAN_SUCCESS(ZydisFormatterInit(&disas->formatter, syntax == TBD_SYNTAX_ATT
                                                                 ? ZYDIS_FORMATTER_STYLE_ATT
                                                                 : ZYDIS_FORMATTER_STYLE_INTEL)))
@@ -37,8 +40,8 @@ static bool set_up_zydis(struct tbd_disas *disas, enum tbd_syntax syntax)
     return true;
 }
 
-enum tbd_status tbd_disas_new(const struct tbd_trace *trace, struct tbd_symbols *symbols, enum tbd_syntax syntax,
-                              struct tbd_disas **out)
+enum tbd_status tbd_disas_new(const struct tbd_trace *trace, struct tbd_symbols *symbols,
+                              enum tbd_syntax syntax, struct tbd_disas **out)
 {
     struct tbd_disas *disas = calloc(1, sizeof(*disas));
 
@@ -106,9 +109,11 @@ static uint16_t *decode_offsets(struct tbd_disas *disas, const struct tbd_block 
     return offsets;
 }
 
-static const uint16_t *offsets_of(struct tbd_disas *disas, uint32_t id, const struct tbd_block **out)
+static const uint16_t *offsets_of(struct tbd_disas *disas, uint32_t id,
+                                  const struct tbd_block **out)
 {
-    if (!disas->trace || id == 0 || id > tbd_trace_block_count(disas->trace) || !make_room(disas, id))
+    if (!disas->trace || id == 0 || id > tbd_trace_block_count(disas->trace) ||
+        !make_room(disas, id))
         return NULL;
     *out = tbd_trace_block(disas->trace, id);
     if (*out && !disas->offsets[id])
@@ -125,7 +130,8 @@ bool tbd_disas_insn(struct tbd_disas *disas, uint32_t id, uint32_t insn, struct 
     if (!offsets || insn > block->def.insn_count)
         return false;
     next = insn < block->def.insn_count ? offsets[insn + 1] : offsets[insn];
-    *out = (struct tbd_insn){ .pc = block->def.start + offsets[insn], .bytes = block->code + offsets[insn],
+    *out = (struct tbd_insn){ .pc = block->def.start + offsets[insn],
+                              .bytes = block->code + offsets[insn],
                               .length = next - offsets[insn] };
     return true;
 }
@@ -148,14 +154,16 @@ bool tbd_disas_index_of(struct tbd_disas *disas, uint32_t id, uint64_t pc, uint3
 
 /* ---- text ---- */
 
-/* The one place an instruction names by a number relative to itself: a branch target, or [rip+x]. */
-static bool target_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands, uint64_t pc,
-                      uint64_t *out)
+/* The one place an instruction names by a number relative to itself: a branch target, or [rip+x].
+ * */
+static bool target_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands,
+                      uint64_t pc, uint64_t *out)
 {
     for (uint8_t i = 0; i < insn->operand_count_visible; i++) {
         const ZydisDecodedOperand *operand = &operands[i];
-        bool is_relative = (operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operand->imm.is_relative) ||
-                           (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->mem.base == ZYDIS_REGISTER_RIP);
+        bool is_relative =
+            (operand->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operand->imm.is_relative) ||
+            (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && operand->mem.base == ZYDIS_REGISTER_RIP);
 
         if (is_relative && ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(insn, operand, pc, out)))
             return true;
@@ -163,21 +171,24 @@ static bool target_of(const ZydisDecodedInstruction *insn, const ZydisDecodedOpe
     return false;
 }
 
-static void append_name(struct tbd_disas *disas, uint32_t window, uint64_t address, char *out, size_t out_bytes)
+static void append_name(struct tbd_disas *disas, uint32_t window, uint64_t address, char *out,
+                        size_t out_bytes)
 {
     size_t used = strlen(out);
     struct tbd_symbol symbol;
 
-    if (!disas->symbols || !tbd_symbols_at(disas->symbols, window, address, &symbol) || !symbol.name)
+    if (!disas->symbols || !tbd_symbols_at(disas->symbols, window, address, &symbol) ||
+        !symbol.name)
         return;
     if (address == symbol.start)
         snprintf(out + used, out_bytes - used, " <%s>", symbol.name);
     else
-        snprintf(out + used, out_bytes - used, " <%s+0x%" PRIx64 ">", symbol.name, address - symbol.start);
+        snprintf(out + used, out_bytes - used, " <%s+0x%" PRIx64 ">", symbol.name,
+                 address - symbol.start);
 }
 
-uint32_t tbd_disas_text(struct tbd_disas *disas, uint32_t window, const uint8_t *code, size_t bytes, uint64_t pc,
-                        char *out, size_t out_bytes)
+uint32_t tbd_disas_text(struct tbd_disas *disas, uint32_t window, const uint8_t *code, size_t bytes,
+                        uint64_t pc, char *out, size_t out_bytes)
 {
     ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
     ZydisDecodedInstruction insn;
@@ -185,7 +196,8 @@ uint32_t tbd_disas_text(struct tbd_disas *disas, uint32_t window, const uint8_t 
 
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&disas->decoder, code, bytes, &insn, operands)) ||
         !ZYAN_SUCCESS(ZydisFormatterFormatInstruction(&disas->formatter, &insn, operands,
-                                                      insn.operand_count_visible, out, out_bytes, pc, NULL))) {
+                                                      insn.operand_count_visible, out, out_bytes,
+                                                      pc, NULL))) {
         snprintf(out, out_bytes, "(bad)");
         return 0;
     }

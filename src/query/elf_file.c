@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* elf_file.c - open an ELF file that nobody vouches for, and find what belongs to it
  *
- * Between symbols.c (which knows where a file was mapped) and libelf/libdw (which know the formats).
+ * Between symbols.c (which knows where a file was mapped) and libelf/libdw (which know the
+ * formats).
  *
- * I1  Files are read with pread (ELF_C_READ), never mapped: a file that shrinks is a read error, not SIGBUS.
- * I2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <= memsz.  Later code relies on it.
- * I3  A separate debug file is used only if its build id is the same, or, for files without one, the
+ * I1  Files are read with pread (ELF_C_READ), never mapped: a file that shrinks is a read error,
+ * not SIGBUS. I2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <=
+ * memsz.  Later code relies on it. I3  A separate debug file is used only if its build id is the
+ * same, or, for files without one, the
  *     checksum in the debug link fits. */
 #include "query/elf_file.h"
 
@@ -16,8 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ADDRESS_LIMIT (1ull << 47)
-#define NOTES_MAX_BYTES (64u << 10)
+#define ADDRESS_LIMIT     (1ull << 47)
+#define NOTES_MAX_BYTES   (64u << 10)
 #define NAMES_BLOCK_BYTES (16u << 10)
 
 struct tbd_names_block {
@@ -112,8 +114,8 @@ static enum tbd_status one_open(const char *path, struct tbd_elf_one *out)
 static bool segment_is_sound(const GElf_Phdr *segment)
 {
     return segment->p_vaddr < ADDRESS_LIMIT && segment->p_memsz < ADDRESS_LIMIT &&
-           segment->p_vaddr + segment->p_memsz <= ADDRESS_LIMIT && segment->p_filesz <= segment->p_memsz &&
-           segment->p_offset < ADDRESS_LIMIT;
+           segment->p_vaddr + segment->p_memsz <= ADDRESS_LIMIT &&
+           segment->p_filesz <= segment->p_memsz && segment->p_offset < ADDRESS_LIMIT;
 }
 
 /* Keeps I2. */
@@ -149,8 +151,9 @@ static bool build_id_in(Elf_Data *data, const uint8_t **out, size_t *out_bytes)
     while (data && (next = gelf_getnote(data, at, &note, &name_at, &text_at)) > at) {
         const char *bytes = data->d_buf;
 
-        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(bytes + name_at, "GNU", 4) == 0 &&
-            note.n_descsz > 0 && note.n_descsz <= TBD_ELF_BUILD_ID_BYTES) {
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+            memcmp(bytes + name_at, "GNU", 4) == 0 && note.n_descsz > 0 &&
+            note.n_descsz <= TBD_ELF_BUILD_ID_BYTES) {
             *out = (const uint8_t *)bytes + text_at;
             *out_bytes = note.n_descsz;
             return true;
@@ -188,7 +191,8 @@ static bool build_id_from_sections(Elf *elf, const uint8_t **out, size_t *out_by
     while ((section = elf_nextscn(elf, section)) != NULL) {
         GElf_Shdr header;
 
-        if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE || header.sh_size > NOTES_MAX_BYTES)
+        if (!gelf_getshdr(section, &header) || header.sh_type != SHT_NOTE ||
+            header.sh_size > NOTES_MAX_BYTES)
             continue;
         if (build_id_in(elf_getdata(section, NULL), out, out_bytes))
             return true;
@@ -210,7 +214,8 @@ static void take_build_id(struct tbd_elf_file *file)
         snprintf(file->build_id_text + 2 * i, 3, "%02x", file->build_id[i]);
 }
 
-static enum tbd_status finish_open(struct tbd_elf_file *file, const char *path, struct tbd_elf_file **out)
+static enum tbd_status finish_open(struct tbd_elf_file *file, const char *path,
+                                   struct tbd_elf_file **out)
 {
     file->path = strdup(path);
     if (!file->path) {
@@ -301,7 +306,8 @@ void tbd_elf_close(struct tbd_elf_file *file)
 
 /* ---- segments ---- */
 
-bool tbd_elf_bias(const struct tbd_elf_file *file, uint64_t start, uint64_t file_offset, uint64_t *out)
+bool tbd_elf_bias(const struct tbd_elf_file *file, uint64_t start, uint64_t file_offset,
+                  uint64_t *out)
 {
     for (size_t i = 0; i < file->segment_count; i++) {
         const GElf_Phdr *segment = &file->segments[i];
@@ -431,8 +437,8 @@ static Elf_Scn *section_named(Elf *elf, const char *wanted, GElf_Shdr *header)
     while ((section = elf_nextscn(elf, section)) != NULL) {
         const char *name;
 
-        if (gelf_getshdr(section, header) && (name = elf_strptr(elf, names, header->sh_name)) != NULL &&
-            strcmp(name, wanted) == 0)
+        if (gelf_getshdr(section, header) &&
+            (name = elf_strptr(elf, names, header->sh_name)) != NULL && strcmp(name, wanted) == 0)
             return section;
     }
     return NULL;
@@ -467,11 +473,12 @@ static void find_by_link(struct tbd_elf_file *file)
     const char *slash = strrchr(file->path, '/');
     uint32_t crc;
 
-    if (!slash || slash - file->path > 4096 || !debug_link(file->main.elf, name, sizeof(name), &crc))
+    if (!slash || slash - file->path > 4096 ||
+        !debug_link(file->main.elf, name, sizeof(name), &crc))
         return;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i].before, (int)(slash - file->path), file->path,
-                 places[i].after, name);
+        snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i].before, (int)(slash - file->path),
+                 file->path, places[i].after, name);
         if (strcmp(path, file->path) != 0 && try_debug(file, path, &crc))
             return;
     }
@@ -513,9 +520,11 @@ static void load_debug_frame(struct tbd_elf_file *file)
     if (file->dwarf_tried)
         return;
     file->dwarf_tried = true;
-    if (!elf || (!section_named(elf, ".debug_frame", &header) && !section_named(elf, ".zdebug_frame", &header)))
+    if (!elf || (!section_named(elf, ".debug_frame", &header) &&
+                 !section_named(elf, ".zdebug_frame", &header)))
         elf = file->main.elf;
-    if (!section_named(elf, ".debug_frame", &header) && !section_named(elf, ".zdebug_frame", &header))
+    if (!section_named(elf, ".debug_frame", &header) &&
+        !section_named(elf, ".zdebug_frame", &header))
         return;
     file->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
     if (file->dwarf)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* elf_file.h - one ELF file of a trace: segments, symbols, call frame information
  *
- * Addresses here are the file's own (p_vaddr, st_value); symbols.c adds a module's bias.  The file is hostile:
- * everything read from it is checked, and what cannot be read is simply absent.  Symbols and frame
- * information are read at the first question for them.  One file from one thread. */
+ * Addresses here are the file's own (p_vaddr, st_value); symbols.c adds a module's bias.  The file
+ * is hostile: everything read from it is checked, and what cannot be read is simply absent. 
+ * Symbols and frame information are read at the first question for them.  One file from one
+ * thread. */
 #ifndef TBD_QUERY_ELF_FILE_H
 #define TBD_QUERY_ELF_FILE_H
 
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TBD_ELF_MAX_SEGMENTS 64
+#define TBD_ELF_MAX_SEGMENTS   64
 #define TBD_ELF_BUILD_ID_BYTES 64
 
 /* Names are kept in blocks that never move. */
@@ -27,47 +28,47 @@ void tbd_names_free(struct tbd_names *names);
 
 struct tbd_elf_symbol {
     uint64_t start;
-    uint64_t end;       /* start if nothing is covered: labels */
-    const char *name;   /* borrowed from the file */
-    uint16_t rank;      /* smaller = the better name among aliases */
+    uint64_t end;     /* start if nothing is covered: labels */
+    const char *name; /* borrowed from the file */
+    uint16_t rank;    /* smaller = the better name among aliases */
     bool is_function;
     bool is_stub;
     bool is_resolver;
-    bool is_made_up;    /* sub_ADDRESS: the file does not name this function */
+    bool is_made_up; /* sub_ADDRESS: the file does not name this function */
 };
 
 /* Addresses with at least one symbol that covers something. */
 struct tbd_elf_span {
     uint64_t start;
-    uint64_t end;       /* the longest of the aliases */
-    uint64_t reach;     /* the largest end of this span and all before it */
-    uint32_t symbol;    /* its best name */
+    uint64_t end;    /* the longest of the aliases */
+    uint64_t reach;  /* the largest end of this span and all before it */
+    uint32_t symbol; /* its best name */
 };
 
 struct tbd_elf_symbols {
     bool loaded;
-    struct tbd_elf_symbol *all;    /* owned; sorted by start, then rank */
+    struct tbd_elf_symbol *all; /* owned; sorted by start, then rank */
     size_t count;
     size_t capacity;
-    uint32_t *by_name;             /* owned; indexes into all, sorted by name */
-    struct tbd_elf_span *spans;    /* owned; sorted by start */
+    uint32_t *by_name;          /* owned; indexes into all, sorted by name */
+    struct tbd_elf_span *spans; /* owned; sorted by start */
     size_t span_count;
 };
 
-struct tbd_elf_one {              /* a file as libelf sees it */
-    int fd;                        /* -1 for an image in memory */
-    uint8_t *image;                /* owned, or NULL */
+struct tbd_elf_one { /* a file as libelf sees it */
+    int fd;          /* -1 for an image in memory */
+    uint8_t *image;  /* owned, or NULL */
     Elf *elf;
 };
 
 struct tbd_elf_file {
-    char *path;                    /* owned */
+    char *path; /* owned */
     struct tbd_elf_one main;
-    struct tbd_elf_one debug;      /* separate debug file, elf == NULL if there is none */
+    struct tbd_elf_one debug; /* separate debug file, elf == NULL if there is none */
     bool debug_tried;
     GElf_Phdr segments[TBD_ELF_MAX_SEGMENTS]; /* PT_LOAD only, in file order */
     size_t segment_count;
-    uint64_t low, high;            /* smallest and largest address of the segments */
+    uint64_t low, high; /* smallest and largest address of the segments */
     uint8_t build_id[TBD_ELF_BUILD_ID_BYTES];
     size_t build_id_bytes;
     char build_id_text[2 * TBD_ELF_BUILD_ID_BYTES + 1];
@@ -75,8 +76,8 @@ struct tbd_elf_file {
     struct tbd_names names;
     Dwarf_CFI *eh_frame;
     bool eh_frame_tried;
-    Dwarf *dwarf;                  /* of the debug file, or of the file itself */
-    Dwarf_CFI *debug_frame;        /* owned by `dwarf` */
+    Dwarf *dwarf;           /* of the debug file, or of the file itself */
+    Dwarf_CFI *debug_frame; /* owned by `dwarf` */
     bool dwarf_tried;
 };
 
@@ -87,11 +88,13 @@ TBD_MUST_CHECK enum tbd_status tbd_elf_open_image(const char *name, const void *
                                                   struct tbd_elf_file **out);
 void tbd_elf_close(struct tbd_elf_file *file); /* NULL is fine */
 
-/* What must be added to the file's addresses if its byte `file_offset` is mapped executable at `start`. */
-bool tbd_elf_bias(const struct tbd_elf_file *file, uint64_t start, uint64_t file_offset, uint64_t *out);
+/* What must be added to the file's addresses if its byte `file_offset` is mapped executable at
+ * `start`. */
+bool tbd_elf_bias(const struct tbd_elf_file *file, uint64_t start, uint64_t file_offset,
+                  uint64_t *out);
 
-/* Bytes of the loadable segments at `address`; bytes beyond the file's part of a segment are zero.  Returns how
- * many could be read. */
+/* Bytes of the loadable segments at `address`; bytes beyond the file's part of a segment are zero.
+ *  Returns how many could be read. */
 size_t tbd_elf_read(struct tbd_elf_file *file, uint64_t address, void *out, size_t bytes);
 
 /* True if `address` lies in an executable segment. */
@@ -106,14 +109,15 @@ const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64
 /* First index in by_name that is not before `name`. */
 size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *name);
 
-/* Functions that the frame information's search table knows, in address order as the file has them.  *out is the
- * caller's to free, also when there are none. */
+/* Functions that the frame information's search table knows, in address order as the file has
+ * them.  *out is the caller's to free, also when there are none. */
 struct tbd_elf_range {
     uint64_t start, end;
 };
 size_t tbd_elf_frame_functions(struct tbd_elf_file *file, struct tbd_elf_range **out);
 
-/* Call frame information that covers `address`, with .eh_frame preferred; NULL if none.  free() it. */
+/* Call frame information that covers `address`, with .eh_frame preferred; NULL if none.  free()
+ * it. */
 Dwarf_Frame *tbd_elf_frame(struct tbd_elf_file *file, uint64_t address);
 
 #endif

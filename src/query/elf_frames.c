@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* elf_frames.c - functions of a stripped file, from the search table of its frame information
  *
- * .eh_frame_hdr lists where each function's frame description is.  A function that has no symbol gets a
- * name from its address: sub_4a30.  Only the layout that every x86-64 toolchain writes is read (version 1,
- * sorted table of signed 32-bit offsets, DW_EH_PE_pcrel | sdata4 in the descriptions); any other gives nothing. */
+ * .eh_frame_hdr lists where each function's frame description is.  A function that has no symbol
+ * gets a name from its address: sub_4a30.  Only the layout that every x86-64 toolchain writes is
+ * read (version 1, sorted table of signed 32-bit offsets, DW_EH_PE_pcrel | sdata4 in the
+ * descriptions); any other gives nothing. */
 #include "query/elf_file.h"
 
 #include <dwarf.h>
@@ -22,14 +23,14 @@ struct table_head {
 _Static_assert(sizeof(struct table_head) == 12, "as in the file");
 
 struct table_entry {
-    int32_t function;    /* relative to the table's head */
+    int32_t function; /* relative to the table's head */
     int32_t description;
 };
 
 struct description {
     uint32_t bytes;
     uint32_t cie;
-    int32_t function;    /* relative to this field */
+    int32_t function; /* relative to this field */
     uint32_t function_bytes;
 };
 
@@ -69,9 +70,11 @@ size_t tbd_elf_frame_functions(struct tbd_elf_file *file, struct tbd_elf_range *
     size_t bytes, found = 0;
 
     *out = NULL;
-    if (!table_place(file, &base) || tbd_elf_read(file, base, &head, sizeof(head)) != sizeof(head) ||
-        head.version != 1 || head.count_encoding != DW_EH_PE_udata4 ||
-        head.table_encoding != (DW_EH_PE_datarel | DW_EH_PE_sdata4) || head.count == 0 || head.count > TABLE_MAX)
+    if (!table_place(file, &base) ||
+        tbd_elf_read(file, base, &head, sizeof(head)) != sizeof(head) || head.version != 1 ||
+        head.count_encoding != DW_EH_PE_udata4 ||
+        head.table_encoding != (DW_EH_PE_datarel | DW_EH_PE_sdata4) || head.count == 0 ||
+        head.count > TABLE_MAX)
         return 0;
     bytes = head.count * sizeof(*entries);
     entries = malloc(bytes);
@@ -79,7 +82,8 @@ size_t tbd_elf_frame_functions(struct tbd_elf_file *file, struct tbd_elf_range *
     if (entries && *out && tbd_elf_read(file, base + sizeof(head), entries, bytes) == bytes) {
         for (uint32_t i = 0; i < head.count; i++) {
             uint64_t start = base + (uint64_t)(int64_t)entries[i].function;
-            uint64_t length = function_bytes(file, base + (uint64_t)(int64_t)entries[i].description, start);
+            uint64_t length =
+                function_bytes(file, base + (uint64_t)(int64_t)entries[i].description, start);
 
             if (length && tbd_elf_is_code(file, start) && length <= file->high - start)
                 (*out)[found++] = (struct tbd_elf_range){ start, start + length };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* elf_symbols.c - the symbol table of one ELF file: collect, sort, look up
  *
- * Collected from .symtab of the file and of its debug file, from .dynsym, from import stubs, whose names are
- * found through the relocation of the slot they jump through, and for functions that none of them
- * covers, from frame information (elf_frames.c).
+ * Collected from .symtab of the file and of its debug file, from .dynsym, from import stubs, whose
+ * names are found through the relocation of the slot they jump through, and for functions that
+ * none of them covers, from frame information (elf_frames.c).
  *
- * I1  all[] is sorted by (start, rank, name); spans[] has one entry for each start that covers something.
- * I2  Every symbol lies inside the file's segments.
+ * I1  all[] is sorted by (start, rank, name); spans[] has one entry for each start that covers
+ * something. I2  Every symbol lies inside the file's segments.
  * I3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
 #include "query/elf_file.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOKUP_MAX 4096
+#define LOOKUP_MAX  4096
 #define SYMBOLS_MAX (16u << 20)
 
 static struct tbd_elf_symbol *add_symbol(struct tbd_elf_symbols *symbols)
@@ -36,12 +36,14 @@ static struct tbd_elf_symbol *add_symbol(struct tbd_elf_symbols *symbols)
     return &symbols->all[symbols->count++];
 }
 
-/* What a reader wants to see first among aliases: functions, global names, few leading underscores, short. */
+/* What a reader wants to see first among aliases: functions, global names, few leading
+ * underscores, short. */
 static uint16_t rank_of(const char *name, unsigned kind, bool is_local)
 {
     size_t underscores = strspn(name, "_"), length = strlen(name);
 
-    return (uint16_t)(kind << 13 | (unsigned)is_local << 12 | (underscores > 15 ? 15u : (unsigned)underscores) << 8 |
+    return (uint16_t)(kind << 13 | (unsigned)is_local << 12 |
+                      (underscores > 15 ? 15u : (unsigned)underscores) << 8 |
                       (length > 255 ? 255u : (unsigned)length));
 }
 
@@ -53,22 +55,19 @@ static unsigned kind_of(const GElf_Sym *symbol, bool in_code)
 {
     switch (GELF_ST_TYPE(symbol->st_info)) {
     case STT_FUNC:
-    case STT_GNU_IFUNC:
-        return KIND_FUNCTION;
+    case STT_GNU_IFUNC: return KIND_FUNCTION;
     case STT_OBJECT:
-    case STT_COMMON:
-        return KIND_DATA;
+    case STT_COMMON: return KIND_DATA;
     case STT_NOTYPE:
         if (in_code && GELF_ST_BIND(symbol->st_info) != STB_LOCAL)
             return KIND_FUNCTION;
         return in_code && symbol->st_size == 0 ? KIND_NONE : KIND_LABEL;
-    default:
-        return KIND_NONE;
+    default: return KIND_NONE;
     }
 }
 
-/* End of what `symbol` covers: labels cover nothing; unsized functions reach to the section's end, until
- * set_open_ends() knows the next symbol. */
+/* End of what `symbol` covers: labels cover nothing; unsized functions reach to the section's end,
+ * until set_open_ends() knows the next symbol. */
 static uint64_t end_of(const GElf_Sym *symbol, unsigned kind, const GElf_Shdr *section)
 {
     if (symbol->st_size)
@@ -85,14 +84,16 @@ static const char *without_version(struct tbd_elf_file *file, const char *name)
     return at && at != name ? tbd_names_add(&file->names, name, (size_t)(at - name), "") : name;
 }
 
-static void take_symbol(struct tbd_elf_file *file, Elf *elf, const GElf_Sym *symbol, const char *name)
+static void take_symbol(struct tbd_elf_file *file, Elf *elf, const GElf_Sym *symbol,
+                        const char *name)
 {
     struct tbd_elf_symbol *out;
     GElf_Shdr section;
     unsigned kind;
 
     if (symbol->st_shndx == SHN_UNDEF || symbol->st_shndx >= SHN_LORESERVE ||
-        !gelf_getshdr(elf_getscn(elf, symbol->st_shndx), &section) || !(section.sh_flags & SHF_ALLOC))
+        !gelf_getshdr(elf_getscn(elf, symbol->st_shndx), &section) ||
+        !(section.sh_flags & SHF_ALLOC))
         return;
     kind = kind_of(symbol, section.sh_flags & SHF_EXECINSTR);
     if (kind == KIND_NONE || !name || !*name || symbol->st_value < file->low ||
@@ -110,7 +111,8 @@ static void take_symbol(struct tbd_elf_file *file, Elf *elf, const GElf_Sym *sym
     out->rank = rank_of(name, kind, GELF_ST_BIND(symbol->st_info) == STB_LOCAL);
 }
 
-static void take_table(struct tbd_elf_file *file, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+static void take_table(struct tbd_elf_file *file, Elf *elf, Elf_Scn *section,
+                       const GElf_Shdr *header)
 {
     Elf_Data *data = elf_getdata(section, NULL);
     GElf_Sym symbol;
@@ -143,11 +145,11 @@ static bool take_tables(struct tbd_elf_file *file, Elf *elf, uint32_t type)
 
 struct slot {
     uint64_t address;
-    const char *name;    /* NULL: an indirect function of this file, at `resolver` */
+    const char *name; /* NULL: an indirect function of this file, at `resolver` */
     uint64_t resolver;
 };
 struct slots {
-    struct slot *all;    /* owned */
+    struct slot *all; /* owned */
     size_t count;
     size_t capacity;
 };
@@ -167,7 +169,8 @@ static bool add_slot(struct slots *slots, struct slot slot)
     return true;
 }
 
-static void take_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, struct slots *slots)
+static void take_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+                             struct slots *slots)
 {
     Elf_Scn *table = elf_getscn(elf, header->sh_link);
     Elf_Data *data = elf_getdata(section, NULL), *symbols = table ? elf_getdata(table, NULL) : NULL;
@@ -185,7 +188,8 @@ static void take_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *header
         slot.address = rela.r_offset;
         if (GELF_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE)
             slot.resolver = (uint64_t)rela.r_addend;
-        else if (GELF_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT && GELF_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT)
+        else if (GELF_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT &&
+                 GELF_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT)
             continue;
         else if (gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &symbol))
             slot.name = elf_strptr(elf, table_header.sh_link, symbol.st_name);
@@ -205,10 +209,12 @@ static const struct slot *slot_at(const struct slots *slots, uint64_t address)
 {
     struct slot key = { .address = address };
 
-    return slots->count ? bsearch(&key, slots->all, slots->count, sizeof(key), compare_slots) : NULL;
+    return slots->count ? bsearch(&key, slots->all, slots->count, sizeof(key), compare_slots)
+                        : NULL;
 }
 
-static const char *resolver_name(const struct tbd_elf_symbols *symbols, size_t count, uint64_t address)
+static const char *resolver_name(const struct tbd_elf_symbols *symbols, size_t count,
+                                 uint64_t address)
 {
     const struct tbd_elf_symbol *best = NULL;
 
@@ -218,10 +224,11 @@ static const char *resolver_name(const struct tbd_elf_symbols *symbols, size_t c
     return best ? best->name : NULL;
 }
 
-static void add_stub(struct tbd_elf_file *file, uint64_t start, uint64_t end, const struct slot *slot,
-                     size_t real_count)
+static void add_stub(struct tbd_elf_file *file, uint64_t start, uint64_t end,
+                     const struct slot *slot, size_t real_count)
 {
-    const char *name = slot->name ? slot->name : resolver_name(&file->symbols, real_count, slot->resolver);
+    const char *name =
+        slot->name ? slot->name : resolver_name(&file->symbols, real_count, slot->resolver);
     struct tbd_elf_symbol *out;
 
     if (!name || !*name || start < file->low || end > file->high) /* I2 */
@@ -271,7 +278,8 @@ static bool is_stub_section(Elf *elf, size_t names, const GElf_Shdr *header)
     const char *name = elf_strptr(elf, names, header->sh_name);
 
     return header->sh_type == SHT_PROGBITS && (header->sh_flags & SHF_EXECINSTR) && name &&
-           (strcmp(name, ".plt") == 0 || strncmp(name, ".plt.", 5) == 0 || strcmp(name, ".iplt") == 0);
+           (strcmp(name, ".plt") == 0 || strncmp(name, ".plt.", 5) == 0 ||
+            strcmp(name, ".iplt") == 0);
 }
 
 static void take_stubs(struct tbd_elf_file *file)
@@ -285,7 +293,8 @@ static void take_stubs(struct tbd_elf_file *file)
     if (elf_getshdrstrndx(elf, &names) != 0)
         return;
     while ((section = elf_nextscn(elf, section)) != NULL)
-        if (gelf_getshdr(section, &header) && header.sh_type == SHT_RELA && (header.sh_flags & SHF_ALLOC))
+        if (gelf_getshdr(section, &header) && header.sh_type == SHT_RELA &&
+            (header.sh_flags & SHF_ALLOC))
             take_relocations(elf, section, &header, &slots);
     if (slots.count)
         qsort(slots.all, slots.count, sizeof(slots.all[0]), compare_slots);
@@ -369,7 +378,8 @@ static bool sort_names(struct tbd_elf_symbols *symbols)
         return false;
     for (size_t i = 0; i < symbols->count; i++)
         symbols->by_name[i] = (uint32_t)i;
-    qsort_r(symbols->by_name, symbols->count, sizeof(symbols->by_name[0]), compare_names, symbols->all);
+    qsort_r(symbols->by_name, symbols->count, sizeof(symbols->by_name[0]), compare_names,
+            symbols->all);
     return true;
 }
 
@@ -430,8 +440,12 @@ static void add_made_up(struct tbd_elf_file *file, const struct tbd_elf_range *r
     out = kept ? add_symbol(&file->symbols) : NULL;
     if (!out)
         return;
-    *out = (struct tbd_elf_symbol){ .start = range->start, .end = range->end, .name = kept, .is_function = true,
-                                    .is_made_up = true, .rank = rank_of(kept, KIND_FUNCTION, true) };
+    *out = (struct tbd_elf_symbol){ .start = range->start,
+                                    .end = range->end,
+                                    .name = kept,
+                                    .is_function = true,
+                                    .is_made_up = true,
+                                    .rank = rank_of(kept, KIND_FUNCTION, true) };
 }
 
 /* Needs the spans of all real symbols; true if it added any. */
@@ -482,7 +496,8 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file)
             take_tables(file, file->main.elf, SHT_DYNSYM);
     }
     take_stubs(file);
-    if (!index_symbols(file) || (take_unnamed(file) && !index_symbols(file)) || !sort_names(symbols)) {
+    if (!index_symbols(file) || (take_unnamed(file) && !index_symbols(file)) ||
+        !sort_names(symbols)) {
         symbols->count = 0;
         symbols->span_count = 0;
     }

@@ -8,7 +8,8 @@
  *   4. the first word up the stack that points behind a call instruction
  * 3 and 4 are guesses and say so.
  *
- * I1  A caller's sp is above its callee's, except across a signal frame (alternate stack), where a repeated sp
+ * I1  A caller's sp is above its callee's, except across a signal frame (alternate stack), where a
+ * repeated sp
  *     ends the walk: so it ends.
  * I2  Nothing is read but through the callback and the modules' files. */
 #include "query/stack.h"
@@ -19,12 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPRESSION_DEPTH 64
+#define EXPRESSION_DEPTH   64
 #define EXPRESSION_MAX_OPS 512
-#define SCAN_WORDS 512
-#define DWARF_RBX 3
-#define DWARF_RA 16
-#define CALLEE_SAVED \
+#define SCAN_WORDS         512
+#define DWARF_RBX          3
+#define DWARF_RA           16
+#define CALLEE_SAVED                                                                               \
     (1u << TBD_RBX | 1u << TBD_RBP | 1u << TBD_R12 | 1u << TBD_R13 | 1u << TBD_R14 | 1u << TBD_R15)
 
 struct walk {
@@ -34,8 +35,9 @@ struct walk {
 };
 
 /* System V ABI, figure 3.36: DWARF register numbers. */
-static const uint8_t reg_of_dwarf[TBD_REG_COUNT] = { TBD_RAX, TBD_RDX, TBD_RCX, TBD_RBX, TBD_RSI, TBD_RDI,
-                                                     TBD_RBP, TBD_RSP, TBD_R8,  TBD_R9,  TBD_R10, TBD_R11,
+static const uint8_t reg_of_dwarf[TBD_REG_COUNT] = { TBD_RAX, TBD_RDX, TBD_RCX, TBD_RBX,
+                                                     TBD_RSI, TBD_RDI, TBD_RBP, TBD_RSP,
+                                                     TBD_R8,  TBD_R9,  TBD_R10, TBD_R11,
                                                      TBD_R12, TBD_R13, TBD_R14, TBD_R15 };
 
 static bool read_word(const struct walk *walk, uint64_t address, uint64_t *out)
@@ -68,7 +70,7 @@ struct evaluation {
     const struct tbd_frame *frame; /* the callee */
     uint64_t stack[EXPRESSION_DEPTH];
     size_t depth;
-    bool is_value;                 /* the result is the value, not where it lies */
+    bool is_value; /* the result is the value, not where it lies */
 };
 
 static bool push(struct evaluation *e, uint64_t value)
@@ -90,21 +92,21 @@ static bool pop(struct evaluation *e, uint64_t *out)
 static bool binary(uint8_t atom, uint64_t a, uint64_t b, uint64_t *out)
 {
     switch (atom) {
-    case DW_OP_and:   *out = a & b; return true;
-    case DW_OP_or:    *out = a | b; return true;
-    case DW_OP_xor:   *out = a ^ b; return true;
-    case DW_OP_plus:  *out = a + b; return true;
+    case DW_OP_and: *out = a & b; return true;
+    case DW_OP_or: *out = a | b; return true;
+    case DW_OP_xor: *out = a ^ b; return true;
+    case DW_OP_plus: *out = a + b; return true;
     case DW_OP_minus: *out = a - b; return true;
-    case DW_OP_mul:   *out = a * b; return true;
-    case DW_OP_shl:   *out = b < 64 ? a << b : 0; return true;
-    case DW_OP_shr:   *out = b < 64 ? a >> b : 0; return true;
-    case DW_OP_eq:    *out = a == b; return true;
-    case DW_OP_ne:    *out = a != b; return true;
-    case DW_OP_lt:    *out = (int64_t)a < (int64_t)b; return true;
-    case DW_OP_le:    *out = (int64_t)a <= (int64_t)b; return true;
-    case DW_OP_gt:    *out = (int64_t)a > (int64_t)b; return true;
-    case DW_OP_ge:    *out = (int64_t)a >= (int64_t)b; return true;
-    default:          return false;
+    case DW_OP_mul: *out = a * b; return true;
+    case DW_OP_shl: *out = b < 64 ? a << b : 0; return true;
+    case DW_OP_shr: *out = b < 64 ? a >> b : 0; return true;
+    case DW_OP_eq: *out = a == b; return true;
+    case DW_OP_ne: *out = a != b; return true;
+    case DW_OP_lt: *out = (int64_t)a < (int64_t)b; return true;
+    case DW_OP_le: *out = (int64_t)a <= (int64_t)b; return true;
+    case DW_OP_gt: *out = (int64_t)a > (int64_t)b; return true;
+    case DW_OP_ge: *out = (int64_t)a >= (int64_t)b; return true;
+    default: return false;
     }
 }
 
@@ -120,7 +122,8 @@ static bool deref(struct evaluation *e, uint64_t bytes)
     uint64_t address, value = 0;
 
     return pop(e, &address) && bytes >= 1 && bytes <= 8 &&
-           e->walk->memory->read(e->walk->memory->context, address, &value, bytes) && push(e, value);
+           e->walk->memory->read(e->walk->memory->context, address, &value, bytes) &&
+           push(e, value);
 }
 
 static bool pick(struct evaluation *e, uint64_t from_top)
@@ -148,27 +151,33 @@ static bool step_op(struct evaluation *e, const Dwarf_Op *op)
         return push_reg(e, op->atom - DW_OP_reg0, 0);
     }
     switch (op->atom) {
-    case DW_OP_addr: case DW_OP_const1u: case DW_OP_const1s: case DW_OP_const2u: case DW_OP_const2s:
-    case DW_OP_const4u: case DW_OP_const4s: case DW_OP_const8u: case DW_OP_const8s: case DW_OP_constu:
-    case DW_OP_consts:
-        return push(e, op->number);
-    case DW_OP_bregx:            return push_reg(e, op->number, op->number2);
-    case DW_OP_regx:             e->is_value = true; return push_reg(e, op->number, 0);
-    case DW_OP_call_frame_cfa:   return push(e, e->frame->cfa);
-    case DW_OP_dup:              return pick(e, 0);
-    case DW_OP_over:             return pick(e, 1);
-    case DW_OP_pick:             return pick(e, op->number);
-    case DW_OP_swap:             return swap(e);
-    case DW_OP_drop:             return pop(e, &a);
-    case DW_OP_deref:            return deref(e, 8);
-    case DW_OP_deref_size:       return deref(e, op->number);
-    case DW_OP_plus_uconst:      return pop(e, &a) && push(e, a + op->number);
-    case DW_OP_neg:              return pop(e, &a) && push(e, 0 - a);
-    case DW_OP_not:              return pop(e, &a) && push(e, ~a);
-    case DW_OP_nop:              return true;
-    case DW_OP_stack_value:      e->is_value = true; return true;
-    default:
-        return pop(e, &b) && pop(e, &a) && binary(op->atom, a, b, &result) && push(e, result);
+    case DW_OP_addr:
+    case DW_OP_const1u:
+    case DW_OP_const1s:
+    case DW_OP_const2u:
+    case DW_OP_const2s:
+    case DW_OP_const4u:
+    case DW_OP_const4s:
+    case DW_OP_const8u:
+    case DW_OP_const8s:
+    case DW_OP_constu:
+    case DW_OP_consts: return push(e, op->number);
+    case DW_OP_bregx: return push_reg(e, op->number, op->number2);
+    case DW_OP_regx: e->is_value = true; return push_reg(e, op->number, 0);
+    case DW_OP_call_frame_cfa: return push(e, e->frame->cfa);
+    case DW_OP_dup: return pick(e, 0);
+    case DW_OP_over: return pick(e, 1);
+    case DW_OP_pick: return pick(e, op->number);
+    case DW_OP_swap: return swap(e);
+    case DW_OP_drop: return pop(e, &a);
+    case DW_OP_deref: return deref(e, 8);
+    case DW_OP_deref_size: return deref(e, op->number);
+    case DW_OP_plus_uconst: return pop(e, &a) && push(e, a + op->number);
+    case DW_OP_neg: return pop(e, &a) && push(e, 0 - a);
+    case DW_OP_not: return pop(e, &a) && push(e, ~a);
+    case DW_OP_nop: return true;
+    case DW_OP_stack_value: e->is_value = true; return true;
+    default: return pop(e, &b) && pop(e, &a) && binary(op->atom, a, b, &result) && push(e, result);
     }
 }
 
@@ -187,8 +196,8 @@ static bool evaluate(struct evaluation *e, const Dwarf_Op *ops, size_t count, ui
 
 enum rule { RULE_UNKNOWN, RULE_SAME, RULE_VALUE };
 
-static enum rule register_rule(const struct walk *walk, const struct tbd_frame *frame, Dwarf_Frame *cfi,
-                               unsigned number, uint64_t *out)
+static enum rule register_rule(const struct walk *walk, const struct tbd_frame *frame,
+                               Dwarf_Frame *cfi, unsigned number, uint64_t *out)
 {
     struct evaluation e = { .walk = walk, .frame = frame };
     Dwarf_Op memory[3], *ops;
@@ -213,7 +222,8 @@ static bool compute_cfa(const struct walk *walk, struct tbd_frame *frame, Dwarf_
     Dwarf_Op *ops;
     size_t count;
 
-    return dwarf_frame_cfa(cfi, &ops, &count) == 0 && count > 0 && evaluate(&e, ops, count, &frame->cfa);
+    return dwarf_frame_cfa(cfi, &ops, &count) == 0 && count > 0 &&
+           evaluate(&e, ops, count, &frame->cfa);
 }
 
 static void caller_regs(const struct walk *walk, const struct tbd_frame *callee, Dwarf_Frame *cfi,
@@ -260,7 +270,8 @@ static enum step apply_cfi(const struct walk *walk, struct tbd_frame *callee, Dw
 
 static enum step step_cfi(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
 {
-    const struct tbd_module *module = tbd_symbols_module_at(walk->symbols, walk->window, callee->call_pc);
+    const struct tbd_module *module =
+        tbd_symbols_module_at(walk->symbols, walk->window, callee->call_pc);
     Dwarf_Frame *cfi;
     enum step step;
 
@@ -290,8 +301,8 @@ static bool follows_call(const struct walk *walk, uint64_t address)
     uint8_t bytes[8];
 
     if (address < sizeof(bytes) || !is_code(walk, address - 1) ||
-        tbd_symbols_read_file(walk->symbols, walk->window, address - sizeof(bytes), bytes, sizeof(bytes)) !=
-            sizeof(bytes))
+        tbd_symbols_read_file(walk->symbols, walk->window, address - sizeof(bytes), bytes,
+                              sizeof(bytes)) != sizeof(bytes))
         return false;
     if (bytes[3] == 0xe8)
         return true;
@@ -301,8 +312,8 @@ static bool follows_call(const struct walk *walk, uint64_t address)
     return false;
 }
 
-static void set_caller(const struct tbd_frame *callee, uint64_t pc, uint64_t sp, enum tbd_frame_how how,
-                       struct tbd_frame *out)
+static void set_caller(const struct tbd_frame *callee, uint64_t pc, uint64_t sp,
+                       enum tbd_frame_how how, struct tbd_frame *out)
 {
     memcpy(out->gpr, callee->gpr, sizeof(out->gpr));
     out->known = callee->known & CALLEE_SAVED;
@@ -312,13 +323,15 @@ static void set_caller(const struct tbd_frame *callee, uint64_t pc, uint64_t sp,
     out->how = how;
 }
 
-/* At a function's first instruction nothing is pushed yet, and an import stub never pushes before its jump. */
+/* At a function's first instruction nothing is pushed yet, and an import stub never pushes before
+ * its jump. */
 static bool step_entry(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
 {
     struct tbd_symbol symbol;
     uint64_t pc;
 
-    if (callee->how != TBD_FRAME_REGS || !read_word(walk, callee->sp, &pc) || !follows_call(walk, pc))
+    if (callee->how != TBD_FRAME_REGS || !read_word(walk, callee->sp, &pc) ||
+        !follows_call(walk, pc))
         return false;
     if (!tbd_symbols_at(walk->symbols, walk->window, callee->pc, &symbol) ||
         !(symbol.is_stub || symbol.start == callee->pc))
@@ -328,7 +341,8 @@ static bool step_entry(const struct walk *walk, struct tbd_frame *callee, struct
     return true;
 }
 
-static bool step_frame_pointer(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
+static bool step_frame_pointer(const struct walk *walk, struct tbd_frame *callee,
+                               struct tbd_frame *out)
 {
     uint64_t rbp = callee->gpr[TBD_RBP], saved, pc;
 
@@ -372,12 +386,13 @@ static bool step(const struct walk *walk, struct tbd_frame *callee, struct tbd_f
             return false;
     }
     out->sp = out->gpr[TBD_RSP];
-    return out->pc != 0 && (callee->is_signal_frame ? out->sp != callee->sp : out->sp > callee->sp); /* I1 */
+    return out->pc != 0 &&
+           (callee->is_signal_frame ? out->sp != callee->sp : out->sp > callee->sp); /* I1 */
 }
 
-enum tbd_status tbd_stack_unwind(struct tbd_symbols *symbols, uint32_t window, const struct tbd_regs *regs,
-                                 const struct tbd_stack_memory *memory, struct tbd_frame *out, size_t max,
-                                 size_t *out_count)
+enum tbd_status tbd_stack_unwind(struct tbd_symbols *symbols, uint32_t window,
+                                 const struct tbd_regs *regs, const struct tbd_stack_memory *memory,
+                                 struct tbd_frame *out, size_t max, size_t *out_count)
 {
     struct walk walk = { symbols, window, memory };
     size_t count = 1;
@@ -385,8 +400,11 @@ enum tbd_status tbd_stack_unwind(struct tbd_symbols *symbols, uint32_t window, c
     *out_count = 0;
     if (max == 0)
         return TBD_USAGE;
-    out[0] = (struct tbd_frame){ .pc = regs->rip, .call_pc = regs->rip, .sp = regs->gpr[TBD_RSP],
-                                 .known = (1u << TBD_REG_COUNT) - 1, .how = TBD_FRAME_REGS };
+    out[0] = (struct tbd_frame){ .pc = regs->rip,
+                                 .call_pc = regs->rip,
+                                 .sp = regs->gpr[TBD_RSP],
+                                 .known = (1u << TBD_REG_COUNT) - 1,
+                                 .how = TBD_FRAME_REGS };
     memcpy(out[0].gpr, regs->gpr, sizeof(out[0].gpr));
     while (count < max) {
         out[count] = (struct tbd_frame){ 0 };

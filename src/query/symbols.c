@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* symbols.c - which file is where in a window, and names in it
  *
- * Regions of a window (trace.h) become modules: a file that is mapped executable, with the bias that its
- * segments give.  Names inside a file are elf_symbols.c's.
+ * Regions of a window (trace.h) become modules: a file that is mapped executable, with the bias
+ * that its segments give.  Names inside a file are elf_symbols.c's.
  *
  * I1  view.modules is sorted by start.  It belongs to one window; files outlive it.
  * I2  A file that cannot be used is remembered as such, with one note, and not opened again.
- * I3  Without a copy in the trace, a file is used only if the code of the trace's blocks is in it. */
+ * I3  Without a copy in the trace, a file is used only if the code of the trace's blocks is in it.
+ * */
 #include "query/symbols.h"
 
 #include "base/layout.h"
@@ -20,35 +21,35 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define NO_WINDOW UINT32_MAX
+#define NO_WINDOW      UINT32_MAX
 #define VDSO_MAX_BYTES (64u << 10)
-#define CODE_CHECKS 256
+#define CODE_CHECKS    256
 
 struct known_file {
-    struct known_file *next;      /* owned */
-    char *path;                   /* owned; what was opened */
-    char *shown;                  /* owned; the path that the program mapped */
+    struct known_file *next; /* owned */
+    char *path;              /* owned; what was opened */
+    char *shown;             /* owned; the path that the program mapped */
     uint64_t inode;
     uint32_t device;
-    struct tbd_elf_file *file;    /* owned; NULL: cannot be used (I2) */
+    struct tbd_elf_file *file; /* owned; NULL: cannot be used (I2) */
 };
 
 struct view {
-    uint32_t window;              /* NO_WINDOW: none yet */
-    bool deep;                    /* mappings that lived only inside the window are in too */
-    struct tbd_module *modules;   /* owned */
+    uint32_t window;            /* NO_WINDOW: none yet */
+    bool deep;                  /* mappings that lived only inside the window are in too */
+    struct tbd_module *modules; /* owned */
     size_t count;
     size_t capacity;
 };
 
 struct tbd_symbols {
-    struct tbd_trace *trace;            /* borrowed; NULL with fixed regions */
-    const struct tbd_region *fixed;     /* borrowed */
+    struct tbd_trace *trace;        /* borrowed; NULL with fixed regions */
+    const struct tbd_region *fixed; /* borrowed */
     size_t fixed_count;
-    struct known_file *files;           /* owned */
+    struct known_file *files; /* owned */
     struct view view;
     struct tbd_names names;
-    char **notes;                       /* owned array; strings live in names */
+    char **notes; /* owned array; strings live in names */
     size_t note_count;
 };
 
@@ -62,7 +63,8 @@ enum tbd_status tbd_symbols_new(struct tbd_trace *trace, struct tbd_symbols **ou
     return TBD_OK;
 }
 
-enum tbd_status tbd_symbols_new_fixed(const struct tbd_region *regions, size_t count, struct tbd_symbols **out)
+enum tbd_status tbd_symbols_new_fixed(const struct tbd_region *regions, size_t count,
+                                      struct tbd_symbols **out)
 {
     enum tbd_status status = tbd_symbols_new(NULL, out);
 
@@ -94,7 +96,8 @@ void tbd_symbols_free(struct tbd_symbols *symbols)
 
 /* ---- notes ---- */
 
-__attribute__((format(printf, 2, 3))) static void add_note(struct tbd_symbols *symbols, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void add_note(struct tbd_symbols *symbols,
+                                                           const char *format, ...)
 {
     char text[1024];
     char **grown, *kept;
@@ -118,15 +121,18 @@ const char *tbd_symbols_note(const struct tbd_symbols *symbols, size_t index)
 
 /* ---- files ---- */
 
-static struct known_file *known_find(struct tbd_symbols *symbols, const char *path, const struct tbd_region *region)
+static struct known_file *known_find(struct tbd_symbols *symbols, const char *path,
+                                     const struct tbd_region *region)
 {
     for (struct known_file *known = symbols->files; known; known = known->next)
-        if (known->inode == region->inode && known->device == region->device && strcmp(known->path, path) == 0)
+        if (known->inode == region->inode && known->device == region->device &&
+            strcmp(known->path, path) == 0)
             return known;
     return NULL;
 }
 
-static struct known_file *known_add(struct tbd_symbols *symbols, const char *path, const struct tbd_region *region)
+static struct known_file *known_add(struct tbd_symbols *symbols, const char *path,
+                                    const struct tbd_region *region)
 {
     struct known_file *known = calloc(1, sizeof(*known));
 
@@ -147,12 +153,14 @@ static struct known_file *known_add(struct tbd_symbols *symbols, const char *pat
     return known;
 }
 
-static bool block_is_in_file(const struct tbd_block *block, struct tbd_elf_file *file, uint64_t bias)
+static bool block_is_in_file(const struct tbd_block *block, struct tbd_elf_file *file,
+                             uint64_t bias)
 {
     uint8_t bytes[TBD_BLOCK_MAX_INSNS * 15];
     size_t count = block->def.code_bytes;
 
-    return count <= sizeof(bytes) && tbd_elf_read(file, block->def.start - bias, bytes, count) == count &&
+    return count <= sizeof(bytes) &&
+           tbd_elf_read(file, block->def.start - bias, bytes, count) == count &&
            memcmp(bytes, block->code, count) == 0;
 }
 
@@ -176,18 +184,21 @@ static bool has_recorded_code(struct tbd_symbols *symbols, struct tbd_elf_file *
     return same >= other;
 }
 
-static struct tbd_elf_file *open_original(struct tbd_symbols *symbols, const struct tbd_region *region)
+static struct tbd_elf_file *open_original(struct tbd_symbols *symbols,
+                                          const struct tbd_region *region)
 {
     struct tbd_elf_file *file;
     uint64_t bias;
 
     if (tbd_elf_open(region->path, &file) != TBD_OK) {
-        add_note(symbols, "%s cannot be read and the trace has no copy: no names from it", region->path);
+        add_note(symbols, "%s cannot be read and the trace has no copy: no names from it",
+                 region->path);
         return NULL;
     }
     if (symbols->trace && (!tbd_elf_bias(file, region->start, region->file_offset, &bias) ||
                            !has_recorded_code(symbols, file, region, bias))) {
-        add_note(symbols, "%s has changed since it was recorded and the trace has no copy: no names from it",
+        add_note(symbols,
+                 "%s has changed since it was recorded and the trace has no copy: no names from it",
                  region->path);
         tbd_elf_close(file);
         return NULL;
@@ -196,7 +207,8 @@ static struct tbd_elf_file *open_original(struct tbd_symbols *symbols, const str
 }
 
 /* The vDSO is a file that is only in memory. */
-static struct tbd_elf_file *open_vdso(struct tbd_symbols *symbols, uint32_t window, const struct tbd_region *region)
+static struct tbd_elf_file *open_vdso(struct tbd_symbols *symbols, uint32_t window,
+                                      const struct tbd_region *region)
 {
     uint64_t bytes = region->end - region->start;
     struct tbd_elf_file *file = NULL;
@@ -208,7 +220,8 @@ static struct tbd_elf_file *open_vdso(struct tbd_symbols *symbols, uint32_t wind
     if (!image)
         return NULL;
     for (uint64_t at = 0; at < bytes; at += TBD_PAGE_SIZE)
-        if (tbd_trace_page_at_start(symbols->trace, window, region->start + at, image + at) != TBD_OK)
+        if (tbd_trace_page_at_start(symbols->trace, window, region->start + at, image + at) !=
+            TBD_OK)
             goto out_image;
     if (tbd_elf_open_image("[vdso]", image, bytes, &file) != TBD_OK)
         file = NULL;
@@ -222,7 +235,8 @@ static bool is_vdso(const struct tbd_region *region)
     return (region->flags & TBD_REGION_VDSO) || strcmp(region->path, "[vdso]") == 0;
 }
 
-static struct known_file *file_of(struct tbd_symbols *symbols, uint32_t window, const struct tbd_region *region)
+static struct known_file *file_of(struct tbd_symbols *symbols, uint32_t window,
+                                  const struct tbd_region *region)
 {
     const char *path = is_vdso(region) ? "[vdso]" : region->copy ? region->copy : region->path;
     struct known_file *known = known_find(symbols, path, region);
@@ -274,25 +288,31 @@ static const char *base_name(const char *path)
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static void add_region(struct tbd_symbols *symbols, uint32_t window, const struct tbd_region *region)
+static void add_region(struct tbd_symbols *symbols, uint32_t window,
+                       const struct tbd_region *region)
 {
     struct known_file *known;
     struct tbd_module *module;
     uint64_t bias;
 
-    if (!(region->prot & PROT_EXEC) || region->end <= region->start || (region->flags & TBD_REGION_PATCH) ||
-        !(is_vdso(region) || region->path[0] == '/'))
+    if (!(region->prot & PROT_EXEC) || region->end <= region->start ||
+        (region->flags & TBD_REGION_PATCH) || !(is_vdso(region) || region->path[0] == '/'))
         return;
     known = file_of(symbols, window, region);
-    if (!known || !known->file || !tbd_elf_bias(known->file, region->start, region->file_offset, &bias) ||
+    if (!known || !known->file ||
+        !tbd_elf_bias(known->file, region->start, region->file_offset, &bias) ||
         view_has(&symbols->view, known->file, bias))
         return;
     module = view_room(&symbols->view);
     if (!module)
         return;
-    *module = (struct tbd_module){ .name = base_name(known->shown), .path = known->shown,
-                                   .build_id = known->file->build_id_text, .start = bias + known->file->low,
-                                   .end = bias + known->file->high, .bias = bias, .file = known->file };
+    *module = (struct tbd_module){ .name = base_name(known->shown),
+                                   .path = known->shown,
+                                   .build_id = known->file->build_id_text,
+                                   .start = bias + known->file->low,
+                                   .end = bias + known->file->high,
+                                   .bias = bias,
+                                   .file = known->file };
 }
 
 static int compare_modules(const void *left, const void *right)
@@ -347,7 +367,8 @@ static enum tbd_status view_at(struct tbd_symbols *symbols, uint32_t window)
 }
 
 /* One mapping message of the window's log. */
-static void add_message(struct tbd_symbols *symbols, uint32_t window, const struct tbd_message *message)
+static void add_message(struct tbd_symbols *symbols, uint32_t window,
+                        const struct tbd_message *message)
 {
     struct tbd_message head;
     struct tbd_msg_region wire;
@@ -355,18 +376,26 @@ static void add_message(struct tbd_symbols *symbols, uint32_t window, const stru
     char path[4096];
 
     memcpy(&head, message, sizeof(head));
-    if (head.kind != TBD_MSG_REGION || head.bytes <= sizeof(wire) || head.bytes - sizeof(wire) > sizeof(path))
+    if (head.kind != TBD_MSG_REGION || head.bytes <= sizeof(wire) ||
+        head.bytes - sizeof(wire) > sizeof(path))
         return;
     memcpy(&wire, (const uint8_t *)message + sizeof(head), sizeof(wire));
     memcpy(path, (const uint8_t *)message + sizeof(head) + sizeof(wire), head.bytes - sizeof(wire));
     path[head.bytes - sizeof(wire) - 1] = 0;
-    region = (struct tbd_region){ .start = wire.start, .end = wire.end, .file_offset = wire.file_offset,
-                                  .inode = wire.inode, .device = wire.device, .prot = wire.prot,
-                                  .map_flags = wire.map_flags, .flags = wire.flags, .path = path };
+    region = (struct tbd_region){ .start = wire.start,
+                                  .end = wire.end,
+                                  .file_offset = wire.file_offset,
+                                  .inode = wire.inode,
+                                  .device = wire.device,
+                                  .prot = wire.prot,
+                                  .map_flags = wire.map_flags,
+                                  .flags = wire.flags,
+                                  .path = path };
     add_region(symbols, window, &region);
 }
 
-/* A module that came and went inside the window, or came in the last one, is only in the window's log. */
+/* A module that came and went inside the window, or came in the last one, is only in the window's
+ * log. */
 static bool view_deepen(struct tbd_symbols *symbols, uint32_t window)
 {
     struct tbd_window *loaded;
@@ -384,8 +413,8 @@ static bool view_deepen(struct tbd_symbols *symbols, uint32_t window)
     return symbols->view.count > before;
 }
 
-enum tbd_status tbd_symbols_modules(struct tbd_symbols *symbols, uint32_t window, const struct tbd_module **out,
-                                    size_t *out_count)
+enum tbd_status tbd_symbols_modules(struct tbd_symbols *symbols, uint32_t window,
+                                    const struct tbd_module **out, size_t *out_count)
 {
     enum tbd_status status = view_at(symbols, window);
 
@@ -411,7 +440,8 @@ static const struct tbd_module *view_find(const struct view *view, uint64_t addr
     return low && address < view->modules[low - 1].end ? &view->modules[low - 1] : NULL;
 }
 
-const struct tbd_module *tbd_symbols_module_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address)
+const struct tbd_module *tbd_symbols_module_at(struct tbd_symbols *symbols, uint32_t window,
+                                               uint64_t address)
 {
     const struct tbd_module *module;
 
@@ -425,15 +455,21 @@ const struct tbd_module *tbd_symbols_module_at(struct tbd_symbols *symbols, uint
 
 /* ---- names ---- */
 
-static struct tbd_symbol make_symbol(const struct tbd_module *module, const struct tbd_elf_symbol *symbol)
+static struct tbd_symbol make_symbol(const struct tbd_module *module,
+                                     const struct tbd_elf_symbol *symbol)
 {
-    return (struct tbd_symbol){ .module = module->name, .name = symbol->name, .start = module->bias + symbol->start,
-                                .end = module->bias + symbol->end, .is_function = symbol->is_function,
-                                .is_stub = symbol->is_stub, .is_resolver = symbol->is_resolver,
+    return (struct tbd_symbol){ .module = module->name,
+                                .name = symbol->name,
+                                .start = module->bias + symbol->start,
+                                .end = module->bias + symbol->end,
+                                .is_function = symbol->is_function,
+                                .is_stub = symbol->is_stub,
+                                .is_resolver = symbol->is_resolver,
                                 .is_made_up = symbol->is_made_up };
 }
 
-bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address, struct tbd_symbol *out)
+bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
+                    struct tbd_symbol *out)
 {
     const struct tbd_module *module = tbd_symbols_module_at(symbols, window, address);
     const struct tbd_elf_symbol *symbol;
@@ -445,7 +481,9 @@ bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t addre
     if (symbol)
         *out = make_symbol(module, symbol);
     else
-        *out = (struct tbd_symbol){ .module = module->name, .start = module->start, .end = module->end };
+        *out = (struct tbd_symbol){ .module = module->name,
+                                    .start = module->start,
+                                    .end = module->end };
     return true;
 }
 
@@ -453,7 +491,8 @@ bool tbd_symbols_is_function_start(struct tbd_symbols *symbols, uint32_t window,
 {
     struct tbd_symbol symbol;
 
-    return tbd_symbols_at(symbols, window, address, &symbol) && symbol.is_function && symbol.start == address;
+    return tbd_symbols_at(symbols, window, address, &symbol) && symbol.is_function &&
+           symbol.start == address;
 }
 
 /* "libc.so.6" is meant by libc.so.6, libc and libc.so. */
@@ -463,7 +502,8 @@ static bool is_module_called(const struct tbd_module *module, const char *name, 
 
     if (strncmp(module->name, name, length) != 0)
         return false;
-    return module->name[length] == 0 || (so && (module->name + length == so || module->name + length == so + 3));
+    return module->name[length] == 0 ||
+           (so && (module->name + length == so || module->name + length == so + 3));
 }
 
 struct search {
@@ -481,7 +521,8 @@ static bool is_known(const struct search *search, uint64_t start)
     return false;
 }
 
-static void take_match(struct search *search, const struct tbd_module *module, const struct tbd_elf_symbol *symbol)
+static void take_match(struct search *search, const struct tbd_module *module,
+                       const struct tbd_elf_symbol *symbol)
 {
     if (is_known(search, module->bias + symbol->start))
         return;
@@ -490,7 +531,8 @@ static void take_match(struct search *search, const struct tbd_module *module, c
     search->found++;
 }
 
-static void find_in(const struct tbd_module *module, const char *name, bool is_pattern, struct search *search)
+static void find_in(const struct tbd_module *module, const char *name, bool is_pattern,
+                    struct search *search)
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
 
@@ -529,8 +571,8 @@ static void find_in_view(const struct view *view, const char *name, struct searc
             find_in(&view->modules[i], symbol, strpbrk(symbol, "*?[") != NULL, search);
 }
 
-size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char *name, struct tbd_symbol *out,
-                        size_t max)
+size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char *name,
+                        struct tbd_symbol *out, size_t max)
 {
     struct search search = { out, max, 0 };
 
@@ -556,12 +598,13 @@ char *tbd_symbols_format(struct tbd_symbols *symbols, uint32_t window, uint64_t 
     else if (address == symbol.start)
         snprintf(out, out_bytes, "%s!%s", symbol.module, symbol.name);
     else
-        snprintf(out, out_bytes, "%s!%s+0x%" PRIx64, symbol.module, symbol.name, address - symbol.start);
+        snprintf(out, out_bytes, "%s!%s+0x%" PRIx64, symbol.module, symbol.name,
+                 address - symbol.start);
     return out;
 }
 
-size_t tbd_symbols_read_file(struct tbd_symbols *symbols, uint32_t window, uint64_t address, void *out,
-                             size_t bytes)
+size_t tbd_symbols_read_file(struct tbd_symbols *symbols, uint32_t window, uint64_t address,
+                             void *out, size_t bytes)
 {
     const struct tbd_module *module = tbd_symbols_module_at(symbols, window, address);
 

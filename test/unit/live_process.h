@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* live_process.h - a forked child under ptrace as a source of regions, registers and memory, so that symbols
- * and stacks are tested against a real process without a trace */
+/* live_process.h - a forked child under ptrace as a source of regions, registers and memory, so
+ * that symbols and stacks are tested against a real process without a trace */
 #ifndef TBD_TEST_LIVE_PROCESS_H
 #define TBD_TEST_LIVE_PROCESS_H
 
@@ -34,8 +34,9 @@ static inline void live_take_line(struct live *live, const char *line)
     unsigned major, minor;
 
     memset(region, 0, sizeof(*region));
-    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %4095[^\n]", &region->start,
-               &region->end, prot, &region->file_offset, &major, &minor, &region->inode, path) < 7)
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %x:%x %" SCNu64 " %4095[^\n]",
+               &region->start, &region->end, prot, &region->file_offset, &major, &minor,
+               &region->inode, path) < 7)
         return;
     region->prot = (uint32_t)((prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
                               (prot[2] == 'x' ? PROT_EXEC : 0));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_format
-/* Call stacks against a shadow stack: a child is single-stepped through library code, and after every instruction
- * the unwound return addresses must be the ones that its call instructions pushed. */
+/* Call stacks against a shadow stack: a child is single-stepped through library code, and after
+ * every instruction the unwound return addresses must be the ones that its call instructions
+ * pushed. */
 #include "query/stack.h"
 
 #include "live_process.h"
@@ -69,7 +70,8 @@ __attribute__((noinline)) static int body_signal(void)
     return 0;
 }
 
-/* No frame information at all for this one, and no frame pointer: only the marked heuristics can get out. */
+/* No frame information at all for this one, and no frame pointer: only the marked heuristics can
+ * get out. */
 __asm__(".text\n"
         ".type no_cfi, @function\n"
         "no_cfi:\n"
@@ -94,7 +96,8 @@ __attribute__((noinline)) static int body_no_cfi(void)
 
 /* ---- stepping ---- */
 
-static void follow(struct shadow *shadow, struct live *live, const struct tbd_regs *regs, ZydisDecoder *decoder)
+static void follow(struct shadow *shadow, struct live *live, const struct tbd_regs *regs,
+                   ZydisDecoder *decoder)
 {
     ZydisDecodedInstruction insn;
     uint8_t code[16];
@@ -115,8 +118,8 @@ static bool step_live(struct live *live)
 {
     int status;
 
-    return ptrace(PTRACE_SINGLESTEP, live->pid, 0, 0) == 0 && waitpid(live->pid, &status, 0) == live->pid &&
-           WIFSTOPPED(status);
+    return ptrace(PTRACE_SINGLESTEP, live->pid, 0, 0) == 0 &&
+           waitpid(live->pid, &status, 0) == live->pid && WIFSTOPPED(status);
 }
 
 static void resume_to_stop(struct live *live)
@@ -138,8 +141,8 @@ static const char *name_of(struct tbd_symbols *symbols, uint64_t address)
     return tbd_symbols_at(symbols, 0, address, &symbol) && symbol.name ? symbol.name : "?";
 }
 
-static void compare(struct tbd_symbols *symbols, const struct shadow *shadow, const struct tbd_regs *regs,
-                    const struct tbd_frame *frames, size_t count)
+static void compare(struct tbd_symbols *symbols, const struct shadow *shadow,
+                    const struct tbd_regs *regs, const struct tbd_frame *frames, size_t count)
 {
     char where[256];
 
@@ -150,7 +153,8 @@ static void compare(struct tbd_symbols *symbols, const struct shadow *shadow, co
             continue;
         fail_msg("at %s: frame %zu of %zu is 0x%" PRIx64 " (how %d), expected 0x%" PRIx64,
                  tbd_symbols_format(symbols, 0, regs->rip, where, sizeof(where)), i + 1, count,
-                 i + 1 < count ? frames[i + 1].pc : 0, i + 1 < count ? (int)frames[i + 1].how : -1, expected);
+                 i + 1 < count ? frames[i + 1].pc : 0, i + 1 < count ? (int)frames[i + 1].how : -1,
+                 expected);
     }
 }
 
@@ -180,7 +184,8 @@ static void every_instruction_of_library_code_has_the_right_callers(void **state
             inside = true;
         if (!inside)
             continue;
-        assert_int_equal(tbd_stack_unwind(symbols, 0, &regs, &memory, frames, SHADOW_MAX, &count), TBD_OK);
+        assert_int_equal(tbd_stack_unwind(symbols, 0, &regs, &memory, frames, SHADOW_MAX, &count),
+                         TBD_OK);
         compare(symbols, &shadow, &regs, frames, count);
         deepest = shadow.depth > deepest ? shadow.depth : deepest;
         follow(&shadow, &live, &regs, &decoder);
@@ -201,11 +206,13 @@ static size_t unwind_live(struct live *live, struct tbd_symbols *symbols, struct
     struct tbd_regs regs = live_regs(live);
     size_t count;
 
-    assert_int_equal(tbd_stack_unwind(symbols, 0, &regs, &memory, frames, SHADOW_MAX, &count), TBD_OK);
+    assert_int_equal(tbd_stack_unwind(symbols, 0, &regs, &memory, frames, SHADOW_MAX, &count),
+                     TBD_OK);
     return count;
 }
 
-static size_t index_of(struct tbd_symbols *symbols, const struct tbd_frame *frames, size_t count, const char *name)
+static size_t index_of(struct tbd_symbols *symbols, const struct tbd_frame *frames, size_t count,
+                       const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(name_of(symbols, frames[i].call_pc), name) == 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_format
-/* Symbols of a live child (no trace needed): names for addresses and back, import stubs, files that are damaged;
- * and instruction text with names. */
+/* Symbols of a live child (no trace needed): names for addresses and back, import stubs, files
+ * that are damaged; and instruction text with names. */
 #include "query/disas.h"
 #include "query/elf_file.h"
 #include "query/symbols.h"
@@ -41,7 +41,10 @@ static int set_up(void **state)
     if (!live_start(&fixture.live, body))
         return -1;
     *state = &fixture;
-    return tbd_symbols_new_fixed(fixture.live.regions, fixture.live.region_count, &fixture.symbols) == TBD_OK ? 0 : -1;
+    return tbd_symbols_new_fixed(fixture.live.regions, fixture.live.region_count,
+                                 &fixture.symbols) == TBD_OK
+               ? 0
+               : -1;
 }
 
 static int tear_down(void **state)
@@ -138,7 +141,8 @@ static void import_stubs_are_named_after_what_they_import(void **state)
     assert_true(found[0].is_stub && found[0].is_function);
     assert_true(tbd_symbols_at(f->symbols, 0, found[0].start + 4, &at));
     assert_string_equal(at.name, "dlsym@plt");
-    assert_true(tbd_symbols_find(f->symbols, 0, "*!dlsym", all, 4) == 0); /* modules are not patterns */
+    assert_true(tbd_symbols_find(f->symbols, 0, "*!dlsym", all, 4) ==
+                0); /* modules are not patterns */
 }
 
 static void format_names_the_module_the_function_and_the_distance(void **state)
@@ -160,7 +164,8 @@ static void code_in_the_file_is_the_code_in_memory(void **state)
     uint64_t at = library_address("qsort");
     uint8_t in_file[256], in_memory[256];
 
-    assert_int_equal(tbd_symbols_read_file(f->symbols, 0, at, in_file, sizeof(in_file)), sizeof(in_file));
+    assert_int_equal(tbd_symbols_read_file(f->symbols, 0, at, in_file, sizeof(in_file)),
+                     sizeof(in_file));
     assert_true(live_read(&f->live, at, in_memory, sizeof(in_memory)));
     assert_memory_equal(in_file, in_memory, sizeof(in_file));
 }
@@ -201,7 +206,8 @@ static void text_has_names_for_targets_and_data(void **state)
     assert_int_equal(tbd_disas_text(disas, 0, call, 3, pc, text, sizeof(text)), 0);
     tbd_disas_free(disas);
     assert_int_equal(tbd_disas_new(NULL, NULL, TBD_SYNTAX_ATT, &disas), TBD_OK);
-    assert_int_equal(tbd_disas_text(disas, 0, (const uint8_t *)"\x48\x89\xd8", 3, 0, text, sizeof(text)), 3);
+    assert_int_equal(
+        tbd_disas_text(disas, 0, (const uint8_t *)"\x48\x89\xd8", 3, 0, text, sizeof(text)), 3);
     assert_string_equal(text, "mov %rbx, %rax");
     tbd_disas_free(disas);
 }
