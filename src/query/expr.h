@@ -83,6 +83,7 @@ struct tbd_expr_pattern {
     uint32_t count;
     int32_t *items;      /* index of a name, or TBD_PATTERN_* */
 };
+#define TBD_EXPR_MAX_PATTERNS 64u
 #define TBD_PATTERN_ONE (-1)  /* `*`: any one frame */
 #define TBD_PATTERN_RUN (-2)  /* `**`: any run of frames, also none */
 
@@ -145,6 +146,7 @@ struct tbd_expr_env {
     void *read_context;
     const uint64_t *frames;          /* call_pc of each frame, innermost first */
     size_t frame_count;
+    const uint64_t *stack_bits;      /* instead of frames: bit i = patterns[i] matches */
     uint64_t divisions, unmapped;    /* counts of bad evaluations; only ever increased */
 };
 

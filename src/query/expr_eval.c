@@ -320,6 +320,8 @@ static struct tbd_value eval_unary(const struct tbd_expr *expr, const struct tbd
 static struct tbd_value eval_stack(const struct tbd_expr *expr, const struct tbd_expr_node *node,
                                    const struct tbd_expr_env *env)
 {
+    if (env->stack_bits != NULL)
+        return known(*env->stack_bits >> node->which & 1);
     if (env->frames == NULL)
         return unknown();
     return known(tbd_expr_stack_matches(expr, &expr->patterns[node->which], env->frames,

@@ -402,6 +402,8 @@ static int32_t parse_stack(struct parser *p)
                     "expected a pattern: stack=<...>");
     }
     lexer->at++;
+    if (expr->pattern_count >= TBD_EXPR_MAX_PATTERNS)
+        return FAIL(p, TBD_SYNTAX, NULL, "too many stack patterns");
     if (!grow((void **)&expr->patterns, expr->pattern_count, sizeof(*expr->patterns)))
         return out_of_memory(p);
     expr->patterns[expr->pattern_count] = (struct tbd_expr_pattern){ 0 };

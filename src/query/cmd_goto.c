@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+/* cmd_goto.c - goto and all: moving the current position, listing events */
+#include "query/commands.h"
+#include "query/output.h"
+#include "query/progress.h"
+#include "query/search.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static void show_progress(void *context, uint32_t done, uint32_t total, uint64_t found)
+{
+    tbd_progress_show(context, "searching", done, total, found);
+}
+
+/* What could not be evaluated is said: an answer must not look more certain than it is. */
+static void report_bad(const struct tbd_session *session)
+{
+    if (session->stats.divisions != 0)
+        fprintf(stderr, "tbdq: note: %" PRIu64 " events did not match because of a division by zero\n",
+                session->stats.divisions);
+    if (session->stats.unmapped != 0)
+        fprintf(stderr, "tbdq: note: %" PRIu64 " events did not match because memory is not mapped or not known\n",
+                session->stats.unmapped);
+}
+
+static void print_event(const struct tbd_command_run *run, const struct tbd_event *event)
+{
+    json_t *object = tbd_output_event(run->session, event);
+
+    tbd_output_print_event(run->session, object, run->out);
+    json_decref(object);
+}
+
+static enum tbd_exit not_found(const struct tbd_command_run *run, const struct tbd_question *question,
+                               uint64_t found)
+{
+    json_t *object;
+
+    if (run->session->json) {
+        object = json_object();
+        json_object_set_new(object, "found", json_false());
+        json_object_set_new(object, "type", json_string(tbd_event_type_name(question->type)));
+        json_object_set_new(object, "matches", json_integer((json_int_t)found));
+        tbd_output_line(object, run->out);
+    } else {
+        fprintf(run->out, "not found: %" PRIu64 " such %s\n", found, found == 1 ? "event" : "events");
+    }
+    return TBD_EXIT_NOT_FOUND;
+}
+
+static enum tbd_exit go_to(struct tbd_command_run *run, struct tbd_position position)
+{
+    struct tbd_event event = { .type = TBD_EVENT_POSITION, .position = position };
+    struct tbd_place place;
+    enum tbd_status status = tbd_session_place(run->session, position, &place);
+
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    event.pc = place.pc;
+    event.thread = place.thread;
+    tbd_session_move(run->session, position);
+    print_event(run, &event);
+    return TBD_EXIT_FOUND;
+}
+
+static enum tbd_exit go_to_named(struct tbd_command_run *run, const struct tbd_question *question)
+{
+    switch (question->from) {
+    case TBD_FROM_FIRST:
+        return go_to(run, tbd_session_first(run->session));
+    case TBD_FROM_LAST:
+        return go_to(run, tbd_session_last(run->session));
+    case TBD_FROM_CURRENT:
+        return go_to(run, tbd_session_current(run->session));
+    case TBD_FROM_POSITION:
+        break;
+    }
+    return go_to(run, question->position);
+}
+
+static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *search)
+{
+    struct tbd_progress progress;
+    struct tbd_event event = { 0 };
+    uint64_t found;
+    enum tbd_status status;
+
+    tbd_progress_start(&progress, run->quiet);
+    search->progress = show_progress;
+    search->progress_context = &progress;
+    status = tbd_search_run(search, &event, &found);
+    tbd_progress_clear(&progress);
+    report_bad(run->session);
+    if (status == TBD_NOTFOUND || (status == TBD_OK && found == 0))
+        return not_found(run, search->question, found);
+    if (status != TBD_OK && search->error->status != TBD_OK)
+        return tbd_command_wrong(run, search->error);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    if (search->each == NULL) {
+        tbd_session_move(run->session, event.position);
+        print_event(run, &event);
+    }
+    return TBD_EXIT_FOUND;
+}
+
+enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
+{
+    struct tbd_query_error error;
+    struct tbd_question question;
+    struct tbd_search searching = { .session = run->session, .question = &question, .error = &error };
+    enum tbd_exit result;
+
+    if (tbd_question_parse(run->text, run->arguments, &question, &error) != TBD_OK)
+        result = tbd_command_wrong(run, &error);
+    else if (question.is_search)
+        result = search(run, &searching);
+    else
+        result = go_to_named(run, &question);
+    tbd_question_free(&question);
+    return result;
+}
+
+static bool print_each(void *context, const struct tbd_event *event)
+{
+    const struct tbd_command_run *run = context;
+
+    print_event(run, event);
+    return ferror(run->out) == 0;
+}
+
+enum tbd_exit tbd_command_all(struct tbd_command_run *run)
+{
+    struct tbd_query_error error;
+    struct tbd_question question;
+    struct tbd_search searching = { .session = run->session, .question = &question, .error = &error,
+                                    .each = print_each, .each_context = run };
+    enum tbd_exit result;
+
+    if (tbd_question_parse_all(run->text, run->arguments, &question, &error) != TBD_OK)
+        result = tbd_command_wrong(run, &error);
+    else
+        result = search(run, &searching);
+    tbd_question_free(&question);
+    return result;
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+/* cmd_verify.c - replays all windows on several workers and says where they diverge
+ *
+ *   workers:  take the next window (atomic), replay it, note the result under the lock
+ *   main:     waits for them, showing progress; prints results in order of windows when all are done
+ *
+ * Each worker uses its own worker number of one replayer (replay.h allows that). */
+#include "query/commands.h"
+#include "query/output.h"
+#include "query/progress.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct outcome {
+    enum tbd_status status;
+    struct tbd_divergence divergence; /* TBD_DIVERGED */
+    struct tbd_error why;             /* other failures */
+};
+
+struct verify {
+    struct tbd_session *session;
+    uint32_t windows;
+    _Atomic uint32_t next;
+    _Atomic uint32_t done;
+    _Atomic uint32_t bad;
+    struct outcome *outcomes;         /* one per window; written by the worker that took it */
+};
+
+struct worker {
+    struct verify *verify;
+    unsigned number;
+    pthread_t thread;
+    bool started;
+};
+
+static void *verify_windows(void *argument)
+{
+    const struct worker *worker = argument;
+    struct verify *verify = worker->verify;
+    uint32_t window;
+
+    while ((window = atomic_fetch_add(&verify->next, 1)) < verify->windows) {
+        struct outcome *outcome = &verify->outcomes[window];
+
+        outcome->status = tbd_replay_verify(verify->session->replayer, worker->number, window,
+                                            &outcome->divergence, &outcome->why);
+        if (outcome->status != TBD_OK)
+            atomic_fetch_add(&verify->bad, 1);
+        atomic_fetch_add(&verify->done, 1);
+    }
+    return NULL;
+}
+
+static void watch(struct verify *verify, bool quiet)
+{
+    struct tbd_progress progress;
+    struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
+
+    tbd_progress_start(&progress, quiet);
+    while (progress.enabled && atomic_load(&verify->done) < verify->windows) {
+        tbd_progress_show(&progress, "verifying", atomic_load(&verify->done), verify->windows,
+                          atomic_load(&verify->bad));
+        nanosleep(&pause, NULL);
+    }
+    tbd_progress_clear(&progress);
+}
+
+static enum tbd_status run_workers(struct verify *verify, unsigned count, bool quiet)
+{
+    struct worker *workers = calloc(count, sizeof(*workers));
+    bool any = false;
+
+    if (workers == NULL)
+        return TBD_NOMEM;
+    for (unsigned i = 0; i < count; i++) {
+        workers[i] = (struct worker){ .verify = verify, .number = i };
+        workers[i].started = pthread_create(&workers[i].thread, NULL, verify_windows, &workers[i]) == 0;
+        any = any || workers[i].started;
+    }
+    if (any)
+        watch(verify, quiet);
+    for (unsigned i = 0; i < count; i++) {
+        if (workers[i].started)
+            pthread_join(workers[i].thread, NULL);
+    }
+    free(workers);
+    return any ? TBD_OK : TBD_SYSTEM;
+}
+
+/* ---- result ---- */
+
+static void describe(const struct outcome *outcome, char *out, size_t bytes)
+{
+    if (outcome->status == TBD_DIVERGED)
+        snprintf(out, bytes, "%s", outcome->divergence.what);
+    else
+        snprintf(out, bytes, "%s%s%s", tbd_status_text(outcome->status),
+                 outcome->why.detail[0] == '\0' ? "" : ": ", outcome->why.detail);
+}
+
+static void print_outcome(const struct tbd_command_run *run, uint32_t window, const struct outcome *outcome)
+{
+    const struct tbd_position *position = &outcome->divergence.position;
+    char text[600];
+    json_t *object;
+
+    describe(outcome, text, sizeof(text));
+    if (!run->session->json) {
+        fprintf(run->out, "window %" PRIu32 " diverged at %" PRIu64 "+%" PRIu32 ": %s\n", window,
+                position->time, position->offset, text);
+        return;
+    }
+    object = json_object();
+    json_object_set_new(object, "window", json_integer((json_int_t)window));
+    json_object_set_new(object, "time", json_integer((json_int_t)position->time));
+    json_object_set_new(object, "offset", json_integer((json_int_t)position->offset));
+    json_object_set_new(object, "what", json_string(text));
+    tbd_output_line(object, run->out);
+}
+
+static enum tbd_exit print_result(const struct tbd_command_run *run, const struct verify *verify,
+                                  double seconds)
+{
+    uint32_t bad = atomic_load(&verify->bad);
+    json_t *object;
+
+    for (uint32_t i = 0; i < verify->windows; i++) {
+        if (verify->outcomes[i].status != TBD_OK)
+            print_outcome(run, i, &verify->outcomes[i]);
+    }
+    if (run->session->json) {
+        object = json_object();
+        json_object_set_new(object, "verified", json_boolean(bad == 0));
+        json_object_set_new(object, "windows", json_integer((json_int_t)verify->windows));
+        json_object_set_new(object, "blocks", json_integer((json_int_t)run->session->info->blocks));
+        json_object_set_new(object, "divergences", json_integer((json_int_t)bad));
+        json_object_set_new(object, "seconds", json_real(seconds));
+        tbd_output_line(object, run->out);
+    } else {
+        fprintf(run->out, "%" PRIu32 " windows, %" PRIu64 " blocks, %" PRIu32 " divergences, %.2f s\n",
+                verify->windows, run->session->info->blocks, bad, seconds);
+    }
+    return bad == 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
+}
+
+static double seconds_now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/* "-j N" or "-jN"; 0 if wrong. */
+static unsigned parse_workers(const struct tbd_command_run *run, unsigned otherwise)
+{
+    const char *text;
+    char *end;
+    unsigned long value;
+
+    if (run->argc == 0)
+        return otherwise;
+    if (strncmp(run->argv[0], "-j", 2) != 0 || run->argc != (run->argv[0][2] == '\0' ? 2u : 1u))
+        return 0;
+    text = run->argv[0][2] == '\0' ? run->argv[1] : run->argv[0] + 2;
+    value = strtoul(text, &end, 10);
+    return *text == '\0' || *end != '\0' || value > 256 ? 0 : (unsigned)value;
+}
+
+enum tbd_exit tbd_command_verify(struct tbd_command_run *run)
+{
+    struct verify verify = { .session = run->session };
+    double started = seconds_now();
+    enum tbd_exit result;
+    enum tbd_status status;
+
+    run->session->workers = parse_workers(run, run->session->workers);
+    if (run->session->workers == 0)
+        return tbd_command_usage(run, "the number of workers is from 1 to 256");
+    verify.windows = tbd_trace_window_count(run->session->trace);
+    verify.outcomes = calloc(verify.windows + 1, sizeof(*verify.outcomes));
+    status = verify.outcomes == NULL ? TBD_NOMEM : tbd_session_replayer(run->session);
+    if (status == TBD_OK)
+        status = run_workers(&verify, run->session->workers, run->quiet);
+    result = status == TBD_OK ? print_result(run, &verify, seconds_now() - started)
+                              : tbd_command_fail(run, status);
+    free(verify.outcomes);
+    return result;
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+/* commands.c - the table of commands, and what they have in common: arguments, messages, exit statuses */
+#include "query/commands.h"
+
+#include "query/names.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct tbd_command tbd_commands[] = {
+    { "info", tbd_command_info, "", "what the trace is",
+      "Program, arguments, how it ended, how many blocks, windows and events of each kind, sizes on disk.",
+      "tbdq info", false },
+    { "windows", tbd_command_windows, "[FIRST [COUNT]]", "the windows: times, detail levels, sizes",
+      "One line per window.  FIRST is a window number, from 0.", "tbdq windows 0 10", false },
+    { "modules", tbd_command_modules, "", "files that were mapped executable",
+      "As of the window of the current position.", "tbdq modules", true },
+    { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [where CONTEXT]",
+      "move the current position",
+      "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter, func_exit,\n"
+      "block_entry, store, load or syscall; COUNT is 1 for the next one, 2 for the one after it, ...\n"
+      "A search looks strictly after (before) where it starts; first and last stand before the first\n"
+      "and behind the last event.  CONTEXT is a condition: see `tbdq help context`.\n"
+      "The state at an event is the one just before its instruction executes; a function is entered at\n"
+      "its first instruction.  Exit status 1 if there is no such event.",
+      "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true },
+    { "all", tbd_command_all, "TYPE [where CONTEXT]", "every such event, in order",
+      "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is none.",
+      "tbdq all func_enter where func==main", false },
+    { "where", tbd_command_where, "", "the current position and its instruction", "", "tbdq where", true },
+    { "regs", tbd_command_regs, "", "registers at the current position", "", "tbdq --at 1200+3 regs", true },
+    { "mem", tbd_command_mem, "ADDR LEN", "memory at the current position",
+      "ADDR and LEN are values as in conditions: numbers, &symbol, registers, mem[...].",
+      "tbdq mem rsp 64", true },
+    { "bt", tbd_command_bt, "", "the call stack at the current position",
+      "Innermost first.  Frames found by guessing are marked with '?'.", "tbdq bt", true },
+    { "disas", tbd_command_disas, "[COUNT]", "instructions from the current position on, as they were executed",
+      "The instructions of the blocks entered from here on; COUNT (default 10) of them.", "tbdq disas 20",
+      true },
+    { "verify", tbd_command_verify, "[-j WORKERS]", "replay every window and compare it with what was recorded",
+      "Registers, memory, system calls and every event.  Exit status 1 if a window diverges.",
+      "tbdq verify -j 4", false },
+    { "dump", tbd_command_dump, "WINDOW", "everything a window holds, in order",
+      "Block entries, ops and messages as recorded.", "tbdq dump 0", false },
+    { NULL, NULL, NULL, NULL, NULL, NULL, false },
+};
+
+const struct tbd_command *tbd_command_find(const char *name)
+{
+    for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++) {
+        if (strcmp(command->name, name) == 0)
+            return command;
+    }
+    return NULL;
+}
+
+static void help_types(uint32_t types, FILE *out)
+{
+    if (types == 0xffffffffu) {
+        fprintf(out, "always");
+        return;
+    }
+    for (unsigned i = TBD_EVENT_FUNC_ENTER; i < TBD_EVENT_TYPE_COUNT; i++) {
+        if ((types & 1u << i) != 0)
+            fprintf(out, "%s ", tbd_event_type_name((enum tbd_event_type)i));
+    }
+}
+
+void tbd_command_help_context(FILE *out)
+{
+    fprintf(out, "A CONTEXT is a condition on an event and the state at it.\n\n"
+                 "Operators, loosest first:\n"
+                 "  or   and   not   == != < <= > >=   |   ^   &   << >>   + -   * / %%   - ~ (one operand)\n"
+                 "Values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and >> signed.\n"
+                 "Numbers: 12 0x1f 0o17 0b101 'c'.\n\n"
+                 "Names:\n");
+    for (const struct tbd_field_name *row = tbd_field_names; row->name != NULL; row++) {
+        fprintf(out, "  %-8s %-62s ", row->name, row->help);
+        help_types(row->types, out);
+        fputc('\n', out);
+    }
+    fprintf(out,
+            "  rax .. r15, rip, rflags, fs_base, gs_base and parts (eax, ax, al, r8d, ...)\n"
+            "  func, module    compared with a name or \"pattern*\" by == or !=\n"
+            "  syscall         compared with a name or number: syscall==write\n"
+            "  &NAME           address of a symbol; &module!NAME chooses the module\n"
+            "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes\n"
+            "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
+            "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
+            "                  * is any one frame, ** any run of frames\n\n"
+            "An event at which something is divided by zero, or memory read that is not mapped, does not match;\n"
+            "how many there were is said at the end.\n");
+}
+
+/* ---- messages ---- */
+
+static enum tbd_exit exit_of(enum tbd_status status)
+{
+    if (status == TBD_OK)
+        return TBD_EXIT_FOUND;
+    if (status == TBD_NOTFOUND)
+        return TBD_EXIT_NOT_FOUND;
+    if (status == TBD_SYNTAX || status == TBD_NAME || status == TBD_TYPE || status == TBD_USAGE ||
+        status == TBD_NOTIME || status == TBD_NOWINDOW || status == TBD_UNMAPPED)
+        return TBD_EXIT_USAGE;
+    if (status == TBD_NOMEM || status == TBD_IO || status == TBD_NOSPACE || status == TBD_SYSTEM)
+        return TBD_EXIT_SYSTEM;
+    return TBD_EXIT_TRACE;
+}
+
+static void print_divergence(const struct tbd_divergence *divergence)
+{
+    fprintf(stderr, "tbdq: replay of window %" PRIu32 " diverged at %" PRIu64 "+%" PRIu32 ": %s\n",
+            divergence->window, divergence->position.time, divergence->position.offset, divergence->what);
+}
+
+enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status)
+{
+    const struct tbd_error *why = &run->session->why;
+
+    if (status == TBD_DIVERGED) {
+        print_divergence(&run->session->divergence);
+        return exit_of(status);
+    }
+    fprintf(stderr, "tbdq: %s", tbd_status_text(status));
+    if (why->status == status && why->file[0] != '\0')
+        fprintf(stderr, ": %s at offset %" PRIu64, why->file, why->offset);
+    if (why->status == status && why->detail[0] != '\0')
+        fprintf(stderr, ": %s", why->detail);
+    fputc('\n', stderr);
+    return exit_of(status);
+}
+
+enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run, const struct tbd_query_error *error)
+{
+    size_t width = strlen(run->text);
+
+    fprintf(stderr, "tbdq: %s\n", error->message);
+    if (error->length != 0 && error->at <= width) {
+        fprintf(stderr, "  %s\n  %*s^", run->text, (int)error->at, "");
+        for (size_t i = 1; i < error->length && error->at + i < width; i++)
+            fputc('~', stderr);
+        fputc('\n', stderr);
+    }
+    if (error->hint[0] != '\0')
+        fprintf(stderr, "hint: %s\n", error->hint);
+    return exit_of(error->status);
+}
+
+enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message)
+{
+    struct tbd_query_error error = { .status = TBD_USAGE, .at = run->arguments };
+    const char *space = strchr(run->text, ' ');
+    char name[32];
+    const struct tbd_command *command;
+
+    snprintf(name, sizeof(name), "%.*s",
+             (int)(space == NULL ? strlen(run->text) : (size_t)(space - run->text)), run->text);
+    command = tbd_command_find(name);
+    snprintf(error.message, sizeof(error.message), "%s", message);
+    snprintf(error.hint, sizeof(error.hint), "tbdq %s %s", name, command == NULL ? "" : command->synopsis);
+    error.length = strlen(run->text) > run->arguments ? strlen(run->text) - run->arguments : 1;
+    return tbd_command_wrong(run, &error);
+}
+
+/* ---- values on the command line ---- */
+
+struct value_context {
+    struct tbd_session *session;
+    struct tbd_position position;
+};
+
+static enum tbd_value_state read_value(void *context, uint64_t address, uint64_t bytes, uint64_t *out)
+{
+    const struct value_context *value = context;
+
+    *out = 0;
+    return tbd_session_read(value->session, value->position, address, out, (size_t)bytes) == TBD_OK
+               ? TBD_VALUE_OK
+               : TBD_VALUE_BAD;
+}
+
+static enum tbd_exit evaluate(struct tbd_command_run *run, const struct tbd_expr *expr,
+                              struct tbd_position position, uint64_t *out)
+{
+    struct value_context context = { run->session, position };
+    struct tbd_event event = { .type = TBD_EVENT_POSITION, .position = position };
+    struct tbd_reg_state *state = NULL;
+    struct tbd_expr_env env = { .event = &event, .read = read_value, .read_context = &context };
+    struct tbd_value value;
+    enum tbd_status status = TBD_OK;
+
+    if (expr->nodes[expr->root].op != TBD_EXPR_NUMBER) {
+        state = calloc(1, sizeof(*state));
+        status = state == NULL ? TBD_NOMEM : tbd_session_regs(run->session, position, state);
+        if (status == TBD_OK) {
+            event.pc = state->regs.rip;
+            event.thread = state->regs.thread;
+            env.regs = &state->regs;
+        }
+    }
+    if (status == TBD_OK) {
+        value = tbd_expr_eval(expr, expr->root, &env);
+        *out = value.v;
+        status = value.state == TBD_VALUE_OK ? TBD_OK : TBD_UNMAPPED;
+    }
+    free(state);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}
+
+enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
+                                struct tbd_position position, uint64_t *out)
+{
+    uint32_t window = tbd_trace_window_of(run->session->trace, position.time);
+    struct tbd_session_names context = { run->session, window == UINT32_MAX ? 0 : window };
+    struct tbd_expr_names names = tbd_session_expr_names(&context);
+    struct tbd_query_error error = { 0 };
+    struct tbd_expr *expr;
+    struct tbd_command_run word = *run;
+    enum tbd_exit result;
+
+    word.text = run->argv[index];
+    if (tbd_expr_parse(word.text, 0, TBD_EVENT_POSITION, &expr, &error) != TBD_OK)
+        return tbd_command_wrong(&word, &error);
+    if (tbd_expr_bind_symbols(expr, &names, &error) != TBD_OK ||
+        tbd_expr_bind_names(expr, &names, true, &error) != TBD_OK)
+        result = tbd_command_wrong(&word, &error);
+    else
+        result = evaluate(run, expr, position, out);
+    tbd_expr_free(expr);
+    return result;
+}

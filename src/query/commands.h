@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/* commands.h - the commands of tbdq, from one table */
+#ifndef TBD_QUERY_COMMANDS_H
+#define TBD_QUERY_COMMANDS_H
+
+#include "query/session.h"
+
+#include <stdio.h>
+
+/* Exit statuses. */
+enum tbd_exit { TBD_EXIT_FOUND = 0, TBD_EXIT_NOT_FOUND = 1, TBD_EXIT_USAGE = 2, TBD_EXIT_TRACE = 3,
+                TBD_EXIT_SYSTEM = 4 };
+
+/* One command being carried out. */
+struct tbd_command_run {
+    struct tbd_session *session;
+    const char *text;        /* the whole question: command and arguments joined by blanks */
+    size_t arguments;        /* offset in it of what follows the command's name */
+    unsigned argc;           /* words after the command's name */
+    char *const *argv;
+    FILE *out;
+    bool quiet;              /* no progress line */
+};
+
+struct tbd_command {
+    const char *name;
+    enum tbd_exit (*run)(struct tbd_command_run *run); /* NULL: needs no trace, see tools/tbdq.c */
+    const char *synopsis;    /* after the name */
+    const char *summary;
+    const char *help;        /* paragraphs */
+    const char *example;
+    bool wants_position;     /* has_at of the session matters */
+};
+
+/* Ends with a NULL name. */
+extern const struct tbd_command tbd_commands[];
+const struct tbd_command *tbd_command_find(const char *name);
+/* The text of `tbdq help context`: all names and operators. */
+void tbd_command_help_context(FILE *out);
+
+/* For commands: a message on stderr, and the exit status that goes with it. */
+enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status);
+enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run, const struct tbd_query_error *error);
+/* The words after the command's name are not what it takes. */
+enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
+/* Evaluates the argument `index` (from 0) as an expression at `position`. */
+TBD_MUST_CHECK enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
+                                               struct tbd_position position, uint64_t *out);
+
+enum tbd_exit tbd_command_info(struct tbd_command_run *run);
+enum tbd_exit tbd_command_windows(struct tbd_command_run *run);
+enum tbd_exit tbd_command_modules(struct tbd_command_run *run);
+enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
+enum tbd_exit tbd_command_all(struct tbd_command_run *run);
+enum tbd_exit tbd_command_where(struct tbd_command_run *run);
+enum tbd_exit tbd_command_regs(struct tbd_command_run *run);
+enum tbd_exit tbd_command_mem(struct tbd_command_run *run);
+enum tbd_exit tbd_command_bt(struct tbd_command_run *run);
+enum tbd_exit tbd_command_disas(struct tbd_command_run *run);
+enum tbd_exit tbd_command_verify(struct tbd_command_run *run);
+enum tbd_exit tbd_command_dump(struct tbd_command_run *run);
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+/* output.h - answers for people and for scripts
+ *
+ * JSON: one object per line; addresses and values are hexadecimal strings, counts are numbers. */
+#ifndef TBD_QUERY_OUTPUT_H
+#define TBD_QUERY_OUTPUT_H
+
+#include "query/event.h"
+#include "query/session.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Values up to this many bytes are printed as one number, longer ones byte by byte. */
+#define TBD_OUTPUT_NUMBER_BYTES 16u
+#define TBD_OUTPUT_CUT_BYTES 64u
+
+/* Keys time, offset, thread, type, pc, module, function, text and the event's own; owned by the caller. */
+json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event);
+/* Prints such an object as one line of JSON, or as lines of text. */
+void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out);
+/* One line of JSON; releases `object`. */
+void tbd_output_line(json_t *object, FILE *out);
+json_t *tbd_output_hex(uint64_t value);
+/* Module, function, function_offset of `address` as of `window`, into `object`. */
+void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address, json_t *object);
+
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+/* progress.c - see progress.h */
+#include "query/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+void tbd_progress_start(struct tbd_progress *progress, bool quiet)
+{
+    *progress = (struct tbd_progress){ .enabled = !quiet && isatty(STDERR_FILENO) != 0 };
+    progress->started = now();
+    progress->last = progress->started;
+}
+
+void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done, uint64_t total,
+                       uint64_t found)
+{
+    double time;
+    double left;
+
+    if (!progress->enabled)
+        return;
+    time = now();
+    if (time - progress->started < 1.0 || time - progress->last < 0.1)
+        return;
+    progress->last = time;
+    progress->shown = true;
+    left = done == 0 ? 0 : (time - progress->started) / (double)done * (double)(total - done);
+    fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " windows, found %" PRIu64 ", %.0f s left \033[K", what,
+            done, total, found, left);
+    fflush(stderr);
+}
+
+void tbd_progress_clear(struct tbd_progress *progress)
+{
+    if (progress->shown)
+        fprintf(stderr, "\r\033[K");
+    progress->shown = false;
+}

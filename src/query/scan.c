@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+/* scan.c - from blocks, ops and messages to events
+ *
+ * A function entry is known by the call's op, but it happens at the block that follows; so the event waits for the next
+ * block entry.  A signal in between sends it further: the function's block is entered when the handler is
+ * done.  A call that ends the window enters the block at the window's end registers.
+ *
+ * Of an interrupted block (a fault, the end of the program) only the first instructions ran: `limit`. */
+#include "query/scan.h"
+
+#include "format/window.h"
+
+#include <string.h>
+
+struct call_operands {
+    uint64_t sp, rdi, rsi, rdx, rcx, r8, r9;
+};
+
+static bool is_inside(const struct tbd_span *span, struct tbd_position position)
+{
+    if (!span->from_start && tbd_position_compare(position, span->after) <= 0)
+        return false;
+    return span->to_end || tbd_position_compare(position, span->before) < 0;
+}
+
+static void deliver(struct tbd_scan *scan, struct tbd_event *event)
+{
+    if (scan->stopped || !is_inside(&scan->span, event->position))
+        return;
+    if (!scan->emit(scan->context, event))
+        scan->stopped = true;
+}
+
+static uint64_t insn_pc(const struct tbd_scan *scan, uint32_t insn)
+{
+    struct tbd_insn found;
+
+    if (insn == 0)
+        return scan->cursor.block->def.start;
+    if (!tbd_disas_insn(scan->disas, scan->cursor.id, insn, &found))
+        return scan->cursor.block->def.start;
+    return found.pc;
+}
+
+static struct tbd_event make_event(const struct tbd_scan *scan, enum tbd_event_type type, uint32_t insn)
+{
+    return (struct tbd_event){
+        .type = type,
+        .position = { .time = scan->cursor.time, .offset = insn },
+        .pc = insn_pc(scan, insn),
+        .thread = scan->cursor.thread,
+    };
+}
+
+static bool is_wanted_block(const struct tbd_scan *scan)
+{
+    return scan->blocks == NULL || scan->blocks[scan->cursor.id] != 0;
+}
+
+/* ---- blocks ---- */
+
+/* The reader checked message sizes, so the payload is there. */
+static const uint8_t *payload_of(const struct tbd_message *message, struct tbd_message *out)
+{
+    memcpy(out, message, sizeof(*out));
+    return (const uint8_t *)message + sizeof(*out);
+}
+
+static uint32_t interrupted_at(const struct tbd_cursor *cursor)
+{
+    const struct tbd_window *window = cursor->window;
+    size_t message_at = cursor->operand + cursor->block->def.operand_bytes + sizeof(struct tbd_message);
+    uint64_t k = UINT32_MAX;
+
+    if (cursor->entry + 1 < window->entry_count &&
+        window->entries[cursor->entry + 1] == (TBD_ENTRY_MESSAGE | TBD_MSG_INTERRUPTED) &&
+        message_at + sizeof(k) <= window->operand_bytes)
+        memcpy(&k, window->operands + message_at, sizeof(k));
+    return k < UINT32_MAX ? (uint32_t)k : UINT32_MAX;
+}
+
+static uint32_t ended_at(const struct tbd_cursor *cursor)
+{
+    const struct tbd_trace_info *info = tbd_trace_info(cursor->window->trace);
+
+    if (!info->finished || info->end.offset >= UINT32_MAX || cursor->time + 1 != info->blocks)
+        return UINT32_MAX;
+    return (uint32_t)info->end.offset;
+}
+
+static uint32_t block_limit(const struct tbd_cursor *cursor)
+{
+    uint32_t interrupted = interrupted_at(cursor);
+    uint32_t ended = cursor->window->trace != NULL ? ended_at(cursor) : UINT32_MAX;
+
+    return interrupted < ended ? interrupted : ended;
+}
+
+static void deliver_block_entry(struct tbd_scan *scan)
+{
+    struct tbd_event event;
+    uint32_t insn = 0;
+
+    if (!is_wanted_block(scan))
+        return;
+    if (scan->has_pc && !tbd_disas_index_of(scan->disas, scan->cursor.id, scan->pc, &insn))
+        return;
+    if (insn > 0 && insn >= scan->limit)
+        return;
+    event = make_event(scan, TBD_EVENT_BLOCK_ENTRY, insn);
+    deliver(scan, &event);
+}
+
+static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
+{
+    scan->has_call = false;
+    scan->call.position = (struct tbd_position){ .time = time };
+    scan->call.pc = target;
+    deliver(scan, &scan->call);
+}
+
+static void at_block(struct tbd_scan *scan)
+{
+    const struct tbd_cursor *cursor = &scan->cursor;
+
+    scan->limit = block_limit(cursor);
+    scan->insn = 0;
+    if (scan->probes != NULL)
+        tbd_probes_step(scan->probes);
+    if (scan->has_call && (scan->call_target == 0 || scan->call_target == cursor->block->def.start)) {
+        if (scan->blocks == NULL || scan->blocks[cursor->id] != 0)
+            deliver_call(scan, cursor->time, cursor->block->def.start);
+        scan->has_call = false;
+    }
+    if (scan->type == TBD_EVENT_BLOCK_ENTRY)
+        deliver_block_entry(scan);
+}
+
+/* ---- ops ---- */
+
+static void at_call(struct tbd_scan *scan)
+{
+    const struct tbd_op *op = scan->cursor.op;
+    bool tail = (op->flags & TBD_OPF_TAIL) != 0;
+    struct call_operands operands;
+    uint64_t pc;
+
+    if (scan->type != TBD_EVENT_FUNC_ENTER && scan->shadow == NULL)
+        return;
+    memcpy(&operands, scan->cursor.record + op->data, sizeof(operands));
+    pc = insn_pc(scan, op->insn);
+    if (scan->shadow != NULL && !tail)
+        (void)tbd_shadow_call(scan->shadow, operands.sp - 8, pc);
+    if (scan->type != TBD_EVENT_FUNC_ENTER)
+        return;
+    scan->call = (struct tbd_event){
+        .type = TBD_EVENT_FUNC_ENTER,
+        .from = pc,
+        .sp = tail ? operands.sp : operands.sp - 8,
+        .args = { operands.rdi, operands.rsi, operands.rdx, operands.rcx, operands.r8, operands.r9 },
+        .thread = scan->cursor.thread,
+        .flags = TBD_EVENT_HAS_SP,
+    };
+    scan->has_call = true;
+    scan->call_target = 0;
+}
+
+static void at_return(struct tbd_scan *scan)
+{
+    const struct tbd_op *op = scan->cursor.op;
+    struct tbd_event event;
+    uint64_t operands[2];
+
+    memcpy(operands, scan->cursor.record + op->data, sizeof(operands));
+    if (scan->type == TBD_EVENT_FUNC_EXIT && is_wanted_block(scan)) {
+        event = make_event(scan, TBD_EVENT_FUNC_EXIT, op->insn);
+        event.sp = operands[0];
+        event.retval = operands[1];
+        event.flags = TBD_EVENT_HAS_SP;
+        deliver(scan, &event);
+    }
+    if (scan->shadow != NULL)
+        tbd_shadow_return(scan->shadow, operands[0]);
+}
+
+static void at_access(struct tbd_scan *scan)
+{
+    const struct tbd_op *op = scan->cursor.op;
+    bool is_store = op->kind == TBD_OP_STORE;
+    enum tbd_event_type type = is_store ? TBD_EVENT_STORE : TBD_EVENT_LOAD;
+    uint64_t address = tbd_cursor_address(&scan->cursor);
+    const uint8_t *old = is_store ? scan->cursor.record + op->data : NULL;
+
+    if (scan->type == type && is_wanted_block(scan)) {
+        struct tbd_event event = make_event(scan, type, op->insn);
+
+        event.addr = address;
+        event.size = op->size;
+        event.old = old;
+        deliver(scan, &event);
+    }
+    if (is_store && scan->probes != NULL)
+        tbd_probes_store(scan->probes, address, op->size, old);
+}
+
+static void at_op(struct tbd_scan *scan)
+{
+    const struct tbd_op *op = scan->cursor.op;
+
+    if (op->insn >= scan->limit)
+        return;
+    if (scan->probes != NULL && op->insn != scan->insn) {
+        tbd_probes_step(scan->probes);
+        scan->insn = op->insn;
+    }
+    switch ((enum tbd_op_kind)op->kind) {
+    case TBD_OP_CALL:
+        at_call(scan);
+        break;
+    case TBD_OP_RET:
+        at_return(scan);
+        break;
+    case TBD_OP_STORE:
+    case TBD_OP_LOAD:
+        at_access(scan);
+        break;
+    }
+}
+
+/* ---- messages ---- */
+
+static uint32_t last_insn(const struct tbd_scan *scan)
+{
+    uint32_t count = scan->cursor.block == NULL ? 0 : scan->cursor.block->def.insn_count;
+
+    return count == 0 ? 0 : count - 1;
+}
+
+/* Writes of the kernel, or of the engine on the program's behalf, are stores of the block's last instruction; a signal's
+ * frame is there before the handler's first instruction. */
+static void deliver_writes(struct tbd_scan *scan, uint32_t kind, const uint8_t *payload, uint32_t bytes,
+                           const struct tbd_event *at)
+{
+    struct tbd_write_cursor writes;
+    struct tbd_write_view view;
+
+    tbd_writes_first(kind, payload, bytes, &writes);
+    while (tbd_writes_next(&writes, &view)) {
+        if (scan->type == TBD_EVENT_STORE) {
+            struct tbd_event event = *at;
+
+            event.type = TBD_EVENT_STORE;
+            event.addr = view.address;
+            event.size = view.bytes;
+            event.old = view.old_bytes;
+            event.fresh = view.new_bytes;
+            deliver(scan, &event);
+        }
+        if (scan->probes != NULL)
+            tbd_probes_store(scan->probes, view.address, view.bytes, view.old_bytes);
+    }
+}
+
+static void deliver_syscall(struct tbd_scan *scan, const uint8_t *payload)
+{
+    struct tbd_event event;
+    struct tbd_msg_syscall call;
+
+    memcpy(&call, payload, sizeof(call));
+    if (scan->type != TBD_EVENT_SYSCALL || (call.flags & TBD_SYSCALL_CONTINUED) != 0)
+        return;
+    event = make_event(scan, TBD_EVENT_SYSCALL, last_insn(scan));
+    event.number = call.number;
+    event.retval = call.result;
+    memcpy(event.args, call.args, sizeof(event.args));
+    deliver(scan, &event);
+}
+
+/* Where the interrupted code goes on: the saved rip in the frame's ucontext (see sigframe: return address,
+ * then uc_flags, uc_link, uc_stack, then the general registers with rip as the 17th). */
+static uint64_t interrupted_rip(const struct tbd_msg_signal *signal, const uint8_t *payload,
+                                uint32_t bytes)
+{
+    uint64_t at = signal->frame + 8 + 40 + 16 * 8;
+    struct tbd_write_cursor writes;
+    struct tbd_write_view view;
+    uint64_t rip = 0;
+
+    tbd_writes_first(TBD_MSG_SIGNAL, payload, bytes, &writes);
+    while (tbd_writes_next(&writes, &view)) {
+        if (view.bytes >= 8 && at - view.address <= view.bytes - 8)
+            memcpy(&rip, view.new_bytes + (at - view.address), sizeof(rip));
+    }
+    return rip;
+}
+
+/* The handler's block comes next; a waiting call's block when the handler is done. */
+static void at_signal(struct tbd_scan *scan, const struct tbd_message *message, const uint8_t *payload)
+{
+    struct tbd_msg_signal signal;
+    struct tbd_event event = { 0 };
+
+    memcpy(&signal, payload, sizeof(signal));
+    if (scan->has_call)
+        scan->call_target = interrupted_rip(&signal, payload, message->bytes);
+    event.position.time = scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
+    event.pc = signal.handler;
+    event.thread = scan->cursor.thread;
+    deliver_writes(scan, TBD_MSG_SIGNAL, payload, message->bytes, &event);
+}
+
+static void at_message(struct tbd_scan *scan)
+{
+    struct tbd_message message;
+    const uint8_t *payload = payload_of(scan->cursor.message, &message);
+    struct tbd_event event;
+
+    if (scan->probes != NULL && message.kind != TBD_MSG_INTERRUPTED)
+        tbd_probes_step(scan->probes);
+    if (message.kind == TBD_MSG_SIGNAL) {
+        at_signal(scan, &message, payload);
+        return;
+    }
+    if (scan->cursor.block == NULL || (message.kind != TBD_MSG_SYSCALL && message.kind != TBD_MSG_SPECIAL))
+        return;
+    if (message.kind == TBD_MSG_SYSCALL)
+        deliver_syscall(scan, payload);
+    event = make_event(scan, TBD_EVENT_STORE, last_insn(scan));
+    deliver_writes(scan, message.kind, payload, message.bytes, &event);
+}
+
+/* ---- the walk ---- */
+
+/* Nothing in this block can matter: no event, no store for a probe, no call for the stack. */
+static bool can_skip(const struct tbd_scan *scan)
+{
+    if (scan->probes != NULL || scan->shadow != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
+        return false;
+    return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL || !is_wanted_block(scan);
+}
+
+static bool is_past(const struct tbd_scan *scan)
+{
+    return scan->probes == NULL && !scan->span.to_end &&
+           scan->cursor.time > scan->span.before.time;
+}
+
+static bool step(struct tbd_scan *scan)
+{
+    bool skip = false;
+
+    switch (scan->cursor.kind) {
+    case TBD_AT_BLOCK:
+        at_block(scan);
+        skip = can_skip(scan);
+        break;
+    case TBD_AT_OP:
+        at_op(scan);
+        break;
+    case TBD_AT_MESSAGE:
+        at_message(scan);
+        break;
+    case TBD_AT_END:
+        return false;
+    }
+    return skip ? tbd_cursor_skip_block(&scan->cursor) : tbd_cursor_next(&scan->cursor);
+}
+
+/* A walk that needs nothing from before starts at the block where the span begins. */
+static void start(struct tbd_scan *scan)
+{
+    tbd_cursor_first(scan->window, &scan->cursor);
+    if (scan->span.from_start || scan->probes != NULL || scan->shadow != NULL ||
+        scan->span.after.time <= scan->window->first_time)
+        return;
+    if (!tbd_cursor_seek(scan->window, scan->span.after.time - 1, &scan->cursor))
+        tbd_cursor_first(scan->window, &scan->cursor);
+}
+
+void tbd_scan_run(struct tbd_scan *scan)
+{
+    const struct tbd_window *window = scan->window;
+
+    scan->has_call = false;
+    scan->stopped = false;
+    start(scan);
+    if (scan->cursor.kind == TBD_AT_END)
+        return;
+    while (step(scan)) {
+        if ((scan->stopped && scan->probes == NULL) || is_past(scan))
+            break;
+    }
+    if (scan->has_call && scan->cursor.kind == TBD_AT_END && window->complete)
+        deliver_call(scan, window->first_time + window->blocks, window->end_regs.rip);
+    if (scan->probes != NULL)
+        tbd_probes_finish(scan->probes);
+}
+
+bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type)
+{
+    static const uint8_t kinds[TBD_EVENT_TYPE_COUNT] = {
+        [TBD_EVENT_FUNC_EXIT] = TBD_OP_RET,
+        [TBD_EVENT_STORE] = TBD_OP_STORE,
+        [TBD_EVENT_LOAD] = TBD_OP_LOAD,
+    };
+
+    if (type == TBD_EVENT_SYSCALL)
+        return block->def.end == TBD_END_SYSCALL;
+    if (kinds[type] == 0)
+        return true;
+    for (unsigned i = 0; i < block->def.op_count; i++) {
+        if (block->ops[i].kind == kinds[type])
+            return true;
+    }
+    return type == TBD_EVENT_STORE &&
+           (block->def.end == TBD_END_SYSCALL || block->def.end == TBD_END_SPECIAL);
+}

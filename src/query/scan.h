@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+/* scan.h - a window's events of one type, in order, with their positions */
+#ifndef TBD_QUERY_SCAN_H
+#define TBD_QUERY_SCAN_H
+
+#include "query/disas.h"
+#include "query/event.h"
+#include "query/probes.h"
+#include "query/shadow.h"
+
+/* Positions strictly between; `from_start`, `to_end`: no bound there. */
+struct tbd_span {
+    struct tbd_position after, before;
+    bool from_start, to_end;
+};
+
+struct tbd_scan {
+    /* set by the caller */
+    const struct tbd_window *window;
+    struct tbd_disas *disas;
+    enum tbd_event_type type;
+    struct tbd_span span;
+    const uint8_t *blocks;       /* by id: may this block hold a wanted event?  NULL: all may */
+    bool has_pc;                 /* block_entry: of a block that contains `pc`, at that instruction */
+    uint64_t pc;
+    struct tbd_probes *probes;   /* fed with all stores; NULL if not wanted */
+    struct tbd_shadow *shadow;   /* kept up to date; NULL if not wanted */
+    /* Called in order; false stops the walk (but not when probes are there: then it only is not called again). */
+    bool (*emit)(void *context, struct tbd_event *event);
+    void *context;
+    /* the walk's own state */
+    struct tbd_cursor cursor;
+    uint32_t limit;              /* of the current block, only instructions below this ran */
+    uint32_t insn;               /* whose stores the probes have queued */
+    bool stopped;
+    bool has_call;               /* the block before ended with a call: `call` waits for its target */
+    uint64_t call_target;        /* 0: whatever block comes next */
+    struct tbd_event call;
+};
+
+/* Walks the whole window, or until emit says stop or the span is left. */
+void tbd_scan_run(struct tbd_scan *scan);
+
+/* Could ops of this block be events of `type`?  block_entry: always. */
+bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type);
+
+#endif

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+/* session.c - see session.h
+ *
+ * The current position is a line "TIME+K" in the file `position` of the trace directory.  It is a
+ * convenience: whatever is wrong with it, questions work, from the trace's last position. */
+#include "query/session.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
+{
+    enum tbd_status status = tbd_trace_open(path, &session->trace, &session->why);
+
+    if (status != TBD_OK)
+        return status;
+    session->info = tbd_trace_info(session->trace);
+    status = tbd_symbols_new(session->trace, &session->symbols);
+    if (status != TBD_OK)
+        return status;
+    return tbd_disas_new(session->trace, session->symbols, session->syntax, &session->disas);
+}
+
+void tbd_session_close(struct tbd_session *session)
+{
+    for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
+        tbd_window_free(session->windows[i].window);
+    if (session->replayer != NULL)
+        tbd_replayer_free(session->replayer);
+    tbd_disas_free(session->disas);
+    tbd_symbols_free(session->symbols);
+    tbd_trace_close(session->trace);
+    memset(session, 0, sizeof(*session));
+}
+
+enum tbd_status tbd_session_replayer(struct tbd_session *session)
+{
+    unsigned workers = session->workers == 0 ? 1 : session->workers;
+
+    if (session->replayer != NULL)
+        return TBD_OK;
+    return tbd_replayer_new(session->trace, workers, &session->replayer, &session->why);
+}
+
+/* ---- windows ---- */
+
+static enum tbd_status load_window(struct tbd_session *session, uint32_t index, bool with_loads,
+                                   struct tbd_window **out)
+{
+    enum tbd_status status = TBD_NOTKEPT;
+
+    if (!with_loads)
+        status = tbd_window_load(session->trace, index, true, out, &session->why);
+    if (status != TBD_NOTKEPT)
+        return status;
+    status = tbd_session_replayer(session);
+    if (status != TBD_OK)
+        return status;
+    session->stats.raised++;
+    return tbd_replay_full(session->replayer, 0, index,
+                           with_loads ? TBD_HOOKS_FULL | TBD_HOOK_LOADS : TBD_HOOKS_FULL, out,
+                           &session->divergence, &session->why);
+}
+
+enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index, bool with_loads,
+                                   const struct tbd_window **out)
+{
+    size_t oldest = 0;
+    struct tbd_window *window;
+    enum tbd_status status;
+
+    *out = NULL;
+    for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++) {
+        window = session->windows[i].window;
+        if (window != NULL && window->index == index && session->windows[i].has_loads == with_loads) {
+            session->windows[i].used = ++session->clock;
+            *out = window;
+            return TBD_OK;
+        }
+        if (session->windows[i].used < session->windows[oldest].used)
+            oldest = i;
+    }
+    status = load_window(session, index, with_loads, &window);
+    if (status != TBD_OK)
+        return status;
+    tbd_window_free(session->windows[oldest].window);
+    session->windows[oldest].window = window;
+    session->windows[oldest].has_loads = with_loads;
+    session->windows[oldest].used = ++session->clock;
+    *out = window;
+    return TBD_OK;
+}
+
+/* ---- state at a position ---- */
+
+static enum tbd_status window_at(struct tbd_session *session, struct tbd_position position,
+                                 uint32_t *out)
+{
+    *out = tbd_trace_window_of(session->trace, position.time);
+    if (*out != UINT32_MAX)
+        return TBD_OK;
+    session->why = (struct tbd_error){ .status = TBD_NOTIME };
+    snprintf(session->why.detail, sizeof(session->why.detail),
+             "time %" PRIu64 " is not in the trace, which has times 0 to %" PRIu64, position.time,
+             session->info->blocks == 0 ? 0 : session->info->blocks - 1);
+    return TBD_NOTIME;
+}
+
+static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tbd_position position,
+                          struct tbd_reg_state *out)
+{
+    const struct tbd_window *window;
+
+    if (position.offset != 0 || tbd_trace_window(session->trace, index)->first_time != position.time)
+        return false;
+    if (tbd_session_window(session, index, false, &window) != TBD_OK)
+        return false;
+    memset(out, 0, sizeof(*out));
+    out->position = position;
+    out->regs = window->regs;
+    if (window->xsave != NULL)
+        memcpy(out->xsave, window->xsave,
+               window->regs.xsave_bytes < sizeof(out->xsave) ? window->regs.xsave_bytes : sizeof(out->xsave));
+    return true;
+}
+
+enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_position position,
+                                 struct tbd_reg_state *out)
+{
+    uint32_t window;
+    enum tbd_status status = window_at(session, position, &window);
+
+    if (status != TBD_OK || regs_at_start(session, window, position, out))
+        return status;
+    status = tbd_session_replayer(session);
+    if (status != TBD_OK)
+        return status;
+    memset(out, 0, sizeof(*out));
+    out->position = position;
+    session->stats.replayed++;
+    return tbd_replay_regs(session->replayer, 0, window, out, 1, &session->divergence, &session->why);
+}
+
+enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_position position,
+                                 uint64_t address, void *out, size_t bytes)
+{
+    const struct tbd_window *window;
+    uint32_t index;
+    enum tbd_status status = window_at(session, position, &index);
+
+    if (status == TBD_OK)
+        status = tbd_session_window(session, index, false, &window);
+    return status == TBD_OK ? tbd_trace_read(session->trace, window, position, address, out, bytes)
+                            : status;
+}
+
+struct memory_context {
+    struct tbd_session *session;
+    struct tbd_position position;
+};
+
+static bool read_memory(void *context, uint64_t address, void *out, size_t bytes)
+{
+    const struct memory_context *memory = context;
+
+    return tbd_session_read(memory->session, memory->position, address, out, bytes) == TBD_OK;
+}
+
+enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_position position,
+                                  struct tbd_frame *out, size_t max, size_t *out_count)
+{
+    struct memory_context context = { session, position };
+    struct tbd_stack_memory memory = { read_memory, &context };
+    struct tbd_reg_state *state = malloc(sizeof(*state));
+    enum tbd_status status;
+
+    *out_count = 0;
+    if (state == NULL)
+        return TBD_NOMEM;
+    status = tbd_session_regs(session, position, state);
+    if (status == TBD_OK)
+        status = tbd_stack_unwind(session->symbols, tbd_trace_window_of(session->trace, position.time),
+                                  &state->regs, &memory, out, max, out_count);
+    free(state);
+    return status;
+}
+
+/* ---- places ---- */
+
+static enum tbd_status no_place(struct tbd_session *session, struct tbd_position position,
+                                const char *why)
+{
+    session->why = (struct tbd_error){ .status = TBD_NOTIME };
+    snprintf(session->why.detail, sizeof(session->why.detail), "position %" PRIu64 "+%u: %s",
+             position.time, position.offset, why);
+    return TBD_NOTIME;
+}
+
+enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_position position,
+                                  struct tbd_place *out)
+{
+    const struct tbd_window *window;
+    struct tbd_cursor cursor;
+    struct tbd_insn insn;
+    enum tbd_status status;
+
+    memset(out, 0, sizeof(*out));
+    status = window_at(session, position, &out->window);
+    if (status == TBD_OK)
+        status = tbd_session_window(session, out->window, false, &window);
+    if (status != TBD_OK)
+        return status;
+    if (!tbd_cursor_seek(window, position.time, &cursor))
+        return no_place(session, position, "the window does not hold this time");
+    out->id = cursor.id;
+    out->block = cursor.block;
+    out->thread = cursor.thread;
+    out->pc = cursor.block->def.start;
+    if (position.offset > cursor.block->def.insn_count)
+        return no_place(session, position, "the block has fewer instructions");
+    if (tbd_disas_insn(session->disas, cursor.id, position.offset, &insn)) {
+        out->pc = insn.pc;
+        out->insn_bytes = insn.length;
+        out->code = insn.bytes;
+    }
+    return TBD_OK;
+}
+
+struct tbd_position tbd_session_first(const struct tbd_session *session)
+{
+    (void)session;
+    return (struct tbd_position){ 0 };
+}
+
+/* The state before the last instruction that ran (or was about to, when a signal ended the program). */
+struct tbd_position tbd_session_last(struct tbd_session *session)
+{
+    struct tbd_position last = { .time = session->info->blocks == 0 ? 0 : session->info->blocks - 1 };
+    const struct tbd_window *window;
+    struct tbd_cursor cursor;
+    uint32_t index = tbd_trace_window_of(session->trace, last.time);
+    uint64_t end = session->info->finished ? session->info->end.offset : TBD_END_WHOLE;
+
+    if (index == UINT32_MAX || tbd_session_window(session, index, false, &window) != TBD_OK ||
+        !tbd_cursor_seek(window, last.time, &cursor) || cursor.block->def.insn_count == 0)
+        return last;
+    last.offset = cursor.block->def.insn_count - 1u;
+    if (end < last.offset)
+        last.offset = (uint32_t)end;
+    return last;
+}
+
+/* ---- the remembered position ---- */
+
+static bool position_path(const struct tbd_session *session, const char *suffix, char *out, size_t bytes)
+{
+    int length = snprintf(out, bytes, "%s/position%s", session->info->path, suffix);
+
+    return length > 0 && (size_t)length < bytes;
+}
+
+static bool read_position(const struct tbd_session *session, struct tbd_position *out)
+{
+    char path[4096];
+    char text[64];
+    FILE *file;
+    bool good;
+
+    if (!position_path(session, "", path, sizeof(path)))
+        return false;
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    good = fgets(text, sizeof(text), file) != NULL &&
+           sscanf(text, "%" SCNu64 "+%" SCNu32, &out->time, &out->offset) == 2 &&
+           out->time < session->info->blocks;
+    fclose(file);
+    return good;
+}
+
+struct tbd_position tbd_session_current(struct tbd_session *session)
+{
+    struct tbd_position position;
+
+    if (session->has_at)
+        return session->at;
+    return read_position(session, &position) ? position : tbd_session_last(session);
+}
+
+void tbd_session_move(struct tbd_session *session, struct tbd_position position)
+{
+    char path[4096];
+    char temporary[4096];
+    char suffix[32];
+    int fd;
+    bool written;
+
+    snprintf(suffix, sizeof(suffix), ".%d", (int)getpid());
+    if (session->has_at || !position_path(session, "", path, sizeof(path)) ||
+        !position_path(session, suffix, temporary, sizeof(temporary)))
+        return;
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    written = dprintf(fd, "%" PRIu64 "+%" PRIu32 "\n", position.time, position.offset) > 0;
+    written = close(fd) == 0 && written;
+    if (!written || rename(temporary, path) != 0)
+        unlink(temporary);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+/* session.h - one trace being asked: handles, caches, the current position
+ *
+ * Owns everything a question needs and opens it when it is needed first.  One session from one thread. */
+#ifndef TBD_QUERY_SESSION_H
+#define TBD_QUERY_SESSION_H
+
+#include "query/disas.h"
+#include "query/expr.h"
+#include "query/stack.h"
+#include "replay/replay.h"
+
+#define TBD_SESSION_WINDOWS 4
+
+struct tbd_session_stats {
+    uint32_t considered, skipped, scanned, raised; /* windows */
+    uint64_t candidates, replayed;                 /* events that needed more; positions replayed to */
+    uint64_t divisions, unmapped;                  /* evaluations that could not be made */
+};
+
+struct tbd_session {
+    struct tbd_trace *trace;
+    const struct tbd_trace_info *info;
+    struct tbd_symbols *symbols;
+    struct tbd_disas *disas;
+    struct tbd_replayer *replayer;  /* NULL until needed */
+    unsigned workers;
+    enum tbd_syntax syntax;
+    bool json;
+    bool has_at;                    /* --at was given: the position is not remembered */
+    struct tbd_position at;
+    struct tbd_session_stats stats;
+    struct tbd_error why;           /* of the last failure */
+    struct tbd_divergence divergence;
+    struct {
+        struct tbd_window *window;  /* owned */
+        bool has_loads;
+        uint64_t used;              /* larger = more recently */
+    } windows[TBD_SESSION_WINDOWS];
+    uint64_t clock;
+};
+
+/* `path` NULL: the latest trace.  On failure session->why says what is wrong; close it all the same. */
+TBD_MUST_CHECK enum tbd_status tbd_session_open(struct tbd_session *session, const char *path);
+void tbd_session_close(struct tbd_session *session);
+
+/* With events; raised by replay where the trace has not kept them, or loads are wanted.
+ * Borrowed until TBD_SESSION_WINDOWS - 1 further windows were asked for. */
+TBD_MUST_CHECK enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index,
+                                                  bool with_loads, const struct tbd_window **out);
+TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);
+/* Registers at `position`; from the trace where it has them, else by partial replay. */
+TBD_MUST_CHECK enum tbd_status tbd_session_regs(struct tbd_session *session,
+                                                struct tbd_position position,
+                                                struct tbd_reg_state *out);
+/* Memory at `position`. */
+TBD_MUST_CHECK enum tbd_status tbd_session_read(struct tbd_session *session,
+                                                struct tbd_position position, uint64_t address,
+                                                void *out, size_t bytes);
+/* Frames at `position`, innermost first. */
+TBD_MUST_CHECK enum tbd_status tbd_session_stack(struct tbd_session *session,
+                                                 struct tbd_position position, struct tbd_frame *out,
+                                                 size_t max, size_t *out_count);
+
+/* The block entered at position.time, and where the position's instruction is.  TBD_NOTIME if there is none. */
+struct tbd_place {
+    uint32_t window;
+    const struct tbd_block *block;
+    uint32_t id;
+    uint64_t pc;
+    uint32_t insn_bytes;  /* 0: behind the block's last instruction */
+    const uint8_t *code;  /* of that instruction */
+    uint32_t thread;
+};
+TBD_MUST_CHECK enum tbd_status tbd_session_place(struct tbd_session *session,
+                                                 struct tbd_position position, struct tbd_place *out);
+
+struct tbd_position tbd_session_first(const struct tbd_session *session);
+struct tbd_position tbd_session_last(struct tbd_session *session);
+/* The remembered position, or --at; at first the last one of the trace. */
+struct tbd_position tbd_session_current(struct tbd_session *session);
+/* Remembers it, unless --at was given or the trace cannot be written. */
+void tbd_session_move(struct tbd_session *session, struct tbd_position position);
+
+/* Names for expressions as of window `*context.window`. */
+struct tbd_session_names {
+    struct tbd_session *session;
+    uint32_t window;
+};
+struct tbd_expr_names tbd_session_expr_names(struct tbd_session_names *context);
+
+#endif
