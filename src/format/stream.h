@@ -98,7 +98,7 @@ struct tbd_stream_head {
     uint64_t heap_used;              /* 136 */
     uint64_t waits;                  /* 144: times the engine found all chunks full */
     uint32_t engine_state;           /* 152: TBD_ENGINE_* */
-    uint32_t reserved0;              /* 156 */
+    uint32_t engine_lock;            /* 156: robust futex word, see TBD_ENGINE_EXEC */
 
     /* organizer writes, engine reads (acquire) */
     _Alignas(64) uint32_t released; /* 192: chunks given back so far, modulo 2^32 */
@@ -114,6 +114,9 @@ _Static_assert(sizeof(struct tbd_stream_head) == 256 + 24 * TBD_STREAM_MAX_CHUNK
 enum tbd_engine_state {
     TBD_ENGINE_RUNNING = 0,
     TBD_ENGINE_ENDED = 1,   /* TBD_MSG_END was published; nothing follows */
+    TBD_ENGINE_EXEC = 2,    /* execve is under way, everything before is published.  It succeeded (the
+                               program has ended, TBD_ENDED_EXEC; its process lives on) when the kernel
+                               sets FUTEX_OWNER_DIED in engine_lock; it failed when the state is RUNNING again */
 };
 
 enum tbd_organizer_state {
