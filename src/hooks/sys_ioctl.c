@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* sys_ioctl.c - effects of ioctl by command: rows of ioctls.def, a few with room of their own, else by encoding
+/* sys_ioctl.c - effects of ioctl by command: rows of ioctls.def, rooms of their own, else by encoding
  *
  * A command encodes direction (bits 30-31), size (16-29), type (8-15) and number (0-7); only
  * commands made since the encoding exists do.  The size says nothing about pointers inside
