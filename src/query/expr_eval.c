@@ -296,10 +296,10 @@ static struct tbd_value eval_binary(const struct tbd_expr *expr, const struct tb
     if (left.state == TBD_VALUE_BAD)
         return left;
     right = tbd_expr_eval(expr, node->right, env);
-    if (left.state != TBD_VALUE_OK || right.state == TBD_VALUE_BAD)
-        return left.state != TBD_VALUE_OK ? left : right;
-    if (right.state != TBD_VALUE_OK)
-        return right;
+    if (right.state == TBD_VALUE_BAD || left.state == TBD_VALUE_OK)
+        left.state = right.state;
+    if (left.state != TBD_VALUE_OK)
+        return left;
     return combine(node, left.v, right.v, env);
 }
 

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_query
+/* test_query_language.c - conditions and questions: what they mean, and where wrong ones are wrong */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+// clang-format off
+#include <cmocka.h>
+// clang-format on
+
+#include "query/expr.h"
+#include "query/question.h"
+#include "query/syscall_names.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t old_bytes[8] = { 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11 };
+
+/* ---- a small world of names: main 0x1000-0x1100, helper 0x1100-0x1180, libc 0x7000-0x9000 ---- */
+
+static bool find_address(void *context, const char *name, uint64_t *out)
+{
+    (void)context;
+    if (strcmp(name, "counter") != 0 && strcmp(name, "libc!counter") != 0)
+        return false;
+    *out = strcmp(name, "counter") == 0 ? 0x4000 : 0x8000;
+    return true;
+}
+
+static bool find_ranges(void *context, const char *name, bool is_module, struct tbd_range64 **out,
+                        size_t *out_count)
+{
+    static const struct {
+        const char *name;
+        bool is_module;
+        struct tbd_range64 range;
+    } known[] = {
+        { "main", false, { 0x1000, 0x1100 } },
+        { "helper", false, { 0x1100, 0x1180 } },
+        { "strlen", false, { 0x7000, 0x7040 } },
+        { "libc.so.6", true, { 0x7000, 0x9000 } },
+    };
+
+    (void)context;
+    *out = calloc(4, sizeof(**out));
+    *out_count = 0;
+    for (size_t i = 0; i < 4; i++) {
+        if (strcmp(known[i].name, name) == 0 && known[i].is_module == is_module)
+            (*out)[(*out_count)++] = known[i].range;
+    }
+    return true;
+}
+
+static const struct tbd_expr_names names = { find_address, find_ranges, NULL };
+
+static struct tbd_expr *parse(const char *text, enum tbd_event_type type)
+{
+    struct tbd_query_error error = { 0 };
+    struct tbd_expr *expr = NULL;
+
+    if (tbd_expr_parse(text, 0, type, &expr, &error) != TBD_OK)
+        fail_msg("%s: %s", text, error.message);
+    assert_int_equal(tbd_expr_bind_symbols(expr, &names, &error), TBD_OK);
+    assert_int_equal(tbd_expr_bind_names(expr, &names, true, &error), TBD_OK);
+    return expr;
+}
+
+static struct tbd_event store_event(void)
+{
+    return (struct tbd_event){ .type = TBD_EVENT_STORE, .position = { 1000, 3 }, .pc = 0x1010,
+                               .addr = 0x4000, .size = 8, .old = old_bytes, .thread = 7 };
+}
+
+static struct tbd_value value_at(const char *text, const struct tbd_event *event)
+{
+    struct tbd_expr *expr = parse(text, event->type);
+    struct tbd_expr_env env = { .event = event };
+    struct tbd_value value = tbd_expr_eval(expr, expr->root, &env);
+
+    tbd_expr_free(expr);
+    return value;
+}
+
+static void check_store(const char *text, uint64_t expected)
+{
+    struct tbd_event event = store_event();
+    struct tbd_value value = value_at(text, &event);
+
+    if (value.state != TBD_VALUE_OK || value.v != expected)
+        fail_msg("%s: state %d, 0x%llx instead of 0x%llx", text, (int)value.state,
+                 (unsigned long long)value.v, (unsigned long long)expected);
+}
+
+static void operators_bind_as_documented(void **state)
+{
+    (void)state;
+    check_store("1 + 2 * 3", 7);
+    check_store("(1 + 2) * 3", 9);
+    check_store("1 << 4 | 3", 19);
+    check_store("7 & 3 == 3", 1); /* & binds tighter than == */
+    check_store("6 ^ 3 & 1", 7);
+    check_store("- 1 == 0xffffffffffffffff", 1);
+    check_store("~0 - 1 == -2", 1);
+    check_store("10 - 3 - 2", 5);
+    check_store("100 / 7 % 5", 4);
+    check_store("not 1 == 2 and 2 > 1 or 0", 1);
+    check_store("1 or 0 and 0", 1);
+    check_store("not 0 and not 0", 1);
+    check_store("1<<64", 0);
+}
+
+static void numbers_have_four_bases_and_characters(void **state)
+{
+    (void)state;
+    check_store("0x1F", 31);
+    check_store("0o17", 15);
+    check_store("017", 15);
+    check_store("0b101", 5);
+    check_store("'a'", 97);
+    check_store("'\\n'", 10);
+    check_store("'\\0'", 0);
+    check_store("18446744073709551615", UINT64_MAX);
+}
+
+static void values_are_unsigned_unless_signed_is_said(void **state)
+{
+    (void)state;
+    check_store("-1 > 1", 1);
+    check_store("signed(-1) < 1", 1);
+    check_store("signed(-8) / 2 == -4", 1);
+    check_store("signed(-8) >> 1 == -4", 1);
+    check_store("signed(-7) % 4 == -3", 1);
+    check_store("signed(0x8000000000000000) / -1 == 0x8000000000000000", 1);
+}
+
+static void event_fields_are_read(void **state)
+{
+    (void)state;
+    check_store("addr == 0x4000 and size == 8 and oldval == 0x1122334455667788", 1);
+    check_store("time * 10 + offset", 10003);
+    check_store("thread", 7);
+    check_store("rip == pc", 1);
+    check_store("addr == &counter", 1);
+    check_store("addr == &libc!counter", 0);
+    check_store("addr == &\"counter\" + 0", 1);
+    check_store("touches[0x4004, 1]", 1);
+    check_store("touches[0x4008, 8]", 0);
+    check_store("touches[0x3fff, 1]", 0);
+    check_store("touches[0x3fff, 2]", 1);
+}
+
+static void names_of_functions_and_modules_match_the_pc(void **state)
+{
+    struct tbd_event event = store_event();
+
+    (void)state;
+    check_store("func==main", 1);
+    check_store("func != main", 0);
+    check_store("func==\"helper\" or module==\"libc.so.6\"", 0);
+    event.pc = 0x7010;
+    assert_int_equal(value_at("module==libc.so.6 and func==strlen", &event).v, 1);
+}
+
+static void registers_that_the_event_tells_need_no_replay(void **state)
+{
+    struct tbd_event event = { .type = TBD_EVENT_FUNC_ENTER, .sp = 0x7ff0, .flags = TBD_EVENT_HAS_SP,
+                               .args = { 1, 2, 3, 4, 5, 0xabcdef0123456789 } };
+
+    (void)state;
+    assert_int_equal(value_at("rdi + rsi + rdx + rcx + r8", &event).v, 15);
+    assert_int_equal(value_at("arg5 == r9 and r9d == 0x23456789 and r9w == 0x6789 and r9b == 0x89", &event).v, 1);
+    assert_int_equal(value_at("sp == rsp and rsp == 0x7ff0", &event).v, 1);
+    assert_int_equal(value_at("rax == 1", &event).state, TBD_VALUE_UNKNOWN);
+    event.type = TBD_EVENT_SYSCALL;
+    event.number = 1;
+    assert_int_equal(value_at("syscall==write and r10==4 and rax==1", &event).v, 1);
+    assert_int_equal(value_at("syscall==\"write\"", &event).v, 1);
+    assert_int_equal(value_at("syscall==read or syscall==2", &event).v, 0);
+}
+
+static void uses_say_what_an_evaluation_may_need(void **state)
+{
+    static const struct {
+        const char *text;
+        enum tbd_event_type type;
+        uint32_t uses;
+    } rows[] = {
+        { "addr==1 and oldval==2", TBD_EVENT_STORE, 0 },
+        { "newval==2", TBD_EVENT_STORE, TBD_USES_VALUE },
+        { "oldval==2", TBD_EVENT_LOAD, TBD_USES_VALUE },
+        { "rax==1", TBD_EVENT_STORE, TBD_USES_REGS },
+        { "rdi==1 and sp==2", TBD_EVENT_FUNC_ENTER, 0 },
+        { "rax==1", TBD_EVENT_FUNC_EXIT, 0 },
+        { "sp==1", TBD_EVENT_STORE, TBD_USES_REGS },
+        { "mem[arg0,4]==1", TBD_EVENT_FUNC_ENTER, TBD_USES_MEMORY },
+        { "stack=<**,main>", TBD_EVENT_STORE, TBD_USES_STACK | TBD_USES_NAMES },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tbd_expr *expr = parse(rows[i].text, rows[i].type);
+
+        assert_int_equal(expr->uses, rows[i].uses);
+        tbd_expr_free(expr);
+    }
+}
+
+static void unknown_values_do_not_hide_a_decision(void **state)
+{
+    static const struct {
+        const char *text;
+        enum tbd_value_state state;
+        uint64_t v;
+    } rows[] = {
+        { "rax==1 and 0", TBD_VALUE_OK, 0 },
+        { "0 and rax==1", TBD_VALUE_OK, 0 },
+        { "1 or rax==1", TBD_VALUE_OK, 1 },
+        { "rax==1 and 1", TBD_VALUE_UNKNOWN, 0 },
+        { "rax==1 or 0", TBD_VALUE_UNKNOWN, 0 },
+        { "not rax==1", TBD_VALUE_UNKNOWN, 0 },
+        { "1/0 == 1", TBD_VALUE_BAD, 0 },
+        { "0 and 1/0", TBD_VALUE_OK, 0 },
+        { "1 or 1/0", TBD_VALUE_OK, 1 },
+        { "1 and 1/0", TBD_VALUE_BAD, 0 },
+        { "not 1%0", TBD_VALUE_BAD, 0 },
+        { "rax==1 and 1/0", TBD_VALUE_UNKNOWN, 0 },
+        { "rax == 1/0", TBD_VALUE_BAD, 0 },
+    };
+    struct tbd_event event = store_event();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tbd_value value = value_at(rows[i].text, &event);
+
+        if (value.state != rows[i].state || (value.state == TBD_VALUE_OK && value.v != rows[i].v))
+            fail_msg("%s: state %d value %llu", rows[i].text, (int)value.state, (unsigned long long)value.v);
+    }
+}
+
+static enum tbd_value_state read_memory(void *context, uint64_t address, uint64_t bytes, uint64_t *out)
+{
+    (void)context;
+    *out = address + bytes;
+    return address < 0x100 ? TBD_VALUE_BAD : TBD_VALUE_OK;
+}
+
+static void memory_is_read_where_it_can_be(void **state)
+{
+    struct tbd_event event = store_event();
+    struct tbd_regs regs = { .gpr[TBD_RBX] = 0x500 };
+    struct tbd_expr_env env = { .event = &event, .regs = &regs, .read = read_memory };
+    struct tbd_expr *expr = parse("mem[rbx+8, 4] == 0x50c and mem[mem[0x200,8],1] == 0x209", TBD_EVENT_STORE);
+
+    (void)state;
+    assert_int_equal(expr->memory_count, 3);
+    assert_int_equal(tbd_expr_eval(expr, expr->root, &env).v, 1);
+    env.regs = NULL;
+    assert_int_equal(tbd_expr_eval(expr, expr->root, &env).state, TBD_VALUE_UNKNOWN);
+    tbd_expr_free(expr);
+    expr = parse("mem[8, 8] == 16", TBD_EVENT_STORE);
+    assert_int_equal(tbd_expr_eval(expr, expr->root, &env).state, TBD_VALUE_BAD);
+    assert_int_equal(env.unmapped, 1);
+    tbd_expr_free(expr);
+}
+
+static bool stack_matches(const char *pattern, const uint64_t *innermost_first, size_t count)
+{
+    struct tbd_event event = store_event();
+    struct tbd_expr_env env = { .event = &event, .frames = innermost_first, .frame_count = count };
+    struct tbd_expr *expr = parse(pattern, TBD_EVENT_STORE);
+    struct tbd_value value = tbd_expr_eval(expr, expr->root, &env);
+
+    tbd_expr_free(expr);
+    assert_int_equal(value.state, TBD_VALUE_OK);
+    return value.v != 0;
+}
+
+static void stack_patterns_have_the_innermost_frame_last(void **state)
+{
+    /* 0x500 (no name) called main, which called helper, which called strlen */
+    static const uint64_t frames[] = { 0x7010, 0x1110, 0x1010, 0x500 };
+
+    (void)state;
+    assert_true(stack_matches("stack=<**,main,helper,strlen>", frames, 4));
+    assert_true(stack_matches("stack=<**>", frames, 4));
+    assert_true(stack_matches("stack=<**,strlen>", frames, 4));
+    assert_true(stack_matches("stack = < ** , main , ** >", frames, 4));
+    assert_true(stack_matches("stack=<*,main,*,*>", frames, 4));
+    assert_true(stack_matches("stack==<**,\"main\",*,strlen,**>", frames, 4));
+    assert_false(stack_matches("stack=<main,helper,strlen>", frames, 4));
+    assert_false(stack_matches("stack=<**,helper>", frames, 4));
+    assert_false(stack_matches("stack=<**,main,strlen>", frames, 4));
+    assert_false(stack_matches("stack=<**,*,*,*,*,*>", frames, 4));
+    assert_false(stack_matches("stack=<*>", frames, 4));
+}
+
+static void constants_are_folded_for_the_planner(void **state)
+{
+    struct tbd_expr *expr = parse("addr == &counter + 2 * 8", TBD_EVENT_STORE);
+    uint64_t value = 0;
+
+    (void)state;
+    assert_true(tbd_expr_is_field_equals(expr, expr->root, TBD_FIELD_ADDR, &value));
+    assert_int_equal(value, 0x4010);
+    tbd_expr_free(expr);
+    expr = parse("0x10 == addr", TBD_EVENT_STORE);
+    assert_true(tbd_expr_is_field_equals(expr, expr->root, TBD_FIELD_ADDR, &value));
+    assert_int_equal(value, 0x10);
+    tbd_expr_free(expr);
+    expr = parse("addr == oldval", TBD_EVENT_STORE);
+    assert_false(tbd_expr_is_field_equals(expr, expr->root, TBD_FIELD_ADDR, &value));
+    tbd_expr_free(expr);
+}
+
+/* ---- errors ---- */
+
+static void wrong_words_are_pointed_at(void **state)
+{
+    static const struct {
+        const char *text;
+        enum tbd_event_type type;
+        const char *word; /* what the error points at; NULL: the end */
+        enum tbd_status status;
+    } rows[] = {
+        { "addr == adr", TBD_EVENT_STORE, "adr", TBD_NAME },
+        { "arg0 == 1", TBD_EVENT_STORE, "arg0", TBD_TYPE },
+        { "newval == 1", TBD_EVENT_LOAD, "newval", TBD_TYPE },
+        { "addr = 5", TBD_EVENT_STORE, "=", TBD_SYNTAX },
+        { "addr == 5 && size == 4", TBD_EVENT_STORE, "&&", TBD_SYNTAX },
+        { "addr == 5 size", TBD_EVENT_STORE, "size", TBD_SYNTAX },
+        { "addr ==", TBD_EVENT_STORE, NULL, TBD_SYNTAX },
+        { "(addr == 5", TBD_EVENT_STORE, NULL, TBD_SYNTAX },
+        { "addr == 0x", TBD_EVENT_STORE, "0x", TBD_SYNTAX },
+        { "addr == 12ab", TBD_EVENT_STORE, "12ab", TBD_SYNTAX },
+        { "addr == 18446744073709551616", TBD_EVENT_STORE, "18446744073709551616", TBD_SYNTAX },
+        { "func", TBD_EVENT_STORE, NULL, TBD_TYPE },
+        { "func < main", TBD_EVENT_STORE, "<", TBD_TYPE },
+        { "func == 5", TBD_EVENT_STORE, "5", TBD_TYPE },
+        { "mem[5] == 1", TBD_EVENT_STORE, "]", TBD_SYNTAX },
+        { "mem[5,9] == 1", TBD_EVENT_STORE, "9", TBD_TYPE },
+        { "retval < 0", TBD_EVENT_FUNC_EXIT, "<", TBD_TYPE },
+        { "1 < 2 < 3", TBD_EVENT_STORE, "< 3", TBD_SYNTAX },
+        { "stack=<**,a b>", TBD_EVENT_STORE, "b>", TBD_SYNTAX },
+        { "stack=<>", TBD_EVENT_STORE, ">", TBD_SYNTAX },
+        { "stack=main", TBD_EVENT_STORE, "main", TBD_SYNTAX },
+        { "\"write\" == 1", TBD_EVENT_STORE, "\"write\"", TBD_TYPE },
+        { "addr == 5 ; 6", TBD_EVENT_STORE, ";", TBD_SYNTAX },
+        { "addr == \"x", TBD_EVENT_STORE, "\"x", TBD_SYNTAX },
+        { "& == 1", TBD_EVENT_STORE, "==", TBD_SYNTAX },
+        { "", TBD_EVENT_STORE, NULL, TBD_SYNTAX },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tbd_query_error error = { 0 };
+        struct tbd_expr *expr = NULL;
+        size_t expected = strlen(rows[i].text);
+
+        if (rows[i].word != NULL)
+            expected = (size_t)(strstr(rows[i].text, rows[i].word) - rows[i].text);
+        if (tbd_expr_parse(rows[i].text, 0, rows[i].type, &expr, &error) != rows[i].status ||
+            error.at != expected || error.message[0] == '\0' || expr != NULL)
+            fail_msg("%s: status %d at %zu: %s", rows[i].text, (int)error.status, error.at, error.message);
+    }
+}
+
+static void names_that_do_not_exist_are_pointed_at(void **state)
+{
+    struct tbd_query_error error = { 0 };
+    struct tbd_expr *expr = NULL;
+
+    (void)state;
+    assert_int_equal(tbd_expr_parse("addr == &nothing", 0, TBD_EVENT_STORE, &expr, &error), TBD_OK);
+    assert_int_equal(tbd_expr_bind_symbols(expr, &names, &error), TBD_NAME);
+    assert_int_equal(error.at, 8);
+    tbd_expr_free(expr);
+    assert_int_equal(tbd_expr_parse("1 and func==nothing", 0, TBD_EVENT_STORE, &expr, &error), TBD_OK);
+    assert_int_equal(tbd_expr_bind_names(expr, &names, true, &error), TBD_NAME);
+    assert_int_equal(error.at, 12);
+    assert_int_equal(tbd_expr_bind_names(expr, &names, false, &error), TBD_OK);
+    tbd_expr_free(expr);
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+    char text[4001];
+    struct tbd_query_error error = { 0 };
+    struct tbd_expr *expr = NULL;
+
+    (void)state;
+    memset(text, '(', 4000);
+    text[4000] = '\0';
+    assert_int_equal(tbd_expr_parse(text, 0, TBD_EVENT_STORE, &expr, &error), TBD_SYNTAX);
+    memset(text, '~', 4000);
+    assert_int_equal(tbd_expr_parse(text, 0, TBD_EVENT_STORE, &expr, &error), TBD_SYNTAX);
+}
+
+/* ---- questions ---- */
+
+static void questions_have_all_forms(void **state)
+{
+    struct tbd_query_error error;
+    struct tbd_question question;
+
+    (void)state;
+    assert_int_equal(tbd_question_parse("goto first", 5, &question, &error), TBD_OK);
+    assert_int_equal(question.from, TBD_FROM_FIRST);
+    assert_false(question.is_search);
+    assert_int_equal(tbd_question_parse("goto 0x10+3", 5, &question, &error), TBD_OK);
+    assert_int_equal(question.position.time, 16);
+    assert_int_equal(question.position.offset, 3);
+    assert_int_equal(tbd_question_parse("goto 12+1 backward store 40 where addr==1", 5, &question, &error), TBD_OK);
+    assert_true(question.is_search && question.backward);
+    assert_int_equal(question.type, TBD_EVENT_STORE);
+    assert_int_equal(question.count, 40);
+    assert_non_null(question.where);
+    tbd_question_free(&question);
+    assert_int_equal(tbd_question_parse("goto current forward syscall", 5, &question, &error), TBD_OK);
+    assert_int_equal(question.count, 1);
+    assert_int_equal(tbd_question_parse_all("all block_entry", 4, &question, &error), TBD_OK);
+    assert_int_equal(question.type, TBD_EVENT_BLOCK_ENTRY);
+}
+
+static void wrong_questions_are_pointed_at(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *word;
+    } rows[] = {
+        { "goto nowhere", "nowhere" },           { "goto first up", "up" },
+        { "goto first forward stores 1", "stores" }, { "goto first forward store 0", "0" },
+        { "goto first forward store 1 if", "if" }, { "goto 5+x", "x" },
+        { "goto first forward store 1 where adr==1", "adr" },
+        { "goto 5 5", "5" },
+    };
+    struct tbd_query_error error;
+    struct tbd_question question;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *last = NULL;
+
+        for (const char *p = rows[i].text; (p = strstr(p, rows[i].word)) != NULL; p++)
+            last = p;
+        assert_int_not_equal(tbd_question_parse(rows[i].text, 5, &question, &error), TBD_OK);
+        if (error.at != (size_t)(last - rows[i].text))
+            fail_msg("%s: points at %zu: %s", rows[i].text, error.at, error.message);
+    }
+}
+
+static void system_calls_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(tbd_syscall_number_name(0), "read");
+    assert_string_equal(tbd_syscall_number_name(231), "exit_group");
+    assert_null(tbd_syscall_number_name(100000));
+    assert_int_equal(tbd_syscall_name_number("openat2", 6), 257);
+    assert_int_equal(tbd_syscall_name_number("opena", 5), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operators_bind_as_documented),
+        cmocka_unit_test(numbers_have_four_bases_and_characters),
+        cmocka_unit_test(values_are_unsigned_unless_signed_is_said),
+        cmocka_unit_test(event_fields_are_read),
+        cmocka_unit_test(names_of_functions_and_modules_match_the_pc),
+        cmocka_unit_test(registers_that_the_event_tells_need_no_replay),
+        cmocka_unit_test(uses_say_what_an_evaluation_may_need),
+        cmocka_unit_test(unknown_values_do_not_hide_a_decision),
+        cmocka_unit_test(memory_is_read_where_it_can_be),
+        cmocka_unit_test(stack_patterns_have_the_innermost_frame_last),
+        cmocka_unit_test(constants_are_folded_for_the_planner),
+        cmocka_unit_test(wrong_words_are_pointed_at),
+        cmocka_unit_test(names_that_do_not_exist_are_pointed_at),
+        cmocka_unit_test(deep_nesting_is_refused),
+        cmocka_unit_test(questions_have_all_forms),
+        cmocka_unit_test(wrong_questions_are_pointed_at),
+        cmocka_unit_test(system_calls_have_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
