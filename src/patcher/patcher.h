@@ -33,7 +33,8 @@ struct tbd_patcher_callbacks {
     uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
     /* Last instruction of a block is a system call or special: thread->regs is exact, regs.rip is
      * that instruction's address, `insn_bytes` its length.  The callback performs it, sets all output
-     * registers and rip (normally rip + insn_bytes), sends its message. */
+     * registers and rip (normally rip + insn_bytes), sends its message.  TBD_SPECIAL_OTHER with 0 bytes: no
+     * room for translated code; detach at regs.rip, do not return. */
     void (*syscall)(struct tbd_thread *thread, uint32_t insn_bytes);
     void (*special)(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
     /* The entries area is full, or a kick: called at the boundary before the block at regs.rip is
@@ -62,8 +63,8 @@ struct tbd_decoder_api {
 };
 void tbd_patcher_set_decoder(const struct tbd_decoder_api *api);
 
-/* Sets up in `arena` memory.  Callbacks are borrowed for ever. */
-void tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
+/* Sets up in `arena` memory.  Callbacks are borrowed for ever.  False: no address space. */
+bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
                       const struct tbd_codegen_config *config);
 /* Changes the hook set: flushes every translation (T4). */
 void tbd_patcher_configure(const struct tbd_codegen_config *config);

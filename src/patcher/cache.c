@@ -1,0 +1,612 @@
+// SPDX-License-Identifier: MIT
+/* cache.c - translated blocks: where they are, how they are found, how they are joined
+ *
+ * Keeps C1-C3 of cache.h.  One thread at a time runs here (the baton); signal handlers only read
+ * (tbd_cache_area_of, tbd_cache_block_at, tbd_cache_dry_run), and they interrupt translated code, not
+ * this file.
+ *
+ * The map from start to block and the one from (start, code) to id are open-addressing tables of
+ * fixed size: address space is reserved for the largest, pages cost nothing until used.
+ */
+#include "patcher/cache.h"
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/sys.h"
+#include "patcher/fixed.h"
+
+enum {
+    MAX_AREAS = 64,
+    MAX_THREADS = 1024,
+    MAX_BLOCKS = 1 << 20,
+    MAX_SITES = 1 << 21,
+    MAP_SLOTS = 1 << 21,
+    ID_SLOTS = 1 << 22,
+    PAGE_SLOTS = 1 << 16,
+    AREA_BYTES = 64 << 20,
+    BLOCK_ROOM = 32 << 10,  /* no block's code is longer */
+    STUB_BYTES = 24,
+    STUB_ROOM = 256,
+};
+
+#define NEIGHBOURHOOD (128ull << 20) /* data that code reaches by [rip + x] is this near, mostly */
+
+struct known_id {
+    uint64_t start;
+    uint64_t code_hash;
+    uint32_t id; /* 0 = empty */
+    uint32_t code_bytes;
+};
+
+static struct {
+    struct tbd_block_code *block;
+    struct tbd_exit_site *site;
+    uint32_t *map;         /* index + 1, 0 = empty */
+    struct known_id *ids;
+    uint16_t *page_blocks; /* how many blocks were made on pages with this hash; saturates */
+    uint32_t block_count;
+    uint32_t site_count;
+    uint32_t map_used;
+    uint32_t id_count;
+    struct tbd_area area[MAX_AREAS];
+    uint32_t area_count;
+    uint32_t last_area;    /* where the last block was put */
+    struct tbd_thread *thread[MAX_THREADS];
+    uint32_t thread_count;
+    struct tbd_cut cut;    /* of the block being made */
+} cache;
+
+static struct tbd_arena arena;
+
+static uint64_t hash_address(uint64_t a)
+{
+    return tbd_hash64_mix(a * 0x9e3779b97f4a7c15ull);
+}
+
+/* ---- tables ---- */
+
+struct tbd_block_code *tbd_cache_block(uint32_t index)
+{
+    return &cache.block[index];
+}
+
+struct tbd_exit_site *tbd_cache_site(uint32_t index)
+{
+    return &cache.site[index];
+}
+
+uint32_t tbd_cache_index(const struct tbd_block_code *block)
+{
+    return (uint32_t)(block - cache.block);
+}
+
+static uint32_t *map_slot(uint64_t pc)
+{
+    uint32_t n = (uint32_t)hash_address(pc) & (MAP_SLOTS - 1);
+
+    while (cache.map[n] && cache.block[cache.map[n] - 1].start != pc)
+        n = (n + 1) & (MAP_SLOTS - 1);
+    return &cache.map[n];
+}
+
+struct tbd_block_code *tbd_cache_find(uint64_t pc)
+{
+    uint32_t index = *map_slot(pc);
+
+    return index && cache.block[index - 1].live ? &cache.block[index - 1] : NULL;
+}
+
+/* A dead block's slot stays, for its start; the next block there takes it over. */
+static void map_insert(struct tbd_block_code *block)
+{
+    uint32_t *slot = map_slot(block->start);
+
+    if (!*slot)
+        cache.map_used++;
+    *slot = tbd_cache_index(block) + 1;
+}
+
+static struct known_id *id_slot(const struct tbd_block_def *def)
+{
+    uint32_t n = (uint32_t)hash_address(def->start ^ def->code_hash) & (ID_SLOTS - 1);
+
+    while (cache.ids[n].id && (cache.ids[n].start != def->start || cache.ids[n].code_hash != def->code_hash ||
+                               cache.ids[n].code_bytes != def->code_bytes))
+        n = (n + 1) & (ID_SLOTS - 1);
+    return &cache.ids[n];
+}
+
+static uint32_t id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks)
+{
+    struct known_id *known = id_slot(&cut->def);
+
+    if (known->id)
+        return known->id;
+    if (cache.id_count >= ID_SLOTS / 2)
+        tbd_cache_forget_ids();
+    known = id_slot(&cut->def);
+    known->id = callbacks->define(&cut->def, cut->op, (const uint8_t *)(uintptr_t)cut->def.start);
+    known->start = cut->def.start;
+    known->code_hash = cut->def.code_hash;
+    known->code_bytes = cut->def.code_bytes;
+    cache.id_count++;
+    return known->id;
+}
+
+/* Private anonymous memory reads as zero after it was given back.  `bytes` is a multiple of the page size;
+ * tables are page aligned. */
+static void zero_pages(void *table, size_t bytes)
+{
+    tbd_sys_madvise(tbd_sys_pointer(table), bytes, 4 /* MADV_DONTNEED */);
+}
+
+static bool make_tables(void)
+{
+    cache.block = tbd_arena_alloc(&arena, MAX_BLOCKS * sizeof(*cache.block), 64);
+    cache.site = tbd_arena_alloc(&arena, MAX_SITES * sizeof(*cache.site), 64);
+    cache.map = tbd_arena_alloc(&arena, MAP_SLOTS * sizeof(*cache.map), TBD_PAGE_SIZE);
+    cache.ids = tbd_arena_alloc(&arena, ID_SLOTS * sizeof(*cache.ids), TBD_PAGE_SIZE);
+    cache.page_blocks = tbd_arena_alloc(&arena, PAGE_SLOTS * sizeof(*cache.page_blocks), 64);
+    for (uint32_t n = 0; n < MAX_AREAS; n++)
+        cache.area[n].block = tbd_arena_alloc(&arena, MAX_BLOCKS * sizeof(uint32_t), 64);
+    return cache.block && cache.area[MAX_AREAS - 1].block;
+}
+
+bool tbd_cache_init(void)
+{
+    size_t tables = MAX_BLOCKS * sizeof(*cache.block) + MAX_SITES * sizeof(*cache.site) +
+                    MAP_SLOTS * sizeof(*cache.map) + ID_SLOTS * sizeof(*cache.ids) +
+                    PAGE_SLOTS * sizeof(*cache.page_blocks);
+
+    return cache.block || (tbd_arena_init(&arena, tables + MAX_AREAS * MAX_BLOCKS * sizeof(uint32_t) + 65536) &&
+                           make_tables());
+}
+
+/* ---- areas ---- */
+
+static void area_reset(struct tbd_area *area)
+{
+    struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)area->base, .end = (uint8_t *)(uintptr_t)area->end };
+
+    for (uint32_t kind = 0; kind < TBD_EXIT_KINDS; kind++) {
+        area->head[kind] = tbd_emit_pc(&e);
+        tbd_emit_store_gs_imm(&e, TBD_THREAD_GS(exit_kind), kind);
+        tbd_emit_jmp_far(&e, (uint64_t)(uintptr_t)tbd_fixed_exit);
+    }
+    area->miss = tbd_emit_pc(&e);
+    tbd_emit_jmp_far(&e, (uint64_t)(uintptr_t)tbd_fixed_miss);
+    area->hot = (tbd_emit_pc(&e) + 63) & ~63ull;
+    area->cold = area->end;
+    area->count = 0;
+}
+
+static struct tbd_area *area_new(const struct tbd_patcher_callbacks *callbacks, uint64_t pc)
+{
+    struct tbd_area *area = &cache.area[cache.area_count];
+    uint64_t lo = pc > NEIGHBOURHOOD ? pc - NEIGHBOURHOOD : 0;
+    uint64_t base;
+
+    if (cache.area_count == MAX_AREAS)
+        return NULL;
+    base = callbacks->reserve_area(lo, pc + NEIGHBOURHOOD, AREA_BYTES);
+    if (!base)
+        base = callbacks->reserve_area(pc, pc + 1, AREA_BYTES);
+    if (!base)
+        return NULL;
+    area->base = base;
+    area->end = base + AREA_BYTES;
+    area_reset(area);
+    cache.area_count++;
+    return area;
+}
+
+static bool has_room(const struct tbd_area *area)
+{
+    return area->cold - area->hot > BLOCK_ROOM + STUB_ROOM;
+}
+
+static bool area_serves(const struct tbd_area *area, uint64_t pc)
+{
+    const uint64_t reach = (2ull << 30) - NEIGHBOURHOOD;
+    uint64_t up = area->end > pc ? area->end - pc : 0;
+    uint64_t down = pc > area->base ? pc - area->base : 0;
+
+    return up < reach && down < reach && has_room(area);
+}
+
+static struct tbd_area *area_for(const struct tbd_patcher_callbacks *callbacks, uint64_t pc)
+{
+    struct tbd_area *area;
+
+    if (cache.last_area < cache.area_count && area_serves(&cache.area[cache.last_area], pc))
+        return &cache.area[cache.last_area];
+    for (uint32_t n = 0; n < cache.area_count; n++)
+        if (area_serves(&cache.area[n], pc)) {
+            cache.last_area = n;
+            return &cache.area[n];
+        }
+    area = area_new(callbacks, pc);
+    for (uint32_t n = 0; !area && n < cache.area_count; n++)
+        if (has_room(&cache.area[n]))
+            area = &cache.area[n]; /* out of reach: operands go through a scratch register */
+    if (area)
+        cache.last_area = (uint32_t)(area - cache.area);
+    return area;
+}
+
+const struct tbd_area *tbd_cache_area_of(uint64_t cache_pc)
+{
+    for (uint32_t n = 0; n < cache.area_count; n++)
+        if (cache_pc >= cache.area[n].base && cache_pc < cache.area[n].end)
+            return &cache.area[n];
+    return NULL;
+}
+
+struct tbd_block_code *tbd_cache_block_at(uint64_t cache_pc)
+{
+    const struct tbd_area *area = tbd_cache_area_of(cache_pc);
+    uint32_t low = 0;
+    uint32_t high = area ? area->count : 0;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (cache.block[area->block[middle]].cache_end <= cache_pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!area || low == area->count || cache.block[area->block[low]].cache_start > cache_pc)
+        return NULL;
+    return &cache.block[area->block[low]];
+}
+
+/* ---- links ---- */
+
+/* The one function that changes code that has run.  The displacement does not straddle a cache line
+ * (emit.c), so the store is seen whole or not at all; one thread at a time runs. */
+static void set_rel32(uint64_t rel32, uint64_t target)
+{
+    uint32_t distance = (uint32_t)(target - (rel32 + 4));
+
+    __atomic_store_n((uint32_t *)(uintptr_t)rel32, distance, __ATOMIC_RELAXED);
+}
+
+static bool in_reach(uint64_t rel32, uint64_t target)
+{
+    int64_t distance = (int64_t)(target - (rel32 + 4));
+
+    return distance == (int32_t)distance;
+}
+
+void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
+{
+    if (site->linked != TBD_NO_INDEX || !in_reach(site->rel32, block->entry))
+        return;
+    site->linked = tbd_cache_index(block);
+    site->next = block->incoming;
+    block->incoming = (uint32_t)(site - cache.site);
+    set_rel32(site->rel32, block->entry);
+}
+
+static void unlink_incoming(struct tbd_block_code *block)
+{
+    for (uint32_t n = block->incoming; n != TBD_NO_INDEX; n = cache.site[n].next) {
+        set_rel32(cache.site[n].rel32, cache.site[n].stub);
+        cache.site[n].linked = TBD_NO_INDEX;
+    }
+    block->incoming = TBD_NO_INDEX;
+}
+
+static void leave_list(uint32_t index)
+{
+    struct tbd_exit_site *site = &cache.site[index];
+    uint32_t *at;
+
+    if (site->linked == TBD_NO_INDEX)
+        return;
+    at = &cache.block[site->linked].incoming;
+    while (*at != index)
+        at = &cache.site[*at].next;
+    *at = site->next;
+    site->linked = TBD_NO_INDEX;
+}
+
+/* ---- making ---- */
+
+static void stub_emit(struct tbd_area *area, struct tbd_exit_site *site)
+{
+    struct tbd_emit e;
+
+    area->cold -= STUB_BYTES;
+    e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold, .end = (uint8_t *)(uintptr_t)area->cold + STUB_BYTES };
+    site->stub = area->cold;
+    tbd_emit_store_gs_imm(&e, TBD_THREAD_GS(exit_arg), (uint32_t)(site - cache.site));
+    tbd_emit_jmp(&e, area->head[TBD_EXIT_DIRECT]);
+    set_rel32(site->rel32, site->stub);
+}
+
+/* mov r11, start; lea rcx, [rcx + r11]; jmp miss: gives the target back and leaves. */
+static void mismatch_emit(struct tbd_area *area, uint64_t start, uint64_t rel32)
+{
+    struct tbd_ea sum = { .base = TBD_RCX, .index = TBD_R11, .scale = 1 };
+    struct tbd_emit e;
+
+    area->cold -= STUB_BYTES;
+    e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold, .end = (uint8_t *)(uintptr_t)area->cold + STUB_BYTES };
+    set_rel32(rel32, area->cold);
+    tbd_emit_mov_imm(&e, TBD_R11, start);
+    tbd_emit_lea(&e, TBD_RCX, &sum);
+    tbd_emit_jmp(&e, area->miss);
+}
+
+static uint64_t place_in_area(const struct tbd_translation *t, const uint8_t *in_buffer)
+{
+    return (uint64_t)((int64_t)(uintptr_t)in_buffer + t->e.delta);
+}
+
+static void make_exits(struct tbd_area *area, const struct tbd_translation *t, struct tbd_block_code *block)
+{
+    block->first_exit = cache.site_count;
+    block->exit_count = (uint8_t)t->exit_count;
+    for (uint32_t n = 0; n < t->exit_count; n++) {
+        struct tbd_exit_site *site = &cache.site[cache.site_count++];
+
+        *site = (struct tbd_exit_site){ .rel32 = place_in_area(t, t->exit[n].rel32),
+                                        .target = t->exit[n].target,
+                                        .block = tbd_cache_index(block),
+                                        .linked = TBD_NO_INDEX,
+                                        .next = TBD_NO_INDEX };
+        stub_emit(area, site);
+    }
+    if (t->mismatch)
+        mismatch_emit(area, block->start, place_in_area(t, t->mismatch));
+}
+
+static void fill_block(struct tbd_block_code *block, const struct tbd_cut *cut, uint32_t id)
+{
+    const struct tbd_insn *last = cut->count ? &cut->insn[cut->count - 1] : NULL;
+
+    *block = (struct tbd_block_code){
+        .start = cut->def.start,
+        .id = id,
+        .incoming = TBD_NO_INDEX,
+        .code_bytes = cut->def.code_bytes,
+        .last_insn = last ? (uint16_t)(last->pc - cut->def.start) : 0,
+        .last_bytes = last ? last->length : 0,
+        .end = cut->def.end,
+        .special = last ? last->special : 0,
+        .live = true,
+    };
+}
+
+static void set_up(struct tbd_translation *t, const struct tbd_area *area, const struct tbd_cut *cut,
+                   const struct tbd_codegen_config *config, const struct tbd_block_code *block)
+{
+    *t = (struct tbd_translation){ .cut = cut,
+                                   .head = area->head,
+                                   .hook_set = config->hook_set,
+                                   .id = block->id,
+                                   .block = tbd_cache_index(block),
+                                   .stop = block->is_stop };
+}
+
+static void count_pages(const struct tbd_block_code *block)
+{
+    uint64_t first = block->start >> TBD_PAGE_SHIFT;
+    uint64_t last = (block->start + (block->code_bytes ? block->code_bytes - 1 : 0)) >> TBD_PAGE_SHIFT;
+
+    for (uint64_t page = first; page <= last; page++) {
+        uint16_t *count = &cache.page_blocks[hash_address(page) & (PAGE_SLOTS - 1)];
+
+        if (*count != UINT16_MAX)
+            (*count)++;
+    }
+}
+
+static void put_in_area(struct tbd_area *area, struct tbd_block_code *block, const struct tbd_translation *t)
+{
+    block->cache_start = area->hot;
+    block->cache_end = tbd_emit_pc(&t->e);
+    block->entry = t->body;
+    block->tagged = t->tagged ? block->cache_start : 0;
+    area->block[area->count++] = tbd_cache_index(block);
+    area->hot = (block->cache_end + 15) & ~15ull;
+    make_exits(area, t, block);
+}
+
+struct cut_request {
+    const struct tbd_patcher_callbacks *callbacks;
+    const struct tbd_codegen_config *config;
+    struct tbd_cut *cut;
+    uint64_t pc;
+};
+
+static void cut_with_vectors(void *arg)
+{
+    struct cut_request *r = arg;
+
+    tbd_cut_block(r->cut, r->callbacks, r->config, r->pc);
+}
+
+static bool is_full(void)
+{
+    return cache.block_count == MAX_BLOCKS || cache.site_count + 2 > MAX_SITES ||
+           cache.map_used > MAP_SLOTS / 4 * 3;
+}
+
+struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
+                                      const struct tbd_codegen_config *config, uint64_t pc, bool tagged,
+                                      uint32_t stop_insns)
+{
+    struct cut_request request = { callbacks, config, &cache.cut, pc };
+    struct tbd_area *area = area_for(callbacks, pc);
+    struct tbd_block_code *block = &cache.block[cache.block_count];
+    struct tbd_translation t;
+    uint32_t id;
+
+    if (!area || is_full())
+        return NULL;
+    callbacks->with_vector_state(cut_with_vectors, &request);
+    id = id_of(&cache.cut, callbacks);
+    if (stop_insns)
+        tbd_cut_shorten(&cache.cut, stop_insns);
+    fill_block(block, &cache.cut, id);
+    block->is_stop = stop_insns != 0;
+    block->stop_insns = stop_insns;
+    set_up(&t, area, &cache.cut, config, block);
+    t.tagged = tagged;
+    t.e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->hot,
+                             .end = (uint8_t *)(uintptr_t)area->hot + BLOCK_ROOM };
+    tbd_translate(&t);
+    if (t.e.overflow)
+        return NULL;
+    cache.block_count++;
+    put_in_area(area, block, &t);
+    count_pages(block);
+    if (!stop_insns)
+        map_insert(block);
+    return block;
+}
+
+bool tbd_cache_add_tag(struct tbd_block_code *block)
+{
+    struct tbd_area *area = &cache.area[tbd_cache_area_of(block->entry) - cache.area];
+    struct tbd_translation t = { .cut = NULL };
+    uint64_t at = area->hot;
+
+    if (area->cold - area->hot < STUB_ROOM + BLOCK_ROOM)
+        return false;
+    t.e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)at, .end = (uint8_t *)(uintptr_t)at + STUB_ROOM };
+    tbd_translate_tag(&t, block->start);
+    tbd_emit_jmp(&t.e, block->entry);
+    area->hot = (tbd_emit_pc(&t.e) + 15) & ~15ull;
+    mismatch_emit(area, block->start, place_in_area(&t, t.mismatch));
+    block->tagged = at;
+    return true;
+}
+
+/* ---- forgetting ---- */
+
+static void clear_targets(struct tbd_thread *thread)
+{
+    for (uint32_t n = 0; n < TBD_IBL_ENTRIES; n++)
+        thread->ibl[n] = (uint64_t)(uintptr_t)tbd_fixed_miss;
+}
+
+void tbd_cache_add_thread(struct tbd_thread *thread)
+{
+    for (uint32_t n = 0; n < cache.thread_count; n++)
+        if (cache.thread[n] == thread)
+            return;
+    clear_targets(thread);
+    if (cache.thread_count < MAX_THREADS)
+        cache.thread[cache.thread_count++] = thread;
+}
+
+void tbd_cache_remove_thread(struct tbd_thread *thread)
+{
+    for (uint32_t n = 0; n < cache.thread_count; n++)
+        if (cache.thread[n] == thread)
+            cache.thread[n] = cache.thread[--cache.thread_count];
+}
+
+static void forget_target(const struct tbd_block_code *block)
+{
+    for (uint32_t n = 0; n < cache.thread_count; n++) {
+        uint64_t *slot = &cache.thread[n]->ibl[block->start & (TBD_IBL_ENTRIES - 1)];
+
+        if (*slot == block->tagged)
+            *slot = (uint64_t)(uintptr_t)tbd_fixed_miss;
+    }
+}
+
+static void kill_block(struct tbd_block_code *block)
+{
+    block->live = false;
+    unlink_incoming(block);
+    for (uint32_t n = 0; n < block->exit_count; n++)
+        leave_list(block->first_exit + n);
+    if (block->tagged)
+        forget_target(block);
+}
+
+static bool has_blocks(uint64_t start, uint64_t end)
+{
+    uint64_t first = start >> TBD_PAGE_SHIFT;
+    uint64_t last = (end - 1) >> TBD_PAGE_SHIFT;
+
+    if (last - first >= PAGE_SLOTS)
+        return true;
+    for (uint64_t page = first; page <= last; page++)
+        if (cache.page_blocks[hash_address(page) & (PAGE_SLOTS - 1)])
+            return true;
+    return false;
+}
+
+void tbd_cache_flush_range(uint64_t start, uint64_t end)
+{
+    if (start >= end || !has_blocks(start, end))
+        return;
+    for (uint32_t n = 0; n < cache.block_count; n++) {
+        struct tbd_block_code *block = &cache.block[n];
+        uint64_t bytes = block->code_bytes ? block->code_bytes : 1;
+
+        if (block->live && block->start < end && block->start + bytes > start)
+            kill_block(block);
+    }
+}
+
+void tbd_cache_flush_all(void)
+{
+    for (uint32_t n = 0; n < cache.thread_count; n++)
+        clear_targets(cache.thread[n]);
+    if (!cache.block_count)
+        return;
+    zero_pages(cache.map, MAP_SLOTS * sizeof(*cache.map));
+    for (uint32_t n = 0; n < PAGE_SLOTS; n++)
+        cache.page_blocks[n] = 0;
+    for (uint32_t n = 0; n < cache.area_count; n++)
+        area_reset(&cache.area[n]);
+    cache.block_count = 0;
+    cache.site_count = 0;
+    cache.map_used = 0;
+}
+
+void tbd_cache_forget_ids(void)
+{
+    if (cache.id_count)
+        zero_pages(cache.ids, ID_SLOTS * sizeof(*cache.ids));
+    cache.id_count = 0;
+}
+
+uint64_t tbd_cache_stub_target(uint64_t cache_pc)
+{
+    for (uint32_t n = 0; n < cache.site_count; n++)
+        if (cache_pc >= cache.site[n].stub && cache_pc < cache.site[n].stub + STUB_BYTES)
+            return cache.site[n].target;
+    return 0;
+}
+
+/* ---- dry runs ---- */
+
+bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
+                       const struct tbd_codegen_config *config, const struct tbd_block_code *block,
+                       struct tbd_watch *watch, struct tbd_cut *cut)
+{
+    static uint8_t buffer[BLOCK_ROOM];
+    struct cut_request request = { callbacks, config, cut, block->start };
+    const struct tbd_area *area = tbd_cache_area_of(block->cache_start);
+    struct tbd_translation t;
+
+    callbacks->with_vector_state(cut_with_vectors, &request);
+    if (block->is_stop)
+        tbd_cut_shorten(cut, block->stop_insns);
+    set_up(&t, area, cut, config, block);
+    t.watch = watch;
+    t.tagged = block->tagged == block->cache_start;
+    t.e = (struct tbd_emit){ .at = buffer, .end = buffer + sizeof(buffer),
+                             .delta = (int64_t)block->cache_start - (int64_t)(uintptr_t)buffer };
+    tbd_translate(&t);
+    return tbd_emit_pc(&t.e) == block->cache_end;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+/* cache.h - translated blocks: where they are, how they are found, how they are joined
+ *
+ * An area is one stretch of address space near code of the program.  It begins with its ways out
+ * (one jump for each exit kind), grows blocks upward and exit stubs downward from its end.
+ *
+ * C1  A block's code is [cache_start, cache_end) in one area; blocks of an area are in address order.
+ * C2  A live block is in the map under its start; a dead one (flushed) is not, no jump leads
+ *     to it and no indirect target names it; its code stays until everything is flushed.
+ * C3  The rel32 of an exit site leads to its stub or to the entry of a live block; in the second case
+ *     the site is in that block's list of incoming sites.
+ */
+#ifndef TBD_PATCHER_CACHE_H
+#define TBD_PATCHER_CACHE_H
+
+#include "patcher/translate.h"
+
+#define TBD_NO_INDEX UINT32_MAX
+
+struct tbd_block_code {
+    uint64_t start;       /* application address */
+    uint64_t cache_start;
+    uint64_t cache_end;
+    uint64_t entry;       /* the entry store; all registers in place */
+    uint64_t tagged;      /* entry for indirect branches; 0 if none yet */
+    uint32_t id;
+    uint32_t incoming;    /* first exit site linked to it, TBD_NO_INDEX if none */
+    uint32_t first_exit;  /* its own exit sites */
+    uint32_t code_bytes;
+    uint16_t last_insn;   /* offset of the last instruction */
+    uint8_t last_bytes;   /* and its length */
+    uint8_t exit_count;
+    uint8_t end;          /* enum tbd_end */
+    uint8_t special;
+    bool live;
+    bool is_stop;         /* made by tbd_patcher_stop_inside: not in the map */
+    uint32_t stop_insns;
+};
+
+struct tbd_exit_site {
+    uint64_t rel32;    /* address of the displacement */
+    uint64_t stub;
+    uint64_t target;   /* application address */
+    uint32_t block;    /* whose exit it is */
+    uint32_t linked;   /* block it leads to, TBD_NO_INDEX if the stub */
+    uint32_t next;     /* in the list of incoming sites */
+};
+
+struct tbd_area {
+    uint64_t base;
+    uint64_t end;
+    uint64_t hot;      /* next block */
+    uint64_t cold;     /* lowest stub */
+    uint64_t head[TBD_EXIT_KINDS];
+    uint64_t miss;     /* way out of a tagged entry with another target: rcx = target */
+    uint32_t *block;   /* indices in address order; lives in the cache arena */
+    uint32_t count;
+};
+
+/* BOOT.  False if there is no address space. */
+bool tbd_cache_init(void);
+/* Forgets all translations and reuses the areas.  Ids survive. */
+void tbd_cache_flush_all(void);
+/* Forgets ids too: the hook set changed. */
+void tbd_cache_forget_ids(void);
+
+struct tbd_block_code *tbd_cache_block(uint32_t index);
+struct tbd_exit_site *tbd_cache_site(uint32_t index);
+/* The live block that starts at `pc`, NULL if none. */
+struct tbd_block_code *tbd_cache_find(uint64_t pc);
+uint32_t tbd_cache_index(const struct tbd_block_code *block);
+
+/* Translates the block at `pc`.  `stop_insns` > 0: a block of its own that leaves by TBD_EXIT_STOP after
+ * so many instructions.  NULL when the cache is full: flush everything and try again. */
+struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
+                                      const struct tbd_codegen_config *config, uint64_t pc, bool tagged,
+                                      uint32_t stop_insns);
+/* Makes a tagged entry for a block that has none.  False when the cache is full. */
+bool tbd_cache_add_tag(struct tbd_block_code *block);
+/* Joins the site to the block, so that the jump does not leave any more. */
+void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block);
+void tbd_cache_flush_range(uint64_t start, uint64_t end);
+/* Tables of indirect targets that name blocks: every thread that runs translated code. */
+void tbd_cache_add_thread(struct tbd_thread *thread);
+void tbd_cache_remove_thread(struct tbd_thread *thread);
+
+/* Any context: the area and the block (NULL: between blocks) that own a cache address. */
+const struct tbd_area *tbd_cache_area_of(uint64_t cache_pc);
+struct tbd_block_code *tbd_cache_block_at(uint64_t cache_pc);
+
+/* Application address the exit stub at `cache_pc` goes to; 0 if there is none. */
+uint64_t tbd_cache_stub_target(uint64_t cache_pc);
+
+/* Runs the translation of `block` again without keeping it, to learn what held at cache address
+ * watch->pc.  Any context.  False if the code of the program is not there any more. */
+bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
+                       const struct tbd_codegen_config *config, const struct tbd_block_code *block,
+                       struct tbd_watch *watch, struct tbd_cut *cut);
+
+#endif

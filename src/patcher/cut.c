@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: MIT
+/* cut.c - what a block is: its instructions, its definition, its record
+ *
+ * To find addresses that differ by a constant from a recorded one, every register's value is
+ * followed as (root, constant): a root is the value a register had at some point in the block.
+ *
+ * C1  Two addresses with the same roots of base and index and the same scale differ by a constant.
+ */
+#include "patcher/cut.h"
+
+#include "base/hash.h"
+
+#define NO_ROOT 0u
+
+struct value {
+    uint32_t root;
+    int64_t add;
+};
+
+/* A u64 in the record: what it is in terms of roots. */
+struct recorded {
+    uint32_t base_root;
+    uint32_t index_root; /* NO_ROOT if none */
+    uint8_t scale;
+    int64_t add;
+    uint32_t at;
+};
+
+#define MAX_RECORDED 96
+
+struct layout {
+    struct tbd_cut *cut;
+    const struct tbd_codegen_config *config;
+    struct value reg[TBD_REG_COUNT];
+    struct recorded recorded[MAX_RECORDED];
+    uint32_t recorded_count;
+    uint32_t next_root;
+    uint32_t bytes;
+    uint32_t ops;
+};
+
+/* ---- where it ends ---- */
+
+static uint8_t end_of_kind(uint8_t kind)
+{
+    static const uint8_t ends[] = {
+        [TBD_INSN_JUMP] = TBD_END_JUMP,
+        [TBD_INSN_BRANCH] = TBD_END_BRANCH,
+        [TBD_INSN_BRANCH_RCX] = TBD_END_BRANCH,
+        [TBD_INSN_CALL] = TBD_END_CALL,
+        [TBD_INSN_CALL_INDIRECT] = TBD_END_CALL_INDIRECT,
+        [TBD_INSN_JUMP_INDIRECT] = TBD_END_JUMP_INDIRECT,
+        [TBD_INSN_RETURN] = TBD_END_RETURN,
+        [TBD_INSN_SYSCALL] = TBD_END_SYSCALL,
+        [TBD_INSN_SPECIAL] = TBD_END_SPECIAL,
+        [TBD_INSN_BAD] = TBD_END_FAULT,
+    };
+
+    return ends[kind];
+}
+
+/* Decodes into cut->insn; returns how the block ends. */
+static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, uint32_t max_insns)
+{
+    const uint8_t *code = (const uint8_t *)(uintptr_t)pc;
+    uint64_t at = 0;
+
+    for (cut->count = 0; cut->count < max_insns; cut->count++) {
+        struct tbd_insn *insn = &cut->insn[cut->count];
+        bool decodes = at < available && tbd_decode(insn, pc + at, code + at, available - at);
+
+        if (!decodes || insn->kind == TBD_INSN_BAD)
+            return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
+        at += insn->length;
+        cut->def.code_bytes = (uint32_t)at;
+        if (end_of_kind(insn->kind)) {
+            cut->count++;
+            return end_of_kind(insn->kind);
+        }
+    }
+    return TBD_END_LIMIT;
+}
+
+/* ---- values ---- */
+
+static struct value fresh(struct layout *l)
+{
+    return (struct value){ .root = ++l->next_root };
+}
+
+static void apply_insn(struct layout *l, const struct tbd_insn *insn)
+{
+    struct value copy = { 0 };
+    uint8_t dst = insn->copy_dst;
+
+    if (dst != TBD_NO_REG) {
+        copy = l->reg[insn->copy_src];
+        copy.add += insn->copy_add;
+    }
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++) {
+        if (!(insn->writes & TBD_BIT(r)))
+            continue;
+        if (r == dst)
+            l->reg[r] = copy;
+        else if (r == TBD_RSP && insn->stack_add)
+            l->reg[r].add += insn->stack_add;
+        else
+            l->reg[r] = fresh(l);
+    }
+}
+
+static bool is_plain(const struct tbd_access *a)
+{
+    return !a->ea.fs && !a->ea.addr32 && !(a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS));
+}
+
+static bool is_constant(const struct tbd_access *a)
+{
+    return is_plain(a) && a->ea.base == TBD_NO_REG && a->ea.index == TBD_NO_REG;
+}
+
+static struct recorded key_of(const struct layout *l, const struct tbd_access *a)
+{
+    struct recorded key = { .scale = 1, .add = a->ea.disp };
+
+    if (a->ea.base != TBD_NO_REG) {
+        key.base_root = l->reg[a->ea.base].root;
+        key.add += l->reg[a->ea.base].add;
+    }
+    if (a->ea.index != TBD_NO_REG) {
+        key.index_root = l->reg[a->ea.index].root;
+        key.scale = a->ea.scale;
+        key.add += l->reg[a->ea.index].add * a->ea.scale;
+    }
+    return key;
+}
+
+static const struct recorded *find_recorded(const struct layout *l, const struct recorded *key)
+{
+    for (uint32_t n = 0; n < l->recorded_count; n++) {
+        const struct recorded *r = &l->recorded[n];
+
+        if (r->base_root == key->base_root && r->index_root == key->index_root && r->scale == key->scale)
+            return r;
+    }
+    return NULL;
+}
+
+static void remember(struct layout *l, struct recorded key, uint32_t at)
+{
+    key.at = at;
+    if (l->recorded_count < MAX_RECORDED)
+        l->recorded[l->recorded_count++] = key;
+}
+
+/* ---- ops ---- */
+
+static struct tbd_op *add_op(struct layout *l, unsigned kind, uint32_t insn, uint8_t access)
+{
+    struct tbd_op *op = &l->cut->op[l->ops];
+
+    *op = (struct tbd_op){ .kind = (uint8_t)kind, .insn = (uint16_t)insn, .base = TBD_BASE_NONE };
+    l->cut->op_more[l->ops] = (struct tbd_cut_op){ .address_at = TBD_BASE_NONE, .access = access };
+    l->ops++;
+    return op;
+}
+
+/* Address of an access: a constant, a recorded value plus a constant, or a new record slot. */
+static void place_address(struct layout *l, struct tbd_op *op, const struct tbd_access *a)
+{
+    struct recorded key = key_of(l, a);
+    const struct recorded *known = is_plain(a) ? find_recorded(l, &key) : NULL;
+
+    if (is_constant(a)) {
+        op->add = a->ea.disp;
+        return;
+    }
+    if (known) {
+        op->base = known->at;
+        op->add = key.add - known->add;
+        return;
+    }
+    op->base = l->bytes;
+    l->cut->op_more[op - l->cut->op].address_at = l->bytes;
+    if (is_plain(a))
+        remember(l, key, l->bytes);
+    l->bytes += 8;
+}
+
+static void add_store(struct layout *l, uint32_t insn, uint8_t access)
+{
+    const struct tbd_access *a = &l->cut->insn[insn].access[access];
+    struct tbd_op *op = add_op(l, TBD_OP_STORE, insn, access);
+
+    op->size = a->size;
+    op->flags = (a->flags & TBD_ACCESS_READ) ? TBD_OPF_RMW : 0;
+    place_address(l, op, a);
+    op->data = l->bytes;
+    l->bytes += a->size;
+}
+
+static void add_load(struct layout *l, uint32_t insn, uint8_t access)
+{
+    const struct tbd_access *a = &l->cut->insn[insn].access[access];
+    struct tbd_op *op = add_op(l, TBD_OP_LOAD, insn, access);
+
+    op->size = a->size;
+    op->flags = (a->flags & TBD_ACCESS_WRITE) ? TBD_OPF_RMW : 0;
+    place_address(l, op, a);
+}
+
+static void remember_register(struct layout *l, unsigned reg, uint32_t at)
+{
+    remember(l, (struct recorded){ .base_root = l->reg[reg].root, .scale = 1, .add = l->reg[reg].add }, at);
+}
+
+/* Import stubs: `jmp *[rip + x]` and `jmp *%r11`. */
+static bool is_tail_call(const struct tbd_insn *insn)
+{
+    return insn->kind == TBD_INSN_JUMP_INDIRECT &&
+           (insn->rip_relative || insn->field[TBD_FIELD_RM] == TBD_R11);
+}
+
+static void add_call(struct layout *l, uint32_t insn, bool tail)
+{
+    static const uint8_t recorded[] = { TBD_RSP, TBD_RDI, TBD_RSI, TBD_RDX, TBD_RCX, TBD_R8, TBD_R9 };
+    struct tbd_op *op = add_op(l, TBD_OP_CALL, insn, 0);
+
+    op->data = l->bytes;
+    op->flags = tail ? TBD_OPF_TAIL : 0;
+    for (unsigned n = 0; n < sizeof(recorded); n++) {
+        if (!find_recorded(l, &(struct recorded){ .base_root = l->reg[recorded[n]].root, .scale = 1 }))
+            remember_register(l, recorded[n], l->bytes);
+        l->bytes += 8;
+    }
+}
+
+static void add_return(struct layout *l, uint32_t insn)
+{
+    struct tbd_op *op = add_op(l, TBD_OP_RET, insn, 0);
+
+    op->data = l->bytes;
+    l->bytes += 16;
+}
+
+/* Order within an instruction: loads, the call or return, stores. */
+static void lay_out_insn(struct layout *l, uint32_t n)
+{
+    const struct tbd_insn *insn = &l->cut->insn[n];
+    uint32_t set = l->config->hook_set;
+    bool is_call = insn->kind == TBD_INSN_CALL || insn->kind == TBD_INSN_CALL_INDIRECT;
+
+    for (uint8_t a = 0; (set & TBD_HOOK_LOADS) && a < insn->access_count; a++)
+        if (insn->access[a].flags & TBD_ACCESS_READ)
+            add_load(l, n, a);
+    if ((set & TBD_HOOK_CALLS) && (is_call || is_tail_call(insn)))
+        add_call(l, n, !is_call);
+    if ((set & TBD_HOOK_CALLS) && insn->kind == TBD_INSN_RETURN)
+        add_return(l, n);
+    for (uint8_t a = 0; (set & TBD_HOOK_STORES) && a < insn->access_count; a++)
+        if (insn->access[a].flags & TBD_ACCESS_WRITE)
+            add_store(l, n, a);
+}
+
+/* Naturally aligned stack slots do not straddle: compilers keep rsp aligned to 8. */
+static bool may_straddle(const struct tbd_access *a)
+{
+    bool on_stack = a->ea.base == TBD_RSP && a->ea.index == TBD_NO_REG && a->size <= 8 &&
+                    a->ea.disp % a->size == 0;
+
+    if (a->flags & TBD_ACCESS_ALIGNED)
+        return false;
+    if (is_constant(a))
+        return ((uint64_t)a->ea.disp & 4095) + a->size > 4096;
+    return !on_stack;
+}
+
+static void set_touches(struct tbd_cut *cut, uint32_t n)
+{
+    const struct tbd_insn *insn = &cut->insn[n];
+
+    for (unsigned a = 0; a < insn->access_count; a++) {
+        cut->touch[n][a] = TBD_TOUCH_FIRST;
+        if ((insn->access[a].flags & TBD_ACCESS_WRITE) && may_straddle(&insn->access[a]))
+            cut->touch[n][a] |= TBD_TOUCH_LAST;
+    }
+}
+
+static void lay_out(struct tbd_cut *cut, const struct tbd_codegen_config *config)
+{
+    struct layout l = { .cut = cut, .config = config };
+
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        l.reg[r] = fresh(&l);
+    for (uint32_t n = 0; n < cut->count; n++) {
+        cut->first_op[n] = (uint16_t)l.ops;
+        cut->record_before[n] = l.bytes;
+        lay_out_insn(&l, n);
+        set_touches(cut, n);
+        apply_insn(&l, &cut->insn[n]);
+    }
+    cut->first_op[cut->count] = (uint16_t)l.ops;
+    cut->record_before[cut->count] = l.bytes;
+    cut->def.op_count = (uint16_t)l.ops;
+    cut->def.operand_bytes = l.bytes;
+}
+
+_Static_assert(TBD_BLOCK_MAX_INSNS * (8 + 8 + 64) + 72 <= TBD_RECORD_MAX_BYTES,
+               "an address of a load, a store of 64 bytes at each instruction, and a call");
+
+void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
+                   const struct tbd_codegen_config *config, uint64_t pc)
+{
+    uint64_t want = (uint64_t)config->max_insns * 15;
+    uint64_t available = callbacks->executable((struct tbd_app_pc){ pc }, want);
+
+    cut->def = (struct tbd_block_def){ .start = pc };
+    cut->def.end = decode_all(cut, pc, available < want ? available : want, config->max_insns);
+    cut->def.insn_count = (uint16_t)cut->count;
+    if (cut->count)
+        cut->def.last_insn = (uint16_t)(cut->insn[cut->count - 1].pc - pc);
+    cut->def.code_hash = tbd_hash64((const void *)(uintptr_t)pc, cut->def.code_bytes);
+    lay_out(cut, config);
+}
+
+void tbd_cut_shorten(struct tbd_cut *cut, uint32_t insns)
+{
+    if (insns >= cut->count)
+        return;
+    cut->count = insns;
+    cut->def.end = TBD_END_LIMIT;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+/* cut.h - what a block is: its instructions, its definition, its record
+ *
+ * A block is a pure function of its start address, its bytes, which bytes are executable, and the hook
+ * set.  It ends with the first instruction that transfers control or that the engine executes, before
+ * the first one that cannot be executed, and at the instruction limit.
+ *
+ * The record's layout follows from the ops.  A store's address is left out of the record when the
+ * record already holds a value it differs from by a constant (C1), or when it is a constant. */
+#ifndef TBD_PATCHER_CUT_H
+#define TBD_PATCHER_CUT_H
+
+#include "patcher/decode.h"
+#include "patcher/patcher.h"
+
+#define TBD_CUT_MAX_OPS (3u * TBD_BLOCK_MAX_INSNS)
+
+/* Where a store's address goes in the record, TBD_BASE_NONE if it is not recorded. */
+struct tbd_cut_op {
+    uint32_t address_at;
+    uint8_t access; /* of the instruction: which access the op describes */
+};
+
+/* Bits of tbd_cut.touch[insn][access] */
+enum tbd_touch {
+    TBD_TOUCH_FIRST = 1, /* mark the page of the first byte */
+    TBD_TOUCH_LAST = 2,  /* and of the last byte: it may straddle */
+};
+
+struct tbd_cut {
+    struct tbd_insn insn[TBD_BLOCK_MAX_INSNS];
+    uint16_t first_op[TBD_BLOCK_MAX_INSNS + 1];     /* ops of instruction i: first_op[i] .. first_op[i + 1] - 1 */
+    uint32_t record_before[TBD_BLOCK_MAX_INSNS + 1];/* operand bytes of instructions before i */
+    uint8_t touch[TBD_BLOCK_MAX_INSNS][TBD_INSN_MAX_ACCESSES];
+    struct tbd_op op[TBD_CUT_MAX_OPS];
+    struct tbd_cut_op op_more[TBD_CUT_MAX_OPS];
+    struct tbd_block_def def;
+    uint32_t count; /* instructions */
+};
+
+/* Decodes and lays out the block at `pc`.  Inside with_vector_state. */
+void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
+                   const struct tbd_codegen_config *config, uint64_t pc);
+/* The same, but at most the first `insns` instructions and ended by TBD_END_LIMIT there (partial replay). */
+void tbd_cut_shorten(struct tbd_cut *cut, uint32_t insns);
+
+#endif

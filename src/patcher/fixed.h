@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+/* fixed.h - the hand-written routines between translated code and C (fixed_x86_64.S) */
+#ifndef TBD_PATCHER_FIXED_H
+#define TBD_PATCHER_FIXED_H
+
+#include "patcher/thread.h"
+
+/* From translated code: all program registers in place but r14, r15; saves them and calls
+ * tbd_patcher_dispatch() on the engine stack. */
+extern const char tbd_fixed_exit[];
+/* From a table jump without a target: rcx = target, the program's rcx and r11 in their slots. */
+extern const char tbd_fixed_miss[];
+/* From the guard-fault handler: thread->resume holds the entry store's address. */
+extern const char tbd_fixed_boundary[];
+/* One past the last of these routines. */
+extern const char tbd_fixed_end[];
+extern const char tbd_fixed_start[];
+
+/* Switches to the engine stack and runs the program. */
+_Noreturn void tbd_fixed_run(struct tbd_thread *thread);
+
+/* Called by the routines: returns the cache address to go on at. */
+uint64_t tbd_patcher_dispatch(struct tbd_thread *thread);
+
+#endif

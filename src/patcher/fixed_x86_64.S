@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+/* fixed_x86_64.S - between translated code and C
+ *
+ * gs base is the thread's everywhere here.  The program's stack is never touched.  r14 and r15 of
+ * the program are in their slots whenever translated code leaves or is entered. */
+#include "patcher/offsets.h"
+
+        .text
+
+        .macro  save reg, number
+        movq    %\reg, %gs:(TBD_GS_GPR + 8 * \number)
+        .endm
+
+        .macro  restore reg, number
+        movq    %gs:(TBD_GS_GPR + 8 * \number), %\reg
+        .endm
+
+        .globl  tbd_fixed_start
+        .hidden tbd_fixed_start
+tbd_fixed_start:
+
+/* tbd_fixed_miss: a table jump found no block, or a block for another address.
+ * in:  rcx = target (application), the program's rcx and r11 in their slots, r11 anything,
+ *      r14, r15 = stream; all else the program's
+ * out: goes to tbd_fixed_exit with exit_kind INDIRECT, exit_arg = target */
+        .globl  tbd_fixed_miss
+        .hidden tbd_fixed_miss
+tbd_fixed_miss:
+        movq    %rcx, %gs:TBD_GS_EXIT_ARG
+        movl    $2, %gs:TBD_GS_EXIT_KIND
+        restore rcx, 1
+        restore r11, 11
+        jmp     tbd_fixed_exit
+
+/* tbd_fixed_boundary: the entry store of a block hit the guard page.
+ * in:  thread->resume = address of that store; registers as at a block's entry
+ * out: goes to tbd_fixed_exit with exit_kind BOUNDARY */
+        .globl  tbd_fixed_boundary
+        .hidden tbd_fixed_boundary
+tbd_fixed_boundary:
+        movl    $7, %gs:TBD_GS_EXIT_KIND
+
+/* tbd_fixed_exit: translated code leaves.
+ * in:  exit_kind, exit_arg set; the program's registers in place but r14, r15 (in their slots);
+ *      r14 = next operand, r15 = next entry; flags the program's
+ * out: tbd_patcher_dispatch(thread) on the engine stack, DF clear; its result is entered */
+        .globl  tbd_fixed_exit
+        .hidden tbd_fixed_exit
+tbd_fixed_exit:
+        save    rax, 0
+        save    rcx, 1
+        save    rdx, 2
+        save    rbx, 3
+        save    rsp, 4
+        save    rbp, 5
+        save    rsi, 6
+        save    rdi, 7
+        save    r8, 8
+        save    r9, 9
+        save    r10, 10
+        save    r11, 11
+        save    r12, 12
+        save    r13, 13
+        movq    %r14, %gs:TBD_GS_OPERAND_NEXT
+        movq    %r15, %gs:TBD_GS_ENTRY_NEXT
+        movq    %gs:TBD_GS_ENGINE_STACK, %rsp
+        pushfq
+        popq    %gs:TBD_GS_RFLAGS
+        cld
+        jmp     1f
+
+/* tbd_fixed_run(thread): starts with thread->regs; never returns. */
+        .globl  tbd_fixed_run
+        .hidden tbd_fixed_run
+tbd_fixed_run:
+        movl    $0, %gs:TBD_GS_EXIT_KIND
+        movq    %gs:TBD_GS_ENGINE_STACK, %rsp
+1:
+        andq    $-64, %rsp
+        xorl    %ebp, %ebp
+#ifndef TBD_ENGINE
+        /* Host build (unit tests): C code around us uses vector registers, so the program's are kept here.
+         * The engine itself has none. */
+        subq    $16384, %rsp
+        leaq    512(%rsp), %rdi
+        movl    $8, %ecx
+        xorl    %eax, %eax
+        rep stosq
+        movl    $-1, %eax
+        movl    $-1, %edx
+        xsave64 (%rsp)
+#endif
+        movq    %gs:TBD_GS_SELF, %rdi
+        call    tbd_patcher_dispatch
+#ifndef TBD_ENGINE
+        movq    %rax, %rcx
+        movl    $-1, %eax
+        movl    $-1, %edx
+        xrstor64 (%rsp)
+        movq    %rcx, %rax
+#endif
+        movq    %rax, %gs:TBD_GS_RESUME
+        pushq   %gs:TBD_GS_RFLAGS
+        popfq
+        movq    %gs:TBD_GS_OPERAND_NEXT, %r14
+        movq    %gs:TBD_GS_ENTRY_NEXT, %r15
+        restore rax, 0
+        restore rcx, 1
+        restore rdx, 2
+        restore rbx, 3
+        restore rsp, 4
+        restore rbp, 5
+        restore rsi, 6
+        restore rdi, 7
+        restore r8, 8
+        restore r9, 9
+        restore r10, 10
+        restore r11, 11
+        restore r12, 12
+        restore r13, 13
+        jmp     *%gs:TBD_GS_RESUME
+
+        .globl  tbd_fixed_end
+        .hidden tbd_fixed_end
+tbd_fixed_end:
+
+        .section .note.GNU-stack,"",@progbits

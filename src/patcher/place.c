@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+/* place.c - where the program's registers are
+ *
+ * A scratch register is made by saving it to its slot once; it is brought back only when the
+ * program needs it, or at the block's end.  What the program overwrites first is never brought back.
+ * Keeps P1-P3 of translate.h: every change of `place` happens after the instruction that makes it
+ * true and before the one that relies on it. */
+#include "patcher/translate.h"
+
+#define OWNABLE ((uint16_t)0x3fff)        /* all but r14, r15 */
+#define SCRATCHABLE ((uint16_t)(OWNABLE & ~TBD_BIT(TBD_RSP)))
+#define SUBSTITUTES ((uint16_t)0x0f00)    /* r8-r11: same REX class as r14, r15 */
+
+static int32_t slot_of(unsigned r)
+{
+    return TBD_THREAD_GS(regs) + (int32_t)(r * 8);
+}
+
+void tbd_place_init(struct tbd_translation *t)
+{
+    t->place = (struct tbd_place){
+        .own = OWNABLE, .slot = TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15), .sub = { TBD_NO_REG, TBD_NO_REG }
+    };
+}
+
+void tbd_place_note(struct tbd_translation *t)
+{
+    if (!t->watch || tbd_emit_pc(&t->e) > t->watch->pc)
+        return;
+    t->watch->place = t->place;
+    t->watch->insn = t->insn;
+    t->watch->phase = t->phase;
+}
+
+static bool is_sub(const struct tbd_place *p, unsigned hw)
+{
+    return p->sub[0] == hw || p->sub[1] == hw;
+}
+
+unsigned tbd_place_hw(const struct tbd_translation *t, unsigned r)
+{
+    return r < TBD_R14 ? r : t->place.sub[r - TBD_R14];
+}
+
+static void release_sub(struct tbd_translation *t, unsigned n)
+{
+    unsigned hw = t->place.sub[n];
+
+    if (hw == TBD_NO_REG)
+        return;
+    if (!(t->place.slot & TBD_BIT(TBD_R14 + n)))
+        tbd_emit_store_gs(&t->e, hw, slot_of(TBD_R14 + n));
+    t->place.slot |= TBD_BIT(TBD_R14 + n);
+    t->place.sub[n] = TBD_NO_REG;
+    tbd_place_note(t);
+}
+
+static void release_hw(struct tbd_translation *t, unsigned hw)
+{
+    for (unsigned n = 0; n < 2; n++)
+        if (t->place.sub[n] == hw)
+            release_sub(t, n);
+}
+
+void tbd_place_spill(struct tbd_translation *t, unsigned r)
+{
+    release_hw(t, r);
+    if (!(t->place.own & TBD_BIT(r)))
+        return;
+    if (!(t->place.slot & TBD_BIT(r)))
+        tbd_emit_store_gs(&t->e, r, slot_of(r));
+    t->place.slot |= TBD_BIT(r);
+    t->place.own &= (uint16_t)~TBD_BIT(r);
+    tbd_place_note(t);
+}
+
+/* ---- choosing ---- */
+
+enum { SCORE_END = 200, SCORE_KILLED = 300, SCORE_SLOT = 400, SCORE_FREE = 1000 };
+
+static bool leaves_indirectly(const struct tbd_translation *t)
+{
+    uint8_t end = t->cut->def.end;
+
+    return end == TBD_END_RETURN || end == TBD_END_CALL_INDIRECT || end == TBD_END_JUMP_INDIRECT;
+}
+
+/* How late the program reads r again: the later the better a scratch register it is. */
+static unsigned lateness(const struct tbd_translation *t, unsigned r)
+{
+    for (uint32_t n = t->insn; n < t->cut->count; n++) {
+        if (t->cut->insn[n].reads & TBD_BIT(r))
+            return n - t->insn;
+        if (t->cut->insn[n].kills & TBD_BIT(r))
+            return SCORE_KILLED;
+    }
+    if (leaves_indirectly(t) && (r == TBD_RCX || r == TBD_R11))
+        return SCORE_KILLED;
+    return SCORE_END;
+}
+
+static unsigned score(const struct tbd_translation *t, unsigned hw)
+{
+    unsigned points = hw < 8 ? 1 : 0; /* shorter code */
+
+    if (is_sub(&t->place, hw))
+        return points;
+    if (!(t->place.own & TBD_BIT(hw)))
+        return points + SCORE_FREE + lateness(t, hw);
+    points += 2 * lateness(t, hw);
+    return (t->place.slot & TBD_BIT(hw)) ? points + SCORE_SLOT : points;
+}
+
+static unsigned best_of(const struct tbd_translation *t, uint16_t candidates)
+{
+    unsigned best = TBD_NO_REG;
+    unsigned best_score = 0;
+
+    for (unsigned hw = 0; hw < TBD_R14; hw++)
+        if ((candidates & TBD_BIT(hw)) && (best == TBD_NO_REG || score(t, hw) > best_score)) {
+            best = hw;
+            best_score = score(t, hw);
+        }
+    return best;
+}
+
+unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid)
+{
+    unsigned hw = best_of(t, SCRATCHABLE & (uint16_t)~avoid);
+
+    tbd_place_spill(t, hw);
+    return hw;
+}
+
+/* ---- bringing in ---- */
+
+static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
+{
+    unsigned hw;
+
+    for (unsigned n = 0; n < 2; n++)
+        if (t->place.sub[n] != TBD_NO_REG)
+            avoid |= TBD_BIT(t->place.sub[n]);
+    hw = best_of(t, SUBSTITUTES & (uint16_t)~avoid);
+    tbd_place_spill(t, hw);
+    return hw;
+}
+
+void tbd_place_need_target(struct tbd_translation *t, unsigned r, uint16_t avoid)
+{
+    if (r < TBD_R14) {
+        release_hw(t, r);
+        return;
+    }
+    if (t->place.sub[r - TBD_R14] == TBD_NO_REG)
+        t->place.sub[r - TBD_R14] = (uint8_t)take_substitute(t, avoid);
+}
+
+void tbd_place_need(struct tbd_translation *t, unsigned r, uint16_t avoid)
+{
+    unsigned hw = r;
+
+    if (r < TBD_R14 ? (t->place.own & TBD_BIT(r)) != 0 : t->place.sub[r - TBD_R14] != TBD_NO_REG)
+        return;
+    if (r < TBD_R14)
+        release_hw(t, r);
+    else
+        hw = take_substitute(t, avoid);
+    tbd_emit_load_gs(&t->e, hw, slot_of(r));
+    if (r < TBD_R14)
+        t->place.own |= TBD_BIT(r);
+    else
+        t->place.sub[r - TBD_R14] = (uint8_t)hw;
+    tbd_place_note(t);
+}
+
+void tbd_place_written(struct tbd_translation *t, uint16_t registers)
+{
+    t->place.own |= registers & OWNABLE;
+    t->place.slot &= (uint16_t)~registers;
+}
+
+void tbd_place_finish(struct tbd_translation *t, uint16_t leave)
+{
+    release_sub(t, 0);
+    release_sub(t, 1);
+    for (unsigned r = 0; r < TBD_R14; r++) {
+        if (leave & TBD_BIT(r))
+            continue;
+        tbd_place_need(t, r, 0);
+    }
+}

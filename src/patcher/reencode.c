@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+/* reencode.c - an instruction of the program with other registers or another displacement
+ *
+ * r14 and r15 become one of r8-r11: the extension bits in REX, VEX or EVEX are 1 for all of them, so
+ * only three-bit fields change, and none of r8-r11 has a special meaning in ModRM or SIB.  A
+ * rip-relative operand gets a new displacement, or, out of reach, becomes [scratch] with scratch
+ * below r8. */
+#include "patcher/translate.h"
+
+static void set_low3(uint8_t *byte, unsigned shift, unsigned hw)
+{
+    *byte = (uint8_t)((*byte & ~(7u << shift)) | (hw & 7) << shift);
+}
+
+/* VEX.vvvv and EVEX.vvvv are in the second byte after the escape, inverted; in two-byte VEX in the first. */
+static void set_vvvv(uint8_t *code, const struct tbd_insn *insn, unsigned hw)
+{
+    uint8_t *byte = code + insn->prefix_at + (insn->prefix_bytes == 2 ? 1 : 2);
+
+    *byte = (uint8_t)((*byte & ~0x78u) | (~hw & 15u) << 3);
+}
+
+static void set_field(uint8_t *code, const struct tbd_insn *insn, unsigned field, unsigned hw)
+{
+    uint8_t *modrm = code + insn->modrm_at;
+    bool has_sib = (*modrm & 7) == 4 && (*modrm >> 6) != 3;
+
+    switch (field) {
+    case TBD_FIELD_REG:
+        set_low3(modrm, 3, hw);
+        break;
+    case TBD_FIELD_RM:
+        set_low3(modrm, 0, hw);
+        break;
+    case TBD_FIELD_BASE:
+        set_low3(has_sib ? modrm + 1 : modrm, 0, hw);
+        break;
+    case TBD_FIELD_INDEX:
+        set_low3(modrm + 1, 3, hw);
+        break;
+    case TBD_FIELD_OPCODE:
+        set_low3(code + insn->opcode_at, 0, hw);
+        break;
+    default:
+        set_vvvv(code, insn, hw);
+        break;
+    }
+}
+
+static void substitute(struct tbd_translation *t, const struct tbd_insn *insn, uint8_t *code)
+{
+    for (unsigned f = 0; f < TBD_FIELD_COUNT; f++) {
+        uint8_t r = insn->field[f];
+
+        if (r == TBD_R14 || r == TBD_R15)
+            set_field(code, insn, f, tbd_place_hw(t, r));
+    }
+}
+
+static void clear_extension_b(uint8_t *code, const struct tbd_insn *insn)
+{
+    uint8_t *prefix = code + insn->prefix_at;
+
+    if (insn->prefix_bytes == 1)
+        *prefix &= (uint8_t)~1u;
+    else if (insn->prefix_bytes >= 3)
+        prefix[1] |= 0x20;
+}
+
+/* [rip + disp32] -> [scratch] */
+static unsigned through_scratch(uint8_t *code, const struct tbd_insn *insn, unsigned scratch)
+{
+    unsigned tail = insn->length - insn->disp_at - 4u;
+
+    clear_extension_b(code, insn);
+    set_low3(code + insn->modrm_at, 0, scratch);
+    __builtin_memmove(code + insn->disp_at, code + insn->disp_at + 4, tail);
+    return insn->length - 4u;
+}
+
+void tbd_reencode(struct tbd_translation *t, const struct tbd_insn *insn, unsigned scratch)
+{
+    uint8_t code[16];
+    unsigned length = insn->length;
+
+    __builtin_memcpy(code, insn->bytes, length);
+    substitute(t, insn, code);
+    if (insn->rip_relative && scratch != TBD_NO_REG) {
+        length = through_scratch(code, insn, scratch);
+    } else if (insn->rip_relative) {
+        uint32_t disp = (uint32_t)(insn->target - (tbd_emit_pc(&t->e) + length));
+
+        __builtin_memcpy(code + insn->disp_at, &disp, 4);
+    }
+    tbd_emit_bytes(&t->e, code, length);
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+/* run.c - what happens between two pieces of translated code
+ *
+ * tbd_patcher_dispatch() is entered from fixed_x86_64.S with the program's registers in
+ * thread->regs, deals with the reason translated code left, and returns where to go on.  Callbacks may flush, so
+ * no block or site is used across one. */
+#include "patcher/patcher.h"
+
+#include "patcher/cache.h"
+#include "patcher/fixed.h"
+#include "patcher/interrupt.h"
+#include "patcher/offsets.h"
+
+_Static_assert(TBD_GS_GPR == TBD_THREAD_GS(regs), "offsets.h");
+_Static_assert(TBD_GS_RFLAGS == TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags), "offsets.h");
+_Static_assert(TBD_GS_EXIT_KIND == TBD_THREAD_GS(exit_kind), "offsets.h");
+_Static_assert(TBD_GS_EXIT_ARG == TBD_THREAD_GS(exit_arg), "offsets.h");
+_Static_assert(TBD_GS_ENTRY_NEXT == TBD_THREAD_GS(entry_next), "offsets.h");
+_Static_assert(TBD_GS_OPERAND_NEXT == TBD_THREAD_GS(operand_next), "offsets.h");
+_Static_assert(TBD_GS_ENGINE_STACK == TBD_THREAD_GS(engine_stack), "offsets.h");
+_Static_assert(TBD_GS_RESUME == TBD_THREAD_GS(resume), "offsets.h");
+_Static_assert(TBD_GS_SELF == TBD_THREAD_GS(self), "offsets.h");
+_Static_assert(TBD_EXIT_INDIRECT == 2 && TBD_EXIT_BOUNDARY == 7 && TBD_EXIT_START == 0, "fixed_x86_64.S");
+
+static struct {
+    const struct tbd_patcher_callbacks *callbacks;
+    struct tbd_codegen_config config;
+    uint64_t stop_pc;     /* tbd_patcher_stop_inside */
+    uint32_t stop_insns;  /* 0 = not armed */
+} run;
+
+static void init_decoder(void *unused)
+{
+    (void)unused;
+    tbd_decode_init();
+}
+
+void tbd_patcher_set_decoder(const struct tbd_decoder_api *api)
+{
+    tbd_decode_set_api(api);
+}
+
+bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks, const struct tbd_codegen_config *config)
+{
+    run.callbacks = callbacks;
+    run.config = *config;
+    callbacks->with_vector_state(init_decoder, NULL);
+    return tbd_cache_init();
+}
+
+void tbd_patcher_configure(const struct tbd_codegen_config *config)
+{
+    run.config = *config;
+    tbd_cache_flush_all();
+    tbd_cache_forget_ids();
+}
+
+void tbd_patcher_run(struct tbd_thread *thread)
+{
+    tbd_cache_add_thread(thread);
+    thread->self = (uint64_t)(uintptr_t)thread;
+    tbd_fixed_run(thread);
+}
+
+void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end)
+{
+    (void)thread;
+    tbd_cache_flush_range(start, end);
+}
+
+uint64_t tbd_patcher_boundary_exit(struct tbd_thread *thread, uint64_t cache_pc)
+{
+    thread->resume = cache_pc;
+    return (uint64_t)(uintptr_t)tbd_fixed_boundary;
+}
+
+void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, uint32_t insns)
+{
+    (void)thread;
+    run.stop_pc = pc.v;
+    run.stop_insns = insns;
+}
+
+/* ---- finding the next block ---- */
+
+/* A full cache is emptied.  When there is no room even then the program must go on without us:
+ * TBD_SPECIAL_OTHER with no bytes, which does not return. */
+static struct tbd_block_code *make(struct tbd_thread *thread, uint64_t pc, bool tagged, uint32_t stop_insns)
+{
+    struct tbd_block_code *block = tbd_cache_make(run.callbacks, &run.config, pc, tagged, stop_insns);
+
+    if (block)
+        return block;
+    tbd_cache_flush_all();
+    block = tbd_cache_make(run.callbacks, &run.config, pc, tagged, stop_insns);
+    if (!block) {
+        thread->regs.rip = pc;
+        run.callbacks->special(thread, TBD_SPECIAL_OTHER, 0);
+    }
+    return block;
+}
+
+static uint64_t enter_stop_block(struct tbd_thread *thread)
+{
+    uint32_t insns = run.stop_insns;
+
+    run.stop_insns = 0;
+    return make(thread, run.stop_pc, false, insns)->entry;
+}
+
+static uint64_t enter(struct tbd_thread *thread, uint64_t pc)
+{
+    struct tbd_block_code *block;
+
+    if (run.stop_insns && run.stop_pc == pc)
+        return enter_stop_block(thread);
+    block = tbd_cache_find(pc);
+    if (!block)
+        block = make(thread, pc, false, 0);
+    return block->entry;
+}
+
+static uint64_t enter_direct(struct tbd_thread *thread, uint32_t site_index)
+{
+    uint64_t pc = tbd_cache_site(site_index)->target;
+    struct tbd_block_code *block = tbd_cache_find(pc);
+
+    if (run.stop_insns)
+        return enter(thread, pc);
+    if (!block)
+        block = tbd_cache_make(run.callbacks, &run.config, pc, false, 0);
+    if (!block)
+        return enter(thread, pc);
+    if (run.config.link)
+        tbd_cache_link(tbd_cache_site(site_index), block);
+    return block->entry;
+}
+
+static uint64_t enter_indirect(struct tbd_thread *thread, uint64_t pc)
+{
+    struct tbd_block_code *block = tbd_cache_find(pc);
+
+    if (run.stop_insns)
+        return enter(thread, pc);
+    if (!block)
+        block = make(thread, pc, true, 0);
+    if (!run.config.link || (!block->tagged && !tbd_cache_add_tag(block)))
+        return block->entry;
+    thread->ibl[pc & (TBD_IBL_ENTRIES - 1)] = block->tagged;
+    return block->entry;
+}
+
+/* ---- reasons to leave ---- */
+
+static void at_last_insn(struct tbd_thread *thread, const struct tbd_block_code *block)
+{
+    thread->regs.rip = block->start + block->last_insn;
+}
+
+static void perform_block_end(struct tbd_thread *thread, uint32_t kind)
+{
+    const struct tbd_block_code *block = tbd_cache_block((uint32_t)thread->exit_arg);
+
+    at_last_insn(thread, block);
+    switch (kind) {
+    case TBD_EXIT_SYSCALL:
+        run.callbacks->syscall(thread, block->last_bytes);
+        break;
+    case TBD_EXIT_SPECIAL:
+        run.callbacks->special(thread, (enum tbd_special)block->special, block->last_bytes);
+        break;
+    case TBD_EXIT_FAULT:
+        run.callbacks->bad_code(thread);
+        break;
+    default: /* TBD_EXIT_STOP */
+        thread->regs.rip += block->last_bytes;
+        run.callbacks->boundary(thread);
+        break;
+    }
+}
+
+static void boundary(struct tbd_thread *thread)
+{
+    const struct tbd_block_code *block = tbd_cache_block_at(thread->resume);
+
+    thread->regs.rip = block->start;
+    run.callbacks->boundary(thread);
+}
+
+/* Where the program goes on when nothing else is due: a kick makes a boundary first. */
+static uint64_t go_on(struct tbd_thread *thread, uint32_t kind)
+{
+    uint64_t pc = thread->regs.rip;
+
+    if (kind == TBD_EXIT_DIRECT)
+        pc = tbd_cache_site((uint32_t)thread->exit_arg)->target;
+    else if (kind == TBD_EXIT_INDIRECT)
+        pc = thread->exit_arg;
+    if (__atomic_load_n(&thread->kick, __ATOMIC_RELAXED)) {
+        thread->regs.rip = pc;
+        run.callbacks->boundary(thread);
+        return enter(thread, thread->regs.rip);
+    }
+    if (kind == TBD_EXIT_DIRECT)
+        return enter_direct(thread, (uint32_t)thread->exit_arg);
+    return kind == TBD_EXIT_INDIRECT ? enter_indirect(thread, pc) : enter(thread, pc);
+}
+
+uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
+{
+    uint32_t kind = (uint32_t)thread->exit_kind;
+
+    if (kind == TBD_EXIT_BOUNDARY) {
+        boundary(thread);
+        return enter(thread, thread->regs.rip);
+    }
+    if (kind != TBD_EXIT_START && kind != TBD_EXIT_DIRECT && kind != TBD_EXIT_INDIRECT)
+        perform_block_end(thread, kind);
+    return go_on(thread, kind);
+}
+
+/* ---- where was it interrupted ---- */
+
+bool tbd_patcher_owns(uint64_t pc)
+{
+    return tbd_cache_area_of(pc) != NULL || (pc >= (uint64_t)(uintptr_t)tbd_fixed_start && pc < (uint64_t)(uintptr_t)tbd_fixed_end);
+}
+
+struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread, const struct tbd_regs *cpu,
+                                                struct tbd_regs *state)
+{
+    return tbd_interrupt_find(run.callbacks, &run.config, thread, cpu, state);
+}

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: MIT
+/* translate.c - lowering: what code for which instruction of the program
+ *
+ * The block: [tagged entry] entry store, then for each instruction its hooks and itself, then the
+ * exit.  Operands are written relative to the record's start; r14 moves once, behind the last
+ * instruction that can fault.
+ *
+ * L1  Hooks stand before the instruction and read its addresses from the registers before it.
+ * L2  An indirect exit has the target in rcx; rcx and r11 are in their slots.
+ */
+#include "patcher/translate.h"
+
+#include "hooks/templates.h"
+
+#define RECORDED_AT_CALL                                                                            \
+    ((uint16_t)(TBD_BIT(TBD_RDI) | TBD_BIT(TBD_RSI) | TBD_BIT(TBD_RDX) | TBD_BIT(TBD_RCX) |          \
+                TBD_BIT(TBD_R8) | TBD_BIT(TBD_R9)))
+
+static void set_phase(struct tbd_translation *t, enum tbd_phase phase)
+{
+    t->phase = phase;
+    tbd_place_note(t);
+}
+
+static uint16_t hw_mask(const struct tbd_translation *t, uint16_t registers)
+{
+    uint16_t mask = registers & 0x3fff;
+
+    for (unsigned r = TBD_R14; r <= TBD_R15; r++)
+        if ((registers & TBD_BIT(r)) && tbd_place_hw(t, r) != TBD_NO_REG)
+            mask |= TBD_BIT(tbd_place_hw(t, r));
+    return mask;
+}
+
+static void need_all(struct tbd_translation *t, uint16_t registers, uint16_t avoid)
+{
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        if (registers & TBD_BIT(r))
+            tbd_place_need(t, r, avoid);
+}
+
+/* ---- addresses for hooks ---- */
+
+static struct tbd_ea hw_ea(const struct tbd_translation *t, const struct tbd_ea *ea)
+{
+    struct tbd_ea hw = *ea;
+
+    if (ea->base != TBD_NO_REG)
+        hw.base = (uint8_t)tbd_place_hw(t, ea->base);
+    if (ea->index != TBD_NO_REG)
+        hw.index = (uint8_t)tbd_place_hw(t, ea->index);
+    return hw;
+}
+
+static struct tbd_ea at_register(unsigned reg)
+{
+    return (struct tbd_ea){ .base = (uint8_t)reg, .index = TBD_NO_REG, .scale = 1 };
+}
+
+/* lea that copes with an absolute address out of reach */
+static void address_to(struct tbd_translation *t, unsigned dst, const struct tbd_ea *ea)
+{
+    bool absolute = ea->base == TBD_NO_REG && ea->index == TBD_NO_REG;
+
+    if (absolute)
+        tbd_emit_mov_imm(&t->e, dst, (uint64_t)ea->disp);
+    else
+        tbd_emit_lea(&t->e, dst, ea);
+}
+
+/* s += bytes * (signed bit number / bits), without flags */
+static void add_bit_offset(struct tbd_translation *t, const struct tbd_access *a, unsigned s, uint16_t avoid)
+{
+    unsigned offset = tbd_place_scratch(t, avoid | TBD_BIT(s));
+    unsigned count = tbd_place_scratch(t, avoid | TBD_BIT(s) | TBD_BIT(offset));
+    unsigned bit = tbd_place_hw(t, a->bit_reg);
+    struct tbd_ea sum = { .base = (uint8_t)s, .index = (uint8_t)offset, .scale = (uint8_t)a->size };
+
+    if (a->size == 8)
+        tbd_emit_mov(&t->e, offset, bit);
+    else
+        tbd_emit_movsx(&t->e, offset, bit, a->size);
+    tbd_emit_mov_imm(&t->e, count, (unsigned)__builtin_ctz(a->size) + 3u);
+    tbd_emit_sarx(&t->e, offset, offset, count);
+    tbd_emit_lea(&t->e, s, &sum);
+}
+
+static void add_fs_base(struct tbd_translation *t, unsigned s, uint16_t avoid)
+{
+    unsigned base = tbd_place_scratch(t, avoid | TBD_BIT(s));
+    struct tbd_ea sum = { .base = (uint8_t)s, .index = (uint8_t)base, .scale = 1 };
+
+    tbd_emit_load_gs(&t->e, base, TBD_THREAD_GS(regs) + (int32_t)offsetof(struct tbd_regs, fs_base));
+    tbd_emit_lea(&t->e, s, &sum);
+}
+
+static void add_al(struct tbd_translation *t, unsigned s, uint16_t avoid)
+{
+    unsigned al = tbd_place_scratch(t, avoid | TBD_BIT(s));
+    struct tbd_ea sum = { .base = (uint8_t)s, .index = (uint8_t)al, .scale = 1 };
+
+    tbd_emit_movzx_al(&t->e, al);
+    tbd_emit_lea(&t->e, s, &sum);
+}
+
+static bool is_simple(const struct tbd_translation *t, const struct tbd_access *a)
+{
+    bool absolute = a->ea.base == TBD_NO_REG && a->ea.index == TBD_NO_REG;
+    bool large = a->ea.disp > INT32_MAX - 64;
+
+    if (a->ea.fs || a->ea.addr32 || (a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS)))
+        return false;
+    return absolute ? tbd_emit_reaches(&t->e, (uint64_t)a->ea.disp) : !large;
+}
+
+/* The access' address as a plain one; computed into a register when it is not. */
+static struct tbd_ea hook_ea(struct tbd_translation *t, const struct tbd_access *a, uint16_t avoid)
+{
+    struct tbd_ea ea = hw_ea(t, &a->ea);
+    unsigned s;
+
+    if (is_simple(t, a))
+        return ea;
+    s = tbd_place_scratch(t, avoid);
+    if (a->flags & TBD_ACCESS_XLAT)
+        ea.index = TBD_NO_REG;
+    address_to(t, s, &ea);
+    if (a->flags & TBD_ACCESS_XLAT)
+        add_al(t, s, avoid);
+    if (a->flags & TBD_ACCESS_BITS)
+        add_bit_offset(t, a, s, avoid);
+    if (a->ea.fs)
+        add_fs_base(t, s, avoid);
+    return at_register(s);
+}
+
+/* ---- hooks of one instruction ---- */
+
+static uint16_t ea_mask(const struct tbd_ea *ea)
+{
+    uint16_t mask = 0;
+
+    if (ea->base != TBD_NO_REG)
+        mask |= TBD_BIT(ea->base);
+    if (ea->index != TBD_NO_REG)
+        mask |= TBD_BIT(ea->index);
+    return mask;
+}
+
+static const struct tbd_op *op_of_access(const struct tbd_translation *t, unsigned access, unsigned kind)
+{
+    const struct tbd_cut *cut = t->cut;
+
+    for (unsigned n = cut->first_op[t->insn]; n < cut->first_op[t->insn + 1]; n++)
+        if (cut->op[n].kind == kind && cut->op_more[n].access == access)
+            return &cut->op[n];
+    return NULL;
+}
+
+static uint32_t address_at(const struct tbd_translation *t, const struct tbd_op *op)
+{
+    return op ? t->cut->op_more[op - t->cut->op].address_at : TBD_BASE_NONE;
+}
+
+static void hook_access(struct tbd_translation *t, unsigned access, uint16_t avoid)
+{
+    const struct tbd_access *a = &t->cut->insn[t->insn].access[access];
+    const struct tbd_op *store = op_of_access(t, access, TBD_OP_STORE);
+    const struct tbd_op *load = op_of_access(t, access, TBD_OP_LOAD);
+    struct tbd_hook_access h = { .size = a->size };
+
+    if (t->hook_set & TBD_HOOK_TOUCH)
+        h.touch = t->cut->touch[t->insn][access];
+    if (!store && !load && !h.touch)
+        return;
+    h.ea = hook_ea(t, a, avoid);
+    h.scratch = (uint8_t)tbd_place_scratch(t, avoid | ea_mask(&h.ea));
+    if (load) {
+        struct tbd_hook_access l = h;
+
+        l.address_at = address_at(t, load);
+        l.touch = (a->flags & TBD_ACCESS_WRITE) ? 0 : h.touch;
+        tbd_hook_load(&t->e, &l);
+    }
+    h.address_at = address_at(t, store);
+    if (a->flags & TBD_ACCESS_WRITE) {
+        h.record = store != NULL;
+        h.data_at = store ? store->data : 0;
+        tbd_hook_store(&t->e, &h);
+    } else if (!load) {
+        tbd_hook_load(&t->e, &h);
+    }
+}
+
+static void hook_accesses(struct tbd_translation *t, uint16_t avoid)
+{
+    for (unsigned a = 0; a < t->cut->insn[t->insn].access_count; a++)
+        hook_access(t, a, avoid);
+}
+
+/* ---- plain instructions ---- */
+
+/* Registers in place for the instruction; returns the hardware registers it depends on. */
+static uint16_t prepare(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    uint16_t named = insn->reads | insn->writes;
+
+    need_all(t, insn->reads, named);
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        if (insn->writes & ~insn->reads & TBD_BIT(r))
+            tbd_place_need_target(t, r, named);
+    return hw_mask(t, insn->reads) | (hw_mask(t, insn->writes & 0xc000));
+}
+
+/* A register below r8 that the instruction does not name, with the operand's address. */
+static unsigned far_operand(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    unsigned s;
+
+    if (!insn->rip_relative || tbd_emit_reaches(&t->e, insn->target))
+        return TBD_NO_REG;
+    s = tbd_place_scratch(t, insn->reads | insn->writes | TBD_BIT(TBD_RBP) | 0xff00);
+    tbd_emit_mov_imm(&t->e, s, insn->target);
+    return s;
+}
+
+static void lower_plain(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    uint16_t avoid;
+    unsigned scratch;
+
+    set_phase(t, TBD_PHASE_HOOK);
+    avoid = prepare(t, insn);
+    hook_accesses(t, avoid);
+    scratch = far_operand(t, insn);
+    set_phase(t, TBD_PHASE_INSN);
+    tbd_reencode(t, insn, scratch);
+    tbd_place_written(t, insn->writes);
+}
+
+/* ---- leaving ---- */
+
+static void end_record(struct tbd_translation *t)
+{
+    tbd_hook_block_end(&t->e, t->cut->record_before[t->cut->count]);
+}
+
+static void exit_direct(struct tbd_translation *t, uint8_t *rel32, uint64_t target)
+{
+    t->exit[t->exit_count++] = (struct tbd_direct_exit){ .rel32 = rel32, .target = target };
+}
+
+static void jump_direct(struct tbd_translation *t, uint64_t target)
+{
+    exit_direct(t, tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e)), target);
+}
+
+/* Through the area's way out, with this block's index. */
+static void leave(struct tbd_translation *t, enum tbd_exit_kind kind)
+{
+    tbd_emit_store_gs_imm(&t->e, TBD_THREAD_GS(exit_arg), t->block);
+    tbd_emit_jmp(&t->e, t->head[kind]);
+}
+
+static void finish_and_leave(struct tbd_translation *t, enum tbd_exit_kind kind)
+{
+    set_phase(t, TBD_PHASE_TAIL);
+    tbd_place_finish(t, 0);
+    end_record(t);
+    leave(t, kind);
+}
+
+static void finish_and_jump(struct tbd_translation *t, uint64_t target)
+{
+    set_phase(t, TBD_PHASE_TAIL);
+    tbd_place_finish(t, 0);
+    end_record(t);
+    jump_direct(t, target);
+}
+
+static void lower_branch(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    uint8_t *rel32;
+
+    set_phase(t, TBD_PHASE_TAIL);
+    tbd_place_finish(t, 0);
+    end_record(t);
+    rel32 = tbd_emit_jcc(&t->e, insn->opcode & 15, tbd_emit_pc(&t->e));
+    exit_direct(t, rel32, insn->target);
+    jump_direct(t, insn->pc + insn->length);
+}
+
+/* jrcxz, loop: over a jump to the next instruction. */
+static void lower_branch_rcx(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    uint8_t *disp8;
+
+    set_phase(t, TBD_PHASE_TAIL);
+    tbd_place_finish(t, 0);
+    end_record(t);
+    tbd_emit_bytes(&t->e, insn->bytes, insn->length);
+    disp8 = t->e.at - 1;
+    jump_direct(t, insn->pc + insn->length);
+    if (!t->e.overflow)
+        *disp8 = (uint8_t)(t->e.at - disp8 - 1);
+    jump_direct(t, insn->target);
+}
+
+/* rcx = target, rcx and r11 saved, the rest in place: jump by the table of indirect targets. */
+static void jump_by_table(struct tbd_translation *t)
+{
+    static const uint8_t movzx_r11_cx[] = { 0x44, 0x0f, 0xb7, 0xd9 };
+    static const uint8_t jmp_gs_r11_8[] = { 0x65, 0x42, 0xff, 0x24, 0xdd };
+
+    set_phase(t, TBD_PHASE_TAIL);
+    tbd_place_spill(t, TBD_R11);
+    tbd_place_finish(t, TBD_BIT(TBD_RCX) | TBD_BIT(TBD_R11));
+    end_record(t);
+    tbd_emit_bytes(&t->e, movzx_r11_cx, sizeof(movzx_r11_cx));
+    tbd_emit_bytes(&t->e, jmp_gs_r11_8, sizeof(jmp_gs_r11_8));
+    tbd_emit_u32(&t->e, (uint32_t)TBD_THREAD_GS(ibl));
+}
+
+/* The target of an indirect jump or call into rcx, whose program value goes to its slot. */
+static void target_to_rcx(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    const struct tbd_access *a = &insn->access[0];
+    struct tbd_ea ea;
+
+    tbd_place_spill(t, TBD_RCX);
+    if (insn->field[TBD_FIELD_RM] != TBD_NO_REG) {
+        if (tbd_place_hw(t, insn->field[TBD_FIELD_RM]) != TBD_RCX)
+            tbd_emit_mov(&t->e, TBD_RCX, tbd_place_hw(t, insn->field[TBD_FIELD_RM]));
+        return;
+    }
+    ea = hw_ea(t, &a->ea);
+    if (insn->rip_relative && !tbd_emit_reaches(&t->e, insn->target)) {
+        tbd_emit_mov_imm(&t->e, TBD_RCX, insn->target);
+        ea = at_register(TBD_RCX);
+    }
+    tbd_emit_load(&t->e, TBD_RCX, &ea, 8);
+}
+
+/* The op of this kind in the instruction; NULL if it is not reported. */
+static const struct tbd_op *op_of_kind(const struct tbd_translation *t, unsigned kind)
+{
+    return op_of_access(t, 0, kind);
+}
+
+static uint16_t prepare_transfer(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    const struct tbd_op *call = op_of_kind(t, TBD_OP_CALL);
+    const struct tbd_op *ret = op_of_kind(t, TBD_OP_RET);
+    uint16_t reads = insn->reads | TBD_BIT(TBD_RSP);
+
+    if (call)
+        reads |= RECORDED_AT_CALL;
+    if (ret)
+        reads |= TBD_BIT(TBD_RAX);
+    need_all(t, reads, reads);
+    if (call)
+        tbd_hook_call(&t->e, call->data);
+    if (ret)
+        tbd_hook_return(&t->e, ret->data);
+    return hw_mask(t, insn->reads | TBD_BIT(TBD_RSP));
+}
+
+static void push_return_address(struct tbd_translation *t, uint64_t address, uint16_t avoid)
+{
+    unsigned s;
+
+    if ((int64_t)address == (int32_t)address) {
+        tbd_emit_push_imm(&t->e, (int32_t)address);
+        return;
+    }
+    s = tbd_place_scratch(t, avoid);
+    if (tbd_emit_reaches(&t->e, address))
+        tbd_emit_lea(&t->e, s,
+                     &(struct tbd_ea){ .disp = (int64_t)address, .base = TBD_NO_REG, .index = TBD_NO_REG });
+    else
+        tbd_emit_mov_imm(&t->e, s, address);
+    tbd_emit_push(&t->e, s);
+}
+
+static void lower_call(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    uint16_t avoid;
+
+    set_phase(t, TBD_PHASE_HOOK);
+    avoid = prepare_transfer(t, insn);
+    hook_accesses(t, avoid);
+    push_return_address(t, insn->pc + insn->length, avoid);
+    finish_and_jump(t, insn->target);
+}
+
+static void lower_call_indirect(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    uint16_t avoid;
+
+    set_phase(t, TBD_PHASE_HOOK);
+    avoid = prepare_transfer(t, insn);
+    hook_accesses(t, avoid);
+    target_to_rcx(t, insn);
+    push_return_address(t, insn->pc + insn->length, TBD_BIT(TBD_RCX));
+    jump_by_table(t);
+}
+
+static void lower_jump_indirect(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    set_phase(t, TBD_PHASE_HOOK);
+    hook_accesses(t, prepare_transfer(t, insn));
+    target_to_rcx(t, insn);
+    jump_by_table(t);
+}
+
+static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    set_phase(t, TBD_PHASE_HOOK);
+    hook_accesses(t, prepare_transfer(t, insn));
+    tbd_place_spill(t, TBD_RCX);
+    set_phase(t, TBD_PHASE_INSN);
+    tbd_emit_pop(&t->e, TBD_RCX);
+    if (insn->pop_bytes)
+        tbd_emit_lea(&t->e, TBD_RSP,
+                     &(struct tbd_ea){
+                         .disp = insn->pop_bytes, .base = TBD_RSP, .index = TBD_NO_REG, .scale = 1 });
+    jump_by_table(t);
+}
+
+/* ---- the block ---- */
+
+static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    switch (insn->kind) {
+    case TBD_INSN_PLAIN:
+        lower_plain(t, insn);
+        break;
+    case TBD_INSN_JUMP:
+        finish_and_jump(t, insn->target);
+        break;
+    case TBD_INSN_BRANCH:
+        lower_branch(t, insn);
+        break;
+    case TBD_INSN_BRANCH_RCX:
+        lower_branch_rcx(t, insn);
+        break;
+    case TBD_INSN_CALL:
+        lower_call(t, insn);
+        break;
+    case TBD_INSN_CALL_INDIRECT:
+        lower_call_indirect(t, insn);
+        break;
+    case TBD_INSN_JUMP_INDIRECT:
+        lower_jump_indirect(t, insn);
+        break;
+    case TBD_INSN_RETURN:
+        lower_return(t, insn);
+        break;
+    case TBD_INSN_SYSCALL:
+        finish_and_leave(t, TBD_EXIT_SYSCALL);
+        break;
+    case TBD_INSN_SPECIAL:
+        finish_and_leave(t, TBD_EXIT_SPECIAL);
+        break;
+    default: /* TBD_INSN_NOP: nothing to do */
+        break;
+    }
+}
+
+/* lea rcx, [rcx - start]; jrcxz ok; jmp mismatch; ok: rcx and r11 back */
+void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
+{
+    struct tbd_ea difference = { .base = TBD_RCX, .index = TBD_NO_REG, .scale = 1 };
+    static const uint8_t jrcxz_over_jmp32[] = { 0xe3, 0x00 };
+    uint8_t *disp8;
+
+    if (start <= INT32_MAX) {
+        difference.disp = -(int64_t)start;
+    } else {
+        tbd_emit_mov_imm(&t->e, TBD_R11, 0 - start);
+        difference.index = TBD_R11;
+    }
+    tbd_emit_lea(&t->e, TBD_RCX, &difference);
+    tbd_emit_bytes(&t->e, jrcxz_over_jmp32, sizeof(jrcxz_over_jmp32));
+    disp8 = t->e.at - 1;
+    t->mismatch = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e));
+    if (!t->e.overflow)
+        *disp8 = (uint8_t)(t->e.at - disp8 - 1);
+    tbd_emit_load_gs(&t->e, TBD_RCX, TBD_THREAD_GS(regs) + 8 * TBD_RCX);
+    tbd_emit_load_gs(&t->e, TBD_R11, TBD_THREAD_GS(regs) + 8 * TBD_R11);
+}
+
+static void end_block(struct tbd_translation *t)
+{
+    const struct tbd_cut *cut = t->cut;
+
+    t->insn = cut->count;
+    if (t->stop)
+        finish_and_leave(t, TBD_EXIT_STOP);
+    else if (cut->def.end == TBD_END_FAULT)
+        finish_and_leave(t, TBD_EXIT_FAULT);
+    else if (cut->def.end == TBD_END_LIMIT)
+        finish_and_jump(t, cut->def.start + cut->def.code_bytes);
+}
+
+void tbd_translate(struct tbd_translation *t)
+{
+    t->exit_count = 0;
+    t->insn = 0;
+    t->phase = TBD_PHASE_ENTRY;
+    tbd_place_init(t);
+    if (t->tagged)
+        tbd_translate_tag(t, t->cut->def.start);
+    t->body = tbd_emit_pc(&t->e);
+    tbd_place_note(t);
+    if (t->hook_set & TBD_HOOK_BLOCKS)
+        tbd_hook_block(&t->e, t->id);
+    for (t->insn = 0; t->insn < t->cut->count; t->insn++)
+        lower_insn(t, &t->cut->insn[t->insn]);
+    end_block(t);
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+/* translate.h - from a cut block to code: register places, lowering, exits
+ *
+ * Where each of the program's registers is changes along a block; struct tbd_place says so for one
+ * point.  The same translation, run dry, tells which place belonged to a cache address
+ * (struct tbd_watch): nothing per instruction is stored.
+ *
+ * P1  Every program register's value is in at least one of: its own hardware register (own), its slot
+ *     in the thread block (slot), or, for r14 and r15 only, a substitute (sub).  When several
+ *     hold it they agree; slot is looked at before sub.
+ * P2  At a block's entry and at its exits all but r14 and r15 are own, r14 and r15 in their slots;
+ *     at an indirect exit rcx and r11 are in their slots.
+ * P3  rsp is always own, and its memory below is never written.
+ */
+#ifndef TBD_PATCHER_TRANSLATE_H
+#define TBD_PATCHER_TRANSLATE_H
+
+#include "patcher/cut.h"
+#include "patcher/emit.h"
+
+struct tbd_place {
+    uint16_t own;
+    uint16_t slot;
+    uint8_t sub[2]; /* of r14, r15: hardware register or TBD_NO_REG */
+};
+
+enum tbd_phase {
+    TBD_PHASE_ENTRY, /* before the entry store is done */
+    TBD_PHASE_HOOK,  /* hooks of instruction `insn` */
+    TBD_PHASE_INSN,  /* the instruction */
+    TBD_PHASE_TAIL,  /* all instructions' effects on memory are done */
+};
+
+/* Filled by a dry run: what held just before the code at `pc`. */
+struct tbd_watch {
+    uint64_t pc;
+    struct tbd_place place;
+    uint32_t insn;
+    enum tbd_phase phase;
+};
+
+/* Why translated code left.  thread->exit_kind; exit_arg by kind. */
+enum tbd_exit_kind {
+    TBD_EXIT_START,    /* tbd_patcher_run: nothing */
+    TBD_EXIT_DIRECT,   /* index of the exit site */
+    TBD_EXIT_INDIRECT, /* the target address */
+    TBD_EXIT_SYSCALL,  /* index of the block, also for the next four */
+    TBD_EXIT_SPECIAL,
+    TBD_EXIT_FAULT,
+    TBD_EXIT_STOP,     /* tbd_patcher_stop_inside */
+    TBD_EXIT_BOUNDARY, /* cache address of an entry store */
+    TBD_EXIT_KINDS
+};
+
+/* A patchable jump to another block. */
+struct tbd_direct_exit {
+    uint8_t *rel32; /* in the buffer */
+    uint64_t target;
+};
+
+struct tbd_translation {
+    struct tbd_emit e;
+    const struct tbd_cut *cut;
+    struct tbd_watch *watch;       /* NULL unless dry */
+    const uint64_t *head;          /* [TBD_EXIT_KINDS]: the area's way out, by kind */
+    struct tbd_place place;
+    uint32_t hook_set;
+    uint32_t id;                   /* the block's id in the stream */
+    uint32_t block;                /* index, for exits */
+    uint32_t insn;                 /* being lowered */
+    enum tbd_phase phase;
+    bool tagged;                   /* with an entry for indirect branches in front */
+    bool stop;                     /* leave by TBD_EXIT_STOP at the end */
+    uint64_t body;                 /* out: where the entry store is */
+    uint8_t *mismatch;             /* out: rel32 of the tagged entry's way out, if any */
+    struct tbd_direct_exit exit[2];
+    uint32_t exit_count;
+};
+
+/* Emits the whole block; afterwards ask t->e.overflow. */
+void tbd_translate(struct tbd_translation *t);
+/* The check for indirect branches, which falls through with rcx and r11 restored. */
+void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
+
+/* ---- place.c ---- */
+void tbd_place_init(struct tbd_translation *t);
+/* Remembers the place for a dry run; before each piece of code. */
+void tbd_place_note(struct tbd_translation *t);
+/* Hardware register that holds program register `r` now (it must be in one). */
+unsigned tbd_place_hw(const struct tbd_translation *t, unsigned r);
+/* Brings r's value into a hardware register.  `avoid`: hardware registers that stay as they are. */
+void tbd_place_need(struct tbd_translation *t, unsigned r, uint16_t avoid);
+/* A register for r to be written to, without its old value. */
+void tbd_place_need_target(struct tbd_translation *t, unsigned r, uint16_t avoid);
+void tbd_place_written(struct tbd_translation *t, uint16_t registers);
+/* A hardware register whose value may be destroyed. */
+unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid);
+/* Saves r (not r14, r15) to its slot; its hardware register is free then. */
+void tbd_place_spill(struct tbd_translation *t, unsigned r);
+/* P2, except that registers in `leave` may stay in their slots. */
+void tbd_place_finish(struct tbd_translation *t, uint16_t leave);
+
+/* ---- reencode.c ---- */
+/* Emits the instruction with r14, r15 replaced by their substitutes and rip-relative operands re-displaced;
+ * `scratch` holds the operand's address if that is out of reach, else TBD_NO_REG. */
+void tbd_reencode(struct tbd_translation *t, const struct tbd_insn *insn, unsigned scratch);
+
+#endif

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+/* patcher_harness.h - runs a function of the test itself under translation, in process
+ *
+ * The runtime's part (system calls, specials, stream) is played by small callbacks.  Everything the
+ * hooks reported since harness_call() began can be walked afterwards. */
+#ifndef TBD_TEST_PATCHER_HARNESS_H
+#define TBD_TEST_PATCHER_HARNESS_H
+
+#include "patcher/patcher.h"
+
+#include <stddef.h>
+
+struct harness_def {
+    struct tbd_block_def def;
+    struct tbd_op op[256];
+};
+
+/* One reported event; `block` counts block entries from 0. */
+struct harness_event {
+    uint64_t block;
+    uint32_t id;
+    const struct tbd_op *op;     /* NULL: the block entry itself */
+    uint64_t address;            /* STORE, LOAD */
+    const uint8_t *data;
+};
+
+typedef void (*harness_sink)(const struct harness_event *event, void *arg);
+
+void harness_init(uint32_t hook_set, bool link);
+void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
+/* Places patch areas far from all code, so that rip-relative operands are out of reach. */
+void harness_far_areas(bool far);
+/* Calls function `f` with up to six arguments on a stack of its own; returns its rax. */
+uint64_t harness_call(void *f, const uint64_t args[6]);
+/* Runs from *regs until an instruction at `stop` is reached; registers afterwards in *regs. */
+void harness_run(struct tbd_regs *regs, uint64_t stop);
+/* Gets all events in order; call before harness_call.  NULL: none. */
+void harness_set_sink(harness_sink sink, void *arg);
+const struct harness_def *harness_definition(uint32_t id);
+struct tbd_thread *harness_thread(void);
+uint64_t harness_blocks(void);
+uint8_t *harness_stack_top(void);
+/* Is the page marked in the touch map? */
+bool harness_touched(uint64_t address, bool written);
+void harness_clear_touch(uint64_t address);
+/* The last synchronous fault inside translated code, if f's handler asked for it. */
+struct harness_fault {
+    struct tbd_interruption where;
+    struct tbd_regs state;
+    bool happened;
+};
+extern struct harness_fault harness_fault;
+
+#endif

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_patcher_host tbd_base Zydis::Zydis m
+// sources: patcher_harness.c
+/* test_patcher_run.c - real functions under translation give what they give natively */
+#include "patcher_harness.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+typedef uint64_t (*function)(uint64_t, uint64_t);
+
+static uint64_t fib(uint64_t n, uint64_t unused)
+{
+    (void)unused;
+    return n < 2 ? n : fib(n - 1, 0) + fib(n - 2, 0);
+}
+
+static uint64_t mix(uint64_t n, uint64_t seed)
+{
+    uint32_t state[8] = { 1, 2, 3, 4, 5, 6, 7, (uint32_t)seed };
+
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t *s = &state[i & 7];
+
+        *s = (*s << 7 | *s >> 25) + (state[(i + 3) & 7] ^ state[(i + 5) & 7]) + (uint32_t)i;
+    }
+    return (uint64_t)state[0] << 32 | state[7];
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static uint64_t sort(uint64_t n, uint64_t seed)
+{
+    uint32_t v[4096];
+    uint64_t sum = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        v[i] = (uint32_t)(seed = seed * 6364136223846793005u + 1442695040888963407u);
+    qsort(v, n, sizeof(*v), compare);
+    for (uint64_t i = 0; i < n; i++)
+        sum = sum * 31 + v[i];
+    return sum;
+}
+
+static uint64_t switches(uint64_t n, uint64_t seed)
+{
+    uint64_t a = seed;
+
+    for (uint64_t i = 0; i < n; i++) {
+        switch ((a ^ i) % 9) {
+        case 0: a += 3; break;
+        case 1: a ^= i; break;
+        case 2: a *= 5; break;
+        case 3: a -= i; break;
+        case 4: a = a << 3 | a >> 61; break;
+        case 5: a += a >> 7; break;
+        case 6: a ^= 0x55; break;
+        case 7: a = ~a; break;
+        default: a++; break;
+        }
+    }
+    return a;
+}
+
+static jmp_buf env;
+
+static uint64_t deep(uint64_t n, volatile uint64_t *leave)
+{
+    if (n == 0) {
+        if (*leave)
+            longjmp(env, 7);
+        return 1;
+    }
+    return deep(n - 1, leave) + n;
+}
+
+static uint64_t jumps(uint64_t n, uint64_t unused)
+{
+    volatile uint64_t total = 0;
+    volatile uint64_t leave = 0;
+
+    (void)unused;
+    for (volatile uint64_t i = 0; i < n; i++) {
+        leave = i & 3;
+        int r = setjmp(env);
+
+        if (r == 0)
+            total = total + deep(i % 20, &leave);
+        total = total + (uint64_t)r + i;
+    }
+    return total;
+}
+
+static uint64_t floats(uint64_t n, uint64_t seed)
+{
+    double sum = 0;
+    char text[64];
+    uint64_t hash = 0;
+
+    for (uint64_t i = 1; i <= n; i++) {
+        sum += sin((double)(i + seed)) / sqrt((double)i) + pow(1.0001, (double)i);
+        snprintf(text, sizeof(text), "%.17g %s %lld", sum, "x", (long long)i);
+        for (const char *c = text; *c; c++)
+            hash = hash * 131 + (uint8_t)*c;
+    }
+    return hash;
+}
+
+static uint64_t strings(uint64_t n, uint64_t seed)
+{
+    uint8_t a[5000] = { 1 }, b[5000] = { 2 };
+    uint64_t sum = 0;
+
+    for (uint64_t i = 0; i < n; i++) {
+        size_t at = (seed + i * 37) % 900;
+        size_t length = (i * i + seed) % 3000;
+
+        memset(a + at, (int)i, length);
+        memmove(b + at / 2, a + at, length);
+        b[4999] = 0;
+        sum += strlen((char *)b) + (uint64_t)(memcmp(a, b, 4000) > 0) + (uint64_t)(memchr(b, 0, 5000) != NULL);
+        sum = sum * 7 + a[(i * 11) % 5000] + b[(i * 13) % 5000];
+    }
+    return sum;
+}
+
+static uint64_t heap(uint64_t n, uint64_t seed)
+{
+    uint64_t **list = calloc(n, sizeof(*list));
+    uint64_t sum = 0;
+
+    for (uint64_t i = 0; i < n; i++) {
+        list[i] = malloc(16 + (seed * i) % 5000);
+        *list[i] = i;
+    }
+    for (uint64_t i = 0; i < n; i += 2) {
+        sum += *list[i];
+        free(list[i]);
+    }
+    for (uint64_t i = 1; i < n; i += 2)
+        free(list[i]);
+    free(list);
+    return sum;
+}
+
+static uint64_t system_calls(uint64_t n, uint64_t unused)
+{
+    uint64_t sum = 0;
+
+    (void)unused;
+    for (uint64_t i = 0; i < n; i++)
+        sum += (uint64_t)getpid() == (uint64_t)getpid();
+    return sum;
+}
+
+static const struct {
+    const char *name;
+    function f;
+    uint64_t a, b;
+} cases[] = {
+    { "fib", fib, 20, 0 },          { "mix", mix, 20000, 5 },       { "sort", sort, 4000, 99 },
+    { "switches", switches, 20000, 3 }, { "jumps", jumps, 300, 0 }, { "floats", floats, 300, 1 },
+    { "strings", strings, 300, 7 }, { "heap", heap, 500, 31 },      { "system_calls", system_calls, 20, 0 },
+};
+
+static void check_all(void)
+{
+    for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+        uint64_t native = cases[n].f(cases[n].a, cases[n].b);
+        uint64_t args[6] = { cases[n].a, cases[n].b };
+        uint64_t translated = harness_call((void *)(uintptr_t)cases[n].f, args);
+
+        if (native != translated)
+            print_error("%s: %llx, translated %llx\n", cases[n].name, (unsigned long long)native,
+                        (unsigned long long)translated);
+        assert_int_equal(native, translated);
+    }
+}
+
+static void without_hooks(void **state)
+{
+    (void)state;
+    harness_configure(TBD_HOOKS_NONE, TBD_BLOCK_MAX_INSNS, true);
+    check_all();
+}
+
+static void with_play_hooks(void **state)
+{
+    (void)state;
+    harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
+    check_all();
+    assert_true(harness_blocks() > 10);
+}
+
+static void with_all_hooks_and_short_blocks(void **state)
+{
+    (void)state;
+    harness_configure(TBD_HOOKS_PLAY | TBD_HOOK_LOADS, 3, true);
+    check_all();
+}
+
+static void without_links(void **state)
+{
+    (void)state;
+    harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, false);
+    check_all();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_hooks),
+        cmocka_unit_test(with_play_hooks),
+        cmocka_unit_test(with_all_hooks_and_short_blocks),
+        cmocka_unit_test(without_links),
+    };
+
+    harness_init(TBD_HOOKS_NONE, true);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
