@@ -17,5 +17,3 @@ target_link_libraries(tbd_syscalls PUBLIC tbd_host)
 # Compiles the table as the engine does, whoever else is mid-edit.
 add_library(tbd_syscalls_engine_check OBJECT EXCLUDE_FROM_ALL ${TBD_SYSCALLS_SOURCES})
 target_link_libraries(tbd_syscalls_engine_check PUBLIC tbd_engine)
-
-add_test(NAME check-syscalls COMMAND ${PROJECT_SOURCE_DIR}/scripts/check-syscalls)
