@@ -94,7 +94,7 @@ bool tbd_elf_bias(const struct tbd_elf_file *file, uint64_t start, uint64_t file
                   uint64_t *out);
 
 /* Bytes of the loadable segments at `address`; bytes beyond the file's part of a segment are zero.
- *  Returns how many could be read. */
+ * Returns how many could be read. */
 size_t tbd_elf_read(struct tbd_elf_file *file, uint64_t address, void *out, size_t bytes);
 
 /* True if `address` lies in an executable segment. */
