@@ -2,7 +2,7 @@
 /* elf_file.h - one ELF file of a trace: segments, symbols, call frame information
  *
  * Addresses here are the file's own (p_vaddr, st_value); symbols.c adds a module's bias.  The file
- * is hostile: everything read from it is checked, and what cannot be read is simply absent. 
+ * is hostile: everything read from it is checked, and what cannot be read is simply absent.
  * Symbols and frame information are read at the first question for them.  One file from one
  * thread. */
 #ifndef TBD_QUERY_ELF_FILE_H
