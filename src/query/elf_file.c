@@ -297,6 +297,7 @@ void tbd_elf_close(struct tbd_elf_file *file)
     free(file->symbols.all);
     free(file->symbols.by_name);
     free(file->symbols.spans);
+    free(file->symbols.slots);
     tbd_names_free(&file->names);
     one_close(&file->debug);
     one_close(&file->main);

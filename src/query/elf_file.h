@@ -45,8 +45,18 @@ struct tbd_elf_span {
     uint32_t symbol; /* its best name */
 };
 
+/* A word of memory that the dynamic linker fills with the address of a function. */
+struct tbd_elf_slot {
+    uint64_t address;
+    const char *name;  /* NULL: an indirect function of this file, whose resolver is at `resolver` */
+    uint64_t resolver;
+};
+
 struct tbd_elf_symbols {
     bool loaded;
+    struct tbd_elf_slot *slots;    /* owned; sorted by address */
+    size_t slot_count;
+    size_t slot_capacity;
     struct tbd_elf_symbol *all; /* owned; sorted by start, then rank */
     size_t count;
     size_t capacity;

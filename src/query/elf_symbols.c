@@ -143,74 +143,72 @@ static bool take_tables(struct tbd_elf_file *file, Elf *elf, uint32_t type)
 
 /* ---- import stubs ---- */
 
-struct slot {
-    uint64_t address;
-    const char *name; /* NULL: an indirect function of this file, at `resolver` */
-    uint64_t resolver;
-};
-struct slots {
-    struct slot *all; /* owned */
-    size_t count;
-    size_t capacity;
-};
-
-static bool add_slot(struct slots *slots, struct slot slot)
+static bool add_slot(struct tbd_elf_symbols *symbols, struct tbd_elf_slot slot)
 {
-    if (slots->count == slots->capacity) {
-        size_t capacity = slots->capacity ? 2 * slots->capacity : 64;
-        struct slot *grown = realloc(slots->all, capacity * sizeof(*grown));
+    if (symbols->slot_count == symbols->slot_capacity) {
+        size_t capacity = symbols->slot_capacity ? 2 * symbols->slot_capacity : 64;
+        struct tbd_elf_slot *grown = realloc(symbols->slots, capacity * sizeof(*grown));
 
         if (!grown)
             return false;
-        slots->all = grown;
-        slots->capacity = capacity;
+        symbols->slots = grown;
+        symbols->slot_capacity = capacity;
     }
-    slots->all[slots->count++] = slot;
+    symbols->slots[symbols->slot_count++] = slot;
     return true;
 }
 
-static void take_relocations(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
-                             struct slots *slots)
+/* The slot that a relocation fills; false if it is of no interest. */
+static bool slot_of(Elf *elf, const GElf_Rela *rela, Elf_Data *symbols, const GElf_Shdr *table,
+                    struct tbd_elf_slot *out)
 {
-    Elf_Scn *table = elf_getscn(elf, header->sh_link);
-    Elf_Data *data = elf_getdata(section, NULL), *symbols = table ? elf_getdata(table, NULL) : NULL;
-    GElf_Shdr table_header;
-    GElf_Rela rela;
     GElf_Sym symbol;
 
-    if (!data || !data->d_buf || !symbols || !gelf_getshdr(table, &table_header))
-        return;
-    for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela); i++) {
-        struct slot slot = { 0 };
-
-        if (!gelf_getrela(data, (int)i, &rela))
-            return;
-        slot.address = rela.r_offset;
-        if (GELF_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE)
-            slot.resolver = (uint64_t)rela.r_addend;
-        else if (GELF_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT &&
-                 GELF_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT)
-            continue;
-        else if (gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &symbol))
-            slot.name = elf_strptr(elf, table_header.sh_link, symbol.st_name);
-        if (!add_slot(slots, slot))
-            return;
+    *out = (struct tbd_elf_slot){ .address = rela->r_offset };
+    switch (GELF_R_TYPE(rela->r_info)) {
+    case R_X86_64_IRELATIVE: out->resolver = (uint64_t)rela->r_addend; return true;
+    case R_X86_64_JUMP_SLOT:
+    case R_X86_64_GLOB_DAT:
+        if (symbols && gelf_getsym(symbols, (int)GELF_R_SYM(rela->r_info), &symbol))
+            out->name = elf_strptr(elf, table->sh_link, symbol.st_name);
+        return out->name != NULL;
+    default: return false;
     }
+}
+
+static void take_relocations(struct tbd_elf_file *file, Elf_Scn *section, const GElf_Shdr *header)
+{
+    Elf *elf = file->main.elf;
+    Elf_Scn *table = elf_getscn(elf, header->sh_link);
+    GElf_Shdr table_header = { 0 };
+    Elf_Data *data = elf_getdata(section, NULL), *symbols = NULL;
+    struct tbd_elf_slot slot;
+    GElf_Rela rela;
+
+    if (!data || !data->d_buf)
+        return;
+    if (table && gelf_getshdr(table, &table_header) && table_header.sh_type == SHT_DYNSYM)
+        symbols = elf_getdata(table, NULL);
+    for (size_t i = 0; i < data->d_size / sizeof(Elf64_Rela); i++)
+        if (gelf_getrela(data, (int)i, &rela) &&
+            slot_of(elf, &rela, symbols, &table_header, &slot) && !add_slot(&file->symbols, slot))
+            return;
 }
 
 static int compare_slots(const void *left, const void *right)
 {
-    const struct slot *a = left, *b = right;
+    const struct tbd_elf_slot *a = left, *b = right;
 
     return (a->address > b->address) - (a->address < b->address);
 }
 
-static const struct slot *slot_at(const struct slots *slots, uint64_t address)
+static const struct tbd_elf_slot *slot_at(const struct tbd_elf_symbols *symbols, uint64_t address)
 {
-    struct slot key = { .address = address };
+    struct tbd_elf_slot key = { .address = address };
 
-    return slots->count ? bsearch(&key, slots->all, slots->count, sizeof(key), compare_slots)
-                        : NULL;
+    return symbols->slot_count
+               ? bsearch(&key, symbols->slots, symbols->slot_count, sizeof(key), compare_slots)
+               : NULL;
 }
 
 static const char *resolver_name(const struct tbd_elf_symbols *symbols, size_t count,
@@ -225,7 +223,7 @@ static const char *resolver_name(const struct tbd_elf_symbols *symbols, size_t c
 }
 
 static void add_stub(struct tbd_elf_file *file, uint64_t start, uint64_t end,
-                     const struct slot *slot, size_t real_count)
+                     const struct tbd_elf_slot *slot, size_t real_count)
 {
     const char *name =
         slot->name ? slot->name : resolver_name(&file->symbols, real_count, slot->resolver);
@@ -246,8 +244,7 @@ static void add_stub(struct tbd_elf_file *file, uint64_t start, uint64_t end,
 }
 
 /* A stub is the entry in which `jmp *[rip+x]` (FF 25 x) uses a slot that a relocation fills. */
-static void take_stubs_of(struct tbd_elf_file *file, Elf_Scn *section, const GElf_Shdr *header,
-                          const struct slots *slots)
+static void take_stubs_of(struct tbd_elf_file *file, Elf_Scn *section, const GElf_Shdr *header)
 {
     Elf_Data *data = elf_rawdata(section, NULL);
     uint64_t step = header->sh_entsize == 8 ? 8 : 16;
@@ -259,13 +256,14 @@ static void take_stubs_of(struct tbd_elf_file *file, Elf_Scn *section, const GEl
         const uint8_t *bytes = (const uint8_t *)data->d_buf + at;
 
         for (uint64_t i = 0; i + 6 <= step; i++) {
-            const struct slot *slot;
+            const struct tbd_elf_slot *slot;
             int32_t displacement;
 
             if (bytes[i] != 0xff || bytes[i + 1] != 0x25)
                 continue;
             memcpy(&displacement, bytes + i + 2, 4);
-            slot = slot_at(slots, header->sh_addr + at + i + 6 + (uint64_t)(int64_t)displacement);
+            slot = slot_at(&file->symbols,
+                           header->sh_addr + at + i + 6 + (uint64_t)(int64_t)displacement);
             if (slot)
                 add_stub(file, header->sh_addr + at, header->sh_addr + at + step, slot, real_count);
             break;
@@ -285,7 +283,6 @@ static bool is_stub_section(Elf *elf, size_t names, const GElf_Shdr *header)
 static void take_stubs(struct tbd_elf_file *file)
 {
     Elf *elf = file->main.elf;
-    struct slots slots = { 0 };
     Elf_Scn *section = NULL;
     GElf_Shdr header;
     size_t names;
@@ -295,13 +292,13 @@ static void take_stubs(struct tbd_elf_file *file)
     while ((section = elf_nextscn(elf, section)) != NULL)
         if (gelf_getshdr(section, &header) && header.sh_type == SHT_RELA &&
             (header.sh_flags & SHF_ALLOC))
-            take_relocations(elf, section, &header, &slots);
-    if (slots.count)
-        qsort(slots.all, slots.count, sizeof(slots.all[0]), compare_slots);
+            take_relocations(file, section, &header);
+    if (file->symbols.slot_count)
+        qsort(file->symbols.slots, file->symbols.slot_count, sizeof(struct tbd_elf_slot),
+              compare_slots);
     while ((section = elf_nextscn(elf, section)) != NULL)
         if (gelf_getshdr(section, &header) && is_stub_section(elf, names, &header))
-            take_stubs_of(file, section, &header, &slots);
-    free(slots.all);
+            take_stubs_of(file, section, &header);
 }
 
 /* ---- sorting ---- */

@@ -507,6 +507,8 @@ static bool is_module_called(const struct tbd_module *module, const char *name, 
 }
 
 struct search {
+    struct tbd_symbols *symbols;
+    uint32_t window;
     struct tbd_symbol *out;
     size_t max;
     size_t found;
@@ -521,14 +523,85 @@ static bool is_known(const struct search *search, uint64_t start)
     return false;
 }
 
+static void add_match(struct search *search, struct tbd_symbol symbol)
+{
+    if (is_known(search, symbol.start))
+        return;
+    if (search->found < search->max)
+        search->out[search->found] = symbol;
+    search->found++;
+}
+
+static bool read_word(struct search *search, uint32_t window, uint64_t address, uint64_t *out)
+{
+    uint8_t page[TBD_PAGE_SIZE];
+    uint64_t at = address % TBD_PAGE_SIZE;
+
+    if (at > TBD_PAGE_SIZE - sizeof(*out) ||
+        tbd_trace_page_at_start(search->symbols->trace, window, address - at, page) != TBD_OK)
+        return false;
+    memcpy(out, page + at, sizeof(*out));
+    return true;
+}
+
+/* The function that the slot at `place` leads to at the start of `window`; false if it is not
+ * bound yet. */
+static bool take_target(struct search *search, uint32_t window, uint64_t place, const char *name)
+{
+    const struct tbd_module *target;
+    const struct tbd_elf_symbol *symbol;
+    struct tbd_symbol found;
+    uint64_t address;
+
+    if (!read_word(search, window, place, &address) ||
+        (target = view_find(&search->symbols->view, address)) == NULL)
+        return false;
+    symbol = tbd_elf_symbol_at(target->file, address - target->bias);
+    if (!symbol || symbol->is_stub || symbol->is_resolver || !symbol->is_function ||
+        target->bias + symbol->start != address)
+        return false;
+    found = make_symbol(target, symbol);
+    found.name = name;
+    add_match(search, found);
+    return true;
+}
+
+/* With lazy binding a slot may be filled later than at the window's start: the last window knows.
+ * */
+static void follow_slot(struct search *search, uint64_t place, const char *name)
+{
+    uint32_t windows = search->symbols->trace ? tbd_trace_window_count(search->symbols->trace) : 0;
+
+    if (windows && !take_target(search, search->window, place, name))
+        take_target(search, windows - 1, place, name);
+}
+
+/* An indirect function is never called itself: the resolver runs once and says what to call. */
+static void take_targets(struct search *search, const struct tbd_module *owner,
+                         const struct tbd_elf_symbol *resolver)
+{
+    const struct view *view = &search->symbols->view;
+
+    for (size_t i = 0; i < view->count; i++) {
+        const struct tbd_module *module = &view->modules[i];
+        const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
+
+        for (size_t k = 0; k < symbols->slot_count; k++) {
+            const struct tbd_elf_slot *slot = &symbols->slots[k];
+
+            if (slot->name ? strcmp(slot->name, resolver->name) == 0
+                           : module == owner && slot->resolver == resolver->start)
+                follow_slot(search, module->bias + slot->address, resolver->name);
+        }
+    }
+}
+
 static void take_match(struct search *search, const struct tbd_module *module,
                        const struct tbd_elf_symbol *symbol)
 {
-    if (is_known(search, module->bias + symbol->start))
-        return;
-    if (search->found < search->max)
-        search->out[search->found] = make_symbol(module, symbol);
-    search->found++;
+    add_match(search, make_symbol(module, symbol));
+    if (symbol->is_resolver)
+        take_targets(search, module, symbol);
 }
 
 static void find_in(const struct tbd_module *module, const char *name, bool is_pattern,
@@ -574,7 +647,7 @@ static void find_in_view(const struct view *view, const char *name, struct searc
 size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char *name,
                         struct tbd_symbol *out, size_t max)
 {
-    struct search search = { out, max, 0 };
+    struct search search = { symbols, window, out, max, 0 };
 
     if (view_at(symbols, window) != TBD_OK)
         return 0;
