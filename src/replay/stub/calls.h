@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+/* calls.h - what calls.c, maps.c, fault.c and again.c share
+ *
+ * Contexts: APP. */
+#ifndef TBD_REPLAY_CALLS_H
+#define TBD_REPLAY_CALLS_H
+
+#include "replay/stub/stub.h"
+
+/* As the K of a divergence: the last instruction of the block entered last. */
+#define TBD_LAST_INSN UINT32_MAX
+
+/* The next log message if it is of this kind and due now, else NULL. */
+const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind);
+/* Puts a log message into the stream as it is; it has happened. */
+void tbd_log_send(const struct tbd_message *message);
+/* Checks the old bytes of `count` writes, applies the new ones; returns what follows them. */
+const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count);
+
+/* maps.c.  Before: touched pages of a range that goes away are sent, as in play. */
+void tbd_maps_before(const struct tbd_msg_syscall *call);
+/* Does the mapping again; false if that is impossible.  True for calls that change no mapping. */
+bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thread);
+
+/* fault.c: registers after rt_sigreturn, from the frame in the program's memory. */
+void tbd_signal_return(struct tbd_thread *thread);
+
+/* again.c: executes a special whose outputs follow from its inputs. */
+void tbd_special_again(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
+
+#endif

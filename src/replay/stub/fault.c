@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+/* fault.c - signals raised by the code that a replay process runs
+ *
+ * A fault is one of, asked in this order: the entries guard (something is due), the operand guard (the
+ * chunk is full), a page that is not present yet, the program's own fault, a mistake of ours.
+ *
+ * The handler runs on its own stack with everything masked.  Where the window ends because of the fault, the
+ * frame is changed so that C continues on the engine stack (after_fault). */
+#include "replay/stub/calls.h"
+
+#include "base/string.h"
+#include "base/sys.h"
+#include "replay/stub/memory.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#define SA_RESTORER_FLAG 0x04000000ul
+#define PAGE_FAULT_WRITE 2u
+#define SIGNAL_STACK_BYTES (64u << 10)
+
+struct kernel_sigaction {
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+/* start.S; hidden, so that their addresses need no table. */
+__attribute__((visibility("hidden"))) void tbd_stub_restorer(void);
+__attribute__((visibility("hidden"))) void tbd_stub_after_fault(void);
+void tbd_stub_after_fault_c(void);
+
+static _Alignas(64) uint8_t signal_stack[SIGNAL_STACK_BYTES];
+static struct {
+    uint32_t insn;
+    int signo;
+    uint64_t address;
+    bool is_ours;
+} fault;
+
+/* ---- frame and registers ---- */
+
+static const uint8_t frame_index[TBD_REG_COUNT] = {
+    REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+};
+
+static void regs_from_frame(const ucontext_t *frame, struct tbd_regs *out)
+{
+    memset(out, 0, sizeof(*out));
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        out->gpr[r] = (uint64_t)frame->uc_mcontext.gregs[frame_index[r]];
+    out->rip = (uint64_t)frame->uc_mcontext.gregs[REG_RIP];
+    out->rflags = (uint64_t)frame->uc_mcontext.gregs[REG_EFL];
+    out->fs_base = tbd_runtime.thread->regs.fs_base;
+}
+
+static void continue_at(ucontext_t *frame, uint64_t address)
+{
+    frame->uc_mcontext.gregs[REG_RIP] = (greg_t)address;
+}
+
+/* ---- kinds ---- */
+
+static void operand_guard(ucontext_t *frame)
+{
+    struct tbd_regs cpu, state;
+    struct tbd_interruption where;
+    uint64_t entry, operand;
+
+    regs_from_frame(frame, &cpu);
+    where = tbd_patcher_interrupted(tbd_runtime.thread, &cpu, &state);
+    entry = cpu.gpr[TBD_R15];
+    operand = cpu.gpr[TBD_R14];
+    tbd_ring_move_record_sigsafe(&tbd_runtime.ring, &entry, &operand, where.record_bytes);
+    frame->uc_mcontext.gregs[REG_R15] = (greg_t)entry;
+    frame->uc_mcontext.gregs[REG_R14] = (greg_t)operand;
+}
+
+static uint32_t access_of(const ucontext_t *frame)
+{
+    return frame->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_WRITE ? PROT_WRITE : PROT_READ;
+}
+
+/* The window ends here: `state` has the program's registers when the fault is the program's. */
+static void end_window(ucontext_t *frame, int signo, uint64_t address)
+{
+    struct tbd_regs cpu, state;
+    struct tbd_interruption where;
+
+    regs_from_frame(frame, &cpu);
+    where = tbd_patcher_interrupted(tbd_runtime.thread, &cpu, &state);
+    fault.signo = signo;
+    fault.address = address;
+    fault.is_ours = where.where == TBD_INT_NOT_CACHE;
+    fault.insn = where.insn;
+    if (fault.is_ours)
+        fault.address = cpu.rip;
+    if (where.where == TBD_INT_INSIDE) {
+        tbd_runtime.thread->entry_next = cpu.gpr[TBD_R15];
+        tbd_runtime.thread->operand_next = cpu.gpr[TBD_R14] + where.record_bytes;
+        state.thread = tbd_runtime.thread->regs.thread;
+        tbd_runtime.thread->regs = state;
+    }
+    frame->uc_mcontext.gregs[REG_RSP] = (greg_t)tbd_runtime.thread->engine_stack;
+    frame->uc_mcontext.gregs[REG_RDI] = 0;
+    continue_at(frame, (uint64_t)(uintptr_t)tbd_stub_after_fault);
+}
+
+static void handle(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *frame = context;
+    uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
+
+    if (signo == SIGSEGV) {
+        switch (tbd_ring_guard_sigsafe(&tbd_runtime.ring, address)) {
+        case TBD_GUARD_ENTRIES:
+            continue_at(frame,
+                        tbd_patcher_boundary_exit(
+                            tbd_runtime.thread, (uint64_t)frame->uc_mcontext.gregs[REG_RIP]));
+            return;
+        case TBD_GUARD_OPERANDS:
+            operand_guard(frame);
+            return;
+        case TBD_GUARD_NONE:
+            break;
+        }
+        if (info->si_code > 0 && info->si_code != SI_KERNEL &&
+            tbd_memory_fault(address, access_of(frame)))
+            return;
+    }
+    end_window(frame, signo, address);
+}
+
+void tbd_stub_after_fault_c(void)
+{
+    if (fault.is_ours)
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "signal %d in the engine at 0x%lx",
+                      fault.signo, fault.address);
+    tbd_stub_faulted(fault.insn, fault.signo, fault.address);
+}
+
+bool tbd_stub_catch_faults(void)
+{
+    static const int caught[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP };
+    struct kernel_sigaction action = { .handler = handle, .restorer = tbd_stub_restorer,
+                                       .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG,
+                                       .mask = UINT64_MAX };
+    stack_t stack = { .ss_sp = signal_stack, .ss_size = sizeof(signal_stack) };
+
+    if (tbd_sys3(SYS_sigaltstack, tbd_sys_pointer(&stack), 0, 0))
+        return false;
+    for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
+        if (tbd_sys4(SYS_rt_sigaction, (uint64_t)caught[i], tbd_sys_pointer(&action), 0, 8))
+            return false;
+    return true;
+}
+
+/* ---- the program's own faults and signal frames ---- */
+
+/* Play logged the fault: INTERRUPTED, then the signal it led to. */
+void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
+{
+    const struct tbd_message *message = tbd_log_peek(TBD_MSG_INTERRUPTED);
+    uint64_t logged;
+
+    if (!message) {
+        /* The program died of it, in a window without an end. */
+        if (!tbd_stub.plan->complete && tbd_stub_time() == tbd_stub.plan->blocks)
+            tbd_stub_finish();
+        tbd_stub_diverge(insn, "signal %d at 0x%lx, which play did not have", signo, address);
+    }
+    memcpy(&logged, message + 1, sizeof(logged));
+    if (logged != insn)
+        tbd_stub_diverge(insn, "fault after %u instructions of the block, in play after %lu", insn,
+                         logged);
+    tbd_log_send(message);
+    if (!tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
+        tbd_stub_finish();
+    tbd_stub_signals(tbd_runtime.thread);
+    tbd_patcher_run(tbd_runtime.thread);
+}

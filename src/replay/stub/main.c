@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+/* main.c - a replay process: start-up, then one plan after the other
+ *
+ * The process is the engine ELF started as a program.  It has two descriptors (replay/plan.h), gives
+ * up everything the kernel put outside the engine's range, and from then on holds nothing but the
+ * engine, the plan, the stream and the memory of one window. */
+#include "replay/stub/stub.h"
+
+#include "base/fmt.h"
+#include "base/sys.h"
+#include "replay/stub/memory.h"
+#include "replay/stub/turn.h"
+
+#include <sys/mman.h>
+
+/* Statuses of a start that failed, for the driver's message. */
+enum { EXIT_NO_PLAN = 80, EXIT_BAD_PLAN = 81, EXIT_NOT_EMPTY = 82 };
+
+static struct tbd_plan_head *map_plan(void)
+{
+    int flags = MAP_SHARED | MAP_FIXED_NOREPLACE;
+    struct tbd_plan_head *plan = (void *)TBD_PLAN_BASE;
+
+    if (tbd_sys_mmap(TBD_PLAN_BASE, TBD_PLAN_MAX_BYTES, PROT_READ | PROT_WRITE, flags, TBD_PLAN_FD,
+                     0) != (long)TBD_PLAN_BASE)
+        tbd_sys_exit_group(EXIT_NO_PLAN);
+    if (plan->magic != TBD_PLAN_MAGIC || plan->version != TBD_PLAN_VERSION)
+        tbd_sys_exit_group(EXIT_BAD_PLAN);
+    return plan;
+}
+
+void tbd_stub_fail(struct tbd_plan_head *plan, enum tbd_plan_outcome outcome, const char *format,
+                   ...)
+{
+    va_list list;
+
+    va_start(list, format);
+    tbd_fmt_list(plan->what, sizeof(plan->what), format, list);
+    va_end(list);
+    plan->outcome = outcome;
+    tbd_stub_serve(plan);
+}
+
+void tbd_stub_serve(struct tbd_plan_head *plan)
+{
+    const char *why;
+
+    tbd_turn_done(plan);
+    plan->outcome = TBD_OUTCOME_NONE;
+    plan->demanded = 0;
+    why = tbd_memory_begin(plan);
+    if (why)
+        tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);
+    tbd_stub_run();
+}
+
+void tbd_stub_main(void)
+{
+    struct tbd_plan_head *plan = map_plan();
+    const char *why;
+
+    if (!tbd_memory_clear_process())
+        tbd_sys_exit_group(EXIT_NOT_EMPTY);
+    why = tbd_stub_set_up(plan);
+    if (why)
+        tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);
+    plan->outcome = TBD_OUTCOME_COMPLETE;
+    tbd_stub_serve(plan);
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+/* maps.c - system calls that change mappings, done again in a replay process
+ *
+ * Files are not opened: a page of a file mapping comes from the trace when it is touched.
+ * Calls that failed in play change nothing. */
+#include "replay/stub/calls.h"
+
+#include "replay/stub/memory.h"
+
+#include <asm/prctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define HIGHEST_ERROR (-4095l)
+
+static uint64_t page_up(uint64_t address)
+{
+    return (address + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+}
+
+static bool has_failed(const struct tbd_msg_syscall *call)
+{
+    return (int64_t)call->result < 0 && (int64_t)call->result >= HIGHEST_ERROR;
+}
+
+/* Does [start, end) hold memory that may have been translated? */
+static bool holds_code(uint64_t start, uint64_t end)
+{
+    const struct tbd_replay_regions *regions = tbd_memory_regions();
+
+    for (size_t at = tbd_replay_regions_lower(regions, start);
+         at < regions->count && regions->table[at].start < end; at++)
+        if (regions->table[at].prot & PROT_EXEC)
+            return true;
+    return false;
+}
+
+static void forget_code(uint64_t start, uint64_t bytes)
+{
+    uint64_t end = start + page_up(bytes);
+
+    if (holds_code(start, end))
+        tbd_stub_code_changed(start, end - start);
+}
+
+static bool do_mmap(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->result, call->args[1]);
+    return tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2],
+                          call->args[3] & MAP_ANONYMOUS, tbd_stub_time());
+}
+
+static bool do_munmap(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->args[0], call->args[1]);
+    return tbd_memory_unmap(call->args[0], call->args[1]);
+}
+
+static bool do_mprotect(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->args[0], call->args[1]);
+    return !call->args[1] || tbd_memory_protect(call->args[0], call->args[1],
+                                                (uint32_t)call->args[2] & 7);
+}
+
+static bool do_mremap(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->args[0], call->args[1]);
+    forget_code(call->result, call->args[2]);
+    if (!tbd_memory_move(call->args[0], call->args[1], call->result, call->args[2],
+                         tbd_stub_time()))
+        return false;
+    return !(call->args[3] & MREMAP_DONTUNMAP) ||
+           tbd_memory_map(call->args[0], call->args[1], PROT_READ | PROT_WRITE, true,
+                          tbd_stub_time());
+}
+
+static bool do_brk(const struct tbd_msg_syscall *call)
+{
+    uint64_t before = tbd_stub.brk, after = page_up(call->result);
+
+    tbd_stub.brk = after;
+    if (!before || before == after)
+        return true;
+    if (after > before)
+        return tbd_memory_map(before, after - before, PROT_READ | PROT_WRITE, true,
+                              tbd_stub_time());
+    return tbd_memory_unmap(after, before - after);
+}
+
+static bool do_madvise(const struct tbd_msg_syscall *call)
+{
+    switch (call->args[2]) {
+    case MADV_DONTNEED:
+    case MADV_FREE:
+    case MADV_REMOVE:
+        forget_code(call->args[0], call->args[1]);
+        return !call->args[1] || tbd_memory_discard(call->args[0], call->args[1],
+                                                    tbd_stub_time());
+    default:
+        return true;
+    }
+}
+
+static bool do_arch_prctl(const struct tbd_msg_syscall *call, struct tbd_thread *thread)
+{
+    if (call->args[0] == ARCH_SET_FS) {
+        thread->regs.fs_base = call->args[1];
+        tbd_set_fs_base(call->args[1]);
+    }
+    return true;
+}
+
+bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thread)
+{
+    if (has_failed(call) || call->flags & TBD_SYSCALL_CONTINUED)
+        return true;
+    switch (call->number) {
+    case SYS_mmap:
+        return do_mmap(call);
+    case SYS_munmap:
+        return do_munmap(call);
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+        return do_mprotect(call);
+    case SYS_mremap:
+        return do_mremap(call);
+    case SYS_brk:
+        return do_brk(call);
+    case SYS_madvise:
+        return do_madvise(call);
+    case SYS_arch_prctl:
+        return do_arch_prctl(call, thread);
+    case SYS_shmat:
+    case SYS_shmdt:
+    case SYS_remap_file_pages:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* ---- what play sends before ---- */
+
+static void send_range(uint64_t start, uint64_t bytes)
+{
+    struct tbd_stretch stretch = { start & ~(TBD_PAGE_SIZE - 1), page_up(start + bytes) };
+
+    if (bytes && stretch.end > stretch.start)
+        tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &stretch, 1);
+}
+
+void tbd_maps_before(const struct tbd_msg_syscall *call)
+{
+    if (tbd_stub.is_partial || has_failed(call))
+        return;
+    switch (call->number) {
+    case SYS_munmap:
+        send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_mmap:
+        if (call->args[3] & MAP_FIXED)
+            send_range(call->result, call->args[1]);
+        break;
+    case SYS_mremap:
+        send_range(call->args[0], call->args[1]);
+        if (call->args[3] & MREMAP_FIXED)
+            send_range(call->result, call->args[2]);
+        break;
+    case SYS_madvise:
+        if (call->args[2] == MADV_DONTNEED || call->args[2] == MADV_FREE ||
+            call->args[2] == MADV_REMOVE)
+            send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_brk:
+        if (tbd_stub.brk > page_up(call->result))
+            send_range(page_up(call->result), tbd_stub.brk - page_up(call->result));
+        break;
+    default:
+        break;
+    }
+}

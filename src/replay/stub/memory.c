@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+/* memory.c - the program's memory inside a replay process
+ *
+ * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks for pages
+ * that are missing; the mapping calls of the log (calls.c) change it.
+ *
+ * I1  `regions` says what the program may touch.  A page is mapped for real if and only if its bit in the
+ *     present map is set; then its protection is the region's (execution taken away: only translated
+ *     code runs here).
+ * I2  Every page is in one of: absent; present with contents from the trace, or zero, or moved there.
+ * I3  Nothing here touches addresses outside `regions`, so patch areas and the engine stay. */
+#include "replay/stub/memory.h"
+
+#include "base/string.h"
+#include "base/sys.h"
+#include "replay/stub/turn.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#define MAX_REGIONS 65536u
+/* How far below its start a stack grows at most. */
+#define GROWTH_BYTES (1ull << 30)
+
+static struct tbd_replay_region region_table[MAX_REGIONS];
+static struct tbd_replay_regions regions = { .table = region_table, .capacity = MAX_REGIONS };
+static struct tbd_plan_head *plan;
+
+static uint64_t page_of(uint64_t address)
+{
+    return address & ~(TBD_PAGE_SIZE - 1);
+}
+
+static uint64_t page_up(uint64_t address)
+{
+    return page_of(address + TBD_PAGE_SIZE - 1);
+}
+
+/* ---- present map ---- */
+
+static uint8_t *present_byte(uint64_t address)
+{
+    return (uint8_t *)TBD_PRESENT_BASE + (address >> (TBD_PAGE_SHIFT + 3));
+}
+
+static uint8_t present_bit(uint64_t address)
+{
+    return (uint8_t)(1u << (address >> TBD_PAGE_SHIFT & 7));
+}
+
+static bool is_present(uint64_t address)
+{
+    return *present_byte(address) & present_bit(address);
+}
+
+/* Eight pages, a byte of the map, at once where possible. */
+#define EIGHT (8 * TBD_PAGE_SIZE)
+
+static bool is_eight(uint64_t at, uint64_t end)
+{
+    return !(at & (EIGHT - 1)) && end - at >= EIGHT;
+}
+
+static void change_present(uint64_t start, uint64_t end, bool present)
+{
+    uint8_t all = present ? 0xff : 0;
+
+    for (uint64_t at = start, step; at < end; at += step) {
+        uint8_t *byte = present_byte(at), bit = present_bit(at);
+
+        step = is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE;
+        if (step == EIGHT && *byte != all)
+            *byte = all;
+        else if (step != EIGHT)
+            *byte = present ? *byte | bit : *byte & (uint8_t)~bit;
+    }
+}
+
+static void set_present(uint64_t start, uint64_t end)
+{
+    change_present(start, end, true);
+}
+
+static void clear_present(uint64_t start, uint64_t end)
+{
+    change_present(start, end, false);
+}
+
+/* End of the run of pages in [at, end) that are all present (or all absent) like the first. */
+static uint64_t run_end(uint64_t at, uint64_t end)
+{
+    uint8_t all = is_present(at) ? 0xff : 0;
+
+    while (at < end) {
+        if (is_eight(at, end) && *present_byte(at) == all)
+            at += EIGHT;
+        else if (is_present(at) == (all != 0))
+            at += TBD_PAGE_SIZE;
+        else
+            break;
+    }
+    return at;
+}
+
+/* ---- real mappings ---- */
+
+static int real_prot(uint32_t prot)
+{
+    if (prot & PROT_EXEC)
+        prot |= PROT_READ;
+    return (int)(prot & (PROT_READ | PROT_WRITE));
+}
+
+static bool real_map(uint64_t start, uint64_t bytes, int prot)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+
+    return tbd_sys_mmap(start, bytes, prot, flags, -1, 0) == (long)start;
+}
+
+static void real_unmap(uint64_t start, uint64_t end)
+{
+    for (uint64_t at = start, next; at < end; at = next) {
+        next = run_end(at, end);
+        if (is_present(at))
+            tbd_sys_munmap(at, next - at);
+    }
+    clear_present(start, end);
+}
+
+static void real_protect(uint64_t start, uint64_t end, int prot)
+{
+    for (uint64_t at = start, next; at < end; at = next) {
+        next = run_end(at, end);
+        if (is_present(at))
+            tbd_sys_mprotect(at, next - at, prot);
+    }
+}
+
+bool tbd_memory_clear_process(void)
+{
+    uint64_t last = TBD_USER_END - TBD_PAGE_SIZE;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+
+    if (tbd_sys_munmap(0, TBD_ENGINE_BASE) || tbd_sys_munmap(TBD_ENGINE_END, last - TBD_ENGINE_END))
+        return false;
+    return tbd_sys_mmap(TBD_PRESENT_BASE, 4ull << 30, PROT_READ | PROT_WRITE, flags, -1, 0) ==
+           (long)TBD_PRESENT_BASE;
+}
+
+/* ---- a window begins ---- */
+
+static bool is_kept(const struct tbd_plan_head *head, uint64_t address, uint64_t *out_end)
+{
+    const struct tbd_plan_range *keep = (const void *)((const char *)head + head->keep.offset);
+
+    for (uint64_t i = 0; i < head->keep.count; i++)
+        if (address >= keep[i].start && address < keep[i].end) {
+            *out_end = keep[i].end;
+            return true;
+        }
+    return false;
+}
+
+/* Unmaps [start, end) but for what is kept. */
+static void forget_range(const struct tbd_plan_head *head, uint64_t start, uint64_t end)
+{
+    for (uint64_t at = start, next; at < end; at = next) {
+        if (is_kept(head, at, &next))
+            continue;
+        next = run_end(at, end);
+        for (uint64_t i = at; i < next; i += TBD_PAGE_SIZE) {
+            uint64_t kept_end;
+
+            if (is_kept(head, i, &kept_end)) {
+                next = i;
+                break;
+            }
+        }
+        real_unmap(at, next);
+    }
+}
+
+static void forget_window(const struct tbd_plan_head *head)
+{
+    for (size_t i = 0; i < regions.count; i++) {
+        if (head->keep.count && regions.table[i].prot & PROT_EXEC)
+            forget_range(head, regions.table[i].start, regions.table[i].end);
+        else
+            real_unmap(regions.table[i].start, regions.table[i].end);
+    }
+    regions.count = 0;
+}
+
+static bool add_regions(const struct tbd_plan_head *head)
+{
+    const struct tbd_plan_region *from = (const void *)((const char *)head + head->regions.offset);
+
+    if (head->regions.count > MAX_REGIONS / 2)
+        return false;
+    for (uint64_t i = 0; i < head->regions.count; i++) {
+        struct tbd_replay_region region = { .start = from[i].start, .end = from[i].end,
+                                            .prot = from[i].prot, .flags = from[i].flags };
+
+        if (!tbd_replay_regions_add(&regions, region))
+            return false;
+    }
+    return true;
+}
+
+/* Stack regions are recorded as they were when play last looked; touched pages below belong to them. */
+static struct tbd_replay_region *region_or_stack(uint64_t address)
+{
+    size_t at = tbd_replay_regions_lower(&regions, address);
+    struct tbd_replay_region *region = &regions.table[at];
+
+    if (at == regions.count)
+        return NULL;
+    if (region->start <= address)
+        return region;
+    if (!(region->flags & TBD_PLAN_REGION_GROWS) || region->start - address > GROWTH_BYTES)
+        return NULL;
+    region->start = page_of(address);
+    return region;
+}
+
+static void fill(const struct tbd_plan_head *head, const struct tbd_plan_page *pages, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        if (pages[i].contents != TBD_PLAN_ZERO_PAGE)
+            memcpy((void *)pages[i].address, (const char *)head + pages[i].contents,
+                       TBD_PAGE_SIZE);
+}
+
+/* Pages that follow each other in one region are mapped with one call.  Returns how many. */
+static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_plan_page *pages,
+                          uint64_t count, const struct tbd_replay_region *region)
+{
+    uint64_t start = pages[0].address, end = start + TBD_PAGE_SIZE, used = 1;
+    int prot = real_prot(region->prot);
+
+    while (used < count && pages[used].address == end && end < region->end && !is_present(end)) {
+        end += TBD_PAGE_SIZE;
+        used++;
+    }
+    if (!real_map(start, end - start, PROT_READ | PROT_WRITE))
+        return 0;
+    fill(head, pages, used);
+    if (prot != (PROT_READ | PROT_WRITE))
+        tbd_sys_mprotect(start, end - start, prot);
+    set_present(start, end);
+    return used;
+}
+
+static const char *place_pages(const struct tbd_plan_head *head)
+{
+    const struct tbd_plan_page *pages = (const void *)((const char *)head + head->pages.offset);
+    uint64_t used;
+
+    for (uint64_t i = 0; i < head->pages.count; i += used) {
+        const struct tbd_replay_region *region = region_or_stack(pages[i].address);
+
+        used = 1;
+        if (!region || is_present(pages[i].address))
+            continue;
+        used = place_run(head, pages + i, head->pages.count - i, region);
+        if (!used)
+            return "an address range of the program is taken in the replay process";
+    }
+    return NULL;
+}
+
+const char *tbd_memory_begin(struct tbd_plan_head *head)
+{
+    plan = head;
+    forget_window(head);
+    if (!add_regions(head))
+        return "too many mappings";
+    return place_pages(head);
+}
+
+/* ---- pages on demand ---- */
+
+static bool place_answer(const struct tbd_replay_region *region, uint64_t page)
+{
+    struct tbd_plan_page one = { .address = page, .contents = TBD_PLAN_ZERO_PAGE };
+
+    if (plan->page.answer == TBD_PAGE_ABSENT)
+        return false;
+    if (plan->page.answer == TBD_PAGE_GIVEN)
+        one.contents = (uint64_t)(plan->page.contents - (uint8_t *)plan);
+    return place_run(plan, &one, 1, region) == 1;
+}
+
+static bool allows(uint32_t prot, uint32_t access)
+{
+    if (prot & (PROT_WRITE | PROT_EXEC))
+        prot |= PROT_READ;
+    return (prot & access) == access;
+}
+
+/* Makes a page present, whatever its protection; NULL if there is none. */
+static struct tbd_replay_region *obtain(uint64_t address)
+{
+    struct tbd_replay_region *region = region_or_stack(address);
+    uint64_t page = page_of(address);
+
+    if (!region || is_present(page))
+        return region;
+    plan->page.address = page;
+    plan->page.time = region->made;
+    plan->demanded++;
+    tbd_turn_ask_page(plan);
+    return place_answer(region, page) ? region : NULL;
+}
+
+bool tbd_memory_fault(uint64_t address, uint32_t access)
+{
+    struct tbd_replay_region *region = region_or_stack(address);
+
+    if (!region || !allows(region->prot, access) || is_present(page_of(address)))
+        return false;
+    return obtain(address);
+}
+
+uint64_t tbd_memory_executable(uint64_t address, uint64_t want)
+{
+    uint64_t at = address;
+
+    while (at < address + want) {
+        const struct tbd_replay_region *region = tbd_replay_regions_find(&regions, at);
+
+        if (!region || !(region->prot & PROT_EXEC) || !obtain(at))
+            break;
+        at = page_of(at) + TBD_PAGE_SIZE;
+    }
+    return at - address < want ? at - address : want;
+}
+
+/* Copies page by page: `to_program` says which way. */
+static bool copy(uint64_t address, uint8_t *ours, uint64_t bytes, bool to_program)
+{
+    while (bytes) {
+        uint64_t left = TBD_PAGE_SIZE - (address & (TBD_PAGE_SIZE - 1));
+        uint64_t now = bytes < left ? bytes : left;
+        struct tbd_replay_region *region = obtain(address);
+        bool open;
+
+        if (!region)
+            return false;
+        open = allows(region->prot, to_program ? PROT_READ | PROT_WRITE : PROT_READ);
+        if (!open)
+            tbd_sys_mprotect(page_of(address), TBD_PAGE_SIZE, PROT_READ | PROT_WRITE);
+        if (to_program)
+            memcpy((void *)address, ours, now);
+        else
+            memcpy(ours, (const void *)address, now);
+        if (!open)
+            tbd_sys_mprotect(page_of(address), TBD_PAGE_SIZE, real_prot(region->prot));
+        address += now;
+        ours += now;
+        bytes -= now;
+    }
+    return true;
+}
+
+bool tbd_memory_read(uint64_t address, void *out, uint64_t bytes)
+{
+    return copy(address, out, bytes, false);
+}
+
+bool tbd_memory_write(uint64_t address, const void *from, uint64_t bytes)
+{
+    return copy(address, (uint8_t *)(uintptr_t)from, bytes, true);
+}
+
+/* ---- mapping calls ---- */
+
+/* Engine ranges are never the program's. */
+static bool is_program_range(uint64_t start, uint64_t bytes)
+{
+    uint64_t end = start + bytes;
+
+    if (start & (TBD_PAGE_SIZE - 1) || !bytes || end < start || end > TBD_USER_END)
+        return false;
+    return end <= TBD_ENGINE_BASE || start >= TBD_ENGINE_END;
+}
+
+bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, uint64_t time)
+{
+    struct tbd_replay_region region = { .start = start, .end = start + page_up(bytes),
+                                        .made = time, .prot = prot };
+
+    if (!is_program_range(start, page_up(bytes)))
+        return false;
+    real_unmap(start, region.end);
+    if (!tbd_replay_regions_add(&regions, region))
+        return false;
+    if (!zero)
+        return true;
+    if (!real_map(start, region.end - start, real_prot(prot)))
+        return false;
+    set_present(start, region.end);
+    return true;
+}
+
+bool tbd_memory_unmap(uint64_t start, uint64_t bytes)
+{
+    if (!is_program_range(start, page_up(bytes)))
+        return false;
+    real_unmap(start, start + page_up(bytes));
+    return tbd_replay_regions_remove(&regions, start, start + page_up(bytes));
+}
+
+bool tbd_memory_protect(uint64_t start, uint64_t bytes, uint32_t prot)
+{
+    if (!is_program_range(start, page_up(bytes)))
+        return false;
+    real_protect(start, start + page_up(bytes), real_prot(prot));
+    return tbd_replay_regions_protect(&regions, start, start + page_up(bytes), prot);
+}
+
+bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t time)
+{
+    uint64_t end = start + page_up(bytes);
+
+    if (!is_program_range(start, page_up(bytes)))
+        return false;
+    real_unmap(start, end);
+    for (uint64_t at = start; at < end;) {
+        struct tbd_replay_region *region = tbd_replay_regions_find(&regions, at);
+        struct tbd_replay_region part;
+
+        if (!region)
+            return true;
+        part = *region;
+        part.start = at;
+        part.end = part.end < end ? part.end : end;
+        part.made = time;
+        if (!tbd_replay_regions_add(&regions, part))
+            return false;
+        at = part.end;
+    }
+    return true;
+}
+
+static void move_pages(uint64_t from, uint64_t bytes, uint64_t to)
+{
+    for (uint64_t at = from, next; at < from + bytes; at = next) {
+        next = run_end(at, from + bytes);
+        if (!is_present(at))
+            continue;
+        tbd_sys6(SYS_mremap, at, next - at, next - at, MREMAP_MAYMOVE | MREMAP_FIXED,
+                 to + (at - from), 0);
+        set_present(to + (at - from), to + (next - from));
+    }
+    clear_present(from, from + bytes);
+}
+
+bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t new_bytes,
+                     uint64_t time)
+{
+    uint64_t keep = page_up(old_bytes) < page_up(new_bytes) ? page_up(old_bytes)
+                                                            : page_up(new_bytes);
+    struct tbd_replay_region *old = tbd_replay_regions_find(&regions, from);
+    struct tbd_replay_region region;
+
+    if (!old || !is_program_range(to, page_up(new_bytes)))
+        return false;
+    region = *old;
+    if (from == to) {
+        if (page_up(new_bytes) < page_up(old_bytes))
+            return tbd_memory_unmap(to + keep, page_up(old_bytes) - keep);
+        region.start = to + keep;
+        region.end = to + page_up(new_bytes);
+        region.made = time;
+        return region.start == region.end || tbd_replay_regions_add(&regions, region);
+    }
+    real_unmap(to, to + page_up(new_bytes));
+    region.start = to;
+    region.end = to + page_up(new_bytes);
+    region.made = time;
+    if (!tbd_replay_regions_add(&regions, region))
+        return false;
+    move_pages(from, keep, to);
+    return tbd_memory_unmap(from, page_up(old_bytes));
+}
+
+const struct tbd_replay_regions *tbd_memory_regions(void)
+{
+    return &regions;
+}

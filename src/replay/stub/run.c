@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+/* run.c - one window in a replay process
+ *
+ * The entries area is cut so that its guard page is reached when something is due: a stop, a signal, the
+ * window's end.  In a partial replay the ring only counts (`discard`).
+ *
+ * I1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the instruction a stop
+ *     asked for.
+ * I2  Time = the ring's count - `extra`: after a stop inside a block its rest is entered as one more. */
+#include "replay/stub/stub.h"
+
+#include "base/fmt.h"
+#include "base/string.h"
+#include "patcher/cut.h"
+#include "replay/stub/memory.h"
+
+struct tbd_stub tbd_stub;
+
+static struct tbd_plan_stop *stops(void)
+{
+    return (void *)((char *)tbd_stub.plan + tbd_stub.plan->stops.offset);
+}
+
+static uint64_t absolute_time(void)
+{
+    return tbd_ring_time(&tbd_runtime.ring, tbd_runtime.thread) - tbd_stub.extra;
+}
+
+uint64_t tbd_stub_time(void)
+{
+    return absolute_time() - tbd_stub.plan->first_time;
+}
+
+void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
+{
+    struct tbd_plan_head *plan = tbd_stub.plan;
+    uint64_t next = tbd_stub_time();
+    va_list list;
+    char what[sizeof(plan->what)];
+
+    va_start(list, format);
+    tbd_fmt_list(what, sizeof(what), format, list);
+    va_end(list);
+    plan->time = next ? next - 1 : 0;
+    plan->instruction = instruction;
+    tbd_stub_fail(plan, TBD_OUTCOME_DIVERGED, "%s", what);
+}
+
+void tbd_stub_code_changed(uint64_t start, uint64_t bytes)
+{
+    tbd_stub.plan->code_changed = 1;
+    tbd_patcher_flush_range(tbd_runtime.thread, start, start + bytes);
+}
+
+/* ---- the end ---- */
+
+/* In full replay without a touch map the pages are those that play wrote. */
+static void mark_dirty_pages(void)
+{
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+    const uint64_t *dirty = (const void *)((const char *)plan + plan->dirty.offset);
+
+    if (tbd_stub.hook_set & TBD_HOOK_TOUCH)
+        return;
+    for (uint64_t i = 0; i < plan->dirty.count; i++)
+        tbd_pages_mark_written(&tbd_runtime.pages, dirty[i], dirty[i] + 1);
+}
+
+static void send_end(void)
+{
+    const struct tbd_replay_regions *regions = tbd_memory_regions();
+
+    mark_dirty_pages();
+    for (size_t i = 0; i < regions->count; i++) {
+        struct tbd_stretch stretch = { regions->table[i].start, regions->table[i].end };
+
+        tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &stretch, 1);
+    }
+    tbd_window_send_end(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &tbd_runtime.vector,
+                        TBD_TIME_NEVER);
+}
+
+void tbd_stub_finish(void)
+{
+    struct tbd_plan_head *plan = tbd_stub.plan;
+
+    if (!tbd_stub.is_partial && tbd_stub.log_next < plan->log.count)
+        tbd_stub_diverge(0, "the window ends, but play has %lu more logged messages",
+                         plan->log.count - tbd_stub.log_next);
+    if (!tbd_stub.is_partial)
+        send_end();
+    plan->outcome = TBD_OUTCOME_COMPLETE;
+    tbd_stub_serve(plan);
+}
+
+/* ---- stops ---- */
+
+static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *thread)
+{
+    stop->regs = thread->regs;
+    stop->regs.xsave_bytes = tbd_runtime.vector.bytes;
+    tbd_vector_store(&tbd_runtime.vector, (char *)tbd_stub.plan + stop->xsave);
+    stop->done = 1;
+    tbd_stub.stop_next++;
+}
+
+/* Behind the last one a stop that is never reached. */
+static const struct tbd_plan_stop *next_stop(void)
+{
+    static const struct tbd_plan_stop never = { .time = UINT64_MAX };
+
+    return tbd_stub.stop_next < tbd_stub.plan->stops.count ? &stops()[tbd_stub.stop_next] : &never;
+}
+
+/* Fills all stops at this position. */
+static void fill_stops(struct tbd_thread *thread, uint64_t time, uint32_t instruction)
+{
+    while (next_stop()->time == time && next_stop()->instruction == instruction)
+        fill_stop(&stops()[tbd_stub.stop_next], thread);
+    if (tbd_stub.plan->stops.count && next_stop()->time == UINT64_MAX)
+        tbd_stub_finish();
+}
+
+static struct tbd_block_def stopped_block;
+
+static void cut_block(void *unused)
+{
+    static struct tbd_cut cut;
+    struct tbd_codegen_config config = { .hook_set = TBD_HOOKS_PARTIAL,
+                                         .max_insns = tbd_stub.plan->max_insns };
+
+    (void)unused;
+    tbd_cut_block(&cut, &tbd_stub_callbacks, &config, tbd_runtime.thread->regs.rip);
+    stopped_block = cut.def;
+}
+
+/* A block about to be entered: arranges for the stop inside it, if there is one. */
+static void stop_inside(struct tbd_thread *thread, uint64_t now)
+{
+    if (next_stop()->time != now)
+        return;
+    tbd_stub_callbacks.with_vector_state(cut_block, NULL);
+    if (next_stop()->instruction >= stopped_block.insn_count)
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "the block at time %lu has %u instructions",
+                      tbd_stub.plan->first_time + now, stopped_block.insn_count);
+    tbd_stub.is_inside = true;
+    tbd_patcher_stop_inside(thread, (struct tbd_app_pc){ thread->regs.rip },
+                            next_stop()->instruction);
+}
+
+/* Stopped inside the block entered last.  What is left of it is entered as a block of its own, up to
+ * the next stop in it or to its end: it must not run on into what follows (I2). */
+static void reached_inside(struct tbd_thread *thread)
+{
+    uint64_t time = tbd_stub_time() - 1;
+    uint32_t ran = next_stop()->instruction, until = stopped_block.insn_count;
+
+    fill_stops(thread, time, ran);
+    tbd_stub.is_inside = next_stop()->time == time;
+    if (tbd_stub.is_inside)
+        until = next_stop()->instruction;
+    tbd_stub.extra++;
+    if (tbd_stub.is_inside || stopped_block.end == TBD_END_LIMIT)
+        tbd_patcher_stop_inside(thread, (struct tbd_app_pc){ thread->regs.rip }, until - ran);
+}
+
+/* ---- going on ---- */
+
+static uint64_t next_due(void)
+{
+    const struct tbd_plan_stop *stop = next_stop();
+    uint64_t due = tbd_stub.end - tbd_stub.plan->first_time, signal = tbd_stub_signal_time();
+    uint64_t now = tbd_stub_time();
+
+    if (stop->time < due && stop->time > now)
+        due = stop->time;
+    if (signal < due && signal > now)
+        due = signal;
+    return due + tbd_stub.plan->first_time + tbd_stub.extra;
+}
+
+void tbd_stub_boundary(struct tbd_thread *thread)
+{
+    tbd_stub.plan->heartbeat++;
+    if (tbd_stub.is_inside) {
+        reached_inside(thread);
+    } else {
+        tbd_stub_signals(thread);
+        fill_stops(thread, tbd_stub_time(), 0);
+        if (absolute_time() >= tbd_stub.end)
+            tbd_stub_finish();
+        stop_inside(thread, tbd_stub_time());
+    }
+    tbd_ring_set_due(&tbd_runtime.ring, thread, next_due());
+}
+
+static void load_registers(struct tbd_thread *thread)
+{
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+
+    thread->regs = plan->regs;
+    thread->tid = plan->regs.thread;
+    thread->kick = 0;
+    memcpy(image, (const char *)plan + plan->xsave, plan->regs.xsave_bytes);
+    tbd_vector_load(&tbd_runtime.vector, image);
+    tbd_set_fs_base(thread->regs.fs_base);
+}
+
+static void configure(void)
+{
+    struct tbd_codegen_config config = { .hook_set = tbd_stub.plan->hook_set,
+                                         .max_insns = tbd_stub.plan->max_insns,
+                                         .link = true };
+
+    if (tbd_stub.hook_set == config.hook_set && !(tbd_stub.plan->flags & TBD_PLAN_FLUSH))
+        return;
+    tbd_patcher_configure(&config);
+    tbd_stub.hook_set = config.hook_set;
+}
+
+void tbd_stub_run(void)
+{
+    struct tbd_plan_head *plan = tbd_stub.plan;
+    struct tbd_thread *thread = tbd_runtime.thread;
+
+    if (plan->regs.xsave_bytes != tbd_runtime.vector.bytes || plan->xcr0 != tbd_runtime.vector.mask)
+        tbd_stub_fail(plan, TBD_OUTCOME_FAILED,
+                      "this processor's vector registers differ from those of the recording");
+    plan->code_changed = 0;
+    tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL;
+    tbd_runtime.ring.discard = tbd_stub.is_partial;
+    tbd_stub.end = plan->first_time + plan->blocks;
+    tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = 0;
+    tbd_stub.is_inside = false;
+    tbd_stub.brk = plan->brk_start;
+    configure();
+    load_registers(thread);
+    tbd_ring_start(&tbd_runtime.ring, thread, plan->first_time, tbd_stub.end);
+    tbd_stub_boundary(thread);
+    tbd_patcher_run(thread);
+}

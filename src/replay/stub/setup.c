@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+/* setup.c - what a replay process needs once: thread area, decoder, patcher, stream, signal stack
+ *
+ * The same places as in play (base/layout.h). */
+#include "base/arena.h"
+#include "base/sys.h"
+#include "hooks/decoder.h"
+#include "replay/stub/calls.h"
+#include "replay/stub/memory.h"
+
+#include <sys/mman.h>
+
+#define STREAM_CHUNKS 8
+#define STREAM_BLOCKS (1u << 20)
+#define STREAM_HEAP (1ull << 30)
+
+static bool map_fixed(uint64_t address, uint64_t bytes)
+{
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+
+    return tbd_sys_mmap(address, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == (long)address;
+}
+
+static bool map_thread(void)
+{
+    uint64_t gs = TBD_THREADS_BASE + TBD_THREAD_GS_OFFSET;
+    uint64_t block = gs - sizeof(struct tbd_thread);
+    uint64_t first = block & ~(TBD_PAGE_SIZE - 1);
+    struct tbd_arena tls;
+
+    if (!map_fixed(first, gs + TBD_TOUCH_BYTES - first) ||
+        !map_fixed(TBD_STACKS_BASE, TBD_STACK_SLOT_BYTES) ||
+        !tbd_arena_init(&tls, 2 * TBD_PAGE_SIZE))
+        return false;
+    tbd_runtime.thread = (struct tbd_thread *)block;
+    tbd_runtime.thread->self = block;
+    tbd_runtime.thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
+    tbd_runtime.gs_base = gs;
+    tbd_runtime.pages.touch = (uint8_t *)gs;
+    if (tbd_runtime.has_fsgsbase)
+        tbd_runtime.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
+    tbd_set_gs_base(gs);
+    return true;
+}
+
+/* ---- callbacks ---- */
+
+static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops,
+                       const uint8_t *code)
+{
+    return tbd_stub.hook_set == TBD_HOOKS_PARTIAL ? 1
+                                                  : tbd_ring_define(&tbd_runtime.ring, def, ops, code);
+}
+
+static uint64_t executable(struct tbd_app_pc pc, uint64_t want)
+{
+    return tbd_memory_executable(pc.v, want);
+}
+
+static void with_vector_state(void (*fn)(void *), void *arg)
+{
+    uint8_t save[TBD_VECTOR_CALL_BYTES];
+
+    tbd_vector_call(fn, arg, save, tbd_runtime.decoder_tls);
+}
+
+const struct tbd_patcher_callbacks tbd_stub_callbacks = {
+    .define = define,
+    .executable = executable,
+    .reserve_area = tbd_stub_reserve_area,
+    .syscall = tbd_stub_syscall,
+    .special = tbd_stub_special,
+    .boundary = tbd_stub_boundary,
+    .bad_code = tbd_stub_bad_code,
+    .with_vector_state = with_vector_state,
+};
+
+/* ---- */
+
+static bool create_stream(void)
+{
+    struct tbd_ring_config config = { .chunks = STREAM_CHUNKS, .def_capacity = STREAM_BLOCKS,
+                                      .heap_capacity = STREAM_HEAP,
+                                      .pid = (uint32_t)tbd_sys_getpid() };
+
+    return tbd_ring_create(&tbd_runtime.ring, TBD_PLAN_STREAM_FD, &config) == TBD_OK;
+}
+
+const char *tbd_stub_set_up(struct tbd_plan_head *plan)
+{
+    struct tbd_codegen_config config = { .hook_set = TBD_HOOKS_PARTIAL,
+                                         .max_insns = TBD_BLOCK_MAX_INSNS, .link = true };
+    struct tbd_decoder_api decoder;
+    const char *why;
+
+    tbd_stub.plan = plan;
+    tbd_runtime.has_fsgsbase = plan->has_fsgsbase;
+    if (!tbd_vector_init(&tbd_runtime.vector))
+        return "this processor has no XSAVE";
+    if (!map_thread() || !create_stream())
+        return "no memory for the replay process";
+    why = tbd_decoder_load(&decoder);
+    if (why)
+        return why;
+    if (!tbd_stub_catch_faults())
+        return "signal handlers cannot be installed";
+    tbd_patcher_set_decoder(&decoder);
+    if (!tbd_patcher_init(&tbd_stub_callbacks, &config))
+        return "no address space for translated code";
+    tbd_stub.hook_set = config.hook_set;
+    return NULL;
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/* stub.h - the parts of a replay process
+ *
+ *     main.c    start-up, one plan after the other
+ *     setup.c   patcher, decoder, stream, thread area, signal handlers
+ *     memory.c  the program's memory (regions.c: the table)
+ *     run.c     one window: chunk hand-over, stops, the end
+ *     calls.c   system calls, specials and signals out of the log
+ *     areas.c   where translated code goes
+ *     fault.c   SIGSEGV: guard pages, missing pages, the program's own faults
+ *     turn.c    waiting for the driver */
+#ifndef TBD_REPLAY_STUB_H
+#define TBD_REPLAY_STUB_H
+
+#include "hooks/runtime.h"
+#include "replay/plan.h"
+
+/* The state of the process, beside tbd_runtime: of that, thread, ring, pages (without `known`), vector
+ * and the segment bases are used here as well, so that play's code for specials and window ends serves
+ * replay.  Times in the ring are absolute; those of the plan are relative. */
+struct tbd_stub {
+    struct tbd_plan_head *plan;
+    bool is_partial;           /* nothing goes into the stream */
+    uint32_t hook_set;         /* of the translations that exist; 0 at first */
+    uint64_t end;              /* absolute time at which the window is over */
+    uint64_t extra;            /* entries that are no block entries: parts of blocks after inner stops */
+    uint64_t log_next;         /* index of the next log entry */
+    uint64_t stop_next;        /* index of the next stop */
+    bool is_inside;            /* translated code stops at next_stop(), inside the block at hand */
+    uint64_t brk;              /* page-aligned end of the heap, 0 = not known yet */
+};
+extern struct tbd_stub tbd_stub;
+extern const struct tbd_patcher_callbacks tbd_stub_callbacks; /* setup.c */
+
+/* Entry of the engine ELF when it is started as a program; never returns (start.S). */
+void tbd_stub_start(void);
+_Noreturn void tbd_stub_main(void);
+
+/* Once, after the process is empty.  NULL, or why not. */
+const char *tbd_stub_set_up(struct tbd_plan_head *plan);
+/* Carries out the plan; tbd_stub_serve() is called when the window has ended. */
+_Noreturn void tbd_stub_run(void);
+/* Waits for the next plan and runs it.  Called at the end of a window, on the engine stack. */
+_Noreturn void tbd_stub_serve(struct tbd_plan_head *plan);
+
+/* Ends the window: the outcome is reported and the next plan awaited. */
+_Noreturn void tbd_stub_fail(struct tbd_plan_head *plan, enum tbd_plan_outcome outcome,
+                             const char *format, ...)
+    __attribute__((format(printf, 3, 4), cold));
+/* As above, with TBD_OUTCOME_DIVERGED at the current time; `instruction` of the block entered last. */
+_Noreturn void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
+    __attribute__((format(printf, 2, 3), cold));
+
+/* Relative time of the next block entry. */
+uint64_t tbd_stub_time(void);
+
+/* run.c: callbacks of the patcher. */
+void tbd_stub_boundary(struct tbd_thread *thread);
+/* The program has ended in this window, or everything asked for is there. */
+_Noreturn void tbd_stub_finish(void);
+/* Flushes translations of code that changed. */
+void tbd_stub_code_changed(uint64_t start, uint64_t bytes);
+
+/* calls.c */
+void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes);
+void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
+void tbd_stub_bad_code(struct tbd_thread *thread);
+/* Time of the next logged signal that is delivered between blocks; UINT64_MAX if none. */
+uint64_t tbd_stub_signal_time(void);
+/* Delivers signals due now. */
+void tbd_stub_signals(struct tbd_thread *thread);
+/* The program itself faulted: registers are exact, `insn` instructions of the block entered last ran. */
+_Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);
+
+/* areas.c */
+uint64_t tbd_stub_reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes);
+
+/* fault.c.  False if the handlers cannot be installed. */
+bool tbd_stub_catch_faults(void);
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+/* turn.c - see turn.h
+ *
+ * Whoever waits looks after a second whether the other side still exists: a driver that was killed must
+ * not leave replay processes behind. */
+#include "replay/stub/turn.h"
+
+#include "base/sys.h"
+
+#include <sys/syscall.h>
+
+#define LOOK_AGAIN_MS 1000
+
+static void pass(struct tbd_plan_head *plan, uint32_t turn)
+{
+    __atomic_store_n(&plan->turn, turn, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&plan->turn);
+}
+
+/* Waits until the driver has taken its turn. */
+static void wait_for_run(struct tbd_plan_head *plan, uint32_t passed)
+{
+    uint32_t turn;
+
+    while ((turn = __atomic_load_n(&plan->turn, __ATOMIC_ACQUIRE)) == passed) {
+        if (tbd_sys3(SYS_getppid, 0, 0, 0) != (long)plan->driver_pid)
+            tbd_sys_exit_group(0);
+        tbd_sys_futex_wait(&plan->turn, passed, LOOK_AGAIN_MS);
+    }
+    if (turn != TBD_TURN_RUN)
+        tbd_sys_exit_group(0);
+}
+
+void tbd_turn_done(struct tbd_plan_head *plan)
+{
+    pass(plan, TBD_TURN_DONE);
+    wait_for_run(plan, TBD_TURN_DONE);
+}
+
+void tbd_turn_ask_page(struct tbd_plan_head *plan)
+{
+    pass(plan, TBD_TURN_PAGE);
+    wait_for_run(plan, TBD_TURN_PAGE);
+}
