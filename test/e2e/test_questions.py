@@ -146,6 +146,18 @@ def test_a_trace_that_cannot_be_written_is_readable(folder):
     assert trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==fib")
 
 
+def test_window_files_are_standard_lz4_frames(folder):
+    trace, sizes = recorded(folder), {}
+    for where, _, files in os.walk(os.path.join(trace.path, "windows")):
+        for name in files:
+            if name.endswith((".trace", ".blocks")):
+                result = tbdtest.run([tbdtest.need("lz4"), "-dc", os.path.join(where, name)], stdin=None)
+                assert result.code == 0, (name, result)
+                sizes[name] = len(result.out)
+    entries = sum(size for name, size in sizes.items() if name.endswith(".blocks"))
+    assert len(sizes) >= 4 and entries >= trace.info()["blocks"] / 8, sizes
+
+
 def test_help(folder):
     del folder
     for words in (["--help"], ["help"], ["help", "goto"], ["--version"]):
