@@ -1,0 +1,922 @@
+// SPDX-License-Identifier: MIT
+/* build.c - understands a raw window
+ *
+ * One pass over the entries checks them, counts, and moves what belongs to the order of events together in
+ * place: messages about state (pages, registers, mappings) are taken out, ids become the trace's.  As
+ * those messages come almost only at a window's end, hardly anything is moved.  Then, if the trace learnt pages
+ * it did not know, the window's stores are undone on them, backwards, so that they become what they were
+ * when the window (or their mapping) began.
+ *
+ * Invariants
+ * B1  Nothing is used before it was checked to lie inside the raw window; the first thing that is wrong ends
+ *     the window before it (`damaged`), as does the end of a killed program's stream.
+ * B2  The result does not depend on where chunks began and ended.
+ * B3  Payloads that pointers keep are copied before anything is moved over them. */
+#include "organizer/build.h"
+
+#include "base/layout.h"
+#include "format/window.h"
+#include "organizer/shadow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_BYTES 4096u
+#define TOO_MANY_ENTRIES 0xfffffff0u
+
+struct block_count {
+    uint32_t count;
+    uint32_t last;
+    uint32_t enters;
+    uint32_t last_enter;
+};
+
+struct tbd_builder {
+    struct tbd_shadow shadow;
+    struct block_count *counts; /* by id of the table */
+    uint32_t count_capacity;
+    uint32_t highest; /* id with a count in this window */
+    uint32_t ids;     /* how many have one */
+};
+
+/* A page message, until it is known whether the window goes on after it. */
+struct page_note {
+    uint64_t address;
+    uint64_t flags;
+    const uint8_t *bytes; /* in the raw operands, or in the window's memory */
+    uint64_t time;
+    uint32_t order;
+    bool at_end;
+};
+
+struct work {
+    struct tbd_builder *builder;
+    const struct tbd_plan *plans;
+    uint32_t plan_count;
+    struct tbd_product *out;
+    struct tbd_window *window;
+    uint32_t *entries; /* the raw window's, rewritten in place */
+    size_t entry_count;
+    uint8_t *operands;
+    size_t operand_bytes;
+    bool cut;
+
+    size_t in;          /* operand offset read */
+    size_t kept;        /* operand offset written */
+    size_t moved_from;  /* operands [moved_from, in) still have to be moved to `kept` */
+    size_t kept_entries;
+    uint64_t index;     /* of the next event */
+    uint32_t time;      /* relative: of the next block entry */
+    bool called;        /* the block before ended with a call */
+    bool has_regs;      /* a REGS message since the last event */
+
+    struct tbd_log_entry *log;
+    size_t log_count, log_capacity;
+    size_t *log_offsets; /* where messages lie; pointers are made at the end */
+    struct page_note *pages;
+    size_t page_count, page_capacity;
+    size_t pages_pending; /* the last so many may be the window's end state */
+    uint64_t *reads;
+    size_t read_count, read_capacity;
+    size_t side_capacity;
+};
+
+/* ---- small helpers ---- */
+
+struct tbd_builder *tbd_builder_new(void)
+{
+    return calloc(1, sizeof(struct tbd_builder));
+}
+
+void tbd_builder_free(struct tbd_builder *builder)
+{
+    if (!builder)
+        return;
+    tbd_shadow_free(&builder->shadow);
+    free(builder->counts);
+    free(builder);
+}
+
+void tbd_product_free(struct tbd_product *product)
+{
+    tbd_window_free(product->window);
+    *product = (struct tbd_product){ 0 };
+}
+
+static bool grow(void *array, size_t count, size_t *capacity, size_t element)
+{
+    void **at = array;
+    size_t wanted = *capacity * 2 + 64;
+    void *grown;
+
+    if (count < *capacity)
+        return true;
+    grown = realloc(*at, wanted * element);
+    if (!grown)
+        return false;
+    *at = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static void *keep(struct work *w, const void *data, size_t bytes)
+{
+    void *copy = tbd_window_memory(w->window, bytes);
+
+    if (copy && bytes)
+        memcpy(copy, data, bytes);
+    return copy;
+}
+
+static enum tbd_status damage(struct work *w, const char *what)
+{
+    w->out->damaged = true;
+    snprintf(w->out->damage, sizeof(w->out->damage), "entry %zu: %s", w->kept_entries, what);
+    return TBD_NOTFOUND;
+}
+
+/* ---- moving events together ---- */
+
+/* What was read since the last time stays: closes the gap in front of it. */
+static void close_gap(struct work *w)
+{
+    size_t bytes = w->in - w->moved_from;
+
+    if (w->kept != w->moved_from && bytes)
+        memmove(w->operands + w->kept, w->operands + w->moved_from, bytes);
+    w->kept += bytes;
+    w->moved_from = w->in;
+}
+
+/* Another event follows: pages that were pending are not the end state, and must be copied
+ * before events are moved over them (B3). */
+static enum tbd_status go_on(struct work *w)
+{
+    while (w->pages_pending) {
+        struct page_note *note = &w->pages[w->page_count - w->pages_pending--];
+
+        note->at_end = false;
+        note->bytes = keep(w, note->bytes, PAGE_BYTES);
+        if (!note->bytes)
+            return TBD_NOMEM;
+    }
+    if (w->has_regs && !w->index)
+        w->out->has_start_regs = true;
+    w->has_regs = false;
+    return TBD_OK;
+}
+
+/* ---- block entries ---- */
+
+static bool reserve_counts(struct tbd_builder *b, uint32_t id)
+{
+    uint32_t capacity = id + id / 2 + 1024;
+    struct block_count *grown;
+
+    if (id < b->count_capacity)
+        return true;
+    grown = realloc(b->counts, capacity * sizeof(*grown));
+    if (!grown)
+        return false;
+    memset(grown + b->count_capacity, 0, (capacity - b->count_capacity) * sizeof(*grown));
+    b->counts = grown;
+    b->count_capacity = capacity;
+    return true;
+}
+
+static inline void count_block(struct tbd_builder *b, uint32_t id, uint32_t time, bool entered)
+{
+    struct block_count *count = &b->counts[id];
+
+    b->ids += !count->count++;
+    count->last = time;
+    if (entered) {
+        count->enters++;
+        count->last_enter = time;
+    }
+}
+
+static inline void count_stores(struct tbd_builder *b, const struct tbd_plan *plan,
+                                const uint8_t *record, uint32_t index)
+{
+    for (uint16_t i = 0; i < plan->store_count; i++) {
+        const struct tbd_plan_store *store = plan->stores + i;
+        uint64_t address = 0;
+
+        if (store->base != TBD_BASE_NONE)
+            memcpy(&address, record + store->base, sizeof(address));
+        address += (uint64_t)store->add;
+        tbd_shadow_store(&b->shadow, address, store->bytes, index + store->index);
+    }
+}
+
+/* Block entries from entry i on, up to the next message or the first impossible one. */
+static size_t take_blocks(struct work *w, size_t i)
+{
+    struct tbd_builder *b = w->builder;
+    struct tbd_window_summary *counts = &w->out->counts;
+
+    for (; i < w->entry_count; i++) {
+        uint32_t entry = w->entries[i];
+        const struct tbd_plan *plan;
+
+        if (entry - 1 >= w->plan_count) /* a message, 0, or not defined */
+            break;
+        plan = &w->plans[entry];
+        if (!plan->id || plan->operand_bytes > w->operand_bytes - w->in)
+            break;
+        count_block(b, plan->id, w->time, w->called);
+        count_stores(b, plan, w->operands + w->in, (uint32_t)w->index);
+        w->in += plan->operand_bytes;
+        w->index += 1u + plan->op_count;
+        counts->stores += plan->store_count;
+        counts->calls += plan->calls;
+        counts->returns += plan->returns;
+        w->called = plan->calls != 0;
+        w->time++;
+        w->entries[w->kept_entries++] = plan->id;
+    }
+    return i;
+}
+
+/* ---- messages ---- */
+
+static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    struct tbd_write_cursor cursor;
+    struct tbd_write_view write;
+
+    if (!tbd_message_check(kind, payload, bytes))
+        return damage(w, "a message that is too short");
+    if (w->log_count == w->log_capacity) {
+        size_t capacity = w->log_capacity;
+
+        if (!grow(&w->log, w->log_count, &w->log_capacity, sizeof(*w->log)) ||
+            !grow(&w->log_offsets, w->log_count, &capacity, sizeof(*w->log_offsets)))
+            return TBD_NOMEM;
+    }
+    tbd_writes_first(kind, payload, bytes, &cursor);
+    while (tbd_writes_next(&cursor, &write))
+        if (write.address < TBD_USER_END && write.bytes <= TBD_USER_END - write.address)
+            tbd_shadow_range(&w->builder->shadow, write.address, write.bytes, (uint32_t)w->index);
+    w->log[w->log_count].time = w->time;
+    w->log_offsets[w->log_count++] = w->kept + (w->in - w->moved_from);
+    w->out->counts.syscalls += kind == TBD_MSG_SYSCALL;
+    w->out->counts.specials += kind == TBD_MSG_SPECIAL;
+    w->out->counts.signals += kind == TBD_MSG_SIGNAL;
+    if (kind == TBD_MSG_SIGNAL)
+        w->called = false;
+    w->index++;
+    return TBD_OK;
+}
+
+static enum tbd_status take_page(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_page head;
+
+    if (bytes != sizeof(head) + PAGE_BYTES)
+        return damage(w, "a page message of another length");
+    memcpy(&head, payload, sizeof(head));
+    if (head.address % PAGE_BYTES || head.address >= TBD_USER_END)
+        return damage(w, "an impossible page");
+    if (!grow(&w->pages, w->page_count, &w->page_capacity, sizeof(*w->pages)))
+        return TBD_NOMEM;
+    w->pages[w->page_count++] = (struct page_note){
+        .address = head.address, .flags = head.flags, .bytes = payload + sizeof(head),
+        .time = w->time, .order = (uint32_t)w->log_count, .at_end = true,
+    };
+    w->pages_pending++;
+    return TBD_OK;
+}
+
+static enum tbd_status take_reads(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    for (uint32_t at = 0; at + 8 <= bytes; at += 8) {
+        uint64_t address;
+
+        memcpy(&address, payload + at, sizeof(address));
+        if (address % PAGE_BYTES || address >= TBD_USER_END)
+            return damage(w, "an impossible page");
+        if (!grow(&w->reads, w->read_count, &w->read_capacity, sizeof(*w->reads)))
+            return TBD_NOMEM;
+        w->reads[w->read_count++] = address;
+    }
+    return TBD_OK;
+}
+
+/* Registers: of the window's end, unless an event follows, then of its start. */
+static enum tbd_status take_regs(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_window *window = w->window;
+    struct tbd_regs regs;
+    const uint8_t *image;
+
+    if (bytes < sizeof(regs))
+        return damage(w, "a register message that is too short");
+    memcpy(&regs, payload, sizeof(regs));
+    if (regs.xsave_bytes > bytes - sizeof(regs))
+        return damage(w, "a register message that is too short");
+    image = keep(w, payload + sizeof(regs), regs.xsave_bytes);
+    if (!image)
+        return TBD_NOMEM;
+    if (!w->index && !w->has_regs) {
+        window->regs = regs;
+        window->xsave = image;
+    }
+    window->end_regs = regs;
+    window->end_xsave = image;
+    w->has_regs = true;
+    return TBD_OK;
+}
+
+static enum tbd_status take_side(struct work *w, uint32_t kind, const uint8_t *payload,
+                                 uint32_t bytes)
+{
+    static const uint32_t least[TBD_MSG_KIND_COUNT] = {
+        [TBD_MSG_REGION] = sizeof(struct tbd_msg_region) + 1,
+        [TBD_MSG_UNMAP] = sizeof(struct tbd_range),
+        [TBD_MSG_NOTE] = 5,
+    };
+    struct tbd_side_message side = { .kind = kind, .bytes = bytes, .time = w->time,
+                                     .order = (uint32_t)w->log_count };
+
+    if (bytes < least[kind] || (kind != TBD_MSG_UNMAP && payload[bytes - 1]))
+        return damage(w, "a message that is too short");
+    if (!grow(&w->out->side, w->out->side_count, &w->side_capacity, sizeof(side)))
+        return TBD_NOMEM;
+    side.payload = keep(w, payload, bytes);
+    if (!side.payload)
+        return TBD_NOMEM;
+    w->out->side[w->out->side_count++] = side;
+    return TBD_OK;
+}
+
+static enum tbd_status take_end(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_product *out = w->out;
+
+    if (bytes < sizeof(out->end))
+        return damage(w, "an end message that is too short");
+    memcpy(&out->end, payload, sizeof(out->end));
+    snprintf(out->end_text, sizeof(out->end_text), "%.*s", (int)(bytes - sizeof(out->end)),
+             (const char *)payload + sizeof(out->end));
+    out->has_end = true;
+    return TBD_OK;
+}
+
+static enum tbd_status take_window_end(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_window_end end;
+
+    if (bytes < sizeof(end))
+        return damage(w, "a window end that is too short");
+    memcpy(&end, payload, sizeof(end));
+    w->out->end_time = end.time;
+    w->window->complete = w->has_regs;
+    return TBD_OK;
+}
+
+/* A message of which nothing goes into the order of events. */
+static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    switch (kind) {
+    case TBD_MSG_START:
+        w->out->start = keep(w, payload, bytes);
+        w->out->start_bytes = bytes;
+        return bytes < sizeof(struct tbd_msg_start) ? damage(w, "a start message that is too short")
+               : w->out->start                      ? TBD_OK
+                                                    : TBD_NOMEM;
+    case TBD_MSG_PAGE:
+        return take_page(w, payload, bytes);
+    case TBD_MSG_READ_PAGES:
+        return take_reads(w, payload, bytes);
+    case TBD_MSG_REGS:
+        return take_regs(w, payload, bytes);
+    case TBD_MSG_REGION:
+    case TBD_MSG_UNMAP:
+    case TBD_MSG_NOTE:
+        return take_side(w, kind, payload, bytes);
+    case TBD_MSG_WINDOW_END:
+        return take_window_end(w, payload, bytes);
+    case TBD_MSG_END:
+        return take_end(w, payload, bytes);
+    default:
+        return damage(w, "a message of unknown kind");
+    }
+}
+
+static enum tbd_status take_message(struct work *w, uint32_t kind)
+{
+    size_t left = w->operand_bytes - w->in;
+    struct tbd_message head;
+    const uint8_t *payload;
+    enum tbd_status status;
+
+    if (left < sizeof(head))
+        return damage(w, "a message outside the operands");
+    memcpy(&head, w->operands + w->in, sizeof(head));
+    if (head.kind != kind || head.bytes > left - sizeof(head))
+        return damage(w, "a message outside the operands");
+    payload = w->operands + w->in + sizeof(head);
+    if (tbd_message_is_event(kind)) {
+        status = go_on(w);
+        if (!status)
+            status = take_event(w, kind, payload, head.bytes);
+        if (!status)
+            w->entries[w->kept_entries++] = TBD_ENTRY_MESSAGE | kind;
+        w->in += status ? 0 : sizeof(head) + head.bytes;
+        return status;
+    }
+    close_gap(w);
+    status = take_state(w, kind, payload, head.bytes);
+    w->in += sizeof(head) + head.bytes;
+    w->moved_from = w->in;
+    return status;
+}
+
+/* ---- the pass ---- */
+
+static const char *why_not_a_block(const struct work *w, uint32_t entry)
+{
+    if (!entry || entry > w->plan_count)
+        return "a block that was not defined";
+    if (!w->plans[entry].id)
+        return "a block that play did not have";
+    return "a record outside the operands";
+}
+
+/* The last entry of a killed program: its operands may not be complete, so it counts only if it has none. */
+static void drop_last(struct work *w)
+{
+    uint32_t entry = w->entry_count ? w->entries[w->entry_count - 1] : 0;
+
+    if (w->cut && entry && !(entry & TBD_ENTRY_MESSAGE) && entry <= w->plan_count &&
+        w->plans[entry].operand_bytes)
+        w->entry_count--;
+}
+
+static enum tbd_status pass(struct work *w)
+{
+    size_t i = 0;
+
+    drop_last(w);
+    if (w->entry_count > TOO_MANY_ENTRIES)
+        return damage(w, "too many entries");
+    while (i < w->entry_count) {
+        uint32_t entry = w->entries[i];
+        enum tbd_status status;
+
+        if (entry & TBD_ENTRY_MESSAGE) {
+            status = take_message(w, entry & ~TBD_ENTRY_MESSAGE);
+            if (status)
+                return status;
+            i++;
+            continue;
+        }
+        status = go_on(w);
+        if (status)
+            return status;
+        if (!w->index && entry <= w->plan_count) {
+            w->out->first_is_enter = true;
+            w->out->first_id = w->plans[entry].id;
+        }
+        i = take_blocks(w, i);
+        if (i < w->entry_count && !(w->entries[i] & TBD_ENTRY_MESSAGE))
+            return damage(w, why_not_a_block(w, w->entries[i]));
+    }
+    return w->index > UINT32_MAX ? damage(w, "too many events") : TBD_OK;
+}
+
+/* ---- afterwards: the log, pages, summaries ---- */
+
+static bool adopt(struct work *w, void *memory)
+{
+    return !memory || tbd_window_adopt(w->window, memory);
+}
+
+static bool finish_log(struct work *w)
+{
+    for (size_t i = 0; i < w->log_count; i++)
+        w->log[i].message = (const void *)(w->operands + w->log_offsets[i]);
+    free(w->log_offsets);
+    w->log_offsets = NULL;
+    w->window->log = w->log;
+    w->window->log_count = w->log_count;
+    if (!adopt(w, w->log))
+        w->log = NULL;
+    return w->log || !w->log_count;
+}
+
+static int compare_page_contents(const void *left, const void *right)
+{
+    const struct tbd_page_contents *a = left;
+    const struct tbd_page_contents *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* The page messages that `wanted` picks, sorted. */
+static struct tbd_page_contents *pick_pages(struct work *w, bool (*wanted)(const struct page_note *),
+                                            size_t *out_count)
+{
+    struct tbd_page_contents *pages;
+    size_t count = 0;
+
+    for (size_t i = 0; i < w->page_count; i++)
+        count += wanted(&w->pages[i]);
+    pages = tbd_window_memory(w->window, count * sizeof(*pages));
+    if (!pages)
+        return NULL;
+    *out_count = 0;
+    for (size_t i = 0; i < w->page_count; i++)
+        if (wanted(&w->pages[i]))
+            pages[(*out_count)++] = (struct tbd_page_contents){
+                w->pages[i].address, w->pages[i].time, w->pages[i].order, w->pages[i].bytes
+            };
+    if (count)
+        qsort(pages, count, sizeof(*pages), compare_page_contents);
+    return pages;
+}
+
+static bool is_dirty(const struct page_note *note)
+{
+    return note->at_end && note->flags & TBD_PAGE_DIRTY;
+}
+
+static bool is_gone(const struct page_note *note)
+{
+    return !note->at_end && note->flags & TBD_PAGE_DIRTY;
+}
+
+static bool is_image(const struct page_note *note)
+{
+    return note->flags & TBD_PAGE_IMAGE;
+}
+
+/* ---- undoing ---- */
+
+/* A page whose contents at the beginning are wanted, on the way backwards. */
+struct undo {
+    uint64_t address;
+    uint8_t *bytes;
+    struct tbd_page_contents *result;
+    uint64_t capture_time;
+    uint32_t capture_order;
+    bool at_end; /* captured behind all events */
+    uint64_t birth_time;
+    uint32_t birth_order;
+};
+
+struct undo_set {
+    struct undo *undos;
+    size_t count;
+    uint32_t *slots; /* page -> first index + 1; undos of a page are neighbours */
+    size_t mask;
+};
+
+static int compare_undo(const void *left, const void *right)
+{
+    const struct undo *a = left;
+    const struct undo *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->capture_time != b->capture_time)
+        return a->capture_time < b->capture_time ? -1 : 1;
+    return a->capture_order < b->capture_order ? -1 : a->capture_order > b->capture_order;
+}
+
+/* When did the page's mapping begin?  At the last UNMAP over it before the capture; else before the window. */
+static void find_birth(const struct work *w, struct undo *undo)
+{
+    for (size_t i = 0; i < w->out->side_count; i++) {
+        const struct tbd_side_message *side = &w->out->side[i];
+        struct tbd_range range;
+
+        if (side->kind != TBD_MSG_UNMAP)
+            continue;
+        memcpy(&range, side->payload, sizeof(range));
+        if (undo->address < range.start || undo->address >= range.end)
+            continue;
+        if (!undo->at_end && (side->time > undo->capture_time ||
+                              (side->time == undo->capture_time && side->order > undo->capture_order)))
+            break;
+        undo->birth_time = side->time;
+        undo->birth_order = side->order;
+    }
+}
+
+static size_t undo_slot(const struct undo_set *set, uint64_t address)
+{
+    size_t slot = (size_t)((address * 0x9e3779b97f4a7c15ull) >> 30) & set->mask;
+
+    while (set->slots[slot] && set->undos[set->slots[slot] - 1].address != address)
+        slot = (slot + 1) & set->mask;
+    return slot;
+}
+
+/* Events at block time `time` after `order` messages: does the capture see them, and does the mapping? */
+static bool is_between(const struct undo *undo, uint64_t time, uint32_t order)
+{
+    if (!undo->at_end && (time > undo->capture_time ||
+                          (time == undo->capture_time && order >= undo->capture_order)))
+        return false;
+    return time > undo->birth_time || (time == undo->birth_time && order >= undo->birth_order);
+}
+
+static void undo_in_page(const struct undo_set *set, uint64_t address, uint64_t bytes,
+                         const uint8_t *old_bytes, uint64_t time, uint32_t order)
+{
+    uint64_t page = address & ~(uint64_t)(PAGE_BYTES - 1);
+    uint32_t first = set->slots[undo_slot(set, page)];
+
+    for (size_t i = first; i && i <= set->count && set->undos[i - 1].address == page; i++)
+        if (is_between(&set->undos[i - 1], time, order))
+            memcpy(set->undos[i - 1].bytes + (address - page), old_bytes, bytes);
+}
+
+static void undo_store(const struct undo_set *set, uint64_t address, uint64_t bytes,
+                       const uint8_t *old_bytes, uint64_t time, uint32_t order)
+{
+    while (bytes) {
+        uint64_t part = PAGE_BYTES - address % PAGE_BYTES;
+
+        if (part > bytes)
+            part = bytes;
+        undo_in_page(set, address, part, old_bytes, time, order);
+        address += part;
+        old_bytes += part;
+        bytes -= part;
+    }
+}
+
+/* The writes of a message in reverse; the message itself can be read only forwards. */
+static void undo_message(const struct undo_set *set, const struct tbd_log_entry *entry,
+                         uint32_t order)
+{
+    const uint8_t *message = (const void *)entry->message;
+    struct tbd_write_view write;
+    struct tbd_write_cursor cursor;
+    struct tbd_message head;
+    struct tbd_write_view *writes;
+    uint32_t count = 0;
+
+    memcpy(&head, message, sizeof(head));
+    tbd_writes_first(head.kind, message + sizeof(head), head.bytes, &cursor);
+    writes = malloc(((size_t)cursor.left + 1) * sizeof(*writes));
+    while (writes && tbd_writes_next(&cursor, &write))
+        writes[count++] = write;
+    while (count--)
+        if (writes[count].old_bytes)
+            undo_store(set, writes[count].address, writes[count].bytes, writes[count].old_bytes,
+                       entry->time, order);
+    free(writes);
+}
+
+static void undo_block(const struct undo_set *set, const struct tbd_block *block,
+                       const uint8_t *record, uint64_t time, uint32_t order)
+{
+    for (uint16_t i = block->def.op_count; i-- > 0;) {
+        const struct tbd_op *op = &block->ops[i];
+        uint64_t address = 0;
+
+        if (op->kind != TBD_OP_STORE)
+            continue;
+        if (op->base != TBD_BASE_NONE)
+            memcpy(&address, record + op->base, sizeof(address));
+        undo_store(set, address + (uint64_t)op->add, op->size, record + op->data, time, order);
+    }
+}
+
+/* All events, backwards. */
+static void undo_all(const struct work *w, const struct undo_set *set)
+{
+    const struct tbd_window *window = w->window;
+    const uint8_t *at = window->operands + window->operand_bytes;
+    uint32_t order = (uint32_t)window->log_count;
+    uint64_t time = window->blocks;
+
+    for (size_t i = window->entry_count; i-- > 0;) {
+        if (window->entries[i] & TBD_ENTRY_MESSAGE) {
+            order--;
+            at = (const void *)window->log[order].message;
+            undo_message(set, &window->log[order], order);
+        } else {
+            const struct tbd_block *block = tbd_window_block(window, window->entries[i]);
+
+            at -= block->def.operand_bytes;
+            time--;
+            undo_block(set, block, at, time, order);
+        }
+    }
+}
+
+static bool prepare_undo(struct work *w, struct undo_set *set, struct tbd_page_contents *first)
+{
+    size_t slots = 64;
+
+    for (size_t i = 0; i < w->page_count; i++) {
+        const struct page_note *note = &w->pages[i];
+        struct undo *undo = &set->undos[set->count];
+
+        if (!(note->flags & TBD_PAGE_FIRST))
+            continue;
+        *undo = (struct undo){ .address = note->address, .capture_time = note->time,
+                               .capture_order = note->order, .at_end = note->at_end };
+        undo->bytes = keep(w, note->bytes, PAGE_BYTES);
+        if (!undo->bytes)
+            return false;
+        find_birth(w, undo);
+        set->count++;
+    }
+    qsort(set->undos, set->count, sizeof(*set->undos), compare_undo);
+    while (slots < set->count * 2)
+        slots *= 2;
+    set->slots = calloc(slots, sizeof(*set->slots));
+    set->mask = slots - 1;
+    for (size_t i = 0; set->slots && i < set->count; i++) {
+        struct undo *undo = &set->undos[i];
+        size_t slot = undo_slot(set, undo->address);
+
+        if (!set->slots[slot])
+            set->slots[slot] = (uint32_t)i + 1;
+        first[i] = (struct tbd_page_contents){ undo->address, undo->birth_time, undo->birth_order,
+                                               undo->bytes };
+    }
+    return set->slots;
+}
+
+/* window->first: what pages held before their first use. */
+static bool find_first_contents(struct work *w)
+{
+    struct undo_set set = { 0 };
+    struct tbd_page_contents *first;
+    bool dirty = false;
+    bool good;
+    size_t count = 0;
+
+    for (size_t i = 0; i < w->page_count; i++) {
+        count += (w->pages[i].flags & TBD_PAGE_FIRST) != 0;
+        dirty |= (w->pages[i].flags & TBD_PAGE_FIRST) && (w->pages[i].flags & TBD_PAGE_DIRTY);
+    }
+    if (!count)
+        return true;
+    set.undos = calloc(count, sizeof(*set.undos));
+    first = tbd_window_memory(w->window, count * sizeof(*first));
+    good = set.undos && first && prepare_undo(w, &set, first);
+    if (good && dirty)
+        undo_all(w, &set);
+    w->window->first = first;
+    w->window->first_count = good ? count : 0;
+    free(set.undos);
+    free(set.slots);
+    return good;
+}
+
+/* ---- summaries ---- */
+
+static bool finish_words(struct work *w)
+{
+    struct tbd_shadow *shadow = &w->builder->shadow;
+    size_t count = shadow->word_count;
+    struct tbd_word_summary *words = tbd_window_memory(w->window, count * sizeof(*words));
+
+    if (!words || shadow->failed)
+        return false;
+    tbd_shadow_drain(shadow, words);
+    w->window->words = words;
+    w->window->word_count = count;
+    return true;
+}
+
+static bool finish_blocks(struct work *w)
+{
+    struct tbd_builder *b = w->builder;
+    struct tbd_block_summary *blocks = tbd_window_memory(w->window, b->ids * sizeof(*blocks));
+    size_t n = 0;
+
+    if (!blocks)
+        return false;
+    for (uint32_t id = 0; n < b->ids && id < b->count_capacity; id++) {
+        const struct block_count *count = &b->counts[id];
+
+        if (count->count)
+            blocks[n++] = (struct tbd_block_summary){ .id = id, .count = count->count,
+                                                      .last = count->last, .enters = count->enters,
+                                                      .last_enter = count->last_enter };
+    }
+    memset(b->counts, 0, b->count_capacity * sizeof(*b->counts));
+    b->ids = 0;
+    w->window->block_summaries = blocks;
+    w->window->block_summary_count = n;
+    return true;
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static bool finish_reads(struct work *w)
+{
+    size_t kept = 0;
+
+    if (w->read_count)
+        qsort(w->reads, w->read_count, sizeof(*w->reads), compare_addresses);
+    for (size_t i = 0; i < w->read_count; i++)
+        if (!kept || w->reads[kept - 1] != w->reads[i])
+            w->reads[kept++] = w->reads[i];
+    w->window->read_pages = w->reads;
+    w->window->read_page_count = kept;
+    if (adopt(w, w->reads))
+        return true;
+    w->reads = NULL;
+    return false;
+}
+
+static bool finish(struct work *w)
+{
+    struct tbd_window *window = w->window;
+    bool good;
+
+    close_gap(w);
+    window->entries = w->entries;
+    window->entry_count = w->kept_entries;
+    window->operands = w->operands;
+    window->operand_bytes = w->kept;
+    window->blocks = w->time;
+    window->has_events = true;
+    if (w->out->damaged || w->cut)
+        window->complete = false;
+    w->out->ends_with_call = w->called;
+    good = finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
+    if (good)
+        window->dirty = pick_pages(w, is_dirty, &window->dirty_count);
+    if (good)
+        window->gone = pick_pages(w, is_gone, &window->gone_count);
+    if (good)
+        w->out->image = pick_pages(w, is_image, &w->out->image_count);
+    good = good && window->dirty && window->gone && w->out->image && find_first_contents(w);
+    if (good)
+        window->digest = tbd_window_digest(window);
+    return good;
+}
+
+static void fill_counts(struct tbd_product *out)
+{
+    out->counts.first_time = out->window->first_time;
+    out->counts.blocks = out->window->blocks;
+    out->counts.complete = out->window->complete;
+    out->counts.level = 3;
+}
+
+enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *raw,
+                          const struct tbd_plan *plans, struct tbd_block_table *table,
+                          struct tbd_product *out)
+{
+    struct work w = {
+        .builder = builder, .plans = plans, .plan_count = raw->plan_count, .out = out,
+        .entries = raw->entries, .entry_count = raw->entry_count,
+        .operands = raw->operands, .operand_bytes = raw->operand_bytes, .cut = raw->cut,
+    };
+    enum tbd_status status = TBD_NOMEM;
+
+    *out = (struct tbd_product){ .window = tbd_window_new(table) };
+    w.window = out->window;
+    if (w.window && adopt(&w, raw->entries)) {
+        raw->entries = NULL;
+        if (adopt(&w, raw->operands)) {
+            raw->operands = NULL;
+            w.window->first_time = raw->first_time;
+            status = reserve_counts(builder, raw->highest_id) ? pass(&w) : TBD_NOMEM;
+            if (status != TBD_NOMEM)
+                status = finish(&w) ? TBD_OK : TBD_NOMEM;
+        } else {
+            raw->operands = NULL;
+        }
+    } else if (w.window) {
+        raw->entries = NULL;
+    }
+    tbd_raw_window_free(raw);
+    free(w.pages);
+    if (!adopt(&w, out->side))
+        status = TBD_NOMEM;
+    if (status) {
+        free(w.log_offsets);
+        tbd_shadow_free(&builder->shadow);
+        tbd_product_free(out);
+        return status;
+    }
+    fill_counts(out);
+    return TBD_OK;
+}

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MIT
+/* consume.c - the consumer's side of a stream
+ *
+ *   engine:    fill chunk -> store published (release)  ............. pairs with (A)
+ *   consumer:  load published (acquire) (A) -> copy -> zero entries -> store released (release) (B)
+ *   engine:    load released (acquire), pairs with (B), before it fills a slot again
+ *
+ * Invariants
+ * C1  Sizes and offsets of the stream are read once, checked against the file's size, and kept here: what the
+ *     producer writes into the head later changes nothing.
+ * C2  Everything is copied before it is looked at, so that it cannot change under our eyes.
+ * C3  A definition is imported before any window that may name it is given out.
+ * C4  `plans` never moves: it is reserved for all ids at once. */
+#include "organizer/consume.h"
+
+#include "format/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define GUARD_BYTES 4096u
+#define STORES_BYTES (256u << 10)
+#define RAW_MAX_ENTRIES ((size_t)1 << 31)
+
+struct stores {
+    struct stores *next;
+    size_t used;
+    size_t capacity;
+    struct tbd_plan_store stores[];
+};
+
+struct tbd_consumer {
+    uint8_t *bytes; /* the stream, mapped */
+    size_t size;
+    struct tbd_stream_head *head;
+    /* kept from the head (C1) */
+    uint32_t chunk_count;
+    uint64_t defs_offset;
+    uint64_t heap_offset;
+    uint64_t heap_capacity;
+    uint64_t chunks_offset;
+    uint32_t def_capacity;
+
+    struct tbd_block_table *table;
+    struct tbd_block_table *known;
+    struct tbd_plan *plans;
+    size_t plans_bytes;
+    uint32_t plan_count;
+    struct stores *stores;
+
+    uint32_t taken; /* chunks given back so far */
+    struct tbd_raw_window raw;
+    bool raw_started;
+    bool ended;
+    size_t entry_hint; /* sizes of the window before: what to reserve */
+    size_t operand_hint;
+};
+
+void tbd_raw_window_free(struct tbd_raw_window *raw)
+{
+    free(raw->entries);
+    free(raw->operands);
+    *raw = (struct tbd_raw_window){ 0 };
+}
+
+/* ---- start ---- */
+
+static bool fits(uint64_t offset, uint64_t count, uint64_t element, uint64_t limit)
+{
+    uint64_t bytes;
+
+    return !__builtin_mul_overflow(count, element, &bytes) && offset <= limit &&
+           bytes <= limit - offset;
+}
+
+static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
+{
+    struct tbd_stream_head head;
+
+    memcpy(&head, c->head, sizeof(head));
+    if (head.magic != TBD_STREAM_MAGIC)
+        return tbd_error_set(why, TBD_BADMAGIC, "stream", 0, "the magic number is wrong");
+    if (head.version != TBD_STREAM_VERSION)
+        return tbd_error_set(why, TBD_UNSUPPORTED, "stream", 8, "version %u", head.version);
+    if (head.chunk_count < 2 || head.chunk_count > TBD_STREAM_MAX_CHUNKS ||
+        head.chunk_stride != TBD_CHUNK_STRIDE || head.defs_offset % 8 || head.heap_offset % 8 ||
+        head.chunks_offset % 4096 || head.def_capacity >> 30 || head.total_bytes > c->size ||
+        !fits(head.defs_offset, head.def_capacity, sizeof(struct tbd_block_def), c->size) ||
+        !fits(head.heap_offset, head.heap_capacity, 1, c->size) ||
+        !fits(head.chunks_offset, head.chunk_count, TBD_CHUNK_STRIDE, c->size))
+        return tbd_error_set(why, TBD_CORRUPT, "stream", 12, "impossible sizes");
+    c->chunk_count = head.chunk_count;
+    c->defs_offset = head.defs_offset;
+    c->heap_offset = head.heap_offset;
+    c->heap_capacity = head.heap_capacity;
+    c->chunks_offset = head.chunks_offset;
+    c->def_capacity = head.def_capacity;
+    c->taken = head.released;
+    return TBD_OK;
+}
+
+static enum tbd_status map_stream(struct tbd_consumer *c, int fd, struct tbd_error *why)
+{
+    struct stat st;
+    void *at;
+
+    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK); /* fine if it cannot be sealed */
+    if (fstat(fd, &st) || (size_t)st.st_size < sizeof(*c->head))
+        return tbd_error_set(why, TBD_TRUNCATED, "stream", 0, "it has no head");
+    at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED)
+        return tbd_error_set(why, TBD_SYSTEM, "stream", 0, "cannot map it: %s", strerror(errno));
+    c->bytes = at;
+    c->size = (size_t)st.st_size;
+    c->head = at;
+    return take_head(c, why);
+}
+
+static enum tbd_status reserve_plans(struct tbd_consumer *c)
+{
+    void *at;
+
+    c->plans_bytes = ((size_t)c->def_capacity + 1) * sizeof(*c->plans);
+    at = mmap(NULL, c->plans_bytes, PROT_READ | PROT_WRITE,
+              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return TBD_NOMEM;
+    c->plans = at;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_consumer_new(int fd, struct tbd_block_table *table,
+                                 struct tbd_block_table *known, struct tbd_consumer **out,
+                                 struct tbd_error *why)
+{
+    struct tbd_consumer *c = calloc(1, sizeof(*c));
+    enum tbd_status status;
+
+    *out = NULL;
+    if (!c)
+        return TBD_NOMEM;
+    c->table = tbd_block_table_retain(table);
+    c->known = known ? tbd_block_table_retain(known) : NULL;
+    status = map_stream(c, fd, why);
+    if (!status)
+        status = reserve_plans(c);
+    if (status) {
+        tbd_consumer_free(c);
+        return status;
+    }
+    *out = c;
+    return TBD_OK;
+}
+
+void tbd_consumer_free(struct tbd_consumer *c)
+{
+    if (!c)
+        return;
+    while (c->stores) {
+        struct stores *next = c->stores->next;
+
+        free(c->stores);
+        c->stores = next;
+    }
+    if (c->plans)
+        munmap(c->plans, c->plans_bytes);
+    if (c->bytes)
+        munmap(c->bytes, c->size);
+    tbd_raw_window_free(&c->raw);
+    tbd_block_table_release(c->table);
+    tbd_block_table_release(c->known);
+    free(c);
+}
+
+struct tbd_stream_head *tbd_consumer_head(const struct tbd_consumer *c)
+{
+    return c->head;
+}
+
+void tbd_consumer_use(struct tbd_consumer *c, struct tbd_block_table *table)
+{
+    tbd_block_table_retain(table);
+    tbd_block_table_release(c->table);
+    c->table = table;
+}
+
+const struct tbd_plan *tbd_consumer_plans(const struct tbd_consumer *c)
+{
+    return c->plans;
+}
+
+struct tbd_block_table *tbd_consumer_table(const struct tbd_consumer *c)
+{
+    return c->table;
+}
+
+/* ---- definitions ---- */
+
+static struct tbd_plan_store *take_stores(struct tbd_consumer *c, size_t count)
+{
+    struct stores *stores = c->stores;
+
+    if (!stores || stores->capacity - stores->used < count) {
+        size_t capacity = STORES_BYTES / sizeof(struct tbd_plan_store);
+
+        if (capacity < count)
+            capacity = count;
+        stores = malloc(sizeof(*stores) + capacity * sizeof(struct tbd_plan_store));
+        if (!stores)
+            return NULL;
+        stores->next = c->stores;
+        stores->used = 0;
+        stores->capacity = capacity;
+        c->stores = stores;
+    }
+    stores->used += count;
+    return stores->stores + stores->used - count;
+}
+
+static enum tbd_status make_plan(struct tbd_consumer *c, const struct tbd_block_def *def,
+                                 const struct tbd_op *ops, uint32_t id)
+{
+    struct tbd_plan plan = { .id = id, .operand_bytes = (uint16_t)def->operand_bytes,
+                             .op_count = def->op_count };
+    struct tbd_plan_store *stores;
+
+    for (uint16_t i = 0; i < def->op_count; i++) {
+        plan.store_count = (uint16_t)(plan.store_count + (ops[i].kind == TBD_OP_STORE));
+        plan.calls = (uint8_t)(plan.calls + (ops[i].kind == TBD_OP_CALL));
+        plan.returns = (uint8_t)(plan.returns + (ops[i].kind == TBD_OP_RET));
+    }
+    stores = take_stores(c, plan.store_count);
+    if (!stores)
+        return TBD_NOMEM;
+    plan.stores = stores;
+    for (uint16_t i = 0; i < def->op_count; i++)
+        if (ops[i].kind == TBD_OP_STORE)
+            *stores++ = (struct tbd_plan_store){ ops[i].base, ops[i].size, ops[i].add, i + 1u,
+                                                 ops[i].data };
+    c->plans[++c->plan_count] = plan;
+    return TBD_OK;
+}
+
+/* The id the block has in the trace; 0 if a replay comes upon a block that play did not have. */
+static enum tbd_status settle_id(struct tbd_consumer *c, const struct tbd_block_def *def,
+                                 const struct tbd_op *ops, const uint8_t *code, uint32_t *out)
+{
+    if (c->known) {
+        *out = tbd_block_table_find(c->known, def, ops, code, false);
+        if (!*out || tbd_block_table_get(c->table, *out))
+            return TBD_OK;
+    } else {
+        *out = tbd_block_table_find(c->table, def, ops, code, true);
+        if (*out)
+            return TBD_OK;
+        *out = tbd_block_table_count(c->table) + 1;
+    }
+    return tbd_block_table_put(c->table, *out, def, ops, code);
+}
+
+static enum tbd_status import_one(struct tbd_consumer *c, uint32_t id, struct tbd_error *why)
+{
+    uint64_t at = c->defs_offset + (uint64_t)(id - 1) * sizeof(struct tbd_block_def);
+    struct tbd_op *ops = NULL;
+    uint8_t code[TBD_BLOCK_MAX_INSNS * 15];
+    const char *wrong = NULL;
+    struct tbd_block_def def;
+    enum tbd_status status;
+    uint32_t ours;
+
+    memcpy(&def, c->bytes + at, sizeof(def));
+    if (!fits(def.ops_offset, def.op_count, sizeof(*ops), c->heap_capacity) ||
+        !fits(def.code_offset, def.code_bytes, 1, c->heap_capacity) ||
+        def.code_bytes > sizeof(code))
+        return tbd_error_set(why, TBD_CORRUPT, "stream", at, "block %u lies outside the heap", id);
+    ops = malloc(sizeof(*ops) * def.op_count + 1);
+    if (!ops)
+        return TBD_NOMEM;
+    memcpy(ops, c->bytes + c->heap_offset + def.ops_offset, sizeof(*ops) * def.op_count);
+    memcpy(code, c->bytes + c->heap_offset + def.code_offset, def.code_bytes);
+    wrong = tbd_block_check(&def, ops);
+    if (wrong) {
+        free(ops);
+        return tbd_error_set(why, TBD_CORRUPT, "stream", at, "block %u: %s", id, wrong);
+    }
+    status = settle_id(c, &def, ops, code, &ours);
+    if (!status)
+        status = make_plan(c, &def, ops, ours);
+    free(ops);
+    return status;
+}
+
+static enum tbd_status import_defs(struct tbd_consumer *c, struct tbd_error *why)
+{
+    uint32_t count = __atomic_load_n(&c->head->def_count, __ATOMIC_ACQUIRE);
+
+    if (count > c->def_capacity)
+        return tbd_error_set(why, TBD_CORRUPT, "stream", 132, "%u definitions", count);
+    while (c->plan_count < count) {
+        enum tbd_status status = import_one(c, c->plan_count + 1, why);
+
+        if (status)
+            return status;
+    }
+    return TBD_OK;
+}
+
+/* ---- chunks ---- */
+
+static uint8_t *entries_of(const struct tbd_consumer *c, uint32_t number)
+{
+    return c->bytes + c->chunks_offset + (uint64_t)(number % c->chunk_count) * TBD_CHUNK_STRIDE;
+}
+
+static const uint8_t *operands_of(const struct tbd_consumer *c, uint32_t number)
+{
+    return entries_of(c, number) + TBD_ENTRIES_BYTES + GUARD_BYTES;
+}
+
+static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
+{
+    struct tbd_raw_window *raw = &c->raw;
+
+    if (raw->entry_count + entries > raw->entry_capacity) {
+        size_t capacity = raw->entry_capacity + raw->entry_capacity / 2 + entries + c->entry_hint;
+        void *grown = capacity > RAW_MAX_ENTRIES
+                          ? NULL
+                          : realloc(raw->entries, capacity * sizeof(*raw->entries));
+
+        if (!grown)
+            return false;
+        raw->entries = grown;
+        raw->entry_capacity = capacity;
+    }
+    if (raw->operand_bytes + operands > raw->operand_capacity) {
+        size_t capacity =
+            raw->operand_capacity + raw->operand_capacity / 2 + operands + c->operand_hint;
+        void *grown = realloc(raw->operands, capacity);
+
+        if (!grown)
+            return false;
+        raw->operands = grown;
+        raw->operand_capacity = capacity;
+    }
+    return true;
+}
+
+static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
+                                  const struct tbd_chunk *chunk, struct tbd_error *why)
+{
+    struct tbd_raw_window *raw = &c->raw;
+
+    if (chunk->entries_offset % 4 || chunk->entries_offset > TBD_ENTRIES_BYTES ||
+        chunk->entry_count > (TBD_ENTRIES_BYTES - chunk->entries_offset) / 4 ||
+        chunk->operand_bytes > TBD_OPERANDS_BYTES)
+        return tbd_error_set(why, TBD_CORRUPT, "stream",
+                             256 + (uint64_t)(number % c->chunk_count) * sizeof(*chunk),
+                             "impossible chunk");
+    if (!raw_reserve(c, chunk->entry_count, chunk->operand_bytes))
+        return TBD_NOMEM;
+    if (!c->raw_started)
+        raw->first_time = chunk->first_time;
+    c->raw_started = true;
+    memcpy(raw->entries + raw->entry_count, entries_of(c, number) + chunk->entries_offset,
+           (size_t)chunk->entry_count * 4);
+    memcpy(raw->operands + raw->operand_bytes, operands_of(c, number), chunk->operand_bytes);
+    raw->entry_count += chunk->entry_count;
+    raw->operand_bytes += chunk->operand_bytes;
+    return TBD_OK;
+}
+
+static void futex_wake(uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void give_back(struct tbd_consumer *c, const struct tbd_chunk *chunk)
+{
+    memset(entries_of(c, c->taken) + chunk->entries_offset, 0, (size_t)chunk->entry_count * 4);
+    c->taken++;
+    __atomic_store_n(&c->head->released, c->taken, __ATOMIC_RELEASE); /* (B) */
+    futex_wake(&c->head->released);
+}
+
+static void give_out(struct tbd_consumer *c, struct tbd_raw_window *out)
+{
+    *out = c->raw;
+    out->plan_count = c->plan_count;
+    out->highest_id = tbd_block_table_count(c->table);
+    c->entry_hint = c->raw.entry_count;
+    c->operand_hint = c->raw.operand_bytes;
+    c->raw = (struct tbd_raw_window){ 0 };
+    c->raw_started = false;
+}
+
+void tbd_consumer_drop(struct tbd_consumer *c)
+{
+    tbd_raw_window_free(&c->raw);
+    c->raw_started = false;
+}
+
+enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window *out,
+                                  struct tbd_error *why)
+{
+    for (;;) {
+        uint32_t published = __atomic_load_n(&c->head->published, __ATOMIC_ACQUIRE); /* (A) */
+        struct tbd_chunk chunk;
+        enum tbd_status status;
+
+        if (published == c->taken)
+            return TBD_NOTFOUND;
+        if (published - c->taken > c->chunk_count)
+            return tbd_error_set(why, TBD_CORRUPT, "stream", 128, "more chunks than there are");
+        memcpy(&chunk, &c->head->chunks[c->taken % c->chunk_count], sizeof(chunk));
+        status = import_defs(c, why);
+        if (!status)
+            status = copy_chunk(c, c->taken, &chunk, why);
+        if (status)
+            return status;
+        give_back(c, &chunk);
+        if (chunk.flags & TBD_CHUNK_ENDS_WINDOW) {
+            give_out(c, out);
+            return TBD_OK;
+        }
+    }
+}
+
+void tbd_consumer_wait(const struct tbd_consumer *c, unsigned timeout_ms)
+{
+    struct timespec timeout = { timeout_ms / 1000, (long)(timeout_ms % 1000) * 1000000 };
+
+    syscall(SYS_futex, &c->head->published, FUTEX_WAIT, c->taken, &timeout, NULL, 0);
+}
+
+/* ---- the end ---- */
+
+/* The open chunk as if it had been published: as many entries as are there, and no end of operands (the
+ * entries tell). */
+static enum tbd_status take_open_chunk(struct tbd_consumer *c, struct tbd_error *why)
+{
+    struct tbd_chunk chunk;
+    const uint8_t *entries;
+    uint32_t limit;
+
+    memcpy(&chunk, &c->head->chunks[c->taken % c->chunk_count], sizeof(chunk));
+    if (chunk.entry_count != TBD_COUNT_OPEN || chunk.entries_offset % 4 ||
+        chunk.entries_offset > TBD_ENTRIES_BYTES)
+        return TBD_OK;
+    entries = entries_of(c, c->taken) + chunk.entries_offset;
+    limit = (TBD_ENTRIES_BYTES - chunk.entries_offset) / 4;
+    chunk.operand_bytes = TBD_OPERANDS_BYTES;
+    for (chunk.entry_count = 0; chunk.entry_count < limit; chunk.entry_count++) {
+        uint32_t entry;
+
+        memcpy(&entry, entries + (size_t)chunk.entry_count * 4, sizeof(entry));
+        if (!entry)
+            break;
+    }
+    if (!chunk.entry_count)
+        return TBD_OK;
+    c->raw.cut = true;
+    return copy_chunk(c, c->taken, &chunk, why);
+}
+
+enum tbd_status tbd_consumer_salvage(struct tbd_consumer *c, struct tbd_raw_window *out,
+                                     struct tbd_error *why)
+{
+    bool ended = __atomic_load_n(&c->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED;
+    enum tbd_status status = tbd_consumer_take(c, out, why);
+
+    if (status != TBD_NOTFOUND)
+        return status;
+    status = import_defs(c, why);
+    if (!status && !ended)
+        status = take_open_chunk(c, why);
+    if (status)
+        return status;
+    if (!c->raw.entry_count)
+        return TBD_NOTFOUND;
+    c->raw.is_last = true;
+    give_out(c, out);
+    return TBD_OK;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+/* consume.h - the consumer's side of a stream (format/stream.h)
+ *
+ * Takes published chunks in order, copies what is in them and gives them back; what was copied is collected
+ * until a window is complete (struct tbd_raw_window), to be understood by build.h.  Used by the
+ * organizer and by the replay driver.  One thread at a time per consumer.
+ *
+ * Block ids: every definition is checked and copied into `table`.  In play (`known` NULL) blocks that
+ * are equal in everything share one id, and ids are given in order of definition.  In replay a block
+ * gets the id that `known`, the trace's table, has for it; `table` may be the same table (hook set
+ * TBD_HOOKS_FULL) or one of its own (TBD_HOOK_LOADS), which then gets the block under that id. */
+#ifndef TBD_ORGANIZER_CONSUME_H
+#define TBD_ORGANIZER_CONSUME_H
+
+#include "format/blocks.h"
+
+struct tbd_consumer;
+
+/* A window as it came: entries and operands in order, everything in one place.  Not yet checked. */
+struct tbd_raw_window {
+    uint32_t *entries;   /* owned, malloc */
+    size_t entry_count;
+    size_t entry_capacity;
+    uint8_t *operands;   /* owned, malloc */
+    size_t operand_bytes;
+    size_t operand_capacity;
+    uint64_t first_time;
+    uint32_t plan_count; /* stream ids defined when it was given out */
+    uint32_t highest_id; /* of the table */
+    bool is_last;        /* nothing follows: the producer ended or died */
+    bool cut;            /* the producer died: the last entry may lack operands */
+};
+void tbd_raw_window_free(struct tbd_raw_window *raw);
+
+/* What build.h needs to know about a block of the stream, in the order of the stream's ids. */
+struct tbd_plan_store {
+    uint32_t base;  /* as in struct tbd_op */
+    uint32_t bytes;
+    int64_t add;
+    uint32_t index; /* of the event in the block: 1 .. op_count */
+    uint32_t data;
+};
+struct tbd_plan {
+    const struct tbd_plan_store *stores;
+    uint32_t id;            /* in `table`; 0: the trace does not know this block */
+    uint16_t operand_bytes;
+    uint16_t op_count;
+    uint16_t store_count;
+    uint8_t calls;
+    uint8_t returns;
+    uint32_t reserved;
+};
+
+/* Maps the stream behind `fd` (which stays the caller's) and checks its head.  References on the tables are
+ * held until the consumer is freed. */
+TBD_MUST_CHECK enum tbd_status tbd_consumer_new(int fd, struct tbd_block_table *table,
+                                                struct tbd_block_table *known,
+                                                struct tbd_consumer **out, struct tbd_error *why);
+void tbd_consumer_free(struct tbd_consumer *consumer);
+struct tbd_stream_head *tbd_consumer_head(const struct tbd_consumer *consumer);
+/* Definitions that come from now on go into `table`. */
+void tbd_consumer_use(struct tbd_consumer *consumer, struct tbd_block_table *table);
+
+/* Takes what is published.  TBD_OK: *out is the next complete window (moved out: owned by the caller).
+ * TBD_NOTFOUND: not complete yet.  TBD_CORRUPT: the stream is not usable any more.  TBD_NOMEM. */
+TBD_MUST_CHECK enum tbd_status tbd_consumer_take(struct tbd_consumer *consumer,
+                                                 struct tbd_raw_window *out, struct tbd_error *why);
+/* Waits until something is published, at most `timeout_ms`. */
+void tbd_consumer_wait(const struct tbd_consumer *consumer, unsigned timeout_ms);
+/* The producer ended or died: what is left, with the open chunk's complete entries, is the last window.
+ * TBD_NOTFOUND if there is nothing. */
+TBD_MUST_CHECK enum tbd_status tbd_consumer_salvage(struct tbd_consumer *consumer,
+                                                    struct tbd_raw_window *out,
+                                                    struct tbd_error *why);
+/* The window that is being collected is not wanted. */
+void tbd_consumer_drop(struct tbd_consumer *consumer);
+
+/* Plans of the stream's ids 1 .. raw.plan_count; entry 0 is unused.  Stay where they are. */
+const struct tbd_plan *tbd_consumer_plans(const struct tbd_consumer *consumer);
+struct tbd_block_table *tbd_consumer_table(const struct tbd_consumer *consumer);
+
+#endif

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: MIT
+/* organize.c - from a stream to a trace directory
+ *
+ *   main thread:  wait for chunks -> copy -> raw window --queue--> workers
+ *   a worker:     build (alone) -> join (in order) -> pack and write files (alone) -> commit (in order)
+ *
+ * Joining gives a window what only the order of windows tells: its number, its start registers, the previous
+ * windows of its summaries; it also hands blocks, mappings and notes to the writer.
+ *
+ * Invariants
+ * O1  Workers take windows in order, so the oldest one in work never waits for another: no deadlock.
+ * O2  join and commit run under `lock`; what they use (writer, heads, order_*) is guarded by it.
+ * O3  After a failure (`failed`) windows are dropped unseen, chunks are still given back, and the stream says
+ *     FAILED, so that the program detaches. */
+#include "organizer/organize.h"
+
+#include "format/file.h"
+#include "format/window.h"
+#include "format/writer.h"
+#include "organizer/build.h"
+#include "organizer/heads.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MAX_THREADS 8u
+#define QUEUE_SLOTS 4u
+#define WAIT_MS 100u
+
+struct job {
+    uint64_t number;
+    struct tbd_raw_window raw;
+};
+
+struct organizer {
+    const struct tbd_organize_options *options;
+    struct tbd_consumer *consumer;
+    struct tbd_block_table *table;
+    struct tbd_stream_head *head;
+    int pidfd;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct job queue[QUEUE_SLOTS];
+    uint64_t queued;   /* windows put in so far */
+    uint64_t taken;    /* and taken out */
+    uint64_t joined;
+    uint64_t committed;
+    bool closed;       /* nothing more comes */
+
+    /* in order, under `lock` */
+    struct tbd_writer *writer;
+    struct tbd_heads *heads;
+    uint32_t windows;
+    uint64_t next_time;
+    uint32_t blocks_written;
+    struct tbd_regs regs; /* at the end of the window before */
+    uint8_t *xsave;       /* owned */
+    bool ended_with_call;
+    bool started;
+    bool has_end;
+    struct tbd_msg_end end;
+    char end_text[256];
+    enum tbd_status failed;
+    char failure[200];
+};
+
+static void say_state(struct tbd_stream_head *head, uint32_t state)
+{
+    __atomic_store_n(&head->organizer_state, state, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &head->organizer_state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void fail_locked(struct organizer *o, enum tbd_status status, const char *what)
+{
+    if (o->failed)
+        return;
+    o->failed = status;
+    snprintf(o->failure, sizeof(o->failure), "%s: %s", what, tbd_status_text(status));
+    say_state(o->head, TBD_ORGANIZER_FAILED);
+    pthread_cond_broadcast(&o->changed);
+}
+
+/* ---- joining ---- */
+
+static enum tbd_status join_start(struct organizer *o, const struct tbd_product *product)
+{
+    struct tbd_disk_config config = {
+        .window_blocks = o->head->window_blocks,
+        .hook_set = o->head->hook_set,
+    };
+    enum tbd_status status;
+
+    if (o->started)
+        return TBD_OK;
+    if (!product->start)
+        return TBD_CORRUPT;
+    status = tbd_writer_start(o->writer, product->start, product->start_bytes, &config);
+    if (!status)
+        status = tbd_writer_image(o->writer, product->image, product->image_count);
+    o->started = !status;
+    return status;
+}
+
+static void join_region(struct organizer *o, const struct tbd_side_message *side)
+{
+    const char *path = (const char *)side->payload + sizeof(struct tbd_msg_region);
+    struct tbd_msg_region region;
+
+    memcpy(&region, side->payload, sizeof(region));
+    if (region.prot & PROT_EXEC && region.inode && *path == '/' &&
+        !(region.flags & TBD_REGION_PATCH))
+        tbd_writer_module(o->writer, path, region.inode, region.device);
+}
+
+static void join_side(struct organizer *o, const struct tbd_product *product)
+{
+    for (size_t i = 0; i < product->side_count; i++) {
+        const struct tbd_side_message *side = &product->side[i];
+        struct tbd_disk_when when = { o->windows, side->order, side->time };
+        enum tbd_record_type type = side->kind == TBD_MSG_REGION  ? TBD_REC_REGION
+                                    : side->kind == TBD_MSG_UNMAP ? TBD_REC_UNMAP
+                                                                  : TBD_REC_NOTE;
+
+        tbd_writer_event(o->writer, type, &when, side->payload, side->bytes);
+        if (side->kind == TBD_MSG_REGION)
+            join_region(o, side);
+    }
+}
+
+/* The stream is not what it should be: the trace ends here, and says so. */
+static void join_damage(struct organizer *o, const struct tbd_product *product)
+{
+    char note[300];
+    uint32_t severity = 1;
+    struct tbd_disk_when when = { .window = o->windows, .time = product->window->blocks };
+
+    if (!product->damaged)
+        return;
+    memcpy(note, &severity, sizeof(severity));
+    snprintf(note + sizeof(severity), sizeof(note) - sizeof(severity),
+             "the stream is damaged in window %u, %s: recording ends there", o->windows,
+             product->damage);
+    tbd_writer_event(o->writer, TBD_REC_NOTE, &when, note,
+                     sizeof(severity) + strlen(note + sizeof(severity)) + 1);
+    fail_locked(o, TBD_CORRUPT, "stream");
+}
+
+static enum tbd_status join_regs(struct organizer *o, struct tbd_window *window,
+                                 const struct tbd_product *product)
+{
+    if (!product->has_start_regs && o->xsave) {
+        uint8_t *image = tbd_window_memory(window, o->regs.xsave_bytes);
+
+        if (!image)
+            return TBD_NOMEM;
+        window->regs = o->regs;
+        memcpy(image, o->xsave, o->regs.xsave_bytes);
+        window->xsave = image;
+    }
+    if (!window->complete)
+        return TBD_OK;
+    free(o->xsave);
+    o->regs = window->end_regs;
+    o->xsave = malloc(o->regs.xsave_bytes + 1u);
+    if (!o->xsave)
+        return TBD_NOMEM;
+    memcpy(o->xsave, window->end_xsave, o->regs.xsave_bytes);
+    return TBD_OK;
+}
+
+/* The window before ended with a call: the first block was entered by it. */
+static void join_call(const struct organizer *o, const struct tbd_product *product)
+{
+    const struct tbd_window *window = product->window;
+
+    if (!o->ended_with_call || !product->first_is_enter)
+        return;
+    for (size_t i = 0; i < window->block_summary_count; i++) {
+        struct tbd_block_summary *block =
+            (struct tbd_block_summary *)(uintptr_t)&window->block_summaries[i];
+
+        if (block->id == product->first_id) {
+            block->enters++;
+            return;
+        }
+    }
+}
+
+static enum tbd_status join_window(struct organizer *o, struct tbd_product *product,
+                                   uint32_t highest_id)
+{
+    struct tbd_window *window = product->window;
+    enum tbd_status status;
+
+    window->index = o->windows;
+    window->first_time = o->next_time;
+    product->counts.first_time = o->next_time;
+    join_call(o, product);
+    status = join_regs(o, window, product);
+    if (!status)
+        status = tbd_heads_words(o->heads, window->index,
+                                 (struct tbd_word_summary *)(uintptr_t)window->words,
+                                 window->word_count);
+    if (!status)
+        status = tbd_heads_blocks(o->heads, window->index,
+                                  (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
+                                  window->block_summary_count);
+    if (!status)
+        status = tbd_writer_blocks(o->writer, o->table, o->blocks_written + 1, highest_id);
+    if (status)
+        return status;
+    if (highest_id > o->blocks_written)
+        o->blocks_written = highest_id;
+    o->next_time += window->blocks;
+    o->ended_with_call = product->ends_with_call;
+    o->windows++;
+    return TBD_OK;
+}
+
+static bool is_worth_keeping(const struct tbd_window *window)
+{
+    return window->entry_count || window->dirty_count || window->gone_count;
+}
+
+/* Everything that depends on order.  *out_keep: the window goes into the trace. */
+static enum tbd_status join_locked(struct organizer *o, struct tbd_product *product,
+                                   uint32_t highest_id, bool *out_keep)
+{
+    enum tbd_status status = join_start(o, product);
+
+    *out_keep = false;
+    if (status)
+        return status;
+    if (product->has_end) {
+        o->has_end = true;
+        o->end = product->end;
+        memcpy(o->end_text, product->end_text, sizeof(o->end_text));
+    }
+    join_side(o, product);
+    join_damage(o, product);
+    if (!is_worth_keeping(product->window))
+        return TBD_OK;
+    status = join_window(o, product, highest_id);
+    *out_keep = !status;
+    return status;
+}
+
+/* ---- workers ---- */
+
+static bool take_job(struct organizer *o, struct job *out)
+{
+    bool got = false;
+
+    pthread_mutex_lock(&o->lock);
+    while (o->taken == o->queued && !o->closed)
+        pthread_cond_wait(&o->changed, &o->lock);
+    if (o->taken < o->queued) {
+        *out = o->queue[o->taken++ % QUEUE_SLOTS];
+        got = true;
+        pthread_cond_broadcast(&o->changed);
+    }
+    pthread_mutex_unlock(&o->lock);
+    return got;
+}
+
+static void wait_turn_locked(struct organizer *o, const uint64_t *turn, uint64_t number)
+{
+    while (*turn != number)
+        pthread_cond_wait(&o->changed, &o->lock);
+}
+
+static void commit(struct organizer *o, uint64_t number, struct tbd_window_files *files,
+                   enum tbd_status status, bool keep)
+{
+    pthread_mutex_lock(&o->lock);
+    wait_turn_locked(o, &o->committed, number);
+    if (status)
+        fail_locked(o, status, "window");
+    if (keep && !status && (!o->failed || o->failed == TBD_CORRUPT)) {
+        status = tbd_writer_commit_window(o->writer, files);
+        if (status)
+            fail_locked(o, status, "index");
+    }
+    free(files->pages);
+    o->committed++;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+}
+
+static void do_job(struct organizer *o, struct tbd_builder *builder, struct job *job)
+{
+    uint32_t highest_id = job->raw.highest_id;
+    struct tbd_window_files files = { 0 };
+    struct tbd_product product = { 0 };
+    enum tbd_status status;
+    bool keep = false;
+
+    status = tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &product);
+    pthread_mutex_lock(&o->lock);
+    wait_turn_locked(o, &o->joined, job->number);
+    if (!status && !o->failed)
+        status = join_locked(o, &product, highest_id, &keep);
+    if (status)
+        fail_locked(o, status, "window");
+    o->joined++;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    if (keep)
+        status = tbd_writer_put_window(o->writer, product.window, &product.counts, &files);
+    commit(o, job->number, &files, status, keep);
+    tbd_product_free(&product);
+}
+
+static void *work(void *context)
+{
+    struct organizer *o = context;
+    struct tbd_builder *builder = tbd_builder_new();
+    struct job job;
+
+    if (!builder)
+        abort();
+    while (take_job(o, &job))
+        do_job(o, builder, &job);
+    tbd_builder_free(builder);
+    return NULL;
+}
+
+static void put_job(struct organizer *o, struct tbd_raw_window *raw)
+{
+    pthread_mutex_lock(&o->lock);
+    while (o->queued - o->taken == QUEUE_SLOTS)
+        pthread_cond_wait(&o->changed, &o->lock);
+    if (o->failed || o->options->discard) {
+        tbd_raw_window_free(raw);
+    } else {
+        o->queue[o->queued % QUEUE_SLOTS] = (struct job){ o->queued, *raw };
+        o->queued++;
+        pthread_cond_broadcast(&o->changed);
+    }
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* ---- the main thread ---- */
+
+static bool is_gone(const struct organizer *o)
+{
+    struct pollfd fd = { .fd = o->pidfd, .events = POLLIN };
+
+    if (__atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED)
+        return true;
+    return o->pidfd >= 0 && poll(&fd, 1, 0) == 1;
+}
+
+static void break_stream(struct organizer *o, enum tbd_status status, const struct tbd_error *why)
+{
+    pthread_mutex_lock(&o->lock);
+    fail_locked(o, status, why->detail[0] ? why->detail : "stream");
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* Until the producer has ended and nothing is left, or the stream cannot be used. */
+static void take_stream(struct organizer *o)
+{
+    struct tbd_raw_window raw;
+    struct tbd_error why = { 0 };
+    enum tbd_status status;
+    bool gone = false;
+
+    for (;;) {
+        status = tbd_consumer_take(o->consumer, &raw, &why);
+        if (status == TBD_OK) {
+            put_job(o, &raw);
+            continue;
+        }
+        if (status != TBD_NOTFOUND)
+            return break_stream(o, status, &why);
+        if (gone)
+            break;
+        /* looked at once more after this: what was published before the end is not missed */
+        gone = is_gone(o);
+        if (!gone)
+            tbd_consumer_wait(o->consumer, WAIT_MS);
+    }
+    status = tbd_consumer_salvage(o->consumer, &raw, &why);
+    if (status == TBD_OK)
+        put_job(o, &raw);
+    else if (status != TBD_NOTFOUND)
+        break_stream(o, status, &why);
+}
+
+static enum tbd_status write_end(struct organizer *o)
+{
+    if (o->failed) {
+        o->end = (struct tbd_msg_end){ .how = TBD_ENDED_DETACHED, .offset = TBD_END_WHOLE };
+        snprintf(o->end_text, sizeof(o->end_text), "recording stopped: %s", o->failure);
+    } else if (!o->has_end) {
+        o->end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
+        snprintf(o->end_text, sizeof(o->end_text), "the program vanished (SIGKILL?)");
+    }
+    return tbd_writer_end(o->writer, &o->end, o->end_text);
+}
+
+static unsigned thread_count(const struct tbd_organize_options *options)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    unsigned count = options->threads;
+
+    if (!count)
+        count = cores > 2 ? (unsigned)cores - 1 : 1;
+    return count > MAX_THREADS ? MAX_THREADS : count;
+}
+
+static enum tbd_status run_threads(struct organizer *o)
+{
+    pthread_t threads[MAX_THREADS];
+    unsigned wanted = thread_count(o->options);
+    unsigned count = 0;
+
+    while (count < wanted && !pthread_create(&threads[count], NULL, work, o))
+        count++;
+    if (!count)
+        return TBD_NOMEM;
+    take_stream(o);
+    pthread_mutex_lock(&o->lock);
+    o->closed = true;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    while (count)
+        pthread_join(threads[--count], NULL);
+    return o->started ? write_end(o) : TBD_OK;
+}
+
+/* ---- set-up ---- */
+
+/* "gzip" from the program's own name, which is cut at 15 characters, or its executable's. */
+static void program_name(pid_t pid, char *out, size_t bytes)
+{
+    char name[64];
+    ssize_t length = -1;
+    FILE *file;
+
+    snprintf(out, bytes, "program");
+    snprintf(name, sizeof(name), "/proc/%d/comm", pid);
+    file = fopen(name, "re");
+    if (file) {
+        if (fgets(out, (int)bytes, file))
+            out[strcspn(out, "\n")] = 0;
+        fclose(file);
+    }
+    if (strlen(out) < 15)
+        return;
+    snprintf(name, sizeof(name), "/proc/%d/exe", pid);
+    length = readlink(name, out, bytes - 1);
+    if (length > 0)
+        out[length] = 0;
+}
+
+static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
+{
+    const struct tbd_organize_options *options = o->options;
+    char root[4096];
+    char program[4096];
+
+    if (options->root)
+        snprintf(root, sizeof(root), "%s", options->root);
+    else if (tbd_trace_root(root, sizeof(root)))
+        return tbd_error_set(why, TBD_NOTRACE, "", 0, "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
+    if (options->program)
+        snprintf(program, sizeof(program), "%s", options->program);
+    else
+        program_name(options->pid, program, sizeof(program));
+    return tbd_writer_new(root, program, &o->writer, why);
+}
+
+static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    o->table = tbd_block_table_new();
+    o->heads = tbd_heads_new();
+    if (!o->table || !o->heads)
+        return TBD_NOMEM;
+    status = tbd_consumer_new(o->options->stream_fd, o->table, NULL, &o->consumer, why);
+    if (status)
+        return status;
+    o->head = tbd_consumer_head(o->consumer);
+    if (o->options->pid)
+        o->pidfd = (int)syscall(SYS_pidfd_open, o->options->pid, 0);
+    status = make_writer(o, why);
+    if (status) {
+        say_state(o->head, TBD_ORGANIZER_FAILED);
+        return status;
+    }
+    if (o->options->ready)
+        o->options->ready(o->options->context, tbd_writer_path(o->writer));
+    say_state(o->head, TBD_ORGANIZER_READY);
+    return TBD_OK;
+}
+
+static void tear_down(struct organizer *o, enum tbd_status status)
+{
+    tbd_writer_free(o->writer);
+    if (o->head && !o->failed && !status)
+        say_state(o->head, TBD_ORGANIZER_DONE);
+    tbd_consumer_free(o->consumer);
+    tbd_heads_free(o->heads);
+    tbd_block_table_release(o->table);
+    free(o->xsave);
+    if (o->pidfd >= 0)
+        close(o->pidfd);
+    pthread_mutex_destroy(&o->lock);
+    pthread_cond_destroy(&o->changed);
+}
+
+enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct tbd_error *why)
+{
+    struct organizer o = { .options = options, .pidfd = -1 };
+    enum tbd_status status;
+
+    pthread_mutex_init(&o.lock, NULL);
+    pthread_cond_init(&o.changed, NULL);
+    status = set_up(&o, why);
+    if (!status) {
+        status = run_threads(&o);
+        if (!status)
+            status = o.failed;
+        if (status)
+            tbd_error_set(why, status, tbd_writer_path(o.writer), 0, "%s",
+                          o.failed ? o.failure : "cannot end the trace");
+    }
+    tear_down(&o, status);
+    return status;
+}

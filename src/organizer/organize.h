@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+/* organize.h - from a stream to a trace directory: the whole of play's organizer
+ *
+ * Ordinary process; makes threads of its own. */
+#ifndef TBD_ORGANIZER_ORGANIZE_H
+#define TBD_ORGANIZER_ORGANIZE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct tbd_organize_options {
+    int stream_fd;
+    pid_t pid;             /* of the producer; 0: nobody to watch, the stream has to end by itself */
+    const char *root;      /* trace root; NULL: tbd_trace_root() */
+    const char *program;   /* for the trace's name; NULL: found out from the pid */
+    unsigned threads;      /* that build and write windows; 0: chosen by the number of cores */
+    bool discard;          /* measure only: take the stream, write nothing */
+    void (*ready)(void *context, const char *path); /* may be NULL: the directory exists */
+    void *context;
+};
+
+/* Returns when the stream has ended and everything is written (or cannot be).  The trace of a killed
+ * program is complete up to its last block.  On failure before the directory exists nothing is left
+ * behind; `why` says what is wrong.  organizer_state in the stream always tells the outcome. */
+TBD_MUST_CHECK enum tbd_status tbd_organize(const struct tbd_organize_options *options,
+                                            struct tbd_error *why);
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+/* tbd-organizer.c - the organizer process: started by the engine, ends after the program
+ *
+ *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard]
+ *
+ * It belongs to nobody's terminal: signals from there are ignored, stdin and stdout are /dev/null, and
+ * stderr too once the trace directory exists; until then it may say one line about what is wrong.  The
+ * kernel tells the program when we die, through the robust futex in the stream's head. */
+#include "format/stream.h"
+#include "organizer/organize.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, EXIT_TRACE = 3, EXIT_SYSTEM = 4 };
+
+static void to_null(int fd)
+{
+    int null = open("/dev/null", O_RDWR);
+
+    if (null >= 0 && null != fd) {
+        dup2(null, fd);
+        close(null);
+    }
+}
+
+static void ready(void *context, const char *path)
+{
+    (void)context;
+    (void)path;
+    to_null(STDERR_FILENO);
+}
+
+/* One entry on this thread's robust list: the stream's organizer_lock. */
+static bool hold_lock(int fd)
+{
+    static struct robust_list_head list;
+    static struct robust_list entry;
+    struct tbd_stream_head *head =
+        mmap(NULL, sizeof(*head), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (head == MAP_FAILED)
+        return false;
+    entry.next = &list.list;
+    list.list.next = &entry;
+    list.futex_offset = (char *)&head->organizer_lock - (char *)&entry;
+    __atomic_store_n(&head->organizer_lock, (uint32_t)gettid(), __ATOMIC_RELEASE);
+    return !syscall(SYS_set_robust_list, &list, sizeof(list));
+}
+
+static void ignore_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN,
+                                   SIGTTOU, SIGUSR1, SIGUSR2, SIGXFSZ };
+
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        signal(signals[i], SIG_IGN);
+}
+
+/* Numbers come from the engine, or from somebody who tries it out. */
+static long number(const char *text, const char *option)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    if (!*text || *end || value < 0) {
+        fprintf(stderr, "tbd: %s: %s: a number belongs here\n", option, text);
+        exit(EXIT_USAGE);
+    }
+    return value;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "tbd: tbd-organizer is started by the tracer itself\n"
+                    "hint: tbd record -- PROGRAM ARGUMENTS\n");
+    return EXIT_USAGE;
+}
+
+static char *absolute(const char *path)
+{
+    char cwd[4096];
+    char *full;
+
+    if (*path == '/' || !getcwd(cwd, sizeof(cwd)))
+        return strdup(path);
+    return asprintf(&full, "%s/%s", cwd, path) < 0 ? NULL : full;
+}
+
+static int parse(int argc, char **argv, struct tbd_organize_options *out)
+{
+    static const struct option options[] = {
+        { "stream-fd", required_argument, NULL, 's' }, { "pid", required_argument, NULL, 'p' },
+        { "dir", required_argument, NULL, 'd' },       { "program", required_argument, NULL, 'n' },
+        { "threads", required_argument, NULL, 't' },   { "discard", no_argument, NULL, 'x' },
+        { 0 },
+    };
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (c) {
+        case 's':
+            out->stream_fd = (int)number(optarg, "--stream-fd");
+            break;
+        case 'p':
+            out->pid = (pid_t)number(optarg, "--pid");
+            break;
+        case 'd':
+            out->root = absolute(optarg);
+            break;
+        case 'n':
+            out->program = optarg;
+            break;
+        case 't':
+            out->threads = (unsigned)number(optarg, "--threads");
+            break;
+        case 'x':
+            out->discard = true;
+            break;
+        default:
+            return usage();
+        }
+    }
+    return out->stream_fd < 0 || optind != argc ? usage() : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct tbd_organize_options options = { .stream_fd = -1, .ready = ready };
+    struct tbd_error why = { 0 };
+    enum tbd_status status;
+    int bad = parse(argc, argv, &options);
+
+    if (bad)
+        return bad;
+    ignore_signals();
+    to_null(STDIN_FILENO);
+    to_null(STDOUT_FILENO);
+    if (!hold_lock(options.stream_fd)) {
+        fprintf(stderr, "tbd: stream: descriptor %d: %s\n", options.stream_fd, strerror(errno));
+        return EXIT_SYSTEM;
+    }
+    status = tbd_organize(&options, &why);
+    if (!status)
+        return 0;
+    fprintf(stderr, "tbd: cannot write a trace: %s: %s\n", why.file,
+            why.detail[0] ? why.detail : tbd_status_text(status));
+    return status == TBD_CORRUPT ? EXIT_TRACE : EXIT_SYSTEM;
+}
