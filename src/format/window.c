@@ -69,6 +69,24 @@ void tbd_window_free(struct tbd_window *window)
     free(window);
 }
 
+bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from)
+{
+    struct tbd_window_private *private = window->private;
+    size_t count = private->owned_count + from->private->owned_count;
+    void **owned = realloc(private->owned, (count + 1) * sizeof(*owned));
+
+    if (!owned)
+        return false;
+    memcpy(owned + private->owned_count, from->private->owned,
+           from->private->owned_count * sizeof(*owned));
+    private->owned = owned;
+    private->owned_count = count;
+    private->owned_capacity = count + 1;
+    from->private->owned_count = 0;
+    tbd_window_free(from);
+    return true;
+}
+
 /* ---- messages ---- */
 
 static uint32_t fixed_bytes(uint32_t kind)

@@ -15,6 +15,10 @@ void *tbd_window_memory(struct tbd_window *window, size_t bytes);
 /* Takes over a pointer from malloc.  On failure it is freed and false returned. */
 bool tbd_window_adopt(struct tbd_window *window, void *memory);
 
+/* Moves all memory that `from` owns to `window` and frees `from`: what its pointers lead to lives on.
+ * False without memory; nothing has changed then. */
+bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from);
+
 /* Checks entries and operands against each other and the blocks, and makes the checkpoints for
  * tbd_cursor_seek().  TBD_CORRUPT: `*out_entry` is the entry where it goes wrong. */
 TBD_MUST_CHECK enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry);

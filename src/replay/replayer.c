@@ -5,6 +5,9 @@
  * are first needed. */
 #include "replay/replay.h"
 
+#include "format/window.h"
+#include "replay/compare.h"
+#include "replay/full.h"
 #include "replay/run.h"
 
 #include <stdlib.h>
@@ -40,7 +43,9 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
     for (unsigned i = 0; i < replayer->count; i++) {
         struct tbd_worker *worker = &replayer->workers[i];
 
-        tbd_process_stop(&worker->process);
+        tbd_worker_stop(worker);
+        tbd_builder_free(worker->builder);
+        tbd_block_table_release(worker->loads);
         tbd_trace_close(worker->trace);
         free(worker->code);
         free(worker->pages);
@@ -51,7 +56,8 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
 /* ---- a worker with a window ---- */
 
 static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uint32_t index,
-                             struct tbd_window **out_window, struct tbd_error *why)
+                             bool with_events, struct tbd_window **out_window,
+                             struct tbd_error *why)
 {
     struct tbd_worker *worker;
     enum tbd_status status = TBD_OK;
@@ -66,7 +72,7 @@ static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uin
         status = tbd_trace_regions(worker->trace, index, &worker->regions,
                                    &worker->region_count, why);
     if (status == TBD_OK)
-        status = tbd_window_load(worker->trace, index, false, out_window, why);
+        status = tbd_window_load(worker->trace, index, with_events, out_window, why);
     worker->window = *out_window;
     return status;
 }
@@ -167,7 +173,7 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
                                 struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_window *loaded;
-    enum tbd_status status = begin(replayer, worker, window, &loaded, why);
+    enum tbd_status status = begin(replayer, worker, window, false, &loaded, why);
 
     if (status == TBD_OK && !are_valid(loaded, states, count))
         status = tbd_process_error(why, TBD_NOTIME, "positions are not in window %u, in order",
@@ -175,5 +181,75 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
     if (status == TBD_OK)
         status = replay_states(&replayer->workers[worker], states, count, divergence, why);
     finish(replayer, worker, loaded);
+    return status;
+}
+
+/* ---- whole windows ---- */
+
+enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                uint32_t hooks, struct tbd_window **out,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_window *toc, *made = NULL;
+    enum tbd_status status;
+
+    *out = NULL;
+    status = begin(replayer, worker, window, false, &toc, why);
+    if (status == TBD_OK)
+        status = tbd_full_replay(&replayer->workers[worker], hooks, &made, divergence, why);
+    if (status == TBD_OK) {
+        status = tbd_compare_windows(toc, made, divergence);
+        if (status != TBD_OK)
+            tbd_process_error(why, status, "the replayed window differs");
+    }
+    finish(replayer, worker, NULL);
+    if (status == TBD_OK)
+        status = tbd_full_complete(made, toc, why);
+    if (status != TBD_OK) {
+        tbd_window_free(made);
+        tbd_window_free(toc);
+        return status;
+    }
+    made->trace = replayer->trace;
+    *out = made;
+    return TBD_OK;
+}
+
+/* A window below level 3 has no events to compare; everything else is. */
+static enum tbd_status begin_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                    struct tbd_window **out, struct tbd_error *why)
+{
+    const struct tbd_window_summary *summary;
+
+    if (window >= tbd_trace_window_count(replayer->trace))
+        return tbd_process_error(why, TBD_NOWINDOW, "no window %u", window);
+    summary = tbd_trace_window(replayer->trace, window);
+    return begin(replayer, worker, window, summary->level >= 3, out, why);
+}
+
+enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                  struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_window *play = NULL, *replay = NULL;
+    enum tbd_status status = begin_verify(replayer, worker, window, &play, why);
+
+    if (status == TBD_OK)
+        status = tbd_full_replay(&replayer->workers[worker], TBD_HOOKS_PLAY, &replay, divergence,
+                                 why);
+    if (status == TBD_OK) {
+        size_t entry;
+
+        status = tbd_window_index(replay, &entry);
+        if (status != TBD_OK)
+            tbd_process_error(why, status, "entry %zu of the replayed window is impossible",
+                              entry);
+    }
+    if (status == TBD_OK) {
+        status = tbd_compare_windows(play, replay, divergence);
+        if (status != TBD_OK)
+            tbd_process_error(why, status, "the replayed window differs");
+    }
+    finish(replayer, worker, play);
+    tbd_window_free(replay);
     return status;
 }

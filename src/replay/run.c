@@ -31,6 +31,13 @@ static bool collides(const struct tbd_worker *worker)
     return false;
 }
 
+void tbd_worker_stop(struct tbd_worker *worker)
+{
+    tbd_consumer_free(worker->consumer);
+    worker->consumer = NULL;
+    tbd_process_stop(&worker->process);
+}
+
 static enum tbd_status start_process(struct tbd_worker *worker, struct tbd_error *why)
 {
     tbd_worker_forget_code(worker);
@@ -50,7 +57,7 @@ static enum tbd_status prepare(struct tbd_worker *worker, uint32_t hook_set,
         status = tbd_worker_build(worker, hook_set, states, count, why);
     if (status != TBD_OK || !collides(worker))
         return status;
-    tbd_process_stop(&worker->process);
+    tbd_worker_stop(worker);
     status = start_process(worker, why);
     if (status == TBD_OK)
         status = tbd_worker_build(worker, hook_set, states, count, why);
@@ -144,11 +151,13 @@ enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t hook_set,
 {
     enum tbd_status status = prepare(worker, hook_set, states, count, why);
 
+    if (status == TBD_OK && consumer)
+        status = consumer->begin(consumer->context, why);
     if (status == TBD_OK)
         status = serve(worker, consumer, why);
     if (status == TBD_OK)
         status = outcome(worker, divergence, why);
     if (status != TBD_OK)
-        tbd_process_stop(&worker->process);
+        tbd_worker_stop(worker);
     return status;
 }

@@ -5,6 +5,7 @@
 #ifndef TBD_REPLAY_WORKER_H
 #define TBD_REPLAY_WORKER_H
 
+#include "organizer/build.h"
 #include "replay/process.h"
 #include "replay/replay.h"
 
@@ -25,11 +26,18 @@ struct tbd_worker {
     const struct tbd_block **code;  /* blocks entered in it, sorted by start; owned; NULL until needed */
     size_t code_count;
 
+    struct tbd_consumer *consumer;  /* of the process's stream; owned; NULL until needed */
+    struct tbd_builder *builder;    /* owned; NULL until needed */
+    struct tbd_block_table *loads;  /* blocks with load events, by the trace's ids; owned */
+
     struct tbd_code_page *pages;    /* hash table of code pages, owned */
     size_t page_capacity;           /* power of two, or 0 */
     size_t page_count;
     bool forget;                    /* its translations may be stale */
 };
+
+/* The process and what hangs on it. */
+void tbd_worker_stop(struct tbd_worker *worker);
 
 /* contents.c: a page as it was at the window's start (`time` 0), or when the mapping made at relative
  * `time` appeared. */

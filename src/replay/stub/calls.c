@@ -175,6 +175,12 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     if (!tbd_stub.plan->complete && tbd_stub.log_next == tbd_stub.plan->log.count &&
         tbd_stub_time() == tbd_stub.plan->blocks)
         tbd_stub_finish();
+    message = tbd_log_peek(TBD_MSG_INTERRUPTED);
+    if (message) { /* a signal came before the call was made: it is made again later */
+        tbd_log_send(message);
+        tbd_stub_signals(thread);
+        return;
+    }
     message = expect(TBD_MSG_SYSCALL, "a system call");
     memcpy(&call, message + 1, sizeof(call));
     check_call(&call, thread);

@@ -10,6 +10,7 @@
 
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/sigframe_x86_64.h"
 #include "replay/stub/memory.h"
 
 #include <signal.h>
@@ -159,7 +160,65 @@ bool tbd_stub_catch_faults(void)
     return true;
 }
 
-/* ---- the program's own faults and signal frames ---- */
+/* ---- return from the program's signal handlers ---- */
+
+/* Flags that a signal frame may change (arch/x86/kernel/signal_64.c: FIX_EFLAGS). */
+#define FRAME_FLAGS 0x50dd5ull
+
+static void regs_from_context(struct tbd_regs *regs, const struct tbd_sigcontext *from)
+{
+    const uint64_t values[TBD_REG_COUNT] = {
+        from->rax, from->rcx, from->rdx, from->rbx, from->rsp, from->rbp, from->rsi, from->rdi,
+        from->r8,  from->r9,  from->r10, from->r11, from->r12, from->r13, from->r14, from->r15,
+    };
+
+    memcpy(regs->gpr, values, sizeof(values));
+    regs->rip = from->rip;
+    regs->rflags = (regs->rflags & ~FRAME_FLAGS) | (from->rflags & FRAME_FLAGS);
+}
+
+/* The frame's extended state; without the kernel's mark it is the 512 bytes of fxsave. */
+static bool load_frame_vectors(uint64_t fpstate)
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+    struct tbd_xstate_software software;
+    uint64_t present, legacy = 3;
+
+    if (!fpstate) {
+        tbd_vector_clear(&tbd_runtime.vector);
+        return true;
+    }
+    memset(image, 0, sizeof(image));
+    if (!tbd_memory_read(fpstate + TBD_FXSAVE_SOFTWARE, &software, sizeof(software)))
+        return false;
+    if (software.magic1 != TBD_XSTATE_MAGIC1)
+        software.xstate_bytes = TBD_FXSAVE_SOFTWARE;
+    if (software.xstate_bytes > tbd_runtime.vector.bytes)
+        software.xstate_bytes = tbd_runtime.vector.bytes;
+    if (!tbd_memory_read(fpstate, image, software.xstate_bytes))
+        return false;
+    memcpy(&present, image + 512, sizeof(present));
+    present = software.magic1 == TBD_XSTATE_MAGIC1 ? present & tbd_runtime.vector.mask : legacy;
+    memset(image + 512, 0, 64);
+    memcpy(image + 512, &present, sizeof(present));
+    tbd_vector_load(&tbd_runtime.vector, image);
+    return true;
+}
+
+void tbd_signal_return(struct tbd_thread *thread)
+{
+    struct tbd_ucontext frame;
+
+    if (!tbd_memory_read(thread->regs.gpr[TBD_RSP], &frame, sizeof(frame)) ||
+        !load_frame_vectors(frame.context.fpstate))
+        tbd_stub_diverge(TBD_LAST_INSN, "the signal frame at 0x%lx is not there",
+                         thread->regs.gpr[TBD_RSP]);
+    regs_from_context(&thread->regs, &frame.context);
+    if (!tbd_stub.is_partial)
+        tbd_window_send_regs(&tbd_runtime.ring, thread, &tbd_runtime.vector);
+}
+
+/* ---- the program's own faults ---- */
 
 /* Play logged the fault: INTERRUPTED, then the signal it led to. */
 void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)

@@ -66,9 +66,15 @@ static void mark_dirty_pages(void)
         tbd_pages_mark_written(&tbd_runtime.pages, dirty[i], dirty[i] + 1);
 }
 
+/* A window in which the program was killed has no end state: its stream just ends. */
 static void send_end(void)
 {
     const struct tbd_replay_regions *regions = tbd_memory_regions();
+
+    if (!tbd_stub.plan->complete) {
+        tbd_ring_turn(&tbd_runtime.ring, tbd_runtime.thread, TBD_CHUNK_ENDS_WINDOW);
+        return;
+    }
 
     mark_dirty_pages();
     for (size_t i = 0; i < regions->count; i++) {

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+/* full.c - full replay: the stream of a replay process becomes a window
+ *
+ * The organizer's code consumes and understands the stream, so that a replayed window is made the same way as
+ * a recorded one.  Blocks get the trace's ids; with load events they are in a table of their own, because
+ * a block's record is the same but its ops are more. */
+#include "replay/full.h"
+
+#include "format/window.h"
+#include "replay/compare.h"
+#include "replay/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct full {
+    struct tbd_worker *worker;
+    uint32_t hooks;
+    struct tbd_raw_window raw;
+    bool has_raw;
+};
+
+static enum tbd_status begin(void *context, struct tbd_error *why)
+{
+    struct full *full = context;
+    struct tbd_worker *worker = full->worker;
+    struct tbd_block_table *known = worker->window->blocks_by_id, *table = known;
+    enum tbd_status status = TBD_OK;
+
+    if (!worker->loads)
+        worker->loads = tbd_block_table_new();
+    if (!worker->builder)
+        worker->builder = tbd_builder_new();
+    if (!worker->loads || !worker->builder)
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    if (full->hooks & TBD_HOOK_LOADS)
+        table = worker->loads;
+    if (!worker->consumer)
+        status = tbd_consumer_new(worker->process.stream_fd, table, known, &worker->consumer, why);
+    if (status != TBD_OK)
+        return status;
+    tbd_consumer_use(worker->consumer, table);
+    tbd_consumer_drop(worker->consumer);
+    worker->process.published = &tbd_consumer_head(worker->consumer)->published;
+    return TBD_OK;
+}
+
+static enum tbd_status take(void *context, struct tbd_error *why)
+{
+    struct full *full = context;
+    struct tbd_process *process = &full->worker->process;
+    enum tbd_status status = TBD_OK;
+
+    process->seen_published = __atomic_load_n(process->published, __ATOMIC_ACQUIRE);
+    while (status == TBD_OK && !full->has_raw) {
+        status = tbd_consumer_take(full->worker->consumer, &full->raw, why);
+        full->has_raw = status == TBD_OK;
+    }
+    return status == TBD_NOTFOUND ? TBD_OK : status;
+}
+
+/* ---- the product ---- */
+
+static enum tbd_status understand(struct full *full, struct tbd_product *out,
+                                  struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_worker *worker = full->worker;
+    enum tbd_status status;
+
+    if (!full->has_raw)
+        return tbd_process_error(why, TBD_STUBDIED, "the window's stream has no end");
+    status = tbd_build(worker->builder, &full->raw, tbd_consumer_plans(worker->consumer),
+                       tbd_consumer_table(worker->consumer), out);
+    full->has_raw = false;
+    if (status != TBD_OK)
+        return tbd_process_error(why, status, "the replayed window cannot be built");
+    if (!out->damaged)
+        return TBD_OK;
+    if (divergence) {
+        divergence->position = (struct tbd_position){
+            worker->window->first_time + out->window->blocks, 0
+        };
+        divergence->window = worker->window->index;
+        memcpy(divergence->what, out->damage, sizeof(out->damage));
+    }
+    tbd_process_error(why, TBD_DIVERGED, "%s", out->damage);
+    tbd_product_free(out);
+    return TBD_DIVERGED;
+}
+
+enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struct tbd_window **out,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct full full = { .worker = worker, .hooks = hooks };
+    struct tbd_run_consumer consumer = { .begin = begin, .take = take, .context = &full };
+    struct tbd_product product = { 0 };
+    enum tbd_status status;
+
+    *out = NULL;
+    status = tbd_run_plan(worker, hooks, NULL, 0, &consumer, divergence, why);
+    if (status == TBD_OK)
+        status = understand(&full, &product, divergence, why);
+    if (full.has_raw)
+        tbd_raw_window_free(&full.raw);
+    if (status != TBD_OK)
+        return status;
+    *out = product.window;
+    (*out)->index = worker->window->index;
+    (*out)->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
+    return TBD_OK;
+}
+
+/* ---- what only play knew ---- */
+
+/* Both are sorted; a word that the TOC does not have stays without a previous window. */
+static void link_words(struct tbd_window *window, const struct tbd_window *toc)
+{
+    struct tbd_word_summary *words = (struct tbd_word_summary *)(uintptr_t)window->words;
+    size_t at = 0;
+
+    for (size_t i = 0; i < window->word_count; i++) {
+        while (at < toc->word_count && toc->words[at].word < words[i].word)
+            at++;
+        if (at < toc->word_count && toc->words[at].word == words[i].word)
+            words[i].previous = toc->words[at].previous;
+    }
+}
+
+static void link_blocks(struct tbd_window *window, const struct tbd_window *toc)
+{
+    struct tbd_block_summary *blocks =
+        (struct tbd_block_summary *)(uintptr_t)window->block_summaries;
+    size_t at = 0;
+
+    for (size_t i = 0; i < window->block_summary_count; i++) {
+        while (at < toc->block_summary_count && toc->block_summaries[at].id < blocks[i].id)
+            at++;
+        if (at < toc->block_summary_count && toc->block_summaries[at].id == blocks[i].id)
+            blocks[i].previous = toc->block_summaries[at].previous;
+    }
+}
+
+enum tbd_status tbd_full_complete(struct tbd_window *window, struct tbd_window *toc,
+                                  struct tbd_error *why)
+{
+    struct tbd_window from = *toc;
+    size_t entry;
+
+    if (tbd_window_index(window, &entry) != TBD_OK)
+        return tbd_process_error(why, TBD_CORRUPT, "entry %zu of the replayed window is impossible",
+                                 entry);
+    link_words(window, toc);
+    link_blocks(window, toc);
+    if (!tbd_window_inherit(window, toc))
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    window->regs = from.regs;
+    window->xsave = from.xsave;
+    window->first = from.first;
+    window->first_count = from.first_count;
+    window->gone = from.gone;
+    window->gone_count = from.gone_count;
+    window->read_pages = from.read_pages;
+    window->read_page_count = from.read_page_count;
+    return TBD_OK;
+}
