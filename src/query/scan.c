@@ -145,12 +145,12 @@ static void at_call(struct tbd_scan *scan)
     struct call_operands operands;
     uint64_t pc;
 
-    if (scan->type != TBD_EVENT_FUNC_ENTER && scan->shadow == NULL)
+    if (scan->type != TBD_EVENT_FUNC_ENTER && scan->callers == NULL)
         return;
     memcpy(&operands, scan->cursor.record + op->data, sizeof(operands));
     pc = insn_pc(scan, op->insn);
-    if (scan->shadow != NULL && !tail)
-        (void)tbd_shadow_call(scan->shadow, operands.sp - 8, pc);
+    if (scan->callers != NULL && !tail)
+        (void)tbd_callers_call(scan->callers, operands.sp - 8, pc);
     if (scan->type != TBD_EVENT_FUNC_ENTER)
         return;
     scan->call = (struct tbd_event){
@@ -179,8 +179,8 @@ static void at_return(struct tbd_scan *scan)
         event.flags = TBD_EVENT_HAS_SP;
         deliver(scan, &event);
     }
-    if (scan->shadow != NULL)
-        tbd_shadow_return(scan->shadow, operands[0]);
+    if (scan->callers != NULL)
+        tbd_callers_return(scan->callers, operands[0]);
 }
 
 static void at_access(struct tbd_scan *scan)
@@ -334,7 +334,7 @@ static void at_message(struct tbd_scan *scan)
 /* Nothing in this block can matter: no event, no store for a probe, no call for the stack. */
 static bool can_skip(const struct tbd_scan *scan)
 {
-    if (scan->probes != NULL || scan->shadow != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
+    if (scan->probes != NULL || scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
         return false;
     return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL || !is_wanted_block(scan);
 }
@@ -370,7 +370,7 @@ static bool step(struct tbd_scan *scan)
 static void start(struct tbd_scan *scan)
 {
     tbd_cursor_first(scan->window, &scan->cursor);
-    if (scan->span.from_start || scan->probes != NULL || scan->shadow != NULL ||
+    if (scan->span.from_start || scan->probes != NULL || scan->callers != NULL ||
         scan->span.after.time <= scan->window->first_time)
         return;
     if (!tbd_cursor_seek(scan->window, scan->span.after.time - 1, &scan->cursor))
@@ -401,7 +401,6 @@ bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type)
     static const uint8_t kinds[TBD_EVENT_TYPE_COUNT] = {
         [TBD_EVENT_FUNC_EXIT] = TBD_OP_RET,
         [TBD_EVENT_STORE] = TBD_OP_STORE,
-        [TBD_EVENT_LOAD] = TBD_OP_LOAD,
     };
 
     if (type == TBD_EVENT_SYSCALL)

@@ -6,7 +6,7 @@
 #include "query/disas.h"
 #include "query/event.h"
 #include "query/probes.h"
-#include "query/shadow.h"
+#include "query/callers.h"
 
 /* Positions strictly between; `from_start`, `to_end`: no bound there. */
 struct tbd_span {
@@ -24,7 +24,7 @@ struct tbd_scan {
     bool has_pc;                 /* block_entry: of a block that contains `pc`, at that instruction */
     uint64_t pc;
     struct tbd_probes *probes;   /* fed with all stores; NULL if not wanted */
-    struct tbd_shadow *shadow;   /* kept up to date; NULL if not wanted */
+    struct tbd_callers *callers;   /* kept up to date; NULL if not wanted */
     /* Called in order; false stops the walk (but not when probes are there: then it only is not called again). */
     bool (*emit)(void *context, struct tbd_event *event);
     void *context;
@@ -41,7 +41,7 @@ struct tbd_scan {
 /* Walks the whole window, or until emit says stop or the span is left. */
 void tbd_scan_run(struct tbd_scan *scan);
 
-/* Could ops of this block be events of `type`?  block_entry: always. */
+/* Could ops of this block be events of `type`?  block_entry: always; loads: nobody knows without a replay. */
 bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type);
 
 #endif

@@ -6,7 +6,7 @@
  * partial replay in batches in the direction of the search; memory at addresses that need registers, read one by one.
  *
  * I1  Candidates of a window are in ascending order of position; each is decided at most once.
- * I2  A window is walked with probes or a shadow stack only if the condition uses them. */
+ * I2  A window is walked with probes or a stack of callers only if the condition uses them. */
 #include "query/search.h"
 
 #include "query/plan.h"
@@ -40,7 +40,7 @@ struct run {
     struct tbd_expr_env env;
     struct tbd_value *memory;      /* env.memory: one per slot */
     struct tbd_probes *probes;
-    struct tbd_shadow shadow;
+    struct tbd_callers callers;
     struct candidate *candidates;
     size_t count, capacity;
     uint32_t *memory_probes;
@@ -75,7 +75,7 @@ static enum verdict judge(struct run *run, const struct tbd_event *event)
 static enum verdict judge_first(struct run *run, const struct tbd_event *event)
 {
     if ((run->uses & TBD_USES_STACK) != 0)
-        run->env.frames = tbd_shadow_pcs(&run->shadow, event->pc, &run->env.frame_count);
+        run->env.frames = tbd_callers_pcs(&run->callers, event->pc, &run->env.frame_count);
     return judge(run, event);
 }
 
@@ -335,11 +335,11 @@ static struct tbd_scan make_scan(struct run *run, bool (*emit)(void *, struct tb
         .disas = run->session->disas,
         .type = run->question->type,
         .span = run->span,
-        .blocks = run->window->has_loads ? NULL : run->plan.blocks,
+        .blocks = run->plan.blocks,
         .has_pc = run->plan.has_pc,
         .pc = run->plan.pc,
         .probes = run->probes,
-        .shadow = (run->uses & TBD_USES_STACK) != 0 ? &run->shadow : NULL,
+        .callers = (run->uses & TBD_USES_STACK) != 0 ? &run->callers : NULL,
         .emit = emit,
         .context = run,
     };
@@ -359,7 +359,7 @@ static bool read_at_start(void *context, uint64_t address, void *out, size_t byt
 }
 
 /* The stack that the window begins with, outermost frame first. */
-static void seed_shadow(struct run *run)
+static void seed_callers(struct run *run)
 {
     enum { MAX_FRAMES = 512 };
     struct page_context page = { run };
@@ -367,7 +367,7 @@ static void seed_shadow(struct run *run)
     struct tbd_frame *frames = calloc(MAX_FRAMES, sizeof(*frames));
     size_t count = 0;
 
-    tbd_shadow_clear(&run->shadow);
+    tbd_callers_clear(&run->callers);
     if (frames == NULL || tbd_stack_unwind(run->session->symbols, run->window->index, &run->window->regs,
                                            &memory, frames, MAX_FRAMES, &count) != TBD_OK)
         count = 0;
@@ -375,7 +375,7 @@ static void seed_shadow(struct run *run)
         const struct tbd_frame *callee = &frames[i - 2];
         uint64_t cfa = callee->cfa != 0 ? callee->cfa : frames[i - 1].sp;
 
-        (void)tbd_shadow_call(&run->shadow, cfa - 8, frames[i - 1].call_pc);
+        (void)tbd_callers_call(&run->callers, cfa - 8, frames[i - 1].call_pc);
     }
     free(frames);
 }
@@ -387,7 +387,7 @@ static void count_walk(struct run *run, uint64_t wanted)
     run->seen = 0;
     run->wanted = wanted;
     if ((run->uses & TBD_USES_STACK) != 0)
-        seed_shadow(run);
+        seed_callers(run);
     tbd_scan_run(&scan);
 }
 
@@ -425,7 +425,7 @@ static enum tbd_status collect_window(struct run *run)
             return status;
     }
     if ((run->uses & TBD_USES_STACK) != 0)
-        seed_shadow(run);
+        seed_callers(run);
     run->env.stack_bits = NULL;
     scan = make_scan(run, collect_event);
     tbd_scan_run(&scan);
@@ -658,7 +658,7 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
     if (status == TBD_OK)
         *out = run.found;
     tbd_plan_free(&run.plan);
-    tbd_shadow_free(&run.shadow);
+    tbd_callers_free(&run.callers);
     free(run.memory);
     free(run.candidates);
     free(run.memory_probes);

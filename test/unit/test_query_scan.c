@@ -12,7 +12,7 @@
 #include "format/window.h"
 #include "query/probes.h"
 #include "query/scan.h"
-#include "query/shadow.h"
+#include "query/callers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -116,31 +116,31 @@ static void probes_do_not_invent_bytes(void **state)
     tbd_probes_free(probes);
 }
 
-/* ---- shadow stack ---- */
+/* ---- stack of callers ---- */
 
 static void returns_and_calls_remove_dead_frames(void **state)
 {
-    struct tbd_shadow shadow = { 0 };
+    struct tbd_callers callers = { 0 };
     const uint64_t *pcs;
     size_t count;
 
     (void)state;
-    assert_true(tbd_shadow_call(&shadow, 0x1000, 0xa));
-    assert_true(tbd_shadow_call(&shadow, 0x0f00, 0xb));
-    assert_true(tbd_shadow_call(&shadow, 0x0e00, 0xc));
-    pcs = tbd_shadow_pcs(&shadow, 0xd, &count);
+    assert_true(tbd_callers_call(&callers, 0x1000, 0xa));
+    assert_true(tbd_callers_call(&callers, 0x0f00, 0xb));
+    assert_true(tbd_callers_call(&callers, 0x0e00, 0xc));
+    pcs = tbd_callers_pcs(&callers, 0xd, &count);
     assert_int_equal(count, 4);
     assert_int_equal(pcs[0], 0xd);
     assert_int_equal(pcs[1], 0xc);
     assert_int_equal(pcs[3], 0xa);
-    tbd_shadow_return(&shadow, 0x0e00);
-    tbd_shadow_pcs(&shadow, 1, &count);
+    tbd_callers_return(&callers, 0x0e00);
+    tbd_callers_pcs(&callers, 1, &count);
     assert_int_equal(count, 3);
-    assert_true(tbd_shadow_call(&shadow, 0x0f80, 0xe)); /* longjmp left 0x0f00 behind */
-    pcs = tbd_shadow_pcs(&shadow, 1, &count);
+    assert_true(tbd_callers_call(&callers, 0x0f80, 0xe)); /* longjmp left 0x0f00 behind */
+    pcs = tbd_callers_pcs(&callers, 1, &count);
     assert_int_equal(count, 3);
     assert_int_equal(pcs[1], 0xe);
-    tbd_shadow_free(&shadow);
+    tbd_callers_free(&callers);
 }
 
 /* ---- a window by hand ----
