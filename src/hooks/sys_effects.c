@@ -24,6 +24,7 @@
 #define IOVECS_MAX 1024
 #define FD_SET_MAX (1u << 20)
 #define ERROR_FAULT (-14)
+#define ERROR_INTERRUPTED (-4)
 
 struct io_vector {
     uint64_t base;
@@ -147,6 +148,8 @@ static bool is_due(const struct tbd_sys_sink *sink, const struct tbd_sys_arg *ar
     switch ((enum tbd_sys_when)arg->when) {
     case TBD_WHEN_SUCCESS: return sink->result >= 0;
     case TBD_WHEN_POSITIVE: return sink->result > 0;
+    case TBD_WHEN_EINTR: return sink->result == ERROR_INTERRUPTED;
+    case TBD_WHEN_RESULT_OR_EINTR: return sink->result >= 0 || sink->result == ERROR_INTERRUPTED;
     case TBD_WHEN_ALWAYS: return true;
     }
     return true;

@@ -51,7 +51,9 @@ enum tbd_sys_effect {
 enum tbd_sys_when {
     TBD_WHEN_SUCCESS,  /* result >= 0 */
     TBD_WHEN_POSITIVE, /* result > 0 */
-    TBD_WHEN_ALWAYS,   /* failures too (remaining times, poll results, ...) */
+    TBD_WHEN_EINTR,    /* only when a signal interrupted it (remaining times) */
+    TBD_WHEN_RESULT_OR_EINTR,
+    TBD_WHEN_ALWAYS,   /* failures of all kinds too */
 };
 
 /* The C type of a length argument: the kernel ignores the upper half of the narrow ones. */

@@ -32,10 +32,12 @@
       .length = (arg), .width = TBD_WIDTH_##type, .unit = (size) }
 #define OUT(bytes) WRITES(FIXED, SUCCESS, 0, 64, bytes)
 #define OUT_POSITIVE(bytes) WRITES(FIXED, POSITIVE, 0, 64, bytes)
+#define OUT_EINTR(bytes) WRITES(FIXED, EINTR, 0, 64, bytes)
 #define OUT_ALWAYS(bytes) WRITES(FIXED, ALWAYS, 0, 64, bytes)
 #define OUT_BYTES(arg) WRITES(ARRAY, SUCCESS, arg, 64, 1)
 #define OUT_BYTES_U32(arg) WRITES(ARRAY, SUCCESS, arg, U32, 1)
-#define OUT_ARRAY(arg, bytes) WRITES(ARRAY, ALWAYS, arg, U32, bytes)
+#define OUT_ARRAY(arg, bytes) WRITES(ARRAY, RESULT_OR_EINTR, arg, U32, bytes)
+#define OUT_ARRAY_ALWAYS(arg, bytes) WRITES(ARRAY, ALWAYS, arg, 64, bytes)
 #define OUT_RESULT(arg) WRITES(RESULT, SUCCESS, arg, 64, 1)
 #define OUT_RESULT_U32(arg) WRITES(RESULT, SUCCESS, arg, U32, 1)
 #define OUT_RESULT_I32(arg) WRITES(RESULT, SUCCESS, arg, I32, 1)

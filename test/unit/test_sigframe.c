@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// links: tbd_base
-/* test_sigframe.c - hooks/sigframe_x86_64.h against frames that the kernel makes
+// links: tbd_sigframe
+/* test_sigframe.c - hooks/sigframe.h against frames that the kernel makes
  *
  * Signals interrupt code with a stack pointer of every alignment; a handler without libc's wrappers
  * looks at its own stack pointer and arguments.
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "hooks/sigframe_x86_64.h"
+#include "hooks/sigframe.h"
 
 #include <cpuid.h>
 #include <signal.h>
@@ -22,6 +22,11 @@
 #include <unistd.h>
 
 #define RESTORER 0x04000000ul
+#define UC_FLAGS 7u            /* extended state, ss is saved, ss is restored even if odd */
+#define FLAGS_CLEARED 0x10500u /* DF, RF, TF */
+#define SOFTWARE_AT 464u
+#define MAGIC1 0x46505853u
+#define MAGIC2 0x46505845u
 #define STACK_BYTES 65536u
 
 struct kernel_action {
@@ -31,9 +36,17 @@ struct kernel_action {
     uint64_t mask;
 };
 
+struct software {
+    uint32_t magic1;
+    uint32_t extended_bytes;
+    uint64_t features;
+    uint32_t xstate_bytes;
+    uint32_t padding[7];
+};
+
 /* What the handler saw. */
 static struct tbd_sigframe frame;
-static struct tbd_xstate_software software;
+static struct software software;
 static uint32_t end_magic;
 static uint64_t frame_address, entry_flags, info_address, context_address, mxcsr_in_handler, rax_at_entry;
 static unsigned handled;
@@ -66,8 +79,8 @@ tbd_test_seen(uint64_t sp, uint64_t info, uint64_t context, uint64_t flags, uint
     entry_flags = flags;
     rax_at_entry = rax;
     memcpy(&frame, (const void *)sp, sizeof(frame));
-    memcpy(&software, (const void *)(frame.uc.context.fpstate + TBD_FXSAVE_SOFTWARE), sizeof(software));
-    memcpy(&end_magic, (const void *)(frame.uc.context.fpstate + software.xstate_bytes), 4);
+    memcpy(&software, (const void *)(frame.context.fpstate + SOFTWARE_AT), sizeof(software));
+    memcpy(&end_magic, (const void *)(frame.context.fpstate + software.xstate_bytes), 4);
     __asm__ volatile("stmxcsr %0" : "=m"(mxcsr));
     mxcsr_in_handler = mxcsr;
     handled++;
@@ -103,13 +116,16 @@ static uint8_t *new_stack(void)
 
 static void check_placement(uint64_t sp, uint64_t altstack_top)
 {
-    struct tbd_sigframe_place place = tbd_sigframe_place(sp, altstack_top, software.xstate_bytes);
+    struct tbd_frame_place place = tbd_sigframe_place(altstack_top ? altstack_top : sp - 128,
+                                                      software.xstate_bytes + TBD_FPSTATE_MAGIC2_BYTES);
+    struct tbd_regs regs;
 
-    assert_int_equal(frame.uc.context.rsp, sp);
+    tbd_ucontext_get(&frame.context, &regs);
+    assert_int_equal(regs.gpr[TBD_RSP], sp);
     assert_int_equal(frame_address, place.frame);
-    assert_int_equal(frame.uc.context.fpstate, place.fpstate);
+    assert_int_equal(frame.context.fpstate, place.fpstate);
     assert_int_equal(info_address, place.frame + offsetof(struct tbd_sigframe, info));
-    assert_int_equal(context_address, place.frame + offsetof(struct tbd_sigframe, uc));
+    assert_int_equal(context_address, place.frame + offsetof(struct tbd_sigframe, context));
 }
 
 static void frames_lie_where_the_header_says_for_every_alignment(void **state)
@@ -135,6 +151,7 @@ static void fields_are_what_the_header_says(void **state)
     uint64_t sp = (uint64_t)stack + STACK_BYTES - 64;
     uint32_t mxcsr = 0x1f80 | 0x6000, again; /* rounding towards zero */
     uint64_t mask = 1u << (SIGWINCH - 1);
+    struct tbd_regs regs;
 
     (void)state;
     catch_with(0);
@@ -148,16 +165,17 @@ static void fields_are_what_the_header_says(void **state)
     mask = 0;
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, 8);
 
-    assert_int_equal(frame.return_address, (uint64_t)(uintptr_t)tbd_test_restorer);
-    assert_int_equal(frame.uc.flags, TBD_UC_FLAGS);
-    assert_int_equal(frame.uc.link, 0);
-    assert_int_equal(frame.uc.mask, 1u << (SIGWINCH - 1));
-    assert_int_equal(frame.uc.context.old_mask, 1u << (SIGWINCH - 1));
-    assert_int_equal(frame.uc.stack_flags & ~(uint32_t)SS_DISABLE, 0);
-    assert_int_equal(frame.uc.context.rax, 0); /* kill returned 0 */
-    assert_int_equal(frame.uc.context.gs | frame.uc.context.fs, 0);
-    assert_int_equal(frame.uc.context.rflags & 0xcd5, 0xcd5);
-    assert_int_equal(entry_flags & TBD_SIGFRAME_CLEAR_FLAGS, 0);
+    assert_int_equal(frame.restorer, (uint64_t)(uintptr_t)tbd_test_restorer);
+    assert_int_equal(frame.context.flags, UC_FLAGS);
+    assert_int_equal(frame.context.link, 0);
+    assert_int_equal(frame.context.mask, 1u << (SIGWINCH - 1));
+    assert_int_equal(frame.context.old_mask, 1u << (SIGWINCH - 1));
+    assert_int_equal(frame.context.altstack.flags & ~(uint32_t)SS_DISABLE, 0);
+    tbd_ucontext_get(&frame.context, &regs);
+    assert_int_equal(regs.gpr[TBD_RAX], 0); /* kill returned 0 */
+    assert_int_equal(frame.context.gs | frame.context.fs, 0);
+    assert_int_equal(regs.rflags & 0xcd5, 0xcd5);
+    assert_int_equal(entry_flags & FLAGS_CLEARED, 0);
     assert_int_equal(entry_flags & 0x8d5, 0x8d5); /* the others are left as they were */
     assert_int_equal(rax_at_entry, 0);
     assert_int_equal(mxcsr_in_handler, 0x1f80);
@@ -167,15 +185,20 @@ static void fields_are_what_the_header_says(void **state)
 
 static void extended_state_is_framed_by_its_magic_numbers(void **state)
 {
+    static uint8_t marked[32768];
     uint32_t eax, ebx, ecx, edx;
 
     (void)state;
-    assert_int_equal(software.magic1, TBD_XSTATE_MAGIC1);
-    assert_int_equal(end_magic, TBD_XSTATE_MAGIC2);
+    assert_int_equal(software.magic1, MAGIC1);
+    assert_int_equal(end_magic, MAGIC2);
     assert_int_equal(software.extended_bytes, software.xstate_bytes + 4);
     assert_true(__get_cpuid_count(13, 0, &eax, &ebx, &ecx, &edx));
     assert_true(software.xstate_bytes <= ebx);
     assert_int_equal(software.features & 7, 7);
+    assert_true(software.xstate_bytes + 4 <= sizeof(marked));
+    tbd_fpstate_mark(marked, software.xstate_bytes, software.features);
+    assert_memory_equal(marked + SOFTWARE_AT, &software, sizeof(software));
+    assert_memory_equal(marked + software.xstate_bytes, &end_magic, sizeof(end_magic));
 }
 
 static void the_alternate_stack_is_entered_once(void **state)
@@ -189,15 +212,15 @@ static void the_alternate_stack_is_entered_once(void **state)
     catch_with(SA_ONSTACK);
     interrupt(sp, 0x202);
     check_placement(sp, bottom + STACK_BYTES);
-    assert_int_equal(frame.uc.stack_sp, bottom);
-    assert_int_equal(frame.uc.stack_bytes, STACK_BYTES);
-    assert_int_equal(frame.uc.stack_flags, 0);
+    assert_int_equal(frame.context.altstack.sp, bottom);
+    assert_int_equal(frame.context.altstack.bytes, STACK_BYTES);
+    assert_int_equal(frame.context.altstack.flags, 0);
     sp = bottom + STACK_BYTES - 1000; /* already on it */
     interrupt(sp, 0x202);
     check_placement(sp, 0);
-    assert_true(tbd_sigframe_is_on(sp, bottom, STACK_BYTES));
-    assert_true(tbd_sigframe_is_on(bottom + STACK_BYTES, bottom, STACK_BYTES));
-    assert_false(tbd_sigframe_is_on(bottom, bottom, STACK_BYTES));
+    sp = bottom + 100; /* below it once the red zone is taken off: entered again */
+    interrupt(sp, 0x202);
+    check_placement(sp, bottom + STACK_BYTES);
     catch_with(0); /* without SA_ONSTACK it is not used */
     sp = (uint64_t)stack + STACK_BYTES - 32;
     interrupt(sp, 0x202);

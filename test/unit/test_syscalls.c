@@ -273,6 +273,25 @@ static void with_pending_signal(void)
     put(0x9000, &set, 8);
     with_time();
 }
+static void ignore_alarm(int signo)
+{
+    (void)signo;
+}
+/* A signal comes in 3 ms; times of five seconds; a descriptor with nothing to read. */
+static void with_alarm(void)
+{
+    struct sigaction action = { .sa_handler = ignore_alarm };
+    struct itimerval when = { .it_value.tv_usec = 3000 };
+    struct pollfd quiet = { .fd = DGRAM_B, .events = POLLIN };
+
+    put64(0xa000, 5);
+    put64(0xa008, 0);
+    put64(0xa010, 5);
+    put64(0xa018, 0);
+    put(0x9000, &quiet, sizeof(quiet));
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &when, NULL);
+}
 static void with_offset(void) { put64(0xa000, 16); }
 static void with_offsets(void)
 {
@@ -518,8 +537,14 @@ static const struct test_case cases[] = {
     { "epoll_wait", { EPOLL, A(0x1000), 10, 10 }, 12, fill_pipe, 0 },
     { "epoll_pwait", { EPOLL, A(0x1000), 10, 10, 0, 8 }, 12, fill_pipe, 0 },
     { "epoll_pwait2", { EPOLL, A(0x1000), 10, A(0xa000), 0, 8 }, 12, with_polls, 0 },
-    { "nanosleep", { A(0xa000), A(0x1000) }, ANY, with_time, 0 },
-    { "clock_nanosleep", { CLOCK_MONOTONIC, 0, A(0xa000), A(0x1000) }, ANY, with_time, 0 },
+    { "nanosleep", { A(0xa000), A(0x1000) }, 0, with_time, 0 },
+    { "nanosleep", { A(0xa000), A(0x1000) }, 16, with_alarm, FAILS },
+    { "clock_nanosleep", { CLOCK_MONOTONIC, 0, A(0xa000), A(0x1000) }, 0, with_time, 0 },
+    { "clock_nanosleep", { CLOCK_MONOTONIC, 0, A(0xa000), A(0x1000) }, 16, with_alarm, FAILS },
+    { "poll", { A(0x9000), 1, 5000 }, 8, with_alarm, FAILS },
+    { "ppoll", { A(0x9000), 1, A(0xa000), 0, 8 }, 8 + 16, with_alarm, FAILS },
+    { "select", { 128, 0, 0, 0, A(0xa010) }, 16, with_alarm, FAILS },
+    { "pselect6", { 128, 0, 0, 0, A(0xa000), 0 }, 16, with_alarm, FAILS },
     { "wait4", { (uint64_t)-1, A(0x1000), 0, A(0x2000) }, 148, with_child, 0 },
     { "wait4", { (uint64_t)-1, A(0x1000), WNOHANG, A(0x2000) }, 0, NULL, FAILS },
     { "waitid", { P_ALL, 0, A(0x1000), WEXITED, A(0x2000) }, 28 + 144, with_child, 0 },
