@@ -10,6 +10,7 @@
  *
  * Invariants
  * M1  Captures from before a piece of a mapping was born, or from after it was unmapped, are never used. */
+#include "format/summaries.h"
 #include "format/trace_private.h"
 #include "format/window.h"
 #include "format/window_private.h"
@@ -156,6 +157,38 @@ static struct toc *toc_of(struct tbd_trace *trace, uint32_t window)
     toc->used = ++trace->toc_clock;
     trace->tocs[oldest] = toc;
     return toc;
+}
+
+enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint32_t window, uint64_t word,
+                                    struct tbd_word_summary *out)
+{
+    enum tbd_status status = TBD_CORRUPT;
+    const struct toc *toc;
+
+    if (window >= trace->window_count)
+        return TBD_NOWINDOW;
+    pthread_mutex_lock(&trace->lock);
+    toc = toc_of(trace, window);
+    if (toc)
+        status = tbd_words_find(&toc->words, window, word & ~7ull, out);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window, uint32_t id,
+                                     struct tbd_block_summary *out)
+{
+    enum tbd_status status = TBD_CORRUPT;
+    const struct toc *toc;
+
+    if (window >= trace->window_count)
+        return TBD_NOWINDOW;
+    pthread_mutex_lock(&trace->lock);
+    toc = toc_of(trace, window);
+    if (toc)
+        status = tbd_block_summaries_find(&toc->block_summaries, window, id, out);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
 }
 
 /* ---- one page at a moment, if its window does not modify it after that moment ---- */
@@ -336,22 +369,37 @@ static enum tbd_status ask(struct tbd_trace *trace, const struct tbd_moment *at,
     return out->piece && !(out->piece->region.flags & TBD_REGION_PATCH) ? TBD_OK : TBD_UNMAPPED;
 }
 
-enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index, uint64_t address,
-                                        uint8_t *out)
+static enum tbd_status page_at(struct tbd_trace *trace, const struct tbd_moment *at,
+                               uint64_t address, uint8_t *out)
 {
-    struct tbd_moment at = { .window = index };
     struct page_query q;
     enum tbd_status status;
 
-    if (index >= trace->window_count)
+    if (at->window >= trace->window_count)
         return TBD_NOWINDOW;
     address &= ~4095ull;
     pthread_mutex_lock(&trace->lock);
-    status = ask(trace, &at, address, &q);
+    status = ask(trace, at, address, &q);
     if (!status)
         status = unmodified_page(trace, &q, out);
     pthread_mutex_unlock(&trace->lock);
     return status;
+}
+
+enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index, uint64_t address,
+                                        uint8_t *out)
+{
+    struct tbd_moment at = { .window = index };
+
+    return page_at(trace, &at, address, out);
+}
+
+enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index, uint32_t order,
+                                     uint64_t address, uint8_t *out)
+{
+    struct tbd_moment at = { .window = index, .order = order, .time = UINT64_MAX };
+
+    return page_at(trace, &at, address, out);
 }
 
 /* ---- any bytes at a position ---- */

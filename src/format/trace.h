@@ -180,6 +180,13 @@ TBD_MUST_CHECK enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t
                                                struct tbd_error *why);
 void tbd_window_free(struct tbd_window *window);
 
+/* One summary from a window's TOC without loading it.  TBD_NOTFOUND: no store touched the word, the block was
+ * not entered. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint32_t window,
+                                                   uint64_t word, struct tbd_word_summary *out);
+TBD_MUST_CHECK enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window,
+                                                    uint32_t id, struct tbd_block_summary *out);
+
 /* ---- walking a window's events ----
  * The cursor stands on one event: a block entry, an op of a block, or a message.
  * Order: a block's entry, its ops in program order, then messages that follow it. */
@@ -235,5 +242,11 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
  * touches, the initial image, or the mapped file's copy.  `out` has 4096 bytes. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index,
                                                        uint64_t address, uint8_t *out);
+
+/* The same for a mapping made inside window `index`: contents when it was made, by the last of the first
+ * `order` messages of the window's log. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index,
+                                                    uint32_t order, uint64_t address,
+                                                    uint8_t *out);
 
 #endif
