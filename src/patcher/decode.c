@@ -248,9 +248,18 @@ static uint8_t transfer_kind(const struct zinsn *z)
     }
 }
 
+/* 90 and 0f 1f; other reserved encodings called nop are undefined on some processors. */
+static bool has_no_effect(const struct zinsn *z)
+{
+    if (z->i.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
+        return true;
+    return z->i.mnemonic == ZYDIS_MNEMONIC_NOP &&
+           z->i.opcode == (z->i.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT ? 0x90 : 0x1f);
+}
+
 static void classify(struct tbd_insn *out, const struct zinsn *z)
 {
-    bool is_nop = z->i.mnemonic == ZYDIS_MNEMONIC_NOP || z->i.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
+    bool is_nop = has_no_effect(z);
 
     out->kind = transfer_kind(z);
     if (z->i.mnemonic == ZYDIS_MNEMONIC_SYSCALL)
@@ -309,6 +318,20 @@ static bool is_zeroing(const struct zinsn *z)
            z->op[0].reg.value == z->op[1].reg.value && is_wide(z->op[0].reg.value);
 }
 
+/* f3 49 90: the library says pause, processors exchange rax and r8. */
+static bool is_hidden_exchange(const struct zinsn *z)
+{
+    return z->i.mnemonic == ZYDIS_MNEMONIC_PAUSE && (z->i.attributes & ZYDIS_ATTRIB_HAS_REX) && z->i.raw.rex.B;
+}
+
+/* String instructions step their pointers; the library does not say so. */
+static void add_stepped_pointers(struct tbd_insn *out, const struct zinsn *z)
+{
+    for (unsigned n = 0; n < z->i.operand_count; n++)
+        if (z->op[n].type == ZYDIS_OPERAND_TYPE_MEMORY && gpr_number(z->op[n].mem.base) != TBD_NO_REG)
+            out->writes |= TBD_BIT(gpr_number(z->op[n].mem.base));
+}
+
 static void collect_registers(struct tbd_insn *out, const struct zinsn *z)
 {
     for (unsigned n = 0; n < z->i.operand_count; n++) {
@@ -317,8 +340,12 @@ static void collect_registers(struct tbd_insn *out, const struct zinsn *z)
         else if (z->op[n].type == ZYDIS_OPERAND_TYPE_MEMORY)
             add_address_registers(out, &z->op[n]);
     }
+    if (z->i.meta.category == ZYDIS_CATEGORY_STRINGOP)
+        add_stepped_pointers(out, z);
     if (keeps_destination(z->i.mnemonic))
         out->reads |= out->writes;
+    if (is_hidden_exchange(z))
+        out->reads = out->writes = TBD_BIT(TBD_RAX) | TBD_BIT(TBD_R8);
     if (is_zeroing(z))
         out->reads = 0;
     out->kills &= (uint16_t)~out->reads;
@@ -442,6 +469,7 @@ static bool only_names_memory(const struct zinsn *z)
     case ZYDIS_CATEGORY_CLDEMOTE:
     case ZYDIS_CATEGORY_CLFLUSHOPT:
     case ZYDIS_CATEGORY_CLWB:
+    case ZYDIS_CATEGORY_MPX: /* nops: the kernel does not enable it any more */
         return true;
     default:
         return z->i.mnemonic == ZYDIS_MNEMONIC_CLFLUSH;

@@ -42,11 +42,16 @@ static bool fits32(int64_t v)
     return v == (int32_t)v;
 }
 
-bool tbd_emit_reaches(const struct tbd_emit *e, uint64_t address)
+bool tbd_emit_reaches_rip(const struct tbd_emit *e, uint64_t address)
 {
     int64_t distance = (int64_t)(address - tbd_emit_pc(e));
 
-    return fits32((int64_t)address) || (fits32(distance - 64) && fits32(distance + 64));
+    return fits32(distance - 64) && fits32(distance + 64);
+}
+
+bool tbd_emit_reaches(const struct tbd_emit *e, uint64_t address)
+{
+    return fits32((int64_t)address) || tbd_emit_reaches_rip(e, address);
 }
 
 /* ---- the general form ---- */

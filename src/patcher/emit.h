@@ -33,6 +33,8 @@ void tbd_emit_u64(struct tbd_emit *e, uint64_t value);
 /* Can an instruction of at most 16 bytes at the current place name `address` rip-relative, or as a
  * sign-extended 32-bit displacement? */
 bool tbd_emit_reaches(const struct tbd_emit *e, uint64_t address);
+/* Rip-relative only. */
+bool tbd_emit_reaches_rip(const struct tbd_emit *e, uint64_t address);
 
 /* mov r64, gs:[disp]      65 REX.W 8B /r sib disp32 */
 void tbd_emit_load_gs(struct tbd_emit *e, unsigned dst, int32_t disp);

@@ -35,6 +35,7 @@ static struct {
     void *sink_arg;
     void *back[5];
     bool far;
+    uint32_t hook_set;
     struct tbd_regs result;
 } h;
 
@@ -70,13 +71,13 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
     return h.def_count;
 }
 
-static void report_block(uint32_t id, const uint8_t *record)
+static void report_block(uint32_t id, const uint8_t *record, uint32_t insns)
 {
     const struct harness_def *d = &h.defs[id];
     struct harness_event event = { .block = h.blocks, .id = id };
 
     h.sink(&event, h.sink_arg);
-    for (unsigned n = 0; n < d->def.op_count; n++) {
+    for (unsigned n = 0; n < d->def.op_count && d->op[n].insn < insns; n++) {
         const struct tbd_op *op = &d->op[n];
 
         event.op = op;
@@ -100,7 +101,7 @@ static void drain(struct tbd_thread *thread)
 
     for (; entry < end; entry++) {
         if (h.sink)
-            report_block(*entry, record);
+            report_block(*entry, record, UINT32_MAX);
         record += h.defs[*entry].def.operand_bytes;
         h.blocks++;
     }
@@ -234,6 +235,21 @@ static void regs_of(const ucontext_t *uc, struct tbd_regs *out)
     out->rflags = (uint64_t)uc->uc_mcontext.gregs[REG_EFL];
 }
 
+/* The block in which it happened has been entered, its record is unfinished. */
+static void end_by_fault(const struct tbd_regs *cpu)
+{
+    bool inside = harness_fault.where.where == TBD_INT_INSIDE;
+    bool entered = inside && h.hook_set;
+
+    h.result = harness_fault.state;
+    h.thread->entry_next = cpu->gpr[TBD_R15] - (entered ? 4 : 0);
+    h.thread->operand_next = cpu->gpr[TBD_R14];
+    drain(h.thread);
+    if (entered && h.sink)
+        report_block(harness_fault.where.id, (const uint8_t *)(uintptr_t)cpu->gpr[TBD_R14],
+                     harness_fault.where.insn);
+}
+
 static void on_fault(int signo, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;
@@ -252,7 +268,7 @@ static void on_fault(int signo, siginfo_t *info, void *context)
         signal(signo, SIG_DFL);
         return;
     }
-    h.result = harness_fault.state;
+    end_by_fault(&cpu);
     __builtin_longjmp(h.back, 1);
 }
 
@@ -265,6 +281,8 @@ static void catch_faults(void)
     sigaltstack(&ss, NULL);
     sigaction(SIGSEGV, &sa, NULL);
     sigaction(SIGFPE, &sa, NULL);
+    sigaction(SIGBUS, &sa, NULL);
+    sigaction(SIGILL, &sa, NULL);
 }
 
 /* ---- set-up ---- */
@@ -286,6 +304,7 @@ void harness_init(uint32_t hook_set, bool link)
     struct tbd_codegen_config config = { .hook_set = hook_set, .max_insns = TBD_BLOCK_MAX_INSNS, .link = link };
     uint8_t *area = map_at(0x100000000000, TBD_THREAD_AREA_BYTES, PROT_READ | PROT_WRITE);
 
+    h.hook_set = hook_set;
     h.gs = area + TBD_THREAD_GS_OFFSET;
     h.thread = (struct tbd_thread *)(void *)(h.gs - sizeof(struct tbd_thread));
     h.entries = map(TBD_ENTRIES_BYTES + GUARD, PROT_READ | PROT_WRITE);
@@ -306,6 +325,7 @@ void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link)
     struct tbd_codegen_config config = { .hook_set = hook_set, .max_insns = max_insns, .link = link };
 
     h.def_count = 0;
+    h.hook_set = hook_set;
     tbd_patcher_configure(&config);
 }
 
@@ -405,4 +425,9 @@ uint64_t harness_call(void *f, const uint64_t args[6])
     regs.gpr[TBD_R9] = args[5];
     harness_run(&regs, stop);
     return regs.gpr[TBD_RAX];
+}
+
+uint32_t harness_hook_set(void)
+{
+    return h.hook_set;
 }

@@ -6,6 +6,7 @@
 #ifndef TBD_TEST_PATCHER_HARNESS_H
 #define TBD_TEST_PATCHER_HARNESS_H
 
+#include "patcher/decode.h"
 #include "patcher/patcher.h"
 
 #include <stddef.h>
@@ -41,6 +42,7 @@ struct tbd_thread *harness_thread(void);
 uint64_t harness_blocks(void);
 uint8_t *harness_stack_top(void);
 /* Is the page marked in the touch map? */
+uint32_t harness_hook_set(void);
 bool harness_touched(uint64_t address, bool written);
 void harness_clear_touch(uint64_t address);
 /* The last synchronous fault inside translated code, if f's handler asked for it. */
