@@ -2,7 +2,7 @@
 /* cmd_trace.c - info, windows, modules, dump: what the trace is */
 #include "query/commands.h"
 #include "query/output.h"
-#include "query/syscall_names.h"
+#include "hooks/syscalls.h"
 
 #include "format/window.h"
 
@@ -292,6 +292,16 @@ static void dump_writes(uint32_t kind, const uint8_t *payload, uint32_t bytes, F
                 view.old_bytes == NULL ? " (old bytes not known)" : "");
 }
 
+static void dump_call(const struct tbd_msg_syscall *message, FILE *out)
+{
+    struct tbd_sys_call call = { .number = message->number };
+    char line[512];
+
+    memcpy(call.args, message->args, sizeof(call.args));
+    tbd_syscall_print(&call, (int64_t)message->result, NULL, NULL, line, sizeof(line));
+    fprintf(out, ": %s", line);
+}
+
 static void dump_message(const struct tbd_cursor *cursor, FILE *out)
 {
     struct tbd_message message;
@@ -304,8 +314,7 @@ static void dump_message(const struct tbd_cursor *cursor, FILE *out)
             message.bytes);
     if (message.kind == TBD_MSG_SYSCALL) {
         memcpy(&call, payload, sizeof(call));
-        fprintf(out, ": system call %s = 0x%" PRIx64, tbd_syscall_number_name(call.number) == NULL ? "?" : tbd_syscall_number_name(call.number),
-                call.result);
+        dump_call(&call, out);
     } else if (message.kind == TBD_MSG_SPECIAL) {
         memcpy(&special, payload, sizeof(special));
         fprintf(out, ": special instruction %" PRIu32, special.special);

@@ -15,7 +15,7 @@
  * I2  Depth of recursion is bounded by MAX_DEPTH, number of nodes by MAX_NODES. */
 #include "query/lexer.h"
 #include "query/names.h"
-#include "query/syscall_names.h"
+#include "hooks/syscalls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -421,7 +421,7 @@ static int32_t parse_stack(struct parser *p)
 static int32_t parse_other_word(struct parser *p)
 {
     struct tbd_token word = p->lexer.token;
-    int64_t number = tbd_syscall_name_number(word.text, word.length);
+    int64_t number = tbd_syscall_number(word.text, word.length);
 
     if (p->type == TBD_EVENT_SYSCALL && number >= 0) {
         next(p);
@@ -457,7 +457,7 @@ static int32_t parse_word(struct parser *p)
 static int32_t parse_string(struct parser *p)
 {
     struct tbd_token token = p->lexer.token;
-    int64_t number = tbd_syscall_name_number(token.text, token.length - 2);
+    int64_t number = tbd_syscall_number(token.text, token.length - 2);
 
     if (p->type != TBD_EVENT_SYSCALL)
         return FAIL(p, TBD_TYPE, "func, module and syscall are compared with names",

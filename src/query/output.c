@@ -4,7 +4,7 @@
  * The JSON object is made first; text is printed from it, so the two cannot differ. */
 #include "query/output.h"
 
-#include "query/syscall_names.h"
+#include "hooks/syscalls.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -137,10 +137,36 @@ static void put_args(const struct tbd_event *event, json_t *object)
     json_object_set_new(object, "args", args);
 }
 
-static void put_syscall(const struct tbd_event *event, json_t *object)
-{
-    const char *name = tbd_syscall_number_name(event->number);
+struct reading {
+    struct tbd_session *session;
+    struct tbd_position position;
+};
 
+static bool read_for_call(void *context, uint64_t address, void *out, size_t bytes)
+{
+    const struct reading *reading = context;
+
+    return tbd_session_read(reading->session, reading->position, address, out, bytes) == TBD_OK;
+}
+
+/* The call as a line, strings and data as they are after it: what it read it left alone. */
+static void put_call(struct tbd_session *session, const struct tbd_event *event, json_t *object)
+{
+    struct reading reading = { session, event->position };
+    struct tbd_sys_call call = { .number = event->number };
+    char line[1024];
+
+    reading.position.offset++;
+    memcpy(call.args, event->args, sizeof(call.args));
+    tbd_syscall_print(&call, (int64_t)event->retval, read_for_call, &reading, line, sizeof(line));
+    json_object_set_new(object, "call", text_value(line));
+}
+
+static void put_syscall(struct tbd_session *session, const struct tbd_event *event, json_t *object)
+{
+    const char *name = tbd_syscall_name(event->number);
+
+    put_call(session, event, object);
     json_object_set_new(object, "syscall", name != NULL ? json_string(name) : tbd_output_hex(event->number));
     put_args(event, object);
     json_object_set_new(object, "retval", tbd_output_hex(event->retval));
@@ -163,7 +189,7 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
         json_object_set_new(object, "sp", tbd_output_hex(event->sp));
         break;
     case TBD_EVENT_SYSCALL:
-        put_syscall(event, object);
+        put_syscall(session, event, object);
         break;
     case TBD_EVENT_POSITION:
     case TBD_EVENT_BLOCK_ENTRY:
@@ -235,9 +261,11 @@ static void print_own(const json_t *object, FILE *out)
     static const char *const keys[] = { "addr", "size", "oldval", "oldbytes", "newval", "newbytes",
                                         "retval", "from", "sp" };
 
-    if (json_object_get(object, "syscall") != NULL)
-        fprintf(out, "  %s", get(object, "syscall"));
-    else if (json_object_get(object, "args") != NULL)
+    if (json_object_get(object, "call") != NULL) {
+        fprintf(out, "  %s", get(object, "call"));
+        return;
+    }
+    if (json_object_get(object, "args") != NULL)
         fprintf(out, "  %s", get(object, "function"));
     print_args(object, out);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {

@@ -86,7 +86,9 @@ static enum tbd_status parse_where(struct tbd_lexer *lexer, struct tbd_question 
         return tbd_lexer_fail(lexer, TBD_SYNTAX, "a condition begins with 'where'",
                               "'%.*s' is not expected here", (int)lexer->token.length,
                               lexer->source + lexer->token.at);
-    return tbd_expr_parse(lexer->source, lexer->at, out->type, &out->where, lexer->error);
+    out->where_at = lexer->at;
+    out->text = lexer->source;
+    return tbd_expr_parse(out->text, out->where_at, out->type, &out->where, lexer->error);
 }
 
 enum tbd_status tbd_question_parse(const char *text, size_t from, struct tbd_question *out,
@@ -122,6 +124,17 @@ enum tbd_status tbd_question_parse_all(const char *text, size_t from, struct tbd
     out->count = UINT64_MAX;
     status = parse_type(&lexer, out);
     return status == TBD_OK ? parse_where(&lexer, out) : status;
+}
+
+enum tbd_status tbd_question_copy(const struct tbd_question *question, struct tbd_question *out)
+{
+    struct tbd_query_error error;
+
+    *out = *question;
+    out->where = NULL;
+    if (question->where == NULL)
+        return TBD_OK;
+    return tbd_expr_parse(question->text, question->where_at, question->type, &out->where, &error);
 }
 
 void tbd_question_free(struct tbd_question *question)

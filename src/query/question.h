@@ -15,6 +15,8 @@ struct tbd_question {
     enum tbd_event_type type;
     uint64_t count;                /* >= 1 */
     struct tbd_expr *where;        /* owned; NULL = every event of the type */
+    size_t where_at;               /* where its text begins */
+    const char *text;              /* that this was parsed from; borrowed */
 };
 
 /* Parses text[from..): a position, or a search.  On failure *error points at the wrong word. */
@@ -25,6 +27,9 @@ TBD_MUST_CHECK enum tbd_status tbd_question_parse(const char *text, size_t from,
 TBD_MUST_CHECK enum tbd_status tbd_question_parse_all(const char *text, size_t from,
                                                       struct tbd_question *out,
                                                       struct tbd_query_error *error);
+/* A copy with a condition of its own, not bound to any names. */
+TBD_MUST_CHECK enum tbd_status tbd_question_copy(const struct tbd_question *question,
+                                                 struct tbd_question *out);
 void tbd_question_free(struct tbd_question *question);
 
 #endif

@@ -25,11 +25,23 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
     return tbd_disas_new(session->trace, session->symbols, session->syntax, &session->disas);
 }
 
+enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *of,
+                                        unsigned worker)
+{
+    memset(session, 0, sizeof(*session));
+    session->syntax = of->syntax;
+    session->worker = worker;
+    session->workers = 1;
+    session->replayer = of->replayer;
+    session->borrows_replayer = true;
+    return tbd_session_open(session, of->info->path);
+}
+
 void tbd_session_close(struct tbd_session *session)
 {
     for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
         tbd_window_free(session->windows[i].window);
-    if (session->replayer != NULL)
+    if (session->replayer != NULL && !session->borrows_replayer)
         tbd_replayer_free(session->replayer);
     tbd_disas_free(session->disas);
     tbd_symbols_free(session->symbols);
@@ -39,7 +51,7 @@ void tbd_session_close(struct tbd_session *session)
 
 enum tbd_status tbd_session_replayer(struct tbd_session *session)
 {
-    unsigned workers = session->workers == 0 ? 1 : session->workers;
+    unsigned workers = session->workers + 1; /* helpers, and the session itself */
 
     if (session->replayer != NULL)
         return TBD_OK;
@@ -61,7 +73,7 @@ static enum tbd_status load_window(struct tbd_session *session, uint32_t index, 
     if (status != TBD_OK)
         return status;
     session->stats.raised++;
-    return tbd_replay_full(session->replayer, 0, index,
+    return tbd_replay_full(session->replayer, session->worker, index,
                            with_loads ? TBD_HOOKS_FULL | TBD_HOOK_LOADS : TBD_HOOKS_FULL, out,
                            &session->divergence, &session->why);
 }
@@ -142,7 +154,7 @@ enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_positio
     memset(out, 0, sizeof(*out));
     out->position = position;
     session->stats.replayed++;
-    return tbd_replay_regs(session->replayer, 0, window, out, 1, &session->divergence, &session->why);
+    return tbd_replay_regs(session->replayer, session->worker, window, out, 1, &session->divergence, &session->why);
 }
 
 enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_position position,

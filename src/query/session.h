@@ -25,6 +25,8 @@ struct tbd_session {
     struct tbd_disas *disas;
     struct tbd_replayer *replayer;  /* NULL until needed */
     unsigned workers;
+    unsigned worker;                /* this session's number among the replayer's workers */
+    bool borrows_replayer;          /* from the session that it helps */
     enum tbd_syntax syntax;
     bool json;
     bool has_at;                    /* --at was given: the position is not remembered */
@@ -43,6 +45,10 @@ struct tbd_session {
 /* `path` NULL: the latest trace.  On failure session->why says what is wrong; close it all the same. */
 TBD_MUST_CHECK enum tbd_status tbd_session_open(struct tbd_session *session, const char *path);
 void tbd_session_close(struct tbd_session *session);
+/* A session of its own on the same trace, for another thread; uses the replayer of `of` with worker number `worker`.
+ * Close it before `of`. */
+TBD_MUST_CHECK enum tbd_status tbd_session_open_helper(struct tbd_session *session,
+                                                       const struct tbd_session *of, unsigned worker);
 
 /* With events; raised by replay where the trace has not kept them, or loads are wanted.
  * Borrowed until TBD_SESSION_WINDOWS - 1 further windows were asked for. */

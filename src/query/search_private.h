@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+/* search_private.h - what search.c (all windows), search_window.c (one) and search_pool.c (many at once) share */
+#ifndef TBD_QUERY_SEARCH_PRIVATE_H
+#define TBD_QUERY_SEARCH_PRIVATE_H
+
+#include "query/plan.h"
+#include "query/scan.h"
+#include "query/search.h"
+
+enum tbd_verdict { TBD_VERDICT_OPEN = 0, TBD_VERDICT_MATCH, TBD_VERDICT_MISS };
+
+struct tbd_candidate {
+    struct tbd_event event;
+    uint32_t value_probe;   /* UINT32_MAX = none */
+    uint64_t stack_bits;    /* which patterns match here */
+    uint32_t first_memory;  /* index into memory_probes: memory_count of them */
+    enum tbd_verdict verdict;
+};
+
+struct tbd_search_run {
+    struct tbd_search *search;
+    struct tbd_session *session;
+    const struct tbd_question *question;
+    struct tbd_expr *where;        /* NULL: everything matches */
+    uint32_t uses;
+    struct tbd_plan plan;
+    struct tbd_span span;
+    const struct tbd_window *window;
+    struct tbd_expr_env env;
+    struct tbd_value *memory;      /* env.memory: one per slot */
+    struct tbd_probes *probes;
+    struct tbd_callers callers;
+    struct tbd_candidate *candidates;
+    size_t count, capacity;
+    uint32_t *memory_probes;
+    size_t memory_probe_count, memory_probe_capacity;
+    /* counting without candidates */
+    uint64_t seen, wanted;
+    struct tbd_event found;
+    bool has_found;
+    /* the whole search */
+    uint64_t total;
+    const struct tbd_module *modules; /* names are bound to these */
+    size_t module_count;
+    uint64_t module_hash;
+    enum tbd_status status;
+};
+
+
+/* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
+TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);
+/* Binds, plans, skips or opens window `index`, and searches it. */
+TBD_MUST_CHECK enum tbd_status tbd_search_window(struct tbd_search_run *run, uint32_t index);
+/* Binds symbols and names as of window `start`, and plans. */
+TBD_MUST_CHECK enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start);
+void tbd_search_release(struct tbd_search_run *run);
+static inline bool tbd_search_is_done(const struct tbd_search_run *run)
+{
+    return run->search->each == NULL && run->total >= run->question->count;
+}
+/* The i-th window (from 0) in the direction of the search. */
+static inline uint32_t tbd_search_window_number(const struct tbd_search_run *run, uint32_t start, uint32_t i)
+{
+    return run->question->backward ? start - i : start + i;
+}
+
+/* Searches windows i .. windows-1 (counted from `start` in the direction of the search) on several workers. */
+TBD_MUST_CHECK enum tbd_status tbd_search_pool(struct tbd_search_run *run, uint32_t start, uint32_t first,
+                                               uint32_t windows);
+
+#endif
