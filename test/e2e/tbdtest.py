@@ -184,24 +184,18 @@ class Trace:
             at = position(answer[0])
         return found
 
-    def count(self, kind, where="", guess=1):
-        """How many events of a kind there are, by bisection over `goto first forward KIND N`."""
+    def count(self, kind, where="", guess=None):
+        """How many events of a kind there are: what a search for far too many says it has found.  With
+        a guess the other way is taken too: the guess-th must exist and the one after it must not."""
+        question = ["goto", "first", "forward", kind]
         condition = ["where", where] if where else []
-
-        def has(n):
-            return n == 0 or bool(self.ask("goto", "first", "forward", kind, n, *condition))
-
-        low, high = 0, max(guess, 1)
-        if has(high):
-            if not has(high + 1):
-                return high
-            low, high = high + 1, high * 2 + 2
-            while has(high):
-                low, high = high, high * 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if has(middle) else (low, middle)
-        return low
+        result = self.tbdq(*question, 1 << 40, *condition)
+        if result.code != 1:
+            raise AssertionError("tbdq %s: %r" % (" ".join(map(str, question + condition)), result))
+        found = json.loads(result.out)["matches"]
+        if guess and found == guess:
+            assert self.ask(*question, guess, *condition) and not self.ask(*question, guess + 1, *condition)
+        return found
 
     def verify(self, timeout=600):
         """Asserts that every window replays without divergence."""

@@ -70,7 +70,7 @@ def test_all_accesses_to_a_global_as_the_debug_registers_see_them(folder):
     wanted = [tuple(x) for x in othertools.gdb_accesses(pair.argv, address, 8, pair.env)]
     events = pair.trace.events("store", within(address, 8)) + pair.trace.events("load", within(address, 8))
     events.sort(key=lambda e: (e["time"], e["offset"]))
-    found = [(after[tbdtest.number(e["pc"])], tbdtest.number(e["newval"] if e["type"] == "store" else e["value"])) for e in events]
+    found = [(after[tbdtest.number(e["pc"])], tbdtest.number(e["newval" if e["type"] == "store" else "oldval"])) for e in events]
     assert len(wanted) >= 80 and found == wanted, (len(found), len(wanted), found[:4], wanted[:4])
 
 

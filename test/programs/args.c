@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// args: '' 'a b' "quote'd" --weird=\$x -- é
+// args: '' 'a b' "quote'd" --weird=\$x -- "tab	end"
 // env: EMPTY= LONG=xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 /* Arguments, environment and auxiliary vector reach the program unchanged. */
 #include "check.h"
