@@ -21,8 +21,8 @@ def test_info_says_what_the_trace_is(folder):
     assert info["dropped"] == 0 and info["blocks"] > 10000 and path in text, info
     windows = trace.ask("windows")
     assert sum(w["blocks"] for w in windows) == info["blocks"] and len(windows) > 2, windows[:2]
-    times = [w["first_time"] for w in windows]
-    assert times[0] == 0 and all(a["first_time"] + a["blocks"] == b["first_time"] for a, b in zip(windows, windows[1:]))
+    times = [w["time"] for w in windows]
+    assert times[0] == 0 and all(a["time"] + a["blocks"] == b["time"] for a, b in zip(windows, windows[1:]))
     modules = json.dumps(trace.ask("modules"))
     assert "libc.so" in modules and path in modules, modules
     for command in ("info", "windows", "modules"):
