@@ -84,19 +84,19 @@ const char *tbd_syscall_name(uint64_t number)
     return row ? row->name : NULL;
 }
 
-static bool is_same(const char *a, const char *b)
+static bool is_same(const char *name, const char *other, size_t bytes)
 {
-    while (*a && *a == *b) {
-        a++;
-        b++;
+    for (size_t i = 0; i < bytes; i++) {
+        if (name[i] == '\0' || name[i] != other[i])
+            return false;
     }
-    return *a == *b;
+    return name[bytes] == '\0';
 }
 
-int64_t tbd_syscall_number(const char *name)
+int64_t tbd_syscall_number(const char *name, size_t bytes)
 {
     for (uint32_t number = 0; number < TBD_SYS_COUNT; number++) {
-        if (rows[number].name && is_same(rows[number].name, name))
+        if (rows[number].name && is_same(rows[number].name, name, bytes))
             return number;
     }
     return -1;

@@ -54,8 +54,8 @@ enum tbd_sys_replay tbd_syscall_replay(uint64_t number);
 uint32_t tbd_syscall_flags(uint64_t number);
 /* "read"; NULL for an unknown number. */
 const char *tbd_syscall_name(uint64_t number);
-/* The number of "read"; -1 if there is no such call. */
-int64_t tbd_syscall_number(const char *name);
+/* The number of the call with this name (`bytes` long, not NUL-terminated); -1 if there is none. */
+int64_t tbd_syscall_number(const char *name, size_t bytes);
 /* Number of arguments, 0..6. */
 unsigned tbd_syscall_arg_count(uint64_t number);
 

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/* tbd.h - what a program that may be traced can say to the tracer
+ *
+ * Nothing here is needed to trace a program.  A program that wants to leave marks in its trace
+ * includes this header, does not link anything, and calls tbd_mark() when it is there:
+ *
+ *     if (tbd_mark)
+ *         tbd_mark("phase 2");
+ *
+ * The functions are in libtbd.so, which is there only when the program is traced; they are weak here,
+ * so without it their addresses are NULL.  Both may be called from any thread and any signal
+ * handler; they never fail.   Since 0.1. */
+#ifndef TBD_TBD_H
+#define TBD_TBD_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TBD_API __attribute__((visibility("default"), weak))
+
+/* Leaves a mark: a function entry of `tbd_mark` with `text` as its first argument, found by
+ * `goto ... func_enter ... where func == tbd_mark`.  `text` may be NULL. */
+TBD_API void tbd_mark(const char *text);
+
+/* Version of the tracer, "0.1.0".  Static text. */
+TBD_API const char *tbd_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

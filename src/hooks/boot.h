@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/* boot.h - what libtbd.so's constructor hands to the engine
+ *
+ * The engine's ELF entry point is preceded by two words: TBD_ENGINE_MAGIC and the address of
+ * tbd_engine_boot().  Both files are always built together, so there is no version. */
+#ifndef TBD_HOOKS_BOOT_H
+#define TBD_HOOKS_BOOT_H
+
+#include <stdint.h>
+
+#define TBD_ENGINE_MAGIC 0x656e69676e656474ull
+
+/* What the constructor must return to: callee-saved registers, stack and address.  Filled by loader.S. */
+struct tbd_boot_regs {
+    uint64_t rbx, rbp, r12, r13, r14, r15;
+    uint64_t rsp; /* after the return */
+    uint64_t rip;
+};
+
+struct tbd_boot {
+    const struct tbd_boot_regs *regs;
+    uint64_t argc;
+    char **argv;
+    char **envp;
+    uint64_t library;       /* an address inside libtbd.so */
+    uint64_t rseq;          /* address of the thread's registered rseq area, 0 = none */
+    uint32_t rseq_bytes;
+    uint32_t reserved;
+};
+
+/* Does not return when the program is traced from now on; returns when it must go on untraced (said on
+ * stderr already). */
+typedef void (*tbd_boot_function)(const struct tbd_boot *boot);
+
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/* detach.c - letting the program go on natively, exactly where it is
+ *
+ * Its registers are in the thread block, its vector state is in the processor, the kernel has its masks
+ * and descriptors: what is left to undo are signal handlers, signal stack and gs base.  The engine's
+ * memory stays where it is, unused; only the stream is unmapped, so that the organizer's end is not
+ * held up.  Contexts: APP, FORK_CHILD. */
+#include "base/log.h"
+#include "base/sys.h"
+#include "hooks/runtime.h"
+
+_Noreturn void tbd_native_jump(const struct tbd_regs *regs);
+
+void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
+{
+    struct tbd_regs regs = thread->regs;
+
+    tbd_signals_restore();
+    if (!shares_memory)
+        tbd_sys_munmap(TBD_STREAM_BASE, tbd_runtime.ring.bytes);
+    tbd_set_gs_base(regs.gs_base);
+    tbd_native_jump(&regs);
+}
+
+void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset)
+{
+    if (tbd_runtime.recording && !tbd_runtime.ring.discard)
+        tbd_runtime_note(1, "detached: %s", why);
+    tbd_runtime_send_end(TBD_ENDED_DETACHED, 0, offset, why);
+    if (tbd_log_level >= TBD_LOG_WARN)
+        tbd_say("process %u goes on untraced: %s", tbd_runtime.pid, why);
+    tbd_detach_silently(thread, false);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+/* options.h - TBD_OPTIONS=key=value,... (D17)
+ *
+ * One table (options.c) gives names, kinds and help.  A comma or backslash in a value is written \, or \\.
+ * Context: BOOT, and tools/tbd.c for the help text. */
+#ifndef TBD_HOOKS_OPTIONS_H
+#define TBD_HOOKS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TBD_OPTION_TEXT_BYTES 1024
+
+struct tbd_options {
+    char dir[TBD_OPTION_TEXT_BYTES];       /* "" = the organizer's default */
+    char organizer[TBD_OPTION_TEXT_BYTES]; /* "" = beside libtbd.so; "none" = events are thrown away */
+    uint64_t window;                       /* block entries in a window */
+    uint64_t chunks;
+    uint64_t max_insns;
+    uint64_t hooks;                        /* TBD_HOOK_* */
+    uint64_t log;                          /* enum tbd_log_level */
+    uint64_t link;                         /* 0 or 1 */
+};
+
+/* Fills *options from `text` (NULL = all defaults).  False: `why` says what is wrong, one clause. */
+bool tbd_options_parse(struct tbd_options *options, const char *text, char *why, size_t why_bytes);
+
+/* Row `index` of the table for help texts; false behind the last. */
+bool tbd_options_describe(size_t index, const char **name, const char **values, const char **help);
+
+#endif

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: MIT
+/* ring.c - the producer's side of a stream: chunks, messages, block definitions
+ *
+ *   producer:  fill the open chunk -> publish: entry_count, then published+1 (release) ...(A)
+ *   consumer:  published (acquire, A) -> use it, zero the entries -> released+1 (release) .(B)
+ *   producer:  released (acquire, B), before it opens the slot again
+ *
+ * Invariants (I1-I5 are the stream's, format/stream.h)
+ * R1  entry_next lies in the open chunk's entries area or at its end; messages use entries like
+ *     blocks, so the area's end is reached when `due` is, or earlier, never later.
+ * R2  A full area is only noticed by a block's entry store (a fault) or by reserve().
+ * R3  When the consumer is gone (`discard`) the same slot is filled again and again.  The engine
+ *     detaches at the next boundary; until then nothing waits.
+ */
+#include "hooks/ring.h"
+
+#include "base/string.h"
+#include "base/sys.h"
+
+enum {
+    PROT_NONE_ = 0,
+    PROT_RW = 3,
+    MAP_SHARED_FIXED_NOREPLACE = 0x100001,
+    MAP_PRIVATE_ANON_FIXED_NOREPLACE = 0x104022,
+    SYS_FTRUNCATE = 77,
+    WAIT_MS = 50,
+};
+#define FUTEX_OWNER_DIED 0x40000000u
+
+static uint32_t slot_of(const struct tbd_ring *ring, uint32_t number)
+{
+    return number % ring->head->chunk_count;
+}
+
+static uint64_t entries_start(const struct tbd_ring *ring, uint32_t number)
+{
+    return TBD_STREAM_BASE + ring->head->chunks_offset +
+           (uint64_t)slot_of(ring, number) * TBD_CHUNK_STRIDE;
+}
+
+static uint64_t operands_start(const struct tbd_ring *ring, uint32_t number)
+{
+    return entries_start(ring, number) + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
+}
+
+static uint64_t page_up(uint64_t bytes)
+{
+    return (bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+}
+
+/* ---- making one ---- */
+
+static void lay_out(struct tbd_stream_head *head, const struct tbd_ring_config *config)
+{
+    *head = (struct tbd_stream_head){
+        .magic = TBD_STREAM_MAGIC,
+        .version = TBD_STREAM_VERSION,
+        .chunk_count = config->chunks,
+        .def_capacity = config->def_capacity,
+        .chunk_stride = TBD_CHUNK_STRIDE,
+        .heap_capacity = page_up(config->heap_capacity),
+        .window_blocks = config->window_blocks,
+        .hook_set = config->hook_set,
+        .pid = config->pid,
+    };
+    head->defs_offset = page_up(sizeof(*head));
+    head->heap_offset =
+        head->defs_offset + page_up((uint64_t)config->def_capacity * sizeof(struct tbd_block_def));
+    head->chunks_offset = head->heap_offset + head->heap_capacity;
+    head->total_bytes = head->chunks_offset + (uint64_t)config->chunks * TBD_CHUNK_STRIDE;
+}
+
+uint64_t tbd_ring_bytes(const struct tbd_ring_config *config)
+{
+    struct tbd_stream_head head;
+
+    lay_out(&head, config);
+    return head.total_bytes;
+}
+
+static bool protect_guards(const struct tbd_ring *ring)
+{
+    for (uint32_t i = 0; i < ring->head->chunk_count; i++) {
+        uint64_t start = entries_start(ring, i);
+
+        if (tbd_sys_failed(tbd_sys_mprotect(start + TBD_ENTRIES_BYTES, TBD_PAGE_SIZE,
+                                            PROT_NONE_)) ||
+            tbd_sys_failed(tbd_sys_mprotect(start + TBD_CHUNK_STRIDE - TBD_PAGE_SIZE,
+                                            TBD_PAGE_SIZE, PROT_NONE_)))
+            return false;
+    }
+    return true;
+}
+
+enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_ring_config *config)
+{
+    uint64_t bytes = tbd_ring_bytes(config);
+    int flags = fd < 0 ? MAP_PRIVATE_ANON_FIXED_NOREPLACE : MAP_SHARED_FIXED_NOREPLACE;
+
+    *ring = (struct tbd_ring){ .bytes = bytes, .discard = fd < 0 };
+    if (bytes > TBD_PLAN_BASE - TBD_STREAM_BASE)
+        return TBD_USAGE;
+    if (fd >= 0 &&
+        tbd_sys_failed(tbd_sys3(SYS_FTRUNCATE, (uint64_t)(unsigned)fd, bytes, 0)))
+        return TBD_SYSTEM;
+    if (tbd_sys_mmap(TBD_STREAM_BASE, bytes, PROT_RW, flags, fd, 0) != (long)TBD_STREAM_BASE)
+        return TBD_NOMEM;
+    ring->head = (struct tbd_stream_head *)TBD_STREAM_BASE;
+    lay_out(ring->head, config);
+    return protect_guards(ring) ? TBD_OK : TBD_NOMEM;
+}
+
+/* ---- chunks ---- */
+
+static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time)
+{
+    uint64_t left = ring->due - time;
+
+    if (ring->due == TBD_TIME_NEVER || left == 0 || left >= TBD_ENTRIES_BYTES / 4)
+        return 0; /* left == 0: room for messages; the caller ends what is due before it goes on */
+    return TBD_ENTRIES_BYTES - left * 4;
+}
+
+static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_next,
+                       uint64_t *operand_next)
+{
+    struct tbd_chunk *chunk = &ring->head->chunks[slot_of(ring, ring->number)];
+    uint64_t offset = start_offset(ring, time);
+
+    ring->first_time = time;
+    ring->messages = 0;
+    chunk->first_time = time;
+    chunk->entries_offset = (uint32_t)offset;
+    chunk->operand_bytes = 0;
+    chunk->flags = 0;
+    chunk->entry_count = TBD_COUNT_OPEN;
+    *entry_next = entries_start(ring, ring->number) + offset;
+    *operand_next = operands_start(ring, ring->number);
+}
+
+static uint32_t open_entries(const struct tbd_ring *ring, uint64_t entry_next)
+{
+    const struct tbd_chunk *chunk = &ring->head->chunks[slot_of(ring, ring->number)];
+    uint64_t first = entries_start(ring, ring->number) + chunk->entries_offset;
+
+    return (uint32_t)((entry_next - first) / 4);
+}
+
+static uint64_t time_at(const struct tbd_ring *ring, uint64_t entry_next)
+{
+    return ring->first_time + open_entries(ring, entry_next) - ring->messages;
+}
+
+static bool consumer_died(const struct tbd_stream_head *head)
+{
+    uint32_t lock = __atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE);
+    uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);
+
+    return (lock & FUTEX_OWNER_DIED) || state == TBD_ORGANIZER_FAILED;
+}
+
+/* Waits until the slot of ring->number may be filled. */
+static void wait_for_slot(struct tbd_ring *ring)
+{
+    struct tbd_stream_head *head = ring->head;
+    bool waited = false;
+
+    while (!ring->discard) {
+        uint32_t released = __atomic_load_n(&head->released, __ATOMIC_ACQUIRE);
+
+        if (ring->number - released < head->chunk_count)
+            return;
+        if (!waited)
+            __atomic_store_n(&head->waits, head->waits + 1, __ATOMIC_RELAXED);
+        waited = true;
+        if (consumer_died(head))
+            ring->discard = true;
+        else
+            tbd_sys_futex_wait(&head->released, released, WAIT_MS);
+    }
+}
+
+static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand_next,
+                    uint32_t flags)
+{
+    struct tbd_stream_head *head = ring->head;
+    struct tbd_chunk *chunk = &head->chunks[slot_of(ring, ring->number)];
+
+    chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring, ring->number));
+    chunk->flags = flags;
+    __atomic_store_n(&chunk->entry_count, open_entries(ring, entry_next), __ATOMIC_RELEASE);
+    ring->number++;
+    __atomic_store_n(&head->published, ring->number, __ATOMIC_RELEASE); /* (A) */
+    tbd_sys_futex_wake(&head->published);
+}
+
+static void turn(struct tbd_ring *ring, uint64_t *entry_next, uint64_t *operand_next,
+                 uint32_t flags)
+{
+    uint64_t time = time_at(ring, *entry_next);
+
+    if (!ring->discard && (flags || open_entries(ring, *entry_next) > 0)) {
+        publish(ring, *entry_next, *operand_next, flags);
+        wait_for_slot(ring);
+    }
+    open_chunk(ring, time, entry_next, operand_next);
+}
+
+void tbd_ring_start(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t time, uint64_t due)
+{
+    ring->due = due;
+    open_chunk(ring, time, &thread->entry_next, &thread->operand_next);
+}
+
+uint64_t tbd_ring_time(const struct tbd_ring *ring, const struct tbd_thread *thread)
+{
+    return time_at(ring, thread->entry_next);
+}
+
+void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags)
+{
+    turn(ring, &thread->entry_next, &thread->operand_next, flags);
+}
+
+void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t due)
+{
+    ring->due = due;
+    tbd_ring_turn(ring, thread, 0);
+}
+
+/* ---- messages ---- */
+
+static bool has_room(const struct tbd_ring *ring, const struct tbd_thread *thread, size_t bytes)
+{
+    uint64_t entries_end = entries_start(ring, ring->number) + TBD_ENTRIES_BYTES;
+    uint64_t operands_end = operands_start(ring, ring->number) + TBD_OPERANDS_BYTES;
+
+    return thread->entry_next + 4 <= entries_end &&
+           thread->operand_next + sizeof(struct tbd_message) + bytes <= operands_end;
+}
+
+/* A chunk that was cut short for `due` has few entries left: with one message in it the blocks up to `due`
+ * still fit, so the new chunk is opened with room for the message only when none is left. */
+static void make_room(struct tbd_ring *ring, struct tbd_thread *thread, size_t bytes)
+{
+    if (!has_room(ring, thread, bytes))
+        tbd_ring_turn(ring, thread, 0);
+}
+
+uint8_t *tbd_ring_reserve(struct tbd_ring *ring, struct tbd_thread *thread,
+                          enum tbd_message_kind kind, size_t bytes)
+{
+    struct tbd_message head = { (uint32_t)kind, (uint32_t)bytes };
+    uint8_t *at;
+
+    if (ring->discard || bytes > TBD_MESSAGE_MAX_BYTES)
+        return NULL;
+    make_room(ring, thread, bytes);
+    at = (uint8_t *)thread->operand_next;
+    memcpy(at, &head, sizeof(head));
+    return at + sizeof(head);
+}
+
+void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread)
+{
+    struct tbd_message head;
+
+    memcpy(&head, (const uint8_t *)thread->operand_next, sizeof(head));
+    thread->operand_next += sizeof(head) + head.bytes;
+    ring->messages++;
+    __atomic_store_n((uint32_t *)thread->entry_next, TBD_ENTRY_MESSAGE | head.kind,
+                     __ATOMIC_RELEASE);
+    thread->entry_next += 4;
+}
+
+void tbd_ring_send(struct tbd_ring *ring, struct tbd_thread *thread, enum tbd_message_kind kind,
+                   const struct tbd_part *parts, size_t count)
+{
+    size_t bytes = 0;
+    uint8_t *at;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += parts[i].bytes;
+    at = tbd_ring_reserve(ring, thread, kind, bytes);
+    if (!at)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(at, parts[i].data, parts[i].bytes);
+        at += parts[i].bytes;
+    }
+    tbd_ring_commit(ring, thread);
+}
+
+/* ---- definitions ---- */
+
+uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
+                         const struct tbd_op *ops, const uint8_t *code)
+{
+    struct tbd_stream_head *head = ring->head;
+    struct tbd_block_def *out;
+    uint64_t ops_at = (head->heap_used + 7) & ~7ull;
+    uint64_t ops_bytes = def->op_count * sizeof(struct tbd_op);
+    uint64_t code_at = ops_at + ops_bytes;
+    uint8_t *heap = (uint8_t *)head + head->heap_offset;
+
+    if (head->def_count == head->def_capacity ||
+        code_at + def->code_bytes > head->heap_capacity) {
+        ring->full = true;
+        return 1;
+    }
+    memcpy(heap + ops_at, ops, ops_bytes);
+    memcpy(heap + code_at, code, def->code_bytes);
+    out = (struct tbd_block_def *)((uint8_t *)head + head->defs_offset) + head->def_count;
+    *out = *def;
+    out->ops_offset = ops_at;
+    out->code_offset = code_at;
+    __atomic_store_n(&head->heap_used, code_at + def->code_bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&head->def_count, head->def_count + 1, __ATOMIC_RELEASE); /* I3 */
+    return head->def_count;
+}
+
+/* ---- SIG ---- */
+
+enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address)
+{
+    uint64_t entries;
+    uint64_t operands;
+
+    if (!ring->head)
+        return TBD_GUARD_NONE;
+    entries = entries_start(ring, ring->number);
+    operands = operands_start(ring, ring->number);
+    if (address - entries < TBD_ENTRIES_BYTES + TBD_PAGE_SIZE)
+        return TBD_GUARD_ENTRIES;
+    if (address - operands - TBD_OPERANDS_BYTES < TBD_PAGE_SIZE)
+        return TBD_GUARD_OPERANDS;
+    return TBD_GUARD_NONE;
+}
+
+void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
+{
+    ring->is_protected = true;
+    tbd_sys_mprotect(entries_start(ring, ring->number), TBD_ENTRIES_BYTES, PROT_NONE_);
+}
+
+void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring)
+{
+    if (!ring->is_protected)
+        return;
+    tbd_sys_mprotect(entries_start(ring, ring->number), TBD_ENTRIES_BYTES, PROT_RW);
+    ring->is_protected = false;
+}
+
+void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
+                                  uint64_t *operand_next, uint32_t record_bytes)
+{
+    uint32_t *entry = (uint32_t *)(*entry_next - 4);
+    const uint8_t *record = (const uint8_t *)*operand_next;
+    uint8_t copy[TBD_RECORD_MAX_BYTES];
+    uint32_t id;
+
+    tbd_ring_unprotect_sigsafe(ring);
+    if (record_bytes > sizeof(copy))
+        record_bytes = sizeof(copy);
+    id = *entry;
+    memcpy(copy, record, record_bytes);
+    *entry = 0;
+    *entry_next -= 4;
+    turn(ring, entry_next, operand_next, 0);
+    memcpy((uint8_t *)*operand_next, copy, record_bytes);
+    __atomic_store_n((uint32_t *)*entry_next, id, __ATOMIC_RELEASE);
+    *entry_next += 4;
+}

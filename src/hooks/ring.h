@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+/* ring.h - the producer's side of a stream (format/stream.h)
+ *
+ * Used by play and by the replay stub.  One producer thread at a time.  The open chunk's cursors are
+ * thread->entry_next and thread->operand_next (in translated code r15 and r14).
+ * Contexts: APP, BOOT; functions with _sigsafe SIG as well. */
+#ifndef TBD_HOOKS_RING_H
+#define TBD_HOOKS_RING_H
+
+#include "base/status.h"
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+#define TBD_TIME_NEVER UINT64_MAX
+
+struct tbd_ring {
+    struct tbd_stream_head *head;
+    uint64_t bytes;         /* of the mapping */
+    uint64_t first_time;    /* time of the open chunk's first block entry */
+    uint64_t due;           /* time at which `boundary` must be called: the entries area ends there */
+    uint32_t number;        /* of the open chunk; its slot is number % chunk_count */
+    uint32_t messages;      /* message entries in the open chunk */
+    bool discard;           /* nobody consumes: chunks are reused, nothing is handed over */
+    bool is_protected;      /* a signal handler made the entries area inaccessible */
+    bool full;              /* block table or heap is full: recording must stop */
+};
+
+struct tbd_ring_config {
+    uint32_t chunks;
+    uint32_t def_capacity;
+    uint64_t heap_capacity;
+    uint64_t window_blocks;
+    uint32_t hook_set;
+    uint32_t pid;
+};
+
+/* Bytes that a stream with these sizes takes in its file. */
+uint64_t tbd_ring_bytes(const struct tbd_ring_config *config);
+/* Sizes the file `fd` (memory, empty), maps it at TBD_STREAM_BASE, formats it and protects the guard
+ * pages.  With fd < 0 the stream is private memory that nobody consumes (`discard`). */
+TBD_MUST_CHECK enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd,
+                                               const struct tbd_ring_config *config);
+
+/* Opens the first chunk: time `time`, next boundary due at `due`. */
+void tbd_ring_start(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t time, uint64_t due);
+/* Time of the next block entry. */
+uint64_t tbd_ring_time(const struct tbd_ring *ring, const struct tbd_thread *thread);
+/* Hands the open chunk over (if anything is in it) and opens the next, waiting until one is free. */
+void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags);
+/* Sets the next due time; takes effect at once. */
+void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t due);
+
+struct tbd_part {
+    const void *data;
+    size_t bytes;
+};
+/* Appends a message made of `count` parts, at most TBD_MESSAGE_MAX_BYTES in all. */
+void tbd_ring_send(struct tbd_ring *ring, struct tbd_thread *thread, enum tbd_message_kind kind,
+                   const struct tbd_part *parts, size_t count);
+/* Room for a message in the open chunk, written in place: returns where its payload goes (`bytes`
+ * long), to be followed by tbd_ring_commit().  NULL when discarding. */
+uint8_t *tbd_ring_reserve(struct tbd_ring *ring, struct tbd_thread *thread,
+                          enum tbd_message_kind kind, size_t bytes);
+void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread);
+
+/* Publishes a block definition; its id, never 0.  Sets `full` when there was no room. */
+uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
+                         const struct tbd_op *ops, const uint8_t *code);
+
+/* ---- SIG ---- */
+
+enum tbd_guard {
+    TBD_GUARD_NONE,
+    TBD_GUARD_ENTRIES,  /* behind the entries area, or in it while it is protected */
+    TBD_GUARD_OPERANDS,
+};
+enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address);
+/* Makes the next entry store fault. */
+void tbd_ring_protect_sigsafe(struct tbd_ring *ring);
+void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring);
+/* Moves the block whose record is unfinished (entry at *entry_next - 4, `record_bytes` operand bytes at
+ * *operand_next) to the beginning of the next chunk; the cursors follow. */
+void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
+                                  uint64_t *operand_next, uint32_t record_bytes);
+
+#endif

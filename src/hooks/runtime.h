@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+/* runtime.h - what the engine knows while a program is being traced (play)
+ *
+ * One instance, tbd_runtime.  Written by the traced thread only; the signal handler reads it and writes
+ * `signals.pending`, `signals.queued` and the stream's protection.
+ *
+ * Between blocks the engine is in APP context.  Every callback ends with tbd_runtime_settle(), the
+ * one place where a pending signal is delivered, a window ended, or the program let go. */
+#ifndef TBD_HOOKS_RUNTIME_H
+#define TBD_HOOKS_RUNTIME_H
+
+#include "hooks/options.h"
+#include "hooks/regions.h"
+#include "hooks/ring.h"
+#include "hooks/signals.h"
+#include "hooks/vector.h"
+#include "hooks/window.h"
+#include "patcher/patcher.h"
+
+#define TBD_MAX_AREAS 256u
+
+struct tbd_runtime {
+    struct tbd_options options;
+    struct tbd_thread *thread;
+    struct tbd_ring ring;
+    struct tbd_pages pages;
+    struct tbd_vector_info vector;
+    struct tbd_regions regions;
+    struct tbd_signals signals;
+    struct tbd_range areas[TBD_MAX_AREAS]; /* patch areas */
+    size_t area_count;
+    uint64_t brk_start;
+    uint64_t brk_end;
+    uint64_t gs_base;       /* of the engine in this thread */
+    uint64_t decoder_tls;   /* fs base for the decoder library; 0 without fsgsbase */
+    uint32_t pid;
+    bool recording;         /* an organizer consumes the stream */
+    bool has_fsgsbase;
+    bool taken_over;        /* translated code runs: faults may be the program's */
+    const char *let_go;     /* why the program must be detached at the next boundary; NULL = it need not */
+    char lib_dir[1024];     /* where libtbd.so is, ends with a slash */
+};
+
+extern struct tbd_runtime tbd_runtime;
+
+/* Before translated code is entered again; registers exact.  May not return (detach). */
+void tbd_runtime_settle(struct tbd_thread *thread);
+/* NOTE in the trace; severity 1 = something is missing. */
+void tbd_runtime_note(uint32_t severity, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* K of the block that was entered last, when its last instruction has not been executed. */
+void tbd_runtime_send_interrupted(uint64_t instructions);
+
+/* callbacks.c */
+const struct tbd_patcher_callbacks *tbd_runtime_callbacks(void);
+/* image.c: START, regions, pages, registers. */
+void tbd_image_send(uint64_t argc, char **argv);
+/* syscall.c, special.c: patcher callbacks. */
+void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes);
+void tbd_special_perform(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
+/* END message, everything handed over.  `offset`: as in struct tbd_msg_end. */
+void tbd_runtime_send_end(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text);
+/* Waits until the organizer has written everything, or is gone. */
+void tbd_runtime_wait_done(void);
+
+/* detach.c: the program goes on natively at thread->regs, signal state and gs base as it set them. */
+_Noreturn void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset);
+/* Same without a word: after END was sent, or in a forked child (`shares_memory`: vfork). */
+_Noreturn void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory);
+
+/* base of the thread's segment registers */
+void tbd_set_gs_base(uint64_t base);
+void tbd_set_fs_base(uint64_t base);
+
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+/* safe_copy.c - see safe_copy.h; the copying itself is in entry_x86_64.S */
+#include "hooks/safe_copy.h"
+
+#include "base/layout.h"
+
+size_t tbd_copy_faultable(void *dst, const void *src, size_t bytes);
+
+static bool is_user(uint64_t address, size_t bytes)
+{
+    return address < TBD_USER_END && bytes <= TBD_USER_END - address;
+}
+
+bool tbd_copy_from_program(void *dst, uint64_t src, size_t bytes)
+{
+    return is_user(src, bytes) && tbd_copy_faultable(dst, (const void *)src, bytes) == 0;
+}
+
+bool tbd_copy_to_program(uint64_t dst, const void *src, size_t bytes)
+{
+    return is_user(dst, bytes) && tbd_copy_faultable((void *)dst, src, bytes) == 0;
+}
+
+size_t tbd_copy_prefix_from_program(void *dst, uint64_t src, size_t bytes)
+{
+    if (src >= TBD_USER_END)
+        return 0;
+    if (bytes > TBD_USER_END - src)
+        bytes = TBD_USER_END - src;
+    return bytes - tbd_copy_faultable(dst, (const void *)src, bytes);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+/* signals.h - signals of the traced program: caught by the engine, delivered at block boundaries
+ *
+ *   kernel --> handle (SIG) --+- ours: guard pages, safe copies -> continue
+ *                             +- asynchronous: queue, kick -> settle (APP) -> frame on the program's stack
+ *                             +- the program's own fault -> exact registers -> after_fault (APP)
+ *
+ * The kernel has one engine handler for every signal that the program catches, and for SIGSEGV, SIGBUS,
+ * SIGFPE, SIGILL and SIGTRAP always.  All others keep the program's own disposition in the kernel.
+ * The program's mask is the kernel's mask too, except that those five are never blocked there.
+ *
+ * Invariant: while a signal is queued, everything else is blocked in the kernel and the program makes no
+ * system call; so at most one is queued. */
+#ifndef TBD_HOOKS_SIGNALS_H
+#define TBD_HOOKS_SIGNALS_H
+
+#include "hooks/syscalls.h"
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+#define TBD_SIGNAL_COUNT 65 /* 1 .. 64 */
+#define TBD_SIGINFO_BYTES 128
+#define TBD_SIGNAL_NOT_IN_BLOCK 0xffffffffu
+
+/* As the kernel has it. */
+struct tbd_action {
+    uint64_t handler; /* 0 = default, 1 = ignore */
+    uint64_t flags;
+    uint64_t restorer;
+    uint64_t mask;
+};
+
+struct tbd_altstack {
+    uint64_t sp;
+    uint32_t flags;
+    uint32_t pad;
+    uint64_t bytes;
+};
+
+struct tbd_queued_signal {
+    uint32_t signo;
+    bool is_sync;
+    uint32_t insn;          /* is_sync: K, or TBD_SIGNAL_NOT_IN_BLOCK */
+    uint64_t error, trap, address; /* for the frame: as the kernel gave them */
+    uint8_t info[TBD_SIGINFO_BYTES];
+};
+
+struct tbd_signals {
+    uint32_t pending; /* queued holds a signal: SIG sets, APP clears */
+    struct tbd_queued_signal queued;
+    struct tbd_queued_signal fault;
+    struct tbd_action actions[TBD_SIGNAL_COUNT];
+    uint64_t mask;           /* as the program sees it */
+    uint64_t temporary_mask; /* during sigsuspend, ppoll, ... */
+    bool has_temporary;
+    struct tbd_altstack altstack;
+};
+
+/* BOOT: reads what the program inherited, installs the engine's handlers and signal stack. */
+bool tbd_signals_init(struct tbd_thread *thread);
+/* The program's own handlers, mask and signal stack, for detaching. */
+void tbd_signals_restore(void);
+/* Before and after execve: what the new program inherits. */
+void tbd_signals_before_exec(void);
+void tbd_signals_after_exec(void);
+
+/* Blocks every signal in the kernel; what tbd_signals_unblock() needs to undo it. */
+uint64_t tbd_signals_block_all(void);
+void tbd_signals_unblock(uint64_t kernel_mask);
+
+/* APP: delivers the queued signal at thread->regs (a block boundary). */
+void tbd_signals_deliver(struct tbd_thread *thread);
+/* Raises a synchronous signal made by the engine at thread->regs.rip. */
+void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal *fault);
+/* Is there a handler that would run for this synchronous signal now? */
+bool tbd_signals_has_handler(uint32_t signo);
+_Noreturn void tbd_signals_after_fault(struct tbd_thread *thread);
+
+/* The system calls; result as the kernel's.  Memory they write is recorded by the caller. */
+int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct tbd_action *old);
+int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old);
+int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
+                             struct tbd_altstack *old);
+/* rt_sigreturn: registers from the frame at rsp.  False: the frame is not readable. */
+bool tbd_signals_return(struct tbd_thread *thread);
+
+#endif

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+/* slot.c - see slot.h
+ *
+ * Slots live in small areas of their own, 64 bytes each: the instruction, then a jump to tbd_insn_done.
+ * They are kept, found again by the instruction's address and bytes, and overwritten in turn.  Like patch
+ * areas they are writable and executable. */
+#include "hooks/slot.h"
+
+#include "base/string.h"
+#include "hooks/runtime.h"
+#include "hooks/safe_copy.h"
+
+#include <Zydis/Decoder.h>
+
+enum { SLOT_BYTES = 64, AREA_BYTES = 65536, MAX_AREAS = 16, INSN_MAX = 15,
+       SLOTS = AREA_BYTES / SLOT_BYTES };
+
+extern const char tbd_insn_done[];
+void tbd_insn_run(struct tbd_thread *thread, uint64_t code);
+
+struct tbd_slot {
+    uint64_t pc;
+    uint64_t code;             /* where the copy is */
+    uint8_t bytes[INSN_MAX];
+    uint8_t length;
+    bool has_store;            /* the fields below are valid */
+    bool is_fs;
+    uint8_t base, index;       /* enum tbd_reg; NONE */
+    uint8_t scale;
+    uint8_t vector_index;      /* register number; NONE */
+    uint8_t index_bytes;       /* of an element of the vector index */
+    uint16_t element_bytes;
+    uint16_t element_count;
+    uint8_t string_bytes;
+    bool reads_string;
+    int64_t disp;              /* rip-relative operands: the address itself */
+};
+
+#define NONE 0xffu
+
+struct area {
+    uint64_t start;
+    uint32_t next;
+    struct tbd_slot *slots;
+};
+
+static struct area areas[MAX_AREAS];
+static uint32_t area_count;
+static struct tbd_arena arena;
+static struct tbd_decoder_api api;
+static ZydisDecoder decoder;
+
+/* ---- decoding ---- */
+
+struct decoded {
+    const uint8_t *bytes;
+    uint32_t length;
+    bool ok;
+    ZydisDecodedInstruction insn;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+static void decode(void *arg)
+{
+    struct decoded *d = arg;
+
+    api.init(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    d->ok = api.decode_full(&decoder, d->bytes, d->length, &d->insn, d->operands) == ZYAN_STATUS_SUCCESS;
+}
+
+void tbd_slot_set_decoder(const struct tbd_decoder_api *functions)
+{
+    api = *functions;
+}
+
+static uint8_t register_number(ZydisRegister r)
+{
+    if (r >= ZYDIS_REGISTER_RAX && r <= ZYDIS_REGISTER_R15)
+        return (uint8_t)(r - ZYDIS_REGISTER_RAX);
+    return NONE;
+}
+
+static void describe_vector_index(struct tbd_slot *slot, const struct decoded *d, ZydisRegister r)
+{
+    uint32_t register_bytes;
+
+    if (r >= ZYDIS_REGISTER_ZMM0 && r <= ZYDIS_REGISTER_ZMM31) {
+        slot->vector_index = (uint8_t)(r - ZYDIS_REGISTER_ZMM0);
+        register_bytes = 64;
+    } else if (r >= ZYDIS_REGISTER_YMM0 && r <= ZYDIS_REGISTER_YMM31) {
+        slot->vector_index = (uint8_t)(r - ZYDIS_REGISTER_YMM0);
+        register_bytes = 32;
+    } else {
+        slot->vector_index = (uint8_t)(r - ZYDIS_REGISTER_XMM0);
+        register_bytes = 16;
+    }
+    switch (d->insn.mnemonic) {
+    case ZYDIS_MNEMONIC_VSCATTERDPD:
+    case ZYDIS_MNEMONIC_VSCATTERDPS:
+    case ZYDIS_MNEMONIC_VPSCATTERDD:
+    case ZYDIS_MNEMONIC_VPSCATTERDQ:
+        slot->index_bytes = 4;
+        break;
+    default:
+        slot->index_bytes = 8;
+        break;
+    }
+    slot->element_count = (uint16_t)(register_bytes / slot->index_bytes);
+    if (slot->element_count > d->insn.avx.vector_length / 8 / slot->element_bytes)
+        slot->element_count = (uint16_t)(d->insn.avx.vector_length / 8 / slot->element_bytes);
+}
+
+static void describe_store(struct tbd_slot *slot, const struct decoded *d,
+                           const ZydisDecodedOperand *op)
+{
+    slot->has_store = true;
+    slot->is_fs = op->mem.segment == ZYDIS_REGISTER_FS;
+    slot->base = register_number(op->mem.base);
+    slot->index = register_number(op->mem.index);
+    slot->scale = op->mem.scale;
+    slot->disp = op->mem.disp.has_displacement ? op->mem.disp.value : 0;
+    if (op->mem.base == ZYDIS_REGISTER_RIP)
+        slot->disp += (int64_t)(slot->pc + slot->length);
+    slot->element_bytes = op->element_size / 8;
+    slot->element_count = op->element_count;
+    if (!slot->element_bytes || slot->element_count > TBD_SLOT_MAX_RANGES ||
+        (uint32_t)slot->element_bytes * slot->element_count != op->size / 8u) {
+        slot->element_bytes = (uint16_t)(op->size / 8);
+        slot->element_count = 1;
+    }
+    if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB)
+        describe_vector_index(slot, d, op->mem.index);
+}
+
+static void describe_string(struct tbd_slot *slot, const struct decoded *d)
+{
+    bool address_size = d->insn.address_width != 64;
+
+    if (d->insn.meta.category != ZYDIS_CATEGORY_STRINGOP || address_size)
+        return;
+    switch (d->insn.mnemonic) {
+    case ZYDIS_MNEMONIC_MOVSB:
+    case ZYDIS_MNEMONIC_MOVSW:
+    case ZYDIS_MNEMONIC_MOVSD:
+    case ZYDIS_MNEMONIC_MOVSQ:
+        slot->reads_string = true;
+        slot->string_bytes = (uint8_t)(d->operands[0].size / 8);
+        break;
+    case ZYDIS_MNEMONIC_STOSB:
+    case ZYDIS_MNEMONIC_STOSW:
+    case ZYDIS_MNEMONIC_STOSD:
+    case ZYDIS_MNEMONIC_STOSQ:
+        slot->string_bytes = (uint8_t)(d->operands[0].size / 8);
+        break;
+    default:
+        break;
+    }
+}
+
+static void describe(struct tbd_slot *slot, const struct decoded *d)
+{
+    slot->base = slot->index = slot->vector_index = NONE;
+    slot->has_store = false;
+    slot->string_bytes = 0;
+    slot->reads_string = false;
+    describe_string(slot, d);
+    for (unsigned i = 0; i < d->insn.operand_count && !slot->string_bytes; i++) {
+        const ZydisDecodedOperand *op = &d->operands[i];
+
+        if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
+            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)) {
+            describe_store(slot, d, op);
+            return;
+        }
+    }
+}
+
+/* ---- slots ---- */
+
+static bool in_reach(uint64_t area, uint64_t pc)
+{
+    uint64_t distance = area > pc ? area - pc : pc - area;
+
+    return distance < (1ull << 31) - AREA_BYTES - 64;
+}
+
+static struct area *find_area(uint64_t pc)
+{
+    struct area *area;
+
+    for (uint32_t i = 0; i < area_count; i++)
+        if (in_reach(areas[i].start, pc))
+            return &areas[i];
+    if (area_count == MAX_AREAS || (!arena.start && !tbd_arena_init(&arena, 4u << 20)))
+        return NULL;
+    area = &areas[area_count];
+    area->slots = tbd_arena_alloc(&arena, SLOTS * sizeof(struct tbd_slot), 8);
+    area->start = area->slots ? tbd_runtime_callbacks()->reserve_area(pc, pc + 16, AREA_BYTES) : 0;
+    if (!area->start)
+        return NULL;
+    area_count++;
+    return area;
+}
+
+/* A rip-relative operand of the copy must name the same address. */
+static bool write_code(const struct tbd_slot *slot, const struct decoded *d)
+{
+    uint8_t *at = (uint8_t *)slot->code;
+    uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 }; /* jmp [rip] */
+    uint64_t done = (uint64_t)(uintptr_t)tbd_insn_done;
+
+    memcpy(at, slot->bytes, slot->length);
+    if (d->insn.attributes & ZYDIS_ATTRIB_IS_RELATIVE && d->insn.raw.disp.size == 32) {
+        int64_t disp = d->insn.raw.disp.value + (int64_t)(slot->pc - slot->code);
+        int32_t narrow = (int32_t)disp;
+
+        if (narrow != disp)
+            return false;
+        memcpy(at + d->insn.raw.disp.offset, &narrow, sizeof(narrow));
+    }
+    memcpy(at + slot->length, jump, sizeof(jump));
+    memcpy(at + slot->length + sizeof(jump), &done, sizeof(done));
+    return true;
+}
+
+static bool fill(struct tbd_slot *slot, uint64_t pc, const uint8_t *bytes, uint32_t length)
+{
+    struct decoded d = { .bytes = bytes, .length = length };
+
+    slot->pc = pc;
+    slot->length = (uint8_t)length;
+    memcpy(slot->bytes, bytes, length);
+    tbd_runtime_callbacks()->with_vector_state(decode, &d);
+    if (!d.ok || d.insn.length != length)
+        return false;
+    describe(slot, &d);
+    return write_code(slot, &d);
+}
+
+static bool holds(const struct tbd_slot *slot, uint64_t pc, const uint8_t *bytes, uint32_t length)
+{
+    return slot->pc == pc && slot->length == length && memcmp(slot->bytes, bytes, length) == 0;
+}
+
+const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
+{
+    uint64_t pc = thread->regs.rip;
+    struct area *area = find_area(pc);
+    uint8_t bytes[INSN_MAX];
+    struct tbd_slot *slot;
+    uint32_t place = (uint32_t)(pc * 0x9e3779b1u >> 7) % SLOTS;
+
+    if (!area || length == 0 || length > INSN_MAX || !tbd_copy_from_program(bytes, pc, length))
+        return NULL;
+    slot = &area->slots[place];
+    if (holds(slot, pc, bytes, length))
+        return slot;
+    slot->code = area->start + place * SLOT_BYTES;
+    if (fill(slot, pc, bytes, length))
+        return slot;
+    slot->pc = 0;
+    return NULL;
+}
+
+void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot)
+{
+    tbd_insn_run(thread, slot->code);
+}
+
+bool tbd_slot_owns(uint64_t pc)
+{
+    for (uint32_t i = 0; i < area_count; i++)
+        if (pc - areas[i].start < AREA_BYTES)
+            return true;
+    return false;
+}
+
+uint32_t tbd_slot_offset(uint64_t pc)
+{
+    return (uint32_t)(pc % SLOT_BYTES);
+}
+
+uint32_t tbd_slot_last_insn(const struct tbd_thread *thread)
+{
+    const struct tbd_stream_head *head = tbd_runtime.ring.head;
+    const struct tbd_block_def *defs =
+        (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
+    uint32_t id;
+
+    for (const uint32_t *entry = (const uint32_t *)(thread->entry_next - 4);; entry--) {
+        id = *entry;
+        if (!(id & TBD_ENTRY_MESSAGE))
+            break;
+    }
+    if (tbd_runtime.options.hooks == TBD_HOOKS_NONE || id == 0 || id > head->def_count)
+        return 0;
+    return defs[id - 1].insn_count ? defs[id - 1].insn_count - 1u : 0;
+}
+
+/* ---- operands ---- */
+
+/* Bytes of vector register `number` in a standard XSAVE image: xmm, upper ymm, upper zmm, zmm16-31. */
+static void read_vector(uint8_t number, uint8_t *out)
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+    uint32_t r[4];
+
+    memset(out, 0, 64);
+    tbd_vector_store(&tbd_runtime.vector, image);
+    if (number >= 16) {
+        tbd_cpuid(13, 7, r);
+        memcpy(out, image + r[1] + (number - 16u) * 64u, 64);
+        return;
+    }
+    memcpy(out, image + 160 + number * 16u, 16);
+    tbd_cpuid(13, 2, r);
+    memcpy(out + 16, image + r[1] + number * 16u, 16);
+    if (tbd_runtime.vector.mask >> 6 & 1) {
+        tbd_cpuid(13, 6, r);
+        memcpy(out + 32, image + r[1] + number * 32u, 32);
+    }
+}
+
+static int64_t vector_element(const uint8_t *vector, uint32_t i, uint32_t bytes)
+{
+    int32_t narrow;
+    int64_t wide;
+
+    if (bytes == 4) {
+        memcpy(&narrow, vector + i * 4, sizeof(narrow));
+        return narrow;
+    }
+    memcpy(&wide, vector + i * 8, sizeof(wide));
+    return wide;
+}
+
+size_t tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                       struct tbd_sys_range *out)
+{
+    const struct tbd_regs *regs = &thread->regs;
+    uint64_t address = (uint64_t)slot->disp + (slot->is_fs ? regs->fs_base : 0);
+    uint8_t vector[64];
+
+    if (!slot->has_store)
+        return 0;
+    if (slot->base != NONE)
+        address += regs->gpr[slot->base];
+    if (slot->index != NONE)
+        address += regs->gpr[slot->index] * slot->scale;
+    if (slot->vector_index != NONE)
+        read_vector(slot->vector_index, vector);
+    for (uint32_t i = 0; i < slot->element_count; i++) {
+        int64_t offset = slot->vector_index == NONE
+                             ? (int64_t)i * slot->element_bytes
+                             : vector_element(vector, i, slot->index_bytes) * slot->scale;
+
+        out[i] = (struct tbd_sys_range){ address + (uint64_t)offset, slot->element_bytes };
+    }
+    return slot->element_count;
+}
+
+uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot)
+{
+    return slot->string_bytes;
+}
+
+bool tbd_slot_reads_string(const struct tbd_slot *slot)
+{
+    return slot->reads_string;
+}

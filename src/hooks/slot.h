@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+/* slot.h - running one instruction of the program with its own registers
+ *
+ * The instruction is copied to a slot near its own address (so that rip-relative operands reach) and
+ * executed with everything the program has in general registers, flags and vector registers.  What it does
+ * to memory is found from its operands.  Context: APP; tbd_slot_owns() and _last_insn() SIG as well. */
+#ifndef TBD_HOOKS_SLOT_H
+#define TBD_HOOKS_SLOT_H
+
+#include "hooks/effects.h"
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+struct tbd_slot;
+struct tbd_decoder_api;
+
+/* BOOT: the decoder library's functions. */
+void tbd_slot_set_decoder(const struct tbd_decoder_api *functions);
+
+/* Slot that holds the instruction at regs.rip; NULL if it cannot be made.  `bytes` is its length. */
+const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t bytes);
+/* Runs it; registers and flags are updated, rip is not.  A fault does not return. */
+void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot);
+
+/* Most that a scatter or masked store has. */
+#define TBD_SLOT_MAX_RANGES 64u
+/* The memory operand it writes, one range per element; 0 if it has none or its place is not known. */
+size_t tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                       struct tbd_sys_range *out);
+/* For string instructions: bytes of an element; 0 = not one that the engine knows. */
+uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot);
+bool tbd_slot_reads_string(const struct tbd_slot *slot); /* movs: rsi is the source */
+
+/* thread->scratch: how much of a string instruction's count is held back while a piece of it runs. */
+#define TBD_SLOT_REST 5
+
+bool tbd_slot_owns(uint64_t pc);
+/* How far into its slot. */
+uint32_t tbd_slot_offset(uint64_t pc);
+/* Index of the last instruction of the block entered last: the one that a slot runs. */
+uint32_t tbd_slot_last_insn(const struct tbd_thread *thread);
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+/* spawn.c - see spawn.h
+ *
+ *   program -fork-> middle -fork-> organizer         middle exits at once and is reaped here;
+ *                                                    the organizer becomes init's child
+ *
+ * The two processes are copies of the program that run only this file's code until execve.  The
+ * organizer's descriptors: the stream as 3, stderr as the program has it (for one line should it fail
+ * before it is ready), nothing else. */
+#include "hooks/spawn.h"
+
+#include "base/fmt.h"
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/runtime.h"
+
+enum {
+    SYS_CLONE = 56,
+    SYS_EXECVE = 59,
+    SYS_WAIT4 = 61,
+    SYS_SETSID = 112,
+    SYS_DUP3 = 292,
+    SYS_CLOSE_RANGE = 436,
+    SYS_FCNTL = 72,
+    SYS_RT_SIGPROCMASK = 14,
+    SYS_RT_SIGACTION = 13,
+    STREAM_FD = 3,
+    MAX_VARIABLES = 4096,
+    WALL = 0x40000000,
+    READY_MS = 10000,
+    STEP_MS = 50,
+};
+
+static bool starts_with(const char *text, const char *start)
+{
+    while (*start)
+        if (*text++ != *start++)
+            return false;
+    return true;
+}
+
+/* The organizer must not be traced itself. */
+static void copy_environment(char **envp, char **out)
+{
+    size_t count = 0;
+
+    for (; *envp && count < MAX_VARIABLES - 1; envp++)
+        if (!starts_with(*envp, "LD_PRELOAD=") && !starts_with(*envp, "TBD_OPTIONS="))
+            out[count++] = *envp;
+    out[count] = NULL;
+}
+
+static const char *organizer_path(char *buffer, size_t bytes)
+{
+    if (tbd_runtime.options.organizer[0])
+        return tbd_runtime.options.organizer;
+    tbd_fmt(buffer, bytes, "%stbd-organizer", tbd_runtime.lib_dir);
+    return buffer;
+}
+
+/* Ignored signals stay ignored over execve, and a blocked mask too: start clean. */
+static void reset_signals(void)
+{
+    uint64_t none = 0;
+    uint64_t action[4] = { 0 };
+
+    for (uint64_t signo = 1; signo < 65; signo++)
+        tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
+    tbd_sys4(SYS_RT_SIGPROCMASK, 2, tbd_sys_pointer(&none), 0, 8);
+}
+
+static void arrange_descriptors(int fd)
+{
+    if (fd == STREAM_FD)
+        tbd_sys3(SYS_FCNTL, STREAM_FD, 2 /* F_SETFD */, 0);
+    else
+        tbd_sys3(SYS_DUP3, (uint64_t)(unsigned)fd, STREAM_FD, 0);
+    tbd_sys3(SYS_CLOSE_RANGE, 4, UINT32_MAX, 0);
+    tbd_sys_close(0);
+    tbd_sys_close(1);
+    tbd_sys_open("/dev/null", 2, 0);
+    tbd_sys_open("/dev/null", 2, 0);
+}
+
+_Noreturn static void become_organizer(int fd, char **envp)
+{
+    char buffer[TBD_OPTION_TEXT_BYTES + 16];
+    char pid[16];
+    const char *path = organizer_path(buffer, sizeof(buffer));
+    const char *argv[9] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    static char *environment[MAX_VARIABLES];
+    struct tbd_stream_head *head = tbd_runtime.ring.head;
+
+    tbd_fmt(pid, sizeof(pid), "%u", tbd_runtime.pid);
+    if (tbd_runtime.options.dir[0]) {
+        argv[5] = "--dir";
+        argv[6] = tbd_runtime.options.dir;
+    }
+    copy_environment(envp, environment);
+    reset_signals();
+    arrange_descriptors(fd);
+    tbd_sys3(SYS_EXECVE, tbd_sys_pointer(path), tbd_sys_pointer(argv),
+             tbd_sys_pointer(environment));
+    tbd_say("cannot start the organizer: %s", path);
+    __atomic_store_n(&head->organizer_state, TBD_ORGANIZER_FAILED, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&head->organizer_state);
+    tbd_sys_exit_group(127);
+}
+
+static long fork_silently(void)
+{
+    return tbd_sys6(SYS_CLONE, 0, 0, 0, 0, 0, 0); /* exit signal 0 */
+}
+
+/* The stream is mapped DONTFORK: the processes in between get it by the descriptor. */
+static void map_stream_again(int fd)
+{
+    tbd_sys_mmap(TBD_STREAM_BASE, TBD_PAGE_SIZE, 3, 0x11 /* SHARED, FIXED */, fd, 0);
+}
+
+static bool fork_twice(int fd, char **envp)
+{
+    long middle = fork_silently();
+
+    if (middle == 0) {
+        tbd_sys3(SYS_SETSID, 0, 0, 0);
+        map_stream_again(fd);
+        if (fork_silently() == 0)
+            become_organizer(fd, envp);
+        tbd_sys_exit_group(0);
+    }
+    if (tbd_sys_failed(middle))
+        return false;
+    tbd_sys4(SYS_WAIT4, (uint64_t)middle, 0, WALL, 0);
+    return true;
+}
+
+static bool wait_until_ready(void)
+{
+    struct tbd_stream_head *head = tbd_runtime.ring.head;
+
+    for (int waited = 0; waited < READY_MS; waited += STEP_MS) {
+        uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);
+
+        if (state == TBD_ORGANIZER_READY)
+            return true;
+        if (state != TBD_ORGANIZER_STARTING)
+            return false;
+        if (__atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE) & 0x40000000u)
+            return false;
+        tbd_sys_futex_wait(&head->organizer_state, state, STEP_MS);
+    }
+    return false;
+}
+
+bool tbd_spawn_organizer(int fd, char **envp)
+{
+    if (fork_twice(fd, envp) && wait_until_ready())
+        return true;
+    tbd_say("no trace can be written: the program runs untraced");
+    tbd_say("hint: tbd-organizer must be beside libtbd.so and the trace folder writable "
+            "(TBD_OPTIONS=dir=PATH)");
+    return false;
+}

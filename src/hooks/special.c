@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+/* special.c - instructions that the engine executes itself
+ *
+ * All run in a slot, with the program's registers, and are exactly the processor's; what is special is
+ * what must be recorded: outputs that another run would not give again (time stamps, cpuid, random
+ * numbers), and stores whose place or extent is not known when code is translated.
+ *
+ * Repeated string stores are cut into pieces that are known to be accessible, so that a fault comes with
+ * all earlier pieces recorded and the registers between two elements, as the processor has it.
+ *
+ * Context: APP. */
+#include "base/log.h"
+#include "base/string.h"
+#include "hooks/effects.h"
+#include "hooks/runtime.h"
+#include "hooks/safe_copy.h"
+#include "hooks/slot.h"
+
+#define PIECE_BYTES 65536u
+#define FLAG_DF 0x400ull
+
+struct special {
+    struct tbd_thread *thread;
+    struct tbd_effects *effects;
+    const struct tbd_slot *slot;
+    enum tbd_special kind;
+    uint32_t insn_bytes;
+    struct tbd_regs before;
+};
+
+static void send(struct special *s, uint32_t flags)
+{
+    const struct tbd_regs *regs = &s->thread->regs;
+    struct tbd_msg_special message = {
+        .special = (uint32_t)s->kind,
+        .rflags = regs->rflags,
+        .flags = flags,
+    };
+    struct tbd_effect_head head = {
+        .kind = TBD_MSG_SPECIAL,
+        .data = &message,
+        .bytes = sizeof(message),
+        .write_count = &message.write_count,
+        .flags = &message.flags,
+        .more = flags & TBD_SPECIAL_F_MORE ? 0 : TBD_SPECIAL_F_MORE,
+    };
+
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++) {
+        message.gpr[r] = regs->gpr[r];
+        if (regs->gpr[r] != s->before.gpr[r])
+            message.gpr_mask |= 1ull << r;
+    }
+    tbd_effects_send(s->effects, &tbd_runtime.ring, s->thread, &tbd_runtime.pages, &head, NULL, 0);
+}
+
+static void finish(struct special *s, uint32_t flags)
+{
+    s->thread->regs.rip += s->insn_bytes;
+    send(s, flags);
+}
+
+_Noreturn static void give_up(struct special *s, const char *why)
+{
+    tbd_detach(s->thread, why, tbd_slot_last_insn(s->thread));
+}
+
+/* ---- outputs in registers ---- */
+
+static void run_register_output(struct special *s)
+{
+    tbd_slot_run(s->thread, s->slot);
+    finish(s, 0);
+}
+
+static void run_wrfsbase(struct special *s)
+{
+    uint64_t base;
+
+    if (!tbd_runtime.has_fsgsbase)
+        give_up(s, "it writes the fs base on a system without fsgsbase");
+    tbd_slot_run(s->thread, s->slot);
+    __asm__ volatile("rdfsbase %0" : "=r"(base));
+    s->thread->regs.fs_base = base;
+    finish(s, TBD_SPECIAL_F_REPLAYED);
+}
+
+/* ---- outputs in memory ---- */
+
+/* What changed was written; a store of equal bytes cannot be told from none. */
+static void run_and_compare(struct special *s, uint32_t flags)
+{
+    tbd_slot_run(s->thread, s->slot);
+    tbd_effects_compare(s->effects);
+    finish(s, flags);
+}
+
+static void run_elements(struct special *s)
+{
+    struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
+    size_t count = tbd_slot_stores(s->thread, s->slot, ranges);
+
+    if (count)
+        tbd_effects_watch(s->effects, ranges, count);
+    else
+        tbd_effects_watch_all(s->effects);
+    run_and_compare(s, TBD_SPECIAL_F_REPLAYED);
+}
+
+/* Which components are stored depends on history, so replay takes the bytes from the log. */
+static void run_xsave(struct special *s)
+{
+    struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
+
+    if (tbd_slot_stores(s->thread, s->slot, ranges) == 0)
+        give_up(s, "it stores its vector state in a way that is not known");
+    ranges[0].bytes = tbd_runtime.vector.all_bytes;
+    tbd_effects_watch(s->effects, ranges, 1);
+    run_and_compare(s, 0);
+}
+
+/* ---- repeated string stores ---- */
+
+struct string {
+    uint32_t size;     /* of an element */
+    bool backward;
+    bool has_source;
+};
+
+static struct tbd_sys_range string_range(uint64_t at, uint64_t count, const struct string *string)
+{
+    uint64_t bytes = count * string->size;
+
+    return (struct tbd_sys_range){ string->backward ? at + string->size - bytes : at, bytes };
+}
+
+static bool is_allowed(const struct tbd_sys_range *range, uint32_t prot)
+{
+    uint64_t at = range->address;
+
+    while (at < range->address + range->bytes) {
+        const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, at);
+
+        if (!region || (region->map.prot & prot) != prot)
+            return false;
+        at = region->map.end;
+    }
+    return true;
+}
+
+/* Mapped is not enough: a file can be shorter than its mapping. */
+static bool is_present(const struct tbd_sys_range *range)
+{
+    uint64_t last = range->address + range->bytes - 1;
+    uint8_t byte;
+
+    for (uint64_t at = range->address; at < last; at = (at | (TBD_PAGE_SIZE - 1)) + 1)
+        if (!tbd_copy_from_program(&byte, at, 1))
+            return false;
+    return tbd_copy_from_program(&byte, last, 1);
+}
+
+static bool is_accessible(const struct tbd_regs *regs, uint64_t count, const struct string *string)
+{
+    struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], count, string);
+    struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], count, string);
+
+    if (!is_allowed(&to, 3) || !is_present(&to))
+        return false;
+    return !string->has_source || (is_allowed(&from, 1) && is_present(&from));
+}
+
+static uint64_t next_piece(const struct tbd_regs *regs, const struct string *string)
+{
+    uint64_t count = PIECE_BYTES / string->size;
+
+    if (count > regs->gpr[TBD_RCX])
+        count = regs->gpr[TBD_RCX];
+    while (count > 1 && !is_accessible(regs, count, string))
+        count /= 2;
+    return count;
+}
+
+/* One piece; a fault can only come at its first element. */
+static void run_piece(struct special *s, const struct string *string, uint64_t count)
+{
+    struct tbd_regs *regs = &s->thread->regs;
+    struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], count, string);
+    struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], count, string);
+    uint64_t rest = regs->gpr[TBD_RCX] - count;
+
+    s->before = *regs;
+    tbd_effects_clear(s->effects);
+    tbd_effects_watch(s->effects, &to, 1);
+    regs->gpr[TBD_RCX] = count;
+    s->thread->scratch[TBD_SLOT_REST] = rest; /* for a fault: the count the program has left */
+    tbd_slot_run(s->thread, s->slot);
+    regs->gpr[TBD_RCX] += rest;
+    s->thread->scratch[TBD_SLOT_REST] = 0;
+    tbd_effects_written(s->effects, &to, 1);
+    if (string->has_source)
+        tbd_pages_mark_read(&tbd_runtime.pages, from.address, from.address + from.bytes);
+}
+
+static void run_string(struct special *s)
+{
+    struct tbd_regs *regs = &s->thread->regs;
+    struct string string = { .size = tbd_slot_string_bytes(s->slot),
+                             .backward = regs->rflags & FLAG_DF,
+                             .has_source = tbd_slot_reads_string(s->slot) };
+
+    if (!string.size)
+        give_up(s, "it uses a string instruction that is not known");
+    for (;;) {
+        uint64_t count = next_piece(regs, &string);
+
+        if (count)
+            run_piece(s, &string, count);
+        if (regs->gpr[TBD_RCX] == 0)
+            break;
+        send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_MORE);
+    }
+    finish(s, TBD_SPECIAL_F_REPLAYED);
+}
+
+/* ---- all ---- */
+
+static void perform(struct special *s)
+{
+    switch (s->kind) {
+    case TBD_SPECIAL_RDTSC:
+    case TBD_SPECIAL_RDTSCP:
+    case TBD_SPECIAL_CPUID:
+    case TBD_SPECIAL_RDRAND:
+    case TBD_SPECIAL_RDSEED:
+    case TBD_SPECIAL_RDPID:
+    case TBD_SPECIAL_XGETBV:
+    case TBD_SPECIAL_RDFSBASE:
+        run_register_output(s);
+        break;
+    case TBD_SPECIAL_WRFSBASE:
+        run_wrfsbase(s);
+        break;
+    case TBD_SPECIAL_XSAVE:
+        run_xsave(s);
+        break;
+    case TBD_SPECIAL_REP_STORE:
+        run_string(s);
+        break;
+    case TBD_SPECIAL_MASKED_STORE:
+    case TBD_SPECIAL_OTHER_STORE:
+        run_elements(s);
+        break;
+    case TBD_SPECIAL_RDGSBASE:
+    case TBD_SPECIAL_WRGSBASE:
+        give_up(s, "it uses the gs register");
+    case TBD_SPECIAL_OTHER:
+    default:
+        give_up(s, "it runs an instruction that is not supported");
+    }
+}
+
+void tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind, uint32_t insn_bytes)
+{
+    struct special s = { .thread = thread, .kind = kind, .insn_bytes = insn_bytes,
+                         .effects = tbd_effects_get(), .before = thread->regs };
+
+    if (insn_bytes == 0)
+        tbd_detach(thread, "no room for its code within reach", TBD_END_WHOLE);
+    if (kind == TBD_SPECIAL_OTHER || kind == TBD_SPECIAL_WRGSBASE || kind == TBD_SPECIAL_RDGSBASE)
+        perform(&s);
+    s.slot = tbd_slot_get(thread, insn_bytes);
+    if (!s.effects || !s.slot)
+        give_up(&s, "an instruction cannot be executed apart from its place");
+    tbd_effects_clear(s.effects);
+    perform(&s);
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: MIT
+/* special_calls.c - system calls that the engine takes part in (TBD_SYS_SPECIAL)
+ *
+ * Exits end the trace first; execve is made with the stream complete, because nothing can be said
+ * afterwards; a forked child goes on natively and untraced; a second thread ends the tracing; signal
+ * calls are answered by hooks/signals.c.
+ *
+ * Context: APP; the child's side of a fork is FORK_CHILD. */
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/calls.h"
+#include "hooks/safe_copy.h"
+
+enum {
+    NR_RT_SIGACTION = 13, NR_RT_SIGPROCMASK = 14, NR_RT_SIGRETURN = 15, NR_CLONE = 56,
+    NR_FORK = 57, NR_VFORK = 58, NR_EXECVE = 59, NR_EXIT = 60, NR_RT_SIGSUSPEND = 130,
+    NR_SIGALTSTACK = 131, NR_ARCH_PRCTL = 158, NR_SET_TID_ADDRESS = 218, NR_EXIT_GROUP = 231,
+    NR_SET_ROBUST_LIST = 273, NR_EXECVEAT = 322, NR_RSEQ = 334, NR_CLONE3 = 435,
+    CLONE_VM_ = 0x100, CLONE_VFORK_ = 0x4000, CLONE_THREAD_ = 0x10000, CLONE_SETTLS_ = 0x80000,
+    CLONE_PARENT_SETTID_ = 0x100000,
+    ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004,
+    EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
+};
+
+/* ---- memory that the engine writes in the kernel's place ---- */
+
+/* Writes an answer to the program and records it as the kernel's doing. */
+static bool answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes)
+{
+    struct tbd_sys_range range = { address, bytes };
+
+    tbd_effects_watch(call->effects, &range, 1);
+    if (!tbd_copy_to_program(address, data, bytes))
+        return false;
+    tbd_effects_written(call->effects, &range, 1);
+    return true;
+}
+
+static void finish(struct tbd_call *call, int64_t result)
+{
+    call->result = result;
+    tbd_call_finish(call);
+}
+
+/* ---- signals ---- */
+
+static void sigaction_call(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    struct tbd_action set;
+    struct tbd_action old;
+    int64_t result;
+
+    if (args[3] != sizeof(uint64_t)) {
+        finish(call, EINVAL_);
+        return;
+    }
+    if (args[1] && !tbd_copy_from_program(&set, args[1], sizeof(set))) {
+        finish(call, EFAULT_);
+        return;
+    }
+    result = tbd_signals_action(args[0], args[1] ? &set : NULL, &old);
+    if (result == 0 && args[2] && !answer(call, args[2], &old, sizeof(old)))
+        result = EFAULT_;
+    finish(call, result);
+}
+
+static void sigprocmask_call(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    uint64_t set;
+    uint64_t old;
+    int64_t result;
+
+    if (args[3] != sizeof(set)) {
+        finish(call, EINVAL_);
+        return;
+    }
+    if (args[1] && !tbd_copy_from_program(&set, args[1], sizeof(set))) {
+        finish(call, EFAULT_);
+        return;
+    }
+    result = tbd_signals_procmask(args[0], args[1] ? &set : NULL, &old);
+    if (result == 0 && args[2] && !answer(call, args[2], &old, sizeof(old)))
+        result = EFAULT_;
+    finish(call, result);
+}
+
+static void sigaltstack_call(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    struct tbd_altstack set;
+    struct tbd_altstack old;
+    int64_t result;
+
+    if (args[0] && !tbd_copy_from_program(&set, args[0], sizeof(set))) {
+        finish(call, EFAULT_);
+        return;
+    }
+    result = tbd_signals_altstack(call->thread, args[0] ? &set : NULL, &old);
+    if (result == 0 && args[1] && !answer(call, args[1], &old, sizeof(old)))
+        result = EFAULT_;
+    finish(call, result);
+}
+
+static void sigsuspend_call(struct tbd_call *call)
+{
+    struct tbd_signals *signals = &tbd_runtime.signals;
+
+    signals->has_temporary =
+        tbd_copy_from_program(&signals->temporary_mask, call->sys.args[0], sizeof(uint64_t));
+    call->result = tbd_call_perform(&call->sys);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        call->result = -4; /* EINTR: never restarted */
+    tbd_call_finish(call);
+}
+
+/* The registers afterwards are the frame's; they follow in a message of their own. */
+static void sigreturn_call(struct tbd_call *call)
+{
+    tbd_signals_block_all(); /* until the frame's mask is set */
+    if (__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE)) {
+        finish(call, TBD_CALL_INTERRUPTED);
+        return;
+    }
+    call->flags |= TBD_SYSCALL_NORETURN;
+    tbd_call_send(call);
+    if (!tbd_signals_return(call->thread))
+        tbd_call_detach(call, "it returns from a signal handler without a frame");
+    tbd_window_send_regs(&tbd_runtime.ring, call->thread, &tbd_runtime.vector);
+}
+
+/* ---- segment bases ---- */
+
+static void arch_prctl_call(struct tbd_call *call)
+{
+    struct tbd_regs *regs = &call->thread->regs;
+    uint64_t value = call->sys.args[1];
+
+    switch (call->sys.args[0]) {
+    case ARCH_SET_GS:
+        if (value)
+            tbd_call_detach(call, "it uses the gs register");
+        finish(call, 0);
+        break;
+    case ARCH_GET_GS:
+        finish(call, answer(call, value, &regs->gs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
+        break;
+    case ARCH_SET_FS:
+        call->result = tbd_call_perform(&call->sys);
+        if (call->result == 0)
+            regs->fs_base = value;
+        tbd_call_finish(call);
+        break;
+    case ARCH_GET_FS:
+        finish(call, answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
+        break;
+    default:
+        call->result = tbd_call_perform(&call->sys);
+        tbd_call_finish(call);
+        break;
+    }
+}
+
+/* ---- ends ---- */
+
+_Noreturn static void exit_call(struct tbd_call *call)
+{
+    call->flags |= TBD_SYSCALL_NORETURN;
+    tbd_call_send(call);
+    tbd_runtime_send_end(TBD_ENDED_EXIT, (uint32_t)call->sys.args[0] & 0xff, TBD_END_WHOLE, "");
+    tbd_runtime_wait_done();
+    for (;;)
+        tbd_sys3((long)call->sys.number, call->sys.args[0], 0, 0);
+}
+
+struct robust_head {
+    uint64_t next;
+    int64_t offset;
+    uint64_t pending;
+};
+
+/* engine_state says EXEC while the call is under way; when it succeeds the kernel, going through the list of
+ * robust futexes, finds engine_lock as the one being worked on and marks it: so the organizer knows that the
+ * program is gone though its process is not. */
+static struct robust_head *exec_begin(struct tbd_thread *thread)
+{
+    struct tbd_stream_head *head = tbd_runtime.ring.head;
+    struct robust_head *robust = NULL;
+    uint64_t bytes = 0;
+
+    if (!tbd_runtime.recording || tbd_runtime.ring.discard)
+        return NULL;
+    tbd_ring_turn(&tbd_runtime.ring, thread, 0);
+    tbd_sys3(274 /* get_robust_list */, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
+    if (!robust)
+        return NULL;
+    __atomic_store_n(&head->engine_lock, thread->tid, __ATOMIC_RELEASE);
+    __atomic_store_n(&head->engine_state, TBD_ENGINE_EXEC, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&head->published);
+    robust->pending = tbd_sys_pointer(&head->engine_lock) - (uint64_t)robust->offset;
+    return robust;
+}
+
+static void exec_failed(struct robust_head *robust)
+{
+    if (!robust)
+        return;
+    robust->pending = 0;
+    __atomic_store_n(&tbd_runtime.ring.head->engine_state, TBD_ENGINE_RUNNING, __ATOMIC_RELEASE);
+}
+
+static void exec_call(struct tbd_call *call)
+{
+    struct robust_head *robust = exec_begin(call->thread);
+
+    tbd_signals_before_exec();
+    call->result = tbd_call_perform(&call->sys);
+    tbd_signals_after_exec();
+    exec_failed(robust);
+    tbd_call_finish(call);
+}
+
+/* ---- forks ---- */
+
+struct clone_arguments {
+    uint64_t flags;
+    uint64_t stack; /* 0: the parent's */
+    uint64_t tls;
+};
+
+/* struct clone_args of clone3: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls */
+static bool read_arguments(const struct tbd_call *call, struct clone_arguments *out)
+{
+    const uint64_t *args = call->sys.args;
+    uint64_t block[8] = { 0 };
+
+    *out = (struct clone_arguments){ 0 };
+    switch (call->sys.number) {
+    case NR_CLONE:
+        *out = (struct clone_arguments){ args[0], args[1], args[4] };
+        return true;
+    case NR_CLONE3:
+        if (args[1] < sizeof(block) || !tbd_copy_from_program(block, args[0], sizeof(block)))
+            return false;
+        *out = (struct clone_arguments){ block[0], block[5] ? block[5] + block[6] : 0, block[7] };
+        return true;
+    case NR_VFORK:
+        out->flags = CLONE_VM_ | CLONE_VFORK_;
+        return true;
+    default:
+        return true;
+    }
+}
+
+/* The new process goes on natively behind the system call.  It has its own copy of the thread block, unless
+ * it shares the parent's memory; then the parent sleeps until it is gone and finds its registers changed,
+ * which is why the caller keeps a copy.  A function of its own: the parent's frame must not be touched. */
+_Noreturn __attribute__((noinline)) static void
+become_child(struct tbd_call *call, const struct clone_arguments *arguments, uint64_t mask)
+{
+    struct tbd_regs *regs = &call->thread->regs;
+
+    tbd_signals_unblock(mask);
+    regs->rip += call->insn_bytes;
+    regs->gpr[TBD_RAX] = 0;
+    regs->gpr[TBD_RCX] = regs->rip;
+    regs->gpr[TBD_R11] = regs->rflags;
+    if (arguments->stack)
+        regs->gpr[TBD_RSP] = arguments->stack;
+    tbd_detach_silently(call->thread, arguments->flags & CLONE_VM_);
+}
+
+#define CLONE_ARGS_WORDS 11
+
+/* The call as the engine makes it: with its own stack in parent and child (the program's stack argument is
+ * applied to the child's registers), and vfork as the clone that it is. */
+static bool engine_call(const struct tbd_call *call, struct tbd_sys_call *out, uint64_t *block)
+{
+    *out = call->sys;
+    if (out->number == NR_CLONE) {
+        out->args[1] = 0;
+    } else if (out->number == NR_CLONE3) {
+        if (out->args[1] > CLONE_ARGS_WORDS * 8)
+            out->args[1] = CLONE_ARGS_WORDS * 8;
+        if (!tbd_copy_from_program(block, out->args[0], (size_t)out->args[1]))
+            return false;
+        block[5] = 0;
+        block[6] = 0;
+        out->args[0] = tbd_sys_pointer(block);
+    } else if (out->number == NR_VFORK) {
+        out->number = NR_CLONE;
+        memset(out->args, 0, sizeof(out->args));
+        out->args[0] = CLONE_VM_ | CLONE_VFORK_ | 17 /* SIGCHLD */;
+    }
+    return true;
+}
+
+/* A child that shares memory writes to it natively: what changed is found by comparison.  Otherwise only
+ * the described outputs (parent_tid, pidfd) are written here. */
+static void watch_child(struct tbd_call *call, const struct clone_arguments *arguments)
+{
+    static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+
+    if (arguments->flags & CLONE_VM_)
+        tbd_effects_watch_all(call->effects);
+    else
+        tbd_effects_watch(call->effects, may,
+                          tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES));
+}
+
+static void fork_call(struct tbd_call *call)
+{
+    struct clone_arguments arguments;
+    struct tbd_sys_call sys;
+    uint64_t block[CLONE_ARGS_WORDS] = { 0 };
+    struct tbd_regs saved = call->thread->regs;
+    uint64_t mask;
+
+    if (!read_arguments(call, &arguments) || !engine_call(call, &sys, block)) {
+        call->result = tbd_call_perform(&call->sys); /* the kernel says what is wrong */
+        tbd_call_finish(call);
+        return;
+    }
+    if ((arguments.flags & CLONE_THREAD_) ||
+        ((arguments.flags & CLONE_VM_) && !(arguments.flags & CLONE_VFORK_)))
+        tbd_call_detach(call, "it starts a second thread, which is not supported yet");
+    if (arguments.flags & CLONE_SETTLS_)
+        tbd_call_detach(call, "it forks with a thread pointer of the child's own");
+    watch_child(call, &arguments);
+    mask = tbd_signals_block_all(); /* a handler in a child of vfork would write our state */
+    call->result = tbd_sys6((long)sys.number, sys.args[0], sys.args[1], sys.args[2], sys.args[3],
+                            sys.args[4], sys.args[5]); /* inline: the child must not return */
+    if (call->result == 0)
+        become_child(call, &arguments, mask);
+    call->thread->regs = saved;
+    tbd_signals_unblock(mask);
+    tbd_effects_compare(call->effects);
+    if (tbd_effects_is_cut(call->effects))
+        tbd_runtime_note(1, "what a child process wrote to shared memory is partly missing");
+    tbd_call_finish(call);
+}
+
+/* ---- all ---- */
+
+static void pass_through(struct tbd_call *call)
+{
+    call->result = tbd_call_perform(&call->sys);
+    tbd_call_finish(call);
+}
+
+void tbd_call_special(struct tbd_call *call)
+{
+    switch (call->sys.number) {
+    case NR_RT_SIGACTION:
+        sigaction_call(call);
+        break;
+    case NR_RT_SIGPROCMASK:
+        sigprocmask_call(call);
+        break;
+    case NR_RT_SIGRETURN:
+        sigreturn_call(call);
+        break;
+    case NR_RT_SIGSUSPEND:
+        sigsuspend_call(call);
+        break;
+    case NR_SIGALTSTACK:
+        sigaltstack_call(call);
+        break;
+    case NR_CLONE:
+    case NR_CLONE3:
+    case NR_FORK:
+    case NR_VFORK:
+        fork_call(call);
+        break;
+    case NR_EXECVE:
+    case NR_EXECVEAT:
+        exec_call(call);
+        break;
+    case NR_EXIT:
+    case NR_EXIT_GROUP:
+        exit_call(call);
+    case NR_ARCH_PRCTL:
+        arch_prctl_call(call);
+        break;
+    case NR_RSEQ:
+        finish(call, ENOSYS_); /* what the kernel would do behind the program's back (D9) */
+        break;
+    default:
+        pass_through(call); /* set_tid_address, set_robust_list: used at the thread's end only */
+        break;
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+/* syscall.c - a system call of the program: old bytes, the call, what it wrote, the message
+ *
+ * The registers afterwards are the kernel's: rax = result, rcx = address behind the instruction, r11 =
+ * rflags.  A call that a signal came before is not made: rip stays on the instruction, and the block
+ * is reported as interrupted before it; that is also what a restarted call looks like.
+ *
+ * Context: APP. */
+#include "base/log.h"
+#include "base/string.h"
+#include "hooks/calls.h"
+#include "hooks/safe_copy.h"
+
+enum { EFAULT_ = -14, NR_RT_SIGSUSPEND = 130, NR_PSELECT6 = 270, NR_PPOLL = 271, NR_EPOLL_PWAIT = 281,
+       NR_EPOLL_PWAIT2 = 441 };
+
+int64_t tbd_call_perform(const struct tbd_sys_call *sys)
+{
+    return tbd_program_syscall(sys, &tbd_runtime.signals.pending);
+}
+
+/* Index of the block's last instruction: what ran of it when the call was not made. */
+static uint64_t instructions_before_call(const struct tbd_thread *thread)
+{
+    const struct tbd_stream_head *head = tbd_runtime.ring.head;
+    uint32_t id = *(const uint32_t *)(thread->entry_next - 4);
+    const struct tbd_block_def *defs =
+        (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
+
+    if (tbd_runtime.ring.discard || id == 0 || id > head->def_count)
+        return 0;
+    return defs[id - 1].insn_count - 1u;
+}
+
+void tbd_call_send(struct tbd_call *call)
+{
+    struct tbd_msg_syscall message = {
+        .number = call->sys.number,
+        .result = (uint64_t)call->result,
+        .flags = call->flags,
+    };
+    struct tbd_effect_head head = {
+        .kind = TBD_MSG_SYSCALL,
+        .data = &message,
+        .bytes = sizeof(message),
+        .write_count = &message.write_count,
+        .flags = &message.flags,
+        .more = TBD_SYSCALL_MORE,
+        .continued = TBD_SYSCALL_CONTINUED,
+    };
+
+    memcpy(message.args, call->sys.args, sizeof(message.args));
+    tbd_effects_send(call->effects, &tbd_runtime.ring, call->thread, &tbd_runtime.pages, &head,
+                     NULL, 0);
+}
+
+void tbd_call_finish(struct tbd_call *call)
+{
+    struct tbd_regs *regs = &call->thread->regs;
+
+    if (call->result == TBD_CALL_INTERRUPTED) {
+        tbd_runtime_send_interrupted(instructions_before_call(call->thread));
+        return;
+    }
+    regs->rip += call->insn_bytes;
+    regs->gpr[TBD_RAX] = (uint64_t)call->result;
+    regs->gpr[TBD_RCX] = regs->rip;
+    regs->gpr[TBD_R11] = regs->rflags;
+    TBD_LOG(TBD_LOG_DEBUG, "syscall", "%s(%lx, %lx, %lx) = %ld",
+            tbd_syscall_name(call->sys.number) ? tbd_syscall_name(call->sys.number) : "?",
+            call->sys.args[0], call->sys.args[1], call->sys.args[2], (long)call->result);
+    tbd_call_send(call);
+}
+
+void tbd_call_detach(struct tbd_call *call, const char *why)
+{
+    tbd_detach(call->thread, why, instructions_before_call(call->thread));
+}
+
+/* ---- calls whose effects the table describes ---- */
+
+/* The mask that holds while the call waits is the one a handler's own mask is added to. */
+static void note_temporary_mask(const struct tbd_sys_call *sys)
+{
+    struct tbd_signals *signals = &tbd_runtime.signals;
+    uint64_t pointer = 0;
+
+    signals->has_temporary = false;
+    switch (sys->number) {
+    case NR_PPOLL:
+        pointer = sys->args[3];
+        break;
+    case NR_EPOLL_PWAIT:
+    case NR_EPOLL_PWAIT2:
+        pointer = sys->args[4];
+        break;
+    case NR_PSELECT6:
+        if (sys->args[5])
+            tbd_copy_from_program(&pointer, sys->args[5], sizeof(pointer));
+        break;
+    default:
+        return;
+    }
+    if (pointer)
+        signals->has_temporary = tbd_copy_from_program(&signals->temporary_mask, pointer,
+                                                       sizeof(signals->temporary_mask));
+}
+
+static void perform_described(struct tbd_call *call)
+{
+    static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+    static struct tbd_sys_range did[TBD_SYS_MAX_RANGES];
+    size_t may_count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
+    size_t did_count;
+
+    tbd_effects_watch(call->effects, may, may_count);
+    note_temporary_mask(&call->sys);
+    call->result = tbd_call_perform(&call->sys);
+    if (call->result != -4 /* EINTR */)
+        tbd_runtime.signals.has_temporary = false;
+    if (call->result != TBD_CALL_INTERRUPTED) {
+        did_count = tbd_syscall_did_write(&call->sys, call->result, may, may_count, did,
+                                          TBD_SYS_MAX_RANGES);
+        if (call->result == EFAULT_)
+            tbd_effects_compare(call->effects); /* any part, or none, of what may be written */
+        else
+            tbd_effects_written(call->effects, did, did_count);
+        if (tbd_effects_is_cut(call->effects))
+            tbd_runtime_note(1, "system call %lu: some old bytes are missing", call->sys.number);
+    }
+}
+
+/* ---- calls that it does not ---- */
+
+static void note_once(uint64_t number)
+{
+    static uint8_t said[128];
+    uint64_t bit = number % (sizeof(said) * 8);
+
+    if (said[bit / 8] >> (bit % 8) & 1)
+        return;
+    said[bit / 8] |= (uint8_t)(1u << (bit % 8));
+    tbd_runtime_note(0, "system call %lu is not described: its writes are found by comparison",
+                     number);
+}
+
+static void perform_unknown(struct tbd_call *call)
+{
+    note_once(call->sys.number);
+    tbd_effects_watch_all(call->effects);
+    call->result = tbd_call_perform(&call->sys);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    tbd_effects_compare(call->effects);
+    if (tbd_effects_is_cut(call->effects))
+        tbd_runtime_note(1, "system call %lu: some of its writes are missing", call->sys.number);
+    call->flags |= TBD_SYSCALL_UNKNOWN;
+}
+
+static void note_asynchronous(uint64_t number)
+{
+    if (tbd_syscall_flags(number) & TBD_SYS_ASYNC)
+        tbd_runtime_note(1, "system call %lu lets the kernel write memory later: not recorded",
+                         number);
+}
+
+static void perform_plain(struct tbd_call *call)
+{
+    if (tbd_syscall_is_described(&call->sys))
+        perform_described(call);
+    else
+        perform_unknown(call);
+    note_asynchronous(call->sys.number);
+    tbd_call_finish(call);
+}
+
+void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    const struct tbd_regs *regs = &thread->regs;
+    struct tbd_call call = {
+        .sys = { regs->gpr[TBD_RAX],
+                 { regs->gpr[TBD_RDI], regs->gpr[TBD_RSI], regs->gpr[TBD_RDX], regs->gpr[TBD_R10],
+                   regs->gpr[TBD_R8], regs->gpr[TBD_R9] } },
+        .thread = thread,
+        .effects = tbd_effects_get(),
+        .insn_bytes = insn_bytes,
+    };
+
+    if (!call.effects)
+        tbd_call_detach(&call, "no memory for the old bytes of system calls");
+    tbd_effects_clear(call.effects);
+    switch (tbd_syscall_replay(call.sys.number)) {
+    case TBD_SYS_MAP:
+        tbd_call_mapping(&call);
+        break;
+    case TBD_SYS_SPECIAL:
+        tbd_call_special(&call);
+        break;
+    case TBD_SYS_EMULATE:
+    case TBD_SYS_UNKNOWN:
+        perform_plain(&call);
+        break;
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+/* vector.c - see vector.h
+ *
+ * XSAVE leaves out components that are in their initial state, and whether one is counted as such depends
+ * on the processor and on history; so images are filled up to a canonical form (Intel SDM vol. 1, 13.4:
+ * legacy region, header at 512, extended components behind). */
+#include "hooks/vector.h"
+
+#include "base/string.h"
+
+enum {
+    XCR0_X87 = 1,
+    XSTATE_BV = 512,
+    FCW_INITIAL = 0x37f,
+    MXCSR_INITIAL = 0x1f80,
+    MXCSR_AT = 24,
+    LEGACY_BYTES = 512,
+    HEADER_BYTES = 64,
+};
+#define XCR0_AMX (3ull << 17)
+
+static uint64_t read_xcr0(void)
+{
+    uint32_t low;
+    uint32_t high;
+
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return (uint64_t)high << 32 | low;
+}
+
+static uint32_t image_bytes(uint64_t mask)
+{
+    uint32_t bytes = LEGACY_BYTES + HEADER_BYTES;
+
+    for (uint32_t i = 2; i < 63; i++) {
+        uint32_t r[4];
+
+        if (!(mask >> i & 1))
+            continue;
+        tbd_cpuid(13, i, r);
+        if (r[1] + r[0] > bytes)
+            bytes = r[1] + r[0];
+    }
+    return bytes;
+}
+
+bool tbd_vector_init(struct tbd_vector_info *info)
+{
+    uint32_t r[4];
+    uint32_t compact[4];
+
+    tbd_cpuid(1, 0, r);
+    if (!(r[2] >> 27 & 1)) /* OSXSAVE */
+        return false;
+    info->mask = read_xcr0() & ~XCR0_AMX;
+    info->bytes = image_bytes(info->mask);
+    tbd_cpuid(13, 0, r);
+    tbd_cpuid(13, 1, compact);
+    info->all_bytes = r[2] > compact[1] ? r[2] : compact[1];
+    return info->bytes <= TBD_VECTOR_MAX_BYTES;
+}
+
+static void put(uint8_t *image, size_t at, uint64_t value, size_t bytes)
+{
+    memcpy(image + at, &value, bytes);
+}
+
+void tbd_vector_store(const struct tbd_vector_info *info, void *image)
+{
+    uint8_t *bytes = image;
+    uint64_t present;
+
+    memset(bytes, 0, info->bytes);
+    tbd_xsave(bytes, info->mask);
+    memcpy(&present, bytes + XSTATE_BV, sizeof(present));
+    if (!(present & XCR0_X87))
+        put(bytes, 0, FCW_INITIAL, 2);
+    put(bytes, 6, 0, 2);   /* FOP */
+    put(bytes, 8, 0, 8);   /* FIP */
+    put(bytes, 16, 0, 8);  /* FDP */
+    put(bytes, XSTATE_BV, info->mask, 8);
+}
+
+void tbd_vector_load(const struct tbd_vector_info *info, const void *image)
+{
+    tbd_xrstor(image, info->mask);
+}
+
+void tbd_vector_clear(const struct tbd_vector_info *info)
+{
+    _Alignas(64) uint8_t image[LEGACY_BYTES + HEADER_BYTES];
+
+    memset(image, 0, sizeof(image));
+    put(image, 0, FCW_INITIAL, 2);
+    put(image, MXCSR_AT, MXCSR_INITIAL, 4);
+    tbd_xrstor(image, info->mask);
+}

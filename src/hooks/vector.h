@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+/* vector.h - the program's vector state, which is live in the processor while the engine runs
+ *
+ * Images are in XSAVE's standard (non-compacted) format.  Contexts: BOOT, APP, SIG. */
+#ifndef TBD_HOOKS_VECTOR_H
+#define TBD_HOOKS_VECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TBD_VECTOR_MAX_BYTES 4096u
+
+struct tbd_vector_info {
+    uint64_t mask;      /* components in images: XCR0 without AMX tiles */
+    uint32_t bytes;     /* of an image */
+    uint32_t all_bytes; /* the most that any xsave form with any mask writes */
+};
+
+/* False when the processor has no XSAVE, or an image is too large. */
+bool tbd_vector_init(struct tbd_vector_info *info);
+
+/* Stores the live state into `image` (64-byte aligned, info->bytes).  Canonical: every component is
+ * marked as present and the x87 instruction and operand pointers, which would be addresses in the patch
+ * areas, are zero; so equal states give equal bytes. */
+void tbd_vector_store(const struct tbd_vector_info *info, void *image);
+/* Loads an image made by tbd_vector_store(). */
+void tbd_vector_load(const struct tbd_vector_info *info, const void *image);
+/* Initial state, as the kernel gives it to a signal handler. */
+void tbd_vector_clear(const struct tbd_vector_info *info);
+
+/* Runs fn(arg), which may use SSE and (with fs != 0) thread-local storage at fs. */
+void tbd_vector_call(void (*fn)(void *), void *arg, void *save, uint64_t fs);
+#define TBD_VECTOR_CALL_BYTES 272u
+
+/* The bare instructions (entry_x86_64.S). */
+void tbd_xsave(void *image, uint64_t mask);
+void tbd_xrstor(const void *image, uint64_t mask);
+
+static inline void tbd_cpuid(uint32_t leaf, uint32_t sub, uint32_t out[4])
+{
+    __asm__ volatile("cpuid"
+                     : "=a"(out[0]), "=b"(out[1]), "=c"(out[2]), "=d"(out[3])
+                     : "a"(leaf), "c"(sub));
+}
+
+#endif
