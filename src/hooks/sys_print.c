@@ -209,23 +209,36 @@ static void add_character(struct line *line, unsigned char c)
         add(line, "%c", c);
 }
 
-/* Up to `bytes` bytes; a string ends at its NUL.  Read one by one: the next page may not be there. */
+/* How much of `bytes` bytes could be read: as far as its page, then the next, which may not be there. */
+static size_t read_text(const struct line *line, uint64_t address, char *out, size_t bytes)
+{
+    size_t here = 4096 - (size_t)(address & 4095);
+
+    if (here >= bytes)
+        return line->reader(line->context, address, out, bytes) ? bytes : 0;
+    if (!line->reader(line->context, address, out, here))
+        return 0;
+    return line->reader(line->context, address + here, out + here, bytes - here) ? bytes : here;
+}
+
+/* Up to `bytes` bytes; a string ends at its NUL. */
 static void add_text(struct line *line, uint64_t address, uint64_t bytes, bool is_string)
 {
-    uint64_t shown = 0;
-    char c = '\0';
+    char text[TEXT_MAX];
+    size_t wanted = bytes < TEXT_MAX ? (size_t)bytes : TEXT_MAX, got = 0;
 
-    if (!line->reader || !line->reader(line->context, address, &c, bytes ? 1 : 0)) {
+    if (line->reader && wanted)
+        got = read_text(line, address, text, wanted);
+    if (got == 0 && wanted) {
         add(line, "%#" PRIx64, address);
         return;
     }
+    if (is_string)
+        got = strnlen(text, got);
     add(line, "\"");
-    for (; shown < bytes && shown < TEXT_MAX; shown++) {
-        if (!line->reader(line->context, address + shown, &c, 1) || (is_string && c == '\0'))
-            break;
-        add_character(line, (unsigned char)c);
-    }
-    add(line, "\"%s", shown == TEXT_MAX ? "..." : "");
+    for (size_t i = 0; i < got; i++)
+        add_character(line, (unsigned char)text[i]);
+    add(line, "\"%s", got == TEXT_MAX && bytes > TEXT_MAX ? "..." : "");
 }
 
 static void add_pointer(struct line *line, uint64_t value)

@@ -11,7 +11,6 @@
 
 #include "query/expr.h"
 #include "query/question.h"
-#include "query/syscall_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -451,16 +450,6 @@ static void wrong_questions_are_pointed_at(void **state)
     }
 }
 
-static void system_calls_have_names(void **state)
-{
-    (void)state;
-    assert_string_equal(tbd_syscall_number_name(0), "read");
-    assert_string_equal(tbd_syscall_number_name(231), "exit_group");
-    assert_null(tbd_syscall_number_name(100000));
-    assert_int_equal(tbd_syscall_name_number("openat2", 6), 257);
-    assert_int_equal(tbd_syscall_name_number("opena", 5), -1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,7 +469,6 @@ int main(void)
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(questions_have_all_forms),
         cmocka_unit_test(wrong_questions_are_pointed_at),
-        cmocka_unit_test(system_calls_have_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -654,7 +654,7 @@ static bool is_refused(const struct test_case *t, int64_t result)
 static bool run_case(const struct test_case *t, uint8_t pattern)
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES], did[TBD_SYS_MAX_RANGES];
-    struct tbd_sys_call call = { .number = (uint64_t)tbd_syscall_number(t->name) };
+    struct tbd_sys_call call = { .number = (uint64_t)tbd_syscall_number(t->name, strlen(t->name)) };
     size_t may_count, did_count;
     int64_t result;
 
@@ -693,7 +693,7 @@ static void every_byte_the_kernel_changes_is_in_the_table(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        int64_t number = tbd_syscall_number(cases[i].name);
+        int64_t number = tbd_syscall_number(cases[i].name, strlen(cases[i].name));
 
         assert_true(number >= 0);
         if (run_case(&cases[i], 0xa5) && run_case(&cases[i], 0x5a) && !seen[number]) {
@@ -714,13 +714,14 @@ static void names_and_numbers_agree(void **state)
         const char *name = tbd_syscall_name(number);
 
         if (name)
-            assert_int_equal(tbd_syscall_number(name), number);
+            assert_int_equal(tbd_syscall_number(name, strlen(name)), number);
         else
             assert_int_equal(tbd_syscall_replay(number), TBD_SYS_UNKNOWN);
     }
-    assert_int_equal(tbd_syscall_number("no_such_call"), -1);
+    assert_int_equal(tbd_syscall_number("no_such_call", 12), -1);
     assert_null(tbd_syscall_name(UINT64_MAX));
-    assert_int_equal(tbd_syscall_number("openat"), SYS_openat);
+    assert_int_equal(tbd_syscall_number("openat2(", 6), SYS_openat);
+    assert_int_equal(tbd_syscall_number("opena", 5), -1);
     assert_int_equal(tbd_syscall_arg_count(SYS_openat), 4);
     assert_int_equal(tbd_syscall_arg_count(SYS_mmap), 6);
     assert_int_equal(tbd_syscall_arg_count(SYS_getpid), 0);
@@ -810,6 +811,8 @@ static void no_argument_makes_ranges_leave_user_space_or_the_array(void **state)
 static bool read_here(void *context, uint64_t address, void *out, size_t bytes)
 {
     (void)context;
+    if (address < ARENA || address + bytes > ARENA + ARENA_BYTES)
+        return false;
     memcpy(out, (const void *)(uintptr_t)address, bytes);
     return true;
 }
@@ -849,6 +852,12 @@ static void lines_read_like_strace(void **state)
     expect_line(SYS_mprotect, ARGS(0x1000, 4096, 0), 0, "mprotect(0x1000, 4096, PROT_NONE) = 0");
     expect_line(SYS_ioctl, ARGS(1, TCGETS, 0x1000), -25,
                 "ioctl(1, TCGETS, 0x1000) = -1 ENOTTY (Inappropriate ioctl for device)");
+    memset(arena + 0x1000 - 4, 'z', 100);
+    expect_line(SYS_chdir, ARGS(A(0x1000 - 4)), 0,
+                "chdir(\"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\"...) = 0");
+    memset(arena + ARENA_BYTES - 4, 'z', 4); /* the next page is not there */
+    expect_line(SYS_chdir, ARGS(A(ARENA_BYTES - 4)), 0, "chdir(\"zzzz\") = 0");
+    expect_line(SYS_chdir, ARGS(UNMAPPED), -14, "chdir(0x200000000000) = -1 EFAULT (Bad address)");
     expect_line(SYS_kill, ARGS(7, SIGTERM), 0, "kill(7, SIGTERM) = 0");
     expect_line(SYS_futex, ARGS(0x1000, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0), 0,
                 "futex(0x1000, FUTEX_WAIT|FUTEX_PRIVATE_FLAG, 2, 0, NULL, 0) = 0");
