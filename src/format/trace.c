@@ -11,6 +11,7 @@
 #include "format/trace.h"
 
 #include "format/trace_private.h"
+#include "format/window.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,22 +62,17 @@ static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_reco
 {
     struct tbd_trace_info *info = &trace->info;
     const uint8_t *at = record->payload + sizeof(struct tbd_msg_start);
-    const uint8_t *end = record->payload + record->bytes;
     struct tbd_msg_start start;
 
-    if (record->bytes < sizeof(start))
-        return corrupt(&trace->header, record, "the start record is too short", why);
+    if (trace->argv || !tbd_start_check(record->payload, record->bytes))
+        return corrupt(&trace->header, record, "an impossible start record", why);
     memcpy(&start, record->payload, sizeof(start));
-    if (start.argc > record->bytes)
-        return corrupt(&trace->header, record, "impossible argument count", why);
     trace->argv = calloc((size_t)start.argc + 1, sizeof(*trace->argv));
     if (!trace->argv)
         return TBD_NOMEM;
     for (uint32_t i = 0; i < start.argc + 2; i++) {
-        const char *text = string_at(at, end);
+        const char *text = (const char *)at;
 
-        if (!text)
-            return corrupt(&trace->header, record, "a string is not terminated", why);
         at += strlen(text) + 1;
         if (i == 0)
             info->program = text;
@@ -156,8 +152,7 @@ static enum tbd_status read_region(struct tbd_trace *trace, const struct tbd_rec
     memcpy(&message, record->payload + sizeof(event.when), fixed - sizeof(event.when));
     if (!event.unmap)
         path = string_at(record->payload + fixed, record->payload + record->bytes);
-    if (!path || message.start > message.end || (message.start | message.end) % TBD_PAGE_SIZE ||
-        message.end > TBD_USER_END)
+    if (!path || !tbd_range_check(message.start, message.end))
         return corrupt(&trace->index, record, "an impossible mapping", why);
     event.region = (struct tbd_region){
         .start = message.start, .end = message.end, .file_offset = message.file_offset,

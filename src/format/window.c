@@ -6,6 +6,7 @@
  *     complete, and records and messages fill the operands exactly: cursors need no checks. */
 #include "format/window.h"
 
+#include "base/layout.h"
 #include "format/window_private.h"
 
 #include <stdlib.h>
@@ -173,6 +174,30 @@ bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes)
     if (cursor.left)
         return false;
     return kind != TBD_MSG_SIGNAL || check_signal_rest(cursor.at, (size_t)(cursor.end - cursor.at));
+}
+
+bool tbd_start_check(const uint8_t *payload, size_t bytes)
+{
+    const uint8_t *at = payload + sizeof(struct tbd_msg_start);
+    const uint8_t *end = payload + bytes;
+    struct tbd_msg_start start;
+
+    if (bytes < sizeof(start))
+        return false;
+    memcpy(&start, payload, sizeof(start));
+    for (uint64_t strings = start.argc + 2ull; strings; strings--) {
+        const uint8_t *nul = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
+
+        if (!nul)
+            return false;
+        at = nul + 1;
+    }
+    return true;
+}
+
+bool tbd_range_check(uint64_t start, uint64_t end)
+{
+    return start <= end && !((start | end) % TBD_PAGE_BYTES) && end <= TBD_USER_END;
 }
 
 /* ---- index ---- */

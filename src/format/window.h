@@ -33,6 +33,11 @@ static inline bool tbd_message_is_event(uint32_t kind)
 /* Are fixed part and writes of such a message inside its payload? */
 bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes);
 
+/* Is this a possible payload of TBD_MSG_START: all strings there? */
+bool tbd_start_check(const uint8_t *payload, size_t bytes);
+/* Can this be a range of the program's memory? */
+bool tbd_range_check(uint64_t start, uint64_t end);
+
 /* The writes in a SYSCALL, SPECIAL or SIGNAL message. */
 struct tbd_write_view {
     uint64_t address;

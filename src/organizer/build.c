@@ -341,9 +341,13 @@ static enum tbd_status take_side(struct work *w, uint32_t kind, const uint8_t *p
     };
     struct tbd_side_message side = { .kind = kind, .bytes = bytes, .time = w->time,
                                      .order = (uint32_t)w->log_count };
+    struct tbd_range range;
 
     if (bytes < least[kind] || (kind != TBD_MSG_UNMAP && payload[bytes - 1]))
         return damage(w, "a message that is too short");
+    memcpy(&range, payload, kind == TBD_MSG_NOTE ? 0 : sizeof(range)); /* a region begins with it */
+    if (kind != TBD_MSG_NOTE && !tbd_range_check(range.start, range.end))
+        return damage(w, "an impossible range");
     if (!grow(&w->out->side, w->out->side_count, &w->side_capacity, sizeof(side)))
         return TBD_NOMEM;
     side.payload = keep(w, payload, bytes);
@@ -384,11 +388,11 @@ static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *
 {
     switch (kind) {
     case TBD_MSG_START:
+        if (!tbd_start_check(payload, bytes))
+            return damage(w, "an impossible start message");
         w->out->start = keep(w, payload, bytes);
         w->out->start_bytes = bytes;
-        return bytes < sizeof(struct tbd_msg_start) ? damage(w, "a start message that is too short")
-               : w->out->start                      ? TBD_OK
-                                                    : TBD_NOMEM;
+        return w->out->start ? TBD_OK : TBD_NOMEM;
     case TBD_MSG_PAGE:
         return take_page(w, payload, bytes);
     case TBD_MSG_READ_PAGES:
