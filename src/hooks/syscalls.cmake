@@ -19,7 +19,5 @@ add_library(tbd_syscalls_engine_check OBJECT EXCLUDE_FROM_ALL ${TBD_SYSCALLS_SOU
 target_link_libraries(tbd_syscalls_engine_check PUBLIC tbd_engine)
 
 # The signal frame's layout, for its test against the kernel's own frames.
-if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/sigframe_x86_64.c)
-  add_library(tbd_sigframe STATIC ${CMAKE_CURRENT_LIST_DIR}/sigframe_x86_64.c)
-  target_link_libraries(tbd_sigframe PUBLIC tbd_host)
-endif()
+add_library(tbd_sigframe STATIC ${CMAKE_CURRENT_LIST_DIR}/sigframe_x86_64.c)
+target_link_libraries(tbd_sigframe PUBLIC tbd_host)
