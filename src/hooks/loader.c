@@ -81,7 +81,7 @@ void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_b
                              .library = (uint64_t)(uintptr_t)tbd_engine_image };
 
     if (!map_engine(header)) {
-        tbd_say("cannot map the engine at 0x%lx: the program runs untraced", TBD_ENGINE_BASE);
+        tbd_say("cannot map the engine at %p: the program runs untraced", (void *)TBD_ENGINE_BASE);
         tbd_say("hint: the address range is taken, or memory is limited (ulimit -v)");
         return;
     }

@@ -10,7 +10,8 @@
 
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/sigframe_x86_64.h"
+#include "hooks/sigframe.h"
+#include "hooks/slot.h"
 #include "replay/stub/memory.h"
 
 #include <signal.h>
@@ -33,6 +34,7 @@ struct kernel_sigaction {
 __attribute__((visibility("hidden"))) void tbd_stub_restorer(void);
 __attribute__((visibility("hidden"))) void tbd_stub_after_fault(void);
 void tbd_stub_after_fault_c(void);
+__attribute__((visibility("hidden"))) extern const char tbd_copy_faultable_begin[], tbd_copy_faultable_end[];
 
 static _Alignas(64) uint8_t signal_stack[SIGNAL_STACK_BYTES];
 static struct {
@@ -66,19 +68,32 @@ static void continue_at(ucontext_t *frame, uint64_t address)
 
 /* ---- kinds ---- */
 
-static void operand_guard(ucontext_t *frame)
+/* What was already stored of the instruction at hand goes with the record: everything up to the guard page,
+ * which `address` lies in. */
+static void operand_guard(ucontext_t *frame, uint64_t address)
 {
-    struct tbd_regs cpu, state;
-    struct tbd_interruption where;
-    uint64_t entry, operand;
+    uint64_t entry = (uint64_t)frame->uc_mcontext.gregs[REG_R15];
+    uint64_t operand = (uint64_t)frame->uc_mcontext.gregs[REG_R14];
+    uint64_t end = address & ~(TBD_PAGE_SIZE - 1);
+    uint64_t bytes = end > operand ? end - operand : 0;
 
-    regs_from_frame(frame, &cpu);
-    where = tbd_patcher_interrupted(tbd_runtime.thread, &cpu, &state);
-    entry = cpu.gpr[TBD_R15];
-    operand = cpu.gpr[TBD_R14];
-    tbd_ring_move_record_sigsafe(&tbd_runtime.ring, &entry, &operand, where.record_bytes);
+    if (bytes > TBD_RECORD_MAX_BYTES)
+        bytes = TBD_RECORD_MAX_BYTES;
+    tbd_ring_move_record_sigsafe(&tbd_runtime.ring, &entry, &operand, (uint32_t)bytes);
     frame->uc_mcontext.gregs[REG_R15] = (greg_t)entry;
     frame->uc_mcontext.gregs[REG_R14] = (greg_t)operand;
+}
+
+/* Copies from and to program memory may fault (hooks/safe_copy.h): they end then. */
+static bool end_copy(ucontext_t *frame)
+{
+    uint64_t rip = (uint64_t)frame->uc_mcontext.gregs[REG_RIP];
+
+    if (rip < (uint64_t)(uintptr_t)tbd_copy_faultable_begin ||
+        rip >= (uint64_t)(uintptr_t)tbd_copy_faultable_end)
+        return false;
+    continue_at(frame, (uint64_t)(uintptr_t)tbd_copy_faultable_end);
+    return true;
 }
 
 static uint32_t access_of(const ucontext_t *frame)
@@ -86,28 +101,57 @@ static uint32_t access_of(const ucontext_t *frame)
     return frame->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_WRITE ? PROT_WRITE : PROT_READ;
 }
 
-/* The window ends here: `state` has the program's registers when the fault is the program's. */
-static void end_window(ucontext_t *frame, int signo, uint64_t address)
+/* The program's own fault in translated code: its registers, and what of the record is complete. */
+static bool take_cache_fault(const struct tbd_regs *cpu)
 {
-    struct tbd_regs cpu, state;
-    struct tbd_interruption where;
+    struct tbd_thread *thread = tbd_runtime.thread;
+    struct tbd_regs state = thread->regs;
+    struct tbd_interruption where = tbd_patcher_interrupted(thread, cpu, &state);
+
+    if (where.where == TBD_INT_NOT_CACHE)
+        return false;
+    thread->entry_next = cpu->gpr[TBD_R15];
+    thread->operand_next = cpu->gpr[TBD_R14];
+    fault.insn = where.insn;
+    if (where.where == TBD_INT_INSIDE)
+        thread->operand_next += where.record_bytes;
+    state.fs_base = thread->regs.fs_base;
+    state.gs_base = thread->regs.gs_base;
+    state.thread = thread->regs.thread;
+    state.xsave_bytes = thread->regs.xsave_bytes;
+    thread->regs = state;
+    return true;
+}
+
+/* In an instruction that runs in a slot (hooks/slot.h): the registers are the program's. */
+static bool take_slot_fault(const struct tbd_regs *cpu)
+{
+    struct tbd_thread *thread = tbd_runtime.thread;
+    uint64_t rip = thread->regs.rip;
+
+    if (!tbd_slot_owns(cpu->rip))
+        return false;
+    memcpy(thread->regs.gpr, cpu->gpr, sizeof(cpu->gpr));
+    thread->regs.rflags = cpu->rflags;
+    thread->regs.rip = rip + tbd_slot_offset(cpu->rip);
+    thread->regs.gpr[TBD_RCX] += thread->scratch[TBD_SLOT_REST];
+    thread->scratch[TBD_SLOT_REST] = 0;
+    fault.insn = tbd_slot_last_insn(thread);
+    return true;
+}
+
+/* Not one of ours: C goes on, on the engine's stack. */
+static void leave_to_engine(ucontext_t *frame, int signo, uint64_t address)
+{
+    struct tbd_regs cpu;
 
     regs_from_frame(frame, &cpu);
-    where = tbd_patcher_interrupted(tbd_runtime.thread, &cpu, &state);
     fault.signo = signo;
     fault.address = address;
-    fault.is_ours = where.where == TBD_INT_NOT_CACHE;
-    fault.insn = where.insn;
+    fault.is_ours = !take_slot_fault(&cpu) && !take_cache_fault(&cpu);
     if (fault.is_ours)
         fault.address = cpu.rip;
-    if (where.where == TBD_INT_INSIDE) {
-        tbd_runtime.thread->entry_next = cpu.gpr[TBD_R15];
-        tbd_runtime.thread->operand_next = cpu.gpr[TBD_R14] + where.record_bytes;
-        state.thread = tbd_runtime.thread->regs.thread;
-        tbd_runtime.thread->regs = state;
-    }
     frame->uc_mcontext.gregs[REG_RSP] = (greg_t)tbd_runtime.thread->engine_stack;
-    frame->uc_mcontext.gregs[REG_RDI] = 0;
     continue_at(frame, (uint64_t)(uintptr_t)tbd_stub_after_fault);
 }
 
@@ -124,7 +168,7 @@ static void handle(int signo, siginfo_t *info, void *context)
                             tbd_runtime.thread, (uint64_t)frame->uc_mcontext.gregs[REG_RIP]));
             return;
         case TBD_GUARD_OPERANDS:
-            operand_guard(frame);
+            operand_guard(frame, address);
             return;
         case TBD_GUARD_NONE:
             break;
@@ -132,8 +176,10 @@ static void handle(int signo, siginfo_t *info, void *context)
         if (info->si_code > 0 && info->si_code != SI_KERNEL &&
             tbd_memory_fault(address, access_of(frame)))
             return;
+        if (end_copy(frame))
+            return;
     }
-    end_window(frame, signo, address);
+    leave_to_engine(frame, signo, address);
 }
 
 void tbd_stub_after_fault_c(void)
@@ -162,26 +208,21 @@ bool tbd_stub_catch_faults(void)
 
 /* ---- return from the program's signal handlers ---- */
 
-/* Flags that a signal frame may change (arch/x86/kernel/signal_64.c: FIX_EFLAGS). */
-#define FRAME_FLAGS 0x50dd5ull
-
-static void regs_from_context(struct tbd_regs *regs, const struct tbd_sigcontext *from)
-{
-    const uint64_t values[TBD_REG_COUNT] = {
-        from->rax, from->rcx, from->rdx, from->rbx, from->rsp, from->rbp, from->rsi, from->rdi,
-        from->r8,  from->r9,  from->r10, from->r11, from->r12, from->r13, from->r14, from->r15,
-    };
-
-    memcpy(regs->gpr, values, sizeof(values));
-    regs->rip = from->rip;
-    regs->rflags = (regs->rflags & ~FRAME_FLAGS) | (from->rflags & FRAME_FLAGS);
-}
+/* In the last bytes of the fxsave area: the kernel's mark and how much follows (struct _fpx_sw_bytes). */
+#define SOFTWARE_AT 464u
+#define SOFTWARE_MAGIC 0x46505853u
+struct software {
+    uint32_t magic;
+    uint32_t extended_bytes;
+    uint64_t features;
+    uint32_t xstate_bytes;
+};
 
 /* The frame's extended state; without the kernel's mark it is the 512 bytes of fxsave. */
 static bool load_frame_vectors(uint64_t fpstate)
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
-    struct tbd_xstate_software software;
+    struct software software;
     uint64_t present, legacy = 3;
 
     if (!fpstate) {
@@ -189,16 +230,16 @@ static bool load_frame_vectors(uint64_t fpstate)
         return true;
     }
     memset(image, 0, sizeof(image));
-    if (!tbd_memory_read(fpstate + TBD_FXSAVE_SOFTWARE, &software, sizeof(software)))
+    if (!tbd_memory_read(fpstate + SOFTWARE_AT, &software, sizeof(software)))
         return false;
-    if (software.magic1 != TBD_XSTATE_MAGIC1)
-        software.xstate_bytes = TBD_FXSAVE_SOFTWARE;
+    if (software.magic != SOFTWARE_MAGIC)
+        software.xstate_bytes = SOFTWARE_AT;
     if (software.xstate_bytes > tbd_runtime.vector.bytes)
         software.xstate_bytes = tbd_runtime.vector.bytes;
     if (!tbd_memory_read(fpstate, image, software.xstate_bytes))
         return false;
     memcpy(&present, image + 512, sizeof(present));
-    present = software.magic1 == TBD_XSTATE_MAGIC1 ? present & tbd_runtime.vector.mask : legacy;
+    present = software.magic == SOFTWARE_MAGIC ? present & tbd_runtime.vector.mask : legacy;
     memset(image + 512, 0, 64);
     memcpy(image + 512, &present, sizeof(present));
     tbd_vector_load(&tbd_runtime.vector, image);
@@ -208,12 +249,15 @@ static bool load_frame_vectors(uint64_t fpstate)
 void tbd_signal_return(struct tbd_thread *thread)
 {
     struct tbd_ucontext frame;
+    uint64_t flags;
 
     if (!tbd_memory_read(thread->regs.gpr[TBD_RSP], &frame, sizeof(frame)) ||
-        !load_frame_vectors(frame.context.fpstate))
+        !load_frame_vectors(frame.fpstate))
         tbd_stub_diverge(TBD_LAST_INSN, "the signal frame at 0x%lx is not there",
                          thread->regs.gpr[TBD_RSP]);
-    regs_from_context(&thread->regs, &frame.context);
+    flags = thread->regs.rflags;
+    tbd_ucontext_get(&frame, &thread->regs);
+    thread->regs.rflags = tbd_ucontext_merge_flags(flags, frame.rflags);
     if (!tbd_stub.is_partial)
         tbd_window_send_regs(&tbd_runtime.ring, thread, &tbd_runtime.vector);
 }
