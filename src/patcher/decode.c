@@ -130,6 +130,8 @@ static uint8_t special_by_mnemonic(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_ENQCMD:
     case ZYDIS_MNEMONIC_INCSSPD:
     case ZYDIS_MNEMONIC_INCSSPQ:
+    case ZYDIS_MNEMONIC_VMCALL:
+    case ZYDIS_MNEMONIC_VMMCALL:
         return TBD_SPECIAL_OTHER;
     default:
         return 0;
@@ -201,12 +203,12 @@ static uint8_t special_by_operand(const struct zinsn *z, const ZydisDecodedOpera
 
         return is_segment && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ? TBD_SPECIAL_OTHER : 0;
     }
+    if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_EIP)
+        return TBD_SPECIAL_OTHER;
     if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
         return 0;
     if (op->mem.segment == ZYDIS_REGISTER_GS && z->i.meta.category != ZYDIS_CATEGORY_NOP &&
         z->i.meta.category != ZYDIS_CATEGORY_WIDENOP)
-        return TBD_SPECIAL_OTHER;
-    if (op->mem.base == ZYDIS_REGISTER_EIP)
         return TBD_SPECIAL_OTHER;
     if (is_masked_store(z, op))
         return TBD_SPECIAL_MASKED_STORE;

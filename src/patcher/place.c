@@ -55,7 +55,7 @@ static void release_sub(struct tbd_translation *t, unsigned n)
     tbd_place_note(t);
 }
 
-static void release_hw(struct tbd_translation *t, unsigned hw)
+void tbd_place_evict(struct tbd_translation *t, unsigned hw)
 {
     for (unsigned n = 0; n < 2; n++)
         if (t->place.sub[n] == hw)
@@ -64,7 +64,7 @@ static void release_hw(struct tbd_translation *t, unsigned hw)
 
 void tbd_place_spill(struct tbd_translation *t, unsigned r)
 {
-    release_hw(t, r);
+    tbd_place_evict(t, r);
     if (!(t->place.own & TBD_BIT(r)))
         return;
     if (!(t->place.slot & TBD_BIT(r)))
@@ -148,10 +148,6 @@ static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
 
 void tbd_place_need_target(struct tbd_translation *t, unsigned r, uint16_t avoid)
 {
-    if (r < TBD_R14) {
-        release_hw(t, r);
-        return;
-    }
     if (t->place.sub[r - TBD_R14] == TBD_NO_REG)
         t->place.sub[r - TBD_R14] = (uint8_t)take_substitute(t, avoid);
 }
@@ -163,7 +159,7 @@ void tbd_place_need(struct tbd_translation *t, unsigned r, uint16_t avoid)
     if (r < TBD_R14 ? (t->place.own & TBD_BIT(r)) != 0 : t->place.sub[r - TBD_R14] != TBD_NO_REG)
         return;
     if (r < TBD_R14)
-        release_hw(t, r);
+        tbd_place_evict(t, r);
     else
         hw = take_substitute(t, avoid);
     tbd_emit_load_gs(&t->e, hw, slot_of(r));

@@ -205,8 +205,11 @@ static uint16_t prepare(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint16_t named = insn->reads | insn->writes;
 
+    for (unsigned r = 0; r < TBD_R14; r++)
+        if (named & TBD_BIT(r))
+            tbd_place_evict(t, r); /* before substitutes are chosen for this instruction */
     need_all(t, insn->reads, named);
-    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+    for (unsigned r = TBD_R14; r <= TBD_R15; r++)
         if (insn->writes & ~insn->reads & TBD_BIT(r))
             tbd_place_need_target(t, r, named);
     return hw_mask(t, insn->reads) | (hw_mask(t, insn->writes & 0xc000));

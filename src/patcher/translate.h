@@ -90,7 +90,9 @@ void tbd_place_note(struct tbd_translation *t);
 unsigned tbd_place_hw(const struct tbd_translation *t, unsigned r);
 /* Brings r's value into a hardware register.  `avoid`: hardware registers that stay as they are. */
 void tbd_place_need(struct tbd_translation *t, unsigned r, uint16_t avoid);
-/* A register for r to be written to, without its old value. */
+/* `hw` is no substitute any more. */
+void tbd_place_evict(struct tbd_translation *t, unsigned hw);
+/* A substitute for r (r14 or r15) to be written to, without its old value. */
 void tbd_place_need_target(struct tbd_translation *t, unsigned r, uint16_t avoid);
 void tbd_place_written(struct tbd_translation *t, uint16_t registers);
 /* A hardware register whose value may be destroyed. */

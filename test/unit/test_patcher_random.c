@@ -510,17 +510,23 @@ static void explain(uint64_t round, uint64_t stop, const struct tbd_regs *t)
     ZydisDisassembledInstruction i;
     uint64_t at = body_at;
 
-    print_error("round %llu\n", (unsigned long long)round);
+    print_error("round %llu%s%s\n", (unsigned long long)round,
+                memcmp(native_vectors, (void *)DUMP_AT, sizeof(native_vectors)) ? ", vectors differ" : "",
+                memcmp(&undone, &initial, sizeof(initial)) ? ", undone stores differ (if it came to that)" : "");
+    for (size_t n = 0; n < sizeof(initial); n++)
+        if (((uint8_t *)&undone)[n] != ((uint8_t *)&initial)[n])
+            print_error("undone %zx: %02x, was %02x\n", n, ((uint8_t *)&undone)[n], ((uint8_t *)&initial)[n]);
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
         print_error("%u: start %016llx native %016llx translated %016llx%s\n", r,
                     (unsigned long long)start_regs.gpr[r], (unsigned long long)native_regs.gpr[r],
                     (unsigned long long)t->gpr[r], native_regs.gpr[r] == t->gpr[r] ? "" : " <--");
     print_error("rip native %llx translated %llx flags %llx %llx\n", (unsigned long long)native_regs.rip,
                 (unsigned long long)t->rip, (unsigned long long)native_regs.rflags, (unsigned long long)t->rflags);
-    while (at < stop - 16 * 8 &&
-           ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, at, (void *)at, 15, &i))) {
-        print_error("  %llx  %s\n", (unsigned long long)at, i.text);
-        at += i.info.length;
+    while (at < stop - 16 * 8) {
+        bool good = ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, at, (void *)at, 15, &i));
+
+        print_error("  %llx  %s\n", (unsigned long long)at, good ? i.text : "?");
+        at += good ? i.info.length : 1;
     }
 }
 
@@ -535,9 +541,12 @@ static bool try_round(uint64_t round)
     make_start();
     stop = generate();
     set_memory(&initial);
+    undone = initial;
+    memset((void *)DUMP_AT, 0, sizeof(native_vectors));
     run_native();
     get_memory(&native_end);
     memcpy(native_vectors, (void *)DUMP_AT, sizeof(native_vectors));
+    memset((void *)DUMP_AT, 0, sizeof(native_vectors));
     set_memory(&initial);
     tbd_patcher_flush_range(harness_thread(), CODE_AT, CODE_AT + CODE_BYTES);
     t = start_regs;
