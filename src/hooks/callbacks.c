@@ -320,5 +320,5 @@ const struct tbd_patcher_callbacks *tbd_runtime_callbacks(void)
         .with_vector_state = with_vector_state,
     };
 
-    return &callbacks;
+    return tbd_runtime.callbacks ? tbd_runtime.callbacks : &callbacks;
 }

@@ -24,6 +24,8 @@ void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
 
 void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset)
 {
+    if (tbd_runtime.instead_of_detach)
+        tbd_runtime.instead_of_detach(why);
     if (tbd_runtime.recording && !tbd_runtime.ring.discard)
         tbd_runtime_note(1, "detached: %s", why);
     tbd_runtime_send_end(TBD_ENDED_DETACHED, 0, offset, why);

@@ -37,6 +37,8 @@ struct tbd_runtime {
     bool recording;         /* an organizer consumes the stream */
     bool has_fsgsbase;
     bool taken_over;        /* translated code runs: faults may be the program's */
+    const struct tbd_patcher_callbacks *callbacks; /* NULL in play; the replay stub's */
+    void (*instead_of_detach)(const char *why);    /* NULL in play; does not return */
     const char *let_go;     /* why the program must be detached at the next boundary; NULL = it need not */
     char lib_dir[1024];     /* where libtbd.so is, ends with a slash */
 };

@@ -32,17 +32,6 @@ static bool is_usable(const struct tbd_region *region, uint64_t last_end)
     return region->end <= TBD_ENGINE_BASE || region->start >= TBD_ENGINE_END;
 }
 
-static uint32_t plan_flags(const struct tbd_region *region)
-{
-    uint32_t flags = 0;
-
-    if (region->flags & TBD_REGION_STACK)
-        flags |= TBD_PLAN_REGION_GROWS;
-    if (region->flags & TBD_REGION_ANON_ZERO)
-        flags |= TBD_PLAN_REGION_ZERO;
-    return flags;
-}
-
 static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *why)
 {
     struct tbd_process *process = &worker->process;
@@ -59,7 +48,8 @@ static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *
             continue;
         out[count++] = (struct tbd_plan_region){ .start = region->start, .end = region->end,
                                                  .prot = region->prot,
-                                                 .flags = plan_flags(region) };
+                                                 .flags = region->flags,
+                                                 .is_file = region->inode != 0 };
         last_end = region->end;
     }
     process->plan->regions = (struct tbd_plan_section){ offset, count };

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* contents.c - where the contents of a page come from, when a replay process needs it
  *
- * In this order: what the window holds for the mapping the page belongs to; the trace's page history; the
- * trace's copy of the mapped file; and, for pages of which only code was used, the code bytes of the
- * blocks that were entered. */
+ * From the trace; and, for pages of which only code was used and whose file is not there, the code bytes
+ * of the blocks that were entered. */
 #include "replay/worker.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static uint64_t page_of(uint64_t address)
 {
@@ -102,63 +99,19 @@ static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *ou
     return found;
 }
 
-/* ---- mappings made inside the window ---- */
+/* ---- one page ---- */
 
-static bool page_of_window(const struct tbd_window *window, uint64_t page, uint64_t time,
-                           uint8_t *out)
-{
-    size_t low = 0, high = window->first_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (window->first[middle].address < page)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < window->first_count && window->first[low].address == page; low++)
-        if (window->first[low].time == time) {
-            memcpy(out, window->first[low].bytes, TBD_PAGE_SIZE);
-            return true;
-        }
-    return false;
-}
-
-/* The file that is mapped there when the next window starts: the mapping made here, most likely. */
-static bool page_of_copy(struct tbd_worker *worker, uint64_t page, uint8_t *out)
-{
-    const struct tbd_region *regions, *region;
-    ssize_t got;
-    size_t count;
-    int fd;
-
-    if (worker->window->index + 1 >= tbd_trace_window_count(worker->trace) ||
-        tbd_trace_regions(worker->trace, worker->window->index + 1, &regions, &count, NULL))
-        return false;
-    region = find_region(regions, count, page);
-    if (!region || !region->copy)
-        return false;
-    fd = open(region->copy, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    memset(out, 0, TBD_PAGE_SIZE);
-    got = pread(fd, out, TBD_PAGE_SIZE, (off_t)(region->file_offset + (page - region->start)));
-    close(fd);
-    return got > 0;
-}
-
-enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t time,
+enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out)
 {
     uint64_t page = page_of(address);
 
-    if (page_of_window(worker->window, page, time, out))
+    enum tbd_status status;
+
+    status = order ? tbd_trace_page_after(worker->trace, worker->window->index, (uint32_t)order, page,
+                                          out)
+                   : tbd_trace_page_at_start(worker->trace, worker->window->index, page, out);
+    if (status == TBD_OK || page_from_code(worker, page, out))
         return TBD_PAGE_GIVEN;
-    if (time == 0 &&
-        tbd_trace_page_at_start(worker->trace, worker->window->index, page, out) == TBD_OK)
-        return TBD_PAGE_GIVEN;
-    if (time != 0 && page_of_copy(worker, page, out))
-        return TBD_PAGE_GIVEN;
-    return page_from_code(worker, page, out) ? TBD_PAGE_GIVEN : TBD_PAGE_ABSENT;
+    return TBD_PAGE_ABSENT;
 }

@@ -52,17 +52,15 @@ struct tbd_plan_section {
     uint64_t count;  /*  8: elements */
 };
 
-#define TBD_PLAN_REGION_GROWS 1u /* a stack: pages just below are zero when touched */
-#define TBD_PLAN_REGION_ZERO 2u  /* fresh anonymous memory */
-
 /* A mapping as it is when the window starts; sorted by start, no overlap. */
 struct tbd_plan_region {
     uint64_t start; /*  0 */
     uint64_t end;   /*  8 */
     uint32_t prot;  /* 16 */
-    uint32_t flags; /* 20: TBD_PLAN_REGION_* */
+    uint32_t flags; /* 20: TBD_REGION_* */
+    uint64_t is_file; /* 24 */
 };
-_Static_assert(sizeof(struct tbd_plan_region) == 24, "tbd_plan_region is 24 bytes");
+_Static_assert(sizeof(struct tbd_plan_region) == 32, "tbd_plan_region is 32 bytes");
 
 #define TBD_PLAN_ZERO_PAGE 0u /* `contents` of a page without bytes */
 
@@ -100,7 +98,8 @@ enum tbd_plan_answer { TBD_PAGE_ABSENT = 0, TBD_PAGE_GIVEN = 1, TBD_PAGE_ZERO = 
 
 struct tbd_plan_request {
     uint64_t address;       /*  0: stub: page wanted */
-    uint64_t time;          /*  8: stub: when its mapping was made; 0 = before the window */
+    uint64_t order;         /*  8: stub: its mapping was made by the last of so many log messages;
+                                    0 = before the window */
     uint32_t answer;        /* 16: driver: enum tbd_plan_answer */
     uint32_t reserved;      /* 20 */
     uint8_t contents[4096]; /* 24: driver */

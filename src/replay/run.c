@@ -70,13 +70,13 @@ static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *
 {
     struct tbd_plan_request *page = &worker->process.plan->page;
     const struct tbd_region *region;
-    uint64_t address = page->address, time = page->time;
+    uint64_t address = page->address, order = page->order;
     enum tbd_plan_answer answer;
     uint8_t contents[TBD_PAGE_SIZE];
 
-    answer = tbd_worker_page(worker, address, time, contents);
+    answer = tbd_worker_page(worker, address, order, contents);
     region = tbd_worker_region(worker, address);
-    if (answer == TBD_PAGE_GIVEN && (time || (region && region->prot & 4)) &&
+    if (answer == TBD_PAGE_GIVEN && (order || (region && region->prot & 4)) &&
         !tbd_worker_note_code(worker, address, contents))
         return tbd_process_error(why, TBD_NOMEM, "no memory for a page");
     if (answer == TBD_PAGE_ABSENT && region && region->flags & TBD_REGION_STACK)

@@ -39,9 +39,9 @@ struct tbd_worker {
 /* The process and what hangs on it. */
 void tbd_worker_stop(struct tbd_worker *worker);
 
-/* contents.c: a page as it was at the window's start (`time` 0), or when the mapping made at relative
- * `time` appeared. */
-enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t time,
+/* contents.c: a page as it was at the window's start (`order` 0), or when its mapping was made by the last
+ * of the first `order` log messages. */
+enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out);
 /* Blocks entered in the window, by address. */
 TBD_MUST_CHECK bool tbd_worker_code(struct tbd_worker *worker);

@@ -116,13 +116,22 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
         if (!tbd_memory_write(write.address, at, write.bytes))
             tbd_stub_diverge(TBD_LAST_INSN, "memory at 0x%lx, written by play, is not there",
                              write.address);
-        tbd_pages_mark_written(&tbd_runtime.pages, write.address, write.address + write.bytes);
+        if (!tbd_stub.is_partial)
+            tbd_pages_mark_written(&tbd_runtime.pages, write.address,
+                                   write.address + write.bytes);
         at += write.bytes;
     }
     return at;
 }
 
 /* ---- system calls ---- */
+
+/* Nothing more is logged, and this block is the window's last: the program was killed, or play let it go. */
+static bool is_where_play_stopped(void)
+{
+    return tbd_stub.log_next == tbd_stub.plan->log.count &&
+           tbd_stub_time() == tbd_stub.plan->blocks;
+}
 
 static void check_call(const struct tbd_msg_syscall *call, const struct tbd_thread *thread)
 {
@@ -171,9 +180,7 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     const struct tbd_message *message;
     struct tbd_msg_syscall call;
 
-    /* A program that was killed in a system call: it never came back. */
-    if (!tbd_stub.plan->complete && tbd_stub.log_next == tbd_stub.plan->log.count &&
-        tbd_stub_time() == tbd_stub.plan->blocks)
+    if (is_where_play_stopped()) /* in a call that never came back */
         tbd_stub_finish();
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);
     if (message) { /* a signal came before the call was made: it is made again later */
@@ -237,6 +244,13 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
     else
         tbd_special_again(thread, special, insn_bytes);
     tbd_stub_signals(thread);
+}
+
+void tbd_stub_detached(const char *why)
+{
+    if (is_where_play_stopped())
+        tbd_stub_finish();
+    tbd_stub_diverge(TBD_LAST_INSN, "play went on where %s", why);
 }
 
 void tbd_stub_bad_code(struct tbd_thread *thread)

@@ -23,23 +23,17 @@ static bool has_failed(const struct tbd_msg_syscall *call)
     return (int64_t)call->result < 0 && (int64_t)call->result >= HIGHEST_ERROR;
 }
 
-/* Does [start, end) hold memory that may have been translated? */
-static bool holds_code(uint64_t start, uint64_t end)
+/* These calls have one message each, which is applied next. */
+static uint64_t this_order(void)
 {
-    const struct tbd_replay_regions *regions = tbd_memory_regions();
-
-    for (size_t at = tbd_replay_regions_lower(regions, start);
-         at < regions->count && regions->table[at].start < end; at++)
-        if (regions->table[at].prot & PROT_EXEC)
-            return true;
-    return false;
+    return tbd_stub.log_next + 1;
 }
 
 static void forget_code(uint64_t start, uint64_t bytes)
 {
     uint64_t end = start + page_up(bytes);
 
-    if (holds_code(start, end))
+    if (tbd_regions_has_code(&tbd_runtime.regions, start, end))
         tbd_stub_code_changed(start, end - start);
 }
 
@@ -47,7 +41,7 @@ static bool do_mmap(const struct tbd_msg_syscall *call)
 {
     forget_code(call->result, call->args[1]);
     return tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2],
-                          call->args[3] & MAP_ANONYMOUS, tbd_stub_time());
+                          call->args[3] & MAP_ANONYMOUS, this_order());
 }
 
 static bool do_munmap(const struct tbd_msg_syscall *call)
@@ -68,11 +62,11 @@ static bool do_mremap(const struct tbd_msg_syscall *call)
     forget_code(call->args[0], call->args[1]);
     forget_code(call->result, call->args[2]);
     if (!tbd_memory_move(call->args[0], call->args[1], call->result, call->args[2],
-                         tbd_stub_time()))
+                         this_order()))
         return false;
     return !(call->args[3] & MREMAP_DONTUNMAP) ||
            tbd_memory_map(call->args[0], call->args[1], PROT_READ | PROT_WRITE, true,
-                          tbd_stub_time());
+                          this_order());
 }
 
 static bool do_brk(const struct tbd_msg_syscall *call)
@@ -84,7 +78,7 @@ static bool do_brk(const struct tbd_msg_syscall *call)
         return true;
     if (after > before)
         return tbd_memory_map(before, after - before, PROT_READ | PROT_WRITE, true,
-                              tbd_stub_time());
+                              this_order());
     return tbd_memory_unmap(after, before - after);
 }
 
@@ -96,7 +90,7 @@ static bool do_madvise(const struct tbd_msg_syscall *call)
     case MADV_REMOVE:
         forget_code(call->args[0], call->args[1]);
         return !call->args[1] || tbd_memory_discard(call->args[0], call->args[1],
-                                                    tbd_stub_time());
+                                                    this_order());
     default:
         return true;
     }

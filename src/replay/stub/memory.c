@@ -4,27 +4,33 @@
  * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks for pages
  * that are missing; the mapping calls of the log (calls.c) change it.
  *
- * I1  `regions` says what the program may touch.  A page is mapped for real if and only if its bit in the
+ * I1  tbd_runtime.regions says what the program may touch.  A page is mapped for real if and only if its bit in the
  *     present map is set; then its protection is the region's (execution taken away: only translated
  *     code runs here).
  * I2  Every page is in one of: absent; present with contents from the trace, or zero, or moved there.
- * I3  Nothing here touches addresses outside `regions`, so patch areas and the engine stay. */
+ * I3  Nothing here touches addresses outside the regions, so patch areas and the engine stay. */
 #include "replay/stub/memory.h"
 
 #include "base/string.h"
 #include "base/sys.h"
+#include "replay/stub/stub.h"
 #include "replay/stub/turn.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define MAX_REGIONS 65536u
 /* How far below its start a stack grows at most. */
 #define GROWTH_BYTES (1ull << 30)
 
-static struct tbd_replay_region region_table[MAX_REGIONS];
-static struct tbd_replay_regions regions = { .table = region_table, .capacity = MAX_REGIONS };
 static struct tbd_plan_head *plan;
+
+/* tbd_runtime.regions, as in play, so that code shared with it sees the program's mappings.  Of
+ * struct tbd_msg_region, `device` says which mapping call made it (the order of its log message; 0 = before
+ * the window), and `inode` is 1 for files. */
+static struct tbd_regions *table(void)
+{
+    return &tbd_runtime.regions;
+}
 
 static uint64_t page_of(uint64_t address)
 {
@@ -183,45 +189,46 @@ static void forget_range(const struct tbd_plan_head *head, uint64_t start, uint6
 
 static void forget_window(const struct tbd_plan_head *head)
 {
-    for (size_t i = 0; i < regions.count; i++) {
-        if (head->keep.count && regions.table[i].prot & PROT_EXEC)
-            forget_range(head, regions.table[i].start, regions.table[i].end);
+    for (size_t i = 0; i < table()->count; i++) {
+        const struct tbd_msg_region *map = &table()->table[i].map;
+
+        if (head->keep.count && map->prot & PROT_EXEC)
+            forget_range(head, map->start, map->end);
         else
-            real_unmap(regions.table[i].start, regions.table[i].end);
+            real_unmap(map->start, map->end);
     }
-    regions.count = 0;
+    table()->count = 0;
 }
 
 static bool add_regions(const struct tbd_plan_head *head)
 {
     const struct tbd_plan_region *from = (const void *)((const char *)head + head->regions.offset);
 
-    if (head->regions.count > MAX_REGIONS / 2)
-        return false;
     for (uint64_t i = 0; i < head->regions.count; i++) {
-        struct tbd_replay_region region = { .start = from[i].start, .end = from[i].end,
-                                            .prot = from[i].prot, .flags = from[i].flags };
+        struct tbd_msg_region map = { .start = from[i].start, .end = from[i].end,
+                                      .prot = from[i].prot, .flags = from[i].flags,
+                                      .inode = from[i].is_file };
 
-        if (!tbd_replay_regions_add(&regions, region))
+        if (!tbd_regions_add(table(), &map, ""))
             return false;
     }
     return true;
 }
 
 /* Stack regions are recorded as they were when play last looked; touched pages below belong to them. */
-static struct tbd_replay_region *region_or_stack(uint64_t address)
+static struct tbd_msg_region *region_or_stack(uint64_t address)
 {
-    size_t at = tbd_replay_regions_lower(&regions, address);
-    struct tbd_replay_region *region = &regions.table[at];
+    size_t at = tbd_regions_lower(table(), address);
+    struct tbd_msg_region *map = &table()->table[at].map;
 
-    if (at == regions.count)
+    if (at == table()->count)
         return NULL;
-    if (region->start <= address)
-        return region;
-    if (!(region->flags & TBD_PLAN_REGION_GROWS) || region->start - address > GROWTH_BYTES)
+    if (map->start <= address)
+        return map;
+    if (!(map->flags & TBD_REGION_STACK) || map->start - address > GROWTH_BYTES)
         return NULL;
-    region->start = page_of(address);
-    return region;
+    map->start = page_of(address);
+    return map;
 }
 
 static void fill(const struct tbd_plan_head *head, const struct tbd_plan_page *pages, uint64_t count)
@@ -234,7 +241,7 @@ static void fill(const struct tbd_plan_head *head, const struct tbd_plan_page *p
 
 /* Pages that follow each other in one region are mapped with one call.  Returns how many. */
 static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_plan_page *pages,
-                          uint64_t count, const struct tbd_replay_region *region)
+                          uint64_t count, const struct tbd_msg_region *region)
 {
     uint64_t start = pages[0].address, end = start + TBD_PAGE_SIZE, used = 1;
     int prot = real_prot(region->prot);
@@ -258,7 +265,7 @@ static const char *place_pages(const struct tbd_plan_head *head)
     uint64_t used;
 
     for (uint64_t i = 0; i < head->pages.count; i += used) {
-        const struct tbd_replay_region *region = region_or_stack(pages[i].address);
+        const struct tbd_msg_region *region = region_or_stack(pages[i].address);
 
         used = 1;
         if (!region || is_present(pages[i].address))
@@ -281,7 +288,7 @@ const char *tbd_memory_begin(struct tbd_plan_head *head)
 
 /* ---- pages on demand ---- */
 
-static bool place_answer(const struct tbd_replay_region *region, uint64_t page)
+static bool place_answer(const struct tbd_msg_region *region, uint64_t page)
 {
     struct tbd_plan_page one = { .address = page, .contents = TBD_PLAN_ZERO_PAGE };
 
@@ -300,15 +307,15 @@ static bool allows(uint32_t prot, uint32_t access)
 }
 
 /* Makes a page present, whatever its protection; NULL if there is none. */
-static struct tbd_replay_region *obtain(uint64_t address)
+static struct tbd_msg_region *obtain(uint64_t address)
 {
-    struct tbd_replay_region *region = region_or_stack(address);
+    struct tbd_msg_region *region = region_or_stack(address);
     uint64_t page = page_of(address);
 
     if (!region || is_present(page))
         return region;
     plan->page.address = page;
-    plan->page.time = region->made;
+    plan->page.order = region->device;
     plan->demanded++;
     tbd_turn_ask_page(plan);
     return place_answer(region, page) ? region : NULL;
@@ -316,7 +323,7 @@ static struct tbd_replay_region *obtain(uint64_t address)
 
 bool tbd_memory_fault(uint64_t address, uint32_t access)
 {
-    struct tbd_replay_region *region = region_or_stack(address);
+    struct tbd_msg_region *region = region_or_stack(address);
 
     if (!region || !allows(region->prot, access) || is_present(page_of(address)))
         return false;
@@ -328,9 +335,9 @@ uint64_t tbd_memory_executable(uint64_t address, uint64_t want)
     uint64_t at = address;
 
     while (at < address + want) {
-        const struct tbd_replay_region *region = tbd_replay_regions_find(&regions, at);
+        const struct tbd_region *region = tbd_regions_find(table(), at);
 
-        if (!region || !(region->prot & PROT_EXEC) || !obtain(at))
+        if (!region || !(region->map.prot & PROT_EXEC) || !obtain(at))
             break;
         at = page_of(at) + TBD_PAGE_SIZE;
     }
@@ -343,7 +350,7 @@ static bool copy(uint64_t address, uint8_t *ours, uint64_t bytes, bool to_progra
     while (bytes) {
         uint64_t left = TBD_PAGE_SIZE - (address & (TBD_PAGE_SIZE - 1));
         uint64_t now = bytes < left ? bytes : left;
-        struct tbd_replay_region *region = obtain(address);
+        struct tbd_msg_region *region = obtain(address);
         bool open;
 
         if (!region)
@@ -386,21 +393,21 @@ static bool is_program_range(uint64_t start, uint64_t bytes)
     return end <= TBD_ENGINE_BASE || start >= TBD_ENGINE_END;
 }
 
-bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, uint64_t time)
+bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, uint64_t order)
 {
-    struct tbd_replay_region region = { .start = start, .end = start + page_up(bytes),
-                                        .made = time, .prot = prot };
+    struct tbd_msg_region map = { .start = start, .end = start + page_up(bytes), .prot = prot,
+                                  .inode = !zero, .device = (uint32_t)order };
 
     if (!is_program_range(start, page_up(bytes)))
         return false;
-    real_unmap(start, region.end);
-    if (!tbd_replay_regions_add(&regions, region))
+    real_unmap(start, map.end);
+    if (!tbd_regions_add(table(), &map, ""))
         return false;
     if (!zero)
         return true;
-    if (!real_map(start, region.end - start, real_prot(prot)))
+    if (!real_map(start, map.end - start, real_prot(prot)))
         return false;
-    set_present(start, region.end);
+    set_present(start, map.end);
     return true;
 }
 
@@ -409,7 +416,7 @@ bool tbd_memory_unmap(uint64_t start, uint64_t bytes)
     if (!is_program_range(start, page_up(bytes)))
         return false;
     real_unmap(start, start + page_up(bytes));
-    return tbd_replay_regions_remove(&regions, start, start + page_up(bytes));
+    return tbd_regions_remove(table(), start, start + page_up(bytes));
 }
 
 bool tbd_memory_protect(uint64_t start, uint64_t bytes, uint32_t prot)
@@ -417,29 +424,26 @@ bool tbd_memory_protect(uint64_t start, uint64_t bytes, uint32_t prot)
     if (!is_program_range(start, page_up(bytes)))
         return false;
     real_protect(start, start + page_up(bytes), real_prot(prot));
-    return tbd_replay_regions_protect(&regions, start, start + page_up(bytes), prot);
+    return tbd_regions_protect(table(), start, start + page_up(bytes), prot);
 }
 
-bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t time)
+/* Each mapping in the range is made anew. */
+bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t order)
 {
     uint64_t end = start + page_up(bytes);
 
     if (!is_program_range(start, page_up(bytes)))
         return false;
-    real_unmap(start, end);
-    for (uint64_t at = start; at < end;) {
-        struct tbd_replay_region *region = tbd_replay_regions_find(&regions, at);
-        struct tbd_replay_region part;
+    while (start < end) {
+        const struct tbd_region *region = tbd_regions_find(table(), start);
+        uint64_t part_end;
 
         if (!region)
             return true;
-        part = *region;
-        part.start = at;
-        part.end = part.end < end ? part.end : end;
-        part.made = time;
-        if (!tbd_replay_regions_add(&regions, part))
+        part_end = region->map.end < end ? region->map.end : end;
+        if (!tbd_memory_map(start, part_end - start, region->map.prot, !region->map.inode, order))
             return false;
-        at = part.end;
+        start = part_end;
     }
     return true;
 }
@@ -457,36 +461,32 @@ static void move_pages(uint64_t from, uint64_t bytes, uint64_t to)
     clear_present(from, from + bytes);
 }
 
-bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t new_bytes,
-                     uint64_t time)
+/* What is new behind the old end of a mapping that stays in its place.  Its pages, like all of a file, come
+ * from the trace. */
+static bool grow_in_place(const struct tbd_msg_region *old, uint64_t start, uint64_t end,
+                          uint64_t order)
 {
-    uint64_t keep = page_up(old_bytes) < page_up(new_bytes) ? page_up(old_bytes)
-                                                            : page_up(new_bytes);
-    struct tbd_replay_region *old = tbd_replay_regions_find(&regions, from);
-    struct tbd_replay_region region;
-
-    if (!old || !is_program_range(to, page_up(new_bytes)))
-        return false;
-    region = *old;
-    if (from == to) {
-        if (page_up(new_bytes) < page_up(old_bytes))
-            return tbd_memory_unmap(to + keep, page_up(old_bytes) - keep);
-        region.start = to + keep;
-        region.end = to + page_up(new_bytes);
-        region.made = time;
-        return region.start == region.end || tbd_replay_regions_add(&regions, region);
-    }
-    real_unmap(to, to + page_up(new_bytes));
-    region.start = to;
-    region.end = to + page_up(new_bytes);
-    region.made = time;
-    if (!tbd_replay_regions_add(&regions, region))
-        return false;
-    move_pages(from, keep, to);
-    return tbd_memory_unmap(from, page_up(old_bytes));
+    return start >= end || tbd_memory_map(start, end - start, old->prot, !old->inode, order);
 }
 
-const struct tbd_replay_regions *tbd_memory_regions(void)
+bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t new_bytes,
+                     uint64_t order)
 {
-    return &regions;
+    const struct tbd_region *found = tbd_regions_find(table(), from);
+    uint64_t old_end = from + page_up(old_bytes), new_end = to + page_up(new_bytes);
+    uint64_t kept = old_end - from < new_end - to ? old_end - from : new_end - to;
+    struct tbd_msg_region old;
+
+    if (!found || !is_program_range(to, new_end - to))
+        return false;
+    old = found->map;
+    if (from == to)
+        return new_end < old_end ? tbd_memory_unmap(new_end, old_end - new_end)
+                                 : grow_in_place(&old, old_end, new_end, order);
+    if (!tbd_memory_map(to, new_end - to, old.prot, false, order))
+        return false;
+    move_pages(from, kept, to);
+    tbd_regions_find(table(), to)->map.inode = old.inode;
+    return tbd_memory_unmap(from, old_end - from) &&
+           grow_in_place(&old, to + kept, new_end, order);
 }

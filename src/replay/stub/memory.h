@@ -7,7 +7,8 @@
 #define TBD_REPLAY_MEMORY_H
 
 #include "replay/plan.h"
-#include "replay/stub/regions.h"
+
+#include <stdbool.h>
 
 /* Once, at start-up: takes away everything the kernel mapped outside the engine's range. */
 bool tbd_memory_clear_process(void);
@@ -22,19 +23,17 @@ bool tbd_memory_fault(uint64_t address, uint32_t access);
 /* How many bytes from `address` on, at most `want`, lie in executable regions; they are present then. */
 uint64_t tbd_memory_executable(uint64_t address, uint64_t want);
 
-/* The mapping calls, done again.  `time` = relative time of the next block entry. */
-bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, uint64_t time);
+/* The mapping calls, done again.  `order` = log messages up to and with the call's. */
+bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, uint64_t order);
 bool tbd_memory_unmap(uint64_t start, uint64_t bytes);
 bool tbd_memory_protect(uint64_t start, uint64_t bytes, uint32_t prot);
 bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t new_bytes,
-                     uint64_t time);
+                     uint64_t order);
 /* Contents go away, the mapping stays (MADV_DONTNEED). */
-bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t time);
+bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t order);
 
 /* Copies that work whatever the region's protection is.  False when a page cannot be had. */
 bool tbd_memory_read(uint64_t address, void *out, uint64_t bytes);
 bool tbd_memory_write(uint64_t address, const void *from, uint64_t bytes);
-
-const struct tbd_replay_regions *tbd_memory_regions(void);
 
 #endif

@@ -11,8 +11,11 @@
 
 #include "base/fmt.h"
 #include "base/string.h"
+#include "base/sys.h"
 #include "patcher/cut.h"
 #include "replay/stub/memory.h"
+
+#include <sys/mman.h>
 
 struct tbd_stub tbd_stub;
 
@@ -69,7 +72,7 @@ static void mark_dirty_pages(void)
 /* A window in which the program was killed has no end state: its stream just ends. */
 static void send_end(void)
 {
-    const struct tbd_replay_regions *regions = tbd_memory_regions();
+    const struct tbd_regions *regions = &tbd_runtime.regions;
 
     if (!tbd_stub.plan->complete) {
         tbd_ring_turn(&tbd_runtime.ring, tbd_runtime.thread, TBD_CHUNK_ENDS_WINDOW);
@@ -78,7 +81,8 @@ static void send_end(void)
 
     mark_dirty_pages();
     for (size_t i = 0; i < regions->count; i++) {
-        struct tbd_stretch stretch = { regions->table[i].start, regions->table[i].end };
+        struct tbd_stretch stretch = { regions->table[i].map.start,
+                                       regions->table[i].map.end };
 
         tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &stretch, 1);
     }
@@ -240,6 +244,8 @@ void tbd_stub_run(void)
     tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = 0;
     tbd_stub.is_inside = false;
     tbd_stub.brk = plan->brk_start;
+    if (!tbd_stub.is_partial) /* marks that a partial replay left */
+        tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
     configure();
     load_registers(thread);
     tbd_ring_start(&tbd_runtime.ring, thread, plan->first_time, tbd_stub.end);

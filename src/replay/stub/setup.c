@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/sys.h"
 #include "hooks/decoder.h"
+#include "hooks/slot.h"
 #include "replay/stub/calls.h"
 #include "replay/stub/memory.h"
 
@@ -30,7 +31,7 @@ static bool map_thread(void)
 
     if (!map_fixed(first, gs + TBD_TOUCH_BYTES - first) ||
         !map_fixed(TBD_STACKS_BASE, TBD_STACK_SLOT_BYTES) ||
-        !tbd_arena_init(&tls, 2 * TBD_PAGE_SIZE))
+        !tbd_regions_init(&tbd_runtime.regions) || !tbd_arena_init(&tls, 2 * TBD_PAGE_SIZE))
         return false;
     tbd_runtime.thread = (struct tbd_thread *)block;
     tbd_runtime.thread->self = block;
@@ -105,6 +106,9 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     if (!tbd_stub_catch_faults())
         return "signal handlers cannot be installed";
     tbd_patcher_set_decoder(&decoder);
+    tbd_slot_set_decoder(&decoder);
+    tbd_runtime.callbacks = &tbd_stub_callbacks;
+    tbd_runtime.instead_of_detach = tbd_stub_detached;
     if (!tbd_patcher_init(&tbd_stub_callbacks, &config))
         return "no address space for translated code";
     tbd_stub.hook_set = config.hook_set;

@@ -3,7 +3,7 @@
  *
  *     main.c    start-up, one plan after the other
  *     setup.c   patcher, decoder, stream, thread area, signal handlers
- *     memory.c  the program's memory (regions.c: the table)
+ *     memory.c  the program's memory
  *     run.c     one window: chunk hand-over, stops, the end
  *     calls.c   system calls, specials and signals out of the log
  *     areas.c   where translated code goes
@@ -14,6 +14,9 @@
 
 #include "hooks/runtime.h"
 #include "replay/plan.h"
+
+/* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
+#pragma GCC visibility push(hidden)
 
 /* The state of the process, beside tbd_runtime: of that, thread, ring, pages (without `known`), vector
  * and the segment bases are used here as well, so that play's code for specials and window ends serves
@@ -72,10 +75,15 @@ void tbd_stub_signals(struct tbd_thread *thread);
 /* The program itself faulted: registers are exact, `insn` instructions of the block entered last ran. */
 _Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);
 
+/* Play detached here, or something diverged. */
+void tbd_stub_detached(const char *why);
+
 /* areas.c */
 uint64_t tbd_stub_reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes);
 
 /* fault.c.  False if the handlers cannot be installed. */
 bool tbd_stub_catch_faults(void);
+
+#pragma GCC visibility pop
 
 #endif
