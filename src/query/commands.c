@@ -124,8 +124,11 @@ enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status stat
         return exit_of(status);
     }
     fprintf(stderr, "tbdq: %s", tbd_status_text(status));
-    if (why->status == status && why->file[0] != '\0')
-        fprintf(stderr, ": %s at offset %" PRIu64, why->file, why->offset);
+    if (why->status == status && why->file[0] != '\0') {
+        fprintf(stderr, ": %s", why->file);
+        if (status >= TBD_TRUNCATED && status <= TBD_CORRUPT)
+            fprintf(stderr, " at offset %" PRIu64, why->offset);
+    }
     if (why->status == status && why->detail[0] != '\0')
         fprintf(stderr, ": %s", why->detail);
     fputc('\n', stderr);
