@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_organizer tbd_format tbd_base PkgConfig::XXHASH
+// sources: ../unit/stream_maker.c
+/* fuzz_trace.c - damaged and forged trace directories
+ *
+ * The input patches a small good trace: byte 0 chooses the file, byte 1 whether checksums are made good again
+ * (so that what lies behind them is reached), byte 2 whether the file is cut off; then patches of (offset
+ * 2 bytes, length 1 byte, bytes).  Oracles: no crash; an error has a file and a text; a window that
+ * loads can be walked to its end, with as many blocks as it says; with honest checksums, what loads is
+ * what was written. */
+#include "format/file.h"
+#include "format/window.h"
+#include "organizer/organize.h"
+#include "stream_maker.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define WINDOWS 2u
+
+static const char *const names[] = { "header", "index", "blocks", "image", "windows/0/000.toc",
+                                     "windows/0/000.trace", "windows/0/000.blocks" };
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+static char root[64];
+static char *good[NAMES];
+static size_t good_size[NAMES];
+static uint64_t good_digest[WINDOWS];
+
+static void check(bool fine)
+{
+    if (!fine)
+        abort();
+}
+
+static void path_of(size_t file, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s/latest/%s", root, names[file]);
+}
+
+static void write_whole(size_t file, const void *data, size_t bytes)
+{
+    char path[160];
+    int fd;
+
+    path_of(file, path, sizeof(path));
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    check(fd >= 0 && !tbd_write_all(fd, data, bytes));
+    close(fd);
+}
+
+static void read_good(size_t file)
+{
+    char path[160];
+    FILE *in;
+
+    path_of(file, path, sizeof(path));
+    in = fopen(path, "rb");
+    good[file] = malloc(1 << 20);
+    check(in && good[file]);
+    good_size[file] = fread(good[file], 1, 1 << 20, in);
+    check(good_size[file] > 0 && good_size[file] < 65536);
+    fclose(in);
+}
+
+static uint64_t digest_of(const struct tbd_window *window)
+{
+    XXH3_state_t *state = XXH3_createState();
+    uint64_t digest;
+
+    check(state);
+    XXH3_64bits_reset(state);
+    XXH3_64bits_update(state, &window->regs, sizeof(window->regs));
+    XXH3_64bits_update(state, &window->digest, sizeof(window->digest));
+    XXH3_64bits_update(state, window->entries, window->entry_count * 4);
+    XXH3_64bits_update(state, window->operands, window->operand_bytes);
+    for (size_t i = 0; i < window->first_count; i++)
+        XXH3_64bits_update(state, window->first[i].bytes, 4096);
+    for (size_t i = 0; i < window->word_count; i++)
+        XXH3_64bits_update(state, &window->words[i].word, 8);
+    digest = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return digest;
+}
+
+static void clean_up(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", root);
+    if (system(command))
+        perror(command);
+    for (size_t i = 0; i < NAMES; i++)
+        free(good[i]);
+}
+
+static void use(bool honest);
+
+static void set_up(void)
+{
+    struct tbd_organize_options options = { .root = root, .program = "fuzz", .threads = 1 };
+    static struct sim s;
+    struct maker m;
+
+    snprintf(root, sizeof(root), "/tmp/tbd-fuzz-XXXXXX");
+    check(mkdtemp(root));
+    maker_open(&m, 0);
+    m.alone = true;
+    sim_start(&s, &m, 99);
+    for (int i = 0; i < 40; i++) {
+        sim_step(&s);
+        if (i % 20 == 19)
+            sim_end_window(&s);
+    }
+    sim_end(&s);
+    options.stream_fd = m.fd;
+    check(!tbd_organize(&options, NULL));
+    maker_close(&m);
+    sim_free(&s);
+    for (size_t i = 0; i < NAMES; i++)
+        read_good(i);
+    atexit(clean_up);
+    use(true);
+    check(good_digest[0] && good_digest[1]);
+}
+
+/* ---- making checksums good again ---- */
+
+static void seal_header(struct tbd_file_header *header)
+{
+    header->checksum = XXH3_64bits(header, offsetof(struct tbd_file_header, checksum));
+}
+
+static void seal_records(uint8_t *bytes, size_t size)
+{
+    size_t at = sizeof(struct tbd_file_header);
+
+    seal_header((void *)bytes);
+    while (at + sizeof(struct tbd_record) <= size) {
+        struct tbd_record head;
+
+        memcpy(&head, bytes + at, sizeof(head));
+        if (head.bytes > size - at - sizeof(head))
+            return;
+        head.checksum = XXH3_64bits_withSeed(bytes + at + sizeof(head), head.bytes,
+                                             XXH3_64bits(&head, 16));
+        memcpy(bytes + at, &head, sizeof(head));
+        at += sizeof(head) + head.bytes;
+        at += -at & 7;
+    }
+}
+
+static void seal_packed(uint8_t *bytes, size_t size)
+{
+    struct tbd_disk_packed head;
+    uint8_t *content;
+
+    if (size < sizeof(head))
+        return;
+    memcpy(&head, bytes, sizeof(head));
+    seal_header(&head.header);
+    content = head.packed_bytes < 1 << 20 ? malloc(head.packed_bytes + 1) : NULL;
+    if (content && !tbd_lz4_unpack(bytes + sizeof(head), size - sizeof(head), content,
+                                   head.packed_bytes))
+        head.checksum = XXH3_64bits(content, head.packed_bytes);
+    free(content);
+    head.head_checksum = XXH3_64bits(&head, offsetof(struct tbd_disk_packed, head_checksum));
+    memcpy(bytes, &head, sizeof(head));
+}
+
+/* ---- using a trace ---- */
+
+static void walk(struct tbd_trace *trace, const struct tbd_window *window)
+{
+    struct tbd_position pos = { window->first_time, 0 };
+    uint64_t blocks = 0;
+    struct tbd_cursor c;
+    uint8_t bytes[64];
+
+    for (tbd_cursor_first(window, &c); c.kind != TBD_AT_END; tbd_cursor_next(&c)) {
+        blocks += c.kind == TBD_AT_BLOCK;
+        if (c.kind == TBD_AT_OP && c.op->kind == TBD_OP_STORE)
+            pos = (struct tbd_position){ c.time, c.op->insn };
+    }
+    check(blocks == window->blocks);
+    for (uint64_t page = 0; page < SIM_PAGES; page += 5) {
+        enum tbd_status status =
+            tbd_trace_read(trace, window, pos, SIM_BASE + page * 4096 + 4070, bytes, sizeof(bytes));
+
+        check(status != TBD_SYNTAX);
+    }
+}
+
+static void use(bool honest)
+{
+    struct tbd_error why = { 0 };
+    struct tbd_trace *trace;
+    const struct tbd_region *regions;
+    size_t count;
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/latest", root);
+    if (tbd_trace_open(path, &trace, &why)) {
+        check(why.file[0] && why.detail[0]);
+        return;
+    }
+    for (uint32_t w = 0; w < tbd_trace_window_count(trace) && w < WINDOWS; w++) {
+        struct tbd_window *window;
+
+        memset(&why, 0, sizeof(why));
+        if (tbd_window_load(trace, w, true, &window, &why)) {
+            check(why.file[0] && why.detail[0]);
+            continue;
+        }
+        if (!good_digest[w])
+            good_digest[w] = digest_of(window);
+        if (honest)
+            check(digest_of(window) == good_digest[w]);
+        walk(trace, window);
+        tbd_window_free(window);
+        check(!tbd_trace_regions(trace, w, &regions, &count, &why));
+    }
+    tbd_trace_close(trace);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static uint8_t bytes[65536];
+    size_t file, length;
+    bool honest;
+
+    if (!root[0])
+        set_up();
+    if (size < 3)
+        return 0;
+    file = data[0] % NAMES;
+    honest = data[1] % 4 == 0;
+    length = data[2] >= 0xe0 ? good_size[file] * (data[2] & 0x1f) / 32 : good_size[file];
+    memcpy(bytes, good[file], good_size[file]);
+    for (size_t at = 3; at + 4 <= size;) {
+        size_t offset = (data[at] | (size_t)data[at + 1] << 8) % good_size[file];
+        size_t n = data[at + 2] % 9;
+
+        at += 3;
+        for (size_t i = 0; i < n && at < size && offset + i < good_size[file]; i++)
+            bytes[offset + i] = data[at++];
+    }
+    if (!honest && file < 5 && length >= sizeof(struct tbd_file_header))
+        seal_records(bytes, length);
+    else if (!honest)
+        seal_packed(bytes, length);
+    write_whole(file, bytes, length);
+    use(honest);
+    write_whole(file, good[file], good_size[file]);
+    return 0;
+}
