@@ -155,8 +155,10 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want)
 
         if (!region || !(region->map.prot & PROT_EXEC_))
             break;
-        if ((region->map.prot & PROT_WRITE_) && !tbd_runtime.let_go)
+        if ((region->map.prot & PROT_WRITE_) && !tbd_runtime.let_go) {
             tbd_runtime.let_go = "it runs code in writable memory";
+            tbd_ring_protect_sigsafe(&tbd_runtime.ring); /* before the block that is being made runs */
+        }
         at = region->map.end;
     }
     return at - pc.v < want ? at - pc.v : want;

@@ -92,14 +92,19 @@ def organizers(root):
     """Process ids of organizers that write below `root`."""
     found = []
     for name in glob.glob("/proc/[0-9]*/cmdline"):
-        try:
-            with open(name, "rb") as f:
-                words = f.read().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"tbd-organizer") and os.fsencode(root) in b"\0".join(words):
-            found.append(int(name.split("/")[2]))
+        pid = int(name.split("/")[2])
+        command, environment = _read(name), _read("/proc/%d/environ" % pid)
+        if command.split(b"\0")[0].endswith(b"tbd-organizer") and os.fsencode(root) in command + environment:
+            found.append(pid)
     return found
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as f:
+            return f.read()
+    except OSError:
+        return b""
 
 
 def wait_organizers(root, timeout=120):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// replay: no
+// missing: writable memory
 /* Code on a page that is writable and executable changes between calls and ahead of itself. */
 #include "check.h"
 #include <sys/mman.h>
