@@ -10,27 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- constraints ---- */
-
-static void narrow_address(struct tbd_plan *plan, uint64_t first, uint64_t last)
-{
-    if (!plan->has_address || last - first < plan->last - plan->first) {
-        plan->has_address = true;
-        plan->first = first;
-        plan->last = last;
-    }
-}
-
-static void note_touches(struct tbd_plan *plan, const struct tbd_expr *expr,
-                         const struct tbd_expr_node *node)
-{
-    const struct tbd_expr_node *address = &expr->nodes[node->left];
-    const struct tbd_expr_node *size = &expr->nodes[node->right];
-
-    if (address->op == TBD_EXPR_NUMBER && size->op == TBD_EXPR_NUMBER && size->value != 0 &&
-        size->value <= UINT64_MAX - address->value)
-        narrow_address(plan, address->value, address->value + size->value - 1);
-}
+/* ---- the and-ed part ---- */
 
 /* time < N and the like, with the name on the left. */
 static void note_time(struct tbd_plan *plan, const struct tbd_expr *expr, const struct tbd_expr_node *node)
@@ -55,26 +35,28 @@ static void note_conjunct(void *context, const struct tbd_expr *expr, int32_t in
     const struct tbd_expr_node *node = &expr->nodes[index];
     uint64_t value;
 
-    if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_ADDR, &value))
-        narrow_address(plan, value, value);
-    else if (node->op == TBD_EXPR_TOUCHES)
-        note_touches(plan, expr, node);
-    else if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_PC, &value)) {
+    if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_PC, &value)) {
         plan->has_pc = true;
         plan->pc = value;
-    } else if (node->op >= TBD_EXPR_EQ && node->op <= TBD_EXPR_GE)
+    } else if (node->op >= TBD_EXPR_EQ && node->op <= TBD_EXPR_GE) {
         note_time(plan, expr, node);
-    if (node->op == TBD_EXPR_FUNCTION || node->op == TBD_EXPR_MODULE)
-        plan->has_blocks = true;
+    }
 }
 
-/* ---- blocks ---- */
+/* ---- what a block or a window alone says about a condition ---- */
 
-struct block_test {
+enum answer { NO, PERHAPS, YES };
+
+struct subject {
     const struct tbd_plan *plan;
-    const struct tbd_block *block;
-    bool possible;
+    uint64_t start, end;              /* a block's events have their pc in here */
+    const struct tbd_window *window;  /* NULL: the subject is a block */
 };
+
+static enum answer negate(enum answer answer)
+{
+    return answer == NO ? YES : answer == YES ? NO : PERHAPS;
+}
 
 static bool overlaps(const struct tbd_expr_name *name, uint64_t start, uint64_t end)
 {
@@ -85,64 +67,17 @@ static bool overlaps(const struct tbd_expr_name *name, uint64_t start, uint64_t 
     return false;
 }
 
-static void test_conjunct(void *context, const struct tbd_expr *expr, int32_t index)
+static enum answer ask_block(const struct subject *subject, const struct tbd_expr *expr, int32_t index)
 {
-    struct block_test *test = context;
     const struct tbd_expr_node *node = &expr->nodes[index];
-    uint64_t start = test->block->def.start;
-    uint64_t end = start + (test->block->def.code_bytes == 0 ? 1 : test->block->def.code_bytes);
+    uint64_t pc;
 
-    if (node->op != TBD_EXPR_FUNCTION && node->op != TBD_EXPR_MODULE)
-        return;
-    if (test->plan->type == TBD_EVENT_FUNC_ENTER || test->plan->type == TBD_EVENT_BLOCK_ENTRY)
-        end = test->plan->has_pc ? end : start + 1;
-    if (!overlaps(&expr->names[node->which], start, end))
-        test->possible = false;
+    if (node->op == TBD_EXPR_FUNCTION || node->op == TBD_EXPR_MODULE)
+        return overlaps(&expr->names[node->which], subject->start, subject->end) ? PERHAPS : NO;
+    if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_PC, &pc))
+        return pc >= subject->start && pc < subject->end ? PERHAPS : NO;
+    return PERHAPS;
 }
-
-static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_block *block)
-{
-    struct block_test test = { plan, block, true };
-    uint64_t end = block->def.start + (block->def.code_bytes == 0 ? 1 : block->def.code_bytes);
-
-    if (!tbd_scan_block_has(block, plan->type))
-        return false;
-    if (plan->has_pc && plan->type == TBD_EVENT_FUNC_ENTER && block->def.start != plan->pc)
-        return false;
-    if (plan->has_pc && (plan->pc < block->def.start || plan->pc >= end))
-        return false;
-    if (plan->where != NULL)
-        tbd_expr_conjuncts(plan->where, plan->where->root, test_conjunct, &test);
-    return test.possible;
-}
-
-enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_session *session,
-                              struct tbd_plan *out)
-{
-    *out = (struct tbd_plan){ .type = question->type, .where = question->where,
-                              .time_high = UINT64_MAX };
-    if (out->where != NULL)
-        tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
-    out->has_blocks = out->has_blocks || out->has_pc;
-    out->block_count = tbd_trace_block_count(session->trace) + 1;
-    out->blocks = calloc(out->block_count, 1);
-    if (out->blocks == NULL)
-        return TBD_NOMEM;
-    for (uint32_t id = 1; id < out->block_count; id++) {
-        const struct tbd_block *block = tbd_trace_block(session->trace, id);
-
-        out->blocks[id] = block != NULL && is_possible_block(out, block);
-    }
-    return TBD_OK;
-}
-
-void tbd_plan_free(struct tbd_plan *plan)
-{
-    free(plan->blocks);
-    plan->blocks = NULL;
-}
-
-/* ---- windows ---- */
 
 static bool has_word(const struct tbd_window *window, uint64_t first, uint64_t last)
 {
@@ -172,6 +107,107 @@ static bool has_read_page(const struct tbd_window *window, uint64_t first, uint6
     return false;
 }
 
+static enum answer ask_range(const struct subject *subject, uint64_t first, uint64_t last)
+{
+    bool is_there = subject->plan->type == TBD_EVENT_LOAD ? has_read_page(subject->window, first, last)
+                                                          : has_word(subject->window, first, last);
+
+    return is_there ? PERHAPS : NO;
+}
+
+static enum answer ask_window(const struct subject *subject, const struct tbd_expr *expr, int32_t index)
+{
+    const struct tbd_expr_node *node = &expr->nodes[index];
+    const struct tbd_expr_node *left = node->left < 0 ? NULL : &expr->nodes[node->left];
+    const struct tbd_expr_node *right = node->right < 0 ? NULL : &expr->nodes[node->right];
+    uint64_t address;
+
+    if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_ADDR, &address))
+        return ask_range(subject, address, address);
+    if (node->op != TBD_EXPR_TOUCHES || left->op != TBD_EXPR_NUMBER || right->op != TBD_EXPR_NUMBER ||
+        right->value == 0 || right->value > UINT64_MAX - left->value)
+        return PERHAPS;
+    return ask_range(subject, left->value, left->value + right->value - 1);
+}
+
+static enum answer ask(const struct subject *subject, const struct tbd_expr *expr, int32_t index)
+{
+    const struct tbd_expr_node *node = &expr->nodes[index];
+    enum answer left;
+    enum answer right;
+
+    if (node->op == TBD_EXPR_NOT)
+        return negate(ask(subject, expr, node->left));
+    if (node->op == TBD_EXPR_AND || node->op == TBD_EXPR_OR) {
+        left = ask(subject, expr, node->left);
+        right = ask(subject, expr, node->right);
+        if (node->op == TBD_EXPR_AND)
+            return left < right ? left : right;
+        return left > right ? left : right;
+    }
+    return subject->window == NULL ? ask_block(subject, expr, index) : ask_window(subject, expr, index);
+}
+
+/* ---- blocks ---- */
+
+static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_block *block)
+{
+    struct subject subject = { .plan = plan, .start = block->def.start };
+
+    subject.end = subject.start + (block->def.code_bytes == 0 ? 1 : block->def.code_bytes);
+    if (!tbd_scan_block_has(block, plan->type))
+        return false;
+    if (plan->type == TBD_EVENT_FUNC_ENTER || (plan->type == TBD_EVENT_BLOCK_ENTRY && !plan->has_pc))
+        subject.end = subject.start + 1; /* pc of the event is the block's start */
+    return plan->where == NULL || ask(&subject, plan->where, plan->where->root) != NO;
+}
+
+/* Does the condition name addresses that summaries of words, or of blocks, know of? */
+static void note_leaves(struct tbd_plan *plan)
+{
+    const struct tbd_expr *expr = plan->where;
+    uint64_t value;
+
+    for (uint32_t i = 0; i < expr->node_count; i++) {
+        uint8_t op = expr->nodes[i].op;
+
+        if (op == TBD_EXPR_FUNCTION || op == TBD_EXPR_MODULE ||
+            tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_PC, &value))
+            plan->has_blocks = true;
+        if (op == TBD_EXPR_TOUCHES || tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_ADDR, &value))
+            plan->has_words = true;
+    }
+}
+
+enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_session *session,
+                              struct tbd_plan *out)
+{
+    *out = (struct tbd_plan){ .type = question->type, .where = question->where,
+                              .time_high = UINT64_MAX };
+    if (out->where != NULL) {
+        tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
+        note_leaves(out);
+    }
+    out->block_count = tbd_trace_block_count(session->trace) + 1;
+    out->blocks = calloc(out->block_count, 1);
+    if (out->blocks == NULL)
+        return TBD_NOMEM;
+    for (uint32_t id = 1; id < out->block_count; id++) {
+        const struct tbd_block *block = tbd_trace_block(session->trace, id);
+
+        out->blocks[id] = block != NULL && is_possible_block(out, block);
+    }
+    return TBD_OK;
+}
+
+void tbd_plan_free(struct tbd_plan *plan)
+{
+    free(plan->blocks);
+    plan->blocks = NULL;
+}
+
+/* ---- windows ---- */
+
 static bool has_block(const struct tbd_plan *plan, const struct tbd_window *window)
 {
     for (size_t i = 0; i < window->block_summary_count; i++) {
@@ -199,10 +235,9 @@ static bool enters_at_end(const struct tbd_plan *plan, const struct tbd_window *
 
 bool tbd_plan_may_hold(const struct tbd_plan *plan, const struct tbd_window *window)
 {
-    if (plan->has_address && plan->type == TBD_EVENT_STORE && !has_word(window, plan->first, plan->last))
-        return false;
-    if (plan->has_address && plan->type == TBD_EVENT_LOAD &&
-        !has_read_page(window, plan->first, plan->last))
+    struct subject subject = { .plan = plan, .window = window };
+
+    if (plan->has_words && ask(&subject, plan->where, plan->where->root) == NO)
         return false;
     if (!plan->has_blocks || window->block_summary_count == 0)
         return true;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* plan.h - which windows and which blocks can hold an answer
  *
- * From the and-ed part of a condition: constants for addr, pc, syscall, time; names of functions and modules. */
+ * A condition is asked with what a block or a window alone knows: three answers (no, perhaps, yes), through and, or,
+ * not.  From its and-ed part come bounds of time, and the instruction of a block_entry question. */
 #ifndef TBD_QUERY_PLAN_H
 #define TBD_QUERY_PLAN_H
 
@@ -11,9 +12,8 @@
 struct tbd_plan {
     enum tbd_event_type type;
     const struct tbd_expr *where;  /* borrowed */
-    bool has_address;              /* accesses begin or lie in [first, last] */
-    uint64_t first, last;
-    bool has_pc;
+    bool has_words;                /* summaries of words, or pages read, say something */
+    bool has_pc;                   /* pc == this, necessarily */
     uint64_t pc;
     uint64_t time_low, time_high;  /* inclusive */
     bool has_blocks;               /* `blocks` says more than "all that have such events" */

@@ -2,7 +2,8 @@
 /* scan.c - from blocks, ops and messages to events
  *
  * A function entry is known by the call's op, but it happens at the block that follows; so the event waits for the next
- * block entry.  A signal in between sends it further: the function's block is entered when the handler is
+ * block entry.  Import stubs and tail calls reach functions by a jump; a jump of the same kind that stays inside a
+ * function (a switch) is none.  A signal in between sends it further: the function's block is entered when the handler is
  * done.  A call that ends the window enters the block at the window's end registers.
  *
  * Of an interrupted block (a fault, the end of the program) only the first instructions ran: `limit`. */
@@ -111,9 +112,21 @@ static void deliver_block_entry(struct tbd_scan *scan)
     deliver(scan, &event);
 }
 
+static bool is_function(const struct tbd_scan *scan, uint64_t target)
+{
+    struct tbd_symbol symbol;
+
+    if (!scan->call_by_jump || scan->symbols == NULL)
+        return true;
+    return !tbd_symbols_at(scan->symbols, scan->window->index, target, &symbol) || symbol.name == NULL ||
+           symbol.start == target;
+}
+
 static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
 {
     scan->has_call = false;
+    if (!is_function(scan, target))
+        return;
     scan->call.position = (struct tbd_position){ .time = time };
     scan->call.pc = target;
     deliver(scan, &scan->call);
@@ -162,6 +175,7 @@ static void at_call(struct tbd_scan *scan)
         .flags = TBD_EVENT_HAS_SP,
     };
     scan->has_call = true;
+    scan->call_by_jump = tail;
     scan->call_target = 0;
 }
 

@@ -18,6 +18,7 @@ struct tbd_scan {
     /* set by the caller */
     const struct tbd_window *window;
     struct tbd_disas *disas;
+    struct tbd_symbols *symbols; /* tells jumps within a function from jumps to one; NULL: all count */
     enum tbd_event_type type;
     struct tbd_span span;
     const uint8_t *blocks;       /* by id: may this block hold a wanted event?  NULL: all may */
@@ -34,6 +35,7 @@ struct tbd_scan {
     uint32_t insn;               /* whose stores the probes have queued */
     bool stopped;
     bool has_call;               /* the block before ended with a call: `call` waits for its target */
+    bool call_by_jump;           /* by a stub's or tail call's jump */
     uint64_t call_target;        /* 0: whatever block comes next */
     struct tbd_event call;
 };

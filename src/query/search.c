@@ -154,7 +154,7 @@ static enum tbd_status open_window(struct tbd_search_run *run, uint32_t index)
         return status;
     if (!tbd_plan_may_hold_summary(&run->plan, tbd_trace_window(session->trace, index)))
         return TBD_NOTFOUND;
-    if (run->plan.has_address || run->plan.has_blocks) {
+    if (run->plan.has_words || run->plan.has_blocks) {
         status = tbd_window_load(session->trace, index, false, &toc, &session->why);
         if (status != TBD_OK)
             return status;

@@ -291,6 +291,7 @@ static struct tbd_scan make_scan(struct tbd_search_run *run, bool (*emit)(void *
     return (struct tbd_scan){
         .window = run->window,
         .disas = run->session->disas,
+        .symbols = run->session->symbols,
         .type = run->question->type,
         .span = run->span,
         .blocks = run->plan.blocks,

@@ -599,9 +599,12 @@ static void take_targets(struct search *search, const struct tbd_module *owner,
 static void take_match(struct search *search, const struct tbd_module *module,
                        const struct tbd_elf_symbol *symbol)
 {
-    add_match(search, make_symbol(module, symbol));
+    size_t before = search->found;
+
     if (symbol->is_resolver)
         take_targets(search, module, symbol);
+    if (search->found == before)
+        add_match(search, make_symbol(module, symbol));
 }
 
 static void find_in(const struct tbd_module *module, const char *name, bool is_pattern,
