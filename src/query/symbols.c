@@ -568,19 +568,21 @@ static bool take_target(struct search *search, uint32_t window, uint64_t place, 
 
 /* With lazy binding a slot may be filled later than at the window's start: the last window knows.
  * */
-static void follow_slot(struct search *search, uint64_t place, const char *name)
+static bool follow_slot(struct search *search, uint64_t place, const char *name)
 {
     uint32_t windows = search->symbols->trace ? tbd_trace_window_count(search->symbols->trace) : 0;
 
-    if (windows && !take_target(search, search->window, place, name))
-        take_target(search, windows - 1, place, name);
+    return windows && (take_target(search, search->window, place, name) ||
+                       take_target(search, windows - 1, place, name));
 }
 
-/* An indirect function is never called itself: the resolver runs once and says what to call. */
-static void take_targets(struct search *search, const struct tbd_module *owner,
+/* An indirect function is never called itself: the resolver runs once and says what to call.  False
+ * if no slot says so. */
+static bool take_targets(struct search *search, const struct tbd_module *owner,
                          const struct tbd_elf_symbol *resolver)
 {
     const struct view *view = &search->symbols->view;
+    bool any = false;
 
     for (size_t i = 0; i < view->count; i++) {
         const struct tbd_module *module = &view->modules[i];
@@ -591,19 +593,16 @@ static void take_targets(struct search *search, const struct tbd_module *owner,
 
             if (slot->name ? strcmp(slot->name, resolver->name) == 0
                            : module == owner && slot->resolver == resolver->start)
-                follow_slot(search, module->bias + slot->address, resolver->name);
+                any |= follow_slot(search, module->bias + slot->address, resolver->name);
         }
     }
+    return any;
 }
 
 static void take_match(struct search *search, const struct tbd_module *module,
                        const struct tbd_elf_symbol *symbol)
 {
-    size_t before = search->found;
-
-    if (symbol->is_resolver)
-        take_targets(search, module, symbol);
-    if (search->found == before)
+    if (!symbol->is_resolver || !take_targets(search, module, symbol))
         add_match(search, make_symbol(module, symbol));
 }
 
