@@ -90,6 +90,8 @@ static void cut(struct region_map *map, uint64_t start, uint64_t end)
 
     while (to < map->count && map->pieces[to].region.start < end)
         to++;
+    if (to == from)
+        return;
     memmove(map->pieces + from, map->pieces + to, (map->count - to) * sizeof(*map->pieces));
     map->count -= to - from;
 }

@@ -20,9 +20,8 @@ static void check(bool fine)
         abort();
 }
 
-static size_t area_start(const struct maker *m, uint8_t area)
+static size_t area_start(const struct tbd_stream_head *head, uint8_t area)
 {
-    const struct tbd_stream_head *head = m->head;
     size_t chunk = head->chunks_offset + (size_t)(area >> 4 & 1) * TBD_CHUNK_STRIDE;
 
     switch (area % 8) {
@@ -44,8 +43,10 @@ static size_t area_start(const struct maker *m, uint8_t area)
 
 static void patch(const struct maker *m, const uint8_t *data, size_t size)
 {
+    struct tbd_stream_head head = *m->head;
+
     for (size_t at = 0; at + 5 <= size;) {
-        size_t start = area_start(m, data[at]);
+        size_t start = area_start(&head, data[at]);
         size_t offset = data[at + 1] | (size_t)data[at + 2] << 8;
         size_t n = data[at + 3] % 17;
 
