@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define BATCH_FIRST 16u
-#define BATCH_MAX 1024u
+#define BATCH_MAX 8192u
 
 /* ---- one event ---- */
 
@@ -269,7 +269,7 @@ static enum tbd_status take_candidates(struct tbd_search_run *run)
 
         if (candidate->verdict == TBD_VERDICT_OPEN) {
             status = replay_batch(run, i, batch);
-            batch = batch * 4 > BATCH_MAX ? BATCH_MAX : batch * 4;
+            batch = batch * 8 > BATCH_MAX ? BATCH_MAX : batch * 8;
         }
         if (candidate->verdict != TBD_VERDICT_MATCH || status != TBD_OK)
             continue;
