@@ -161,6 +161,7 @@ static void add_region(struct tbd_call *call, const struct tbd_msg_region *map, 
     bool is_fresh = !map->inode && !(map->map_flags & MAP_SHARED_);
 
     forget(call, map->start, map->end);
+    send_unmap(call, map->start, map->end);
     if (!tbd_regions_add(&tbd_runtime.regions, map, path))
         tbd_runtime.let_go = "it has too many mappings";
     if (is_fresh)
@@ -360,6 +361,7 @@ static void remap_memory(struct tbd_call *call)
         send_unmap(call, args[0], old_end);
     }
     forget(call, moved.map.start, moved.map.end);
+    send_unmap(call, moved.map.start, moved.map.end);
     if (!tbd_regions_add(&tbd_runtime.regions, &moved.map, moved.path))
         tbd_runtime.let_go = "it has too many mappings";
     send_regions(call, moved.map.start, moved.map.end, false); /* its pages are known when touched */
