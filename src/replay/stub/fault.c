@@ -114,7 +114,7 @@ static bool take_cache_fault(const struct tbd_regs *cpu)
     thread->operand_next = cpu->gpr[TBD_R14];
     fault.insn = where.insn;
     if (where.where == TBD_INT_INSIDE)
-        thread->operand_next += where.record_bytes;
+        tbd_ring_close_record_sigsafe(&tbd_runtime.ring, thread, where.record_bytes);
     state.fs_base = thread->regs.fs_base;
     state.gs_base = thread->regs.gs_base;
     state.thread = thread->regs.thread;

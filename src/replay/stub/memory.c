@@ -480,9 +480,14 @@ bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t ne
     if (!found || !is_program_range(to, new_end - to))
         return false;
     old = found->map;
-    if (from == to)
-        return new_end < old_end ? tbd_memory_unmap(new_end, old_end - new_end)
-                                 : grow_in_place(&old, old_end, new_end, order);
+    if (from == to) {
+        if (new_end < old_end && !tbd_memory_unmap(new_end, old_end - new_end))
+            return false;
+        old.start = from;
+        old.end = from + kept;
+        old.device = (uint32_t)order; /* pages not here yet have their contents from now on */
+        return tbd_regions_add(table(), &old, "") && grow_in_place(&old, old_end, new_end, order);
+    }
     if (!tbd_memory_map(to, new_end - to, old.prot, false, order))
         return false;
     move_pages(from, kept, to);
