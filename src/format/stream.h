@@ -218,7 +218,8 @@ enum tbd_message_kind {
     TBD_MSG_SYSCALL = 8,     /* struct tbd_msg_syscall, then writes (struct tbd_write) */
     TBD_MSG_SPECIAL = 9,     /* struct tbd_msg_special, then writes */
     TBD_MSG_SIGNAL = 10,     /* struct tbd_msg_signal, then writes, then struct tbd_regs + xsave image */
-    TBD_MSG_INTERRUPTED = 11,/* uint64_t K: of the block before, only instructions 0..K-1 ran */
+    TBD_MSG_INTERRUPTED = 11,/* uint64_t K: of the block before, only instructions 0..K-1 ran.  Its record
+                                has its full length all the same: ops of later ones are zeros, not events */
     TBD_MSG_NOTE = 12,       /* uint32_t severity (0 info, 1 something is missing), text */
     TBD_MSG_END = 13,        /* struct tbd_msg_end: nothing follows but the last window's own end
                                 (pages before it; REGS and WINDOW_END behind it) */

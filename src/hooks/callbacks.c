@@ -292,7 +292,9 @@ static void bad_code(struct tbd_thread *thread)
     if (slot)
         tbd_slot_run(thread, slot); /* leaves through the signal handler */
     if (fetchable)
-        tbd_detach(thread, "it runs an instruction that is not known",
+        tbd_detach(thread, region->map.prot & PROT_WRITE_
+                               ? "it runs code in writable memory"
+                               : "it runs an instruction that is not known",
                    tbd_slot_last_insn(thread));
     raise_fetch_fault(thread, region);
     tbd_runtime_settle(thread);

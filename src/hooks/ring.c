@@ -371,3 +371,23 @@ void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
     __atomic_store_n((uint32_t *)*entry_next, id, __ATOMIC_RELEASE);
     *entry_next += 4;
 }
+
+void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
+                                   uint32_t record_bytes)
+{
+    const struct tbd_stream_head *head = ring->head;
+    const struct tbd_block_def *defs =
+        (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
+    uint32_t id = *(const uint32_t *)(thread->entry_next - 4);
+    uint32_t bytes;
+
+    if (id == 0 || id > head->def_count)
+        return;
+    bytes = defs[id - 1].operand_bytes;
+    if (thread->operand_next + bytes > operands_start(ring, ring->number) + TBD_OPERANDS_BYTES)
+        tbd_ring_move_record_sigsafe(ring, &thread->entry_next, &thread->operand_next,
+                                     record_bytes);
+    if (record_bytes < bytes)
+        memset((uint8_t *)thread->operand_next + record_bytes, 0, bytes - record_bytes);
+    thread->operand_next += bytes;
+}

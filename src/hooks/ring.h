@@ -84,4 +84,10 @@ void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring);
 void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
                                   uint64_t *operand_next, uint32_t record_bytes);
 
+/* A fault stopped the block entered last, `record_bytes` of its operands are there: the rest of the record is
+ * made zeros, so that records have their defined length, and operand_next is behind it.  The cursors
+ * (thread->entry_next, thread->operand_next) stand as in the middle of the block. */
+void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
+                                   uint32_t record_bytes);
+
 #endif

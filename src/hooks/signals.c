@@ -38,6 +38,12 @@ enum {
 /* The processor raises them; the engine must get its own. */
 #define ALWAYS_OURS (BIT(SIGILL_) | BIT(SIGTRAP_) | BIT(SIGBUS_) | BIT(SIGFPE_) | BIT(SIGSEGV_))
 
+/* End the program when nobody says otherwise (signal(7)), so that the trace can say how it ended. */
+#define ENDS_BY_DEFAULT                                                                            \
+    (BIT(1) | BIT(2) | BIT(3) | BIT(6) | BIT(10) | BIT(12) | BIT(13) | BIT(14) | BIT(15) |         \
+     BIT(16) | BIT(24) | BIT(25) | BIT(26) | BIT(27) | BIT(29) | BIT(30) | BIT(31) |               \
+     ~((1ull << 31) - 1))
+
 extern const char tbd_program_syscall_check[], tbd_program_syscall_done[];
 extern const char tbd_program_syscall_interrupted[];
 extern const char tbd_copy_faultable_begin[], tbd_copy_faultable_end[];
@@ -54,6 +60,15 @@ static uint64_t at(const char *label)
 static bool is_between(uint64_t pc, const char *from, const char *to)
 {
     return pc >= at(from) && pc < at(to);
+}
+
+/* Is the engine's handler installed for it in the kernel? */
+static bool is_ours(uint64_t signo)
+{
+    uint64_t handler = tbd_runtime.signals.actions[signo].handler;
+
+    return (ALWAYS_OURS & BIT(signo)) || handler > 1 ||
+           (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)));
 }
 
 static int32_t code_of(const uint8_t *info)
@@ -126,8 +141,8 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
         fault->error |= ERROR_WRITE; /* old bytes are read just before the store */
     thread->entry_next = cpu.gpr[TBD_R15];
     thread->operand_next = cpu.gpr[TBD_R14];
-    if (where.where == TBD_INT_INSIDE) {
-        thread->operand_next += where.record_bytes;
+    if (where.where == TBD_INT_INSIDE && tbd_runtime.options.hooks != TBD_HOOKS_NONE) {
+        tbd_ring_close_record_sigsafe(&tbd_runtime.ring, thread, where.record_bytes);
         fault->insn = where.insn;
     }
     state.fs_base = thread->regs.fs_base;
@@ -424,7 +439,7 @@ static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_ac
         signals->altstack = (struct tbd_altstack){ .flags = SS_DISABLE_ };
     if (action->flags & SA_RESETHAND_) {
         action->handler = 0;
-        if (!(ALWAYS_OURS & BIT(queued->signo)))
+        if (!is_ours(queued->signo))
             tbd_sys4(SYS_RT_SIGACTION, queued->signo, tbd_sys_pointer(&none), 0, 8);
     }
     apply_mask(mask);
@@ -466,7 +481,7 @@ void tbd_signals_deliver(struct tbd_thread *thread)
         deliver(thread, &queued);
         return;
     }
-    if (handler == 0 && (ALWAYS_OURS & BIT(queued.signo)))
+    if (handler == 0)
         die(thread, queued.signo, TBD_END_WHOLE, true);
     apply_mask(signals->mask); /* ignored meanwhile */
 }
@@ -528,7 +543,7 @@ bool tbd_signals_init(struct tbd_thread *thread)
     tbd_sys4(SYS_RT_SIGPROCMASK, SIG_BLOCK_, 0, tbd_sys_pointer(&signals->mask), 8);
     tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(&ours), tbd_sys_pointer(&signals->altstack), 0);
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if ((ALWAYS_OURS & BIT(signo)) || signals->actions[signo].handler > 1)
+        if (is_ours(signo))
             install(signo, signals->actions[signo].flags);
     set_kernel_mask(signals->mask & ~ALWAYS_OURS);
     return true;
@@ -542,7 +557,7 @@ void tbd_signals_restore(void)
 
     tbd_signals_block_all();
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if ((ALWAYS_OURS & BIT(signo)) || signals->actions[signo].handler > 1)
+        if (is_ours(signo))
             tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&signals->actions[signo]), 0, 8);
     tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(stack), 0, 0);
     if (signals->pending) /* nobody has seen it yet: it comes again, natively */
@@ -588,7 +603,7 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
     *action = *set;
     action->mask &= ~UNBLOCKABLE;
     action->flags &= SA_KNOWN;
-    if ((ALWAYS_OURS & BIT(signo)) || action->handler > 1)
+    if (is_ours(signo))
         install(signo, action->flags);
     else
         result = tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);

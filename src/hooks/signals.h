@@ -5,8 +5,9 @@
  *                             +- asynchronous: queue, kick -> settle (APP) -> frame on the program's stack
  *                             +- the program's own fault -> exact registers -> after_fault (APP)
  *
- * The kernel has one engine handler for every signal that the program catches, and for SIGSEGV, SIGBUS,
- * SIGFPE, SIGILL and SIGTRAP always.  All others keep the program's own disposition in the kernel.
+ * The kernel has one engine handler for every signal that the program catches or that would end it, and
+ * for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP always.  All others (ignored, stopping) keep the program's
+ * own disposition in the kernel.
  * The program's mask is the kernel's mask too, except that those five are never blocked there.
  *
  * Invariant: while a signal is queued, everything else is blocked in the kernel and the program makes no

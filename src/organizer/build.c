@@ -684,19 +684,31 @@ static void undo_message(const struct undo_set *set, const struct tbd_log_entry 
     free(writes);
 }
 
+/* Of a block that a fault stopped, only the instructions before `limit` ran. */
 static void undo_block(const struct undo_set *set, const struct tbd_block *block,
-                       const uint8_t *record, uint64_t time, uint32_t order)
+                       const uint8_t *record, uint64_t limit, uint64_t time, uint32_t order)
 {
     for (uint16_t i = block->def.op_count; i-- > 0;) {
         const struct tbd_op *op = &block->ops[i];
         uint64_t address = 0;
 
-        if (op->kind != TBD_OP_STORE)
+        if (op->kind != TBD_OP_STORE || op->insn >= limit)
             continue;
         if (op->base != TBD_BASE_NONE)
             memcpy(&address, record + op->base, sizeof(address));
         undo_store(set, address + (uint64_t)op->add, op->size, record + op->data, time, order);
     }
+}
+
+static uint64_t interrupted_at(const struct tbd_message *message)
+{
+    struct tbd_message head;
+    uint64_t limit = UINT64_MAX;
+
+    memcpy(&head, (const void *)message, sizeof(head));
+    if (head.kind == TBD_MSG_INTERRUPTED && head.bytes >= sizeof(limit))
+        memcpy(&limit, (const uint8_t *)(const void *)message + sizeof(head), sizeof(limit));
+    return limit;
 }
 
 /* All events, backwards. */
@@ -706,18 +718,21 @@ static void undo_all(const struct work *w, const struct undo_set *set)
     const uint8_t *at = window->operands + window->operand_bytes;
     uint32_t order = (uint32_t)window->log_count;
     uint64_t time = window->blocks;
+    uint64_t limit = UINT64_MAX;
 
     for (size_t i = window->entry_count; i-- > 0;) {
         if (window->entries[i] & TBD_ENTRY_MESSAGE) {
             order--;
             at = (const void *)window->log[order].message;
             undo_message(set, &window->log[order], order);
+            limit = interrupted_at(window->log[order].message);
         } else {
             const struct tbd_block *block = tbd_window_block(window, window->entries[i]);
 
             at -= block->def.operand_bytes;
             time--;
-            undo_block(set, block, at, time, order);
+            undo_block(set, block, at, limit, time, order);
+            limit = UINT64_MAX;
         }
     }
 }
