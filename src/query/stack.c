@@ -3,7 +3,8 @@
  *
  * One step finds the caller's registers from the callee's.  In this order:
  *   1. call frame information for call_pc (libdw evaluates the table, we evaluate its expressions)
- *   2. at a function's first instruction, or in an import stub: the return address is at sp
+ *   2. at a function's first instruction, in an import stub, or outside all modules (a call through a
+ *      wild pointer): the return address is at sp
  *   3. the frame pointer chain
  *   4. the first word up the stack that points behind a call instruction
  * 3 and 4 are guesses and say so.
@@ -323,18 +324,23 @@ static void set_caller(const struct tbd_frame *callee, uint64_t pc, uint64_t sp,
     out->how = how;
 }
 
-/* At a function's first instruction nothing is pushed yet, and an import stub never pushes before
- * its jump. */
-static bool step_entry(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
+/* At a function's first instruction nothing is pushed yet; an import stub never pushes before its
+ * jump; and who called a wild pointer is at sp too. */
+static bool has_pushed_nothing(const struct walk *walk, uint64_t pc)
 {
     struct tbd_symbol symbol;
+
+    if (!tbd_symbols_at(walk->symbols, walk->window, pc, &symbol))
+        return true;
+    return symbol.name && (symbol.is_stub || symbol.start == pc);
+}
+
+static bool step_entry(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
+{
     uint64_t pc;
 
-    if (callee->how != TBD_FRAME_REGS || !read_word(walk, callee->sp, &pc) ||
-        !follows_call(walk, pc))
-        return false;
-    if (!tbd_symbols_at(walk->symbols, walk->window, callee->pc, &symbol) ||
-        !(symbol.is_stub || symbol.start == callee->pc))
+    if (callee->how != TBD_FRAME_REGS || !has_pushed_nothing(walk, callee->pc) ||
+        !read_word(walk, callee->sp, &pc) || !follows_call(walk, pc))
         return false;
     callee->cfa = callee->sp + 8;
     set_caller(callee, pc, callee->cfa, TBD_FRAME_ENTRY, out);

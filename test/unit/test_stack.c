@@ -264,6 +264,35 @@ static void code_without_information_is_left_by_a_marked_guess(void **state)
     live_end(&live);
 }
 
+static void a_call_through_a_wild_pointer_shows_its_caller(void **state)
+{
+    struct tbd_frame frames[SHADOW_MAX];
+    struct tbd_symbols *symbols;
+    struct tbd_regs regs;
+    struct live live;
+    struct tbd_stack_memory memory = { live_read, &live };
+    size_t count, last;
+
+    (void)state;
+    assert_true(live_start(&live, body_no_cfi));
+    assert_int_equal(tbd_symbols_new_fixed(live.regions, live.region_count, &symbols), TBD_OK);
+    last = unwind_live(&live, symbols, frames) - 1;
+    regs = live_regs(&live);
+    /* As if the innermost function's caller had called address 0: its return address is on top. */
+    regs.gpr[TBD_RSP] = frames[0].cfa - 8;
+    regs.rip = 0;
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        if (r != TBD_RSP)
+            regs.gpr[r] = frames[1].gpr[r];
+    assert_int_equal(tbd_stack_unwind(symbols, 0, &regs, &memory, frames, SHADOW_MAX, &count),
+                     TBD_OK);
+    assert_int_equal(frames[1].how, TBD_FRAME_ENTRY);
+    assert_int_equal(count - 1, last);
+    assert_true(index_of(symbols, frames, count, "main") < count);
+    tbd_symbols_free(symbols);
+    live_end(&live);
+}
+
 static bool read_nothing(void *context, uint64_t address, void *out, size_t bytes)
 {
     (void)context, (void)address, (void)out, (void)bytes;
@@ -310,6 +339,7 @@ int main(void)
         cmocka_unit_test(every_instruction_of_library_code_has_the_right_callers),
         cmocka_unit_test(a_signal_frame_leads_to_the_interrupted_code),
         cmocka_unit_test(code_without_information_is_left_by_a_marked_guess),
+        cmocka_unit_test(a_call_through_a_wild_pointer_shows_its_caller),
         cmocka_unit_test(hostile_memory_ends_the_walk),
     };
 
