@@ -55,7 +55,8 @@ def gdb_script(argv, script, env=None, cwd=None, stdin_file=None, timeout=200):
         result = subprocess.run(["gdb", "-nx", "-batch", "-x", path, "--args"] + argv, cwd=cwd, env=tbdtest.clean_env(),
                                 stdin=open(stdin_file, "rb") if stdin_file else subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, check=False)
-        if b"Python Exception" in result.stderr or not os.path.exists(out):
+        wrong = (b"Python Exception", b"Traceback", b"gdb.error")
+        if any(w in result.stderr for w in wrong) or not os.path.exists(out):
             raise AssertionError("gdb: %r" % result.stderr[-800:])
         with open(out) as f:
             return [json.loads(line) for line in f]
@@ -114,10 +115,12 @@ for n in wanted:
 
 
 def gdb_memory_at(argv, place, ranges, env):
-    """Memory (address, bytes) as hexadecimal text when `place` is reached first."""
+    """Memory (address, bytes) as hexadecimal text when `place` is reached first after main() began."""
     return gdb_script(argv, """
-gdb.Breakpoint(%r)
+gdb.Breakpoint("main", temporary=True)
 run()
+gdb.Breakpoint(%r)
+go()
 for address, size in %r:
     say(bytes(gdb.selected_inferior().read_memory(address, size)).hex())
 """ % (place, ranges), env=env)

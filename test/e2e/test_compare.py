@@ -87,9 +87,7 @@ while True:
     if not alive():
         break
     say(value("*(unsigned long *)%#x"))
-    if value("*(unsigned long *)%#x") == %d:
-        break
-""" % (address, address, address, read_word(pair.trace, "last", address)), env=pair.env)
+""" % (address, address), env=pair.env)
     assert said[0] == address, "heap at %#x in gdb, at %#x in the trace" % (said[0], address)
     events = pair.trace.events("store", within(address, 8) + " and func==main")
     values = [tbdtest.number(e["newval"]) for e in events]
@@ -149,7 +147,9 @@ def test_registers_at_the_nth_hit_as_gdb_sees_them(folder):
     for name, symbol, hits in (("recursion", "fib", (1, 2, 17, 500, 8361)), ("recursion", "ackermann", (1, 50)),
                                ("many_windows", "mark", (1, 3, 5))):
         pair = Pair(name, folder + "/" + name)
-        for hit, wanted in zip(hits, othertools.gdb_registers_at(pair.argv, symbol, hits, pair.env)):
+        seen = othertools.gdb_registers_at(pair.argv, symbol, hits, pair.env)
+        assert len(seen) == len(hits)
+        for hit, wanted in zip(hits, seen):
             event = pair.trace.one("goto", "first", "forward", "func_enter", hit, "where", "func==" + symbol)
             found = registers(pair.trace, tbdtest.position(event))
             for register in othertools.REGISTERS:
@@ -169,6 +169,7 @@ def test_memory_at_exit_as_gdb_sees_it(folder):
             ranges.append((pair.address("table") + 0x1234, 0x8001))
         wanted = othertools.gdb_memory_at(pair.argv, "*(char *)&_exit", ranges, pair.env)
         at = tbdtest.position(pair.trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==_exit"))
+        assert len(wanted) == len(ranges) and all(len(text) == 2 * size for (_, size), text in zip(ranges, wanted))
         for (address, size), text in zip(ranges, wanted):
             found = memory_bytes(pair.trace.one("mem", hex(address), size, at=at)).hex()
             wrong = [i // 2 for i in range(0, len(text), 2) if text[i:i + 2] != found[i:i + 2]]
@@ -180,15 +181,17 @@ def test_a_core_file_at_the_end(folder):
     pair = Pair("many_windows", folder)
     core, address = folder + "/core", pair.address("table")
     said = othertools.gdb_script(pair.argv, """
-gdb.Breakpoint("*(char *)&_exit")
+gdb.Breakpoint("main", temporary=True)
 run()
+gdb.Breakpoint("*(char *)&_exit")
+go()
 gdb.execute("generate-core-file %s", to_string=True)
 gdb.execute("kill")
 gdb.execute("core-file %s", to_string=True)
 say(bytes(gdb.selected_inferior().read_memory(%d, 4 << 16)).hex())
 """ % (core, core, address), env=pair.env)
     found = memory_bytes(pair.trace.one("mem", hex(address), 4 << 16, at="last")).hex()
-    assert said[-1] == found
+    assert len(found) == 2 << 18 and said[-1] == found
 
 
 def test_system_calls_as_strace_sees_them(folder):

@@ -122,7 +122,7 @@ def test_wrong_questions_get_one_clear_line(folder):
     for words in (["goto", "first", "sideways", "store", "1"], ["goto", "first", "forward", "shop", "1"], ["goto", "first", "forward", "store", "0"],
                   ["goto", "first", "forward", "store", "1", "where", "addr=="], ["goto", "first", "forward", "store", "1", "where", "adr==1"],
                   ["goto", "first", "forward", "store", "1", "where", "(addr==1"], ["goto", "first", "forward", "store", "1", "where", "addr==&no_such_name"],
-                  ["mem", "zzz", "8"], ["frobnicate"], []):
+                  ["mem", "zzz", "8"], ["frobnicate"]):
         result = trace.tbdq(*words, json_output=False)
         assert result.code == 2 and not result.out, (words, result)
         assert result.err.startswith(b"tbdq: ") or result.err.startswith(b"tbd: "), (words, result)
