@@ -396,6 +396,17 @@ static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error
     return TBD_OK;
 }
 
+/* 0 before the program's first growth of the heap: the stub learns where it begins from that call. */
+static uint64_t heap_end(const struct tbd_worker *worker)
+{
+    uint64_t end = 0;
+
+    for (size_t i = 0; i < worker->region_count; i++)
+        if (worker->regions[i].flags & TBD_REGION_HEAP && worker->regions[i].end > end)
+            end = worker->regions[i].end;
+    return end;
+}
+
 enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
                                  const struct tbd_reg_state *states, size_t count,
                                  struct tbd_error *why)
@@ -409,7 +420,7 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     plan->complete = worker->window->complete;
     plan->hook_set = hook_set;
     plan->max_insns = TBD_BLOCK_MAX_INSNS;
-    plan->brk_start = 0;
+    plan->brk = heap_end(worker);
     worker->hook_set = hook_set;
     status = add_registers(worker, why);
     if (status == TBD_OK)

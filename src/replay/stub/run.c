@@ -243,7 +243,7 @@ void tbd_stub_run(void)
     tbd_stub.end = plan->first_time + plan->blocks;
     tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = 0;
     tbd_stub.is_inside = false;
-    tbd_stub.brk = plan->brk_start;
+    tbd_stub.brk = plan->brk;
     if (!tbd_stub.is_partial) /* marks that a partial replay left */
         tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
     configure();
