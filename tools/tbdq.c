@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define QUESTION_MAX_WORDS 512
+
 struct options {
     const char *trace;
     const char *at;
@@ -190,10 +192,26 @@ static int parse_options(int argc, char **argv, struct options *options)
     return -1;
 }
 
+/* A question may be one argument, as it is typed in quotes: 'goto first forward ...'.  Returns the
+ * number of words, in place. */
+static int split(char *text, char **out, int max)
+{
+    char *rest = NULL;
+    int count = 0;
+
+    for (char *word = strtok_r(text, " \t\n", &rest); word != NULL && count < max;
+         word = strtok_r(NULL, " \t\n", &rest))
+        out[count++] = word;
+    return count;
+}
+
 int main(int argc, char **argv)
 {
     struct options options = { 0 };
     const struct tbd_command *command;
+    char *words[QUESTION_MAX_WORDS + 1] = { NULL };
+    char **question;
+    int count;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int result;
 
@@ -205,14 +223,21 @@ int main(int argc, char **argv)
         print_usage(stderr);
         return TBD_EXIT_USAGE;
     }
-    if (strcmp(argv[optind], "help") == 0)
-        return help(argv[optind + 1]);
-    command = tbd_command_find(argv[optind]);
+    question = argv + optind;
+    count = argc - optind;
+    if (count == 1 && strpbrk(question[0], " \t\n") != NULL) {
+        count = split(question[0], words, QUESTION_MAX_WORDS);
+        question = words;
+    }
+    if (count > 0 && strcmp(question[0], "help") == 0)
+        return help(question[1]);
+    command = count > 0 ? tbd_command_find(question[0]) : NULL;
     if (command == NULL) {
-        fprintf(stderr, "tbdq: there is no command '%s'\nhint: `tbdq help` lists all\n", argv[optind]);
+        fprintf(stderr, "tbdq: there is no command '%s'\nhint: `tbdq help` lists all\n",
+                count > 0 ? question[0] : "");
         return TBD_EXIT_USAGE;
     }
-    result = run_command(command, &options, argc - optind, argv + optind);
+    result = run_command(command, &options, count, question);
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         fprintf(stderr, "tbdq: cannot write the answer\n");
         return TBD_EXIT_SYSTEM;
