@@ -156,10 +156,13 @@ static bool wait_until_ready(void)
 
 bool tbd_spawn_organizer(int fd, char **envp)
 {
+    const struct tbd_stream_head *head = tbd_runtime.ring.head;
+
     if (fork_twice(fd, envp) && wait_until_ready())
         return true;
-    tbd_say("no trace can be written: the program runs untraced");
-    tbd_say("hint: tbd-organizer must be beside libtbd.so and the trace folder writable "
-            "(TBD_OPTIONS=dir=PATH)");
+    if (__atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE) != TBD_ORGANIZER_FAILED)
+        tbd_say("the organizer does not start"); /* otherwise it has said why itself */
+    tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so and the trace "
+            "folder writable (TBD_OPTIONS=dir=PATH)");
     return false;
 }
