@@ -59,18 +59,28 @@ static uint8_t end_of_kind(uint8_t kind)
     return ends[kind];
 }
 
+/* Special only because its stores have no fixed size: as good as any other when nothing is reported. */
+static bool is_plain_without_hooks(const struct tbd_insn *insn)
+{
+    return insn->kind == TBD_INSN_SPECIAL &&
+           (insn->special == TBD_SPECIAL_REP_STORE || insn->special == TBD_SPECIAL_MASKED_STORE);
+}
+
 /* Decodes into cut->insn; returns how the block ends. */
-static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, uint32_t max_insns)
+static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available,
+                          const struct tbd_codegen_config *config)
 {
     const uint8_t *code = (const uint8_t *)(uintptr_t)pc;
     uint64_t at = 0;
 
-    for (cut->count = 0; cut->count < max_insns; cut->count++) {
+    for (cut->count = 0; cut->count < config->max_insns; cut->count++) {
         struct tbd_insn *insn = &cut->insn[cut->count];
         bool decodes = at < available && tbd_decode(insn, pc + at, code + at, available - at);
 
         if (!decodes || insn->kind == TBD_INSN_BAD)
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
+        if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
+            insn->kind = TBD_INSN_PLAIN;
         at += insn->length;
         cut->def.code_bytes = (uint32_t)at;
         if (end_of_kind(insn->kind)) {
@@ -250,6 +260,8 @@ static void lay_out_insn(struct layout *l, uint32_t n)
     uint32_t set = l->config->hook_set;
     bool is_call = insn->kind == TBD_INSN_CALL || insn->kind == TBD_INSN_CALL_INDIRECT;
 
+    if (insn->kind == TBD_INSN_SPECIAL)
+        return; /* the engine reports what it does */
     for (uint8_t a = 0; (set & TBD_HOOK_LOADS) && a < insn->access_count; a++)
         if (insn->access[a].flags & TBD_ACCESS_READ)
             add_load(l, n, a);
@@ -315,7 +327,7 @@ void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *call
     uint64_t available = callbacks->executable((struct tbd_app_pc){ pc }, want);
 
     cut->def = (struct tbd_block_def){ .start = pc };
-    cut->def.end = decode_all(cut, pc, available < want ? available : want, config->max_insns);
+    cut->def.end = decode_all(cut, pc, available < want ? available : want, config);
     cut->def.insn_count = (uint16_t)cut->count;
     if (cut->count)
         cut->def.last_insn = (uint16_t)(cut->insn[cut->count - 1].pc - pc);

@@ -674,8 +674,7 @@ bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t 
     collect_target(out, &z);
     collect_copy(out, &z);
     collect_stack_add(out, &z);
-    if (out->kind == TBD_INSN_NOP || out->kind == TBD_INSN_SPECIAL || out->kind == TBD_INSN_BAD ||
-        out->kind == TBD_INSN_SYSCALL)
+    if (out->kind == TBD_INSN_NOP || out->kind == TBD_INSN_BAD || out->kind == TBD_INSN_SYSCALL)
         return true;
     collect_accesses(out, &z);
     collect_rip_relative(out, &z);

@@ -27,6 +27,7 @@ static struct {
     struct tbd_codegen_config config;
     uint64_t stop_pc;     /* tbd_patcher_stop_inside */
     uint32_t stop_insns;  /* 0 = not armed */
+    uint64_t exits[TBD_EXIT_KINDS]; /* how often translated code left, by reason */
 } run;
 
 static void init_decoder(void *unused)
@@ -210,6 +211,7 @@ uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
 {
     uint32_t kind = (uint32_t)thread->exit_kind;
 
+    run.exits[kind]++;
     if (kind == TBD_EXIT_BOUNDARY) {
         boundary(thread);
         return enter(thread, thread->regs.rip);
