@@ -34,6 +34,9 @@ void tbd_call_send(struct tbd_call *call);
 /* The program is detached with the system call instruction still to be executed, natively. */
 _Noreturn void tbd_call_detach(struct tbd_call *call, const char *why);
 
+/* Performs and records a call that the engine has no part in: by the table, or by comparison. */
+void tbd_call_plain(struct tbd_call *call);
+
 /* memory_calls.c: mmap and the like (TBD_SYS_MAP). */
 void tbd_call_mapping(struct tbd_call *call);
 /* special_calls.c (TBD_SYS_SPECIAL). */

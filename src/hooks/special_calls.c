@@ -157,8 +157,7 @@ static void arch_prctl_call(struct tbd_call *call)
         finish(call, answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
         break;
     default:
-        call->result = tbd_call_perform(&call->sys);
-        tbd_call_finish(call);
+        tbd_call_plain(call);
         break;
     }
 }

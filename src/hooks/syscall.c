@@ -132,21 +132,30 @@ static void perform_described(struct tbd_call *call)
 
 /* ---- calls that it does not ---- */
 
-static void note_once(uint64_t number)
-{
-    static uint8_t said[128];
-    uint64_t bit = number % (sizeof(said) * 8);
+#define SAID_BYTES 128u
 
-    if (said[bit / 8] >> (bit % 8) & 1)
-        return;
+/* A number's first time in `said`. */
+static bool is_first(uint8_t said[SAID_BYTES], uint64_t number)
+{
+    uint64_t bit = number % (SAID_BYTES * 8);
+    bool first = !(said[bit / 8] >> (bit % 8) & 1);
+
     said[bit / 8] |= (uint8_t)(1u << (bit % 8));
-    tbd_runtime_note(0, "system call %lu is not described: its writes are found by comparison",
-                     number);
+    return first;
+}
+
+static void note_unknown(uint64_t number)
+{
+    static uint8_t said[SAID_BYTES];
+
+    if (is_first(said, number))
+        tbd_runtime_note(0, "system call %lu is not described: its writes are found by comparison",
+                         number);
 }
 
 static void perform_unknown(struct tbd_call *call)
 {
-    note_once(call->sys.number);
+    note_unknown(call->sys.number);
     tbd_effects_watch_all(call->effects);
     call->result = tbd_call_perform(&call->sys);
     if (call->result == TBD_CALL_INTERRUPTED)
@@ -159,12 +168,14 @@ static void perform_unknown(struct tbd_call *call)
 
 static void note_asynchronous(uint64_t number)
 {
-    if (tbd_syscall_flags(number) & TBD_SYS_ASYNC)
+    static uint8_t said[SAID_BYTES];
+
+    if (tbd_syscall_flags(number) & TBD_SYS_ASYNC && is_first(said, number))
         tbd_runtime_note(1, "system call %lu lets the kernel write memory later: not recorded",
                          number);
 }
 
-static void perform_plain(struct tbd_call *call)
+void tbd_call_plain(struct tbd_call *call)
 {
     if (tbd_syscall_is_described(&call->sys))
         perform_described(call);
@@ -198,7 +209,7 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
         break;
     case TBD_SYS_EMULATE:
     case TBD_SYS_UNKNOWN:
-        perform_plain(&call);
+        tbd_call_plain(&call);
         break;
     }
 }
