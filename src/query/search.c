@@ -207,7 +207,7 @@ void tbd_search_release(struct tbd_search_run *run)
     tbd_callers_free(&run->callers);
     free(run->memory);
     free(run->candidates);
-    free(run->memory_probes);
+    free(run->memory_values);
 }
 
 enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out, uint64_t *out_found)

@@ -142,6 +142,9 @@ static enum tbd_status use_result(struct pool *pool, uint32_t i)
 {
     struct tbd_search_run *run = pool->run;
     const struct result *result = &pool->results[i];
+    uint64_t divisions = run->env.divisions;
+    uint64_t unmapped = run->env.unmapped;
+    enum tbd_status status;
 
     if (result->status != TBD_OK)
         return tbd_search_window(run, tbd_search_window_number(run, pool->start, i));
@@ -151,7 +154,10 @@ static enum tbd_status use_result(struct pool *pool, uint32_t i)
         run->total += result->matches;
         return TBD_OK;
     }
-    return tbd_search_window(run, tbd_search_window_number(run, pool->start, i));
+    status = tbd_search_window(run, tbd_search_window_number(run, pool->start, i));
+    run->env.divisions = divisions; /* the worker counted them */
+    run->env.unmapped = unmapped;
+    return status;
 }
 
 static enum tbd_status add_up(struct pool *pool, uint32_t first)

@@ -9,11 +9,11 @@
 
 enum tbd_verdict { TBD_VERDICT_OPEN = 0, TBD_VERDICT_MATCH, TBD_VERDICT_MISS };
 
+/* An event that only registers can decide. */
 struct tbd_candidate {
     struct tbd_event event;
-    uint32_t value_probe;   /* UINT32_MAX = none */
     uint64_t stack_bits;    /* which patterns match here */
-    uint32_t first_memory;  /* index into memory_probes: memory_count of them */
+    size_t first_memory;    /* index into memory_values: memory_count of them */
     enum tbd_verdict verdict;
 };
 
@@ -28,16 +28,17 @@ struct tbd_search_run {
     const struct tbd_window *window;
     struct tbd_expr_env env;
     struct tbd_value *memory;      /* env.memory: one per slot */
-    struct tbd_probes *probes;
+    struct tbd_probes *probes;     /* NULL: the condition needs none */
+    bool has_answers;              /* second walk: the probes are answered */
+    uint32_t next_probe;           /* second walk: number of the next event's first probe */
     struct tbd_callers callers;
     struct tbd_candidate *candidates;
     size_t count, capacity;
-    uint32_t *memory_probes;
-    size_t memory_probe_count, memory_probe_capacity;
-    /* counting without candidates */
+    struct tbd_value *memory_values;
+    size_t memory_value_count, memory_value_capacity;
+    /* counting */
     uint64_t seen, wanted;
     struct tbd_event found;
-    bool has_found;
     /* the whole search */
     uint64_t total;
     const struct tbd_module *modules; /* names are bound to these */

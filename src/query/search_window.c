@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* search_window.c - the matches in one window, with as little work as the condition allows
  *
- * A condition is evaluated at every event of its type with what the event itself tells; most decide at once.  The rest
- * (candidates) get, in this order: values from memory, found in the same walk (probes.h); registers, by
- * partial replay in batches in the direction of the search; memory at addresses that need registers, read one by one.
+ * A condition is evaluated at every event of its type with what the event itself tells; most decide at once.  Where it
+ * needs memory, a first walk asks (probes.h) and a second one, event by event the same, has the answers.
+ * What is open then (candidates) gets registers, by partial replay in batches in the direction of the search, and memory at
+ * addresses that need registers, read one by one.
  *
- * I1  Candidates of a window are in ascending order of position; each is decided at most once.
- * I2  A window is walked with probes or a stack of callers only if the condition uses them. */
+ * I1  Both walks see the same events in the same order, so probes are numbered alike.
+ * I2  Candidates of a window are in ascending order of position; each is decided at most once.
+ * I3  A window is walked with probes or a stack of callers only if the condition uses them. */
 #include "query/search_private.h"
 
 #include <stdlib.h>
@@ -37,25 +39,99 @@ static enum tbd_verdict judge_first(struct tbd_search_run *run, const struct tbd
     return judge(run, event);
 }
 
-/* Counting is enough: nothing beyond the event is needed. */
+/* ---- memory: asked in the first walk, answered in the second ---- */
+
+static bool wants_value(const struct tbd_search_run *run, const struct tbd_event *event)
+{
+    return (run->uses & TBD_USES_VALUE) != 0 && event->size != 0 && event->fresh == NULL;
+}
+
+/* The address of a memory node, if the event tells it. */
+static bool probe_address(struct tbd_search_run *run, const struct tbd_expr_node *node, uint64_t *out)
+{
+    struct tbd_value address = tbd_expr_eval(run->where, node->left, &run->env);
+
+    *out = address.v;
+    return address.state == TBD_VALUE_OK;
+}
+
+static bool ask_event(void *context, struct tbd_event *event)
+{
+    struct tbd_search_run *run = context;
+    uint64_t address;
+
+    if (judge_first(run, event) != TBD_VERDICT_OPEN)
+        return true;
+    run->session->stats.candidates++;
+    if (wants_value(run, event))
+        (void)tbd_probes_add(run->probes, event->position, event->addr,
+                             event->size < 8 ? (uint32_t)event->size : 8,
+                             event->type == TBD_EVENT_STORE);
+    for (uint32_t i = 0; i < run->where->node_count; i++) {
+        const struct tbd_expr_node *node = &run->where->nodes[i];
+
+        if (node->op == TBD_EXPR_MEMORY && probe_address(run, node, &address))
+            (void)tbd_probes_add(run->probes, event->position, address, (uint32_t)node->value, false);
+    }
+    return true;
+}
+
+static void take_answers(struct tbd_search_run *run, struct tbd_event *event)
+{
+    uint64_t address;
+
+    if (wants_value(run, event) && tbd_probes_answer(run->probes, run->next_probe++, &event->value))
+        event->flags |= TBD_EVENT_HAS_VALUE;
+    for (uint32_t i = 0; i < run->where->node_count; i++) {
+        const struct tbd_expr_node *node = &run->where->nodes[i];
+        struct tbd_value *value;
+
+        if (node->op != TBD_EXPR_MEMORY)
+            continue;
+        value = &run->memory[node->which];
+        value->state = TBD_VALUE_UNKNOWN;
+        if (probe_address(run, node, &address))
+            value->state = tbd_probes_answer(run->probes, run->next_probe++, &value->v) ? TBD_VALUE_OK
+                                                                                       : TBD_VALUE_BAD;
+    }
+}
+
+/* With everything but registers.  A value that the trace does not hold decides against the event. */
+static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
+{
+    enum tbd_verdict verdict = judge_first(run, event);
+
+    if (verdict != TBD_VERDICT_OPEN || !run->has_answers)
+        return verdict;
+    take_answers(run, event);
+    run->env.memory = run->memory;
+    verdict = judge(run, event);
+    run->env.memory = NULL;
+    if (verdict == TBD_VERDICT_OPEN && (run->uses & TBD_USES_REGS) == 0) {
+        run->env.unmapped++;
+        return TBD_VERDICT_MISS;
+    }
+    return verdict;
+}
+
 static bool count_event(void *context, struct tbd_event *event)
 {
     struct tbd_search_run *run = context;
 
-    if (judge_first(run, event) != TBD_VERDICT_MATCH)
+    if (judge_event(run, event) != TBD_VERDICT_MATCH)
         return true;
     run->seen++;
     if (run->search->each != NULL) {
         run->found = *event;
-        run->has_found = true;
         return run->search->each(run->search->each_context, event);
     }
     if (run->seen != run->wanted)
         return true;
     run->found = *event;
-    run->has_found = true;
     return false;
 }
+
+/* ---- candidates ---- */
 
 static bool reserve(void **array, size_t *capacity, size_t need, size_t item)
 {
@@ -74,31 +150,6 @@ static bool reserve(void **array, size_t *capacity, size_t need, size_t item)
     return true;
 }
 
-/* Probes for the memory a candidate needs, as far as addresses are known. */
-static void add_probes(struct tbd_search_run *run, struct tbd_candidate *candidate)
-{
-    const struct tbd_event *event = &candidate->event;
-    uint32_t size = event->size < 8 ? (uint32_t)event->size : 8;
-
-    if ((run->uses & TBD_USES_VALUE) != 0 && size != 0 && event->fresh == NULL)
-        candidate->value_probe = tbd_probes_add(run->probes, event->position, event->addr, size,
-                                                event->type == TBD_EVENT_STORE);
-    for (uint32_t i = 0; i < run->where->node_count; i++) {
-        const struct tbd_expr_node *node = &run->where->nodes[i];
-        struct tbd_value address;
-        uint32_t *probe;
-
-        if (node->op != TBD_EXPR_MEMORY)
-            continue;
-        probe = &run->memory_probes[candidate->first_memory + node->which];
-        run->env.event = event;
-        address = tbd_expr_eval(run->where, node->left, &run->env);
-        *probe = UINT32_MAX;
-        if (address.state == TBD_VALUE_OK)
-            *probe = tbd_probes_add(run->probes, event->position, address.v, (uint32_t)node->value, false);
-    }
-}
-
 static uint64_t match_patterns(const struct tbd_search_run *run)
 {
     uint64_t bits = 0;
@@ -111,68 +162,37 @@ static uint64_t match_patterns(const struct tbd_search_run *run)
     return bits;
 }
 
+/* Values of memory that are known already; UNKNOWN where there was no probe. */
+static void keep_memory(struct tbd_search_run *run, struct tbd_candidate *candidate)
+{
+    uint32_t slots = run->where->memory_count;
+
+    candidate->first_memory = run->memory_value_count;
+    for (uint32_t i = 0; i < slots; i++)
+        run->memory_values[run->memory_value_count++] =
+            run->has_answers ? run->memory[i] : (struct tbd_value){ .state = TBD_VALUE_UNKNOWN };
+}
+
 static bool collect_event(void *context, struct tbd_event *event)
 {
     struct tbd_search_run *run = context;
-    enum tbd_verdict verdict = judge_first(run, event);
-    uint32_t slots = run->where == NULL ? 0 : run->where->memory_count;
+    enum tbd_verdict verdict = judge_event(run, event);
     struct tbd_candidate *candidate;
 
     if (verdict == TBD_VERDICT_MISS)
         return true;
     if (!reserve((void **)&run->candidates, &run->capacity, run->count + 1, sizeof(*run->candidates)) ||
-        !reserve((void **)&run->memory_probes, &run->memory_probe_capacity,
-                 run->memory_probe_count + slots + 1, sizeof(*run->memory_probes))) {
+        !reserve((void **)&run->memory_values, &run->memory_value_capacity,
+                 run->memory_value_count + run->where->memory_count, sizeof(*run->memory_values))) {
         run->status = TBD_NOMEM;
         return false;
     }
     candidate = &run->candidates[run->count++];
-    *candidate = (struct tbd_candidate){ .event = *event, .value_probe = UINT32_MAX, .verdict = verdict,
-                                     .first_memory = (uint32_t)run->memory_probe_count };
-    run->memory_probe_count += slots;
+    *candidate = (struct tbd_candidate){ .event = *event, .verdict = verdict };
+    keep_memory(run, candidate);
     if ((run->uses & TBD_USES_STACK) != 0)
         candidate->stack_bits = match_patterns(run);
-    if (verdict == TBD_VERDICT_OPEN && run->probes != NULL)
-        add_probes(run, candidate);
-    run->session->stats.candidates += verdict == TBD_VERDICT_OPEN;
     return true;
-}
-
-/* ---- candidates: what the walk found about memory ---- */
-
-static void fill_memory(struct tbd_search_run *run, const struct tbd_candidate *candidate)
-{
-    for (uint32_t slot = 0; run->memory != NULL && slot < run->where->memory_count; slot++) {
-        uint32_t probe = run->memory_probes[candidate->first_memory + slot];
-        struct tbd_value *value = &run->memory[slot];
-
-        value->state = TBD_VALUE_UNKNOWN;
-        if (run->probes == NULL || probe == UINT32_MAX)
-            continue;
-        value->state = tbd_probes_answer(run->probes, probe, &value->v) ? TBD_VALUE_OK : TBD_VALUE_BAD;
-    }
-}
-
-static void use_probes(struct tbd_search_run *run)
-{
-    for (size_t i = 0; i < run->count; i++) {
-        struct tbd_candidate *candidate = &run->candidates[i];
-
-        if (candidate->verdict != TBD_VERDICT_OPEN)
-            continue;
-        if (candidate->value_probe != UINT32_MAX &&
-            tbd_probes_answer(run->probes, candidate->value_probe, &candidate->event.value))
-            candidate->event.flags |= TBD_EVENT_HAS_VALUE;
-        fill_memory(run, candidate);
-        run->env.memory = run->memory;
-        run->env.stack_bits = &candidate->stack_bits;
-        candidate->verdict = judge(run, &candidate->event);
-        run->env.memory = NULL;
-        if (candidate->verdict == TBD_VERDICT_OPEN && (run->uses & TBD_USES_REGS) == 0) {
-            candidate->verdict = TBD_VERDICT_MISS; /* a value that the trace does not hold */
-            run->session->stats.unmapped++;
-        }
-    }
 }
 
 /* ---- candidates: registers ---- */
@@ -198,8 +218,7 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
 {
     struct read_context read = { run, candidate->event.position };
 
-    fill_memory(run, candidate);
-    run->env.memory = run->memory;
+    run->env.memory = run->where->memory_count == 0 ? NULL : &run->memory_values[candidate->first_memory];
     run->env.stack_bits = &candidate->stack_bits;
     run->env.regs = &state->regs;
     run->env.read = read_now;
@@ -210,6 +229,7 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
     run->env.regs = NULL;
     run->env.read = NULL;
     run->env.memory = NULL;
+    run->env.stack_bits = NULL;
 }
 
 /* Up to `max` open candidates from `from` on, in the direction of the search; their indices ascending. */
@@ -275,7 +295,6 @@ static enum tbd_status take_candidates(struct tbd_search_run *run)
             continue;
         run->total++;
         run->found = candidate->event;
-        run->has_found = true;
         if (run->search->each != NULL && !run->search->each(run->search->each_context, &candidate->event))
             break;
         if (run->search->each == NULL && run->total == run->question->count)
@@ -285,24 +304,6 @@ static enum tbd_status take_candidates(struct tbd_search_run *run)
 }
 
 /* ---- one window ---- */
-
-static struct tbd_scan make_scan(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *))
-{
-    return (struct tbd_scan){
-        .window = run->window,
-        .disas = run->session->disas,
-        .symbols = run->session->symbols,
-        .type = run->question->type,
-        .span = run->span,
-        .blocks = run->plan.blocks,
-        .has_pc = run->plan.has_pc,
-        .pc = run->plan.pc,
-        .probes = run->probes,
-        .callers = (run->uses & TBD_USES_STACK) != 0 ? &run->callers : NULL,
-        .emit = emit,
-        .context = run,
-    };
-}
 
 struct page_context {
     struct tbd_search_run *run;
@@ -339,30 +340,65 @@ static void seed_callers(struct tbd_search_run *run)
     free(frames);
 }
 
-static void count_walk(struct tbd_search_run *run, uint64_t wanted)
+static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
+                 struct tbd_probes *feed)
 {
-    struct tbd_scan scan = make_scan(run, count_event);
+    struct tbd_scan scan = {
+        .window = run->window,
+        .disas = run->session->disas,
+        .symbols = run->session->symbols,
+        .type = run->question->type,
+        .span = run->span,
+        .blocks = run->plan.blocks,
+        .has_pc = run->plan.has_pc,
+        .pc = run->plan.pc,
+        .probes = feed,
+        .callers = (run->uses & TBD_USES_STACK) != 0 ? &run->callers : NULL,
+        .emit = emit,
+        .context = run,
+    };
 
-    run->seen = 0;
-    run->wanted = wanted;
-    if ((run->uses & TBD_USES_STACK) != 0)
+    run->next_probe = 0;
+    if (scan.callers != NULL)
         seed_callers(run);
     tbd_scan_run(&scan);
+    run->env.frames = NULL;
 }
 
-/* Decided by events alone: forward stops at the one wanted; backward counts first, then finds it. */
+/* A walk over events that another walk counts as bad, or will. */
+static void walk_uncounted(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
+                           struct tbd_probes *feed)
+{
+    uint64_t divisions = run->env.divisions;
+    uint64_t unmapped = run->env.unmapped;
+
+    walk(run, emit, feed);
+    run->env.divisions = divisions;
+    run->env.unmapped = unmapped;
+}
+
+static void count_walk(struct tbd_search_run *run, uint64_t wanted)
+{
+    run->seen = 0;
+    run->wanted = wanted;
+    walk(run, count_event, NULL);
+}
+
+/* Forward stops at the one wanted; backward counts first, then finds it. */
 static void count_window(struct tbd_search_run *run)
 {
     uint64_t left = run->question->count - run->total;
 
-    run->has_found = false;
     if (run->question->backward && run->search->each == NULL) {
         uint64_t there;
 
         count_walk(run, 0);
         there = run->seen;
-        if (there >= left)
-            count_walk(run, there - left + 1);
+        if (there >= left) {
+            run->seen = 0;
+            run->wanted = there - left + 1;
+            walk_uncounted(run, count_event, NULL);
+        }
         run->total += there < left ? there : left;
     } else {
         count_walk(run, left);
@@ -372,37 +408,30 @@ static void count_window(struct tbd_search_run *run)
 
 static enum tbd_status collect_window(struct tbd_search_run *run)
 {
-    struct tbd_scan scan;
-    enum tbd_status status;
-
     run->count = 0;
-    run->memory_probe_count = 0;
-    run->has_found = false;
-    if ((run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY)) != 0) {
-        status = tbd_probes_new(run->session->trace, run->window, &run->probes);
-        if (status != TBD_OK)
-            return status;
-    }
-    if ((run->uses & TBD_USES_STACK) != 0)
-        seed_callers(run);
-    run->env.stack_bits = NULL;
-    scan = make_scan(run, collect_event);
-    tbd_scan_run(&scan);
-    run->env.frames = NULL;
-    status = run->status;
-    if (status == TBD_OK && run->probes != NULL)
-        use_probes(run);
-    if (status == TBD_OK)
-        status = take_candidates(run);
-    tbd_probes_free(run->probes);
-    run->probes = NULL;
-    return status;
+    run->memory_value_count = 0;
+    run->status = TBD_OK;
+    walk(run, collect_event, NULL);
+    return run->status == TBD_OK ? take_candidates(run) : run->status;
 }
 
 enum tbd_status tbd_search_one(struct tbd_search_run *run)
 {
-    if ((run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY | TBD_USES_REGS)) != 0)
-        return collect_window(run);
-    count_window(run);
-    return TBD_OK;
+    enum tbd_status status = TBD_OK;
+
+    if ((run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY)) != 0) {
+        status = tbd_probes_new(run->session->trace, run->window, &run->probes);
+        if (status != TBD_OK)
+            return status;
+        walk_uncounted(run, ask_event, run->probes);
+        run->has_answers = true;
+    }
+    if ((run->uses & TBD_USES_REGS) != 0)
+        status = collect_window(run);
+    else
+        count_window(run);
+    tbd_probes_free(run->probes);
+    run->probes = NULL;
+    run->has_answers = false;
+    return status;
 }

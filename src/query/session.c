@@ -18,6 +18,7 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
 
     if (status != TBD_OK)
         return status;
+    session->window_max = session->borrows_replayer ? 1 : TBD_SESSION_WINDOWS;
     session->info = tbd_trace_info(session->trace);
     status = tbd_symbols_new(session->trace, &session->symbols);
     if (status != TBD_OK)
@@ -86,7 +87,7 @@ enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index, 
     enum tbd_status status;
 
     *out = NULL;
-    for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++) {
+    for (size_t i = 0; i < session->window_max; i++) {
         window = session->windows[i].window;
         if (window != NULL && window->index == index && session->windows[i].has_loads == with_loads) {
             session->windows[i].used = ++session->clock;
@@ -96,10 +97,11 @@ enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index, 
         if (session->windows[i].used < session->windows[oldest].used)
             oldest = i;
     }
+    tbd_window_free(session->windows[oldest].window);
+    session->windows[oldest].window = NULL;
     status = load_window(session, index, with_loads, &window);
     if (status != TBD_OK)
         return status;
-    tbd_window_free(session->windows[oldest].window);
     session->windows[oldest].window = window;
     session->windows[oldest].has_loads = with_loads;
     session->windows[oldest].used = ++session->clock;

@@ -39,6 +39,7 @@ struct tbd_session {
         bool has_loads;
         uint64_t used;              /* larger = more recently */
     } windows[TBD_SESSION_WINDOWS];
+    size_t window_max;              /* of `windows` used */
     uint64_t clock;
 };
 
@@ -51,7 +52,7 @@ TBD_MUST_CHECK enum tbd_status tbd_session_open_helper(struct tbd_session *sessi
                                                        const struct tbd_session *of, unsigned worker);
 
 /* With events; raised by replay where the trace has not kept them, or loads are wanted.
- * Borrowed until TBD_SESSION_WINDOWS - 1 further windows were asked for. */
+ * Borrowed until TBD_SESSION_WINDOWS - 1 further windows were asked for; in a helper until the next one is. */
 TBD_MUST_CHECK enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index,
                                                   bool with_loads, const struct tbd_window **out);
 TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);
