@@ -5,8 +5,8 @@
  * (tbd_cache_area_of, tbd_cache_block_at, tbd_cache_dry_run), and they interrupt translated code, not
  * this file.
  *
- * The map from start to block and the one from (start, code) to id are open-addressing tables of
- * fixed size: address space is reserved for the largest, pages cost nothing until used.
+ * The map from start to block and the one from (start, code) to id are open-addressing tables that
+ * double in place: address space is reserved for the largest, pages cost nothing until used.
  */
 #include "patcher/cache.h"
 
@@ -20,8 +20,8 @@ enum {
     MAX_THREADS = 1024,
     MAX_BLOCKS = 1 << 20,
     MAX_SITES = 1 << 21,
-    MAP_SLOTS = 1 << 21,
-    ID_SLOTS = 1 << 22,
+    MAX_IDS = 1 << 22,
+    FIRST_SLOTS = 1 << 14,
     PAGE_SLOTS = 1 << 16,
     AREA_BYTES = 64 << 20,
     BLOCK_ROOM = 32 << 10,  /* no block's code is longer */
@@ -34,19 +34,26 @@ enum {
 struct known_id {
     uint64_t start;
     uint64_t code_hash;
-    uint32_t id; /* 0 = empty */
+    uint32_t id;
     uint32_t code_bytes;
+};
+
+/* index + 1 into an array, 0 = empty; lives in the cache arena. */
+struct table {
+    uint32_t *slot;
+    uint32_t slots; /* power of two */
+    uint32_t used;
 };
 
 static struct {
     struct tbd_block_code *block;
     struct tbd_exit_site *site;
-    uint32_t *map;         /* index + 1, 0 = empty */
-    struct known_id *ids;
+    struct known_id *id;
+    struct table map;      /* of blocks by start */
+    struct table ids;      /* of ids by start and code */
     uint16_t *page_blocks; /* how many blocks were made on pages with this hash; saturates */
     uint32_t block_count;
     uint32_t site_count;
-    uint32_t map_used;
     uint32_t id_count;
     struct tbd_area area[MAX_AREAS];
     uint32_t area_count;
@@ -82,11 +89,11 @@ uint32_t tbd_cache_index(const struct tbd_block_code *block)
 
 static uint32_t *map_slot(uint64_t pc)
 {
-    uint32_t n = (uint32_t)hash_address(pc) & (MAP_SLOTS - 1);
+    uint32_t n = (uint32_t)hash_address(pc) & (cache.map.slots - 1);
 
-    while (cache.map[n] && cache.block[cache.map[n] - 1].start != pc)
-        n = (n + 1) & (MAP_SLOTS - 1);
-    return &cache.map[n];
+    while (cache.map.slot[n] && cache.block[cache.map.slot[n] - 1].start != pc)
+        n = (n + 1) & (cache.map.slots - 1);
+    return &cache.map.slot[n];
 }
 
 struct tbd_block_code *tbd_cache_find(uint64_t pc)
@@ -96,69 +103,111 @@ struct tbd_block_code *tbd_cache_find(uint64_t pc)
     return index && cache.block[index - 1].live ? &cache.block[index - 1] : NULL;
 }
 
-/* A dead block's slot stays, for its start; the next block there takes it over. */
-static void map_insert(struct tbd_block_code *block)
+/* Private anonymous memory reads as zero after it was given back. */
+static void empty_table(struct table *table)
 {
-    uint32_t *slot = map_slot(block->start);
-
-    if (!*slot)
-        cache.map_used++;
-    *slot = tbd_cache_index(block) + 1;
+    if (table->used)
+        tbd_sys_madvise(tbd_sys_pointer(table->slot), (uint64_t)table->slots * 4, 4 /* MADV_DONTNEED */);
+    table->used = 0;
 }
 
-static struct known_id *id_slot(const struct tbd_block_def *def)
-{
-    uint32_t n = (uint32_t)hash_address(def->start ^ def->code_hash) & (ID_SLOTS - 1);
+static void map_insert(uint32_t index);
 
-    while (cache.ids[n].id && (cache.ids[n].start != def->start || cache.ids[n].code_hash != def->code_hash ||
-                               cache.ids[n].code_bytes != def->code_bytes))
-        n = (n + 1) & (ID_SLOTS - 1);
-    return &cache.ids[n];
+static void map_grow(void)
+{
+    empty_table(&cache.map);
+    cache.map.slots *= 2;
+    for (uint32_t n = 0; n < cache.block_count; n++)
+        if (!cache.block[n].is_stop)
+            map_insert(n);
+}
+
+/* A dead block's slot stays, for its start; the next block there takes it over. */
+static void map_insert(uint32_t index)
+{
+    uint32_t *slot;
+
+    if (cache.map.used >= cache.map.slots / 2)
+        map_grow();
+    slot = map_slot(cache.block[index].start);
+    if (!*slot)
+        cache.map.used++;
+    *slot = index + 1;
+}
+
+static bool is_id_of(const struct known_id *id, const struct known_id *key)
+{
+    return id->start == key->start && id->code_hash == key->code_hash && id->code_bytes == key->code_bytes;
+}
+
+static uint32_t *id_slot(const struct known_id *key)
+{
+    uint32_t n = (uint32_t)hash_address(key->start ^ key->code_hash) & (cache.ids.slots - 1);
+
+    while (cache.ids.slot[n] && !is_id_of(&cache.id[cache.ids.slot[n] - 1], key))
+        n = (n + 1) & (cache.ids.slots - 1);
+    return &cache.ids.slot[n];
+}
+
+static void ids_grow(void)
+{
+    empty_table(&cache.ids);
+    cache.ids.slots *= 2;
+    for (uint32_t n = 0; n < cache.id_count; n++) {
+        *id_slot(&cache.id[n]) = n + 1;
+        cache.ids.used++;
+    }
+}
+
+static uint32_t new_id(const struct known_id *key, uint32_t id)
+{
+    if (cache.id_count == MAX_IDS)
+        tbd_cache_forget_ids();
+    if (cache.ids.used >= cache.ids.slots / 2)
+        ids_grow();
+    cache.id[cache.id_count] = *key;
+    cache.id[cache.id_count].id = id;
+    *id_slot(key) = ++cache.id_count;
+    cache.ids.used++;
+    return id;
 }
 
 static uint32_t id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks)
 {
-    struct known_id *known = id_slot(&cut->def);
+    struct known_id key = { .start = cut->def.start,
+                            .code_hash = cut->def.code_hash,
+                            .code_bytes = cut->def.code_bytes };
+    uint32_t known = *id_slot(&key);
 
-    if (known->id)
-        return known->id;
-    if (cache.id_count >= ID_SLOTS / 2)
-        tbd_cache_forget_ids();
-    known = id_slot(&cut->def);
-    known->id = callbacks->define(&cut->def, cut->op, (const uint8_t *)(uintptr_t)cut->def.start);
-    known->start = cut->def.start;
-    known->code_hash = cut->def.code_hash;
-    known->code_bytes = cut->def.code_bytes;
-    cache.id_count++;
-    return known->id;
+    if (known)
+        return cache.id[known - 1].id;
+    return new_id(&key, callbacks->define(&cut->def, cut->op, (const uint8_t *)(uintptr_t)cut->def.start));
 }
 
-/* Private anonymous memory reads as zero after it was given back.  `bytes` is a multiple of the page size;
- * tables are page aligned. */
-static void zero_pages(void *table, size_t bytes)
+static void *table_alloc(size_t count, size_t bytes)
 {
-    tbd_sys_madvise(tbd_sys_pointer(table), bytes, 4 /* MADV_DONTNEED */);
+    return tbd_arena_alloc(&arena, count * bytes, TBD_PAGE_SIZE);
 }
 
 static bool make_tables(void)
 {
-    cache.block = tbd_arena_alloc(&arena, MAX_BLOCKS * sizeof(*cache.block), 64);
-    cache.site = tbd_arena_alloc(&arena, MAX_SITES * sizeof(*cache.site), 64);
-    cache.map = tbd_arena_alloc(&arena, MAP_SLOTS * sizeof(*cache.map), TBD_PAGE_SIZE);
-    cache.ids = tbd_arena_alloc(&arena, ID_SLOTS * sizeof(*cache.ids), TBD_PAGE_SIZE);
-    cache.page_blocks = tbd_arena_alloc(&arena, PAGE_SLOTS * sizeof(*cache.page_blocks), 64);
+    cache.block = table_alloc(MAX_BLOCKS, sizeof(*cache.block));
+    cache.site = table_alloc(MAX_SITES, sizeof(*cache.site));
+    cache.id = table_alloc(MAX_IDS, sizeof(*cache.id));
+    cache.map = (struct table){ .slot = table_alloc(4 * MAX_BLOCKS, 4), .slots = FIRST_SLOTS };
+    cache.ids = (struct table){ .slot = table_alloc(4 * MAX_IDS, 4), .slots = FIRST_SLOTS };
+    cache.page_blocks = table_alloc(PAGE_SLOTS, sizeof(*cache.page_blocks));
     for (uint32_t n = 0; n < MAX_AREAS; n++)
-        cache.area[n].block = tbd_arena_alloc(&arena, MAX_BLOCKS * sizeof(uint32_t), 64);
+        cache.area[n].block = table_alloc(MAX_BLOCKS, sizeof(uint32_t));
     return cache.block && cache.area[MAX_AREAS - 1].block;
 }
 
 bool tbd_cache_init(void)
 {
-    size_t tables = MAX_BLOCKS * sizeof(*cache.block) + MAX_SITES * sizeof(*cache.site) +
-                    MAP_SLOTS * sizeof(*cache.map) + ID_SLOTS * sizeof(*cache.ids) +
-                    PAGE_SLOTS * sizeof(*cache.page_blocks);
+    size_t tables = MAX_BLOCKS * (sizeof(*cache.block) + 16) + MAX_SITES * sizeof(*cache.site) +
+                    MAX_IDS * (sizeof(*cache.id) + 16) + PAGE_SLOTS * sizeof(*cache.page_blocks);
 
-    return cache.block || (tbd_arena_init(&arena, tables + MAX_AREAS * MAX_BLOCKS * sizeof(uint32_t) + 65536) &&
+    return cache.block || (tbd_arena_init(&arena, tables + MAX_AREAS * MAX_BLOCKS * sizeof(uint32_t) + (1 << 20)) &&
                            make_tables());
 }
 
@@ -431,8 +480,7 @@ static void cut_with_vectors(void *arg)
 
 static bool is_full(void)
 {
-    return cache.block_count == MAX_BLOCKS || cache.site_count + 2 > MAX_SITES ||
-           cache.map_used > MAP_SLOTS / 4 * 3;
+    return cache.block_count == MAX_BLOCKS || cache.site_count + 2 > MAX_SITES;
 }
 
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
@@ -465,7 +513,7 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
     put_in_area(area, block, &t);
     count_pages(block);
     if (!stop_insns)
-        map_insert(block);
+        map_insert(tbd_cache_index(block));
     return block;
 }
 
@@ -563,20 +611,18 @@ void tbd_cache_flush_all(void)
         clear_targets(cache.thread[n]);
     if (!cache.block_count)
         return;
-    zero_pages(cache.map, MAP_SLOTS * sizeof(*cache.map));
+    empty_table(&cache.map);
     for (uint32_t n = 0; n < PAGE_SLOTS; n++)
         cache.page_blocks[n] = 0;
     for (uint32_t n = 0; n < cache.area_count; n++)
         area_reset(&cache.area[n]);
     cache.block_count = 0;
     cache.site_count = 0;
-    cache.map_used = 0;
 }
 
 void tbd_cache_forget_ids(void)
 {
-    if (cache.id_count)
-        zero_pages(cache.ids, ID_SLOTS * sizeof(*cache.ids));
+    empty_table(&cache.ids);
     cache.id_count = 0;
 }
 
