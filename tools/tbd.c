@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+/* tbd.c - tbd record [options] -- program args: sets LD_PRELOAD and TBD_OPTIONS, and runs the program
+ *
+ * Every option of TBD_OPTIONS is a flag here (hooks/options.c is the table).  What cannot be traced is said
+ * in one line and runs untraced. */
+#include "hooks/options.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+static int usage(FILE *out)
+{
+    const char *name;
+    const char *values;
+    const char *help;
+
+    fputs("usage: tbd record [options] -- program [argument ...]\n\noptions:\n", out);
+    for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
+        fprintf(out, "  --%s=%-*s %s\n", name, (int)(34 - strlen(name)), values, help);
+    fputs("  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
+          "~/.local/share/tbd; ask it with tbdq.\n", out);
+    return out == stdout ? 0 : EXIT_USAGE;
+}
+
+static int wrong_usage(const char *what, const char *word)
+{
+    fprintf(stderr, "tbd: %s: %s\ntbd: hint: tbd --help lists what there is\n", what, word);
+    return EXIT_USAGE;
+}
+
+/* ---- the variables ---- */
+
+struct text {
+    char bytes[32768];
+    size_t used;
+};
+
+static bool append(struct text *text, const char *bytes, size_t count)
+{
+    if (count >= sizeof(text->bytes) - text->used)
+        return false;
+    memcpy(text->bytes + text->used, bytes, count);
+    text->used += count;
+    text->bytes[text->used] = '\0';
+    return true;
+}
+
+static bool append_escaped(struct text *text, const char *value)
+{
+    for (; *value; value++)
+        if (((*value == ',' || *value == '\\') && !append(text, "\\", 1)) ||
+            !append(text, value, 1))
+            return false;
+    return true;
+}
+
+/* "--name=value" or "--name", "value" */
+static bool append_option(struct text *text, const char *name, size_t name_bytes,
+                          const char *value)
+{
+    return (!text->used || append(text, ",", 1)) && append(text, name, name_bytes) &&
+           append(text, "=", 1) && append_escaped(text, value);
+}
+
+static bool is_option(const char *name, size_t bytes)
+{
+    const char *known;
+    const char *values;
+    const char *help;
+
+    for (size_t i = 0; tbd_options_describe(i, &known, &values, &help); i++)
+        if (strlen(known) == bytes && memcmp(known, name, bytes) == 0)
+            return true;
+    return false;
+}
+
+/* libtbd.so beside this program, or in ../lib beside it. */
+static bool find_library(char *out, size_t bytes)
+{
+    static const char *const places[] = { "libtbd.so", "../lib/libtbd.so", "../lib/tbd/libtbd.so" };
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash;
+
+    if (length < 0)
+        return false;
+    self[length] = '\0';
+    slash = strrchr(self, '/');
+    slash[1] = '\0';
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        if ((size_t)snprintf(out, bytes, "%s%s", self, places[i]) < bytes && !access(out, R_OK))
+            return true;
+    }
+    return false;
+}
+
+static bool set_preload(const char *library)
+{
+    const char *before = getenv("LD_PRELOAD");
+    static struct text text;
+
+    if (before && *before && (!append(&text, before, strlen(before)) || !append(&text, ":", 1)))
+        return false;
+    return append(&text, library, strlen(library)) && setenv("LD_PRELOAD", text.bytes, 1) == 0;
+}
+
+/* ---- the program ---- */
+
+/* As execvp() would find it; false if it is not there. */
+static bool find_program(const char *name, char *out, size_t bytes)
+{
+    const char *path = getenv("PATH");
+
+    if (strchr(name, '/'))
+        return (size_t)snprintf(out, bytes, "%s", name) < bytes && access(out, F_OK) == 0;
+    for (path = path ? path : "/bin:/usr/bin"; path; path = strchr(path, ':')) {
+        size_t length;
+
+        path += *path == ':';
+        length = strcspn(path, ":");
+        if ((size_t)snprintf(out, bytes, "%.*s%s%s", (int)length, path, length ? "/" : "", name) <
+                bytes && access(out, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool has_interpreter(int fd, const Elf64_Ehdr *header)
+{
+    for (unsigned i = 0; i < header->e_phnum; i++) {
+        Elf64_Phdr segment;
+        off_t at = (off_t)(header->e_phoff + (uint64_t)i * header->e_phentsize);
+
+        if (pread(fd, &segment, sizeof(segment), at) == (ssize_t)sizeof(segment) &&
+            segment.p_type == PT_INTERP)
+            return true;
+    }
+    return false;
+}
+
+/* Why LD_PRELOAD will do nothing for it; NULL if it will.  Scripts are their interpreter's business. */
+static const char *why_untraced(int fd, const struct stat *file)
+{
+    Elf64_Ehdr header;
+
+    if ((file->st_mode & S_ISUID && file->st_uid != geteuid()) ||
+        (file->st_mode & S_ISGID && file->st_gid != getegid()))
+        return "it is a set-uid program, and libraries cannot be preloaded into it";
+    if (pread(fd, &header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+        return NULL;
+    if (header.e_ident[EI_CLASS] == ELFCLASS32)
+        return "it is a 32-bit program";
+    if (header.e_machine != EM_X86_64)
+        return "it is not an x86-64 program";
+    return has_interpreter(fd, &header) ? NULL : "it is statically linked: link it dynamically";
+}
+
+static void warn_if_untraced(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat file;
+    const char *why = fd >= 0 && fstat(fd, &file) == 0 ? why_untraced(fd, &file) : NULL;
+
+    if (why)
+        fprintf(stderr, "tbd: %s runs untraced: %s\n", path, why);
+    if (fd >= 0)
+        close(fd);
+}
+
+static int run(char **argv)
+{
+    char path[PATH_MAX];
+
+    if (!find_program(argv[0], path, sizeof(path))) {
+        fprintf(stderr, "tbd: cannot run: %s: not found\n", argv[0]);
+        return EXIT_NOT_FOUND;
+    }
+    warn_if_untraced(path);
+    execv(path, argv);
+    fprintf(stderr, "tbd: cannot run: %s: %s\n", path, strerror(errno));
+    return EXIT_CANNOT_RUN;
+}
+
+/* ---- the command line ---- */
+
+static int record(char **argv)
+{
+    static struct text options;
+    static struct tbd_options parsed;
+    char library[PATH_MAX];
+    char why[128];
+    const char *given = getenv("TBD_OPTIONS");
+
+    if (given && !append(&options, given, strlen(given)))
+        return wrong_usage("too long", "TBD_OPTIONS");
+    for (; *argv && strncmp(*argv, "--", 2) == 0; argv++) {
+        const char *name = *argv + 2;
+        size_t bytes = strcspn(name, "=");
+
+        if (!*name) {
+            argv++;
+            break;
+        }
+        if (strcmp(name, "help") == 0)
+            return usage(stdout);
+        if (!is_option(name, bytes))
+            return wrong_usage("unknown option", *argv);
+        if (!name[bytes] && !argv[1])
+            return wrong_usage("a value is missing", *argv);
+        if (!append_option(&options, name, bytes, name[bytes] ? name + bytes + 1 : *++argv))
+            return wrong_usage("too long", *argv);
+    }
+    if (!tbd_options_parse(&parsed, options.bytes, why, sizeof(why)))
+        return wrong_usage("wrong option", why);
+    if (!*argv)
+        return wrong_usage("nothing to record", "no program is named");
+    if (!find_library(library, sizeof(library)) || !set_preload(library)) {
+        fprintf(stderr, "tbd: libtbd.so is not beside tbd\ntbd: hint: install or build it again\n");
+        return EXIT_CANNOT_RUN;
+    }
+    if (options.used && setenv("TBD_OPTIONS", options.bytes, 1) != 0)
+        return EXIT_CANNOT_RUN;
+    return run(argv);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return usage(stderr);
+    if (strcmp(argv[1], "record") == 0)
+        return record(argv + 2);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
+        return usage(stdout);
+    if (strcmp(argv[1], "--version") == 0) {
+        puts("tbd " TBD_VERSION);
+        return 0;
+    }
+    return wrong_usage("unknown command", argv[1]);
+}
