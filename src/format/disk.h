@@ -191,8 +191,8 @@ _Static_assert(sizeof(struct tbd_disk_group) == 16, "tbd_disk_group is 16 bytes"
 
 /* How the content of a trace or block file is coded before LZ4. */
 enum tbd_coding {
-    TBD_CODING_PLAIN = 0, /* entries as uint32_t; records of blocks, without messages */
-    TBD_CODING_1 = 1,     /* docs/FORMAT.md */
+    TBD_CODING_PLAIN = 0,   /* block file: entries as uint32_t */
+    TBD_CODING_COLUMNS = 1, /* trace file: records of blocks, without messages (coding.c) */
 };
 
 #define TBD_SKIPPABLE_MAGIC 0x184d2a5bu /* LZ4 skippable frame number 11 */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* packed.c - trace and block files: coding, LZ4, checksums
  *
- * The block file holds the entries.  The trace file holds the records of the blocks without the messages
- * between them: those are in the TOC's log already, and are put back in when the window is loaded.
+ * The block file holds the entries.  The trace file holds the records of the blocks, coded (coding.h), without
+ * the messages between them: those are in the TOC's log already, and are put back in when the window is loaded.
  *
  * Invariants
  * P1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its head says. */
@@ -15,18 +15,16 @@
 
 /* ---- writing ---- */
 
-static void put_packed(struct tbd_buffer *out, struct tbd_disk_packed *head,
-                       const struct tbd_buffer *content)
+static void put_packed(struct tbd_buffer *out, struct tbd_disk_packed *head, const void *content,
+                       size_t bytes)
 {
     head->skippable = TBD_SKIPPABLE_MAGIC;
     head->skip_bytes = (uint32_t)(sizeof(*head) - 8);
-    head->packed_bytes = content->used;
-    head->checksum = XXH3_64bits(content->bytes, content->used);
+    head->packed_bytes = bytes;
+    head->checksum = XXH3_64bits(content, bytes);
     head->head_checksum = XXH3_64bits(head, offsetof(struct tbd_disk_packed, head_checksum));
     tbd_buffer_put(out, head, sizeof(*head));
-    tbd_lz4_pack(out, content->bytes, content->used);
-    if (content->failed)
-        out->failed = true;
+    tbd_lz4_pack(out, content, bytes);
 }
 
 void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *window,
@@ -37,40 +35,28 @@ void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *win
         .coding = TBD_CODING_PLAIN,
         .count = window->entry_count,
     };
-    struct tbd_buffer content = { 0 };
 
-    tbd_buffer_put(&content, window->entries, window->entry_count * sizeof(uint32_t));
-    put_packed(out, &head, &content);
-    tbd_buffer_free(&content);
-}
-
-static size_t message_bytes(const struct tbd_message *message)
-{
-    struct tbd_message head;
-
-    memcpy(&head, message, sizeof(head));
-    return sizeof(head) + head.bytes;
+    put_packed(out, &head, window->entries, window->entry_count * sizeof(uint32_t));
 }
 
 void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *window,
-                            uint64_t trace_id)
+                            const struct tbd_occurrences *occurrences, uint64_t trace_id)
 {
     struct tbd_disk_packed head = {
         .header = tbd_file_make_header(TBD_FILE_TRACE, window->index, trace_id),
-        .coding = TBD_CODING_PLAIN,
+        .coding = TBD_CODING_COLUMNS,
+        .count = window->operand_bytes,
     };
+    struct tbd_occurrences made = { 0 };
     struct tbd_buffer content = { 0 };
-    const uint8_t *at = window->operands;
 
-    for (size_t i = 0; i < window->log_count; i++) {
-        const uint8_t *message = (const void *)window->log[i].message;
-
-        tbd_buffer_put(&content, at, (size_t)(message - at));
-        at = message + message_bytes(window->log[i].message);
-    }
-    tbd_buffer_put(&content, at, (size_t)(window->operands + window->operand_bytes - at));
-    head.count = content.used;
-    put_packed(out, &head, &content);
+    if (!occurrences && tbd_occurrences_make(window, &made))
+        content.failed = true;
+    else
+        tbd_records_encode(&content, window, occurrences ? occurrences : &made);
+    put_packed(out, &head, content.bytes, content.used);
+    out->failed |= content.failed;
+    tbd_occurrences_free(&made);
     tbd_buffer_free(&content);
 }
 
@@ -105,7 +91,7 @@ static enum tbd_status open_packed(const char *path, uint32_t window, enum tbd_f
     if (head->head_checksum != XXH3_64bits(head, offsetof(struct tbd_disk_packed, head_checksum)))
         return tbd_error_set(why, TBD_CHECKSUM, name, 104, "in the file header");
     if (head->header.window != window || head->skip_bytes != sizeof(*head) - 8 ||
-        head->coding > TBD_CODING_1 ||
+        head->coding != (kind == TBD_FILE_TRACE ? TBD_CODING_COLUMNS : TBD_CODING_PLAIN) ||
         head->packed_bytes > tbd_lz4_most(out->file.size - sizeof(*head)))
         return tbd_error_set(why, TBD_CORRUPT, name, 72, "impossible file header");
     return TBD_OK;
@@ -136,6 +122,14 @@ static void close_packed(struct packed *p)
     p->content = NULL;
 }
 
+static size_t message_bytes(const struct tbd_message *message)
+{
+    struct tbd_message head;
+
+    memcpy(&head, message, sizeof(head));
+    return sizeof(head) + head.bytes;
+}
+
 static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
                                    struct tbd_error *why)
 {
@@ -151,60 +145,60 @@ static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
     return TBD_OK;
 }
 
-/* Records from the file and messages from the log, in the order of the entries. */
-static enum tbd_status weave(struct packed *p, struct tbd_window *window, uint8_t *out,
-                             struct tbd_error *why)
+/* Messages from the log, to where the entries say. */
+static void put_messages(struct tbd_window *window, uint8_t *operands)
 {
-    const uint8_t *from = p->content;
-    size_t records_left = p->head.count;
-    size_t room = window->operand_bytes;
     struct tbd_log_entry *log = (struct tbd_log_entry *)(uintptr_t)window->log;
     size_t messages = 0;
+    size_t at = 0;
 
-    for (size_t i = 0; i < window->entry_count; i++) {
+    for (size_t i = 0; i < window->entry_count && messages < window->log_count; i++) {
         uint32_t entry = window->entries[i];
-        const struct tbd_block *block;
-        size_t bytes;
 
         if (entry & TBD_ENTRY_MESSAGE) {
-            bytes = messages < window->log_count ? message_bytes(log[messages].message) : room + 1;
-            if (bytes > room)
-                break;
-            memcpy(out, log[messages].message, bytes);
-            log[messages++].message = (const void *)out;
+            size_t bytes = message_bytes(log[messages].message);
+
+            memcpy(operands + at, log[messages].message, bytes);
+            log[messages++].message = (const void *)(operands + at);
+            at += bytes;
         } else {
-            block = tbd_window_block(window, entry);
-            bytes = block ? block->def.operand_bytes : room + 1;
-            if (bytes > room || bytes > records_left)
-                break;
-            memcpy(out, from, bytes);
-            from += bytes;
-            records_left -= bytes;
+            at += tbd_window_block(window, entry)->def.operand_bytes;
         }
-        out += bytes;
-        room -= bytes;
     }
-    if (room || records_left || messages != window->log_count)
-        return tbd_error_set(why, TBD_CORRUPT, p->file.path, sizeof(p->head),
-                             "the records do not fit the block file");
-    return TBD_OK;
+}
+
+/* What the records and messages of the window take is bounded by what the file and the TOC hold. */
+static bool is_possible(const struct packed *p, const struct tbd_window *window)
+{
+    uint64_t bytes = p->head.packed_bytes * 16 + TBD_RECORD_MAX_BYTES;
+
+    for (size_t i = 0; i < window->log_count; i++)
+        bytes += message_bytes(window->log[i].message);
+    return p->head.count == window->operand_bytes && window->operand_bytes <= bytes;
 }
 
 static enum tbd_status get_records(struct packed *p, struct tbd_window *window,
                                    struct tbd_error *why)
 {
-    uint64_t messages = 0;
+    struct tbd_occurrences occurrences;
+    enum tbd_status status = is_possible(p, window) ? tbd_occurrences_make(window, &occurrences)
+                                                    : TBD_CORRUPT;
     uint8_t *operands;
 
-    for (size_t i = 0; i < window->log_count; i++)
-        messages += message_bytes(window->log[i].message);
-    if (p->head.packed_bytes != p->head.count || window->operand_bytes != p->head.count + messages)
-        return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, "impossible length");
+    if (status)
+        return tbd_error_set(why, status, p->file.path, 88, "the records do not fit the block file");
     operands = malloc(window->operand_bytes + 8);
-    if (!operands || !tbd_window_adopt(window, operands))
-        return TBD_NOMEM;
-    window->operands = operands;
-    return weave(p, window, operands, why);
+    status = operands && tbd_window_adopt(window, operands) ? TBD_OK : TBD_NOMEM;
+    if (!status) {
+        window->operands = operands;
+        put_messages(window, operands);
+        status = tbd_records_decode(p->content, p->head.packed_bytes, window, &occurrences,
+                                    operands);
+    }
+    tbd_occurrences_free(&occurrences);
+    if (status)
+        tbd_error_set(why, status, p->file.path, sizeof(p->head), "in the records");
+    return status;
 }
 
 enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id, struct tbd_window *window,

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: MIT
+/* coding.c - how the records of a window's blocks are coded before LZ4
+ *
+ *   uint64_t   bytes of lengths that follow
+ *   lengths    4 bits per value, low half first: how many bytes it takes (0 .. 8)
+ *   values     that many bytes each
+ *
+ * in this order: blocks by id, fields by offset, occurrences by time.  A value is the difference of a field to
+ * the same field of the block's occurrence before (0 before the first), within the field's width, zigzag coded.
+ * A field is a stretch of the record between two borders, at most 8 bytes; borders are where
+ * addresses and data of the block's events begin and end.
+ *
+ * Invariants
+ * C1  Fields cover a record without gap or overlap, whatever the ops are.
+ * C2  Decoding writes only to records that tbd_occurrences_make() placed inside the operands. */
+#include "format/coding.h"
+
+#include <stdlib.h>
+
+struct field {
+    uint16_t offset;
+    uint16_t bytes; /* 1 .. 8 */
+};
+
+/* Memory for taking one block's record apart. */
+struct fields {
+    uint32_t count;
+    struct field field[TBD_RECORD_MAX_BYTES];
+    uint8_t border[TBD_RECORD_MAX_BYTES + 1];
+};
+
+/* ---- occurrences ---- */
+
+void tbd_occurrences_free(struct tbd_occurrences *o)
+{
+    free(o->start);
+    free(o->count);
+    free(o->operand);
+    *o = (struct tbd_occurrences){ 0 };
+}
+
+static uint64_t message_bytes(const struct tbd_log_entry *entry)
+{
+    struct tbd_message head;
+
+    memcpy(&head, entry->message, sizeof(head));
+    return sizeof(head) + (uint64_t)head.bytes;
+}
+
+static bool count_ids(const struct tbd_window *window, struct tbd_occurrences *o)
+{
+    uint32_t sum = 0;
+
+    for (size_t i = 0; i < window->entry_count; i++) {
+        uint32_t entry = window->entries[i];
+
+        if (entry & TBD_ENTRY_MESSAGE)
+            continue;
+        if (entry >= o->ids || !tbd_window_block(window, entry))
+            return false;
+        o->count[entry]++;
+    }
+    for (uint32_t id = 0; id < o->ids; id++) {
+        if (o->count[id] && !tbd_window_block(window, id)->def.operand_bytes)
+            o->count[id] = 0;
+        o->start[id] = sum;
+        sum += o->count[id];
+        o->count[id] = 0;
+    }
+    o->operand = malloc(((size_t)sum + 1) * sizeof(*o->operand));
+    return true;
+}
+
+static enum tbd_status place(const struct tbd_window *window, struct tbd_occurrences *o)
+{
+    uint64_t at = 0;
+    size_t messages = 0;
+
+    for (size_t i = 0; i < window->entry_count; i++) {
+        uint32_t entry = window->entries[i];
+
+        if (entry & TBD_ENTRY_MESSAGE) {
+            if (messages == window->log_count)
+                return TBD_CORRUPT;
+            at += message_bytes(&window->log[messages++]);
+        } else {
+            uint32_t bytes = tbd_window_block(window, entry)->def.operand_bytes;
+
+            if (at + bytes > UINT32_MAX)
+                return TBD_CORRUPT;
+            if (bytes)
+                o->operand[o->start[entry] + o->count[entry]++] = (uint32_t)at;
+            at += bytes;
+        }
+    }
+    return at == window->operand_bytes && messages == window->log_count ? TBD_OK : TBD_CORRUPT;
+}
+
+enum tbd_status tbd_occurrences_make(const struct tbd_window *window, struct tbd_occurrences *out)
+{
+    enum tbd_status status = TBD_CORRUPT;
+
+    *out = (struct tbd_occurrences){ .ids = tbd_block_table_count(window->blocks_by_id) + 1 };
+    out->start = calloc(out->ids, sizeof(*out->start));
+    out->count = calloc(out->ids, sizeof(*out->count));
+    if (!out->start || !out->count)
+        status = TBD_NOMEM;
+    else if (count_ids(window, out))
+        status = out->operand ? place(window, out) : TBD_NOMEM;
+    if (status)
+        tbd_occurrences_free(out);
+    return status;
+}
+
+/* ---- fields ---- */
+
+static void find_borders(uint8_t *border, const struct tbd_block *block)
+{
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        const struct tbd_op *op = &block->ops[i];
+        uint32_t bytes = op->kind == TBD_OP_STORE  ? op->size
+                         : op->kind == TBD_OP_CALL ? 56
+                         : op->kind == TBD_OP_RET  ? 16
+                                                   : 0;
+
+        if (op->base != TBD_BASE_NONE)
+            border[op->base] = border[op->base + 8] = 1;
+        if (bytes)
+            border[op->data] = border[op->data + bytes] = 1;
+    }
+}
+
+static void find_fields(struct fields *f, const struct tbd_block *block)
+{
+    uint32_t bytes = block->def.operand_bytes;
+
+    memset(f->border, 0, bytes + 1);
+    find_borders(f->border, block);
+    f->count = 0;
+    for (uint32_t at = 0; at < bytes;) {
+        uint32_t end = at + 1;
+
+        while (end < bytes && !f->border[end] && end - at < 8)
+            end++;
+        f->field[f->count++] = (struct field){ (uint16_t)at, (uint16_t)(end - at) };
+        at = end;
+    }
+}
+
+/* ---- encoding ---- */
+
+struct encoder {
+    uint8_t *lengths;
+    uint8_t *values;
+    uint64_t n; /* values so far */
+};
+
+static inline unsigned bytes_for(uint64_t z)
+{
+    return z ? 8u - (unsigned)__builtin_clzll(z) / 8u : 0;
+}
+
+static inline void put_value(struct encoder *e, uint64_t z)
+{
+    unsigned length = bytes_for(z);
+
+    memcpy(e->values, &z, sizeof(z));
+    e->values += length;
+    e->lengths[e->n >> 1] = (uint8_t)(e->lengths[e->n >> 1] | length << ((e->n & 1) * 4));
+    e->n++;
+}
+
+/* `bytes` is a constant in each caller, so that the shifts are. */
+static inline __attribute__((always_inline)) void
+encode_field(struct encoder *e, const uint8_t *at, const uint32_t *operand, uint32_t count,
+             unsigned bytes)
+{
+    unsigned shift = 64 - bytes * 8;
+    struct encoder local = *e;
+    uint64_t before = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t value, step;
+
+        memcpy(&value, at + operand[i], sizeof(value));
+        value <<= shift;
+        step = value - before;
+        before = value;
+        put_value(&local, (step << 1 ^ (uint64_t)((int64_t)step >> 63)) >> shift);
+    }
+    *e = local;
+}
+
+static void encode_block(struct encoder *e, const struct fields *f, const uint8_t *operands,
+                         const uint32_t *operand, uint32_t count)
+{
+    for (uint32_t i = 0; i < f->count; i++) {
+        const uint8_t *at = operands + f->field[i].offset;
+
+        switch (f->field[i].bytes) {
+        case 8:
+            encode_field(e, at, operand, count, 8);
+            break;
+        case 4:
+            encode_field(e, at, operand, count, 4);
+            break;
+        case 1:
+            encode_field(e, at, operand, count, 1);
+            break;
+        default:
+            encode_field(e, at, operand, count, f->field[i].bytes);
+            break;
+        }
+    }
+}
+
+/* Values and the bytes of all records: what the coded form can take at most. */
+static void measure(const struct tbd_window *window, const struct tbd_occurrences *o,
+                    struct fields *f, uint64_t *out_values, uint64_t *out_bytes)
+{
+    *out_values = *out_bytes = 0;
+    for (uint32_t id = 1; id < o->ids; id++) {
+        const struct tbd_block *block = o->count[id] ? tbd_window_block(window, id) : NULL;
+
+        if (!block)
+            continue;
+        find_fields(f, block);
+        *out_values += (uint64_t)f->count * o->count[id];
+        *out_bytes += (uint64_t)block->def.operand_bytes * o->count[id];
+    }
+}
+
+void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window,
+                        const struct tbd_occurrences *o)
+{
+    struct fields *f = malloc(sizeof(*f));
+    uint64_t values, bytes, lengths;
+    struct encoder e = { 0 };
+    uint8_t *at;
+
+    if (!f) {
+        out->failed = true;
+        return;
+    }
+    measure(window, o, f, &values, &bytes);
+    lengths = (values + 1) / 2;
+    at = tbd_buffer_room(out, sizeof(lengths) + lengths + bytes + 8);
+    if (at) {
+        memcpy(at, &lengths, sizeof(lengths));
+        e.lengths = at + sizeof(lengths);
+        e.values = e.lengths + lengths;
+        memset(e.lengths, 0, lengths);
+        for (uint32_t id = 1; id < o->ids; id++) {
+            if (!o->count[id])
+                continue;
+            find_fields(f, tbd_window_block(window, id));
+            encode_block(&e, f, window->operands, o->operand + o->start[id], o->count[id]);
+        }
+        out->used += (size_t)(e.values - at);
+    }
+    free(f);
+}
+
+/* ---- decoding ---- */
+
+struct decoder {
+    const uint8_t *lengths;
+    const uint8_t *values;
+    const uint8_t *end;
+    uint64_t n;
+};
+
+static inline bool get_value(struct decoder *d, uint64_t *out)
+{
+    unsigned length = d->lengths[d->n >> 1] >> ((d->n & 1) * 4) & 15;
+    size_t left = (size_t)(d->end - d->values);
+    uint64_t value = 0;
+
+    if (length > 8 || length > left)
+        return false;
+    if (left >= 8) {
+        memcpy(&value, d->values, 8);
+        value = length ? value << (64 - length * 8) >> (64 - length * 8) : 0;
+    } else {
+        memcpy(&value, d->values, length);
+    }
+    d->values += length;
+    d->n++;
+    *out = value;
+    return true;
+}
+
+static inline __attribute__((always_inline)) bool
+decode_field(struct decoder *d, uint8_t *at, const uint32_t *operand, uint32_t count, unsigned bytes)
+{
+    struct decoder local = *d;
+    uint64_t value = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t z;
+
+        if (!get_value(&local, &z))
+            return false;
+        value += (uint64_t)tbd_unzigzag(z);
+        memcpy(at + operand[i], &value, bytes);
+    }
+    *d = local;
+    return true;
+}
+
+static bool decode_block(struct decoder *d, const struct fields *f, uint8_t *operands,
+                         const uint32_t *operand, uint32_t count)
+{
+    bool good = true;
+
+    for (uint32_t i = 0; i < f->count && good; i++) {
+        uint8_t *at = operands + f->field[i].offset;
+
+        switch (f->field[i].bytes) {
+        case 8:
+            good = decode_field(d, at, operand, count, 8);
+            break;
+        case 4:
+            good = decode_field(d, at, operand, count, 4);
+            break;
+        case 1:
+            good = decode_field(d, at, operand, count, 1);
+            break;
+        default:
+            good = decode_field(d, at, operand, count, f->field[i].bytes);
+            break;
+        }
+    }
+    return good;
+}
+
+enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes,
+                                   const struct tbd_window *window,
+                                   const struct tbd_occurrences *o, uint8_t *operands)
+{
+    struct fields *f = malloc(sizeof(*f));
+    uint64_t values, record_bytes, lengths;
+    struct decoder d = { 0 };
+    bool good;
+
+    if (!f)
+        return TBD_NOMEM;
+    measure(window, o, f, &values, &record_bytes);
+    good = bytes >= sizeof(lengths);
+    if (good)
+        memcpy(&lengths, content, sizeof(lengths));
+    good = good && lengths == (values + 1) / 2 && lengths <= bytes - sizeof(lengths);
+    if (good)
+        d = (struct decoder){ content + 8, content + 8 + lengths, content + bytes, 0 };
+    for (uint32_t id = 1; id < o->ids && good; id++) {
+        if (!o->count[id])
+            continue;
+        find_fields(f, tbd_window_block(window, id));
+        good = decode_block(&d, f, operands, o->operand + o->start[id], o->count[id]);
+    }
+    good = good && d.values == d.end;
+    free(f);
+    return good ? TBD_OK : TBD_CORRUPT;
+}
