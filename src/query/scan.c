@@ -58,6 +58,17 @@ static bool is_wanted_block(const struct tbd_scan *scan)
     return scan->blocks == NULL || scan->blocks[scan->cursor.id] != 0;
 }
 
+/* The state at an event is the one before its instruction: what an instruction does to the stack of callers and
+ * to memory counts from the next one on. */
+static void settle(struct tbd_scan *scan)
+{
+    if (scan->probes != NULL)
+        tbd_probes_step(scan->probes);
+    if (scan->has_push)
+        (void)tbd_callers_call(scan->callers, scan->push_slot, scan->push_pc);
+    scan->has_push = false;
+}
+
 /* ---- blocks ---- */
 
 /* The reader checked message sizes, so the payload is there. */
@@ -137,9 +148,8 @@ static void at_block(struct tbd_scan *scan)
     const struct tbd_cursor *cursor = &scan->cursor;
 
     scan->limit = block_limit(cursor);
+    settle(scan);
     scan->insn = 0;
-    if (scan->probes != NULL)
-        tbd_probes_step(scan->probes);
     if (scan->has_call && (scan->call_target == 0 || scan->call_target == cursor->block->def.start)) {
         if (scan->blocks == NULL || scan->blocks[cursor->id] != 0)
             deliver_call(scan, cursor->time, cursor->block->def.start);
@@ -162,8 +172,11 @@ static void at_call(struct tbd_scan *scan)
         return;
     memcpy(&operands, scan->cursor.record + op->data, sizeof(operands));
     pc = insn_pc(scan, op->insn);
-    if (scan->callers != NULL && !tail)
-        (void)tbd_callers_call(scan->callers, operands.sp - 8, pc);
+    if (scan->callers != NULL && !tail) {
+        scan->has_push = true;
+        scan->push_slot = operands.sp - 8;
+        scan->push_pc = pc;
+    }
     if (scan->type != TBD_EVENT_FUNC_ENTER)
         return;
     scan->call = (struct tbd_event){
@@ -223,8 +236,8 @@ static void at_op(struct tbd_scan *scan)
 
     if (op->insn >= scan->limit)
         return;
-    if (scan->probes != NULL && op->insn != scan->insn) {
-        tbd_probes_step(scan->probes);
+    if (op->insn != scan->insn) {
+        settle(scan);
         scan->insn = op->insn;
     }
     switch ((enum tbd_op_kind)op->kind) {
@@ -329,8 +342,8 @@ static void at_message(struct tbd_scan *scan)
     const uint8_t *payload = payload_of(scan->cursor.message, &message);
     struct tbd_event event;
 
-    if (scan->probes != NULL && message.kind != TBD_MSG_INTERRUPTED)
-        tbd_probes_step(scan->probes);
+    if (message.kind != TBD_MSG_INTERRUPTED)
+        settle(scan);
     if (message.kind == TBD_MSG_SIGNAL) {
         at_signal(scan, &message, payload);
         return;
@@ -396,6 +409,7 @@ void tbd_scan_run(struct tbd_scan *scan)
     const struct tbd_window *window = scan->window;
 
     scan->has_call = false;
+    scan->has_push = false;
     scan->stopped = false;
     start(scan);
     if (scan->cursor.kind == TBD_AT_END)
@@ -404,6 +418,7 @@ void tbd_scan_run(struct tbd_scan *scan)
         if ((scan->stopped && scan->probes == NULL) || is_past(scan))
             break;
     }
+    settle(scan);
     if (scan->has_call && scan->cursor.kind == TBD_AT_END && window->complete)
         deliver_call(scan, window->first_time + window->blocks, window->end_regs.rip);
     if (scan->probes != NULL)

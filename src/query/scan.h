@@ -32,7 +32,9 @@ struct tbd_scan {
     /* the walk's own state */
     struct tbd_cursor cursor;
     uint32_t limit;              /* of the current block, only instructions below this ran */
-    uint32_t insn;               /* whose stores the probes have queued */
+    uint32_t insn;               /* whose effects are not applied yet: see settle() in scan.c */
+    bool has_push;               /* it is a call: a frame for `callers` */
+    uint64_t push_slot, push_pc;
     bool stopped;
     bool has_call;               /* the block before ended with a call: `call` waits for its target */
     bool call_by_jump;           /* by a stub's or tail call's jump */

@@ -394,6 +394,47 @@ static void interrupted_blocks_have_only_what_ran(void **state)
     tbd_window_free(window);
 }
 
+struct depths {
+    struct tbd_callers *callers;
+    size_t depth[32];
+    size_t count;
+};
+
+static bool note_depth(void *context, struct tbd_event *event)
+{
+    struct depths *depths = context;
+
+    (void)event;
+    assert_true(depths->count < 32);
+    depths->depth[depths->count++] = depths->callers->count;
+    return true;
+}
+
+static void a_call_is_on_the_stack_from_the_next_instruction_on(void **state)
+{
+    static const size_t expected[] = { 0, 0, 1, 0, 0, 0 }; /* the push itself is still the caller's */
+    struct maker m = { 0 };
+    struct tbd_callers callers = { 0 };
+    struct depths depths = { .callers = &callers };
+    struct tbd_scan walk = { .type = TBD_EVENT_STORE, .span = everything, .callers = &callers,
+                             .emit = note_depth, .context = &depths };
+    struct tbd_window *window;
+
+    (void)state;
+    usual(&m);
+    window = make_window(&m);
+    walk.window = window;
+    assert_int_equal(tbd_disas_new(NULL, NULL, TBD_SYNTAX_INTEL, &walk.disas), TBD_OK);
+    tbd_scan_run(&walk);
+    assert_int_equal(depths.count, 6);
+    for (size_t i = 0; i < 6; i++)
+        assert_int_equal(depths.depth[i], expected[i]);
+    assert_int_equal(callers.count, 1);
+    tbd_disas_free(walk.disas);
+    tbd_callers_free(&callers);
+    tbd_window_free(window);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +446,7 @@ int main(void)
         cmocka_unit_test(system_calls_and_block_entries_are_found),
         cmocka_unit_test(spans_are_strict_on_both_sides),
         cmocka_unit_test(interrupted_blocks_have_only_what_ran),
+        cmocka_unit_test(a_call_is_on_the_stack_from_the_next_instruction_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
