@@ -394,10 +394,10 @@ enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index,
     return page_at(trace, &at, address, out);
 }
 
-enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index, uint32_t order,
-                                     uint64_t address, uint8_t *out)
+enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index, uint64_t time,
+                                     uint32_t order, uint64_t address, uint8_t *out)
 {
-    struct tbd_moment at = { .window = index, .order = order, .time = UINT64_MAX };
+    struct tbd_moment at = { .window = index, .order = order, .time = time };
 
     return page_at(trace, &at, address, out);
 }

@@ -243,10 +243,10 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index,
                                                        uint64_t address, uint8_t *out);
 
-/* The same for a mapping made inside window `index`: contents when it was made, by the last of the first
- * `order` messages of the window's log. */
+/* The same for a mapping made inside window `index`: contents when it was made, at relative time `time` by
+ * the last of the first `order` messages of the window's log. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index,
-                                                    uint32_t order, uint64_t address,
-                                                    uint8_t *out);
+                                                    uint64_t time, uint32_t order,
+                                                    uint64_t address, uint8_t *out);
 
 #endif

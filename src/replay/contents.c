@@ -106,11 +106,14 @@ enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address
 {
     uint64_t page = page_of(address);
 
+    const struct tbd_window *window = worker->window;
     enum tbd_status status;
 
-    status = order ? tbd_trace_page_after(worker->trace, worker->window->index, (uint32_t)order, page,
-                                          out)
-                   : tbd_trace_page_at_start(worker->trace, worker->window->index, page, out);
+    if (order > window->log_count)
+        return TBD_PAGE_ABSENT;
+    status = order ? tbd_trace_page_after(worker->trace, window->index, window->log[order - 1].time,
+                                          (uint32_t)order, page, out)
+                   : tbd_trace_page_at_start(worker->trace, window->index, page, out);
     if (status == TBD_OK || page_from_code(worker, page, out))
         return TBD_PAGE_GIVEN;
     return TBD_PAGE_ABSENT;
