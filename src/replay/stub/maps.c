@@ -82,18 +82,18 @@ static bool do_brk(const struct tbd_msg_syscall *call)
     return tbd_memory_unmap(after, before - after);
 }
 
+static bool drops_contents(uint64_t advice)
+{
+    return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
+           advice == MADV_DONTNEED_LOCKED;
+}
+
 static bool do_madvise(const struct tbd_msg_syscall *call)
 {
-    switch (call->args[2]) {
-    case MADV_DONTNEED:
-    case MADV_FREE:
-    case MADV_REMOVE:
-        forget_code(call->args[0], call->args[1]);
-        return !call->args[1] || tbd_memory_discard(call->args[0], call->args[1],
-                                                    this_order());
-    default:
+    if (!drops_contents(call->args[2]) || !call->args[1])
         return true;
-    }
+    forget_code(call->args[0], call->args[1]);
+    return tbd_memory_discard(call->args[0], call->args[1], this_order());
 }
 
 static bool do_arch_prctl(const struct tbd_msg_syscall *call, struct tbd_thread *thread)
@@ -136,17 +136,28 @@ bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thre
 
 /* ---- what play sends before ---- */
 
+/* Play looks at readable mappings only (hooks/memory_calls.c: capture). */
 static void send_range(uint64_t start, uint64_t bytes)
 {
-    struct tbd_stretch stretch = { start & ~(TBD_PAGE_SIZE - 1), page_up(start + bytes) };
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    uint64_t end = start + page_up(bytes);
 
-    if (bytes && stretch.end > stretch.start)
-        tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &stretch, 1);
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { map->start > start ? map->start : start,
+                                       map->end < end ? map->end : end };
+
+        if (map->prot & PROT_READ)
+            tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
+                                  &stretch, 1);
+    }
 }
 
+/* Whether the call then fails or not. */
 void tbd_maps_before(const struct tbd_msg_syscall *call)
 {
-    if (tbd_stub.is_partial || has_failed(call))
+    if (tbd_stub.is_partial)
         return;
     switch (call->number) {
     case SYS_munmap:
@@ -154,21 +165,25 @@ void tbd_maps_before(const struct tbd_msg_syscall *call)
         break;
     case SYS_mmap:
         if (call->args[3] & MAP_FIXED)
-            send_range(call->result, call->args[1]);
+            send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+        if (!(call->args[2] & PROT_READ))
+            send_range(call->args[0], call->args[1]);
         break;
     case SYS_mremap:
-        send_range(call->args[0], call->args[1]);
         if (call->args[3] & MREMAP_FIXED)
-            send_range(call->result, call->args[2]);
+            send_range(call->args[4], call->args[2]);
+        send_range(call->args[0], call->args[1]);
         break;
     case SYS_madvise:
-        if (call->args[2] == MADV_DONTNEED || call->args[2] == MADV_FREE ||
-            call->args[2] == MADV_REMOVE)
+        if (drops_contents(call->args[2]))
             send_range(call->args[0], call->args[1]);
         break;
     case SYS_brk:
-        if (tbd_stub.brk > page_up(call->result))
-            send_range(page_up(call->result), tbd_stub.brk - page_up(call->result));
+        if (call->args[0] && page_up(call->args[0]) < tbd_stub.brk)
+            send_range(page_up(call->args[0]), tbd_stub.brk - page_up(call->args[0]));
         break;
     default:
         break;

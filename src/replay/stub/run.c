@@ -81,10 +81,12 @@ static void send_end(void)
 
     mark_dirty_pages();
     for (size_t i = 0; i < regions->count; i++) {
-        struct tbd_stretch stretch = { regions->table[i].map.start,
-                                       regions->table[i].map.end };
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { map->start, map->end };
 
-        tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &stretch, 1);
+        if (map->prot & PROT_READ)
+            tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
+                                  &stretch, 1);
     }
     tbd_window_send_end(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &tbd_runtime.vector,
                         TBD_TIME_NEVER);
