@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* build.c - understands a raw window
  *
- * One pass over the entries checks them, counts, and moves what belongs to the order of events together in
+ * A first pass over the entries counts how often each block occurs, so that the second can note for each where
+ * its records lie.  The second checks entries, and moves what belongs to the order of events together in
  * place: messages about state (pages, registers, mappings) are taken out, ids become the trace's.  As
- * those messages come almost only at a window's end, hardly anything is moved.  Then, if the trace learnt pages
- * it did not know, the window's stores are undone on them, backwards, so that they become what they were
- * when the window (or their mapping) began.
+ * those messages come almost only at a window's end, hardly anything is moved.  Stores are then counted
+ * block by block, all occurrences of one after the other: the same few addresses computed in the same way,
+ * which no order of events would give.  Last, if the trace learnt pages it did not know, the
+ * window's stores are undone on them, backwards, so that they become what they were when the window
+ * (or their mapping) began.
  *
  * Invariants
  * B1  Nothing is used before it was checked to lie inside the raw window; the first thing that is wrong ends
@@ -30,14 +33,21 @@ struct block_count {
     uint32_t last;
     uint32_t enters;
     uint32_t last_enter;
+    uint32_t start; /* of its occurrences; while counting: how many there will be at most */
+    uint32_t mask;  /* 0: it has no operands, and no occurrences are noted */
+    uint32_t plan;  /* an id of the stream */
+    uint32_t reserved;
 };
 
 struct tbd_builder {
     struct tbd_shadow shadow;
     struct block_count *counts; /* by id of the table */
     uint32_t count_capacity;
-    uint32_t highest; /* id with a count in this window */
-    uint32_t ids;     /* how many have one */
+    uint32_t ids;      /* how many have one */
+    struct tbd_occurrences occurrences;
+    uint32_t *index;   /* event index of each occurrence */
+    size_t room;       /* of the arrays of occurrences */
+    uint32_t ids_room;
 };
 
 /* A page message, until it is known whether the window goes on after it. */
@@ -68,7 +78,7 @@ struct work {
     size_t kept_entries;
     uint64_t index;     /* of the next event */
     uint32_t time;      /* relative: of the next block entry */
-    bool called;        /* the block before ended with a call */
+    uint32_t called;    /* the block before ended with a call */
     bool has_regs;      /* a REGS message since the last event */
 
     struct tbd_log_entry *log;
@@ -94,6 +104,8 @@ void tbd_builder_free(struct tbd_builder *builder)
     if (!builder)
         return;
     tbd_shadow_free(&builder->shadow);
+    tbd_occurrences_free(&builder->occurrences);
+    free(builder->index);
     free(builder->counts);
     free(builder);
 }
@@ -185,58 +197,106 @@ static bool reserve_counts(struct tbd_builder *b, uint32_t id)
     return true;
 }
 
-static inline void count_block(struct tbd_builder *b, uint32_t id, uint32_t time, bool entered)
+static bool reserve_occurrences(struct tbd_builder *b, size_t count, uint32_t ids)
 {
-    struct block_count *count = &b->counts[id];
+    struct tbd_occurrences *o = &b->occurrences;
 
-    b->ids += !count->count++;
-    count->last = time;
-    if (entered) {
-        count->enters++;
-        count->last_enter = time;
+    if (ids > b->ids_room) {
+        free(o->start);
+        free(o->count);
+        b->ids_room = ids + ids / 2;
+        o->start = malloc(b->ids_room * sizeof(*o->start));
+        o->count = malloc(b->ids_room * sizeof(*o->count));
     }
+    if (count >= b->room) {
+        free(o->operand);
+        free(b->index);
+        b->room = count + count / 2 + 1024;
+        o->operand = malloc(b->room * sizeof(*o->operand));
+        b->index = malloc(b->room * sizeof(*b->index));
+    }
+    o->ids = ids;
+    if (o->start && o->count && o->operand && b->index)
+        return true;
+    b->room = b->ids_room = 0;
+    return false;
 }
 
-static inline void count_stores(struct tbd_builder *b, const struct tbd_plan *plan,
-                                const uint8_t *record, uint32_t index)
+/* The first pass: where the occurrences of each block will be noted.  Slot 0 is for those that are not. */
+static bool lay_out_occurrences(struct work *w, uint32_t highest_id)
 {
-    for (uint16_t i = 0; i < plan->store_count; i++) {
-        const struct tbd_plan_store *store = plan->stores + i;
-        uint64_t address = 0;
+    struct tbd_builder *b = w->builder;
+    uint32_t next = 1;
 
-        if (store->base != TBD_BASE_NONE)
-            memcpy(&address, record + store->base, sizeof(address));
-        address += (uint64_t)store->add;
-        tbd_shadow_store(&b->shadow, address, store->bytes, index + store->index);
+    if (w->entry_count > TOO_MANY_ENTRIES || w->operand_bytes > UINT32_MAX)
+        return true; /* pass() says so */
+    for (size_t i = 0; i < w->entry_count; i++) {
+        uint32_t entry = w->entries[i];
+
+        if (entry - 1 < w->plan_count) {
+            struct block_count *count = &b->counts[w->plans[entry].id];
+
+            count->start++;
+            count->plan = entry;
+        }
     }
+    for (uint32_t id = 0; id <= highest_id; id++) {
+        struct block_count *count = &b->counts[id];
+        uint32_t most = count->start;
+
+        if (!most)
+            continue;
+        count->mask = w->plans[count->plan].operand_bytes ? UINT32_MAX : 0;
+        count->start = next;
+        next += most & count->mask;
+    }
+    return reserve_occurrences(b, next, highest_id + 1);
 }
 
 /* Block entries from entry i on, up to the next message or the first impossible one. */
 static size_t take_blocks(struct work *w, size_t i)
 {
-    struct tbd_builder *b = w->builder;
-    struct tbd_window_summary *counts = &w->out->counts;
+    struct block_count *counts = w->builder->counts;
+    uint32_t *operand = w->builder->occurrences.operand;
+    uint32_t *index = w->builder->index;
+    const struct tbd_plan *plans = w->plans;
+    const uint32_t plan_count = w->plan_count;
+    const size_t gap = w->moved_from - w->kept; /* the record will lie so much further in front */
+    size_t in = w->in, kept_entries = w->kept_entries;
+    uint64_t next_index = w->index;
+    uint32_t time = w->time;
+    uint32_t called = w->called;
 
     for (; i < w->entry_count; i++) {
         uint32_t entry = w->entries[i];
         const struct tbd_plan *plan;
+        struct block_count *count;
+        uint32_t slot;
 
-        if (entry - 1 >= w->plan_count) /* a message, 0, or not defined */
+        if (entry - 1 >= plan_count) /* a message, 0, or not defined */
             break;
-        plan = &w->plans[entry];
-        if (!plan->id || plan->operand_bytes > w->operand_bytes - w->in)
+        plan = &plans[entry];
+        if (!plan->id || plan->operand_bytes > w->operand_bytes - in)
             break;
-        count_block(b, plan->id, w->time, w->called);
-        count_stores(b, plan, w->operands + w->in, (uint32_t)w->index);
-        w->in += plan->operand_bytes;
-        w->index += 1u + plan->op_count;
-        counts->stores += plan->store_count;
-        counts->calls += plan->calls;
-        counts->returns += plan->returns;
-        w->called = plan->calls != 0;
-        w->time++;
-        w->entries[w->kept_entries++] = plan->id;
+        count = &counts[plan->id];
+        slot = (count->start + count->count) & count->mask;
+        operand[slot] = (uint32_t)(in - gap);
+        index[slot] = (uint32_t)next_index;
+        count->count++;
+        count->last = time;
+        count->enters += called;
+        count->last_enter = called ? time : count->last_enter;
+        called = plan->calls != 0;
+        in += plan->operand_bytes;
+        next_index += 1u + plan->op_count;
+        w->entries[kept_entries++] = plan->id;
+        time++;
     }
+    w->in = in;
+    w->kept_entries = kept_entries;
+    w->index = next_index;
+    w->time = time;
+    w->called = called;
     return i;
 }
 
@@ -267,7 +327,7 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
     w->out->counts.specials += kind == TBD_MSG_SPECIAL;
     w->out->counts.signals += kind == TBD_MSG_SIGNAL;
     if (kind == TBD_MSG_SIGNAL)
-        w->called = false;
+        w->called = 0;
     w->index++;
     return TBD_OK;
 }
@@ -466,8 +526,7 @@ static enum tbd_status pass(struct work *w)
 {
     size_t i = 0;
 
-    drop_last(w);
-    if (w->entry_count > TOO_MANY_ENTRIES)
+    if (w->entry_count > TOO_MANY_ENTRIES || w->operand_bytes > UINT32_MAX)
         return damage(w, "too many entries");
     while (i < w->entry_count) {
         uint32_t entry = w->entries[i];
@@ -801,6 +860,46 @@ static bool find_first_contents(struct work *w)
 
 /* ---- summaries ---- */
 
+static void count_stores(struct tbd_shadow *shadow, const struct tbd_plan_store *store,
+                         const uint8_t *operands, const uint32_t *operand, const uint32_t *index,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t address = 0;
+
+        if (store->base != TBD_BASE_NONE)
+            memcpy(&address, operands + operand[i] + store->base, sizeof(address));
+        tbd_shadow_store(shadow, address + (uint64_t)store->add, store->bytes,
+                         index[i] + store->index);
+    }
+}
+
+/* Per block: its stores, and how often it called and returned. */
+static void count_events(struct work *w)
+{
+    struct tbd_builder *b = w->builder;
+    struct tbd_occurrences *o = &b->occurrences;
+    struct tbd_window_summary *counts = &w->out->counts;
+
+    for (uint32_t id = 0; id < o->ids; id++) {
+        const struct block_count *count = &b->counts[id];
+        const struct tbd_plan *plan = &w->plans[count->plan];
+
+        o->start[id] = count->start;
+        o->count[id] = count->count & count->mask;
+        b->ids += count->count != 0;
+        if (!count->count)
+            continue;
+        counts->stores += (uint64_t)plan->store_count * count->count;
+        counts->calls += (uint64_t)plan->calls * count->count;
+        counts->returns += (uint64_t)plan->returns * count->count;
+        for (uint16_t i = 0; i < plan->store_count; i++)
+            count_stores(&b->shadow, plan->stores + i, w->operands, o->operand + count->start,
+                         b->index + count->start, count->count);
+    }
+    w->out->occurrences = *o;
+}
+
 static bool finish_words(struct work *w)
 {
     struct tbd_shadow *shadow = &w->builder->shadow;
@@ -878,6 +977,7 @@ static bool finish(struct work *w)
     if (w->out->damaged || w->cut)
         window->complete = false;
     w->out->ends_with_call = w->called;
+    count_events(w);
     good = finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
     if (good)
         window->dirty = pick_pages(w, is_dirty, &window->dirty_count);
@@ -917,7 +1017,11 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
         if (adopt(&w, raw->operands)) {
             raw->operands = NULL;
             w.window->first_time = raw->first_time;
-            status = reserve_counts(builder, raw->highest_id) ? pass(&w) : TBD_NOMEM;
+            drop_last(&w);
+            status = reserve_counts(builder, raw->highest_id) &&
+                             lay_out_occurrences(&w, raw->highest_id)
+                         ? pass(&w)
+                         : TBD_NOMEM;
             if (status != TBD_NOMEM)
                 status = finish(&w) ? TBD_OK : TBD_NOMEM;
         } else {
@@ -933,6 +1037,8 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
     if (status) {
         free(w.log_offsets);
         tbd_shadow_free(&builder->shadow);
+        memset(builder->counts, 0, builder->count_capacity * sizeof(*builder->counts));
+        builder->ids = 0;
         tbd_product_free(out);
         return status;
     }

@@ -56,10 +56,11 @@ static inline void tbd_shadow_word(struct tbd_shadow *shadow, struct tbd_shadow_
                                    uint64_t word, uint32_t index)
 {
     shadow->word_count += !page->word[word].count++;
-    page->word[word].last = index;
+    if (index > page->word[word].last)
+        page->word[word].last = index;
 }
 
-/* A store of `bytes` bytes: counts in every word it touches. */
+/* A store of `bytes` bytes: counts in every word it touches.  Stores may come in any order. */
 static inline void tbd_shadow_store(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes,
                                     uint32_t index)
 {
