@@ -6,6 +6,7 @@
  * tell the trace.  A call that names the engine's own ranges is left to native execution.
  *
  * Context: APP. */
+#include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls.h"
@@ -63,6 +64,8 @@ static void send_region(struct tbd_call *call, const struct tbd_msg_region *map,
     struct tbd_part parts[2] = { { map, sizeof(*map) }, { path, strlen(path) + 1 } };
 
     tbd_ring_send(&tbd_runtime.ring, call->thread, TBD_MSG_REGION, parts, 2);
+    TBD_LOG(TBD_LOG_DEBUG, "region", "%lx-%lx prot %u flags %u %s", map->start, map->end, map->prot,
+            map->flags, path);
 }
 
 /* Every region in the range as it is now; `zero`: their pages are fresh. */
