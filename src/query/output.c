@@ -107,7 +107,9 @@ static void put_memory(struct tbd_session *session, const struct tbd_event *even
     uint64_t size = shown_bytes(event->size);
 
     position.offset += after;
-    if (tbd_session_read(session, position, event->addr, bytes, (size_t)size) != TBD_OK)
+    if ((event->flags & TBD_EVENT_HAS_VALUE) != 0 && size <= sizeof(event->value))
+        memcpy(bytes, &event->value, (size_t)size);
+    else if (tbd_session_read(session, position, event->addr, bytes, (size_t)size) != TBD_OK)
         return;
     put_value(object, after ? "newval" : "oldval", after ? "newbytes" : "oldbytes", bytes, size);
 }

@@ -220,6 +220,8 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
     if (tbd_trace_window_count(search->session->trace) == 0)
         return TBD_NOTFOUND;
     run.uses = run.where == NULL ? 0 : run.where->uses;
+    run.wants_values = search->each != NULL && (search->question->type == TBD_EVENT_STORE ||
+                                                search->question->type == TBD_EVENT_LOAD);
     status = set_span(&run);
     if (status == TBD_OK)
         status = tbd_search_prepare(&run, start_window(&run));

@@ -23,6 +23,7 @@ struct tbd_search_run {
     const struct tbd_question *question;
     struct tbd_expr *where;        /* NULL: everything matches */
     uint32_t uses;
+    bool wants_values;             /* new values of all matching stores, for printing */
     struct tbd_plan plan;
     struct tbd_span span;
     const struct tbd_window *window;

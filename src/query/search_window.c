@@ -41,9 +41,16 @@ static enum tbd_verdict judge_first(struct tbd_search_run *run, const struct tbd
 
 /* ---- memory: asked in the first walk, answered in the second ---- */
 
+/* Does the event get probes? */
+static bool asks(const struct tbd_search_run *run, enum tbd_verdict verdict)
+{
+    return verdict == TBD_VERDICT_OPEN || (verdict == TBD_VERDICT_MATCH && run->wants_values);
+}
+
 static bool wants_value(const struct tbd_search_run *run, const struct tbd_event *event)
 {
-    return (run->uses & TBD_USES_VALUE) != 0 && event->size != 0 && event->fresh == NULL;
+    return ((run->uses & TBD_USES_VALUE) != 0 || run->wants_values) && event->size != 0 &&
+           event->fresh == NULL;
 }
 
 /* The address of a memory node, if the event tells it. */
@@ -60,14 +67,14 @@ static bool ask_event(void *context, struct tbd_event *event)
     struct tbd_search_run *run = context;
     uint64_t address;
 
-    if (judge_first(run, event) != TBD_VERDICT_OPEN)
+    if (!asks(run, judge_first(run, event)))
         return true;
     run->session->stats.candidates++;
     if (wants_value(run, event))
         (void)tbd_probes_add(run->probes, event->position, event->addr,
                              event->size < 8 ? (uint32_t)event->size : 8,
                              event->type == TBD_EVENT_STORE);
-    for (uint32_t i = 0; i < run->where->node_count; i++) {
+    for (uint32_t i = 0; run->where != NULL && i < run->where->node_count; i++) {
         const struct tbd_expr_node *node = &run->where->nodes[i];
 
         if (node->op == TBD_EXPR_MEMORY && probe_address(run, node, &address))
@@ -82,7 +89,7 @@ static void take_answers(struct tbd_search_run *run, struct tbd_event *event)
 
     if (wants_value(run, event) && tbd_probes_answer(run->probes, run->next_probe++, &event->value))
         event->flags |= TBD_EVENT_HAS_VALUE;
-    for (uint32_t i = 0; i < run->where->node_count; i++) {
+    for (uint32_t i = 0; run->where != NULL && i < run->where->node_count; i++) {
         const struct tbd_expr_node *node = &run->where->nodes[i];
         struct tbd_value *value;
 
@@ -101,9 +108,11 @@ static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event
 {
     enum tbd_verdict verdict = judge_first(run, event);
 
-    if (verdict != TBD_VERDICT_OPEN || !run->has_answers)
+    if (!run->has_answers || !asks(run, verdict))
         return verdict;
     take_answers(run, event);
+    if (verdict == TBD_VERDICT_MATCH)
+        return verdict;
     run->env.memory = run->memory;
     verdict = judge(run, event);
     run->env.memory = NULL;
@@ -419,7 +428,7 @@ enum tbd_status tbd_search_one(struct tbd_search_run *run)
 {
     enum tbd_status status = TBD_OK;
 
-    if ((run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY)) != 0) {
+    if ((run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY)) != 0 || run->wants_values) {
         status = tbd_probes_new(run->session->trace, run->window, &run->probes);
         if (status != TBD_OK)
             return status;

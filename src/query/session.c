@@ -61,22 +61,32 @@ enum tbd_status tbd_session_replayer(struct tbd_session *session)
 
 /* ---- windows ---- */
 
-static enum tbd_status load_window(struct tbd_session *session, uint32_t index, bool with_loads,
-                                   struct tbd_window **out)
+/* The last window of a program that was killed has no end state on disk: only a replay knows what its memory
+ * held in the end.  If it cannot be replayed, its recorded events must do. */
+static enum tbd_status raise_window(struct tbd_session *session, uint32_t index, uint32_t hooks,
+                                    struct tbd_window **out)
 {
-    enum tbd_status status = TBD_NOTKEPT;
+    enum tbd_status status = tbd_session_replayer(session);
 
-    if (!with_loads)
-        status = tbd_window_load(session->trace, index, true, out, &session->why);
-    if (status != TBD_NOTKEPT)
-        return status;
-    status = tbd_session_replayer(session);
     if (status != TBD_OK)
         return status;
     session->stats.raised++;
-    return tbd_replay_full(session->replayer, session->worker, index,
-                           with_loads ? TBD_HOOKS_FULL | TBD_HOOK_LOADS : TBD_HOOKS_FULL, out,
-                           &session->divergence, &session->why);
+    return tbd_replay_full(session->replayer, session->worker, index, hooks, out, &session->divergence,
+                           &session->why);
+}
+
+static enum tbd_status load_window(struct tbd_session *session, uint32_t index, bool with_loads,
+                                   struct tbd_window **out)
+{
+    enum tbd_status status;
+
+    if (with_loads)
+        return raise_window(session, index, TBD_HOOKS_FULL | TBD_HOOK_LOADS, out);
+    if (!tbd_trace_window(session->trace, index)->complete &&
+        raise_window(session, index, TBD_HOOKS_FULL, out) == TBD_OK)
+        return TBD_OK;
+    status = tbd_window_load(session->trace, index, true, out, &session->why);
+    return status == TBD_NOTKEPT ? raise_window(session, index, TBD_HOOKS_FULL, out) : status;
 }
 
 enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index, bool with_loads,
@@ -127,11 +137,11 @@ static enum tbd_status window_at(struct tbd_session *session, struct tbd_positio
 static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tbd_position position,
                           struct tbd_reg_state *out)
 {
-    const struct tbd_window *window;
+    struct tbd_window *window;
 
     if (position.offset != 0 || tbd_trace_window(session->trace, index)->first_time != position.time)
         return false;
-    if (tbd_session_window(session, index, false, &window) != TBD_OK)
+    if (tbd_window_load(session->trace, index, false, &window, &session->why) != TBD_OK)
         return false;
     memset(out, 0, sizeof(*out));
     out->position = position;
@@ -139,6 +149,7 @@ static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tb
     if (window->xsave != NULL)
         memcpy(out->xsave, window->xsave,
                window->regs.xsave_bytes < sizeof(out->xsave) ? window->regs.xsave_bytes : sizeof(out->xsave));
+    tbd_window_free(window);
     return true;
 }
 
