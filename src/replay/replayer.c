@@ -195,6 +195,8 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
 
     *out = NULL;
     status = begin(replayer, worker, window, false, &toc, why);
+    if (status == TBD_OK && !toc->complete)
+        hooks |= TBD_HOOK_TOUCH; /* play has not said which pages were written */
     if (status == TBD_OK)
         status = tbd_full_replay(&replayer->workers[worker], hooks, &made, divergence, why);
     if (status == TBD_OK) {

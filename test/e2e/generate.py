@@ -119,7 +119,7 @@ class Generator:
         head += ["int main(void)", "{", "    uint64_t sum = 1;", "",
                  "    for (unsigned i = 0; i < 40 && fuel > 0; i++)",
                  "        sum = sum * 31 + f%d(sum, i);" % (self.functions - 1)]
-        head += ["    printf(\"f%d %%u\\n\", entered[%d]);" % (i, i) for i in range(self.functions)]
+        head += ["    printf(\"call f%d %%u\\n\", entered[%d]);" % (i, i) for i in range(self.functions)]
         head += ["    for (int i = 0; i < 64; i++)", "        sum = sum * 31 + a0[i] + a1[i] * 3u + a2[i] * 7u;",
                  "    printf(\"%llx %.6g\\n\", (unsigned long long)(sum + g0 + g1 + g2 + g3 + g4 + (uint64_t)g5), d);",
                  "    return 0;", "}", ""]

@@ -44,7 +44,7 @@ class Result:
         self.out, self.err, self.code = out, err, code
 
     def __repr__(self):
-        return "status %d, stdout %r, stderr %r" % (self.code, self.out[-300:], self.err[-300:])
+        return "status %d, stdout %r, stderr %r" % (self.code, self.out[-150:], self.err[-300:])
 
 
 def _limits():
@@ -140,7 +140,7 @@ def same(native, traced, tool_lines=False):
 
 
 def _short(value):
-    return repr(value[-400:]) if isinstance(value, bytes) else str(value)
+    return repr(value[-150:]) if isinstance(value, bytes) else str(value)
 
 
 class Trace:
@@ -222,7 +222,7 @@ def number(text):
 def program(name):
     path = os.path.join(PROGRAMS, name)
     if not os.path.exists(path):
-        raise Skip("program %s is not built" % name)
+        raise AssertionError("%s is not there: build first, and say where by TBD_BUILD" % path)
     return path
 
 

@@ -28,7 +28,7 @@ def check_seed(folder, seed):
     window = random.Random(seed + 1).choice([1000, 5000, 30000, 1000000])
     result, trace = tbdtest.check_run([binary], folder, options="window=%d" % window)
     assert result.code == 0, result
-    counts = [int(line.split()[1]) for line in result.out.decode().splitlines() if line.startswith("f")]
+    counts = [int(line.split()[2]) for line in result.out.decode().splitlines() if line.startswith("call ")]
     for i in {0, len(counts) // 2, len(counts) - 1}:
         found = trace.count("func_enter", "func==f%d" % i, counts[i])
         assert found == counts[i], "seed %d: f%d entered %d times, trace says %d" % (seed, i, counts[i], found)

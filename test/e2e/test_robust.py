@@ -19,7 +19,7 @@ import tbdtest
 
 
 def tool_lines(err):
-    return [line for line in err.splitlines() if line.startswith(b"tbd")]
+    return [line for line in err.splitlines() if line.startswith(b"tbd") and not line.startswith(b"tbd: hint: ")]
 
 
 def one_line(result, *words):
@@ -81,8 +81,10 @@ def test_program_that_kills_itself(folder):
     result, trace = tbdtest.record(argv, folder)
     assert result.code == -9 and result.out == b"before\n", result
     check_killed_trace(trace)
-    last = trace.one("goto", "last", "backward", "syscall", 1)
-    assert last["syscall"] in ("kill", 62), last
+    stack = trace.ask("bt", at="last")  # the call did not return: it is no event yet, but its block was entered
+    assert stack[0]["function"] == "kill" and stack[1]["function"] == "main", stack
+    values = bytes.fromhex(trace.one("mem", "&last_values", 12000, at="last")["bytes"])
+    assert struct.unpack("<3000I", values) == tuple(i * 3 + 1 for i in range(3000))
 
 
 def test_organizer_killed_at_random_moments(folder):
@@ -182,7 +184,8 @@ def check_damaged(path, what):
     """Every question ends soon, with a status of ours, and complains about a file if at all."""
     for words in QUESTIONS:
         result = tbdtest.run([tbdtest.TBDQ, "-t", path, *words], stdin=None, timeout=60)
-        assert result.code in (0, 1, 3), "%s: tbdq %s: %r" % (what, " ".join(words), result)
+        outside = result.code == 2 and b"no such position" in result.err  # less of the trace is left
+        assert result.code in (0, 1, 3) or outside, "%s: tbdq %s: %r" % (what, " ".join(words), result)
         if result.code == 3:
             assert len(result.err.splitlines()) in (1, 2) and result.err.startswith(b"tbd"), "%s: %r" % (what, result)
 
@@ -227,6 +230,7 @@ def test_trace_of_another_version(folder):
                 continue
             f.seek(12)
             f.write(struct.pack("<H", struct.unpack("<H", head[12:14])[0] + 1))
+            f.flush()
             result = trace.tbdq("info")
             if result.code == 3:
                 assert b"format 2" in result.err and os.path.basename(name).encode() in result.err, result

@@ -74,11 +74,6 @@ static void send_end(void)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;
 
-    if (!tbd_stub.plan->complete) {
-        tbd_ring_turn(&tbd_runtime.ring, tbd_runtime.thread, TBD_CHUNK_ENDS_WINDOW);
-        return;
-    }
-
     mark_dirty_pages();
     for (size_t i = 0; i < regions->count; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
@@ -88,8 +83,11 @@ static void send_end(void)
             tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
                                   &stretch, 1);
     }
-    tbd_window_send_end(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &tbd_runtime.vector,
-                        TBD_TIME_NEVER);
+    if (tbd_stub.plan->complete)
+        tbd_window_send_end(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
+                            &tbd_runtime.vector, TBD_TIME_NEVER);
+    else /* play was killed in it and has no end state; its pages are wanted all the more */
+        tbd_ring_turn(&tbd_runtime.ring, tbd_runtime.thread, TBD_CHUNK_ENDS_WINDOW);
 }
 
 void tbd_stub_finish(void)
