@@ -352,11 +352,19 @@ static void put_job(struct organizer *o, struct tbd_raw_window *raw)
 
 /* ---- the main thread ---- */
 
+/* execve succeeded: the process lives on as another program (TBD_ENGINE_EXEC). */
+static bool has_executed(const struct organizer *o)
+{
+    return __atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_EXEC &&
+           (__atomic_load_n(&o->head->engine_lock, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED);
+}
+
 static bool is_gone(const struct organizer *o)
 {
     struct pollfd fd = { .fd = o->pidfd, .events = POLLIN };
 
-    if (__atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED)
+    if (__atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED ||
+        has_executed(o))
         return true;
     return o->pidfd >= 0 && poll(&fd, 1, 0) == 1;
 }
@@ -403,6 +411,9 @@ static enum tbd_status write_end(struct organizer *o)
     if (o->failed) {
         o->end = (struct tbd_msg_end){ .how = TBD_ENDED_DETACHED, .offset = TBD_END_WHOLE };
         snprintf(o->end_text, sizeof(o->end_text), "recording stopped: %s", o->failure);
+    } else if (!o->has_end && has_executed(o)) {
+        o->end = (struct tbd_msg_end){ .how = TBD_ENDED_EXEC, .offset = TBD_END_WHOLE };
+        o->end_text[0] = '\0';
     } else if (!o->has_end) {
         o->end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
         snprintf(o->end_text, sizeof(o->end_text), "the program vanished (SIGKILL?)");
