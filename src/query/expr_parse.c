@@ -547,7 +547,7 @@ static bool is_name_node(const struct tbd_expr_node *node)
     return node->op == TBD_EXPR_FUNCTION || node->op == TBD_EXPR_MODULE || node->op == TBD_EXPR_STACK;
 }
 
-/* Values are unsigned, so x < 0 never holds: nearly always a signed value was meant. */
+/* Values are unsigned, so x < 0 never holds: a signed value was meant. */
 static int32_t check_compare(struct parser *p, int32_t index)
 {
     const struct tbd_expr_node *node;
@@ -557,14 +557,11 @@ static int32_t check_compare(struct parser *p, int32_t index)
         return NONE;
     node = &p->expr->nodes[index];
     right = &p->expr->nodes[node->right];
-    if (node->is_signed || right->op != TBD_EXPR_NUMBER || right->value != 0)
-        return index;
-    if (node->op != TBD_EXPR_LT && node->op != TBD_EXPR_GE)
+    if (node->op != TBD_EXPR_LT || node->is_signed || right->op != TBD_EXPR_NUMBER || right->value != 0)
         return index;
     p->lexer.token.at = node->at;
     p->lexer.token.length = node->length;
-    return FAIL(p, TBD_TYPE, "values are unsigned: write signed(retval) < 0",
-                "this comparison with 0 is always %s", node->op == TBD_EXPR_LT ? "false" : "true");
+    return FAIL(p, TBD_TYPE, "values are unsigned: write signed(retval) < 0", "nothing is less than 0 here");
 }
 
 static int32_t parse_binary(struct parser *p, unsigned level)
