@@ -513,6 +513,18 @@ static const struct tbd_page_contents *capture_after(const struct tbd_window *wi
     return NULL;
 }
 
+/* Does a store of this window touch bytes that no later store tells?  Then, without an end state (the
+ * program was killed, and the window is not replayed), nobody knows what it left there. */
+static bool is_lost(const struct tbd_window *window, const struct reading *r)
+{
+    if (window->complete)
+        return false;
+    for (uint32_t i = 0; i < r->bytes; i++)
+        if (!r->have[i] && last_touch(window, r->address + i, 1))
+            return true;
+    return false;
+}
+
 static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
                                  const struct tbd_window *window, const struct page_query *q)
 {
@@ -520,6 +532,8 @@ static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
     enum tbd_status status = TBD_OK;
     uint8_t page[4096];
 
+    if (!capture && is_lost(window, r))
+        return TBD_NOTKEPT;
     if (capture) {
         memcpy(page, capture->bytes, sizeof(page));
     } else {
