@@ -110,6 +110,16 @@ static void describe_vector_index(struct tbd_slot *slot, const struct decoded *d
         slot->element_count = (uint16_t)(d->insn.avx.vector_length / 8 / slot->element_bytes);
 }
 
+/* It pushes rbp, and as many words more as its second operand says; the decoder only says [rsp]. */
+static void describe_enter(struct tbd_slot *slot, const struct decoded *d)
+{
+    uint16_t pushes = (uint16_t)(1 + (d->operands[1].imm.value.u & 31));
+
+    slot->element_bytes = (uint16_t)(pushes * 8);
+    slot->element_count = 1;
+    slot->disp = -8 * (int64_t)pushes;
+}
+
 static void describe_store(struct tbd_slot *slot, const struct decoded *d,
                            const ZydisDecodedOperand *op)
 {
@@ -130,6 +140,8 @@ static void describe_store(struct tbd_slot *slot, const struct decoded *d,
     }
     if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB)
         describe_vector_index(slot, d, op->mem.index);
+    if (d->insn.mnemonic == ZYDIS_MNEMONIC_ENTER)
+        describe_enter(slot, d);
 }
 
 static void describe_string(struct tbd_slot *slot, const struct decoded *d)
