@@ -126,7 +126,7 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
 
 /* After what the engine did between two blocks: the message may have taken the last entry before something is
  * due, so the guard page would not tell. */
-static void settle(struct tbd_thread *thread)
+void tbd_stub_settle(struct tbd_thread *thread)
 {
     tbd_stub_signals(thread);
     if (tbd_ring_time(&tbd_runtime.ring, thread) >= tbd_runtime.ring.due)
@@ -194,7 +194,7 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);
     if (message) { /* a signal came before the call was made: it is made again later */
         tbd_log_send(message);
-        settle(thread);
+        tbd_stub_settle(thread);
         return;
     }
     message = expect(TBD_MSG_SYSCALL, "a system call");
@@ -211,7 +211,7 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
         tbd_signal_return(thread);
     else
         set_result(thread, call.result, insn_bytes);
-    settle(thread);
+    tbd_stub_settle(thread);
 }
 
 /* ---- specials ---- */
@@ -252,7 +252,7 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
         supply(thread, message, insn_bytes);
     else
         tbd_special_again(thread, special, insn_bytes);
-    settle(thread);
+    tbd_stub_settle(thread);
 }
 
 void tbd_stub_detached(const char *why)

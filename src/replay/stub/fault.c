@@ -283,6 +283,6 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
     tbd_log_send(message);
     if (!tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
         tbd_stub_finish();
-    tbd_stub_signals(tbd_runtime.thread);
+    tbd_stub_settle(tbd_runtime.thread);
     tbd_patcher_run(tbd_runtime.thread);
 }

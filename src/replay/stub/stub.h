@@ -70,6 +70,8 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
 void tbd_stub_bad_code(struct tbd_thread *thread);
 /* Time of the next logged signal that is delivered between blocks; UINT64_MAX if none. */
 uint64_t tbd_stub_signal_time(void);
+/* Before translated code goes on after the engine did something: signals, and what is due. */
+void tbd_stub_settle(struct tbd_thread *thread);
 /* Delivers signals due now. */
 void tbd_stub_signals(struct tbd_thread *thread);
 /* The program itself faulted: registers are exact, `insn` instructions of the block entered last ran. */
