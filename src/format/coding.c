@@ -35,7 +35,7 @@ void tbd_occurrences_free(struct tbd_occurrences *o)
 {
     free(o->start);
     free(o->count);
-    free(o->operand);
+    free(o->at);
     *o = (struct tbd_occurrences){ 0 };
 }
 
@@ -67,7 +67,7 @@ static bool count_ids(const struct tbd_window *window, struct tbd_occurrences *o
         sum += o->count[id];
         o->count[id] = 0;
     }
-    o->operand = malloc(((size_t)sum + 1) * sizeof(*o->operand));
+    o->at = malloc(((size_t)sum + 1) * sizeof(*o->at));
     return true;
 }
 
@@ -89,7 +89,7 @@ static enum tbd_status place(const struct tbd_window *window, struct tbd_occurre
             if (at + bytes > UINT32_MAX)
                 return TBD_CORRUPT;
             if (bytes)
-                o->operand[o->start[entry] + o->count[entry]++] = (uint32_t)at;
+                o->at[o->start[entry] + o->count[entry]++].operand = (uint32_t)at;
             at += bytes;
         }
     }
@@ -106,7 +106,7 @@ enum tbd_status tbd_occurrences_make(const struct tbd_window *window, struct tbd
     if (!out->start || !out->count)
         status = TBD_NOMEM;
     else if (count_ids(window, out))
-        status = out->operand ? place(window, out) : TBD_NOMEM;
+        status = out->at ? place(window, out) : TBD_NOMEM;
     if (status)
         tbd_occurrences_free(out);
     return status;
@@ -149,10 +149,13 @@ static void find_fields(struct fields *f, const struct tbd_block *block)
 
 /* ---- encoding ---- */
 
+#define PREFETCH 16u
+
 struct encoder {
     uint8_t *lengths;
     uint8_t *values;
-    uint64_t n; /* values so far */
+    uint64_t n;       /* values so far */
+    unsigned pending; /* the length of the last one, if n is odd */
 };
 
 static inline unsigned bytes_for(uint64_t z)
@@ -166,13 +169,16 @@ static inline void put_value(struct encoder *e, uint64_t z)
 
     memcpy(e->values, &z, sizeof(z));
     e->values += length;
-    e->lengths[e->n >> 1] = (uint8_t)(e->lengths[e->n >> 1] | length << ((e->n & 1) * 4));
+    if (e->n & 1)
+        e->lengths[e->n >> 1] = (uint8_t)(e->pending | length << 4);
+    else
+        e->pending = length;
     e->n++;
 }
 
 /* `bytes` is a constant in each caller, so that the shifts are. */
 static inline __attribute__((always_inline)) void
-encode_field(struct encoder *e, const uint8_t *at, const uint32_t *operand, uint32_t count,
+encode_field(struct encoder *e, const uint8_t *at, const struct tbd_occurrence *o, uint32_t count,
              unsigned bytes)
 {
     unsigned shift = 64 - bytes * 8;
@@ -182,7 +188,8 @@ encode_field(struct encoder *e, const uint8_t *at, const uint32_t *operand, uint
     for (uint32_t i = 0; i < count; i++) {
         uint64_t value, step;
 
-        memcpy(&value, at + operand[i], sizeof(value));
+        __builtin_prefetch(at + o[i + PREFETCH < count ? i + PREFETCH : i].operand);
+        memcpy(&value, at + o[i].operand, sizeof(value));
         value <<= shift;
         step = value - before;
         before = value;
@@ -192,23 +199,23 @@ encode_field(struct encoder *e, const uint8_t *at, const uint32_t *operand, uint
 }
 
 static void encode_block(struct encoder *e, const struct fields *f, const uint8_t *operands,
-                         const uint32_t *operand, uint32_t count)
+                         const struct tbd_occurrence *o, uint32_t count)
 {
     for (uint32_t i = 0; i < f->count; i++) {
         const uint8_t *at = operands + f->field[i].offset;
 
         switch (f->field[i].bytes) {
         case 8:
-            encode_field(e, at, operand, count, 8);
+            encode_field(e, at, o, count, 8);
             break;
         case 4:
-            encode_field(e, at, operand, count, 4);
+            encode_field(e, at, o, count, 4);
             break;
         case 1:
-            encode_field(e, at, operand, count, 1);
+            encode_field(e, at, o, count, 1);
             break;
         default:
-            encode_field(e, at, operand, count, f->field[i].bytes);
+            encode_field(e, at, o, count, f->field[i].bytes);
             break;
         }
     }
@@ -249,13 +256,14 @@ void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window,
         memcpy(at, &lengths, sizeof(lengths));
         e.lengths = at + sizeof(lengths);
         e.values = e.lengths + lengths;
-        memset(e.lengths, 0, lengths);
         for (uint32_t id = 1; id < o->ids; id++) {
             if (!o->count[id])
                 continue;
             find_fields(f, tbd_window_block(window, id));
-            encode_block(&e, f, window->operands, o->operand + o->start[id], o->count[id]);
+            encode_block(&e, f, window->operands, o->at + o->start[id], o->count[id]);
         }
+        if (e.n & 1)
+            e.lengths[e.n >> 1] = (uint8_t)e.pending;
         out->used += (size_t)(e.values - at);
     }
     free(f);
@@ -291,7 +299,7 @@ static inline bool get_value(struct decoder *d, uint64_t *out)
 }
 
 static inline __attribute__((always_inline)) bool
-decode_field(struct decoder *d, uint8_t *at, const uint32_t *operand, uint32_t count, unsigned bytes)
+decode_field(struct decoder *d, uint8_t *at, const struct tbd_occurrence *o, uint32_t count, unsigned bytes)
 {
     struct decoder local = *d;
     uint64_t value = 0;
@@ -302,14 +310,14 @@ decode_field(struct decoder *d, uint8_t *at, const uint32_t *operand, uint32_t c
         if (!get_value(&local, &z))
             return false;
         value += (uint64_t)tbd_unzigzag(z);
-        memcpy(at + operand[i], &value, bytes);
+        memcpy(at + o[i].operand, &value, bytes);
     }
     *d = local;
     return true;
 }
 
 static bool decode_block(struct decoder *d, const struct fields *f, uint8_t *operands,
-                         const uint32_t *operand, uint32_t count)
+                         const struct tbd_occurrence *o, uint32_t count)
 {
     bool good = true;
 
@@ -318,16 +326,16 @@ static bool decode_block(struct decoder *d, const struct fields *f, uint8_t *ope
 
         switch (f->field[i].bytes) {
         case 8:
-            good = decode_field(d, at, operand, count, 8);
+            good = decode_field(d, at, o, count, 8);
             break;
         case 4:
-            good = decode_field(d, at, operand, count, 4);
+            good = decode_field(d, at, o, count, 4);
             break;
         case 1:
-            good = decode_field(d, at, operand, count, 1);
+            good = decode_field(d, at, o, count, 1);
             break;
         default:
-            good = decode_field(d, at, operand, count, f->field[i].bytes);
+            good = decode_field(d, at, o, count, f->field[i].bytes);
             break;
         }
     }
@@ -356,7 +364,7 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes,
         if (!o->count[id])
             continue;
         find_fields(f, tbd_window_block(window, id));
-        good = decode_block(&d, f, operands, o->operand + o->start[id], o->count[id]);
+        good = decode_block(&d, f, operands, o->at + o->start[id], o->count[id]);
     }
     good = good && d.values == d.end;
     free(f);

@@ -9,12 +9,17 @@
 #include "format/codec.h"
 #include "format/window.h"
 
-/* Where the records of each block lie: operand[start[id]] .. operand[start[id] + count[id] - 1] are offsets
- * into the window's operands, ascending.  Blocks without operands have no offsets. */
+struct tbd_occurrence {
+    uint32_t operand; /* offset of its record in the window's operands */
+    uint32_t index;   /* of its event, where the maker wants to know; else not set */
+};
+
+/* Where the records of each block lie: at[start[id]] .. at[start[id] + count[id] - 1], ascending.  Blocks
+ * without operands have none. */
 struct tbd_occurrences {
     uint32_t *start;
     uint32_t *count;
-    uint32_t *operand;
+    struct tbd_occurrence *at;
     uint32_t ids; /* length of start and count */
 };
 

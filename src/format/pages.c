@@ -221,7 +221,9 @@ static enum tbd_status from_earlier(struct tbd_trace *trace, const struct page_q
 
         if (pages[i].flags & TBD_DISK_PAGE_END)
             return tbd_toc_page(toc, pages + i, out);
-        if (pages[i].flags & TBD_DISK_PAGE_FIRST && tbd_moment_compare(&then, &q->piece->born) >= 0)
+        /* GONE: sent before it became unreadable, say; its mapping is still the same. */
+        if (pages[i].flags & (TBD_DISK_PAGE_FIRST | TBD_DISK_PAGE_GONE) &&
+            tbd_moment_compare(&then, &q->piece->born) >= 0)
             best = pages + i;
     }
     return best ? tbd_toc_page(toc, best, out) : TBD_NOTFOUND;

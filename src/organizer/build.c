@@ -26,6 +26,7 @@
 #include <string.h>
 
 #define PAGE_BYTES 4096u
+#define PREFETCH 16u /* occurrences ahead: records lie apart, but where is known */
 #define TOO_MANY_ENTRIES 0xfffffff0u
 
 struct block_count {
@@ -45,8 +46,7 @@ struct tbd_builder {
     uint32_t count_capacity;
     uint32_t ids;      /* how many have one */
     struct tbd_occurrences occurrences;
-    uint32_t *index;   /* event index of each occurrence */
-    size_t room;       /* of the arrays of occurrences */
+    size_t room;       /* of occurrences.at */
     uint32_t ids_room;
 };
 
@@ -105,7 +105,6 @@ void tbd_builder_free(struct tbd_builder *builder)
         return;
     tbd_shadow_free(&builder->shadow);
     tbd_occurrences_free(&builder->occurrences);
-    free(builder->index);
     free(builder->counts);
     free(builder);
 }
@@ -209,14 +208,12 @@ static bool reserve_occurrences(struct tbd_builder *b, size_t count, uint32_t id
         o->count = malloc(b->ids_room * sizeof(*o->count));
     }
     if (count >= b->room) {
-        free(o->operand);
-        free(b->index);
+        free(o->at);
         b->room = count + count / 2 + 1024;
-        o->operand = malloc(b->room * sizeof(*o->operand));
-        b->index = malloc(b->room * sizeof(*b->index));
+        o->at = malloc(b->room * sizeof(*o->at));
     }
     o->ids = ids;
-    if (o->start && o->count && o->operand && b->index)
+    if (o->start && o->count && o->at)
         return true;
     b->room = b->ids_room = 0;
     return false;
@@ -257,8 +254,7 @@ static bool lay_out_occurrences(struct work *w, uint32_t highest_id)
 static size_t take_blocks(struct work *w, size_t i)
 {
     struct block_count *counts = w->builder->counts;
-    uint32_t *operand = w->builder->occurrences.operand;
-    uint32_t *index = w->builder->index;
+    struct tbd_occurrence *occurrences = w->builder->occurrences.at;
     const struct tbd_plan *plans = w->plans;
     const uint32_t plan_count = w->plan_count;
     const size_t gap = w->moved_from - w->kept; /* the record will lie so much further in front */
@@ -280,8 +276,7 @@ static size_t take_blocks(struct work *w, size_t i)
             break;
         count = &counts[plan->id];
         slot = (count->start + count->count) & count->mask;
-        operand[slot] = (uint32_t)(in - gap);
-        index[slot] = (uint32_t)next_index;
+        occurrences[slot] = (struct tbd_occurrence){ (uint32_t)(in - gap), (uint32_t)next_index };
         count->count++;
         count->last = time;
         count->enters += called;
@@ -861,16 +856,16 @@ static bool find_first_contents(struct work *w)
 /* ---- summaries ---- */
 
 static void count_stores(struct tbd_shadow *shadow, const struct tbd_plan_store *store,
-                         const uint8_t *operands, const uint32_t *operand, const uint32_t *index,
-                         uint32_t count)
+                         const uint8_t *operands, const struct tbd_occurrence *o, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint64_t address = 0;
 
+        __builtin_prefetch(operands + o[i + PREFETCH < count ? i + PREFETCH : i].operand);
         if (store->base != TBD_BASE_NONE)
-            memcpy(&address, operands + operand[i] + store->base, sizeof(address));
+            memcpy(&address, operands + o[i].operand + store->base, sizeof(address));
         tbd_shadow_store(shadow, address + (uint64_t)store->add, store->bytes,
-                         index[i] + store->index);
+                         o[i].index + store->index);
     }
 }
 
@@ -894,8 +889,8 @@ static void count_events(struct work *w)
         counts->calls += (uint64_t)plan->calls * count->count;
         counts->returns += (uint64_t)plan->returns * count->count;
         for (uint16_t i = 0; i < plan->store_count; i++)
-            count_stores(&b->shadow, plan->stores + i, w->operands, o->operand + count->start,
-                         b->index + count->start, count->count);
+            count_stores(&b->shadow, plan->stores + i, w->operands, o->at + count->start,
+                         count->count);
     }
     w->out->occurrences = *o;
 }
