@@ -86,6 +86,7 @@ static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_reco
     info->pid = start.pid;
     info->realtime_ns = start.realtime_ns;
     info->xcr0 = start.xcr0;
+    info->brk_end = start.brk_end;
     info->xsave_bytes = start.xsave_bytes;
     return TBD_OK;
 }

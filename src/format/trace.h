@@ -38,6 +38,7 @@ struct tbd_trace_info {
     uint64_t realtime_ns;   /* CLOCK_REALTIME at take-over */
     uint64_t window_blocks; /* N */
     uint64_t xcr0;
+    uint64_t brk_end;       /* end of the heap at take-over */
     uint32_t xsave_bytes;
     bool finished;          /* false: still being recorded */
     struct tbd_msg_end end; /* valid if finished */

@@ -396,10 +396,11 @@ static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error
     return TBD_OK;
 }
 
-/* 0 before the program's first growth of the heap: the stub learns where it begins from that call. */
+/* The heap is where it was at take-over until it grows. */
 static uint64_t heap_end(const struct tbd_worker *worker)
 {
-    uint64_t end = 0;
+    uint64_t end = (tbd_trace_info(worker->trace)->brk_end + TBD_PAGE_SIZE - 1) &
+                   ~(TBD_PAGE_SIZE - 1);
 
     for (size_t i = 0; i < worker->region_count; i++)
         if (worker->regions[i].flags & TBD_REGION_HEAP && worker->regions[i].end > end)

@@ -123,7 +123,7 @@ struct tbd_plan_head {
     struct tbd_regs regs; /* 64 */
     uint64_t xsave;       /* offset of regs.xsave_bytes */
     uint64_t xcr0;
-    uint64_t brk;         /* end of the heap, 0 if there is none yet */
+    uint64_t brk;         /* page-aligned end of the heap */
     struct tbd_plan_section regions; /* struct tbd_plan_region */
     struct tbd_plan_section pages;   /* struct tbd_plan_page */
     struct tbd_plan_section log;     /* struct tbd_plan_log */

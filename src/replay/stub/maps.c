@@ -74,7 +74,7 @@ static bool do_brk(const struct tbd_msg_syscall *call)
     uint64_t before = tbd_stub.brk, after = page_up(call->result);
 
     tbd_stub.brk = after;
-    if (!before || before == after)
+    if (before == after)
         return true;
     if (after > before)
         return tbd_memory_map(before, after - before, PROT_READ | PROT_WRITE, true,

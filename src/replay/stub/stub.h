@@ -30,7 +30,7 @@ struct tbd_stub {
     uint64_t log_next;         /* index of the next log entry */
     uint64_t stop_next;        /* index of the next stop */
     bool is_inside;            /* translated code stops at next_stop(), inside the block at hand */
-    uint64_t brk;              /* page-aligned end of the heap, 0 = not known yet */
+    uint64_t brk;              /* page-aligned end of the heap */
 };
 extern struct tbd_stub tbd_stub;
 extern const struct tbd_patcher_callbacks tbd_stub_callbacks; /* setup.c */
