@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* tbdq.c - asks a trace: options, then one command of the table in query/commands.c
  *
- * Exit status: 0 found, 1 not found or assertion failed, 2 wrong usage or question, 3 the trace is damaged or
- * cannot be replayed, 4 the system refused something. */
+ * Exit status: 0 found, 1 not found or assertion failed, 2 wrong usage or question, 3 the trace is
+ * damaged or cannot be replayed, 4 the system refused something. */
 #include "query/commands.h"
 #include "query/question.h"
 
@@ -25,7 +25,8 @@ static void print_usage(FILE *out)
 {
     fprintf(out, "usage: tbdq [-t TRACE] [--at POS] [--json] COMMAND [ARGUMENT...]\n\n"
                  "  -t, --trace TRACE   trace directory (default: the latest one)\n"
-                 "      --at POS        position to ask about: first, last or TIME[+K]; the remembered one stays\n"
+                 "      --at POS        position to ask about: first, last or TIME[+K]; the "
+                 "remembered one stays\n"
                  "      --json          one JSON object per line\n"
                  "  -j, --workers N     windows replayed at once (default: number of processors)\n"
                  "      --att           AT&T syntax\n"
@@ -33,8 +34,9 @@ static void print_usage(FILE *out)
                  "      --help, --version\n\ncommands:\n");
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
         fprintf(out, "  %-9s %s\n", command->name, command->summary);
-    fprintf(out, "  %-9s %s\n\nexit status: 0 found, 1 not found, 2 wrong usage, 3 trace, 4 system\n", "help",
-            "help COMMAND, or help context for conditions");
+    fprintf(out,
+            "  %-9s %s\n\nexit status: 0 found, 1 not found, 2 wrong usage, 3 trace, 4 system\n",
+            "help", "help COMMAND, or help context for conditions");
 }
 
 static int help(const char *name)
@@ -87,7 +89,8 @@ static int set_at(struct tbd_command_run *run, const char *at)
 
     shown.text = at;
     if (status == TBD_OK && question.is_search) {
-        error = (struct tbd_query_error){ .status = TBD_USAGE, .length = strlen(at),
+        error = (struct tbd_query_error){ .status = TBD_USAGE,
+                                          .length = strlen(at),
                                           .message = "--at takes a position" };
         status = TBD_USAGE;
     }
@@ -114,12 +117,17 @@ static void print_symbol_notes(const struct tbd_session *session)
 static int run_command(const struct tbd_command *command, const struct options *options, int argc,
                        char **argv)
 {
-    struct tbd_session session = { .json = options->json, .workers = options->workers,
+    struct tbd_session session = { .json = options->json,
+                                   .workers = options->workers,
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };
     char *text = join(argc, argv);
-    struct tbd_command_run run = { .session = &session, .text = text == NULL ? "" : text,
-                                   .arguments = strlen(argv[0]) + (argc > 1), .argc = (unsigned)argc - 1,
-                                   .argv = argv + 1, .out = stdout, .quiet = options->quiet };
+    struct tbd_command_run run = { .session = &session,
+                                   .text = text == NULL ? "" : text,
+                                   .arguments = strlen(argv[0]) + (argc > 1),
+                                   .argc = (unsigned)argc - 1,
+                                   .argv = argv + 1,
+                                   .out = stdout,
+                                   .quiet = options->quiet };
     enum tbd_status status = tbd_session_open(&session, options->trace);
     int result = TBD_EXIT_FOUND;
 
@@ -149,44 +157,33 @@ static bool parse_workers(const char *text, unsigned *out)
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option table[] = {
-        { "trace", required_argument, NULL, 't' }, { "at", required_argument, NULL, 'a' },
-        { "json", no_argument, NULL, 'J' },        { "workers", required_argument, NULL, 'j' },
-        { "att", no_argument, NULL, 'A' },         { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },        { "version", no_argument, NULL, 'V' },
+        { "trace", required_argument, NULL, 't' },
+        { "at", required_argument, NULL, 'a' },
+        { "json", no_argument, NULL, 'J' },
+        { "workers", required_argument, NULL, 'j' },
+        { "att", no_argument, NULL, 'A' },
+        { "quiet", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' },
+        { "version", no_argument, NULL, 'V' },
         { NULL, 0, NULL, 0 },
     };
     int option;
 
     while ((option = getopt_long(argc, argv, "+t:j:qh", table, NULL)) >= 0) {
         switch (option) {
-        case 't':
-            options->trace = optarg;
-            break;
-        case 'a':
-            options->at = optarg;
-            break;
-        case 'J':
-            options->json = true;
-            break;
-        case 'A':
-            options->att = true;
-            break;
-        case 'q':
-            options->quiet = true;
-            break;
+        case 't': options->trace = optarg; break;
+        case 'a': options->at = optarg; break;
+        case 'J': options->json = true; break;
+        case 'A': options->att = true; break;
+        case 'q': options->quiet = true; break;
         case 'j':
             if (parse_workers(optarg, &options->workers))
                 break;
             fprintf(stderr, "tbdq: -j takes a number from 1 to 256, not '%s'\n", optarg);
             return TBD_EXIT_USAGE;
-        case 'h':
-            return help(NULL);
-        case 'V':
-            printf("tbdq %s\n", TBD_VERSION);
-            return TBD_EXIT_FOUND;
-        default:
-            fprintf(stderr, "hint: `tbdq --help` lists the options\n");
-            return TBD_EXIT_USAGE;
+        case 'h': return help(NULL);
+        case 'V': printf("tbdq %s\n", TBD_VERSION); return TBD_EXIT_FOUND;
+        default: fprintf(stderr, "hint: `tbdq --help` lists the options\n"); return TBD_EXIT_USAGE;
         }
     }
     return -1;

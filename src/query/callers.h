@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* callers.h - the call stack while a window is walked, kept up from calls and returns
  *
- * A frame is known by the address where its return address lies (slot) and by the call that made it.  Slots
- * descend; a call or return removes all frames whose slots lie below the stack pointer, so longjmp, exceptions and
- * tail jumps need no special care. */
+ * A frame is known by the address where its return address lies (slot) and by the call that made
+ * it.  Slots descend; a call or return removes all frames whose slots lie below the stack pointer,
+ * so longjmp, exceptions and tail jumps need no special care. */
 #ifndef TBD_QUERY_CALLERS_H
 #define TBD_QUERY_CALLERS_H
 
@@ -20,7 +20,7 @@ struct tbd_callers_frame {
 struct tbd_callers {
     struct tbd_callers_frame *frames; /* outermost first */
     size_t count, capacity;
-    uint64_t *pcs;                   /* scratch for tbd_callers_pcs() */
+    uint64_t *pcs; /* scratch for tbd_callers_pcs() */
     size_t pcs_capacity;
 };
 
@@ -29,7 +29,8 @@ void tbd_callers_free(struct tbd_callers *callers);
 /* False when out of memory. */
 bool tbd_callers_call(struct tbd_callers *callers, uint64_t slot, uint64_t call_pc);
 void tbd_callers_return(struct tbd_callers *callers, uint64_t slot);
-/* call_pc of all frames, innermost (`pc`) first; borrowed until the next call.  NULL when out of memory. */
+/* call_pc of all frames, innermost (`pc`) first; borrowed until the next call.  NULL when out of
+ * memory. */
 const uint64_t *tbd_callers_pcs(struct tbd_callers *callers, uint64_t pc, size_t *out_count);
 
 #endif

@@ -17,10 +17,13 @@ static void show_progress(void *context, uint32_t done, uint32_t total, uint64_t
 static void report_bad(const struct tbd_session *session)
 {
     if (session->stats.divisions != 0)
-        fprintf(stderr, "tbdq: note: %" PRIu64 " events did not match because of a division by zero\n",
+        fprintf(stderr,
+                "tbdq: note: %" PRIu64 " events did not match because of a division by zero\n",
                 session->stats.divisions);
     if (session->stats.unmapped != 0)
-        fprintf(stderr, "tbdq: note: %" PRIu64 " events did not match because memory is not mapped or not known\n",
+        fprintf(stderr,
+                "tbdq: note: %" PRIu64
+                " events did not match because memory is not mapped or not known\n",
                 session->stats.unmapped);
 }
 
@@ -32,8 +35,8 @@ static void print_event(const struct tbd_command_run *run, const struct tbd_even
     json_decref(object);
 }
 
-static enum tbd_exit not_found(const struct tbd_command_run *run, const struct tbd_question *question,
-                               uint64_t found)
+static enum tbd_exit not_found(const struct tbd_command_run *run,
+                               const struct tbd_question *question, uint64_t found)
 {
     json_t *object;
 
@@ -44,7 +47,8 @@ static enum tbd_exit not_found(const struct tbd_command_run *run, const struct t
         json_object_set_new(object, "matches", json_integer((json_int_t)found));
         tbd_output_line(object, run->out);
     } else {
-        fprintf(run->out, "not found: %" PRIu64 " such %s\n", found, found == 1 ? "event" : "events");
+        fprintf(run->out, "not found: %" PRIu64 " such %s\n", found,
+                found == 1 ? "event" : "events");
     }
     return TBD_EXIT_NOT_FOUND;
 }
@@ -67,14 +71,10 @@ static enum tbd_exit go_to(struct tbd_command_run *run, struct tbd_position posi
 static enum tbd_exit go_to_named(struct tbd_command_run *run, const struct tbd_question *question)
 {
     switch (question->from) {
-    case TBD_FROM_FIRST:
-        return go_to(run, tbd_session_first(run->session));
-    case TBD_FROM_LAST:
-        return go_to(run, tbd_session_last(run->session));
-    case TBD_FROM_CURRENT:
-        return go_to(run, tbd_session_current(run->session));
-    case TBD_FROM_POSITION:
-        break;
+    case TBD_FROM_FIRST: return go_to(run, tbd_session_first(run->session));
+    case TBD_FROM_LAST: return go_to(run, tbd_session_last(run->session));
+    case TBD_FROM_CURRENT: return go_to(run, tbd_session_current(run->session));
+    case TBD_FROM_POSITION: break;
     }
     return go_to(run, question->position);
 }
@@ -109,7 +109,9 @@ enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
 {
     struct tbd_query_error error;
     struct tbd_question question;
-    struct tbd_search searching = { .session = run->session, .question = &question, .error = &error };
+    struct tbd_search searching = { .session = run->session,
+                                    .question = &question,
+                                    .error = &error };
     enum tbd_exit result;
 
     if (tbd_question_parse(run->text, run->arguments, &question, &error) != TBD_OK)
@@ -134,8 +136,11 @@ enum tbd_exit tbd_command_all(struct tbd_command_run *run)
 {
     struct tbd_query_error error;
     struct tbd_question question;
-    struct tbd_search searching = { .session = run->session, .question = &question, .error = &error,
-                                    .each = print_each, .each_context = run };
+    struct tbd_search searching = { .session = run->session,
+                                    .question = &question,
+                                    .error = &error,
+                                    .each = print_each,
+                                    .each_context = run };
     enum tbd_exit result;
 
     if (tbd_question_parse_all(run->text, run->arguments, &question, &error) != TBD_OK)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEM_MAX (16u << 20)
+#define MEM_MAX    (16u << 20)
 #define FRAMES_MAX 4096u
 
 /* Keys that every answer about a position begins with. */
@@ -74,7 +74,8 @@ static void print_regs_json(const struct tbd_reg_state *state, FILE *out)
     char text[40];
 
     for (uint32_t i = 0; i <= TBD_EXPR_GS_BASE; i++)
-        json_object_set_new(object, tbd_register_text(i), tbd_output_hex(register_value(&state->regs, i)));
+        json_object_set_new(object, tbd_register_text(i),
+                            tbd_output_hex(register_value(&state->regs, i)));
     for (unsigned i = 0; i < 16 && state->regs.xsave_bytes >= 512; i++) {
         snprintf(name, sizeof(name), "xmm%u", i);
         vector_text(state, i, text, sizeof(text));
@@ -88,8 +89,8 @@ static void print_regs_text(const struct tbd_reg_state *state, FILE *out)
     char text[40];
 
     for (uint32_t i = 0; i <= TBD_EXPR_GS_BASE; i++)
-        fprintf(out, "%-7s 0x%016" PRIx64 "%s", tbd_register_text(i), register_value(&state->regs, i),
-                i % 2 == 1 ? "\n" : "   ");
+        fprintf(out, "%-7s 0x%016" PRIx64 "%s", tbd_register_text(i),
+                register_value(&state->regs, i), i % 2 == 1 ? "\n" : "   ");
     for (unsigned i = 0; i < 16 && state->regs.xsave_bytes >= 512; i++) {
         vector_text(state, i, text, sizeof(text));
         fprintf(out, "xmm%-4u %s%s", i, text, i % 2 == 1 ? "\n" : "   ");
@@ -132,8 +133,9 @@ static void print_hex_line(uint64_t address, const uint8_t *bytes, size_t count,
     fputc('\n', out);
 }
 
-static enum tbd_exit print_memory_json(const struct tbd_command_run *run, struct tbd_position position,
-                                       uint64_t address, const uint8_t *bytes, size_t count)
+static enum tbd_exit print_memory_json(const struct tbd_command_run *run,
+                                       struct tbd_position position, uint64_t address,
+                                       const uint8_t *bytes, size_t count)
 {
     json_t *object = position_object(position, 0);
     char *text = malloc(2 * count + 1);
@@ -158,13 +160,13 @@ static enum tbd_exit print_memory(struct tbd_command_run *run, struct tbd_positi
                                   uint64_t address, size_t count)
 {
     uint8_t *bytes = malloc(count);
-    enum tbd_status status = bytes == NULL ? TBD_NOMEM
-                                           : tbd_session_read(run->session, position, address, bytes, count);
+    enum tbd_status status =
+        bytes == NULL ? TBD_NOMEM : tbd_session_read(run->session, position, address, bytes, count);
     enum tbd_exit result = TBD_EXIT_FOUND;
 
     if (status == TBD_UNMAPPED || status == TBD_NOTKEPT) {
-        fprintf(stderr, "tbdq: 0x%" PRIx64 ", %zu bytes at %" PRIu64 "+%" PRIu32 ": %s\n", address, count,
-                position.time, position.offset, tbd_status_text(status));
+        fprintf(stderr, "tbdq: 0x%" PRIx64 ", %zu bytes at %" PRIu64 "+%" PRIu32 ": %s\n", address,
+                count, position.time, position.offset, tbd_status_text(status));
         result = TBD_EXIT_NOT_FOUND;
     } else if (status != TBD_OK) {
         result = tbd_command_fail(run, status);
@@ -242,14 +244,15 @@ enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
 
 /* ---- disas ---- */
 
-static void print_insn(const struct tbd_command_run *run, struct tbd_position position, uint32_t window,
-                       const struct tbd_insn *insn)
+static void print_insn(const struct tbd_command_run *run, struct tbd_position position,
+                       uint32_t window, const struct tbd_insn *insn)
 {
     char text[256];
     char name[256];
     json_t *object;
 
-    tbd_disas_text(run->session->disas, window, insn->bytes, insn->length, insn->pc, text, sizeof(text));
+    tbd_disas_text(run->session->disas, window, insn->bytes, insn->length, insn->pc, text,
+                   sizeof(text));
     if (!run->session->json) {
         tbd_symbols_format(run->session->symbols, window, insn->pc, name, sizeof(name));
         fprintf(run->out, "%" PRIu64 "+%-3" PRIu32 " 0x%012" PRIx64 "  %-40s %s\n", position.time,

@@ -15,7 +15,7 @@
 static const char *end_text(const struct tbd_trace_info *info, char *out, size_t bytes)
 {
     static const char *const words[] = {
-        [TBD_ENDED_EXIT] = "exit",       [TBD_ENDED_SIGNAL] = "signal", [TBD_ENDED_EXEC] = "exec",
+        [TBD_ENDED_EXIT] = "exit",         [TBD_ENDED_SIGNAL] = "signal", [TBD_ENDED_EXEC] = "exec",
         [TBD_ENDED_DETACHED] = "detached", [TBD_ENDED_KILLED] = "killed", [TBD_ENDED_STOP] = "stop",
     };
     uint32_t how = info->end.how;
@@ -124,22 +124,25 @@ static void print_info(const struct tbd_session *session, const struct level_sum
     fprintf(out, "trace      %s\nprogram    %s\narguments ", info->path, info->program);
     for (int i = 0; i < info->argc; i++)
         fprintf(out, " %s", info->argv[i]);
-    fprintf(out, "\ndirectory  %s\nprocess    %" PRIu32 "\nend        %s%s%s\n", info->cwd, info->pid,
-            end_text(info, end, sizeof(end)), info->end_text != NULL && *info->end_text != '\0' ? ": " : "",
+    fprintf(out, "\ndirectory  %s\nprocess    %" PRIu32 "\nend        %s%s%s\n", info->cwd,
+            info->pid, end_text(info, end, sizeof(end)),
+            info->end_text != NULL && *info->end_text != '\0' ? ": " : "",
             info->end_text != NULL ? info->end_text : "");
     fprintf(out, "blocks     %" PRIu64 " entered, %" PRIu32 " different\n", info->blocks,
             tbd_trace_block_count(session->trace));
-    fprintf(out, "windows    %" PRIu32 " of %" PRIu64 " blocks\n", tbd_trace_window_count(session->trace),
-            info->window_blocks);
+    fprintf(out, "windows    %" PRIu32 " of %" PRIu64 " blocks\n",
+            tbd_trace_window_count(session->trace), info->window_blocks);
     fprintf(out,
             "events     %" PRIu64 " stores, %" PRIu64 " calls, %" PRIu64 " returns, %" PRIu64
             " system calls, %" PRIu64 " special instructions, %" PRIu64 " signals\n",
-            info->stores, info->calls, info->returns, info->syscalls, info->specials, info->signals);
+            info->stores, info->calls, info->returns, info->syscalls, info->specials,
+            info->signals);
     fprintf(out, "dropped    %" PRIu64 "\n", info->dropped);
     for (unsigned i = 1; i < 4; i++) {
         if (sums[i].windows != 0)
-            fprintf(out, "level %u    %" PRIu32 " windows: TOC %" PRIu64 ", trace %" PRIu64
-                         ", block %" PRIu64 " bytes\n",
+            fprintf(out,
+                    "level %u    %" PRIu32 " windows: TOC %" PRIu64 ", trace %" PRIu64
+                    ", block %" PRIu64 " bytes\n",
                     i, sums[i].windows, sums[i].toc, sums[i].trace, sums[i].block);
     }
     for (uint64_t i = 0; i < info->note_count; i++)
@@ -199,7 +202,8 @@ static bool parse_window(const struct tbd_command_run *run, const char *text, ui
     char *end;
     unsigned long value = strtoul(text, &end, 0);
 
-    if (*text == '\0' || *text == '-' || *end != '\0' || value >= tbd_trace_window_count(run->session->trace))
+    if (*text == '\0' || *text == '-' || *end != '\0' ||
+        value >= tbd_trace_window_count(run->session->trace))
         return false;
     *out = (uint32_t)value;
     return true;
@@ -232,9 +236,9 @@ static void print_module(const struct tbd_command_run *run, const struct tbd_mod
     json_t *object;
 
     if (!run->session->json) {
-        fprintf(run->out, "0x%012" PRIx64 "-0x%012" PRIx64 "  %-24s %s%s%s\n", module->start, module->end,
-                module->name, module->path, *module->build_id == '\0' ? "" : "  build id ",
-                module->build_id);
+        fprintf(run->out, "0x%012" PRIx64 "-0x%012" PRIx64 "  %-24s %s%s%s\n", module->start,
+                module->end, module->name, module->path,
+                *module->build_id == '\0' ? "" : "  build id ", module->build_id);
         return;
     }
     object = json_object();
@@ -257,7 +261,8 @@ enum tbd_exit tbd_command_modules(struct tbd_command_run *run)
 
     if (run->argc != 0)
         return tbd_command_usage(run, "modules takes no arguments");
-    status = tbd_symbols_modules(run->session->symbols, window == UINT32_MAX ? 0 : window, &modules, &count);
+    status = tbd_symbols_modules(run->session->symbols, window == UINT32_MAX ? 0 : window, &modules,
+                                 &count);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     for (size_t i = 0; i < count; i++)
@@ -288,8 +293,8 @@ static void dump_writes(uint32_t kind, const uint8_t *payload, uint32_t bytes, F
 
     tbd_writes_first(kind, payload, bytes, &writes);
     while (tbd_writes_next(&writes, &view))
-        fprintf(out, "                 wrote 0x%" PRIx64 " %" PRIu32 "%s\n", view.address, view.bytes,
-                view.old_bytes == NULL ? " (old bytes not known)" : "");
+        fprintf(out, "                 wrote 0x%" PRIx64 " %" PRIu32 "%s\n", view.address,
+                view.bytes, view.old_bytes == NULL ? " (old bytes not known)" : "");
 }
 
 static void dump_call(const struct tbd_msg_syscall *message, FILE *out)
@@ -310,8 +315,8 @@ static void dump_message(const struct tbd_cursor *cursor, FILE *out)
     struct tbd_msg_special special;
 
     memcpy(&message, cursor->message, sizeof(message));
-    fprintf(out, "%10" PRIu32 "  message %" PRIu32 ", %" PRIu32 " bytes", cursor->index, message.kind,
-            message.bytes);
+    fprintf(out, "%10" PRIu32 "  message %" PRIu32 ", %" PRIu32 " bytes", cursor->index,
+            message.kind, message.bytes);
     if (message.kind == TBD_MSG_SYSCALL) {
         memcpy(&call, payload, sizeof(call));
         dump_call(&call, out);
@@ -329,8 +334,8 @@ static void dump_block(struct tbd_command_run *run, const struct tbd_cursor *cur
 
     tbd_symbols_format(run->session->symbols, cursor->window->index, cursor->block->def.start, name,
                        sizeof(name));
-    fprintf(run->out, "%10" PRIu32 "  %" PRIu64 " block %" PRIu32 " 0x%" PRIx64 " %s\n", cursor->index,
-            cursor->time, cursor->id, cursor->block->def.start, name);
+    fprintf(run->out, "%10" PRIu32 "  %" PRIu64 " block %" PRIu32 " 0x%" PRIx64 " %s\n",
+            cursor->index, cursor->time, cursor->id, cursor->block->def.start, name);
 }
 
 enum tbd_exit tbd_command_dump(struct tbd_command_run *run)

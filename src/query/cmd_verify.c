@@ -2,7 +2,7 @@
 /* cmd_verify.c - replays all windows on several workers and says where they diverge
  *
  *   workers:  take the next window (atomic), replay it, note the result under the lock
- *   main:     waits for them, showing progress; prints results in order of windows when all are done
+ *   main:     waits for them, showing progress; prints results in order of windows at the end
  *
  * Each worker uses its own worker number of one replayer (replay.h allows that). */
 #include "query/commands.h"
@@ -28,7 +28,7 @@ struct verify {
     _Atomic uint32_t next;
     _Atomic uint32_t done;
     _Atomic uint32_t bad;
-    struct outcome *outcomes;         /* one per window; written by the worker that took it */
+    struct outcome *outcomes; /* one per window; written by the worker that took it */
 };
 
 struct worker {
@@ -79,7 +79,8 @@ static enum tbd_status run_workers(struct verify *verify, unsigned count, bool q
         return TBD_NOMEM;
     for (unsigned i = 0; i < count; i++) {
         workers[i] = (struct worker){ .verify = verify, .number = i };
-        workers[i].started = pthread_create(&workers[i].thread, NULL, verify_windows, &workers[i]) == 0;
+        workers[i].started =
+            pthread_create(&workers[i].thread, NULL, verify_windows, &workers[i]) == 0;
         any = any || workers[i].started;
     }
     if (any)
@@ -103,7 +104,8 @@ static void describe(const struct outcome *outcome, char *out, size_t bytes)
                  outcome->why.detail[0] == '\0' ? "" : ": ", outcome->why.detail);
 }
 
-static void print_outcome(const struct tbd_command_run *run, uint32_t window, const struct outcome *outcome)
+static void print_outcome(const struct tbd_command_run *run, uint32_t window,
+                          const struct outcome *outcome)
 {
     const struct tbd_position *position = &outcome->divergence.position;
     char text[600];
@@ -142,7 +144,8 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
         json_object_set_new(object, "seconds", json_real(seconds));
         tbd_output_line(object, run->out);
     } else {
-        fprintf(run->out, "%" PRIu32 " windows, %" PRIu64 " blocks, %" PRIu32 " divergences, %.2f s\n",
+        fprintf(run->out,
+                "%" PRIu32 " windows, %" PRIu64 " blocks, %" PRIu32 " divergences, %.2f s\n",
                 verify->windows, run->session->info->blocks, bad, seconds);
     }
     return bad == 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* commands.c - the table of commands, and what they have in common: arguments, messages, exit statuses */
+/* commands.c - the table of commands; what they share: arguments, messages, exit statuses */
 #include "query/commands.h"
 
 #include "query/names.h"
@@ -8,43 +8,64 @@
 #include <stdlib.h>
 #include <string.h>
 
+// clang-format off
 const struct tbd_command tbd_commands[] = {
-    { "info", tbd_command_info, "", "what the trace is",
-      "Program, arguments, how it ended, how many blocks, windows and events of each kind, sizes on disk.",
+    { "info", tbd_command_info, "",
+      "what the trace is",
+      "Program, arguments, how it ended, how many blocks, windows and events of each kind, sizes on\n"
+      "disk.",
       "tbdq info", false },
-    { "windows", tbd_command_windows, "[FIRST [COUNT]]", "the windows: times, detail levels, sizes",
-      "One line per window.  FIRST is a window number, from 0.", "tbdq windows 0 10", false },
-    { "modules", tbd_command_modules, "", "files that were mapped executable",
-      "As of the window of the current position.", "tbdq modules", true },
+    { "windows", tbd_command_windows, "[FIRST [COUNT]]",
+      "the windows: times, detail levels, sizes",
+      "One line per window.  FIRST is a window number, from 0.",
+      "tbdq windows 0 10", false },
+    { "modules", tbd_command_modules, "",
+      "files that were mapped executable",
+      "As of the window of the current position.",
+      "tbdq modules", true },
     { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [where CONTEXT]",
       "move the current position",
-      "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter, func_exit,\n"
-      "block_entry, store, load or syscall; COUNT is 1 for the next one, 2 for the one after it, ...\n"
-      "A search looks strictly after (before) where it starts; first and last stand before the first\n"
-      "and behind the last event.  CONTEXT is a condition: see `tbdq help context`.\n"
-      "The state at an event is the one just before its instruction executes; a function is entered at\n"
-      "its first instruction.  Exit status 1 if there is no such event.",
+      "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter,\n"
+      "func_exit, block_entry, store, load or syscall; COUNT is 1 for the next one, 2 for the one\n"
+      "after it, ...  A search looks strictly after (before) where it starts; first and last stand\n"
+      "before the first and behind the last event.  CONTEXT is a condition: see `tbdq help context`.\n"
+      "The state at an event is the one just before its instruction executes; a function is entered\n"
+      "at its first instruction.  Exit status 1 if there is no such event.",
       "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true },
-    { "all", tbd_command_all, "TYPE [where CONTEXT]", "every such event, in order",
-      "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is none.",
+    { "all", tbd_command_all, "TYPE [where CONTEXT]",
+      "every such event, in order",
+      "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is\n"
+      "none.",
       "tbdq all func_enter where func==main", false },
-    { "where", tbd_command_where, "", "the current position and its instruction", "", "tbdq where", true },
-    { "regs", tbd_command_regs, "", "registers at the current position", "", "tbdq --at 1200+3 regs", true },
-    { "mem", tbd_command_mem, "ADDR LEN", "memory at the current position",
+    { "where", tbd_command_where, "",
+      "the current position and its instruction", "",
+      "tbdq where", true },
+    { "regs", tbd_command_regs, "",
+      "registers at the current position", "",
+      "tbdq --at 1200+3 regs", true },
+    { "mem", tbd_command_mem, "ADDR LEN",
+      "memory at the current position",
       "ADDR and LEN are values as in conditions: numbers, &symbol, registers, mem[...].",
       "tbdq mem rsp 64", true },
-    { "bt", tbd_command_bt, "", "the call stack at the current position",
-      "Innermost first.  Frames found by guessing are marked with '?'.", "tbdq bt", true },
-    { "disas", tbd_command_disas, "[COUNT]", "instructions from the current position on, as they were executed",
-      "The instructions of the blocks entered from here on; COUNT (default 10) of them.", "tbdq disas 20",
-      true },
-    { "verify", tbd_command_verify, "[-j WORKERS]", "replay every window and compare it with what was recorded",
+    { "bt", tbd_command_bt, "",
+      "the call stack at the current position",
+      "Innermost first.  Frames found by guessing are marked with '?'.",
+      "tbdq bt", true },
+    { "disas", tbd_command_disas, "[COUNT]",
+      "instructions from the current position on, as they were executed",
+      "The instructions of the blocks entered from here on; COUNT (default 10) of them.",
+      "tbdq disas 20", true },
+    { "verify", tbd_command_verify, "[-j WORKERS]",
+      "replay every window and compare it with what was recorded",
       "Registers, memory, system calls and every event.  Exit status 1 if a window diverges.",
       "tbdq verify -j 4", false },
-    { "dump", tbd_command_dump, "WINDOW", "everything a window holds, in order",
-      "Block entries, ops and messages as recorded.", "tbdq dump 0", false },
+    { "dump", tbd_command_dump, "WINDOW",
+      "everything a window holds, in order",
+      "Block entries, ops and messages as recorded.",
+      "tbdq dump 0", false },
     { NULL, NULL, NULL, NULL, NULL, NULL, false },
 };
+// clang-format on
 
 const struct tbd_command *tbd_command_find(const char *name)
 {
@@ -69,28 +90,30 @@ static void help_types(uint32_t types, FILE *out)
 
 void tbd_command_help_context(FILE *out)
 {
-    fprintf(out, "A CONTEXT is a condition on an event and the state at it.\n\n"
-                 "Operators, loosest first:\n"
-                 "  or   and   not   == != < <= > >=   |   ^   &   << >>   + -   * / %%   - ~ (one operand)\n"
-                 "Values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and >> signed.\n"
-                 "Numbers: 12 0x1f 0o17 0b101 'c'.\n\n"
-                 "Names:\n");
+    fprintf(out,
+            "A CONTEXT is a condition on an event and the state at it.\n\n"
+            "Operators, loosest first:\n"
+            "  or   and   not   == != < <= > >=   |   ^   &   << >>   + -   * / %%   - ~ (one "
+            "operand)\n"
+            "Values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and >> signed.\n"
+            "Numbers: 12 0x1f 0o17 0b101 'c'.\n\n"
+            "Names:\n");
     for (const struct tbd_field_name *row = tbd_field_names; row->name != NULL; row++) {
         fprintf(out, "  %-8s %-62s ", row->name, row->help);
         help_types(row->types, out);
         fputc('\n', out);
     }
-    fprintf(out,
-            "  rax .. r15, rip, rflags, fs_base, gs_base and parts (eax, ax, al, r8d, ...)\n"
-            "  func, module    compared with a name or \"pattern*\" by == or !=\n"
-            "  syscall         compared with a name or number: syscall==write\n"
-            "  &NAME           address of a symbol; &module!NAME chooses the module\n"
-            "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes\n"
-            "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
-            "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
-            "                  * is any one frame, ** any run of frames\n\n"
-            "An event at which something is divided by zero, or memory read that is not mapped, does not match;\n"
-            "how many there were is said at the end.\n");
+    fprintf(out, "  rax .. r15, rip, rflags, fs_base, gs_base and parts (eax, ax, al, r8d, ...)\n"
+                 "  func, module    compared with a name or \"pattern*\" by == or !=\n"
+                 "  syscall         compared with a name or number: syscall==write\n"
+                 "  &NAME           address of a symbol; &module!NAME chooses the module\n"
+                 "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes\n"
+                 "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
+                 "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
+                 "                  * is any one frame, ** any run of frames\n\n"
+                 "An event at which something is divided by zero, or memory read that is not "
+                 "mapped, does not match;\n"
+                 "how many there were is said at the end.\n");
 }
 
 /* ---- messages ---- */
@@ -112,7 +135,8 @@ static enum tbd_exit exit_of(enum tbd_status status)
 static void print_divergence(const struct tbd_divergence *divergence)
 {
     fprintf(stderr, "tbdq: replay of window %" PRIu32 " diverged at %" PRIu64 "+%" PRIu32 ": %s\n",
-            divergence->window, divergence->position.time, divergence->position.offset, divergence->what);
+            divergence->window, divergence->position.time, divergence->position.offset,
+            divergence->what);
 }
 
 enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status)
@@ -135,7 +159,8 @@ enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status stat
     return exit_of(status);
 }
 
-enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run, const struct tbd_query_error *error)
+enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
+                                const struct tbd_query_error *error)
 {
     size_t width = strlen(run->text);
 
@@ -162,7 +187,8 @@ enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *m
              (int)(space == NULL ? strlen(run->text) : (size_t)(space - run->text)), run->text);
     command = tbd_command_find(name);
     snprintf(error.message, sizeof(error.message), "%s", message);
-    snprintf(error.hint, sizeof(error.hint), "tbdq %s %s", name, command == NULL ? "" : command->synopsis);
+    snprintf(error.hint, sizeof(error.hint), "tbdq %s %s", name,
+             command == NULL ? "" : command->synopsis);
     error.length = strlen(run->text) > run->arguments ? strlen(run->text) - run->arguments : 1;
     return tbd_command_wrong(run, &error);
 }
@@ -174,7 +200,8 @@ struct value_context {
     struct tbd_position position;
 };
 
-static enum tbd_value_state read_value(void *context, uint64_t address, uint64_t bytes, uint64_t *out)
+static enum tbd_value_state read_value(void *context, uint64_t address, uint64_t bytes,
+                                       uint64_t *out)
 {
     const struct value_context *value = context;
 

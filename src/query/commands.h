@@ -8,28 +8,33 @@
 #include <stdio.h>
 
 /* Exit statuses. */
-enum tbd_exit { TBD_EXIT_FOUND = 0, TBD_EXIT_NOT_FOUND = 1, TBD_EXIT_USAGE = 2, TBD_EXIT_TRACE = 3,
-                TBD_EXIT_SYSTEM = 4 };
+enum tbd_exit {
+    TBD_EXIT_FOUND = 0,
+    TBD_EXIT_NOT_FOUND = 1,
+    TBD_EXIT_USAGE = 2,
+    TBD_EXIT_TRACE = 3,
+    TBD_EXIT_SYSTEM = 4
+};
 
 /* One command being carried out. */
 struct tbd_command_run {
     struct tbd_session *session;
-    const char *text;        /* the whole question: command and arguments joined by blanks */
-    size_t arguments;        /* offset in it of what follows the command's name */
-    unsigned argc;           /* words after the command's name */
+    const char *text; /* the whole question: command and arguments joined by blanks */
+    size_t arguments; /* offset in it of what follows the command's name */
+    unsigned argc;    /* words after the command's name */
     char *const *argv;
     FILE *out;
-    bool quiet;              /* no progress line */
+    bool quiet; /* no progress line */
 };
 
 struct tbd_command {
     const char *name;
     enum tbd_exit (*run)(struct tbd_command_run *run); /* NULL: needs no trace, see tools/tbdq.c */
-    const char *synopsis;    /* after the name */
+    const char *synopsis;                              /* after the name */
     const char *summary;
-    const char *help;        /* paragraphs */
+    const char *help; /* paragraphs */
     const char *example;
-    bool wants_position;     /* has_at of the session matters */
+    bool wants_position; /* has_at of the session matters */
 };
 
 /* Ends with a NULL name. */
@@ -40,7 +45,8 @@ void tbd_command_help_context(FILE *out);
 
 /* For commands: a message on stderr, and the exit status that goes with it. */
 enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status);
-enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run, const struct tbd_query_error *error);
+enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
+                                const struct tbd_query_error *error);
 /* The words after the command's name are not what it takes. */
 enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
 /* Evaluates the argument `index` (from 0) as an expression at `position`. */

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* event.c - names of event types, and what an event knows about registers without a replay
  *
- * The calling convention and the system call convention say which argument is in which register; a call's
- * operands are taken just before the call, which changes only rsp, so they hold at the function's first
- * instruction as well. */
+ * The calling convention and the system call convention say which argument is in which register; a
+ * call's operands are taken just before the call, which changes only rsp, so they hold at the
+ * function's first instruction as well. */
 #include "query/event.h"
 
 #include <string.h>
 
 static const char *const type_names[TBD_EVENT_TYPE_COUNT] = {
-    [TBD_EVENT_POSITION] = "position",     [TBD_EVENT_FUNC_ENTER] = "func_enter",
-    [TBD_EVENT_FUNC_EXIT] = "func_exit",   [TBD_EVENT_BLOCK_ENTRY] = "block_entry",
-    [TBD_EVENT_STORE] = "store",           [TBD_EVENT_LOAD] = "load",
+    [TBD_EVENT_POSITION] = "position",   [TBD_EVENT_FUNC_ENTER] = "func_enter",
+    [TBD_EVENT_FUNC_EXIT] = "func_exit", [TBD_EVENT_BLOCK_ENTRY] = "block_entry",
+    [TBD_EVENT_STORE] = "store",         [TBD_EVENT_LOAD] = "load",
     [TBD_EVENT_SYSCALL] = "syscall",
 };
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* event.h - one occurrence that a question can ask for
  *
- * A position has an event type of its own (TBD_EVENT_POSITION), so that commands about a place ("mem rsp 16")
- * use the same names as conditions do.
+ * A position has an event type of its own (TBD_EVENT_POSITION), so that commands about a place
+ * ("mem rsp 16") use the same names as conditions do.
  *
  * Where an event is, the state is the one just before the instruction at `pc` executes:
  *   func_enter   the function's first instruction (the block after the call)
  *   func_exit    the return instruction
  *   block_entry  the block's first instruction, or the instruction the question asked for
  *   store, load  the accessing instruction; a system call's writes are stores of its instruction
- *   syscall      the system call instruction
- */
+ *   syscall      the system call instruction */
 #ifndef TBD_QUERY_EVENT_H
 #define TBD_QUERY_EVENT_H
 
@@ -32,25 +31,25 @@ const char *tbd_event_type_name(enum tbd_event_type type);
 /* The type called `name` (not NUL-terminated); TBD_EVENT_POSITION if there is none. */
 enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 
-#define TBD_EVENT_HAS_SP 1u
+#define TBD_EVENT_HAS_SP    1u
 #define TBD_EVENT_HAS_VALUE 2u /* `value` is known */
 
 struct tbd_event {
     enum tbd_event_type type;
     struct tbd_position position;
     uint64_t pc;
-    uint64_t from;         /* func_enter: address of the call or jump that led here */
-    uint64_t addr;         /* store, load */
-    uint64_t size;         /* store, load: bytes */
-    const uint8_t *old;    /* store: size bytes, borrowed from the window; NULL if not known */
-    const uint8_t *fresh;  /* store: size bytes written, where the trace has them; else NULL */
-    uint64_t value;        /* store: the new value, load: the value read (at most the low 8 bytes) */
+    uint64_t from;        /* func_enter: address of the call or jump that led here */
+    uint64_t addr;        /* store, load */
+    uint64_t size;        /* store, load: bytes */
+    const uint8_t *old;   /* store: size bytes, borrowed from the window; NULL if not known */
+    const uint8_t *fresh; /* store: size bytes written, where the trace has them; else NULL */
+    uint64_t value;       /* store: the new value, load: the value read (at most the low 8 bytes) */
     uint64_t sp;
-    uint64_t args[6];      /* func_enter, syscall */
-    uint64_t retval;       /* func_exit, syscall */
-    uint64_t number;       /* syscall */
+    uint64_t args[6]; /* func_enter, syscall */
+    uint64_t retval;  /* func_exit, syscall */
+    uint64_t number;  /* syscall */
     uint32_t thread;
-    uint32_t flags;        /* TBD_EVENT_HAS_* */
+    uint32_t flags; /* TBD_EVENT_HAS_* */
 };
 
 /* The first min(size, 8) bytes as a little-endian number. */

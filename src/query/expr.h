@@ -5,12 +5,13 @@
  *   tbd_expr_bind()    names of symbols become addresses, constants are folded
  *   tbd_expr_eval()    the value at an event
  *
- * Values are unsigned 64-bit integers unless signed() is around them.  An evaluation has four outcomes: true, false,
- * unknown (needs registers, memory or a new value that the caller has not got yet: ask again with more), and bad
- * (division by zero, memory that is not mapped: such an event does not match; it is counted).
+ * Values are unsigned 64-bit integers unless signed() is around them.  An evaluation has four
+ * outcomes: true, false, unknown (needs registers, memory or a new value that the caller has not
+ * got yet: ask again with more), and bad (division by zero, memory that is not mapped: such an
+ * event does not match; it is counted).
  *
- * Parsed expressions are immutable but for binding; evaluation may run in several threads, each with an environment of
- * its own.  Nothing here prints. */
+ * Parsed expressions are immutable but for binding; evaluation may run in several threads, each
+ * with an environment of its own.  Nothing here prints. */
 #ifndef TBD_QUERY_EXPR_H
 #define TBD_QUERY_EXPR_H
 
@@ -19,12 +20,13 @@
 /* What is wrong with a question, and where. */
 struct tbd_query_error {
     enum tbd_status status;
-    size_t at;           /* offset of the wrong word in the text */
-    size_t length;       /* of it; 0: nothing to point at */
+    size_t at;     /* offset of the wrong word in the text */
+    size_t length; /* of it; 0: nothing to point at */
     char message[192];
-    char hint[192];      /* "" if there is none */
+    char hint[192]; /* "" if there is none */
 };
 
+// clang-format off
 enum tbd_expr_op {
     TBD_EXPR_NUMBER,
     TBD_EXPR_SYMBOL,     /* &name; a number once bound */
@@ -41,21 +43,36 @@ enum tbd_expr_op {
     TBD_EXPR_BITAND, TBD_EXPR_BITOR, TBD_EXPR_BITXOR, TBD_EXPR_SHL, TBD_EXPR_SHR,
     TBD_EXPR_NEG, TBD_EXPR_BITNOT, TBD_EXPR_SIGNED,
 };
+// clang-format on
 
 enum tbd_field {
-    TBD_FIELD_ADDR, TBD_FIELD_SIZE, TBD_FIELD_OLDVAL, TBD_FIELD_NEWVAL, TBD_FIELD_PC,
-    TBD_FIELD_ARG0, TBD_FIELD_ARG1, TBD_FIELD_ARG2, TBD_FIELD_ARG3, TBD_FIELD_ARG4, TBD_FIELD_ARG5,
-    TBD_FIELD_RETVAL, TBD_FIELD_SYSCALL, TBD_FIELD_TIME, TBD_FIELD_OFFSET, TBD_FIELD_SP,
-    TBD_FIELD_THREAD, TBD_FIELD_FROM,
+    TBD_FIELD_ADDR,
+    TBD_FIELD_SIZE,
+    TBD_FIELD_OLDVAL,
+    TBD_FIELD_NEWVAL,
+    TBD_FIELD_PC,
+    TBD_FIELD_ARG0,
+    TBD_FIELD_ARG1,
+    TBD_FIELD_ARG2,
+    TBD_FIELD_ARG3,
+    TBD_FIELD_ARG4,
+    TBD_FIELD_ARG5,
+    TBD_FIELD_RETVAL,
+    TBD_FIELD_SYSCALL,
+    TBD_FIELD_TIME,
+    TBD_FIELD_OFFSET,
+    TBD_FIELD_SP,
+    TBD_FIELD_THREAD,
+    TBD_FIELD_FROM,
 };
 
-#define TBD_EXPR_RIP TBD_REG_COUNT          /* register numbers beyond the general ones */
-#define TBD_EXPR_RFLAGS (TBD_REG_COUNT + 1)
+#define TBD_EXPR_RIP     TBD_REG_COUNT /* register numbers beyond the general ones */
+#define TBD_EXPR_RFLAGS  (TBD_REG_COUNT + 1)
 #define TBD_EXPR_FS_BASE (TBD_REG_COUNT + 2)
 #define TBD_EXPR_GS_BASE (TBD_REG_COUNT + 3)
 
 struct tbd_expr_node {
-    uint8_t op;          /* enum tbd_expr_op */
+    uint8_t op; /* enum tbd_expr_op */
     uint8_t is_signed;
     uint8_t is_boolean;
     uint8_t width;       /* REGISTER: bits */
@@ -81,17 +98,17 @@ struct tbd_expr_name {
 /* stack=<...>: outermost first, as written. */
 struct tbd_expr_pattern {
     uint32_t count;
-    int32_t *items;      /* index of a name, or TBD_PATTERN_* */
+    int32_t *items; /* index of a name, or TBD_PATTERN_* */
 };
 #define TBD_EXPR_MAX_PATTERNS 64u
-#define TBD_PATTERN_ONE (-1)  /* `*`: any one frame */
-#define TBD_PATTERN_RUN (-2)  /* `**`: any run of frames, also none */
+#define TBD_PATTERN_ONE       (-1) /* `*`: any one frame */
+#define TBD_PATTERN_RUN       (-2) /* `**`: any run of frames, also none */
 
-#define TBD_USES_VALUE 1u     /* newval of a store, oldval of a load */
-#define TBD_USES_REGS 2u      /* registers beyond what every event of the type knows */
+#define TBD_USES_VALUE  1u /* newval of a store, oldval of a load */
+#define TBD_USES_REGS   2u /* registers beyond what every event of the type knows */
 #define TBD_USES_MEMORY 4u
-#define TBD_USES_STACK 8u
-#define TBD_USES_NAMES 16u
+#define TBD_USES_STACK  8u
+#define TBD_USES_NAMES  16u
 
 struct tbd_expr {
     struct tbd_expr_node *nodes;
@@ -101,34 +118,36 @@ struct tbd_expr {
     uint32_t name_count;
     struct tbd_expr_pattern *patterns;
     uint32_t pattern_count;
-    uint32_t memory_count;    /* slots of MEMORY nodes */
-    uint32_t uses;            /* TBD_USES_* */
-    char **symbols;           /* text of SYMBOL nodes, by node->which */
+    uint32_t memory_count; /* slots of MEMORY nodes */
+    uint32_t uses;         /* TBD_USES_* */
+    char **symbols;        /* text of SYMBOL nodes, by node->which */
     uint32_t symbol_count;
 };
 
-/* Parses text[from..) as a condition on events of `type`.  On failure *error says where, *out is NULL.
- * *out is owned by the caller: tbd_expr_free(). */
-TBD_MUST_CHECK enum tbd_status tbd_expr_parse(const char *text, size_t from, enum tbd_event_type type,
-                                              struct tbd_expr **out, struct tbd_query_error *error);
+/* Parses text[from..) as a condition on events of `type`.  On failure *error says where, *out is
+ * NULL. *out is owned by the caller: tbd_expr_free(). */
+TBD_MUST_CHECK enum tbd_status tbd_expr_parse(const char *text, size_t from,
+                                              enum tbd_event_type type, struct tbd_expr **out,
+                                              struct tbd_query_error *error);
 void tbd_expr_free(struct tbd_expr *expr); /* NULL is fine */
 
-/* Where names are looked up.  `address` gives the address of a symbol; `ranges` all that a function or module name
- * covers, allocated with malloc, sorted (count 0 = no such name). */
+/* Where names are looked up.  `address` gives the address of a symbol; `ranges` all that a function
+ * or module name covers, allocated with malloc, sorted (count 0 = no such name). */
 struct tbd_expr_names {
     bool (*address)(void *context, const char *name, uint64_t *out);
     bool (*ranges)(void *context, const char *name, bool is_module, struct tbd_range64 **out,
                    size_t *out_count);
     void *context;
 };
-/* Replaces symbols by addresses and folds constants.  TBD_NAME with *error filled for an unknown one. */
+/* Replaces symbols by addresses and folds constants.  TBD_NAME with *error filled for an unknown
+ * one. */
 TBD_MUST_CHECK enum tbd_status tbd_expr_bind_symbols(struct tbd_expr *expr,
                                                      const struct tbd_expr_names *names,
                                                      struct tbd_query_error *error);
 /* (Re)binds names of functions and modules.  With `must_exist` an unknown one is an error. */
 TBD_MUST_CHECK enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr,
-                                                   const struct tbd_expr_names *names, bool must_exist,
-                                                   struct tbd_query_error *error);
+                                                   const struct tbd_expr_names *names,
+                                                   bool must_exist, struct tbd_query_error *error);
 
 enum tbd_value_state { TBD_VALUE_OK = 0, TBD_VALUE_UNKNOWN, TBD_VALUE_BAD };
 struct tbd_value {
@@ -140,14 +159,14 @@ struct tbd_value {
 struct tbd_expr_env {
     const struct tbd_event *event;
     const struct tbd_regs *regs;
-    const struct tbd_value *memory;  /* by slot; UNKNOWN where not read yet */
+    const struct tbd_value *memory; /* by slot; UNKNOWN where not read yet */
     /* Reads memory at the event at once, where a slot has no value. */
     enum tbd_value_state (*read)(void *context, uint64_t address, uint64_t bytes, uint64_t *out);
     void *read_context;
-    const uint64_t *frames;          /* call_pc of each frame, innermost first */
+    const uint64_t *frames; /* call_pc of each frame, innermost first */
     size_t frame_count;
-    const uint64_t *stack_bits;      /* instead of frames: bit i = patterns[i] matches */
-    uint64_t divisions, unmapped;    /* counts of bad evaluations; only ever increased */
+    const uint64_t *stack_bits;   /* instead of frames: bit i = patterns[i] matches */
+    uint64_t divisions, unmapped; /* counts of bad evaluations; only ever increased */
 };
 
 struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t node, struct tbd_expr_env *env);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* expr_bind.c - from names to addresses, and what a condition makes necessary
  *
- * Folding replaces a node whose operands are numbers by a number, so that the planner sees `addr==&table+8` as
- * a comparison with a constant.  Divisions by zero are left for evaluation, which counts them. */
+ * Folding replaces a node whose operands are numbers by a number, so that the planner sees
+ * `addr==&table+8` as a comparison with a constant.  Divisions by zero are left for evaluation,
+ * which counts them. */
 #include "query/expr.h"
 
 #include <stdio.h>
@@ -16,10 +17,11 @@ static enum tbd_status unknown_name(struct tbd_query_error *error, size_t at, si
     error->status = TBD_NAME;
     error->at = at;
     error->length = length;
-    snprintf(error->message, sizeof(error->message), "there is no %s called '%.100s' in this trace", what,
-             name);
-    snprintf(error->hint, sizeof(error->hint), "patterns like \"*name*\" and module!name are possible; "
-                                               "`tbdq modules` lists the modules");
+    snprintf(error->message, sizeof(error->message), "there is no %s called '%.100s' in this trace",
+             what, name);
+    snprintf(error->hint, sizeof(error->hint),
+             "patterns like \"*name*\" and module!name are possible; "
+             "`tbdq modules` lists the modules");
     return TBD_NAME;
 }
 
@@ -80,11 +82,12 @@ enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr, const struct tbd_expr
         free(name->ranges);
         name->ranges = NULL;
         name->count = 0;
-        if (!names->ranges(names->context, name->text, name->is_module, &name->ranges, &name->count))
+        if (!names->ranges(names->context, name->text, name->is_module, &name->ranges,
+                           &name->count))
             return TBD_NOMEM;
         if (must_exist && name->count == 0)
-            return unknown_name(error, name->at, name->length, name->is_module ? "module" : "function",
-                                name->text);
+            return unknown_name(error, name->at, name->length,
+                                name->is_module ? "module" : "function", name->text);
     }
     return TBD_OK;
 }

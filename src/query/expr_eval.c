@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* expr_eval.c - evaluation at an event, and the binding of names before it
  *
- * Evaluation walks the node array; operands have smaller indices, so it ends.  The rules for unknown and bad values:
- * `and` is false as soon as one side is, `or` true as soon as one side is; a bad operand in what decides makes
- * the whole condition bad, which counts as "does not match".  A bad right side behind an unknown left side stays
- * unknown: the left one may decide without it. */
+ * Evaluation walks the node array; operands have smaller indices, so it ends.  The rules for
+ * unknown and bad values: `and` is false as soon as one side is, `or` true as soon as one side is;
+ * a bad operand in what decides makes the whole condition bad, which counts as "does not match".  A
+ * bad right side behind an unknown left side stays unknown: the left one may decide without it. */
 #include "query/expr.h"
 #include "query/lexer.h"
 
@@ -79,7 +79,8 @@ bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_p
     return item == pattern->count;
 }
 
-static struct tbd_value eval_register(const struct tbd_expr_node *node, const struct tbd_expr_env *env)
+static struct tbd_value eval_register(const struct tbd_expr_node *node,
+                                      const struct tbd_expr_env *env)
 {
     uint64_t v;
 
@@ -130,37 +131,24 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     enum tbd_field field = (enum tbd_field)node->which;
 
     switch (field) {
-    case TBD_FIELD_ADDR:
-        return known(event->addr);
-    case TBD_FIELD_SIZE:
-        return known(event->size);
-    case TBD_FIELD_OLDVAL:
-        return eval_oldval(event);
-    case TBD_FIELD_NEWVAL:
-        return eval_newval(event);
-    case TBD_FIELD_PC:
-        return known(event->pc);
-    case TBD_FIELD_FROM:
-        return known(event->from);
-    case TBD_FIELD_RETVAL:
-        return known(event->retval);
-    case TBD_FIELD_SYSCALL:
-        return known(event->number);
-    case TBD_FIELD_TIME:
-        return known(event->position.time);
-    case TBD_FIELD_OFFSET:
-        return known(event->position.offset);
-    case TBD_FIELD_SP:
-        return eval_sp(env);
-    case TBD_FIELD_THREAD:
-        return known(event->thread);
+    case TBD_FIELD_ADDR: return known(event->addr);
+    case TBD_FIELD_SIZE: return known(event->size);
+    case TBD_FIELD_OLDVAL: return eval_oldval(event);
+    case TBD_FIELD_NEWVAL: return eval_newval(event);
+    case TBD_FIELD_PC: return known(event->pc);
+    case TBD_FIELD_FROM: return known(event->from);
+    case TBD_FIELD_RETVAL: return known(event->retval);
+    case TBD_FIELD_SYSCALL: return known(event->number);
+    case TBD_FIELD_TIME: return known(event->position.time);
+    case TBD_FIELD_OFFSET: return known(event->position.offset);
+    case TBD_FIELD_SP: return eval_sp(env);
+    case TBD_FIELD_THREAD: return known(event->thread);
     case TBD_FIELD_ARG0:
     case TBD_FIELD_ARG1:
     case TBD_FIELD_ARG2:
     case TBD_FIELD_ARG3:
     case TBD_FIELD_ARG4:
-    case TBD_FIELD_ARG5:
-        return known(event->args[field - TBD_FIELD_ARG0]);
+    case TBD_FIELD_ARG5: return known(event->args[field - TBD_FIELD_ARG0]);
     }
     return unknown();
 }
@@ -248,42 +236,27 @@ static struct tbd_value combine(const struct tbd_expr_node *node, uint64_t a, ui
                                 struct tbd_expr_env *env)
 {
     switch ((enum tbd_expr_op)node->op) {
-    case TBD_EXPR_EQ:
-        return known(a == b);
-    case TBD_EXPR_NE:
-        return known(a != b);
-    case TBD_EXPR_LT:
-        return known(is_less(node, a, b));
-    case TBD_EXPR_LE:
-        return known(!is_less(node, b, a));
-    case TBD_EXPR_GT:
-        return known(is_less(node, b, a));
-    case TBD_EXPR_GE:
-        return known(!is_less(node, a, b));
-    case TBD_EXPR_ADD:
-        return known(a + b);
-    case TBD_EXPR_SUB:
-        return known(a - b);
-    case TBD_EXPR_MUL:
-        return known(a * b);
+    case TBD_EXPR_EQ: return known(a == b);
+    case TBD_EXPR_NE: return known(a != b);
+    case TBD_EXPR_LT: return known(is_less(node, a, b));
+    case TBD_EXPR_LE: return known(!is_less(node, b, a));
+    case TBD_EXPR_GT: return known(is_less(node, b, a));
+    case TBD_EXPR_GE: return known(!is_less(node, a, b));
+    case TBD_EXPR_ADD: return known(a + b);
+    case TBD_EXPR_SUB: return known(a - b);
+    case TBD_EXPR_MUL: return known(a * b);
     case TBD_EXPR_DIV:
-    case TBD_EXPR_REM:
-        return divide(node, a, b, env);
-    case TBD_EXPR_BITAND:
-        return known(a & b);
-    case TBD_EXPR_BITOR:
-        return known(a | b);
-    case TBD_EXPR_BITXOR:
-        return known(a ^ b);
-    case TBD_EXPR_SHL:
-        return known(b < 64 ? a << b : 0);
-    case TBD_EXPR_SHR:
-        return known(shift_right(node, a, b));
+    case TBD_EXPR_REM: return divide(node, a, b, env);
+    case TBD_EXPR_BITAND: return known(a & b);
+    case TBD_EXPR_BITOR: return known(a | b);
+    case TBD_EXPR_BITXOR: return known(a ^ b);
+    case TBD_EXPR_SHL: return known(b < 64 ? a << b : 0);
+    case TBD_EXPR_SHR: return known(shift_right(node, a, b));
     case TBD_EXPR_TOUCHES:
         /* [addr, addr+size) and [a, a+b) overlap, also where one of them wraps */
-        return known(b != 0 && (env->event->addr - a < b || a - env->event->addr < env->event->size));
-    default:
-        return unknown();
+        return known(b != 0 &&
+                     (env->event->addr - a < b || a - env->event->addr < env->event->size));
+    default: return unknown();
     }
 }
 
@@ -324,8 +297,8 @@ static struct tbd_value eval_stack(const struct tbd_expr *expr, const struct tbd
         return known(*env->stack_bits >> node->which & 1);
     if (env->frames == NULL)
         return unknown();
-    return known(tbd_expr_stack_matches(expr, &expr->patterns[node->which], env->frames,
-                                        env->frame_count));
+    return known(
+        tbd_expr_stack_matches(expr, &expr->patterns[node->which], env->frames, env->frame_count));
 }
 
 struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struct tbd_expr_env *env)
@@ -333,31 +306,21 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     const struct tbd_expr_node *node = &expr->nodes[index];
 
     switch ((enum tbd_expr_op)node->op) {
-    case TBD_EXPR_NUMBER:
-        return known(node->value);
-    case TBD_EXPR_SYMBOL: /* not bound: binding failed before */
-        return unknown();
-    case TBD_EXPR_FIELD:
-        return eval_field(node, env);
-    case TBD_EXPR_REGISTER:
-        return eval_register(node, env);
-    case TBD_EXPR_MEMORY:
-        return eval_memory(expr, node, env);
+    case TBD_EXPR_NUMBER: return known(node->value);
+    case TBD_EXPR_SYMBOL: /* not bound: binding failed before */ return unknown();
+    case TBD_EXPR_FIELD: return eval_field(node, env);
+    case TBD_EXPR_REGISTER: return eval_register(node, env);
+    case TBD_EXPR_MEMORY: return eval_memory(expr, node, env);
     case TBD_EXPR_FUNCTION:
     case TBD_EXPR_MODULE:
         return known(tbd_expr_in_ranges(&expr->names[node->which], env->event->pc));
-    case TBD_EXPR_STACK:
-        return eval_stack(expr, node, env);
-    case TBD_EXPR_AND:
-        return eval_and(expr, node, env);
-    case TBD_EXPR_OR:
-        return eval_or(expr, node, env);
+    case TBD_EXPR_STACK: return eval_stack(expr, node, env);
+    case TBD_EXPR_AND: return eval_and(expr, node, env);
+    case TBD_EXPR_OR: return eval_or(expr, node, env);
     case TBD_EXPR_NOT:
     case TBD_EXPR_NEG:
     case TBD_EXPR_BITNOT:
-    case TBD_EXPR_SIGNED:
-        return eval_unary(expr, node, env);
-    default:
-        return eval_binary(expr, node, env);
+    case TBD_EXPR_SIGNED: return eval_unary(expr, node, env);
+    default: return eval_binary(expr, node, env);
     }
 }

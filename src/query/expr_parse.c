@@ -7,9 +7,11 @@
  *   compare:= bits [ (== != < <= > >=) bits ]  primary := number | "(" or ")" | name | register
  *   bits   := | over ^ over & over shift                | "&" symbol | "mem" "[" or "," number "]"
  *   shift  := sum { (<< | >>) sum }                     | "touches" "[" or "," or "]"
- *                                                       | "signed" "(" or ")" | "stack" "=" "<" items ">"
+ *                                                       | "signed" "(" or ")"
+ *                                                       | "stack" "=" "<" items ">"
  *
- * func, module: only compared with a name by == and !=; the name may be quoted and may be a pattern.
+ * func, module: only compared with a name by == and !=; the name may be quoted and may be a
+ * pattern.
  *
  * I1  A node's operands have smaller indices than the node.
  * I2  Depth of recursion is bounded by MAX_DEPTH, number of nodes by MAX_NODES. */
@@ -23,7 +25,7 @@
 
 #define MAX_DEPTH 200
 #define MAX_NODES 4096u
-#define NONE (-1)
+#define NONE      (-1)
 
 struct parser {
     struct tbd_lexer lexer;
@@ -37,7 +39,7 @@ static int32_t parse_or(struct parser *p);
 static int32_t parse_unary(struct parser *p);
 
 /* Every failure ends here: NONE goes up through all levels. */
-#define FAIL(p, status, hint, ...) \
+#define FAIL(p, status, hint, ...)                                                                 \
     (fail_flag(p), (void)tbd_lexer_fail(&(p)->lexer, status, hint, __VA_ARGS__), NONE)
 
 static void fail_flag(struct parser *p)
@@ -82,8 +84,11 @@ static int32_t add_node(struct parser *p, const struct tbd_expr_node *node)
 
 static struct tbd_expr_node leaf(const struct tbd_token *token, enum tbd_expr_op op)
 {
-    return (struct tbd_expr_node){ .op = (uint8_t)op, .left = NONE, .right = NONE,
-                                   .at = (uint32_t)token->at, .length = (uint32_t)token->length };
+    return (struct tbd_expr_node){ .op = (uint8_t)op,
+                                   .left = NONE,
+                                   .right = NONE,
+                                   .at = (uint32_t)token->at,
+                                   .length = (uint32_t)token->length };
 }
 
 static int32_t add_number(struct parser *p, const struct tbd_token *token, uint64_t value)
@@ -137,9 +142,10 @@ static int32_t add_name(struct parser *p, char *text, bool is_module, const stru
         free(text);
         return out_of_memory(p);
     }
-    expr->names[expr->name_count] = (struct tbd_expr_name){
-        .text = text, .is_module = is_module, .at = (uint32_t)token->at, .length = (uint32_t)token->length
-    };
+    expr->names[expr->name_count] = (struct tbd_expr_name){ .text = text,
+                                                            .is_module = is_module,
+                                                            .at = (uint32_t)token->at,
+                                                            .length = (uint32_t)token->length };
     expr->uses |= TBD_USES_NAMES;
     return (int32_t)expr->name_count++;
 }
@@ -200,7 +206,8 @@ static bool event_knows_register(enum tbd_event_type type, uint32_t which)
 
     if (type != TBD_EVENT_FUNC_ENTER && type != TBD_EVENT_FUNC_EXIT)
         probe.flags = 0;
-    return which == TBD_EXPR_RIP || (which < TBD_REG_COUNT && tbd_event_register(&probe, which, &value));
+    return which == TBD_EXPR_RIP ||
+           (which < TBD_REG_COUNT && tbd_event_register(&probe, which, &value));
 }
 
 static int32_t parse_register(struct parser *p, const struct tbd_register_name *reg)
@@ -229,11 +236,12 @@ static int32_t parse_name_compare(struct parser *p, bool is_module)
     unequal = tbd_token_is_sign(token, TBD_SIGN('!', '='));
     if (!unequal && !tbd_token_is_sign(token, TBD_SIGN('=', '=')))
         return FAIL(p, TBD_TYPE, "for example func==main or func!=\"str*\"",
-                    "'%.*s' can only be compared with a name, by == or !=", (int)word.length, word.text);
+                    "'%.*s' can only be compared with a name, by == or !=", (int)word.length,
+                    word.text);
     next(p);
     if (token->kind != TBD_TOKEN_WORD && token->kind != TBD_TOKEN_STRING)
-        return FAIL(p, TBD_TYPE, "names may be quoted: \"operator new*\"", "expected the name of a %s",
-                    is_module ? "module" : "function");
+        return FAIL(p, TBD_TYPE, "names may be quoted: \"operator new*\"",
+                    "expected the name of a %s", is_module ? "module" : "function");
     index = add_name(p, token_name(token), is_module, token);
     if (index == NONE)
         return NONE;
@@ -252,7 +260,8 @@ static int32_t parse_symbol(struct parser *p)
 
     next(p);
     if (token->kind != TBD_TOKEN_WORD && token->kind != TBD_TOKEN_STRING)
-        return FAIL(p, TBD_SYNTAX, "for example &counter or &libc!stdout", "expected a symbol after '&'");
+        return FAIL(p, TBD_SYNTAX, "for example &counter or &libc!stdout",
+                    "expected a symbol after '&'");
     if (!grow((void **)&expr->symbols, expr->symbol_count, sizeof(*expr->symbols)))
         return out_of_memory(p);
     node.which = expr->symbol_count;
@@ -334,7 +343,8 @@ static bool add_item(struct parser *p, struct tbd_expr_pattern *pattern, int32_t
     return true;
 }
 
-/* One item of a pattern, read from the raw text: a name may hold any character but , > and blanks. */
+/* One item of a pattern, read from the raw text: a name may hold any character but , > and blanks.
+ */
 static bool parse_item(struct parser *p, struct tbd_expr_pattern *pattern)
 {
     struct tbd_lexer *lexer = &p->lexer;
@@ -358,7 +368,8 @@ static bool parse_item(struct parser *p, struct tbd_expr_pattern *pattern)
         return add_item(p, pattern, TBD_PATTERN_ONE);
     if (n == 2 && s[0] == '*' && s[1] == '*')
         return add_item(p, pattern, TBD_PATTERN_RUN);
-    index = add_name(p, *s == '"' ? copy_text(s + 1, n - 2) : copy_text(s, n), false, &lexer->token);
+    index =
+        add_name(p, *s == '"' ? copy_text(s + 1, n - 2) : copy_text(s, n), false, &lexer->token);
     return index != NONE && add_item(p, pattern, index);
 }
 
@@ -427,7 +438,8 @@ static int32_t parse_other_word(struct parser *p)
         next(p);
         return add_number(p, &word, (uint64_t)number);
     }
-    return FAIL(p, TBD_NAME, "the address of a symbol is written &NAME; `tbdq help context` lists all names",
+    return FAIL(p, TBD_NAME,
+                "the address of a symbol is written &NAME; `tbdq help context` lists all names",
                 "unknown name '%.*s'", (int)word.length, word.text);
 }
 
@@ -487,7 +499,8 @@ static int32_t parse_primary(struct parser *p)
         return FAIL(p, TBD_SYNTAX, NULL, "the condition ends too early: a value is missing");
     if (!tbd_token_is_sign(&token, '('))
         return FAIL(p, TBD_SYNTAX, token.sign == '!' ? "'not' negates a condition" : NULL,
-                    "expected a value, found '%.*s'", (int)token.length, p->lexer.source + token.at);
+                    "expected a value, found '%.*s'", (int)token.length,
+                    p->lexer.source + token.at);
     next(p);
     inner = parse_or(p);
     if (inner == NONE || !expect_sign(p, ')', "to close '('"))
@@ -516,6 +529,7 @@ static int32_t parse_unary(struct parser *p)
 
 /* ---- binary operators: one table, binding tighter with the level ---- */
 
+// clang-format off
 static const struct {
     unsigned sign;
     uint8_t op;
@@ -530,8 +544,9 @@ static const struct {
     { '-', TBD_EXPR_SUB, 5 },                { '*', TBD_EXPR_MUL, 6 },
     { '/', TBD_EXPR_DIV, 6 },                { '%', TBD_EXPR_REM, 6 },
 };
+// clang-format on
 #define LEVEL_COMPARE 0u
-#define LEVEL_UNARY 7u
+#define LEVEL_UNARY   7u
 
 static int operator_at(const struct tbd_token *token, unsigned level)
 {
@@ -544,7 +559,8 @@ static int operator_at(const struct tbd_token *token, unsigned level)
 
 static bool is_name_node(const struct tbd_expr_node *node)
 {
-    return node->op == TBD_EXPR_FUNCTION || node->op == TBD_EXPR_MODULE || node->op == TBD_EXPR_STACK;
+    return node->op == TBD_EXPR_FUNCTION || node->op == TBD_EXPR_MODULE ||
+           node->op == TBD_EXPR_STACK;
 }
 
 /* Values are unsigned, so x < 0 never holds: a signed value was meant. */
@@ -557,11 +573,13 @@ static int32_t check_compare(struct parser *p, int32_t index)
         return NONE;
     node = &p->expr->nodes[index];
     right = &p->expr->nodes[node->right];
-    if (node->op != TBD_EXPR_LT || node->is_signed || right->op != TBD_EXPR_NUMBER || right->value != 0)
+    if (node->op != TBD_EXPR_LT || node->is_signed || right->op != TBD_EXPR_NUMBER ||
+        right->value != 0)
         return index;
     p->lexer.token.at = node->at;
     p->lexer.token.length = node->length;
-    return FAIL(p, TBD_TYPE, "values are unsigned: write signed(retval) < 0", "nothing is less than 0 here");
+    return FAIL(p, TBD_TYPE, "values are unsigned: write signed(retval) < 0",
+                "nothing is less than 0 here");
 }
 
 static int32_t parse_binary(struct parser *p, unsigned level)
@@ -569,15 +587,15 @@ static int32_t parse_binary(struct parser *p, unsigned level)
     int32_t left = level == LEVEL_UNARY ? parse_unary(p) : parse_binary(p, level + 1);
     int op;
 
-    while (left != NONE && level < LEVEL_UNARY &&
-           (op = operator_at(&p->lexer.token, level)) >= 0) {
+    while (left != NONE && level < LEVEL_UNARY && (op = operator_at(&p->lexer.token, level)) >= 0) {
         struct tbd_token token = p->lexer.token;
 
         if (is_name_node(&p->expr->nodes[left]))
             return FAIL(p, TBD_TYPE, NULL, "a condition on a name cannot be calculated with");
         if (level == LEVEL_COMPARE && p->expr->nodes[left].is_boolean &&
             p->expr->nodes[left].op >= TBD_EXPR_EQ)
-            return FAIL(p, TBD_SYNTAX, "write a<b and b<c, or use ( )", "comparisons cannot be chained");
+            return FAIL(p, TBD_SYNTAX, "write a<b and b<c, or use ( )",
+                        "comparisons cannot be chained");
         next(p);
         left = add_binary(p, &token, (enum tbd_expr_op)op, left, parse_binary(p, level + 1));
         if (level == LEVEL_COMPARE)
@@ -655,8 +673,8 @@ enum tbd_status tbd_expr_parse(const char *text, size_t from, enum tbd_event_typ
         return tbd_lexer_fail(&p.lexer, TBD_NOMEM, NULL, "out of memory");
     p.expr->root = parse_or(&p);
     if (!p.failed && token->kind != TBD_TOKEN_END)
-        (void)FAIL(&p, TBD_SYNTAX, tail_hint(token), "'%.*s' is not expected here", (int)token->length,
-                   text + token->at);
+        (void)FAIL(&p, TBD_SYNTAX, tail_hint(token), "'%.*s' is not expected here",
+                   (int)token->length, text + token->at);
     if (p.failed || error->status != TBD_OK) {
         tbd_expr_free(p.expr);
         return error->status;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* lexer.c - splits a question into tokens
  *
- * Numbers are decimal, 0x..., 0o... or 0..., 0b..., and 'c' with the usual escapes.  The first error wins: later
- * calls keep it, so that the message names the first wrong word. */
+ * Numbers are decimal, 0x..., 0o... or 0..., 0b..., and 'c' with the usual escapes.  The first
+ * error wins: later calls keep it, so that the message names the first wrong word. */
 #include "query/lexer.h"
 
 #include <ctype.h>

@@ -8,26 +8,27 @@
 enum tbd_token_kind {
     TBD_TOKEN_END,
     TBD_TOKEN_NUMBER,
-    TBD_TOKEN_WORD,      /* names, keywords; may contain . @ $ and module!name */
-    TBD_TOKEN_STRING,    /* "..." without the quotes */
-    TBD_TOKEN_SIGN,      /* one or two characters, in `sign` */
-    TBD_TOKEN_BAD,       /* *error of the lexer is filled */
+    TBD_TOKEN_WORD,   /* names, keywords; may contain . @ $ and module!name */
+    TBD_TOKEN_STRING, /* "..." without the quotes */
+    TBD_TOKEN_SIGN,   /* one or two characters, in `sign` */
+    TBD_TOKEN_BAD,    /* *error of the lexer is filled */
 };
 
 #define TBD_SIGN(a, b) ((unsigned)(a) | (unsigned)(b) << 8)
 
 struct tbd_token {
     enum tbd_token_kind kind;
-    unsigned sign;       /* TBD_SIGN('<', '<') or a single character */
+    unsigned sign; /* TBD_SIGN('<', '<') or a single character */
     uint64_t number;
-    const char *text;    /* borrowed from the source */
-    size_t at, length;   /* STRING: with its quotes in at/length; `text` points behind the first quote */
+    const char *text; /* borrowed from the source */
+    size_t at,
+        length; /* STRING: with its quotes in at/length; `text` points behind the first quote */
 };
 
 struct tbd_lexer {
     const char *source;
     size_t at;
-    struct tbd_token token;       /* the current one */
+    struct tbd_token token; /* the current one */
     struct tbd_query_error *error;
 };
 

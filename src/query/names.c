@@ -5,15 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ON(type) (1u << TBD_EVENT_##type)
-#define ON_ALL 0xffffffffu
+#define ON(type)  (1u << TBD_EVENT_##type)
+#define ON_ALL    0xffffffffu
 #define ON_ACCESS (ON(STORE) | ON(LOAD))
-#define ON_ARGS (ON(FUNC_ENTER) | ON(SYSCALL))
+#define ON_ARGS   (ON(FUNC_ENTER) | ON(SYSCALL))
 
+// clang-format off
 const struct tbd_field_name tbd_field_names[] = {
     { "addr", TBD_FIELD_ADDR, ON_ACCESS, "address accessed" },
     { "size", TBD_FIELD_SIZE, ON_ACCESS, "bytes accessed" },
-    { "oldval", TBD_FIELD_OLDVAL, ON_ACCESS, "value before the store, or the value loaded (low 8 bytes)" },
+    { "oldval", TBD_FIELD_OLDVAL, ON_ACCESS, "value before the store; value loaded (low 8 bytes)" },
     { "newval", TBD_FIELD_NEWVAL, ON(STORE), "value after the store (low 8 bytes)" },
     { "pc", TBD_FIELD_PC, ON_ALL, "address of the instruction" },
     { "from", TBD_FIELD_FROM, ON(FUNC_ENTER), "address of the call" },
@@ -23,7 +24,8 @@ const struct tbd_field_name tbd_field_names[] = {
     { "arg3", TBD_FIELD_ARG3, ON_ARGS, "fourth argument (rcx; r10 of a system call)" },
     { "arg4", TBD_FIELD_ARG4, ON_ARGS, "fifth argument (r8)" },
     { "arg5", TBD_FIELD_ARG5, ON_ARGS, "sixth argument (r9)" },
-    { "retval", TBD_FIELD_RETVAL, ON(FUNC_EXIT) | ON(SYSCALL), "rax at the return, result of the system call" },
+    { "retval", TBD_FIELD_RETVAL, ON(FUNC_EXIT) | ON(SYSCALL),
+      "rax at the return, result of the system call" },
     { "syscall", TBD_FIELD_SYSCALL, ON(SYSCALL), "name or number of the system call" },
     { "time", TBD_FIELD_TIME, ON_ALL, "block entries before" },
     { "offset", TBD_FIELD_OFFSET, ON_ALL, "instructions into the block" },
@@ -31,6 +33,7 @@ const struct tbd_field_name tbd_field_names[] = {
     { "thread", TBD_FIELD_THREAD, ON_ALL, "thread id" },
     { NULL, TBD_FIELD_ADDR, 0, NULL },
 };
+// clang-format on
 
 static const char *const names64[TBD_REG_COUNT] = {
     "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
@@ -72,7 +75,8 @@ static bool find_numbered_part(const char *name, size_t bytes, struct tbd_regist
     found = find_in(names64 + 8, 8, name, bytes - 1);
     if (found < 0)
         return false;
-    *out = (struct tbd_register_name){ (uint32_t)found + 8, 0, (uint8_t)(32 >> (suffix - suffixes)) };
+    *out =
+        (struct tbd_register_name){ (uint32_t)found + 8, 0, (uint8_t)(32 >> (suffix - suffixes)) };
     return true;
 }
 
@@ -84,8 +88,12 @@ bool tbd_register_find(const char *name, size_t bytes, struct tbd_register_name 
         uint32_t first;
         uint8_t shift, width;
     } tables[] = {
-        { names64, TBD_REG_COUNT, 0, 0, 64 }, { names32, 8, 0, 0, 32 }, { names16, 8, 0, 0, 16 },
-        { names8, 8, 0, 0, 8 },               { names8h, 4, 0, 8, 8 },  { others, 4, TBD_EXPR_RIP, 0, 64 },
+        { names64, TBD_REG_COUNT, 0, 0, 64 },
+        { names32, 8, 0, 0, 32 },
+        { names16, 8, 0, 0, 16 },
+        { names8, 8, 0, 0, 8 },
+        { names8h, 4, 0, 8, 8 },
+        { others, 4, TBD_EXPR_RIP, 0, 64 },
     };
 
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {

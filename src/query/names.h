@@ -8,7 +8,7 @@
 struct tbd_field_name {
     const char *name;
     enum tbd_field field;
-    uint32_t types;       /* bit per enum tbd_event_type that has it */
+    uint32_t types; /* bit per enum tbd_event_type that has it */
     const char *help;
 };
 
@@ -16,9 +16,9 @@ struct tbd_field_name {
 extern const struct tbd_field_name tbd_field_names[];
 
 struct tbd_register_name {
-    uint32_t which;  /* enum tbd_reg or TBD_EXPR_RIP ... */
+    uint32_t which; /* enum tbd_reg or TBD_EXPR_RIP ... */
     uint8_t shift;
-    uint8_t width;   /* bits */
+    uint8_t width; /* bits */
 };
 
 const struct tbd_field_name *tbd_field_find(const char *name, size_t bytes);

@@ -43,7 +43,8 @@ static json_t *text_value(const char *text)
     return value;
 }
 
-void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address, json_t *object)
+void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
+                       json_t *object)
 {
     struct tbd_symbol symbol;
 
@@ -54,7 +55,8 @@ void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t ad
     }
     json_object_set_new(object, "module", text_value(symbol.module));
     json_object_set_new(object, "function", text_value(symbol.name == NULL ? "" : symbol.name));
-    json_object_set_new(object, "function_offset", json_integer((json_int_t)(address - symbol.start)));
+    json_object_set_new(object, "function_offset",
+                        json_integer((json_int_t)(address - symbol.start)));
 }
 
 /* ---- values ---- */
@@ -68,7 +70,8 @@ static json_t *number_value(const uint8_t *bytes, size_t size)
     while (top > 1 && bytes[top - 1] == 0)
         top--;
     for (size_t i = top; i > 0; i--)
-        used += (size_t)snprintf(text + used, sizeof(text) - used, i == top ? "%x" : "%02x", bytes[i - 1]);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, i == top ? "%x" : "%02x",
+                                 bytes[i - 1]);
     return json_string(text);
 }
 
@@ -84,7 +87,8 @@ static json_t *bytes_value(const uint8_t *bytes, size_t size)
     return json_string(text);
 }
 
-/* As one number under `number_key`, or, when it is long, as bytes in order of address under `bytes_key`. */
+/* As one number under `number_key`, or, when it is long, as bytes in order of address under
+ * `bytes_key`. */
 static void put_value(json_t *object, const char *number_key, const char *bytes_key,
                       const uint8_t *bytes, uint64_t size)
 {
@@ -169,7 +173,8 @@ static void put_syscall(struct tbd_session *session, const struct tbd_event *eve
     const char *name = tbd_syscall_name(event->number);
 
     put_call(session, event, object);
-    json_object_set_new(object, "syscall", name != NULL ? json_string(name) : tbd_output_hex(event->number));
+    json_object_set_new(object, "syscall",
+                        name != NULL ? json_string(name) : tbd_output_hex(event->number));
     put_args(event, object);
     json_object_set_new(object, "retval", tbd_output_hex(event->retval));
 }
@@ -178,9 +183,7 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
 {
     switch (event->type) {
     case TBD_EVENT_STORE:
-    case TBD_EVENT_LOAD:
-        put_access(session, event, object);
-        break;
+    case TBD_EVENT_LOAD: put_access(session, event, object); break;
     case TBD_EVENT_FUNC_ENTER:
         put_args(event, object);
         json_object_set_new(object, "from", tbd_output_hex(event->from));
@@ -190,13 +193,10 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
         json_object_set_new(object, "retval", tbd_output_hex(event->retval));
         json_object_set_new(object, "sp", tbd_output_hex(event->sp));
         break;
-    case TBD_EVENT_SYSCALL:
-        put_syscall(session, event, object);
-        break;
+    case TBD_EVENT_SYSCALL: put_syscall(session, event, object); break;
     case TBD_EVENT_POSITION:
     case TBD_EVENT_BLOCK_ENTRY:
-    case TBD_EVENT_TYPE_COUNT:
-        break;
+    case TBD_EVENT_TYPE_COUNT: break;
     }
 }
 
@@ -260,8 +260,8 @@ static void print_args(const json_t *object, FILE *out)
 
 static void print_own(const json_t *object, FILE *out)
 {
-    static const char *const keys[] = { "addr", "size", "oldval", "oldbytes", "newval", "newbytes",
-                                        "retval", "from", "sp" };
+    static const char *const keys[] = { "addr",     "size",   "oldval", "oldbytes", "newval",
+                                        "newbytes", "retval", "from",   "sp" };
 
     if (json_object_get(object, "call") != NULL) {
         fprintf(out, "  %s", get(object, "call"));

@@ -13,9 +13,10 @@
 
 /* Values up to this many bytes are printed as one number, longer ones byte by byte. */
 #define TBD_OUTPUT_NUMBER_BYTES 16u
-#define TBD_OUTPUT_CUT_BYTES 64u
+#define TBD_OUTPUT_CUT_BYTES    64u
 
-/* Keys time, offset, thread, type, pc, module, function, text and the event's own; owned by the caller. */
+/* Keys time, offset, thread, type, pc, module, function, text and the event's own; owned by the
+ * caller. */
 json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event);
 /* Prints such an object as one line of JSON, or as lines of text. */
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out);
@@ -23,6 +24,7 @@ void tbd_output_print_event(const struct tbd_session *session, const json_t *obj
 void tbd_output_line(json_t *object, FILE *out);
 json_t *tbd_output_hex(uint64_t value);
 /* Module, function, function_offset of `address` as of `window`, into `object`. */
-void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address, json_t *object);
+void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
+                       json_t *object);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* plan.c - necessary conditions, tested against summaries
  *
- * Everything here may only err in one direction: a window or block that holds an answer is never left out.
- * Function entries happen at the called block, also when the call ended the window before: end_regs.rip. */
+ * Everything here may only err in one direction: a window or block that holds an answer is never
+ * left out.  Function entries happen at the called block, also when the call ended the window
+ * before: end_regs.rip. */
 #include "query/plan.h"
 
 #include "query/scan.h"
@@ -13,7 +14,8 @@
 /* ---- the and-ed part ---- */
 
 /* time < N and the like, with the name on the left. */
-static void note_time(struct tbd_plan *plan, const struct tbd_expr *expr, const struct tbd_expr_node *node)
+static void note_time(struct tbd_plan *plan, const struct tbd_expr *expr,
+                      const struct tbd_expr_node *node)
 {
     const struct tbd_expr_node *left = &expr->nodes[node->left];
     uint64_t value = expr->nodes[node->right].value;
@@ -49,8 +51,8 @@ enum answer { NO, PERHAPS, YES };
 
 struct subject {
     const struct tbd_plan *plan;
-    uint64_t start, end;              /* a block's events have their pc in here */
-    const struct tbd_window *window;  /* NULL: the subject is a block */
+    uint64_t start, end;             /* a block's events have their pc in here */
+    const struct tbd_window *window; /* NULL: the subject is a block */
 };
 
 static enum answer negate(enum answer answer)
@@ -67,7 +69,8 @@ static bool overlaps(const struct tbd_expr_name *name, uint64_t start, uint64_t 
     return false;
 }
 
-static enum answer ask_block(const struct subject *subject, const struct tbd_expr *expr, int32_t index)
+static enum answer ask_block(const struct subject *subject, const struct tbd_expr *expr,
+                             int32_t index)
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
     uint64_t pc;
@@ -109,13 +112,15 @@ static bool has_read_page(const struct tbd_window *window, uint64_t first, uint6
 
 static enum answer ask_range(const struct subject *subject, uint64_t first, uint64_t last)
 {
-    bool is_there = subject->plan->type == TBD_EVENT_LOAD ? has_read_page(subject->window, first, last)
-                                                          : has_word(subject->window, first, last);
+    bool is_there = subject->plan->type == TBD_EVENT_LOAD
+                        ? has_read_page(subject->window, first, last)
+                        : has_word(subject->window, first, last);
 
     return is_there ? PERHAPS : NO;
 }
 
-static enum answer ask_window(const struct subject *subject, const struct tbd_expr *expr, int32_t index)
+static enum answer ask_window(const struct subject *subject, const struct tbd_expr *expr,
+                              int32_t index)
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
     const struct tbd_expr_node *left = node->left < 0 ? NULL : &expr->nodes[node->left];
@@ -124,8 +129,9 @@ static enum answer ask_window(const struct subject *subject, const struct tbd_ex
 
     if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_ADDR, &address))
         return ask_range(subject, address, address);
-    if (node->op != TBD_EXPR_TOUCHES || left->op != TBD_EXPR_NUMBER || right->op != TBD_EXPR_NUMBER ||
-        right->value == 0 || right->value > UINT64_MAX - left->value)
+    if (node->op != TBD_EXPR_TOUCHES || left->op != TBD_EXPR_NUMBER ||
+        right->op != TBD_EXPR_NUMBER || right->value == 0 ||
+        right->value > UINT64_MAX - left->value)
         return PERHAPS;
     return ask_range(subject, left->value, left->value + right->value - 1);
 }
@@ -145,7 +151,8 @@ static enum answer ask(const struct subject *subject, const struct tbd_expr *exp
             return left < right ? left : right;
         return left > right ? left : right;
     }
-    return subject->window == NULL ? ask_block(subject, expr, index) : ask_window(subject, expr, index);
+    return subject->window == NULL ? ask_block(subject, expr, index)
+                                   : ask_window(subject, expr, index);
 }
 
 /* ---- blocks ---- */
@@ -157,7 +164,8 @@ static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_bloc
     subject.end = subject.start + (block->def.code_bytes == 0 ? 1 : block->def.code_bytes);
     if (!tbd_scan_block_has(block, plan->type))
         return false;
-    if (plan->type == TBD_EVENT_FUNC_ENTER || (plan->type == TBD_EVENT_BLOCK_ENTRY && !plan->has_pc))
+    if (plan->type == TBD_EVENT_FUNC_ENTER ||
+        (plan->type == TBD_EVENT_BLOCK_ENTRY && !plan->has_pc))
         subject.end = subject.start + 1; /* pc of the event is the block's start */
     return plan->where == NULL || ask(&subject, plan->where, plan->where->root) != NO;
 }
@@ -174,7 +182,8 @@ static void note_leaves(struct tbd_plan *plan)
         if (op == TBD_EXPR_FUNCTION || op == TBD_EXPR_MODULE ||
             tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_PC, &value))
             plan->has_blocks = true;
-        if (op == TBD_EXPR_TOUCHES || tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_ADDR, &value))
+        if (op == TBD_EXPR_TOUCHES ||
+            tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_ADDR, &value))
             plan->has_words = true;
     }
 }
@@ -182,7 +191,8 @@ static void note_leaves(struct tbd_plan *plan)
 enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_session *session,
                               struct tbd_plan *out)
 {
-    *out = (struct tbd_plan){ .type = question->type, .where = question->where,
+    *out = (struct tbd_plan){ .type = question->type,
+                              .where = question->where,
                               .time_high = UINT64_MAX };
     if (out->where != NULL) {
         tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
@@ -225,7 +235,8 @@ static bool enters_at_end(const struct tbd_plan *plan, const struct tbd_window *
     if (plan->type != TBD_EVENT_FUNC_ENTER || !window->complete)
         return false;
     for (uint32_t id = 1; id < plan->block_count; id++) {
-        const struct tbd_block *block = plan->blocks[id] != 0 ? tbd_trace_block(window->trace, id) : NULL;
+        const struct tbd_block *block =
+            plan->blocks[id] != 0 ? tbd_trace_block(window->trace, id) : NULL;
 
         if (block != NULL && block->def.start == window->end_regs.rip)
             return true;
@@ -244,7 +255,8 @@ bool tbd_plan_may_hold(const struct tbd_plan *plan, const struct tbd_window *win
     return has_block(plan, window) || enters_at_end(plan, window);
 }
 
-bool tbd_plan_may_hold_summary(const struct tbd_plan *plan, const struct tbd_window_summary *summary)
+bool tbd_plan_may_hold_summary(const struct tbd_plan *plan,
+                               const struct tbd_window_summary *summary)
 {
     uint64_t implicit = summary->syscalls + summary->specials + summary->signals;
 
@@ -252,19 +264,14 @@ bool tbd_plan_may_hold_summary(const struct tbd_plan *plan, const struct tbd_win
         (summary->blocks != 0 && summary->first_time + summary->blocks < plan->time_low))
         return false;
     switch (plan->type) {
-    case TBD_EVENT_STORE:
-        return summary->stores + implicit != 0;
-    case TBD_EVENT_FUNC_ENTER:
-        return summary->calls != 0;
-    case TBD_EVENT_FUNC_EXIT:
-        return summary->returns != 0;
-    case TBD_EVENT_SYSCALL:
-        return summary->syscalls != 0;
+    case TBD_EVENT_STORE: return summary->stores + implicit != 0;
+    case TBD_EVENT_FUNC_ENTER: return summary->calls != 0;
+    case TBD_EVENT_FUNC_EXIT: return summary->returns != 0;
+    case TBD_EVENT_SYSCALL: return summary->syscalls != 0;
     case TBD_EVENT_POSITION:
     case TBD_EVENT_BLOCK_ENTRY:
     case TBD_EVENT_LOAD:
-    case TBD_EVENT_TYPE_COUNT:
-        break;
+    case TBD_EVENT_TYPE_COUNT: break;
     }
     return true;
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* probes.c - one pass, late answers
  *
- * A probe is cut into parts, one per 8-byte aligned word.  A hash table leads from a word to the parts that wait
- * for bytes of it; a store takes out the parts it answers completely.
+ * A probe is cut into parts, one per 8-byte aligned word.  A hash table leads from a word to the
+ * parts that wait for bytes of it; a store takes out the parts it answers completely.
  *
  * I1  After a store, no part waits for a byte that the store covers.
- * I2  Stores of one instruction are queued and applied by tbd_probes_step(): probes "before" added meanwhile
+ * I2  Stores of one instruction are queued and applied by tbd_probes_step(): probes "before" added
+ *     meanwhile
  *     still see them, probes "after" are armed behind them. */
 #include "query/probes.h"
 
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
+#define NONE      UINT32_MAX
 #define QUEUE_MAX 64u
 
 struct probe {
@@ -22,8 +23,8 @@ struct probe {
     uint64_t address;
     uint8_t bytes[8];
     uint8_t size;
-    uint8_t open;     /* bit i: byte i has no answer yet */
-    uint8_t unknown;  /* bit i: byte i never gets one */
+    uint8_t open;    /* bit i: byte i has no answer yet */
+    uint8_t unknown; /* bit i: byte i never gets one */
 };
 
 struct part {
@@ -32,8 +33,8 @@ struct part {
 };
 
 struct slot {
-    uint64_t word;    /* address / 8 + 1; 0 = free */
-    uint32_t head;    /* part */
+    uint64_t word; /* address / 8 + 1; 0 = free */
+    uint32_t head; /* part */
 };
 
 struct queued {
@@ -47,7 +48,7 @@ struct tbd_probes {
     const struct tbd_window *window;
     struct probe *probes;
     uint32_t probe_count;
-    uint32_t *delayed;         /* probes to arm at the next step */
+    uint32_t *delayed; /* probes to arm at the next step */
     uint32_t delayed_count;
     struct part *parts;
     uint32_t part_count, part_free;
@@ -55,7 +56,7 @@ struct tbd_probes {
     uint32_t slot_count, slot_mask;
     struct queued queue[QUEUE_MAX];
     uint32_t queued;
-    uint64_t page_address;     /* of `page`, 1 = none */
+    uint64_t page_address; /* of `page`, 1 = none */
     bool page_known;
     uint8_t page[TBD_PAGE_SIZE];
 };
@@ -198,7 +199,8 @@ uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint6
 
     if (!grow((void **)&probes->probes, number, sizeof(*probes->probes)))
         return NONE;
-    probes->probes[number] = (struct probe){ .address = address, .size = (uint8_t)size,
+    probes->probes[number] = (struct probe){ .address = address,
+                                             .size = (uint8_t)size,
                                              .open = (uint8_t)((1u << size) - 1),
                                              .at = { at.time, at.offset + after } };
     probes->probe_count++;
@@ -281,7 +283,8 @@ static void apply(struct tbd_probes *p, const struct queued *store)
     }
 }
 
-void tbd_probes_store(struct tbd_probes *probes, uint64_t address, uint64_t size, const uint8_t *old)
+void tbd_probes_store(struct tbd_probes *probes, uint64_t address, uint64_t size,
+                      const uint8_t *old)
 {
     if (size == 0)
         return;
@@ -349,7 +352,8 @@ static bool read_at(struct tbd_probes *p, const struct probe *probe, uint64_t ad
     return tbd_trace_read(p->trace, p->window, probe->at, address, out, 1) == TBD_OK;
 }
 
-static bool read_end(struct tbd_probes *p, const struct probe *probe, uint64_t address, uint8_t *out)
+static bool read_end(struct tbd_probes *p, const struct probe *probe, uint64_t address,
+                     uint8_t *out)
 {
     uint64_t page_address = address & ~(TBD_PAGE_SIZE - 1);
     const uint8_t *page;

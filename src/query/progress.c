@@ -22,8 +22,8 @@ void tbd_progress_start(struct tbd_progress *progress, bool quiet)
     progress->last = progress->started;
 }
 
-void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done, uint64_t total,
-                       uint64_t found)
+void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
+                       uint64_t total, uint64_t found)
 {
     double time;
     double left;
@@ -36,7 +36,8 @@ void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t
     progress->last = time;
     progress->shown = true;
     left = done == 0 ? 0 : (time - progress->started) / (double)done * (double)(total - done);
-    fprintf(stderr, "\r%s: %" PRIu64 " of %" PRIu64 " windows, found %" PRIu64 ", %.0f s left \033[K", what,
+    fprintf(stderr,
+            "\r%s: %" PRIu64 " of %" PRIu64 " windows, found %" PRIu64 ", %.0f s left \033[K", what,
             done, total, found, left);
     fflush(stderr);
 }

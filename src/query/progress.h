@@ -7,15 +7,15 @@
 #include <stdint.h>
 
 struct tbd_progress {
-    bool enabled;    /* stderr is a terminal, and nobody asked for quiet */
+    bool enabled; /* stderr is a terminal, and nobody asked for quiet */
     bool shown;
     double started, last;
 };
 
 void tbd_progress_start(struct tbd_progress *progress, bool quiet);
 /* Shows "what: done of total windows, found N, M s left", at most ten times a second. */
-void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done, uint64_t total,
-                       uint64_t found);
+void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
+                       uint64_t total, uint64_t found);
 void tbd_progress_clear(struct tbd_progress *progress);
 
 #endif

@@ -94,9 +94,9 @@ static enum tbd_status parse_where(struct tbd_lexer *lexer, struct tbd_question 
 enum tbd_status tbd_question_parse(const char *text, size_t from, struct tbd_question *out,
                                    struct tbd_query_error *error)
 {
-    static enum tbd_status (*const steps[])(struct tbd_lexer *, struct tbd_question *) = {
-        parse_direction, parse_type, parse_count, parse_where
-    };
+    static enum tbd_status (*const steps[])(struct tbd_lexer *,
+                                            struct tbd_question *) = { parse_direction, parse_type,
+                                                                       parse_count, parse_where };
     struct tbd_lexer lexer;
     enum tbd_status status;
 

@@ -9,14 +9,14 @@ enum tbd_from { TBD_FROM_CURRENT = 0, TBD_FROM_FIRST, TBD_FROM_LAST, TBD_FROM_PO
 
 struct tbd_question {
     enum tbd_from from;
-    struct tbd_position position;  /* TBD_FROM_POSITION */
-    bool is_search;                /* false: go to `from`, nothing else is filled */
+    struct tbd_position position; /* TBD_FROM_POSITION */
+    bool is_search;               /* false: go to `from`, nothing else is filled */
     bool backward;
     enum tbd_event_type type;
-    uint64_t count;                /* >= 1 */
-    struct tbd_expr *where;        /* owned; NULL = every event of the type */
-    size_t where_at;               /* where its text begins */
-    const char *text;              /* that this was parsed from; borrowed */
+    uint64_t count;         /* >= 1 */
+    struct tbd_expr *where; /* owned; NULL = every event of the type */
+    size_t where_at;        /* where its text begins */
+    const char *text;       /* that this was parsed from; borrowed */
 };
 
 /* Parses text[from..): a position, or a search.  On failure *error points at the wrong word. */

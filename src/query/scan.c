@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* scan.c - from blocks, ops and messages to events
  *
- * A function entry is known by the call's op, but it happens at the block that follows; so the event waits for the next
- * block entry.  Import stubs and tail calls reach functions by a jump; a jump of the same kind that stays inside a
- * function (a switch) is none.  A signal in between sends it further: the function's block is entered when the handler is
- * done.  A call that ends the window enters the block at the window's end registers.
+ * A function entry is known by the call's op, but it happens at the block that follows; so the
+ * event waits for the next block entry.  Import stubs and tail calls reach functions by a jump; a
+ * jump of the same kind that stays inside a function (a switch) is none.  A signal in between sends
+ * it further: the function's block is entered when the handler is done.  A call that ends the
+ * window enters the block at the window's end registers.
  *
- * Of an interrupted block (a fault, the end of the program) only the first instructions ran: `limit`. */
+ * Of an interrupted block (a fault, the end of the program) only the first instructions ran:
+ * `limit`. */
 #include "query/scan.h"
 
 #include "format/window.h"
@@ -43,7 +45,8 @@ static uint64_t insn_pc(const struct tbd_scan *scan, uint32_t insn)
     return found.pc;
 }
 
-static struct tbd_event make_event(const struct tbd_scan *scan, enum tbd_event_type type, uint32_t insn)
+static struct tbd_event make_event(const struct tbd_scan *scan, enum tbd_event_type type,
+                                   uint32_t insn)
 {
     return (struct tbd_event){
         .type = type,
@@ -58,8 +61,8 @@ static bool is_wanted_block(const struct tbd_scan *scan)
     return scan->blocks == NULL || scan->blocks[scan->cursor.id] != 0;
 }
 
-/* The state at an event is the one before its instruction: what an instruction does to the stack of callers and
- * to memory counts from the next one on. */
+/* The state at an event is the one before its instruction: what an instruction does to the stack of
+ * callers and to memory counts from the next one on. */
 static void settle(struct tbd_scan *scan)
 {
     if (scan->probes != NULL)
@@ -81,7 +84,8 @@ static const uint8_t *payload_of(const struct tbd_message *message, struct tbd_m
 static uint32_t interrupted_at(const struct tbd_cursor *cursor)
 {
     const struct tbd_window *window = cursor->window;
-    size_t message_at = cursor->operand + cursor->block->def.operand_bytes + sizeof(struct tbd_message);
+    size_t message_at =
+        cursor->operand + cursor->block->def.operand_bytes + sizeof(struct tbd_message);
     uint64_t k = UINT32_MAX;
 
     if (cursor->entry + 1 < window->entry_count &&
@@ -129,8 +133,8 @@ static bool is_function(const struct tbd_scan *scan, uint64_t target)
 
     if (!scan->call_by_jump || scan->symbols == NULL)
         return true;
-    return !tbd_symbols_at(scan->symbols, scan->window->index, target, &symbol) || symbol.name == NULL ||
-           symbol.start == target;
+    return !tbd_symbols_at(scan->symbols, scan->window->index, target, &symbol) ||
+           symbol.name == NULL || symbol.start == target;
 }
 
 static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
@@ -150,7 +154,8 @@ static void at_block(struct tbd_scan *scan)
     scan->limit = block_limit(cursor);
     settle(scan);
     scan->insn = 0;
-    if (scan->has_call && (scan->call_target == 0 || scan->call_target == cursor->block->def.start)) {
+    if (scan->has_call &&
+        (scan->call_target == 0 || scan->call_target == cursor->block->def.start)) {
         if (scan->blocks == NULL || scan->blocks[cursor->id] != 0)
             deliver_call(scan, cursor->time, cursor->block->def.start);
         scan->has_call = false;
@@ -183,7 +188,8 @@ static void at_call(struct tbd_scan *scan)
         .type = TBD_EVENT_FUNC_ENTER,
         .from = pc,
         .sp = tail ? operands.sp : operands.sp - 8,
-        .args = { operands.rdi, operands.rsi, operands.rdx, operands.rcx, operands.r8, operands.r9 },
+        .args = { operands.rdi, operands.rsi, operands.rdx, operands.rcx, operands.r8,
+                  operands.r9 },
         .thread = scan->cursor.thread,
         .flags = TBD_EVENT_HAS_SP,
     };
@@ -241,16 +247,10 @@ static void at_op(struct tbd_scan *scan)
         scan->insn = op->insn;
     }
     switch ((enum tbd_op_kind)op->kind) {
-    case TBD_OP_CALL:
-        at_call(scan);
-        break;
-    case TBD_OP_RET:
-        at_return(scan);
-        break;
+    case TBD_OP_CALL: at_call(scan); break;
+    case TBD_OP_RET: at_return(scan); break;
     case TBD_OP_STORE:
-    case TBD_OP_LOAD:
-        at_access(scan);
-        break;
+    case TBD_OP_LOAD: at_access(scan); break;
     }
 }
 
@@ -263,10 +263,10 @@ static uint32_t last_insn(const struct tbd_scan *scan)
     return count == 0 ? 0 : count - 1;
 }
 
-/* Writes of the kernel, or of the engine on the program's behalf, are stores of the block's last instruction; a signal's
- * frame is there before the handler's first instruction. */
-static void deliver_writes(struct tbd_scan *scan, uint32_t kind, const uint8_t *payload, uint32_t bytes,
-                           const struct tbd_event *at)
+/* Writes of the kernel, or of the engine on the program's behalf, are stores of the block's last
+ * instruction; a signal's frame is there before the handler's first instruction. */
+static void deliver_writes(struct tbd_scan *scan, uint32_t kind, const uint8_t *payload,
+                           uint32_t bytes, const struct tbd_event *at)
 {
     struct tbd_write_cursor writes;
     struct tbd_write_view view;
@@ -303,8 +303,8 @@ static void deliver_syscall(struct tbd_scan *scan, const uint8_t *payload)
     deliver(scan, &event);
 }
 
-/* Where the interrupted code goes on: the saved rip in the frame's ucontext (see sigframe: return address,
- * then uc_flags, uc_link, uc_stack, then the general registers with rip as the 17th). */
+/* Where the interrupted code goes on: the saved rip in the frame's ucontext (see sigframe: return
+ * address, then uc_flags, uc_link, uc_stack, then the general registers with rip as the 17th). */
 static uint64_t interrupted_rip(const struct tbd_msg_signal *signal, const uint8_t *payload,
                                 uint32_t bytes)
 {
@@ -322,7 +322,8 @@ static uint64_t interrupted_rip(const struct tbd_msg_signal *signal, const uint8
 }
 
 /* The handler's block comes next; a waiting call's block when the handler is done. */
-static void at_signal(struct tbd_scan *scan, const struct tbd_message *message, const uint8_t *payload)
+static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
+                      const uint8_t *payload)
 {
     struct tbd_msg_signal signal;
     struct tbd_event event = { 0 };
@@ -330,7 +331,8 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message, 
     memcpy(&signal, payload, sizeof(signal));
     if (scan->has_call)
         scan->call_target = interrupted_rip(&signal, payload, message->bytes);
-    event.position.time = scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
+    event.position.time =
+        scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
     event.pc = signal.handler;
     event.thread = scan->cursor.thread;
     deliver_writes(scan, TBD_MSG_SIGNAL, payload, message->bytes, &event);
@@ -348,7 +350,8 @@ static void at_message(struct tbd_scan *scan)
         at_signal(scan, &message, payload);
         return;
     }
-    if (scan->cursor.block == NULL || (message.kind != TBD_MSG_SYSCALL && message.kind != TBD_MSG_SPECIAL))
+    if (scan->cursor.block == NULL ||
+        (message.kind != TBD_MSG_SYSCALL && message.kind != TBD_MSG_SPECIAL))
         return;
     if (message.kind == TBD_MSG_SYSCALL)
         deliver_syscall(scan, payload);
@@ -363,13 +366,13 @@ static bool can_skip(const struct tbd_scan *scan)
 {
     if (scan->probes != NULL || scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
         return false;
-    return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL || !is_wanted_block(scan);
+    return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL ||
+           !is_wanted_block(scan);
 }
 
 static bool is_past(const struct tbd_scan *scan)
 {
-    return scan->probes == NULL && !scan->span.to_end &&
-           scan->cursor.time > scan->span.before.time;
+    return scan->probes == NULL && !scan->span.to_end && scan->cursor.time > scan->span.before.time;
 }
 
 static bool step(struct tbd_scan *scan)
@@ -381,14 +384,9 @@ static bool step(struct tbd_scan *scan)
         at_block(scan);
         skip = can_skip(scan);
         break;
-    case TBD_AT_OP:
-        at_op(scan);
-        break;
-    case TBD_AT_MESSAGE:
-        at_message(scan);
-        break;
-    case TBD_AT_END:
-        return false;
+    case TBD_AT_OP: at_op(scan); break;
+    case TBD_AT_MESSAGE: at_message(scan); break;
+    case TBD_AT_END: return false;
     }
     return skip ? tbd_cursor_skip_block(&scan->cursor) : tbd_cursor_next(&scan->cursor);
 }

@@ -18,34 +18,37 @@ struct tbd_scan {
     /* set by the caller */
     const struct tbd_window *window;
     struct tbd_disas *disas;
-    struct tbd_symbols *symbols; /* tells jumps within a function from jumps to one; NULL: all count */
+    struct tbd_symbols
+        *symbols; /* tells jumps within a function from jumps to one; NULL: all count */
     enum tbd_event_type type;
     struct tbd_span span;
-    const uint8_t *blocks;       /* by id: may this block hold a wanted event?  NULL: all may */
-    bool has_pc;                 /* block_entry: of a block that contains `pc`, at that instruction */
+    const uint8_t *blocks; /* by id: may this block hold a wanted event?  NULL: all may */
+    bool has_pc;           /* block_entry: of a block that contains `pc`, at that instruction */
     uint64_t pc;
     struct tbd_probes *probes;   /* fed with all stores; NULL if not wanted */
-    struct tbd_callers *callers;   /* kept up to date; NULL if not wanted */
-    /* Called in order; false stops the walk (but not when probes are there: then it only is not called again). */
+    struct tbd_callers *callers; /* kept up to date; NULL if not wanted */
+    /* Called in order; false stops the walk (but not when probes are there: then it only is not
+     * called again). */
     bool (*emit)(void *context, struct tbd_event *event);
     void *context;
     /* the walk's own state */
     struct tbd_cursor cursor;
-    uint32_t limit;              /* of the current block, only instructions below this ran */
-    uint32_t insn;               /* whose effects are not applied yet: see settle() in scan.c */
-    bool has_push;               /* it is a call: a frame for `callers` */
+    uint32_t limit; /* of the current block, only instructions below this ran */
+    uint32_t insn;  /* whose effects are not applied yet: see settle() in scan.c */
+    bool has_push;  /* it is a call: a frame for `callers` */
     uint64_t push_slot, push_pc;
     bool stopped;
-    bool has_call;               /* the block before ended with a call: `call` waits for its target */
-    bool call_by_jump;           /* by a stub's or tail call's jump */
-    uint64_t call_target;        /* 0: whatever block comes next */
+    bool has_call;        /* the block before ended with a call: `call` waits for its target */
+    bool call_by_jump;    /* by a stub's or tail call's jump */
+    uint64_t call_target; /* 0: whatever block comes next */
     struct tbd_event call;
 };
 
 /* Walks the whole window, or until emit says stop or the span is left. */
 void tbd_scan_run(struct tbd_scan *scan);
 
-/* Could ops of this block be events of `type`?  block_entry: always; loads: nobody knows without a replay. */
+/* Could ops of this block be events of `type`?  block_entry: always; loads: nobody knows without a
+ * replay. */
 bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* search.c - the windows of a search: where it starts, which can be skipped, when it is done
  *
- * The first windows are searched one by one, because most answers are near; the others on all workers (search_pool.c).
- * Names of functions and modules are bound again whenever other modules are mapped. */
+ * The first windows are searched one by one, because most answers are near; the others on all
+ * workers (search_pool.c). Names of functions and modules are bound again whenever other modules
+ * are mapped. */
 #include "query/search_private.h"
 
 #include <stdlib.h>
@@ -17,11 +18,13 @@ static uint64_t hash_modules(const struct tbd_module *modules, size_t count)
     uint64_t hash = count;
 
     for (size_t i = 0; i < count; i++)
-        hash = (hash ^ modules[i].start ^ (uint64_t)(uintptr_t)modules[i].file) * 0x9e3779b97f4a7c15ull;
+        hash = (hash ^ modules[i].start ^ (uint64_t)(uintptr_t)modules[i].file) *
+               0x9e3779b97f4a7c15ull;
     return hash;
 }
 
-/* Binds func, module and stack names to what is mapped in `window`, and plans anew if that is different. */
+/* Binds func, module and stack names to what is mapped in `window`, and plans anew if that is
+ * different. */
 static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
 {
     struct tbd_session_names context = { run->session, window };
@@ -56,7 +59,8 @@ static bool name_is_bound(const struct tbd_expr *expr)
     return true;
 }
 
-/* All names must mean something at some time: at the start of the search, or at the end or the middle of the trace. */
+/* All names must mean something at some time: at the start of the search, or at the end or the
+ * middle of the trace. */
 static enum tbd_status check_names(struct tbd_search_run *run, uint32_t start)
 {
     uint32_t last = tbd_trace_window_count(run->session->trace) - 1;
@@ -109,7 +113,8 @@ static enum tbd_status set_span(struct tbd_search_run *run)
 
     if (question->from == TBD_FROM_CURRENT)
         from = tbd_session_current(run->session);
-    run->span = (struct tbd_span){ .after = from, .before = from, .from_start = true, .to_end = true };
+    run->span =
+        (struct tbd_span){ .after = from, .before = from, .from_start = true, .to_end = true };
     if (question->from == TBD_FROM_FIRST || question->from == TBD_FROM_LAST) {
         /* before everything, behind everything */
         bool nothing = question->backward == (question->from == TBD_FROM_FIRST);
@@ -210,10 +215,13 @@ void tbd_search_release(struct tbd_search_run *run)
     free(run->memory_values);
 }
 
-enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out, uint64_t *out_found)
+enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
+                               uint64_t *out_found)
 {
-    struct tbd_search_run run = { .search = search, .session = search->session,
-                                  .question = search->question, .where = search->question->where };
+    struct tbd_search_run run = { .search = search,
+                                  .session = search->session,
+                                  .question = search->question,
+                                  .where = search->question->where };
     enum tbd_status status;
 
     *out_found = 0;

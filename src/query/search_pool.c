@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* search_pool.c - many windows at once
  *
- *   workers:  take the next window in the direction of the search, count its matches, note the number
- *   main:     adds the numbers up in order; stops the workers when the wanted event is in a window it knows, and
- *             searches that window itself
+ *   workers:  take the next window in the direction of the search, count its matches, note that
+ *   main:     adds the numbers up in order; stops the workers when it knows the wanted window, and
+ *             searches that one itself
  *
- * Each worker has a session (trace handle, symbols) and a copy of the question of its own; all share the replayer, each
- * with its own number.
+ * Each worker has a session (trace handle, symbols) and a copy of the question of its own; all
+ * share the replayer, each with its own number.
  *
- * I1  results[i] is written by the worker that took i and read by main after `done` was seen under the lock. */
+ * I1  results[i] is written by the worker that took i and read by main after `done` was seen under
+ *     the lock. */
 #include "query/search_private.h"
 
 #include <pthread.h>
@@ -29,9 +30,9 @@ struct pool {
     _Atomic uint32_t next;
     _Atomic bool stop;
     pthread_mutex_t lock;
-    pthread_cond_t changed;   /* a result is there, or a worker has ended */
-    struct result *results;   /* by number in the direction of the search */
-    unsigned running;         /* under the lock */
+    pthread_cond_t changed; /* a result is there, or a worker has ended */
+    struct result *results; /* by number in the direction of the search */
+    unsigned running;       /* under the lock */
 };
 
 struct helper {
@@ -90,11 +91,15 @@ static void *help(void *argument)
 {
     struct helper *helper = argument;
     struct pool *pool = helper->pool;
-    struct tbd_search search = { .session = &helper->session, .question = &helper->question,
+    struct tbd_search search = { .session = &helper->session,
+                                 .question = &helper->question,
                                  .error = &helper->error };
-    struct tbd_search_run run = { .search = &search, .session = &helper->session,
-                                  .question = &helper->question, .where = helper->question.where,
-                                  .uses = pool->run->uses, .span = pool->run->span };
+    struct tbd_search_run run = { .search = &search,
+                                  .session = &helper->session,
+                                  .question = &helper->question,
+                                  .where = helper->question.where,
+                                  .uses = pool->run->uses,
+                                  .span = pool->run->span };
 
     helper->question.backward = false;
     helper->question.count = UINT64_MAX;
@@ -137,7 +142,8 @@ static bool wait_for(struct pool *pool, uint32_t i)
     return done;
 }
 
-/* A window that holds the wanted event, or all of whose events are wanted, is searched again here. */
+/* A window that holds the wanted event, or all of whose events are wanted, is searched again here.
+ */
 static enum tbd_status use_result(struct pool *pool, uint32_t i)
 {
     struct tbd_search_run *run = pool->run;
@@ -164,9 +170,11 @@ static enum tbd_status add_up(struct pool *pool, uint32_t first)
 {
     enum tbd_status status = TBD_OK;
 
-    for (uint32_t i = first; i < pool->windows && status == TBD_OK && !tbd_search_is_done(pool->run); i++) {
+    for (uint32_t i = first;
+         i < pool->windows && status == TBD_OK && !tbd_search_is_done(pool->run); i++) {
         if (!wait_for(pool, i))
-            return tbd_search_window(pool->run, tbd_search_window_number(pool->run, pool->start, i));
+            return tbd_search_window(pool->run,
+                                     tbd_search_window_number(pool->run, pool->start, i));
         show(pool, i);
         status = use_result(pool, i);
     }
@@ -217,7 +225,8 @@ static bool needs_replay(const struct tbd_search_run *run)
     return false;
 }
 
-static enum tbd_status run_pool(struct pool *pool, struct helper *helpers, unsigned count, uint32_t first)
+static enum tbd_status run_pool(struct pool *pool, struct helper *helpers, unsigned count,
+                                uint32_t first)
 {
     enum tbd_status status = TBD_OK;
     unsigned started = 0;
@@ -232,10 +241,14 @@ static enum tbd_status run_pool(struct pool *pool, struct helper *helpers, unsig
     return status;
 }
 
-enum tbd_status tbd_search_pool(struct tbd_search_run *run, uint32_t start, uint32_t first, uint32_t windows)
+enum tbd_status tbd_search_pool(struct tbd_search_run *run, uint32_t start, uint32_t first,
+                                uint32_t windows)
 {
-    struct pool pool = { .run = run, .start = start, .windows = windows,
-                         .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+    struct pool pool = { .run = run,
+                         .start = start,
+                         .windows = windows,
+                         .lock = PTHREAD_MUTEX_INITIALIZER,
+                         .changed = PTHREAD_COND_INITIALIZER };
     unsigned count = run->session->workers;
     struct helper *helpers;
     enum tbd_status status = TBD_OK;
@@ -249,7 +262,8 @@ enum tbd_status tbd_search_pool(struct tbd_search_run *run, uint32_t start, uint
     pool.results = calloc(windows, sizeof(*pool.results));
     helpers = calloc(count, sizeof(*helpers));
     atomic_store(&pool.next, first);
-    status = pool.results == NULL || helpers == NULL ? TBD_NOMEM : run_pool(&pool, helpers, count, first);
+    status = pool.results == NULL || helpers == NULL ? TBD_NOMEM
+                                                     : run_pool(&pool, helpers, count, first);
     free(pool.results);
     free(helpers);
     return status;

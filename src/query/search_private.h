@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* search_private.h - what search.c (all windows), search_window.c (one) and search_pool.c (many at once) share */
+/* search_private.h - what search.c (all windows), search_window.c (one) and search_pool.c (many at
+ * once) share */
 #ifndef TBD_QUERY_SEARCH_PRIVATE_H
 #define TBD_QUERY_SEARCH_PRIVATE_H
 
@@ -12,8 +13,8 @@ enum tbd_verdict { TBD_VERDICT_OPEN = 0, TBD_VERDICT_MATCH, TBD_VERDICT_MISS };
 /* An event that only registers can decide. */
 struct tbd_candidate {
     struct tbd_event event;
-    uint64_t stack_bits;    /* which patterns match here */
-    size_t first_memory;    /* index into memory_values: memory_count of them */
+    uint64_t stack_bits; /* which patterns match here */
+    size_t first_memory; /* index into memory_values: memory_count of them */
     enum tbd_verdict verdict;
 };
 
@@ -21,17 +22,17 @@ struct tbd_search_run {
     struct tbd_search *search;
     struct tbd_session *session;
     const struct tbd_question *question;
-    struct tbd_expr *where;        /* NULL: everything matches */
+    struct tbd_expr *where; /* NULL: everything matches */
     uint32_t uses;
-    bool wants_values;             /* new values of all matching stores, for printing */
+    bool wants_values; /* new values of all matching stores, for printing */
     struct tbd_plan plan;
     struct tbd_span span;
     const struct tbd_window *window;
     struct tbd_expr_env env;
-    struct tbd_value *memory;      /* env.memory: one per slot */
-    struct tbd_probes *probes;     /* NULL: the condition needs none */
-    bool has_answers;              /* second walk: the probes are answered */
-    uint32_t next_probe;           /* second walk: number of the next event's first probe */
+    struct tbd_value *memory;  /* env.memory: one per slot */
+    struct tbd_probes *probes; /* NULL: the condition needs none */
+    bool has_answers;          /* second walk: the probes are answered */
+    uint32_t next_probe;       /* second walk: number of the next event's first probe */
     struct tbd_callers callers;
     struct tbd_candidate *candidates;
     size_t count, capacity;
@@ -48,7 +49,6 @@ struct tbd_search_run {
     enum tbd_status status;
 };
 
-
 /* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
 TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);
 /* Binds, plans, skips or opens window `index`, and searches it. */
@@ -61,13 +61,15 @@ static inline bool tbd_search_is_done(const struct tbd_search_run *run)
     return run->search->each == NULL && run->total >= run->question->count;
 }
 /* The i-th window (from 0) in the direction of the search. */
-static inline uint32_t tbd_search_window_number(const struct tbd_search_run *run, uint32_t start, uint32_t i)
+static inline uint32_t tbd_search_window_number(const struct tbd_search_run *run, uint32_t start,
+                                                uint32_t i)
 {
     return run->question->backward ? start - i : start + i;
 }
 
-/* Searches windows i .. windows-1 (counted from `start` in the direction of the search) on several workers. */
-TBD_MUST_CHECK enum tbd_status tbd_search_pool(struct tbd_search_run *run, uint32_t start, uint32_t first,
-                                               uint32_t windows);
+/* Searches windows i .. windows-1 (counted from `start` in the direction of the search) on several
+ * workers. */
+TBD_MUST_CHECK enum tbd_status tbd_search_pool(struct tbd_search_run *run, uint32_t start,
+                                               uint32_t first, uint32_t windows);
 
 #endif

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* search_window.c - the matches in one window, with as little work as the condition allows
  *
- * A condition is evaluated at every event of its type with what the event itself tells; most decide at once.  Where it
- * needs memory, a first walk asks (probes.h) and a second one, event by event the same, has the answers.
- * What is open then (candidates) gets registers, by partial replay in batches in the direction of the search, and memory at
- * addresses that need registers, read one by one.
+ * A condition is evaluated at every event of its type with what the event itself tells; most decide
+ * at once.  Where it needs memory, a first walk asks (probes.h) and a second one, event by event
+ * the same, has the answers.  What is open then (candidates) gets registers, by partial replay in
+ * batches in the direction of the search, and memory at addresses that need registers, read one by
+ * one.
  *
  * I1  Both walks see the same events in the same order, so probes are numbered alike.
  * I2  Candidates of a window are in ascending order of position; each is decided at most once.
@@ -15,7 +16,7 @@
 #include <string.h>
 
 #define BATCH_FIRST 16u
-#define BATCH_MAX 8192u
+#define BATCH_MAX   8192u
 
 /* ---- one event ---- */
 
@@ -54,7 +55,8 @@ static bool wants_value(const struct tbd_search_run *run, const struct tbd_event
 }
 
 /* The address of a memory node, if the event tells it. */
-static bool probe_address(struct tbd_search_run *run, const struct tbd_expr_node *node, uint64_t *out)
+static bool probe_address(struct tbd_search_run *run, const struct tbd_expr_node *node,
+                          uint64_t *out)
 {
     struct tbd_value address = tbd_expr_eval(run->where, node->left, &run->env);
 
@@ -78,7 +80,8 @@ static bool ask_event(void *context, struct tbd_event *event)
         const struct tbd_expr_node *node = &run->where->nodes[i];
 
         if (node->op == TBD_EXPR_MEMORY && probe_address(run, node, &address))
-            (void)tbd_probes_add(run->probes, event->position, address, (uint32_t)node->value, false);
+            (void)tbd_probes_add(run->probes, event->position, address, (uint32_t)node->value,
+                                 false);
     }
     return true;
 }
@@ -98,12 +101,14 @@ static void take_answers(struct tbd_search_run *run, struct tbd_event *event)
         value = &run->memory[node->which];
         value->state = TBD_VALUE_UNKNOWN;
         if (probe_address(run, node, &address))
-            value->state = tbd_probes_answer(run->probes, run->next_probe++, &value->v) ? TBD_VALUE_OK
-                                                                                       : TBD_VALUE_BAD;
+            value->state = tbd_probes_answer(run->probes, run->next_probe++, &value->v)
+                               ? TBD_VALUE_OK
+                               : TBD_VALUE_BAD;
     }
 }
 
-/* With everything but registers.  A value that the trace does not hold decides against the event. */
+/* With everything but registers.  A value that the trace does not hold decides against the event.
+ */
 static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
 {
     enum tbd_verdict verdict = judge_first(run, event);
@@ -190,7 +195,8 @@ static bool collect_event(void *context, struct tbd_event *event)
 
     if (verdict == TBD_VERDICT_MISS)
         return true;
-    if (!reserve((void **)&run->candidates, &run->capacity, run->count + 1, sizeof(*run->candidates)) ||
+    if (!reserve((void **)&run->candidates, &run->capacity, run->count + 1,
+                 sizeof(*run->candidates)) ||
         !reserve((void **)&run->memory_values, &run->memory_value_capacity,
                  run->memory_value_count + run->where->memory_count, sizeof(*run->memory_values))) {
         run->status = TBD_NOMEM;
@@ -216,8 +222,8 @@ static enum tbd_value_state read_now(void *context, uint64_t address, uint64_t b
     const struct read_context *read = context;
 
     *out = 0;
-    return tbd_trace_read(read->run->session->trace, read->run->window, read->position, address, out,
-                          (size_t)bytes) == TBD_OK
+    return tbd_trace_read(read->run->session->trace, read->run->window, read->position, address,
+                          out, (size_t)bytes) == TBD_OK
                ? TBD_VALUE_OK
                : TBD_VALUE_BAD;
 }
@@ -227,7 +233,8 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
 {
     struct read_context read = { run, candidate->event.position };
 
-    run->env.memory = run->where->memory_count == 0 ? NULL : &run->memory_values[candidate->first_memory];
+    run->env.memory =
+        run->where->memory_count == 0 ? NULL : &run->memory_values[candidate->first_memory];
     run->env.stack_bits = &candidate->stack_bits;
     run->env.regs = &state->regs;
     run->env.read = read_now;
@@ -241,7 +248,8 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
     run->env.stack_bits = NULL;
 }
 
-/* Up to `max` open candidates from `from` on, in the direction of the search; their indices ascending. */
+/* Up to `max` open candidates from `from` on, in the direction of the search; their indices
+ * ascending. */
 static size_t pick_batch(const struct tbd_search_run *run, size_t from, size_t max, size_t *out)
 {
     bool backward = run->question->backward;
@@ -275,8 +283,8 @@ static enum tbd_status replay_batch(struct tbd_search_run *run, size_t from, siz
         for (size_t i = 0; i < count; i++)
             states[i].position = run->candidates[picked[i]].event.position;
         session->stats.replayed += count;
-        status = tbd_replay_regs(session->replayer, session->worker, run->window->index, states, count,
-                                 &session->divergence, &session->why);
+        status = tbd_replay_regs(session->replayer, session->worker, run->window->index, states,
+                                 count, &session->divergence, &session->why);
     }
     for (size_t i = 0; status == TBD_OK && i < count; i++)
         judge_with_regs(run, &run->candidates[picked[i]], &states[i]);
@@ -304,7 +312,8 @@ static enum tbd_status take_candidates(struct tbd_search_run *run)
             continue;
         run->total++;
         run->found = candidate->event;
-        if (run->search->each != NULL && !run->search->each(run->search->each_context, &candidate->event))
+        if (run->search->each != NULL &&
+            !run->search->each(run->search->each_context, &candidate->event))
             break;
         if (run->search->each == NULL && run->total == run->question->count)
             break;
@@ -323,8 +332,8 @@ static bool read_at_start(void *context, uint64_t address, void *out, size_t byt
     const struct page_context *page = context;
     struct tbd_position start = { .time = page->run->window->first_time };
 
-    return tbd_trace_read(page->run->session->trace, page->run->window, start, address, out, bytes) ==
-           TBD_OK;
+    return tbd_trace_read(page->run->session->trace, page->run->window, start, address, out,
+                          bytes) == TBD_OK;
 }
 
 /* The stack that the window begins with, outermost frame first. */
@@ -337,8 +346,9 @@ static void seed_callers(struct tbd_search_run *run)
     size_t count = 0;
 
     tbd_callers_clear(&run->callers);
-    if (frames == NULL || tbd_stack_unwind(run->session->symbols, run->window->index, &run->window->regs,
-                                           &memory, frames, MAX_FRAMES, &count) != TBD_OK)
+    if (frames == NULL ||
+        tbd_stack_unwind(run->session->symbols, run->window->index, &run->window->regs, &memory,
+                         frames, MAX_FRAMES, &count) != TBD_OK)
         count = 0;
     for (size_t i = count; i > 1; i--) {
         const struct tbd_frame *callee = &frames[i - 2];

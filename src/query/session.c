@@ -61,8 +61,8 @@ enum tbd_status tbd_session_replayer(struct tbd_session *session)
 
 /* ---- windows ---- */
 
-/* The last window of a program that was killed has no end state on disk: only a replay knows what its memory
- * held in the end.  If it cannot be replayed, its recorded events must do. */
+/* The last window of a program that was killed has no end state on disk: only a replay knows what
+ * its memory held in the end.  If it cannot be replayed, its recorded events must do. */
 static enum tbd_status raise_window(struct tbd_session *session, uint32_t index, uint32_t hooks,
                                     struct tbd_window **out)
 {
@@ -71,8 +71,8 @@ static enum tbd_status raise_window(struct tbd_session *session, uint32_t index,
     if (status != TBD_OK)
         return status;
     session->stats.raised++;
-    return tbd_replay_full(session->replayer, session->worker, index, hooks, out, &session->divergence,
-                           &session->why);
+    return tbd_replay_full(session->replayer, session->worker, index, hooks, out,
+                           &session->divergence, &session->why);
 }
 
 static enum tbd_status load_window(struct tbd_session *session, uint32_t index, bool with_loads,
@@ -99,7 +99,8 @@ enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index, 
     *out = NULL;
     for (size_t i = 0; i < session->window_max; i++) {
         window = session->windows[i].window;
-        if (window != NULL && window->index == index && session->windows[i].has_loads == with_loads) {
+        if (window != NULL && window->index == index &&
+            session->windows[i].has_loads == with_loads) {
             session->windows[i].used = ++session->clock;
             *out = window;
             return TBD_OK;
@@ -139,7 +140,8 @@ static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tb
 {
     struct tbd_window *window;
 
-    if (position.offset != 0 || tbd_trace_window(session->trace, index)->first_time != position.time)
+    if (position.offset != 0 ||
+        tbd_trace_window(session->trace, index)->first_time != position.time)
         return false;
     if (tbd_window_load(session->trace, index, false, &window, &session->why) != TBD_OK)
         return false;
@@ -148,7 +150,8 @@ static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tb
     out->regs = window->regs;
     if (window->xsave != NULL)
         memcpy(out->xsave, window->xsave,
-               window->regs.xsave_bytes < sizeof(out->xsave) ? window->regs.xsave_bytes : sizeof(out->xsave));
+               window->regs.xsave_bytes < sizeof(out->xsave) ? window->regs.xsave_bytes
+                                                             : sizeof(out->xsave));
     tbd_window_free(window);
     return true;
 }
@@ -167,7 +170,8 @@ enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_positio
     memset(out, 0, sizeof(*out));
     out->position = position;
     session->stats.replayed++;
-    return tbd_replay_regs(session->replayer, session->worker, window, out, 1, &session->divergence, &session->why);
+    return tbd_replay_regs(session->replayer, session->worker, window, out, 1, &session->divergence,
+                           &session->why);
 }
 
 enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_position position,
@@ -208,8 +212,9 @@ enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_positi
         return TBD_NOMEM;
     status = tbd_session_regs(session, position, state);
     if (status == TBD_OK)
-        status = tbd_stack_unwind(session->symbols, tbd_trace_window_of(session->trace, position.time),
-                                  &state->regs, &memory, out, max, out_count);
+        status =
+            tbd_stack_unwind(session->symbols, tbd_trace_window_of(session->trace, position.time),
+                             &state->regs, &memory, out, max, out_count);
     free(state);
     return status;
 }
@@ -261,10 +266,12 @@ struct tbd_position tbd_session_first(const struct tbd_session *session)
     return (struct tbd_position){ 0 };
 }
 
-/* The state before the last instruction that ran (or was about to, when a signal ended the program). */
+/* The state before the last instruction that ran (or was about to, when a signal ended the
+ * program). */
 struct tbd_position tbd_session_last(struct tbd_session *session)
 {
-    struct tbd_position last = { .time = session->info->blocks == 0 ? 0 : session->info->blocks - 1 };
+    struct tbd_position last = { .time =
+                                     session->info->blocks == 0 ? 0 : session->info->blocks - 1 };
     const struct tbd_window *window;
     struct tbd_cursor cursor;
     uint32_t index = tbd_trace_window_of(session->trace, last.time);
@@ -281,7 +288,8 @@ struct tbd_position tbd_session_last(struct tbd_session *session)
 
 /* ---- the remembered position ---- */
 
-static bool position_path(const struct tbd_session *session, const char *suffix, char *out, size_t bytes)
+static bool position_path(const struct tbd_session *session, const char *suffix, char *out,
+                          size_t bytes)
 {
     int length = snprintf(out, bytes, "%s/position%s", session->info->path, suffix);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* session.h - one trace being asked: handles, caches, the current position
  *
- * Owns everything a question needs and opens it when it is needed first.  One session from one thread. */
+ * Owns everything a question needs and opens it when it is needed first.  One session from one
+ * thread. */
 #ifndef TBD_QUERY_SESSION_H
 #define TBD_QUERY_SESSION_H
 
@@ -14,8 +15,8 @@
 
 struct tbd_session_stats {
     uint32_t considered, skipped, scanned, raised; /* windows */
-    uint64_t candidates, replayed;                 /* events that needed more; positions replayed to */
-    uint64_t divisions, unmapped;                  /* evaluations that could not be made */
+    uint64_t candidates, replayed; /* events that needed more; positions replayed to */
+    uint64_t divisions, unmapped;  /* evaluations that could not be made */
 };
 
 struct tbd_session {
@@ -23,36 +24,38 @@ struct tbd_session {
     const struct tbd_trace_info *info;
     struct tbd_symbols *symbols;
     struct tbd_disas *disas;
-    struct tbd_replayer *replayer;  /* NULL until needed */
+    struct tbd_replayer *replayer; /* NULL until needed */
     unsigned workers;
-    unsigned worker;                /* this session's number among the replayer's workers */
-    bool borrows_replayer;          /* from the session that it helps */
+    unsigned worker;       /* this session's number among the replayer's workers */
+    bool borrows_replayer; /* from the session that it helps */
     enum tbd_syntax syntax;
     bool json;
-    bool has_at;                    /* --at was given: the position is not remembered */
+    bool has_at; /* --at was given: the position is not remembered */
     struct tbd_position at;
     struct tbd_session_stats stats;
-    struct tbd_error why;           /* of the last failure */
+    struct tbd_error why; /* of the last failure */
     struct tbd_divergence divergence;
     struct {
-        struct tbd_window *window;  /* owned */
+        struct tbd_window *window; /* owned */
         bool has_loads;
-        uint64_t used;              /* larger = more recently */
+        uint64_t used; /* larger = more recently */
     } windows[TBD_SESSION_WINDOWS];
-    size_t window_max;              /* of `windows` used */
+    size_t window_max; /* of `windows` used */
     uint64_t clock;
 };
 
-/* `path` NULL: the latest trace.  On failure session->why says what is wrong; close it all the same. */
+/* `path` NULL: the latest trace.  On failure session->why says what is wrong; close it all the
+ * same. */
 TBD_MUST_CHECK enum tbd_status tbd_session_open(struct tbd_session *session, const char *path);
 void tbd_session_close(struct tbd_session *session);
-/* A session of its own on the same trace, for another thread; uses the replayer of `of` with worker number `worker`.
- * Close it before `of`. */
-TBD_MUST_CHECK enum tbd_status tbd_session_open_helper(struct tbd_session *session,
-                                                       const struct tbd_session *of, unsigned worker);
+/* A session of its own on the same trace, for another thread; uses the replayer of `of` with worker
+ * number `worker`. Close it before `of`. */
+TBD_MUST_CHECK enum tbd_status
+tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *of, unsigned worker);
 
-/* With events; raised by replay where the trace has not kept them, or loads are wanted.
- * Borrowed until TBD_SESSION_WINDOWS - 1 further windows were asked for; in a helper until the next one is. */
+/* With events; raised by replay where the trace has not kept them, or loads are wanted.  Borrowed
+ * until TBD_SESSION_WINDOWS - 1 further windows were asked for; in a helper until the next one is.
+ */
 TBD_MUST_CHECK enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index,
                                                   bool with_loads, const struct tbd_window **out);
 TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);
@@ -66,21 +69,23 @@ TBD_MUST_CHECK enum tbd_status tbd_session_read(struct tbd_session *session,
                                                 void *out, size_t bytes);
 /* Frames at `position`, innermost first. */
 TBD_MUST_CHECK enum tbd_status tbd_session_stack(struct tbd_session *session,
-                                                 struct tbd_position position, struct tbd_frame *out,
-                                                 size_t max, size_t *out_count);
+                                                 struct tbd_position position,
+                                                 struct tbd_frame *out, size_t max,
+                                                 size_t *out_count);
 
-/* The block entered at position.time, and where the position's instruction is.  TBD_NOTIME if there is none. */
+/* The block entered at position.time, and where the position's instruction is.  TBD_NOTIME if there
+ * is none. */
 struct tbd_place {
     uint32_t window;
     const struct tbd_block *block;
     uint32_t id;
     uint64_t pc;
-    uint32_t insn_bytes;  /* 0: behind the block's last instruction */
-    const uint8_t *code;  /* of that instruction */
+    uint32_t insn_bytes; /* 0: behind the block's last instruction */
+    const uint8_t *code; /* of that instruction */
     uint32_t thread;
 };
-TBD_MUST_CHECK enum tbd_status tbd_session_place(struct tbd_session *session,
-                                                 struct tbd_position position, struct tbd_place *out);
+TBD_MUST_CHECK enum tbd_status
+tbd_session_place(struct tbd_session *session, struct tbd_position position, struct tbd_place *out);
 
 struct tbd_position tbd_session_first(const struct tbd_session *session);
 struct tbd_position tbd_session_last(struct tbd_session *session);

@@ -9,7 +9,8 @@
 #define GUESS 64
 
 /* All symbols called `name`; the array is the caller's. */
-static struct tbd_symbol *find_all(const struct tbd_session_names *names, const char *name, size_t *out)
+static struct tbd_symbol *find_all(const struct tbd_session_names *names, const char *name,
+                                   size_t *out)
 {
     size_t room = GUESS;
     struct tbd_symbol *found = NULL;
@@ -58,9 +59,9 @@ static size_t function_ranges(const struct tbd_symbol *found, size_t count, stru
 
     for (size_t i = 0; i < count; i++) {
         if (found[i].is_function || found[i].is_stub)
-            out[used++] = (struct tbd_range64){ found[i].start,
-                                                found[i].end > found[i].start ? found[i].end
-                                                                              : found[i].start + 1 };
+            out[used++] = (struct tbd_range64){ found[i].start, found[i].end > found[i].start
+                                                                    ? found[i].end
+                                                                    : found[i].start + 1 };
     }
     return used;
 }
@@ -142,5 +143,6 @@ static bool ranges_of(void *context, const char *name, bool is_module, struct tb
 
 struct tbd_expr_names tbd_session_expr_names(struct tbd_session_names *context)
 {
-    return (struct tbd_expr_names){ .address = address_of, .ranges = ranges_of, .context = context };
+    return (
+        struct tbd_expr_names){ .address = address_of, .ranges = ranges_of, .context = context };
 }

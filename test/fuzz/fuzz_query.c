@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query
-/* fuzz_query.c - questions from anywhere: the first byte chooses the type of event, the rest is a condition
+/* fuzz_query.c - questions from anywhere: the first byte chooses the type of event, the rest is a
+ * condition
  *
- * Oracles: an error points into the text and has a message; parsing again gives the same; what is decided with
- * little knowledge stays decided the same with more. */
+ * Oracles: an error points into the text and has a message; parsing again gives the same; what is
+ * decided with little knowledge stays decided the same with more. */
 #include "query/expr.h"
 #include "query/question.h"
 
@@ -38,7 +39,8 @@ static bool find_ranges(void *context, const char *name, bool is_module, struct 
     return true;
 }
 
-static enum tbd_value_state read_memory(void *context, uint64_t address, uint64_t bytes, uint64_t *out)
+static enum tbd_value_state read_memory(void *context, uint64_t address, uint64_t bytes,
+                                        uint64_t *out)
 {
     (void)context;
     *out = address ^ bytes;
@@ -53,8 +55,9 @@ static void evaluate(const struct tbd_expr *expr, enum tbd_event_type type)
     struct tbd_event known = event;
     struct tbd_regs regs = { .rflags = 7 };
     struct tbd_expr_env little = { .event = &event };
-    struct tbd_expr_env much = { .event = &known, .regs = &regs, .read = read_memory, .frames = frames,
-                                 .frame_count = 3 };
+    struct tbd_expr_env much = {
+        .event = &known, .regs = &regs, .read = read_memory, .frames = frames, .frame_count = 3
+    };
     struct tbd_value first = tbd_expr_eval(expr, expr->root, &little);
     struct tbd_value second;
 

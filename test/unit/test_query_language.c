@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query
-/* test_query_language.c - conditions and questions: what they mean, and where wrong ones are wrong */
+/* test_query_language.c - conditions and questions: what they mean, and where wrong ones are wrong
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,8 +70,13 @@ static struct tbd_expr *parse(const char *text, enum tbd_event_type type)
 
 static struct tbd_event store_event(void)
 {
-    return (struct tbd_event){ .type = TBD_EVENT_STORE, .position = { 1000, 3 }, .pc = 0x1010,
-                               .addr = 0x4000, .size = 8, .old = old_bytes, .thread = 7 };
+    return (struct tbd_event){ .type = TBD_EVENT_STORE,
+                               .position = { 1000, 3 },
+                               .pc = 0x1010,
+                               .addr = 0x4000,
+                               .size = 8,
+                               .old = old_bytes,
+                               .thread = 7 };
 }
 
 static struct tbd_value value_at(const char *text, const struct tbd_event *event)
@@ -165,12 +171,16 @@ static void names_of_functions_and_modules_match_the_pc(void **state)
 
 static void registers_that_the_event_tells_need_no_replay(void **state)
 {
-    struct tbd_event event = { .type = TBD_EVENT_FUNC_ENTER, .sp = 0x7ff0, .flags = TBD_EVENT_HAS_SP,
+    struct tbd_event event = { .type = TBD_EVENT_FUNC_ENTER,
+                               .sp = 0x7ff0,
+                               .flags = TBD_EVENT_HAS_SP,
                                .args = { 1, 2, 3, 4, 5, 0xabcdef0123456789 } };
 
     (void)state;
     assert_int_equal(value_at("rdi + rsi + rdx + rcx + r8", &event).v, 15);
-    assert_int_equal(value_at("arg5 == r9 and r9d == 0x23456789 and r9w == 0x6789 and r9b == 0x89", &event).v, 1);
+    assert_int_equal(
+        value_at("arg5 == r9 and r9d == 0x23456789 and r9w == 0x6789 and r9b == 0x89", &event).v,
+        1);
     assert_int_equal(value_at("sp == rsp and rsp == 0x7ff0", &event).v, 1);
     assert_int_equal(value_at("rax == 1", &event).state, TBD_VALUE_UNKNOWN);
     event.type = TBD_EVENT_SYSCALL;
@@ -214,18 +224,12 @@ static void unknown_values_do_not_hide_a_decision(void **state)
         enum tbd_value_state state;
         uint64_t v;
     } rows[] = {
-        { "rax==1 and 0", TBD_VALUE_OK, 0 },
-        { "0 and rax==1", TBD_VALUE_OK, 0 },
-        { "1 or rax==1", TBD_VALUE_OK, 1 },
-        { "rax==1 and 1", TBD_VALUE_UNKNOWN, 0 },
-        { "rax==1 or 0", TBD_VALUE_UNKNOWN, 0 },
-        { "not rax==1", TBD_VALUE_UNKNOWN, 0 },
-        { "1/0 == 1", TBD_VALUE_BAD, 0 },
-        { "0 and 1/0", TBD_VALUE_OK, 0 },
-        { "1 or 1/0", TBD_VALUE_OK, 1 },
-        { "1 and 1/0", TBD_VALUE_BAD, 0 },
-        { "not 1%0", TBD_VALUE_BAD, 0 },
-        { "rax==1 and 1/0", TBD_VALUE_UNKNOWN, 0 },
+        { "rax==1 and 0", TBD_VALUE_OK, 0 },     { "0 and rax==1", TBD_VALUE_OK, 0 },
+        { "1 or rax==1", TBD_VALUE_OK, 1 },      { "rax==1 and 1", TBD_VALUE_UNKNOWN, 0 },
+        { "rax==1 or 0", TBD_VALUE_UNKNOWN, 0 }, { "not rax==1", TBD_VALUE_UNKNOWN, 0 },
+        { "1/0 == 1", TBD_VALUE_BAD, 0 },        { "0 and 1/0", TBD_VALUE_OK, 0 },
+        { "1 or 1/0", TBD_VALUE_OK, 1 },         { "1 and 1/0", TBD_VALUE_BAD, 0 },
+        { "not 1%0", TBD_VALUE_BAD, 0 },         { "rax==1 and 1/0", TBD_VALUE_UNKNOWN, 0 },
         { "rax == 1/0", TBD_VALUE_BAD, 0 },
     };
     struct tbd_event event = store_event();
@@ -235,11 +239,13 @@ static void unknown_values_do_not_hide_a_decision(void **state)
         struct tbd_value value = value_at(rows[i].text, &event);
 
         if (value.state != rows[i].state || (value.state == TBD_VALUE_OK && value.v != rows[i].v))
-            fail_msg("%s: state %d value %llu", rows[i].text, (int)value.state, (unsigned long long)value.v);
+            fail_msg("%s: state %d value %llu", rows[i].text, (int)value.state,
+                     (unsigned long long)value.v);
     }
 }
 
-static enum tbd_value_state read_memory(void *context, uint64_t address, uint64_t bytes, uint64_t *out)
+static enum tbd_value_state read_memory(void *context, uint64_t address, uint64_t bytes,
+                                        uint64_t *out)
 {
     (void)context;
     *out = address + bytes;
@@ -251,7 +257,8 @@ static void memory_is_read_where_it_can_be(void **state)
     struct tbd_event event = store_event();
     struct tbd_regs regs = { .gpr[TBD_RBX] = 0x500 };
     struct tbd_expr_env env = { .event = &event, .regs = &regs, .read = read_memory };
-    struct tbd_expr *expr = parse("mem[rbx+8, 4] == 0x50c and mem[mem[0x200,8],1] == 0x209", TBD_EVENT_STORE);
+    struct tbd_expr *expr =
+        parse("mem[rbx+8, 4] == 0x50c and mem[mem[0x200,8],1] == 0x209", TBD_EVENT_STORE);
 
     (void)state;
     assert_int_equal(expr->memory_count, 3);
@@ -362,7 +369,8 @@ static void wrong_words_are_pointed_at(void **state)
             expected = (size_t)(strstr(rows[i].text, rows[i].word) - rows[i].text);
         if (tbd_expr_parse(rows[i].text, 0, rows[i].type, &expr, &error) != rows[i].status ||
             error.at != expected || error.message[0] == '\0' || expr != NULL)
-            fail_msg("%s: status %d at %zu: %s", rows[i].text, (int)error.status, error.at, error.message);
+            fail_msg("%s: status %d at %zu: %s", rows[i].text, (int)error.status, error.at,
+                     error.message);
     }
 }
 
@@ -376,7 +384,8 @@ static void names_that_do_not_exist_are_pointed_at(void **state)
     assert_int_equal(tbd_expr_bind_symbols(expr, &names, &error), TBD_NAME);
     assert_int_equal(error.at, 8);
     tbd_expr_free(expr);
-    assert_int_equal(tbd_expr_parse("1 and func==nothing", 0, TBD_EVENT_STORE, &expr, &error), TBD_OK);
+    assert_int_equal(tbd_expr_parse("1 and func==nothing", 0, TBD_EVENT_STORE, &expr, &error),
+                     TBD_OK);
     assert_int_equal(tbd_expr_bind_names(expr, &names, true, &error), TBD_NAME);
     assert_int_equal(error.at, 12);
     assert_int_equal(tbd_expr_bind_names(expr, &names, false, &error), TBD_OK);
@@ -411,13 +420,16 @@ static void questions_have_all_forms(void **state)
     assert_int_equal(tbd_question_parse("goto 0x10+3", 5, &question, &error), TBD_OK);
     assert_int_equal(question.position.time, 16);
     assert_int_equal(question.position.offset, 3);
-    assert_int_equal(tbd_question_parse("goto 12+1 backward store 40 where addr==1", 5, &question, &error), TBD_OK);
+    assert_int_equal(
+        tbd_question_parse("goto 12+1 backward store 40 where addr==1", 5, &question, &error),
+        TBD_OK);
     assert_true(question.is_search && question.backward);
     assert_int_equal(question.type, TBD_EVENT_STORE);
     assert_int_equal(question.count, 40);
     assert_non_null(question.where);
     tbd_question_free(&question);
-    assert_int_equal(tbd_question_parse("goto current forward syscall", 5, &question, &error), TBD_OK);
+    assert_int_equal(tbd_question_parse("goto current forward syscall", 5, &question, &error),
+                     TBD_OK);
     assert_int_equal(question.count, 1);
     assert_int_equal(tbd_question_parse_all("all block_entry", 4, &question, &error), TBD_OK);
     assert_int_equal(question.type, TBD_EVENT_BLOCK_ENTRY);
@@ -429,9 +441,12 @@ static void wrong_questions_are_pointed_at(void **state)
         const char *text;
         const char *word;
     } rows[] = {
-        { "goto nowhere", "nowhere" },           { "goto first up", "up" },
-        { "goto first forward stores 1", "stores" }, { "goto first forward store 0", "0" },
-        { "goto first forward store 1 if", "if" }, { "goto 5+x", "x" },
+        { "goto nowhere", "nowhere" },
+        { "goto first up", "up" },
+        { "goto first forward stores 1", "stores" },
+        { "goto first forward store 0", "0" },
+        { "goto first forward store 1 if", "if" },
+        { "goto 5+x", "x" },
         { "goto first forward store 1 where adr==1", "adr" },
         { "goto 5 5", "5" },
     };

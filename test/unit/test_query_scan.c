@@ -19,7 +19,7 @@
 
 /* ---- probes against a model: a page of memory that really changes ---- */
 
-#define PAGE 0x700000ull
+#define PAGE   0x700000ull
 #define PROBES 3000
 
 static uint32_t random_state = 12345;
@@ -189,7 +189,9 @@ static void enter_callee(struct maker *m, uint32_t old, uint64_t retval)
 static void enter_syscall(struct maker *m)
 {
     struct tbd_message message = { TBD_MSG_SYSCALL, sizeof(struct tbd_msg_syscall) + 16 + 4 };
-    struct tbd_msg_syscall call = { .number = 0, .args = { 3, 0x4000, 2 }, .result = 2, .write_count = 1 };
+    struct tbd_msg_syscall call = {
+        .number = 0, .args = { 3, 0x4000, 2 }, .result = 2, .write_count = 1
+    };
     struct tbd_write write = { .address = 0x4000, .bytes = 2 };
 
     m->entries[m->entry_count++] = 3;
@@ -210,12 +212,17 @@ static const struct tbd_op callee_ops[] = {
     { .kind = TBD_OP_RET, .insn = 1, .data = 4, .base = TBD_BASE_NONE },
 };
 
-static void define(struct tbd_block_table *table, uint32_t id, uint64_t start, const struct tbd_op *ops,
-                   uint16_t op_count, uint32_t operand_bytes, uint8_t end)
+static void define(struct tbd_block_table *table, uint32_t id, uint64_t start,
+                   const struct tbd_op *ops, uint16_t op_count, uint32_t operand_bytes, uint8_t end)
 {
     static const uint8_t code[4] = { 0x90, 0x90, 0x90, 0x90 };
-    struct tbd_block_def def = { .start = start, .code_bytes = 2, .operand_bytes = operand_bytes,
-                                 .op_count = op_count, .insn_count = 2, .end = end, .last_insn = 1 };
+    struct tbd_block_def def = { .start = start,
+                                 .code_bytes = 2,
+                                 .operand_bytes = operand_bytes,
+                                 .op_count = op_count,
+                                 .insn_count = 2,
+                                 .end = end,
+                                 .last_insn = 1 };
 
     assert_int_equal(tbd_block_table_put(table, id, &def, ops, code), TBD_OK);
 }
@@ -260,11 +267,14 @@ static bool collect(void *context, struct tbd_event *event)
     return all->count != all->stop_at;
 }
 
-static struct collected scan(const struct tbd_window *window, enum tbd_event_type type, struct tbd_span span)
+static struct collected scan(const struct tbd_window *window, enum tbd_event_type type,
+                             struct tbd_span span)
 {
     struct collected all = { 0 };
     struct tbd_disas *disas;
-    struct tbd_scan walk = { .window = window, .type = type, .span = span, .emit = collect, .context = &all };
+    struct tbd_scan walk = {
+        .window = window, .type = type, .span = span, .emit = collect, .context = &all
+    };
 
     assert_int_equal(tbd_disas_new(NULL, NULL, TBD_SYNTAX_INTEL, &disas), TBD_OK);
     walk.disas = disas;
@@ -412,12 +422,17 @@ static bool note_depth(void *context, struct tbd_event *event)
 
 static void a_call_is_on_the_stack_from_the_next_instruction_on(void **state)
 {
-    static const size_t expected[] = { 0, 0, 1, 0, 0, 0 }; /* the push itself is still the caller's */
+    static const size_t expected[] = {
+        0, 0, 1, 0, 0, 0
+    }; /* the push itself is still the caller's */
     struct maker m = { 0 };
     struct tbd_callers callers = { 0 };
     struct depths depths = { .callers = &callers };
-    struct tbd_scan walk = { .type = TBD_EVENT_STORE, .span = everything, .callers = &callers,
-                             .emit = note_depth, .context = &depths };
+    struct tbd_scan walk = { .type = TBD_EVENT_STORE,
+                             .span = everything,
+                             .callers = &callers,
+                             .emit = note_depth,
+                             .context = &depths };
     struct tbd_window *window;
 
     (void)state;
