@@ -19,6 +19,7 @@ struct node {
 
 struct node nodes[6]; /* 24 bytes each: nodes[3].next is at &nodes+0x48 */
 struct node *head;
+int restored;
 
 __attribute__((noinline)) void put_in_front(struct node *node);
 __attribute__((noinline)) void restore(void);
@@ -33,6 +34,7 @@ void put_in_front(struct node *node)
 void restore(void)
 {
     put_in_front(&nodes[3]);
+    restored++;
 }
 
 static unsigned length(void)

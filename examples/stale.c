@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* stale.c - memory is used after it was freed, and belongs to somebody else by then
  *
- *     stale             prints "balance is 1819043144, it should be 500", exit status 1
+ *     stale             prints "Hello, world: the balance is 1819043144, it should be 500", exit status 1
  *
  * The account's memory was freed and given out again for a text.  Who wrote over the balance, and who
  * had freed it?
@@ -57,7 +57,6 @@ int main(void)
 
     close_account(account);
     greeting = copy_text("Hello, world");
-    printf("balance is %d, it should be 500\n", account->balance);
-    free(greeting);
-    return 1;
+    printf("%s: the balance is %d, it should be 500\n", greeting, account->balance);
+    return account->balance == 500 ? 0 : 1;
 }
