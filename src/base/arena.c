@@ -10,6 +10,7 @@ enum {
     FLAGS_PRIVATE_ANON_NORESERVE = 0x4022,
     FLAG_FIXED_NOREPLACE = 0x100000,
     ADVICE_DONTNEED = 4,
+    ADVICE_DONTDUMP = 16,
 };
 
 #ifdef TBD_ENGINE
@@ -23,8 +24,10 @@ static long reserve(size_t bytes)
         return -12;
     result = tbd_sys_mmap(next_address, bytes, PROT_RW,
                           FLAGS_PRIVATE_ANON_NORESERVE | FLAG_FIXED_NOREPLACE, -1, 0);
-    if (!tbd_sys_failed(result))
-        next_address += bytes;
+    if (tbd_sys_failed(result))
+        return result;
+    next_address += bytes;
+    tbd_sys_madvise((uint64_t)result, bytes, ADVICE_DONTDUMP); /* core dumps are the program's */
     return result;
 }
 #else

@@ -38,6 +38,7 @@ enum {
     SYS_ARCH_PRCTL = 158,
     SYS_RSEQ = 334,
     ADVICE_DONTFORK = 10,
+    ADVICE_DONTDUMP = 16,
     HWCAP2_FSGSBASE = 2,
     RSEQ_UNREGISTER = 1,
     RSEQ_BYTES = 32,
@@ -134,10 +135,14 @@ static uint64_t fs_base(void)
 
 /* ---- memory of the engine ---- */
 
+/* Not in core dumps: they are the program's, and these are gigabytes of holes. */
 static bool map_fixed(uint64_t address, uint64_t bytes)
 {
-    return tbd_sys_mmap(address, bytes, PROT_RW, MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1,
-                        0) == (long)address;
+    if (tbd_sys_mmap(address, bytes, PROT_RW, MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1, 0) !=
+        (long)address)
+        return false;
+    tbd_sys_madvise(address, bytes, ADVICE_DONTDUMP);
+    return true;
 }
 
 /* Thread block, touch map, engine and signal stack of the only thread. */
@@ -261,6 +266,7 @@ static bool make_stream(int fd)
     if (tbd_ring_create(&tbd_runtime.ring, fd, &config) != TBD_OK)
         return false;
     tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, ADVICE_DONTFORK);
+    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, ADVICE_DONTDUMP);
     return true;
 }
 

@@ -220,6 +220,7 @@ static uint64_t reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes)
         return 0;
     tbd_runtime.areas[tbd_runtime.area_count++] = (struct tbd_range){ area, area + bytes };
     tbd_sys_madvise(area, bytes, 10 /* MADV_DONTFORK: a child runs natively */);
+    tbd_sys_madvise(area, bytes, 16 /* MADV_DONTDUMP */);
     send_area(area, bytes);
     if (__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE))
         tbd_ring_protect_sigsafe(&tbd_runtime.ring); /* the message undid it; no settling here */

@@ -17,7 +17,7 @@ enum {
     NR_SHMAT = 30, NR_SHMDT = 67, NR_REMAP_FILE_PAGES = 216, NR_PKEY_MPROTECT = 329,
     NR_MAP_SHADOW_STACK = 453, NR_MSEAL = 462,
     SYS_FSTAT = 5, SYS_READLINK = 89,
-    PROT_READ_ = 1, PROT_EXEC_ = 4,
+    PROT_READ_ = 1, PROT_WRITE_ = 2,
     MAP_SHARED_ = 1, MAP_TYPE_ = 15, MAP_FIXED_ = 0x10, MAP_ANONYMOUS_ = 0x20,
     MREMAP_FIXED_ = 2, MREMAP_DONTUNMAP_ = 4,
     ADVICE_DONTNEED = 4, ADVICE_FREE = 8, ADVICE_REMOVE = 9, ADVICE_DONTNEED_LOCKED = 24,
@@ -172,6 +172,17 @@ static void add_region(struct tbd_call *call, const struct tbd_msg_region *map, 
     send_regions(call, map->start, map->end, is_fresh);
 }
 
+/* What others write there is not seen (T9 is for later); said once. */
+static void note_shared(const struct tbd_msg_region *map)
+{
+    static bool said;
+
+    if (said || !(map->map_flags & MAP_SHARED_) || !(map->prot & PROT_WRITE_))
+        return;
+    said = true;
+    tbd_runtime_note(1, "it maps memory that other processes may write: their writes are not recorded");
+}
+
 static void map_memory(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
@@ -197,6 +208,7 @@ static void map_memory(struct tbd_call *call)
     map.start = (uint64_t)call->result;
     map.end = map.start + bytes;
     add_region(call, &map, path);
+    note_shared(&map);
 }
 
 struct lookup {

@@ -12,7 +12,7 @@
 #include "hooks/safe_copy.h"
 
 enum { EFAULT_ = -14, NR_RT_SIGSUSPEND = 130, NR_PSELECT6 = 270, NR_PPOLL = 271, NR_EPOLL_PWAIT = 281,
-       NR_EPOLL_PWAIT2 = 441 };
+       NR_EPOLL_PWAIT2 = 441, NR_PRCTL = 157, NR_SECCOMP = 317, PR_SET_SECCOMP_ = 22 };
 
 int64_t tbd_call_perform(const struct tbd_sys_call *sys)
 {
@@ -185,6 +185,13 @@ void tbd_call_plain(struct tbd_call *call)
     tbd_call_finish(call);
 }
 
+/* Afterwards the engine's own calls could be refused or kill the program. */
+static bool is_sandboxing(const struct tbd_sys_call *sys)
+{
+    return (sys->number == NR_SECCOMP && sys->args[0] <= 1) ||
+           (sys->number == NR_PRCTL && sys->args[0] == PR_SET_SECCOMP_);
+}
+
 void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
 {
     const struct tbd_regs *regs = &thread->regs;
@@ -199,6 +206,8 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
 
     if (!call.effects)
         tbd_call_detach(&call, "no memory for the old bytes of system calls");
+    if (is_sandboxing(&call.sys))
+        tbd_call_detach(&call, "it restricts its system calls (seccomp)");
     tbd_effects_clear(call.effects);
     switch (tbd_syscall_replay(call.sys.number)) {
     case TBD_SYS_MAP:

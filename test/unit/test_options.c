@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_hooks_host
+/* TBD_OPTIONS: defaults, values, escapes, and what is said about wrong ones. */
+#include "hooks/options.h"
+
+#include "format/stream.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct tbd_options options;
+static char why[128];
+
+static bool parse(const char *text)
+{
+    why[0] = '\0';
+    return tbd_options_parse(&options, text, why, sizeof(why));
+}
+
+static void without_a_variable_there_are_defaults(void **state)
+{
+    (void)state;
+    assert_true(parse(NULL));
+    assert_int_equal(options.window, 1u << 20);
+    assert_int_equal(options.hooks, TBD_HOOKS_PLAY);
+    assert_int_equal(options.link, 1);
+    assert_string_equal(options.dir, "");
+    assert_true(parse(""));
+}
+
+static void values_are_taken_and_the_last_one_counts(void **state)
+{
+    (void)state;
+    assert_true(parse("dir=/tmp/x,window=1000,hooks=none,window=2000"));
+    assert_string_equal(options.dir, "/tmp/x");
+    assert_int_equal(options.window, 2000);
+    assert_int_equal(options.hooks, TBD_HOOKS_NONE);
+}
+
+static void commas_and_backslashes_can_be_escaped(void **state)
+{
+    (void)state;
+    assert_true(parse("dir=/a\\,b\\\\c=d,link=no"));
+    assert_string_equal(options.dir, "/a,b\\c=d");
+    assert_int_equal(options.link, 0);
+}
+
+static void wrong_options_are_named(void **state)
+{
+    (void)state;
+    assert_false(parse("window=100,colour=red"));
+    assert_non_null(strstr(why, "'colour'"));
+    assert_false(parse("window=many"));
+    assert_non_null(strstr(why, "'window'"));
+    assert_false(parse("hooks=most"));
+    assert_non_null(strstr(why, "play|full|blocks|none"));
+    assert_false(parse("dir"));
+    assert_false(parse("dir="));
+    assert_false(parse("chunks=1"));
+    assert_false(parse("chunks=65"));
+    assert_false(parse("window=99999999999999999999999"));
+    assert_false(parse("="));
+}
+
+static void names_and_values_that_are_too_long_are_refused(void **state)
+{
+    static char text[TBD_OPTION_TEXT_BYTES + 64];
+
+    (void)state;
+    memset(text, 'x', sizeof(text) - 1);
+    assert_false(parse(text));
+    memcpy(text, "dir=", 4);
+    assert_false(parse(text));
+    text[4 + TBD_OPTION_TEXT_BYTES - 1] = '\0';
+    assert_true(parse(text));
+}
+
+static void the_table_describes_every_option(void **state)
+{
+    const char *name;
+    const char *values;
+    const char *help;
+    size_t count = 0;
+
+    (void)state;
+    while (tbd_options_describe(count, &name, &values, &help)) {
+        assert_true(name[0] && values[0] && help[0]);
+        count++;
+    }
+    assert_true(count >= 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_a_variable_there_are_defaults),
+        cmocka_unit_test(values_are_taken_and_the_last_one_counts),
+        cmocka_unit_test(commas_and_backslashes_can_be_escaped),
+        cmocka_unit_test(wrong_options_are_named),
+        cmocka_unit_test(names_and_values_that_are_too_long_are_refused),
+        cmocka_unit_test(the_table_describes_every_option),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_hooks_host
+/* The table of the program's mappings, against a page-by-page model and against the kernel. */
+#include "hooks/regions.h"
+
+#include "hooks/maps.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#define PAGE 4096ull
+#define PAGES 64u
+#define FIRST 0x10000ull
+
+static void add(struct tbd_regions *regions, uint64_t page, uint64_t pages, uint32_t prot,
+                uint64_t inode)
+{
+    struct tbd_msg_region map = { .start = FIRST + page * PAGE,
+                                  .end = FIRST + (page + pages) * PAGE,
+                                  .prot = prot,
+                                  .inode = inode,
+                                  .file_offset = inode ? 100 * PAGE : 0 };
+
+    assert_true(tbd_regions_add(regions, &map, inode ? "/file" : ""));
+}
+
+struct model {
+    uint32_t prot[PAGES]; /* 0xff = not mapped */
+    uint64_t offset[PAGES];
+};
+
+static void check(const struct tbd_regions *regions, const struct model *model)
+{
+    for (uint64_t page = 0; page < PAGES; page++) {
+        const struct tbd_region *region = tbd_regions_find(regions, FIRST + page * PAGE + 17);
+
+        if (model->prot[page] == 0xff) {
+            assert_null(region);
+            continue;
+        }
+        assert_non_null(region);
+        assert_int_equal(region->map.prot, model->prot[page]);
+        if (region->map.inode)
+            assert_int_equal(region->map.file_offset + FIRST + page * PAGE - region->map.start,
+                             model->offset[page]);
+    }
+    for (size_t i = 1; i < regions->count; i++)
+        assert_true(regions->table[i - 1].map.end <= regions->table[i].map.start);
+}
+
+static void random_changes_agree_with_a_model(void **state)
+{
+    struct tbd_regions regions;
+    struct model model;
+
+    (void)state;
+    memset(model.prot, 0xff, sizeof(model.prot));
+    for (unsigned i = 0; i < PAGES; i++)
+        model.prot[i] = 0xff;
+    assert_true(tbd_regions_init(&regions));
+    srand(7);
+    for (unsigned n = 0; n < 5000; n++) {
+        uint64_t page = (uint64_t)rand() % PAGES;
+        uint64_t pages = 1 + (uint64_t)rand() % (PAGES - page);
+        uint32_t prot = (uint32_t)rand() % 8;
+        unsigned what = (unsigned)rand() % 4;
+        uint64_t end = FIRST + (page + pages) * PAGE;
+
+        if (what == 0)
+            assert_true(tbd_regions_remove(&regions, FIRST + page * PAGE, end));
+        else if (what == 1)
+            assert_true(tbd_regions_protect(&regions, FIRST + page * PAGE, end, prot));
+        else
+            add(&regions, page, pages, prot, what == 2 ? 0 : 5);
+        for (uint64_t i = page; i < page + pages; i++) {
+            if (what == 0)
+                model.prot[i] = 0xff;
+            else if (what > 1 || model.prot[i] != 0xff)
+                model.prot[i] = prot;
+            if (what == 3)
+                model.offset[i] = (100 + i - page) * PAGE;
+        }
+        check(&regions, &model);
+    }
+}
+
+static void code_is_found_in_any_part_of_a_range(void **state)
+{
+    struct tbd_regions regions;
+
+    (void)state;
+    assert_true(tbd_regions_init(&regions));
+    add(&regions, 0, 4, PROT_READ, 0);
+    add(&regions, 8, 2, PROT_READ | PROT_EXEC, 3);
+    assert_false(tbd_regions_has_code(&regions, FIRST, FIRST + 8 * PAGE));
+    assert_true(tbd_regions_has_code(&regions, FIRST, FIRST + 8 * PAGE + 1));
+    assert_true(tbd_regions_has_code(&regions, FIRST + 9 * PAGE, FIRST + 20 * PAGE));
+    assert_false(tbd_regions_has_code(&regions, FIRST + 10 * PAGE, FIRST + 20 * PAGE));
+}
+
+struct seen {
+    uint64_t address;
+    uint32_t prot;
+    bool found, self, stack;
+};
+
+static bool look(void *context, const struct tbd_msg_region *map, const char *path)
+{
+    struct seen *seen = context;
+
+    if (seen->address >= map->start && seen->address < map->end) {
+        seen->found = true;
+        seen->prot = map->prot;
+    }
+    seen->self |= strstr(path, "test_regions") && map->inode;
+    seen->stack |= map->flags & TBD_REGION_STACK;
+    return true;
+}
+
+static void the_kernels_list_is_understood(void **state)
+{
+    void *page = mmap(NULL, 3 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct seen seen = { .address = (uint64_t)(uintptr_t)page + PAGE };
+
+    (void)state;
+    assert_int_equal(mprotect((char *)page + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+    assert_true(tbd_maps_read(look, &seen));
+    assert_true(seen.found && seen.self && seen.stack);
+    assert_int_equal(seen.prot, PROT_READ | PROT_WRITE);
+    munmap(page, 3 * PAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_changes_agree_with_a_model),
+        cmocka_unit_test(code_is_found_in_any_part_of_a_range),
+        cmocka_unit_test(the_kernels_list_is_understood),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

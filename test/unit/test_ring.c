@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_hooks_host
+/* The producer's side of a stream, with a consumer in the test: nothing lost, nothing out of order, chunks
+ * cut where something is due. */
+#include "hooks/ring.h"
+
+#include "base/hash.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static struct tbd_ring ring;
+static struct tbd_thread *thread;
+
+static const struct tbd_ring_config config = {
+    .chunks = 4, .def_capacity = 8, .heap_capacity = 8192, .window_blocks = 100,
+    .hook_set = TBD_HOOKS_PLAY, .pid = 1,
+};
+
+static int set_up(void **state)
+{
+    int fd = memfd_create("stream", 0);
+
+    (void)state;
+    thread = calloc(1, sizeof(*thread));
+    if (tbd_ring_create(&ring, fd, &config) != TBD_OK)
+        return -1;
+    close(fd);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    munmap((void *)TBD_STREAM_BASE, ring.bytes);
+    free(thread);
+    return 0;
+}
+
+/* ---- a consumer ---- */
+
+static uint32_t taken;
+
+static const uint8_t *chunk_start(uint32_t number)
+{
+    return (const uint8_t *)ring.head + ring.head->chunks_offset +
+           (uint64_t)(number % config.chunks) * TBD_CHUNK_STRIDE;
+}
+
+static const struct tbd_chunk *chunk(uint32_t number)
+{
+    return &ring.head->chunks[number % config.chunks];
+}
+
+static uint32_t entry(uint32_t number, uint32_t index)
+{
+    uint32_t value;
+
+    memcpy(&value, chunk_start(number) + chunk(number)->entries_offset + index * 4, 4);
+    return value;
+}
+
+static const uint8_t *operands(uint32_t number)
+{
+    return chunk_start(number) + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
+}
+
+static void release_all(void)
+{
+    while (taken != ring.head->published) {
+        memset((void *)(uintptr_t)(chunk_start(taken) + chunk(taken)->entries_offset), 0,
+               chunk(taken)->entry_count * 4u);
+        taken++;
+    }
+    ring.head->released = taken;
+}
+
+/* What translated code does at a block's entry. */
+static void enter(uint32_t id, size_t record)
+{
+    memcpy((void *)thread->entry_next, &id, 4);
+    thread->entry_next += 4;
+    memset((void *)thread->operand_next, (int)id, record);
+    thread->operand_next += record;
+}
+
+static uint64_t room(void)
+{
+    const uint8_t *end = chunk_start(ring.number) + TBD_ENTRIES_BYTES;
+
+    return ((uint64_t)(uintptr_t)end - thread->entry_next) / 4;
+}
+
+/* ---- tests ---- */
+
+static void the_head_describes_the_file(void **state)
+{
+    (void)state;
+    assert_int_equal(ring.head->magic, TBD_STREAM_MAGIC);
+    assert_int_equal(ring.head->chunk_count, 4);
+    assert_int_equal(ring.head->total_bytes, tbd_ring_bytes(&config));
+    assert_int_equal(ring.head->defs_offset % TBD_PAGE_SIZE, 0);
+    assert_int_equal(ring.head->chunks_offset % TBD_PAGE_SIZE, 0);
+    assert_true(ring.head->heap_offset >= ring.head->defs_offset + 8 * sizeof(struct tbd_block_def));
+}
+
+static void the_entries_end_when_something_is_due(void **state)
+{
+    (void)state;
+    tbd_ring_start(&ring, thread, 1000, 1100);
+    assert_int_equal(room(), 100);
+    for (unsigned i = 0; i < 60; i++)
+        enter(1, 0);
+    assert_int_equal(tbd_ring_time(&ring, thread), 1060);
+    tbd_ring_turn(&ring, thread, 0);
+    assert_int_equal(room(), 40);
+    assert_int_equal(tbd_ring_time(&ring, thread), 1060);
+    assert_int_equal(chunk(ring.number)->first_time, 1060);
+    for (unsigned i = 0; i < 40; i++)
+        enter(1, 0);
+    assert_int_equal(room(), 0);
+    assert_int_equal(tbd_ring_guard_sigsafe(&ring, thread->entry_next), TBD_GUARD_ENTRIES);
+}
+
+static void messages_take_entries_but_no_time(void **state)
+{
+    struct tbd_part part = { "hello", 5 };
+    struct tbd_message head;
+
+    (void)state;
+    tbd_ring_start(&ring, thread, 0, 50);
+    enter(3, 10);
+    tbd_ring_send(&ring, thread, TBD_MSG_NOTE, &part, 1);
+    enter(4, 0);
+    assert_int_equal(tbd_ring_time(&ring, thread), 2);
+    tbd_ring_turn(&ring, thread, TBD_CHUNK_ENDS_WINDOW);
+    assert_int_equal(ring.head->published, 1);
+    assert_int_equal(chunk(0)->entry_count, 3);
+    assert_int_equal(chunk(0)->flags, TBD_CHUNK_ENDS_WINDOW);
+    assert_int_equal(chunk(0)->operand_bytes, 10 + sizeof(head) + 5);
+    assert_int_equal(entry(0, 0), 3);
+    assert_int_equal(entry(0, 1), TBD_ENTRY_MESSAGE | TBD_MSG_NOTE);
+    assert_int_equal(entry(0, 2), 4);
+    memcpy(&head, operands(0) + 10, sizeof(head));
+    assert_int_equal(head.kind, TBD_MSG_NOTE);
+    assert_memory_equal(operands(0) + 10 + sizeof(head), "hello", 5);
+}
+
+static void a_message_that_does_not_fit_goes_into_the_next_chunk(void **state)
+{
+    static uint8_t big[TBD_MESSAGE_MAX_BYTES];
+    struct tbd_part part = { big, sizeof(big) };
+
+    (void)state;
+    taken = 0;
+    tbd_ring_start(&ring, thread, 0, TBD_TIME_NEVER);
+    for (unsigned i = 0; i < 10; i++) {
+        tbd_ring_send(&ring, thread, TBD_MSG_NOTE, &part, 1);
+        release_all();
+    }
+    assert_int_equal(ring.head->published, 3); /* three fit into a megabyte */
+    assert_int_equal(ring.messages, 1);
+    assert_null(tbd_ring_reserve(&ring, thread, TBD_MSG_NOTE, TBD_MESSAGE_MAX_BYTES + 1));
+}
+
+static void a_message_behind_the_last_block_still_has_room(void **state)
+{
+    struct tbd_part part = { "x", 1 };
+
+    (void)state;
+    tbd_ring_start(&ring, thread, 0, 5);
+    for (unsigned i = 0; i < 5; i++)
+        enter(1, 0);
+    tbd_ring_send(&ring, thread, TBD_MSG_NOTE, &part, 1);
+    assert_int_equal(tbd_ring_time(&ring, thread), 5);
+    assert_int_equal(ring.head->published, 1);
+    assert_true(room() > 0);
+}
+
+static void a_dead_consumer_stops_nobody(void **state)
+{
+    (void)state;
+    tbd_ring_start(&ring, thread, 0, TBD_TIME_NEVER);
+    ring.head->organizer_lock = 0x40000000u | 77;
+    for (unsigned i = 0; i < 10; i++) {
+        enter(1, 0);
+        tbd_ring_turn(&ring, thread, 0);
+    }
+    assert_true(ring.discard);
+    assert_int_equal(ring.head->published, 4);
+    assert_int_equal(tbd_ring_time(&ring, thread), 10);
+}
+
+static void an_unfinished_record_moves_whole(void **state)
+{
+    uint64_t entry_next;
+    uint64_t operand_next;
+
+    (void)state;
+    tbd_ring_start(&ring, thread, 0, 100);
+    enter(1, 0);
+    enter(2, TBD_OPERANDS_BYTES - 100);
+    enter(3, 0);
+    memset((void *)thread->operand_next, 0x5a, 90);
+    entry_next = thread->entry_next;
+    operand_next = thread->operand_next;
+    tbd_ring_move_record_sigsafe(&ring, &entry_next, &operand_next, 90);
+    assert_int_equal(ring.head->published, 1);
+    assert_int_equal(chunk(0)->entry_count, 2);
+    assert_int_equal(chunk(0)->operand_bytes, TBD_OPERANDS_BYTES - 100);
+    assert_int_equal(entry(1, 0), 3);
+    assert_int_equal(((const uint8_t *)operand_next)[89], 0x5a);
+    assert_ptr_equal((const void *)operand_next, operands(1));
+    thread->entry_next = entry_next;
+    assert_int_equal(tbd_ring_time(&ring, thread), 3);
+}
+
+static void definitions_are_complete_before_their_number_shows(void **state)
+{
+    struct tbd_op ops[2] = { { .kind = TBD_OP_STORE, .size = 8 }, { .kind = TBD_OP_RET } };
+    struct tbd_block_def def = { .start = 0x1000, .code_bytes = 3, .op_count = 2, .insn_count = 1 };
+    const struct tbd_block_def *out;
+    const uint8_t *heap = (const uint8_t *)ring.head + ring.head->heap_offset;
+
+    (void)state;
+    for (uint32_t id = 1; id <= 8; id++) {
+        def.start += 16;
+        assert_int_equal(tbd_ring_define(&ring, &def, ops, (const uint8_t *)"abc"), id);
+        assert_int_equal(ring.head->def_count, id);
+        out = (const struct tbd_block_def *)((const uint8_t *)ring.head + ring.head->defs_offset) +
+              (id - 1);
+        assert_int_equal(out->start, def.start);
+        assert_int_equal(out->ops_offset % 8, 0);
+        assert_memory_equal(heap + out->ops_offset, ops, sizeof(ops));
+        assert_memory_equal(heap + out->code_offset, "abc", 3);
+        assert_true(out->code_offset + 3 <= ring.head->heap_used);
+    }
+    assert_false(ring.full);
+    tbd_ring_define(&ring, &def, ops, (const uint8_t *)"abc");
+    assert_true(ring.full);
+    assert_int_equal(ring.head->def_count, 8);
+}
+
+static void an_interrupted_record_gets_its_length(void **state)
+{
+    struct tbd_block_def def = { .start = 0x1000, .operand_bytes = 64, .insn_count = 4 };
+    uint32_t id = tbd_ring_define(&ring, &def, NULL, NULL);
+    const uint8_t *record;
+
+    (void)state;
+    tbd_ring_start(&ring, thread, 0, 100);
+    enter(id, 0);
+    record = (const uint8_t *)thread->operand_next;
+    memset((void *)thread->operand_next, 0x77, 64);
+    tbd_ring_close_record_sigsafe(&ring, thread, 24);
+    assert_int_equal(record[23], 0x77);
+    for (unsigned i = 24; i < 64; i++)
+        assert_int_equal(record[i], 0);
+    assert_ptr_equal((const void *)thread->operand_next, record + 64);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_head_describes_the_file),
+        TEST(the_entries_end_when_something_is_due),
+        TEST(messages_take_entries_but_no_time),
+        TEST(a_message_that_does_not_fit_goes_into_the_next_chunk),
+        TEST(a_message_behind_the_last_block_still_has_room),
+        TEST(a_dead_consumer_stops_nobody),
+        TEST(an_unfinished_record_moves_whole),
+        TEST(definitions_are_complete_before_their_number_shows),
+        TEST(an_interrupted_record_gets_its_length),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
