@@ -4,7 +4,7 @@
  * Old bytes go through the scratch register, eight at a time: no vector register is touched. */
 #include "hooks/templates.h"
 
-static void copy_old_bytes(struct tbd_emit *e, const struct tbd_hook_access *a)
+static void copy_old_bytes(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t data_at)
 {
     uint32_t at = 0;
 
@@ -12,7 +12,7 @@ static void copy_old_bytes(struct tbd_emit *e, const struct tbd_hook_access *a)
         uint32_t left = a->size - at;
         uint32_t step = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
         struct tbd_ea from = a->ea;
-        struct tbd_ea to = tbd_hook_operand(a->data_at + at);
+        struct tbd_ea to = tbd_hook_operand(data_at + at);
 
         from.disp += at;
         tbd_emit_load(e, a->scratch, &from, step);
@@ -21,9 +21,14 @@ static void copy_old_bytes(struct tbd_emit *e, const struct tbd_hook_access *a)
     }
 }
 
-void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *a)
+void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t data_at,
+                    uint32_t address_at)
 {
-    if (a->record)
-        copy_old_bytes(e, a);
-    tbd_hook_address(e, a, true);
+    struct tbd_ea slot = tbd_hook_operand(address_at);
+
+    copy_old_bytes(e, a, data_at);
+    if (address_at == TBD_BASE_NONE)
+        return;
+    tbd_emit_lea(e, a->scratch, &a->ea);
+    tbd_emit_store(e, a->scratch, &slot, 8);
 }

@@ -12,6 +12,7 @@
 #define TBD_HOOKS_TEMPLATES_H
 
 #include "patcher/emit.h"
+#include "patcher/touch.h"
 
 /* block.c: entry store and advance; 11 bytes, the entry store first. */
 void tbd_hook_block(struct tbd_emit *e, uint32_t id);
@@ -19,19 +20,19 @@ void tbd_hook_block(struct tbd_emit *e, uint32_t id);
 void tbd_hook_block_end(struct tbd_emit *e, uint32_t record_bytes);
 
 struct tbd_hook_access {
-    struct tbd_ea ea;     /* plain: no segment, 64-bit */
+    struct tbd_ea ea;       /* plain: no segment, 64-bit */
     uint32_t size;
-    uint32_t address_at;  /* record offset, TBD_BASE_NONE: not recorded */
-    uint32_t data_at;     /* record offset of the old bytes; stores only */
-    uint8_t touch;        /* enum tbd_touch */
+    struct tbd_touch touch; /* marks this access makes, also for others */
     uint8_t scratch;
-    bool record;          /* stores: record old bytes */
 };
 
-void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *access);
-void tbd_hook_load(struct tbd_emit *e, const struct tbd_hook_access *access);
-/* Address, touch marks: what both have in common (load.c). */
-void tbd_hook_address(struct tbd_emit *e, const struct tbd_hook_access *access, bool is_store);
+/* store.c: old bytes at `data_at`; the address at `address_at` unless that is TBD_BASE_NONE. */
+void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *access, uint32_t data_at,
+                    uint32_t address_at);
+/* load.c: the address at `address_at` unless that is TBD_BASE_NONE. */
+void tbd_hook_load(struct tbd_emit *e, const struct tbd_hook_access *access, uint32_t address_at);
+/* load.c: marks in the touch map. */
+void tbd_hook_touch(struct tbd_emit *e, const struct tbd_hook_access *access);
 
 void tbd_hook_call(struct tbd_emit *e, uint32_t data_at);
 void tbd_hook_return(struct tbd_emit *e, uint32_t data_at);

@@ -10,8 +10,6 @@
 
 #include "base/hash.h"
 
-#define NO_ROOT 0u
-
 struct value {
     uint32_t root;
     int64_t add;
@@ -19,10 +17,7 @@ struct value {
 
 /* A u64 in the record: what it is in terms of roots. */
 struct recorded {
-    uint32_t base_root;
-    uint32_t index_root; /* NO_ROOT if none */
-    uint8_t scale;
-    int64_t add;
+    struct tbd_address address;
     uint32_t at;
 };
 
@@ -37,6 +32,7 @@ struct layout {
     uint32_t next_root;
     uint32_t bytes;
     uint32_t ops;
+    struct tbd_touch_plan touch;
 };
 
 /* ---- where it ends ---- */
@@ -129,38 +125,34 @@ static bool is_constant(const struct tbd_access *a)
     return is_plain(a) && a->ea.base == TBD_NO_REG && a->ea.index == TBD_NO_REG;
 }
 
-static struct recorded key_of(const struct layout *l, const struct tbd_access *a)
+static struct tbd_address address_of(const struct layout *l, const struct tbd_access *a)
 {
-    struct recorded key = { .scale = 1, .add = a->ea.disp };
+    struct tbd_address address = { .scale = 1, .add = a->ea.disp };
 
     if (a->ea.base != TBD_NO_REG) {
-        key.base_root = l->reg[a->ea.base].root;
-        key.add += l->reg[a->ea.base].add;
+        address.base_root = l->reg[a->ea.base].root;
+        address.add += l->reg[a->ea.base].add;
     }
     if (a->ea.index != TBD_NO_REG) {
-        key.index_root = l->reg[a->ea.index].root;
-        key.scale = a->ea.scale;
-        key.add += l->reg[a->ea.index].add * a->ea.scale;
+        address.index_root = l->reg[a->ea.index].root;
+        address.scale = a->ea.scale;
+        address.add += l->reg[a->ea.index].add * a->ea.scale;
     }
-    return key;
+    return address;
 }
 
-static const struct recorded *find_recorded(const struct layout *l, const struct recorded *key)
+static const struct recorded *find_recorded(const struct layout *l, const struct tbd_address *address)
 {
-    for (uint32_t n = 0; n < l->recorded_count; n++) {
-        const struct recorded *r = &l->recorded[n];
-
-        if (r->base_root == key->base_root && r->index_root == key->index_root && r->scale == key->scale)
-            return r;
-    }
+    for (uint32_t n = 0; n < l->recorded_count; n++)
+        if (tbd_address_same_roots(&l->recorded[n].address, address))
+            return &l->recorded[n];
     return NULL;
 }
 
-static void remember(struct layout *l, struct recorded key, uint32_t at)
+static void remember(struct layout *l, const struct tbd_address *address, uint32_t at)
 {
-    key.at = at;
     if (l->recorded_count < MAX_RECORDED)
-        l->recorded[l->recorded_count++] = key;
+        l->recorded[l->recorded_count++] = (struct recorded){ .address = *address, .at = at };
 }
 
 /* ---- ops ---- */
@@ -178,8 +170,8 @@ static struct tbd_op *add_op(struct layout *l, unsigned kind, uint32_t insn, uin
 /* Address of an access: a constant, a recorded value plus a constant, or a new record slot. */
 static void place_address(struct layout *l, struct tbd_op *op, const struct tbd_access *a)
 {
-    struct recorded key = key_of(l, a);
-    const struct recorded *known = is_plain(a) ? find_recorded(l, &key) : NULL;
+    struct tbd_address address = address_of(l, a);
+    const struct recorded *known = is_plain(a) ? find_recorded(l, &address) : NULL;
 
     if (is_constant(a)) {
         op->add = a->ea.disp;
@@ -187,13 +179,13 @@ static void place_address(struct layout *l, struct tbd_op *op, const struct tbd_
     }
     if (known) {
         op->base = known->at;
-        op->add = key.add - known->add;
+        op->add = address.add - known->address.add;
         return;
     }
     op->base = l->bytes;
     l->cut->op_more[op - l->cut->op].address_at = l->bytes;
     if (is_plain(a))
-        remember(l, key, l->bytes);
+        remember(l, &address, l->bytes);
     l->bytes += 8;
 }
 
@@ -221,7 +213,10 @@ static void add_load(struct layout *l, uint32_t insn, uint8_t access)
 
 static void remember_register(struct layout *l, unsigned reg, uint32_t at)
 {
-    remember(l, (struct recorded){ .base_root = l->reg[reg].root, .scale = 1, .add = l->reg[reg].add }, at);
+    struct tbd_address value = { .base_root = l->reg[reg].root, .scale = 1, .add = l->reg[reg].add };
+
+    if (!find_recorded(l, &value))
+        remember(l, &value, at);
 }
 
 /* Import stubs: `jmp *[rip + x]` and `jmp *%r11`. */
@@ -239,8 +234,7 @@ static void add_call(struct layout *l, uint32_t insn, bool tail)
     op->data = l->bytes;
     op->flags = tail ? TBD_OPF_TAIL : 0;
     for (unsigned n = 0; n < sizeof(recorded); n++) {
-        if (!find_recorded(l, &(struct recorded){ .base_root = l->reg[recorded[n]].root, .scale = 1 }))
-            remember_register(l, recorded[n], l->bytes);
+        remember_register(l, recorded[n], l->bytes);
         l->bytes += 8;
     }
 }
@@ -274,43 +268,38 @@ static void lay_out_insn(struct layout *l, uint32_t n)
             add_store(l, n, a);
 }
 
-/* Naturally aligned stack slots do not straddle: compilers keep rsp aligned to 8. */
-static bool may_straddle(const struct tbd_access *a)
+static void add_touches(struct layout *l, uint32_t n)
 {
-    bool on_stack = a->ea.base == TBD_RSP && a->ea.index == TBD_NO_REG && a->size <= 8 &&
-                    a->ea.disp % a->size == 0;
+    const struct tbd_insn *insn = &l->cut->insn[n];
 
-    if (a->flags & TBD_ACCESS_ALIGNED)
-        return false;
-    if (is_constant(a))
-        return ((uint64_t)a->ea.disp & 4095) + a->size > 4096;
-    return !on_stack;
-}
+    if (insn->kind == TBD_INSN_SPECIAL)
+        return;
+    for (uint8_t a = 0; a < insn->access_count; a++) {
+        struct tbd_address address = address_of(l, &insn->access[a]);
 
-static void set_touches(struct tbd_cut *cut, uint32_t n)
-{
-    const struct tbd_insn *insn = &cut->insn[n];
-
-    for (unsigned a = 0; a < insn->access_count; a++) {
-        cut->touch[n][a] = TBD_TOUCH_FIRST;
-        if ((insn->access[a].flags & TBD_ACCESS_WRITE) && may_straddle(&insn->access[a]))
-            cut->touch[n][a] |= TBD_TOUCH_LAST;
+        tbd_touch_add(&l->touch, &insn->access[a], n, a, &address, is_plain(&insn->access[a]));
     }
 }
 
 static void lay_out(struct tbd_cut *cut, const struct tbd_codegen_config *config)
 {
-    struct layout l = { .cut = cut, .config = config };
+    struct layout l;
 
+    l.cut = cut;
+    l.config = config;
+    l.recorded_count = l.next_root = l.bytes = l.ops = l.touch.count = 0;
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
         l.reg[r] = fresh(&l);
     for (uint32_t n = 0; n < cut->count; n++) {
         cut->first_op[n] = (uint16_t)l.ops;
         cut->record_before[n] = l.bytes;
         lay_out_insn(&l, n);
-        set_touches(cut, n);
+        __builtin_memset(cut->touch[n], 0, sizeof(cut->touch[n]));
+        if (config->hook_set & TBD_HOOK_TOUCH)
+            add_touches(&l, n);
         apply_insn(&l, &cut->insn[n]);
     }
+    tbd_touch_finish(&l.touch, cut->touch);
     cut->first_op[cut->count] = (uint16_t)l.ops;
     cut->record_before[cut->count] = l.bytes;
     cut->def.op_count = (uint16_t)l.ops;

@@ -12,6 +12,7 @@
 
 #include "patcher/decode.h"
 #include "patcher/patcher.h"
+#include "patcher/touch.h"
 
 #define TBD_CUT_MAX_OPS (3u * TBD_BLOCK_MAX_INSNS)
 
@@ -21,17 +22,11 @@ struct tbd_cut_op {
     uint8_t access; /* of the instruction: which access the op describes */
 };
 
-/* Bits of tbd_cut.touch[insn][access] */
-enum tbd_touch {
-    TBD_TOUCH_FIRST = 1, /* mark the page of the first byte */
-    TBD_TOUCH_LAST = 2,  /* and of the last byte: it may straddle */
-};
-
 struct tbd_cut {
     struct tbd_insn insn[TBD_BLOCK_MAX_INSNS];
     uint16_t first_op[TBD_BLOCK_MAX_INSNS + 1];     /* ops of instruction i: first_op[i] .. first_op[i + 1] - 1 */
     uint32_t record_before[TBD_BLOCK_MAX_INSNS + 1];/* operand bytes of instructions before i */
-    uint8_t touch[TBD_BLOCK_MAX_INSNS][TBD_INSN_MAX_ACCESSES];
+    struct tbd_touch touch[TBD_BLOCK_MAX_INSNS][TBD_INSN_MAX_ACCESSES];
     struct tbd_op op[TBD_CUT_MAX_OPS];
     struct tbd_cut_op op_more[TBD_CUT_MAX_OPS];
     struct tbd_block_def def;

@@ -106,7 +106,7 @@ static void add_al(struct tbd_translation *t, unsigned s, uint16_t avoid)
 static bool is_simple(const struct tbd_translation *t, const struct tbd_access *a)
 {
     bool absolute = a->ea.base == TBD_NO_REG && a->ea.index == TBD_NO_REG;
-    bool large = a->ea.disp > INT32_MAX - 64;
+    bool large = a->ea.disp > INT32_MAX - 8192 || a->ea.disp < INT32_MIN + 8192;
 
     if (a->ea.fs || a->ea.addr32 || (a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS)))
         return false;
@@ -167,29 +167,17 @@ static void hook_access(struct tbd_translation *t, unsigned access, uint16_t avo
     const struct tbd_access *a = &t->cut->insn[t->insn].access[access];
     const struct tbd_op *store = op_of_access(t, access, TBD_OP_STORE);
     const struct tbd_op *load = op_of_access(t, access, TBD_OP_LOAD);
-    struct tbd_hook_access h = { .size = a->size };
+    struct tbd_hook_access h = { .size = a->size, .touch = t->cut->touch[t->insn][access] };
 
-    if (t->hook_set & TBD_HOOK_TOUCH)
-        h.touch = t->cut->touch[t->insn][access];
-    if (!store && !load && !h.touch)
+    if (!store && !load && !h.touch.marks)
         return;
     h.ea = hook_ea(t, a, avoid);
     h.scratch = (uint8_t)tbd_place_scratch(t, avoid | ea_mask(&h.ea));
-    if (load) {
-        struct tbd_hook_access l = h;
-
-        l.address_at = address_at(t, load);
-        l.touch = (a->flags & TBD_ACCESS_WRITE) ? 0 : h.touch;
-        tbd_hook_load(&t->e, &l);
-    }
-    h.address_at = address_at(t, store);
-    if (a->flags & TBD_ACCESS_WRITE) {
-        h.record = store != NULL;
-        h.data_at = store ? store->data : 0;
-        tbd_hook_store(&t->e, &h);
-    } else if (!load) {
-        tbd_hook_load(&t->e, &h);
-    }
+    if (load)
+        tbd_hook_load(&t->e, &h, address_at(t, load));
+    if (store)
+        tbd_hook_store(&t->e, &h, store->data, address_at(t, store));
+    tbd_hook_touch(&t->e, &h);
 }
 
 static void hook_accesses(struct tbd_translation *t, uint16_t avoid)
