@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+/* touch.c - which accesses of a block mark which pages in the touch map
+ *
+ * A mark costs a store; the store port is what the hooks run out of first (half of the play hooks'
+ * cost on the lua benchmark before marks were shared). */
+#include "patcher/touch.h"
+
+#define SPAN 4096 /* no bracket is longer, so its bytes lie on two pages at most */
+#define RECENT 12 /* how far back to look for a bracket to join */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t greatest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Bytes from the lowest to the highest when [low, high] is added. */
+static int64_t span_with(const struct tbd_bracket *b, int64_t low, int64_t high)
+{
+    if (b->read_low <= b->read_high) {
+        low = least(low, b->read_low);
+        high = greatest(high, b->read_high);
+    }
+    if (b->write_low <= b->write_high) {
+        low = least(low, b->write_low);
+        high = greatest(high, b->write_high);
+    }
+    return high - low + 1;
+}
+
+static void extend(struct tbd_bracket *b, int64_t low, int64_t high, uint8_t flags)
+{
+    if (flags & TBD_ACCESS_READ) {
+        b->read_low = least(b->read_low, low);
+        b->read_high = greatest(b->read_high, high);
+    }
+    if (flags & TBD_ACCESS_WRITE) {
+        b->may_straddle |= b->write_low <= b->write_high && (low != b->write_low || high != b->write_high);
+        b->write_low = least(b->write_low, low);
+        b->write_high = greatest(b->write_high, high);
+    }
+}
+
+/* Naturally aligned stack slots do not straddle: compilers keep rsp aligned to 8. */
+static bool may_straddle(const struct tbd_access *a)
+{
+    bool on_stack = a->ea.base == TBD_RSP && a->ea.index == TBD_NO_REG && a->size <= 8 &&
+                    a->ea.disp % a->size == 0;
+
+    return !(a->flags & TBD_ACCESS_ALIGNED) && !on_stack;
+}
+
+static struct tbd_bracket *find(struct tbd_touch_plan *plan, const struct tbd_address *address, int64_t low,
+                                int64_t high)
+{
+    for (uint32_t n = plan->count; n > 0 && plan->count - n < RECENT; n--) {
+        struct tbd_bracket *b = &plan->bracket[n - 1];
+
+        if (tbd_address_same_roots(&b->first, address) && span_with(b, low, high) <= SPAN)
+            return b;
+    }
+    return NULL;
+}
+
+void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint32_t insn, uint8_t access,
+                   const struct tbd_address *address, bool shares)
+{
+    int64_t low = address->add;
+    int64_t high = address->add + a->size - 1;
+    struct tbd_bracket *b = shares ? find(plan, address, low, high) : NULL;
+
+    if (!b) {
+        b = &plan->bracket[plan->count++];
+        *b = (struct tbd_bracket){ .first = *address,
+                                   .insn = (uint16_t)insn,
+                                   .access = access,
+                                   .is_constant = shares && !address->base_root && !address->index_root,
+                                   .read_low = INT64_MAX,
+                                   .read_high = INT64_MIN,
+                                   .write_low = INT64_MAX,
+                                   .write_high = INT64_MIN };
+        if (!shares)
+            b->first.scale = 0; /* joins nobody: no address has this scale */
+    }
+    if (a->flags & TBD_ACCESS_WRITE)
+        b->may_straddle |= may_straddle(a);
+    extend(b, low, high, a->flags);
+}
+
+static bool same_page(int64_t a, int64_t b)
+{
+    return (a & -4096) == (b & -4096);
+}
+
+static void finish_writes(const struct tbd_bracket *b, struct tbd_touch *t)
+{
+    bool one_page = b->is_constant ? same_page(b->write_low, b->write_high) : !b->may_straddle;
+
+    if (b->write_low > b->write_high)
+        return;
+    t->marks |= TBD_MARK_LOW;
+    t->low_at = (int16_t)(b->write_low - b->first.add);
+    if (one_page)
+        return;
+    t->marks |= TBD_MARK_HIGH;
+    t->high_at = (int16_t)(b->write_high - b->first.add);
+}
+
+/* A page written counts as read. */
+static void finish_reads(const struct tbd_bracket *b, struct tbd_touch *t)
+{
+    bool covered = b->write_low <= b->write_high && b->read_low >= b->write_low && b->read_high <= b->write_high;
+
+    if (b->read_low > b->read_high || covered)
+        return;
+    t->marks |= TBD_MARK_READ;
+    t->read_at = (int16_t)(b->read_low - b->first.add);
+}
+
+void tbd_touch_finish(const struct tbd_touch_plan *plan,
+                      struct tbd_touch touch[TBD_BLOCK_MAX_INSNS][TBD_INSN_MAX_ACCESSES])
+{
+    for (uint32_t n = 0; n < plan->count; n++) {
+        const struct tbd_bracket *b = &plan->bracket[n];
+        struct tbd_touch *t = &touch[b->insn][b->access];
+
+        finish_writes(b, t);
+        finish_reads(b, t);
+    }
+}
