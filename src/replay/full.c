@@ -135,8 +135,11 @@ static void link_blocks(struct tbd_window *window, const struct tbd_window *toc)
     for (size_t i = 0; i < window->block_summary_count; i++) {
         while (at < toc->block_summary_count && toc->block_summaries[at].id < blocks[i].id)
             at++;
-        if (at < toc->block_summary_count && toc->block_summaries[at].id == blocks[i].id)
-            blocks[i].previous = toc->block_summaries[at].previous;
+        if (at == toc->block_summary_count || toc->block_summaries[at].id != blocks[i].id)
+            continue;
+        blocks[i].previous = toc->block_summaries[at].previous;
+        blocks[i].enters = toc->block_summaries[at].enters; /* the window before may end in a call */
+        blocks[i].last_enter = toc->block_summaries[at].last_enter;
     }
 }
 
