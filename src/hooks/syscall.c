@@ -77,6 +77,42 @@ void tbd_call_detach(struct tbd_call *call, const char *why)
     tbd_detach(call->thread, why, instructions_before_call(call->thread));
 }
 
+/* ---- calls whose effects the table does not describe ---- */
+
+#define SAID_BYTES 128u
+
+/* A number's first time in `said`. */
+static bool is_first(uint8_t said[SAID_BYTES], uint64_t number)
+{
+    uint64_t bit = number % (SAID_BYTES * 8);
+    bool first = !(said[bit / 8] >> (bit % 8) & 1);
+
+    said[bit / 8] |= (uint8_t)(1u << (bit % 8));
+    return first;
+}
+
+static void note_unknown(uint64_t number)
+{
+    static uint8_t said[SAID_BYTES];
+
+    if (is_first(said, number))
+        tbd_runtime_note(0, "system call %lu is not described: its writes are found by comparison",
+                         number);
+}
+
+static void perform_unknown(struct tbd_call *call)
+{
+    note_unknown(call->sys.number);
+    tbd_effects_watch_all(call->effects);
+    call->result = tbd_call_perform(&call->sys);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    tbd_effects_compare(call->effects);
+    if (tbd_effects_is_cut(call->effects))
+        tbd_runtime_note(1, "system call %lu: some of its writes are missing", call->sys.number);
+    call->flags |= TBD_SYSCALL_UNKNOWN;
+}
+
 /* ---- calls whose effects the table describes ---- */
 
 /* The mask that holds while the call waits is the one a handler's own mask is added to. */
@@ -113,6 +149,10 @@ static void perform_described(struct tbd_call *call)
     size_t may_count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
     size_t did_count;
 
+    if (may_count == TBD_SYS_MAX_RANGES) { /* perhaps not all of them */
+        perform_unknown(call);
+        return;
+    }
     tbd_effects_watch(call->effects, may, may_count);
     note_temporary_mask(&call->sys);
     call->result = tbd_call_perform(&call->sys);
@@ -128,42 +168,6 @@ static void perform_described(struct tbd_call *call)
         if (tbd_effects_is_cut(call->effects))
             tbd_runtime_note(1, "system call %lu: some old bytes are missing", call->sys.number);
     }
-}
-
-/* ---- calls that it does not ---- */
-
-#define SAID_BYTES 128u
-
-/* A number's first time in `said`. */
-static bool is_first(uint8_t said[SAID_BYTES], uint64_t number)
-{
-    uint64_t bit = number % (SAID_BYTES * 8);
-    bool first = !(said[bit / 8] >> (bit % 8) & 1);
-
-    said[bit / 8] |= (uint8_t)(1u << (bit % 8));
-    return first;
-}
-
-static void note_unknown(uint64_t number)
-{
-    static uint8_t said[SAID_BYTES];
-
-    if (is_first(said, number))
-        tbd_runtime_note(0, "system call %lu is not described: its writes are found by comparison",
-                         number);
-}
-
-static void perform_unknown(struct tbd_call *call)
-{
-    note_unknown(call->sys.number);
-    tbd_effects_watch_all(call->effects);
-    call->result = tbd_call_perform(&call->sys);
-    if (call->result == TBD_CALL_INTERRUPTED)
-        return;
-    tbd_effects_compare(call->effects);
-    if (tbd_effects_is_cut(call->effects))
-        tbd_runtime_note(1, "system call %lu: some of its writes are missing", call->sys.number);
-    call->flags |= TBD_SYSCALL_UNKNOWN;
 }
 
 static void note_asynchronous(uint64_t number)
