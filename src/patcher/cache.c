@@ -328,19 +328,33 @@ static bool in_reach(uint64_t rel32, uint64_t target)
     return distance == (int32_t)distance;
 }
 
+static void join(struct tbd_exit_site *site, struct tbd_block_code *block)
+{
+    site->linked = tbd_cache_index(block);
+    site->next = block->incoming;
+    block->incoming = (uint32_t)(site - cache.site);
+}
+
 void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
 {
     if (site->linked != TBD_NO_INDEX || !in_reach(site->rel32, block->entry))
         return;
-    site->linked = tbd_cache_index(block);
-    site->next = block->incoming;
-    block->incoming = (uint32_t)(site - cache.site);
+    join(site, block);
     set_rel32(site->rel32, block->entry);
+}
+
+/* Control falls into the dead block: its first bytes become the jump that was left out (C4). */
+static void put_jump_back(struct tbd_exit_site *site, const struct tbd_block_code *dead)
+{
+    *(uint8_t *)(uintptr_t)dead->cache_start = 0xe9;
+    site->rel32 = dead->cache_start + 1;
 }
 
 static void unlink_incoming(struct tbd_block_code *block)
 {
     for (uint32_t n = block->incoming; n != TBD_NO_INDEX; n = cache.site[n].next) {
+        if (!cache.site[n].rel32)
+            put_jump_back(&cache.site[n], block);
         set_rel32(cache.site[n].rel32, cache.site[n].stub);
         cache.site[n].linked = TBD_NO_INDEX;
     }
@@ -359,6 +373,46 @@ static void leave_list(uint32_t index)
         at = &cache.site[*at].next;
     *at = site->next;
     site->linked = TBD_NO_INDEX;
+}
+
+/* ---- falling into the next block ---- */
+
+static uint64_t where_it_leads(const struct tbd_exit_site *site)
+{
+    return site->linked == TBD_NO_INDEX ? site->stub : cache.block[site->linked].entry;
+}
+
+static bool ends_with_jcc_and_jmp(const struct tbd_block_code *block)
+{
+    return block->exit_count == 2 && *(const uint8_t *)(uintptr_t)(cache.site[block->first_exit].rel32 - 2) == 0x0f;
+}
+
+/* The taken side of jcc is to follow: jcc gets the opposite condition and the other side's target. */
+static void turn_around(struct tbd_exit_site *taken, struct tbd_exit_site *other)
+{
+    *(uint8_t *)(uintptr_t)(taken->rel32 - 1) ^= 1;
+    set_rel32(taken->rel32, where_it_leads(other));
+    other->rel32 = taken->rel32;
+}
+
+/* The last block of an area gives up its last jump, so that the block made next follows it (C4). */
+static bool open_tail(struct tbd_area *area, struct tbd_exit_site *site)
+{
+    struct tbd_block_code *block = &cache.block[site->block];
+    struct tbd_exit_site *last = &cache.site[block->first_exit + block->exit_count - 1u];
+    uint64_t jump = last->rel32 - 1;
+
+    if (!area->count || area->block[area->count - 1] != site->block || !block->live || !last->rel32 ||
+        area->hot != ((block->cache_end + 15) & ~15ull) || block->tail < block->cache_start + 8)
+        return false;
+    if (site != last && !ends_with_jcc_and_jmp(block))
+        return false;
+    if (site != last)
+        turn_around(site, last);
+    site->rel32 = 0;
+    block->cache_end = jump;
+    area->hot = jump;
+    return true;
 }
 
 /* ---- making ---- */
@@ -458,6 +512,7 @@ static void put_in_area(struct tbd_area *area, struct tbd_block_code *block, con
     block->cache_start = area->hot;
     block->cache_end = tbd_emit_pc(&t->e);
     block->entry = t->body;
+    block->tail = t->tail;
     block->tagged = t->tagged ? block->cache_start : 0;
     area->block[area->count++] = tbd_cache_index(block);
     area->hot = (block->cache_end + 15) & ~15ull;
@@ -483,37 +538,57 @@ static bool is_full(void)
     return cache.block_count == MAX_BLOCKS || cache.site_count + 2 > MAX_SITES;
 }
 
-struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
-                                      const struct tbd_codegen_config *config, uint64_t pc, bool tagged,
-                                      uint32_t stop_insns)
+/* Emits cache.cut at area->hot. */
+static bool emit_block(struct tbd_area *area, struct tbd_block_code *block,
+                       const struct tbd_codegen_config *config, bool tagged)
 {
-    struct cut_request request = { callbacks, config, &cache.cut, pc };
-    struct tbd_area *area = area_for(callbacks, pc);
-    struct tbd_block_code *block = &cache.block[cache.block_count];
     struct tbd_translation t;
-    uint32_t id;
 
-    if (!area || is_full())
-        return NULL;
-    callbacks->with_vector_state(cut_with_vectors, &request);
-    id = id_of(&cache.cut, callbacks);
-    if (stop_insns)
-        tbd_cut_shorten(&cache.cut, stop_insns);
-    fill_block(block, &cache.cut, id);
-    block->is_stop = stop_insns != 0;
-    block->stop_insns = stop_insns;
     set_up(&t, area, &cache.cut, config, block);
     t.tagged = tagged;
     t.e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->hot,
                              .end = (uint8_t *)(uintptr_t)area->hot + BLOCK_ROOM };
     tbd_translate(&t);
     if (t.e.overflow)
-        return NULL;
+        return false;
     cache.block_count++;
     put_in_area(area, block, &t);
     count_pages(block);
-    if (!stop_insns)
+    return true;
+}
+
+static void join_exit(const struct tbd_codegen_config *config, uint32_t after, struct tbd_block_code *block)
+{
+    if (after != TBD_NO_INDEX && !cache.site[after].rel32)
+        join(&cache.site[after], block);
+    else if (after != TBD_NO_INDEX && config->link)
+        tbd_cache_link(&cache.site[after], block);
+}
+
+struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
+                                      const struct tbd_codegen_config *config, const struct tbd_make *make)
+{
+    struct cut_request request = { callbacks, config, &cache.cut, make->pc };
+    struct tbd_area *area = area_for(callbacks, make->pc);
+    struct tbd_block_code *block = &cache.block[cache.block_count];
+
+    if (!area || is_full())
+        return NULL;
+    callbacks->with_vector_state(cut_with_vectors, &request);
+    fill_block(block, &cache.cut, id_of(&cache.cut, callbacks));
+    if (make->stop_insns) {
+        tbd_cut_shorten(&cache.cut, make->stop_insns);
+        fill_block(block, &cache.cut, block->id);
+        block->is_stop = true;
+        block->stop_insns = make->stop_insns;
+    }
+    if (make->after != TBD_NO_INDEX && config->link)
+        open_tail(area, &cache.site[make->after]);
+    if (!emit_block(area, block, config, make->tagged))
+        return NULL;
+    if (!block->is_stop)
         map_insert(tbd_cache_index(block));
+    join_exit(config, make->after, block);
     return block;
 }
 
@@ -654,5 +729,5 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
     t.e = (struct tbd_emit){ .at = buffer, .end = buffer + sizeof(buffer),
                              .delta = (int64_t)block->cache_start - (int64_t)(uintptr_t)buffer };
     tbd_translate(&t);
-    return tbd_emit_pc(&t.e) == block->cache_end;
+    return tbd_emit_pc(&t.e) >= block->cache_end; /* its last jump may have been left out (C4) */
 }

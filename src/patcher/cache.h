@@ -7,8 +7,10 @@
  * C1  A block's code is [cache_start, cache_end) in one area; blocks of an area are in address order.
  * C2  A live block is in the map under its start; a dead one (flushed) is not, no jump leads
  *     to it and no indirect target names it; its code stays until everything is flushed.
- * C3  The rel32 of an exit site leads to its stub or to the entry of a live block; in the second case
+ * C3  An exit site leads to its stub or to the entry of a live block; in the second case
  *     the site is in that block's list of incoming sites.
+ * C4  A block that is made for the exit of the block just before it in memory takes the place of that
+ *     exit's jump (rel32 = 0): control falls into it.  When it dies its first bytes become the jump.
  */
 #ifndef TBD_PATCHER_CACHE_H
 #define TBD_PATCHER_CACHE_H
@@ -22,6 +24,7 @@ struct tbd_block_code {
     uint64_t cache_start;
     uint64_t cache_end;
     uint64_t entry;       /* the entry store; all registers in place */
+    uint64_t tail;        /* where the jumps of its exits begin */
     uint64_t tagged;      /* entry for indirect branches; 0 if none yet */
     uint32_t id;
     uint32_t incoming;    /* first exit site linked to it, TBD_NO_INDEX if none */
@@ -38,7 +41,7 @@ struct tbd_block_code {
 };
 
 struct tbd_exit_site {
-    uint64_t rel32;    /* address of the displacement */
+    uint64_t rel32;    /* address of the displacement; 0: control falls into `linked` */
     uint64_t stub;
     uint64_t target;   /* application address */
     uint32_t block;    /* whose exit it is */
@@ -70,11 +73,16 @@ struct tbd_exit_site *tbd_cache_site(uint32_t index);
 struct tbd_block_code *tbd_cache_find(uint64_t pc);
 uint32_t tbd_cache_index(const struct tbd_block_code *block);
 
-/* Translates the block at `pc`.  `stop_insns` > 0: a block of its own that leaves by TBD_EXIT_STOP after
- * so many instructions.  NULL when the cache is full: flush everything and try again. */
+struct tbd_make {
+    uint64_t pc;
+    uint32_t after;      /* exit site that wants it: it is joined to it; TBD_NO_INDEX if none */
+    uint32_t stop_insns; /* > 0: a block of its own that leaves by TBD_EXIT_STOP after so many instructions */
+    bool tagged;         /* with an entry for indirect branches in front */
+};
+
+/* Translates a block.  NULL when the cache is full: flush everything and try again. */
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
-                                      const struct tbd_codegen_config *config, uint64_t pc, bool tagged,
-                                      uint32_t stop_insns);
+                                      const struct tbd_codegen_config *config, const struct tbd_make *make);
 /* Makes a tagged entry for a block that has none.  False when the cache is full. */
 bool tbd_cache_add_tag(struct tbd_block_code *block);
 /* Joins the site to the block, so that the jump does not leave any more. */

@@ -86,16 +86,17 @@ void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, ui
 
 /* A full cache is emptied.  When there is no room even then the program must go on without us:
  * TBD_SPECIAL_OTHER with no bytes, which does not return. */
-static struct tbd_block_code *make(struct tbd_thread *thread, uint64_t pc, bool tagged, uint32_t stop_insns)
+static struct tbd_block_code *make(struct tbd_thread *thread, struct tbd_make wanted)
 {
-    struct tbd_block_code *block = tbd_cache_make(run.callbacks, &run.config, pc, tagged, stop_insns);
+    struct tbd_block_code *block = tbd_cache_make(run.callbacks, &run.config, &wanted);
 
     if (block)
         return block;
     tbd_cache_flush_all();
-    block = tbd_cache_make(run.callbacks, &run.config, pc, tagged, stop_insns);
+    wanted.after = TBD_NO_INDEX;
+    block = tbd_cache_make(run.callbacks, &run.config, &wanted);
     if (!block) {
-        thread->regs.rip = pc;
+        thread->regs.rip = wanted.pc;
         run.callbacks->special(thread, TBD_SPECIAL_OTHER, 0);
     }
     return block;
@@ -103,10 +104,10 @@ static struct tbd_block_code *make(struct tbd_thread *thread, uint64_t pc, bool 
 
 static uint64_t enter_stop_block(struct tbd_thread *thread)
 {
-    uint32_t insns = run.stop_insns;
+    struct tbd_make wanted = { .pc = run.stop_pc, .after = TBD_NO_INDEX, .stop_insns = run.stop_insns };
 
     run.stop_insns = 0;
-    return make(thread, run.stop_pc, false, insns)->entry;
+    return make(thread, wanted)->entry;
 }
 
 static uint64_t enter(struct tbd_thread *thread, uint64_t pc)
@@ -117,7 +118,7 @@ static uint64_t enter(struct tbd_thread *thread, uint64_t pc)
         return enter_stop_block(thread);
     block = tbd_cache_find(pc);
     if (!block)
-        block = make(thread, pc, false, 0);
+        block = make(thread, (struct tbd_make){ .pc = pc, .after = TBD_NO_INDEX });
     return block->entry;
 }
 
@@ -129,9 +130,7 @@ static uint64_t enter_direct(struct tbd_thread *thread, uint32_t site_index)
     if (run.stop_insns)
         return enter(thread, pc);
     if (!block)
-        block = tbd_cache_make(run.callbacks, &run.config, pc, false, 0);
-    if (!block)
-        return enter(thread, pc);
+        return make(thread, (struct tbd_make){ .pc = pc, .after = site_index })->entry;
     if (run.config.link)
         tbd_cache_link(tbd_cache_site(site_index), block);
     return block->entry;
@@ -144,7 +143,7 @@ static uint64_t enter_indirect(struct tbd_thread *thread, uint64_t pc)
     if (run.stop_insns)
         return enter(thread, pc);
     if (!block)
-        block = make(thread, pc, true, 0);
+        block = make(thread, (struct tbd_make){ .pc = pc, .after = TBD_NO_INDEX, .tagged = true });
     if (!run.config.link || (!block->tagged && !tbd_cache_add_tag(block)))
         return block->entry;
     thread->ibl[pc & (TBD_IBL_ENTRIES - 1)] = block->tagged;

@@ -236,6 +236,15 @@ static void end_record(struct tbd_translation *t)
     tbd_hook_block_end(&t->e, t->cut->record_before[t->cut->count]);
 }
 
+/* Everything but the jumps is done. */
+static void begin_tail(struct tbd_translation *t)
+{
+    set_phase(t, TBD_PHASE_TAIL);
+    tbd_place_finish(t, 0);
+    end_record(t);
+    t->tail = tbd_emit_pc(&t->e);
+}
+
 static void exit_direct(struct tbd_translation *t, uint8_t *rel32, uint64_t target)
 {
     t->exit[t->exit_count++] = (struct tbd_direct_exit){ .rel32 = rel32, .target = target };
@@ -255,17 +264,13 @@ static void leave(struct tbd_translation *t, enum tbd_exit_kind kind)
 
 static void finish_and_leave(struct tbd_translation *t, enum tbd_exit_kind kind)
 {
-    set_phase(t, TBD_PHASE_TAIL);
-    tbd_place_finish(t, 0);
-    end_record(t);
+    begin_tail(t);
     leave(t, kind);
 }
 
 static void finish_and_jump(struct tbd_translation *t, uint64_t target)
 {
-    set_phase(t, TBD_PHASE_TAIL);
-    tbd_place_finish(t, 0);
-    end_record(t);
+    begin_tail(t);
     jump_direct(t, target);
 }
 
@@ -273,9 +278,7 @@ static void lower_branch(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint8_t *rel32;
 
-    set_phase(t, TBD_PHASE_TAIL);
-    tbd_place_finish(t, 0);
-    end_record(t);
+    begin_tail(t);
     rel32 = tbd_emit_jcc(&t->e, insn->opcode & 15, tbd_emit_pc(&t->e));
     exit_direct(t, rel32, insn->target);
     jump_direct(t, insn->pc + insn->length);
@@ -286,9 +289,7 @@ static void lower_branch_rcx(struct tbd_translation *t, const struct tbd_insn *i
 {
     uint8_t *disp8;
 
-    set_phase(t, TBD_PHASE_TAIL);
-    tbd_place_finish(t, 0);
-    end_record(t);
+    begin_tail(t);
     tbd_emit_bytes(&t->e, insn->bytes, insn->length);
     disp8 = t->e.at - 1;
     jump_direct(t, insn->pc + insn->length);

@@ -72,6 +72,7 @@ struct tbd_translation {
     bool tagged;                   /* with an entry for indirect branches in front */
     bool stop;                     /* leave by TBD_EXIT_STOP at the end */
     uint64_t body;                 /* out: where the entry store is */
+    uint64_t tail;                 /* out: where the jumps of direct exits begin */
     uint8_t *mismatch;             /* out: rel32 of the tagged entry's way out, if any */
     struct tbd_direct_exit exit[2];
     uint32_t exit_count;
