@@ -330,6 +330,9 @@ enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t addr
         return TBD_GUARD_NONE;
     entries = entries_start(ring, ring->number);
     operands = operands_start(ring, ring->number);
+    if (ring->is_protected &&
+        address - entries_start(ring, ring->protected_number) < TBD_ENTRIES_BYTES)
+        return TBD_GUARD_ENTRIES;
     if (address - entries < TBD_ENTRIES_BYTES + TBD_PAGE_SIZE)
         return TBD_GUARD_ENTRIES;
     if (address - operands - TBD_OPERANDS_BYTES < TBD_PAGE_SIZE)
@@ -337,18 +340,26 @@ enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t addr
     return TBD_GUARD_NONE;
 }
 
+/* A handler can come in the middle of turn(), or of the function below: so the chunk is noted, and the
+ * flag is taken back first.  At worst an area is accessible with the flag set, which costs a system call. */
 void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
 {
+    if (ring->is_protected)
+        return;
+    ring->protected_number = ring->number;
     ring->is_protected = true;
-    tbd_sys_mprotect(entries_start(ring, ring->number), TBD_ENTRIES_BYTES, PROT_NONE_);
+    tbd_sys_mprotect(entries_start(ring, ring->protected_number), TBD_ENTRIES_BYTES, PROT_NONE_);
 }
 
 void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring)
 {
+    uint32_t number = ring->protected_number;
+
     if (!ring->is_protected)
         return;
-    tbd_sys_mprotect(entries_start(ring, ring->number), TBD_ENTRIES_BYTES, PROT_RW);
     ring->is_protected = false;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    tbd_sys_mprotect(entries_start(ring, number), TBD_ENTRIES_BYTES, PROT_RW);
 }
 
 void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,

@@ -22,7 +22,8 @@ struct tbd_ring {
     uint32_t number;        /* of the open chunk; its slot is number % chunk_count */
     uint32_t messages;      /* message entries in the open chunk */
     bool discard;           /* nobody consumes: chunks are reused, nothing is handed over */
-    bool is_protected;      /* a signal handler made the entries area inaccessible */
+    bool is_protected;      /* a signal handler made an entries area inaccessible: */
+    uint32_t protected_number; /* of this chunk, the open one then */
     bool full;              /* block table or heap is full: recording must stop */
 };
 
