@@ -17,7 +17,7 @@
 struct options {
     const char *trace;
     const char *at;
-    bool json, quiet, att;
+    bool json, quiet, att, explain;
     unsigned workers;
 };
 
@@ -30,6 +30,7 @@ static void print_usage(FILE *out)
                  "      --json          one JSON object per line\n"
                  "  -j, --workers N     windows replayed at once (default: number of processors)\n"
                  "      --att           AT&T syntax\n"
+                 "      --explain       say how a search went: windows skipped, replayed, seconds\n"
                  "  -q, --quiet         no progress line\n"
                  "      --help, --version\n\ncommands:\n");
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
@@ -127,7 +128,8 @@ static int run_command(const struct tbd_command *command, const struct options *
                                    .argc = (unsigned)argc - 1,
                                    .argv = argv + 1,
                                    .out = stdout,
-                                   .quiet = options->quiet };
+                                   .quiet = options->quiet,
+                                   .explain = options->explain };
     enum tbd_status status = tbd_session_open(&session, options->trace);
     int result = TBD_EXIT_FOUND;
 
@@ -157,15 +159,11 @@ static bool parse_workers(const char *text, unsigned *out)
 static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option table[] = {
-        { "trace", required_argument, NULL, 't' },
-        { "at", required_argument, NULL, 'a' },
-        { "json", no_argument, NULL, 'J' },
-        { "workers", required_argument, NULL, 'j' },
-        { "att", no_argument, NULL, 'A' },
-        { "quiet", no_argument, NULL, 'q' },
-        { "help", no_argument, NULL, 'h' },
-        { "version", no_argument, NULL, 'V' },
-        { NULL, 0, NULL, 0 },
+        { "trace", required_argument, NULL, 't' }, { "at", required_argument, NULL, 'a' },
+        { "json", no_argument, NULL, 'J' },        { "workers", required_argument, NULL, 'j' },
+        { "att", no_argument, NULL, 'A' },         { "explain", no_argument, NULL, 'E' },
+        { "quiet", no_argument, NULL, 'q' },       { "help", no_argument, NULL, 'h' },
+        { "version", no_argument, NULL, 'V' },     { NULL, 0, NULL, 0 },
     };
     int option;
 

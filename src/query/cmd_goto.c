@@ -27,6 +27,19 @@ static void report_bad(const struct tbd_session *session)
                 session->stats.unmapped);
 }
 
+static void explain(const struct tbd_session *session, double seconds)
+{
+    const struct tbd_session_stats *stats = &session->stats;
+
+    fprintf(stderr,
+            "tbdq: windows: %" PRIu32 " considered, %" PRIu32
+            " skipped by their summaries, %" PRIu32 " searched, %" PRIu32
+            " replayed in full; events that needed memory or registers: %" PRIu64
+            "; positions replayed to: %" PRIu64 "; %.3f s\n",
+            stats->considered, stats->skipped, stats->scanned, stats->raised, stats->candidates,
+            stats->replayed, seconds);
+}
+
 static void print_event(const struct tbd_command_run *run, const struct tbd_event *event)
 {
     json_t *object = tbd_output_event(run->session, event);
@@ -91,6 +104,8 @@ static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *sear
     search->progress_context = &progress;
     status = tbd_search_run(search, &event, &found);
     tbd_progress_clear(&progress);
+    if (run->explain)
+        explain(run->session, tbd_progress_seconds(&progress));
     report_bad(run->session);
     if (status == TBD_NOTFOUND || (status == TBD_OK && found == 0))
         return not_found(run, search->question, found);

@@ -24,7 +24,8 @@ struct tbd_command_run {
     unsigned argc;    /* words after the command's name */
     char *const *argv;
     FILE *out;
-    bool quiet; /* no progress line */
+    bool quiet;   /* no progress line */
+    bool explain; /* say how a search went */
 };
 
 struct tbd_command {

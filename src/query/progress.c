@@ -42,6 +42,11 @@ void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t
     fflush(stderr);
 }
 
+double tbd_progress_seconds(const struct tbd_progress *progress)
+{
+    return now() - progress->started;
+}
+
 void tbd_progress_clear(struct tbd_progress *progress)
 {
     if (progress->shown)

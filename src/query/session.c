@@ -12,9 +12,24 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A name that is nothing here may be a trace in the root. */
+static const char *find_trace(const char *name, char *room, size_t bytes)
+{
+    size_t used;
+
+    if (name == NULL || strchr(name, '/') != NULL || access(name, F_OK) == 0 ||
+        tbd_trace_root(room, bytes) != TBD_OK)
+        return name;
+    used = strlen(room);
+    snprintf(room + used, bytes - used, "/%s", name);
+    return access(room, F_OK) == 0 ? room : name;
+}
+
 enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
 {
-    enum tbd_status status = tbd_trace_open(path, &session->trace, &session->why);
+    char room[4096];
+    enum tbd_status status =
+        tbd_trace_open(find_trace(path, room, sizeof(room)), &session->trace, &session->why);
 
     if (status != TBD_OK)
         return status;

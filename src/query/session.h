@@ -44,7 +44,7 @@ struct tbd_session {
     uint64_t clock;
 };
 
-/* `path` NULL: the latest trace.  On failure session->why says what is wrong; close it all the
+/* A folder, or the name of one in the trace root; `path` NULL: the latest trace.  On failure session->why says what is wrong; close it all the
  * same. */
 TBD_MUST_CHECK enum tbd_status tbd_session_open(struct tbd_session *session, const char *path);
 void tbd_session_close(struct tbd_session *session);
