@@ -173,9 +173,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 'a': options->at = optarg; break;
         case 'J': options->json = true; break;
         case 'A': options->att = true; break;
-        case 'E':
-            options->explain = true;
-            break;
+        case 'E': options->explain = true; break;
         case 'q': options->quiet = true; break;
         case 'j':
             if (parse_workers(optarg, &options->workers))

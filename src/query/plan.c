@@ -218,12 +218,18 @@ void tbd_plan_free(struct tbd_plan *plan)
 
 /* ---- windows ---- */
 
+/* Counts are 0 where only "happened or not" is kept (level 1). */
+static bool may_hold_block(const struct tbd_plan *plan, const struct tbd_block_summary *summary)
+{
+    if (summary->id >= plan->block_count || plan->blocks[summary->id] == 0)
+        return false;
+    return plan->type != TBD_EVENT_FUNC_ENTER || summary->enters != 0 || summary->count == 0;
+}
+
 static bool has_block(const struct tbd_plan *plan, const struct tbd_window *window)
 {
     for (size_t i = 0; i < window->block_summary_count; i++) {
-        uint32_t id = window->block_summaries[i].id;
-
-        if (id < plan->block_count && plan->blocks[id] != 0)
+        if (may_hold_block(plan, &window->block_summaries[i]))
             return true;
     }
     return false;
