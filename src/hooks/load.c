@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* load.c - the load event (its address, when loads are reported) and the touch map
+/* load.c - addresses of loads and stores, and the touch map
  *
  *     lea s, [ea]              mov [r14 + at], s
  *     lea s, [ea + distance]   rorx s, s, 12       mov byte gs:[s32 * 2 + which], 1
@@ -12,14 +12,13 @@
 
 enum { READ, WRITTEN };
 
-void tbd_hook_load(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t address_at)
+void tbd_hook_address(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t at, bool base_only)
 {
-    struct tbd_ea slot = tbd_hook_operand(address_at);
+    struct tbd_ea slot = tbd_hook_operand(at);
 
-    if (address_at == TBD_BASE_NONE)
-        return;
-    tbd_emit_lea(e, a->scratch, &a->ea);
-    tbd_emit_store(e, a->scratch, &slot, 8);
+    if (!base_only)
+        tbd_emit_lea(e, a->scratch, &a->ea);
+    tbd_emit_store(e, base_only ? a->ea.base : a->scratch, &slot, 8);
 }
 
 static void mark(struct tbd_emit *e, const struct tbd_hook_access *a, int distance, unsigned which)
@@ -31,8 +30,11 @@ static void mark(struct tbd_emit *e, const struct tbd_hook_access *a, int distan
         tbd_emit_mark_at(e, (uint32_t)(((uint64_t)ea.disp >> TBD_PAGE_SHIFT) * 2 + which));
         return;
     }
-    tbd_emit_lea(e, a->scratch, &ea);
-    tbd_emit_rorx(e, a->scratch, a->scratch, TBD_PAGE_SHIFT);
+    if (ea.index != TBD_NO_REG || ea.disp != 0) {
+        tbd_emit_lea(e, a->scratch, &ea);
+        ea.base = a->scratch;
+    }
+    tbd_emit_rorx(e, a->scratch, ea.base, TBD_PAGE_SHIFT);
     tbd_emit_mark(e, a->scratch, which);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* store.c - the store event: address and old bytes
+/* store.c - the store event: old bytes (the address: load.c)
  *
  * Old bytes go through the scratch register, eight at a time: no vector register is touched. */
 #include "hooks/templates.h"
 
-static void copy_old_bytes(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t data_at)
+void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t data_at)
 {
     uint32_t at = 0;
 
@@ -19,16 +19,4 @@ static void copy_old_bytes(struct tbd_emit *e, const struct tbd_hook_access *a, 
         tbd_emit_store(e, a->scratch, &to, step);
         at += step;
     }
-}
-
-void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t data_at,
-                    uint32_t address_at)
-{
-    struct tbd_ea slot = tbd_hook_operand(address_at);
-
-    copy_old_bytes(e, a, data_at);
-    if (address_at == TBD_BASE_NONE)
-        return;
-    tbd_emit_lea(e, a->scratch, &a->ea);
-    tbd_emit_store(e, a->scratch, &slot, 8);
 }

@@ -26,11 +26,10 @@ struct tbd_hook_access {
     uint8_t scratch;
 };
 
-/* store.c: old bytes at `data_at`; the address at `address_at` unless that is TBD_BASE_NONE. */
-void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *access, uint32_t data_at,
-                    uint32_t address_at);
-/* load.c: the address at `address_at` unless that is TBD_BASE_NONE. */
-void tbd_hook_load(struct tbd_emit *e, const struct tbd_hook_access *access, uint32_t address_at);
+/* store.c: old bytes at `data_at` of the record. */
+void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *access, uint32_t data_at);
+/* load.c: the address (or, with `base_only`, its base register) at `at` of the record. */
+void tbd_hook_address(struct tbd_emit *e, const struct tbd_hook_access *access, uint32_t at, bool base_only);
 /* load.c: marks in the touch map. */
 void tbd_hook_touch(struct tbd_emit *e, const struct tbd_hook_access *access);
 

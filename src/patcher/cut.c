@@ -167,7 +167,7 @@ static struct tbd_op *add_op(struct layout *l, unsigned kind, uint32_t insn, uin
     return op;
 }
 
-/* Address of an access: a constant, a recorded value plus a constant, or a new record slot. */
+/* Address of an access: a constant, a recorded value plus a constant, or a new value in the record. */
 static void place_address(struct layout *l, struct tbd_op *op, const struct tbd_access *a)
 {
     struct tbd_address address = address_of(l, a);
@@ -184,6 +184,11 @@ static void place_address(struct layout *l, struct tbd_op *op, const struct tbd_
     }
     op->base = l->bytes;
     l->cut->op_more[op - l->cut->op].address_at = l->bytes;
+    if (is_plain(a) && a->ea.index == TBD_NO_REG) {
+        l->cut->op_more[op - l->cut->op].base_only = true;
+        op->add = a->ea.disp;
+        address.add -= a->ea.disp;
+    }
     if (is_plain(a))
         remember(l, &address, l->bytes);
     l->bytes += 8;

@@ -16,9 +16,11 @@
 
 #define TBD_CUT_MAX_OPS (3u * TBD_BLOCK_MAX_INSNS)
 
-/* Where a store's address goes in the record, TBD_BASE_NONE if it is not recorded. */
+/* What goes into the record for an op's address: nothing (address_at is TBD_BASE_NONE), the address, or
+ * only its base register, from which the address differs by a constant. */
 struct tbd_cut_op {
     uint32_t address_at;
+    uint8_t base_only;
     uint8_t access; /* of the instruction: which access the op describes */
 };
 

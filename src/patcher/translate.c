@@ -157,9 +157,15 @@ static const struct tbd_op *op_of_access(const struct tbd_translation *t, unsign
     return NULL;
 }
 
-static uint32_t address_at(const struct tbd_translation *t, const struct tbd_op *op)
+static void hook_address(struct tbd_translation *t, const struct tbd_hook_access *h, const struct tbd_op *op)
 {
-    return op ? t->cut->op_more[op - t->cut->op].address_at : TBD_BASE_NONE;
+    const struct tbd_cut_op *more;
+
+    if (!op)
+        return;
+    more = &t->cut->op_more[op - t->cut->op];
+    if (more->address_at != TBD_BASE_NONE)
+        tbd_hook_address(&t->e, h, more->address_at, more->base_only);
 }
 
 static void hook_access(struct tbd_translation *t, unsigned access, uint16_t avoid)
@@ -173,10 +179,10 @@ static void hook_access(struct tbd_translation *t, unsigned access, uint16_t avo
         return;
     h.ea = hook_ea(t, a, avoid);
     h.scratch = (uint8_t)tbd_place_scratch(t, avoid | ea_mask(&h.ea));
-    if (load)
-        tbd_hook_load(&t->e, &h, address_at(t, load));
+    hook_address(t, &h, load);
     if (store)
-        tbd_hook_store(&t->e, &h, store->data, address_at(t, store));
+        tbd_hook_store(&t->e, &h, store->data);
+    hook_address(t, &h, store);
     tbd_hook_touch(&t->e, &h);
 }
 
