@@ -132,7 +132,7 @@ struct tbd_disk_window {
     uint64_t pages;       /*  96: entries of its page table */
     uint64_t words;       /* 104: word summaries */
     uint64_t block_ids;   /* 112: block summaries */
-    uint64_t more;        /* 120: 0 */
+    uint64_t highest_id;  /* 120: block ids it may use: the block file holds them all */
 };
 _Static_assert(sizeof(struct tbd_disk_window) == 128, "tbd_disk_window is 128 bytes");
 

@@ -85,6 +85,33 @@ static bool history_add(struct page_history *h, uint64_t page, uint32_t window, 
     return true;
 }
 
+/* Visits of one page come to lie together, oldest first: `before` turns into places. */
+static bool history_sort(struct page_history *h)
+{
+    struct page_visit *sorted = malloc((h->visit_count + 1) * sizeof(*sorted));
+    uint32_t at = 0;
+
+    if (!sorted)
+        return false;
+    for (size_t slot = 0; slot < h->slots; slot++) {
+        uint32_t count = 0;
+
+        if (!h->keys[slot])
+            continue;
+        for (uint32_t i = h->last[slot]; i; i = h->visits[i - 1].before)
+            count++;
+        at += count;
+        for (uint32_t i = h->last[slot], to = at; i; i = h->visits[i - 1].before) {
+            sorted[--to] = h->visits[i - 1];
+            sorted[to].before = count;
+        }
+        h->last[slot] = at;
+    }
+    free(h->visits);
+    h->visits = sorted;
+    return true;
+}
+
 static enum tbd_status history_make(struct tbd_trace *trace)
 {
     struct page_history *h = &trace->history;
@@ -106,14 +133,34 @@ static enum tbd_status history_make(struct tbd_trace *trace)
                 return TBD_NOMEM;
         }
     }
+    if (!history_sort(h))
+        return TBD_NOMEM;
     h->made = true;
     return TBD_OK;
 }
 
-/* The page's visits, newest first; 0 ends the list. */
-static uint32_t history_of(const struct page_history *h, uint64_t address)
+/* The page's visits, oldest first, as [*out_begin, end); NULL if it has none. */
+static const struct page_visit *history_of(const struct page_history *h, uint64_t address,
+                                           const struct page_visit **out_begin)
 {
-    return h->slots ? h->last[slot_of(h, address / 4096 + 1)] : 0;
+    size_t slot = h->slots ? slot_of(h, address / 4096 + 1) : 0;
+    const struct page_visit *end;
+
+    if (!h->slots || !h->keys[slot])
+        return NULL;
+    end = h->visits + h->last[slot];
+    *out_begin = end - end[-1].before;
+    return end;
+}
+
+static void close_toc(struct tbd_trace *trace, size_t window)
+{
+    if (!trace->tocs[window])
+        return;
+    tbd_toc_close(trace->tocs[window]);
+    free(trace->tocs[window]);
+    trace->tocs[window] = NULL;
+    trace->toc_count--;
 }
 
 void tbd_pages_free(struct tbd_trace *trace)
@@ -121,41 +168,60 @@ void tbd_pages_free(struct tbd_trace *trace)
     free(trace->history.keys);
     free(trace->history.last);
     free(trace->history.visits);
-    for (size_t i = 0; i < TOC_CACHE; i++) {
-        if (trace->tocs[i])
-            tbd_toc_close(trace->tocs[i]);
-        free(trace->tocs[i]);
-    }
+    for (size_t i = 0; i < trace->toc_slots; i++)
+        close_toc(trace, i);
+    free(trace->tocs);
     tbd_toc_close(&trace->image);
 }
 
 /* ---- TOCs that stay open for a while ---- */
 
+/* Makes room for `window` in the list. */
+static bool reserve_tocs(struct tbd_trace *trace, uint32_t window)
+{
+    size_t slots = window + window / 2 + 64;
+    struct toc **grown;
+
+    if (window < trace->toc_slots)
+        return true;
+    grown = realloc(trace->tocs, slots * sizeof(*grown));
+    if (!grown)
+        return false;
+    memset(grown + trace->toc_slots, 0, (slots - trace->toc_slots) * sizeof(*grown));
+    trace->tocs = grown;
+    trace->toc_slots = slots;
+    return true;
+}
+
+/* Too many are open: those that were not used for longest are closed, half of all. */
+static void close_old_tocs(struct tbd_trace *trace)
+{
+    for (size_t i = 0; i < trace->toc_slots; i++)
+        if (trace->tocs[i] && trace->toc_clock - trace->tocs[i]->used > TOC_CACHE / 2)
+            close_toc(trace, i);
+}
+
 static struct toc *toc_of(struct tbd_trace *trace, uint32_t window)
 {
-    size_t oldest = 0;
     struct toc *toc;
 
-    for (size_t i = 0; i < TOC_CACHE; i++) {
-        if (trace->tocs[i] && trace->tocs[i]->window == window) {
-            trace->tocs[i]->used = ++trace->toc_clock;
-            return trace->tocs[i];
-        }
-        if (trace->tocs[oldest] &&
-            (!trace->tocs[i] || trace->tocs[i]->used < trace->tocs[oldest]->used))
-            oldest = i;
+    if (!reserve_tocs(trace, window))
+        return NULL;
+    toc = trace->tocs[window];
+    if (toc) {
+        toc->used = trace->toc_clock;
+        return toc;
     }
+    if (trace->toc_count >= TOC_CACHE)
+        close_old_tocs(trace);
     toc = malloc(sizeof(*toc));
     if (!toc || tbd_toc_open(trace, window, toc, NULL)) {
         free(toc);
         return NULL;
     }
-    if (trace->tocs[oldest]) {
-        tbd_toc_close(trace->tocs[oldest]);
-        free(trace->tocs[oldest]);
-    }
     toc->used = ++trace->toc_clock;
-    trace->tocs[oldest] = toc;
+    trace->tocs[window] = toc;
+    trace->toc_count++;
     return toc;
 }
 
@@ -249,30 +315,47 @@ static enum tbd_status from_first_use(struct tbd_trace *trace, const struct page
     return TBD_NOTFOUND;
 }
 
+/* First visit in or after `window`. */
+static const struct page_visit *visit_from(const struct page_visit *begin,
+                                           const struct page_visit *end, uint32_t window)
+{
+    while (begin < end) {
+        const struct page_visit *middle = begin + (end - begin) / 2;
+
+        if (middle->window < window)
+            begin = middle + 1;
+        else
+            end = middle;
+    }
+    return begin;
+}
+
 static enum tbd_status from_windows(struct tbd_trace *trace, const struct page_query *q, uint8_t *out)
 {
     enum tbd_status status = history_make(trace);
-    const struct page_visit *visits = trace->history.visits;
-    const struct page_visit *later = NULL;
+    const struct page_visit *begin, *end, *here;
     enum tbd_status found;
 
     if (status)
         return status;
-    for (uint32_t i = history_of(&trace->history, q->address); i; i = visits[i - 1].before) {
-        const struct page_visit *visit = &visits[i - 1];
-
+    end = history_of(&trace->history, q->address, &begin);
+    if (!end)
+        return TBD_NOTFOUND;
+    here = visit_from(begin, end, q->at.window);
+    for (const struct page_visit *visit = here; visit-- > begin;) {
         if (visit->window < q->piece->born.window)
             break;
-        if (visit->window >= q->at.window) {
-            if (visit->kinds & TBD_PAGES_FIRST)
-                later = visit;
-            continue;
-        }
         found = from_earlier(trace, q, visit->window, out);
         if (found != TBD_NOTFOUND)
             return found;
     }
-    return later ? from_first_use(trace, q, later->window, out) : TBD_NOTFOUND;
+    for (; here < end && here->window <= q->died.window; here++) {
+        if (here->kinds & TBD_PAGES_FIRST)
+            return from_first_use(trace, q, here->window, out);
+        if (here->window > q->at.window) /* modified when its contents were known already */
+            break;
+    }
+    return TBD_NOTFOUND;
 }
 
 static enum tbd_status from_image(struct tbd_trace *trace, const struct page_query *q, uint8_t *out)

@@ -80,6 +80,16 @@ static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view
     return TBD_OK;
 }
 
+/* A file that was cut between records has all it has in order. */
+static bool has_all(const struct toc *toc)
+{
+    bool is_image = toc->window == UINT32_MAX;
+
+    return toc->pages && toc->page_data &&
+           (is_image || (toc->state.payload && toc->read_pages.payload && toc->log.payload &&
+                         toc->words.payload && toc->block_summaries.payload));
+}
+
 static enum tbd_status read_records(struct toc *toc, struct tbd_error *why)
 {
     struct tbd_record_view record;
@@ -90,7 +100,12 @@ static enum tbd_status read_records(struct toc *toc, struct tbd_error *why)
         if (status)
             return status;
     }
-    return status == TBD_NOTFOUND ? check_pages(toc, why) : status;
+    if (status != TBD_NOTFOUND)
+        return status;
+    if (!has_all(toc))
+        return tbd_error_set(why, TBD_TRUNCATED, toc->file.path, toc->file.size,
+                             "a record is missing");
+    return check_pages(toc, why);
 }
 
 enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, struct toc *out,

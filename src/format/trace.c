@@ -97,6 +97,7 @@ static enum tbd_status read_header(struct tbd_trace *trace, struct tbd_error *wh
         tbd_file_open(trace->path, "header", TBD_FILE_HEADER, 0, &trace->header, why);
     struct tbd_record_view record;
     struct tbd_disk_config config;
+    bool has_config = false;
 
     if (status)
         return status;
@@ -109,13 +110,14 @@ static enum tbd_status read_header(struct tbd_trace *trace, struct tbd_error *wh
         if (record.type == TBD_REC_CONFIG && record.bytes >= sizeof(config)) {
             memcpy(&config, record.payload, sizeof(config));
             trace->info.window_blocks = config.window_blocks;
+            has_config = true;
         }
     }
     if (status != TBD_NOTFOUND)
         return status;
-    if (!trace->info.program)
+    if (!trace->info.program || !has_config)
         return tbd_error_set(why, TBD_TRUNCATED, "header", trace->header.size,
-                             "the start record is missing");
+                             "a record is missing");
     return TBD_OK;
 }
 
@@ -248,6 +250,8 @@ static enum tbd_status read_window(struct tbd_trace *trace, const struct tbd_rec
     };
     trace->next_pages = NULL;
     trace->next_pages_bytes = 0;
+    if (disk.highest_id > trace->highest_id)
+        trace->highest_id = disk.highest_id;
     info->blocks = disk.first_time + disk.blocks;
     info->stores += disk.stores;
     info->calls += disk.calls;
@@ -427,11 +431,14 @@ static enum tbd_status read_blocks(struct tbd_trace *trace, struct tbd_error *wh
         if (status)
             break;
     }
+    if ((status == TBD_NOTFOUND || status == TBD_TRUNCATED) &&
+        trace->highest_id > tbd_block_table_count(trace->blocks))
+        status = tbd_error_set(why, TBD_TRUNCATED, "blocks", file.size,
+                               "windows need blocks that are missing");
+    else if (status == TBD_TRUNCATED) /* half-written: then no window of the index needs it */
+        status = TBD_NOTFOUND;
     tbd_file_close(&file);
-    /* The last record may be half-written: then no window that needs it is in the index. */
-    if (status == TBD_NOTFOUND || (status == TBD_TRUNCATED && trace->info.end_text == trace->end_text))
-        return TBD_OK;
-    return status;
+    return status == TBD_NOTFOUND ? TBD_OK : status;
 }
 
 /* ---- open, close ---- */

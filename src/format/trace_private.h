@@ -71,12 +71,12 @@ struct toc {
     struct tbd_record_view state, read_pages, log, words, block_summaries;
 };
 
-#define TOC_CACHE 64
+#define TOC_CACHE 4096
 
 struct page_visit {
     uint32_t window;
     uint32_t kinds; /* TBD_PAGES_* */
-    uint32_t before; /* index + 1 of the page's previous visit */
+    uint32_t before; /* index + 1 of the page's previous visit; once sorted, the page's visits */
 };
 
 struct page_history {
@@ -98,6 +98,7 @@ struct tbd_trace {
     struct tbd_file header;
     struct tbd_file index;
     struct tbd_block_table *blocks;
+    uint64_t highest_id; /* that windows may name */
 
     struct trace_window *windows;
     size_t window_count;
@@ -120,8 +121,10 @@ struct tbd_trace {
     struct page_history history;
     struct toc image;
     bool image_tried;
-    struct toc *tocs[TOC_CACHE];
-    uint64_t toc_clock;
+    struct toc **tocs;   /* by window; NULL = not open */
+    size_t toc_slots;
+    size_t toc_count;    /* open ones, about TOC_CACHE at most */
+    uint64_t toc_clock;  /* how many were opened so far */
 };
 
 /* regions.c; the lock is held */

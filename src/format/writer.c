@@ -338,6 +338,8 @@ enum tbd_status tbd_writer_blocks(struct tbd_writer *w, const struct tbd_block_t
     tbd_file_finish_record(&out, begin);
     status = append(w->blocks, &w->blocks_bytes, &out);
     tbd_buffer_free(&out);
+    if (!status)
+        w->last_block = last;
     return status;
 }
 
@@ -720,6 +722,7 @@ enum tbd_status tbd_writer_commit_window(struct tbd_writer *w, struct tbd_window
     struct tbd_disk_when when = { .window = files->disk.window };
     enum tbd_status status;
 
+    files->disk.highest_id = w->last_block;
     tbd_writer_event(w, TBD_REC_PAGES, &when, files->pages, files->pages_bytes);
     tbd_file_put_record(&w->pending, TBD_REC_WINDOW, &files->disk, sizeof(files->disk));
     free(files->pages);
