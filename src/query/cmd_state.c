@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define MEM_MAX    (16u << 20)
-#define FRAMES_MAX 4096u
+#define FRAMES_MAX 65536u
 
 /* Keys that every answer about a position begins with. */
 static json_t *position_object(struct tbd_position position, uint32_t thread)

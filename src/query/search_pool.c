@@ -148,6 +148,8 @@ static enum tbd_status use_result(struct pool *pool, uint32_t i)
 {
     struct tbd_search_run *run = pool->run;
     const struct result *result = &pool->results[i];
+    struct tbd_session_stats *stats = &run->session->stats;
+    struct tbd_session_stats before = *stats;
     uint64_t divisions = run->env.divisions;
     uint64_t unmapped = run->env.unmapped;
     enum tbd_status status;
@@ -161,8 +163,11 @@ static enum tbd_status use_result(struct pool *pool, uint32_t i)
         return TBD_OK;
     }
     status = tbd_search_window(run, tbd_search_window_number(run, pool->start, i));
-    run->env.divisions = divisions; /* the worker counted them */
+    run->env.divisions = divisions; /* the worker counted them, and the window */
     run->env.unmapped = unmapped;
+    stats->considered = before.considered;
+    stats->scanned = before.scanned;
+    stats->candidates = before.candidates;
     return status;
 }
 

@@ -17,6 +17,7 @@
 
 #define BATCH_FIRST 16u
 #define BATCH_MAX   8192u
+#define FRAMES_MAX  65536u
 
 /* ---- one event ---- */
 
@@ -336,21 +337,35 @@ static bool read_at_start(void *context, uint64_t address, void *out, size_t byt
                           bytes) == TBD_OK;
 }
 
+/* Frames at the window's start, innermost first; owned by the caller.  NULL if there is no memory for them. */
+static struct tbd_frame *unwind_start(struct tbd_search_run *run, size_t *out_count)
+{
+    struct page_context page = { run };
+    struct tbd_stack_memory memory = { read_at_start, &page };
+    struct tbd_frame *frames = NULL;
+
+    *out_count = 0;
+    for (size_t max = 256; max <= FRAMES_MAX; max *= 16) {
+        free(frames);
+        frames = calloc(max, sizeof(*frames));
+        if (frames == NULL ||
+            tbd_stack_unwind(run->session->symbols, run->window->index, &run->window->regs, &memory,
+                             frames, max, out_count) != TBD_OK)
+            break;
+        if (*out_count < max)
+            return frames;
+    }
+    return frames;
+}
+
 /* The stack that the window begins with, outermost frame first. */
 static void seed_callers(struct tbd_search_run *run)
 {
-    enum { MAX_FRAMES = 512 };
-    struct page_context page = { run };
-    struct tbd_stack_memory memory = { read_at_start, &page };
-    struct tbd_frame *frames = calloc(MAX_FRAMES, sizeof(*frames));
-    size_t count = 0;
+    size_t count;
+    struct tbd_frame *frames = unwind_start(run, &count);
 
     tbd_callers_clear(&run->callers);
-    if (frames == NULL ||
-        tbd_stack_unwind(run->session->symbols, run->window->index, &run->window->regs, &memory,
-                         frames, MAX_FRAMES, &count) != TBD_OK)
-        count = 0;
-    for (size_t i = count; i > 1; i--) {
+    for (size_t i = frames == NULL ? 0 : count; i > 1; i--) {
         const struct tbd_frame *callee = &frames[i - 2];
         uint64_t cfa = callee->cfa != 0 ? callee->cfa : frames[i - 1].sp;
 
