@@ -134,14 +134,19 @@ unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid)
 
 /* ---- bringing in ---- */
 
+/* With all four taken (a call reports r8 and r9, and may name r10) the other substitute gives way: an
+ * instruction that needs both r14 and r15 names at most two of r8-r11 besides. */
 static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
 {
+    uint16_t subs = 0;
     unsigned hw;
 
     for (unsigned n = 0; n < 2; n++)
         if (t->place.sub[n] != TBD_NO_REG)
-            avoid |= TBD_BIT(t->place.sub[n]);
-    hw = best_of(t, SUBSTITUTES & (uint16_t)~avoid);
+            subs |= TBD_BIT(t->place.sub[n]);
+    hw = best_of(t, SUBSTITUTES & (uint16_t)~(avoid | subs));
+    if (hw == TBD_NO_REG)
+        hw = best_of(t, SUBSTITUTES & (uint16_t)~avoid);
     tbd_place_spill(t, hw);
     return hw;
 }
