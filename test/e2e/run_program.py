@@ -49,6 +49,8 @@ def check(source, binary, folder):
     if want.get("replay") != "no":
         trace.verify(timeout=200)
     info = trace.info()
+    if want.get("end") != "detached" and "missing" not in want:
+        tbdtest.ends_like(trace, traced)
     if "missing" in want:
         notes = " ".join(map(str, info.get("notes", [])))
         assert want["missing"] in notes, "no note about %s: %s" % (want["missing"], info)

@@ -143,6 +143,15 @@ def _short(value):
     return repr(value[-150:]) if isinstance(value, bytes) else str(value)
 
 
+def ends_like(trace, result):
+    """Asserts that the trace tells the end of the program as its parent saw it."""
+    end, code = trace.info()["end"], result.code
+    told = {"exit %d" % code} if code >= 0 else {"signal %d" % -code}
+    if code == -9:
+        told.add("killed")
+    assert end in told, "the program ended with %d, the trace says: %s" % (code, end)
+
+
 class Trace:
     def __init__(self, path):
         self.path = path
@@ -238,6 +247,7 @@ def check_run(argv, folder, options="", preload="", verify=True, tool_lines=Fals
     traced, trace = record(argv, os.path.join(folder, "traces"), options, preload, env=env, **how)
     same(native, traced, tool_lines)
     assert trace is not None, "no trace was written: %r" % traced
+    ends_like(trace, traced)
     if verify:
         trace.verify()
     return traced, trace

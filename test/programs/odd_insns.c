@@ -11,6 +11,7 @@ uint64_t odd_enter(uint64_t x);
 uint64_t odd_stack_args(uint64_t x);
 uint64_t odd_loops(uint64_t x);
 uint64_t odd_push_pop(uint64_t x);
+uint64_t odd_table_call(uint64_t x);
 
 __asm__(".text\n"
         "odd_target: lea 1(%rdi,%rdi,2), %rax; ret\n"
@@ -25,6 +26,11 @@ __asm__(".text\n"
         "enter $64, $0; mov %rdi, -64(%rbp); mov $5, %ecx\n"
         "1: add %rcx, -64(%rbp); addq $3, -8(%rbp); loop 1b\n"
         "mov -64(%rbp), %rax; leave; ret\n"
+        /* r14 in use, r15 and r10 in the address, r8 and r9 arguments: no register is left over */
+        ".globl odd_table_call\nodd_table_call:\n"
+        "push %r14; push %r15; lea odd_target(%rip), %rax; lea odd_slot(%rip), %r15; mov $5, %r10d; mov %rax, 40(%r15)\n"
+        "mov %rdi, %r14; jmp 8f; 8: add $3, %r14; mov %r14, %rdi; mov $1, %r8d; mov $2, %r9d; mov $4, %r11d\n"
+        "call *(%r15,%r10,8); add %r14, %rax; add %r15, %rax; sub %r15, %rax; pop %r15; pop %r14; ret\n"
         "odd_callee: mov 8(%rsp), %rax; add 16(%rsp), %rax; ret $16\n"
         ".globl odd_stack_args\nodd_stack_args:\n"
         "mov %rsp, %rsi; push %rdi; push $-7; call odd_callee; cmp %rsp, %rsi; je 2f; ud2\n2: ret\n"
@@ -87,6 +93,7 @@ int main(void)
         CHECK(odd_indirect(i) == i * 81 + 40);
         CHECK(odd_enter(i) == i + 15);
         CHECK(odd_stack_args(i) == i - 7);
+        CHECK(odd_table_call(i) == (i + 3) * 4 + 1);
         CHECK(odd_loops(i) == (i == 0 ? 3 : i + 3));
         sum += odd_push_pop(i);
     }
