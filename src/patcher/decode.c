@@ -353,6 +353,12 @@ static void collect_registers(struct tbd_insn *out, const struct zinsn *z)
     out->kills &= (uint16_t)~out->reads;
 }
 
+/* Reserved nops: what looks like a register can be part of the opcode of a later hint. */
+static bool only_names_registers(const struct zinsn *z)
+{
+    return z->i.meta.category == ZYDIS_CATEGORY_NOP || z->i.meta.category == ZYDIS_CATEGORY_WIDENOP;
+}
+
 static void collect_fields(struct tbd_insn *out, const struct zinsn *z)
 {
     static const uint8_t field_of[] = {
@@ -364,6 +370,8 @@ static void collect_fields(struct tbd_insn *out, const struct zinsn *z)
 
     for (unsigned n = 0; n < TBD_FIELD_COUNT; n++)
         out->field[n] = TBD_NO_REG;
+    if (only_names_registers(z))
+        return;
     for (unsigned n = 0; n < z->i.operand_count; n++) {
         const ZydisDecodedOperand *op = &z->op[n];
 

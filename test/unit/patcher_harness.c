@@ -2,6 +2,8 @@
 /* patcher_harness.c - runs a function of the test itself under translation, in process */
 #include "patcher_harness.h"
 
+#include "patcher/cache.h"
+
 #include <Zydis/Zydis.h>
 #include <asm/prctl.h>
 #include <cpuid.h>
@@ -430,4 +432,30 @@ uint64_t harness_call(void *f, const uint64_t args[6])
 uint32_t harness_hook_set(void)
 {
     return h.hook_set;
+}
+
+static void dump_code(const char *what, uint64_t at, uint64_t end)
+{
+    ZydisDisassembledInstruction i;
+
+    printf("%s\n", what);
+    while (at < end && ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, at, (void *)(uintptr_t)at,
+                                                          15, &i))) {
+        printf("    %llx  %s\n", (unsigned long long)at, i.text);
+        at += i.info.length;
+    }
+}
+
+void harness_dump(void)
+{
+    for (uint32_t id = 1; id <= h.def_count; id++) {
+        const struct tbd_block_def *def = &h.defs[id].def;
+        const struct tbd_block_code *block = tbd_cache_find(def->start);
+
+        if (!block || block->id != id)
+            continue;
+        printf("block %u: end %u, %u operand bytes\n", id, def->end, def->operand_bytes);
+        dump_code("  program", def->start, def->start + def->code_bytes);
+        dump_code("  translated", block->cache_start, block->cache_end);
+    }
 }

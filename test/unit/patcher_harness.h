@@ -45,6 +45,8 @@ uint8_t *harness_stack_top(void);
 uint32_t harness_hook_set(void);
 bool harness_touched(uint64_t address, bool written);
 void harness_clear_touch(uint64_t address);
+/* Prints program and translated code of every block defined so far. */
+void harness_dump(void);
 /* The last synchronous fault inside translated code, if f's handler asked for it. */
 struct harness_fault {
     struct tbd_interruption where;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_patcher_host tbd_base Zydis::Zydis m
 // sources: patcher_harness.c
-/* test_patcher_run.c - real functions under translation give what they give natively */
+/* test_patcher_run.c - real functions under translation give what they give natively
+ *
+ * `test_patcher_run --dump NAME [HOOKS]` prints the code made for one of the functions; HOOKS is the hook
+ * set as a number (31 = everything, 0 = none, default: play). */
 #include "patcher_harness.h"
 
 #include <math.h>
@@ -219,7 +222,23 @@ static void without_links(void **state)
     check_all();
 }
 
-int main(void)
+static int dump(const char *name, uint32_t hooks)
+{
+    harness_configure(hooks, TBD_BLOCK_MAX_INSNS, true);
+    for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+        uint64_t args[6] = { cases[n].a, cases[n].b };
+
+        if (strcmp(cases[n].name, name) != 0)
+            continue;
+        harness_call((void *)(uintptr_t)cases[n].f, args);
+        harness_dump();
+        return 0;
+    }
+    fprintf(stderr, "no function '%s'\n", name);
+    return 2;
+}
+
+int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_hooks),
@@ -229,5 +248,7 @@ int main(void)
     };
 
     harness_init(TBD_HOOKS_NONE, true);
+    if (argc >= 3 && !strcmp(argv[1], "--dump"))
+        return dump(argv[2], argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : TBD_HOOKS_PLAY);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
