@@ -29,6 +29,8 @@ struct tbd_slot {
     uint8_t scale;
     uint8_t vector_index;      /* register number; NONE */
     uint8_t index_bytes;       /* of an element of the vector index */
+    uint8_t mask;              /* number of the mask register; 0 = none */
+    bool is_compress;          /* the chosen elements are stored side by side */
     uint16_t element_bytes;
     uint16_t element_count;
     uint8_t string_bytes;
@@ -120,6 +122,21 @@ static void describe_enter(struct tbd_slot *slot, const struct decoded *d)
     slot->disp = -8 * (int64_t)pushes;
 }
 
+static bool is_compress(ZydisMnemonic mnemonic)
+{
+    switch (mnemonic) {
+    case ZYDIS_MNEMONIC_VCOMPRESSPD:
+    case ZYDIS_MNEMONIC_VCOMPRESSPS:
+    case ZYDIS_MNEMONIC_VPCOMPRESSB:
+    case ZYDIS_MNEMONIC_VPCOMPRESSD:
+    case ZYDIS_MNEMONIC_VPCOMPRESSQ:
+    case ZYDIS_MNEMONIC_VPCOMPRESSW:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void describe_store(struct tbd_slot *slot, const struct decoded *d,
                            const ZydisDecodedOperand *op)
 {
@@ -140,6 +157,10 @@ static void describe_store(struct tbd_slot *slot, const struct decoded *d,
     }
     if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB)
         describe_vector_index(slot, d, op->mem.index);
+    if (d->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX &&
+        d->insn.avx.mask.reg > ZYDIS_REGISTER_K0 && d->insn.avx.mask.reg <= ZYDIS_REGISTER_K7)
+        slot->mask = (uint8_t)(d->insn.avx.mask.reg - ZYDIS_REGISTER_K0);
+    slot->is_compress = is_compress(d->insn.mnemonic);
     if (d->insn.mnemonic == ZYDIS_MNEMONIC_ENTER)
         describe_enter(slot, d);
 }
@@ -173,6 +194,8 @@ static void describe(struct tbd_slot *slot, const struct decoded *d)
 {
     slot->base = slot->index = slot->vector_index = NONE;
     slot->has_store = false;
+    slot->mask = 0;
+    slot->is_compress = false;
     slot->string_bytes = 0;
     slot->reads_string = false;
     describe_string(slot, d);
@@ -311,28 +334,6 @@ uint32_t tbd_slot_last_insn(const struct tbd_thread *thread)
 
 /* ---- operands ---- */
 
-/* Bytes of vector register `number` in a standard XSAVE image: xmm, upper ymm, upper zmm, zmm16-31. */
-static void read_vector(uint8_t number, uint8_t *out)
-{
-    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
-    uint32_t r[4];
-
-    memset(out, 0, 64);
-    tbd_vector_store(&tbd_runtime.vector, image);
-    if (number >= 16) {
-        tbd_cpuid(13, 7, r);
-        memcpy(out, image + r[1] + (number - 16u) * 64u, 64);
-        return;
-    }
-    memcpy(out, image + 160 + number * 16u, 16);
-    tbd_cpuid(13, 2, r);
-    memcpy(out + 16, image + r[1] + number * 16u, 16);
-    if (tbd_runtime.vector.mask >> 6 & 1) {
-        tbd_cpuid(13, 6, r);
-        memcpy(out + 32, image + r[1] + number * 32u, 32);
-    }
-}
-
 static int64_t vector_element(const uint8_t *vector, uint32_t i, uint32_t bytes)
 {
     int32_t narrow;
@@ -346,29 +347,87 @@ static int64_t vector_element(const uint8_t *vector, uint32_t i, uint32_t bytes)
     return wide;
 }
 
-size_t tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
-                       struct tbd_sys_range *out)
+static uint64_t operand_address(const struct tbd_thread *thread, const struct tbd_slot *slot)
 {
     const struct tbd_regs *regs = &thread->regs;
     uint64_t address = (uint64_t)slot->disp + (slot->is_fs ? regs->fs_base : 0);
-    uint8_t vector[64];
 
-    if (!slot->has_store)
-        return 0;
     if (slot->base != NONE)
         address += regs->gpr[slot->base];
     if (slot->index != NONE)
         address += regs->gpr[slot->index] * slot->scale;
-    if (slot->vector_index != NONE)
-        read_vector(slot->vector_index, vector);
-    for (uint32_t i = 0; i < slot->element_count; i++) {
-        int64_t offset = slot->vector_index == NONE
-                             ? (int64_t)i * slot->element_bytes
-                             : vector_element(vector, i, slot->index_bytes) * slot->scale;
+    return address;
+}
 
-        out[i] = (struct tbd_sys_range){ address + (uint64_t)offset, slot->element_bytes };
+static size_t scattered(const struct tbd_slot *slot, uint64_t address, uint64_t mask,
+                        struct tbd_sys_range *out)
+{
+    uint8_t vector[TBD_VECTOR_REGISTER_BYTES];
+    size_t count = 0;
+
+    tbd_vector_read(&tbd_runtime.vector, slot->vector_index, vector);
+    for (uint32_t i = 0; i < slot->element_count; i++) {
+        int64_t offset = vector_element(vector, i, slot->index_bytes) * slot->scale;
+
+        if (mask >> i & 1)
+            out[count++] = (struct tbd_sys_range){ address + (uint64_t)offset,
+                                                   slot->element_bytes };
     }
-    return slot->element_count;
+    return count;
+}
+
+/* Neighbours are one range. */
+static size_t side_by_side(const struct tbd_slot *slot, uint64_t address, uint64_t mask,
+                           struct tbd_sys_range *out)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < slot->element_count; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        if (i && (mask >> (i - 1) & 1))
+            out[count - 1].bytes += slot->element_bytes;
+        else
+            out[count++] = (struct tbd_sys_range){ address + (uint64_t)i * slot->element_bytes,
+                                                   slot->element_bytes };
+    }
+    return count;
+}
+
+static uint64_t count_bits(uint64_t mask)
+{
+    uint64_t count = 0;
+
+    for (; mask; mask &= mask - 1)
+        count++;
+    return count;
+}
+
+enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                                     struct tbd_sys_range *out, size_t *count)
+{
+    uint64_t mask = ~0ull;
+    uint64_t address;
+
+    *count = 0;
+    if (!slot->has_store)
+        return TBD_SLOT_UNKNOWN;
+    address = operand_address(thread, slot);
+    if (slot->mask)
+        mask = tbd_vector_read_mask(&tbd_runtime.vector, slot->mask);
+    if (slot->element_count < 64)
+        mask &= (1ull << slot->element_count) - 1;
+    if (slot->is_compress) {
+        uint64_t bytes = count_bits(mask) * slot->element_bytes;
+
+        out[0] = (struct tbd_sys_range){ address, bytes };
+        *count = 1;
+    } else if (slot->vector_index != NONE) {
+        *count = scattered(slot, address, mask, out);
+    } else {
+        *count = side_by_side(slot, address, mask, out);
+    }
+    return slot->mask ? TBD_SLOT_EXACTLY : TBD_SLOT_UP_TO;
 }
 
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot)

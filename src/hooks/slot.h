@@ -25,9 +25,14 @@ void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot);
 
 /* Most that a scatter or masked store has. */
 #define TBD_SLOT_MAX_RANGES 64u
-/* The memory operand it writes, one range per element; 0 if it has none or its place is not known. */
-size_t tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
-                       struct tbd_sys_range *out);
+enum tbd_slot_stores {
+    TBD_SLOT_UNKNOWN,  /* no memory operand that is understood */
+    TBD_SLOT_UP_TO,    /* it writes at most the ranges */
+    TBD_SLOT_EXACTLY,  /* it writes all of the ranges (mask register known) */
+};
+/* Where the instruction writes: `count` ranges, 0 is possible. */
+enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                                     struct tbd_sys_range *out, size_t *count);
 /* For string instructions: bytes of an element; 0 = not one that the engine knows. */
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot);
 bool tbd_slot_reads_string(const struct tbd_slot *slot); /* movs: rsi is the source */

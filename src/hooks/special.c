@@ -94,26 +94,35 @@ static void run_and_compare(struct special *s, uint32_t flags)
     finish(s, flags);
 }
 
-/* x87 environments hold the address of the last instruction, which was ours: as run_xsave(). */
 static void run_elements(struct special *s)
 {
-    uint32_t flags = s->kind == TBD_SPECIAL_OTHER_STORE ? 0 : TBD_SPECIAL_F_REPLAYED;
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
-    size_t count = tbd_slot_stores(s->thread, s->slot, ranges);
+    size_t count;
 
-    if (count)
+    switch (tbd_slot_stores(s->thread, s->slot, ranges, &count)) {
+    case TBD_SLOT_EXACTLY:
         tbd_effects_watch(s->effects, ranges, count);
-    else
+        tbd_slot_run(s->thread, s->slot);
+        tbd_effects_written(s->effects, ranges, count);
+        finish(s, TBD_SPECIAL_F_REPLAYED);
+        return;
+    case TBD_SLOT_UP_TO:
+        tbd_effects_watch(s->effects, ranges, count);
+        break;
+    case TBD_SLOT_UNKNOWN:
         tbd_effects_watch_all(s->effects);
-    run_and_compare(s, flags);
+        break;
+    }
+    run_and_compare(s, TBD_SPECIAL_F_REPLAYED);
 }
 
 /* Which components are stored depends on history, so replay takes the bytes from the log. */
 static void run_xsave(struct special *s)
 {
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
+    size_t count;
 
-    if (tbd_slot_stores(s->thread, s->slot, ranges) == 0)
+    if (tbd_slot_stores(s->thread, s->slot, ranges, &count) == TBD_SLOT_UNKNOWN || !count)
         give_up(s, "it stores its vector state in a way that is not known");
     ranges[0].bytes = tbd_runtime.vector.all_bytes;
     tbd_effects_watch(s->effects, ranges, 1);

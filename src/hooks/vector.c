@@ -9,6 +9,11 @@
 #include "base/string.h"
 
 enum {
+    COMPONENT_YMM = 2,   /* upper halves of ymm0-15 */
+    COMPONENT_MASKS = 5,
+    COMPONENT_ZMM = 6,   /* upper halves of zmm0-15 */
+    COMPONENT_HIGH = 7,  /* zmm16-31 */
+    XMM_AT = 160,
     XCR0_X87 = 1,
     XSTATE_BV = 512,
     FCW_INITIAL = 0x37f,
@@ -28,7 +33,7 @@ static uint64_t read_xcr0(void)
     return (uint64_t)high << 32 | low;
 }
 
-static uint32_t image_bytes(uint64_t mask)
+static uint32_t image_bytes(uint64_t mask, uint32_t *offset)
 {
     uint32_t bytes = LEGACY_BYTES + HEADER_BYTES;
 
@@ -40,6 +45,8 @@ static uint32_t image_bytes(uint64_t mask)
         tbd_cpuid(13, i, r);
         if (r[1] + r[0] > bytes)
             bytes = r[1] + r[0];
+        if (i < 8)
+            offset[i] = r[1];
     }
     return bytes;
 }
@@ -53,7 +60,7 @@ bool tbd_vector_init(struct tbd_vector_info *info)
     if (!(r[2] >> 27 & 1)) /* OSXSAVE */
         return false;
     info->mask = read_xcr0() & ~XCR0_AMX;
-    info->bytes = image_bytes(info->mask);
+    info->bytes = image_bytes(info->mask, info->offset);
     tbd_cpuid(13, 0, r);
     tbd_cpuid(13, 1, compact);
     info->all_bytes = r[2] > compact[1] ? r[2] : compact[1];
@@ -94,4 +101,41 @@ void tbd_vector_clear(const struct tbd_vector_info *info)
     put(image, 0, FCW_INITIAL, 2);
     put(image, MXCSR_AT, MXCSR_INITIAL, 4);
     tbd_xrstor(image, info->mask);
+}
+
+static bool has(const struct tbd_vector_info *info, unsigned component)
+{
+    return info->mask >> component & 1;
+}
+
+void tbd_vector_read(const struct tbd_vector_info *info, uint8_t number, uint8_t *out)
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+
+    memset(out, 0, TBD_VECTOR_REGISTER_BYTES);
+    tbd_vector_store(info, image);
+    if (number >= 16) {
+        if (has(info, COMPONENT_HIGH))
+            memcpy(out, image + info->offset[COMPONENT_HIGH] + (number - 16u) * 64u, 64);
+        return;
+    }
+    memcpy(out, image + XMM_AT + number * 16u, 16);
+    if (has(info, COMPONENT_YMM))
+        memcpy(out + 16, image + info->offset[COMPONENT_YMM] + number * 16u, 16);
+    if (has(info, COMPONENT_ZMM))
+        memcpy(out + 32, image + info->offset[COMPONENT_ZMM] + number * 32u, 32);
+}
+
+uint64_t tbd_vector_read_mask(const struct tbd_vector_info *info, uint8_t number)
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+    uint64_t value = 0;
+
+    if (!has(info, COMPONENT_MASKS))
+        return 0;
+    memset(image + LEGACY_BYTES, 0, HEADER_BYTES);
+    memset(image + info->offset[COMPONENT_MASKS], 0, 64); /* in its initial state it is not stored */
+    tbd_xsave(image, 1ull << COMPONENT_MASKS);
+    memcpy(&value, image + info->offset[COMPONENT_MASKS] + number * 8u, sizeof(value));
+    return value;
 }

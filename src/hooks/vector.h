@@ -15,6 +15,7 @@ struct tbd_vector_info {
     uint64_t mask;      /* components in images: XCR0 without AMX tiles */
     uint32_t bytes;     /* of an image */
     uint32_t all_bytes; /* the most that any xsave form with any mask writes */
+    uint32_t offset[8]; /* of components 2 .. 7 in an image (asking the processor is slow in a VM) */
 };
 
 /* False when the processor has no XSAVE, or an image is too large. */
@@ -26,6 +27,11 @@ bool tbd_vector_init(struct tbd_vector_info *info);
 void tbd_vector_store(const struct tbd_vector_info *info, void *image);
 /* Loads an image made by tbd_vector_store(). */
 void tbd_vector_load(const struct tbd_vector_info *info, const void *image);
+#define TBD_VECTOR_REGISTER_BYTES 64u
+/* Contents of vector register `number` (0 .. 31), zero where the processor has less. */
+void tbd_vector_read(const struct tbd_vector_info *info, uint8_t number, uint8_t *out);
+/* Mask register k `number`. */
+uint64_t tbd_vector_read_mask(const struct tbd_vector_info *info, uint8_t number);
 /* Initial state, as the kernel gives it to a signal handler. */
 void tbd_vector_clear(const struct tbd_vector_info *info);
 
