@@ -49,7 +49,9 @@ def check(source, binary, folder):
     if want.get("replay") != "no":
         trace.verify(timeout=200)
     info = trace.info()
-    if want.get("end") != "detached" and "missing" not in want:
+    if "end" in want:
+        assert info["end"] == want["end"], info
+    elif "missing" not in want:
         tbdtest.ends_like(trace, traced)
     if "missing" in want:
         notes = " ".join(map(str, info.get("notes", [])))

@@ -7,6 +7,7 @@
  *   libs: flags: cpu:        libraries, compiler flags, CPU features without which it is skipped
  *   args: stdin: env:        how it is run
  *   exit: signal:            expected end; default exit 0
+ *   end: WORD                how the trace says that it ended, if not as the program did
  *   missing: WORD            the trace must say that it lacks something (a note with WORD)
  *   replay: no               windows need not verify yet
  */

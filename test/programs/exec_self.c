@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // args: 3
+// end: exec
 /* exec of itself until the count is 0; a failing exec on the way changes nothing. */
 #include "check.h"
 #include <errno.h>
