@@ -23,8 +23,21 @@ enum {
 
 #define STRETCH_BATCH 256u
 
+enum what { TOUCHED, UNKNOWN };
+
+static void send_stretches(struct tbd_thread *thread, enum what what,
+                           const struct tbd_stretch *stretches, size_t count)
+{
+    struct tbd_ring *ring = &tbd_runtime.ring;
+
+    if (what == TOUCHED)
+        tbd_window_send_pages(ring, thread, &tbd_runtime.pages, stretches, count);
+    else
+        tbd_window_send_unknown(ring, thread, &tbd_runtime.pages, stretches, count);
+}
+
 /* Unreadable mappings cannot have been touched: what they held was sent when they became unreadable. */
-static void send_touched_pages(struct tbd_thread *thread)
+static void send_everywhere(struct tbd_thread *thread, enum what what)
 {
     struct tbd_stretch stretches[STRETCH_BATCH];
     const struct tbd_regions *regions = &tbd_runtime.regions;
@@ -37,11 +50,22 @@ static void send_touched_pages(struct tbd_thread *thread)
             continue;
         stretches[count++] = (struct tbd_stretch){ map->start, map->end };
         if (count == STRETCH_BATCH) {
-            tbd_window_send_pages(&tbd_runtime.ring, thread, &tbd_runtime.pages, stretches, count);
+            send_stretches(thread, what, stretches, count);
             count = 0;
         }
     }
-    tbd_window_send_pages(&tbd_runtime.ring, thread, &tbd_runtime.pages, stretches, count);
+    send_stretches(thread, what, stretches, count);
+}
+
+static void send_touched_pages(struct tbd_thread *thread)
+{
+    send_everywhere(thread, TOUCHED);
+}
+
+void tbd_runtime_send_unknown_pages(struct tbd_thread *thread)
+{
+    if (tbd_runtime.options.hooks & TBD_HOOK_TOUCH)
+        send_everywhere(thread, UNKNOWN);
 }
 
 static void end_window(struct tbd_thread *thread)

@@ -47,6 +47,8 @@ extern struct tbd_runtime tbd_runtime;
 
 /* Before translated code is entered again; registers exact.  May not return (detach). */
 void tbd_runtime_settle(struct tbd_thread *thread);
+/* What a replay of this window would miss if it ended here without a WINDOW_END. */
+void tbd_runtime_send_unknown_pages(struct tbd_thread *thread);
 /* NOTE in the trace; severity 1 = something is missing. */
 void tbd_runtime_note(uint32_t severity, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -191,6 +191,7 @@ static struct robust_head *exec_begin(struct tbd_thread *thread)
 
     if (!tbd_runtime.recording || tbd_runtime.ring.discard)
         return NULL;
+    tbd_runtime_send_unknown_pages(thread);
     tbd_ring_turn(&tbd_runtime.ring, thread, 0);
     tbd_sys3(274 /* get_robust_list */, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
     if (!robust)

@@ -179,6 +179,36 @@ void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
     flush_reads(&scan);
 }
 
+static void send_unknown(struct scan *scan, uint64_t page)
+{
+    if (!is_known(scan->pages, page) &&
+        tbd_window_send_page(scan->ring, scan->thread, page << TBD_PAGE_SHIFT, TBD_PAGE_FIRST))
+        set_known(scan->pages, page);
+}
+
+void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
+                             struct tbd_pages *pages, const struct tbd_stretch *stretches,
+                             size_t count)
+{
+    struct scan scan;
+
+    scan.ring = ring;
+    scan.thread = thread;
+    scan.pages = pages;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t limit = stretches[i].end >> TBD_PAGE_SHIFT;
+
+        for (uint64_t page = stretches[i].start >> TBD_PAGE_SHIFT; page < limit; page++) {
+            uint16_t marks = *cell_of(pages, page);
+
+            if (marks)
+                send_unknown(&scan, page);
+            if ((marks & 0xff) && page + 1 < limit)
+                send_unknown(&scan, page + 1);
+        }
+    }
+}
+
 void tbd_window_send_regs(struct tbd_ring *ring, struct tbd_thread *thread,
                           const struct tbd_vector_info *vector)
 {

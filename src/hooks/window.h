@@ -30,6 +30,11 @@ struct tbd_stretch {
 void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
                            struct tbd_pages *pages, const struct tbd_stretch *stretches,
                            size_t count);
+/* Of the touched pages those whose contents the trace does not know; marks stay.  For a moment after
+ * which nothing may follow (execve). */
+void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
+                             struct tbd_pages *pages, const struct tbd_stretch *stretches,
+                             size_t count);
 /* One page as it is now; false if it cannot be read. */
 bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
                           uint64_t flags);

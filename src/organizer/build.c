@@ -837,7 +837,9 @@ static bool find_first_contents(struct work *w)
 
     for (size_t i = 0; i < w->page_count; i++) {
         count += (w->pages[i].flags & TBD_PAGE_FIRST) != 0;
-        dirty |= (w->pages[i].flags & TBD_PAGE_FIRST) && (w->pages[i].flags & TBD_PAGE_DIRTY);
+        /* Before an execve pages are sent that the window may have written (hooks/window.h). */
+        dirty |= (w->pages[i].flags & TBD_PAGE_FIRST) &&
+                 ((w->pages[i].flags & TBD_PAGE_DIRTY) || !w->pages[i].at_end);
     }
     if (!count)
         return true;
