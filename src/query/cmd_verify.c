@@ -27,7 +27,8 @@ struct verify {
     uint32_t windows;
     _Atomic uint32_t next;
     _Atomic uint32_t done;
-    _Atomic uint32_t bad;
+    _Atomic uint32_t diverged;
+    _Atomic uint32_t failed;  /* could not be replayed at all */
     struct outcome *outcomes; /* one per window; written by the worker that took it */
 };
 
@@ -49,8 +50,10 @@ static void *verify_windows(void *argument)
 
         outcome->status = tbd_replay_verify(verify->session->replayer, worker->number, window,
                                             &outcome->divergence, &outcome->why);
-        if (outcome->status != TBD_OK)
-            atomic_fetch_add(&verify->bad, 1);
+        if (outcome->status == TBD_DIVERGED)
+            atomic_fetch_add(&verify->diverged, 1);
+        else if (outcome->status != TBD_OK)
+            atomic_fetch_add(&verify->failed, 1);
         atomic_fetch_add(&verify->done, 1);
     }
     return NULL;
@@ -64,7 +67,7 @@ static void watch(struct verify *verify, bool quiet)
     tbd_progress_start(&progress, quiet);
     while (progress.enabled && atomic_load(&verify->done) < verify->windows) {
         tbd_progress_show(&progress, "verifying", atomic_load(&verify->done), verify->windows,
-                          atomic_load(&verify->bad));
+                          atomic_load(&verify->diverged));
         nanosleep(&pause, NULL);
     }
     tbd_progress_clear(&progress);
@@ -112,13 +115,18 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
     json_t *object;
 
     describe(outcome, text, sizeof(text));
-    if (!run->session->json) {
+    if (!run->session->json && outcome->status == TBD_DIVERGED) {
         fprintf(run->out, "window %" PRIu32 " diverged at %" PRIu64 "+%" PRIu32 ": %s\n", window,
                 position->time, position->offset, text);
         return;
     }
+    if (!run->session->json) {
+        fprintf(run->out, "window %" PRIu32 " was not replayed: %s\n", window, text);
+        return;
+    }
     object = json_object();
     json_object_set_new(object, "window", json_integer((json_int_t)window));
+    json_object_set_new(object, "diverged", json_boolean(outcome->status == TBD_DIVERGED));
     json_object_set_new(object, "time", json_integer((json_int_t)position->time));
     json_object_set_new(object, "offset", json_integer((json_int_t)position->offset));
     json_object_set_new(object, "what", json_string(text));
@@ -128,7 +136,8 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
 static enum tbd_exit print_result(const struct tbd_command_run *run, const struct verify *verify,
                                   double seconds)
 {
-    uint32_t bad = atomic_load(&verify->bad);
+    uint32_t diverged = atomic_load(&verify->diverged);
+    uint32_t failed = atomic_load(&verify->failed);
     json_t *object;
 
     for (uint32_t i = 0; i < verify->windows; i++) {
@@ -137,18 +146,21 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
     }
     if (run->session->json) {
         object = json_object();
-        json_object_set_new(object, "verified", json_boolean(bad == 0));
+        json_object_set_new(object, "verified", json_boolean(diverged + failed == 0));
         json_object_set_new(object, "windows", json_integer((json_int_t)verify->windows));
         json_object_set_new(object, "blocks", json_integer((json_int_t)run->session->info->blocks));
-        json_object_set_new(object, "divergences", json_integer((json_int_t)bad));
+        json_object_set_new(object, "divergences", json_integer((json_int_t)diverged));
+        json_object_set_new(object, "not_replayed", json_integer((json_int_t)failed));
         json_object_set_new(object, "seconds", json_real(seconds));
         tbd_output_line(object, run->out);
     } else {
         fprintf(run->out,
                 "%" PRIu32 " windows, %" PRIu64 " blocks, %" PRIu32 " divergences, %.2f s\n",
-                verify->windows, run->session->info->blocks, bad, seconds);
+                verify->windows, run->session->info->blocks, diverged, seconds);
     }
-    return bad == 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
+    if (failed != 0)
+        return TBD_EXIT_TRACE;
+    return diverged == 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
 }
 
 static double seconds_now(void)

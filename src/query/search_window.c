@@ -12,6 +12,8 @@
  * I3  A window is walked with probes or a stack of callers only if the condition uses them. */
 #include "query/search_private.h"
 
+#include "base/layout.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -324,24 +326,54 @@ static enum tbd_status take_candidates(struct tbd_search_run *run)
 
 /* ---- one window ---- */
 
-struct page_context {
+/* Pages as they were at the window's start: the stack, mostly. */
+#define START_PAGES 4u
+
+struct start_pages {
     struct tbd_search_run *run;
+    uint64_t addresses[START_PAGES]; /* 1 = none */
+    unsigned oldest;
+    uint8_t bytes[START_PAGES][TBD_PAGE_SIZE];
 };
+
+static const uint8_t *start_page(struct start_pages *pages, uint64_t address)
+{
+    struct tbd_search_run *run = pages->run;
+    unsigned use = pages->oldest;
+
+    for (unsigned i = 0; i < START_PAGES; i++) {
+        if (pages->addresses[i] == address)
+            return pages->bytes[i];
+    }
+    pages->addresses[use] = 1;
+    if (tbd_trace_page_at_start(run->session->trace, run->window->index, address,
+                                pages->bytes[use]) != TBD_OK)
+        return NULL;
+    pages->addresses[use] = address;
+    pages->oldest = (use + 1) % START_PAGES;
+    return pages->bytes[use];
+}
 
 static bool read_at_start(void *context, uint64_t address, void *out, size_t bytes)
 {
-    const struct page_context *page = context;
-    struct tbd_position start = { .time = page->run->window->first_time };
+    uint8_t *to = out;
 
-    return tbd_trace_read(page->run->session->trace, page->run->window, start, address, out,
-                          bytes) == TBD_OK;
+    for (size_t i = 0; i < bytes; i++) {
+        uint64_t at = address + i;
+        const uint8_t *page = start_page(context, at & ~(TBD_PAGE_SIZE - 1));
+
+        if (page == NULL)
+            return false;
+        to[i] = page[at & (TBD_PAGE_SIZE - 1)];
+    }
+    return true;
 }
 
 /* Frames at the window's start, innermost first; owned by the caller.  NULL if there is no memory for them. */
 static struct tbd_frame *unwind_start(struct tbd_search_run *run, size_t *out_count)
 {
-    struct page_context page = { run };
-    struct tbd_stack_memory memory = { read_at_start, &page };
+    struct start_pages pages = { .run = run, .addresses = { 1, 1, 1, 1 } };
+    struct tbd_stack_memory memory = { read_at_start, &pages };
     struct tbd_frame *frames = NULL;
 
     *out_count = 0;

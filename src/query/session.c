@@ -202,23 +202,56 @@ enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_positio
                             : status;
 }
 
-struct memory_context {
+/* A stack is read word by word, and each read walks the window: lines of it are kept. */
+#define LINE_BYTES 512u
+#define LINES      8u
+
+struct stack_lines {
     struct tbd_session *session;
     struct tbd_position position;
+    uint64_t addresses[LINES]; /* 1 = none */
+    unsigned oldest;
+    uint8_t bytes[LINES][LINE_BYTES];
 };
+
+static const uint8_t *find_line(struct stack_lines *lines, uint64_t address)
+{
+    unsigned use = lines->oldest;
+
+    for (unsigned i = 0; i < LINES; i++) {
+        if (lines->addresses[i] == address)
+            return lines->bytes[i];
+    }
+    lines->addresses[use] = 1;
+    if (tbd_session_read(lines->session, lines->position, address, lines->bytes[use], LINE_BYTES) !=
+        TBD_OK)
+        return NULL;
+    lines->addresses[use] = address;
+    lines->oldest = (use + 1) % LINES;
+    return lines->bytes[use];
+}
 
 static bool read_memory(void *context, uint64_t address, void *out, size_t bytes)
 {
-    const struct memory_context *memory = context;
+    struct stack_lines *lines = context;
+    uint64_t start = address & ~(uint64_t)(LINE_BYTES - 1);
+    const uint8_t *line = NULL;
 
-    return tbd_session_read(memory->session, memory->position, address, out, bytes) == TBD_OK;
+    if (address - start + bytes <= LINE_BYTES)
+        line = find_line(lines, start);
+    if (line != NULL)
+        memcpy(out, line + (address - start), bytes);
+    return line != NULL ||
+           tbd_session_read(lines->session, lines->position, address, out, bytes) == TBD_OK;
 }
 
 enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_position position,
                                   struct tbd_frame *out, size_t max, size_t *out_count)
 {
-    struct memory_context context = { session, position };
-    struct tbd_stack_memory memory = { read_memory, &context };
+    struct stack_lines lines = { .session = session,
+                                 .position = position,
+                                 .addresses = { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    struct tbd_stack_memory memory = { read_memory, &lines };
     struct tbd_reg_state *state = malloc(sizeof(*state));
     enum tbd_status status;
 
