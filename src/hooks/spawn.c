@@ -17,6 +17,9 @@
 
 enum {
     SYS_CLONE = 56,
+    SYS_KILL = 62,
+    SYS_PRLIMIT64 = 302,
+    RLIMIT_NOFILE_ = 7,
     SYS_EXECVE = 59,
     SYS_WAIT4 = 61,
     SYS_SETSID = 112,
@@ -70,6 +73,17 @@ static void reset_signals(void)
     tbd_sys4(SYS_RT_SIGPROCMASK, 2, tbd_sys_pointer(&none), 0, 8);
 }
 
+/* What the program may open says nothing about what the organizer needs. */
+static void raise_descriptor_limit(void)
+{
+    uint64_t limit[2];
+
+    if (tbd_sys_failed(tbd_sys4(SYS_PRLIMIT64, 0, RLIMIT_NOFILE_, 0, tbd_sys_pointer(limit))))
+        return;
+    limit[0] = limit[1];
+    tbd_sys4(SYS_PRLIMIT64, 0, RLIMIT_NOFILE_, tbd_sys_pointer(limit), 0);
+}
+
 static void arrange_descriptors(int fd)
 {
     if (fd == STREAM_FD)
@@ -98,6 +112,8 @@ _Noreturn static void become_organizer(int fd, char **envp)
         argv[6] = tbd_runtime.options.dir;
     }
     copy_environment(envp, environment);
+    __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);
+    raise_descriptor_limit();
     reset_signals();
     arrange_descriptors(fd);
     tbd_sys3(SYS_EXECVE, tbd_sys_pointer(path), tbd_sys_pointer(argv),
@@ -136,6 +152,15 @@ static bool fork_twice(int fd, char **envp)
     return true;
 }
 
+/* Before it has set up its robust futex, the word holds the process id that we gave it. */
+static bool has_died(const struct tbd_stream_head *head)
+{
+    uint32_t lock = __atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE);
+
+    return (lock & 0x40000000u) ||
+           (lock && tbd_sys3(SYS_KILL, lock & 0x3fffffffu, 0, 0) == -3 /* ESRCH */);
+}
+
 static bool wait_until_ready(void)
 {
     struct tbd_stream_head *head = tbd_runtime.ring.head;
@@ -147,7 +172,7 @@ static bool wait_until_ready(void)
             return true;
         if (state != TBD_ORGANIZER_STARTING)
             return false;
-        if (__atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE) & 0x40000000u)
+        if (has_died(head))
             return false;
         tbd_sys_futex_wait(&head->organizer_state, state, STEP_MS);
     }

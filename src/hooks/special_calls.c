@@ -330,6 +330,10 @@ static void fork_call(struct tbd_call *call)
         tbd_call_detach(call, "it forks with a thread pointer of the child's own");
     watch_child(call, &arguments);
     mask = tbd_signals_block_all(); /* a handler in a child of vfork would write our state */
+    if (__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE)) {
+        finish(call, TBD_CALL_INTERRUPTED); /* delivered by the parent, before there is a child */
+        return;
+    }
     call->result = tbd_sys6((long)sys.number, sys.args[0], sys.args[1], sys.args[2], sys.args[3],
                             sys.args[4], sys.args[5]); /* inline: the child must not return */
     if (call->result == 0)
@@ -340,6 +344,9 @@ static void fork_call(struct tbd_call *call)
     if (tbd_effects_is_cut(call->effects))
         tbd_runtime_note(1, "what a child process wrote to shared memory is partly missing");
     tbd_call_finish(call);
+    if (call->result > 0)
+        tbd_runtime_note(0, "process %u was started: untraced until it executes a program",
+                         (unsigned)call->result);
 }
 
 /* ---- all ---- */
