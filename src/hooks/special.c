@@ -94,8 +94,11 @@ static void run_and_compare(struct special *s, uint32_t flags)
     finish(s, flags);
 }
 
+/* x87 environments (OTHER_STORE) hold the address of the last instruction, which was ours and is another
+ * in replay: as run_xsave(). */
 static void run_elements(struct special *s)
 {
+    uint32_t flags = s->kind == TBD_SPECIAL_OTHER_STORE ? 0 : TBD_SPECIAL_F_REPLAYED;
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
     size_t count;
 
@@ -104,7 +107,7 @@ static void run_elements(struct special *s)
         tbd_effects_watch(s->effects, ranges, count);
         tbd_slot_run(s->thread, s->slot);
         tbd_effects_written(s->effects, ranges, count);
-        finish(s, TBD_SPECIAL_F_REPLAYED);
+        finish(s, flags);
         return;
     case TBD_SLOT_UP_TO:
         tbd_effects_watch(s->effects, ranges, count);
@@ -113,7 +116,7 @@ static void run_elements(struct special *s)
         tbd_effects_watch_all(s->effects);
         break;
     }
-    run_and_compare(s, TBD_SPECIAL_F_REPLAYED);
+    run_and_compare(s, flags);
 }
 
 /* Which components are stored depends on history, so replay takes the bytes from the log. */
