@@ -50,6 +50,27 @@ static struct tbd_window *replay(const char *what, uint32_t index, uint32_t hook
     return window;
 }
 
+/* Instructions of the cursor's block that ran: a fault may have stopped it. */
+static uint64_t ran(const struct tbd_cursor *cursor)
+{
+    const struct tbd_window *window = cursor->window;
+    const uint8_t *message = cursor->record + cursor->block->def.operand_bytes;
+    uint64_t instructions = UINT64_MAX;
+
+    if (cursor->entry + 1 < window->entry_count &&
+        window->entries[cursor->entry + 1] == (TBD_ENTRY_MESSAGE | TBD_MSG_INTERRUPTED))
+        memcpy(&instructions, message + sizeof(struct tbd_message), sizeof(instructions));
+    return instructions;
+}
+
+static bool next(struct tbd_cursor *cursor)
+{
+    while (tbd_cursor_next(cursor))
+        if (cursor->kind != TBD_AT_OP || cursor->op->insn < ran(cursor))
+            return true;
+    return false;
+}
+
 /* ---- raised windows ---- */
 
 static const char *first_difference(const struct tbd_window *a, const struct tbd_window *b)
@@ -100,7 +121,7 @@ static bool skip_loads(struct tbd_cursor *cursor, uint64_t *loads)
 {
     while (cursor->kind == TBD_AT_OP && cursor->op->kind == TBD_OP_LOAD) {
         *loads += 1;
-        tbd_cursor_next(cursor);
+        next(cursor);
     }
     return cursor->kind != TBD_AT_END;
 }
@@ -130,8 +151,8 @@ static uint64_t check_loads(uint32_t index)
             printf("at %lu\n", a.time);
             fail("loads", index, NULL, NULL);
         }
-        tbd_cursor_next(&a);
-        tbd_cursor_next(&b);
+        next(&a);
+        next(&b);
     }
     if (a.kind != TBD_AT_END || b.kind != TBD_AT_END || !with->has_loads)
         fail("loads", index, NULL, NULL);
@@ -167,7 +188,7 @@ static size_t pick(const struct tbd_window *window, struct sample *samples, size
     tbd_cursor_first(window, &cursor);
     do
         events += cursor.kind == TBD_AT_OP && cursor.op->kind != TBD_OP_STORE;
-    while (tbd_cursor_next(&cursor));
+    while (next(&cursor));
     step = events / most + 1;
     events = (uint64_t)rand() % step;
     tbd_cursor_first(window, &cursor);
@@ -181,7 +202,7 @@ static size_t pick(const struct tbd_window *window, struct sample *samples, size
         out->pc = pc_of(&cursor);
         memcpy(out->values, cursor.record + cursor.op->data, out->kind == TBD_OP_CALL ? 56 : 16);
         count++;
-    } while (count < most && tbd_cursor_next(&cursor));
+    } while (count < most && next(&cursor));
     return count;
 }
 

@@ -277,7 +277,7 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
         tbd_stub_diverge(insn, "signal %d at 0x%lx, which play did not have", signo, address);
     }
     memcpy(&logged, message + 1, sizeof(logged));
-    if (logged != insn)
+    if (logged != insn && !tbd_stub.is_partial) /* there, a block may be entered in two parts */
         tbd_stub_diverge(insn, "fault after %u instructions of the block, in play after %lu", insn,
                          logged);
     tbd_log_send(message);

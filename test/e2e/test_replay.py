@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Replay in all its forms: raised windows, load events, registers at positions, each against what
+play wrote (replay_check); windows cut at every few blocks; replay processes that die or hang."""
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import inputs
+import tbdtest
+
+CHECK = os.path.join(tbdtest.BUILD, "replay_check")
+
+
+def check(argv, folder, window, samples=40, **how):
+    """Records natively checked, then replays every window in every way."""
+    _, trace = tbdtest.check_run(argv, folder, options="window=%d" % window, **how)
+    result = tbdtest.run([CHECK, trace.path, str(samples)], stdin=None, timeout=600)
+    assert result.code == 0, "%s: %r" % (argv, result.out)
+    return trace
+
+
+def test_feature_programs_in_small_windows(folder):
+    names = ("stores", "strings", "switches", "jumps", "rep", "straddle", "vector_sse", "flags", "redzone",
+             "high_regs", "floating", "maps", "segv_repair", "traps", "alarm", "dl", "exceptions", "unwinding")
+    for name in names:
+        where = os.path.join(folder, name)
+        check([tbdtest.program(name)], where, 700)
+        shutil.rmtree(where)
+
+
+def test_windows_of_a_few_blocks(folder):
+    check([tbdtest.program("recursion")], folder, 40, samples=3)
+
+
+def test_lua(folder):
+    script = "local t={} for i=1,3000 do t[i]=tostring(i*i) end print(#table.concat(t))"
+    check([tbdtest.need("lua5.4"), "-e", script], folder, 100000)
+
+
+def test_gzip_in_default_windows(folder):
+    text = os.path.join(folder, "in.txt")
+    inputs.text(text, 300000)
+    check([tbdtest.need("gzip"), "-6", "-c", text], folder, 1 << 20)
+
+
+def replay_processes(parent):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % pid) as f:
+                fields = f.read().rpartition(")")[2].split()
+            with open("/proc/%s/comm" % pid) as f:
+                if int(fields[1]) == parent and f.read().strip() == "tbd-replay":
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def interfere(folder, signum):
+    """Sends a signal to the first replay process of a running verify; returns its outcome."""
+    _, trace = tbdtest.record([tbdtest.program("many_windows")], os.path.join(folder, "traces"), "window=20000")
+    verify = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, "-j", "1", "verify"], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, env=tbdtest.clean_env())
+    end = time.monotonic() + 20
+    while not replay_processes(verify.pid) and verify.poll() is None and time.monotonic() < end:
+        pass
+    for pid in replay_processes(verify.pid):
+        os.kill(pid, signum)
+    out, _ = verify.communicate(timeout=120)
+    return trace, verify.returncode, out
+
+
+def test_a_killed_replay_process_is_told_and_the_rest_goes_on(folder):
+    trace, code, out = interfere(folder, signal.SIGKILL)
+    if code != 0:
+        assert b"killed by signal 9" in out, out
+    trace.verify()
+
+
+def test_no_replay_process_stays_behind(folder):
+    _, trace = tbdtest.record([tbdtest.program("many_windows")], os.path.join(folder, "traces"), "window=20000")
+    verify = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, "verify"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env=tbdtest.clean_env())
+    end = time.monotonic() + 20
+    while not replay_processes(verify.pid) and verify.poll() is None and time.monotonic() < end:
+        pass
+    children = replay_processes(verify.pid)
+    verify.kill()
+    verify.wait()
+    end = time.monotonic() + 10
+    while any(os.path.exists("/proc/%d" % pid) for pid in children):
+        assert time.monotonic() < end, "replay processes outlive tbdq: %r" % children
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
