@@ -657,6 +657,73 @@ static void collect_stack_add(struct tbd_insn *out, const struct zinsn *z)
     }
 }
 
+/* ---- r14 and r15 as memory operands ---- */
+
+static bool takes_memory_alike(ZydisMnemonic m)
+{
+    switch (m) {
+    case ZYDIS_MNEMONIC_PUSH:
+    case ZYDIS_MNEMONIC_POP:
+    case ZYDIS_MNEMONIC_MOV:
+    case ZYDIS_MNEMONIC_MOVZX:
+    case ZYDIS_MNEMONIC_MOVSX:
+    case ZYDIS_MNEMONIC_MOVSXD:
+    case ZYDIS_MNEMONIC_ADD:
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_AND:
+    case ZYDIS_MNEMONIC_OR:
+    case ZYDIS_MNEMONIC_XOR:
+    case ZYDIS_MNEMONIC_CMP:
+    case ZYDIS_MNEMONIC_TEST:
+    case ZYDIS_MNEMONIC_INC:
+    case ZYDIS_MNEMONIC_DEC:
+    case ZYDIS_MNEMONIC_NEG:
+    case ZYDIS_MNEMONIC_NOT:
+    case ZYDIS_MNEMONIC_IMUL:
+    case ZYDIS_MNEMONIC_SHL:
+    case ZYDIS_MNEMONIC_SHR:
+    case ZYDIS_MNEMONIC_SAR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_named_once(const struct tbd_insn *insn, uint8_t r)
+{
+    unsigned count = 0;
+
+    for (unsigned f = 0; f < TBD_FIELD_COUNT; f++)
+        count += insn->field[f] == r;
+    return count == 1;
+}
+
+/* A write of 32 bits clears the upper half of a register but not of memory; a segment register is 16 bits in
+ * memory (mov, opcode 8c). */
+static bool same_effect_in_memory(const struct zinsn *z, const ZydisDecodedOperand *op)
+{
+    if (z->i.mnemonic == ZYDIS_MNEMONIC_MOV && z->i.opcode == 0x8c)
+        return false;
+    return !(op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) || op->size != 32;
+}
+
+static uint8_t find_slot_form(const struct tbd_insn *insn, const struct zinsn *z)
+{
+    if (z->i.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY || !takes_memory_alike(z->i.mnemonic) ||
+        (z->i.attributes & ZYDIS_ATTRIB_HAS_LOCK) || z->i.address_width != 64)
+        return TBD_NO_REG;
+    for (unsigned n = 0; n < z->i.operand_count_visible; n++) {
+        const ZydisDecodedOperand *op = &z->op[n];
+        bool push_pop = op->encoding == ZYDIS_OPERAND_ENCODING_OPCODE && insn->stack_add != 0 && op->size == 64;
+        uint8_t r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr_number(op->reg.value) : TBD_NO_REG;
+
+        if ((r == TBD_R14 || r == TBD_R15) && (op->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM || push_pop) &&
+            is_named_once(insn, r) && same_effect_in_memory(z, op))
+            return r;
+    }
+    return TBD_NO_REG;
+}
+
 static void collect_target(struct tbd_insn *out, const struct zinsn *z)
 {
     if (z->op[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE)
@@ -682,6 +749,7 @@ bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t 
     collect_target(out, &z);
     collect_copy(out, &z);
     collect_stack_add(out, &z);
+    out->slot_form = find_slot_form(out, &z);
     if (out->kind == TBD_INSN_NOP || out->kind == TBD_INSN_BAD || out->kind == TBD_INSN_SYSCALL)
         return true;
     collect_accesses(out, &z);

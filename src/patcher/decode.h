@@ -94,6 +94,8 @@ struct tbd_insn {
     uint8_t opcode_at;    /* for TBD_FIELD_OPCODE */
     uint8_t prefix_at;    /* of REX, VEX or EVEX; TBD_NO_REG if none */
     uint8_t prefix_bytes; /* 1 REX, 2 or 3 VEX, 4 EVEX, 0 none */
+    uint8_t slot_form;    /* r14 or r15, named once, where a memory operand could stand with the same
+                             effect; TBD_NO_REG otherwise */
     uint8_t disp_at;      /* of the rip-relative displacement */
     bool rip_relative;
 };

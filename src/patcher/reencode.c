@@ -52,7 +52,7 @@ static void substitute(struct tbd_translation *t, const struct tbd_insn *insn, u
     for (unsigned f = 0; f < TBD_FIELD_COUNT; f++) {
         uint8_t r = insn->field[f];
 
-        if (r == TBD_R14 || r == TBD_R15)
+        if ((r == TBD_R14 || r == TBD_R15) && tbd_place_hw(t, r) != TBD_NO_REG)
             set_field(code, insn, f, tbd_place_hw(t, r));
     }
 }
@@ -76,6 +76,42 @@ static unsigned through_scratch(uint8_t *code, const struct tbd_insn *insn, unsi
     set_low3(code + insn->modrm_at, 0, scratch);
     __builtin_memmove(code + insn->disp_at, code + insn->disp_at + 4, tail);
     return insn->length - 4u;
+}
+
+/* ModRM with register form -> gs:[slot]: mod 00, rm 100, SIB without base and index, disp32 */
+static void emit_slot_operand(struct tbd_emit *e, unsigned modrm, unsigned r)
+{
+    tbd_emit_u8(e, (modrm & 0x38) | 4);
+    tbd_emit_u8(e, 0x25);
+    tbd_emit_u32(e, (uint32_t)(TBD_THREAD_GS(regs) + (int32_t)(r * 8)));
+}
+
+static void emit_push_pop_slot(struct tbd_emit *e, const struct tbd_insn *insn)
+{
+    bool is_push = insn->stack_add < 0;
+
+    tbd_emit_u8(e, 0x65);
+    tbd_emit_u8(e, is_push ? 0xff : 0x8f);
+    emit_slot_operand(e, is_push ? 6u << 3 : 0, insn->slot_form);
+}
+
+void tbd_reencode_slot(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    struct tbd_emit *e = &t->e;
+    uint8_t code[16];
+    unsigned opcode_end = insn->modrm_at;
+
+    if (insn->field[TBD_FIELD_OPCODE] == insn->slot_form) {
+        emit_push_pop_slot(e, insn);
+        return;
+    }
+    __builtin_memcpy(code, insn->bytes, insn->length);
+    substitute(t, insn, code); /* the other one may be named too */
+    code[insn->prefix_at] &= (uint8_t)~3u; /* REX.X, ignored so far, and REX.B */
+    tbd_emit_u8(e, 0x65);
+    tbd_emit_bytes(e, code, opcode_end);
+    emit_slot_operand(e, code[opcode_end], insn->slot_form);
+    tbd_emit_bytes(e, code + opcode_end + 1, insn->length - opcode_end - 1u);
 }
 
 void tbd_reencode(struct tbd_translation *t, const struct tbd_insn *insn, unsigned scratch)

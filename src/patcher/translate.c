@@ -221,11 +221,49 @@ static unsigned far_operand(struct tbd_translation *t, const struct tbd_insn *in
     return s;
 }
 
+/* r14 or r15 is used as memory when it is in no register and all the block still does with it can be
+ * done in memory, up to three times. */
+static bool stays_in_slot(const struct tbd_translation *t, uint8_t r)
+{
+    unsigned uses = 0;
+
+    if (r == TBD_NO_REG || tbd_place_hw(t, r) != TBD_NO_REG)
+        return false;
+    for (uint32_t n = t->insn; n < t->cut->count; n++) {
+        const struct tbd_insn *insn = &t->cut->insn[n];
+
+        if (!((insn->reads | insn->writes) & TBD_BIT(r)))
+            continue;
+        if (insn->slot_form != r || insn->kind != TBD_INSN_PLAIN || ++uses > 3)
+            return false;
+    }
+    return true;
+}
+
+static void lower_in_slot(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    struct tbd_insn rest = *insn;
+    uint16_t avoid;
+
+    rest.reads &= (uint16_t)~TBD_BIT(insn->slot_form);
+    rest.writes &= (uint16_t)~TBD_BIT(insn->slot_form);
+    set_phase(t, TBD_PHASE_HOOK);
+    avoid = prepare(t, &rest);
+    hook_accesses(t, avoid);
+    set_phase(t, TBD_PHASE_INSN);
+    tbd_reencode_slot(t, insn);
+    tbd_place_written(t, rest.writes);
+}
+
 static void lower_plain(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     uint16_t avoid;
     unsigned scratch;
 
+    if (stays_in_slot(t, insn->slot_form)) {
+        lower_in_slot(t, insn);
+        return;
+    }
     set_phase(t, TBD_PHASE_HOOK);
     avoid = prepare(t, insn);
     hook_accesses(t, avoid);

@@ -260,6 +260,35 @@ static void rip_relative_operands_keep_their_target(void **state)
     assert_string_equal(text_of(buffer, 0x7f0000000000), "cmp dword ptr [rsi], 0x12345678");
 }
 
+static void expect_slot(const uint8_t *bytes, const char *text)
+{
+    struct tbd_translation t = { .place = { .sub = { TBD_NO_REG, TBD_NO_REG } } };
+    struct tbd_insn insn;
+
+    assert_true(tbd_decode(&insn, 0x1000, bytes, 15));
+    t.e = emitter(0x1000);
+    tbd_reencode_slot(&t, &insn);
+    expect(&t.e, text);
+}
+
+static void r14_and_r15_can_be_memory_operands(void **state)
+{
+    static const uint8_t push_r14[15] = { 0x41, 0x56 };
+    static const uint8_t pop_r15[15] = { 0x41, 0x5f };
+    static const uint8_t mov_rbx_r14[15] = { 0x49, 0x8b, 0xde };
+    static const uint8_t mov_r15_rax[15] = { 0x49, 0x89, 0xc7 };
+    static const uint8_t add_r15b_spl_with_x[15] = { 0x43, 0x00, 0xe7 };
+    static const uint8_t cmp_r14w_imm[15] = { 0x66, 0x41, 0x81, 0xfe, 0x34, 0x12 };
+
+    (void)state;
+    expect_slot(push_r14, "push gs:[0xFFFFFFFFFFFFFF40]");
+    expect_slot(pop_r15, "pop gs:[0xFFFFFFFFFFFFFF48]");
+    expect_slot(mov_rbx_r14, "mov rbx, gs:[0xFFFFFFFFFFFFFF40]");
+    expect_slot(mov_r15_rax, "mov gs:[0xFFFFFFFFFFFFFF48], rax");
+    expect_slot(add_r15b_spl_with_x, "add gs:[0xFFFFFFFFFFFFFF48], spl");
+    expect_slot(cmp_r14w_imm, "cmp word ptr gs:[0xFFFFFFFFFFFFFF40], 0x1234");
+}
+
 static uint32_t decoder_init(void *decoder, int mode, int width)
 {
     return ZydisDecoderInit(decoder, (ZydisMachineMode)mode, (ZydisStackWidth)width);
@@ -285,6 +314,7 @@ int main(void)
         cmocka_unit_test(past_the_end_is_sticky_and_writes_nothing),
         cmocka_unit_test(substitutes_replace_r14_and_r15_wherever_they_are_named),
         cmocka_unit_test(rip_relative_operands_keep_their_target),
+        cmocka_unit_test(r14_and_r15_can_be_memory_operands),
     };
 
     tbd_patcher_set_decoder(&api);
