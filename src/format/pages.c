@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- which windows have contents of a page: made on first use ---- */
@@ -171,6 +172,9 @@ void tbd_pages_free(struct tbd_trace *trace)
     for (size_t i = 0; i < trace->toc_slots; i++)
         close_toc(trace, i);
     free(trace->tocs);
+    for (size_t i = 0; i < trace->copy_count; i++)
+        munmap((void *)(uintptr_t)trace->copies[i].bytes, trace->copies[i].size);
+    free(trace->copies);
     tbd_toc_close(&trace->image);
 }
 
@@ -376,27 +380,49 @@ static enum tbd_status from_image(struct tbd_trace *trace, const struct page_que
     return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
 }
 
-static enum tbd_status from_file(const struct page_query *q, uint8_t *out)
+/* The trace's own copy of a file, mapped until the trace is closed.  NULL when it cannot be. */
+static const struct mapped_copy *copy_of(struct tbd_trace *trace, const char *path)
+{
+    struct mapped_copy *grown, *copy;
+    struct stat status;
+    int fd;
+
+    for (size_t i = 0; i < trace->copy_count; i++)
+        if (!strcmp(trace->copies[i].path, path))
+            return &trace->copies[i];
+    grown = realloc(trace->copies, (trace->copy_count + 1) * sizeof(*grown));
+    if (!grown)
+        return NULL;
+    trace->copies = grown;
+    copy = &grown[trace->copy_count];
+    *copy = (struct mapped_copy){ .path = path };
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && !fstat(fd, &status) && status.st_size > 0) {
+        copy->size = (size_t)status.st_size;
+        copy->bytes = mmap(NULL, copy->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (!copy->size || copy->bytes == MAP_FAILED)
+        return NULL;
+    trace->copy_count++;
+    return copy;
+}
+
+static enum tbd_status from_file(struct tbd_trace *trace, const struct page_query *q, uint8_t *out)
 {
     const struct tbd_region *region = &q->piece->region;
     uint64_t offset = region->file_offset + (q->address - region->start);
-    size_t done = 0;
-    int fd;
+    const struct mapped_copy *copy = region->copy ? copy_of(trace, region->copy) : NULL;
+    size_t there = 0;
 
-    if (!region->copy || offset > INT64_MAX)
+    if (!copy)
         return TBD_NOTFOUND;
-    fd = open(region->copy, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return TBD_NOTFOUND;
-    memset(out, 0, 4096);
-    while (done < 4096) {
-        ssize_t got = pread(fd, out + done, 4096 - done, (off_t)(offset + done));
-
-        if (got <= 0)
-            break;
-        done += (size_t)got;
-    }
-    close(fd);
+    if (offset < copy->size)
+        there = copy->size - offset < 4096 ? copy->size - offset : 4096;
+    if (there)
+        memcpy(out, copy->bytes + offset, there);
+    memset(out + there, 0, 4096 - there);
     return TBD_OK;
 }
 
@@ -436,7 +462,7 @@ static enum tbd_status unmodified_page(struct tbd_trace *trace, const struct pag
         status = TBD_OK;
     }
     if (status == TBD_NOTFOUND)
-        status = from_file(q, out);
+        status = from_file(trace, q, out);
     return status == TBD_NOTFOUND ? TBD_NOTKEPT : status;
 }
 

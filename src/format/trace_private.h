@@ -79,6 +79,13 @@ struct page_visit {
     uint32_t before; /* index + 1 of the page's previous visit; once sorted, the page's visits */
 };
 
+/* A file below modules/. */
+struct mapped_copy {
+    const char *path; /* borrowed from the trace's module */
+    const uint8_t *bytes;
+    size_t size;
+};
+
 struct page_history {
     uint64_t *keys;      /* page number + 1; 0 = free slot */
     uint32_t *last;      /* per slot: index + 1 of the page's last visit */
@@ -121,6 +128,8 @@ struct tbd_trace {
     struct page_history history;
     struct toc image;
     bool image_tried;
+    struct mapped_copy *copies;
+    size_t copy_count;
     struct toc **tocs;   /* by window; NULL = not open */
     size_t toc_slots;
     size_t toc_count;    /* open ones, about TOC_CACHE at most */
