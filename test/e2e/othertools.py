@@ -99,19 +99,24 @@ while True:
 REGISTERS = "rax rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15 rip".split()
 
 
-def gdb_registers_at(argv, symbol, hits, env):
-    """Registers (and eflags) at the given hits (numbers from 1) of the first instruction of `symbol`."""
+def gdb_at_hits(argv, symbol, hits, script, env):
+    """Runs `script` at the given hits (ascending numbers from 1) of the first instruction of `symbol`."""
+    body = "".join("    " + line + "\n" for line in script.strip().splitlines())
     return gdb_script(argv, """
 b = gdb.Breakpoint("*(char *)&%s")
 run()
-wanted, hit = %r, 1
-for n in wanted:
+hit = 1
+for n in %r:
     if n > hit:
         b.ignore_count = n - hit - 1
         go()
         hit = n
-    say({**{r: value("$" + r) for r in %r}, "eflags": value("$eflags")})
-""" % (symbol, sorted(hits), REGISTERS), env=env)
+%s""" % (symbol, sorted(hits), body), env=env)
+
+
+def gdb_registers_at(argv, symbol, hits, env):
+    """Registers (and eflags) at those hits."""
+    return gdb_at_hits(argv, symbol, hits, 'say({**{r: value("$" + r) for r in %r}, "eflags": value("$eflags")})' % REGISTERS, env)
 
 
 def gdb_memory_at(argv, place, ranges, env):

@@ -158,6 +158,44 @@ def test_registers_at_the_nth_hit_as_gdb_sees_them(folder):
             assert (flags ^ wanted["eflags"]) & 0xcd5 == 0, (symbol, hit, hex(flags), hex(wanted["eflags"]))
 
 
+def enter_nth(trace, symbol, hit):
+    return tbdtest.position(trace.one("goto", "first", "forward", "func_enter", hit, "where", "func==" + symbol))
+
+
+def test_memory_in_the_middle_as_gdb_sees_it(folder):
+    """The whole table and the top of the stack at calls that are a million blocks apart."""
+    pair, hits = Pair("many_windows", folder, "window=300000"), (1, 2, 4, 5)
+    pair.env["TBD_OPTIONS"] = "windox=300000"
+    seen = othertools.gdb_at_hits(pair.argv, "mark", hits, """
+read = gdb.selected_inferior().read_memory
+say((value("$rsp"), bytes(read(value("$rsp"), 40)).hex(), bytes(read(%d, 4 << 16)).hex(), bytes(read(%d, 8)).hex()))
+""" % (pair.address("table"), pair.address("rare")), pair.env)
+    assert len(seen) == len(hits)
+    for hit, (stack, *texts) in zip(hits, seen):
+        at = enter_nth(pair.trace, "mark", hit)
+        for address, text in zip((stack, pair.address("table"), pair.address("rare")), texts):
+            found = memory_bytes(pair.trace.one("mem", hex(address), len(text) // 2, at=at)).hex()
+            assert found == text, "hit %d, memory at %#x" % (hit, address)
+
+
+def test_call_stacks_as_gdb_sees_them(folder):
+    for name, symbol, hits in (("recursion", "fib", (1, 18, 3000)), ("recursion", "is_odd", (200,)), ("funcptr", "compare", (1, 777))):
+        pair = Pair(name, folder + "/" + name + symbol)
+        seen = othertools.gdb_at_hits(pair.argv, symbol, hits, """
+frame, pcs = gdb.newest_frame(), []
+while frame is not None:
+    if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME): # these have no frame of their own
+        pcs.append(frame.pc())
+    frame = frame.older()
+say(pcs)
+""", pair.env)
+        assert len(seen) == len(hits)
+        for hit, wanted in zip(hits, seen):
+            found = [tbdtest.number(f["pc"]) for f in pair.trace.ask("bt", at=enter_nth(pair.trace, symbol, hit))]
+            # gdb stops at main, which has no caller that matters to it
+            assert len(wanted) > 1 and found[:len(wanted)] == wanted, (symbol, hit, list(map(hex, found)), list(map(hex, wanted)))
+
+
 def test_memory_at_exit_as_gdb_sees_it(folder):
     for name in ("stores", "many_windows"):
         pair = Pair(name, folder + "/" + name)

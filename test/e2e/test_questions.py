@@ -158,6 +158,34 @@ def test_window_files_are_standard_lz4_frames(folder):
     assert len(sizes) >= 4 and entries >= trace.info()["blocks"] / 8, sizes
 
 
+def test_sizes_are_those_of_the_files(folder):
+    trace, sizes = recorded(folder, "many_windows", ""), {"toc": 0, "trace": 0, "blocks": 0}
+    for where, _, files in os.walk(os.path.join(trace.path, "windows")):
+        for name in files:
+            sizes[name.rsplit(".", 1)[1]] += os.path.getsize(os.path.join(where, name))
+    info = trace.info()
+    told = [sum(level[key] for level in info["levels"]) for key in ("toc_bytes", "trace_bytes", "block_bytes")]
+    assert told == [sizes["toc"], sizes["trace"], sizes["blocks"]], (told, sizes)
+    assert sum(w["stores"] for w in trace.ask("windows")) == info["stores"] > 1000000
+
+
+def test_record_is_the_same_as_preloading(folder):
+    program = tbdtest.program("die_exit")
+    result = tbdtest.run([tbdtest.TBD, "record", "--dir", folder, "--window", "1000", "--", program], env={"TBD_DIR": "/nowhere"})
+    tbdtest.wait_organizers(folder)
+    tbdtest.same(tbdtest.run([program]), result)
+    trace = tbdtest.find_trace(folder, program)
+    tbdtest.ends_like(trace, result)
+    assert trace.info()["window_blocks"] == 1000
+    trace.verify()
+    for words in (["--help"], ["record", "--help"], ["--version"]):
+        result = tbdtest.run([tbdtest.TBD, *words])
+        assert result.code == 0 and result.out and not result.err, (words, result)
+    for words in ([], ["record"], ["frobnicate"]):
+        result = tbdtest.run([tbdtest.TBD, *words])
+        assert result.code == 2 and result.err and not result.out, (words, result)
+
+
 def test_help(folder):
     del folder
     for words in (["--help"], ["help"], ["help", "goto"], ["--version"]):
