@@ -270,8 +270,8 @@ static enum tbd_status add_log(struct tbd_worker *worker, struct tbd_error *why)
 
 /* ---- where patch areas may and may not be ---- */
 
-/* Range that a system call of the log maps, or an empty one. */
-static struct tbd_plan_range mapped_by(const struct tbd_message *message)
+/* Range that a system call of the log maps, or an empty one.  The heap grows from `heap` on. */
+static struct tbd_plan_range mapped_by(const struct tbd_message *message, uint64_t heap)
 {
     struct tbd_msg_syscall call;
     struct tbd_message head;
@@ -284,6 +284,9 @@ static struct tbd_plan_range mapped_by(const struct tbd_message *message)
     bytes = call.number == SYS_mmap ? call.args[1] : call.number == SYS_mremap ? call.args[2] : 0;
     if (call.result > TBD_USER_END || bytes > TBD_USER_END || call.result + bytes > TBD_USER_END)
         return (struct tbd_plan_range){ 0, 0 };
+    if (call.number == SYS_brk)
+        return (struct tbd_plan_range){ heap, (call.result + TBD_PAGE_SIZE - 1) &
+                                                  ~(TBD_PAGE_SIZE - 1) };
     return (struct tbd_plan_range){ call.result & ~(TBD_PAGE_SIZE - 1),
                                     (call.result + bytes + TBD_PAGE_SIZE - 1) &
                                         ~(TBD_PAGE_SIZE - 1) };
@@ -308,7 +311,8 @@ static void add_avoided_calls(struct tbd_worker *worker, struct tbd_plan_range *
                               uint64_t *count)
 {
     for (size_t i = 0; i < worker->window->log_count; i++) {
-        struct tbd_plan_range range = mapped_by(worker->window->log[i].message);
+        struct tbd_plan_range range =
+            mapped_by(worker->window->log[i].message, worker->process.plan->brk);
 
         if (range.start < range.end)
             out[(*count)++] = range;
