@@ -12,7 +12,7 @@
  *
  * Invariants
  * C1  Fields cover a record without gap or overlap, whatever the ops are.
- * C2  Decoding writes only to records that tbd_occurrences_make() placed inside the operands. */
+ * C2  Decoding writes only to rows that tbd_rows_make() made room for. */
 #include "format/coding.h"
 
 #include <stdlib.h>
@@ -29,14 +29,14 @@ struct fields {
     uint8_t border[TBD_RECORD_MAX_BYTES + 1];
 };
 
-/* ---- occurrences ---- */
+/* ---- rows ---- */
 
-void tbd_occurrences_free(struct tbd_occurrences *o)
+void tbd_rows_free(struct tbd_rows *rows)
 {
-    free(o->start);
-    free(o->count);
-    free(o->at);
-    *o = (struct tbd_occurrences){ 0 };
+    free(rows->start);
+    free(rows->count);
+    free(rows->bytes);
+    *rows = (struct tbd_rows){ 0 };
 }
 
 static uint64_t message_bytes(const struct tbd_log_entry *entry)
@@ -47,69 +47,128 @@ static uint64_t message_bytes(const struct tbd_log_entry *entry)
     return sizeof(head) + (uint64_t)head.bytes;
 }
 
-static bool count_ids(const struct tbd_window *window, struct tbd_occurrences *o)
+/* Counts entries by id; the sum of what they take, or UINT64_MAX if one is impossible. */
+static uint64_t count_ids(const struct tbd_window *window, struct tbd_rows *rows)
 {
-    uint32_t sum = 0;
-
-    for (size_t i = 0; i < window->entry_count; i++) {
-        uint32_t entry = window->entries[i];
-
-        if (entry & TBD_ENTRY_MESSAGE)
-            continue;
-        if (entry >= o->ids || !tbd_window_block(window, entry))
-            return false;
-        o->count[entry]++;
-    }
-    for (uint32_t id = 0; id < o->ids; id++) {
-        if (o->count[id] && !tbd_window_block(window, id)->def.operand_bytes)
-            o->count[id] = 0;
-        o->start[id] = sum;
-        sum += o->count[id];
-        o->count[id] = 0;
-    }
-    o->at = malloc(((size_t)sum + 1) * sizeof(*o->at));
-    return true;
-}
-
-static enum tbd_status place(const struct tbd_window *window, struct tbd_occurrences *o)
-{
-    uint64_t at = 0;
     size_t messages = 0;
+    uint64_t sum = 0;
 
     for (size_t i = 0; i < window->entry_count; i++) {
         uint32_t entry = window->entries[i];
+        const struct tbd_block *block;
 
         if (entry & TBD_ENTRY_MESSAGE) {
             if (messages == window->log_count)
-                return TBD_CORRUPT;
-            at += message_bytes(&window->log[messages++]);
-        } else {
-            uint32_t bytes = tbd_window_block(window, entry)->def.operand_bytes;
-
-            if (at + bytes > UINT32_MAX)
-                return TBD_CORRUPT;
-            if (bytes)
-                o->at[o->start[entry] + o->count[entry]++].operand = (uint32_t)at;
-            at += bytes;
+                return UINT64_MAX;
+            sum += message_bytes(&window->log[messages++]);
+            continue;
         }
+        block = tbd_window_block(window, entry);
+        if (!block)
+            return UINT64_MAX;
+        sum += block->def.operand_bytes;
+        rows->count[entry] += block->def.operand_bytes != 0;
     }
-    return at == window->operand_bytes && messages == window->log_count ? TBD_OK : TBD_CORRUPT;
+    return messages == window->log_count ? sum : UINT64_MAX;
 }
 
-enum tbd_status tbd_occurrences_make(const struct tbd_window *window, struct tbd_occurrences *out)
+static enum tbd_status lay_out(const struct tbd_window *window, struct tbd_rows *rows)
 {
-    enum tbd_status status = TBD_CORRUPT;
+    uint64_t next = 0;
 
-    *out = (struct tbd_occurrences){ .ids = tbd_block_table_count(window->blocks_by_id) + 1 };
+    if (count_ids(window, rows) != window->operand_bytes)
+        return TBD_CORRUPT;
+    for (uint32_t id = 0; id < rows->ids; id++) {
+        rows->start[id] = (uint32_t)next;
+        if (rows->count[id])
+            next += (uint64_t)rows->count[id] * tbd_window_block(window, id)->def.operand_bytes +
+                    TBD_ROW_STEP;
+        if (next > UINT32_MAX)
+            return TBD_CORRUPT;
+    }
+    rows->bytes = malloc(next + TBD_ROW_SLACK);
+    return rows->bytes ? TBD_OK : TBD_NOMEM;
+}
+
+enum tbd_status tbd_rows_make(const struct tbd_window *window, struct tbd_rows *out)
+{
+    enum tbd_status status = TBD_NOMEM;
+
+    *out = (struct tbd_rows){ .ids = tbd_block_table_count(window->blocks_by_id) + 1 };
     out->start = calloc(out->ids, sizeof(*out->start));
     out->count = calloc(out->ids, sizeof(*out->count));
-    if (!out->start || !out->count)
-        status = TBD_NOMEM;
-    else if (count_ids(window, out))
-        status = out->at ? place(window, out) : TBD_NOMEM;
+    if (out->start && out->count)
+        status = lay_out(window, out);
     if (status)
-        tbd_occurrences_free(out);
+        tbd_rows_free(out);
     return status;
+}
+
+/* Where the next row of each block is, while rows are gone through. */
+static uint32_t *copy_starts(const struct tbd_rows *rows)
+{
+    uint32_t *next = malloc(rows->ids * sizeof(*next));
+
+    if (next)
+        memcpy(next, rows->start, rows->ids * sizeof(*next));
+    return next;
+}
+
+enum tbd_status tbd_rows_gather(struct tbd_rows *rows, const struct tbd_window *window)
+{
+    const uint8_t *at = window->operands;
+    uint32_t *next = copy_starts(rows);
+    size_t messages = 0;
+
+    if (!next)
+        return TBD_NOMEM;
+    for (size_t i = 0; i < window->entry_count; i++) {
+        uint32_t entry = window->entries[i];
+        uint32_t bytes;
+
+        if (entry & TBD_ENTRY_MESSAGE) {
+            at += message_bytes(&window->log[messages++]);
+            continue;
+        }
+        bytes = tbd_window_block(window, entry)->def.operand_bytes;
+        if (bytes)
+            tbd_row_copy(rows->bytes + next[entry], at, bytes);
+        next[entry] += bytes;
+        at += bytes;
+    }
+    free(next);
+    return TBD_OK;
+}
+
+enum tbd_status tbd_rows_spread(const struct tbd_rows *rows, struct tbd_window *window,
+                                uint8_t *operands)
+{
+    struct tbd_log_entry *log = (struct tbd_log_entry *)(uintptr_t)window->log;
+    uint32_t *next = copy_starts(rows);
+    uint8_t *at = operands;
+
+    if (!next)
+        return TBD_NOMEM;
+    for (size_t i = 0; i < window->entry_count; i++) {
+        uint32_t entry = window->entries[i];
+        uint32_t bytes;
+
+        if (entry & TBD_ENTRY_MESSAGE) {
+            uint64_t length = message_bytes(log);
+
+            memcpy(at, log->message, length);
+            log++->message = (const void *)at;
+            at += length;
+            continue;
+        }
+        bytes = tbd_window_block(window, entry)->def.operand_bytes;
+        if (bytes)
+            tbd_row_copy(at, rows->bytes + next[entry], bytes);
+        next[entry] += bytes;
+        at += bytes;
+    }
+    free(next);
+    return TBD_OK;
 }
 
 /* ---- fields ---- */
@@ -149,7 +208,6 @@ static void find_fields(struct fields *f, const struct tbd_block *block)
 
 /* ---- encoding ---- */
 
-#define PREFETCH 16u
 
 struct encoder {
     uint8_t *lengths;
@@ -178,18 +236,16 @@ static inline void put_value(struct encoder *e, uint64_t z)
 
 /* `bytes` is a constant in each caller, so that the shifts are. */
 static inline __attribute__((always_inline)) void
-encode_field(struct encoder *e, const uint8_t *at, const struct tbd_occurrence *o, uint32_t count,
-             unsigned bytes)
+encode_field(struct encoder *e, const uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
 {
     unsigned shift = 64 - bytes * 8;
     struct encoder local = *e;
     uint64_t before = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++, at += stride) {
         uint64_t value, step;
 
-        __builtin_prefetch(at + o[i + PREFETCH < count ? i + PREFETCH : i].operand);
-        memcpy(&value, at + o[i].operand, sizeof(value));
+        memcpy(&value, at, sizeof(value));
         value <<= shift;
         step = value - before;
         before = value;
@@ -198,47 +254,47 @@ encode_field(struct encoder *e, const uint8_t *at, const struct tbd_occurrence *
     *e = local;
 }
 
-static void encode_block(struct encoder *e, const struct fields *f, const uint8_t *operands,
-                         const struct tbd_occurrence *o, uint32_t count)
+static void encode_block(struct encoder *e, const struct fields *f, const uint8_t *rows,
+                         size_t stride, uint32_t count)
 {
     for (uint32_t i = 0; i < f->count; i++) {
-        const uint8_t *at = operands + f->field[i].offset;
+        const uint8_t *at = rows + f->field[i].offset;
 
         switch (f->field[i].bytes) {
         case 8:
-            encode_field(e, at, o, count, 8);
+            encode_field(e, at, stride, count, 8);
             break;
         case 4:
-            encode_field(e, at, o, count, 4);
+            encode_field(e, at, stride, count, 4);
             break;
         case 1:
-            encode_field(e, at, o, count, 1);
+            encode_field(e, at, stride, count, 1);
             break;
         default:
-            encode_field(e, at, o, count, f->field[i].bytes);
+            encode_field(e, at, stride, count, f->field[i].bytes);
             break;
         }
     }
 }
 
 /* Values and the bytes of all records: what the coded form can take at most. */
-static void measure(const struct tbd_window *window, const struct tbd_occurrences *o,
+static void measure(const struct tbd_window *window, const struct tbd_rows *rows,
                     struct fields *f, uint64_t *out_values, uint64_t *out_bytes)
 {
     *out_values = *out_bytes = 0;
-    for (uint32_t id = 1; id < o->ids; id++) {
-        const struct tbd_block *block = o->count[id] ? tbd_window_block(window, id) : NULL;
+    for (uint32_t id = 1; id < rows->ids; id++) {
+        const struct tbd_block *block = rows->count[id] ? tbd_window_block(window, id) : NULL;
 
         if (!block)
             continue;
         find_fields(f, block);
-        *out_values += (uint64_t)f->count * o->count[id];
-        *out_bytes += (uint64_t)block->def.operand_bytes * o->count[id];
+        *out_values += (uint64_t)f->count * rows->count[id];
+        *out_bytes += (uint64_t)block->def.operand_bytes * rows->count[id];
     }
 }
 
-void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window,
-                        const struct tbd_occurrences *o)
+void tbd_rows_encode(struct tbd_buffer *out, const struct tbd_window *window,
+                     const struct tbd_rows *rows)
 {
     struct fields *f = malloc(sizeof(*f));
     uint64_t values, bytes, lengths;
@@ -249,18 +305,19 @@ void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window,
         out->failed = true;
         return;
     }
-    measure(window, o, f, &values, &bytes);
+    measure(window, rows, f, &values, &bytes);
     lengths = (values + 1) / 2;
     at = tbd_buffer_room(out, sizeof(lengths) + lengths + bytes + 8);
     if (at) {
         memcpy(at, &lengths, sizeof(lengths));
         e.lengths = at + sizeof(lengths);
         e.values = e.lengths + lengths;
-        for (uint32_t id = 1; id < o->ids; id++) {
-            if (!o->count[id])
+        for (uint32_t id = 1; id < rows->ids; id++) {
+            if (!rows->count[id])
                 continue;
             find_fields(f, tbd_window_block(window, id));
-            encode_block(&e, f, window->operands, o->at + o->start[id], o->count[id]);
+            encode_block(&e, f, rows->bytes + rows->start[id],
+                         tbd_window_block(window, id)->def.operand_bytes, rows->count[id]);
         }
         if (e.n & 1)
             e.lengths[e.n >> 1] = (uint8_t)e.pending;
@@ -299,52 +356,51 @@ static inline bool get_value(struct decoder *d, uint64_t *out)
 }
 
 static inline __attribute__((always_inline)) bool
-decode_field(struct decoder *d, uint8_t *at, const struct tbd_occurrence *o, uint32_t count, unsigned bytes)
+decode_field(struct decoder *d, uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
 {
     struct decoder local = *d;
     uint64_t value = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++, at += stride) {
         uint64_t z;
 
         if (!get_value(&local, &z))
             return false;
         value += (uint64_t)tbd_unzigzag(z);
-        memcpy(at + o[i].operand, &value, bytes);
+        memcpy(at, &value, bytes);
     }
     *d = local;
     return true;
 }
 
-static bool decode_block(struct decoder *d, const struct fields *f, uint8_t *operands,
-                         const struct tbd_occurrence *o, uint32_t count)
+static bool decode_block(struct decoder *d, const struct fields *f, uint8_t *rows, size_t stride,
+                         uint32_t count)
 {
     bool good = true;
 
     for (uint32_t i = 0; i < f->count && good; i++) {
-        uint8_t *at = operands + f->field[i].offset;
+        uint8_t *at = rows + f->field[i].offset;
 
         switch (f->field[i].bytes) {
         case 8:
-            good = decode_field(d, at, o, count, 8);
+            good = decode_field(d, at, stride, count, 8);
             break;
         case 4:
-            good = decode_field(d, at, o, count, 4);
+            good = decode_field(d, at, stride, count, 4);
             break;
         case 1:
-            good = decode_field(d, at, o, count, 1);
+            good = decode_field(d, at, stride, count, 1);
             break;
         default:
-            good = decode_field(d, at, o, count, f->field[i].bytes);
+            good = decode_field(d, at, stride, count, f->field[i].bytes);
             break;
         }
     }
     return good;
 }
 
-enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes,
-                                   const struct tbd_window *window,
-                                   const struct tbd_occurrences *o, uint8_t *operands)
+enum tbd_status tbd_rows_decode(const uint8_t *content, size_t bytes,
+                                const struct tbd_window *window, struct tbd_rows *rows)
 {
     struct fields *f = malloc(sizeof(*f));
     uint64_t values, record_bytes, lengths;
@@ -353,18 +409,19 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes,
 
     if (!f)
         return TBD_NOMEM;
-    measure(window, o, f, &values, &record_bytes);
+    measure(window, rows, f, &values, &record_bytes);
     good = bytes >= sizeof(lengths);
     if (good)
         memcpy(&lengths, content, sizeof(lengths));
     good = good && lengths == (values + 1) / 2 && lengths <= bytes - sizeof(lengths);
     if (good)
         d = (struct decoder){ content + 8, content + 8 + lengths, content + bytes, 0 };
-    for (uint32_t id = 1; id < o->ids && good; id++) {
-        if (!o->count[id])
+    for (uint32_t id = 1; id < rows->ids && good; id++) {
+        if (!rows->count[id])
             continue;
         find_fields(f, tbd_window_block(window, id));
-        good = decode_block(&d, f, operands, o->at + o->start[id], o->count[id]);
+        good = decode_block(&d, f, rows->bytes + rows->start[id],
+                            tbd_window_block(window, id)->def.operand_bytes, rows->count[id]);
     }
     good = good && d.values == d.end;
     free(f);

@@ -40,23 +40,23 @@ void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *win
 }
 
 void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *window,
-                            const struct tbd_occurrences *occurrences, uint64_t trace_id)
+                            const struct tbd_rows *rows, uint64_t trace_id)
 {
     struct tbd_disk_packed head = {
         .header = tbd_file_make_header(TBD_FILE_TRACE, window->index, trace_id),
         .coding = TBD_CODING_COLUMNS,
         .count = window->operand_bytes,
     };
-    struct tbd_occurrences made = { 0 };
+    struct tbd_rows made = { 0 };
     struct tbd_buffer content = { 0 };
 
-    if (!occurrences && tbd_occurrences_make(window, &made))
+    if (!rows && (tbd_rows_make(window, &made) || tbd_rows_gather(&made, window)))
         content.failed = true;
     else
-        tbd_records_encode(&content, window, occurrences ? occurrences : &made);
+        tbd_rows_encode(&content, window, rows ? rows : &made);
     put_packed(out, &head, content.bytes, content.used);
     out->failed |= content.failed;
-    tbd_occurrences_free(&made);
+    tbd_rows_free(&made);
     tbd_buffer_free(&content);
 }
 
@@ -145,28 +145,6 @@ static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
     return TBD_OK;
 }
 
-/* Messages from the log, to where the entries say. */
-static void put_messages(struct tbd_window *window, uint8_t *operands)
-{
-    struct tbd_log_entry *log = (struct tbd_log_entry *)(uintptr_t)window->log;
-    size_t messages = 0;
-    size_t at = 0;
-
-    for (size_t i = 0; i < window->entry_count && messages < window->log_count; i++) {
-        uint32_t entry = window->entries[i];
-
-        if (entry & TBD_ENTRY_MESSAGE) {
-            size_t bytes = message_bytes(log[messages].message);
-
-            memcpy(operands + at, log[messages].message, bytes);
-            log[messages++].message = (const void *)(operands + at);
-            at += bytes;
-        } else {
-            at += tbd_window_block(window, entry)->def.operand_bytes;
-        }
-    }
-}
-
 /* What the records and messages of the window take is bounded by what the file and the TOC hold. */
 static bool is_possible(const struct packed *p, const struct tbd_window *window)
 {
@@ -177,25 +155,29 @@ static bool is_possible(const struct packed *p, const struct tbd_window *window)
     return p->head.count == window->operand_bytes && window->operand_bytes <= bytes;
 }
 
+static enum tbd_status decode(const struct packed *p, struct tbd_window *window,
+                              struct tbd_rows *rows)
+{
+    uint8_t *operands = malloc(window->operand_bytes + TBD_ROW_SLACK);
+    enum tbd_status status;
+
+    if (!operands || !tbd_window_adopt(window, operands))
+        return TBD_NOMEM;
+    window->operands = operands;
+    status = tbd_rows_decode(p->content, p->head.packed_bytes, window, rows);
+    return status ? status : tbd_rows_spread(rows, window, operands);
+}
+
 static enum tbd_status get_records(struct packed *p, struct tbd_window *window,
                                    struct tbd_error *why)
 {
-    struct tbd_occurrences occurrences;
-    enum tbd_status status = is_possible(p, window) ? tbd_occurrences_make(window, &occurrences)
-                                                    : TBD_CORRUPT;
-    uint8_t *operands;
+    struct tbd_rows rows;
+    enum tbd_status status = is_possible(p, window) ? tbd_rows_make(window, &rows) : TBD_CORRUPT;
 
     if (status)
         return tbd_error_set(why, status, p->file.path, 88, "the records do not fit the block file");
-    operands = malloc(window->operand_bytes + 8);
-    status = operands && tbd_window_adopt(window, operands) ? TBD_OK : TBD_NOMEM;
-    if (!status) {
-        window->operands = operands;
-        put_messages(window, operands);
-        status = tbd_records_decode(p->content, p->head.packed_bytes, window, &occurrences,
-                                    operands);
-    }
-    tbd_occurrences_free(&occurrences);
+    status = decode(p, window, &rows);
+    tbd_rows_free(&rows);
     if (status)
         tbd_error_set(why, status, p->file.path, sizeof(p->head), "in the records");
     return status;

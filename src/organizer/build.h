@@ -25,7 +25,7 @@ struct tbd_side_message {
 
 struct tbd_product {
     struct tbd_window *window; /* owned */
-    struct tbd_occurrences occurrences; /* of the window; borrowed until the builder's next window */
+    struct tbd_rows rows; /* of the window; borrowed until the builder's next window */
     struct tbd_window_summary counts;
     struct tbd_side_message *side; /* lives in the window */
     size_t side_count;

@@ -13,6 +13,7 @@
  * C4  `plans` never moves: it is reserved for all ids at once. */
 #include "organizer/consume.h"
 
+#include "format/coding.h"
 #include "format/file.h"
 
 #include <errno.h>
@@ -340,10 +341,10 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
         raw->entries = grown;
         raw->entry_capacity = capacity;
     }
-    if (raw->operand_bytes + operands > raw->operand_capacity) {
+    if (!raw->operands || raw->operand_bytes + operands > raw->operand_capacity) {
         size_t capacity =
             raw->operand_capacity + raw->operand_capacity / 2 + operands + c->operand_hint;
-        void *grown = realloc(raw->operands, capacity);
+        void *grown = realloc(raw->operands, capacity + TBD_ROW_SLACK);
 
         if (!grown)
             return false;

@@ -21,7 +21,7 @@ struct tbd_raw_window {
     uint32_t *entries;   /* owned, malloc */
     size_t entry_count;
     size_t entry_capacity;
-    uint8_t *operands;   /* owned, malloc */
+    uint8_t *operands;   /* owned, malloc; TBD_ROW_SLACK more bytes are there */
     size_t operand_bytes;
     size_t operand_capacity;
     uint64_t first_time;

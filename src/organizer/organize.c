@@ -315,8 +315,8 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
     if (keep)
-        status = tbd_writer_put_window(o->writer, product.window, &product.counts,
-                                       &product.occurrences, &files);
+        status = tbd_writer_put_window(o->writer, product.window, &product.counts, &product.rows,
+                                       &files);
     commit(o, job->number, &files, status, keep);
     tbd_product_free(&product);
 }
