@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define MEM_MAX    (16u << 20)
-#define FRAMES_MAX 65536u
 
 /* Keys that every answer about a position begins with. */
 static json_t *position_object(struct tbd_position position, uint32_t thread)
@@ -201,45 +200,67 @@ enum tbd_exit tbd_command_mem(struct tbd_command_run *run)
 
 /* ---- bt ---- */
 
-static void print_frame(const struct tbd_command_run *run, uint32_t window, size_t number,
-                        const struct tbd_frame *frame)
+static void print_frame_text(const struct tbd_command_run *run, uint32_t window, size_t number,
+                             const struct tbd_frame *frame, const struct tbd_source_frame *source)
 {
     char name[256];
+    char line[256];
+
+    if (source->name != NULL)
+        snprintf(name, sizeof(name), "%s (inlined)", source->name);
+    else
+        tbd_symbols_format(run->session->symbols, window, frame->call_pc, name, sizeof(name));
+    fprintf(run->out, "#%-3zu 0x%012" PRIx64 "  %s%s%s%s\n", number, frame->pc, name,
+            tbd_frame_is_guess(frame) ? " ?" : "", frame->is_signal_frame ? " (signal)" : "",
+            tbd_output_source_text(&source->source, line, sizeof(line)));
+}
+
+static void print_frame(const struct tbd_command_run *run, uint32_t window, size_t number,
+                        const struct tbd_frame *frame, const struct tbd_source_frame *source)
+{
     json_t *object;
 
     if (!run->session->json) {
-        tbd_symbols_format(run->session->symbols, window, frame->call_pc, name, sizeof(name));
-        fprintf(run->out, "#%-3zu 0x%012" PRIx64 "  %s%s%s\n", number, frame->pc, name,
-                tbd_frame_is_guess(frame) ? " ?" : "", frame->is_signal_frame ? " (signal)" : "");
+        print_frame_text(run, window, number, frame, source);
         return;
     }
     object = json_object();
     json_object_set_new(object, "frame", json_integer((json_int_t)number));
     json_object_set_new(object, "pc", tbd_output_hex(frame->pc));
     tbd_output_symbol(run->session, window, frame->call_pc, object);
+    if (source->name != NULL) {
+        json_object_set_new(object, "function", tbd_output_text(source->name));
+        json_object_del(object, "function_offset");
+    }
+    tbd_output_source(&source->source, object);
+    json_object_set_new(object, "inlined", json_boolean(source->is_inlined));
     json_object_set_new(object, "sp", tbd_output_hex(frame->sp));
     json_object_set_new(object, "cfa", tbd_output_hex(frame->cfa));
     json_object_set_new(object, "guess", json_boolean(tbd_frame_is_guess(frame)));
     tbd_output_line(object, run->out);
 }
 
+void tbd_command_print_frame(const struct tbd_command_run *run,
+                             const struct tbd_source_stack *stack, size_t number)
+{
+    print_frame(run, stack->window, number, &stack->frames[stack->calls[number].stack],
+                &stack->calls[number]);
+}
+
 enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
 {
-    struct tbd_position position = tbd_session_current(run->session);
-    struct tbd_frame *frames;
-    size_t count = 0;
+    struct tbd_source_stack stack;
     enum tbd_status status;
 
     if (run->argc != 0)
         return tbd_command_usage(run, "bt takes no arguments");
-    frames = calloc(FRAMES_MAX, sizeof(*frames));
-    if (frames == NULL)
-        return tbd_command_fail(run, TBD_NOMEM);
-    status = tbd_session_stack(run->session, position, frames, FRAMES_MAX, &count);
-    for (size_t i = 0; status == TBD_OK && i < count; i++)
-        print_frame(run, tbd_trace_window_of(run->session->trace, position.time), i, &frames[i]);
-    free(frames);
-    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+    status = tbd_source_stack(run->session, tbd_session_current(run->session), &stack);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    for (size_t i = 0; i < stack.count; i++)
+        tbd_command_print_frame(run, &stack, i);
+    tbd_source_stack_free(&stack);
+    return TBD_EXIT_FOUND;
 }
 
 /* ---- disas ---- */

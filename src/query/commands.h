@@ -54,6 +54,11 @@ enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *m
 TBD_MUST_CHECK enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
                                                struct tbd_position position, uint64_t *out);
 
+/* One frame of `bt`, as text or JSON. */
+struct tbd_source_stack;
+void tbd_command_print_frame(const struct tbd_command_run *run,
+                             const struct tbd_source_stack *stack, size_t number);
+
 enum tbd_exit tbd_command_info(struct tbd_command_run *run);
 enum tbd_exit tbd_command_windows(struct tbd_command_run *run);
 enum tbd_exit tbd_command_modules(struct tbd_command_run *run);
@@ -63,6 +68,10 @@ enum tbd_exit tbd_command_where(struct tbd_command_run *run);
 enum tbd_exit tbd_command_regs(struct tbd_command_run *run);
 enum tbd_exit tbd_command_mem(struct tbd_command_run *run);
 enum tbd_exit tbd_command_bt(struct tbd_command_run *run);
+enum tbd_exit tbd_command_frame(struct tbd_command_run *run);
+enum tbd_exit tbd_command_up(struct tbd_command_run *run);
+enum tbd_exit tbd_command_down(struct tbd_command_run *run);
+enum tbd_exit tbd_command_list(struct tbd_command_run *run);
 enum tbd_exit tbd_command_disas(struct tbd_command_run *run);
 enum tbd_exit tbd_command_verify(struct tbd_command_run *run);
 enum tbd_exit tbd_command_dump(struct tbd_command_run *run);

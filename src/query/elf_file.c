@@ -11,6 +11,8 @@
  *     checksum in the debug link fits. */
 #include "query/elf_file.h"
 
+#include "query/dwarf_file.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -294,6 +296,7 @@ void tbd_elf_close(struct tbd_elf_file *file)
         dwarf_cfi_end(file->eh_frame);
     if (file->dwarf)
         dwarf_end(file->dwarf);
+    tbd_dwarf_free(file->source);
     free(file->symbols.all);
     free(file->symbols.by_name);
     free(file->symbols.spans);

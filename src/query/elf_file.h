@@ -19,6 +19,8 @@
 #define TBD_ELF_MAX_SEGMENTS   64
 #define TBD_ELF_BUILD_ID_BYTES 64
 
+struct tbd_dwarf;
+
 /* Names are kept in blocks that never move. */
 struct tbd_names {
     struct tbd_names_block *last; /* owned */
@@ -89,6 +91,8 @@ struct tbd_elf_file {
     Dwarf *dwarf;           /* of the debug file, or of the file itself */
     Dwarf_CFI *debug_frame; /* owned by `dwarf` */
     bool dwarf_tried;
+    struct tbd_dwarf *source; /* owned; dwarf_file.h; NULL: none */
+    bool source_tried;
 };
 
 /* Fails with TBD_IO (cannot be read), TBD_CORRUPT (not a usable 64-bit x86 ELF file), TBD_NOMEM. */

@@ -25,8 +25,7 @@ void tbd_output_line(json_t *object, FILE *out)
     json_decref(object);
 }
 
-/* A string that may not be UTF-8 (paths, arguments): bytes that are not ASCII become '?'. */
-static json_t *text_value(const char *text)
+json_t *tbd_output_text(const char *text)
 {
     json_t *value = json_string(text);
     char *copy;
@@ -43,18 +42,39 @@ static json_t *text_value(const char *text)
     return value;
 }
 
+void tbd_output_source(const struct tbd_source_line *line, json_t *object)
+{
+    if (line->line == 0)
+        return;
+    json_object_set_new(object, "file", tbd_output_text(line->file));
+    json_object_set_new(object, "line", json_integer((json_int_t)line->line));
+}
+
+char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size_t bytes)
+{
+    const char *slash = line->line == 0 ? NULL : strrchr(line->file, '/');
+
+    *out = '\0';
+    if (line->line != 0)
+        snprintf(out, bytes, "  %s:%" PRIu32, slash == NULL ? line->file : slash + 1, line->line);
+    return out;
+}
+
 void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
                        json_t *object)
 {
+    struct tbd_source_line line;
     struct tbd_symbol symbol;
 
+    if (tbd_source_line_at(session, window, address, &line))
+        tbd_output_source(&line, object);
     if (!tbd_symbols_at(session->symbols, window, address, &symbol)) {
         json_object_set_new(object, "module", json_string(""));
         json_object_set_new(object, "function", json_string(""));
         return;
     }
-    json_object_set_new(object, "module", text_value(symbol.module));
-    json_object_set_new(object, "function", text_value(symbol.name == NULL ? "" : symbol.name));
+    json_object_set_new(object, "module", tbd_output_text(symbol.module));
+    json_object_set_new(object, "function", tbd_output_text(symbol.name == NULL ? "" : symbol.name));
     json_object_set_new(object, "function_offset",
                         json_integer((json_int_t)(address - symbol.start)));
 }
@@ -165,7 +185,7 @@ static void put_call(struct tbd_session *session, const struct tbd_event *event,
     reading.position.offset++;
     memcpy(call.args, event->args, sizeof(call.args));
     tbd_syscall_print(&call, (int64_t)event->retval, read_for_call, &reading, line, sizeof(line));
-    json_object_set_new(object, "call", text_value(line));
+    json_object_set_new(object, "call", tbd_output_text(line));
 }
 
 static void put_syscall(struct tbd_session *session, const struct tbd_event *event, json_t *object)
@@ -217,7 +237,7 @@ json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *ev
         tbd_disas_text(session->disas, place.window, place.code, place.insn_bytes, place.pc, text,
                        sizeof(text));
     tbd_output_symbol(session, place.window, event->pc, object);
-    json_object_set_new(object, "text", text_value(text));
+    json_object_set_new(object, "text", tbd_output_text(text));
     put_own(session, event, object);
     return object;
 }
@@ -235,6 +255,8 @@ static void print_place(const json_t *object, FILE *out)
 {
     const char *function = get(object, "function");
     json_int_t offset = json_integer_value(json_object_get(object, "function_offset"));
+    struct tbd_source_line line = { .file = get(object, "file") };
+    char text[256];
 
     fprintf(out, "%s", get(object, "pc"));
     if (*get(object, "module") == '\0')
@@ -244,6 +266,8 @@ static void print_place(const json_t *object, FILE *out)
         fprintf(out, "!%s", function);
     if (offset != 0)
         fprintf(out, "+0x%" PRIx64, (uint64_t)offset);
+    line.line = (uint32_t)json_integer_value(json_object_get(object, "line"));
+    fprintf(out, "%s", tbd_output_source_text(&line, text, sizeof(text)));
 }
 
 static void print_args(const json_t *object, FILE *out)

@@ -7,6 +7,7 @@
 
 #include "query/event.h"
 #include "query/session.h"
+#include "query/source.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -23,7 +24,13 @@ void tbd_output_print_event(const struct tbd_session *session, const json_t *obj
 /* One line of JSON; releases `object`. */
 void tbd_output_line(json_t *object, FILE *out);
 json_t *tbd_output_hex(uint64_t value);
-/* Module, function, function_offset of `address` as of `window`, into `object`. */
+/* A string that may not be UTF-8: then bytes that are not ASCII become '?'. */
+json_t *tbd_output_text(const char *text);
+/* file and line into `object`, if they are known. */
+void tbd_output_source(const struct tbd_source_line *line, json_t *object);
+/* "  list.c:12", or "" if it is not known; returns `out`. */
+char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size_t bytes);
+/* Module, function, function_offset, file and line of `address` as of `window`, into `object`. */
 void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
                        json_t *object);
 

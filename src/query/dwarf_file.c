@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_file.c - source lines and scopes, from libdw
+ *
+ * I1  Units are indexed by address once, from their own ranges: .debug_aranges may be missing.
+ * I2  Walks are bounded: tbd_die_next() only goes forward in the section, scopes nest at most
+ *     TBD_DWARF_MAX_SCOPES deep, and one question visits at most VISITS_MAX entries. */
+#include "query/dwarf_file.h"
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UNITS_MAX   (1u << 20)
+#define RANGES_MAX  (1u << 22)
+#define VISITS_MAX  (1u << 22)
+#define ORIGINS_MAX 8
+
+struct unit_range {
+    uint64_t start, end;
+    uint32_t unit;
+};
+
+struct tbd_dwarf {
+    Dwarf *dwarf; /* owned */
+    bool indexed;
+    Dwarf_Off *units; /* owned; offsets of the units' entries */
+    size_t unit_count, unit_capacity;
+    struct unit_range *ranges; /* owned; sorted by start */
+    size_t range_count, range_capacity;
+    uint64_t last_address;         /* of `last`; functions are asked for again and again */
+    struct tbd_dwarf_scopes *last; /* owned */
+};
+
+static bool has_debug_info(Elf *elf)
+{
+    Elf_Scn *section = NULL;
+    size_t names;
+
+    if (elf == NULL || elf_getshdrstrndx(elf, &names) != 0)
+        return false;
+    while ((section = elf_nextscn(elf, section)) != NULL) {
+        GElf_Shdr header;
+        const char *name;
+
+        if (gelf_getshdr(section, &header) != NULL && header.sh_type != SHT_NOBITS &&
+            (name = elf_strptr(elf, names, header.sh_name)) != NULL &&
+            (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0))
+            return true;
+    }
+    return false;
+}
+
+struct tbd_dwarf *tbd_dwarf_of(struct tbd_elf_file *file)
+{
+    Elf *elf = file->main.elf;
+
+    if (file->source_tried)
+        return file->source;
+    file->source_tried = true;
+    if (!has_debug_info(elf))
+        elf = tbd_elf_debug(file);
+    if (!has_debug_info(elf))
+        return NULL;
+    file->source = calloc(1, sizeof(*file->source));
+    if (file->source == NULL)
+        return NULL;
+    file->source->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+    if (file->source->dwarf == NULL) {
+        free(file->source);
+        file->source = NULL;
+    }
+    return file->source;
+}
+
+void tbd_dwarf_free(struct tbd_dwarf *dwarf)
+{
+    if (dwarf == NULL)
+        return;
+    dwarf_end(dwarf->dwarf);
+    free(dwarf->units);
+    free(dwarf->ranges);
+    free(dwarf->last);
+    free(dwarf);
+}
+
+/* ---- entries ---- */
+
+bool tbd_die_child(const Dwarf_Die *die, Dwarf_Die *out)
+{
+    Dwarf_Die from = *die;
+
+    return dwarf_child(&from, out) == 0 && (const char *)out->addr > (const char *)die->addr;
+}
+
+bool tbd_die_next(const Dwarf_Die *die, Dwarf_Die *out)
+{
+    Dwarf_Die from = *die;
+
+    return dwarf_siblingof(&from, out) == 0 && (const char *)out->addr > (const char *)from.addr;
+}
+
+static bool own_reference(const Dwarf_Die *die, unsigned name, Dwarf_Die *out)
+{
+    Dwarf_Die from = *die;
+    Dwarf_Attribute attribute;
+
+    return dwarf_attr(&from, name, &attribute) != NULL &&
+           dwarf_formref_die(&attribute, out) != NULL;
+}
+
+bool tbd_die_attribute(const Dwarf_Die *die, unsigned name, Dwarf_Attribute *out)
+{
+    Dwarf_Die at = *die;
+
+    for (int i = 0; i < ORIGINS_MAX; i++) {
+        Dwarf_Die origin;
+
+        if (dwarf_attr(&at, name, out) != NULL)
+            return true;
+        if (!own_reference(&at, DW_AT_abstract_origin, &origin) &&
+            !own_reference(&at, DW_AT_specification, &origin))
+            return false;
+        at = origin;
+    }
+    return false;
+}
+
+bool tbd_die_reference(const Dwarf_Die *die, unsigned name, Dwarf_Die *out)
+{
+    Dwarf_Attribute attribute;
+
+    return tbd_die_attribute(die, name, &attribute) && dwarf_formref_die(&attribute, out) != NULL;
+}
+
+bool tbd_die_number(const Dwarf_Die *die, unsigned name, uint64_t *out)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Sword number;
+
+    if (!tbd_die_attribute(die, name, &attribute))
+        return false;
+    /* Implicit constants and DW_FORM_sdata are signed, the others are not. */
+    if (dwarf_whatform(&attribute) == DW_FORM_sdata ||
+        dwarf_whatform(&attribute) == DW_FORM_implicit_const) {
+        if (dwarf_formsdata(&attribute, &number) != 0)
+            return false;
+        *out = (uint64_t)number;
+        return true;
+    }
+    return dwarf_formudata(&attribute, out) == 0;
+}
+
+bool tbd_die_flag(const Dwarf_Die *die, unsigned name)
+{
+    Dwarf_Attribute attribute;
+    bool set = false;
+
+    return tbd_die_attribute(die, name, &attribute) && dwarf_formflag(&attribute, &set) == 0 && set;
+}
+
+const char *tbd_die_name(const Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+
+    return tbd_die_attribute(die, DW_AT_name, &attribute) ? dwarf_formstring(&attribute) : NULL;
+}
+
+/* ---- units ---- */
+
+static bool grow(void **array, size_t count, size_t *capacity, size_t item, size_t limit)
+{
+    size_t wanted = *capacity == 0 ? 64 : 2 * *capacity;
+    void *bigger;
+
+    if (count < *capacity)
+        return true;
+    bigger = count >= limit ? NULL : realloc(*array, wanted * item);
+    if (bigger == NULL)
+        return false;
+    *array = bigger;
+    *capacity = wanted;
+    return true;
+}
+
+static void add_range(struct tbd_dwarf *dwarf, uint64_t start, uint64_t end)
+{
+    /* Functions that the linker dropped begin at 0. */
+    if (start == 0 || end <= start ||
+        !grow((void **)&dwarf->ranges, dwarf->range_count, &dwarf->range_capacity,
+              sizeof(*dwarf->ranges), RANGES_MAX))
+        return;
+    dwarf->ranges[dwarf->range_count++] =
+        (struct unit_range){ start, end, (uint32_t)dwarf->unit_count };
+}
+
+static void add_unit(struct tbd_dwarf *dwarf, Dwarf_Die *die)
+{
+    Dwarf_Addr base, start, end;
+    ptrdiff_t at = 0;
+    size_t ranges = 0;
+
+    if (!grow((void **)&dwarf->units, dwarf->unit_count, &dwarf->unit_capacity,
+              sizeof(*dwarf->units), UNITS_MAX))
+        return;
+    dwarf->units[dwarf->unit_count] = dwarf_dieoffset(die);
+    while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0 && ranges++ < RANGES_MAX)
+        add_range(dwarf, start, end);
+    dwarf->unit_count++;
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+    const struct unit_range *a = left, *b = right;
+
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+/* Keeps I1. */
+static void make_index(struct tbd_dwarf *dwarf)
+{
+    Dwarf_Off at = 0, next;
+    size_t head;
+
+    if (dwarf->indexed)
+        return;
+    dwarf->indexed = true;
+    while (dwarf->unit_count < UNITS_MAX &&
+           dwarf_nextcu(dwarf->dwarf, at, &next, &head, NULL, NULL, NULL) == 0 && next > at) {
+        Dwarf_Die die;
+
+        if (dwarf_offdie(dwarf->dwarf, at + head, &die) != NULL &&
+            dwarf_tag(&die) == DW_TAG_compile_unit)
+            add_unit(dwarf, &die);
+        at = next;
+    }
+    if (dwarf->range_count != 0)
+        qsort(dwarf->ranges, dwarf->range_count, sizeof(*dwarf->ranges), compare_ranges);
+}
+
+size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf)
+{
+    make_index(dwarf);
+    return dwarf->unit_count;
+}
+
+bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out)
+{
+    make_index(dwarf);
+    return index < dwarf->unit_count &&
+           dwarf_offdie(dwarf->dwarf, dwarf->units[index], out) != NULL;
+}
+
+static bool unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out)
+{
+    size_t low = 0, high;
+
+    make_index(dwarf);
+    high = dwarf->range_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (dwarf->ranges[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low != 0 && address < dwarf->ranges[low - 1].end &&
+           tbd_dwarf_unit(dwarf, dwarf->ranges[low - 1].unit, out);
+}
+
+/* ---- lines ---- */
+
+static uint64_t line_address(Dwarf_Lines *lines, size_t index)
+{
+    Dwarf_Addr address = 0;
+
+    (void)dwarf_lineaddr(dwarf_onesrcline(lines, index), &address);
+    return address;
+}
+
+/* How many rows are at or before `address`. */
+static size_t rows_until(Dwarf_Lines *lines, size_t count, uint64_t address)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (line_address(lines, middle) <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Among rows of one address the last one counts, but one that begins a statement is preferred. */
+static Dwarf_Line *best_row(Dwarf_Lines *lines, size_t index)
+{
+    uint64_t address = line_address(lines, index);
+    Dwarf_Line *last = dwarf_onesrcline(lines, index);
+
+    for (size_t i = index + 1; i-- > 0 && line_address(lines, i) == address;) {
+        Dwarf_Line *row = dwarf_onesrcline(lines, i);
+        bool begins = false, ends = false;
+
+        if (dwarf_lineendsequence(row, &ends) != 0 || ends)
+            break;
+        if (dwarf_linebeginstatement(row, &begins) == 0 && begins)
+            return row;
+    }
+    return last;
+}
+
+static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
+{
+    bool ends = true;
+    int line = 0;
+
+    if (row == NULL || dwarf_lineendsequence(row, &ends) != 0 || ends ||
+        dwarf_lineno(row, &line) != 0 || line <= 0)
+        return false;
+    out->file = dwarf_linesrc(row, NULL, NULL);
+    out->line = (uint32_t)line;
+    return out->file != NULL;
+}
+
+bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out)
+{
+    Dwarf_Die unit;
+    Dwarf_Lines *lines;
+    size_t count, after;
+
+    if (!unit_at(dwarf, address, &unit) || dwarf_getsrclines(&unit, &lines, &count) != 0)
+        return false;
+    after = rows_until(lines, count, address);
+    return after != 0 && take_row(best_row(lines, after - 1), out);
+}
+
+/* "list.c" and "src/list.c" mean /home/me/src/list.c. */
+static bool is_file_called(const char *path, const char *name)
+{
+    size_t all = strlen(path), end = strlen(name);
+
+    return end != 0 && end <= all && strcmp(path + all - end, name) == 0 &&
+           (all == end || path[all - end - 1] == '/');
+}
+
+static size_t unit_line_ranges(Dwarf_Die *unit, const char *file, uint32_t line,
+                               struct tbd_elf_range *out, size_t max, size_t found)
+{
+    Dwarf_Lines *lines;
+    size_t count;
+
+    if (dwarf_getsrclines(unit, &lines, &count) != 0)
+        return found;
+    for (size_t i = 0; i + 1 < count; i++) {
+        struct tbd_elf_range range = { line_address(lines, i), line_address(lines, i + 1) };
+        struct tbd_source_line row;
+
+        if (range.end <= range.start || !take_row(best_row(lines, i), &row) ||
+            (line != 0 && row.line != line) || !is_file_called(row.file, file))
+            continue;
+        if (found < max)
+            out[found] = range;
+        found++;
+    }
+    return found;
+}
+
+size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t line,
+                             struct tbd_elf_range *out, size_t max)
+{
+    size_t found = 0;
+    Dwarf_Die unit;
+
+    for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
+        if (tbd_dwarf_unit(dwarf, i, &unit))
+            found = unit_line_ranges(&unit, file, line, out, max, found);
+    }
+    return found;
+}
+
+/* ---- scopes ---- */
+
+struct descent {
+    uint64_t address;
+    uint32_t visits;
+    Dwarf_Die path[TBD_DWARF_MAX_SCOPES]; /* outermost first */
+    size_t depth;
+};
+
+static bool has_code(int tag)
+{
+    return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
+           tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
+}
+
+static bool may_hold_functions(int tag)
+{
+    return tag == DW_TAG_namespace || tag == DW_TAG_module;
+}
+
+/* Follows the children of `die` that hold the address; false when there is none. */
+static bool descend(struct descent *d, const Dwarf_Die *die, int nesting)
+{
+    Dwarf_Die child;
+
+    if (nesting >= TBD_DWARF_MAX_SCOPES || d->depth >= TBD_DWARF_MAX_SCOPES)
+        return false;
+    for (bool more = tbd_die_child(die, &child); more && d->visits++ < VISITS_MAX;) {
+        int tag = dwarf_tag(&child);
+
+        if (has_code(tag) && dwarf_haspc(&child, d->address) == 1) {
+            d->path[d->depth++] = child;
+            (void)descend(d, &child, nesting + 1);
+            return true;
+        }
+        if (may_hold_functions(tag) && descend(d, &child, nesting + 1))
+            return true;
+        more = tbd_die_next(&child, &child);
+    }
+    return false;
+}
+
+bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_scopes *out)
+{
+    struct descent d = { .address = address };
+
+    if (dwarf->last != NULL && dwarf->last_address == address) {
+        *out = *dwarf->last;
+        return out->count != 0;
+    }
+    out->count = 0;
+    if (unit_at(dwarf, address, &out->unit) && descend(&d, &out->unit, 0)) {
+        out->count = d.depth;
+        for (size_t i = 0; i < d.depth; i++)
+            out->dies[i] = d.path[d.depth - 1 - i];
+    }
+    if (dwarf->last == NULL)
+        dwarf->last = malloc(sizeof(*dwarf->last));
+    if (dwarf->last != NULL) {
+        *dwarf->last = *out;
+        dwarf->last_address = address;
+    }
+    return out->count != 0;
+}
+
+/* Where an inlined function was called. */
+static struct tbd_source_line call_site(const Dwarf_Die *unit, const Dwarf_Die *die)
+{
+    struct tbd_source_line call = { .file = NULL };
+    Dwarf_Die of_unit = *unit;
+    Dwarf_Files *files;
+    size_t count;
+    uint64_t file, line;
+
+    if (!tbd_die_number(die, DW_AT_call_file, &file) ||
+        !tbd_die_number(die, DW_AT_call_line, &line) || line > INT32_MAX ||
+        dwarf_getsrcfiles(&of_unit, &files, &count) != 0 || file >= count)
+        return call;
+    call.file = dwarf_filesrc(files, (size_t)file, NULL, NULL);
+    call.line = call.file == NULL ? 0 : (uint32_t)line;
+    return call;
+}
+
+size_t tbd_dwarf_functions(const struct tbd_dwarf_scopes *scopes, struct tbd_dwarf_function *out,
+                           size_t max)
+{
+    size_t count = 0, first = 0;
+
+    for (size_t i = 0; i < scopes->count && count < max; i++) {
+        Dwarf_Die die = scopes->dies[i];
+        int tag = dwarf_tag(&die);
+        const char *name;
+
+        if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+            continue;
+        name = tbd_die_name(&die);
+        out[count] = (struct tbd_dwarf_function){ .first = first,
+                                                  .end = i + 1,
+                                                  .name = name == NULL ? "?" : name,
+                                                  .is_inlined = tag == DW_TAG_inlined_subroutine };
+        if (out[count].is_inlined)
+            out[count].call = call_site(&scopes->unit, &die);
+        count++;
+        first = i + 1;
+        if (tag == DW_TAG_subprogram)
+            break;
+    }
+    return count;
+}

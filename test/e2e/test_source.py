@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Source lines, inlined calls and variables at the same places as gdb: -O0 and -O2, DWARF 4 and 5."""
+import os
+import random
+import re
+import subprocess
+
+import othertools
+import tbdtest
+
+# Same length, so that the stack is laid out the same; the second is refused, which is the idle run.
+OPTIONS, REFUSED = "window=500000", "windox=500000"
+KINDS = ("O0_4", "O0_5", "O2_4", "O2_5")
+FUNCTIONS = ("add", "twice", "sum_list", "push", "mean", "move", "depth", "main")
+
+# Stops at the wanted hits of the wanted addresses; `at_stop` says something about the place.
+STOPS = """
+wanted = %r
+for address, hit in wanted:
+    b = gdb.Breakpoint("*%%#x" %% address)
+    b.ignore_count = hit - 1
+hits = dict(wanted)
+def where(frame):
+    line = frame.find_sal()
+    return [frame.name(), line.symtab.filename.split("/")[-1] if line.symtab else "", line.line,
+            frame.type() == gdb.INLINE_FRAME]
+def stack():
+    frame, found = gdb.newest_frame(), []
+    while frame is not None and (not found or found[-1][0] != "main"):
+        found.append(where(frame))
+        frame = frame.older()
+    return found
+run()
+while alive():
+    pc = value("$pc")
+    if pc in hits:
+        at_stop(pc, hits.pop(pc))
+        [b.delete() for b in gdb.breakpoints() if b.location == "*%%#x" %% pc]
+    go()
+"""
+
+
+class Program:
+    """A build of variables.c, its trace at fixed addresses, and places in it chosen by a seed."""
+
+    def __init__(self, kind, folder):
+        self.path = tbdtest.program("variables_" + kind)
+        _, self.trace = tbdtest.record(tbdtest.fixed([self.path]), folder, OPTIONS)
+        self.trace = tbdtest.find_trace(folder, self.path)
+        self.env = {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}
+
+    def places(self, count, seed):
+        """(address, hit) of `count` instructions of the functions."""
+        text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", self.path], stdout=subprocess.PIPE, check=True).stdout.decode()
+        found, inside = [], False
+        for line in text.splitlines():
+            head = re.match(r"^[0-9a-f]+ <([\w.]+)>:", line)
+            inside = head.group(1) in FUNCTIONS if head else inside
+            place = re.match(r"^ +([0-9a-f]+):\t", line)
+            if inside and place:
+                found.append(int(place.group(1), 16))
+        chosen = random.Random(seed)
+        return [(address, chosen.randint(1, 3)) for address in chosen.sample(found, min(count, len(found)))]
+
+    def gdb(self, places, at_stop):
+        return othertools.gdb_script([self.path], at_stop + STOPS % (places,), env=self.env)
+
+    def at(self, address, hit):
+        event = self.trace.one("goto", "first", "forward", "block_entry", hit, "where", "pc==%#x" % address)
+        return tbdtest.position(event), event
+
+
+def check_lines(kind, folder):
+    program = Program(kind, folder)
+    said = program.gdb(program.places(60, kind), "def at_stop(pc, hit):\n    say([pc, hit, stack()])\n")
+    assert len(said) >= 25, "%s: only %d stops" % (kind, len(said))
+    inlined = 0
+    for pc, hit, wanted in said:
+        at, event = program.at(pc, hit)
+        frames = program.trace.ask("bt", at=at)
+        found = [[f["function"], os.path.basename(f.get("file", "")), f.get("line", 0), f["inlined"]] for f in frames]
+        assert found[:len(wanted)] == wanted, (kind, hex(pc), hit, found[:len(wanted)], wanted)
+        assert (os.path.basename(event["file"]), event["line"]) == (wanted[0][1], wanted[0][2]), (event, wanted)
+        inlined += any(f["inlined"] for f in frames)
+    assert inlined > 0 or kind.startswith("O0"), "no place in inlined code"
+
+
+def test_lines_and_inlined_calls_as_gdb_sees_them(folder):
+    for kind in KINDS:
+        check_lines(kind, folder + "/" + kind)
+
+
+def test_frames_are_selected_and_listed(folder):
+    trace = Program("O2_5", folder).trace
+    event = trace.one("goto", "first", "forward", "func_enter", 7, "where", "func==depth")
+    assert (event["line"], os.path.basename(event["file"])) == (trace.one("where")["line"], "variables.c")
+    frames = trace.ask("bt")
+    assert [f["function"] for f in frames[:8]] == ["depth"] * 7 + ["main"], frames
+    assert trace.one("up", 7)["function"] == "main" and trace.one("frame")["frame"] == 7
+    listed = trace.ask("list", 5)
+    assert len(listed) == 5 and [line["current"] for line in listed] == [False, False, True, False, False]
+    assert listed[2]["line"] == frames[7]["line"] and "depth(6)" in listed[2]["text"], listed
+    assert trace.one("down", 3)["frame"] == 4 and trace.tbdq("down", 5).code == 2 and trace.one("frame")["frame"] == 4
+    trace.one("goto", "current", "backward", "func_enter", 1)
+    assert trace.one("frame")["frame"] == 0
+    text = trace.tbdq("where", json_output=False).out
+    assert b"  variables.c:" in text, text
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
