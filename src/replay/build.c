@@ -377,9 +377,11 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
 
         if (!xsave)
             return out_of_memory(why);
-        out[i].time = states[i].position.time - worker->window->first_time;
-        out[i].instruction = states[i].position.offset;
-        out[i].xsave = xsave;
+        out[i] = (struct tbd_plan_stop){
+            .time = states[i].position.time - worker->window->first_time,
+            .instruction = states[i].position.offset,
+            .xsave = xsave,
+        };
     }
     return TBD_OK;
 }
@@ -412,6 +414,9 @@ static uint64_t heap_end(const struct tbd_worker *worker)
     return end;
 }
 
+/* A window that no replay would come to the end of. */
+#define MOST_BLOCKS (1ull << 34)
+
 enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
                                  const struct tbd_reg_state *states, size_t count,
                                  struct tbd_error *why)
@@ -419,6 +424,9 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     struct tbd_plan_head *plan = worker->process.plan;
     enum tbd_status status;
 
+    if (worker->window->blocks > MOST_BLOCKS)
+        return tbd_process_error(why, TBD_CORRUPT, "a window of %lu block entries",
+                                 worker->window->blocks);
     tbd_process_plan_clear(&worker->process);
     plan->first_time = worker->window->first_time;
     plan->blocks = worker->window->blocks;

@@ -139,7 +139,6 @@ uint64_t tbd_process_plan_alloc(struct tbd_process *process, uint64_t bytes)
         process->plan_bytes = grown;
         process->plan->file_bytes = grown;
     }
-    memset((char *)process->plan + offset, 0, end - offset);
     process->plan_at = end;
     return offset;
 }

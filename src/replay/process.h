@@ -31,7 +31,7 @@ void tbd_process_stop(struct tbd_process *process);
 
 /* Starts a new plan: everything behind the head is free again. */
 void tbd_process_plan_clear(struct tbd_process *process);
-/* Offset of `bytes` zero bytes in the plan, 64-aligned; 0 when it cannot grow. */
+/* Offset of `bytes` bytes in the plan, 64-aligned, with old contents; 0 when it cannot grow. */
 uint64_t tbd_process_plan_alloc(struct tbd_process *process, uint64_t bytes);
 static inline void *tbd_process_plan_at(const struct tbd_process *process, uint64_t offset)
 {

@@ -64,6 +64,7 @@ void tbd_stub_main(void)
     why = tbd_stub_set_up(plan);
     if (why)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);
+    tbd_stub_confine();
     plan->outcome = TBD_OUTCOME_COMPLETE;
     tbd_stub_serve(plan);
 }

@@ -8,6 +8,7 @@
  *     calls.c   system calls, specials and signals out of the log
  *     areas.c   where translated code goes
  *     fault.c   SIGSEGV: guard pages, missing pages, the program's own faults
+ *     confine.c what it may not do
  *     turn.c    waiting for the driver */
 #ifndef TBD_REPLAY_STUB_H
 #define TBD_REPLAY_STUB_H
@@ -41,6 +42,8 @@ _Noreturn void tbd_stub_main(void);
 
 /* Once, after the process is empty.  NULL, or why not. */
 const char *tbd_stub_set_up(struct tbd_plan_head *plan);
+/* Gives up descriptors and system calls.  A kernel without seccomp leaves the latter as they are. */
+void tbd_stub_confine(void);
 /* Carries out the plan; tbd_stub_serve() is called when the window has ended. */
 _Noreturn void tbd_stub_run(void);
 /* Waits for the next plan and runs it.  Called at the end of a window, on the engine stack. */
