@@ -1,0 +1,15 @@
+# cmake --install: everything that finds its neighbours beside itself goes to lib/tbd; bin has links.
+include(GNUInstallDirs)
+set(TBD_PRIVATE_DIR ${CMAKE_INSTALL_LIBDIR}/tbd)
+
+install(TARGETS tbd-cli tbdq tbd-organizer tbd-replay RUNTIME DESTINATION ${TBD_PRIVATE_DIR})
+install(TARGETS tbd LIBRARY DESTINATION ${TBD_PRIVATE_DIR})
+install(DIRECTORY include/tbd DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES man/tbd.1 man/tbdq.1 man/tbd-organizer.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(CODE "
+  set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+  file(MAKE_DIRECTORY \"\${root}/${CMAKE_INSTALL_BINDIR}\")
+  foreach(tool tbd tbdq)
+    file(CREATE_LINK \"../${TBD_PRIVATE_DIR}/\${tool}\" \"\${root}/${CMAKE_INSTALL_BINDIR}/\${tool}\" SYMBOLIC)
+    message(STATUS \"Installing: \${root}/${CMAKE_INSTALL_BINDIR}/\${tool}\")
+  endforeach()")
