@@ -72,6 +72,12 @@ static uint64_t hash_address(uint64_t a)
 
 /* ---- tables ---- */
 
+void tbd_cache_count(uint32_t *out_blocks, uint32_t *out_areas)
+{
+    *out_blocks = cache.block_count;
+    *out_areas = cache.area_count;
+}
+
 struct tbd_block_code *tbd_cache_block(uint32_t index)
 {
     return &cache.block[index];
@@ -229,21 +235,23 @@ static void area_reset(struct tbd_area *area)
     area->count = 0;
 }
 
-static struct tbd_area *area_new(const struct tbd_patcher_callbacks *callbacks, uint64_t pc)
+static struct tbd_area *area_new(const struct tbd_patcher_callbacks *callbacks,
+                                 const struct tbd_codegen_config *config, uint64_t pc)
 {
     struct tbd_area *area = &cache.area[cache.area_count];
     uint64_t lo = pc > NEIGHBOURHOOD ? pc - NEIGHBOURHOOD : 0;
+    uint64_t bytes = config->area_bytes ? config->area_bytes : AREA_BYTES;
     uint64_t base;
 
     if (cache.area_count == MAX_AREAS)
         return NULL;
-    base = callbacks->reserve_area(lo, pc + NEIGHBOURHOOD, AREA_BYTES);
+    base = callbacks->reserve_area(lo, pc + NEIGHBOURHOOD, bytes);
     if (!base)
-        base = callbacks->reserve_area(pc, pc + 1, AREA_BYTES);
+        base = callbacks->reserve_area(pc, pc + 1, bytes);
     if (!base)
         return NULL;
     area->base = base;
-    area->end = base + AREA_BYTES;
+    area->end = base + bytes;
     area_reset(area);
     cache.area_count++;
     return area;
@@ -263,7 +271,8 @@ static bool area_serves(const struct tbd_area *area, uint64_t pc)
     return up < reach && down < reach && has_room(area);
 }
 
-static struct tbd_area *area_for(const struct tbd_patcher_callbacks *callbacks, uint64_t pc)
+static struct tbd_area *area_for(const struct tbd_patcher_callbacks *callbacks,
+                                 const struct tbd_codegen_config *config, uint64_t pc)
 {
     struct tbd_area *area;
 
@@ -274,7 +283,7 @@ static struct tbd_area *area_for(const struct tbd_patcher_callbacks *callbacks, 
             cache.last_area = n;
             return &cache.area[n];
         }
-    area = area_new(callbacks, pc);
+    area = area_new(callbacks, config, pc);
     for (uint32_t n = 0; !area && n < cache.area_count; n++)
         if (has_room(&cache.area[n]))
             area = &cache.area[n]; /* out of reach: operands go through a scratch register */
@@ -569,7 +578,7 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
                                       const struct tbd_codegen_config *config, const struct tbd_make *make)
 {
     struct cut_request request = { callbacks, config, &cache.cut, make->pc };
-    struct tbd_area *area = area_for(callbacks, make->pc);
+    struct tbd_area *area = area_for(callbacks, config, make->pc);
     struct tbd_block_code *block = &cache.block[cache.block_count];
 
     if (!area || is_full())
@@ -615,6 +624,21 @@ static void clear_targets(struct tbd_thread *thread)
 {
     for (uint32_t n = 0; n < TBD_IBL_ENTRIES; n++)
         thread->ibl[n] = (uint64_t)(uintptr_t)tbd_fixed_miss;
+    for (uint32_t n = 0; n < TBD_SECOND_ENTRIES; n++)
+        thread->second[n].minus_target = 1;
+}
+
+static struct tbd_second_target *second_of(struct tbd_thread *thread, uint64_t pc)
+{
+    return &thread->second[(pc >> TBD_SECOND_SHIFT) & (TBD_SECOND_ENTRIES - 1)];
+}
+
+/* Both tables: the first holds one target for each low half, the second catches what it drops. */
+void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code *block)
+{
+    thread->ibl[block->start & (TBD_IBL_ENTRIES - 1)] = block->tagged;
+    *second_of(thread, block->start) =
+        (struct tbd_second_target){ .minus_target = 0 - block->start, .entry = block->entry };
 }
 
 void tbd_cache_add_thread(struct tbd_thread *thread)
@@ -641,6 +665,8 @@ static void forget_target(const struct tbd_block_code *block)
 
         if (*slot == block->tagged)
             *slot = (uint64_t)(uintptr_t)tbd_fixed_miss;
+        if (second_of(cache.thread[n], block->start)->minus_target == 0 - block->start)
+            second_of(cache.thread[n], block->start)->minus_target = 1;
     }
 }
 

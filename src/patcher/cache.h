@@ -67,6 +67,7 @@ void tbd_cache_flush_all(void);
 /* Forgets ids too: the hook set changed. */
 void tbd_cache_forget_ids(void);
 
+void tbd_cache_count(uint32_t *out_blocks, uint32_t *out_areas);
 struct tbd_block_code *tbd_cache_block(uint32_t index);
 struct tbd_exit_site *tbd_cache_site(uint32_t index);
 /* The live block that starts at `pc`, NULL if none. */
@@ -90,6 +91,8 @@ void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block);
 void tbd_cache_flush_range(uint64_t start, uint64_t end);
 /* Tables of indirect targets that name blocks: every thread that runs translated code. */
 void tbd_cache_add_thread(struct tbd_thread *thread);
+/* Indirect branches of the thread to the block, which has a tagged entry, find it from now on. */
+void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code *block);
 void tbd_cache_remove_thread(struct tbd_thread *thread);
 
 /* Any context: the area and the block (NULL: between blocks) that own a cache address. */

@@ -21,16 +21,32 @@ tbd_fixed_start:
 
 /* tbd_fixed_miss: a table jump found no block, or a block for another address.
  * in:  rcx = target (application), the program's rcx and r11 in their slots, r11 anything,
- *      r14, r15 = stream; all else the program's
- * out: goes to tbd_fixed_exit with exit_kind INDIRECT, exit_arg = target */
+ *      r14, r15 = stream; all else the program's, flags too: nothing here changes them
+ * out: goes on at the entry that the second table has for the target, registers in place; or to
+ *      tbd_fixed_exit with exit_kind INDIRECT, exit_arg = target */
         .globl  tbd_fixed_miss
         .hidden tbd_fixed_miss
 tbd_fixed_miss:
+        movq    %rax, %gs:TBD_GS_SCRATCH
         movq    %rcx, %gs:TBD_GS_EXIT_ARG
+        movl    $0x3fff00, %eax
+        pextq   %rax, %rcx, %r11
+        leaq    (%r11, %r11), %r11
+        movq    %gs:TBD_GS_SECOND(, %r11, 8), %rax
+        leaq    (%rcx, %rax), %rcx
+        jrcxz   2f
         movl    $2, %gs:TBD_GS_EXIT_KIND
+        movq    %gs:TBD_GS_SCRATCH, %rax
         restore rcx, 1
         restore r11, 11
         jmp     tbd_fixed_exit
+2:
+        movq    %gs:(TBD_GS_SECOND + 8)(, %r11, 8), %rax
+        movq    %rax, %gs:TBD_GS_RESUME
+        movq    %gs:TBD_GS_SCRATCH, %rax
+        restore rcx, 1
+        restore r11, 11
+        jmp     *%gs:TBD_GS_RESUME
 
 /* tbd_fixed_boundary: the entry store of a block hit the guard page.
  * in:  thread->resume = address of that store; registers as at a block's entry

@@ -5,6 +5,8 @@
 
 #define TBD_GS_GPR (-304)       /* regs.gpr[0] */
 #define TBD_GS_RFLAGS (-168)    /* regs.rflags */
+#define TBD_GS_SECOND (-786736)  /* second[0] */
+#define TBD_GS_SCRATCH (-136)   /* scratch[0] */
 #define TBD_GS_EXIT_KIND (-72)
 #define TBD_GS_EXIT_ARG (-64)
 #define TBD_GS_ENTRY_NEXT (-56)

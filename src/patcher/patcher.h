@@ -51,6 +51,7 @@ struct tbd_codegen_config {
     uint32_t hook_set;        /* TBD_HOOK_* */
     uint32_t max_insns;       /* <= TBD_BLOCK_MAX_INSNS; part of what a block is: same in play and replay */
     bool link;                /* false: every block leaves through the engine (testing) */
+    uint32_t area_bytes;      /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
 };
 
 /* The decoder library's two functions that the patcher needs: in the engine those of the private copy,
@@ -75,6 +76,18 @@ _Noreturn void tbd_patcher_run(struct tbd_thread *thread);
 
 /* Code bytes in [start, end) changed or went away: forget translations that touch them. */
 void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end);
+
+/* For logs and tests. */
+struct tbd_patcher_stats {
+    uint64_t direct;    /* times translated code left: by a jump that was not linked yet, */
+    uint64_t indirect;  /* by an indirect jump to an address that had no place in the tables, */
+    uint64_t ends;      /* for a system call, a special instruction or a fault */
+    uint64_t boundaries;/* at a guard page */
+    uint64_t flushes;   /* times everything was forgotten for lack of room */
+    uint32_t blocks;    /* translations now */
+    uint32_t areas;     /* patch areas */
+};
+struct tbd_patcher_stats tbd_patcher_stats(void);
 
 /* Is this a cache address?  Any context (SIG). */
 bool tbd_patcher_owns(uint64_t pc);

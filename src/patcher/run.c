@@ -13,6 +13,9 @@
 
 _Static_assert(TBD_GS_GPR == TBD_THREAD_GS(regs), "offsets.h");
 _Static_assert(TBD_GS_RFLAGS == TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags), "offsets.h");
+_Static_assert(TBD_GS_SECOND == TBD_THREAD_GS(second), "offsets.h");
+_Static_assert(TBD_GS_SCRATCH == TBD_THREAD_GS(scratch), "offsets.h");
+_Static_assert(TBD_SECOND_SHIFT == 8 && TBD_SECOND_BITS == 14, "fixed_x86_64.S");
 _Static_assert(TBD_GS_EXIT_KIND == TBD_THREAD_GS(exit_kind), "offsets.h");
 _Static_assert(TBD_GS_EXIT_ARG == TBD_THREAD_GS(exit_arg), "offsets.h");
 _Static_assert(TBD_GS_ENTRY_NEXT == TBD_THREAD_GS(entry_next), "offsets.h");
@@ -28,6 +31,7 @@ static struct {
     uint64_t stop_pc;     /* tbd_patcher_stop_inside */
     uint32_t stop_insns;  /* 0 = not armed */
     uint64_t exits[TBD_EXIT_KINDS]; /* how often translated code left, by reason */
+    uint64_t flushes;
 } run;
 
 static void init_decoder(void *unused)
@@ -63,6 +67,19 @@ void tbd_patcher_run(struct tbd_thread *thread)
     tbd_fixed_run(thread);
 }
 
+struct tbd_patcher_stats tbd_patcher_stats(void)
+{
+    struct tbd_patcher_stats stats = { .direct = run.exits[TBD_EXIT_DIRECT],
+                                       .indirect = run.exits[TBD_EXIT_INDIRECT],
+                                       .boundaries = run.exits[TBD_EXIT_BOUNDARY],
+                                       .flushes = run.flushes };
+
+    for (unsigned kind = TBD_EXIT_SYSCALL; kind <= TBD_EXIT_STOP; kind++)
+        stats.ends += run.exits[kind];
+    tbd_cache_count(&stats.blocks, &stats.areas);
+    return stats;
+}
+
 void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end)
 {
     (void)thread;
@@ -92,6 +109,7 @@ static struct tbd_block_code *make(struct tbd_thread *thread, struct tbd_make wa
 
     if (block)
         return block;
+    run.flushes++;
     tbd_cache_flush_all();
     wanted.after = TBD_NO_INDEX;
     block = tbd_cache_make(run.callbacks, &run.config, &wanted);
@@ -144,9 +162,8 @@ static uint64_t enter_indirect(struct tbd_thread *thread, uint64_t pc)
         return enter(thread, pc);
     if (!block)
         block = make(thread, (struct tbd_make){ .pc = pc, .after = TBD_NO_INDEX, .tagged = true });
-    if (!run.config.link || (!block->tagged && !tbd_cache_add_tag(block)))
-        return block->entry;
-    thread->ibl[pc & (TBD_IBL_ENTRIES - 1)] = block->tagged;
+    if (run.config.link && (block->tagged || tbd_cache_add_tag(block)))
+        tbd_cache_set_target(thread, block);
     return block->entry;
 }
 

@@ -22,7 +22,17 @@
 #define TBD_IBL_BITS 16
 #define TBD_IBL_ENTRIES (1u << TBD_IBL_BITS)
 
+/* Second choice for an indirect target that lost its place in `ibl` to another one. */
+struct tbd_second_target {
+    uint64_t minus_target; /* 0 - application address; 1 = empty */
+    uint64_t entry;        /* cache address, all registers in place */
+};
+#define TBD_SECOND_BITS 14
+#define TBD_SECOND_ENTRIES (1u << TBD_SECOND_BITS)
+#define TBD_SECOND_SHIFT 8 /* index = these bits of the application address */
+
 struct tbd_thread {
+    struct tbd_second_target second[TBD_SECOND_ENTRIES];
     /* Indirect-branch targets: slot = low 16 bits of the application address; the value is a cache
      * address whose first code checks that the target (in rcx) is its own. */
     uint64_t ibl[TBD_IBL_ENTRIES];

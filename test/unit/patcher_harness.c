@@ -20,6 +20,7 @@
 #define OPERAND_AREA (64u << 20)
 #define GUARD 4096u
 #define MAX_DEFS 65536u
+#define MAX_OPS (64u * MAX_DEFS)
 
 static struct {
     struct tbd_thread *thread;
@@ -31,12 +32,16 @@ static struct {
     uint8_t *signal_stack;
     struct harness_def *defs;
     uint32_t def_count;
+    struct tbd_op *ops;
+    uint32_t op_count;
     uint64_t stop;
     uint64_t blocks;
     harness_sink sink;
     void *sink_arg;
     void *back[5];
     bool far;
+    unsigned areas_left;
+    uint32_t area_bytes;
     uint32_t hook_set;
     struct tbd_regs result;
 } h;
@@ -63,11 +68,14 @@ static void *map(size_t bytes, int prot)
 
 static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops, const uint8_t *code)
 {
-    struct harness_def *d = &h.defs[++h.def_count];
+    struct harness_def *d;
 
     (void)code;
-    if (h.def_count == MAX_DEFS)
+    if (h.def_count == MAX_DEFS - 1 || h.op_count + def->op_count > MAX_OPS)
         abort();
+    d = &h.defs[++h.def_count];
+    d->op = h.ops + h.op_count;
+    h.op_count += def->op_count;
     d->def = *def;
     memcpy(d->op, ops, def->op_count * sizeof(*ops));
     return h.def_count;
@@ -135,6 +143,9 @@ static uint64_t reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes)
     uint64_t at = h.far ? 0x200000000000ull : (lo & ~0xfffffull) - bytes;
 
     (void)hi;
+    if (h.areas_left == 0)
+        return 0;
+    h.areas_left--;
     for (unsigned n = 0; n < 64; n++, at -= bytes) {
         void *p = mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -307,6 +318,7 @@ void harness_init(uint32_t hook_set, bool link)
     uint8_t *area = map_at(0x100000000000, TBD_THREAD_AREA_BYTES, PROT_READ | PROT_WRITE);
 
     h.hook_set = hook_set;
+    h.areas_left = UINT32_MAX;
     h.gs = area + TBD_THREAD_GS_OFFSET;
     h.thread = (struct tbd_thread *)(void *)(h.gs - sizeof(struct tbd_thread));
     h.entries = map(TBD_ENTRIES_BYTES + GUARD, PROT_READ | PROT_WRITE);
@@ -315,6 +327,7 @@ void harness_init(uint32_t hook_set, bool link)
     h.stack = map(STACK_BYTES, PROT_READ | PROT_WRITE);
     h.engine_stack = map(STACK_BYTES, PROT_READ | PROT_WRITE);
     h.defs = map(MAX_DEFS * sizeof(*h.defs), PROT_READ | PROT_WRITE);
+    h.ops = map(MAX_OPS * sizeof(*h.ops), PROT_READ | PROT_WRITE);
     h.thread->engine_stack = (uint64_t)(uintptr_t)(h.engine_stack + STACK_BYTES - 256);
     syscall(SYS_arch_prctl, ARCH_SET_GS, h.gs);
     h.signal_stack = map(1 << 20, PROT_READ | PROT_WRITE);
@@ -324,9 +337,12 @@ void harness_init(uint32_t hook_set, bool link)
 
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link)
 {
-    struct tbd_codegen_config config = { .hook_set = hook_set, .max_insns = max_insns, .link = link };
+    struct tbd_codegen_config config = {
+        .hook_set = hook_set, .max_insns = max_insns, .link = link, .area_bytes = h.area_bytes
+    };
 
     h.def_count = 0;
+    h.op_count = 0;
     h.hook_set = hook_set;
     tbd_patcher_configure(&config);
 }
@@ -334,6 +350,12 @@ void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link)
 void harness_far_areas(bool far)
 {
     h.far = far;
+}
+
+void harness_limit_areas(uint32_t bytes, unsigned more)
+{
+    h.area_bytes = bytes;
+    h.areas_left = more;
 }
 
 void harness_set_sink(harness_sink sink, void *arg)

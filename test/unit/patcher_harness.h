@@ -13,7 +13,7 @@
 
 struct harness_def {
     struct tbd_block_def def;
-    struct tbd_op op[256];
+    struct tbd_op *op; /* def.op_count of them */
 };
 
 /* One reported event; `block` counts block entries from 0. */
@@ -31,6 +31,8 @@ void harness_init(uint32_t hook_set, bool link);
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
 /* Places patch areas far from all code, so that rip-relative operands are out of reach. */
 void harness_far_areas(bool far);
+/* Patch areas from the next harness_configure() on: their size (0 = as usual), and how many more are to be had. */
+void harness_limit_areas(uint32_t bytes, unsigned more);
 /* Calls function `f` with up to six arguments on a stack of its own; returns its rax. */
 uint64_t harness_call(void *f, const uint64_t args[6]);
 /* Runs from *regs until an instruction at `stop` is reached; registers afterwards in *regs. */

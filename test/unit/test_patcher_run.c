@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -222,6 +223,75 @@ static void without_links(void **state)
     check_all();
 }
 
+/* ---- code made by the test ---- */
+
+#define CODE_BYTES 0x40000u
+
+static uint8_t *code_room(void)
+{
+    static uint8_t *room;
+
+    if (!room)
+        room = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(room, MAP_FAILED);
+    return room;
+}
+
+static uint64_t call_in_turn(uint64_t n, uint64_t room)
+{
+    uint64_t sum = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        sum += ((function)(uintptr_t)(room + (i % 4) * 0x10000))(i, 0);
+    return sum;
+}
+
+/* lea rax, [rdi + k]; ret at four places with the same low 16 bits */
+static void targets_with_the_same_low_half_do_not_drive_each_other_out(void **state)
+{
+    uint8_t *room = code_room();
+    uint64_t args[6] = { 20000, (uint64_t)(uintptr_t)room };
+    uint64_t before;
+
+    (void)state;
+    for (unsigned k = 0; k < 4; k++)
+        memcpy(room + k * 0x10000, (uint8_t[]){ 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 5);
+    harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
+    before = tbd_patcher_stats().indirect;
+    assert_int_equal(harness_call((void *)(uintptr_t)call_in_turn, args), call_in_turn(args[0], args[1]));
+    assert_true(tbd_patcher_stats().indirect - before < 50);
+}
+
+static void changed_code_is_translated_anew(void **state)
+{
+    uint8_t *room = code_room();
+    uint64_t args[6] = { 5 };
+
+    (void)state;
+    harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
+    for (unsigned k = 1; k < 100; k++) {
+        /* jz over, falls into: lea rax, [rdi + k]; ret */
+        memcpy(room, (uint8_t[]){ 0x48, 0x85, 0xff, 0x74, 0x05, 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 10);
+        tbd_patcher_flush_range(harness_thread(), (uint64_t)(uintptr_t)room + (k & 1 ? 5 : 0),
+                                (uint64_t)(uintptr_t)room + 9);
+        assert_int_equal(harness_call(room, args), 5 + k);
+    }
+}
+
+/* First of all tests: areas stay for ever. */
+static void a_full_cache_is_emptied_and_the_program_goes_on(void **state)
+{
+    uint64_t flushes = tbd_patcher_stats().flushes;
+
+    (void)state;
+    harness_limit_areas(128 << 10, 2);
+    harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
+    check_all();
+    check_all();
+    harness_limit_areas(0, UINT32_MAX);
+    assert_true(tbd_patcher_stats().flushes > flushes + 1);
+}
+
 static int dump(const char *name, uint32_t hooks)
 {
     harness_configure(hooks, TBD_BLOCK_MAX_INSNS, true);
@@ -241,10 +311,13 @@ static int dump(const char *name, uint32_t hooks)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_cache_is_emptied_and_the_program_goes_on),
         cmocka_unit_test(without_hooks),
         cmocka_unit_test(with_play_hooks),
         cmocka_unit_test(with_all_hooks_and_short_blocks),
         cmocka_unit_test(without_links),
+        cmocka_unit_test(targets_with_the_same_low_half_do_not_drive_each_other_out),
+        cmocka_unit_test(changed_code_is_translated_anew),
     };
 
     harness_init(TBD_HOOKS_NONE, true);
