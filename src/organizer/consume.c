@@ -370,9 +370,11 @@ static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
     if (!c->raw_started)
         raw->first_time = chunk->first_time;
     c->raw_started = true;
-    memcpy(raw->entries + raw->entry_count, entries_of(c, number) + chunk->entries_offset,
-           (size_t)chunk->entry_count * 4);
-    memcpy(raw->operands + raw->operand_bytes, operands_of(c, number), chunk->operand_bytes);
+    if (chunk->entry_count) /* else there may be no buffer yet */
+        memcpy(raw->entries + raw->entry_count, entries_of(c, number) + chunk->entries_offset,
+               (size_t)chunk->entry_count * 4);
+    if (chunk->operand_bytes)
+        memcpy(raw->operands + raw->operand_bytes, operands_of(c, number), chunk->operand_bytes);
     raw->entry_count += chunk->entry_count;
     raw->operand_bytes += chunk->operand_bytes;
     return TBD_OK;
