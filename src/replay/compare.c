@@ -125,6 +125,12 @@ static enum tbd_status compare_op(const struct comparison *c, const struct tbd_c
                    op->kind == TBD_OP_CALL ? "call" : "return");
 }
 
+/* Messages follow the last instruction of their block. */
+static uint32_t last_instruction(const struct tbd_cursor *cursor)
+{
+    return cursor->id && cursor->block->def.insn_count ? cursor->block->def.insn_count - 1u : 0;
+}
+
 static enum tbd_status compare_message(const struct comparison *c, const struct tbd_cursor *play,
                                        const struct tbd_cursor *replay)
 {
@@ -134,14 +140,14 @@ static enum tbd_status compare_message(const struct comparison *c, const struct 
     if (expected.kind != found.kind)
         return different_kind(c, play, replay);
     if (expected.bytes != found.bytes)
-        return differs(c, play->time, 0, "a %s of %u bytes, in play it had %u",
+        return differs(c, play->time, last_instruction(play), "a %s of %u bytes, in play it had %u",
                        message_names[found.kind] ? message_names[found.kind] : "message",
                        found.bytes, expected.bytes);
     at = first_difference((const uint8_t *)(play->message + 1),
                           (const uint8_t *)(replay->message + 1), found.bytes);
     if (at == found.bytes)
         return TBD_OK;
-    return differs(c, play->time, 0, "byte %zu of a %s differs", at,
+    return differs(c, play->time, last_instruction(play), "byte %zu of a %s differs", at,
                    message_names[found.kind] ? message_names[found.kind] : "message");
 }
 

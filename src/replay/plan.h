@@ -105,6 +105,9 @@ struct tbd_plan_request {
     uint8_t contents[4096]; /* 24: driver */
 };
 
+/* The last instruction of the block entered last. */
+#define TBD_PLAN_LAST_INSN UINT32_MAX
+
 struct tbd_plan_head {
     uint64_t magic;       /*  0 */
     uint32_t version;     /*  8 */
@@ -136,7 +139,7 @@ struct tbd_plan_head {
     /* stub */
     struct tbd_plan_request page;
     uint32_t outcome;     /* enum tbd_plan_outcome */
-    uint32_t instruction; /* K of the divergence */
+    uint32_t instruction; /* K of the divergence, or TBD_PLAN_LAST_INSN */
     uint64_t time;        /* relative */
     uint64_t demanded;    /* pages asked for */
     uint32_t heartbeat;   /* grows at least every 65536 block entries */

@@ -119,6 +119,38 @@ static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_con
 
 /* ---- afterwards ---- */
 
+/* The stub does not know which instruction of a block the last is; a trace with events does. */
+static uint32_t last_instruction(struct tbd_worker *worker, uint64_t time)
+{
+    const struct tbd_window_summary *summary =
+        tbd_trace_window(worker->trace, worker->window->index);
+    struct tbd_window *window;
+    struct tbd_cursor cursor;
+    uint32_t instruction = 0;
+
+    if (summary->level < 3 ||
+        tbd_window_load(worker->trace, worker->window->index, true, &window, NULL))
+        return 0;
+    if (tbd_cursor_seek(window, time, &cursor) && cursor.block->def.insn_count)
+        instruction = cursor.block->def.insn_count - 1u;
+    tbd_window_free(window);
+    return instruction;
+}
+
+static void fill_divergence(struct tbd_worker *worker, struct tbd_divergence *divergence,
+                            const char *what)
+{
+    const struct tbd_plan_head *plan = worker->process.plan;
+    uint64_t time = worker->window->first_time + plan->time;
+
+    divergence->position.time = time;
+    divergence->position.offset = plan->instruction == TBD_PLAN_LAST_INSN
+                                      ? last_instruction(worker, time)
+                                      : plan->instruction;
+    divergence->window = worker->window->index;
+    snprintf(divergence->what, sizeof(divergence->what), "%s", what);
+}
+
 static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence *divergence,
                                struct tbd_error *why)
 {
@@ -132,12 +164,8 @@ static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence 
     case TBD_OUTCOME_COMPLETE:
         return TBD_OK;
     case TBD_OUTCOME_DIVERGED:
-        if (divergence) {
-            divergence->position.time = worker->window->first_time + plan->time;
-            divergence->position.offset = plan->instruction;
-            divergence->window = worker->window->index;
-            memcpy(divergence->what, what, sizeof(divergence->what));
-        }
+        if (divergence)
+            fill_divergence(worker, divergence, what);
         return tbd_process_error(why, TBD_DIVERGED, "%.250s", what);
     default:
         return tbd_process_error(why, TBD_NOREPLAY, "%.250s", what);

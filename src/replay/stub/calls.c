@@ -65,8 +65,8 @@ static const struct tbd_message *expect(enum tbd_message_kind kind, const char *
     if (message)
         return message;
     if (!entry)
-        tbd_stub_diverge(TBD_LAST_INSN, "%s, but play has nothing more in this window", found);
-    tbd_stub_diverge(TBD_LAST_INSN, "%s at time %lu, where play has %s next, at time %lu", found,
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s, but play has nothing more in this window", found);
+    tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s at time %lu, where play has %s next, at time %lu", found,
                      tbd_stub.plan->first_time + tbd_stub_time() - 1,
                      kind_name(message_of(entry)->kind),
                      tbd_stub.plan->first_time + entry->time - 1);
@@ -91,11 +91,11 @@ static void check_old(const struct tbd_write *write, const uint8_t *old)
         uint32_t bytes = left < sizeof(now) ? left : (uint32_t)sizeof(now);
 
         if (!tbd_memory_read(write->address + done, now, bytes))
-            tbd_stub_diverge(TBD_LAST_INSN, "memory at 0x%lx, written by play, is not there",
+            tbd_stub_diverge(TBD_PLAN_LAST_INSN, "memory at 0x%lx, written by play, is not there",
                              write->address + done);
         for (uint32_t i = 0; i < bytes; i++)
             if (now[i] != old[done + i])
-                tbd_stub_diverge(TBD_LAST_INSN,
+                tbd_stub_diverge(TBD_PLAN_LAST_INSN,
                                  "the byte at 0x%lx is 0x%x before it is overwritten, not 0x%x",
                                  write->address + done + i, now[i], old[done + i]);
         done += bytes;
@@ -114,7 +114,7 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
             at += write.bytes;
         }
         if (!tbd_memory_write(write.address, at, write.bytes))
-            tbd_stub_diverge(TBD_LAST_INSN, "memory at 0x%lx, written by play, is not there",
+            tbd_stub_diverge(TBD_PLAN_LAST_INSN, "memory at 0x%lx, written by play, is not there",
                              write.address);
         if (!tbd_stub.is_partial)
             tbd_pages_mark_written(&tbd_runtime.pages, write.address,
@@ -150,13 +150,13 @@ static void check_call(const struct tbd_msg_syscall *call, const struct tbd_thre
     const char *name = tbd_syscall_name(number), *expected = tbd_syscall_name(call->number);
 
     if (number != call->number)
-        tbd_stub_diverge(TBD_LAST_INSN, "system call %lu (%s) where play had %lu (%s)", number,
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "system call %lu (%s) where play had %lu (%s)", number,
                          name ? name : "?", call->number, expected ? expected : "?");
     for (unsigned i = 0; i < tbd_syscall_arg_count(number); i++) {
         uint64_t value = thread->regs.gpr[argument_register[i]];
 
         if (value != call->args[i])
-            tbd_stub_diverge(TBD_LAST_INSN, "argument %u of %s is 0x%lx, in play it was 0x%lx",
+            tbd_stub_diverge(TBD_PLAN_LAST_INSN, "argument %u of %s is 0x%lx, in play it was 0x%lx",
                              i, name ? name : "?", value, call->args[i]);
     }
 }
@@ -202,7 +202,7 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     check_call(&call, thread);
     tbd_maps_before(&call);
     if (!tbd_maps_change(&call, thread))
-        tbd_stub_diverge(TBD_LAST_INSN, "%s cannot be done again",
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s cannot be done again",
                          tbd_syscall_name(call.number) ? tbd_syscall_name(call.number) : "?");
     apply_call(message);
     if (call.number == SYS_exit || call.number == SYS_exit_group)
@@ -219,7 +219,7 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 static void check_special(const struct tbd_msg_special *logged, enum tbd_special special)
 {
     if (logged->special != (uint32_t)special)
-        tbd_stub_diverge(TBD_LAST_INSN, "special instruction of kind %u where play had kind %u",
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "special instruction of kind %u where play had kind %u",
                          (unsigned)special, logged->special);
 }
 
@@ -259,7 +259,7 @@ void tbd_stub_detached(const char *why)
 {
     if (is_where_play_stopped())
         tbd_stub_finish();
-    tbd_stub_diverge(TBD_LAST_INSN, "play went on where %s", why);
+    tbd_stub_diverge(TBD_PLAN_LAST_INSN, "play went on where %s", why);
 }
 
 void tbd_stub_bad_code(struct tbd_thread *thread)

@@ -7,9 +7,6 @@
 
 #include "replay/stub/stub.h"
 
-/* As the K of a divergence: the last instruction of the block entered last. */
-#define TBD_LAST_INSN UINT32_MAX
-
 /* The next log message if it is of this kind and due now, else NULL. */
 const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind);
 /* Puts a log message into the stream as it is; it has happened. */

@@ -253,7 +253,7 @@ void tbd_signal_return(struct tbd_thread *thread)
 
     if (!tbd_memory_read(thread->regs.gpr[TBD_RSP], &frame, sizeof(frame)) ||
         !load_frame_vectors(frame.fpstate))
-        tbd_stub_diverge(TBD_LAST_INSN, "the signal frame at 0x%lx is not there",
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "the signal frame at 0x%lx is not there",
                          thread->regs.gpr[TBD_RSP]);
     flags = thread->regs.rflags;
     tbd_ucontext_get(&frame, &thread->regs);
