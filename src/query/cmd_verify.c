@@ -100,18 +100,24 @@ static enum tbd_status run_workers(struct verify *verify, unsigned count, bool q
 
 static void describe(const struct outcome *outcome, char *out, size_t bytes)
 {
-    if (outcome->status == TBD_DIVERGED)
+    const struct tbd_error *why = &outcome->why;
+    char place[330] = "";
+
+    if (outcome->status == TBD_DIVERGED) {
         snprintf(out, bytes, "%s", outcome->divergence.what);
-    else
-        snprintf(out, bytes, "%s%s%s", tbd_status_text(outcome->status),
-                 outcome->why.detail[0] == '\0' ? "" : ": ", outcome->why.detail);
+        return;
+    }
+    if (why->file[0] != '\0')
+        snprintf(place, sizeof(place), ": %s at offset %" PRIu64, why->file, why->offset);
+    snprintf(out, bytes, "%s%s%s%s", tbd_status_text(outcome->status), place,
+             why->detail[0] == '\0' ? "" : ": ", why->detail);
 }
 
 static void print_outcome(const struct tbd_command_run *run, uint32_t window,
                           const struct outcome *outcome)
 {
     const struct tbd_position *position = &outcome->divergence.position;
-    char text[600];
+    char text[800];
     json_t *object;
 
     describe(outcome, text, sizeof(text));
