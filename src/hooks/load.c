@@ -12,7 +12,8 @@
 
 enum { READ, WRITTEN };
 
-void tbd_hook_address(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t at, bool base_only)
+void tbd_hook_address(struct tbd_emit *e, const struct tbd_hook_access *a, uint32_t at,
+                      bool base_only)
 {
     struct tbd_ea slot = tbd_hook_operand(at);
 

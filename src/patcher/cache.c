@@ -2,8 +2,8 @@
 /* cache.c - translated blocks: where they are, how they are found, how they are joined
  *
  * Keeps C1-C3 of cache.h.  One thread at a time runs here (the baton); signal handlers only read
- * (tbd_cache_area_of, tbd_cache_block_at, tbd_cache_dry_run), and they interrupt translated code, not
- * this file.
+ * (tbd_cache_area_of, tbd_cache_block_at, tbd_cache_dry_run), and they interrupt translated code,
+ * not this file.
  *
  * The map from start to block and the one from (start, code) to id are open-addressing tables that
  * double in place: address space is reserved for the largest, pages cost nothing until used.
@@ -24,7 +24,7 @@ enum {
     FIRST_SLOTS = 1 << 14,
     PAGE_SLOTS = 1 << 16,
     AREA_BYTES = 64 << 20,
-    BLOCK_ROOM = 32 << 10,  /* no block's code is longer */
+    BLOCK_ROOM = 32 << 10, /* no block's code is longer */
     STUB_BYTES = 24,
     STUB_ROOM = 256,
 };
@@ -57,10 +57,10 @@ static struct {
     uint32_t id_count;
     struct tbd_area area[MAX_AREAS];
     uint32_t area_count;
-    uint32_t last_area;    /* where the last block was put */
+    uint32_t last_area; /* where the last block was put */
     struct tbd_thread *thread[MAX_THREADS];
     uint32_t thread_count;
-    struct tbd_cut cut;    /* of the block being made */
+    struct tbd_cut cut; /* of the block being made */
 } cache;
 
 static struct tbd_arena arena;
@@ -113,7 +113,8 @@ struct tbd_block_code *tbd_cache_find(uint64_t pc)
 static void empty_table(struct table *table)
 {
     if (table->used)
-        tbd_sys_madvise(tbd_sys_pointer(table->slot), (uint64_t)table->slots * 4, 4 /* MADV_DONTNEED */);
+        tbd_sys_madvise(tbd_sys_pointer(table->slot), (uint64_t)table->slots * 4,
+                        4 /* MADV_DONTNEED */);
     table->used = 0;
 }
 
@@ -143,7 +144,8 @@ static void map_insert(uint32_t index)
 
 static bool is_id_of(const struct known_id *id, const struct known_id *key)
 {
-    return id->start == key->start && id->code_hash == key->code_hash && id->code_bytes == key->code_bytes;
+    return id->start == key->start && id->code_hash == key->code_hash &&
+           id->code_bytes == key->code_bytes;
 }
 
 static uint32_t *id_slot(const struct known_id *key)
@@ -187,7 +189,8 @@ static uint32_t id_of(const struct tbd_cut *cut, const struct tbd_patcher_callba
 
     if (known)
         return cache.id[known - 1].id;
-    return new_id(&key, callbacks->define(&cut->def, cut->op, (const uint8_t *)(uintptr_t)cut->def.start));
+    return new_id(
+        &key, callbacks->define(&cut->def, cut->op, (const uint8_t *)(uintptr_t)cut->def.start));
 }
 
 static void *table_alloc(size_t count, size_t bytes)
@@ -213,15 +216,18 @@ bool tbd_cache_init(void)
     size_t tables = MAX_BLOCKS * (sizeof(*cache.block) + 16) + MAX_SITES * sizeof(*cache.site) +
                     MAX_IDS * (sizeof(*cache.id) + 16) + PAGE_SLOTS * sizeof(*cache.page_blocks);
 
-    return cache.block || (tbd_arena_init(&arena, tables + MAX_AREAS * MAX_BLOCKS * sizeof(uint32_t) + (1 << 20)) &&
-                           make_tables());
+    return cache.block ||
+           (tbd_arena_init(&arena,
+                           tables + MAX_AREAS * MAX_BLOCKS * sizeof(uint32_t) + (1 << 20)) &&
+            make_tables());
 }
 
 /* ---- areas ---- */
 
 static void area_reset(struct tbd_area *area)
 {
-    struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)area->base, .end = (uint8_t *)(uintptr_t)area->end };
+    struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)area->base,
+                          .end = (uint8_t *)(uintptr_t)area->end };
 
     for (uint32_t kind = 0; kind < TBD_EXIT_KINDS; kind++) {
         area->head[kind] = tbd_emit_pc(&e);
@@ -393,10 +399,12 @@ static uint64_t where_it_leads(const struct tbd_exit_site *site)
 
 static bool ends_with_jcc_and_jmp(const struct tbd_block_code *block)
 {
-    return block->exit_count == 2 && *(const uint8_t *)(uintptr_t)(cache.site[block->first_exit].rel32 - 2) == 0x0f;
+    return block->exit_count == 2 &&
+           *(const uint8_t *)(uintptr_t)(cache.site[block->first_exit].rel32 - 2) == 0x0f;
 }
 
-/* The taken side of jcc is to follow: jcc gets the opposite condition and the other side's target. */
+/* The taken side of jcc is to follow: jcc gets the opposite condition and the other side's target.
+ * */
 static void turn_around(struct tbd_exit_site *taken, struct tbd_exit_site *other)
 {
     *(uint8_t *)(uintptr_t)(taken->rel32 - 1) ^= 1;
@@ -411,8 +419,9 @@ static bool open_tail(struct tbd_area *area, struct tbd_exit_site *site)
     struct tbd_exit_site *last = &cache.site[block->first_exit + block->exit_count - 1u];
     uint64_t jump = last->rel32 - 1;
 
-    if (!area->count || area->block[area->count - 1] != site->block || !block->live || !last->rel32 ||
-        area->hot != ((block->cache_end + 15) & ~15ull) || block->tail < block->cache_start + 8)
+    if (!area->count || area->block[area->count - 1] != site->block || !block->live ||
+        !last->rel32 || area->hot != ((block->cache_end + 15) & ~15ull) ||
+        block->tail < block->cache_start + 8)
         return false;
     if (site != last && !ends_with_jcc_and_jmp(block))
         return false;
@@ -431,7 +440,8 @@ static void stub_emit(struct tbd_area *area, struct tbd_exit_site *site)
     struct tbd_emit e;
 
     area->cold -= STUB_BYTES;
-    e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold, .end = (uint8_t *)(uintptr_t)area->cold + STUB_BYTES };
+    e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold,
+                           .end = (uint8_t *)(uintptr_t)area->cold + STUB_BYTES };
     site->stub = area->cold;
     tbd_emit_store_gs_imm(&e, TBD_THREAD_GS(exit_arg), (uint32_t)(site - cache.site));
     tbd_emit_jmp(&e, area->head[TBD_EXIT_DIRECT]);
@@ -445,7 +455,8 @@ static void mismatch_emit(struct tbd_area *area, uint64_t start, uint64_t rel32)
     struct tbd_emit e;
 
     area->cold -= STUB_BYTES;
-    e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold, .end = (uint8_t *)(uintptr_t)area->cold + STUB_BYTES };
+    e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold,
+                           .end = (uint8_t *)(uintptr_t)area->cold + STUB_BYTES };
     set_rel32(rel32, area->cold);
     tbd_emit_mov_imm(&e, TBD_R11, start);
     tbd_emit_lea(&e, TBD_RCX, &sum);
@@ -457,7 +468,8 @@ static uint64_t place_in_area(const struct tbd_translation *t, const uint8_t *in
     return (uint64_t)((int64_t)(uintptr_t)in_buffer + t->e.delta);
 }
 
-static void make_exits(struct tbd_area *area, const struct tbd_translation *t, struct tbd_block_code *block)
+static void make_exits(struct tbd_area *area, const struct tbd_translation *t,
+                       struct tbd_block_code *block)
 {
     block->first_exit = cache.site_count;
     block->exit_count = (uint8_t)t->exit_count;
@@ -492,8 +504,9 @@ static void fill_block(struct tbd_block_code *block, const struct tbd_cut *cut, 
     };
 }
 
-static void set_up(struct tbd_translation *t, const struct tbd_area *area, const struct tbd_cut *cut,
-                   const struct tbd_codegen_config *config, const struct tbd_block_code *block)
+static void set_up(struct tbd_translation *t, const struct tbd_area *area,
+                   const struct tbd_cut *cut, const struct tbd_codegen_config *config,
+                   const struct tbd_block_code *block)
 {
     *t = (struct tbd_translation){ .cut = cut,
                                    .head = area->head,
@@ -506,7 +519,8 @@ static void set_up(struct tbd_translation *t, const struct tbd_area *area, const
 static void count_pages(const struct tbd_block_code *block)
 {
     uint64_t first = block->start >> TBD_PAGE_SHIFT;
-    uint64_t last = (block->start + (block->code_bytes ? block->code_bytes - 1 : 0)) >> TBD_PAGE_SHIFT;
+    uint64_t last =
+        (block->start + (block->code_bytes ? block->code_bytes - 1 : 0)) >> TBD_PAGE_SHIFT;
 
     for (uint64_t page = first; page <= last; page++) {
         uint16_t *count = &cache.page_blocks[hash_address(page) & (PAGE_SLOTS - 1)];
@@ -516,7 +530,8 @@ static void count_pages(const struct tbd_block_code *block)
     }
 }
 
-static void put_in_area(struct tbd_area *area, struct tbd_block_code *block, const struct tbd_translation *t)
+static void put_in_area(struct tbd_area *area, struct tbd_block_code *block,
+                        const struct tbd_translation *t)
 {
     block->cache_start = area->hot;
     block->cache_end = tbd_emit_pc(&t->e);
@@ -566,7 +581,8 @@ static bool emit_block(struct tbd_area *area, struct tbd_block_code *block,
     return true;
 }
 
-static void join_exit(const struct tbd_codegen_config *config, uint32_t after, struct tbd_block_code *block)
+static void join_exit(const struct tbd_codegen_config *config, uint32_t after,
+                      struct tbd_block_code *block)
 {
     if (after != TBD_NO_INDEX && !cache.site[after].rel32)
         join(&cache.site[after], block);
@@ -575,7 +591,8 @@ static void join_exit(const struct tbd_codegen_config *config, uint32_t after, s
 }
 
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
-                                      const struct tbd_codegen_config *config, const struct tbd_make *make)
+                                      const struct tbd_codegen_config *config,
+                                      const struct tbd_make *make)
 {
     struct cut_request request = { callbacks, config, &cache.cut, make->pc };
     struct tbd_area *area = area_for(callbacks, config, make->pc);
@@ -609,7 +626,8 @@ bool tbd_cache_add_tag(struct tbd_block_code *block)
 
     if (area->cold - area->hot < STUB_ROOM + BLOCK_ROOM)
         return false;
-    t.e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)at, .end = (uint8_t *)(uintptr_t)at + STUB_ROOM };
+    t.e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)at,
+                             .end = (uint8_t *)(uintptr_t)at + STUB_ROOM };
     tbd_translate_tag(&t, block->start);
     tbd_emit_jmp(&t.e, block->entry);
     area->hot = (tbd_emit_pc(&t.e) + 15) & ~15ull;
@@ -752,7 +770,8 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
     set_up(&t, area, cut, config, block);
     t.watch = watch;
     t.tagged = block->tagged == block->cache_start;
-    t.e = (struct tbd_emit){ .at = buffer, .end = buffer + sizeof(buffer),
+    t.e = (struct tbd_emit){ .at = buffer,
+                             .end = buffer + sizeof(buffer),
                              .delta = (int64_t)block->cache_start - (int64_t)(uintptr_t)buffer };
     tbd_translate(&t);
     return tbd_emit_pc(&t.e) >= block->cache_end; /* its last jump may have been left out (C4) */

@@ -4,13 +4,15 @@
  * An area is one stretch of address space near code of the program.  It begins with its ways out
  * (one jump for each exit kind), grows blocks upward and exit stubs downward from its end.
  *
- * C1  A block's code is [cache_start, cache_end) in one area; blocks of an area are in address order.
+ * C1  A block's code is [cache_start, cache_end) in one area; blocks of an area are in address
+ * order.
  * C2  A live block is in the map under its start; a dead one (flushed) is not, no jump leads
  *     to it and no indirect target names it; its code stays until everything is flushed.
  * C3  An exit site leads to its stub or to the entry of a live block; in the second case
  *     the site is in that block's list of incoming sites.
- * C4  A block that is made for the exit of the block just before it in memory takes the place of that
- *     exit's jump (rel32 = 0): control falls into it.  When it dies its first bytes become the jump.
+ * C4  A block that is made for the exit of the block just before it in memory takes the place of
+ *     that exit's jump (rel32 = 0): control falls into it.  When it dies its first bytes become
+ *     the jump.
  */
 #ifndef TBD_PATCHER_CACHE_H
 #define TBD_PATCHER_CACHE_H
@@ -20,43 +22,43 @@
 #define TBD_NO_INDEX UINT32_MAX
 
 struct tbd_block_code {
-    uint64_t start;       /* application address */
+    uint64_t start; /* application address */
     uint64_t cache_start;
     uint64_t cache_end;
-    uint64_t entry;       /* the entry store; all registers in place */
-    uint64_t tail;        /* where the jumps of its exits begin */
-    uint64_t tagged;      /* entry for indirect branches; 0 if none yet */
+    uint64_t entry;  /* the entry store; all registers in place */
+    uint64_t tail;   /* where the jumps of its exits begin */
+    uint64_t tagged; /* entry for indirect branches; 0 if none yet */
     uint32_t id;
-    uint32_t incoming;    /* first exit site linked to it, TBD_NO_INDEX if none */
-    uint32_t first_exit;  /* its own exit sites */
+    uint32_t incoming;   /* first exit site linked to it, TBD_NO_INDEX if none */
+    uint32_t first_exit; /* its own exit sites */
     uint32_t code_bytes;
-    uint16_t last_insn;   /* offset of the last instruction */
-    uint8_t last_bytes;   /* and its length */
+    uint16_t last_insn; /* offset of the last instruction */
+    uint8_t last_bytes; /* and its length */
     uint8_t exit_count;
-    uint8_t end;          /* enum tbd_end */
+    uint8_t end; /* enum tbd_end */
     uint8_t special;
     bool live;
-    bool is_stop;         /* made by tbd_patcher_stop_inside: not in the map */
+    bool is_stop; /* made by tbd_patcher_stop_inside: not in the map */
     uint32_t stop_insns;
 };
 
 struct tbd_exit_site {
-    uint64_t rel32;    /* address of the displacement; 0: control falls into `linked` */
+    uint64_t rel32; /* address of the displacement; 0: control falls into `linked` */
     uint64_t stub;
-    uint64_t target;   /* application address */
-    uint32_t block;    /* whose exit it is */
-    uint32_t linked;   /* block it leads to, TBD_NO_INDEX if the stub */
-    uint32_t next;     /* in the list of incoming sites */
+    uint64_t target; /* application address */
+    uint32_t block;  /* whose exit it is */
+    uint32_t linked; /* block it leads to, TBD_NO_INDEX if the stub */
+    uint32_t next;   /* in the list of incoming sites */
 };
 
 struct tbd_area {
     uint64_t base;
     uint64_t end;
-    uint64_t hot;      /* next block */
-    uint64_t cold;     /* lowest stub */
+    uint64_t hot;  /* next block */
+    uint64_t cold; /* lowest stub */
     uint64_t head[TBD_EXIT_KINDS];
-    uint64_t miss;     /* way out of a tagged entry with another target: rcx = target */
-    uint32_t *block;   /* indices in address order; lives in the cache arena */
+    uint64_t miss;   /* way out of a tagged entry with another target: rcx = target */
+    uint32_t *block; /* indices in address order; lives in the cache arena */
     uint32_t count;
 };
 
@@ -76,14 +78,16 @@ uint32_t tbd_cache_index(const struct tbd_block_code *block);
 
 struct tbd_make {
     uint64_t pc;
-    uint32_t after;      /* exit site that wants it: it is joined to it; TBD_NO_INDEX if none */
-    uint32_t stop_insns; /* > 0: a block of its own that leaves by TBD_EXIT_STOP after so many instructions */
-    bool tagged;         /* with an entry for indirect branches in front */
+    uint32_t after; /* exit site that wants it: it is joined to it; TBD_NO_INDEX if none */
+    /* > 0: a block of its own that leaves by TBD_EXIT_STOP after so many instructions */
+    uint32_t stop_insns;
+    bool tagged; /* with an entry for indirect branches in front */
 };
 
 /* Translates a block.  NULL when the cache is full: flush everything and try again. */
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
-                                      const struct tbd_codegen_config *config, const struct tbd_make *make);
+                                      const struct tbd_codegen_config *config,
+                                      const struct tbd_make *make);
 /* Makes a tagged entry for a block that has none.  False when the cache is full. */
 bool tbd_cache_add_tag(struct tbd_block_code *block);
 /* Joins the site to the block, so that the jump does not leave any more. */

@@ -55,7 +55,8 @@ static uint8_t end_of_kind(uint8_t kind)
     return ends[kind];
 }
 
-/* Special only because its stores have no fixed size: as good as any other when nothing is reported. */
+/* Special only because its stores have no fixed size: as good as any other when nothing is
+ * reported. */
 static bool is_plain_without_hooks(const struct tbd_insn *insn)
 {
     return insn->kind == TBD_INSN_SPECIAL &&
@@ -141,7 +142,8 @@ static struct tbd_address address_of(const struct layout *l, const struct tbd_ac
     return address;
 }
 
-static const struct recorded *find_recorded(const struct layout *l, const struct tbd_address *address)
+static const struct recorded *find_recorded(const struct layout *l,
+                                            const struct tbd_address *address)
 {
     for (uint32_t n = 0; n < l->recorded_count; n++)
         if (tbd_address_same_roots(&l->recorded[n].address, address))
@@ -167,7 +169,8 @@ static struct tbd_op *add_op(struct layout *l, unsigned kind, uint32_t insn, uin
     return op;
 }
 
-/* Address of an access: a constant, a recorded value plus a constant, or a new value in the record. */
+/* Address of an access: a constant, a recorded value plus a constant, or a new value in the
+ * record. */
 static void place_address(struct layout *l, struct tbd_op *op, const struct tbd_access *a)
 {
     struct tbd_address address = address_of(l, a);
@@ -218,7 +221,9 @@ static void add_load(struct layout *l, uint32_t insn, uint8_t access)
 
 static void remember_register(struct layout *l, unsigned reg, uint32_t at)
 {
-    struct tbd_address value = { .base_root = l->reg[reg].root, .scale = 1, .add = l->reg[reg].add };
+    struct tbd_address value = { .base_root = l->reg[reg].root,
+                                 .scale = 1,
+                                 .add = l->reg[reg].add };
 
     if (!find_recorded(l, &value))
         remember(l, &value, at);
@@ -233,7 +238,9 @@ static bool is_tail_call(const struct tbd_insn *insn)
 
 static void add_call(struct layout *l, uint32_t insn, bool tail)
 {
-    static const uint8_t recorded[] = { TBD_RSP, TBD_RDI, TBD_RSI, TBD_RDX, TBD_RCX, TBD_R8, TBD_R9 };
+    static const uint8_t recorded[] = {
+        TBD_RSP, TBD_RDI, TBD_RSI, TBD_RDX, TBD_RCX, TBD_R8, TBD_R9
+    };
     struct tbd_op *op = add_op(l, TBD_OP_CALL, insn, 0);
 
     op->data = l->bytes;
@@ -311,7 +318,7 @@ static void lay_out(struct tbd_cut *cut, const struct tbd_codegen_config *config
     cut->def.operand_bytes = l.bytes;
 }
 
-_Static_assert(TBD_BLOCK_MAX_INSNS * (8 + 8 + 64) + 72 <= TBD_RECORD_MAX_BYTES,
+_Static_assert(TBD_BLOCK_MAX_INSNS *(8 + 8 + 64) + 72 <= TBD_RECORD_MAX_BYTES,
                "an address of a load, a store of 64 bytes at each instruction, and a call");
 
 void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,

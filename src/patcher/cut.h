@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* cut.h - what a block is: its instructions, its definition, its record
  *
- * A block is a pure function of its start address, its bytes, which bytes are executable, and the hook
- * set.  It ends with the first instruction that transfers control or that the engine executes, before
- * the first one that cannot be executed, and at the instruction limit.
+ * A block is a pure function of its start address, its bytes, which bytes are executable, and the
+ * hook set.  It ends with the first instruction that transfers control or that the engine
+ * executes, before the first one that cannot be executed, and at the instruction limit.
  *
  * The record's layout follows from the ops.  A store's address is left out of the record when the
  * record already holds a value it differs from by a constant (C1), or when it is a constant. */
@@ -16,8 +16,8 @@
 
 #define TBD_CUT_MAX_OPS (3u * TBD_BLOCK_MAX_INSNS)
 
-/* What goes into the record for an op's address: nothing (address_at is TBD_BASE_NONE), the address, or
- * only its base register, from which the address differs by a constant. */
+/* What goes into the record for an op's address: nothing (address_at is TBD_BASE_NONE), the
+ * address, or only its base register, from which the address differs by a constant. */
 struct tbd_cut_op {
     uint32_t address_at;
     uint8_t base_only;
@@ -26,8 +26,10 @@ struct tbd_cut_op {
 
 struct tbd_cut {
     struct tbd_insn insn[TBD_BLOCK_MAX_INSNS];
-    uint16_t first_op[TBD_BLOCK_MAX_INSNS + 1];     /* ops of instruction i: first_op[i] .. first_op[i + 1] - 1 */
-    uint32_t record_before[TBD_BLOCK_MAX_INSNS + 1];/* operand bytes of instructions before i */
+    /* ops of instruction i: first_op[i] .. first_op[i + 1] - 1 */
+    uint16_t first_op[TBD_BLOCK_MAX_INSNS + 1];
+    /* operand bytes of instructions before i */
+    uint32_t record_before[TBD_BLOCK_MAX_INSNS + 1];
     struct tbd_touch touch[TBD_BLOCK_MAX_INSNS][TBD_INSN_MAX_ACCESSES];
     struct tbd_op op[TBD_CUT_MAX_OPS];
     struct tbd_cut_op op_more[TBD_CUT_MAX_OPS];
@@ -38,7 +40,8 @@ struct tbd_cut {
 /* Decodes and lays out the block at `pc`.  Inside with_vector_state. */
 void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
                    const struct tbd_codegen_config *config, uint64_t pc);
-/* The same, but at most the first `insns` instructions and ended by TBD_END_LIMIT there (partial replay). */
+/* The same, but at most the first `insns` instructions and ended by TBD_END_LIMIT there (partial
+ * replay). */
 void tbd_cut_shorten(struct tbd_cut *cut, uint32_t insns);
 
 #endif

@@ -60,7 +60,8 @@ static bool is_wide(ZydisRegister r)
 
 static bool is_visible_memory(const ZydisDecodedOperand *op)
 {
-    return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
+    return op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+           op->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
 }
 
 /* ---- what kind of instruction ---- */
@@ -68,27 +69,19 @@ static bool is_visible_memory(const ZydisDecodedOperand *op)
 static uint8_t special_by_mnemonic(ZydisMnemonic m)
 {
     switch (m) {
-    case ZYDIS_MNEMONIC_RDTSC:
-        return TBD_SPECIAL_RDTSC;
-    case ZYDIS_MNEMONIC_RDTSCP:
-        return TBD_SPECIAL_RDTSCP;
-    case ZYDIS_MNEMONIC_CPUID:
-        return TBD_SPECIAL_CPUID;
-    case ZYDIS_MNEMONIC_RDRAND:
-        return TBD_SPECIAL_RDRAND;
-    case ZYDIS_MNEMONIC_RDSEED:
-        return TBD_SPECIAL_RDSEED;
-    case ZYDIS_MNEMONIC_RDPID:
-        return TBD_SPECIAL_RDPID;
-    case ZYDIS_MNEMONIC_XGETBV:
-        return TBD_SPECIAL_XGETBV;
+    case ZYDIS_MNEMONIC_RDTSC: return TBD_SPECIAL_RDTSC;
+    case ZYDIS_MNEMONIC_RDTSCP: return TBD_SPECIAL_RDTSCP;
+    case ZYDIS_MNEMONIC_CPUID: return TBD_SPECIAL_CPUID;
+    case ZYDIS_MNEMONIC_RDRAND: return TBD_SPECIAL_RDRAND;
+    case ZYDIS_MNEMONIC_RDSEED: return TBD_SPECIAL_RDSEED;
+    case ZYDIS_MNEMONIC_RDPID: return TBD_SPECIAL_RDPID;
+    case ZYDIS_MNEMONIC_XGETBV: return TBD_SPECIAL_XGETBV;
     case ZYDIS_MNEMONIC_XSAVE:
     case ZYDIS_MNEMONIC_XSAVE64:
     case ZYDIS_MNEMONIC_XSAVEC:
     case ZYDIS_MNEMONIC_XSAVEC64:
     case ZYDIS_MNEMONIC_XSAVEOPT:
-    case ZYDIS_MNEMONIC_XSAVEOPT64:
-        return TBD_SPECIAL_XSAVE;
+    case ZYDIS_MNEMONIC_XSAVEOPT64: return TBD_SPECIAL_XSAVE;
     case ZYDIS_MNEMONIC_FXSAVE:
     case ZYDIS_MNEMONIC_FXSAVE64:
     case ZYDIS_MNEMONIC_FNSAVE:
@@ -99,20 +92,14 @@ static uint8_t special_by_mnemonic(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_SGDT:
     case ZYDIS_MNEMONIC_SIDT:
     case ZYDIS_MNEMONIC_TILESTORED:
-    case ZYDIS_MNEMONIC_STTILECFG:
-        return TBD_SPECIAL_OTHER_STORE;
+    case ZYDIS_MNEMONIC_STTILECFG: return TBD_SPECIAL_OTHER_STORE;
     case ZYDIS_MNEMONIC_MASKMOVQ:
     case ZYDIS_MNEMONIC_MASKMOVDQU:
-    case ZYDIS_MNEMONIC_VMASKMOVDQU:
-        return TBD_SPECIAL_MASKED_STORE;
-    case ZYDIS_MNEMONIC_RDFSBASE:
-        return TBD_SPECIAL_RDFSBASE;
-    case ZYDIS_MNEMONIC_WRFSBASE:
-        return TBD_SPECIAL_WRFSBASE;
-    case ZYDIS_MNEMONIC_RDGSBASE:
-        return TBD_SPECIAL_RDGSBASE;
-    case ZYDIS_MNEMONIC_WRGSBASE:
-        return TBD_SPECIAL_WRGSBASE;
+    case ZYDIS_MNEMONIC_VMASKMOVDQU: return TBD_SPECIAL_MASKED_STORE;
+    case ZYDIS_MNEMONIC_RDFSBASE: return TBD_SPECIAL_RDFSBASE;
+    case ZYDIS_MNEMONIC_WRFSBASE: return TBD_SPECIAL_WRFSBASE;
+    case ZYDIS_MNEMONIC_RDGSBASE: return TBD_SPECIAL_RDGSBASE;
+    case ZYDIS_MNEMONIC_WRGSBASE: return TBD_SPECIAL_WRGSBASE;
     case ZYDIS_MNEMONIC_INT:
     case ZYDIS_MNEMONIC_IRET:
     case ZYDIS_MNEMONIC_IRETD:
@@ -131,10 +118,8 @@ static uint8_t special_by_mnemonic(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_INCSSPD:
     case ZYDIS_MNEMONIC_INCSSPQ:
     case ZYDIS_MNEMONIC_VMCALL:
-    case ZYDIS_MNEMONIC_VMMCALL:
-        return TBD_SPECIAL_OTHER;
-    default:
-        return 0;
+    case ZYDIS_MNEMONIC_VMMCALL: return TBD_SPECIAL_OTHER;
+    default: return 0;
     }
 }
 
@@ -145,11 +130,11 @@ static bool raises_signal(const struct zinsn *z)
     case ZYDIS_MNEMONIC_UD1:
     case ZYDIS_MNEMONIC_UD2:
     case ZYDIS_MNEMONIC_INT1:
-    case ZYDIS_MNEMONIC_INT3:
-        return true;
+    case ZYDIS_MNEMONIC_INT3: return true;
     default:
         return (z->i.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) ||
-               z->i.meta.category == ZYDIS_CATEGORY_IO || z->i.meta.category == ZYDIS_CATEGORY_IOSTRINGOP;
+               z->i.meta.category == ZYDIS_CATEGORY_IO ||
+               z->i.meta.category == ZYDIS_CATEGORY_IOSTRINGOP;
     }
 }
 
@@ -163,10 +148,8 @@ static bool is_string_store(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_STOSB:
     case ZYDIS_MNEMONIC_STOSW:
     case ZYDIS_MNEMONIC_STOSD:
-    case ZYDIS_MNEMONIC_STOSQ:
-        return true;
-    default:
-        return false;
+    case ZYDIS_MNEMONIC_STOSQ: return true;
+    default: return false;
     }
 }
 
@@ -187,10 +170,8 @@ static bool is_masked_store(const struct zinsn *z, const ZydisDecodedOperand *op
     case ZYDIS_MNEMONIC_VMASKMOVPS:
     case ZYDIS_MNEMONIC_VMASKMOVPD:
     case ZYDIS_MNEMONIC_VPMASKMOVD:
-    case ZYDIS_MNEMONIC_VPMASKMOVQ:
-        return true;
-    default:
-        break;
+    case ZYDIS_MNEMONIC_VPMASKMOVQ: return true;
+    default: break;
     }
     return z->i.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX &&
            z->i.avx.mask.reg != ZYDIS_REGISTER_NONE && z->i.avx.mask.reg != ZYDIS_REGISTER_K0;
@@ -201,7 +182,8 @@ static uint8_t special_by_operand(const struct zinsn *z, const ZydisDecodedOpera
     if (op->type == ZYDIS_OPERAND_TYPE_REGISTER) {
         bool is_segment = op->reg.value >= ZYDIS_REGISTER_ES && op->reg.value <= ZYDIS_REGISTER_GS;
 
-        return is_segment && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ? TBD_SPECIAL_OTHER : 0;
+        return is_segment && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ? TBD_SPECIAL_OTHER
+                                                                             : 0;
     }
     if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_EIP)
         return TBD_SPECIAL_OTHER;
@@ -220,7 +202,8 @@ static uint8_t special_by_operand(const struct zinsn *z, const ZydisDecodedOpera
 static uint8_t special_of(const struct zinsn *z)
 {
     uint8_t special = special_by_mnemonic(z->i.mnemonic);
-    bool repeats = z->i.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
+    bool repeats =
+        z->i.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
 
     if (special)
         return special;
@@ -236,17 +219,14 @@ static uint8_t transfer_kind(const struct zinsn *z)
     bool direct = z->op[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
 
     switch (z->i.meta.category) {
-    case ZYDIS_CATEGORY_UNCOND_BR:
-        return direct ? TBD_INSN_JUMP : TBD_INSN_JUMP_INDIRECT;
-    case ZYDIS_CATEGORY_CALL:
-        return direct ? TBD_INSN_CALL : TBD_INSN_CALL_INDIRECT;
-    case ZYDIS_CATEGORY_RET:
-        return TBD_INSN_RETURN;
+    case ZYDIS_CATEGORY_UNCOND_BR: return direct ? TBD_INSN_JUMP : TBD_INSN_JUMP_INDIRECT;
+    case ZYDIS_CATEGORY_CALL: return direct ? TBD_INSN_CALL : TBD_INSN_CALL_INDIRECT;
+    case ZYDIS_CATEGORY_RET: return TBD_INSN_RETURN;
     case ZYDIS_CATEGORY_COND_BR:
-        return z->i.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && z->i.opcode >= 0xe0 ? TBD_INSN_BRANCH_RCX
-                                                                                  : TBD_INSN_BRANCH;
-    default:
-        return TBD_INSN_PLAIN;
+        return z->i.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && z->i.opcode >= 0xe0
+                   ? TBD_INSN_BRANCH_RCX
+                   : TBD_INSN_BRANCH;
+    default: return TBD_INSN_PLAIN;
     }
 }
 
@@ -316,21 +296,24 @@ static bool keeps_destination(ZydisMnemonic m)
 static bool is_zeroing(const struct zinsn *z)
 {
     return (z->i.mnemonic == ZYDIS_MNEMONIC_XOR || z->i.mnemonic == ZYDIS_MNEMONIC_SUB) &&
-           z->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && z->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           z->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           z->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
            z->op[0].reg.value == z->op[1].reg.value && is_wide(z->op[0].reg.value);
 }
 
 /* f3 49 90: the library says pause, processors exchange rax and r8. */
 static bool is_hidden_exchange(const struct zinsn *z)
 {
-    return z->i.mnemonic == ZYDIS_MNEMONIC_PAUSE && (z->i.attributes & ZYDIS_ATTRIB_HAS_REX) && z->i.raw.rex.B;
+    return z->i.mnemonic == ZYDIS_MNEMONIC_PAUSE && (z->i.attributes & ZYDIS_ATTRIB_HAS_REX) &&
+           z->i.raw.rex.B;
 }
 
 /* String instructions step their pointers; the library does not say so. */
 static void add_stepped_pointers(struct tbd_insn *out, const struct zinsn *z)
 {
     for (unsigned n = 0; n < z->i.operand_count; n++)
-        if (z->op[n].type == ZYDIS_OPERAND_TYPE_MEMORY && gpr_number(z->op[n].mem.base) != TBD_NO_REG)
+        if (z->op[n].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+            gpr_number(z->op[n].mem.base) != TBD_NO_REG)
             out->writes |= TBD_BIT(gpr_number(z->op[n].mem.base));
 }
 
@@ -375,14 +358,16 @@ static void collect_fields(struct tbd_insn *out, const struct zinsn *z)
     for (unsigned n = 0; n < z->i.operand_count; n++) {
         const ZydisDecodedOperand *op = &z->op[n];
 
-        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->encoding >= ZYDIS_OPERAND_ENCODING_MODRM_REG &&
+        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            op->encoding >= ZYDIS_OPERAND_ENCODING_MODRM_REG &&
             op->encoding <= ZYDIS_OPERAND_ENCODING_NDSNDD) {
             uint8_t r = gpr_number(op->reg.value);
 
             if (r != TBD_NO_REG)
                 out->field[field_of[op->encoding]] = r;
         }
-        if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM) {
+        if (op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+            op->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM) {
             out->field[TBD_FIELD_BASE] = gpr_number(op->mem.base);
             out->field[TBD_FIELD_INDEX] = gpr_number(op->mem.index);
         }
@@ -461,10 +446,8 @@ static bool is_aligned_move(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_VMOVDQA64:
     case ZYDIS_MNEMONIC_VMOVNTDQ:
     case ZYDIS_MNEMONIC_VMOVNTPS:
-    case ZYDIS_MNEMONIC_VMOVNTPD:
-        return true;
-    default:
-        return false;
+    case ZYDIS_MNEMONIC_VMOVNTPD: return true;
+    default: return false;
     }
 }
 
@@ -479,14 +462,13 @@ static bool only_names_memory(const struct zinsn *z)
     case ZYDIS_CATEGORY_CLDEMOTE:
     case ZYDIS_CATEGORY_CLFLUSHOPT:
     case ZYDIS_CATEGORY_CLWB:
-    case ZYDIS_CATEGORY_MPX: /* nops: the kernel does not enable it any more */
-        return true;
-    default:
-        return z->i.mnemonic == ZYDIS_MNEMONIC_CLFLUSH;
+    case ZYDIS_CATEGORY_MPX: /* nops: the kernel does not enable it any more */ return true;
+    default: return z->i.mnemonic == ZYDIS_MNEMONIC_CLFLUSH;
     }
 }
 
-static void add_memory_operand(struct tbd_insn *out, const struct zinsn *z, const ZydisDecodedOperand *op)
+static void add_memory_operand(struct tbd_insn *out, const struct zinsn *z,
+                               const ZydisDecodedOperand *op)
 {
     struct tbd_ea ea = make_ea(z, out, op);
     unsigned flags = 0;
@@ -532,11 +514,8 @@ static bool add_stack_access(struct tbd_insn *out, const struct zinsn *z)
     case ZYDIS_MNEMONIC_CALL:
         add_access(out, stack_ea(TBD_RSP, -8), 8, TBD_ACCESS_WRITE);
         return true;
-    case ZYDIS_MNEMONIC_RET:
-        add_access(out, stack_ea(TBD_RSP, 0), 8, TBD_ACCESS_READ);
-        return true;
-    default:
-        return false;
+    case ZYDIS_MNEMONIC_RET: add_access(out, stack_ea(TBD_RSP, 0), 8, TBD_ACCESS_READ); return true;
+    default: return false;
     }
 }
 
@@ -558,11 +537,8 @@ static void collect_accesses(struct tbd_insn *out, const struct zinsn *z)
     case ZYDIS_MNEMONIC_POPFQ:
     case ZYDIS_MNEMONIC_LEAVE:
     case ZYDIS_MNEMONIC_CALL:
-    case ZYDIS_MNEMONIC_RET:
-        hidden_is_stack = true;
-        break;
-    default:
-        break;
+    case ZYDIS_MNEMONIC_RET: hidden_is_stack = true; break;
+    default: break;
     }
     for (unsigned pass = 0; pass < 2; pass++)
         for (unsigned n = 0; n < z->i.operand_count; n++) {
@@ -631,8 +607,7 @@ static void collect_copy(struct tbd_insn *out, const struct zinsn *z)
         if (immediate)
             set_copy(out, gpr_number(a->reg.value), gpr_number(a->reg.value), -b->imm.value.s);
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -643,17 +618,14 @@ static void collect_stack_add(struct tbd_insn *out, const struct zinsn *z)
     switch (z->i.mnemonic) {
     case ZYDIS_MNEMONIC_PUSH:
     case ZYDIS_MNEMONIC_PUSHF:
-    case ZYDIS_MNEMONIC_PUSHFQ:
-        out->stack_add = (int8_t)-size;
-        break;
+    case ZYDIS_MNEMONIC_PUSHFQ: out->stack_add = (int8_t)-size; break;
     case ZYDIS_MNEMONIC_POP:
     case ZYDIS_MNEMONIC_POPF:
     case ZYDIS_MNEMONIC_POPFQ:
         if (!is_gpr64(&z->op[0]) || z->op[0].reg.value != ZYDIS_REGISTER_RSP)
             out->stack_add = (int8_t)size;
         break;
-    default:
-        break;
+    default: break;
     }
 }
 
@@ -682,10 +654,8 @@ static bool takes_memory_alike(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_IMUL:
     case ZYDIS_MNEMONIC_SHL:
     case ZYDIS_MNEMONIC_SHR:
-    case ZYDIS_MNEMONIC_SAR:
-        return true;
-    default:
-        return false;
+    case ZYDIS_MNEMONIC_SAR: return true;
+    default: return false;
     }
 }
 
@@ -698,8 +668,8 @@ static bool is_named_once(const struct tbd_insn *insn, uint8_t r)
     return count == 1;
 }
 
-/* A write of 32 bits clears the upper half of a register but not of memory; a segment register is 16 bits in
- * memory (mov, opcode 8c). */
+/* A write of 32 bits clears the upper half of a register but not of memory; a segment register is
+ * 16 bits in memory (mov, opcode 8c). */
 static bool same_effect_in_memory(const struct zinsn *z, const ZydisDecodedOperand *op)
 {
     if (z->i.mnemonic == ZYDIS_MNEMONIC_MOV && z->i.opcode == 0x8c)
@@ -714,10 +684,13 @@ static uint8_t find_slot_form(const struct tbd_insn *insn, const struct zinsn *z
         return TBD_NO_REG;
     for (unsigned n = 0; n < z->i.operand_count_visible; n++) {
         const ZydisDecodedOperand *op = &z->op[n];
-        bool push_pop = op->encoding == ZYDIS_OPERAND_ENCODING_OPCODE && insn->stack_add != 0 && op->size == 64;
-        uint8_t r = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr_number(op->reg.value) : TBD_NO_REG;
+        bool push_pop =
+            op->encoding == ZYDIS_OPERAND_ENCODING_OPCODE && insn->stack_add != 0 && op->size == 64;
+        uint8_t r =
+            op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr_number(op->reg.value) : TBD_NO_REG;
 
-        if ((r == TBD_R14 || r == TBD_R15) && (op->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM || push_pop) &&
+        if ((r == TBD_R14 || r == TBD_R15) &&
+            (op->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM || push_pop) &&
             is_named_once(insn, r) && same_effect_in_memory(z, op))
             return r;
     }

@@ -12,18 +12,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TBD_NO_REG 0xffu
+#define TBD_NO_REG   0xffu
 #define TBD_BIT(reg) ((uint16_t)(1u << (reg)))
 
 /* A memory address in terms of registers.  Without base and index `disp` is the address itself
  * (rip-relative operands are resolved). */
 struct tbd_ea {
     int64_t disp;
-    uint8_t base;   /* enum tbd_reg or TBD_NO_REG */
+    uint8_t base; /* enum tbd_reg or TBD_NO_REG */
     uint8_t index;
-    uint8_t scale;  /* 1, 2, 4, 8 */
-    bool fs;        /* relative to fs base */
-    bool addr32;    /* truncated to 32 bits before the segment base is added */
+    uint8_t scale; /* 1, 2, 4, 8 */
+    bool fs;       /* relative to fs base */
+    bool addr32;   /* truncated to 32 bits before the segment base is added */
 };
 
 enum tbd_access_flag {
@@ -43,17 +43,17 @@ struct tbd_access {
 
 enum tbd_insn_kind {
     TBD_INSN_PLAIN,
-    TBD_INSN_NOP,       /* no effect at all: not emitted */
+    TBD_INSN_NOP, /* no effect at all: not emitted */
     TBD_INSN_JUMP,
-    TBD_INSN_BRANCH,    /* jcc */
-    TBD_INSN_BRANCH_RCX,/* jrcxz, loop, loope, loopne: short displacement only */
+    TBD_INSN_BRANCH,     /* jcc */
+    TBD_INSN_BRANCH_RCX, /* jrcxz, loop, loope, loopne: short displacement only */
     TBD_INSN_CALL,
     TBD_INSN_CALL_INDIRECT,
     TBD_INSN_JUMP_INDIRECT,
     TBD_INSN_RETURN,
     TBD_INSN_SYSCALL,
     TBD_INSN_SPECIAL,
-    TBD_INSN_BAD,       /* raises a signal when executed, or does not decode */
+    TBD_INSN_BAD, /* raises a signal when executed, or does not decode */
 };
 
 /* Places in the bytes that name a general register. */
@@ -71,32 +71,32 @@ enum tbd_field {
 
 struct tbd_insn {
     uint64_t pc;
-    uint64_t target;      /* direct transfers */
-    const uint8_t *bytes; /* borrowed: the program's code */
+    uint64_t target;                                 /* direct transfers */
+    const uint8_t *bytes;                            /* borrowed: the program's code */
     struct tbd_access access[TBD_INSN_MAX_ACCESSES]; /* loads before stores */
     uint8_t access_count;
     uint8_t length;
-    uint8_t kind;         /* enum tbd_insn_kind */
-    uint8_t special;      /* enum tbd_special */
-    uint16_t reads;       /* registers whose value matters, also partly */
+    uint8_t kind;    /* enum tbd_insn_kind */
+    uint8_t special; /* enum tbd_special */
+    uint16_t reads;  /* registers whose value matters, also partly */
     uint16_t writes;
-    uint16_t kills;       /* writes that replace all 64 bits, always; not in reads */
-    uint16_t pop_bytes;   /* ret imm16 */
+    uint16_t kills;     /* writes that replace all 64 bits, always; not in reads */
+    uint16_t pop_bytes; /* ret imm16 */
     /* what happens to one register, for addresses relative to a recorded one: dst = src + add */
     int64_t copy_add;
-    uint8_t copy_dst;     /* TBD_NO_REG: nothing known */
+    uint8_t copy_dst; /* TBD_NO_REG: nothing known */
     uint8_t copy_src;
-    int8_t stack_add;     /* push, pop: rsp changes by that */
+    int8_t stack_add; /* push, pop: rsp changes by that */
     /* bytes */
     uint8_t field[TBD_FIELD_COUNT]; /* register named there, TBD_NO_REG if none */
-    uint8_t opcode;       /* its last byte */
-    uint8_t modrm_at;     /* 0 = none */
-    uint8_t opcode_at;    /* for TBD_FIELD_OPCODE */
-    uint8_t prefix_at;    /* of REX, VEX or EVEX; TBD_NO_REG if none */
-    uint8_t prefix_bytes; /* 1 REX, 2 or 3 VEX, 4 EVEX, 0 none */
-    uint8_t slot_form;    /* r14 or r15, named once, where a memory operand could stand with the same
+    uint8_t opcode;                 /* its last byte */
+    uint8_t modrm_at;               /* 0 = none */
+    uint8_t opcode_at;              /* for TBD_FIELD_OPCODE */
+    uint8_t prefix_at;              /* of REX, VEX or EVEX; TBD_NO_REG if none */
+    uint8_t prefix_bytes;           /* 1 REX, 2 or 3 VEX, 4 EVEX, 0 none */
+    uint8_t slot_form; /* r14 or r15, named once, where a memory operand could stand with the same
                              effect; TBD_NO_REG otherwise */
-    uint8_t disp_at;      /* of the rip-relative displacement */
+    uint8_t disp_at;   /* of the rip-relative displacement */
     bool rip_relative;
 };
 

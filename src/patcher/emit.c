@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* emit.c - bytes: one function per instruction shape the translator uses
  *
- * The general form is `modrm_memory`: opcode, register, address.  It picks the shortest displacement
- * and the SIB byte where the base register demands one. */
+ * The general form is `modrm_memory`: opcode, register, address.  It picks the shortest
+ * displacement and the SIB byte where the base register demands one. */
 #include "patcher/emit.h"
 
 enum {
@@ -57,9 +57,9 @@ bool tbd_emit_reaches(const struct tbd_emit *e, uint64_t address)
 /* ---- the general form ---- */
 
 struct form {
-    uint8_t prefix;   /* 0x66 or 0 */
-    uint8_t rex;      /* REX_W, REX (forced), or 0 */
-    uint8_t escape;   /* 0x0f or 0 */
+    uint8_t prefix; /* 0x66 or 0 */
+    uint8_t rex;    /* REX_W, REX (forced), or 0 */
+    uint8_t escape; /* 0x0f or 0 */
     uint8_t opcode;
     uint8_t trailing; /* immediate bytes that follow */
 };
@@ -102,7 +102,8 @@ static void based_memory(struct tbd_emit *e, unsigned reg, const struct tbd_ea *
         tbd_emit_u32(e, (uint32_t)ea->disp);
 }
 
-static void modrm_memory(struct tbd_emit *e, const struct form *f, unsigned reg, const struct tbd_ea *ea)
+static void modrm_memory(struct tbd_emit *e, const struct form *f, unsigned reg,
+                         const struct tbd_ea *ea)
 {
     unsigned rex = f->rex | (reg >> 3) << 2;
 
@@ -259,7 +260,8 @@ void tbd_emit_store_imm32(struct tbd_emit *e, unsigned base, uint32_t imm)
 
 /* ---- shifts without flags ---- */
 
-static void vex3(struct tbd_emit *e, unsigned map, unsigned pp, unsigned reg, unsigned vvvv, unsigned rm)
+static void vex3(struct tbd_emit *e, unsigned map, unsigned pp, unsigned reg, unsigned vvvv,
+                 unsigned rm)
 {
     tbd_emit_u8(e, 0xc4);
     tbd_emit_u8(e, (~reg & 8) << 4 | 0x40 | (~rm & 8) << 2 | map);
@@ -286,8 +288,9 @@ void tbd_emit_sarx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned coun
 /* [cell + cell * 1]: no 32-bit displacement, unlike [cell * 2]. */
 void tbd_emit_mark(struct tbd_emit *e, unsigned cell, unsigned which)
 {
-    struct tbd_ea ea = { .disp = which, .base = (uint8_t)cell, .index = (uint8_t)cell, .scale = 1,
-                         .addr32 = true };
+    struct tbd_ea ea = {
+        .disp = which, .base = (uint8_t)cell, .index = (uint8_t)cell, .scale = 1, .addr32 = true
+    };
 
     tbd_emit_u8(e, 0x65);
     modrm_memory(e, &(struct form){ .opcode = 0xc6, .trailing = 1 }, 0, &ea);

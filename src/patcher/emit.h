@@ -2,8 +2,8 @@
 /* emit.h - bytes: one function per instruction shape the translator uses
  *
  * Registers are hardware registers here (enum tbd_reg); addresses are struct tbd_ea with hardware
- * registers.  Nothing knows blocks, options or the program.  Overflow is sticky: past the end nothing
- * is written and `overflow` stays true; the caller asks once per block.
+ * registers.  Nothing knows blocks, options or the program.  Overflow is sticky: past the end
+ * nothing is written and `overflow` stays true; the caller asks once per block.
  *
  * E1  No function emits an instruction that changes flags, except the ones that jump away.
  * E2  `at` may be a buffer elsewhere: the code will run at at + delta.
@@ -14,9 +14,9 @@
 #include "patcher/decode.h"
 
 struct tbd_emit {
-    uint8_t *at;    /* next byte */
-    uint8_t *end;   /* one past the room */
-    int64_t delta;  /* where it runs = at + delta */
+    uint8_t *at;   /* next byte */
+    uint8_t *end;  /* one past the room */
+    int64_t delta; /* where it runs = at + delta */
     bool overflow;
 };
 

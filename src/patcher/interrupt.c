@@ -2,9 +2,10 @@
 /* interrupt.c - from the registers of a signal frame to the program's registers
  *
  * The block is translated once more into a buffer; what the translator believed just before the
- * interrupted instruction says where each register is (P1 of translate.h).  Exact for every instruction of the
- * program and for the hooks before it; behind a block's last instruction the state is the one before
- * the next block.  Contexts: SIG, APP; not re-entrant (one thread runs at a time). */
+ * interrupted instruction says where each register is (P1 of translate.h).  Exact for every
+ * instruction of the program and for the hooks before it; behind a block's last instruction the
+ * state is the one before the next block.  Contexts: SIG, APP; not re-entrant (one thread runs at
+ * a time). */
 #include "patcher/interrupt.h"
 
 #include "patcher/cache.h"
@@ -34,19 +35,15 @@ static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
 {
     switch (last->kind) {
     case TBD_INSN_JUMP:
-    case TBD_INSN_CALL:
-        return last->target;
+    case TBD_INSN_CALL: return last->target;
     case TBD_INSN_CALL_INDIRECT:
     case TBD_INSN_JUMP_INDIRECT:
-    case TBD_INSN_RETURN:
-        return cpu->gpr[TBD_RCX];
+    case TBD_INSN_RETURN: return cpu->gpr[TBD_RCX];
     case TBD_INSN_BRANCH:
     case TBD_INSN_BRANCH_RCX:
     case TBD_INSN_SYSCALL:
-    case TBD_INSN_SPECIAL:
-        return last->pc;
-    default:
-        return last->pc + last->length;
+    case TBD_INSN_SPECIAL: return last->pc;
+    default: return last->pc + last->length;
     }
 }
 
@@ -67,7 +64,8 @@ static struct tbd_interruption inside(const struct tbd_watch *watch, uint32_t in
                                       .in_hook = watch->phase == TBD_PHASE_HOOK };
 }
 
-static struct tbd_interruption describe(const struct tbd_watch *watch, const struct tbd_block_code *block,
+static struct tbd_interruption describe(const struct tbd_watch *watch,
+                                        const struct tbd_block_code *block,
                                         const struct tbd_regs *cpu, struct tbd_regs *state)
 {
     const struct tbd_insn *last = cut.count ? &cut.insn[cut.count - 1] : NULL;
@@ -95,8 +93,8 @@ static struct tbd_place place_in_tag(void)
 }
 
 /* Exit stubs and ways out: all registers in place, the next block is the site's. */
-static struct tbd_interruption between_blocks(const struct tbd_thread *thread, const struct tbd_regs *cpu,
-                                              struct tbd_regs *state)
+static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
+                                              const struct tbd_regs *cpu, struct tbd_regs *state)
 {
     struct tbd_place place = { .own = 0x3fff, .slot = 0xc000, .sub = { TBD_NO_REG, TBD_NO_REG } };
 
@@ -107,8 +105,8 @@ static struct tbd_interruption between_blocks(const struct tbd_thread *thread, c
 
 struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *callbacks,
                                            const struct tbd_codegen_config *config,
-                                           const struct tbd_thread *thread, const struct tbd_regs *cpu,
-                                           struct tbd_regs *state)
+                                           const struct tbd_thread *thread,
+                                           const struct tbd_regs *cpu, struct tbd_regs *state)
 {
     const struct tbd_block_code *block = tbd_cache_block_at(cpu->rip);
     struct tbd_watch watch = { .pc = cpu->rip, .place = place_in_tag(), .phase = TBD_PHASE_ENTRY };

@@ -7,7 +7,7 @@
 
 struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *callbacks,
                                            const struct tbd_codegen_config *config,
-                                           const struct tbd_thread *thread, const struct tbd_regs *cpu,
-                                           struct tbd_regs *state);
+                                           const struct tbd_thread *thread,
+                                           const struct tbd_regs *cpu, struct tbd_regs *state);
 
 #endif

@@ -24,7 +24,8 @@ struct tbd_cache_pc {
 struct tbd_patcher_callbacks {
     /* A block was translated for the first time: give it an id (>= 1), publish its definition.
      * `ops` and `code` are borrowed for the call. */
-    uint32_t (*define)(const struct tbd_block_def *def, const struct tbd_op *ops, const uint8_t *code);
+    uint32_t (*define)(const struct tbd_block_def *def, const struct tbd_op *ops,
+                       const uint8_t *code);
     /* May this byte range be executed?  Returns how many bytes from pc on are executable (0 = none;
      * the block ends before).  Replay: also makes the bytes present. */
     uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want);
@@ -32,9 +33,9 @@ struct tbd_patcher_callbacks {
      * [lo, hi): every address of it within +-2 GiB of every address in it.  0 on failure. */
     uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
     /* Last instruction of a block is a system call or special: thread->regs is exact, regs.rip is
-     * that instruction's address, `insn_bytes` its length.  The callback performs it, sets all output
-     * registers and rip (normally rip + insn_bytes), sends its message.  TBD_SPECIAL_OTHER with 0 bytes: no
-     * room for translated code; detach at regs.rip, do not return. */
+     * that instruction's address, `insn_bytes` its length.  The callback performs it, sets all
+     * output registers and rip (normally rip + insn_bytes), sends its message.  TBD_SPECIAL_OTHER
+     * with 0 bytes: no room for translated code; detach at regs.rip, do not return. */
     void (*syscall)(struct tbd_thread *thread, uint32_t insn_bytes);
     void (*special)(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
     /* The entries area is full, or a kick: called at the boundary before the block at regs.rip is
@@ -48,15 +49,16 @@ struct tbd_patcher_callbacks {
 };
 
 struct tbd_codegen_config {
-    uint32_t hook_set;        /* TBD_HOOK_* */
-    uint32_t max_insns;       /* <= TBD_BLOCK_MAX_INSNS; part of what a block is: same in play and replay */
-    bool link;                /* false: every block leaves through the engine (testing) */
-    uint32_t area_bytes;      /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
+    uint32_t hook_set; /* TBD_HOOK_* */
+    uint32_t
+        max_insns; /* <= TBD_BLOCK_MAX_INSNS; part of what a block is: same in play and replay */
+    bool link;     /* false: every block leaves through the engine (testing) */
+    uint32_t area_bytes; /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
 };
 
-/* The decoder library's two functions that the patcher needs: in the engine those of the private copy,
- * in unit tests the ordinary library's.  Types as in Zydis/Decoder.h (4.0).  Only called inside
- * with_vector_state.  Set before tbd_patcher_init(). */
+/* The decoder library's two functions that the patcher needs: in the engine those of the private
+ * copy, in unit tests the ordinary library's.  Types as in Zydis/Decoder.h (4.0).  Only called
+ * inside with_vector_state.  Set before tbd_patcher_init(). */
 struct tbd_decoder_api {
     uint32_t (*init)(void *decoder, int machine_mode, int stack_width); /* ZydisDecoderInit */
     uint32_t (*decode_full)(const void *decoder, const void *bytes, uint64_t length,
@@ -79,13 +81,13 @@ void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t
 
 /* For logs and tests. */
 struct tbd_patcher_stats {
-    uint64_t direct;    /* times translated code left: by a jump that was not linked yet, */
-    uint64_t indirect;  /* by an indirect jump to an address that had no place in the tables, */
-    uint64_t ends;      /* for a system call, a special instruction or a fault */
-    uint64_t boundaries;/* at a guard page */
-    uint64_t flushes;   /* times everything was forgotten for lack of room */
-    uint32_t blocks;    /* translations now */
-    uint32_t areas;     /* patch areas */
+    uint64_t direct;     /* times translated code left: by a jump that was not linked yet, */
+    uint64_t indirect;   /* by an indirect jump to an address that had no place in the tables, */
+    uint64_t ends;       /* for a system call, a special instruction or a fault */
+    uint64_t boundaries; /* at a guard page */
+    uint64_t flushes;    /* times everything was forgotten for lack of room */
+    uint32_t blocks;     /* translations now */
+    uint32_t areas;      /* patch areas */
 };
 struct tbd_patcher_stats tbd_patcher_stats(void);
 
@@ -94,32 +96,32 @@ bool tbd_patcher_owns(uint64_t pc);
 
 /* SIG context: where translated code was interrupted. */
 enum tbd_interrupted {
-    TBD_INT_NOT_CACHE,  /* pc is not in a patch area or entry/exit code */
-    TBD_INT_BOUNDARY,   /* at a block's entry (its entry store), or between blocks: state = before the
+    TBD_INT_NOT_CACHE, /* pc is not in a patch area or entry/exit code */
+    TBD_INT_BOUNDARY, /* at a block's entry (its entry store), or between blocks: state = before the
                            block at state->rip */
-    TBD_INT_INSIDE,     /* at or around instruction `insn` of block `id`: state = just before it;
+    TBD_INT_INSIDE,   /* at or around instruction `insn` of block `id`: state = just before it;
                            ops of earlier instructions are recorded, `record_bytes` of operands valid */
 };
 struct tbd_interruption {
     enum tbd_interrupted where;
     uint32_t id;
     uint32_t insn;
-    uint32_t record_bytes;   /* operands of instructions 0..insn-1 */
-    uint32_t in_hook;        /* the faulting access was made by a hook, for that instruction */
+    uint32_t record_bytes; /* operands of instructions 0..insn-1 */
+    uint32_t in_hook;      /* the faulting access was made by a hook, for that instruction */
 };
-/* From the registers of a signal frame (cache pc and live registers in *cpu) makes the program's registers
- * in *state, for any pc inside a patch area or the fixed entry/exit routines. */
+/* From the registers of a signal frame (cache pc and live registers in *cpu) makes the program's
+ * registers in *state, for any pc inside a patch area or the fixed entry/exit routines. */
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state);
 
-/* SIG context, fault on the guard behind the entries area: `cache_pc` is the frame's rip, a block's entry
- * store.  Returns the address to continue at (new rip of the frame) so that `boundary` is called and then
- * the block entered. */
+/* SIG context, fault on the guard behind the entries area: `cache_pc` is the frame's rip, a
+ * block's entry store.  Returns the address to continue at (new rip of the frame) so that
+ * `boundary` is called and then the block entered. */
 uint64_t tbd_patcher_boundary_exit(struct tbd_thread *thread, uint64_t cache_pc);
 
-/* Translates the first `insns` instructions of the block at `pc` only and then calls `boundary` with exact
- * registers in the middle of the block: partial replay to TIME+K.  The next tbd_patcher_run iteration
- * goes through it once. */
+/* Translates the first `insns` instructions of the block at `pc` only and then calls `boundary`
+ * with exact registers in the middle of the block: partial replay to TIME+K.  The next
+ * tbd_patcher_run iteration goes through it once. */
 void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, uint32_t insns);
 
 #endif

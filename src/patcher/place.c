@@ -2,14 +2,14 @@
 /* place.c - where the program's registers are
  *
  * A scratch register is made by saving it to its slot once; it is brought back only when the
- * program needs it, or at the block's end.  What the program overwrites first is never brought back.
- * Keeps P1-P3 of translate.h: every change of `place` happens after the instruction that makes it
- * true and before the one that relies on it. */
+ * program needs it, or at the block's end.  What the program overwrites first is never brought
+ * back. Keeps P1-P3 of translate.h: every change of `place` happens after the instruction that
+ * makes it true and before the one that relies on it. */
 #include "patcher/translate.h"
 
-#define OWNABLE ((uint16_t)0x3fff)        /* all but r14, r15 */
+#define OWNABLE     ((uint16_t)0x3fff) /* all but r14, r15 */
 #define SCRATCHABLE ((uint16_t)(OWNABLE & ~TBD_BIT(TBD_RSP)))
-#define SUBSTITUTES ((uint16_t)0x0f00)    /* r8-r11: same REX class as r14, r15 */
+#define SUBSTITUTES ((uint16_t)0x0f00) /* r8-r11: same REX class as r14, r15 */
 
 static int32_t slot_of(unsigned r)
 {
@@ -18,9 +18,9 @@ static int32_t slot_of(unsigned r)
 
 void tbd_place_init(struct tbd_translation *t)
 {
-    t->place = (struct tbd_place){
-        .own = OWNABLE, .slot = TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15), .sub = { TBD_NO_REG, TBD_NO_REG }
-    };
+    t->place = (struct tbd_place){ .own = OWNABLE,
+                                   .slot = TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15),
+                                   .sub = { TBD_NO_REG, TBD_NO_REG } };
 }
 
 void tbd_place_note(struct tbd_translation *t)
@@ -134,8 +134,8 @@ unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid)
 
 /* ---- bringing in ---- */
 
-/* With all four taken (a call reports r8 and r9, and may name r10) the other substitute gives way: an
- * instruction that needs both r14 and r15 names at most two of r8-r11 besides. */
+/* With all four taken (a call reports r8 and r9, and may name r10) the other substitute gives way:
+ * an instruction that needs both r14 and r15 names at most two of r8-r11 besides. */
 static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
 {
     uint16_t subs = 0;
@@ -144,7 +144,7 @@ static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
     for (unsigned n = 0; n < 2; n++)
         if (t->place.sub[n] != TBD_NO_REG)
             subs |= TBD_BIT(t->place.sub[n]);
-    hw = best_of(t, SUBSTITUTES & (uint16_t)~(avoid | subs));
+    hw = best_of(t, SUBSTITUTES & (uint16_t) ~(avoid | subs));
     if (hw == TBD_NO_REG)
         hw = best_of(t, SUBSTITUTES & (uint16_t)~avoid);
     tbd_place_spill(t, hw);

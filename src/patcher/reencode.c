@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* reencode.c - an instruction of the program with other registers or another displacement
  *
- * r14 and r15 become one of r8-r11: the extension bits in REX, VEX or EVEX are 1 for all of them, so
- * only three-bit fields change, and none of r8-r11 has a special meaning in ModRM or SIB.  A
+ * r14 and r15 become one of r8-r11: the extension bits in REX, VEX or EVEX are 1 for all of them,
+ * so only three-bit fields change, and none of r8-r11 has a special meaning in ModRM or SIB.  A
  * rip-relative operand gets a new displacement, or, out of reach, becomes [scratch] with scratch
  * below r8. */
 #include "patcher/translate.h"
@@ -12,7 +12,8 @@ static void set_low3(uint8_t *byte, unsigned shift, unsigned hw)
     *byte = (uint8_t)((*byte & ~(7u << shift)) | (hw & 7) << shift);
 }
 
-/* VEX.vvvv and EVEX.vvvv are in the second byte after the escape, inverted; in two-byte VEX in the first. */
+/* VEX.vvvv and EVEX.vvvv are in the second byte after the escape, inverted; in two-byte VEX in the
+ * first. */
 static void set_vvvv(uint8_t *code, const struct tbd_insn *insn, unsigned hw)
 {
     uint8_t *byte = code + insn->prefix_at + (insn->prefix_bytes == 2 ? 1 : 2);
@@ -26,24 +27,12 @@ static void set_field(uint8_t *code, const struct tbd_insn *insn, unsigned field
     bool has_sib = (*modrm & 7) == 4 && (*modrm >> 6) != 3;
 
     switch (field) {
-    case TBD_FIELD_REG:
-        set_low3(modrm, 3, hw);
-        break;
-    case TBD_FIELD_RM:
-        set_low3(modrm, 0, hw);
-        break;
-    case TBD_FIELD_BASE:
-        set_low3(has_sib ? modrm + 1 : modrm, 0, hw);
-        break;
-    case TBD_FIELD_INDEX:
-        set_low3(modrm + 1, 3, hw);
-        break;
-    case TBD_FIELD_OPCODE:
-        set_low3(code + insn->opcode_at, 0, hw);
-        break;
-    default:
-        set_vvvv(code, insn, hw);
-        break;
+    case TBD_FIELD_REG: set_low3(modrm, 3, hw); break;
+    case TBD_FIELD_RM: set_low3(modrm, 0, hw); break;
+    case TBD_FIELD_BASE: set_low3(has_sib ? modrm + 1 : modrm, 0, hw); break;
+    case TBD_FIELD_INDEX: set_low3(modrm + 1, 3, hw); break;
+    case TBD_FIELD_OPCODE: set_low3(code + insn->opcode_at, 0, hw); break;
+    default: set_vvvv(code, insn, hw); break;
     }
 }
 
@@ -106,7 +95,7 @@ void tbd_reencode_slot(struct tbd_translation *t, const struct tbd_insn *insn)
         return;
     }
     __builtin_memcpy(code, insn->bytes, insn->length);
-    substitute(t, insn, code); /* the other one may be named too */
+    substitute(t, insn, code);             /* the other one may be named too */
     code[insn->prefix_at] &= (uint8_t)~3u; /* REX.X, ignored so far, and REX.B */
     tbd_emit_u8(e, 0x65);
     tbd_emit_bytes(e, code, opcode_end);

@@ -2,8 +2,8 @@
 /* run.c - what happens between two pieces of translated code
  *
  * tbd_patcher_dispatch() is entered from fixed_x86_64.S with the program's registers in
- * thread->regs, deals with the reason translated code left, and returns where to go on.  Callbacks may flush, so
- * no block or site is used across one. */
+ * thread->regs, deals with the reason translated code left, and returns where to go on.  Callbacks
+ * may flush, so no block or site is used across one. */
 #include "patcher/patcher.h"
 
 #include "patcher/cache.h"
@@ -12,7 +12,8 @@
 #include "patcher/offsets.h"
 
 _Static_assert(TBD_GS_GPR == TBD_THREAD_GS(regs), "offsets.h");
-_Static_assert(TBD_GS_RFLAGS == TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags), "offsets.h");
+_Static_assert(TBD_GS_RFLAGS == TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags),
+               "offsets.h");
 _Static_assert(TBD_GS_SECOND == TBD_THREAD_GS(second), "offsets.h");
 _Static_assert(TBD_GS_SCRATCH == TBD_THREAD_GS(scratch), "offsets.h");
 _Static_assert(TBD_SECOND_SHIFT == 8 && TBD_SECOND_BITS == 14, "fixed_x86_64.S");
@@ -23,13 +24,14 @@ _Static_assert(TBD_GS_OPERAND_NEXT == TBD_THREAD_GS(operand_next), "offsets.h");
 _Static_assert(TBD_GS_ENGINE_STACK == TBD_THREAD_GS(engine_stack), "offsets.h");
 _Static_assert(TBD_GS_RESUME == TBD_THREAD_GS(resume), "offsets.h");
 _Static_assert(TBD_GS_SELF == TBD_THREAD_GS(self), "offsets.h");
-_Static_assert(TBD_EXIT_INDIRECT == 2 && TBD_EXIT_BOUNDARY == 7 && TBD_EXIT_START == 0, "fixed_x86_64.S");
+_Static_assert(TBD_EXIT_INDIRECT == 2 && TBD_EXIT_BOUNDARY == 7 && TBD_EXIT_START == 0,
+               "fixed_x86_64.S");
 
 static struct {
     const struct tbd_patcher_callbacks *callbacks;
     struct tbd_codegen_config config;
-    uint64_t stop_pc;     /* tbd_patcher_stop_inside */
-    uint32_t stop_insns;  /* 0 = not armed */
+    uint64_t stop_pc;               /* tbd_patcher_stop_inside */
+    uint32_t stop_insns;            /* 0 = not armed */
     uint64_t exits[TBD_EXIT_KINDS]; /* how often translated code left, by reason */
     uint64_t flushes;
 } run;
@@ -45,7 +47,8 @@ void tbd_patcher_set_decoder(const struct tbd_decoder_api *api)
     tbd_decode_set_api(api);
 }
 
-bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks, const struct tbd_codegen_config *config)
+bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
+                      const struct tbd_codegen_config *config)
 {
     run.callbacks = callbacks;
     run.config = *config;
@@ -122,7 +125,9 @@ static struct tbd_block_code *make(struct tbd_thread *thread, struct tbd_make wa
 
 static uint64_t enter_stop_block(struct tbd_thread *thread)
 {
-    struct tbd_make wanted = { .pc = run.stop_pc, .after = TBD_NO_INDEX, .stop_insns = run.stop_insns };
+    struct tbd_make wanted = { .pc = run.stop_pc,
+                               .after = TBD_NO_INDEX,
+                               .stop_insns = run.stop_insns };
 
     run.stop_insns = 0;
     return make(thread, wanted)->entry;
@@ -180,15 +185,11 @@ static void perform_block_end(struct tbd_thread *thread, uint32_t kind)
 
     at_last_insn(thread, block);
     switch (kind) {
-    case TBD_EXIT_SYSCALL:
-        run.callbacks->syscall(thread, block->last_bytes);
-        break;
+    case TBD_EXIT_SYSCALL: run.callbacks->syscall(thread, block->last_bytes); break;
     case TBD_EXIT_SPECIAL:
         run.callbacks->special(thread, (enum tbd_special)block->special, block->last_bytes);
         break;
-    case TBD_EXIT_FAULT:
-        run.callbacks->bad_code(thread);
-        break;
+    case TBD_EXIT_FAULT: run.callbacks->bad_code(thread); break;
     default: /* TBD_EXIT_STOP */
         thread->regs.rip += block->last_bytes;
         run.callbacks->boundary(thread);
@@ -241,11 +242,12 @@ uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
 
 bool tbd_patcher_owns(uint64_t pc)
 {
-    return tbd_cache_area_of(pc) != NULL || (pc >= (uint64_t)(uintptr_t)tbd_fixed_start && pc < (uint64_t)(uintptr_t)tbd_fixed_end);
+    return tbd_cache_area_of(pc) != NULL ||
+           (pc >= (uint64_t)(uintptr_t)tbd_fixed_start && pc < (uint64_t)(uintptr_t)tbd_fixed_end);
 }
 
-struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread, const struct tbd_regs *cpu,
-                                                struct tbd_regs *state)
+struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
+                                                const struct tbd_regs *cpu, struct tbd_regs *state)
 {
     return tbd_interrupt_find(run.callbacks, &run.config, thread, cpu, state);
 }

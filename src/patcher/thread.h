@@ -19,7 +19,7 @@
 
 #include <stddef.h>
 
-#define TBD_IBL_BITS 16
+#define TBD_IBL_BITS    16
 #define TBD_IBL_ENTRIES (1u << TBD_IBL_BITS)
 
 /* Second choice for an indirect target that lost its place in `ibl` to another one. */
@@ -27,9 +27,9 @@ struct tbd_second_target {
     uint64_t minus_target; /* 0 - application address; 1 = empty */
     uint64_t entry;        /* cache address, all registers in place */
 };
-#define TBD_SECOND_BITS 14
+#define TBD_SECOND_BITS    14
 #define TBD_SECOND_ENTRIES (1u << TBD_SECOND_BITS)
-#define TBD_SECOND_SHIFT 8 /* index = these bits of the application address */
+#define TBD_SECOND_SHIFT   8 /* index = these bits of the application address */
 
 struct tbd_thread {
     struct tbd_second_target second[TBD_SECOND_ENTRIES];
@@ -37,21 +37,21 @@ struct tbd_thread {
      * address whose first code checks that the target (in rcx) is its own. */
     uint64_t ibl[TBD_IBL_ENTRIES];
 
-    struct tbd_regs regs;        /* the program's registers when they are not in the processor */
-    uint64_t scratch[8];         /* for hand-written entry and exit code */
-    uint64_t exit_kind;          /* why translated code left: enum tbd_exit (patcher.h) */
-    uint64_t exit_arg;           /* struct tbd_exit_site *, application pc, ... by kind */
-    uint64_t entry_next;         /* r15 while the engine runs */
-    uint64_t operand_next;       /* r14 while the engine runs */
-    uint64_t engine_stack;       /* top of this thread's engine stack */
-    uint64_t resume;             /* cache address to continue at */
-    uint64_t self;               /* address of this struct */
+    struct tbd_regs regs;  /* the program's registers when they are not in the processor */
+    uint64_t scratch[8];   /* for hand-written entry and exit code */
+    uint64_t exit_kind;    /* why translated code left: enum tbd_exit (patcher.h) */
+    uint64_t exit_arg;     /* struct tbd_exit_site *, application pc, ... by kind */
+    uint64_t entry_next;   /* r15 while the engine runs */
+    uint64_t operand_next; /* r14 while the engine runs */
+    uint64_t engine_stack; /* top of this thread's engine stack */
+    uint64_t resume;       /* cache address to continue at */
+    uint64_t self;         /* address of this struct */
     uint32_t tid;
-    uint32_t kick;               /* set by signal handlers: leave at the next block boundary */
-    void *runtime;               /* hooks' own per-thread state */
+    uint32_t kick; /* set by signal handlers: leave at the next block boundary */
+    void *runtime; /* hooks' own per-thread state */
 };
 
-#define TBD_THREAD_GS(field) \
+#define TBD_THREAD_GS(field)                                                                       \
     ((int32_t)offsetof(struct tbd_thread, field) - (int32_t)sizeof(struct tbd_thread))
 
 _Static_assert(sizeof(struct tbd_thread) < TBD_THREAD_GS_OFFSET, "fits below gs base");

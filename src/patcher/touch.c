@@ -5,8 +5,8 @@
  * cost on the lua benchmark before marks were shared). */
 #include "patcher/touch.h"
 
-#define SPAN 4096 /* no bracket is longer, so its bytes lie on two pages at most */
-#define RECENT 12 /* how far back to look for a bracket to join */
+#define SPAN   4096 /* no bracket is longer, so its bytes lie on two pages at most */
+#define RECENT 12   /* how far back to look for a bracket to join */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -39,7 +39,8 @@ static void extend(struct tbd_bracket *b, int64_t low, int64_t high, uint8_t fla
         b->read_high = greatest(b->read_high, high);
     }
     if (flags & TBD_ACCESS_WRITE) {
-        b->may_straddle |= b->write_low <= b->write_high && (low != b->write_low || high != b->write_high);
+        b->may_straddle |=
+            b->write_low <= b->write_high && (low != b->write_low || high != b->write_high);
         b->write_low = least(b->write_low, low);
         b->write_high = greatest(b->write_high, high);
     }
@@ -54,8 +55,8 @@ static bool may_straddle(const struct tbd_access *a)
     return !(a->flags & TBD_ACCESS_ALIGNED) && !on_stack;
 }
 
-static struct tbd_bracket *find(struct tbd_touch_plan *plan, const struct tbd_address *address, int64_t low,
-                                int64_t high)
+static struct tbd_bracket *find(struct tbd_touch_plan *plan, const struct tbd_address *address,
+                                int64_t low, int64_t high)
 {
     for (uint32_t n = plan->count; n > 0 && plan->count - n < RECENT; n--) {
         struct tbd_bracket *b = &plan->bracket[n - 1];
@@ -66,8 +67,8 @@ static struct tbd_bracket *find(struct tbd_touch_plan *plan, const struct tbd_ad
     return NULL;
 }
 
-void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint32_t insn, uint8_t access,
-                   const struct tbd_address *address, bool shares)
+void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint32_t insn,
+                   uint8_t access, const struct tbd_address *address, bool shares)
 {
     int64_t low = address->add;
     int64_t high = address->add + a->size - 1;
@@ -78,7 +79,8 @@ void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint
         *b = (struct tbd_bracket){ .first = *address,
                                    .insn = (uint16_t)insn,
                                    .access = access,
-                                   .is_constant = shares && !address->base_root && !address->index_root,
+                                   .is_constant =
+                                       shares && !address->base_root && !address->index_root,
                                    .read_low = INT64_MAX,
                                    .read_high = INT64_MIN,
                                    .write_low = INT64_MAX,
@@ -113,7 +115,8 @@ static void finish_writes(const struct tbd_bracket *b, struct tbd_touch *t)
 /* A page written counts as read. */
 static void finish_reads(const struct tbd_bracket *b, struct tbd_touch *t)
 {
-    bool covered = b->write_low <= b->write_high && b->read_low >= b->write_low && b->read_high <= b->write_high;
+    bool covered = b->write_low <= b->write_high && b->read_low >= b->write_low &&
+                   b->read_high <= b->write_high;
 
     if (b->read_low > b->read_high || covered)
         return;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* touch.h - which accesses of a block mark which pages in the touch map
  *
- * Accesses of one block whose addresses differ by constants, all within a page's length, share marks:
- * the first of them marks the page of the lowest byte read (readers of the map count the page behind,
- * base/layout.h), and the pages of the lowest and the highest byte written. */
+ * Accesses of one block whose addresses differ by constants, all within a page's length, share
+ * marks: the first of them marks the page of the lowest byte read (readers of the map count the
+ * page behind, base/layout.h), and the pages of the lowest and the highest byte written. */
 #ifndef TBD_PATCHER_TOUCH_H
 #define TBD_PATCHER_TOUCH_H
 
@@ -37,8 +37,8 @@ struct tbd_bracket {
     uint16_t insn;            /* and which that is */
     uint8_t access;
     bool is_constant;
-    bool may_straddle;        /* its written pages may be two */
-    int64_t read_low, read_high;   /* bytes read, relative as `add` is; read_high < read_low: none */
+    bool may_straddle;           /* its written pages may be two */
+    int64_t read_low, read_high; /* bytes read, relative as `add` is; read_high < read_low: none */
     int64_t write_low, write_high;
 };
 
@@ -50,8 +50,8 @@ struct tbd_touch_plan {
 };
 
 /* Adds the next access in program order.  `shares`: `address` means something. */
-void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint32_t insn, uint8_t access,
-                   const struct tbd_address *address, bool shares);
+void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint32_t insn,
+                   uint8_t access, const struct tbd_address *address, bool shares);
 /* Writes the result: touch[insn][access]. */
 void tbd_touch_finish(const struct tbd_touch_plan *plan,
                       struct tbd_touch touch[TBD_BLOCK_MAX_INSNS][TBD_INSN_MAX_ACCESSES]);

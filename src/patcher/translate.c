@@ -12,8 +12,8 @@
 
 #include "hooks/templates.h"
 
-#define RECORDED_AT_CALL                                                                            \
-    ((uint16_t)(TBD_BIT(TBD_RDI) | TBD_BIT(TBD_RSI) | TBD_BIT(TBD_RDX) | TBD_BIT(TBD_RCX) |          \
+#define RECORDED_AT_CALL                                                                           \
+    ((uint16_t)(TBD_BIT(TBD_RDI) | TBD_BIT(TBD_RSI) | TBD_BIT(TBD_RDX) | TBD_BIT(TBD_RCX) |        \
                 TBD_BIT(TBD_R8) | TBD_BIT(TBD_R9)))
 
 static void set_phase(struct tbd_translation *t, enum tbd_phase phase)
@@ -69,7 +69,8 @@ static void address_to(struct tbd_translation *t, unsigned dst, const struct tbd
 }
 
 /* s += bytes * (signed bit number / bits), without flags */
-static void add_bit_offset(struct tbd_translation *t, const struct tbd_access *a, unsigned s, uint16_t avoid)
+static void add_bit_offset(struct tbd_translation *t, const struct tbd_access *a, unsigned s,
+                           uint16_t avoid)
 {
     unsigned offset = tbd_place_scratch(t, avoid | TBD_BIT(s));
     unsigned count = tbd_place_scratch(t, avoid | TBD_BIT(s) | TBD_BIT(offset));
@@ -90,7 +91,8 @@ static void add_fs_base(struct tbd_translation *t, unsigned s, uint16_t avoid)
     unsigned base = tbd_place_scratch(t, avoid | TBD_BIT(s));
     struct tbd_ea sum = { .base = (uint8_t)s, .index = (uint8_t)base, .scale = 1 };
 
-    tbd_emit_load_gs(&t->e, base, TBD_THREAD_GS(regs) + (int32_t)offsetof(struct tbd_regs, fs_base));
+    tbd_emit_load_gs(&t->e, base,
+                     TBD_THREAD_GS(regs) + (int32_t)offsetof(struct tbd_regs, fs_base));
     tbd_emit_lea(&t->e, s, &sum);
 }
 
@@ -147,7 +149,8 @@ static uint16_t ea_mask(const struct tbd_ea *ea)
     return mask;
 }
 
-static const struct tbd_op *op_of_access(const struct tbd_translation *t, unsigned access, unsigned kind)
+static const struct tbd_op *op_of_access(const struct tbd_translation *t, unsigned access,
+                                         unsigned kind)
 {
     const struct tbd_cut *cut = t->cut;
 
@@ -157,7 +160,8 @@ static const struct tbd_op *op_of_access(const struct tbd_translation *t, unsign
     return NULL;
 }
 
-static void hook_address(struct tbd_translation *t, const struct tbd_hook_access *h, const struct tbd_op *op)
+static void hook_address(struct tbd_translation *t, const struct tbd_hook_access *h,
+                         const struct tbd_op *op)
 {
     const struct tbd_cut_op *more;
 
@@ -221,8 +225,8 @@ static unsigned far_operand(struct tbd_translation *t, const struct tbd_insn *in
     return s;
 }
 
-/* r14 or r15 is used as memory when it is in no register and all the block still does with it can be
- * done in memory, up to three times. */
+/* r14 or r15 is used as memory when it is in no register and all the block still does with it can
+ * be done in memory, up to three times. */
 static bool stays_in_slot(const struct tbd_translation *t, uint8_t r)
 {
     unsigned uses = 0;
@@ -411,8 +415,9 @@ static void push_return_address(struct tbd_translation *t, uint64_t address, uin
     }
     s = tbd_place_scratch(t, avoid);
     if (tbd_emit_reaches(&t->e, address))
-        tbd_emit_lea(&t->e, s,
-                     &(struct tbd_ea){ .disp = (int64_t)address, .base = TBD_NO_REG, .index = TBD_NO_REG });
+        tbd_emit_lea(
+            &t->e, s,
+            &(struct tbd_ea){ .disp = (int64_t)address, .base = TBD_NO_REG, .index = TBD_NO_REG });
     else
         tbd_emit_mov_imm(&t->e, s, address);
     tbd_emit_push(&t->e, s);
@@ -457,9 +462,10 @@ static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
     set_phase(t, TBD_PHASE_INSN);
     tbd_emit_pop(&t->e, TBD_RCX);
     if (insn->pop_bytes)
-        tbd_emit_lea(&t->e, TBD_RSP,
-                     &(struct tbd_ea){
-                         .disp = insn->pop_bytes, .base = TBD_RSP, .index = TBD_NO_REG, .scale = 1 });
+        tbd_emit_lea(
+            &t->e, TBD_RSP,
+            &(struct tbd_ea){
+                .disp = insn->pop_bytes, .base = TBD_RSP, .index = TBD_NO_REG, .scale = 1 });
     jump_by_table(t);
 }
 
@@ -468,38 +474,17 @@ static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
 static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     switch (insn->kind) {
-    case TBD_INSN_PLAIN:
-        lower_plain(t, insn);
-        break;
-    case TBD_INSN_JUMP:
-        finish_and_jump(t, insn->target);
-        break;
-    case TBD_INSN_BRANCH:
-        lower_branch(t, insn);
-        break;
-    case TBD_INSN_BRANCH_RCX:
-        lower_branch_rcx(t, insn);
-        break;
-    case TBD_INSN_CALL:
-        lower_call(t, insn);
-        break;
-    case TBD_INSN_CALL_INDIRECT:
-        lower_call_indirect(t, insn);
-        break;
-    case TBD_INSN_JUMP_INDIRECT:
-        lower_jump_indirect(t, insn);
-        break;
-    case TBD_INSN_RETURN:
-        lower_return(t, insn);
-        break;
-    case TBD_INSN_SYSCALL:
-        finish_and_leave(t, TBD_EXIT_SYSCALL);
-        break;
-    case TBD_INSN_SPECIAL:
-        finish_and_leave(t, TBD_EXIT_SPECIAL);
-        break;
-    default: /* TBD_INSN_NOP: nothing to do */
-        break;
+    case TBD_INSN_PLAIN: lower_plain(t, insn); break;
+    case TBD_INSN_JUMP: finish_and_jump(t, insn->target); break;
+    case TBD_INSN_BRANCH: lower_branch(t, insn); break;
+    case TBD_INSN_BRANCH_RCX: lower_branch_rcx(t, insn); break;
+    case TBD_INSN_CALL: lower_call(t, insn); break;
+    case TBD_INSN_CALL_INDIRECT: lower_call_indirect(t, insn); break;
+    case TBD_INSN_JUMP_INDIRECT: lower_jump_indirect(t, insn); break;
+    case TBD_INSN_RETURN: lower_return(t, insn); break;
+    case TBD_INSN_SYSCALL: finish_and_leave(t, TBD_EXIT_SYSCALL); break;
+    case TBD_INSN_SPECIAL: finish_and_leave(t, TBD_EXIT_SPECIAL); break;
+    default: /* TBD_INSN_NOP: nothing to do */ break;
     }
 }
 

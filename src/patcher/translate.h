@@ -5,8 +5,8 @@
  * point.  The same translation, run dry, tells which place belonged to a cache address
  * (struct tbd_watch): nothing per instruction is stored.
  *
- * P1  Every program register's value is in at least one of: its own hardware register (own), its slot
- *     in the thread block (slot), or, for r14 and r15 only, a substitute (sub).  When several
+ * P1  Every program register's value is in at least one of: its own hardware register (own), its
+ *     slot in the thread block (slot), or, for r14 and r15 only, a substitute (sub).  When several
  *     hold it they agree; slot is looked at before sub.
  * P2  At a block's entry and at its exits all but r14 and r15 are own, r14 and r15 in their slots;
  *     at an indirect exit rcx and r11 are in their slots.
@@ -61,19 +61,19 @@ struct tbd_direct_exit {
 struct tbd_translation {
     struct tbd_emit e;
     const struct tbd_cut *cut;
-    struct tbd_watch *watch;       /* NULL unless dry */
-    const uint64_t *head;          /* [TBD_EXIT_KINDS]: the area's way out, by kind */
+    struct tbd_watch *watch; /* NULL unless dry */
+    const uint64_t *head;    /* [TBD_EXIT_KINDS]: the area's way out, by kind */
     struct tbd_place place;
     uint32_t hook_set;
-    uint32_t id;                   /* the block's id in the stream */
-    uint32_t block;                /* index, for exits */
-    uint32_t insn;                 /* being lowered */
+    uint32_t id;    /* the block's id in the stream */
+    uint32_t block; /* index, for exits */
+    uint32_t insn;  /* being lowered */
     enum tbd_phase phase;
-    bool tagged;                   /* with an entry for indirect branches in front */
-    bool stop;                     /* leave by TBD_EXIT_STOP at the end */
-    uint64_t body;                 /* out: where the entry store is */
-    uint64_t tail;                 /* out: where the jumps of direct exits begin */
-    uint8_t *mismatch;             /* out: rel32 of the tagged entry's way out, if any */
+    bool tagged;       /* with an entry for indirect branches in front */
+    bool stop;         /* leave by TBD_EXIT_STOP at the end */
+    uint64_t body;     /* out: where the entry store is */
+    uint64_t tail;     /* out: where the jumps of direct exits begin */
+    uint8_t *mismatch; /* out: rel32 of the tagged entry's way out, if any */
     struct tbd_direct_exit exit[2];
     uint32_t exit_count;
 };
@@ -104,8 +104,8 @@ void tbd_place_spill(struct tbd_translation *t, unsigned r);
 void tbd_place_finish(struct tbd_translation *t, uint16_t leave);
 
 /* ---- reencode.c ---- */
-/* Emits the instruction with r14, r15 replaced by their substitutes and rip-relative operands re-displaced;
- * `scratch` holds the operand's address if that is out of reach, else TBD_NO_REG. */
+/* Emits the instruction with r14, r15 replaced by their substitutes and rip-relative operands
+ * re-displaced; `scratch` holds the operand's address if that is out of reach, else TBD_NO_REG. */
 void tbd_reencode(struct tbd_translation *t, const struct tbd_insn *insn, unsigned scratch);
 /* Emits the instruction with its slot in the thread block in place of insn->slot_form. */
 void tbd_reencode_slot(struct tbd_translation *t, const struct tbd_insn *insn);

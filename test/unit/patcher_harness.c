@@ -16,11 +16,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define STACK_BYTES (8u << 20)
+#define STACK_BYTES  (8u << 20)
 #define OPERAND_AREA (64u << 20)
-#define GUARD 4096u
-#define MAX_DEFS 65536u
-#define MAX_OPS (64u * MAX_DEFS)
+#define GUARD        4096u
+#define MAX_DEFS     65536u
+#define MAX_OPS      (64u * MAX_DEFS)
 
 static struct {
     struct tbd_thread *thread;
@@ -50,7 +50,8 @@ struct harness_fault harness_fault;
 
 static void *map_at(uintptr_t address, size_t bytes, int prot)
 {
-    void *p = mmap((void *)address, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *p =
+        mmap((void *)address, bytes, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (p == MAP_FAILED) {
         perror("mmap");
@@ -66,7 +67,8 @@ static void *map(size_t bytes, int prot)
 
 /* ---- stream ---- */
 
-static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops, const uint8_t *code)
+static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops,
+                       const uint8_t *code)
 {
     struct harness_def *d;
 
@@ -116,8 +118,8 @@ static void drain(struct tbd_thread *thread)
         h.blocks++;
     }
     if (record != (const uint8_t *)(uintptr_t)thread->operand_next) {
-        fprintf(stderr, "operands end at %p, expected %p\n", (const void *)(uintptr_t)thread->operand_next,
-                (const void *)record);
+        fprintf(stderr, "operands end at %p, expected %p\n",
+                (const void *)(uintptr_t)thread->operand_next, (const void *)record);
         abort();
     }
     thread->entry_next = (uint64_t)(uintptr_t)h.entries;
@@ -172,13 +174,17 @@ static void run_instruction(struct tbd_thread *thread, const uint8_t *code, uint
 {
     static uint8_t *room;
     uint64_t *r = thread->regs.gpr;
-    uint64_t a = r[TBD_RAX], b = r[TBD_RBX], c = r[TBD_RCX], d = r[TBD_RDX], si = r[TBD_RSI], di = r[TBD_RDI];
+    uint64_t a = r[TBD_RAX], b = r[TBD_RBX], c = r[TBD_RCX], d = r[TBD_RDX], si = r[TBD_RSI],
+             di = r[TBD_RDI];
 
     if (!room)
         room = map(4096, PROT_READ | PROT_WRITE | PROT_EXEC);
     memcpy(room, code, bytes);
     room[bytes] = 0xc3;
-    __asm__ volatile("call *%6" : "+a"(a), "+b"(b), "+c"(c), "+d"(d), "+S"(si), "+D"(di) : "r"(room) : "memory");
+    __asm__ volatile("call *%6"
+                     : "+a"(a), "+b"(b), "+c"(c), "+d"(d), "+S"(si), "+D"(di)
+                     : "r"(room)
+                     : "memory");
     r[TBD_RAX] = a;
     r[TBD_RBX] = b;
     r[TBD_RCX] = c;
@@ -196,9 +202,7 @@ static void special(struct tbd_thread *thread, enum tbd_special kind, uint32_t i
     case TBD_SPECIAL_RDTSCP:
     case TBD_SPECIAL_CPUID:
     case TBD_SPECIAL_XGETBV:
-    case TBD_SPECIAL_REP_STORE:
-        run_instruction(thread, code, insn_bytes);
-        break;
+    case TBD_SPECIAL_REP_STORE: run_instruction(thread, code, insn_bytes); break;
     default:
         fprintf(stderr, "special %d at %#llx\n", kind, (unsigned long long)thread->regs.rip);
         abort();
@@ -270,14 +274,16 @@ static void on_fault(int signo, siginfo_t *info, void *context)
     struct tbd_regs cpu;
 
     regs_of(uc, &cpu);
-    if (signo == SIGSEGV && at >= h.entries + TBD_ENTRIES_BYTES && at < h.entries + TBD_ENTRIES_BYTES + GUARD) {
+    if (signo == SIGSEGV && at >= h.entries + TBD_ENTRIES_BYTES &&
+        at < h.entries + TBD_ENTRIES_BYTES + GUARD) {
         uc->uc_mcontext.gregs[REG_RIP] = (long long)tbd_patcher_boundary_exit(h.thread, cpu.rip);
         return;
     }
     harness_fault.happened = true;
     harness_fault.where = tbd_patcher_interrupted(h.thread, &cpu, &harness_fault.state);
     if (harness_fault.where.where == TBD_INT_NOT_CACHE) {
-        fprintf(stderr, "fault %d at %#llx, address %p\n", signo, (unsigned long long)cpu.rip, (void *)at);
+        fprintf(stderr, "fault %d at %#llx, address %p\n", signo, (unsigned long long)cpu.rip,
+                (void *)at);
         signal(signo, SIG_DFL);
         return;
     }
@@ -288,7 +294,8 @@ static void on_fault(int signo, siginfo_t *info, void *context)
 /* Before every run: the test framework installs handlers of its own. */
 static void catch_faults(void)
 {
-    struct sigaction sa = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+    struct sigaction sa = { .sa_sigaction = on_fault,
+                            .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
     stack_t ss = { .ss_sp = h.signal_stack, .ss_size = 1 << 20 };
 
     sigaltstack(&ss, NULL);
@@ -305,8 +312,8 @@ static uint32_t decoder_init(void *decoder, int mode, int width)
     return ZydisDecoderInit(decoder, (ZydisMachineMode)mode, (ZydisStackWidth)width);
 }
 
-static uint32_t decode_full(const void *decoder, const void *bytes, uint64_t length, void *instruction,
-                            void *operands)
+static uint32_t decode_full(const void *decoder, const void *bytes, uint64_t length,
+                            void *instruction, void *operands)
 {
     return ZydisDecoderDecodeFull(decoder, bytes, length, instruction, operands);
 }
@@ -314,7 +321,9 @@ static uint32_t decode_full(const void *decoder, const void *bytes, uint64_t len
 void harness_init(uint32_t hook_set, bool link)
 {
     static const struct tbd_decoder_api api = { decoder_init, decode_full };
-    struct tbd_codegen_config config = { .hook_set = hook_set, .max_insns = TBD_BLOCK_MAX_INSNS, .link = link };
+    struct tbd_codegen_config config = { .hook_set = hook_set,
+                                         .max_insns = TBD_BLOCK_MAX_INSNS,
+                                         .link = link };
     uint8_t *area = map_at(0x100000000000, TBD_THREAD_AREA_BYTES, PROT_READ | PROT_WRITE);
 
     h.hook_set = hook_set;
@@ -461,8 +470,8 @@ static void dump_code(const char *what, uint64_t at, uint64_t end)
     ZydisDisassembledInstruction i;
 
     printf("%s\n", what);
-    while (at < end && ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, at, (void *)(uintptr_t)at,
-                                                          15, &i))) {
+    while (at < end && ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, at,
+                                                          (void *)(uintptr_t)at, 15, &i))) {
         printf("    %llx  %s\n", (unsigned long long)at, i.text);
         at += i.info.length;
     }

@@ -20,8 +20,8 @@ struct harness_def {
 struct harness_event {
     uint64_t block;
     uint32_t id;
-    const struct tbd_op *op;     /* NULL: the block entry itself */
-    uint64_t address;            /* STORE, LOAD */
+    const struct tbd_op *op; /* NULL: the block entry itself */
+    uint64_t address;        /* STORE, LOAD */
     const uint8_t *data;
 };
 
@@ -31,7 +31,8 @@ void harness_init(uint32_t hook_set, bool link);
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
 /* Places patch areas far from all code, so that rip-relative operands are out of reach. */
 void harness_far_areas(bool far);
-/* Patch areas from the next harness_configure() on: their size (0 = as usual), and how many more are to be had. */
+/* Patch areas from the next harness_configure() on: their size (0 = as usual), and how many more
+ * are to be had. */
 void harness_limit_areas(uint32_t bytes, unsigned more);
 /* Calls function `f` with up to six arguments on a stack of its own; returns its rax. */
 uint64_t harness_call(void *f, const uint64_t args[6]);

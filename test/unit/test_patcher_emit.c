@@ -38,17 +38,18 @@ static void expect(const struct tbd_emit *e, const char *text)
     uint64_t pc = (uint64_t)((int64_t)(uintptr_t)buffer + e->delta);
 
     assert_false(e->overflow);
-    assert_true(ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, pc, buffer, 15, &i)));
+    assert_true(
+        ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, pc, buffer, 15, &i)));
     assert_string_equal(i.text, text);
     assert_ptr_equal(e->at, buffer + i.info.length);
 }
 
-#define EXPECT(at, call, text)                                                                      \
-    do {                                                                                             \
-        struct tbd_emit e_ = emitter(at);                                                            \
-        struct tbd_emit *e = &e_;                                                                    \
-        call;                                                                                        \
-        expect(e, text);                                                                             \
+#define EXPECT(at, call, text)                                                                     \
+    do {                                                                                           \
+        struct tbd_emit e_ = emitter(at);                                                          \
+        struct tbd_emit *e = &e_;                                                                  \
+        call;                                                                                      \
+        expect(e, text);                                                                           \
     } while (0)
 
 static struct tbd_ea ea(unsigned base, unsigned index, unsigned scale, int64_t disp)
@@ -226,12 +227,13 @@ static void substitutes_replace_r14_and_r15_wherever_they_are_named(void **state
     while (tried < 20000) {
         uint8_t bytes[24];
         struct tbd_insn insn;
-        struct tbd_translation t = { .place = { .sub = { (uint8_t)(8 + below(2)), (uint8_t)(10 + below(2)) } } };
+        struct tbd_translation t = { .place = { .sub = { (uint8_t)(8 + below(2)),
+                                                         (uint8_t)(10 + below(2)) } } };
         char expected[128];
 
         random_bytes(bytes);
-        if (!tbd_decode(&insn, 0x1000, bytes, 15) || insn.kind != TBD_INSN_PLAIN || !names_r14_or_r15(&insn) ||
-            insn.rip_relative)
+        if (!tbd_decode(&insn, 0x1000, bytes, 15) || insn.kind != TBD_INSN_PLAIN ||
+            !names_r14_or_r15(&insn) || insn.rip_relative)
             continue;
         snprintf(expected, sizeof(expected), "%s", text_of(bytes, 0x1000));
         substitute_text(expected, t.place.sub[0] - 8u, t.place.sub[1] - 8u);
@@ -254,7 +256,8 @@ static void rip_relative_operands_keep_their_target(void **state)
     assert_true(tbd_decode(&insn, 0x400000, cmp_rip_imm, sizeof(cmp_rip_imm)));
     t.e = emitter(0x500000);
     tbd_reencode(&t, &insn, TBD_NO_REG);
-    assert_string_equal(text_of(buffer, 0x500000), "cmp dword ptr [0x000000000040001A], 0x12345678");
+    assert_string_equal(text_of(buffer, 0x500000),
+                        "cmp dword ptr [0x000000000040001A], 0x12345678");
     t.e = emitter(0x7f0000000000);
     tbd_reencode(&t, &insn, TBD_RSI);
     assert_string_equal(text_of(buffer, 0x7f0000000000), "cmp dword ptr [rsi], 0x12345678");
@@ -294,8 +297,8 @@ static uint32_t decoder_init(void *decoder, int mode, int width)
     return ZydisDecoderInit(decoder, (ZydisMachineMode)mode, (ZydisStackWidth)width);
 }
 
-static uint32_t decode_full(const void *decoder, const void *bytes, uint64_t length, void *instruction,
-                            void *operands)
+static uint32_t decode_full(const void *decoder, const void *bytes, uint64_t length,
+                            void *instruction, void *operands)
 {
     return ZydisDecoderDecodeFull(decoder, bytes, length, instruction, operands);
 }

@@ -21,14 +21,15 @@
 
 #include <cmocka.h>
 
-#define MEMORY_AT 0x40000000ul /* program data: within reach of the code, above zero's neighbourhood */
+#define MEMORY_AT                                                                                  \
+    0x40000000ul /* program data: within reach of the code, above zero's neighbourhood */
 #define MEMORY_BYTES 0x10000ul
-#define STACK_AT 0x40020000ul
-#define STACK_BYTES 0x8000ul
-#define DUMP_AT 0x40040000ul   /* vector registers at the end */
-#define LOAD_AT 0x40041000ul   /* and at the start */
-#define CODE_AT 0x40060000ul
-#define CODE_BYTES 4096u
+#define STACK_AT     0x40020000ul
+#define STACK_BYTES  0x8000ul
+#define DUMP_AT      0x40040000ul /* vector registers at the end */
+#define LOAD_AT      0x40041000ul /* and at the start */
+#define CODE_AT      0x40060000ul
+#define CODE_BYTES   4096u
 #define STATUS_FLAGS 0xcd5ull
 
 struct memory {
@@ -132,8 +133,8 @@ static unsigned vex_or_evex(uint8_t *out)
     return tail(out, at);
 }
 
-/* What would end the process, depends on the place of the code, or changes machine state that the test does not
- * set back. */
+/* What would end the process, depends on the place of the code, or changes machine state that the
+ * test does not set back. */
 static bool is_allowed(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op)
 {
     switch (i->mnemonic) {
@@ -165,10 +166,8 @@ static bool is_allowed(const ZydisDecodedInstruction *i, const ZydisDecodedOpera
     case ZYDIS_MNEMONIC_TPAUSE:
     case ZYDIS_MNEMONIC_UMWAIT:
     case ZYDIS_MNEMONIC_UMONITOR:
-    case ZYDIS_MNEMONIC_MCOMMIT:
-        return false;
-    default:
-        break;
+    case ZYDIS_MNEMONIC_MCOMMIT: return false;
+    default: break;
     }
     if (i->attributes & (ZYDIS_ATTRIB_HAS_SEGMENT_FS | ZYDIS_ATTRIB_HAS_SEGMENT_GS))
         return false; /* the test's own thread data */
@@ -177,7 +176,8 @@ static bool is_allowed(const ZydisDecodedInstruction *i, const ZydisDecodedOpera
         i->meta.category == ZYDIS_CATEGORY_GATHER || i->meta.category == ZYDIS_CATEGORY_AVX2GATHER)
         return false;
     for (unsigned n = 0; n < i->operand_count; n++) /* leave rsp to the stack snippets, mostly */
-        if (op[n].type == ZYDIS_OPERAND_TYPE_REGISTER && op[n].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
+        if (op[n].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+            op[n].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
             (op[n].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
             (op[n].reg.value == ZYDIS_REGISTER_RSP || op[n].reg.value == ZYDIS_REGISTER_ESP ||
              op[n].reg.value == ZYDIS_REGISTER_SP || op[n].reg.value == ZYDIS_REGISTER_SPL))
@@ -258,12 +258,8 @@ static void put_stack(void)
         put8(0x6a);
         put8(below(256));
         break;
-    case 3:
-        put8(0x9c);
-        break;
-    default:
-        put(call_next, sizeof(call_next));
-        break;
+    case 3: put8(0x9c); break;
+    default: put(call_next, sizeof(call_next)); break;
     }
 }
 
@@ -310,7 +306,8 @@ static void put_indirect(void)
 static void put_vectors(unsigned opcode, uint64_t place)
 {
     for (unsigned n = 0; n < 16; n++) {
-        uint8_t insn[8] = { 0xc5, (uint8_t)(n < 8 ? 0xfc : 0x7c), (uint8_t)opcode, (uint8_t)(5 | (n & 7) << 3) };
+        uint8_t insn[8] = { 0xc5, (uint8_t)(n < 8 ? 0xfc : 0x7c), (uint8_t)opcode,
+                            (uint8_t)(5 | (n & 7) << 3) };
         uint32_t disp = (uint32_t)(place + 32 * n - ((uint64_t)(uintptr_t)code_at + 8));
 
         memcpy(insn + 4, &disp, 4);
@@ -347,21 +344,11 @@ static uint64_t generate(void)
     body_at = (uint64_t)(uintptr_t)code_at;
     for (unsigned n = 4 + below(20); n; n--) {
         switch (below(12)) {
-        case 0:
-            put_branch();
-            break;
-        case 1:
-            put_near_branch();
-            break;
-        case 2:
-            put_stack();
-            break;
-        case 3:
-            put_indirect();
-            break;
-        default:
-            put_random();
-            break;
+        case 0: put_branch(); break;
+        case 1: put_near_branch(); break;
+        case 2: put_stack(); break;
+        case 3: put_indirect(); break;
+        default: put_random(); break;
         }
     }
     put_vectors(0x11, DUMP_AT);
@@ -380,11 +367,13 @@ static void make_start(void)
         words[n] = below(2) ? random64() : MEMORY_AT + MEMORY_BYTES / 2 + below(4096);
     memset(&start_regs, 0, sizeof(start_regs));
     for (unsigned r = 0; r < TBD_REG_COUNT; r++) {
-        start_regs.gpr[r] = MEMORY_AT + MEMORY_BYTES / 2 + (below(2) ? below(2048) & ~63u : below(2048));
+        start_regs.gpr[r] =
+            MEMORY_AT + MEMORY_BYTES / 2 + (below(2) ? below(2048) & ~63u : below(2048));
         if (!below(4))
             start_regs.gpr[r] = below(2) ? random64() : below(64);
     }
-    /* In the middle of a page: pushes of odd sizes must not straddle, touch.c takes rsp for aligned. */
+    /* In the middle of a page: pushes of odd sizes must not straddle, touch.c takes rsp for
+     * aligned. */
     start_regs.gpr[TBD_RSP] = STACK_AT + STACK_BYTES / 2 + 2048 - 8 * below(8);
     start_regs.rip = CODE_AT;
     start_regs.rflags = 0x202 | (random64() & 0x8d5);
@@ -521,20 +510,25 @@ static void explain(uint64_t round, uint64_t stop, const struct tbd_regs *t)
     ZydisDisassembledInstruction i;
     uint64_t at = body_at;
 
-    print_error("round %llu%s%s\n", (unsigned long long)round,
-                memcmp(native_vectors, (void *)DUMP_AT, sizeof(native_vectors)) ? ", vectors differ" : "",
-                memcmp(&undone, &initial, sizeof(initial)) ? ", undone stores differ (if it came to that)" : "");
+    print_error(
+        "round %llu%s%s\n", (unsigned long long)round,
+        memcmp(native_vectors, (void *)DUMP_AT, sizeof(native_vectors)) ? ", vectors differ" : "",
+        memcmp(&undone, &initial, sizeof(initial)) ? ", undone stores differ (if it came to that)"
+                                                   : "");
     for (size_t n = 0; n < sizeof(initial); n++)
         if (((uint8_t *)&undone)[n] != ((uint8_t *)&initial)[n])
-            print_error("undone %zx: %02x, was %02x\n", n, ((uint8_t *)&undone)[n], ((uint8_t *)&initial)[n]);
+            print_error("undone %zx: %02x, was %02x\n", n, ((uint8_t *)&undone)[n],
+                        ((uint8_t *)&initial)[n]);
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
         print_error("%u: start %016llx native %016llx translated %016llx%s\n", r,
                     (unsigned long long)start_regs.gpr[r], (unsigned long long)native_regs.gpr[r],
                     (unsigned long long)t->gpr[r], native_regs.gpr[r] == t->gpr[r] ? "" : " <--");
-    print_error("rip native %llx translated %llx flags %llx %llx\n", (unsigned long long)native_regs.rip,
-                (unsigned long long)t->rip, (unsigned long long)native_regs.rflags, (unsigned long long)t->rflags);
+    print_error("rip native %llx translated %llx flags %llx %llx\n",
+                (unsigned long long)native_regs.rip, (unsigned long long)t->rip,
+                (unsigned long long)native_regs.rflags, (unsigned long long)t->rflags);
     while (at < stop - 16 * 8) {
-        bool good = ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, at, (void *)at, 15, &i));
+        bool good =
+            ZYAN_SUCCESS(ZydisDisassembleIntel(ZYDIS_MACHINE_MODE_LONG_64, at, (void *)at, 15, &i));
 
         print_error("  %llx  %s\n", (unsigned long long)at, good ? i.text : "?");
         at += good ? i.info.length : 1;
@@ -568,11 +562,13 @@ static bool try_round(uint64_t round)
     harness_run(&t, stop);
     __asm__ volatile("cld; emms");
     get_memory(&translated_end);
-    good = same(&native_regs, &t, STATUS_FLAGS) && !memcmp(&native_end, &translated_end, sizeof(native_end)) &&
+    good = same(&native_regs, &t, STATUS_FLAGS) &&
+           !memcmp(&native_end, &translated_end, sizeof(native_end)) &&
            !memcmp(native_vectors, (void *)DUMP_AT, sizeof(native_vectors)) && !untouched;
     if (untouched || memcmp(&native_end, &translated_end, sizeof(native_end)))
         print_error("%u accesses not in the touch map, memory %s\n", untouched,
-                    memcmp(&native_end, &translated_end, sizeof(native_end)) ? "differs" : "is the same");
+                    memcmp(&native_end, &translated_end, sizeof(native_end)) ? "differs"
+                                                                             : "is the same");
     if (good && (harness_hook_set() & TBD_HOOK_STORES))
         good = undo_gives_start();
     if (!good)
@@ -649,7 +645,8 @@ static int set_up(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(far_patch_areas_agree), /* first: the area stays where the first block put it */
+        cmocka_unit_test(
+            far_patch_areas_agree), /* first: the area stays where the first block put it */
         cmocka_unit_test(plain_translation_agrees),
         cmocka_unit_test(play_hooks_agree_and_report_all_stores),
         cmocka_unit_test(load_hooks_and_short_blocks_agree),

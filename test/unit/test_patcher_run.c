@@ -3,8 +3,8 @@
 // sources: patcher_harness.c
 /* test_patcher_run.c - real functions under translation give what they give natively
  *
- * `test_patcher_run --dump NAME [HOOKS]` prints the code made for one of the functions; HOOKS is the hook
- * set as a number (31 = everything, 0 = none, default: play). */
+ * `test_patcher_run --dump NAME [HOOKS]` prints the code made for one of the functions; HOOKS is
+ * the hook set as a number (31 = everything, 0 = none, default: play). */
 #include "patcher_harness.h"
 
 #include <math.h>
@@ -135,7 +135,8 @@ static uint64_t strings(uint64_t n, uint64_t seed)
         memset(a + at, (int)i, length);
         memmove(b + at / 2, a + at, length);
         b[4999] = 0;
-        sum += strlen((char *)b) + (uint64_t)(memcmp(a, b, 4000) > 0) + (uint64_t)(memchr(b, 0, 5000) != NULL);
+        sum += strlen((char *)b) + (uint64_t)(memcmp(a, b, 4000) > 0) +
+               (uint64_t)(memchr(b, 0, 5000) != NULL);
         sum = sum * 7 + a[(i * 11) % 5000] + b[(i * 13) % 5000];
     }
     return sum;
@@ -175,9 +176,15 @@ static const struct {
     function f;
     uint64_t a, b;
 } cases[] = {
-    { "fib", fib, 20, 0 },          { "mix", mix, 20000, 5 },       { "sort", sort, 4000, 99 },
-    { "switches", switches, 20000, 3 }, { "jumps", jumps, 300, 0 }, { "floats", floats, 300, 1 },
-    { "strings", strings, 300, 7 }, { "heap", heap, 500, 31 },      { "system_calls", system_calls, 20, 0 },
+    { "fib", fib, 20, 0 },
+    { "mix", mix, 20000, 5 },
+    { "sort", sort, 4000, 99 },
+    { "switches", switches, 20000, 3 },
+    { "jumps", jumps, 300, 0 },
+    { "floats", floats, 300, 1 },
+    { "strings", strings, 300, 7 },
+    { "heap", heap, 500, 31 },
+    { "system_calls", system_calls, 20, 0 },
 };
 
 static void check_all(void)
@@ -232,7 +239,8 @@ static uint8_t *code_room(void)
     static uint8_t *room;
 
     if (!room)
-        room = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        room = mmap(NULL, CODE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(room, MAP_FAILED);
     return room;
 }
@@ -258,7 +266,8 @@ static void targets_with_the_same_low_half_do_not_drive_each_other_out(void **st
         memcpy(room + k * 0x10000, (uint8_t[]){ 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 5);
     harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
     before = tbd_patcher_stats().indirect;
-    assert_int_equal(harness_call((void *)(uintptr_t)call_in_turn, args), call_in_turn(args[0], args[1]));
+    assert_int_equal(harness_call((void *)(uintptr_t)call_in_turn, args),
+                     call_in_turn(args[0], args[1]));
     assert_true(tbd_patcher_stats().indirect - before < 50);
 }
 
@@ -271,7 +280,8 @@ static void changed_code_is_translated_anew(void **state)
     harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
     for (unsigned k = 1; k < 100; k++) {
         /* jz over, falls into: lea rax, [rdi + k]; ret */
-        memcpy(room, (uint8_t[]){ 0x48, 0x85, 0xff, 0x74, 0x05, 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 10);
+        memcpy(room,
+               (uint8_t[]){ 0x48, 0x85, 0xff, 0x74, 0x05, 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 10);
         tbd_patcher_flush_range(harness_thread(), (uint64_t)(uintptr_t)room + (k & 1 ? 5 : 0),
                                 (uint64_t)(uintptr_t)room + 9);
         assert_int_equal(harness_call(room, args), 5 + k);
