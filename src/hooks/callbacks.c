@@ -88,6 +88,7 @@ void tbd_runtime_settle(struct tbd_thread *thread)
     struct tbd_ring *ring = &tbd_runtime.ring;
 
     for (;;) {
+        __atomic_store_n(&thread->kick, 0, __ATOMIC_RELAXED);
         tbd_ring_unprotect_sigsafe(ring);
         if (ring->discard && tbd_runtime.recording)
             tbd_detach(thread, "the organizer is gone", TBD_END_WHOLE);
@@ -101,7 +102,6 @@ void tbd_runtime_settle(struct tbd_thread *thread)
             break;
         tbd_signals_deliver(thread);
     }
-    __atomic_store_n(&thread->kick, 0, __ATOMIC_RELAXED);
 }
 
 /* ---- messages of the runtime ---- */

@@ -340,6 +340,11 @@ enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t addr
     return TBD_GUARD_NONE;
 }
 
+uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring)
+{
+    return operands_start(ring, ring->number) + TBD_OPERANDS_BYTES;
+}
+
 /* A handler can come in the middle of turn(), or of the function below: so the chunk is noted, and the
  * flag is taken back first.  At worst an area is accessible with the flag set, which costs a system call. */
 void tbd_ring_protect_sigsafe(struct tbd_ring *ring)

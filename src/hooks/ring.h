@@ -77,6 +77,8 @@ enum tbd_guard {
     TBD_GUARD_OPERANDS,
 };
 enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address);
+/* Where the open chunk's operand area ends and its guard page begins. */
+uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring);
 /* Makes the next entry store fault. */
 void tbd_ring_protect_sigsafe(struct tbd_ring *ring);
 void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring);

@@ -66,9 +66,9 @@ void tbd_signals_restore(void);
 void tbd_signals_before_exec(void);
 void tbd_signals_after_exec(void);
 
-/* Blocks every signal in the kernel; what tbd_signals_unblock() needs to undo it. */
+/* Blocks every signal but the five in the kernel; the mask that was there. */
 uint64_t tbd_signals_block_all(void);
-void tbd_signals_unblock(uint64_t kernel_mask);
+void tbd_signals_set_kernel_mask(uint64_t mask);
 
 /* APP: delivers the queued signal at thread->regs (a block boundary). */
 void tbd_signals_deliver(struct tbd_thread *thread);

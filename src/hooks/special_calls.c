@@ -262,7 +262,7 @@ become_child(struct tbd_call *call, const struct clone_arguments *arguments, uin
 {
     struct tbd_regs *regs = &call->thread->regs;
 
-    tbd_signals_unblock(mask);
+    tbd_signals_set_kernel_mask(mask);
     regs->rip += call->insn_bytes;
     regs->gpr[TBD_RAX] = 0;
     regs->gpr[TBD_RCX] = regs->rip;
@@ -339,7 +339,7 @@ static void fork_call(struct tbd_call *call)
     if (call->result == 0)
         become_child(call, &arguments, mask);
     call->thread->regs = saved;
-    tbd_signals_unblock(mask);
+    tbd_signals_set_kernel_mask(mask);
     tbd_effects_compare(call->effects);
     if (tbd_effects_is_cut(call->effects))
         tbd_runtime_note(1, "what a child process wrote to shared memory is partly missing");
