@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* build.c - writes the plan for a window
  *
- * Everything that was touched in the window is known from its TOC (pages read, pages modified, blocks
- * entered), so all of it is given at once; what is missing after all is asked for page by page.
+ * Everything that was touched in the window is known from its TOC (pages read, pages modified,
+ * blocks entered), so all of it is given at once; what is missing after all is asked for page by
+ * page.
  *
- * I1  Regions in the plan are page aligned, sorted, without overlap, and outside the engine's range.
+ * I1  Regions in the plan are page aligned, sorted, without overlap, and outside the engine's
+ *     range.
  * I2  Every message in the plan's log lies wholly in the plan. */
 #include "replay/worker.h"
 
@@ -78,7 +80,8 @@ static size_t sort_unique(uint64_t *values, size_t count)
     return kept;
 }
 
-/* Addresses of all pages that the window is known to touch; owned by the caller, NULL without memory. */
+/* Addresses of all pages that the window is known to touch; owned by the caller, NULL without
+ * memory. */
 static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
 {
     const struct tbd_window *window = worker->window;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* code_pages.c - which code pages a warm replay process holds
  *
- * Translations are kept from window to window; they are right as long as the bytes they were made from
- * are the same in the next window.  So every executable page the process was given is remembered with
- * a hash of its contents.  Open addressing, grows at half full, never shrinks. */
+ * Translations are kept from window to window; they are right as long as the bytes they were made
+ * from are the same in the next window.  So every executable page the process was given is
+ * remembered with a hash of its contents.  Open addressing, grows at half full, never shrinks. */
 #include "replay/worker.h"
 
 #include <stdlib.h>

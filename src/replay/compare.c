@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* compare.c - see compare.h
  *
- * Equal windows are equal bytes, so comparing is memcmp; only when that fails both are walked together to find
- * the first event that differs and to say how. */
+ * Equal windows are equal bytes, so comparing is memcmp; only when that fails both are walked
+ * together to find the first event that differs and to say how. */
 #include "replay/compare.h"
 
 #include "base/layout.h"

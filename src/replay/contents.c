@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* contents.c - where the contents of a page come from, when a replay process needs it
  *
- * From the trace; and, for pages of which only code was used and whose file is not there, the code bytes
- * of the blocks that were entered. */
+ * From the trace; and, for pages of which only code was used and whose file is not there, the code
+ * bytes of the blocks that were entered. */
 #include "replay/worker.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* full.c - full replay: the stream of a replay process becomes a window
  *
- * The organizer's code consumes and understands the stream, so that a replayed window is made the same way as
- * a recorded one.  Blocks get the trace's ids; with load events they are in a table of their own, because
- * a block's record is the same but its ops are more. */
+ * The organizer's code consumes and understands the stream, so that a replayed window is made the
+ * same way as a recorded one.  Blocks get the trace's ids; with load events they are in a table of
+ * their own, because a block's record is the same but its ops are more. */
 #include "replay/full.h"
 
 #include "format/window.h"
@@ -138,7 +138,8 @@ static void link_blocks(struct tbd_window *window, const struct tbd_window *toc)
         if (at == toc->block_summary_count || toc->block_summaries[at].id != blocks[i].id)
             continue;
         blocks[i].previous = toc->block_summaries[at].previous;
-        blocks[i].enters = toc->block_summaries[at].enters; /* the window before may end in a call */
+        /* The window before may end in a call. */
+        blocks[i].enters = toc->block_summaries[at].enters;
         blocks[i].last_enter = toc->block_summaries[at].last_enter;
     }
 }

@@ -7,15 +7,15 @@
 
 #include "replay/worker.h"
 
-/* Replays worker->window.  On TBD_OK *out is a window of its own (owned by the caller) made of what replay
- * produced alone: events, log, end state, summaries. */
+/* Replays worker->window.  On TBD_OK *out is a window of its own (owned by the caller) made of
+ * what replay produced alone: events, log, end state, summaries. */
 TBD_MUST_CHECK enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks,
                                                struct tbd_window **out,
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
-/* Adds to `window`, from a full replay, what only play knew: `toc` is the same window without events.  Its
- * memory goes to `window`, so it is freed; on failure both stay as they are. */
+/* Adds to `window`, from a full replay, what only play knew: `toc` is the same window without
+ * events.  Its memory goes to `window`, so it is freed; on failure both stay as they are. */
 TBD_MUST_CHECK enum tbd_status tbd_full_complete(struct tbd_window *window, struct tbd_window *toc,
                                                  struct tbd_error *why);
 

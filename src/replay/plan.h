@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT
 /* plan.h - what the replay driver tells a replay process (stub), and what it hears back
  *
- * The plan is one shared memory file, mapped by the stub at TBD_PLAN_BASE and by the driver anywhere.
- * The file only grows.  `turn` says who may touch the rest:
+ * The plan is one shared memory file, mapped by the stub at TBD_PLAN_BASE and by the driver
+ * anywhere. The file only grows.  `turn` says who may touch the rest:
  *
  *     STARTING --stub--> DONE --driver--> RUN --stub--> DONE ...
  *                                     RUN --stub--> PAGE --driver--> RUN
  *                                  any --driver--> QUIT
  *
- * A store to `turn` is a release and is followed by a futex wake; its load is an acquire.  So there is no
- * other ordering to think about, except that the stub's stream is consumed meanwhile.
+ * A store to `turn` is a release and is followed by a futex wake; its load is an acquire.  So
+ * there is no other ordering to think about, except that the stub's stream is consumed meanwhile.
  *
- * The driver validates what comes from the trace before it enters the plan.  The program that is replayed
- * shares the address space with the plan, so the driver treats what it reads back as hostile.
+ * The driver validates what comes from the trace before it enters the plan.  The program that is
+ * replayed shares the address space with the plan, so the driver treats what it reads back as
+ * hostile.
  *
- * Offsets are bytes from the start of the file; times are relative to the window's first block entry.
+ * Offsets are bytes from the start of the file; times are relative to the window's first block
+ * entry.
  */
 #ifndef TBD_REPLAY_PLAN_H
 #define TBD_REPLAY_PLAN_H
@@ -134,7 +136,7 @@ struct tbd_plan_head {
     struct tbd_plan_section stops;   /* struct tbd_plan_stop */
     struct tbd_plan_section avoid;   /* struct tbd_plan_range: no patch areas here */
     struct tbd_plan_section prefer;  /* struct tbd_plan_range: where play had its patch areas */
-    struct tbd_plan_section keep;    /* struct tbd_plan_range: code unchanged since the window before */
+    struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */
 
     /* stub */
     struct tbd_plan_request page;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* process.c - starts, feeds and watches a replay process
  *
- * I1  Between tbd_process_go() and the next PAGE, DONE or DEAD the plan is not touched here, but for its
- *     turn and heartbeat words.
+ * I1  Between tbd_process_go() and the next PAGE, DONE or DEAD the plan is not touched here, but
+ *     for its turn and heartbeat words.
  * I2  A process that makes no progress for WATCHDOG_MS is killed: callers never hang. */
 #include "replay/process.h"
 
@@ -230,8 +230,8 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Sleeps until the turn passes, a chunk is published, or SLICE_MS are over.  Kernels before 5.16 cannot wait
- * for two words: then the sleep is short. */
+/* Sleeps until the turn passes, a chunk is published, or SLICE_MS are over.  Kernels before 5.16
+ * cannot wait for two words: then the sleep is short. */
 static void sleep_for_news(const struct tbd_process *process)
 {
     struct futex_waitv words[2] = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* replay.h - re-running windows: raise, partial replay, verify
  *
- * A replayer owns replay processes (stubs), one per worker, kept warm between windows.  One replayer
- * may be used from several threads, each with its own worker number.  Nothing here prints.
+ * A replayer owns replay processes (stubs), one per worker, kept warm between windows.  One
+ * replayer may be used from several threads, each with its own worker number.  Nothing here prints.
  */
 #ifndef TBD_REPLAY_REPLAY_H
 #define TBD_REPLAY_REPLAY_H
@@ -25,7 +25,8 @@ struct tbd_divergence {
 };
 
 /* Full replay (T18): *out is the window with all events (owned by the caller), equal to what play
- * wrote.  `hooks`: TBD_HOOKS_FULL, or with TBD_HOOK_LOADS added.  TBD_DIVERGED fills *divergence. */
+ * wrote.  `hooks`: TBD_HOOKS_FULL, or with TBD_HOOK_LOADS added.  TBD_DIVERGED fills *divergence.
+ * */
 TBD_MUST_CHECK enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker,
                                                uint32_t window, uint32_t hooks,
                                                struct tbd_window **out,
@@ -35,7 +36,7 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, un
 struct tbd_reg_state {
     struct tbd_position position;
     struct tbd_regs regs;       /* rip = the instruction about to execute */
-    uint8_t xsave[4096];        /* regs.xsave_bytes of it; longer images (AMX) are cut to legacy+AVX-512 */
+    uint8_t xsave[4096];        /* regs.xsave_bytes of it; longer images are cut */
 };
 
 /* Partial replay (T19): registers at each of `count` positions, ascending, all in `window`.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* run.c - see run.h
  *
- * I1  After an error the process is gone: its state is not known, the next window gets a new one. */
+ * I1  After an error the process is gone: its state is not known, the next window gets a new one.
+ *     */
 #include "replay/run.h"
 
 #include <stdio.h>

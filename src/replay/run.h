@@ -7,8 +7,8 @@
 
 #include "replay/worker.h"
 
-/* Begins with a process that is there but does not run yet; takes what it published so far.  A status
- * other than TBD_OK ends the replay. */
+/* Begins with a process that is there but does not run yet; takes what it published so far.  A
+ * status other than TBD_OK ends the replay. */
 struct tbd_run_consumer {
     enum tbd_status (*begin)(void *context, struct tbd_error *why);
     enum tbd_status (*take)(void *context, struct tbd_error *why);

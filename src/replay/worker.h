@@ -23,7 +23,7 @@ struct tbd_worker {
     const struct tbd_window *window;/* in work; borrowed */
     const struct tbd_region *regions; /* at its start; borrowed from the trace */
     size_t region_count;
-    const struct tbd_block **code;  /* blocks entered in it, sorted by start; owned; NULL until needed */
+    const struct tbd_block **code;  /* blocks entered in it, by start; owned; NULL until needed */
     size_t code_count;
 
     struct tbd_consumer *consumer;  /* of the process's stream; owned; NULL until needed */
@@ -39,8 +39,8 @@ struct tbd_worker {
 /* The process and what hangs on it. */
 void tbd_worker_stop(struct tbd_worker *worker);
 
-/* contents.c: a page as it was at the window's start (`order` 0), or when its mapping was made by the last
- * of the first `order` log messages. */
+/* contents.c: a page as it was at the window's start (`order` 0), or when its mapping was made by
+ * the last of the first `order` log messages. */
 enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out);
 /* Blocks entered in the window, by address. */

@@ -2,8 +2,9 @@
 /* replay_check TRACE [SAMPLES]: replay in all its forms against what play wrote
  *
  *   raised    every window replayed with TBD_HOOKS_FULL is, byte for byte, what play wrote
- *   loads     with load events added, the other events are the same, and load addresses are readable
- *   registers partial replay to random calls and returns gives the registers that play recorded there
+ *   loads     with load events added, the other events are the same, and load addresses are
+ *   readable registers partial replay to random calls and returns gives the registers that play
+ *   recorded there
  *
  * Prints one line per kind and exits 0, or says what differs and exits 1. */
 #include "format/window.h"
@@ -16,8 +17,8 @@
 static struct tbd_trace *trace;
 static struct tbd_replayer *replayer;
 
-_Noreturn static void fail(const char *what, uint32_t window, const struct tbd_divergence *divergence,
-                           const struct tbd_error *why)
+_Noreturn static void fail(const char *what, uint32_t window,
+                           const struct tbd_divergence *divergence, const struct tbd_error *why)
 {
     printf("%s: window %u: ", what, window);
     if (why && why->status == TBD_DIVERGED)

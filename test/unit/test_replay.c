@@ -1,10 +1,10 @@
 // links: tbd_replay tbd_format tbd_base
 // SPDX-License-Identifier: MIT
-/* Partial replay of a trace that was made by hand: start-up of the replay process, memory from the trace,
- * system calls out of the log, registers at positions on block borders and inside blocks.
+/* Partial replay of a trace that was made by hand: start-up of the replay process, memory from the
+ * trace, system calls out of the log, registers at positions on block borders and inside blocks.
  *
- * The program is the code between replay_program and replay_program_end below, at PROGRAM.  Skipped (77)
- * when there is no tbd-replay to run. */
+ * The program is the code between replay_program and replay_program_end below, at PROGRAM. 
+ * Skipped (77) when there is no tbd-replay to run. */
 #include "base/layout.h"
 #include "format/window.h"
 #include "format/writer.h"
@@ -27,8 +27,8 @@
 
 extern const uint8_t replay_program[], replay_program_call[], replay_program_end[];
 
-/* Block times: 0 = head (5 instructions); 1 .. LOOPS-1 = loop (4); then 64 nops; 6 nops, mov, syscall;
- * tail (2); the window ends. */
+/* Block times: 0 = head (5 instructions); 1 .. LOOPS-1 = loop (4); then 64 nops; 6 nops, mov,
+ * syscall; tail (2); the window ends. */
 __asm__(".text\n"
         "replay_program:\n"
         "    mov $70000, %ecx\n"
@@ -62,7 +62,8 @@ static void put_region(struct tbd_writer *writer, uint64_t start, uint32_t prot)
     tbd_writer_event(writer, TBD_REC_REGION, &when, message, sizeof(message));
 }
 
-/* Size and contents of an image in XSAVE's standard format, all components in their initial state. */
+/* Size and contents of an image in XSAVE's standard format, all components in their initial state.
+ * */
 static uint32_t xsave_facts(uint64_t *out_mask)
 {
     uint32_t eax, edx, a, b, c, d, bytes = 576;

@@ -1,7 +1,7 @@
 // links: tbd_replay tbd_format tbd_base
 // SPDX-License-Identifier: MIT
-/* A replayed window against a recorded one: equal ones agree, and each kind of difference is found and
- * named with its position. */
+/* A replayed window against a recorded one: equal ones agree, and each kind of difference is found
+ * and named with its position. */
 #include "base/layout.h"
 #include "format/window.h"
 #include "replay/compare.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* areas.c - address space for translated code in a replay process
  *
- * First where play had its patch areas: nothing of the program is ever there.  Then the nearest free place,
- * which must also stay clear of everything that the window maps later; the driver starts a new process
- * when a later window needs a place that is taken. */
+ * First where play had its patch areas: nothing of the program is ever there.  Then the nearest
+ * free place, which must also stay clear of everything that the window maps later; the driver
+ * starts a new process when a later window needs a place that is taken. */
 #include "replay/stub/stub.h"
 
 #include "base/sys.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* calls.c - what the outside world did, out of the log: system calls, specials, signals
  *
- * Each must come at the time and with the inputs play saw; then its writes and results are applied and
- * the same message goes into the stream.  Anything else is a divergence.
+ * Each must come at the time and with the inputs play saw; then its writes and results are applied
+ * and the same message goes into the stream.  Anything else is a divergence.
  *
  * I1  log_next is the first entry that has not happened yet; entries happen in order. */
 #include "replay/stub/calls.h"
@@ -66,7 +66,8 @@ static const struct tbd_message *expect(enum tbd_message_kind kind, const char *
         return message;
     if (!entry)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s, but play has nothing more in this window", found);
-    tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s at time %lu, where play has %s next, at time %lu", found,
+    tbd_stub_diverge(TBD_PLAN_LAST_INSN,
+                     "%s at time %lu, where play has %s next, at time %lu", found,
                      tbd_stub.plan->first_time + tbd_stub_time() - 1,
                      kind_name(message_of(entry)->kind),
                      tbd_stub.plan->first_time + entry->time - 1);
@@ -76,7 +77,8 @@ void tbd_log_send(const struct tbd_message *message)
 {
     struct tbd_part part = { message + 1, message->bytes };
 
-    tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, (enum tbd_message_kind)message->kind, &part, 1);
+    tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, (enum tbd_message_kind)message->kind,
+                  &part, 1);
     tbd_stub.log_next++;
 }
 
@@ -124,8 +126,8 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
     return at;
 }
 
-/* After what the engine did between two blocks: the message may have taken the last entry before something is
- * due, so the guard page would not tell. */
+/* After what the engine did between two blocks: the message may have taken the last entry before
+ * something is due, so the guard page would not tell. */
 void tbd_stub_settle(struct tbd_thread *thread)
 {
     tbd_stub_signals(thread);
@@ -135,7 +137,8 @@ void tbd_stub_settle(struct tbd_thread *thread)
 
 /* ---- system calls ---- */
 
-/* Nothing more is logged, and this block is the window's last: the program was killed, or play let it go. */
+/* Nothing more is logged, and this block is the window's last: the program was killed, or play let
+ * it go. */
 static bool is_where_play_stopped(void)
 {
     return tbd_stub.log_next == tbd_stub.plan->log.count &&
@@ -219,7 +222,8 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
 static void check_special(const struct tbd_msg_special *logged, enum tbd_special special)
 {
     if (logged->special != (uint32_t)special)
-        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "special instruction of kind %u where play had kind %u",
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN,
+                         "special instruction of kind %u where play had kind %u",
                          (unsigned)special, logged->special);
 }
 

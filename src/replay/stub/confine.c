@@ -56,7 +56,8 @@ void tbd_stub_confine(void)
     tbd_sys_close(1);
     tbd_sys_close(TBD_PLAN_FD);
     tbd_sys_close(TBD_PLAN_STREAM_FD);
-    tbd_sys3(SYS_close_range, TBD_PLAN_STREAM_FD + 1, UINT32_MAX, 0); /* what tbdq was started with */
+    /* What tbdq itself was started with. */
+    tbd_sys3(SYS_close_range, TBD_PLAN_STREAM_FD + 1, UINT32_MAX, 0);
     jump_to_end();
     if (!tbd_sys6(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0))
         tbd_sys6(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, tbd_sys_pointer(&filter), 0, 0, 0);

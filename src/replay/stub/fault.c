@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* fault.c - signals raised by the code that a replay process runs
  *
- * A fault is one of, asked in this order: the entries guard (something is due), the operand guard (the
- * chunk is full), a page that is not present yet, the program's own fault, a mistake of ours.
+ * A fault is one of, asked in this order: the entries guard (something is due), the operand guard
+ * (the chunk is full), a page that is not present yet, the program's own fault, a mistake of ours.
  *
- * The handler runs on its own stack with everything masked.  Where the window ends because of the fault, the
- * frame is changed so that C continues on the engine stack (after_fault). */
+ * The handler runs on its own stack with everything masked.  Where the window ends because of the
+ * fault, the frame is changed so that C continues on the engine stack (after_fault). */
 #include "replay/stub/calls.h"
 
 #include "base/string.h"
@@ -34,7 +34,8 @@ struct kernel_sigaction {
 __attribute__((visibility("hidden"))) void tbd_stub_restorer(void);
 __attribute__((visibility("hidden"))) void tbd_stub_after_fault(void);
 void tbd_stub_after_fault_c(void);
-__attribute__((visibility("hidden"))) extern const char tbd_copy_faultable_begin[], tbd_copy_faultable_end[];
+__attribute__((visibility("hidden"))) extern const char tbd_copy_faultable_begin[],
+    tbd_copy_faultable_end[];
 
 static _Alignas(64) uint8_t signal_stack[SIGNAL_STACK_BYTES];
 static struct {
@@ -68,8 +69,8 @@ static void continue_at(ucontext_t *frame, uint64_t address)
 
 /* ---- kinds ---- */
 
-/* What was already stored of the instruction at hand goes with the record: everything up to the guard page,
- * which `address` lies in. */
+/* What was already stored of the instruction at hand goes with the record: everything up to the
+ * guard page, which `address` lies in. */
 static void operand_guard(ucontext_t *frame, uint64_t address)
 {
     uint64_t entry = (uint64_t)frame->uc_mcontext.gregs[REG_R15];
@@ -208,7 +209,8 @@ bool tbd_stub_catch_faults(void)
 
 /* ---- return from the program's signal handlers ---- */
 
-/* In the last bytes of the fxsave area: the kernel's mark and how much follows (struct _fpx_sw_bytes). */
+/* In the last bytes of the fxsave area: the kernel's mark and how much follows (struct
+ * _fpx_sw_bytes). */
 #define SOFTWARE_AT 464u
 #define SOFTWARE_MAGIC 0x46505853u
 struct software {

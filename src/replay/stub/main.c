@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* main.c - a replay process: start-up, then one plan after the other
  *
- * The process is the engine ELF started as a program.  It has two descriptors (replay/plan.h), gives
- * up everything the kernel put outside the engine's range, and from then on holds nothing but the
- * engine, the plan, the stream and the memory of one window. */
+ * The process is the engine ELF started as a program.  It has two descriptors (replay/plan.h),
+ * gives up everything the kernel put outside the engine's range, and from then on holds nothing
+ * but the engine, the plan, the stream and the memory of one window. */
 #include "replay/stub/stub.h"
 
 #include "base/fmt.h"

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* memory.c - the program's memory inside a replay process
  *
- * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks for pages
- * that are missing; the mapping calls of the log (calls.c) change it.
+ * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks
+ * for pages that are missing; the mapping calls of the log (calls.c) change it.
  *
- * I1  tbd_runtime.regions says what the program may touch.  A page is mapped for real if and only if its bit in the
- *     present map is set; then its protection is the region's (execution taken away: only translated
- *     code runs here).
- * I2  Every page is in one of: absent; present with contents from the trace, or zero, or moved there.
+ * I1  tbd_runtime.regions says what the program may touch.  A page is mapped for real if and only
+ *     if its bit in the present map is set; then its protection is the region's (execution taken
+ *     away: only translated code runs here).
+ * I2  Every page is in one of: absent; present with contents from the trace, or zero, or moved
+ *     there.
  * I3  Nothing here touches addresses outside the regions, so patch areas and the engine stay. */
 #include "replay/stub/memory.h"
 
@@ -25,8 +26,8 @@
 static struct tbd_plan_head *plan;
 
 /* tbd_runtime.regions, as in play, so that code shared with it sees the program's mappings.  Of
- * struct tbd_msg_region, `device` says which mapping call made it (the order of its log message; 0 = before
- * the window), and `inode` is 1 for files. */
+ * struct tbd_msg_region, `device` says which mapping call made it (the order of its log message; 0
+ * = before the window), and `inode` is 1 for files. */
 static struct tbd_regions *table(void)
 {
     return &tbd_runtime.regions;
@@ -215,7 +216,8 @@ static bool add_regions(const struct tbd_plan_head *head)
     return true;
 }
 
-/* Stack regions are recorded as they were when play last looked; touched pages below belong to them. */
+/* Stack regions are recorded as they were when play last looked; touched pages below belong to
+ * them. */
 static struct tbd_msg_region *region_or_stack(uint64_t address)
 {
     size_t at = tbd_regions_lower(table(), address);
@@ -231,7 +233,8 @@ static struct tbd_msg_region *region_or_stack(uint64_t address)
     return map;
 }
 
-static void fill(const struct tbd_plan_head *head, const struct tbd_plan_page *pages, uint64_t count)
+static void fill(const struct tbd_plan_head *head, const struct tbd_plan_page *pages,
+                 uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
         if (pages[i].contents != TBD_PLAN_ZERO_PAGE)
@@ -461,8 +464,8 @@ static void move_pages(uint64_t from, uint64_t bytes, uint64_t to)
     clear_present(from, from + bytes);
 }
 
-/* What is new behind the old end of a mapping that stays in its place.  Its pages, like all of a file, come
- * from the trace. */
+/* What is new behind the old end of a mapping that stays in its place.  Its pages, like all of a
+ * file, come from the trace. */
 static bool grow_in_place(const struct tbd_msg_region *old, uint64_t start, uint64_t end,
                           uint64_t order)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* memory.h - the program's memory inside a replay process
  *
- * Pages come with the plan or are fetched from the driver when touched; a page that is not present is
- * not mapped at all, so that a touch of something play never saw is noticed. */
+ * Pages come with the plan or are fetched from the driver when touched; a page that is not present
+ * is not mapped at all, so that a touch of something play never saw is noticed. */
 #ifndef TBD_REPLAY_MEMORY_H
 #define TBD_REPLAY_MEMORY_H
 
@@ -13,14 +13,15 @@
 /* Once, at start-up: takes away everything the kernel mapped outside the engine's range. */
 bool tbd_memory_clear_process(void);
 
-/* Forgets the window before, except code pages in `keep`; then maps what the plan says.  NULL, or why
- * it cannot be done (static text). */
+/* Forgets the window before, except code pages in `keep`; then maps what the plan says.  NULL, or
+ * why it cannot be done (static text). */
 const char *tbd_memory_begin(struct tbd_plan_head *plan);
 
-/* The program, or the engine on its behalf, faulted at `address`; `access` is PROT_READ or PROT_WRITE.
- * True: the page was missing and is there now.  APP and SIG contexts. */
+/* The program, or the engine on its behalf, faulted at `address`; `access` is PROT_READ or
+ * PROT_WRITE. True: the page was missing and is there now.  APP and SIG contexts. */
 bool tbd_memory_fault(uint64_t address, uint32_t access);
-/* How many bytes from `address` on, at most `want`, lie in executable regions; they are present then. */
+/* How many bytes from `address` on, at most `want`, lie in executable regions; they are present
+ * then. */
 uint64_t tbd_memory_executable(uint64_t address, uint64_t want);
 
 /* The mapping calls, done again.  `order` = log messages up to and with the call's. */

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* run.c - one window in a replay process
  *
- * The entries area is cut so that its guard page is reached when something is due: a stop, a signal, the
- * window's end.  In a partial replay the ring only counts (`discard`).
+ * The entries area is cut so that its guard page is reached when something is due: a stop, a
+ * signal, the window's end.  In a partial replay the ring only counts (`discard`).
  *
- * I1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the instruction a stop
- *     asked for.
- * I2  Time = the ring's count - `extra`: after a stop inside a block its rest is entered as one more. */
+ * I1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the instruction
+ *     a stop asked for.
+ * I2  Time = the ring's count - `extra`: after a stop inside a block its rest is entered as one
+ *     more. */
 #include "replay/stub/stub.h"
 
 #include "base/fmt.h"
@@ -151,15 +152,15 @@ static void stop_inside(struct tbd_thread *thread, uint64_t now)
         return;
     tbd_stub_callbacks.with_vector_state(cut_block, NULL);
     if (next_stop()->instruction >= stopped_block.insn_count)
-        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "the block at time %lu has %u instructions",
-                      tbd_stub.plan->first_time + now, stopped_block.insn_count);
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED,
+                      "the block at time %lu has %u instructions", tbd_stub.plan->first_time + now, stopped_block.insn_count);
     tbd_stub.is_inside = true;
     tbd_patcher_stop_inside(thread, (struct tbd_app_pc){ thread->regs.rip },
                             next_stop()->instruction);
 }
 
-/* Stopped inside the block entered last.  What is left of it is entered as a block of its own, up to
- * the next stop in it or to its end: it must not run on into what follows (I2). */
+/* Stopped inside the block entered last.  What is left of it is entered as a block of its own, up
+ * to the next stop in it or to its end: it must not run on into what follows (I2). */
 static void reached_inside(struct tbd_thread *thread)
 {
     uint64_t time = tbd_stub_time() - 1;

@@ -19,15 +19,15 @@
 /* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
 #pragma GCC visibility push(hidden)
 
-/* The state of the process, beside tbd_runtime: of that, thread, ring, pages (without `known`), vector
- * and the segment bases are used here as well, so that play's code for specials and window ends serves
- * replay.  Times in the ring are absolute; those of the plan are relative. */
+/* The state of the process, beside tbd_runtime: of that, thread, ring, pages (without `known`),
+ * vector and the segment bases are used here as well, so that play's code for specials and window
+ * ends serves replay.  Times in the ring are absolute; those of the plan are relative. */
 struct tbd_stub {
     struct tbd_plan_head *plan;
     bool is_partial;           /* nothing goes into the stream */
     uint32_t hook_set;         /* of the translations that exist; 0 at first */
     uint64_t end;              /* absolute time at which the window is over */
-    uint64_t extra;            /* entries that are no block entries: parts of blocks after inner stops */
+    uint64_t extra;            /* entries that are no block entries: rests after inner stops */
     uint64_t log_next;         /* index of the next log entry */
     uint64_t stop_next;        /* index of the next stop */
     bool is_inside;            /* translated code stops at next_stop(), inside the block at hand */
@@ -42,7 +42,8 @@ _Noreturn void tbd_stub_main(void);
 
 /* Once, after the process is empty.  NULL, or why not. */
 const char *tbd_stub_set_up(struct tbd_plan_head *plan);
-/* Gives up descriptors and system calls.  A kernel without seccomp leaves the latter as they are. */
+/* Gives up descriptors and system calls.  A kernel without seccomp leaves the latter as they are.
+ * */
 void tbd_stub_confine(void);
 /* Carries out the plan; tbd_stub_serve() is called when the window has ended. */
 _Noreturn void tbd_stub_run(void);
@@ -53,7 +54,8 @@ _Noreturn void tbd_stub_serve(struct tbd_plan_head *plan);
 _Noreturn void tbd_stub_fail(struct tbd_plan_head *plan, enum tbd_plan_outcome outcome,
                              const char *format, ...)
     __attribute__((format(printf, 3, 4), cold));
-/* As above, with TBD_OUTCOME_DIVERGED at the current time; `instruction` of the block entered last. */
+/* As above, with TBD_OUTCOME_DIVERGED at the current time; `instruction` of the block entered
+ * last. */
 _Noreturn void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
     __attribute__((format(printf, 2, 3), cold));
 
@@ -77,7 +79,8 @@ uint64_t tbd_stub_signal_time(void);
 void tbd_stub_settle(struct tbd_thread *thread);
 /* Delivers signals due now. */
 void tbd_stub_signals(struct tbd_thread *thread);
-/* The program itself faulted: registers are exact, `insn` instructions of the block entered last ran. */
+/* The program itself faulted: registers are exact, `insn` instructions of the block entered last
+ * ran. */
 _Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);
 
 /* Play detached here, or something diverged. */

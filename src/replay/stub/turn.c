@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* turn.c - see turn.h
  *
- * Whoever waits looks after a second whether the other side still exists: a driver that was killed must
- * not leave replay processes behind. */
+ * Whoever waits looks after a second whether the other side still exists: a driver that was killed
+ * must not leave replay processes behind. */
 #include "replay/stub/turn.h"
 
 #include "base/sys.h"
