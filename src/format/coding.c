@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
 /* coding.c - how the records of a window's blocks are coded before LZ4
  *
- *   uint64_t   bytes of lengths that follow
+ * A segment:
+ *
+ *   uint32_t   bytes of lengths that follow
+ *   uint32_t   bytes of values
  *   lengths    4 bits per value, low half first: how many bytes it takes (0 .. 8)
  *   values     that many bytes each
  *
- * in this order: blocks by id, fields by offset, occurrences by time.  A value is the difference of a field to
- * the same field of the block's occurrence before (0 before the first), within the field's width, zigzag coded.
- * A field is a stretch of the record between two borders, at most 8 bytes; borders are where
- * addresses and data of the block's events begin and end.
+ * in this order: blocks as they first occur in the segment, fields by offset, occurrences by time.  A value is
+ * the difference of a field to the same field of the block's occurrence before (0 before the first in the
+ * segment), within the field's width, zigzag coded.  A field is a stretch of the record between two borders, at
+ * most 8 bytes; borders are where addresses and data of the block's events begin and end.
  *
  * Invariants
  * C1  Fields cover a record without gap or overlap, whatever the ops are.
- * C2  Decoding writes only to rows that tbd_rows_make() made room for. */
+ * C2  Decoding writes only to rows that lay_out() made room for, and to operands that were counted. */
 #include "format/coding.h"
 
 #include <stdlib.h>
@@ -22,153 +25,46 @@ struct field {
     uint16_t bytes; /* 1 .. 8 */
 };
 
-/* Memory for taking one block's record apart. */
 struct fields {
     uint32_t count;
-    struct field field[TBD_RECORD_MAX_BYTES];
-    uint8_t border[TBD_RECORD_MAX_BYTES + 1];
+    uint32_t record_bytes;
+    struct field field[];
 };
 
-/* ---- rows ---- */
+struct tbd_coder {
+    const struct tbd_block_table *blocks; /* a reference is held */
+    struct fields **fields;               /* by id, made when needed */
+    uint32_t *set_of;                     /* by id: its set in the segment + 1 */
+    uint32_t *next;                       /* by set: where its next row is */
+    uint32_t ids;
+    struct tbd_row_set *sets;
+    size_t set_count, set_room;
+    uint8_t *rows;
+    size_t row_room;
+};
 
-void tbd_rows_free(struct tbd_rows *rows)
+struct tbd_coder *tbd_coder_new(const struct tbd_block_table *blocks)
 {
-    free(rows->start);
-    free(rows->count);
-    free(rows->bytes);
-    *rows = (struct tbd_rows){ 0 };
+    struct tbd_coder *coder = calloc(1, sizeof(*coder));
+
+    if (coder)
+        coder->blocks = tbd_block_table_retain((struct tbd_block_table *)(uintptr_t)blocks);
+    return coder;
 }
 
-static uint64_t message_bytes(const struct tbd_log_entry *entry)
+void tbd_coder_free(struct tbd_coder *coder)
 {
-    struct tbd_message head;
-
-    memcpy(&head, entry->message, sizeof(head));
-    return sizeof(head) + (uint64_t)head.bytes;
-}
-
-/* Counts entries by id; the sum of what they take, or UINT64_MAX if one is impossible. */
-static uint64_t count_ids(const struct tbd_window *window, struct tbd_rows *rows)
-{
-    size_t messages = 0;
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < window->entry_count; i++) {
-        uint32_t entry = window->entries[i];
-        const struct tbd_block *block;
-
-        if (entry & TBD_ENTRY_MESSAGE) {
-            if (messages == window->log_count)
-                return UINT64_MAX;
-            sum += message_bytes(&window->log[messages++]);
-            continue;
-        }
-        block = tbd_window_block(window, entry);
-        if (!block)
-            return UINT64_MAX;
-        sum += block->def.operand_bytes;
-        rows->count[entry] += block->def.operand_bytes != 0;
-    }
-    return messages == window->log_count ? sum : UINT64_MAX;
-}
-
-static enum tbd_status lay_out(const struct tbd_window *window, struct tbd_rows *rows)
-{
-    uint64_t next = 0;
-
-    if (count_ids(window, rows) != window->operand_bytes)
-        return TBD_CORRUPT;
-    for (uint32_t id = 0; id < rows->ids; id++) {
-        rows->start[id] = (uint32_t)next;
-        if (rows->count[id])
-            next += (uint64_t)rows->count[id] * tbd_window_block(window, id)->def.operand_bytes +
-                    TBD_ROW_STEP;
-        if (next > UINT32_MAX)
-            return TBD_CORRUPT;
-    }
-    rows->bytes = malloc(next + TBD_ROW_SLACK);
-    return rows->bytes ? TBD_OK : TBD_NOMEM;
-}
-
-enum tbd_status tbd_rows_make(const struct tbd_window *window, struct tbd_rows *out)
-{
-    enum tbd_status status = TBD_NOMEM;
-
-    *out = (struct tbd_rows){ .ids = tbd_block_table_count(window->blocks_by_id) + 1 };
-    out->start = calloc(out->ids, sizeof(*out->start));
-    out->count = calloc(out->ids, sizeof(*out->count));
-    if (out->start && out->count)
-        status = lay_out(window, out);
-    if (status)
-        tbd_rows_free(out);
-    return status;
-}
-
-/* Where the next row of each block is, while rows are gone through. */
-static uint32_t *copy_starts(const struct tbd_rows *rows)
-{
-    uint32_t *next = malloc(rows->ids * sizeof(*next));
-
-    if (next)
-        memcpy(next, rows->start, rows->ids * sizeof(*next));
-    return next;
-}
-
-enum tbd_status tbd_rows_gather(struct tbd_rows *rows, const struct tbd_window *window)
-{
-    const uint8_t *at = window->operands;
-    uint32_t *next = copy_starts(rows);
-    size_t messages = 0;
-
-    if (!next)
-        return TBD_NOMEM;
-    for (size_t i = 0; i < window->entry_count; i++) {
-        uint32_t entry = window->entries[i];
-        uint32_t bytes;
-
-        if (entry & TBD_ENTRY_MESSAGE) {
-            at += message_bytes(&window->log[messages++]);
-            continue;
-        }
-        bytes = tbd_window_block(window, entry)->def.operand_bytes;
-        if (bytes)
-            tbd_row_copy(rows->bytes + next[entry], at, bytes);
-        next[entry] += bytes;
-        at += bytes;
-    }
-    free(next);
-    return TBD_OK;
-}
-
-enum tbd_status tbd_rows_spread(const struct tbd_rows *rows, struct tbd_window *window,
-                                uint8_t *operands)
-{
-    struct tbd_log_entry *log = (struct tbd_log_entry *)(uintptr_t)window->log;
-    uint32_t *next = copy_starts(rows);
-    uint8_t *at = operands;
-
-    if (!next)
-        return TBD_NOMEM;
-    for (size_t i = 0; i < window->entry_count; i++) {
-        uint32_t entry = window->entries[i];
-        uint32_t bytes;
-
-        if (entry & TBD_ENTRY_MESSAGE) {
-            uint64_t length = message_bytes(log);
-
-            memcpy(at, log->message, length);
-            log++->message = (const void *)at;
-            at += length;
-            continue;
-        }
-        bytes = tbd_window_block(window, entry)->def.operand_bytes;
-        if (bytes)
-            tbd_row_copy(at, rows->bytes + next[entry], bytes);
-        next[entry] += bytes;
-        at += bytes;
-    }
-    free(next);
-    return TBD_OK;
+    if (!coder)
+        return;
+    for (uint32_t id = 0; id < coder->ids; id++)
+        free(coder->fields[id]);
+    free(coder->fields);
+    free(coder->set_of);
+    free(coder->next);
+    free(coder->sets);
+    free(coder->rows);
+    tbd_block_table_release((struct tbd_block_table *)(uintptr_t)coder->blocks);
+    free(coder);
 }
 
 /* ---- fields ---- */
@@ -189,25 +85,72 @@ static void find_borders(uint8_t *border, const struct tbd_block *block)
     }
 }
 
-static void find_fields(struct fields *f, const struct tbd_block *block)
+static struct fields *make_fields(const struct tbd_block *block)
 {
+    uint8_t border[TBD_RECORD_MAX_BYTES + 1] = { 0 };
     uint32_t bytes = block->def.operand_bytes;
+    struct fields *f = malloc(sizeof(*f) + bytes * sizeof(f->field[0]));
 
-    memset(f->border, 0, bytes + 1);
-    find_borders(f->border, block);
+    if (!f)
+        return NULL;
+    find_borders(border, block);
     f->count = 0;
+    f->record_bytes = bytes;
     for (uint32_t at = 0; at < bytes;) {
         uint32_t end = at + 1;
 
-        while (end < bytes && !f->border[end] && end - at < 8)
+        while (end < bytes && !border[end] && end - at < 8)
             end++;
         f->field[f->count++] = (struct field){ (uint16_t)at, (uint16_t)(end - at) };
         at = end;
     }
+    return f;
+}
+
+static bool grow_ids(struct tbd_coder *coder, uint32_t id)
+{
+    uint32_t ids = id + id / 2 + 1024;
+    struct fields **fields = realloc(coder->fields, ids * sizeof(*fields));
+    uint32_t *set_of = realloc(coder->set_of, ids * sizeof(*set_of));
+
+    if (fields)
+        coder->fields = fields;
+    if (set_of)
+        coder->set_of = set_of;
+    if (!fields || !set_of)
+        return false;
+    memset(fields + coder->ids, 0, (ids - coder->ids) * sizeof(*fields));
+    memset(set_of + coder->ids, 0, (ids - coder->ids) * sizeof(*set_of));
+    coder->ids = ids;
+    return true;
+}
+
+static const struct fields *fields_of(struct tbd_coder *coder, uint32_t id)
+{
+    if (id >= coder->ids && !grow_ids(coder, id))
+        return NULL;
+    if (!coder->fields[id])
+        coder->fields[id] = make_fields(tbd_block_table_get(coder->blocks, id));
+    return coder->fields[id];
+}
+
+/* How many values a segment has, and the bytes of its records. */
+static bool measure(struct tbd_coder *coder, const struct tbd_row_set *sets, size_t set_count,
+                    uint64_t *out_values, uint64_t *out_bytes)
+{
+    *out_values = *out_bytes = 0;
+    for (size_t i = 0; i < set_count; i++) {
+        const struct fields *f = fields_of(coder, sets[i].id);
+
+        if (!f)
+            return false;
+        *out_values += (uint64_t)f->count * sets[i].count;
+        *out_bytes += (uint64_t)f->record_bytes * sets[i].count;
+    }
+    return true;
 }
 
 /* ---- encoding ---- */
-
 
 struct encoder {
     uint8_t *lengths;
@@ -234,7 +177,7 @@ static inline void put_value(struct encoder *e, uint64_t z)
     e->n++;
 }
 
-/* `bytes` is a constant in each caller, so that the shifts are. */
+/* `bytes` is a constant in most callers, so that the shifts are. */
 static inline __attribute__((always_inline)) void
 encode_field(struct encoder *e, const uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
 {
@@ -254,8 +197,8 @@ encode_field(struct encoder *e, const uint8_t *at, size_t stride, uint32_t count
     *e = local;
 }
 
-static void encode_block(struct encoder *e, const struct fields *f, const uint8_t *rows,
-                         size_t stride, uint32_t count)
+static void encode_rows(struct encoder *e, const struct fields *f, const uint8_t *rows,
+                        size_t stride, uint32_t count)
 {
     for (uint32_t i = 0; i < f->count; i++) {
         const uint8_t *at = rows + f->field[i].offset;
@@ -277,53 +220,167 @@ static void encode_block(struct encoder *e, const struct fields *f, const uint8_
     }
 }
 
-/* Values and the bytes of all records: what the coded form can take at most. */
-static void measure(const struct tbd_window *window, const struct tbd_rows *rows,
-                    struct fields *f, uint64_t *out_values, uint64_t *out_bytes)
+void tbd_coder_put_segment(struct tbd_coder *coder, struct tbd_buffer *out,
+                           const struct tbd_row_set *sets, size_t set_count, const uint8_t *rows,
+                           uint32_t prefix)
 {
-    *out_values = *out_bytes = 0;
-    for (uint32_t id = 1; id < rows->ids; id++) {
-        const struct tbd_block *block = rows->count[id] ? tbd_window_block(window, id) : NULL;
-
-        if (!block)
-            continue;
-        find_fields(f, block);
-        *out_values += (uint64_t)f->count * rows->count[id];
-        *out_bytes += (uint64_t)block->def.operand_bytes * rows->count[id];
-    }
-}
-
-void tbd_rows_encode(struct tbd_buffer *out, const struct tbd_window *window,
-                     const struct tbd_rows *rows)
-{
-    struct fields *f = malloc(sizeof(*f));
-    uint64_t values, bytes, lengths;
+    uint32_t head[2];
+    uint64_t values, bytes;
     struct encoder e = { 0 };
     uint8_t *at;
 
-    if (!f) {
+    if (!measure(coder, sets, set_count, &values, &bytes)) {
         out->failed = true;
         return;
     }
-    measure(window, rows, f, &values, &bytes);
-    lengths = (values + 1) / 2;
-    at = tbd_buffer_room(out, sizeof(lengths) + lengths + bytes + 8);
-    if (at) {
-        memcpy(at, &lengths, sizeof(lengths));
-        e.lengths = at + sizeof(lengths);
-        e.values = e.lengths + lengths;
-        for (uint32_t id = 1; id < rows->ids; id++) {
-            if (!rows->count[id])
-                continue;
-            find_fields(f, tbd_window_block(window, id));
-            encode_block(&e, f, rows->bytes + rows->start[id],
-                         tbd_window_block(window, id)->def.operand_bytes, rows->count[id]);
-        }
-        if (e.n & 1)
-            e.lengths[e.n >> 1] = (uint8_t)e.pending;
-        out->used += (size_t)(e.values - at);
+    head[0] = (uint32_t)((values + 1) / 2);
+    at = tbd_buffer_room(out, sizeof(head) + head[0] + bytes + 8);
+    if (!at)
+        return;
+    e.lengths = at + sizeof(head);
+    e.values = e.lengths + head[0];
+    for (size_t i = 0; i < set_count; i++) {
+        const struct fields *f = coder->fields[sets[i].id];
+
+        encode_rows(&e, f, rows + sets[i].start + prefix, f->record_bytes + prefix, sets[i].count);
     }
-    free(f);
+    if (e.n & 1)
+        e.lengths[e.n >> 1] = (uint8_t)e.pending;
+    head[1] = (uint32_t)(e.values - (e.lengths + head[0]));
+    memcpy(at, head, sizeof(head));
+    out->used += sizeof(head) + head[0] + head[1];
+}
+
+/* ---- the rows of a segment, from entries ---- */
+
+static bool new_set(struct tbd_coder *coder, uint32_t id)
+{
+    if (coder->set_count == coder->set_room) {
+        size_t room = coder->set_room * 2 + 256;
+        struct tbd_row_set *sets = realloc(coder->sets, room * sizeof(*sets));
+        uint32_t *next = realloc(coder->next, room * sizeof(*next));
+
+        if (sets)
+            coder->sets = sets;
+        if (next)
+            coder->next = next;
+        if (!sets || !next)
+            return false;
+        coder->set_room = room;
+    }
+    coder->sets[coder->set_count++] = (struct tbd_row_set){ .id = id };
+    coder->set_of[id] = (uint32_t)coder->set_count;
+    return true;
+}
+
+static void forget_sets(struct tbd_coder *coder)
+{
+    for (size_t i = 0; i < coder->set_count; i++)
+        coder->set_of[coder->sets[i].id] = 0;
+    coder->set_count = 0;
+}
+
+/* TBD_CORRUPT if an entry is no block. */
+static enum tbd_status count_rows(struct tbd_coder *coder, const uint32_t *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct tbd_block *block;
+
+        if (entries[i] & TBD_ENTRY_MESSAGE)
+            continue;
+        block = tbd_block_table_get(coder->blocks, entries[i]);
+        if (!block)
+            return TBD_CORRUPT;
+        if (!block->def.operand_bytes)
+            continue;
+        if ((entries[i] >= coder->ids && !grow_ids(coder, entries[i])) ||
+            (!coder->set_of[entries[i]] && !new_set(coder, entries[i])))
+            return TBD_NOMEM;
+        coder->sets[coder->set_of[entries[i]] - 1].count++;
+    }
+    return TBD_OK;
+}
+
+static enum tbd_status lay_out(struct tbd_coder *coder, const uint32_t *entries, size_t count)
+{
+    enum tbd_status status;
+    size_t at = 0;
+
+    forget_sets(coder);
+    status = count_rows(coder, entries, count);
+    if (status)
+        return status;
+    for (size_t i = 0; i < coder->set_count; i++) {
+        struct tbd_row_set *set = &coder->sets[i];
+
+        set->start = coder->next[i] = (uint32_t)at;
+        at += (size_t)set->count * tbd_block_table_get(coder->blocks, set->id)->def.operand_bytes +
+              TBD_ROW_STEP;
+    }
+    if (at + TBD_ROW_SLACK > coder->row_room) {
+        free(coder->rows);
+        coder->row_room = at + at / 2 + TBD_ROW_SLACK;
+        coder->rows = malloc(coder->row_room);
+    }
+    if (coder->rows)
+        return TBD_OK;
+    coder->row_room = 0;
+    return TBD_NOMEM;
+}
+
+static uint64_t message_bytes(const void *message)
+{
+    struct tbd_message head;
+
+    memcpy(&head, message, sizeof(head));
+    return sizeof(head) + (uint64_t)head.bytes;
+}
+
+static size_t segment_entries(const struct tbd_window *window, size_t from)
+{
+    size_t left = window->entry_count - from;
+
+    return left < TBD_SEGMENT_ENTRIES ? left : TBD_SEGMENT_ENTRIES;
+}
+
+/* Records of a segment to rows; returns where the operands of the next begin. */
+static const uint8_t *gather(struct tbd_coder *coder, const uint32_t *entries, size_t count,
+                             const uint8_t *at)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t set, bytes;
+
+        if (entries[i] & TBD_ENTRY_MESSAGE) {
+            at += message_bytes(at);
+            continue;
+        }
+        bytes = tbd_block_table_get(coder->blocks, entries[i])->def.operand_bytes;
+        if (!bytes)
+            continue;
+        set = coder->set_of[entries[i]] - 1;
+        tbd_row_copy(coder->rows + coder->next[set], at, bytes);
+        coder->next[set] += bytes;
+        at += bytes;
+    }
+    return at;
+}
+
+void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    struct tbd_coder *coder = tbd_coder_new(window->blocks_by_id);
+    const uint8_t *at = window->operands;
+
+    for (size_t i = 0; i < window->entry_count && !out->failed; i += TBD_SEGMENT_ENTRIES) {
+        size_t count = segment_entries(window, i);
+
+        if (!coder || lay_out(coder, window->entries + i, count)) {
+            out->failed = true;
+            break;
+        }
+        at = gather(coder, window->entries + i, count, at);
+        tbd_coder_put_segment(coder, out, coder->sets, coder->set_count, coder->rows, 0);
+    }
+    tbd_coder_free(coder);
 }
 
 /* ---- decoding ---- */
@@ -373,8 +430,7 @@ decode_field(struct decoder *d, uint8_t *at, size_t stride, uint32_t count, unsi
     return true;
 }
 
-static bool decode_block(struct decoder *d, const struct fields *f, uint8_t *rows, size_t stride,
-                         uint32_t count)
+static bool decode_rows(struct decoder *d, const struct fields *f, uint8_t *rows, uint32_t count)
 {
     bool good = true;
 
@@ -383,47 +439,105 @@ static bool decode_block(struct decoder *d, const struct fields *f, uint8_t *row
 
         switch (f->field[i].bytes) {
         case 8:
-            good = decode_field(d, at, stride, count, 8);
+            good = decode_field(d, at, f->record_bytes, count, 8);
             break;
         case 4:
-            good = decode_field(d, at, stride, count, 4);
+            good = decode_field(d, at, f->record_bytes, count, 4);
             break;
         case 1:
-            good = decode_field(d, at, stride, count, 1);
+            good = decode_field(d, at, f->record_bytes, count, 1);
             break;
         default:
-            good = decode_field(d, at, stride, count, f->field[i].bytes);
+            good = decode_field(d, at, f->record_bytes, count, f->field[i].bytes);
             break;
         }
     }
     return good;
 }
 
-enum tbd_status tbd_rows_decode(const uint8_t *content, size_t bytes,
-                                const struct tbd_window *window, struct tbd_rows *rows)
+static enum tbd_status get_segment(struct tbd_coder *coder, struct tbd_reader *in)
 {
-    struct fields *f = malloc(sizeof(*f));
-    uint64_t values, record_bytes, lengths;
+    const uint8_t *at = tbd_reader_take(in, 2 * sizeof(uint32_t));
+    uint64_t values, bytes;
     struct decoder d = { 0 };
-    bool good;
+    uint32_t head[2];
 
-    if (!f)
+    if (!at)
+        return TBD_CORRUPT;
+    memcpy(head, at, sizeof(head));
+    if (!measure(coder, coder->sets, coder->set_count, &values, &bytes))
         return TBD_NOMEM;
-    measure(window, rows, f, &values, &record_bytes);
-    good = bytes >= sizeof(lengths);
-    if (good)
-        memcpy(&lengths, content, sizeof(lengths));
-    good = good && lengths == (values + 1) / 2 && lengths <= bytes - sizeof(lengths);
-    if (good)
-        d = (struct decoder){ content + 8, content + 8 + lengths, content + bytes, 0 };
-    for (uint32_t id = 1; id < rows->ids && good; id++) {
-        if (!rows->count[id])
-            continue;
-        find_fields(f, tbd_window_block(window, id));
-        good = decode_block(&d, f, rows->bytes + rows->start[id],
-                            tbd_window_block(window, id)->def.operand_bytes, rows->count[id]);
+    d.lengths = tbd_reader_take(in, head[0]);
+    d.values = tbd_reader_take(in, head[1]);
+    if (in->failed || head[0] != (values + 1) / 2)
+        return TBD_CORRUPT;
+    d.end = d.values + head[1];
+    for (size_t i = 0; i < coder->set_count; i++) {
+        const struct tbd_row_set *set = &coder->sets[i];
+
+        if (!decode_rows(&d, coder->fields[set->id], coder->rows + set->start, set->count))
+            return TBD_CORRUPT;
     }
-    good = good && d.values == d.end;
-    free(f);
-    return good ? TBD_OK : TBD_CORRUPT;
+    return d.values == d.end ? TBD_OK : TBD_CORRUPT;
+}
+
+struct spreading {
+    struct tbd_log_entry *log;
+    size_t log_left;
+    uint8_t *at;
+    size_t room;
+};
+
+/* Rows of a segment, and messages, to where the entries say. */
+static enum tbd_status spread(struct tbd_coder *coder, const uint32_t *entries, size_t count,
+                              struct spreading *s)
+{
+    for (size_t i = 0; i < count; i++) {
+        bool is_message = entries[i] & TBD_ENTRY_MESSAGE;
+        uint64_t bytes;
+
+        if (is_message && !s->log_left)
+            return TBD_CORRUPT;
+        bytes = is_message ? message_bytes(s->log->message)
+                           : tbd_block_table_get(coder->blocks, entries[i])->def.operand_bytes;
+        if (bytes > s->room)
+            return TBD_CORRUPT;
+        if (is_message) {
+            memcpy(s->at, s->log->message, bytes);
+            s->log++->message = (const void *)s->at;
+            s->log_left--;
+        } else if (bytes) {
+            uint32_t *next = &coder->next[coder->set_of[entries[i]] - 1];
+
+            tbd_row_copy(s->at, coder->rows + *next, (uint32_t)bytes);
+            *next += (uint32_t)bytes;
+        }
+        s->at += bytes;
+        s->room -= bytes;
+    }
+    return TBD_OK;
+}
+
+enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct tbd_window *window,
+                                   uint8_t *operands)
+{
+    struct tbd_coder *coder = tbd_coder_new(window->blocks_by_id);
+    struct tbd_reader in = { content, content + bytes, false };
+    struct spreading s = { (struct tbd_log_entry *)(uintptr_t)window->log, window->log_count,
+                           operands, window->operand_bytes };
+    enum tbd_status status = coder ? TBD_OK : TBD_NOMEM;
+
+    for (size_t i = 0; i < window->entry_count && !status; i += TBD_SEGMENT_ENTRIES) {
+        size_t count = segment_entries(window, i);
+
+        status = lay_out(coder, window->entries + i, count);
+        if (!status)
+            status = get_segment(coder, &in);
+        if (!status)
+            status = spread(coder, window->entries + i, count, &s);
+    }
+    tbd_coder_free(coder);
+    if (!status && (in.at != in.end || s.room || s.log_left))
+        status = TBD_CORRUPT;
+    return status;
 }

@@ -2,20 +2,24 @@
 /* coding.h - how the records of a window's blocks are coded before LZ4 (docs/FORMAT.md, "Records")
  *
  * Records of one block follow on each other in a pattern, records of different blocks do not.  So they are
- * taken apart: for each block, for each field of its record, the differences from one occurrence to the next. */
+ * taken apart, a segment of TBD_SEGMENT_ENTRIES entries at a time: for each block, for each field of its
+ * record, the differences from one occurrence to the next.  Segments keep that in the processor's caches: 15%
+ * less time than with whole windows on lua and sqlite3, for files 12% larger (32768 entries: the same
+ * time, 50% larger). */
 #ifndef TBD_FORMAT_CODING_H
 #define TBD_FORMAT_CODING_H
 
 #include "format/codec.h"
 #include "format/window.h"
 
-/* The records of a window, block by block: those of block `id` lie behind each other, in the order of
- * time, from bytes + start[id] on.  64 bytes behind the last one may be read. */
-struct tbd_rows {
-    uint32_t *start;  /* by id */
-    uint32_t *count;  /* by id; 0 for blocks without operands */
-    uint8_t *bytes;
-    uint32_t ids;     /* length of start and count */
+#define TBD_SEGMENT_ENTRIES 131072u
+
+/* The rows of one block in a segment: its records behind each other, each with `prefix` bytes of
+ * the maker's own in front. */
+struct tbd_row_set {
+    uint32_t id;
+    uint32_t count;
+    uint32_t start; /* offset of the first row in the segment's bytes */
 };
 
 /* How far behind their end operands and rows must be readable and writable: records are copied in
@@ -30,23 +34,21 @@ static inline void tbd_row_copy(uint8_t *to, const uint8_t *from, uint32_t bytes
         memcpy(to + at, from + at, TBD_ROW_STEP);
 }
 
-/* Room for the rows, from entries, blocks and log alone: the operands need not be there yet.  TBD_CORRUPT
- * if they do not add up to operand_bytes. */
-TBD_MUST_CHECK enum tbd_status tbd_rows_make(const struct tbd_window *window, struct tbd_rows *out);
-/* Operands to rows.  `operands` is window->operands, with TBD_ROW_SLACK behind. */
-TBD_MUST_CHECK enum tbd_status tbd_rows_gather(struct tbd_rows *rows,
-                                               const struct tbd_window *window);
-/* Rows and the log's messages to operands, which has TBD_ROW_SLACK behind operand_bytes; the log's
- * messages are those in the operands afterwards. */
-TBD_MUST_CHECK enum tbd_status tbd_rows_spread(const struct tbd_rows *rows,
-                                               struct tbd_window *window, uint8_t *operands);
-void tbd_rows_free(struct tbd_rows *rows);
+/* What coding knows about blocks; kept from one segment to the next.  One thread. */
+struct tbd_coder;
+struct tbd_coder *tbd_coder_new(const struct tbd_block_table *blocks); /* NULL without memory */
+void tbd_coder_free(struct tbd_coder *coder);
 
-/* Appends the coded rows. */
-void tbd_rows_encode(struct tbd_buffer *out, const struct tbd_window *window,
-                     const struct tbd_rows *rows);
-TBD_MUST_CHECK enum tbd_status tbd_rows_decode(const uint8_t *content, size_t bytes,
-                                               const struct tbd_window *window,
-                                               struct tbd_rows *rows);
+/* Appends a segment: the sets are in the order in which their blocks first occur in it. */
+void tbd_coder_put_segment(struct tbd_coder *coder, struct tbd_buffer *out,
+                           const struct tbd_row_set *sets, size_t set_count, const uint8_t *rows,
+                           uint32_t prefix);
+
+/* Appends all segments of a window.  TBD_ROW_SLACK bytes behind the operands must be readable. */
+void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window);
+/* Fills `operands` (operand_bytes and TBD_ROW_SLACK long) with records, and with the log's messages
+ * between them; the log then points into it. */
+TBD_MUST_CHECK enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes,
+                                                  struct tbd_window *window, uint8_t *operands);
 
 #endif

@@ -40,24 +40,22 @@ void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *win
 }
 
 void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *window,
-                            const struct tbd_rows *rows, uint64_t trace_id)
+                            const struct tbd_buffer *coded, uint64_t trace_id)
 {
     struct tbd_disk_packed head = {
         .header = tbd_file_make_header(TBD_FILE_TRACE, window->index, trace_id),
         .coding = TBD_CODING_COLUMNS,
         .count = window->operand_bytes,
     };
-    struct tbd_rows made = { 0 };
-    struct tbd_buffer content = { 0 };
+    struct tbd_buffer made = { 0 };
 
-    if (!rows && (tbd_rows_make(window, &made) || tbd_rows_gather(&made, window)))
-        content.failed = true;
-    else
-        tbd_rows_encode(&content, window, rows ? rows : &made);
-    put_packed(out, &head, content.bytes, content.used);
-    out->failed |= content.failed;
-    tbd_rows_free(&made);
-    tbd_buffer_free(&content);
+    if (!coded) {
+        tbd_records_encode(&made, window);
+        coded = &made;
+    }
+    put_packed(out, &head, coded->bytes, coded->used);
+    out->failed |= coded->failed;
+    tbd_buffer_free(&made);
 }
 
 /* ---- reading ---- */
@@ -155,31 +153,23 @@ static bool is_possible(const struct packed *p, const struct tbd_window *window)
     return p->head.count == window->operand_bytes && window->operand_bytes <= bytes;
 }
 
-static enum tbd_status decode(const struct packed *p, struct tbd_window *window,
-                              struct tbd_rows *rows)
-{
-    uint8_t *operands = malloc(window->operand_bytes + TBD_ROW_SLACK);
-    enum tbd_status status;
-
-    if (!operands || !tbd_window_adopt(window, operands))
-        return TBD_NOMEM;
-    window->operands = operands;
-    status = tbd_rows_decode(p->content, p->head.packed_bytes, window, rows);
-    return status ? status : tbd_rows_spread(rows, window, operands);
-}
-
 static enum tbd_status get_records(struct packed *p, struct tbd_window *window,
                                    struct tbd_error *why)
 {
-    struct tbd_rows rows;
-    enum tbd_status status = is_possible(p, window) ? tbd_rows_make(window, &rows) : TBD_CORRUPT;
+    enum tbd_status status;
+    uint8_t *operands;
 
+    if (!is_possible(p, window))
+        return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, "impossible length");
+    operands = malloc(window->operand_bytes + TBD_ROW_SLACK);
+    status = operands && tbd_window_adopt(window, operands) ? TBD_OK : TBD_NOMEM;
+    if (!status) {
+        window->operands = operands;
+        status = tbd_records_decode(p->content, p->head.packed_bytes, window, operands);
+    }
     if (status)
-        return tbd_error_set(why, status, p->file.path, 88, "the records do not fit the block file");
-    status = decode(p, window, &rows);
-    tbd_rows_free(&rows);
-    if (status)
-        tbd_error_set(why, status, p->file.path, sizeof(p->head), "in the records");
+        tbd_error_set(why, status, p->file.path, sizeof(p->head),
+                      "the records do not fit the block file");
     return status;
 }
 

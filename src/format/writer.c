@@ -667,7 +667,7 @@ static void remove_window_files(struct tbd_writer *w, uint32_t window)
 }
 
 static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window *window,
-                                   const struct tbd_rows *rows,
+                                   const struct tbd_buffer *coded,
                                    struct tbd_disk_window *disk, struct tbd_buffer *for_index)
 {
     struct tbd_buffer out = { 0 };
@@ -676,7 +676,7 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
     if (!status)
         status = write_window_file(w, window->index, "toc", &out, &disk->toc_bytes);
     if (!status && disk->level == 3) {
-        tbd_packed_put_records(&out, window, rows, w->id);
+        tbd_packed_put_records(&out, window, coded, w->id);
         status = write_window_file(w, window->index, "trace", &out, &disk->trace_bytes);
     }
     if (!status && disk->level == 3) {
@@ -689,7 +689,7 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
 
 enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_window *window,
                                       const struct tbd_window_summary *counts,
-                                      const struct tbd_rows *rows,
+                                      const struct tbd_buffer *coded,
                                       struct tbd_window_files *out)
 {
     struct tbd_buffer for_index = { 0 };
@@ -706,7 +706,7 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
     snprintf(folder, sizeof(folder), "windows/%u", window->index / 1000);
     if (mkdirat(w->dir, folder, 0700) && errno != EEXIST)
         return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
-    status = write_files(w, window, rows, &out->disk, &for_index);
+    status = write_files(w, window, coded, &out->disk, &for_index);
     if (status) {
         tbd_buffer_free(&for_index);
         remove_window_files(w, window->index);

@@ -52,12 +52,12 @@ struct tbd_window_files {
     size_t pages_bytes;
 };
 
-/* Writes the window's files.  W1 holds for the window; `counts` has stores, calls, ...; `rows` may
+/* Writes the window's files.  W1 holds for the window; `counts` has stores, calls, ...; `coded` (its records, coded) may
  * be NULL. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_put_window(struct tbd_writer *writer,
                                                      const struct tbd_window *window,
                                                      const struct tbd_window_summary *counts,
-                                                     const struct tbd_rows *rows,
+                                                     const struct tbd_buffer *coded,
                                                      struct tbd_window_files *out);
 TBD_MUST_CHECK enum tbd_status tbd_writer_commit_window(struct tbd_writer *writer,
                                                         struct tbd_window_files *files);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* build.c - understands a raw window
  *
- * A first pass over the entries counts how often each block occurs, so that the second can lay the records of
- * each block behind each other (rows).  The second checks entries, and moves what belongs to the order of events together in
- * place: messages about state (pages, registers, mappings) are taken out, ids become the trace's.  As
- * those messages come almost only at a window's end, hardly anything is moved.  Stores are then counted
- * block by block, from the rows: the same few addresses computed in the same way from memory that is read
- * straight on, which the order of events would not give (as the coding of the rows: 2.2 times as fast).  Last, if the trace learnt pages it did not know, the
- * window's stores are undone on them, backwards, so that they become what they were when the window
- * (or their mapping) began.
+ * Entries are gone through in segments (coding.h), each twice.  First they are counted, so that the records of each
+ * block can be laid behind each other (rows).  Then they are checked, and what belongs to the order of
+ * events is moved together in place: messages about state (pages, registers, mappings) are taken out, ids become
+ * the trace's.  As those messages come almost only at a window's end, hardly anything is moved.  Then
+ * the rows are gone through block by block, while they are still in the cache: stores are counted, and the
+ * records coded for the trace file; the same few fields looked at again and again, in memory that is read
+ * straight on, which the order of events would not give.
+ * Last, if the trace learnt pages it did not know, the window's stores are undone on them, backwards, so
+ * that they become what they were when the window (or their mapping) began.
  *
  * Invariants
  * B1  Nothing is used before it was checked to lie inside the raw window; the first thing that is wrong ends
@@ -28,26 +29,35 @@
 #define PAGE_BYTES 4096u
 #define TOO_MANY_ENTRIES 0xfffffff0u
 
+/* What is counted for one id. */
 struct block_count {
     uint32_t count;
     uint32_t last;
     uint32_t enters;
     uint32_t last_enter;
-    uint32_t first; /* number of its first occurrence; while counting: how many there will be at most */
-    uint32_t mask;  /* 0: it has no operands, and no occurrences are noted */
-    uint32_t row;   /* where its next row begins */
-    uint32_t plan;  /* an id of the stream */
+    /* in the segment */
+    uint32_t most;   /* how often it occurs at most */
+    uint32_t row;    /* where its next row is */
+    uint32_t stride; /* of its rows; 0: it has no operands, and row 0 is for all that nobody wants */
+    uint32_t plan;   /* an id of the stream */
 };
+
+#define PREFIX 4u /* a row begins with the event index of the block's entry */
 
 struct tbd_builder {
     struct tbd_shadow shadow;
     struct block_count *counts; /* by id of the table */
     uint32_t count_capacity;
-    uint32_t ids;      /* how many have one */
-    struct tbd_rows rows;
-    uint32_t *index;   /* event index of each occurrence */
-    size_t row_room, index_room;
-    uint32_t ids_room;
+    struct tbd_row_set *sets;   /* of the segment, in order of first occurrence */
+    size_t set_count, set_room;
+    uint32_t *ids;              /* of the window, in order of first occurrence */
+    size_t id_count, id_room;
+    uint8_t *rows;
+    size_t row_room;
+    bool codes;
+    struct tbd_coder *coder;    /* for `coder_table` */
+    struct tbd_block_table *coder_table;
+    struct tbd_buffer coded;
 };
 
 /* A page message, until it is known whether the window goes on after it. */
@@ -71,12 +81,12 @@ struct work {
     uint8_t *operands;
     size_t operand_bytes;
     bool cut;
-    bool too_long;
 
     size_t in;          /* operand offset read */
     size_t kept;        /* operand offset written */
     size_t moved_from;  /* operands [moved_from, in) still have to be moved to `kept` */
     size_t kept_entries;
+    size_t segment_end; /* in kept entries */
     uint64_t index;     /* of the next event */
     uint32_t time;      /* relative: of the next block entry */
     uint32_t called;    /* the block before ended with a call */
@@ -105,10 +115,18 @@ void tbd_builder_free(struct tbd_builder *builder)
     if (!builder)
         return;
     tbd_shadow_free(&builder->shadow);
-    tbd_rows_free(&builder->rows);
-    free(builder->index);
+    tbd_coder_free(builder->coder);
+    tbd_buffer_free(&builder->coded);
     free(builder->counts);
+    free(builder->sets);
+    free(builder->ids);
+    free(builder->rows);
     free(builder);
+}
+
+void tbd_builder_code(struct tbd_builder *builder)
+{
+    builder->codes = true;
 }
 
 void tbd_product_free(struct tbd_product *product)
@@ -198,103 +216,145 @@ static bool reserve_counts(struct tbd_builder *b, uint32_t id)
     return true;
 }
 
-/* Makes *array longer; what was in it is not kept. */
-static bool reserve(void *array, size_t *room, size_t count, size_t element)
+/* ---- segments ---- */
+
+static bool note_id(struct tbd_builder *b, uint32_t id)
 {
-    void **at = array;
-
-    if (count <= *room)
-        return true;
-    free(*at);
-    *room = count + count / 2;
-    *at = malloc(*room * element);
-    if (!*at)
-        *room = 0;
-    return *at;
-}
-
-static bool reserve_rows(struct tbd_builder *b, size_t bytes, size_t occurrences, uint32_t ids)
-{
-    size_t start_room = b->ids_room;
-    size_t count_room = b->ids_room;
-
-    b->rows.ids = 0;
-    if (!reserve(&b->rows.start, &start_room, ids, sizeof(*b->rows.start)) ||
-        !reserve(&b->rows.count, &count_room, ids, sizeof(*b->rows.count)) ||
-        !reserve(&b->rows.bytes, &b->row_room, bytes + TBD_ROW_SLACK, 1) ||
-        !reserve(&b->index, &b->index_room, occurrences, sizeof(*b->index))) {
-        b->ids_room = 0;
+    if (!grow(&b->sets, b->set_count, &b->set_room, sizeof(*b->sets)) ||
+        !grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
         return false;
-    }
-    b->ids_room = (uint32_t)start_room;
-    b->rows.ids = ids;
+    b->sets[b->set_count++] = (struct tbd_row_set){ .id = id };
+    if (!b->counts[id].count)
+        b->ids[b->id_count++] = id;
     return true;
 }
 
-/* The first pass: where the rows of each block will be.  Row and occurrence 0 are for those that nobody
- * wants. */
-static bool lay_out_rows(struct work *w, uint32_t highest_id)
+/* How often each block occurs in the segment that begins with entry i, at most. */
+static bool count_segment(struct work *w, size_t i)
 {
     struct tbd_builder *b = w->builder;
-    uint32_t occurrences = 1;
-    size_t bytes = TBD_ROW_SLACK;
+    size_t left = TBD_SEGMENT_ENTRIES;
 
-    for (size_t i = 0; i < w->entry_count; i++) {
+    b->set_count = 0;
+    for (; i < w->entry_count && left; i++) {
         uint32_t entry = w->entries[i];
+        struct block_count *count;
 
-        if (entry - 1 < w->plan_count) {
-            struct block_count *count = &b->counts[w->plans[entry].id];
-
-            count->first++;
-            count->plan = entry;
-        }
-    }
-    for (uint32_t id = 0; id <= highest_id; id++) {
-        struct block_count *count = &b->counts[id];
-        uint32_t operand_bytes = w->plans[count->plan].operand_bytes;
-        uint32_t most = count->first;
-
-        if (!most || !operand_bytes) {
-            count->first = 0;
+        if (entry - 1 >= w->plan_count) {
+            left -= tbd_message_is_event(entry & ~TBD_ENTRY_MESSAGE);
             continue;
         }
-        count->mask = UINT32_MAX;
-        count->first = occurrences;
-        count->row = (uint32_t)bytes;
-        occurrences += most;
-        bytes += (size_t)most * operand_bytes + TBD_ROW_STEP;
-        w->too_long |= bytes > UINT32_MAX;
+        left--;
+        count = &b->counts[w->plans[entry].id];
+        count->plan = entry;
+        if (!count->most++ && !note_id(b, w->plans[entry].id))
+            return false;
     }
-    return w->too_long || reserve_rows(b, bytes, occurrences, highest_id + 1);
+    return true;
 }
 
-/* Block entries from entry i on, up to the next message or the first impossible one. */
+/* Room for the segment's rows. */
+static bool begin_segment(struct work *w, size_t i)
+{
+    struct tbd_builder *b = w->builder;
+    size_t bytes = TBD_ROW_SLACK;
+
+    if (!count_segment(w, i))
+        return false;
+    for (size_t k = 0; k < b->set_count; k++) {
+        struct block_count *count = &b->counts[b->sets[k].id];
+        uint32_t operand_bytes = w->plans[count->plan].operand_bytes;
+
+        count->row = operand_bytes ? (uint32_t)bytes : 0;
+        count->stride = operand_bytes ? operand_bytes + PREFIX : 0;
+        b->sets[k].start = count->row;
+        if (operand_bytes)
+            bytes += (size_t)count->most * count->stride + TBD_ROW_STEP;
+    }
+    w->segment_end = w->kept_entries + TBD_SEGMENT_ENTRIES;
+    if (bytes + TBD_ROW_SLACK <= b->row_room)
+        return true;
+    free(b->rows);
+    b->row_room = bytes + bytes / 2 + TBD_ROW_SLACK;
+    b->rows = malloc(b->row_room);
+    return b->rows;
+}
+
+static void count_stores(struct tbd_shadow *shadow, const struct tbd_plan_store *store,
+                         const uint8_t *row, size_t stride, uint32_t count)
+{
+    bool has_base = store->base != TBD_BASE_NONE;
+
+    for (uint32_t i = 0; i < count; i++, row += stride) {
+        uint64_t address = 0;
+        uint32_t index;
+
+        memcpy(&index, row, sizeof(index));
+        if (has_base)
+            memcpy(&address, row + PREFIX + store->base, sizeof(address));
+        tbd_shadow_store(shadow, address + (uint64_t)store->add, store->bytes, index + store->index);
+    }
+}
+
+/* One block's rows are complete: how many came, and what they stored.  A block that stores has
+ * operands: the old bytes. */
+static void finish_set(struct work *w, struct tbd_row_set *set)
+{
+    struct block_count *count = &w->builder->counts[set->id];
+    const struct tbd_plan *plan = &w->plans[count->plan];
+
+    set->count = count->stride ? (count->row - set->start) / count->stride : 0;
+    count->most = 0;
+    for (uint16_t i = 0; i < plan->store_count; i++)
+        count_stores(&w->builder->shadow, plan->stores + i, w->builder->rows + set->start,
+                     count->stride, set->count);
+}
+
+static void finish_segment(struct work *w)
+{
+    struct tbd_builder *b = w->builder;
+    size_t sets = 0;
+    bool is_empty = w->kept_entries + TBD_SEGMENT_ENTRIES == w->segment_end;
+
+    for (size_t i = 0; i < b->set_count; i++) {
+        finish_set(w, &b->sets[i]);
+        if (b->sets[i].count)
+            b->sets[sets++] = b->sets[i];
+    }
+    b->set_count = 0;
+    if (b->codes && !is_empty)
+        tbd_coder_put_segment(b->coder, &b->coded, b->sets, sets, b->rows, PREFIX);
+}
+
+/* Block entries from entry i on, up to the next message, the first impossible one, or the
+ * segment's end. */
 static size_t take_blocks(struct work *w, size_t i)
 {
     struct block_count *counts = w->builder->counts;
-    uint8_t *rows = w->builder->rows.bytes;
-    uint32_t *index = w->builder->index;
+    uint8_t *rows = w->builder->rows;
     const struct tbd_plan *plans = w->plans;
     const uint32_t plan_count = w->plan_count;
+    const size_t in_end = w->operand_bytes;
     size_t in = w->in, kept_entries = w->kept_entries;
     uint64_t next_index = w->index;
     uint32_t time = w->time;
     uint32_t called = w->called;
 
-    for (; i < w->entry_count; i++) {
+    for (; i < w->entry_count && kept_entries < w->segment_end; i++) {
         uint32_t entry = w->entries[i];
         const struct tbd_plan *plan;
         struct block_count *count;
+        uint32_t index = (uint32_t)next_index;
 
         if (entry - 1 >= plan_count) /* a message, 0, or not defined */
             break;
         plan = &plans[entry];
-        if (!plan->id || plan->operand_bytes > w->operand_bytes - in)
+        if (!plan->id || plan->operand_bytes > in_end - in)
             break;
         count = &counts[plan->id];
-        index[(count->first + count->count) & count->mask] = (uint32_t)next_index;
-        tbd_row_copy(rows + count->row, w->operands + in, plan->operand_bytes);
-        count->row += plan->operand_bytes;
+        memcpy(rows + count->row, &index, sizeof(index));
+        tbd_row_copy(rows + count->row + PREFIX, w->operands + in, plan->operand_bytes);
+        count->row += count->stride;
         count->count++;
         count->last = time;
         count->enters += called;
@@ -535,21 +595,18 @@ static void drop_last(struct work *w)
         w->entry_count--;
 }
 
-static enum tbd_status pass(struct work *w)
+/* Entries of a segment, from *i on. */
+static enum tbd_status take_segment(struct work *w, size_t *i)
 {
-    size_t i = 0;
-
-    if (w->too_long)
-        return damage(w, "too many entries");
-    while (i < w->entry_count) {
-        uint32_t entry = w->entries[i];
+    while (*i < w->entry_count && w->kept_entries < w->segment_end) {
+        uint32_t entry = w->entries[*i];
         enum tbd_status status;
 
         if (entry & TBD_ENTRY_MESSAGE) {
             status = take_message(w, entry & ~TBD_ENTRY_MESSAGE);
             if (status)
                 return status;
-            i++;
+            ++*i;
             continue;
         }
         status = go_on(w);
@@ -559,11 +616,28 @@ static enum tbd_status pass(struct work *w)
             w->out->first_is_enter = true;
             w->out->first_id = w->plans[entry].id;
         }
-        i = take_blocks(w, i);
-        if (i < w->entry_count && !(w->entries[i] & TBD_ENTRY_MESSAGE))
-            return damage(w, why_not_a_block(w, w->entries[i]));
+        *i = take_blocks(w, *i);
+        if (*i < w->entry_count && w->kept_entries < w->segment_end &&
+            !(w->entries[*i] & TBD_ENTRY_MESSAGE))
+            return damage(w, why_not_a_block(w, w->entries[*i]));
     }
     return w->index > UINT32_MAX ? damage(w, "too many events") : TBD_OK;
+}
+
+static enum tbd_status pass(struct work *w)
+{
+    enum tbd_status status = TBD_OK;
+    size_t i = 0;
+
+    if (w->entry_count > TOO_MANY_ENTRIES)
+        return damage(w, "too many entries");
+    while (i < w->entry_count && !status) {
+        if (!begin_segment(w, i))
+            return TBD_NOMEM;
+        status = take_segment(w, &i);
+        finish_segment(w);
+    }
+    return status;
 }
 
 /* ---- afterwards: the log, pages, summaries ---- */
@@ -875,47 +949,12 @@ static bool find_first_contents(struct work *w)
 
 /* ---- summaries ---- */
 
-static void count_stores(struct tbd_shadow *shadow, const struct tbd_plan_store *store,
-                         const uint8_t *row, size_t row_bytes, const uint32_t *index,
-                         uint32_t count)
+static int compare_ids(const void *left, const void *right)
 {
-    bool has_base = store->base != TBD_BASE_NONE;
-    const uint8_t *at = has_base ? row + store->base : row;
+    uint32_t a = *(const uint32_t *)left;
+    uint32_t b = *(const uint32_t *)right;
 
-    for (uint32_t i = 0; i < count; i++, at += row_bytes) {
-        uint64_t address = 0;
-
-        if (has_base)
-            memcpy(&address, at, sizeof(address));
-        tbd_shadow_store(shadow, address + (uint64_t)store->add, store->bytes,
-                         index[i] + store->index);
-    }
-}
-
-/* Per block: its stores (a block with stores has operands: old bytes), how often it called and returned. */
-static void count_events(struct work *w)
-{
-    struct tbd_builder *b = w->builder;
-    struct tbd_rows *rows = &b->rows;
-    struct tbd_window_summary *counts = &w->out->counts;
-
-    for (uint32_t id = 0; id < rows->ids; id++) {
-        const struct block_count *count = &b->counts[id];
-        const struct tbd_plan *plan = &w->plans[count->plan];
-
-        rows->count[id] = count->count & count->mask;
-        rows->start[id] = count->row - rows->count[id] * plan->operand_bytes;
-        b->ids += count->count != 0;
-        if (!count->count)
-            continue;
-        counts->stores += (uint64_t)plan->store_count * count->count;
-        counts->calls += (uint64_t)plan->calls * count->count;
-        counts->returns += (uint64_t)plan->returns * count->count;
-        for (uint16_t i = 0; i < plan->store_count; i++)
-            count_stores(&b->shadow, plan->stores + i, rows->bytes + rows->start[id],
-                         plan->operand_bytes, b->index + count->first, count->count);
-    }
-    w->out->rows = *rows;
+    return a < b ? -1 : a > b;
 }
 
 static bool finish_words(struct work *w)
@@ -932,24 +971,33 @@ static bool finish_words(struct work *w)
     return true;
 }
 
+/* Sums over the blocks that were entered, and their summaries; clears what was counted. */
 static bool finish_blocks(struct work *w)
 {
     struct tbd_builder *b = w->builder;
-    struct tbd_block_summary *blocks = tbd_window_memory(w->window, b->ids * sizeof(*blocks));
+    struct tbd_window_summary *counts = &w->out->counts;
+    struct tbd_block_summary *blocks =
+        tbd_window_memory(w->window, b->id_count * sizeof(*blocks));
     size_t n = 0;
 
     if (!blocks)
         return false;
-    for (uint32_t id = 0; n < b->ids && id < b->count_capacity; id++) {
-        const struct block_count *count = &b->counts[id];
+    if (b->id_count)
+        qsort(b->ids, b->id_count, sizeof(*b->ids), compare_ids);
+    for (size_t i = 0; i < b->id_count; i++) {
+        struct block_count *count = &b->counts[b->ids[i]];
+        const struct tbd_plan *plan = &w->plans[count->plan];
 
         if (count->count)
-            blocks[n++] = (struct tbd_block_summary){ .id = id, .count = count->count,
+            blocks[n++] = (struct tbd_block_summary){ .id = b->ids[i], .count = count->count,
                                                       .last = count->last, .enters = count->enters,
                                                       .last_enter = count->last_enter };
+        counts->stores += (uint64_t)plan->store_count * count->count;
+        counts->calls += (uint64_t)plan->calls * count->count;
+        counts->returns += (uint64_t)plan->returns * count->count;
+        *count = (struct block_count){ 0 };
     }
-    memset(b->counts, 0, b->count_capacity * sizeof(*b->counts));
-    b->ids = 0;
+    b->id_count = 0;
     w->window->block_summaries = blocks;
     w->window->block_summary_count = n;
     return true;
@@ -995,7 +1043,6 @@ static bool finish(struct work *w)
     if (w->out->damaged || w->cut)
         window->complete = false;
     w->out->ends_with_call = w->called;
-    count_events(w);
     good = finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
     if (good)
         window->dirty = pick_pages(w, is_dirty, &window->dirty_count);
@@ -1006,7 +1053,21 @@ static bool finish(struct work *w)
     good = good && window->dirty && window->gone && w->out->image && find_first_contents(w);
     if (good)
         window->digest = tbd_window_digest(window);
-    return good;
+    if (w->builder->codes)
+        w->out->coded = &w->builder->coded;
+    return good && !w->builder->coded.failed;
+}
+
+static bool prepare(struct tbd_builder *b, uint32_t highest_id, struct tbd_block_table *table)
+{
+    b->coded.used = 0;
+    b->coded.failed = false;
+    if (b->codes && b->coder_table != table) {
+        tbd_coder_free(b->coder);
+        b->coder = tbd_coder_new(table);
+        b->coder_table = table;
+    }
+    return reserve_counts(b, highest_id) && (b->coder || !b->codes);
 }
 
 static void fill_counts(struct tbd_product *out)
@@ -1025,7 +1086,6 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
         .builder = builder, .plans = plans, .plan_count = raw->plan_count, .out = out,
         .entries = raw->entries, .entry_count = raw->entry_count,
         .operands = raw->operands, .operand_bytes = raw->operand_bytes, .cut = raw->cut,
-        .too_long = raw->entry_count > TOO_MANY_ENTRIES,
     };
     enum tbd_status status = TBD_NOMEM;
 
@@ -1037,10 +1097,7 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
             raw->operands = NULL;
             w.window->first_time = raw->first_time;
             drop_last(&w);
-            status = reserve_counts(builder, raw->highest_id) &&
-                             lay_out_rows(&w, raw->highest_id)
-                         ? pass(&w)
-                         : TBD_NOMEM;
+            status = prepare(builder, raw->highest_id, table) ? pass(&w) : TBD_NOMEM;
             if (status != TBD_NOMEM)
                 status = finish(&w) ? TBD_OK : TBD_NOMEM;
         } else {
@@ -1056,8 +1113,9 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
     if (status) {
         free(w.log_offsets);
         tbd_shadow_free(&builder->shadow);
-        memset(builder->counts, 0, builder->count_capacity * sizeof(*builder->counts));
-        builder->ids = 0;
+        if (builder->counts)
+            memset(builder->counts, 0, builder->count_capacity * sizeof(*builder->counts));
+        builder->id_count = 0;
         tbd_product_free(out);
         return status;
     }

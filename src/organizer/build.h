@@ -13,6 +13,8 @@
 struct tbd_builder;
 struct tbd_builder *tbd_builder_new(void); /* NULL without memory */
 void tbd_builder_free(struct tbd_builder *builder);
+/* From now on, code the records as well: for windows that are going to be written. */
+void tbd_builder_code(struct tbd_builder *builder);
 
 /* A message that is about the trace, not about the order of the program's events. */
 struct tbd_side_message {
@@ -25,7 +27,8 @@ struct tbd_side_message {
 
 struct tbd_product {
     struct tbd_window *window; /* owned */
-    struct tbd_rows rows; /* of the window; borrowed until the builder's next window */
+    const struct tbd_buffer *coded; /* its records, coded; borrowed until the builder's next window; NULL
+                                       unless tbd_builder_code() asked for it */
     struct tbd_window_summary counts;
     struct tbd_side_message *side; /* lives in the window */
     size_t side_count;

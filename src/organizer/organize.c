@@ -315,7 +315,7 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
     if (keep)
-        status = tbd_writer_put_window(o->writer, product.window, &product.counts, &product.rows,
+        status = tbd_writer_put_window(o->writer, product.window, &product.counts, product.coded,
                                        &files);
     commit(o, job->number, &files, status, keep);
     tbd_product_free(&product);
@@ -329,6 +329,7 @@ static void *work(void *context)
 
     if (!builder)
         abort();
+    tbd_builder_code(builder);
     while (take_job(o, &job))
         do_job(o, builder, &job);
     tbd_builder_free(builder);

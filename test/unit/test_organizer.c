@@ -240,7 +240,7 @@ static void pages_at_window_starts_follow_from_the_windows_before(void **state)
 
 /* ---- events ---- */
 
-static void counts_and_order_are_those_of_the_program(void **state)
+static void check_events(uint32_t chunk_entries, uint32_t steps, uint32_t window_steps)
 {
     static struct sim s;
     struct maker m;
@@ -248,8 +248,7 @@ static void counts_and_order_are_those_of_the_program(void **state)
     const struct tbd_trace_info *info;
     size_t note = 0;
 
-    (void)state;
-    simulate(&s, &m, 3, 61, 500, 90);
+    simulate(&s, &m, 3, chunk_entries, steps, window_steps);
     trace = open_latest();
     info = tbd_trace_info(trace);
     assert_true(info->finished);
@@ -287,6 +286,18 @@ static void counts_and_order_are_those_of_the_program(void **state)
     tbd_trace_close(trace);
     maker_close(&m);
     sim_free(&s);
+}
+
+static void counts_and_order_are_those_of_the_program(void **state)
+{
+    (void)state;
+    check_events(61, 500, 90);
+}
+
+static void windows_longer_than_a_coding_segment_come_back(void **state)
+{
+    (void)state;
+    check_events(0, 2 * TBD_SEGMENT_ENTRIES, 3 * TBD_SEGMENT_ENTRIES / 2);
 }
 
 static void seeking_finds_what_walking_finds(void **state)
@@ -593,6 +604,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_and_order_are_those_of_the_program),
+        cmocka_unit_test(windows_longer_than_a_coding_segment_come_back),
         cmocka_unit_test(memory_is_right_at_every_position_back_to_the_start),
         cmocka_unit_test(pages_mapped_again_begin_with_zeroes),
         cmocka_unit_test(pages_at_window_starts_follow_from_the_windows_before),
