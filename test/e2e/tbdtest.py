@@ -185,18 +185,9 @@ class Trace:
     def info(self):
         return self.one("info")
 
-    def events(self, kind, where="", limit=100000):
-        """All events of a kind in order, asked for one after the other; each question is one process,
-        so keep the count small."""
-        found, at = [], "first"
-        condition = ["where", where] if where else []
-        while len(found) < limit:
-            answer = self.ask("goto", at, "forward", kind, 1, *condition)
-            if not answer:
-                break
-            found.append(answer[0])
-            at = position(answer[0])
-        return found
+    def events(self, kind, where=""):
+        """All events of a kind, in order."""
+        return self.ask("all", kind, *(["where", where] if where else []))
 
     def count(self, kind, where="", guess=None):
         """How many events of a kind there are: what a search for far too many says it has found.  With

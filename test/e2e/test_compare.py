@@ -92,6 +92,9 @@ while True:
     events = pair.trace.events("store", within(address, 8) + " and func==main")
     values = [tbdtest.number(e["newval"]) for e in events]
     assert len(events) == 500 and values[1:] == said[1:], (len(events), len(said), values[:3], said[:3])
+    for n in range(7, 500, 61):
+        one = pair.trace.one("goto", "first", "forward", "store", n, "where", within(address, 8) + " and func==main")
+        assert one == events[n - 1], (n, one, events[n - 1])
     olds = [tbdtest.number(e["oldval"]) for e in events]
     assert olds[1:] == values[:-1] and olds[0] == 0, olds[:4]
 
