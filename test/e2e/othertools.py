@@ -131,10 +131,9 @@ for address, size in %r:
 """ % (place, ranges), env=env)
 
 
-def lackey_accesses(argv, address, size, env=None):
-    """Loads and stores that touch the range, in order: ("L" | "S" | "M", address, size)."""
+def _lackey_lines(argv, env):
+    """Lackey's trace: (kind, address, size), kind one of I, L, S, M."""
     tbdtest.need("valgrind")
-    found = []
     with tempfile.TemporaryDirectory(prefix="tbd-lackey-") as folder:
         log = os.path.join(folder, "log")
         subprocess.run(["valgrind", "--tool=lackey", "--trace-mem=yes", "--log-file=" + log] + argv, check=False,
@@ -142,11 +141,25 @@ def lackey_accesses(argv, address, size, env=None):
                        timeout=300)
         with open(log) as f:
             for line in f:
-                match = re.match(r" ([LSM]) ([0-9a-fA-F]+),(\d+)", line)
+                match = re.match(r"(I | [LSM]) +([0-9a-fA-F]+),(\d+)", line)
                 if match:
-                    at, length = int(match.group(2), 16), int(match.group(3))
-                    if at < address + size and at + length > address:
-                        found.append((match.group(1), at, length))
+                    yield match.group(1).strip(), int(match.group(2), 16), int(match.group(3))
+
+
+def lackey_accesses(argv, address, size, env=None):
+    """Loads and stores that touch the range, in order: ("L" | "S" | "M", address, size)."""
+    return [(kind, at, length) for kind, at, length in _lackey_lines(argv, env)
+            if kind != "I" and at < address + size and at + length > address]
+
+
+def lackey_accesses_of_code(argv, start, end, env=None):
+    """Loads and stores made by instructions in [start, end), in order: (pc, "L" | "S" | "M", address, size)."""
+    found, pc = [], 0
+    for kind, at, length in _lackey_lines(argv, env):
+        if kind == "I":
+            pc = at
+        elif start <= pc < end:
+            found.append((pc, kind, at, length))
     return found
 
 

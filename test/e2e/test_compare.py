@@ -64,6 +64,27 @@ def test_stores_to_a_global_as_lackey_sees_them(folder):
         assert (again["time"], again["offset"]) == (event["time"], event["offset"]), (n, event, again)
 
 
+def test_every_access_of_the_program_as_lackey_sees_it(folder):
+    """All loads and stores that the program's own code makes, in order: instruction, size, and the address where
+    it is not on the stack (valgrind puts that elsewhere)."""
+    for name in ("stores", "recursion", "funcptr", "straddle", "switches", "redzone"):
+        pair = Pair(name, folder + "/" + name)
+        start, end = pair.address("main") & ~0xfff, pair.address("etext")
+        seen = othertools.lackey_accesses_of_code(pair.argv, start, end)
+        for kind, letters in (("store", "SM"), ("load", "LM")):
+            wanted = [(pc, size, static(at)) for pc, letter, at, size in seen if letter in letters]
+            events = pair.trace.events(kind, "pc >= %d and pc < %d" % (start, end))
+            found = [(tbdtest.number(e["pc"]), e["size"], static(tbdtest.number(e["addr"]))) for e in events]
+            for n, (a, b) in enumerate(zip(found, wanted)):
+                assert a == b, "%s: %s %d: %s, lackey: %s" % (name, kind, n, [hex(x or 0) for x in a], [hex(x or 0) for x in b])
+            assert len(found) == len(wanted) > 100, (name, kind, len(found), len(wanted))
+
+
+def static(address):
+    """The address if it is the program's data or heap."""
+    return address if address < 0x1000000 else None
+
+
 def test_all_accesses_to_a_global_as_the_debug_registers_see_them(folder):
     pair = Pair("stores", folder)
     address, after = pair.address("neighbour"), next_instruction(pair.path)
