@@ -53,8 +53,13 @@ struct tbd_effects *tbd_effects_get(void)
     return &effects;
 }
 
+/* What a snapshot of everything took is given back; ordinary calls keep their pages. */
+#define KEPT_BYTES (16ll << 20)
+
 void tbd_effects_clear(struct tbd_effects *effects)
 {
+    if (effects->old.at - effects->old.start > KEPT_BYTES)
+        tbd_arena_reset(&effects->old);
     tbd_arena_rewind(&effects->old, effects->old.start);
     effects->saved_count = 0;
     effects->write_count = 0;
