@@ -108,9 +108,9 @@ static void modrm_memory(struct tbd_emit *e, const struct form *f, unsigned reg,
     unsigned rex = f->rex | (reg >> 3) << 2;
 
     if (ea->index != TBD_NO_REG)
-        rex |= (ea->index >> 3u) << 1;
+        rex |= (unsigned)(ea->index >> 3) << 1;
     if (ea->base != TBD_NO_REG)
-        rex |= ea->base >> 3u;
+        rex |= (unsigned)(ea->base >> 3);
     if (ea->fs)
         tbd_emit_u8(e, 0x64);
     if (ea->addr32)
