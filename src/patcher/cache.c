@@ -241,11 +241,17 @@ static void area_reset(struct tbd_area *area)
     area->count = 0;
 }
 
+/* The program's bytes that code of `pc` is expected to name. */
+static uint64_t neighbourhood_start(uint64_t pc)
+{
+    return pc > NEIGHBOURHOOD ? pc - NEIGHBOURHOOD : 0;
+}
+
 static struct tbd_area *area_new(const struct tbd_patcher_callbacks *callbacks,
                                  const struct tbd_codegen_config *config, uint64_t pc)
 {
     struct tbd_area *area = &cache.area[cache.area_count];
-    uint64_t lo = pc > NEIGHBOURHOOD ? pc - NEIGHBOURHOOD : 0;
+    uint64_t lo = neighbourhood_start(pc);
     uint64_t bytes = config->area_bytes ? config->area_bytes : AREA_BYTES;
     uint64_t base;
 
@@ -270,11 +276,11 @@ static bool has_room(const struct tbd_area *area)
 
 static bool area_serves(const struct tbd_area *area, uint64_t pc)
 {
-    const uint64_t reach = (2ull << 30) - NEIGHBOURHOOD;
-    uint64_t up = area->end > pc ? area->end - pc : 0;
-    uint64_t down = pc > area->base ? pc - area->base : 0;
+    const int64_t reach = 2ll << 30;
+    int64_t up = (int64_t)(area->end - neighbourhood_start(pc));
+    int64_t down = (int64_t)(pc + NEIGHBOURHOOD - area->base);
 
-    return up < reach && down < reach && has_room(area);
+    return up <= reach && down <= reach && has_room(area);
 }
 
 static struct tbd_area *area_for(const struct tbd_patcher_callbacks *callbacks,
@@ -336,6 +342,8 @@ static void set_rel32(uint64_t rel32, uint64_t target)
     __atomic_store_n((uint32_t *)(uintptr_t)rel32, distance, __ATOMIC_RELAXED);
 }
 
+static void stub_emit(struct tbd_exit_site *site);
+
 static bool in_reach(uint64_t rel32, uint64_t target)
 {
     int64_t distance = (int64_t)(target - (rel32 + 4));
@@ -350,12 +358,24 @@ static void join(struct tbd_exit_site *site, struct tbd_block_code *block)
     block->incoming = (uint32_t)(site - cache.site);
 }
 
+/* The stub of an exit to a block in an area too far away becomes the jump there. */
+static void stub_goes_to(struct tbd_exit_site *site, const struct tbd_block_code *block)
+{
+    struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)site->stub,
+                          .end = (uint8_t *)(uintptr_t)site->stub + STUB_BYTES };
+
+    tbd_emit_jmp_far(&e, block->entry);
+}
+
 void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
 {
-    if (site->linked != TBD_NO_INDEX || !in_reach(site->rel32, block->entry))
+    if (site->linked != TBD_NO_INDEX)
         return;
     join(site, block);
-    set_rel32(site->rel32, block->entry);
+    if (in_reach(site->rel32, block->entry))
+        set_rel32(site->rel32, block->entry);
+    else
+        stub_goes_to(site, block);
 }
 
 /* Control falls into the dead block: its first bytes become the jump that was left out (C4). */
@@ -370,6 +390,8 @@ static void unlink_incoming(struct tbd_block_code *block)
     for (uint32_t n = block->incoming; n != TBD_NO_INDEX; n = cache.site[n].next) {
         if (!cache.site[n].rel32)
             put_jump_back(&cache.site[n], block);
+        if (!in_reach(cache.site[n].rel32, block->entry))
+            stub_emit(&cache.site[n]);
         set_rel32(cache.site[n].rel32, cache.site[n].stub);
         cache.site[n].linked = TBD_NO_INDEX;
     }
@@ -394,7 +416,10 @@ static void leave_list(uint32_t index)
 
 static uint64_t where_it_leads(const struct tbd_exit_site *site)
 {
-    return site->linked == TBD_NO_INDEX ? site->stub : cache.block[site->linked].entry;
+    bool near =
+        site->linked != TBD_NO_INDEX && in_reach(site->rel32, cache.block[site->linked].entry);
+
+    return near ? cache.block[site->linked].entry : site->stub;
 }
 
 static bool ends_with_jcc_and_jmp(const struct tbd_block_code *block)
@@ -435,17 +460,13 @@ static bool open_tail(struct tbd_area *area, struct tbd_exit_site *site)
 
 /* ---- making ---- */
 
-static void stub_emit(struct tbd_area *area, struct tbd_exit_site *site)
+static void stub_emit(struct tbd_exit_site *site)
 {
-    struct tbd_emit e;
+    struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)site->stub,
+                          .end = (uint8_t *)(uintptr_t)site->stub + STUB_BYTES };
 
-    area->cold -= STUB_BYTES;
-    e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold,
-                           .end = (uint8_t *)(uintptr_t)area->cold + STUB_BYTES };
-    site->stub = area->cold;
     tbd_emit_store_gs_imm(&e, TBD_THREAD_GS(exit_arg), (uint32_t)(site - cache.site));
-    tbd_emit_jmp(&e, area->head[TBD_EXIT_DIRECT]);
-    set_rel32(site->rel32, site->stub);
+    tbd_emit_jmp(&e, cache.area[site->area].head[TBD_EXIT_DIRECT]);
 }
 
 /* mov r11, start; lea rcx, [rcx + r11]; jmp miss: gives the target back and leaves. */
@@ -480,8 +501,12 @@ static void make_exits(struct tbd_area *area, const struct tbd_translation *t,
                                         .target = t->exit[n].target,
                                         .block = tbd_cache_index(block),
                                         .linked = TBD_NO_INDEX,
+                                        .area = (uint32_t)(area - cache.area),
                                         .next = TBD_NO_INDEX };
-        stub_emit(area, site);
+        area->cold -= STUB_BYTES;
+        site->stub = area->cold;
+        stub_emit(site);
+        set_rel32(site->rel32, site->stub);
     }
     if (t->mismatch)
         mismatch_emit(area, block->start, place_in_area(t, t->mismatch));

@@ -8,8 +8,9 @@
  * order.
  * C2  A live block is in the map under its start; a dead one (flushed) is not, no jump leads
  *     to it and no indirect target names it; its code stays until everything is flushed.
- * C3  An exit site leads to its stub or to the entry of a live block; in the second case
- *     the site is in that block's list of incoming sites.
+ * C3  An exit site leads to its stub or to the entry of a live block (through its stub, when that
+ *     is out of a jump's reach); in the second case the site is in that block's list of incoming
+ *     sites.
  * C4  A block that is made for the exit of the block just before it in memory takes the place of
  *     that exit's jump (rel32 = 0): control falls into it.  When it dies its first bytes become
  *     the jump.
@@ -48,6 +49,7 @@ struct tbd_exit_site {
     uint64_t target; /* application address */
     uint32_t block;  /* whose exit it is */
     uint32_t linked; /* block it leads to, TBD_NO_INDEX if the stub */
+    uint32_t area;   /* index of its area */
     uint32_t next;   /* in the list of incoming sites */
 };
 
