@@ -24,4 +24,6 @@ target_compile_definitions(tbd_engine INTERFACE TBD_ENGINE=1)
 target_compile_options(tbd_engine INTERFACE
   -ffreestanding -fno-stack-protector -fvisibility=hidden -fno-asynchronous-unwind-tables -fno-builtin-memcpy
   -U_FORTIFY_SOURCE -O2 -g
-  $<$<COMPILE_LANGUAGE:C>:-mgeneral-regs-only -fpie -fno-exceptions>)
+  $<$<COMPILE_LANGUAGE:C>:-mgeneral-regs-only -fpie -fno-exceptions>
+  # clang would reach variables of other files through a GOT, which code at a fixed address has no use for
+  $<$<AND:$<COMPILE_LANGUAGE:C>,$<C_COMPILER_ID:Clang>>:-fdirect-access-external-data>)
