@@ -46,12 +46,26 @@ static enum tbd_status start_process(struct tbd_worker *worker, struct tbd_error
     return tbd_process_start(&worker->process, why);
 }
 
+/* Every change of the hook set defines its blocks again: a process whose table is half full has had
+ * its time. */
+static bool is_used_up(const struct tbd_worker *worker)
+{
+    const struct tbd_stream_head *head;
+
+    if (!worker->consumer)
+        return false;
+    head = tbd_consumer_head(worker->consumer);
+    return head->def_count > head->def_capacity / 2 || head->heap_used > head->heap_capacity / 2;
+}
+
 static enum tbd_status prepare(struct tbd_worker *worker, uint32_t hook_set,
                                const struct tbd_reg_state *states, size_t count,
                                struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
 
+    if (is_used_up(worker))
+        tbd_worker_stop(worker);
     if (!worker->process.pid)
         status = start_process(worker, why);
     if (status == TBD_OK)

@@ -98,6 +98,8 @@ void tbd_stub_finish(void)
     if (!tbd_stub.is_partial && tbd_stub.log_next < plan->log.count)
         tbd_stub_diverge(0, "the window ends, but play has %lu more logged messages",
                          plan->log.count - tbd_stub.log_next);
+    if (tbd_runtime.ring.full)
+        tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
     if (!tbd_stub.is_partial)
         send_end();
     plan->outcome = TBD_OUTCOME_COMPLETE;
@@ -194,6 +196,8 @@ static uint64_t next_due(void)
 void tbd_stub_boundary(struct tbd_thread *thread)
 {
     tbd_stub.plan->heartbeat++;
+    if (tbd_runtime.ring.full)
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
     if (tbd_stub.is_inside) {
         reached_inside(thread);
     } else {
