@@ -251,6 +251,9 @@ static void code_without_information_is_left_by_a_marked_guess(void **state)
     size_t count, at, body;
 
     (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* the guess depends on what its red zones leave on the stack */
+#endif
     assert_true(live_start(&live, body_no_cfi));
     resume_to_stop(&live);
     assert_int_equal(tbd_symbols_new_fixed(live.regions, live.region_count, &symbols), TBD_OK);
