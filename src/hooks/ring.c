@@ -308,8 +308,10 @@ uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
         ring->full = true;
         return 1;
     }
-    memcpy(heap + ops_at, ops, ops_bytes);
-    memcpy(heap + code_at, code, def->code_bytes);
+    if (ops_bytes)
+        memcpy(heap + ops_at, ops, ops_bytes);
+    if (def->code_bytes)
+        memcpy(heap + code_at, code, def->code_bytes);
     out = (struct tbd_block_def *)((uint8_t *)head + head->defs_offset) + head->def_count;
     *out = *def;
     out->ops_offset = ops_at;
