@@ -3,7 +3,7 @@
 /* Partial replay of a trace that was made by hand: start-up of the replay process, memory from the
  * trace, system calls out of the log, registers at positions on block borders and inside blocks.
  *
- * The program is the code between replay_program and replay_program_end below, at PROGRAM. 
+ * The program is the code between replay_program and replay_program_end below, at PROGRAM.
  * Skipped (77) when there is no tbd-replay to run. */
 #include "base/layout.h"
 #include "format/window.h"
