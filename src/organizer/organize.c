@@ -10,8 +10,8 @@
  * Invariants
  * O1  Workers take windows in order, so the oldest one in work never waits for another: no deadlock.
  * O2  join and commit run under `lock`; what they use (writer, heads, order_*) is guarded by it.
- * O3  After a failure (`failed`) windows are dropped unseen, chunks are still given back, and the stream says
- *     FAILED, so that the program detaches. */
+ * O3  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that wait are
+ *     dropped unseen, nothing more is taken, and the trace gets its end record at once. */
 #include "organizer/organize.h"
 
 #include "format/file.h"
@@ -377,7 +377,30 @@ static void break_stream(struct organizer *o, enum tbd_status status, const stru
     pthread_mutex_unlock(&o->lock);
 }
 
-/* Until the producer has ended and nothing is left, or the stream cannot be used. */
+/* What the producer left behind. */
+static void salvage(struct organizer *o)
+{
+    struct tbd_raw_window raw;
+    struct tbd_error why = { 0 };
+    enum tbd_status status = tbd_consumer_salvage(o->consumer, &raw, &why);
+
+    if (status == TBD_OK)
+        put_job(o, &raw);
+    else if (status != TBD_NOTFOUND)
+        break_stream(o, status, &why);
+}
+
+static bool has_failed(struct organizer *o)
+{
+    bool failed;
+
+    pthread_mutex_lock(&o->lock);
+    failed = o->failed != TBD_OK;
+    pthread_mutex_unlock(&o->lock);
+    return failed;
+}
+
+/* Until the producer has ended and nothing is left, or nothing can be written any more. */
 static void take_stream(struct organizer *o)
 {
     struct tbd_raw_window raw;
@@ -385,7 +408,7 @@ static void take_stream(struct organizer *o)
     enum tbd_status status;
     bool gone = false;
 
-    for (;;) {
+    while (!has_failed(o)) {
         status = tbd_consumer_take(o->consumer, &raw, &why);
         if (status == TBD_OK) {
             put_job(o, &raw);
@@ -394,17 +417,12 @@ static void take_stream(struct organizer *o)
         if (status != TBD_NOTFOUND)
             return break_stream(o, status, &why);
         if (gone)
-            break;
+            return salvage(o);
         /* looked at once more after this: what was published before the end is not missed */
         gone = is_gone(o);
         if (!gone)
             tbd_consumer_wait(o->consumer, WAIT_MS);
     }
-    status = tbd_consumer_salvage(o->consumer, &raw, &why);
-    if (status == TBD_OK)
-        put_job(o, &raw);
-    else if (status != TBD_NOTFOUND)
-        break_stream(o, status, &why);
 }
 
 static enum tbd_status write_end(struct organizer *o)

@@ -555,7 +555,7 @@ static void directory_and_files_are_private(void **state)
 static void scribbled_streams_never_harm(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 150; seed++) {
+    for (uint64_t seed = 1; seed <= 60; seed++) {
         static struct sim s;
         struct tbd_error why = { 0 };
         struct tbd_organize_options options = { .root = root, .program = "bad", .threads = 1 };
