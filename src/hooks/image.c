@@ -103,7 +103,8 @@ static void send_pages(const struct tbd_pagemap *map, const struct tbd_region *r
         return;
     if (is_anonymous(region))
         tbd_pages_set_known(&tbd_runtime.pages, region->map.start, region->map.end, true);
-    tbd_pagemap_visit_private(map, region->map.start, region->map.end, send_image_page, NULL);
+    tbd_pagemap_visit(map, TBD_PAGES_PRIVATE, region->map.start, region->map.end, send_image_page,
+                      NULL);
 }
 
 /* The vDSO's pages belong to no file and, unless written, to nobody: sent whole. */

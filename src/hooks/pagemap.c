@@ -2,7 +2,7 @@
 /* pagemap.c - see pagemap.h
  *
  * 64 bits a page (Documentation/admin-guide/mm/pagemap.rst): 63 present, 62 swapped, 61 file page or shared
- * anonymous memory.  Frame numbers are hidden from unprivileged readers, flags are not. */
+ * anonymous memory, 56 mapped by this process only (of a swapped page that is not known).  Frame numbers are hidden from unprivileged readers, flags are not. */
 #include "hooks/pagemap.h"
 
 #include "base/layout.h"
@@ -11,7 +11,9 @@
 #define BATCH 512u
 #define O_RDONLY_CLOEXEC 0x80000
 #define BIT_PRESENT (3ull << 62)
+#define BIT_SWAPPED (1ull << 62)
 #define BIT_FILE (1ull << 61)
+#define BIT_EXCLUSIVE (1ull << 56)
 
 void tbd_pagemap_open(struct tbd_pagemap *map)
 {
@@ -29,8 +31,15 @@ static bool read_batch(const struct tbd_pagemap *map, uint64_t page, size_t coun
     return map->fd >= 0 && tbd_sys_pread(map->fd, out, count * 8, page * 8) == (long)(count * 8);
 }
 
-void tbd_pagemap_visit_private(const struct tbd_pagemap *map, uint64_t start, uint64_t end,
-                               tbd_page_visitor visit, void *context)
+static bool is_wanted(uint64_t entry, enum tbd_page_kind kind)
+{
+    if (!(entry & BIT_PRESENT) || (entry & BIT_FILE))
+        return false;
+    return kind == TBD_PAGES_PRIVATE || (entry & (BIT_EXCLUSIVE | BIT_SWAPPED));
+}
+
+void tbd_pagemap_visit(const struct tbd_pagemap *map, enum tbd_page_kind kind, uint64_t start,
+                       uint64_t end, tbd_page_visitor visit, void *context)
 {
     uint64_t page = start >> TBD_PAGE_SHIFT;
     uint64_t last = end >> TBD_PAGE_SHIFT;
@@ -41,7 +50,7 @@ void tbd_pagemap_visit_private(const struct tbd_pagemap *map, uint64_t start, ui
         bool known = read_batch(map, page, count, entries);
 
         for (size_t i = 0; i < count; i++)
-            if (!known || ((entries[i] & BIT_PRESENT) && !(entries[i] & BIT_FILE)))
+            if (!known || is_wanted(entries[i], kind))
                 visit(context, (page + i) << TBD_PAGE_SHIFT);
         page += count;
     }

@@ -14,10 +14,14 @@ struct tbd_pagemap {
 void tbd_pagemap_open(struct tbd_pagemap *map);
 void tbd_pagemap_close(struct tbd_pagemap *map);
 
+enum tbd_page_kind {
+    TBD_PAGES_PRIVATE,  /* exist and are the process's own: anonymous, or of a private mapping and written */
+    TBD_PAGES_UNSHARED, /* those of them that no other process shares: after a fork, what was written since */
+};
+
 typedef void (*tbd_page_visitor)(void *context, uint64_t address);
-/* Calls `visit` for every page of [start, end) that exists and is the process's own: anonymous, or a
- * private mapping's page that was written. */
-void tbd_pagemap_visit_private(const struct tbd_pagemap *map, uint64_t start, uint64_t end,
-                               tbd_page_visitor visit, void *context);
+/* Calls `visit` for every page of that kind in [start, end). */
+void tbd_pagemap_visit(const struct tbd_pagemap *map, enum tbd_page_kind kind, uint64_t start,
+                       uint64_t end, tbd_page_visitor visit, void *context);
 
 #endif
