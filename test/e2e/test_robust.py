@@ -462,5 +462,48 @@ def test_many_at_once_into_one_folder(folder):
         assert tbdtest.Trace(path).count("func_enter", "func==fib", 8361) == 8361, path
 
 
+def test_closed_standard_streams(folder):
+    """With 0, 1 or 2 closed no descriptor of ours may take their place."""
+    argv = [tbdtest.program("self")]
+    for closed in ((0,), (1,), (2,), (0, 1, 2)):
+        codes = []
+        for env in ({}, tbdtest.trace_env(folder)):
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                       env=tbdtest.clean_env(env), preexec_fn=lambda: [os.close(fd) for fd in closed])
+            codes.append(process.wait(60))
+        assert codes[0] == codes[1], (closed, codes)
+    tbdtest.wait_organizers(folder)
+    traces = sorted(glob.glob(folder + "/self-*"))
+    assert len(traces) == 4, traces
+    for path in traces:
+        tbdtest.Trace(path).verify()
+
+
+def test_another_user(folder):
+    """Nothing needs a privilege."""
+    if os.geteuid() != 0:
+        raise tbdtest.Skip("needs root to become somebody else")
+    os.chmod(folder, 0o777)
+    private = folder + "/build"  # the build tree may lie where that user cannot look
+    os.makedirs(private)
+    for name in ("libtbd.so", "tbd-organizer", "tbd-replay", "tbdq", "programs/strings", "programs/sys_misc"):
+        shutil.copy(os.path.join(tbdtest.BUILD, name), private)
+    for program in ("strings", "sys_misc"):
+        env = {"LD_PRELOAD": private + "/libtbd.so", "TBD_DIR": folder + "/traces"}
+        command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", *("%s=%s" % pair for pair in env.items())]
+        result = tbdtest.run([tbdtest.need("setpriv")] + command[1:] + [private + "/" + program])
+        assert result.code == 0 and not result.err, result
+        tbdtest.wait_organizers(folder)
+        trace = tbdtest.find_trace(folder + "/traces", program)
+        assert os.stat(trace.path).st_uid == 65534
+        result = tbdtest.run(command[:4] + [private + "/tbdq", "-t", trace.path, "verify"], stdin=None)
+        assert result.code == 0, result
+
+
+def test_large_arguments(folder):
+    argv = ["/bin/echo"] + ["x" * 1000 + str(i) for i in range(1000)]
+    tbdtest.check_run(argv, folder)
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
