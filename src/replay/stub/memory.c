@@ -157,46 +157,71 @@ bool tbd_memory_clear_process(void)
 
 /* ---- a window begins ---- */
 
-static bool is_kept(const struct tbd_plan_head *head, uint64_t address, uint64_t *out_end)
-{
-    const struct tbd_plan_range *keep = (const void *)((const char *)head + head->keep.offset);
+/* Walks along what stays mapped, in address order: code that did not change (`keep`), and ordinary
+ * writable pages that the next window has as well, which are only filled anew. */
+struct stay {
+    const struct tbd_plan_range *keep, *keep_end;
+    const struct tbd_plan_page *page, *page_end;
+    const struct tbd_plan_region *region, *region_end;
+};
 
-    for (uint64_t i = 0; i < head->keep.count; i++)
-        if (address >= keep[i].start && address < keep[i].end) {
-            *out_end = keep[i].end;
-            return true;
-        }
-    return false;
+#define ORDINARY ((uint32_t)(PROT_READ | PROT_WRITE))
+
+static struct stay stay_begin(const struct tbd_plan_head *head)
+{
+    const char *base = (const char *)head;
+    struct stay stay = { .keep = (const void *)(base + head->keep.offset),
+                         .page = (const void *)(base + head->pages.offset),
+                         .region = (const void *)(base + head->regions.offset) };
+
+    stay.keep_end = stay.keep + head->keep.count;
+    stay.page_end = stay.page + head->pages.count;
+    stay.region_end = stay.region + head->regions.count;
+    return stay;
 }
 
-/* Unmaps [start, end) but for what is kept. */
-static void forget_range(const struct tbd_plan_head *head, uint64_t start, uint64_t end)
+static bool is_ordinary(struct stay *stay, uint64_t address)
 {
-    for (uint64_t at = start, next; at < end; at = next) {
-        if (is_kept(head, at, &next))
-            continue;
-        next = run_end(at, end);
-        for (uint64_t i = at; i < next; i += TBD_PAGE_SIZE) {
-            uint64_t kept_end;
+    while (stay->region < stay->region_end && stay->region->end <= address)
+        stay->region++;
+    return stay->region < stay->region_end && stay->region->start <= address &&
+           stay->region->prot == ORDINARY;
+}
 
-            if (is_kept(head, i, &kept_end)) {
-                next = i;
-                break;
-            }
-        }
-        real_unmap(at, next);
+/* The next stretch that stays, in or behind `at`; an empty one at `end` if there is none before. */
+static struct tbd_plan_range next_stay(struct stay *stay, uint64_t at, uint64_t end, uint32_t prot)
+{
+    struct tbd_plan_range none = { end, end };
+
+    if (prot & PROT_EXEC) {
+        while (stay->keep < stay->keep_end && stay->keep->end <= at)
+            stay->keep++;
+        return stay->keep < stay->keep_end && stay->keep->start < end ? *stay->keep : none;
     }
+    while (prot == ORDINARY && stay->page < stay->page_end && stay->page->address < end) {
+        uint64_t address = stay->page->address;
+
+        if (address >= at && is_ordinary(stay, address))
+            return (struct tbd_plan_range){ address, address + TBD_PAGE_SIZE };
+        stay->page++;
+    }
+    return none;
 }
 
 static void forget_window(const struct tbd_plan_head *head)
 {
+    struct stay stay = stay_begin(head);
+
     for (size_t i = 0; i < table()->count; i++) {
         const struct tbd_msg_region *map = &table()->table[i].map;
 
-        if (head->keep.count && map->prot & PROT_EXEC)
-            forget_range(head, map->start, map->end);
-        else
-            real_unmap(map->start, map->end);
+        for (uint64_t at = map->start; at < map->end;) {
+            struct tbd_plan_range next = next_stay(&stay, at, map->end, map->prot);
+
+            if (next.start > at)
+                real_unmap(at, next.start);
+            at = next.end;
+        }
     }
     table()->count = 0;
 }
@@ -262,6 +287,14 @@ static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_pla
     return used;
 }
 
+static void fill_anew(const struct tbd_plan_head *head, const struct tbd_plan_page *page)
+{
+    if (page->contents == TBD_PLAN_ZERO_PAGE)
+        memset((void *)page->address, 0, TBD_PAGE_SIZE);
+    else
+        fill(head, page, 1);
+}
+
 static const char *place_pages(const struct tbd_plan_head *head)
 {
     const struct tbd_plan_page *pages = (const void *)((const char *)head + head->pages.offset);
@@ -271,8 +304,10 @@ static const char *place_pages(const struct tbd_plan_head *head)
         const struct tbd_msg_region *region = region_or_stack(pages[i].address);
 
         used = 1;
+        if (region && is_present(pages[i].address) && region->prot == ORDINARY)
+            fill_anew(head, &pages[i]);
         if (!region || is_present(pages[i].address))
-            continue;
+            continue; /* code that stayed */
         used = place_run(head, pages + i, head->pages.count - i, region);
         if (!used)
             return "an address range of the program is taken in the replay process";
