@@ -9,6 +9,7 @@
 #include "format/writer.h"
 
 #include "format/file.h"
+#include "format/modules.h"
 #include "format/packed.h"
 #include "format/summaries.h"
 #include "format/trace_private.h"
@@ -16,13 +17,10 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/random.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +31,7 @@ struct tbd_writer {
     char *path;
     char *name; /* borrowed: last part of path */
     uint64_t id;
+    int root_dir;
     int dir;
     int header; /* locked while we live */
     int index;
@@ -120,6 +119,8 @@ static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
             return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
     }
     w->name = strrchr(w->path, '/') + 1;
+    w->root_dir = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    tbd_modules_clean(w->root_dir);
     w->dir = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (w->dir < 0 || mkdirat(w->dir, "windows", 0700) || mkdirat(w->dir, "modules", 0700))
         return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
@@ -149,7 +150,7 @@ enum tbd_status tbd_writer_new(const char *root, const char *program, struct tbd
     *out = NULL;
     if (!w)
         return TBD_NOMEM;
-    w->dir = w->header = w->index = w->blocks = -1;
+    w->root_dir = w->dir = w->header = w->index = w->blocks = -1;
     w->root = strdup(root);
     if (getrandom(&w->id, sizeof(w->id), 0) != sizeof(w->id) || !w->id)
         w->id = 1;
@@ -195,6 +196,7 @@ void tbd_writer_free(struct tbd_writer *w)
     close_fd(w->blocks);
     close_fd(w->header);
     close_fd(w->dir);
+    close_fd(w->root_dir);
     tbd_buffer_free(&w->pending);
     free(w->modules);
     free(w->path);
@@ -355,46 +357,6 @@ void tbd_writer_event(struct tbd_writer *w, enum tbd_record_type type,
     tbd_file_finish_record(&w->pending, begin);
 }
 
-static bool copy_bytes(int from, int to, off_t bytes)
-{
-    if (!ioctl(to, FICLONE, from))
-        return true;
-    while (bytes > 0) {
-        ssize_t done = copy_file_range(from, NULL, to, NULL, (size_t)bytes, 0);
-
-        if (done < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
-            done = sendfile(to, from, NULL, (size_t)bytes);
-        if (done <= 0)
-            return done == 0;
-        bytes -= done;
-    }
-    return true;
-}
-
-static bool copy_module(const struct tbd_writer *w, const char *path, const char *name,
-                        struct tbd_disk_module *disk)
-{
-    struct stat st;
-    bool good = false;
-    int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    int to = -1;
-    char full[300];
-
-    snprintf(full, sizeof(full), "modules/%s", name);
-    if (from >= 0 && !fstat(from, &st) && S_ISREG(st.st_mode) && st.st_ino == disk->inode)
-        to = openat(w->dir, full, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (to >= 0) {
-        good = copy_bytes(from, to, st.st_size);
-        disk->bytes = (uint64_t)st.st_size;
-        disk->mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
-        if (!good)
-            unlinkat(w->dir, full, 0);
-    }
-    close_fd(from);
-    close_fd(to);
-    return good;
-}
-
 void tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode, uint32_t device)
 {
     struct tbd_disk_module disk = { .inode = inode, .device = device };
@@ -413,7 +375,7 @@ void tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode, u
     number = snprintf(name, sizeof(name), "%03zu-", w->module_count);
     w->modules[w->module_count++] = disk;
     plain_name(path, name + number, sizeof(name) - (size_t)number);
-    if (!copy_module(w, path, name, &disk))
+    if (!tbd_modules_keep(w->root_dir, w->dir, path, name, &disk))
         return;
     begin = tbd_file_begin_record(&w->pending, TBD_REC_MODULE);
     tbd_buffer_put(&w->pending, &disk, sizeof(disk));
