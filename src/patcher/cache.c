@@ -799,5 +799,7 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
                              .end = buffer + sizeof(buffer),
                              .delta = (int64_t)block->cache_start - (int64_t)(uintptr_t)buffer };
     tbd_translate(&t);
+    watch->tail = t.tail;
+    watch->first_exit_end = t.exit_count ? place_in_area(&t, t.exit[0].rel32) + 4 : 0;
     return tbd_emit_pc(&t.e) >= block->cache_end; /* its last jump may have been left out (C4) */
 }

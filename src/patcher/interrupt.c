@@ -47,8 +47,16 @@ static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
     }
 }
 
-static bool is_before_itself(const struct tbd_insn *last)
+/* loop has changed rcx when it is passed; what follows is the jump not taken, then the one taken. */
+static bool is_loop_done(const struct tbd_insn *last, const struct tbd_watch *watch)
 {
+    return last->kind == TBD_INSN_BRANCH_RCX && watch->pc > watch->tail;
+}
+
+static bool is_before_itself(const struct tbd_insn *last, const struct tbd_watch *watch)
+{
+    if (is_loop_done(last, watch))
+        return false;
     return last->kind == TBD_INSN_BRANCH || last->kind == TBD_INSN_BRANCH_RCX ||
            last->kind == TBD_INSN_SYSCALL || last->kind == TBD_INSN_SPECIAL;
 }
@@ -76,9 +84,11 @@ static struct tbd_interruption describe(const struct tbd_watch *watch,
     }
     if (watch->phase != TBD_PHASE_TAIL)
         return inside(watch, watch->insn, block->id, state);
-    if (is_before_itself(last))
+    if (is_before_itself(last, watch))
         return inside(watch, cut.count - 1, block->id, state);
     state->rip = next_pc(last, cpu);
+    if (is_loop_done(last, watch))
+        state->rip = watch->pc < watch->first_exit_end ? last->pc + last->length : last->target;
     return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
 }
 

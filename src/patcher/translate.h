@@ -34,6 +34,8 @@ enum tbd_phase {
 /* Filled by a dry run: what held just before the code at `pc`. */
 struct tbd_watch {
     uint64_t pc;
+    uint64_t tail;           /* where the block's jumps begin */
+    uint64_t first_exit_end; /* behind the first of them; 0 if there is none */
     struct tbd_place place;
     uint32_t insn;
     enum tbd_phase phase;

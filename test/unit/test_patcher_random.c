@@ -45,6 +45,7 @@ static sigjmp_buf out_of_native;
 static struct tbd_regs start_regs;
 static uint8_t *code_at;
 static uint64_t body_at;
+static bool no_pushf;
 
 static uint64_t random64(void)
 {
@@ -138,6 +139,8 @@ static unsigned vex_or_evex(uint8_t *out)
 static bool is_allowed(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op)
 {
     switch (i->mnemonic) {
+    case ZYDIS_MNEMONIC_PUSHF:
+    case ZYDIS_MNEMONIC_PUSHFQ: return !no_pushf;
     case ZYDIS_MNEMONIC_POPF:
     case ZYDIS_MNEMONIC_POPFQ:
     case ZYDIS_MNEMONIC_STD:
@@ -258,7 +261,7 @@ static void put_stack(void)
         put8(0x6a);
         put8(below(256));
         break;
-    case 3: put8(0x9c); break;
+    case 3: put8(no_pushf ? 0x50 : 0x9c); break;
     default: put(call_next, sizeof(call_next)); break;
     }
 }
@@ -411,29 +414,37 @@ static void begin_native(int signo, siginfo_t *info, void *context)
     uc->uc_mcontext.gregs[REG_EFL] = (long long)start_regs.rflags;
 }
 
+static struct tbd_regs *end_regs = &native_regs; /* where the next native end goes */
+
 static void end_native(int signo, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;
 
     (void)info;
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
-        native_regs.gpr[r] = (uint64_t)uc->uc_mcontext.gregs[order[r]];
-    native_regs.rip = (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
-    native_regs.rflags = (uint64_t)uc->uc_mcontext.gregs[REG_EFL];
+        end_regs->gpr[r] = (uint64_t)uc->uc_mcontext.gregs[order[r]];
+    end_regs->rip = (uint64_t)uc->uc_mcontext.gregs[REG_RIP];
+    end_regs->rflags = (uint64_t)uc->uc_mcontext.gregs[REG_EFL];
     siglongjmp(out_of_native, signo);
+}
+
+static void catch_native_ends(void)
+{
+    static const int ends[] = { SIGSEGV, SIGILL, SIGFPE, SIGBUS };
+    struct sigaction sa = { .sa_sigaction = end_native, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+    for (size_t n = 0; n < sizeof(ends) / sizeof(ends[0]); n++)
+        sigaction(ends[n], &sa, NULL);
 }
 
 static void run_native(void)
 {
-    static const int ends[] = { SIGSEGV, SIGILL, SIGFPE, SIGBUS, SIGTRAP };
     static uint8_t signal_stack[1 << 16];
-    struct sigaction sa = { .sa_sigaction = end_native, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+    struct sigaction sa = { .sa_sigaction = begin_native, .sa_flags = SA_SIGINFO | SA_ONSTACK };
     stack_t ss = { .ss_sp = signal_stack, .ss_size = sizeof(signal_stack) };
 
     sigaltstack(&ss, NULL);
-    for (size_t n = 0; n < sizeof(ends) / sizeof(ends[0]); n++)
-        sigaction(ends[n], &sa, NULL);
-    sa.sa_sigaction = begin_native;
+    catch_native_ends();
     sigaction(SIGUSR1, &sa, NULL);
     if (!sigsetjmp(out_of_native, 1))
         raise(SIGUSR1);
@@ -576,6 +587,95 @@ static bool try_round(uint64_t round)
     return good;
 }
 
+/* ---- interrupted anywhere ---- */
+
+static unsigned steps_left;
+static bool went_native;
+static struct tbd_interruption stopped_at;
+
+/* Single step: after enough steps in translated code the program goes on natively from the state that the
+ * patcher makes out of the registers. */
+static void on_step(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *uc = context;
+    struct tbd_regs cpu = { .rip = (uint64_t)uc->uc_mcontext.gregs[REG_RIP] };
+    struct tbd_regs state;
+
+    (void)signo;
+    (void)info;
+    if (!tbd_patcher_owns(cpu.rip)) {
+        uc->uc_mcontext.gregs[REG_EFL] &= ~0x100ll; /* on again with the program's flags */
+        return;
+    }
+    if (steps_left > 0) {
+        steps_left--;
+        return;
+    }
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        cpu.gpr[r] = (uint64_t)uc->uc_mcontext.gregs[order[r]];
+    stopped_at = tbd_patcher_interrupted(harness_thread(), &cpu, &state);
+    if (stopped_at.where == TBD_INT_NOT_CACHE)
+        return;
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        uc->uc_mcontext.gregs[order[r]] = (long long)state.gpr[r];
+    uc->uc_mcontext.gregs[REG_RIP] = (long long)state.rip;
+    uc->uc_mcontext.gregs[REG_EFL] &= ~0x100ll;
+    went_native = true;
+    catch_native_ends();
+}
+
+static void prepare_interruption(void)
+{
+    struct sigaction sa = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+    sigaction(SIGTRAP, &sa, NULL);
+    steps_left = below(150);
+    went_native = false;
+}
+
+/* Natively; translated once, so that everything is linked; then again, interrupted. */
+static bool try_interruption(uint64_t round)
+{
+    struct tbd_regs t;
+    struct memory end;
+    uint64_t stop;
+    bool good;
+
+    make_start();
+    stop = generate();
+    undone = initial;
+    set_memory(&initial);
+    memset((void *)DUMP_AT, 0, sizeof(native_vectors));
+    run_native();
+    get_memory(&native_end);
+    memcpy(native_vectors, (void *)DUMP_AT, sizeof(native_vectors));
+    tbd_patcher_flush_range(harness_thread(), CODE_AT, CODE_AT + CODE_BYTES);
+    set_memory(&initial);
+    t = start_regs;
+    harness_run(&t, stop);
+    set_memory(&initial);
+    memset((void *)DUMP_AT, 0, sizeof(native_vectors));
+    prepare_interruption();
+    t = start_regs;
+    t.rflags |= 0x100;
+    end_regs = &t;
+    if (!sigsetjmp(out_of_native, 1))
+        harness_run(&t, stop);
+    end_regs = &native_regs;
+    __asm__ volatile("cld; emms");
+    if (!went_native)
+        return true;
+    get_memory(&end);
+    good = same(&native_regs, &t, STATUS_FLAGS) && !memcmp(&native_end, &end, sizeof(end)) &&
+           !memcmp(native_vectors, (void *)DUMP_AT, sizeof(native_vectors));
+    if (!good) {
+        print_error("stopped: where %d insn %u hook %u\n", stopped_at.where, stopped_at.insn,
+                    stopped_at.in_hook);
+        explain(round, stop, &t);
+    }
+    return good;
+}
+
 static uint64_t from_environment(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
@@ -623,6 +723,22 @@ static void far_patch_areas_agree(void **state)
     harness_far_areas(false);
 }
 
+static void interrupted_anywhere_it_can_go_on_natively(void **state)
+{
+    uint64_t rounds = from_environment("PATCHER_ROUNDS", 2000);
+
+    (void)state;
+    seed = from_environment("PATCHER_SEED", 5) * 0x9e3779b97f4a7c15ull + 1;
+    no_pushf = true; /* it would store the trap flag */
+    for (uint64_t n = 0; n < rounds; n++) {
+        if (n % 500 == 0)
+            harness_configure(n % 1000 ? TBD_HOOKS_PLAY : TBD_HOOKS_NONE, TBD_BLOCK_MAX_INSNS,
+                              true);
+        assert_true(try_interruption(n));
+    }
+    no_pushf = false;
+}
+
 static void map_fixed(uint64_t address, size_t bytes, int prot)
 {
     void *p = mmap((void *)(uintptr_t)address, bytes, prot,
@@ -650,6 +766,7 @@ int main(void)
         cmocka_unit_test(plain_translation_agrees),
         cmocka_unit_test(play_hooks_agree_and_report_all_stores),
         cmocka_unit_test(load_hooks_and_short_blocks_agree),
+        cmocka_unit_test(interrupted_anywhere_it_can_go_on_natively),
     };
 
     harness_init(TBD_HOOKS_NONE, true);
