@@ -84,17 +84,22 @@ static void raise_descriptor_limit(void)
     tbd_sys4(SYS_PRLIMIT64, 0, RLIMIT_NOFILE_, tbd_sys_pointer(limit), 0);
 }
 
+/* The program may have been started without standard streams: then the stream file is one of them. */
 static void arrange_descriptors(int fd)
 {
-    if (fd == STREAM_FD)
+    if (fd == STREAM_FD) {
         tbd_sys3(SYS_FCNTL, STREAM_FD, 2 /* F_SETFD */, 0);
-    else
+    } else {
         tbd_sys3(SYS_DUP3, (uint64_t)(unsigned)fd, STREAM_FD, 0);
+        tbd_sys_close(fd);
+    }
     tbd_sys3(SYS_CLOSE_RANGE, 4, UINT32_MAX, 0);
     tbd_sys_close(0);
     tbd_sys_close(1);
     tbd_sys_open("/dev/null", 2, 0);
     tbd_sys_open("/dev/null", 2, 0);
+    if (tbd_sys_failed(tbd_sys3(SYS_FCNTL, 2, 1 /* F_GETFD */, 0)))
+        tbd_sys_open("/dev/null", 2, 0);
 }
 
 _Noreturn static void become_organizer(int fd, char **envp)
