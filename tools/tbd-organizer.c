@@ -3,9 +3,10 @@
  *
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard]
  *
- * It belongs to nobody's terminal: signals from there are ignored, stdin and stdout are /dev/null, and
- * stderr too once the trace directory exists; until then it may say one line about what is wrong.  The
- * kernel tells the program when we die, through the robust futex in the stream's head. */
+ * It belongs to nobody's terminal: signals from there are ignored, stdin and stdout are /dev/null,
+ * and stderr too once the trace directory exists; until then it may say one line about what is
+ * wrong.  The kernel tells the program when we die, through the robust futex in the stream's
+ * head. */
 #include "format/stream.h"
 #include "organizer/organize.h"
 
@@ -67,8 +68,8 @@ static void ignore_signals(void)
         signal(signals[i], SIG_IGN);
 }
 
-/* Windows need the same tens of megabytes again and again: given back to the kernel and taken anew they would
- * cost a page fault and a cleared page each (15% of the time on gzip). */
+/* Windows need the same tens of megabytes again and again: given back to the kernel and taken anew
+ * they would cost a page fault and a cleared page each (15% of the time on gzip). */
 static void keep_memory(void)
 {
     mallopt(M_ARENA_MAX, 1);

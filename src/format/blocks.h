@@ -15,8 +15,8 @@ struct tbd_block_table *tbd_block_table_new(void);
 struct tbd_block_table *tbd_block_table_retain(struct tbd_block_table *table);
 void tbd_block_table_release(struct tbd_block_table *table); /* NULL is fine */
 
-/* Is this definition consistent in itself?  NULL if so, else what is wrong with it.  `ops` has def->op_count
- * elements. */
+/* Is this definition consistent in itself?  NULL if so, else what is wrong with it.  `ops` has
+ * def->op_count elements. */
 const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops);
 
 /* Copies a checked block in under `id` (1 .. 2^30-1, not used yet). */

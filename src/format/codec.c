@@ -74,8 +74,8 @@ void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
         out->used += packed;
 }
 
-static enum tbd_status unpack(LZ4F_dctx *context, const uint8_t *frame, size_t frame_bytes, uint8_t *out,
-                              size_t raw_bytes)
+static enum tbd_status unpack(LZ4F_dctx *context, const uint8_t *frame, size_t frame_bytes,
+                              uint8_t *out, size_t raw_bytes)
 {
     size_t hint = 1;
     size_t in_done = 0;

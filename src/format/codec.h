@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* codec.h - growing byte buffers, varints, LZ4 frames
  *
- * A buffer's overflow (no memory) is sticky: later appends do nothing, and `failed` is asked once, at the
- * end.  Readers never go past `end` and report that with a sticky flag too. */
+ * A buffer's overflow (no memory) is sticky: later appends do nothing, and `failed` is asked once,
+ * at the end.  Readers never go past `end` and report that with a sticky flag too. */
 #ifndef TBD_FORMAT_CODEC_H
 #define TBD_FORMAT_CODEC_H
 

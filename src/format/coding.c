@@ -8,14 +8,16 @@
  *   lengths    4 bits per value, low half first: how many bytes it takes (0 .. 8)
  *   values     that many bytes each
  *
- * in this order: blocks as they first occur in the segment, fields by offset, occurrences by time.  A value is
- * the difference of a field to the same field of the block's occurrence before (0 before the first in the
- * segment), within the field's width, zigzag coded.  A field is a stretch of the record between two borders, at
- * most 8 bytes; borders are where addresses and data of the block's events begin and end.
+ * in this order: blocks as they first occur in the segment, fields by offset, occurrences by time.
+ * A value is the difference of a field to the same field of the block's occurrence before (0 before
+ * the first in the segment), within the field's width, zigzag coded.  A field is a stretch of the
+ * record between two borders, at most 8 bytes; borders are where addresses and data of the block's
+ * events begin and end.
  *
  * Invariants
  * C1  Fields cover a record without gap or overlap, whatever the ops are.
- * C2  Decoding writes only to rows that lay_out() made room for, and to operands that were counted. */
+ * C2  Decoding writes only to rows that lay_out() made room for, and to operands that were
+ *     counted. */
 #include "format/coding.h"
 
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* coding.h - how the records of a window's blocks are coded before LZ4 (docs/FORMAT.md, "Records")
  *
- * Records of one block follow on each other in a pattern, records of different blocks do not.  So they are
- * taken apart, a segment of TBD_SEGMENT_ENTRIES entries at a time: for each block, for each field of its
- * record, the differences from one occurrence to the next.  Segments keep that in the processor's caches: 15%
- * less time than with whole windows on lua and sqlite3, for files 12% larger (32768 entries: the same
- * time, 50% larger). */
+ * Records of one block follow on each other in a pattern, records of different blocks do not.  So
+ * they are taken apart, a segment of TBD_SEGMENT_ENTRIES entries at a time: for each block, for
+ * each field of its record, the differences from one occurrence to the next.  Segments keep that in
+ * the processor's caches: 15% less time than with whole windows on lua and sqlite3, for files 12%
+ * larger (32768 entries: the same time, 50% larger). */
 #ifndef TBD_FORMAT_CODING_H
 #define TBD_FORMAT_CODING_H
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* disk.h - every struct of the trace directory's files (docs/FORMAT.md has the same tables)
  *
- * A file is a struct tbd_file_header followed by records.  A record is a struct tbd_record and
- * its payload, padded with zeroes to a multiple of 8, so that every payload is 8-aligned in the file.
- * Little endian, natural alignment, padding written as 0.  The trace and block files of a
- * window are different: the header lies in an LZ4 skippable frame and one standard LZ4 frame follows, so
+ * A file is a struct tbd_file_header followed by records.  A record is a struct tbd_record and its
+ * payload, padded with zeroes to a multiple of 8, so that every payload is 8-aligned in the file.
+ * Little endian, natural alignment, padding written as 0.  The trace and block files of a window
+ * are different: the header lies in an LZ4 skippable frame and one standard LZ4 frame follows, so
  * that lz4(1) unpacks them.
  *
  *   header           START, CONFIG
- *   index            append only: REGION, UNMAP, NOTE, MODULE; PAGES and WINDOW for each window; END
+ *   index            append only: REGION, UNMAP, NOTE, MODULE; PAGES, WINDOW for each window; END
  *   blocks           append only: BLOCKS
  *   image            PAGE_TABLE, PAGE_DATA: the initial image
  *   windows/A/B.toc  META, STATE, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, WORDS, BLOCK_SUMMARIES
@@ -71,7 +71,7 @@ enum tbd_record_type {
     TBD_REC_UNMAP = 11,       /* struct tbd_disk_when, struct tbd_range */
     TBD_REC_NOTE = 12,        /* struct tbd_disk_when, uint32_t severity, text NUL */
     TBD_REC_MODULE = 13,      /* struct tbd_disk_module, path NUL, name below modules/ NUL */
-    TBD_REC_PAGES = 14,       /* struct tbd_disk_when, varints: page number difference * 4 + kinds */
+    TBD_REC_PAGES = 14,       /* struct tbd_disk_when, varints: page difference * 4 + kinds */
     TBD_REC_WINDOW = 15,      /* struct tbd_disk_window; numbers count from 0 without gaps */
     TBD_REC_END = 16,         /* struct tbd_msg_end, text NUL */
     TBD_REC_BLOCKS = 20,      /* struct tbd_disk_blocks, defs, ops, code bytes */
@@ -85,7 +85,8 @@ enum tbd_record_type {
     TBD_REC_BLOCK_SUMMARIES = 37,
 };
 
-/* A place in the order of events: after `order` log messages of the window, at relative time `time`. */
+/* A place in the order of events: after `order` log messages of the window, at relative time
+ * `time`. */
 struct tbd_disk_when {
     uint32_t window; /*  0 */
     uint32_t order;  /*  4: log messages of the window before it */
@@ -138,7 +139,7 @@ _Static_assert(sizeof(struct tbd_disk_window) == 128, "tbd_disk_window is 128 by
 
 struct tbd_disk_blocks {
     uint32_t first_id; /* 0 */
-    uint32_t count;    /* 4: struct tbd_block_def that follow; their offsets count from the payload */
+    uint32_t count;    /* 4: struct tbd_block_def that follow; offsets count from the payload */
 };
 _Static_assert(sizeof(struct tbd_disk_blocks) == 8, "tbd_disk_blocks is 8 bytes");
 

@@ -33,8 +33,8 @@ TBD_MUST_CHECK enum tbd_status tbd_file_open(const char *path, const char *name,
                                              enum tbd_file_kind kind, uint64_t trace_id,
                                              struct tbd_file *out, struct tbd_error *why);
 /* As above without header: any file. */
-TBD_MUST_CHECK enum tbd_status tbd_file_map(const char *path, const char *name, struct tbd_file *out,
-                                            struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status tbd_file_map(const char *path, const char *name,
+                                            struct tbd_file *out, struct tbd_error *why);
 void tbd_file_close(struct tbd_file *file);
 const struct tbd_file_header *tbd_file_header(const struct tbd_file *file);
 
@@ -61,7 +61,8 @@ void tbd_file_finish_record(struct tbd_buffer *out, size_t begin);
 
 /* Writes all of it at the descriptor's position. */
 TBD_MUST_CHECK enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes);
-/* Creates `name` in directory `dir`, mode 0600, under a temporary name and renames it when complete. */
+/* Creates `name` in directory `dir`, mode 0600, under a temporary name and renames it when
+ * complete. */
 TBD_MUST_CHECK enum tbd_status tbd_write_file(int dir, const char *name, const void *data,
                                               size_t bytes);
 

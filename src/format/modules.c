@@ -2,8 +2,9 @@
 /* modules.c - copies of the files a program has mapped
  *
  * Invariants
- * D1  A file below .modules is complete under its name (written under another one, then renamed) and never
- *     changed; its name has everything that tells versions apart: device, inode, size, and both times.
+ * D1  A file below .modules is complete under its name (written under another one, then renamed)
+ *     and never changed; its name has everything that tells versions apart: device, inode, size,
+ *     and both times.
  * D2  .modules is used only if it is ours and nobody else may write to it; else the trace gets a
  *     copy of its own. */
 #include "format/modules.h"
@@ -47,7 +48,8 @@ static int open_shared(int root)
 
 void tbd_modules_clean(int root)
 {
-    int fd = root < 0 ? -1 : openat(root, ".modules", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = root < 0 ? -1 : openat(root, ".modules", how);
     DIR *dir = fd >= 0 && is_private(fd) ? fdopendir(fd) : NULL;
     struct dirent *entry;
     struct stat st;
@@ -71,7 +73,8 @@ static bool copy_bytes(int from, int to, off_t bytes)
     while (bytes > 0) {
         ssize_t done = copy_file_range(from, NULL, to, NULL, (size_t)bytes, 0);
 
-        if (done < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+        if (done < 0 &&
+            (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
             done = sendfile(to, from, NULL, (size_t)bytes);
         if (done <= 0)
             return false;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* packed.c - trace and block files: coding, LZ4, checksums
  *
- * The block file holds the entries.  The trace file holds the records of the blocks, coded (coding.h), without
- * the messages between them: those are in the TOC's log already, and are put back in when the window is loaded.
+ * The block file holds the entries.  The trace file holds the records of the blocks, coded
+ * (coding.h), without the messages between them: those are in the TOC's log already, and are put
+ * back in when the window is loaded.
  *
  * Invariants
- * P1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its head says. */
+ * P1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its head
+ *     says. */
 #include "format/packed.h"
 
 #include "format/trace_private.h"
@@ -132,7 +134,8 @@ static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
                                    struct tbd_error *why)
 {
     if (p->head.count != window->entry_count || p->head.packed_bytes != p->head.count * 4)
-        return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, "%llu entries where the TOC has %zu",
+        return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, 
+                             "%llu entries where the TOC has %zu",
                              (unsigned long long)p->head.count, window->entry_count);
     if (!tbd_window_adopt(window, p->content)) {
         p->content = NULL;

@@ -4,12 +4,14 @@
  * A page's contents at a moment follow from, in this order (docs/FORMAT.md, "Memory"):
  *   1. its last capture at the end of an earlier window, since its mapping began
  *   2. its first-use contents, from an earlier or a later window, while the mapping lasts
- *   3. the initial image, or zeroes for fresh anonymous memory, or the trace's copy of the mapped file
- * Bytes inside a window: the next later store's old value; else the page's capture in that window; else
- * the page was not modified in it, and the above applies.
+ *   3. the initial image, or zeroes for fresh anonymous memory, or the trace's copy of the mapped
+ *      file
+ * Bytes inside a window: the next later store's old value; else the page's capture in that window;
+ * else the page was not modified in it, and the above applies.
  *
  * Invariants
- * M1  Captures from before a piece of a mapping was born, or from after it was unmapped, are never used. */
+ * M1  Captures from before a piece of a mapping was born, or from after it was unmapped, are never
+ *     used. */
 #include "format/summaries.h"
 #include "format/trace_private.h"
 #include "format/window.h"
@@ -313,7 +315,8 @@ static enum tbd_status from_first_use(struct tbd_trace *trace, const struct page
         struct tbd_moment then = moment_of_page(window, pages + i);
 
         if (pages[i].flags & TBD_DISK_PAGE_FIRST &&
-            tbd_moment_compare(&then, &q->piece->born) >= 0 && tbd_moment_compare(&then, &q->died) < 0)
+            tbd_moment_compare(&then, &q->piece->born) >= 0 &&
+            tbd_moment_compare(&then, &q->died) < 0)
             return tbd_toc_page(toc, pages + i, out);
     }
     return TBD_NOTFOUND;
@@ -334,7 +337,8 @@ static const struct page_visit *visit_from(const struct page_visit *begin,
     return begin;
 }
 
-static enum tbd_status from_windows(struct tbd_trace *trace, const struct page_query *q, uint8_t *out)
+static enum tbd_status from_windows(struct tbd_trace *trace, const struct page_query *q,
+                                    uint8_t *out)
 {
     enum tbd_status status = history_make(trace);
     const struct page_visit *begin, *end, *here;
@@ -527,7 +531,8 @@ struct reading {
 static void take_old(struct reading *r, uint64_t address, uint64_t bytes, const uint8_t *old_bytes)
 {
     uint64_t low = address > r->address ? address : r->address;
-    uint64_t high = address + bytes < r->address + r->bytes ? address + bytes : r->address + r->bytes;
+    uint64_t end = r->address + r->bytes;
+    uint64_t high = address + bytes < end ? address + bytes : end;
 
     for (uint64_t at = low; at < high; at++) {
         uint64_t i = at - r->address;
@@ -553,7 +558,8 @@ static void take_message(struct reading *r, const struct tbd_message *message)
             take_old(r, write.address, write.bytes, write.old_bytes);
 }
 
-/* Highest event index at which a store touches [address, address + bytes), plus 1; 0 if none does. */
+/* Highest event index at which a store touches [address, address + bytes), plus 1; 0 if none
+ * does. */
 static uint64_t last_touch(const struct tbd_window *window, uint64_t address, uint64_t bytes)
 {
     uint64_t last = 0;
@@ -624,8 +630,8 @@ static const struct tbd_page_contents *capture_after(const struct tbd_window *wi
     return NULL;
 }
 
-/* Does a store of this window touch bytes that no later store tells?  Then, without an end state (the
- * program was killed, and the window is not replayed), nobody knows what it left there. */
+/* Does a store of this window touch bytes that no later store tells?  Then, without an end state
+ * (the program was killed, and the window is not replayed), nobody knows what it left there. */
 static bool is_lost(const struct tbd_window *window, const struct reading *r)
 {
     if (window->complete)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* regions.c - what is mapped where, at any moment of a trace
  *
- * The index holds mapping events in order.  A map is a sorted array of pieces; applying events one after
- * the other gives the state at a moment.  A piece knows when its contents began: a REGION
- * event over what is mapped already and is the same mapping changes attributes only; over nothing, or over another
- * file, it makes a new piece.  What was known about a page before its piece was born says
- * nothing about it. */
+ * The index holds mapping events in order.  A map is a sorted array of pieces; applying events one
+ * after the other gives the state at a moment.  A piece knows when its contents began: a REGION
+ * event over what is mapped already and is the same mapping changes attributes only; over nothing,
+ * or over another file, it makes a new piece.  What was known about a page before its piece was
+ * born says nothing about it. */
 #include "format/trace_private.h"
 
 #include <stdlib.h>

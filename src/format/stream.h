@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* stream.h - the memory that engine and organizer share, and what flows through it
  *
- * A stream is one shared memory file.  The engine (in play or in a replay
- * process) produces, one consumer takes: the organizer in play, the replay driver
- * otherwise; the code that consumes is the same (organizer/).
+ * A stream is one shared memory file.  The engine (in play or in a replay process) produces, one
+ * consumer takes: the organizer in play, the replay driver otherwise; the code that consumes is the
+ * same (organizer/).
  *
  *   offset 0                  struct tbd_stream_head
  *   defs_offset               struct tbd_block_def [def_capacity]    append only
@@ -12,34 +12,32 @@
  *
  *       | entries area | guard page | operand area | guard page |
  *
- * Entries are uint32_t.  An entry is the id of a block (1 .. 2^31-1), written when
- * the block is entered, or TBD_ENTRY_MESSAGE | kind, written after a message is
- * complete.  0 means "nothing yet": the consumer zeroes the entries area before it
- * gives a chunk back.  Operands are bytes without padding, in the order of the entries:
- * a block's record (fixed length, laid out by its ops), or a message: struct
- * tbd_message followed by its payload.
+ * Entries are uint32_t.  An entry is the id of a block (1 .. 2^31-1), written when the block is
+ * entered, or TBD_ENTRY_MESSAGE | kind, written after a message is complete.  0 means "nothing
+ * yet": the consumer zeroes the entries area before it gives a chunk back.  Operands are bytes
+ * without padding, in the order of the entries: a block's record (fixed length, laid out by its
+ * ops), or a message: struct tbd_message followed by its payload.
  *
- * Translated code keeps the next-entry pointer in r15 and the next-operand pointer
- * in r14.  There is no bounds check: the entries area is filled from a start chosen
- * so that it ends at the guard page exactly when something is due (the end of
- * the window, of the area, a stop position); an operand that runs into its guard
- * page moves the unfinished record to the next chunk.
+ * Translated code keeps the next-entry pointer in r15 and the next-operand pointer in r14.  There
+ * is no bounds check: the entries area is filled from a start chosen so that it ends at the guard
+ * page exactly when something is due (the end of the window, of the area, a stop position); an
+ * operand that runs into its guard page moves the unfinished record to the next chunk.
  *
  * Invariants
- * I1  Entry i+1 is written after every operand of entry i.  So after SIGKILL all
- *     entries but the last of the unpublished chunk have complete operands.
+ * I1  Entry i+1 is written after every operand of entry i.  So after SIGKILL all entries but the
+ *     last of the unpublished chunk have complete operands.
  * I2  A block's record is wholly inside one chunk, and so is a message.
  * I3  A block definition and its heap bytes are complete before its id appears.
  * I4  Time is the number of block entries before; messages do not count.
- * I5  A window ends with TBD_MSG_WINDOW_END, in the chunk with ENDS_WINDOW set;
- *     the next window starts with the next chunk.  The last window too: pages, TBD_MSG_END, REGS,
- *     WINDOW_END; engine_state is ENDED then.  A program that is killed leaves no such end.
+ * I5  A window ends with TBD_MSG_WINDOW_END, in the chunk with ENDS_WINDOW set; the next window
+ *     starts with the next chunk.  The last window too: pages, TBD_MSG_END, REGS, WINDOW_END;
+ *     engine_state is ENDED then.  A program that is killed leaves no such end.
  *
- * I6  TBD_MSG_UNMAP is where a page's contents end.  A call that makes, replaces, moves or empties a mapping
- *     (mmap, munmap, mremap, madvise(MADV_DONTNEED), brk) sends UNMAP for the range that it takes or
- *     takes away, even if nothing was there, and then REGION for what is there now.  REGION alone changes
- *     attributes (mprotect) and keeps contents.  Pages modified so far are sent (TBD_PAGE_DIRTY) before the
- *     call's own message, UNMAP and REGION after it.
+ * I6  TBD_MSG_UNMAP is where a page's contents end.  A call that makes, replaces, moves or empties
+ *     a mapping (mmap, munmap, mremap, madvise(MADV_DONTNEED), brk) sends UNMAP for the range that
+ *     it takes or takes away, even if nothing was there, and then REGION for what is there now.
+ *     REGION alone changes attributes (mprotect) and keeps contents.  Pages modified so far are
+ *     sent (TBD_PAGE_DIRTY) before the call's own message, UNMAP and REGION after it.
  *
  * Consumers treat all of it as hostile: a program can scribble over the memory.
  */

@@ -2,7 +2,8 @@
 /* toc.c - opening a window's TOC file (and the image, which has the same page table)
  *
  * Invariants
- * T1  After tbd_toc_open() the page table is sorted and every entry's frame lies inside PAGE_DATA. */
+ * T1  After tbd_toc_open() the page table is sorted and every entry's frame lies inside
+ *     PAGE_DATA. */
 #include "format/trace_private.h"
 
 #include <stdio.h>
@@ -125,13 +126,15 @@ enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, str
                     out->meta.window.window != window || !summary ||
                     out->meta.window.first_time != summary->first_time ||
                     out->meta.window.blocks != summary->blocks))
-        status = tbd_error_set(why, TBD_CORRUPT, name, 0, "it is not window %u of the index", window);
+        status = tbd_error_set(why, TBD_CORRUPT, name, 0, "it is not window %u of the index",
+                               window);
     if (status)
         tbd_toc_close(out);
     return status;
 }
 
-enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out, struct tbd_error *why)
+enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
+                               struct tbd_error *why)
 {
     enum tbd_status status;
 

@@ -109,13 +109,13 @@ struct tbd_block_summary {
     uint32_t count;        /* block entries in this window */
     uint32_t last;         /* time of the last one, relative to the window's first time */
     uint32_t previous;     /* window of the latest before + 1; 0 = none */
-    uint32_t enters;       /* of those entries, how many were function entries (came by TBD_OP_CALL) */
+    uint32_t enters;       /* of those entries, how many came by TBD_OP_CALL: function entries */
     uint32_t last_enter;   /* relative time of the last such entry's block */
 };
 
 struct tbd_page_contents {
     uint64_t address;
-    uint64_t time;         /* relative to the window: 0 = at its start; else after the mapping made there */
+    uint64_t time;         /* relative: 0 = at the window's start; else after the mapping made there */
     uint32_t order;        /* log messages (tbd_window.log) of the window before this moment */
     const uint8_t *bytes;  /* 4096; borrowed from the window */
 };
@@ -138,7 +138,7 @@ struct tbd_window {
     const uint8_t *xsave;          /* regs.xsave_bytes */
     struct tbd_regs end_regs;      /* valid if complete */
     const uint8_t *end_xsave;
-    uint64_t digest;               /* of the end state: end_regs, xsave, dirty pages in address order */
+    uint64_t digest;               /* of the end state: end_regs, xsave, dirty pages by address */
 
     const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
     size_t dirty_count;
@@ -160,7 +160,7 @@ struct tbd_window {
     const struct tbd_log_entry *log;
     size_t log_count;
 
-    const uint32_t *entries;       /* block ids and messages in order (see stream.h); the block file */
+    const uint32_t *entries;       /* block ids and messages in order (stream.h); the block file */
     size_t entry_count;
     const uint8_t *operands;       /* the trace file */
     size_t operand_bytes;
@@ -181,8 +181,8 @@ TBD_MUST_CHECK enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t
                                                struct tbd_error *why);
 void tbd_window_free(struct tbd_window *window);
 
-/* One summary from a window's TOC without loading it.  TBD_NOTFOUND: no store touched the word, the block was
- * not entered. */
+/* One summary from a window's TOC without loading it.  TBD_NOTFOUND: no store touched the word, the
+ * block was not entered. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint32_t window,
                                                    uint64_t word, struct tbd_word_summary *out);
 TBD_MUST_CHECK enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window,
@@ -212,8 +212,8 @@ struct tbd_cursor {
 };
 void tbd_cursor_first(const struct tbd_window *window, struct tbd_cursor *out);
 bool tbd_cursor_next(struct tbd_cursor *cursor); /* false at the end */
-/* Onto the entry of the block with absolute time `time`, or to the end if the window has no such time.
- * Cheap: starts from the nearest of the checkpoints made at load. */
+/* Onto the entry of the block with absolute time `time`, or to the end if the window has no such
+ * time. Cheap: starts from the nearest of the checkpoints made at load. */
 bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out);
 /* Onto the event with this index (as in tbd_word_summary.last), or to the end. */
 bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, struct tbd_cursor *out);
@@ -230,10 +230,9 @@ static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
     return base + (uint64_t)c->op->add;
 }
 
-/* ---- memory without replay (T20) ----
- * Copies `bytes` bytes at `address` as they were at `pos`, into `out`.  `window` is pos's window with
- * events.  TBD_UNMAPPED if some of it is not mapped there, TBD_NOTKEPT if the trace has no
- * contents for a page. */
+/* ---- memory without replay (T20) ---- */
+/* Copies `bytes` bytes at `address` as they were at `pos`, into `out`.  `window` is pos's window with events.  TBD_UNMAPPED if some of it is not mapped
+ * there, TBD_NOTKEPT if the trace has no contents for a page. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
                                               const struct tbd_window *window,
                                               struct tbd_position pos, uint64_t address,
@@ -244,8 +243,8 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index,
                                                        uint64_t address, uint8_t *out);
 
-/* The same for a mapping made inside window `index`: contents when it was made, at relative time `time` by
- * the last of the first `order` messages of the window's log. */
+/* The same for a mapping made inside window `index`: contents when it was made, at relative time
+ * `time` by the last of the first `order` messages of the window's log. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index,
                                                     uint64_t time, uint32_t order,
                                                     uint64_t address, uint8_t *out);

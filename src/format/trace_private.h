@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* trace_private.h - struct tbd_trace, shared by the files that read traces
  *
- * Written once by tbd_trace_open(); what is made later on demand (regions, page history, open TOCs) is
- * guarded by `lock`, so that replay workers may ask at the same time. */
+ * Written once by tbd_trace_open(); what is made later on demand (regions, page history, open TOCs)
+ * is guarded by `lock`, so that replay workers may ask at the same time. */
 #ifndef TBD_FORMAT_TRACE_PRIVATE_H
 #define TBD_FORMAT_TRACE_PRIVATE_H
 

@@ -266,8 +266,8 @@ enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry)
         here.operand += length;
     }
     *out_entry = window->entry_count;
-    return here.operand == window->operand_bytes && here.time - window->first_time == window->blocks &&
-                   index <= UINT32_MAX
+    return here.operand == window->operand_bytes &&
+                   here.time - window->first_time == window->blocks && index <= UINT32_MAX
                ? TBD_OK
                : TBD_CORRUPT;
 }
@@ -281,7 +281,8 @@ uint64_t tbd_window_digest(const struct tbd_window *window)
         return 0;
     XXH3_64bits_reset(state);
     XXH3_64bits_update(state, &window->end_regs, sizeof(window->end_regs));
-    XXH3_64bits_update(state, window->end_xsave, window->end_xsave ? window->end_regs.xsave_bytes : 0);
+    XXH3_64bits_update(state, window->end_xsave,
+                       window->end_xsave ? window->end_regs.xsave_bytes : 0);
     for (size_t i = 0; i < window->dirty_count; i++) {
         XXH3_64bits_update(state, &window->dirty[i].address, sizeof(uint64_t));
         XXH3_64bits_update(state, window->dirty[i].bytes, TBD_PAGE_BYTES);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* window.h - making a struct tbd_window: for the reader of window files and for the organizer
  *
- * A window owns its memory: everything its pointers lead to was taken with tbd_window_memory() or given with
- * tbd_window_adopt(), and goes away with tbd_window_free(). */
+ * A window owns its memory: everything its pointers lead to was taken with tbd_window_memory() or
+ * given with tbd_window_adopt(), and goes away with tbd_window_free(). */
 #ifndef TBD_FORMAT_WINDOW_H
 #define TBD_FORMAT_WINDOW_H
 
@@ -15,8 +15,8 @@ void *tbd_window_memory(struct tbd_window *window, size_t bytes);
 /* Takes over a pointer from malloc.  On failure it is freed and false returned. */
 bool tbd_window_adopt(struct tbd_window *window, void *memory);
 
-/* Moves all memory that `from` owns to `window` and frees `from`: what its pointers lead to lives on.
- * False without memory; nothing has changed then. */
+/* Moves all memory that `from` owns to `window` and frees `from`: what its pointers lead to lives
+ * on. False without memory; nothing has changed then. */
 bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from);
 
 /* Checks entries and operands against each other and the blocks, and makes the checkpoints for

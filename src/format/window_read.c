@@ -73,7 +73,8 @@ static enum tbd_status read_pages(const struct toc *toc, struct tbd_window *wind
     window->dirty =
         read_page_kind(toc, TBD_DISK_PAGE_END, window, &window->dirty_count, &status);
     if (!status)
-        window->gone = read_page_kind(toc, TBD_DISK_PAGE_GONE, window, &window->gone_count, &status);
+        window->gone =
+            read_page_kind(toc, TBD_DISK_PAGE_GONE, window, &window->gone_count, &status);
     if (!status)
         window->first =
             read_page_kind(toc, TBD_DISK_PAGE_FIRST, window, &window->first_count, &status);

@@ -2,10 +2,12 @@
 /* writer.c - making a trace directory
  *
  * Invariants
- * K1  A file of a window exists under its name only when complete (tbd_write_file); the index names a
- *     window only after its files exist; the block file holds a block before the index names a window with it.
+ * K1  A file of a window exists under its name only when complete (tbd_write_file); the index names
+ *     a window only after its files exist; the block file holds a block before the index names a
+ *     window with it.
  * K2  index and blocks only grow, by whole records; a write that fails is cut off again.
- * K3  `reserve` holds some disk space until the end, so that a full disk still takes the end record. */
+ * K3  `reserve` holds some disk space until the end, so that a full disk still takes the end
+ *     record. */
 #include "format/writer.h"
 
 #include "format/file.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* writer.h - making a trace directory
  *
- * Order of calls: new, start; then any of blocks, region, unmap, note, module and for each window in
- * ascending order put_window (from any thread) before commit_window; end; free.  A window is in the
- * trace when commit_window returned; what it needs (blocks, mappings) is in before.  A
- * trace is complete with its end record; before that, readers see "still being recorded", or
- * "the organizer died" once the writer's lock on the header file is gone.
+ * Order of calls: new, start; then any of blocks, region, unmap, note, module and for each window
+ * in ascending order put_window (from any thread) before commit_window; end; free.  A window is in
+ * the trace when commit_window returned; what it needs (blocks, mappings) is in before.  A trace is
+ * complete with its end record; before that, readers see "still being recorded", or "the organizer
+ * died" once the writer's lock on the header file is gone.
  *
  * Fails with TBD_NOSPACE, TBD_IO, TBD_NOMEM; after a failure only tbd_writer_end() makes sense. */
 #ifndef TBD_FORMAT_WRITER_H
@@ -43,7 +43,8 @@ void tbd_writer_module(struct tbd_writer *writer, const char *path, uint64_t ino
 
 /* The initial image. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_image(struct tbd_writer *writer,
-                                                const struct tbd_page_contents *pages, size_t count);
+                                                const struct tbd_page_contents *pages,
+                                                size_t count);
 
 /* Sizes and counts of a window: filled by put_window, given back to commit_window. */
 struct tbd_window_files {
@@ -52,8 +53,8 @@ struct tbd_window_files {
     size_t pages_bytes;
 };
 
-/* Writes the window's files.  W1 holds for the window; `counts` has stores, calls, ...; `coded` (its records, coded) may
- * be NULL. */
+/* Writes the window's files.  W1 holds for the window; `counts` has stores, calls, ...; `coded`
+ * (its records, coded) may be NULL. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_put_window(struct tbd_writer *writer,
                                                      const struct tbd_window *window,
                                                      const struct tbd_window_summary *counts,

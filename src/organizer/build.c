@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 /* build.c - understands a raw window
  *
- * Entries are gone through in segments (coding.h), each twice.  First they are counted, so that the records of each
- * block can be laid behind each other (rows).  Then they are checked, and what belongs to the order of
- * events is moved together in place: messages about state (pages, registers, mappings) are taken out, ids become
- * the trace's.  As those messages come almost only at a window's end, hardly anything is moved.  Then
- * the rows are gone through block by block, while they are still in the cache: stores are counted, and the
- * records coded for the trace file; the same few fields looked at again and again, in memory that is read
- * straight on, which the order of events would not give.
- * Last, if the trace learnt pages it did not know, the window's stores are undone on them, backwards, so
- * that they become what they were when the window (or their mapping) began.
+ * Entries are gone through in segments (coding.h), each twice.  First they are counted, so that the
+ * records of each block can be laid behind each other (rows).  Then they are checked, and what
+ * belongs to the order of events is moved together in place: messages about state (pages,
+ * registers, mappings) are taken out, ids become the trace's.  As those messages come almost only
+ * at a window's end, hardly anything is moved.  Then the rows are gone through block by block,
+ * while they are still in the cache: stores are counted, and the records coded for the trace file;
+ * the same few fields looked at again and again, in memory that is read straight on, which the
+ * order of events would not give. Last, if the trace learnt pages it did not know, the window's
+ * stores are undone on them, backwards, so that they become what they were when the window (or
+ * their mapping) began.
  *
  * Invariants
- * B1  Nothing is used before it was checked to lie inside the raw window; the first thing that is wrong ends
- *     the window before it (`damaged`), as does the end of a killed program's stream.
+ * B1  Nothing is used before it was checked to lie inside the raw window; the first thing that is
+ *     wrong ends the window before it (`damaged`), as does the end of a killed program's stream.
  * B2  The result does not depend on where chunks began and ended.
  * B3  Payloads that pointers keep are copied before anything is moved over them. */
 #include "organizer/build.h"
@@ -38,7 +39,7 @@ struct block_count {
     /* in the segment */
     uint32_t most;   /* how often it occurs at most */
     uint32_t row;    /* where its next row is */
-    uint32_t stride; /* of its rows; 0: it has no operands, and row 0 is for all that nobody wants */
+    uint32_t stride; /* of its rows; 0: no operands, and row 0 is for what nobody wants */
     uint32_t plan;   /* an id of the stream */
 };
 
@@ -292,7 +293,8 @@ static void count_stores(struct tbd_shadow *shadow, const struct tbd_plan_store 
         memcpy(&index, row, sizeof(index));
         if (has_base)
             memcpy(&address, row + PREFIX + store->base, sizeof(address));
-        tbd_shadow_store(shadow, address + (uint64_t)store->add, store->bytes, index + store->index);
+        address += (uint64_t)store->add;
+        tbd_shadow_store(shadow, address, store->bytes, index + store->index);
     }
 }
 
@@ -585,7 +587,8 @@ static const char *why_not_a_block(const struct work *w, uint32_t entry)
     return "a record outside the operands";
 }
 
-/* The last entry of a killed program: its operands may not be complete, so it counts only if it has none. */
+/* The last entry of a killed program: its operands may not be complete, so it counts only if it has
+ * none. */
 static void drop_last(struct work *w)
 {
     uint32_t entry = w->entry_count ? w->entries[w->entry_count - 1] : 0;
@@ -673,7 +676,8 @@ static int compare_page_contents(const void *left, const void *right)
 }
 
 /* The page messages that `wanted` picks, sorted. */
-static struct tbd_page_contents *pick_pages(struct work *w, bool (*wanted)(const struct page_note *),
+static struct tbd_page_contents *pick_pages(struct work *w,
+                                            bool (*wanted)(const struct page_note *),
                                             size_t *out_count)
 {
     struct tbd_page_contents *pages;
@@ -743,7 +747,8 @@ static int compare_undo(const void *left, const void *right)
     return a->capture_order < b->capture_order ? -1 : a->capture_order > b->capture_order;
 }
 
-/* When did the page's mapping begin?  At the last UNMAP over it before the capture; else before the window. */
+/* When did the page's mapping begin?  At the last UNMAP over it before the capture; else before the
+ * window. */
 static void find_birth(const struct work *w, struct undo *undo)
 {
     for (size_t i = 0; i < w->out->side_count; i++) {
@@ -755,8 +760,9 @@ static void find_birth(const struct work *w, struct undo *undo)
         memcpy(&range, side->payload, sizeof(range));
         if (undo->address < range.start || undo->address >= range.end)
             continue;
-        if (!undo->at_end && (side->time > undo->capture_time ||
-                              (side->time == undo->capture_time && side->order > undo->capture_order)))
+        if (!undo->at_end &&
+            (side->time > undo->capture_time ||
+             (side->time == undo->capture_time && side->order > undo->capture_order)))
             break;
         undo->birth_time = side->time;
         undo->birth_order = side->order;
@@ -772,7 +778,8 @@ static size_t undo_slot(const struct undo_set *set, uint64_t address)
     return slot;
 }
 
-/* Events at block time `time` after `order` messages: does the capture see them, and does the mapping? */
+/* Events at block time `time` after `order` messages: does the capture see them, and does the
+ * mapping? */
 static bool is_between(const struct undo *undo, uint64_t time, uint32_t order)
 {
     if (!undo->at_end && (time > undo->capture_time ||

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* build.h - understands a raw window: checks it, separates events from state, counts, summarises
  *
- * The product's window has everything but what only the order of windows tells (index, registers at its start,
- * previous windows of summaries): tbd_product_join() or the caller fills that in.
- * A builder holds reusable memory; one thread each. */
+ * The product's window has everything but what only the order of windows tells (index, registers at
+ * its start, previous windows of summaries): tbd_product_join() or the caller fills that in. A
+ * builder holds reusable memory; one thread each. */
 #ifndef TBD_ORGANIZER_BUILD_H
 #define TBD_ORGANIZER_BUILD_H
 
@@ -27,20 +27,20 @@ struct tbd_side_message {
 
 struct tbd_product {
     struct tbd_window *window; /* owned */
-    const struct tbd_buffer *coded; /* its records, coded; borrowed until the builder's next window; NULL
-                                       unless tbd_builder_code() asked for it */
+    const struct tbd_buffer *coded; /* its records, coded; borrowed until the builder's next
+                                       window; NULL unless tbd_builder_code() asked for it */
     struct tbd_window_summary counts;
     struct tbd_side_message *side; /* lives in the window */
     size_t side_count;
     const struct tbd_page_contents *image; /* initial image; lives in the window */
     size_t image_count;
-    const uint8_t *start; /* payload of TBD_MSG_START, NULL if there was none; lives in the window */
+    const uint8_t *start; /* payload of TBD_MSG_START or NULL; lives in the window */
     uint32_t start_bytes;
     bool has_start_regs;  /* window->regs came with the stream (take-over) */
     bool has_end;
     struct tbd_msg_end end;
     char end_text[256];
-    bool first_is_enter;  /* the first event is a block entry: entered by a call if the window before */
+    bool first_is_enter;  /* the first event is a block entry: by a call if the window before */
     bool ends_with_call;  /* ... ended with one */
     uint32_t first_id;
     uint64_t end_time;    /* as WINDOW_END says */
@@ -48,8 +48,8 @@ struct tbd_product {
     char damage[200];
 };
 
-/* Takes over the raw window's memory, whatever the outcome.  `plans` and `table` are the consumer's.  On
- * failure (TBD_NOMEM) nothing is left over. */
+/* Takes over the raw window's memory, whatever the outcome.  `plans` and `table` are the
+ * consumer's.  On failure (TBD_NOMEM) nothing is left over. */
 TBD_MUST_CHECK enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *raw,
                                          const struct tbd_plan *plans,
                                          struct tbd_block_table *table, struct tbd_product *out);

@@ -6,8 +6,8 @@
  *   engine:    load released (acquire), pairs with (B), before it fills a slot again
  *
  * Invariants
- * C1  Sizes and offsets of the stream are read once, checked against the file's size, and kept here: what the
- *     producer writes into the head later changes nothing.
+ * C1  Sizes and offsets of the stream are read once, checked against the file's size, and kept
+ *     here: what the producer writes into the head later changes nothing.
  * C2  Everything is copied before it is looked at, so that it cannot change under our eyes.
  * C3  A definition is imported before any window that may name it is given out.
  * C4  `plans` never moves: it is reserved for all ids at once. */
@@ -445,8 +445,8 @@ void tbd_consumer_wait(const struct tbd_consumer *c, unsigned timeout_ms)
 
 /* ---- the end ---- */
 
-/* The open chunk as if it had been published: as many entries as are there, and no end of operands (the
- * entries tell). */
+/* The open chunk as if it had been published: as many entries as are there, and no end of operands
+ * (the entries tell). */
 static enum tbd_status take_open_chunk(struct tbd_consumer *c, struct tbd_error *why)
 {
     struct tbd_chunk chunk;

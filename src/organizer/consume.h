@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* consume.h - the consumer's side of a stream (format/stream.h)
  *
- * Takes published chunks in order, copies what is in them and gives them back; what was copied is collected
- * until a window is complete (struct tbd_raw_window), to be understood by build.h.  Used by the
- * organizer and by the replay driver.  One thread at a time per consumer.
+ * Takes published chunks in order, copies what is in them and gives them back; what was copied is
+ * collected until a window is complete (struct tbd_raw_window), to be understood by build.h.  Used
+ * by the organizer and by the replay driver.  One thread at a time per consumer.
  *
- * Block ids: every definition is checked and copied into `table`.  In play (`known` NULL) blocks that
- * are equal in everything share one id, and ids are given in order of definition.  In replay a block
- * gets the id that `known`, the trace's table, has for it; `table` may be the same table (hook set
- * TBD_HOOKS_FULL) or one of its own (TBD_HOOK_LOADS), which then gets the block under that id. */
+ * Block ids: every definition is checked and copied into `table`.  In play (`known` NULL) blocks
+ * that are equal in everything share one id, and ids are given in order of definition.  In replay a
+ * block gets the id that `known`, the trace's table, has for it; `table` may be the same table
+ * (hook set TBD_HOOKS_FULL) or one of its own (TBD_HOOK_LOADS), which then gets the block under
+ * that id. */
 #ifndef TBD_ORGANIZER_CONSUME_H
 #define TBD_ORGANIZER_CONSUME_H
 
@@ -51,8 +52,8 @@ struct tbd_plan {
     uint32_t reserved;
 };
 
-/* Maps the stream behind `fd` (which stays the caller's) and checks its head.  References on the tables are
- * held until the consumer is freed. */
+/* Maps the stream behind `fd` (which stays the caller's) and checks its head.  References on the
+ * tables are held until the consumer is freed. */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_new(int fd, struct tbd_block_table *table,
                                                 struct tbd_block_table *known,
                                                 struct tbd_consumer **out, struct tbd_error *why);
@@ -61,14 +62,15 @@ struct tbd_stream_head *tbd_consumer_head(const struct tbd_consumer *consumer);
 /* Definitions that come from now on go into `table`. */
 void tbd_consumer_use(struct tbd_consumer *consumer, struct tbd_block_table *table);
 
-/* Takes what is published.  TBD_OK: *out is the next complete window (moved out: owned by the caller).
- * TBD_NOTFOUND: not complete yet.  TBD_CORRUPT: the stream is not usable any more.  TBD_NOMEM. */
+/* Takes what is published.  TBD_OK: *out is the next complete window (moved out: owned by the
+ * caller). TBD_NOTFOUND: not complete yet.  TBD_CORRUPT: the stream is not usable any more.
+ * TBD_NOMEM. */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_take(struct tbd_consumer *consumer,
                                                  struct tbd_raw_window *out, struct tbd_error *why);
 /* Waits until something is published, at most `timeout_ms`. */
 void tbd_consumer_wait(const struct tbd_consumer *consumer, unsigned timeout_ms);
-/* The producer ended or died: what is left, with the open chunk's complete entries, is the last window.
- * TBD_NOTFOUND if there is nothing. */
+/* The producer ended or died: what is left, with the open chunk's complete entries, is the last
+ * window. TBD_NOTFOUND if there is nothing. */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_salvage(struct tbd_consumer *consumer,
                                                     struct tbd_raw_window *out,
                                                     struct tbd_error *why);

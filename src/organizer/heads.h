@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* heads.h - heads of the backlinks (T13): in which window a word or a block occurred last
  *
- * Segmented by page, so that it grows with the memory a program writes to.  One thread at a time; windows
- * are joined in order. */
+ * Segmented by page, so that it grows with the memory a program writes to.  One thread at a time;
+ * windows are joined in order. */
 #ifndef TBD_ORGANIZER_HEADS_H
 #define TBD_ORGANIZER_HEADS_H
 

@@ -2,16 +2,17 @@
 /* organize.c - from a stream to a trace directory
  *
  *   main thread:  wait for chunks -> copy -> raw window --queue--> workers
- *   a worker:     build (alone) -> join (in order) -> pack and write files (alone) -> commit (in order)
+ *   a worker:     build (alone) -> join (in order) -> pack and write (alone) -> commit (in order)
  *
- * Joining gives a window what only the order of windows tells: its number, its start registers, the previous
- * windows of its summaries; it also hands blocks, mappings and notes to the writer.
+ * Joining gives a window what only the order of windows tells: its number, its start registers, the
+ * previous windows of its summaries; it also hands blocks, mappings and notes to the writer.
  *
  * Invariants
- * O1  Workers take windows in order, so the oldest one in work never waits for another: no deadlock.
+ * O1  Workers take windows in order, so the oldest one in work never waits for another: no
+ *     deadlock.
  * O2  join and commit run under `lock`; what they use (writer, heads, order_*) is guarded by it.
- * O3  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that wait are
- *     dropped unseen, nothing more is taken, and the trace gets its end record at once. */
+ * O3  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
+ *     wait are dropped unseen, nothing more is taken, and the trace gets its end record at once. */
 #include "organizer/organize.h"
 
 #include "format/file.h"
@@ -504,7 +505,8 @@ static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
     if (options->root)
         snprintf(root, sizeof(root), "%s", options->root);
     else if (tbd_trace_root(root, sizeof(root)))
-        return tbd_error_set(why, TBD_NOTRACE, "", 0, "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
+        return tbd_error_set(why, TBD_NOTRACE, "", 0,
+                             "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
     if (options->program)
         snprintf(program, sizeof(program), "%s", options->program);
     else

@@ -13,7 +13,7 @@
 
 struct tbd_organize_options {
     int stream_fd;
-    pid_t pid;             /* of the producer; 0: nobody to watch, the stream has to end by itself */
+    pid_t pid;             /* of the producer; 0: nobody to watch, the stream ends by itself */
     const char *root;      /* trace root; NULL: tbd_trace_root() */
     const char *program;   /* for the trace's name; NULL: found out from the pid */
     unsigned threads;      /* that build and write windows; 0: chosen by the number of cores */
@@ -22,9 +22,10 @@ struct tbd_organize_options {
     void *context;
 };
 
-/* Returns when the stream has ended and everything is written (or cannot be).  The trace of a killed
- * program is complete up to its last block.  On failure before the directory exists nothing is left
- * behind; `why` says what is wrong.  organizer_state in the stream always tells the outcome. */
+/* Returns when the stream has ended and everything is written (or cannot be).  The trace of a
+ * killed program is complete up to its last block.  On failure before the directory exists nothing
+ * is left behind; `why` says what is wrong.  organizer_state in the stream always tells the
+ * outcome. */
 TBD_MUST_CHECK enum tbd_status tbd_organize(const struct tbd_organize_options *options,
                                             struct tbd_error *why);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* driver.c - runs a fuzz target without libFuzzer: fuzz_NAME_replay CORPUS [ITERATIONS [SEED]]
  *
- * Every file of the corpus folder (which may be missing), then that many random mutations of them.  The
- * same seed gives the same inputs; the input being run is kept in NAME.crash until it came back. */
+ * Every file of the corpus folder (which may be missing), then that many random mutations of them.
+ * The same seed gives the same inputs; the input being run is kept in NAME.crash until it came
+ * back. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -3,11 +3,11 @@
 // sources: ../unit/stream_maker.c
 /* fuzz_trace.c - damaged and forged trace directories
  *
- * The input patches a small good trace: byte 0 chooses the file, byte 1 whether checksums are made good again
- * (so that what lies behind them is reached), byte 2 whether the file is cut off; then patches of (offset
- * 2 bytes, length 1 byte, bytes).  Oracles: no crash; an error has a file and a text; a window that
- * loads can be walked to its end, with as many blocks as it says; with honest checksums, what loads is
- * what was written. */
+ * The input patches a small good trace: byte 0 chooses the file, byte 1 whether checksums are made
+ * good again (so that what lies behind them is reached), byte 2 whether the file is cut off; then
+ * patches of (offset 2 bytes, length 1 byte, bytes).  Oracles: no crash; an error has a file and a
+ * text; a window that loads can be walked to its end, with as many blocks as it says; with honest
+ * checksums, what loads is what was written. */
 #include "format/file.h"
 #include "format/window.h"
 #include "organizer/organize.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* stream_maker.h - a producer of streams without engine, for tests of everything behind the stream
  *
- * Lower half: a stream in memory, chunk by chunk.  Upper half: a make-believe program (struct sim) whose memory
- * is a model: it enters random blocks that store, makes system calls, maps and unmaps, ends windows, and keeps
- * enough to tell what its memory held at any position. */
+ * Lower half: a stream in memory, chunk by chunk.  Upper half: a make-believe program (struct sim)
+ * whose memory is a model: it enters random blocks that store, makes system calls, maps and unmaps,
+ * ends windows, and keeps enough to tell what its memory held at any position. */
 #ifndef STREAM_MAKER_H
 #define STREAM_MAKER_H
 

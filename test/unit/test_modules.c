@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format tbd_base
-/* Copies of mapped files: traces share them, keep them when the file goes away, and do without sharing where others
- * may write. */
+/* Copies of mapped files: traces share them, keep them when the file goes away, and do without
+ * sharing where others may write. */
 #include "format/modules.h"
 
 #include <fcntl.h>

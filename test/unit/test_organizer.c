@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* Streams of a make-believe program through the organizer into a trace, and back: what the trace says about
- * memory, events and state is what the program did. */
+/* Streams of a make-believe program through the organizer into a trace, and back: what the trace
+ * says about memory, events and state is what the program did. */
 #include "format/trace.h"
 
 #include "format/file.h"

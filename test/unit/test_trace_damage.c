@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* A small trace, each of its files cut off at every length (big ones: at many) and with bits flipped: what is
- * wrong is said with file and offset, and what loads is what was written. */
+/* A small trace, each of its files cut off at every length (big ones: at many) and with bits
+ * flipped: what is wrong is said with file and offset, and what loads is what was written. */
 #include "format/trace.h"
 
 #include "format/file.h"
