@@ -158,6 +158,7 @@ static enum tbd_type_kind kind_of_tag(int tag)
     case DW_TAG_class_type:
     case DW_TAG_union_type: return TBD_TYPE_STRUCT;
     case DW_TAG_array_type: return TBD_TYPE_ARRAY;
+    case DW_TAG_subprogram:
     case DW_TAG_subroutine_type: return TBD_TYPE_FUNCTION;
     case DW_TAG_unspecified_type: return TBD_TYPE_VOID;
     default: return TBD_TYPE_UNKNOWN;
@@ -421,7 +422,7 @@ Dwarf_Die tbd_type_complete(struct tbd_dwarf *dwarf, const Dwarf_Die *of)
     char name[TEXT_BYTES];
     const char *own = tbd_die_name(of);
 
-    if (!tbd_die_flag(of, DW_AT_declaration) || own == NULL)
+    if (dwarf == NULL || own == NULL || !tbd_die_flag(of, DW_AT_declaration))
         return die;
     snprintf(name, sizeof(name), "%s%s", keyword_of(dwarf_tag(&die)), own);
     return tbd_type_find(dwarf, NULL, name, &found) ? found.die : die;
@@ -429,17 +430,58 @@ Dwarf_Die tbd_type_complete(struct tbd_dwarf *dwarf, const Dwarf_Die *of)
 
 /* ---- text ---- */
 
+static const struct {
+    const char *name;
+    uint8_t encoding, bytes;
+} made_types[] = {
+    { "void", 0, 0 },
+    { "char", DW_ATE_signed_char, 1 },
+    { "signed char", DW_ATE_signed_char, 1 },
+    { "unsigned char", DW_ATE_unsigned_char, 1 },
+    { "short", DW_ATE_signed, 2 },
+    { "unsigned short", DW_ATE_unsigned, 2 },
+    { "int", DW_ATE_signed, 4 },
+    { "signed", DW_ATE_signed, 4 },
+    { "unsigned int", DW_ATE_unsigned, 4 },
+    { "unsigned", DW_ATE_unsigned, 4 },
+    { "long", DW_ATE_signed, 8 },
+    { "unsigned long", DW_ATE_unsigned, 8 },
+    { "long long", DW_ATE_signed, 8 },
+    { "unsigned long long", DW_ATE_unsigned, 8 },
+    { "_Bool", DW_ATE_boolean, 1 },
+    { "bool", DW_ATE_boolean, 1 },
+    { "float", DW_ATE_float, 4 },
+    { "double", DW_ATE_float, 8 },
+    { "size_t", DW_ATE_unsigned, 8 },
+    { "int8_t", DW_ATE_signed_char, 1 },
+    { "int16_t", DW_ATE_signed, 2 },
+    { "int32_t", DW_ATE_signed, 4 },
+    { "int64_t", DW_ATE_signed, 8 },
+    { "uint8_t", DW_ATE_unsigned_char, 1 },
+    { "uint16_t", DW_ATE_unsigned, 2 },
+    { "uint32_t", DW_ATE_unsigned, 4 },
+    { "uint64_t", DW_ATE_unsigned, 8 },
+};
+#define MADE_TYPES (sizeof(made_types) / sizeof(made_types[0]))
+
+bool tbd_type_made_find(const char *name, struct tbd_type *out)
+{
+    for (size_t i = 0; i < MADE_TYPES; i++) {
+        if (strcmp(made_types[i].name, name) == 0) {
+            *out = tbd_type_made(made_types[i].encoding, made_types[i].bytes);
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *made_text(const struct tbd_type *type)
 {
-    if (type->encoding == 0)
-        return "void";
-    if (type->encoding == DW_ATE_float)
-        return type->bytes == 4 ? "float" : "double";
-    if (type->bytes == 1)
-        return "char";
-    if (type->bytes == 4)
-        return type->encoding == DW_ATE_signed ? "int" : "unsigned int";
-    return type->encoding == DW_ATE_signed ? "long" : "unsigned long";
+    for (size_t i = 0; i < MADE_TYPES; i++) {
+        if (made_types[i].encoding == type->encoding && made_types[i].bytes == type->bytes)
+            return made_types[i].name;
+    }
+    return "?";
 }
 
 struct type_text {
@@ -517,7 +559,7 @@ static bool put_level(struct type_text *text, Dwarf_Die *die, unsigned dimension
         put_pointer(text, &next, tag != DW_TAG_pointer_type);
     } else if (tag == DW_TAG_array_type) {
         put_dimensions(text, die, dimension);
-    } else if (tag == DW_TAG_subroutine_type) {
+    } else if (tag == DW_TAG_subroutine_type || tag == DW_TAG_subprogram) {
         put_after(text, "()");
     } else {
         put_name(text, die);

@@ -41,6 +41,8 @@ struct tbd_type_view {
 };
 
 struct tbd_type tbd_type_made(uint8_t encoding, uint8_t bytes);
+/* What C calls `name` without any debug information: "unsigned long", "uint8_t". */
+bool tbd_type_made_find(const char *name, struct tbd_type *out);
 struct tbd_type tbd_type_from(const Dwarf_Die *die);
 /* The type of a variable, member, function (its result): void if it says none. */
 struct tbd_type tbd_type_of(const Dwarf_Die *die);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_format
 /* Debug information of small programs, compiled here at -O0 and -O2 with DWARF 4 and 5: lines,
- * scopes, inlined functions; files that are damaged. */
-#include "query/dwarf_file.h"
+ * scopes, inlined functions, values of expressions; files that are damaged. */
+#include "query/dwarf_expr.h"
+#include "query/dwarf_print.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,21 +14,32 @@
 
 #include <cmocka.h>
 
-static const char text[] = "int total;\n"
-                           "static inline __attribute__((always_inline)) int inner(int a)\n"
-                           "{\n"
-                           "    total += a;\n" /* line 4 */
-                           "    return total;\n"
-                           "}\n"
-                           "__attribute__((noinline)) int outer(int b)\n"
-                           "{\n"
-                           "    return inner(b * 3) + 1;\n" /* line 9 */
-                           "}\n"
-                           "int main(int argc, char **argv)\n"
-                           "{\n"
-                           "    (void)argv;\n"
-                           "    return outer(argc);\n"
-                           "}\n";
+static const char text[] =
+    "int total = -3;\n"
+    "static inline __attribute__((always_inline)) int inner(int a)\n"
+    "{\n"
+    "    total += a;\n" /* line 4 */
+    "    return total;\n"
+    "}\n"
+    "__attribute__((noinline)) int outer(int b)\n"
+    "{\n"
+    "    return inner(b * 3) + 1;\n" /* line 9 */
+    "}\n"
+    "int main(int argc, char **argv)\n"
+    "{\n"
+    "    (void)argv;\n"
+    "    return outer(argc);\n"
+    "}\n"
+    "struct node {\n"
+    "    int key;\n"
+    "    unsigned low : 3, high : 5;\n"
+    "    struct node *next;\n"
+    "    char name[8];\n"
+    "} second = { 5, 6, 21, 0, \"two\" }, first = { 4, 1, 2, &second, \"one\" };\n"
+    "enum shape { ROUND = 3, SQUARE } shape = SQUARE;\n"
+    "static short grid[2][3] = { { 1, 2, 3 }, { 4, 5, 6 } };\n"
+    "double half = 0.5;\n"
+    "short *at = &grid[1][1];\n";
 
 static const char *const kinds[] = { "-O0 -gdwarf-4", "-O0 -gdwarf-5", "-O2 -gdwarf-4",
                                      "-O2 -gdwarf-5", "-O2 -gdwarf-5 -gz" };
@@ -154,6 +166,176 @@ static void inlined_functions_are_around_an_address(void **state)
     }
 }
 
+/* ---- expressions: no frame, memory as the file has it ---- */
+
+static bool read_file(void *context, uint64_t address, void *out, size_t bytes)
+{
+    return tbd_elf_read(context, address, out, bytes) == bytes;
+}
+
+struct asked {
+    struct tbd_stack_memory memory;
+    struct tbd_place_of place;
+    struct tbd_c_scope scope;
+    struct tbd_query_error error;
+    char text[512];
+};
+
+static void start_asking(struct asked *asked, struct tbd_elf_file *file, uint64_t address)
+{
+    memset(asked, 0, sizeof(*asked));
+    asked->memory = (struct tbd_stack_memory){ read_file, file };
+    asked->place.dwarf = tbd_dwarf_of(file);
+    asked->place.address = address;
+    asked->place.memory = &asked->memory;
+    asked->scope.place = &asked->place;
+    if (asked->place.dwarf != NULL &&
+        tbd_dwarf_scopes(asked->place.dwarf, address, &asked->place.scopes))
+        asked->place.end = asked->place.scopes.count;
+}
+
+/* The value as text, "error" if there is none. */
+static const char *ask(struct asked *asked, const char *expression)
+{
+    struct tbd_printer printer = { .place = &asked->place };
+    struct tbd_data data;
+    FILE *out = fmemopen(asked->text, sizeof(asked->text), "w");
+
+    assert_non_null(out);
+    if (tbd_c_evaluate(&asked->scope, expression, 0, strlen(expression), &data, &asked->error) ==
+        TBD_OK)
+        tbd_data_print(&printer, &data, out);
+    else
+        fputs("error", out);
+    fclose(out);
+    return asked->text;
+}
+
+static void expressions_have_their_values(void **state)
+{
+    static const char *const wanted[][2] = {
+        { "total", "-3" },
+        { "total + 1u > 0", "1" },
+        { "total / 2", "-1" },
+        { "first.next->key * 10 + first.key", "54" },
+        { "*first.next", "{key = 5, low = 6, high = 21, next = 0x0, name = \"two\"}" },
+        { "first.name", "\"one\"" },
+        { "first.name[1] == 'n' && !second.next", "1" },
+        { "shape", "SQUARE" },
+        { "(enum shape)3", "ROUND" },
+        { "(int)shape << 2", "16" },
+        { "grid", "{{1, 2, 3}, {4, 5, 6}}" },
+        { "grid[1]", "{4, 5, 6}" },
+        { "*(at + 1) - at[-1]", "2" },
+        { "at - &grid[0][0]", "4" },
+        { "sizeof(grid) + sizeof(struct node) + sizeof total", "40" },
+        { "half * 3", "1.5" },
+        { "(unsigned char)total", "253 '\\375'" },
+        { "0x10 | 7 & 3 ^ 1", "18" },
+        { "-7 % 3", "-1" },
+        { "total == -3 || 1 / 0", "error" },
+        { "1 / (total + 3)", "error" },
+        { "nothing", "error" },
+        { "first.nothing", "error" },
+        { "total.key", "error" },
+        { "*total", "error" },
+        { "first + 1", "error" },
+        { "total +", "error" },
+        { "(total", "error" },
+        { "", "error" },
+        { "argc", "<optimized out: it needs a frame>" },
+    };
+
+    (void)state;
+    for (size_t kind = 0; kind < 2; kind++) {
+        struct tbd_elf_file *file = open_made(kind);
+        struct asked asked;
+
+        start_asking(&asked, file, symbol(file, "main")->start + 4);
+        for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+            const char *found = ask(&asked, wanted[i][0]);
+
+            if (strcmp(wanted[i][0], "argc") == 0)
+                assert_non_null(strstr(found, "<optimized out: "));
+            else
+                assert_string_equal(found, wanted[i][1]);
+        }
+        tbd_elf_close(file);
+    }
+}
+
+static void errors_point_at_the_word(void **state)
+{
+    struct tbd_elf_file *file = open_made(3);
+    struct asked asked;
+
+    (void)state;
+    start_asking(&asked, file, symbol(file, "main")->start);
+    ask(&asked, "total + nobody * 2");
+    assert_int_equal(asked.error.status, TBD_NAME);
+    assert_int_equal(asked.error.at, 8);
+    assert_int_equal(asked.error.length, 6);
+    assert_string_equal(asked.error.message, "there is no variable 'nobody' here");
+    ask(&asked, "first->wrong");
+    assert_true(asked.error.status == TBD_TYPE && asked.error.at == 5);
+    tbd_elf_close(file);
+}
+
+/* Any text at all gets an answer or an error. */
+static void random_text_does_no_harm(void **state)
+{
+    static const char *const words[] = { "total", "first", "grid",   "(",      ")",    "*",    "&",
+                                         "->",    ".",     "[",      "]",      "next", "1",    "0x",
+                                         "'a",    "-",     "sizeof", "struct", "node", "$rax", "/",
+                                         "<<",    "&&",    "~",      " ",      "at",   "half" };
+    struct tbd_elf_file *file = open_made(0);
+    struct asked asked;
+    uint64_t random = 88172645463325252;
+
+    (void)state;
+    start_asking(&asked, file, symbol(file, "main")->start);
+    for (int round = 0; round < 3000; round++) {
+        char expression[256] = "";
+
+        for (uint64_t i = random % 12; i-- > 0;) {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            strcat(expression, words[random % (sizeof(words) / sizeof(words[0]))]);
+        }
+        random += 1;
+        ask(&asked, expression);
+        if (strcmp(asked.text, "error") == 0)
+            assert_true(asked.error.status != TBD_OK && asked.error.message[0] != '\0');
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        static char deep[4096];
+
+        deep[0] = '\0';
+        while (strlen(deep) + 16 < sizeof(deep))
+            strcat(deep, words[i]);
+        ask(&asked, deep);
+    }
+    tbd_elf_close(file);
+}
+
+static void ask_values(struct tbd_elf_file *file, uint64_t address)
+{
+    static const char *const expressions[] = { "total",          "first",       "*first.next",
+                                               "grid[1][2]",     "second.name", "a + b",
+                                               "(struct node)0", "&argc" };
+    struct tbd_frame frame = {
+        .pc = address, .call_pc = address, .cfa = file->low, .known = 0xffff
+    };
+    struct asked asked;
+
+    start_asking(&asked, file, address);
+    asked.place.frame = &frame;
+    asked.place.caller = &asked.place;
+    for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]); i++)
+        ask(&asked, expressions[i]);
+}
+
 static void ask_everything(struct tbd_elf_file *file)
 {
     struct tbd_dwarf *dwarf = tbd_dwarf_of(file);
@@ -165,8 +347,10 @@ static void ask_everything(struct tbd_elf_file *file)
         return;
     for (uint64_t at = file->low; at < file->high && at < file->low + 0x2000; at += 0x11) {
         (void)tbd_dwarf_line_at(dwarf, at, &line);
-        if (tbd_dwarf_scopes(dwarf, at, &scopes))
+        if (tbd_dwarf_scopes(dwarf, at, &scopes)) {
             assert_true(tbd_dwarf_functions(&scopes, functions, 4) <= 4);
+            ask_values(file, at);
+        }
     }
     (void)tbd_dwarf_line_ranges(dwarf, "made.c", 0, NULL, 0);
 }
@@ -212,6 +396,9 @@ int main(void)
         cmocka_unit_test(functions_have_their_lines),
         cmocka_unit_test(lines_have_their_addresses),
         cmocka_unit_test(inlined_functions_are_around_an_address),
+        cmocka_unit_test(expressions_have_their_values),
+        cmocka_unit_test(errors_point_at_the_word),
+        cmocka_unit_test(random_text_does_no_harm),
         cmocka_unit_test(damaged_files_do_no_harm),
     };
 

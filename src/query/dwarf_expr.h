@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_expr.h - C expressions over the program's variables, at a place
+ *
+ *   || && | ^ & == != < <= > >= << >> + - * / %   ! ~ - + * & (TYPE) sizeof   [] . -> ()
+ *   numbers, 'c', variables by scope, functions, $rax and other registers
+ *
+ * The usual conversions of C apply; pointers step by what they point to.  Nothing is ever written or
+ * called.  Text may be anything: depth is bounded, and what is wrong is said with its place. */
+#ifndef TBD_QUERY_DWARF_EXPR_H
+#define TBD_QUERY_DWARF_EXPR_H
+
+#include "query/dwarf_location.h"
+#include "query/expr.h"
+
+struct tbd_c_scope {
+    const struct tbd_place_of *place;
+    /* Variables and types that the place's own module does not have; may be NULL. */
+    bool (*variable)(void *context, const char *name, struct tbd_data *out);
+    bool (*type)(void *context, const char *name, struct tbd_type *out);
+    void *context;
+};
+
+/* text[from, to) must be one expression.  A value that is not known (optimized out) is a result:
+ * out->is_known is false.  On failure *error points at the wrong word. */
+TBD_MUST_CHECK enum tbd_status tbd_c_evaluate(const struct tbd_c_scope *scope, const char *text,
+                                              size_t from, size_t to, struct tbd_data *out,
+                                              struct tbd_query_error *error);
+/* `text` must be a type: "struct node *". */
+TBD_MUST_CHECK enum tbd_status tbd_c_type(const struct tbd_c_scope *scope, const char *text,
+                                          struct tbd_type *out);
+
+/* A variable, parameter or function of this name: in the scopes of the place, its unit, its module.
+ */
+bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out);
+/* A global of a module, in whatever unit. */
+bool tbd_c_find_global(struct tbd_dwarf *dwarf, uint64_t bias, const struct tbd_place_of *place,
+                       const char *name, struct tbd_data *out);
+
+#endif

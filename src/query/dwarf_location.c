@@ -1,0 +1,840 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_location.c - location descriptions (DWARF 5, 2.5 and 2.6) evaluated on a frame
+ *
+ * I1  Every evaluation is bounded: STEPS_MAX operations in all, STACK_MAX words, NESTING_MAX
+ *     expressions within expressions (frame bases, entry values).
+ * I2  The first thing that is missing ends the evaluation, and `why` says what it was. */
+#include "query/dwarf_location.h"
+
+#include <dwarf.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STACK_MAX    64
+#define STEPS_MAX    4096
+#define NESTING_MAX  64
+#define XMM_FIRST    17u /* DWARF number of xmm0 */
+#define XMM_COUNT    16u
+#define XMM_IN_XSAVE 160u
+#define SITES_MAX    100000u
+
+/* System V ABI, figure 3.36. */
+static const uint8_t reg_of_dwarf[TBD_REG_COUNT] = { TBD_RAX, TBD_RDX, TBD_RCX, TBD_RBX,
+                                                     TBD_RSI, TBD_RDI, TBD_RBP, TBD_RSP,
+                                                     TBD_R8,  TBD_R9,  TBD_R10, TBD_R11,
+                                                     TBD_R12, TBD_R13, TBD_R14, TBD_R15 };
+static const char *const reg_names[TBD_REG_COUNT] = { "rax", "rdx", "rcx", "rbx", "rsi", "rdi",
+                                                      "rbp", "rsp", "r8",  "r9",  "r10", "r11",
+                                                      "r12", "r13", "r14", "r15" };
+
+/* ---- data ---- */
+
+void tbd_data_unknown(struct tbd_data *out, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(out->why, sizeof(out->why), format, args);
+    va_end(args);
+    out->is_known = false;
+}
+
+void tbd_data_at(uint64_t address, const struct tbd_type *type, struct tbd_data *out)
+{
+    *out = (struct tbd_data){ .type = *type, .is_known = true, .in_memory = true };
+    out->address = address;
+}
+
+void tbd_data_number(uint64_t value, const struct tbd_type *type, struct tbd_data *out)
+{
+    *out = (struct tbd_data){ .type = *type, .is_known = true, .byte_count = 8 };
+    memcpy(out->bytes, &value, sizeof(value));
+}
+
+void tbd_data_part(const struct tbd_data *data, uint64_t offset, const struct tbd_type *type,
+                   struct tbd_data *out)
+{
+    struct tbd_data part = *data; /* `out` may be `data` */
+
+    part.type = *type;
+    part.bits = 0;
+    part.bit_offset = 0;
+    if (!data->is_known) {
+        *out = part;
+        return;
+    }
+    if (data->in_memory) {
+        part.address += offset;
+    } else if (offset >= data->byte_count) {
+        tbd_data_unknown(&part, "it is not in a register");
+    } else {
+        part.byte_count = data->byte_count - (uint32_t)offset;
+        memmove(part.bytes, data->bytes + offset, part.byte_count);
+        memmove(part.lost, data->lost + offset, part.byte_count);
+    }
+    *out = part;
+}
+
+bool tbd_data_read(const struct tbd_place_of *place, const struct tbd_data *data, uint64_t offset,
+                   void *out, size_t bytes)
+{
+    if (!data->is_known)
+        return false;
+    if (data->in_memory)
+        return place->memory != NULL &&
+               place->memory->read(place->memory->context, data->address + offset, out, bytes);
+    if (offset > data->byte_count || bytes > data->byte_count - offset)
+        return false;
+    memcpy(out, data->bytes + offset, bytes);
+    return memchr(data->lost + offset, 1, bytes) == NULL;
+}
+
+static uint64_t extend(uint64_t value, uint32_t bits, bool is_signed)
+{
+    if (bits == 0 || bits >= 64)
+        return value;
+    value &= (1ull << bits) - 1;
+    if (is_signed && (value >> (bits - 1) & 1) != 0)
+        value |= ~0ull << bits;
+    return value;
+}
+
+static bool read_bits(const struct tbd_place_of *place, const struct tbd_data *data, bool is_signed,
+                      uint64_t *out)
+{
+    uint8_t bytes[16] = { 0 };
+    uint32_t wanted = (data->bit_offset + data->bits + 7) / 8;
+    uint64_t low, high;
+
+    if (data->bits > 64 || data->bit_offset > 7 || !tbd_data_read(place, data, 0, bytes, wanted))
+        return false;
+    memcpy(&low, bytes, sizeof(low));
+    memcpy(&high, bytes + 8, sizeof(high));
+    low >>= data->bit_offset;
+    if (data->bit_offset != 0)
+        low |= high << (64 - data->bit_offset);
+    *out = extend(low, data->bits, is_signed);
+    return true;
+}
+
+bool tbd_data_scalar(const struct tbd_place_of *place, const struct tbd_data *data, uint64_t *out)
+{
+    struct tbd_type_view view = tbd_type_look(&data->type);
+    uint64_t value = 0;
+
+    if (view.kind != TBD_TYPE_INTEGER && view.kind != TBD_TYPE_ENUM &&
+        view.kind != TBD_TYPE_POINTER && view.kind != TBD_TYPE_REFERENCE)
+        return false;
+    if (data->bits != 0)
+        return read_bits(place, data, view.is_signed, out);
+    if (view.bytes == 0 || view.bytes > 8 ||
+        !tbd_data_read(place, data, 0, &value, (size_t)view.bytes))
+        return false;
+    *out = extend(value, (uint32_t)view.bytes * 8, view.is_signed);
+    return true;
+}
+
+bool tbd_data_float(const struct tbd_place_of *place, const struct tbd_data *data, long double *out)
+{
+    struct tbd_type_view view = tbd_type_look(&data->type);
+    float small;
+    double normal;
+
+    if (view.kind != TBD_TYPE_FLOAT)
+        return false;
+    if (view.bytes == 4 && tbd_data_read(place, data, 0, &small, 4))
+        *out = (long double)small;
+    else if (view.bytes == 8 && tbd_data_read(place, data, 0, &normal, 8))
+        *out = (long double)normal;
+    else
+        return view.bytes == 16 && tbd_data_read(place, data, 0, out, 10);
+    return true;
+}
+
+/* ---- expressions ---- */
+
+enum result_kind {
+    IN_MEMORY = 0, /* the top of the stack is an address */
+    IN_REGISTER,
+    IS_VALUE, /* the top of the stack is the value */
+    IS_BYTES, /* `bytes` */
+};
+
+struct machine {
+    const struct tbd_place_of *place;
+    const Dwarf_Die *function; /* whose frame base counts; NULL: none */
+    uint64_t stack[STACK_MAX];
+    size_t depth;
+    enum result_kind kind;
+    uint64_t reg;
+    int nesting;
+    uint32_t *steps;      /* operations of this and all nested expressions */
+    struct tbd_data *out; /* for `why`, and pieces */
+};
+
+/* For an expression within another one, at the same or another place. */
+static struct machine nested(const struct machine *m, const struct tbd_place_of *place)
+{
+    return (struct machine){
+        .place = place, .nesting = m->nesting + 1, .steps = m->steps, .out = m->out
+    };
+}
+
+static bool fail(struct machine *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(struct machine *m, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    if (m->out->why[0] == '\0')
+        vsnprintf(m->out->why, sizeof(m->out->why), format, args);
+    va_end(args);
+    return false;
+}
+
+static bool push(struct machine *m, uint64_t value)
+{
+    if (m->depth >= STACK_MAX)
+        return fail(m, "its location is too complicated");
+    m->stack[m->depth++] = value;
+    return true;
+}
+
+static bool pop(struct machine *m, uint64_t *out)
+{
+    if (m->depth == 0)
+        return fail(m, "its location is damaged");
+    *out = m->stack[--m->depth];
+    return true;
+}
+
+static bool read_register(struct machine *m, uint64_t number, uint64_t *out)
+{
+    const struct tbd_frame *frame = m->place->frame;
+    unsigned reg;
+
+    if (frame == NULL)
+        return fail(m, "it needs a frame");
+    if (number == TBD_REG_COUNT) {
+        *out = frame->pc;
+        return true;
+    }
+    if (number >= TBD_REG_COUNT)
+        return fail(m, "it is in a register that is not known here");
+    reg = reg_of_dwarf[number];
+    if ((frame->known >> reg & 1) == 0)
+        return fail(m, "it was in %s, which a called function may have changed", reg_names[number]);
+    *out = frame->gpr[reg];
+    return true;
+}
+
+/* The bytes of a whole register, also of a vector register. */
+static bool register_bytes(struct machine *m, uint64_t number, uint8_t *out, uint32_t *count)
+{
+    uint64_t value = 0;
+
+    *count = 8;
+    if (number - XMM_FIRST < XMM_COUNT) {
+        if (m->place->xsave == NULL)
+            return fail(m, "it was in xmm%u, which a called function may have changed",
+                        (unsigned)(number - XMM_FIRST));
+        *count = 16;
+        memcpy(out, m->place->xsave + XMM_IN_XSAVE + 16 * (number - XMM_FIRST), 16);
+        return true;
+    }
+    if (!read_register(m, number, &value))
+        return false;
+    memcpy(out, &value, sizeof(value));
+    return true;
+}
+
+static bool read_memory(struct machine *m, uint64_t address, uint64_t bytes)
+{
+    uint64_t value = 0;
+
+    if (bytes == 0 || bytes > 8)
+        return fail(m, "its location is damaged");
+    if (m->place->memory == NULL ||
+        !m->place->memory->read(m->place->memory->context, address, &value, (size_t)bytes))
+        return fail(m, "memory at 0x%" PRIx64 " is not mapped", address);
+    return push(m, value);
+}
+
+static bool run_attribute(struct machine *m, Dwarf_Attribute *attribute);
+
+static bool push_frame_base(struct machine *m, uint64_t offset)
+{
+    struct machine inner = nested(m, m->place);
+    Dwarf_Attribute attribute;
+
+    if (m->function == NULL || inner.nesting > NESTING_MAX ||
+        !tbd_die_attribute(m->function, DW_AT_frame_base, &attribute))
+        return fail(m, "its function has no frame base");
+    if (!run_attribute(&inner, &attribute))
+        return false;
+    if (inner.kind == IN_REGISTER) {
+        uint64_t value = 0;
+
+        return read_register(m, inner.reg, &value) && push(m, value + offset);
+    }
+    return inner.depth != 0 ? push(m, inner.stack[inner.depth - 1] + offset)
+                            : fail(m, "its function has no frame base");
+}
+
+/* Thread-local variables of the program itself: the first block that the thread's vector lists. */
+static bool push_thread_address(struct machine *m, uint64_t offset)
+{
+    uint64_t vector = 0, block = 0;
+
+    if (!m->place->is_main_program || m->place->fs_base == 0 || m->place->memory == NULL)
+        return fail(m, "thread-local variables of libraries are not supported");
+    if (!m->place->memory->read(m->place->memory->context, m->place->fs_base + 8, &vector, 8) ||
+        !m->place->memory->read(m->place->memory->context, vector + 16, &block, 8))
+        return fail(m, "the thread's local storage is not there");
+    return push(m, block + offset);
+}
+
+/* ---- values at function entry ---- */
+
+static const char *linkage_name(const Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+
+    if (tbd_die_attribute(die, DW_AT_linkage_name, &attribute))
+        return dwarf_formstring(&attribute);
+    return tbd_die_name(die);
+}
+
+static bool is_site_of(Dwarf_Die *die, uint64_t address)
+{
+    int tag = dwarf_tag(die);
+    Dwarf_Attribute attribute;
+    Dwarf_Addr value;
+
+    if (tag != DW_TAG_call_site && tag != DW_TAG_GNU_call_site)
+        return false;
+    return dwarf_attr(die, tag == DW_TAG_call_site ? DW_AT_call_return_pc : DW_AT_low_pc,
+                      &attribute) != NULL &&
+           dwarf_formaddr(&attribute, &value) == 0 && value == address;
+}
+
+/* The call site below `parent` that returns to `address`. */
+static bool find_site(const Dwarf_Die *parent, uint64_t address, int nesting, uint32_t *visits,
+                      Dwarf_Die *out)
+{
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(parent, &die); more && ++*visits < SITES_MAX;
+         more = tbd_die_next(&die, &die)) {
+        if (is_site_of(&die, address)) {
+            *out = die;
+            return true;
+        }
+        if (nesting < TBD_DWARF_MAX_SCOPES && dwarf_haschildren(&die) == 1 &&
+            find_site(&die, address, nesting + 1, visits, out))
+            return true;
+    }
+    return false;
+}
+
+/* Is the call one of the function that runs, and not of one that jumped to it?  A direct call names
+ * its target; an indirect one computes it. */
+static bool calls_function(struct machine *m, const struct tbd_place_of *caller, Dwarf_Die *site)
+{
+    Dwarf_Die origin, callee;
+    Dwarf_Attribute attribute;
+    Dwarf_Addr low;
+    const char *a, *b;
+    struct machine target = nested(m, caller);
+
+    callee = m->place->scopes.dies[m->place->scopes.count - 1];
+    if (tbd_die_reference(
+            site, dwarf_tag(site) == DW_TAG_call_site ? DW_AT_call_origin : DW_AT_abstract_origin,
+            &origin)) {
+        a = linkage_name(&origin);
+        b = linkage_name(&callee);
+        return a != NULL && b != NULL && strcmp(a, b) == 0;
+    }
+    if (dwarf_attr(site,
+                   dwarf_tag(site) == DW_TAG_call_site ? DW_AT_call_target
+                                                       : DW_AT_GNU_call_site_target,
+                   &attribute) == NULL ||
+        dwarf_lowpc(&callee, &low) != 0 || !run_attribute(&target, &attribute) ||
+        target.kind == IN_REGISTER || target.depth == 0)
+        return false;
+    return target.stack[target.depth - 1] == low + m->place->bias;
+}
+
+static bool parameter_is_in(Dwarf_Die *die, uint64_t reg)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Op *ops;
+    size_t count;
+    int tag = dwarf_tag(die);
+
+    if ((tag != DW_TAG_call_site_parameter && tag != DW_TAG_GNU_call_site_parameter) ||
+        dwarf_attr(die, DW_AT_location, &attribute) == NULL ||
+        dwarf_getlocation(&attribute, &ops, &count) != 0 || count != 1)
+        return false;
+    return (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31 &&
+            (uint64_t)(ops[0].atom - DW_OP_reg0) == reg) ||
+           (ops[0].atom == DW_OP_regx && ops[0].number == reg);
+}
+
+static bool push_passed(struct machine *m, const struct tbd_place_of *caller, Dwarf_Die *site,
+                        uint64_t reg)
+{
+    struct machine inner = nested(m, caller);
+    Dwarf_Attribute attribute;
+    Dwarf_Die die;
+
+    if (caller->scopes.count != 0)
+        inner.function = &caller->scopes.dies[caller->scopes.count - 1];
+    for (bool more = tbd_die_child(site, &die); more; more = tbd_die_next(&die, &die)) {
+        if (!parameter_is_in(&die, reg))
+            continue;
+        if (dwarf_attr(&die, DW_AT_call_value, &attribute) == NULL &&
+            dwarf_attr(&die, DW_AT_GNU_call_site_value, &attribute) == NULL)
+            break;
+        if (!run_attribute(&inner, &attribute))
+            return false;
+        if (inner.kind == IN_REGISTER || inner.depth == 0)
+            break;
+        return push(m, inner.stack[inner.depth - 1]);
+    }
+    return fail(m, "its value at the function's entry is not known");
+}
+
+static bool push_entry_value(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+{
+    const struct tbd_place_of *caller = m->place->caller;
+    Dwarf_Attribute inner;
+    Dwarf_Op *ops;
+    size_t count;
+    Dwarf_Die site;
+    uint32_t visits = 0;
+    uint64_t reg;
+
+    if (dwarf_getlocation_attr(attribute, op, &inner) != 0 ||
+        dwarf_getlocation(&inner, &ops, &count) != 0 || count != 1 ||
+        !((ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) || ops[0].atom == DW_OP_regx))
+        return fail(m, "its value at the function's entry is not known");
+    reg = ops[0].atom == DW_OP_regx ? ops[0].number : (uint64_t)(ops[0].atom - DW_OP_reg0);
+    *m->steps += STEPS_MAX / 256; /* looking for a call is dear */
+    if (m->nesting >= NESTING_MAX || caller == NULL || caller->dwarf == NULL ||
+        caller->scopes.count == 0 || m->place->scopes.count == 0 ||
+        !find_site(&caller->scopes.dies[caller->scopes.count - 1], caller->frame->pc - caller->bias,
+                   0, &visits, &site))
+        return fail(m, "it was changed, and the caller does not say what it passed");
+    if (!calls_function(m, caller, &site))
+        return fail(m, "it was changed, and the function was not called directly");
+    return push_passed(m, caller, &site, reg);
+}
+
+/* ---- operations ---- */
+
+static bool pick(struct machine *m, uint64_t index)
+{
+    return index < m->depth ? push(m, m->stack[m->depth - 1 - index])
+                            : fail(m, "its location is damaged");
+}
+
+static bool swap(struct machine *m, size_t count)
+{
+    uint64_t top;
+
+    if (m->depth < count)
+        return fail(m, "its location is damaged");
+    top = m->stack[m->depth - 1];
+    for (size_t i = 1; i < count; i++)
+        m->stack[m->depth - i] = m->stack[m->depth - i - 1];
+    m->stack[m->depth - count] = top;
+    return true;
+}
+
+static bool combine(struct machine *m, uint8_t atom)
+{
+    uint64_t a = 0, b = 0;
+
+    if (!pop(m, &b) || !pop(m, &a))
+        return false;
+    switch (atom) {
+    case DW_OP_plus: return push(m, a + b);
+    case DW_OP_minus: return push(m, a - b);
+    case DW_OP_mul: return push(m, a * b);
+    case DW_OP_and: return push(m, a & b);
+    case DW_OP_or: return push(m, a | b);
+    case DW_OP_xor: return push(m, a ^ b);
+    case DW_OP_shl: return push(m, b < 64 ? a << b : 0);
+    case DW_OP_shr: return push(m, b < 64 ? a >> b : 0);
+    case DW_OP_shra: return push(m, (uint64_t)((int64_t)a >> (b < 63 ? b : 63)));
+    case DW_OP_eq: return push(m, a == b);
+    case DW_OP_ne: return push(m, a != b);
+    case DW_OP_lt: return push(m, (int64_t)a < (int64_t)b);
+    case DW_OP_le: return push(m, (int64_t)a <= (int64_t)b);
+    case DW_OP_gt: return push(m, (int64_t)a > (int64_t)b);
+    case DW_OP_ge: return push(m, (int64_t)a >= (int64_t)b);
+    case DW_OP_mod: return b == 0 ? fail(m, "its location divides by zero") : push(m, a % b);
+    default: break;
+    }
+    if (b == 0)
+        return fail(m, "its location divides by zero");
+    return push(m, b == UINT64_MAX ? 0 - a : (uint64_t)((int64_t)a / (int64_t)b));
+}
+
+static bool change(struct machine *m, const Dwarf_Op *op)
+{
+    uint64_t a = 0;
+
+    if (!pop(m, &a))
+        return false;
+    switch (op->atom) {
+    case DW_OP_neg: return push(m, 0 - a);
+    case DW_OP_not: return push(m, ~a);
+    case DW_OP_abs: return push(m, (int64_t)a < 0 ? 0 - a : a);
+    case DW_OP_plus_uconst: return push(m, a + op->number);
+    case DW_OP_deref: return read_memory(m, a, 8);
+    case DW_OP_deref_size: return read_memory(m, a, op->number);
+    case DW_OP_form_tls_address:
+    case DW_OP_GNU_push_tls_address: return push_thread_address(m, a);
+    default: return true; /* DW_OP_drop */
+    }
+}
+
+/* To another base type, given by its entry; only integers. */
+static bool convert(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+{
+    Dwarf_Die die;
+    struct tbd_type type;
+    struct tbd_type_view view;
+    uint64_t value = 0;
+
+    if (!pop(m, &value))
+        return false;
+    if (op->number == 0)
+        return push(m, value);
+    if (dwarf_getlocation_die(attribute, op, &die) != 0)
+        return fail(m, "its location is damaged");
+    type = tbd_type_from(&die);
+    view = tbd_type_look(&type);
+    if (view.kind != TBD_TYPE_INTEGER || view.bytes == 0 || view.bytes > 8)
+        return fail(m, "it was calculated with floating-point numbers");
+    return push(m, extend(value, (uint32_t)view.bytes * 8, view.is_signed));
+}
+
+static bool push_indexed(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op,
+                         bool is_address)
+{
+    Dwarf_Attribute value;
+    Dwarf_Word word;
+
+    if (dwarf_getlocation_attr(attribute, op, &value) != 0 || dwarf_formaddr(&value, &word) != 0)
+        return fail(m, "its location is damaged");
+    return push(m, is_address ? word + m->place->bias : word);
+}
+
+static bool push_register(struct machine *m, uint64_t number, uint64_t offset)
+{
+    uint64_t value = 0;
+
+    return read_register(m, number, &value) && push(m, value + offset);
+}
+
+static bool push_cfa(struct machine *m)
+{
+    if (m->place->frame == NULL || m->place->frame->cfa == 0)
+        return fail(m, "the frame's start is not known");
+    return push(m, m->place->frame->cfa);
+}
+
+static bool take_bytes(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+{
+    Dwarf_Block block;
+
+    if (dwarf_getlocation_implicit_value(attribute, op, &block) != 0 ||
+        block.length > TBD_DATA_BYTES)
+        return fail(m, "its location is damaged");
+    m->kind = IS_BYTES;
+    m->out->byte_count = (uint32_t)block.length;
+    memcpy(m->out->bytes, block.data, block.length);
+    return true;
+}
+
+static bool step_other(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+{
+    switch (op->atom) {
+    case DW_OP_addr: return push(m, op->number + m->place->bias);
+    case DW_OP_addrx:
+    case DW_OP_GNU_addr_index: return push_indexed(m, attribute, op, true);
+    case DW_OP_constx:
+    case DW_OP_GNU_const_index: return push_indexed(m, attribute, op, false);
+    case DW_OP_dup: return pick(m, 0);
+    case DW_OP_over: return pick(m, 1);
+    case DW_OP_pick: return pick(m, op->number);
+    case DW_OP_swap: return swap(m, 2);
+    case DW_OP_rot: return swap(m, 3);
+    case DW_OP_bregx: return push_register(m, op->number, op->number2);
+    case DW_OP_regval_type:
+    case DW_OP_GNU_regval_type: return push_register(m, op->number, 0);
+    case DW_OP_fbreg: return push_frame_base(m, op->number);
+    case DW_OP_call_frame_cfa: return push_cfa(m);
+    case DW_OP_entry_value:
+    case DW_OP_GNU_entry_value: return push_entry_value(m, attribute, op);
+    case DW_OP_convert:
+    case DW_OP_GNU_convert: return convert(m, attribute, op);
+    case DW_OP_implicit_value: return take_bytes(m, attribute, op);
+    case DW_OP_implicit_pointer:
+    case DW_OP_GNU_implicit_pointer:
+        return fail(m, "the pointer was optimized out, not what it points to");
+    case DW_OP_GNU_parameter_ref: return fail(m, "the parameter was optimized out");
+    case DW_OP_regx:
+        m->kind = IN_REGISTER;
+        m->reg = op->number;
+        return true;
+    case DW_OP_stack_value: m->kind = IS_VALUE; return true;
+    case DW_OP_GNU_uninit:
+    case DW_OP_nop: return true;
+    default: return fail(m, "operation 0x%02x of its location is not supported", op->atom);
+    }
+}
+
+static bool is_constant(uint8_t atom)
+{
+    return atom >= DW_OP_const1u && atom <= DW_OP_consts;
+}
+
+static bool is_unary(uint8_t atom)
+{
+    return atom == DW_OP_neg || atom == DW_OP_not || atom == DW_OP_abs ||
+           atom == DW_OP_plus_uconst || atom == DW_OP_deref || atom == DW_OP_deref_size ||
+           atom == DW_OP_drop || atom == DW_OP_form_tls_address ||
+           atom == DW_OP_GNU_push_tls_address;
+}
+
+static bool is_binary(uint8_t atom)
+{
+    return atom == DW_OP_plus || atom == DW_OP_minus || atom == DW_OP_mul || atom == DW_OP_and ||
+           atom == DW_OP_or || atom == DW_OP_xor || (atom >= DW_OP_shl && atom <= DW_OP_shra) ||
+           (atom >= DW_OP_eq && atom <= DW_OP_ne) || atom == DW_OP_div || atom == DW_OP_mod;
+}
+
+static bool step(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+{
+    if (is_constant(op->atom))
+        return push(m, op->number);
+    if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
+        return push(m, (uint64_t)(op->atom - DW_OP_lit0));
+    if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
+        return push_register(m, (uint64_t)(op->atom - DW_OP_breg0), op->number);
+    if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31) {
+        m->kind = IN_REGISTER;
+        m->reg = (uint64_t)(op->atom - DW_OP_reg0);
+        return true;
+    }
+    if (is_unary(op->atom))
+        return change(m, op);
+    if (is_binary(op->atom))
+        return combine(m, op->atom);
+    return step_other(m, attribute, op);
+}
+
+/* A jump leads to the operation at a byte offset; SIZE_MAX if there is none. */
+static size_t jump_target(const Dwarf_Op *ops, size_t count, size_t at)
+{
+    Dwarf_Word wanted = ops[at].offset + 3 + ops[at].number;
+
+    for (size_t i = 0; i < count; i++) {
+        if (ops[i].offset == wanted)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+static bool jumps(struct machine *m, const Dwarf_Op *op, bool *taken)
+{
+    uint64_t value = 1;
+
+    if (op->atom == DW_OP_bra && !pop(m, &value))
+        return false;
+    *taken = value != 0;
+    return true;
+}
+
+/* Operations [from, to) of one piece, or of the whole. */
+static bool run(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *ops, size_t from,
+                size_t to)
+{
+    for (size_t i = from; i < to;) {
+        bool taken = false;
+
+        if (++*m->steps > STEPS_MAX)
+            return fail(m, "its location is too complicated");
+        if (ops[i].atom != DW_OP_skip && ops[i].atom != DW_OP_bra) {
+            if (!step(m, attribute, &ops[i]))
+                return false;
+        } else if (!jumps(m, &ops[i], &taken)) {
+            return false;
+        }
+        i = taken ? jump_target(ops, to, i) : i + 1;
+        if (taken && (i < from || i >= to))
+            return fail(m, "its location is damaged");
+    }
+    return true;
+}
+
+/* The description that holds at the place's address. */
+static bool choose(struct machine *m, Dwarf_Attribute *attribute, Dwarf_Op **ops, size_t *count)
+{
+    int found = dwarf_getlocation_addr(attribute, m->place->address, ops, count, 1);
+
+    if (found < 0)
+        return fail(m, "its location is damaged");
+    return found > 0 ? true : fail(m, "it has no location at this instruction");
+}
+
+/* A whole expression, without pieces: frame bases, what a caller passed. */
+static bool run_attribute(struct machine *m, Dwarf_Attribute *attribute)
+{
+    Dwarf_Op *ops;
+    size_t count;
+
+    if (m->nesting > NESTING_MAX)
+        return fail(m, "its location is too complicated");
+    return choose(m, attribute, &ops, &count) && run(m, attribute, ops, 0, count);
+}
+
+/* ---- results ---- */
+
+static bool is_piece(uint8_t atom)
+{
+    return atom == DW_OP_piece || atom == DW_OP_bit_piece;
+}
+
+/* Bytes of what [from, to) described, at the end of out->bytes. */
+static bool add_piece(struct machine *m, size_t from, size_t to, uint64_t size)
+{
+    struct tbd_data *out = m->out;
+    uint8_t bytes[16] = { 0 };
+    uint32_t count = 8;
+    uint64_t value = 0;
+
+    if (size > TBD_DATA_BYTES - out->byte_count)
+        return fail(m, "it is too large");
+    if (from == to) {
+        memset(out->lost + out->byte_count, 1, (size_t)size);
+        out->byte_count += (uint32_t)size;
+        return true;
+    }
+    if (m->kind == IN_MEMORY) {
+        if (!pop(m, &value) || m->place->memory == NULL ||
+            !m->place->memory->read(m->place->memory->context, value, out->bytes + out->byte_count,
+                                    (size_t)size))
+            return fail(m, "a part of it is not mapped");
+    } else {
+        if (m->kind == IN_REGISTER ? !register_bytes(m, m->reg, bytes, &count) : !pop(m, &value))
+            return false;
+        if (m->kind != IN_REGISTER)
+            memcpy(bytes, &value, sizeof(value));
+        if (size > sizeof(bytes))
+            return fail(m, "its location is damaged");
+        memcpy(out->bytes + out->byte_count, bytes, (size_t)size);
+    }
+    out->byte_count += (uint32_t)size;
+    return true;
+}
+
+static bool run_pieces(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *ops,
+                       size_t count)
+{
+    size_t from = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!is_piece(ops[i].atom))
+            continue;
+        if (ops[i].atom == DW_OP_bit_piece && (ops[i].number % 8 != 0 || ops[i].number2 != 0))
+            return fail(m, "its bits are in several places");
+        m->kind = IN_MEMORY;
+        if (!run(m, attribute, ops, from, i) ||
+            !add_piece(m, from, i, ops[i].atom == DW_OP_piece ? ops[i].number : ops[i].number / 8))
+            return false;
+        from = i + 1;
+    }
+    return memchr(m->out->lost, 0, m->out->byte_count) != NULL ? true
+                                                               : fail(m, "it is kept nowhere");
+}
+
+static bool take_result(struct machine *m)
+{
+    struct tbd_data *out = m->out;
+    uint64_t value = 0;
+
+    switch (m->kind) {
+    case IS_BYTES: return true;
+    case IN_REGISTER: return register_bytes(m, m->reg, out->bytes, &out->byte_count);
+    case IS_VALUE:
+        if (!pop(m, &value))
+            return false;
+        out->byte_count = 8;
+        memcpy(out->bytes, &value, sizeof(value));
+        return true;
+    case IN_MEMORY: break;
+    }
+    out->in_memory = true;
+    return pop(m, &out->address);
+}
+
+static bool run_location(struct machine *m, Dwarf_Attribute *attribute)
+{
+    Dwarf_Op *ops;
+    size_t count;
+
+    if (!choose(m, attribute, &ops, &count))
+        return false;
+    if (count == 0)
+        return fail(m, "it has no location at this instruction");
+    if (is_piece(ops[count - 1].atom))
+        return run_pieces(m, attribute, ops, count);
+    return run(m, attribute, ops, 0, count) && take_result(m);
+}
+
+static bool take_constant(const Dwarf_Die *variable, struct tbd_data *out)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Block block;
+    uint64_t value = 0;
+
+    if (tbd_die_number(variable, DW_AT_const_value, &value)) {
+        out->byte_count = 8;
+        memcpy(out->bytes, &value, sizeof(value));
+        return true;
+    }
+    if (!tbd_die_attribute(variable, DW_AT_const_value, &attribute) ||
+        dwarf_formblock(&attribute, &block) != 0 || block.length > TBD_DATA_BYTES)
+        return false;
+    out->byte_count = (uint32_t)block.length;
+    memcpy(out->bytes, block.data, block.length);
+    return true;
+}
+
+void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *variable,
+                        struct tbd_data *out)
+{
+    uint32_t steps = 0;
+    struct machine m = { .place = place, .steps = &steps, .out = out };
+    Dwarf_Attribute attribute;
+
+    memset(out, 0, sizeof(*out));
+    out->type = tbd_type_of(variable);
+    if (place->scopes.count != 0)
+        m.function = &place->scopes.dies[place->scopes.count - 1];
+    if (tbd_die_attribute(variable, DW_AT_location, &attribute)) {
+        out->is_known = run_location(&m, &attribute);
+    } else {
+        out->is_known = take_constant(variable, out);
+        if (!out->is_known)
+            tbd_data_unknown(out, "it has no location");
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_names.c - which variable a name means at a place (dwarf_expr.h) */
+#include "query/dwarf_expr.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+#define NESTING_MAX 8
+
+static bool is_variable(int tag)
+{
+    return tag == DW_TAG_variable || tag == DW_TAG_formal_parameter;
+}
+
+/* Does the entry say where it is?  An `extern` declaration does not. */
+static bool has_place(const Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+
+    return tbd_die_attribute(die, DW_AT_location, &attribute) ||
+           tbd_die_attribute(die, DW_AT_const_value, &attribute);
+}
+
+static bool is_called(const Dwarf_Die *die, const char *name)
+{
+    const char *own = tbd_die_name(die);
+
+    return own != NULL && strcmp(own, name) == 0;
+}
+
+static bool find_child(const Dwarf_Die *scope, const char *name, Dwarf_Die *out)
+{
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(scope, &die); more; more = tbd_die_next(&die, &die)) {
+        if (is_variable(dwarf_tag(&die)) && is_called(&die, name) &&
+            !tbd_die_flag(&die, DW_AT_declaration)) {
+            *out = die;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Blocks of the selected function; static variables of an inlined one may only be in its abstract
+ * form. */
+static bool find_local(const struct tbd_place_of *place, const char *name, Dwarf_Die *out)
+{
+    for (size_t i = place->first; i < place->end && i < place->scopes.count; i++) {
+        Dwarf_Die origin;
+
+        if (find_child(&place->scopes.dies[i], name, out))
+            return true;
+        if (tbd_die_reference(&place->scopes.dies[i], DW_AT_abstract_origin, &origin) &&
+            find_child(&origin, name, out))
+            return true;
+    }
+    return false;
+}
+
+static void function_value(const Dwarf_Die *die, uint64_t bias, struct tbd_data *out)
+{
+    struct tbd_type type = tbd_type_from(die);
+    Dwarf_Die from = *die;
+    Dwarf_Addr low = 0;
+
+    (void)dwarf_lowpc(&from, &low);
+    tbd_data_at(low + bias, &type, out);
+}
+
+/* Variables and functions at the top of a unit and in its namespaces. */
+static bool find_top(const Dwarf_Die *parent, const char *name, int nesting, Dwarf_Die *out)
+{
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(parent, &die); more; more = tbd_die_next(&die, &die)) {
+        int tag = dwarf_tag(&die);
+        Dwarf_Addr low;
+
+        if ((tag == DW_TAG_variable && is_called(&die, name) && has_place(&die)) ||
+            (tag == DW_TAG_subprogram && is_called(&die, name) && dwarf_lowpc(&die, &low) == 0)) {
+            *out = die;
+            return true;
+        }
+        if (tag == DW_TAG_namespace && nesting < NESTING_MAX &&
+            find_top(&die, name, nesting + 1, out))
+            return true;
+    }
+    return false;
+}
+
+static void take(const struct tbd_place_of *place, const Dwarf_Die *die, struct tbd_data *out)
+{
+    Dwarf_Die from = *die;
+
+    if (dwarf_tag(&from) == DW_TAG_subprogram)
+        function_value(die, place->bias, out);
+    else
+        tbd_location_value(place, die, out);
+}
+
+bool tbd_c_find_global(struct tbd_dwarf *dwarf, uint64_t bias, const struct tbd_place_of *place,
+                       const char *name, struct tbd_data *out)
+{
+    struct tbd_place_of global = *place;
+    Dwarf_Die unit, die;
+
+    global.dwarf = dwarf;
+    global.bias = bias;
+    global.scopes.count = 0;
+    for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
+        if (tbd_dwarf_unit(dwarf, i, &unit) && find_top(&unit, name, 0, &die)) {
+            take(&global, &die, out);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out)
+{
+    Dwarf_Die die;
+
+    if (place->dwarf == NULL)
+        return false;
+    if (find_local(place, name, &die) ||
+        (place->scopes.count != 0 && find_top(&place->scopes.unit, name, 0, &die))) {
+        take(place, &die, out);
+        return true;
+    }
+    return tbd_c_find_global(place->dwarf, place->bias, place, name, out);
+}
