@@ -64,7 +64,9 @@ def check_session(folder, name):
     assert traced[0] == native[0], (traced[0], traced[1][-300:])
     assert traced[2] == native[2], "the edited file differs"
     if session(folder, name, {})[1] == native[1]:  # the screen is deterministic: compare it too
-        assert traced[1] == native[1], "the screen differs"
+        # On a busy machine a pause can be mistaken for quiet; then what is drawn depends on when keys come.
+        again = (session(folder, name, tbdtest.trace_env(folder + "/again"))[1] for _ in range(3))
+        assert traced[1] == native[1] or native[1] in again, "the screen differs"
     trace = tbdtest.find_trace(root, tbdtest.need(name))
     trace.verify()
     return trace
