@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+/* undo.h - what pages held before a window used them for the first time */
+#ifndef TBD_ORGANIZER_UNDO_H
+#define TBD_ORGANIZER_UNDO_H
+
+#include "organizer/build.h"
+
+/* A page message, until it is known whether the window goes on after it. */
+struct tbd_page_note {
+    uint64_t address;
+    uint64_t flags;
+    const uint8_t *bytes; /* in the raw operands, or in the window's memory */
+    uint64_t time;
+    uint32_t order;
+    bool at_end;
+};
+
+/* The window's page messages, and its mapping messages in order. */
+struct tbd_page_notes {
+    const struct tbd_page_note *pages;
+    size_t count;
+    const struct tbd_side_message *side;
+    size_t side_count;
+};
+
+/* Makes window->first of the pages with TBD_PAGE_FIRST.  False without memory. */
+bool tbd_undo_first_contents(struct tbd_window *window, const struct tbd_page_notes *notes);
+
+#endif
