@@ -23,7 +23,7 @@ void tbd_effects_clear(struct tbd_effects *effects);
 /* Parts that cannot be read are left out: they cannot be written either. */
 void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                        size_t count);
-/* Whole writable memory, page by page: for calls that the table does not describe. */
+/* Whole writable memory (hooks/snapshot.h): for calls that the table does not describe. */
 void tbd_effects_watch_all(struct tbd_effects *effects);
 /* The watched range was cut: some old bytes are missing. */
 bool tbd_effects_is_cut(const struct tbd_effects *effects);
