@@ -27,6 +27,8 @@ struct harness_event {
 
 typedef void (*harness_sink)(const struct harness_event *event, void *arg);
 
+/* Why nothing can be run under translation here; NULL if it can. */
+const char *harness_obstacle(void);
 void harness_init(uint32_t hook_set, bool link);
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
 /* Places patch areas far from all code, so that rip-relative operands are out of reach. */
