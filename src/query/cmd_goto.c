@@ -6,6 +6,7 @@
 #include "query/search.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void show_progress(void *context, uint32_t done, uint32_t total, uint64_t found)
@@ -120,7 +121,7 @@ static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *sear
     return TBD_EXIT_FOUND;
 }
 
-enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
+static enum tbd_exit run_goto(struct tbd_command_run *run)
 {
     struct tbd_query_error error;
     struct tbd_question question;
@@ -147,7 +148,7 @@ static bool print_each(void *context, const struct tbd_event *event)
     return ferror(run->out) == 0;
 }
 
-enum tbd_exit tbd_command_all(struct tbd_command_run *run)
+static enum tbd_exit run_all(struct tbd_command_run *run)
 {
     struct tbd_query_error error;
     struct tbd_question question;
@@ -164,4 +165,31 @@ enum tbd_exit tbd_command_all(struct tbd_command_run *run)
         result = search(run, &searching);
     tbd_question_free(&question);
     return result;
+}
+
+/* The question without "of EXPRESSION". */
+static enum tbd_exit resolved(struct tbd_command_run *run,
+                              enum tbd_exit (*command)(struct tbd_command_run *run))
+{
+    struct tbd_command_run anew = *run;
+    char *text;
+    enum tbd_exit result = tbd_command_resolve_of(run, &text);
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (text != NULL)
+        anew.text = text;
+    result = command(&anew);
+    free(text);
+    return result;
+}
+
+enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
+{
+    return resolved(run, run_goto);
+}
+
+enum tbd_exit tbd_command_all(struct tbd_command_run *run)
+{
+    return resolved(run, run_all);
 }

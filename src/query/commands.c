@@ -23,16 +23,17 @@ const struct tbd_command tbd_commands[] = {
       "files that were mapped executable",
       "As of the window of the current position.",
       "tbdq modules", true },
-    { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [where CONTEXT]",
+    { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter,\n"
       "func_exit, block_entry, store, load or syscall; COUNT is 1 for the next one, 2 for the one\n"
       "after it, ...  A search looks strictly after (before) where it starts; first and last stand\n"
-      "before the first and behind the last event.  CONTEXT is a condition: see `tbdq help context`.\n"
+      "before the first and behind the last event.  A store or load of EXPR touches the variable that\n"
+      "this C expression denotes where the search starts.  CONTEXT is a condition: see `tbdq help context`.\n"
       "The state at an event is the one just before its instruction executes; a function is entered\n"
       "at its first instruction.  Exit status 1 if there is no such event.",
       "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true },
-    { "all", tbd_command_all, "TYPE [where CONTEXT]",
+    { "all", tbd_command_all, "TYPE [of EXPR] [where CONTEXT]",
       "every such event, in order",
       "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is\n"
       "none.",

@@ -59,6 +59,10 @@ struct tbd_source_stack;
 void tbd_command_print_frame(const struct tbd_command_run *run,
                              const struct tbd_source_stack *stack, size_t number);
 
+/* "... of EXPRESSION [where ...]" as a condition on addresses: the whole question anew, the caller's
+ * to free; NULL if there is no "of" in it. */
+enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out);
+
 enum tbd_exit tbd_command_info(struct tbd_command_run *run);
 enum tbd_exit tbd_command_windows(struct tbd_command_run *run);
 enum tbd_exit tbd_command_modules(struct tbd_command_run *run);

@@ -180,5 +180,17 @@ def test_frames_are_selected_and_listed(folder):
     assert b"  variables.c:" in text, text
 
 
+def test_stores_of_an_expression(folder):
+    trace = Program("O2_5", folder).trace
+    trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==sum_list")
+    event = trace.one("goto", "current", "backward", "store", 1, "of", "first->key", "where", "newval==44")
+    assert event["function"] == "push" and event["newval"] == "0x2c" and event["oldval"] == "0x0", event
+    address = trace.one("print", "counter")["addr"]
+    assert trace.ask("all", "store", "of", "counter") == trace.ask("all", "store", "where", "touches[%s,4]" % address)
+    for question, word in (("nowhere", b"no variable 'nowhere'"), ("3+4", b"no place in memory")):
+        answer = trace.tbdq("goto", "last", "backward", "store", 1, "of", question)
+        assert answer.code == 2 and word in answer.err, answer
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
