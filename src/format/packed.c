@@ -134,7 +134,7 @@ static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
                                    struct tbd_error *why)
 {
     if (p->head.count != window->entry_count || p->head.packed_bytes != p->head.count * 4)
-        return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, 
+        return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88,
                              "%llu entries where the TOC has %zu",
                              (unsigned long long)p->head.count, window->entry_count);
     if (!tbd_window_adopt(window, p->content)) {
