@@ -241,7 +241,7 @@ struct tbd_msg_start {
     uint64_t brk_start;    /* 48 */
     uint64_t brk_end;      /* 56 */
     uint32_t argc;         /* 64: that many NUL-terminated strings follow the executable's path */
-    uint32_t reserved;     /* 68 */
+    uint32_t max_insns;    /* 68: instructions in a block at most; 0 = TBD_BLOCK_MAX_INSNS */
     /* executable path NUL, argv[0] NUL, ..., argv[argc-1] NUL, working directory NUL */
 };
 _Static_assert(sizeof(struct tbd_msg_start) == 72, "tbd_msg_start is 72 bytes");

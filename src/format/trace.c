@@ -87,6 +87,10 @@ static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_reco
     info->realtime_ns = start.realtime_ns;
     info->xcr0 = start.xcr0;
     info->brk_end = start.brk_end;
+    info->hook_set = (uint32_t)start.hook_set;
+    info->max_insns = start.max_insns;
+    if (!start.max_insns || start.max_insns > TBD_BLOCK_MAX_INSNS)
+        info->max_insns = TBD_BLOCK_MAX_INSNS;
     info->xsave_bytes = start.xsave_bytes;
     return TBD_OK;
 }

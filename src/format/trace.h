@@ -39,6 +39,8 @@ struct tbd_trace_info {
     uint64_t window_blocks; /* N */
     uint64_t xcr0;
     uint64_t brk_end;       /* end of the heap at take-over */
+    uint32_t hook_set;      /* TBD_HOOK_*: what was recorded */
+    uint32_t max_insns;     /* instructions in a block at most */
     uint32_t xsave_bytes;
     bool finished;          /* false: still being recorded */
     struct tbd_msg_end end; /* valid if finished */
@@ -115,7 +117,7 @@ struct tbd_block_summary {
 
 struct tbd_page_contents {
     uint64_t address;
-    uint64_t time;         /* relative: 0 = at the window's start; else after the mapping made there */
+    uint64_t time;         /* relative: 0 = at its start; else after the mapping made there */
     uint32_t order;        /* log messages (tbd_window.log) of the window before this moment */
     const uint8_t *bytes;  /* 4096; borrowed from the window */
 };
@@ -204,6 +206,8 @@ struct tbd_cursor {
     const uint8_t *record;     /* the block's operands */
     const struct tbd_message *message; /* TBD_AT_MESSAGE; may be unaligned */
     uint32_t thread;
+    uint32_t op_limit;         /* so many of the block's ops happened: fewer than def.op_count only
+                                  where a fault left it in the middle */
     /* private */
     size_t entry;      /* of the current block or message */
     size_t operand;    /* of its record or message */
@@ -231,8 +235,9 @@ static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
 }
 
 /* ---- memory without replay (T20) ---- */
-/* Copies `bytes` bytes at `address` as they were at `pos`, into `out`.  `window` is pos's window with events.  TBD_UNMAPPED if some of it is not mapped
- * there, TBD_NOTKEPT if the trace has no contents for a page. */
+/* Copies `bytes` bytes at `address` as they were at `pos`, into `out`.  `window` is pos's window
+ * with events.  TBD_UNMAPPED if some of it is not mapped there, TBD_NOTKEPT if the trace has no
+ * contents for a page. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
                                               const struct tbd_window *window,
                                               struct tbd_position pos, uint64_t address,

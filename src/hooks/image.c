@@ -61,6 +61,7 @@ static void send_start(uint64_t argc, char **argv)
         .realtime_ns = realtime_ns(),
         .brk_start = tbd_runtime.brk_start,
         .brk_end = tbd_runtime.brk_end,
+        .max_insns = (uint32_t)tbd_runtime.options.max_insns,
     };
     struct tbd_part parts[2] = { { &start, sizeof(start) }, { text.bytes, 0 } };
 

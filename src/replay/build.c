@@ -430,12 +430,14 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     if (worker->window->blocks > MOST_BLOCKS)
         return tbd_process_error(why, TBD_CORRUPT, "a window of %lu block entries",
                                  worker->window->blocks);
+    if (~tbd_trace_info(worker->trace)->hook_set & TBD_HOOKS_PLAY)
+        return tbd_process_error(why, TBD_NOREPLAY, "stores, calls or pages were not recorded");
     tbd_process_plan_clear(&worker->process);
     plan->first_time = worker->window->first_time;
     plan->blocks = worker->window->blocks;
     plan->complete = worker->window->complete;
     plan->hook_set = hook_set;
-    plan->max_insns = TBD_BLOCK_MAX_INSNS;
+    plan->max_insns = tbd_trace_info(worker->trace)->max_insns;
     plan->brk = heap_end(worker);
     worker->hook_set = hook_set;
     status = add_registers(worker, why);
