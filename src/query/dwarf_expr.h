@@ -4,8 +4,8 @@
  *   || && | ^ & == != < <= > >= << >> + - * / %   ! ~ - + * & (TYPE) sizeof   [] . -> ()
  *   numbers, 'c', variables by scope, functions, $rax and other registers
  *
- * The usual conversions of C apply; pointers step by what they point to.  Nothing is ever written or
- * called.  Text may be anything: depth is bounded, and what is wrong is said with its place. */
+ * The usual conversions of C apply; pointers step by what they point to.  Nothing is ever written
+ * or called.  Text may be anything: depth is bounded, and what is wrong is said with its place. */
 #ifndef TBD_QUERY_DWARF_EXPR_H
 #define TBD_QUERY_DWARF_EXPR_H
 

@@ -60,8 +60,8 @@ bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out);
 
 /* ---- careful walks ---- */
 
-/* The first child, the next sibling; false at the end, when something is wrong, or when one question
- * has visited too much. */
+/* The first child, the next sibling; false at the end, when something is wrong, or when one
+ * question has visited too much. */
 bool tbd_die_child(const Dwarf_Die *die, Dwarf_Die *out);
 bool tbd_die_next(const Dwarf_Die *die, Dwarf_Die *out);
 /* The entry that attribute `name` refers to, also through abstract origins and specifications. */
