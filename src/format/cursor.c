@@ -1,12 +1,45 @@
 // SPDX-License-Identifier: MIT
 /* cursor.c - walking a window's events in order
  *
- * The window was checked (W1 in window.c), so nothing is checked here. */
+ * The window was checked (W1 in window.c), so nothing is checked here.  A block that a fault left
+ * in the middle has a record of full length; events behind the fault are passed over, but keep
+ * their numbers. */
 #include "format/window.h"
 
 #include "format/window_private.h"
 
 #include <string.h>
+
+/* Before which instruction was the block at the cursor left?  Told by the message behind it, or by
+ * the trace's end. */
+static uint64_t insn_limit(const struct tbd_cursor *c)
+{
+    const struct tbd_window *window = c->window;
+    const struct tbd_trace_info *info = window->trace ? tbd_trace_info(window->trace) : NULL;
+    uint64_t limit = UINT64_MAX;
+
+    if (c->entry + 1 < window->entry_count &&
+        window->entries[c->entry + 1] == (TBD_ENTRY_MESSAGE | TBD_MSG_INTERRUPTED))
+        memcpy(&limit,
+               window->operands + c->operand + c->block->def.operand_bytes +
+                   sizeof(struct tbd_message),
+               sizeof(limit));
+    else if (info && info->finished && c->time + 1 == info->blocks)
+        limit = info->end.offset;
+    return limit;
+}
+
+static uint32_t op_limit(const struct tbd_cursor *c)
+{
+    uint64_t limit = insn_limit(c);
+    uint32_t ops = c->block->def.op_count;
+
+    if (limit >= c->block->def.insn_count)
+        return ops;
+    while (ops && c->block->ops[ops - 1].insn >= limit)
+        ops--;
+    return ops;
+}
 
 /* Stands on whatever is at c->entry, c->operand. */
 static bool arrive(struct tbd_cursor *c)
@@ -32,6 +65,7 @@ static bool arrive(struct tbd_cursor *c)
     c->block = tbd_window_block(window, entry);
     c->record = window->operands + c->operand;
     c->time = c->next_time++;
+    c->op_limit = op_limit(c);
     return true;
 }
 
@@ -56,8 +90,8 @@ static bool leave(struct tbd_cursor *c)
     } else {
         c->operand += c->block->def.operand_bytes;
     }
+    c->index += c->kind == TBD_AT_MESSAGE ? 1 : 1 + c->block->def.op_count - c->op_index;
     c->entry++;
-    c->index++;
     return arrive(c);
 }
 
@@ -65,7 +99,7 @@ bool tbd_cursor_next(struct tbd_cursor *c)
 {
     if (c->kind == TBD_AT_END)
         return false;
-    if (c->kind == TBD_AT_MESSAGE || c->op_index >= c->block->def.op_count)
+    if (c->kind == TBD_AT_MESSAGE || c->op_index >= c->op_limit)
         return leave(c);
     c->kind = TBD_AT_OP;
     c->op = c->block->ops + c->op_index++;
@@ -77,8 +111,6 @@ bool tbd_cursor_skip_block(struct tbd_cursor *c)
 {
     if (c->kind == TBD_AT_END)
         return false;
-    if (c->kind != TBD_AT_MESSAGE)
-        c->index += c->block->def.op_count - c->op_index;
     return leave(c);
 }
 

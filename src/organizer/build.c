@@ -62,6 +62,13 @@ struct tbd_builder {
     struct tbd_buffer coded;
 };
 
+/* A block that was left in the middle: of its record, only events of instructions 0 .. limit-1 are
+ * real. */
+struct cut_block {
+    uint32_t index; /* of its entry's event; ascending */
+    uint32_t limit;
+};
+
 struct work {
     struct tbd_builder *builder;
     const struct tbd_plan *plans;
@@ -82,6 +89,10 @@ struct work {
     uint64_t index;     /* of the next event */
     uint32_t time;      /* relative: of the next block entry */
     uint32_t called;    /* the block before ended with a call */
+    const struct tbd_plan *last_plan; /* of the last block entered */
+    uint32_t last_index;              /* and its entry's event */
+    struct cut_block *cuts;
+    size_t cut_count, cut_room;
     bool has_regs;      /* a REGS message since the last event */
 
     struct tbd_log_entry *log;
@@ -272,9 +283,28 @@ static bool begin_segment(struct work *w, size_t i)
     return b->rows;
 }
 
-static void count_stores(struct tbd_shadow *shadow, const struct tbd_plan_store *store,
+/* Was the block whose entry is this event left before this instruction? */
+static bool is_cut(const struct work *w, uint32_t index, uint32_t insn)
+{
+    size_t low = 0;
+    size_t high = w->cut_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (w->cuts[middle].index < index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < w->cut_count && w->cuts[low].index == index && insn >= w->cuts[low].limit;
+}
+
+static void count_stores(const struct work *w, const struct tbd_plan_store *store,
                          const uint8_t *row, size_t stride, uint32_t count)
 {
+    struct tbd_shadow *shadow = &w->builder->shadow;
+    bool has_cuts = w->cut_count != 0;
     bool has_base = store->base != TBD_BASE_NONE;
 
     for (uint32_t i = 0; i < count; i++, row += stride) {
@@ -282,6 +312,8 @@ static void count_stores(struct tbd_shadow *shadow, const struct tbd_plan_store 
         uint32_t index;
 
         memcpy(&index, row, sizeof(index));
+        if (has_cuts && is_cut(w, index, store->insn))
+            continue;
         if (has_base)
             memcpy(&address, row + PREFIX + store->base, sizeof(address));
         address += (uint64_t)store->add;
@@ -299,8 +331,7 @@ static void finish_set(struct work *w, struct tbd_row_set *set)
     set->count = count->stride ? (count->row - set->start) / count->stride : 0;
     count->most = 0;
     for (uint16_t i = 0; i < plan->store_count; i++)
-        count_stores(&w->builder->shadow, plan->stores + i, w->builder->rows + set->start,
-                     count->stride, set->count);
+        count_stores(w, plan->stores + i, w->builder->rows + set->start, count->stride, set->count);
 }
 
 static void finish_segment(struct work *w)
@@ -332,6 +363,7 @@ static size_t take_blocks(struct work *w, size_t i)
     uint64_t next_index = w->index;
     uint32_t time = w->time;
     uint32_t called = w->called;
+    const struct tbd_plan *last_plan = w->last_plan;
 
     for (; i < w->entry_count && kept_entries < w->segment_end; i++) {
         uint32_t entry = w->entries[i];
@@ -355,11 +387,15 @@ static size_t take_blocks(struct work *w, size_t i)
         called = plan->calls != 0;
         in += plan->operand_bytes;
         next_index += 1u + plan->op_count;
+        last_plan = plan;
         w->entries[kept_entries++] = plan->id;
         time++;
     }
     w->in = in;
     w->kept_entries = kept_entries;
+    if (time != w->time)
+        w->last_index = (uint32_t)(next_index - 1u - last_plan->op_count);
+    w->last_plan = last_plan;
     w->index = next_index;
     w->time = time;
     w->called = called;
@@ -367,6 +403,41 @@ static size_t take_blocks(struct work *w, size_t i)
 }
 
 /* ---- messages ---- */
+
+/* The block entered last was left before its instruction `limit`: what its record says about later
+ * instructions did not happen. */
+static bool cut_last_block(struct work *w, uint64_t limit)
+{
+    struct tbd_window_summary *counts = &w->out->counts;
+    const struct tbd_block *block =
+        w->last_plan ? tbd_window_block(w->window, w->last_plan->id) : NULL;
+
+    if (!block || limit >= block->def.insn_count)
+        return true;
+    if (!grow(&w->cuts, w->cut_count, &w->cut_room, sizeof(*w->cuts)))
+        return false;
+    w->cuts[w->cut_count++] = (struct cut_block){ w->last_index, (uint32_t)limit };
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        bool is_real = block->ops[i].insn < limit;
+
+        counts->stores -= !is_real && block->ops[i].kind == TBD_OP_STORE;
+        counts->calls -= !is_real && block->ops[i].kind == TBD_OP_CALL;
+        counts->returns -= !is_real && block->ops[i].kind == TBD_OP_RET;
+    }
+    w->called = 0;
+    w->last_plan = NULL; /* once */
+    return true;
+}
+
+static bool take_interruption(struct work *w, uint32_t kind, const uint8_t *payload)
+{
+    uint64_t limit;
+
+    if (kind != TBD_MSG_INTERRUPTED)
+        return true;
+    memcpy(&limit, payload, sizeof(limit));
+    return cut_last_block(w, limit);
+}
 
 static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
@@ -383,6 +454,8 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
             !grow(&w->log_offsets, w->log_count, &capacity, sizeof(*w->log_offsets)))
             return TBD_NOMEM;
     }
+    if (!take_interruption(w, kind, payload))
+        return TBD_NOMEM;
     tbd_writes_first(kind, payload, bytes, &cursor);
     while (tbd_writes_next(&cursor, &write))
         if (write.address < TBD_USER_END && write.bytes <= TBD_USER_END - write.address)
@@ -493,7 +566,7 @@ static enum tbd_status take_end(struct work *w, const uint8_t *payload, uint32_t
     snprintf(out->end_text, sizeof(out->end_text), "%.*s", (int)(bytes - sizeof(out->end)),
              (const char *)payload + sizeof(out->end));
     out->has_end = true;
-    return TBD_OK;
+    return cut_last_block(w, out->end.offset) ? TBD_OK : TBD_NOMEM;
 }
 
 static enum tbd_status take_window_end(struct work *w, const uint8_t *payload, uint32_t bytes)
@@ -788,7 +861,8 @@ static bool finish_reads(struct work *w)
 
 static bool find_first_contents(struct work *w)
 {
-    struct tbd_page_notes notes = { w->pages, w->page_count, w->out->side, w->out->side_count };
+    struct tbd_page_notes notes = { w->pages, w->page_count, w->out->side, w->out->side_count,
+                                    w->out->has_end ? w->out->end.offset : UINT64_MAX };
 
     return tbd_undo_first_contents(w->window, &notes);
 }
@@ -873,6 +947,7 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
     }
     tbd_raw_window_free(raw);
     free(w.pages);
+    free(w.cuts);
     if (!adopt(&w, out->side))
         status = TBD_NOMEM;
     if (status) {

@@ -245,7 +245,7 @@ static enum tbd_status make_plan(struct tbd_consumer *c, const struct tbd_block_
     for (uint16_t i = 0; i < def->op_count; i++)
         if (ops[i].kind == TBD_OP_STORE)
             *stores++ = (struct tbd_plan_store){ ops[i].base, ops[i].size, ops[i].add, i + 1u,
-                                                 ops[i].data };
+                                                 ops[i].insn };
     c->plans[++c->plan_count] = plan;
     return TBD_OK;
 }

@@ -39,7 +39,7 @@ struct tbd_plan_store {
     uint32_t bytes;
     int64_t add;
     uint32_t index; /* of the event in the block: 1 .. op_count */
-    uint32_t data;
+    uint32_t insn;  /* of its instruction in the block */
 };
 struct tbd_plan {
     const struct tbd_plan_store *stores;

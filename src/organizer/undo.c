@@ -165,12 +165,11 @@ static uint64_t interrupted_at(const struct tbd_message *message)
 }
 
 /* All events, backwards. */
-static void undo_all(const struct tbd_window *window, const struct undo_set *set)
+static void undo_all(const struct tbd_window *window, const struct undo_set *set, uint64_t limit)
 {
     const uint8_t *at = window->operands + window->operand_bytes;
     uint32_t order = (uint32_t)window->log_count;
     uint64_t time = window->blocks;
-    uint64_t limit = UINT64_MAX;
 
     for (size_t i = window->entry_count; i-- > 0;) {
         if (window->entries[i] & TBD_ENTRY_MESSAGE) {
@@ -246,7 +245,7 @@ bool tbd_undo_first_contents(struct tbd_window *window, const struct tbd_page_no
     first = tbd_window_memory(window, count * sizeof(*first));
     good = set.undos && first && prepare(window, notes, &set, first);
     if (good && dirty)
-        undo_all(window, &set);
+        undo_all(window, &set, notes->end_limit);
     window->first = first;
     window->first_count = good ? count : 0;
     free(set.undos);

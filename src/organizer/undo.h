@@ -21,6 +21,7 @@ struct tbd_page_notes {
     size_t count;
     const struct tbd_side_message *side;
     size_t side_count;
+    uint64_t end_limit; /* the last block was left before this instruction */
 };
 
 /* Makes window->first of the pages with TBD_PAGE_FIRST.  False without memory. */

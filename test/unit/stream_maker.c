@@ -372,12 +372,15 @@ void sim_step(struct sim *s)
     const struct tbd_block_def *def = &s->defs[b];
     uint64_t address = somewhere(s, 256);
     uint64_t time = s->maker->time;
+    uint64_t limit = sim_random(s) % 16 ? UINT64_MAX : 1 + sim_random(s) % 4;
     uint8_t record[512] = { 0 };
 
     memcpy(record, &address, sizeof(address));
     for (uint32_t i = 0; i < def->op_count; i++) {
         const struct tbd_op *op = &s->ops[b][i];
 
+        if (op->insn >= limit)
+            break;
         if (op->kind == TBD_OP_STORE) {
             memcpy(record + op->data,
                    store(s, time, op->insn, address + (uint64_t)op->add, op->size), op->size);
@@ -388,6 +391,10 @@ void sim_step(struct sim *s)
     }
     s->read[sim_random(s) % 16] = true;
     maker_enter(s->maker, s->ids[b], record, def->operand_bytes);
+    if (limit != UINT64_MAX) {
+        maker_message(s->maker, TBD_MSG_INTERRUPTED, &limit, sizeof(limit));
+        return;
+    }
     if (def->end != TBD_END_SYSCALL)
         return;
     if (sim_random(s) % 3)

@@ -66,7 +66,7 @@ struct sim {
 
 /* Seeds, defines blocks, sends the start of a stream. */
 void sim_start(struct sim *s, struct maker *m, uint64_t seed);
-void sim_step(struct sim *s);       /* one block, and perhaps a system call after it */
+void sim_step(struct sim *s);       /* one block; perhaps a fault in it, or a system call after it */
 void sim_end_window(struct sim *s);
 void sim_end(struct sim *s);
 void sim_free(struct sim *s);
