@@ -241,10 +241,12 @@ struct tbd_msg_start {
     uint64_t brk_start;    /* 48 */
     uint64_t brk_end;      /* 56 */
     uint32_t argc;         /* 64: that many NUL-terminated strings follow the executable's path */
-    uint32_t max_insns;    /* 68: instructions in a block at most; 0 = TBD_BLOCK_MAX_INSNS */
+    uint16_t max_insns;    /* 68: instructions in a block at most; 0 = TBD_BLOCK_MAX_INSNS */
+    uint16_t flags;        /* 70: TBD_START_* */
     /* executable path NUL, argv[0] NUL, ..., argv[argc-1] NUL, working directory NUL */
 };
 _Static_assert(sizeof(struct tbd_msg_start) == 72, "tbd_msg_start is 72 bytes");
+#define TBD_START_FORKED 1u /* begins in the middle of parent_pid's program, where fork returned 0 */
 
 #define TBD_REGION_STACK 1u
 #define TBD_REGION_PATCH 2u     /* a patch area: reserved, never visible to the program */

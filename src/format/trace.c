@@ -84,6 +84,8 @@ static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_reco
     info->argv = trace->argv;
     info->argc = (int)start.argc;
     info->pid = start.pid;
+    info->parent_pid = start.parent_pid;
+    info->is_forked = start.flags & TBD_START_FORKED;
     info->realtime_ns = start.realtime_ns;
     info->xcr0 = start.xcr0;
     info->brk_end = start.brk_end;
@@ -482,7 +484,8 @@ static char *resolve_path(const char *path, struct tbd_error *why)
     return full;
 }
 
-enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct tbd_error *why)
+static enum tbd_status open_trace(const char *path, bool with_blocks, struct tbd_trace **out,
+                                  struct tbd_error *why)
 {
     struct tbd_trace *trace;
     enum tbd_status status;
@@ -503,7 +506,7 @@ enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct 
     status = trace->blocks ? read_header(trace, why) : TBD_NOMEM;
     if (!status)
         status = read_index(trace, why);
-    if (!status)
+    if (!status && with_blocks)
         status = read_blocks(trace, why);
     if (status == TBD_NOMEM)
         tbd_error_set(why, TBD_NOMEM, full, 0, "the tables do not fit into memory");
@@ -514,6 +517,17 @@ enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct 
     find_copies(trace);
     *out = trace;
     return TBD_OK;
+}
+
+enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct tbd_error *why)
+{
+    return open_trace(path, true, out, why);
+}
+
+enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
+                                       struct tbd_error *why)
+{
+    return open_trace(path, false, out, why);
 }
 
 void tbd_trace_close(struct tbd_trace *trace)

@@ -35,6 +35,8 @@ struct tbd_trace_info {
     char *const *argv;      /* argc strings, then NULL */
     int argc;
     uint32_t pid;
+    uint32_t parent_pid;
+    bool is_forked;         /* begins where fork returned 0 in the parent's program */
     uint64_t realtime_ns;   /* CLOCK_REALTIME at take-over */
     uint64_t window_blocks; /* N */
     uint64_t xcr0;
@@ -56,6 +58,10 @@ struct tbd_trace_info {
  * `why`, if given, says which file and offset. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out,
                                               struct tbd_error *why);
+/* Only what tbd_trace_info(), notes and window summaries need: for a look at many traces.  No blocks, no
+ * windows can be had from it. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
+                                                      struct tbd_error *why);
 void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
 /* The trace root: where new traces go and `latest` is. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_root(char *out, size_t bytes);

@@ -7,16 +7,14 @@
  * plain return.  Runs on a stack of its own (entry_x86_64.S).  Context: BOOT. */
 #include "hooks/boot.h"
 
-#include "base/fmt.h"
 #include "base/layout.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/begin.h"
 #include "hooks/decoder.h"
-#include "hooks/maps.h"
 #include "hooks/runtime.h"
 #include "hooks/slot.h"
-#include "hooks/spawn.h"
 #include "hooks/thread_asm.h"
 #include "hooks/vdso.h"
 
@@ -34,10 +32,8 @@ enum {
     ARCH_SET_FS = 0x1002,
     ARCH_GET_FS = 0x1003,
     ARCH_GET_GS = 0x1004,
-    SYS_BRK = 12,
     SYS_ARCH_PRCTL = 158,
     SYS_RSEQ = 334,
-    ADVICE_DONTFORK = 10,
     ADVICE_DONTDUMP = 16,
     HWCAP2_FSGSBASE = 2,
     RSEQ_UNREGISTER = 1,
@@ -177,145 +173,6 @@ static bool map_page_maps(void)
     return true;
 }
 
-/* ---- the program's mappings ---- */
-
-static bool is_engine(uint64_t start)
-{
-    return start >= TBD_ENGINE_BASE && start < TBD_ENGINE_END;
-}
-
-struct mappings {
-    uint64_t library;
-    bool ok;
-};
-
-static void note_library(const char *path)
-{
-    size_t length = strlen(path);
-
-    while (length && path[length - 1] != '/')
-        length--;
-    if (length < sizeof(tbd_runtime.lib_dir)) {
-        memcpy(tbd_runtime.lib_dir, path, length);
-        tbd_runtime.lib_dir[length] = '\0';
-    }
-}
-
-static bool add_mapping(void *context, const struct tbd_msg_region *map, const char *path)
-{
-    struct mappings *mappings = context;
-
-    if (is_engine(map->start) || map->start >= TBD_USER_END)
-        return true;
-    if (mappings->library >= map->start && mappings->library < map->end)
-        note_library(path);
-    mappings->ok = tbd_regions_add(&tbd_runtime.regions, map, path);
-    return mappings->ok;
-}
-
-/* The kernel grows the stack downward on touch, up to the limit; pages below are zero. */
-static void extend_stack(struct tbd_region *region)
-{
-    uint64_t limit[2] = { 0, 0 };
-    uint64_t lowest = TBD_PAGE_SIZE * 16;
-    uint64_t bytes;
-
-    tbd_sys4(302 /* prlimit64 */, 0, 3 /* RLIMIT_STACK */, 0, tbd_sys_pointer(limit));
-    bytes = limit[0] < (256ull << 20) ? limit[0] & ~(TBD_PAGE_SIZE - 1) : 256ull << 20;
-    if (region > tbd_runtime.regions.table)
-        lowest = region[-1].map.end + 256 * TBD_PAGE_SIZE;
-    if (bytes < region->map.end && region->map.end - bytes > lowest)
-        lowest = region->map.end - bytes;
-    if (lowest < region->map.start)
-        region->map.start = lowest;
-    region->map.map_flags |= 0x100; /* MAP_GROWSDOWN */
-}
-
-static bool read_mappings(const struct tbd_boot *boot)
-{
-    struct mappings mappings = { boot->library, true };
-    struct tbd_regions *regions = &tbd_runtime.regions;
-
-    if (!tbd_regions_init(regions) || !tbd_maps_read(add_mapping, &mappings) || !mappings.ok)
-        return false;
-    tbd_runtime.brk_end = (uint64_t)tbd_sys3(SYS_BRK, 0, 0, 0);
-    tbd_runtime.brk_start = tbd_runtime.brk_end;
-    for (size_t i = 0; i < regions->count; i++) {
-        if (regions->table[i].map.flags & TBD_REGION_HEAP)
-            tbd_runtime.brk_start = regions->table[i].map.start;
-        if (regions->table[i].map.flags & TBD_REGION_STACK)
-            extend_stack(&regions->table[i]);
-    }
-    return true;
-}
-
-/* ---- stream and organizer ---- */
-
-static bool make_stream(int fd)
-{
-    const struct tbd_options *options = &tbd_runtime.options;
-    struct tbd_ring_config config = {
-        .chunks = (uint32_t)options->chunks,
-        .def_capacity = 1u << 20,
-        .heap_capacity = 1ull << 30,
-        .window_blocks = options->window,
-        .hook_set = (uint32_t)options->hooks,
-        .pid = tbd_runtime.pid,
-    };
-
-    if (tbd_ring_create(&tbd_runtime.ring, fd, &config) != TBD_OK)
-        return false;
-    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, ADVICE_DONTFORK);
-    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, ADVICE_DONTDUMP);
-    return true;
-}
-
-/* A limit on file sizes holds for shared memory too, and a signal would tell the program. */
-static bool may_make_file(uint64_t bytes)
-{
-    uint64_t limit[2] = { 0, 0 };
-
-    tbd_sys4(302 /* prlimit64 */, 0, 1 /* RLIMIT_FSIZE */, 0, tbd_sys_pointer(limit));
-    return limit[0] >= bytes;
-}
-
-static bool start_recording(const struct tbd_boot *boot)
-{
-    struct tbd_ring_config config = { .chunks = (uint32_t)tbd_runtime.options.chunks,
-                                      .def_capacity = 1u << 20,
-                                      .heap_capacity = 1ull << 30 };
-    long fd;
-
-    if (!may_make_file(tbd_ring_bytes(&config))) {
-        tbd_say("the file size limit is too small for the stream: the program runs untraced");
-        tbd_say("hint: ulimit -f unlimited");
-        return false;
-    }
-    fd = tbd_sys3(319 /* memfd_create */, tbd_sys_pointer("tbd-stream"), 1 /* CLOEXEC */, 0);
-    if (tbd_sys_failed(fd) || !make_stream((int)fd)) {
-        tbd_say("cannot make the shared memory for the stream: the program runs untraced");
-        if (!tbd_sys_failed(fd))
-            tbd_sys_close((int)fd);
-        return false;
-    }
-    tbd_runtime.recording = tbd_spawn_organizer((int)fd, boot->envp);
-    tbd_sys_close((int)fd);
-    return tbd_runtime.recording;
-}
-
-static bool start_stream(const struct tbd_boot *boot)
-{
-    bool wanted = tbd_runtime.options.hooks != TBD_HOOKS_NONE &&
-                  strcmp(tbd_runtime.options.organizer, "none") != 0;
-
-    if (wanted)
-        return start_recording(boot);
-    if (make_stream(-1))
-        return true;
-    tbd_say("cannot reserve memory for the stream: the program runs untraced");
-    return false;
-}
-
 /* ---- what the kernel does behind the program's back (D9) ---- */
 
 static void unregister_rseq(const struct tbd_boot *boot)
@@ -361,11 +218,7 @@ static void set_registers(const struct tbd_boot *boot)
 static bool start_patcher(void)
 {
     struct tbd_decoder_api api;
-    struct tbd_codegen_config config = {
-        .hook_set = (uint32_t)tbd_runtime.options.hooks,
-        .max_insns = (uint32_t)tbd_runtime.options.max_insns,
-        .link = tbd_runtime.options.link,
-    };
+    struct tbd_codegen_config config = tbd_begin_codegen();
     const char *wrong = tbd_decoder_load(&api);
 
     if (wrong) {
@@ -399,12 +252,13 @@ static bool prepare(const struct tbd_boot *boot)
     if (!parse_options(boot) || !check_machine(boot))
         return false;
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
-    if (!map_thread() || !map_page_maps() || !read_mappings(boot)) {
+    if (!map_thread() || !map_page_maps() ||
+        !tbd_regions_init(&tbd_runtime.regions) || !tbd_begin_mappings(boot->library)) {
         tbd_say("cannot reserve the engine's address space: the program runs untraced");
         tbd_say("hint: memory is limited (ulimit -v, vm.overcommit_memory=2)");
         return false;
     }
-    return start_patcher() && start_stream(boot);
+    return start_patcher() && tbd_begin_environment(boot->envp) && tbd_begin_stream();
 }
 
 void tbd_boot(const struct tbd_boot *boot)

@@ -3,7 +3,7 @@
  *
  * START, one REGION for each mapping, the contents of every page that is not simply its file's or zero
  * (TBD_PAGE_IMAGE), the registers.  Context: BOOT, on the engine's stack, so that the program's stack holds
- * still. */
+ * still.  A forked child sends the same from its parent's engine stack; FORK_CHILD then. */
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/pagemap.h"
@@ -47,13 +47,23 @@ static void append_path(struct text *text, long number, const char *link)
     append(text, path);
 }
 
-static void send_start(uint64_t argc, char **argv)
+/* What stays the same in forked children: the executable's path and the arguments. */
+static struct text program;
+static uint32_t argument_count;
+
+static void note_program(uint64_t argc, char **argv)
 {
-    static struct text text;
+    append_path(&program, SYS_READLINK, "/proc/self/exe");
+    for (uint64_t i = 0; i < argc && program.used < TEXT_BYTES - 8192 && append(&program, argv[i]); i++)
+        argument_count++;
+}
+
+static void send_start(uint32_t parent_pid, uint32_t flags)
+{
     struct tbd_msg_start start = {
         .pid = tbd_runtime.pid,
         .tid = tbd_runtime.thread->tid,
-        .parent_pid = (uint32_t)tbd_sys3(SYS_GETPPID, 0, 0, 0),
+        .parent_pid = parent_pid,
         .xsave_bytes = tbd_runtime.vector.bytes,
         .xcr0 = tbd_runtime.vector.mask,
         .hook_set = tbd_runtime.options.hooks,
@@ -61,16 +71,17 @@ static void send_start(uint64_t argc, char **argv)
         .realtime_ns = realtime_ns(),
         .brk_start = tbd_runtime.brk_start,
         .brk_end = tbd_runtime.brk_end,
-        .max_insns = (uint32_t)tbd_runtime.options.max_insns,
+        .argc = argument_count,
+        .max_insns = (uint16_t)tbd_runtime.options.max_insns,
+        .flags = (uint16_t)flags,
     };
-    struct tbd_part parts[2] = { { &start, sizeof(start) }, { text.bytes, 0 } };
+    size_t fixed = program.used;
+    struct tbd_part parts[2] = { { &start, sizeof(start) }, { program.bytes, 0 } };
 
-    append_path(&text, SYS_READLINK, "/proc/self/exe");
-    for (uint64_t i = 0; i < argc && text.used < TEXT_BYTES - 8192 && append(&text, argv[i]); i++)
-        start.argc++;
-    append_path(&text, SYS_GETCWD, NULL);
-    parts[1].bytes = text.used;
+    append_path(&program, SYS_GETCWD, NULL);
+    parts[1].bytes = program.used;
     tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_START, parts, 2);
+    program.used = fixed;
 }
 
 static bool is_anonymous(const struct tbd_region *region)
@@ -115,16 +126,29 @@ static void send_vdso(const struct tbd_region *region)
         send_image_page(NULL, at);
 }
 
-void tbd_image_send(uint64_t argc, char **argv)
+/* Made by the parent, at the same addresses; at boot there are none. */
+static void send_areas(void)
+{
+    for (size_t i = 0; i < tbd_runtime.area_count; i++) {
+        struct tbd_msg_region map = { .start = tbd_runtime.areas[i].start,
+                                      .end = tbd_runtime.areas[i].end,
+                                      .prot = 7,
+                                      .map_flags = 2 /* MAP_PRIVATE */,
+                                      .flags = TBD_REGION_PATCH };
+        struct tbd_part parts[2] = { { &map, sizeof(map) }, { "", 1 } };
+
+        tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_REGION, parts, 2);
+    }
+}
+
+static void send_memory(void)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;
     struct tbd_pagemap map;
 
-    if (!tbd_runtime.recording)
-        return;
-    send_start(argc, argv);
     for (size_t i = 0; i < regions->count; i++)
         send_region(&regions->table[i]);
+    send_areas();
     tbd_pagemap_open(&map);
     for (size_t i = 0; i < regions->count; i++) {
         if (regions->table[i].map.flags & TBD_REGION_VDSO)
@@ -134,4 +158,19 @@ void tbd_image_send(uint64_t argc, char **argv)
     }
     tbd_pagemap_close(&map);
     tbd_window_send_regs(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.vector);
+}
+
+void tbd_image_send(uint64_t argc, char **argv)
+{
+    if (!tbd_runtime.recording)
+        return;
+    note_program(argc, argv);
+    send_start((uint32_t)tbd_sys3(SYS_GETPPID, 0, 0, 0), 0);
+    send_memory();
+}
+
+void tbd_image_send_child(uint32_t parent_pid)
+{
+    send_start(parent_pid, TBD_START_FORKED);
+    send_memory();
 }

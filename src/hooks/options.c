@@ -51,6 +51,9 @@ static const struct row rows[] = {
     { .name = "link", .values = "yes|no", .help = "no: every block leaves through the engine",
       .kind = KIND_CHOICE, .offset = AT(link), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
+    { .name = "children", .values = "yes|no", .help = "no: what is forked runs natively",
+      .kind = KIND_CHOICE, .offset = AT(children), .initial = 1,
+      .choices = { { "yes", 1 }, { "no", 0 } } },
 };
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))

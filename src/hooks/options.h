@@ -21,6 +21,7 @@ struct tbd_options {
     uint64_t hooks;                        /* TBD_HOOK_* */
     uint64_t log;                          /* enum tbd_log_level */
     uint64_t link;                         /* 0 or 1 */
+    uint64_t children;                     /* 0 or 1: forked children get traces of their own */
 };
 
 /* Fills *options from `text` (NULL = all defaults).  False: `why` says what is wrong, one clause. */

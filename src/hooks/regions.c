@@ -23,6 +23,12 @@ bool tbd_regions_init(struct tbd_regions *regions)
     return regions->table;
 }
 
+void tbd_regions_clear(struct tbd_regions *regions)
+{
+    regions->count = 0;
+    tbd_arena_rewind(&regions->arena, regions->arena.start);
+}
+
 size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address)
 {
     size_t low = 0;

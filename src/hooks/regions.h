@@ -23,6 +23,8 @@ struct tbd_regions {
 };
 
 bool tbd_regions_init(struct tbd_regions *regions);
+/* Empty again. */
+void tbd_regions_clear(struct tbd_regions *regions);
 /* The range belongs to one new mapping; what was there is forgotten.  False: table is full. */
 bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *map,
                      const char *path);

@@ -40,6 +40,7 @@ struct tbd_runtime {
     const struct tbd_patcher_callbacks *callbacks; /* NULL in play; the replay stub's */
     void (*instead_of_detach)(const char *why);    /* NULL in play; does not return */
     const char *let_go;     /* why the program must be detached at the next boundary; NULL = it need not */
+    char **environment;     /* as at boot: for organizers */
     char lib_dir[1024];     /* where libtbd.so is, ends with a slash */
 };
 
@@ -59,6 +60,8 @@ void tbd_runtime_send_interrupted(uint64_t instructions);
 const struct tbd_patcher_callbacks *tbd_runtime_callbacks(void);
 /* image.c: START, regions, pages, registers. */
 void tbd_image_send(uint64_t argc, char **argv);
+/* The same for a forked child. */
+void tbd_image_send_child(uint32_t parent_pid);
 /* syscall.c, special.c: patcher callbacks. */
 void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes);
 void tbd_special_perform(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);

@@ -297,6 +297,12 @@ const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
     return NULL;
 }
 
+void tbd_slot_forget(void)
+{
+    for (uint32_t i = 0; i < area_count; i++)
+        memset(areas[i].slots, 0, SLOTS * sizeof(struct tbd_slot));
+}
+
 void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot)
 {
     tbd_insn_run(thread, slot->code);

@@ -40,6 +40,9 @@ bool tbd_slot_reads_string(const struct tbd_slot *slot); /* movs: rsi is the sou
 /* thread->scratch: how much of a string instruction's count is held back while a piece of it runs. */
 #define TBD_SLOT_REST 5
 
+/* Their memory is not what it was (a forked child): they are made again. */
+void tbd_slot_forget(void);
+
 bool tbd_slot_owns(uint64_t pc);
 /* How far into its slot. */
 uint32_t tbd_slot_offset(uint64_t pc);

@@ -2,7 +2,7 @@
 /* special_calls.c - system calls that the engine takes part in (TBD_SYS_SPECIAL)
  *
  * Exits end the trace first; execve is made with the stream complete, because nothing can be said
- * afterwards; a forked child goes on natively and untraced; a second thread ends the tracing; signal
+ * afterwards; a forked child is recorded by itself (child.c); a second thread ends the tracing; signal
  * calls are answered by hooks/signals.c.
  *
  * Context: APP; the child's side of a fork is FORK_CHILD. */
@@ -10,6 +10,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls.h"
+#include "hooks/child.h"
 #include "hooks/safe_copy.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
     NR_SET_ROBUST_LIST = 273, NR_EXECVEAT = 322, NR_RSEQ = 334, NR_CLONE3 = 435,
     CLONE_VM_ = 0x100, CLONE_VFORK_ = 0x4000, CLONE_THREAD_ = 0x10000, CLONE_SETTLS_ = 0x80000,
     CLONE_PARENT_SETTID_ = 0x100000,
+    CLONE_NEW_ANY = 0x7e020000, /* mount, cgroup, uts, ipc, user, pid, net */
     ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004,
     EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
 };
@@ -180,6 +182,16 @@ struct robust_head {
     uint64_t pending;
 };
 
+/* A child has none until it sets one; an empty one does no harm when the call fails. */
+static struct robust_head *own_robust_list(void)
+{
+    static struct robust_head own;
+
+    own.next = tbd_sys_pointer(&own);
+    tbd_sys3(NR_SET_ROBUST_LIST, tbd_sys_pointer(&own), sizeof(own), 0);
+    return &own;
+}
+
 /* engine_state says EXEC while the call is under way; when it succeeds the kernel, going through the list of
  * robust futexes, finds engine_lock as the one being worked on and marks it: so the organizer knows that the
  * program is gone though its process is not. */
@@ -195,7 +207,7 @@ static struct robust_head *exec_begin(struct tbd_thread *thread)
     tbd_ring_turn(&tbd_runtime.ring, thread, 0);
     tbd_sys3(274 /* get_robust_list */, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
     if (!robust)
-        return NULL;
+        robust = own_robust_list();
     __atomic_store_n(&head->engine_lock, thread->tid, __ATOMIC_RELEASE);
     __atomic_store_n(&head->engine_state, TBD_ENGINE_EXEC, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&head->published);
@@ -254,21 +266,33 @@ static bool read_arguments(const struct tbd_call *call, struct clone_arguments *
     }
 }
 
-/* The new process goes on natively behind the system call.  It has its own copy of the thread block, unless
- * it shares the parent's memory; then the parent sleeps until it is gone and finds its registers changed,
- * which is why the caller keeps a copy.  A function of its own: the parent's frame must not be touched. */
+/* A child with its own memory gets a trace of its own; one in new namespaces does not: its process id there
+ * says nothing here. */
+static bool may_record(const struct clone_arguments *arguments)
+{
+    return !(arguments->flags & (CLONE_VM_ | CLONE_NEW_ANY));
+}
+
+/* The new process goes on behind the system call: recorded, or natively.  It has its own copy of the thread
+ * block, unless it shares the parent's memory; then the parent sleeps until it is gone and finds its
+ * registers changed, which is why the caller keeps a copy.  A function of its own: the parent's frame
+ * must not be touched. */
 _Noreturn __attribute__((noinline)) static void
 become_child(struct tbd_call *call, const struct clone_arguments *arguments, uint64_t mask)
 {
     struct tbd_regs *regs = &call->thread->regs;
 
-    tbd_signals_set_kernel_mask(mask);
     regs->rip += call->insn_bytes;
     regs->gpr[TBD_RAX] = 0;
     regs->gpr[TBD_RCX] = regs->rip;
     regs->gpr[TBD_R11] = regs->rflags;
     if (arguments->stack)
         regs->gpr[TBD_RSP] = arguments->stack;
+    if (may_record(arguments) && tbd_child_record(call->thread)) {
+        tbd_signals_set_kernel_mask(mask);
+        tbd_patcher_run(call->thread);
+    }
+    tbd_signals_set_kernel_mask(mask);
     tbd_detach_silently(call->thread, arguments->flags & CLONE_VM_);
 }
 
@@ -310,6 +334,26 @@ static void watch_child(struct tbd_call *call, const struct clone_arguments *arg
                           tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES));
 }
 
+/* Nothing may come between the two processes: in a child of vfork a handler would write our state, in any
+ * other there is no stream until one is made.  The mask to go back to; false if a signal came before. */
+static bool block_for_fork(bool shares_memory, uint64_t *mask)
+{
+    *mask = tbd_signals_block_all();
+    if (!shares_memory)
+        tbd_signals_set_kernel_mask(~0ull);
+    if (!__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE))
+        return true;
+    tbd_signals_block_all(); /* the processor's five are let through again */
+    return false;
+}
+
+static void note_child(const struct tbd_call *call, const struct clone_arguments *arguments)
+{
+    if (call->result > 0 && !(may_record(arguments) && tbd_runtime.options.children))
+        tbd_runtime_note(0, "process %u was started: untraced until it executes a program",
+                         (unsigned)call->result);
+}
+
 static void fork_call(struct tbd_call *call)
 {
     struct clone_arguments arguments;
@@ -329,8 +373,7 @@ static void fork_call(struct tbd_call *call)
     if (arguments.flags & CLONE_SETTLS_)
         tbd_call_detach(call, "it forks with a thread pointer of the child's own");
     watch_child(call, &arguments);
-    mask = tbd_signals_block_all(); /* a handler in a child of vfork would write our state */
-    if (__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE)) {
+    if (!block_for_fork(arguments.flags & CLONE_VM_, &mask)) {
         finish(call, TBD_CALL_INTERRUPTED); /* delivered by the parent, before there is a child */
         return;
     }
@@ -344,9 +387,7 @@ static void fork_call(struct tbd_call *call)
     if (tbd_effects_is_cut(call->effects))
         tbd_runtime_note(1, "what a child process wrote to shared memory is partly missing");
     tbd_call_finish(call);
-    if (call->result > 0)
-        tbd_runtime_note(0, "process %u was started: untraced until it executes a program",
-                         (unsigned)call->result);
+    note_child(call, &arguments);
 }
 
 /* ---- all ---- */

@@ -12,7 +12,7 @@
 
 /* ---- info ---- */
 
-static const char *end_text(const struct tbd_trace_info *info, char *out, size_t bytes)
+const char *tbd_command_end_text(const struct tbd_trace_info *info, char *out, size_t bytes)
 {
     static const char *const words[] = {
         [TBD_ENDED_EXIT] = "exit",         [TBD_ENDED_SIGNAL] = "signal", [TBD_ENDED_EXEC] = "exec",
@@ -96,8 +96,10 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     json_object_set_new(object, "args", args);
     json_object_set_new(object, "cwd", safe_string(info->cwd));
     put_count(object, "pid", info->pid);
+    put_count(object, "parent_pid", info->parent_pid);
+    json_object_set_new(object, "forked", json_boolean(info->is_forked));
     json_object_set_new(object, "finished", json_boolean(info->finished));
-    json_object_set_new(object, "end", json_string(end_text(info, end, sizeof(end))));
+    json_object_set_new(object, "end", json_string(tbd_command_end_text(info, end, sizeof(end))));
     put_count(object, "end_value", info->finished ? info->end.value : 0);
     json_object_set_new(object, "end_text", safe_string(info->end_text));
     put_count(object, "blocks", info->blocks);
@@ -124,8 +126,9 @@ static void print_info(const struct tbd_session *session, const struct level_sum
     fprintf(out, "trace      %s\nprogram    %s\narguments ", info->path, info->program);
     for (int i = 0; i < info->argc; i++)
         fprintf(out, " %s", info->argv[i]);
-    fprintf(out, "\ndirectory  %s\nprocess    %" PRIu32 "\nend        %s%s%s\n", info->cwd,
-            info->pid, end_text(info, end, sizeof(end)),
+    fprintf(out, "\ndirectory  %s\nprocess    %" PRIu32 ", %s %" PRIu32 "\nend        %s%s%s\n",
+            info->cwd, info->pid, info->is_forked ? "forked by" : "started by", info->parent_pid,
+            tbd_command_end_text(info, end, sizeof(end)),
             info->end_text != NULL && *info->end_text != '\0' ? ": " : "",
             info->end_text != NULL ? info->end_text : "");
     fprintf(out, "blocks     %" PRIu64 " entered, %" PRIu32 " different\n", info->blocks,

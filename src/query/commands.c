@@ -23,6 +23,12 @@ const struct tbd_command tbd_commands[] = {
       "files that were mapped executable",
       "As of the window of the current position.",
       "tbdq modules", true },
+    { "processes", tbd_command_processes, "",
+      "the traces of all processes that belong to this one",
+      "A tree: what each process forked or started, among the traces in the same folder, from the\n"
+      "first ancestor that was recorded.  A process that executes programs has a trace for each.\n"
+      "The trace that is being asked is marked with '*'.",
+      "tbdq processes", false },
     { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter,\n"

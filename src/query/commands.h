@@ -63,9 +63,13 @@ void tbd_command_print_frame(const struct tbd_command_run *run,
  * to free; NULL if there is no "of" in it. */
 enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out);
 
+/* "exit 0", "signal 11", "exec", "recording", ...; `out` is room for it. */
+const char *tbd_command_end_text(const struct tbd_trace_info *info, char *out, size_t bytes);
+
 enum tbd_exit tbd_command_info(struct tbd_command_run *run);
 enum tbd_exit tbd_command_windows(struct tbd_command_run *run);
 enum tbd_exit tbd_command_modules(struct tbd_command_run *run);
+enum tbd_exit tbd_command_processes(struct tbd_command_run *run);
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
 enum tbd_exit tbd_command_all(struct tbd_command_run *run);
 enum tbd_exit tbd_command_where(struct tbd_command_run *run);

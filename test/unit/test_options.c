@@ -47,6 +47,9 @@ static void commas_and_backslashes_can_be_escaped(void **state)
     assert_true(parse("dir=/a\\,b\\\\c=d,link=no"));
     assert_string_equal(options.dir, "/a,b\\c=d");
     assert_int_equal(options.link, 0);
+    assert_int_equal(options.children, 1);
+    assert_true(parse("children=no"));
+    assert_int_equal(options.children, 0);
 }
 
 static void wrong_options_are_named(void **state)

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+/* child.h - a forked child gets a trace of its own.  Context: FORK_CHILD. */
+#ifndef TBD_HOOKS_CHILD_H
+#define TBD_HOOKS_CHILD_H
+
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+/* In the new process, with every signal blocked and thread->regs what it goes on with.  True: a new stream is
+ * open and all that belongs before the first block is in it; only the five signals of the processor are not
+ * blocked.  False: it must go on natively (said why, unless that is what the options want). */
+bool tbd_child_record(struct tbd_thread *thread);
+
+#endif

@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Processes: what is forked has a trace of its own, whole and linked to its parent's; the program's results
+are the native ones; nothing is left over."""
+import os
+import shutil
+import time
+
+import tbdtest
+
+
+def traces_in(root):
+    return [tbdtest.Trace(os.path.join(root, name)) for name in sorted(os.listdir(root)) if name != "latest"]
+
+
+def check_tree(argv, folder, forked, started, ends=None, options="", env=None):
+    """Runs natively and traced; `forked` traces begin at a fork, `started` at an exec or with the run; each is
+    whole and verifies.  Returns the rows of `tbdq processes`."""
+    root = os.path.join(folder, "traces")
+    native = tbdtest.run(argv, env=env)
+    traced, first = tbdtest.record(argv, root, options, env=env)
+    tbdtest.same(native, traced)
+    traces = traces_in(root)
+    infos = [trace.info() for trace in traces]
+    kinds = [sum(info["forked"] is kind for info in infos) for kind in (True, False)]
+    assert kinds == [forked, started], "%s forked and %s started: %s" % (kinds[0], kinds[1], [t.path for t in traces])
+    for trace, info in zip(traces, infos):
+        assert info["end"] in ("exec",) or info["end"].startswith("exit "), (trace, info["end"], info["end_text"])
+        assert info["dropped"] == 0 and info["blocks"] > 0, info
+        trace.verify()
+    rows = first.ask("processes")
+    check_links(rows, traces)
+    if ends is not None:
+        assert sorted(row["end"] for row in rows) == sorted(ends), rows
+    return rows
+
+
+def check_links(rows, traces):
+    """Every trace is in the tree, under one root; a parent's process id is the one that its child names."""
+    by_path = {row["trace"]: row for row in rows}
+    assert len(rows) == len(traces) == len(by_path), (rows, traces)
+    assert [row["depth"] for row in rows].count(0) == 1 and rows[0]["asked"], rows
+    for row in rows[1:]:
+        parent = by_path[row["parent"]]
+        assert parent["depth"] == row["depth"] - 1 and parent["started_ns"] <= row["started_ns"], (parent, row)
+        assert parent["pid"] == (row["pid"] if row["by"] == "exec" else row["parent_pid"]), (parent, row)
+
+
+def processes(mode, folder, forked, started, **how):
+    return check_tree([tbdtest.program("processes"), mode], folder, forked, started, **how)
+
+
+def test_work_in_parent_and_child(folder):
+    rows = processes("work", folder, 1, 1, ends=["exit 0", "exit 3"])
+    child = tbdtest.Trace(rows[1]["trace"])
+    assert child.one("goto", "first", "forward", "syscall", 1, "where", "syscall == exit_group")["args"][0] in ("0x3", 3)
+    assert child.ask("all", "func_enter", "where", "func == work"), "the child's calls are in its trace"
+    text = child.tbdq("processes", json_output=False).out.decode()
+    assert text.splitlines()[1].startswith("*") and " fork " in text, text
+    assert "forked by %d" % rows[0]["pid"] in child.tbdq("info", json_output=False).out.decode()
+
+
+def test_memory_of_a_child_is_known_from_its_start(folder):
+    rows = processes("work", folder, 1, 1)
+    parent, child = (tbdtest.Trace(row["trace"]) for row in rows)
+    values = [trace.one("mem", "&value", "4", at="last")["bytes"] for trace in (parent, child)]
+    first = child.one("mem", "&value", "4", at="first")["bytes"]
+    assert (values, first) == (["05000000", "09000000"], "05000000"), (values, first)
+    names = [frame["function"] for frame in child.ask("bt", at="first")]
+    assert "mode_work" in names and "main" in names, names
+
+
+def test_nested(folder):
+    rows = processes("nested", folder, 3, 1, ends=["exit 0", "exit 1", "exit 2", "exit 3"])
+    assert [row["depth"] for row in rows] == [0, 1, 2, 3], rows
+
+
+def test_fork_in_a_loop(folder):
+    processes("loop", folder, 50, 1)
+
+
+def test_fork_then_exec(folder):
+    rows = processes("exec", folder, 1, 2, ends=["exit 0", "exec", "exit 0"])
+    assert [row["by"] for row in rows] == ["start", "fork", "exec"], rows
+
+
+def test_fork_without_the_library(folder):
+    processes("raw", folder, 1, 2, ends=["exit 0", "exec", "exit 0"])
+
+
+def test_popen(folder):
+    rows = processes("popen", folder, 2, 3)  # sh, which forks twice and executes tr in one
+    assert {os.path.basename(row["command"].split()[0]) for row in rows} == {"processes", "sh", "tr"}, rows
+
+
+def test_daemon(folder):
+    rows = processes("daemon", folder, 2, 1, ends=["exit 0", "exit 0", "exit 4"])
+    assert [row["depth"] for row in rows] == [0, 1, 2], rows
+
+
+def test_signals_around_forks(folder):
+    processes("signals", folder, 20, 1)
+
+
+def test_small_windows(folder):
+    processes("nested", folder, 3, 1, options="window=50,chunks=2")
+
+
+def test_pipeline(folder):
+    shell = tbdtest.need("dash")
+    rows = check_tree([shell, "-c", "printf 'b\\na\\nb\\n' | sort | uniq -c"], folder, 3, 3)
+    assert sorted(row["command"] for row in rows if row["by"] == "exec") == ["sort", "uniq -c"], rows
+
+
+def test_relative_folder(folder):
+    """The trace folder is the same for a child of a process that has gone elsewhere."""
+    here = os.path.join(folder, "here")
+    os.makedirs(here)
+    env = tbdtest.trace_env("traces")
+    result = tbdtest.run([tbdtest.program("processes"), "daemon"], env=env, cwd=here)
+    assert result.code == 0 and result.err == b"", result
+    end = time.monotonic() + 30
+    while len(os.listdir(os.path.join(here, "traces"))) < 4 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(traces_in(os.path.join(here, "traces"))) == 3, os.listdir(os.path.join(here, "traces"))
+
+
+def test_children_can_be_left_out(folder):
+    root = os.path.join(folder, "traces")
+    result, trace = tbdtest.record([tbdtest.program("processes"), "work"], root, "children=no")
+    assert result.code == 0 and result.err == b"", result
+    assert len(traces_in(root)) == 1 and "untraced" in trace.info()["notes"][0], trace.info()
+
+
+def test_a_child_without_an_organizer_runs_natively(folder):
+    """The organizer is gone when the first child comes: one line and a hint, and the program's own results."""
+    copy = os.path.join(folder, "tbd-organizer")
+    shutil.copy(os.path.join(tbdtest.BUILD, "tbd-organizer"), copy)
+    argv = ["dash", "-c", "rm %s; (echo in the child; exit 3); echo $?" % copy]
+    tbdtest.need("dash")
+    native = tbdtest.run(["dash", "-c", "(echo in the child; exit 3); echo $?"])
+    traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"), "organizer=" + copy)
+    tbdtest.same(native, traced, tool_lines=True)
+    lines = [line for line in traced.err.splitlines() if line.startswith(b"tbd: ") and b"hint" not in line]
+    assert lines and all(b"organizer" in line for line in lines), traced.err
+    assert trace.info()["end"] == "exit 0"
+    trace.verify()
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[function for name, function in sorted(globals().items()) if name.startswith("test_")])
