@@ -272,6 +272,17 @@ static void link_latest(const struct tbd_writer *w)
         unlink(temporary);
 }
 
+/* What was asked for is the program, not the last of its processes. */
+static bool is_forked(const void *payload, size_t bytes)
+{
+    struct tbd_msg_start start;
+
+    if (bytes < sizeof(start))
+        return false;
+    memcpy(&start, payload, sizeof(start));
+    return start.flags & TBD_START_FORKED;
+}
+
 enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size_t bytes,
                                  const struct tbd_disk_config *config)
 {
@@ -290,7 +301,8 @@ enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size
     if (status)
         return status;
     w->started = true;
-    link_latest(w);
+    if (!is_forked(payload, bytes))
+        link_latest(w);
     return TBD_OK;
 }
 
