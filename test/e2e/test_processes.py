@@ -10,7 +10,8 @@ import tbdtest
 
 
 def traces_in(root):
-    return [tbdtest.Trace(os.path.join(root, name)) for name in sorted(os.listdir(root)) if name != "latest"]
+    return [tbdtest.Trace(os.path.join(root, name)) for name in sorted(os.listdir(root))
+            if name != "latest" and name[0] != "."]
 
 
 def check_tree(argv, folder, forked, started, ends=None, options="", env=None):

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -63,6 +64,15 @@ static void mode_work(void)
     CHECK(value == 5);
 }
 
+static int open_descriptors(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
 static void nest(int depth)
 {
     pid_t child;
@@ -74,7 +84,7 @@ static void nest(int depth)
     child = new_process();
     if (child == 0) {
         nest(depth - 1);
-        printf("depth %d value %d %u\n", depth, value, work(1));
+        printf("depth %d value %d %u, %d descriptors\n", depth, value, work(1), open_descriptors());
         exit(depth);
     }
     wait_for(child, depth);
