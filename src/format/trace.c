@@ -10,6 +10,7 @@
  * R2  Strings taken from the index end with a NUL inside their record. */
 #include "format/trace.h"
 
+#include "format/codec.h"
 #include "format/trace_private.h"
 #include "format/window.h"
 
@@ -129,23 +130,6 @@ static enum tbd_status read_header(struct tbd_trace *trace, struct tbd_error *wh
 
 /* ---- index ---- */
 
-/* Room for one more element; false without memory. */
-static bool grow(void *array, size_t count, size_t *capacity, size_t element)
-{
-    void **at = array;
-    size_t wanted = *capacity * 2 + 64;
-    void *grown;
-
-    if (count < *capacity)
-        return true;
-    grown = realloc(*at, wanted * element);
-    if (!grown)
-        return false;
-    *at = grown;
-    *capacity = wanted;
-    return true;
-}
-
 static enum tbd_status read_region(struct tbd_trace *trace, const struct tbd_record_view *record,
                                    struct tbd_error *why)
 {
@@ -168,7 +152,8 @@ static enum tbd_status read_region(struct tbd_trace *trace, const struct tbd_rec
         .inode = message.inode, .device = message.device, .prot = message.prot,
         .map_flags = message.map_flags, .flags = message.flags, .path = path,
     };
-    if (!grow(&trace->region_events, trace->region_event_count, &trace->region_event_capacity,
+    if (!tbd_array_grow(&trace->region_events, trace->region_event_count,
+                        &trace->region_event_capacity,
               sizeof(event)))
         return TBD_NOMEM;
     trace->region_events[trace->region_event_count++] = event;
@@ -242,7 +227,8 @@ static enum tbd_status read_window(struct tbd_trace *trace, const struct tbd_rec
     if (disk.window != trace->window_count || disk.first_time != first ||
         disk.blocks > UINT32_MAX || !disk.level || disk.level > 3)
         return corrupt(&trace->index, record, "a window record out of order", why);
-    if (!grow(&trace->windows, trace->window_count, &trace->window_capacity, sizeof(*before)))
+    if (!tbd_array_grow(&trace->windows, trace->window_count, &trace->window_capacity,
+                        sizeof(*before)))
         return TBD_NOMEM;
     trace->windows[trace->window_count++] = (struct trace_window){
         .summary = { .first_time = disk.first_time, .blocks = disk.blocks, .level = disk.level,

@@ -20,6 +20,7 @@
 #include "organizer/build.h"
 
 #include "base/layout.h"
+#include "format/codec.h"
 #include "format/window.h"
 #include "organizer/shadow.h"
 #include "organizer/undo.h"
@@ -138,22 +139,6 @@ void tbd_product_free(struct tbd_product *product)
     *product = (struct tbd_product){ 0 };
 }
 
-static bool grow(void *array, size_t count, size_t *capacity, size_t element)
-{
-    void **at = array;
-    size_t wanted = *capacity * 2 + 64;
-    void *grown;
-
-    if (count < *capacity)
-        return true;
-    grown = realloc(*at, wanted * element);
-    if (!grown)
-        return false;
-    *at = grown;
-    *capacity = wanted;
-    return true;
-}
-
 static void *keep(struct work *w, const void *data, size_t bytes)
 {
     void *copy = tbd_window_memory(w->window, bytes);
@@ -223,8 +208,8 @@ static bool reserve_counts(struct tbd_builder *b, uint32_t id)
 
 static bool note_id(struct tbd_builder *b, uint32_t id)
 {
-    if (!grow(&b->sets, b->set_count, &b->set_room, sizeof(*b->sets)) ||
-        !grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
+    if (!tbd_array_grow(&b->sets, b->set_count, &b->set_room, sizeof(*b->sets)) ||
+        !tbd_array_grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
         return false;
     b->sets[b->set_count++] = (struct tbd_row_set){ .id = id };
     if (!b->counts[id].count)
@@ -414,7 +399,7 @@ static bool cut_last_block(struct work *w, uint64_t limit)
 
     if (!block || limit >= block->def.insn_count)
         return true;
-    if (!grow(&w->cuts, w->cut_count, &w->cut_room, sizeof(*w->cuts)))
+    if (!tbd_array_grow(&w->cuts, w->cut_count, &w->cut_room, sizeof(*w->cuts)))
         return false;
     w->cuts[w->cut_count++] = (struct cut_block){ w->last_index, (uint32_t)limit };
     for (uint16_t i = 0; i < block->def.op_count; i++) {
@@ -450,8 +435,8 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
     if (w->log_count == w->log_capacity) {
         size_t capacity = w->log_capacity;
 
-        if (!grow(&w->log, w->log_count, &w->log_capacity, sizeof(*w->log)) ||
-            !grow(&w->log_offsets, w->log_count, &capacity, sizeof(*w->log_offsets)))
+        if (!tbd_array_grow(&w->log, w->log_count, &w->log_capacity, sizeof(*w->log)) ||
+            !tbd_array_grow(&w->log_offsets, w->log_count, &capacity, sizeof(*w->log_offsets)))
             return TBD_NOMEM;
     }
     if (!take_interruption(w, kind, payload))
@@ -480,7 +465,7 @@ static enum tbd_status take_page(struct work *w, const uint8_t *payload, uint32_
     memcpy(&head, payload, sizeof(head));
     if (head.address % PAGE_BYTES || head.address >= TBD_USER_END)
         return damage(w, "an impossible page");
-    if (!grow(&w->pages, w->page_count, &w->page_capacity, sizeof(*w->pages)))
+    if (!tbd_array_grow(&w->pages, w->page_count, &w->page_capacity, sizeof(*w->pages)))
         return TBD_NOMEM;
     w->pages[w->page_count++] = (struct tbd_page_note){
         .address = head.address, .flags = head.flags, .bytes = payload + sizeof(head),
@@ -498,7 +483,7 @@ static enum tbd_status take_reads(struct work *w, const uint8_t *payload, uint32
         memcpy(&address, payload + at, sizeof(address));
         if (address % PAGE_BYTES || address >= TBD_USER_END)
             return damage(w, "an impossible page");
-        if (!grow(&w->reads, w->read_count, &w->read_capacity, sizeof(*w->reads)))
+        if (!tbd_array_grow(&w->reads, w->read_count, &w->read_capacity, sizeof(*w->reads)))
             return TBD_NOMEM;
         w->reads[w->read_count++] = address;
     }
@@ -547,7 +532,7 @@ static enum tbd_status take_side(struct work *w, uint32_t kind, const uint8_t *p
     memcpy(&range, payload, kind == TBD_MSG_NOTE ? 0 : sizeof(range)); /* a region begins with it */
     if (kind != TBD_MSG_NOTE && !tbd_range_check(range.start, range.end))
         return damage(w, "an impossible range");
-    if (!grow(&w->out->side, w->out->side_count, &w->side_capacity, sizeof(side)))
+    if (!tbd_array_grow(&w->out->side, w->out->side_count, &w->side_capacity, sizeof(side)))
         return TBD_NOMEM;
     side.payload = keep(w, payload, bytes);
     if (!side.payload)

@@ -337,7 +337,7 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
     return after != 0 && take_row(best_row(lines, after - 1), out);
 }
 
-/* "list.c" and "src/list.c" mean /home/me/src/list.c. */
+/* "list.c" and "src/list.c" mean /some/where/src/list.c. */
 static bool is_file_called(const char *path, const char *name)
 {
     size_t all = strlen(path), end = strlen(name);
