@@ -211,7 +211,8 @@ enum tbd_message_kind {
     TBD_MSG_UNMAP = 3,       /* struct tbd_range: nothing is mapped here any more */
     TBD_MSG_PAGE = 4,        /* struct tbd_msg_page + 4096 bytes */
     TBD_MSG_READ_PAGES = 5,  /* uint64_t addresses of pages read in the window */
-    TBD_MSG_REGS = 6,        /* struct tbd_regs + xsave image: a thread's registers here */
+    TBD_MSG_REGS = 6,        /* struct tbd_regs + xsave image: a thread's registers here.  At a window's end
+                                one for every thread that lives, the running one's last */
     TBD_MSG_WINDOW_END = 7,  /* struct tbd_msg_window_end: last message of a window */
     TBD_MSG_SYSCALL = 8,     /* struct tbd_msg_syscall, then writes (struct tbd_write) */
     TBD_MSG_SPECIAL = 9,     /* struct tbd_msg_special, then writes */
@@ -221,6 +222,7 @@ enum tbd_message_kind {
     TBD_MSG_NOTE = 12,       /* uint32_t severity (0 info, 1 something is missing), text */
     TBD_MSG_END = 13,        /* struct tbd_msg_end: nothing follows but the last window's own end
                                 (pages before it; REGS and WINDOW_END behind it) */
+    TBD_MSG_THREAD = 14,     /* struct tbd_msg_thread; START: then struct tbd_regs + xsave image */
     TBD_MSG_KIND_COUNT
 };
 
@@ -360,6 +362,35 @@ struct tbd_msg_signal {
 };
 _Static_assert(sizeof(struct tbd_msg_signal) == 160, "tbd_msg_signal is 160 bytes");
 #define TBD_SIGNAL_SYNC 1u /* raised by the instruction at this position */
+
+/* Threads run one at a time; what comes between two SWITCH messages is one thread's.  The first window begins
+ * with the thread of TBD_MSG_START, every other one with the thread whose REGS were last at the end before.
+ *
+ * A thread that must wait inside a system call gives way there: its block was entered, a SWITCH follows,
+ * and the call's SYSCALL message comes directly behind the SWITCH that brings it back (so does INTERRUPTED when the
+ * call was not made after all, and is made again; it speaks of the thread's own last block then).  Its REGS in between
+ * have rip on the system call instruction. */
+enum tbd_thread_event {
+    TBD_THREAD_START = 1,  /* `thread` exists, made by the system call before this message; registers follow */
+    TBD_THREAD_SWITCH = 2, /* `thread` runs from here on */
+    TBD_THREAD_END = 3,    /* `thread` is gone (exit); a SWITCH follows, unless it was the last one */
+};
+enum tbd_thread_reason {
+    TBD_SWITCH_BLOCKED = 1, /* the one before waits in a system call */
+    TBD_SWITCH_QUANTUM = 2, /* it had its share of block entries */
+    TBD_SWITCH_YIELD = 3,   /* sched_yield and the like */
+    TBD_SWITCH_EXIT = 4,    /* it ended */
+};
+struct tbd_msg_thread {
+    uint32_t event;      /*  0: enum tbd_thread_event */
+    uint32_t thread;     /*  4: tid */
+    uint32_t from;       /*  8: START: the creator; SWITCH: who ran before; END: 0 */
+    uint32_t reason;     /* 12: SWITCH: enum tbd_thread_reason; END: exit status */
+    uint64_t block_time; /* 16: SWITCH to a thread inside a system call: when the block that ends with the
+                                call was entered; else TBD_NO_BLOCK_TIME */
+};
+_Static_assert(sizeof(struct tbd_msg_thread) == 24, "tbd_msg_thread is 24 bytes");
+#define TBD_NO_BLOCK_TIME UINT64_MAX
 
 enum tbd_end_how {
     TBD_ENDED_EXIT = 1,    /* value = exit status */
