@@ -168,21 +168,18 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
     return tbd_ring_define(&tbd_runtime.ring, def, ops, code);
 }
 
-/* Code in writable memory can change without a system call; until that is followed the program is better
- * off alone (D16). */
-static uint64_t executable(struct tbd_app_pc pc, uint64_t want)
+/* Code in writable memory changes without a system call. */
+static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
 {
     uint64_t at = pc.v;
 
+    *out_changes = false;
     while (at < pc.v + want) {
         const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, at);
 
         if (!region || !(region->map.prot & PROT_EXEC_))
             break;
-        if ((region->map.prot & PROT_WRITE_) && !tbd_runtime.let_go) {
-            tbd_runtime.let_go = "it runs code in writable memory";
-            tbd_ring_protect_sigsafe(&tbd_runtime.ring); /* before the block that is being made runs */
-        }
+        *out_changes |= (region->map.prot & PROT_WRITE_) != 0;
         at = region->map.end;
     }
     return at - pc.v < want ? at - pc.v : want;
@@ -317,9 +314,7 @@ static void bad_code(struct tbd_thread *thread)
     if (slot)
         tbd_slot_run(thread, slot); /* leaves through the signal handler */
     if (fetchable)
-        tbd_detach(thread, region->map.prot & PROT_WRITE_
-                               ? "it runs code in writable memory"
-                               : "it runs an instruction that is not known",
+        tbd_detach(thread, "it runs an instruction that is not known",
                    tbd_slot_last_insn(thread));
     raise_fetch_fault(thread, region);
     tbd_runtime_settle(thread);

@@ -560,9 +560,9 @@ static void put_in_area(struct tbd_area *area, struct tbd_block_code *block,
 {
     block->cache_start = area->hot;
     block->cache_end = tbd_emit_pc(&t->e);
-    block->entry = t->body;
+    block->entry = t->entry;
     block->tail = t->tail;
-    block->tagged = t->tagged ? block->cache_start : 0;
+    block->tagged = t->tagged ? t->tag : 0;
     area->block[area->count++] = tbd_cache_index(block);
     area->hot = (block->cache_end + 15) & ~15ull;
     make_exits(area, t, block);
@@ -633,7 +633,7 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
         block->is_stop = true;
         block->stop_insns = make->stop_insns;
     }
-    if (make->after != TBD_NO_INDEX && config->link)
+    if (make->after != TBD_NO_INDEX && config->link && !cache.cut.check_bytes)
         open_tail(area, &cache.site[make->after]);
     if (!emit_block(area, block, config, make->tagged))
         return NULL;
@@ -713,8 +713,10 @@ static void forget_target(const struct tbd_block_code *block)
     }
 }
 
-static void kill_block(struct tbd_block_code *block)
+void tbd_cache_kill(struct tbd_block_code *block)
 {
+    if (!block->live)
+        return;
     block->live = false;
     unlink_incoming(block);
     for (uint32_t n = 0; n < block->exit_count; n++)
@@ -745,7 +747,7 @@ void tbd_cache_flush_range(uint64_t start, uint64_t end)
         uint64_t bytes = block->code_bytes ? block->code_bytes : 1;
 
         if (block->live && block->start < end && block->start + bytes > start)
-            kill_block(block);
+            tbd_cache_kill(block);
     }
 }
 
@@ -794,7 +796,7 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
         tbd_cut_shorten(cut, block->stop_insns);
     set_up(&t, area, cut, config, block);
     t.watch = watch;
-    t.tagged = block->tagged == block->cache_start;
+    t.tagged = block->tagged >= block->cache_start && block->tagged < block->cache_end;
     t.e = (struct tbd_emit){ .at = buffer,
                              .end = buffer + sizeof(buffer),
                              .delta = (int64_t)block->cache_start - (int64_t)(uintptr_t)buffer };

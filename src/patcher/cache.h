@@ -13,7 +13,7 @@
  *     sites.
  * C4  A block that is made for the exit of the block just before it in memory takes the place of
  *     that exit's jump (rel32 = 0): control falls into it.  When it dies its first bytes become
- *     the jump.
+ *     the jump.  Not a block that begins with a comparison of its code.
  */
 #ifndef TBD_PATCHER_CACHE_H
 #define TBD_PATCHER_CACHE_H
@@ -26,7 +26,7 @@ struct tbd_block_code {
     uint64_t start; /* application address */
     uint64_t cache_start;
     uint64_t cache_end;
-    uint64_t entry;  /* the entry store; all registers in place */
+    uint64_t entry;  /* the entry store, or the comparison of its code before it; registers in place */
     uint64_t tail;   /* where the jumps of its exits begin */
     uint64_t tagged; /* entry for indirect branches; 0 if none yet */
     uint32_t id;
@@ -95,6 +95,8 @@ bool tbd_cache_add_tag(struct tbd_block_code *block);
 /* Joins the site to the block, so that the jump does not leave any more. */
 void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block);
 void tbd_cache_flush_range(uint64_t start, uint64_t end);
+/* Forgets one block, if it is not forgotten yet. */
+void tbd_cache_kill(struct tbd_block_code *block);
 /* Tables of indirect targets that name blocks: every thread that runs translated code. */
 void tbd_cache_add_thread(struct tbd_thread *thread);
 /* Indirect branches of the thread to the block, which has a tagged entry, find it from now on. */

@@ -22,6 +22,7 @@ struct recorded {
 };
 
 #define MAX_RECORDED 96
+#define INSN_MAX_BYTES 15u
 
 struct layout {
     struct tbd_cut *cut;
@@ -63,9 +64,17 @@ static bool is_plain_without_hooks(const struct tbd_insn *insn)
            (insn->special == TBD_SPECIAL_REP_STORE || insn->special == TBD_SPECIAL_MASKED_STORE);
 }
 
-/* Decodes into cut->insn; returns how the block ends. */
-static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available,
-                          const struct tbd_codegen_config *config)
+static bool stores(const struct tbd_insn *insn)
+{
+    for (unsigned a = 0; a < insn->access_count; a++)
+        if (insn->access[a].flags & TBD_ACCESS_WRITE)
+            return true;
+    return false;
+}
+
+/* Decodes into cut->insn; returns how the block ends.  *out_looked: behind the last byte that had a say. */
+static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, bool changes,
+                          const struct tbd_codegen_config *config, uint64_t *out_looked)
 {
     const uint8_t *code = (const uint8_t *)(uintptr_t)pc;
     uint64_t at = 0;
@@ -74,6 +83,7 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available,
         struct tbd_insn *insn = &cut->insn[cut->count];
         bool decodes = at < available && tbd_decode(insn, pc + at, code + at, available - at);
 
+        *out_looked = at + (available - at < INSN_MAX_BYTES ? available - at : INSN_MAX_BYTES);
         if (!decodes || insn->kind == TBD_INSN_BAD)
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
         if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
@@ -82,7 +92,13 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available,
         cut->def.code_bytes = (uint32_t)at;
         if (end_of_kind(insn->kind)) {
             cut->count++;
+            *out_looked = at;
             return end_of_kind(insn->kind);
+        }
+        *out_looked = at;
+        if (changes && stores(insn)) {
+            cut->count++;
+            break;
         }
     }
     return TBD_END_LIMIT;
@@ -324,11 +340,15 @@ _Static_assert(TBD_BLOCK_MAX_INSNS *(8 + 8 + 64) + 72 <= TBD_RECORD_MAX_BYTES,
 void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
                    const struct tbd_codegen_config *config, uint64_t pc)
 {
-    uint64_t want = (uint64_t)config->max_insns * 15;
-    uint64_t available = callbacks->executable((struct tbd_app_pc){ pc }, want);
+    uint64_t want = (uint64_t)config->max_insns * INSN_MAX_BYTES;
+    bool changes = false;
+    uint64_t available = callbacks->executable((struct tbd_app_pc){ pc }, want, &changes);
+    uint64_t looked = 0;
 
     cut->def = (struct tbd_block_def){ .start = pc };
-    cut->def.end = decode_all(cut, pc, available < want ? available : want, config);
+    cut->def.end =
+        decode_all(cut, pc, available < want ? available : want, changes, config, &looked);
+    cut->check_bytes = changes ? (uint32_t)looked : 0;
     cut->def.insn_count = (uint16_t)cut->count;
     if (cut->count)
         cut->def.last_insn = (uint16_t)(cut->insn[cut->count - 1].pc - pc);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* cut.h - what a block is: its instructions, its definition, its record
  *
- * A block is a pure function of its start address, its bytes, which bytes are executable, and the
- * hook set.  It ends with the first instruction that transfers control or that the engine
- * executes, before the first one that cannot be executed, and at the instruction limit.
+ * A block is a pure function of its start address, its bytes, which bytes are executable, which may
+ * change, and the hook set.  It ends with the first instruction that transfers control or that the
+ * engine executes, before the first one that cannot be executed, and at the instruction limit.
+ * Where code may change under the program's hands (memory both writable and executable) it also ends
+ * behind every store: what the store changed is seen by the check at the next block's entry.
  *
  * The record's layout follows from the ops.  A store's address is left out of the record when the
  * record already holds a value it differs from by a constant (C1), or when it is a constant. */
@@ -35,6 +37,9 @@ struct tbd_cut {
     struct tbd_cut_op op_more[TBD_CUT_MAX_OPS];
     struct tbd_block_def def;
     uint32_t count; /* instructions */
+    /* 0: the bytes stay as they are.  Otherwise every entry must compare so many of them: those of
+     * the block, and those that it ended before because they are no instruction. */
+    uint32_t check_bytes;
 };
 
 /* Decodes and lays out the block at `pc`.  Inside with_vector_state. */

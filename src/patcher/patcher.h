@@ -27,8 +27,9 @@ struct tbd_patcher_callbacks {
     uint32_t (*define)(const struct tbd_block_def *def, const struct tbd_op *ops,
                        const uint8_t *code);
     /* May this byte range be executed?  Returns how many bytes from pc on are executable (0 = none;
-     * the block ends before).  Replay: also makes the bytes present. */
-    uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want);
+     * the block ends before).  Replay: also makes the bytes present.  *out_changes: some of them may
+     * change without a call of tbd_patcher_flush_range(), so every entry must look. */
+    uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
     /* Reserve `bytes` (power of two) of address space for a patch area, RWX, within reach of
      * [lo, hi): every address of it within +-2 GiB of every address in it.  0 on failure. */
     uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);

@@ -189,12 +189,24 @@ static void perform_block_end(struct tbd_thread *thread, uint32_t kind)
     case TBD_EXIT_SPECIAL:
         run.callbacks->special(thread, (enum tbd_special)block->special, block->last_bytes);
         break;
-    case TBD_EXIT_FAULT: run.callbacks->bad_code(thread); break;
+    case TBD_EXIT_FAULT:
+        tbd_cache_kill(tbd_cache_block((uint32_t)thread->exit_arg)); /* there may be code next time */
+        run.callbacks->bad_code(thread);
+        break;
     default: /* TBD_EXIT_STOP */
         thread->regs.rip += block->last_bytes;
         run.callbacks->boundary(thread);
         break;
     }
+}
+
+/* Nothing of the block has run; it is made anew from what is there now. */
+static void code_changed(struct tbd_thread *thread)
+{
+    struct tbd_block_code *block = tbd_cache_block((uint32_t)thread->exit_arg);
+
+    thread->regs.rip = block->start;
+    tbd_cache_kill(block);
 }
 
 static void boundary(struct tbd_thread *thread)
@@ -233,7 +245,9 @@ uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
         boundary(thread);
         return enter(thread, thread->regs.rip);
     }
-    if (kind != TBD_EXIT_START && kind != TBD_EXIT_DIRECT && kind != TBD_EXIT_INDIRECT)
+    if (kind == TBD_EXIT_CHANGED)
+        code_changed(thread);
+    else if (kind != TBD_EXIT_START && kind != TBD_EXIT_DIRECT && kind != TBD_EXIT_INDIRECT)
         perform_block_end(thread, kind);
     return go_on(thread, kind);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* translate.c - lowering: what code for which instruction of the program
  *
- * The block: [tagged entry] entry store, then for each instruction its hooks and itself, then the
- * exit.  Operands are written relative to the record's start; r14 moves once, behind the last
+ * The block: [way out when its code has changed] [tagged entry] [comparison of its code] entry store,
+ * then for each instruction its hooks and itself, then the exit.  Operands are written relative to the record's start; r14 moves once, behind the last
  * instruction that can fault.
  *
  * L1  Hooks stand before the instruction and read its addresses from the registers before it.
@@ -511,6 +511,62 @@ void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
     tbd_emit_load_gs(&t->e, TBD_R11, TBD_THREAD_GS(regs) + 8 * TBD_R11);
 }
 
+/* ---- code that may change ---- */
+
+/* The next one of the bytes to compare is at `at`, `left` are left: how many at once? */
+static unsigned piece_size(uint32_t left)
+{
+    return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+}
+
+/* mov rcx, [code]; mov r11, -expected; lea rcx, [rcx + r11]; jrcxz over; jmp changed */
+static void check_piece(struct tbd_translation *t, uint64_t address, unsigned size, uint64_t changed)
+{
+    static const uint8_t jrcxz_over_jmp32[] = { 0xe3, 0x00 };
+    struct tbd_ea sum = { .base = TBD_RCX, .index = TBD_R11, .scale = 1 };
+    struct tbd_ea code = { .disp = (int64_t)address, .base = TBD_NO_REG, .index = TBD_NO_REG };
+    uint64_t expected = 0;
+    uint8_t *disp8;
+
+    __builtin_memcpy(&expected, (const void *)(uintptr_t)address, size);
+    if (!tbd_emit_reaches(&t->e, address)) {
+        tbd_emit_mov_imm(&t->e, TBD_RCX, address);
+        code = at_register(TBD_RCX);
+    }
+    tbd_emit_load(&t->e, TBD_RCX, &code, size);
+    tbd_emit_mov_imm(&t->e, TBD_R11, 0 - expected);
+    tbd_emit_lea(&t->e, TBD_RCX, &sum);
+    tbd_emit_bytes(&t->e, jrcxz_over_jmp32, sizeof(jrcxz_over_jmp32));
+    disp8 = t->e.at - 1;
+    tbd_emit_jmp(&t->e, changed);
+    if (!t->e.overflow)
+        *disp8 = (uint8_t)(t->e.at - disp8 - 1);
+}
+
+/* The way out for a block whose code has changed; rcx and r11 are in their slots. */
+static void emit_changed(struct tbd_translation *t)
+{
+    tbd_emit_load_gs(&t->e, TBD_RCX, TBD_THREAD_GS(regs) + 8 * TBD_RCX);
+    tbd_emit_load_gs(&t->e, TBD_R11, TBD_THREAD_GS(regs) + 8 * TBD_R11);
+    leave(t, TBD_EXIT_CHANGED);
+}
+
+/* At each entry, before it counts: is the program's code what was translated? */
+static void check_code(struct tbd_translation *t, uint64_t changed)
+{
+    uint64_t at = t->cut->def.start;
+    uint64_t end = at + t->cut->check_bytes;
+
+    tbd_place_spill(t, TBD_RCX);
+    tbd_place_spill(t, TBD_R11);
+    for (unsigned size; at < end; at += size) {
+        size = piece_size((uint32_t)(end - at));
+        check_piece(t, at, size, changed);
+    }
+    tbd_place_need(t, TBD_RCX, 0);
+    tbd_place_need(t, TBD_R11, 0);
+}
+
 static void end_block(struct tbd_translation *t)
 {
     const struct tbd_cut *cut = t->cut;
@@ -526,14 +582,22 @@ static void end_block(struct tbd_translation *t)
 
 void tbd_translate(struct tbd_translation *t)
 {
+    uint64_t changed;
+
     t->exit_count = 0;
     t->insn = 0;
     t->phase = TBD_PHASE_ENTRY;
     tbd_place_init(t);
+    changed = tbd_emit_pc(&t->e);
+    if (t->cut->check_bytes)
+        emit_changed(t);
+    t->tag = tbd_emit_pc(&t->e);
     if (t->tagged)
         tbd_translate_tag(t, t->cut->def.start);
-    t->body = tbd_emit_pc(&t->e);
+    t->entry = tbd_emit_pc(&t->e);
     tbd_place_note(t);
+    if (t->cut->check_bytes)
+        check_code(t, changed);
     if (t->hook_set & TBD_HOOK_BLOCKS)
         tbd_hook_block(&t->e, t->id);
     for (t->insn = 0; t->insn < t->cut->count; t->insn++)

@@ -51,6 +51,7 @@ enum tbd_exit_kind {
     TBD_EXIT_FAULT,
     TBD_EXIT_STOP,     /* tbd_patcher_stop_inside */
     TBD_EXIT_BOUNDARY, /* cache address of an entry store */
+    TBD_EXIT_CHANGED,  /* index of the block: the program's bytes are not those it was made from */
     TBD_EXIT_KINDS
 };
 
@@ -73,7 +74,8 @@ struct tbd_translation {
     enum tbd_phase phase;
     bool tagged;       /* with an entry for indirect branches in front */
     bool stop;         /* leave by TBD_EXIT_STOP at the end */
-    uint64_t body;     /* out: where the entry store is */
+    uint64_t tag;      /* out: where the entry for indirect branches is */
+    uint64_t entry;    /* out: where control comes in otherwise: the entry store, or checks before it */
     uint64_t tail;     /* out: where the jumps of direct exits begin */
     uint8_t *mismatch; /* out: rel32 of the tagged entry's way out, if any */
     struct tbd_direct_exit exit[2];

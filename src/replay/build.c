@@ -168,12 +168,18 @@ static bool is_same_code(struct tbd_worker *worker, const struct tbd_code_page *
     uint8_t contents[TBD_PAGE_SIZE];
     struct tbd_code_page now = *page;
 
-    if (!region || !(region->prot & 4) || region->prot & 2)
+    if (!region || !(region->prot & 4) || page->changes || tbd_worker_code_changes(region))
         return false;
     if (tbd_worker_page(worker, page->address, 0, contents) != TBD_PAGE_GIVEN ||
         !tbd_worker_note_code(worker, page->address, contents))
         return false;
     return now.hash == page->hash;
+}
+
+/* Its contents are given anew, and what was made from it may stay. */
+static bool still_changes(const struct tbd_worker *worker, const struct tbd_code_page *page)
+{
+    return tbd_worker_code_changes(tbd_worker_region(worker, page->address));
 }
 
 /* Fills kept[] (page_count entries) and says how many; SIZE_MAX if anything changed. */
@@ -183,6 +189,8 @@ static size_t kept_pages(struct tbd_worker *worker, uint64_t *kept)
 
     for (size_t i = 0; i < worker->page_capacity; i++) {
         if (!worker->pages[i].address)
+            continue;
+        if (worker->pages[i].changes && still_changes(worker, &worker->pages[i]))
             continue;
         if (!is_same_code(worker, &worker->pages[i]))
             return SIZE_MAX;

@@ -3,11 +3,13 @@
  *
  * Translations are kept from window to window; they are right as long as the bytes they were made
  * from are the same in the next window.  So every executable page the process was given is
- * remembered with a hash of its contents.  Open addressing, grows at half full, never shrinks. */
+ * remembered with a hash of its contents; what was made from pages that are writable as well compares
+ * itself.  Open addressing, grows at half full, never shrinks. */
 #include "replay/worker.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <xxhash.h>
 
@@ -39,6 +41,11 @@ static bool grow(struct tbd_worker *worker)
     return true;
 }
 
+bool tbd_worker_code_changes(const struct tbd_region *region)
+{
+    return region && region->prot & PROT_EXEC && region->prot & PROT_WRITE;
+}
+
 bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address, const uint8_t *contents)
 {
     struct tbd_code_page *slot;
@@ -50,6 +57,7 @@ bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address, const uin
         worker->page_count++;
     slot->address = address;
     slot->hash = XXH3_64bits(contents, TBD_PAGE_SIZE);
+    slot->changes = tbd_worker_code_changes(tbd_worker_region(worker, address));
     return true;
 }
 

@@ -13,6 +13,7 @@
 struct tbd_code_page {
     uint64_t address; /* 0 = free */
     uint64_t hash;    /* of its contents */
+    bool changes;     /* it is writable, too: translations look at it at every entry */
 };
 
 struct tbd_worker {
@@ -47,7 +48,8 @@ enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address
 TBD_MUST_CHECK bool tbd_worker_code(struct tbd_worker *worker);
 const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint64_t address);
 
-/* code_pages.c: what the process holds. */
+/* code_pages.c: what the process holds.  Is it code, and writable as well? */
+bool tbd_worker_code_changes(const struct tbd_region *region);
 TBD_MUST_CHECK bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address,
                                          const uint8_t *contents);
 void tbd_worker_forget_code(struct tbd_worker *worker);

@@ -40,6 +40,7 @@ static struct {
     void *sink_arg;
     void *back[5];
     bool far;
+    bool changes;
     unsigned areas_left;
     uint32_t area_bytes;
     uint32_t hook_set;
@@ -134,9 +135,10 @@ static void boundary(struct tbd_thread *thread)
 
 /* ---- callbacks ---- */
 
-static uint64_t executable(struct tbd_app_pc pc, uint64_t want)
+static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
 {
     (void)pc;
+    *out_changes = h.changes;
     return want;
 }
 
@@ -365,6 +367,11 @@ void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link)
     h.op_count = 0;
     h.hook_set = hook_set;
     tbd_patcher_configure(&config);
+}
+
+void harness_changing_code(bool changes)
+{
+    h.changes = changes;
 }
 
 void harness_far_areas(bool far)

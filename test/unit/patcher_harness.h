@@ -33,6 +33,8 @@ void harness_init(uint32_t hook_set, bool link);
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
 /* Places patch areas far from all code, so that rip-relative operands are out of reach. */
 void harness_far_areas(bool far);
+/* Code made from now on may change without a flush. */
+void harness_changing_code(bool changes);
 /* Patch areas from the next harness_configure() on: their size (0 = as usual), and how many more
  * are to be had. */
 void harness_limit_areas(uint32_t bytes, unsigned more);

@@ -723,12 +723,22 @@ static void far_patch_areas_agree(void **state)
     harness_far_areas(false);
 }
 
-static void interrupted_anywhere_it_can_go_on_natively(void **state)
+static void code_that_may_change_agrees(void **state)
+{
+    (void)state;
+    harness_changing_code(true);
+    run_rounds(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, 6);
+    harness_far_areas(true);
+    run_rounds(TBD_HOOKS_NONE, TBD_BLOCK_MAX_INSNS, 7);
+    harness_far_areas(false);
+    harness_changing_code(false);
+}
+
+static void interrupted_anywhere(uint64_t first)
 {
     uint64_t rounds = from_environment("PATCHER_ROUNDS", 2000);
 
-    (void)state;
-    seed = from_environment("PATCHER_SEED", 5) * 0x9e3779b97f4a7c15ull + 1;
+    seed = from_environment("PATCHER_SEED", first) * 0x9e3779b97f4a7c15ull + 1;
     no_pushf = true; /* it would store the trap flag */
     for (uint64_t n = 0; n < rounds; n++) {
         if (n % 500 == 0)
@@ -737,6 +747,20 @@ static void interrupted_anywhere_it_can_go_on_natively(void **state)
         assert_true(try_interruption(n));
     }
     no_pushf = false;
+}
+
+static void interrupted_anywhere_it_can_go_on_natively(void **state)
+{
+    (void)state;
+    interrupted_anywhere(5);
+}
+
+static void interrupted_in_code_that_may_change_it_can_go_on_natively(void **state)
+{
+    (void)state;
+    harness_changing_code(true);
+    interrupted_anywhere(8);
+    harness_changing_code(false);
 }
 
 static void map_fixed(uint64_t address, size_t bytes, int prot)
@@ -766,7 +790,9 @@ int main(void)
         cmocka_unit_test(plain_translation_agrees),
         cmocka_unit_test(play_hooks_agree_and_report_all_stores),
         cmocka_unit_test(load_hooks_and_short_blocks_agree),
+        cmocka_unit_test(code_that_may_change_agrees),
         cmocka_unit_test(interrupted_anywhere_it_can_go_on_natively),
+        cmocka_unit_test(interrupted_in_code_that_may_change_it_can_go_on_natively),
     };
 
     if (harness_obstacle()) {

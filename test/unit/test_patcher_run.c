@@ -288,6 +288,35 @@ static void changed_code_is_translated_anew(void **state)
     }
 }
 
+static unsigned store_into_itself(uint8_t *room, unsigned k)
+{
+    /* mov [rip + 1], dil; mov eax, 0: the byte just behind the store's block */
+    static const uint8_t code[] = { 0x40, 0x88, 0x3d, 1, 0, 0, 0, 0xb8, 0, 0, 0, 0, 0xc3 };
+    uint64_t args[6] = { k };
+
+    memcpy(room, code, sizeof(code));
+    return (unsigned)harness_call(room, args);
+}
+
+static void code_that_changes_is_noticed_without_a_flush(void **state)
+{
+    uint8_t *room = code_room();
+    uint64_t args[6] = { 5 };
+
+    (void)state;
+    harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, true);
+    harness_changing_code(true);
+    for (unsigned k = 1; k < 100; k++) {
+        memcpy(room,
+               (uint8_t[]){ 0x48, 0x85, 0xff, 0x74, 0x05, 0x48, 0x8d, 0x47, (uint8_t)k, 0xc3 }, 10);
+        assert_int_equal(harness_call(room, args), 5 + k);
+        assert_int_equal(store_into_itself(room, k), k);
+    }
+    harness_changing_code(false);
+    tbd_patcher_flush_range(harness_thread(), (uint64_t)(uintptr_t)room,
+                            (uint64_t)(uintptr_t)room + 16);
+}
+
 /* First of all tests: areas stay for ever. */
 static void a_full_cache_is_emptied_and_the_program_goes_on(void **state)
 {
@@ -328,6 +357,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_links),
         cmocka_unit_test(targets_with_the_same_low_half_do_not_drive_each_other_out),
         cmocka_unit_test(changed_code_is_translated_anew),
+        cmocka_unit_test(code_that_changes_is_noticed_without_a_flush),
     };
 
     if (harness_obstacle()) {

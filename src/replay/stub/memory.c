@@ -368,15 +368,17 @@ bool tbd_memory_fault(uint64_t address, uint32_t access)
     return obtain(address);
 }
 
-uint64_t tbd_memory_executable(uint64_t address, uint64_t want)
+uint64_t tbd_memory_executable(uint64_t address, uint64_t want, bool *out_changes)
 {
     uint64_t at = address;
 
+    *out_changes = false;
     while (at < address + want) {
-        const struct tbd_region *region = tbd_regions_find(table(), at);
+        const struct tbd_msg_region *region = region_or_stack(at);
 
-        if (!region || !(region->map.prot & PROT_EXEC) || !obtain(at))
+        if (!region || !(region->prot & PROT_EXEC) || !obtain(at))
             break;
+        *out_changes |= (region->prot & PROT_WRITE) != 0;
         at = page_of(at) + TBD_PAGE_SIZE;
     }
     return at - address < want ? at - address : want;

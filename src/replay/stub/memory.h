@@ -21,8 +21,8 @@ const char *tbd_memory_begin(struct tbd_plan_head *plan);
  * PROT_WRITE. True: the page was missing and is there now.  APP and SIG contexts. */
 bool tbd_memory_fault(uint64_t address, uint32_t access);
 /* How many bytes from `address` on, at most `want`, lie in executable regions; they are present
- * then. */
-uint64_t tbd_memory_executable(uint64_t address, uint64_t want);
+ * then.  *out_changes: some are writable, too, as in play (hooks/callbacks.c). */
+uint64_t tbd_memory_executable(uint64_t address, uint64_t want, bool *out_changes);
 
 /* The mapping calls, done again.  `order` = log messages up to and with the call's. */
 bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, uint64_t order);

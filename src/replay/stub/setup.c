@@ -54,9 +54,9 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
     return tbd_ring_define(&tbd_runtime.ring, def, ops, code);
 }
 
-static uint64_t executable(struct tbd_app_pc pc, uint64_t want)
+static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
 {
-    return tbd_memory_executable(pc.v, want);
+    return tbd_memory_executable(pc.v, want, out_changes);
 }
 
 static void with_vector_state(void (*fn)(void *), void *arg)
