@@ -14,10 +14,11 @@
  *   BASE + 1 GiB        arenas
  *   BASE + 16 GiB       the stream: memory shared with the organizer
  *   BASE + 40 GiB       replay only: the plan (replay/plan.h), then one bit a page: present
- *   BASE + 64 GiB       thread areas, 8 GiB apart; gs base = area + 2 GiB
+ *   BASE + 64 GiB       the thread area; gs base = area + 2 GiB
+ *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/waiting.c)
  *   BASE + 4 TiB        end
  *
- * A thread area holds, relative to its gs base G:
+ * The thread area holds, relative to its gs base G (one for all threads: they take turns, hooks/threads.h):
  *
  *   [G - 2 MiB, G)      struct tbd_thread (patcher/thread.h) with the table of
  *                       indirect-branch targets
@@ -44,6 +45,8 @@
 #define TBD_THREADS_BASE (TBD_ENGINE_BASE + (64ull << 30))
 #define TBD_THREAD_AREA_BYTES (8ull << 30)
 #define TBD_THREAD_GS_OFFSET (2ull << 30)
+#define TBD_SCRATCH_BASE (TBD_THREADS_BASE + TBD_THREAD_AREA_BYTES)
+#define TBD_SCRATCH_BYTES (4ull << 30)
 
 /* The touch map has two bytes for a page with address A, at
  *     G + ((A >> 12) * 2 mod 2^32)        read since the window began

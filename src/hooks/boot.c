@@ -141,7 +141,7 @@ static bool map_fixed(uint64_t address, uint64_t bytes)
     return true;
 }
 
-/* Thread block, touch map, engine and signal stack of the only thread. */
+/* Thread block, touch map, engine and signal stack of the first thread. */
 static bool map_thread(void)
 {
     uint64_t gs = TBD_THREADS_BASE + TBD_THREAD_GS_OFFSET;
@@ -156,6 +156,7 @@ static bool map_thread(void)
     tbd_runtime.thread->self = block;
     tbd_runtime.thread->tid = (uint32_t)tbd_sys_gettid();
     tbd_runtime.thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
+    tbd_threads_init(tbd_runtime.thread);
     return true;
 }
 
@@ -272,8 +273,8 @@ void tbd_boot(const struct tbd_boot *boot)
     patch_vdso();
     set_registers(boot);
     tbd_signals_init(thread);
-    tbd_ring_start(&tbd_runtime.ring, thread, 0,
-                   tbd_runtime.options.hooks ? tbd_runtime.options.window : TBD_TIME_NEVER);
+    tbd_runtime.window_due = tbd_runtime.options.hooks ? tbd_runtime.options.window : TBD_TIME_NEVER;
+    tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.window_due);
     tbd_image_send(boot->argc, boot->argv);
     tbd_set_gs_base(tbd_runtime.gs_base);
     tbd_runtime.taken_over = true;

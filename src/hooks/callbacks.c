@@ -68,19 +68,39 @@ void tbd_runtime_send_unknown_pages(struct tbd_thread *thread)
         send_everywhere(thread, UNKNOWN);
 }
 
+static uint64_t next_due(void)
+{
+    uint64_t tick = tbd_threads_next_tick();
+
+    return tick < tbd_runtime.window_due ? tick : tbd_runtime.window_due;
+}
+
 static void end_window(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_runtime.ring;
-    uint64_t due = tbd_ring_time(ring, thread) + tbd_runtime.options.window;
 
-    if (!tbd_runtime.recording) {
-        tbd_ring_set_due(ring, thread, due);
+    tbd_runtime.window_due = tbd_ring_time(ring, thread) + tbd_runtime.options.window;
+    if (!tbd_runtime.recording)
         return;
-    }
     if (tbd_runtime.options.hooks & TBD_HOOK_TOUCH)
         send_touched_pages(thread);
-    tbd_window_send_end(ring, thread, &tbd_runtime.pages, &tbd_runtime.vector, due);
+    tbd_threads_send_regs(thread);
+    tbd_window_send_end(ring, thread, &tbd_runtime.pages, &tbd_runtime.vector, next_due());
     TBD_LOG(TBD_LOG_DEBUG, "window", "ended at time %lu", tbd_ring_time(ring, thread));
+}
+
+/* The window's end, another thread's turn. */
+static void do_what_is_due(struct tbd_thread *thread)
+{
+    struct tbd_ring *ring = &tbd_runtime.ring;
+
+    if (ring->due == TBD_TIME_NEVER || tbd_ring_time(ring, thread) < ring->due)
+        return;
+    if (tbd_ring_time(ring, thread) >= tbd_runtime.window_due)
+        end_window(thread);
+    tbd_threads_tick(thread);
+    if (ring->due != next_due())
+        tbd_ring_set_due(ring, thread, next_due());
 }
 
 void tbd_runtime_settle(struct tbd_thread *thread)
@@ -96,9 +116,8 @@ void tbd_runtime_settle(struct tbd_thread *thread)
             tbd_detach(thread, "too many different blocks", TBD_END_WHOLE);
         if (tbd_runtime.let_go)
             tbd_detach(thread, tbd_runtime.let_go, TBD_END_WHOLE);
-        if (ring->due != TBD_TIME_NEVER && tbd_ring_time(ring, thread) >= ring->due)
-            end_window(thread);
-        if (!__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE))
+        do_what_is_due(thread);
+        if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
             break;
         tbd_signals_deliver(thread);
     }
@@ -138,6 +157,7 @@ void tbd_runtime_send_end(enum tbd_end_how how, uint32_t value, uint64_t offset,
     if (tbd_runtime.options.hooks & TBD_HOOK_TOUCH)
         send_touched_pages(tbd_runtime.thread);
     tbd_ring_send(ring, tbd_runtime.thread, TBD_MSG_END, parts, 2);
+    tbd_threads_send_regs(tbd_runtime.thread);
     tbd_window_send_end(ring, tbd_runtime.thread, &tbd_runtime.pages, &tbd_runtime.vector,
                         TBD_TIME_NEVER);
     __atomic_store_n(&ring->head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
@@ -243,7 +263,7 @@ static uint64_t reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes)
     tbd_sys_madvise(area, bytes, 10 /* MADV_DONTFORK: a child runs natively */);
     tbd_sys_madvise(area, bytes, 16 /* MADV_DONTDUMP */);
     send_area(area, bytes);
-    if (__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
         tbd_ring_protect_sigsafe(&tbd_runtime.ring); /* the message undid it; no settling here */
     TBD_LOG(TBD_LOG_DEBUG, "area", "%lu KiB at %p for code at %p", bytes >> 10, (void *)area,
             (void *)lo);

@@ -19,6 +19,7 @@ struct tbd_call {
     struct tbd_effects *effects;
     int64_t result;
     uint32_t insn_bytes;
+    uint64_t insns_before;   /* in its block: what ran if the call is not made */
     uint32_t flags;          /* TBD_SYSCALL_* of the message */
 };
 
@@ -33,6 +34,20 @@ void tbd_call_finish(struct tbd_call *call);
 void tbd_call_send(struct tbd_call *call);
 /* The program is detached with the system call instruction still to be executed, natively. */
 _Noreturn void tbd_call_detach(struct tbd_call *call, const char *why);
+
+/* Writes an answer to the program and records it as the kernel's doing.  False: it cannot be written. */
+bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes);
+
+/* waiting.c: makes the call while other threads run; its effects are noted afterwards.  False: no memory for it,
+ * nothing was done.  TBD_CALL_INTERRUPTED possible. */
+bool tbd_call_wait(struct tbd_call *call);
+/* The same for a call that writes nothing. */
+void tbd_call_wait_plainly(struct tbd_call *call);
+
+/* thread_calls.c: clone with CLONE_THREAD, exit with others left, set_tid_address. */
+void tbd_call_thread(struct tbd_call *call);
+void tbd_call_thread_exit(struct tbd_call *call);
+void tbd_call_set_tid_address(struct tbd_call *call);
 
 /* Performs and records a call that the engine has no part in: by the table, or by comparison. */
 void tbd_call_plain(struct tbd_call *call);

@@ -69,13 +69,13 @@ bool tbd_child_record(struct tbd_thread *thread)
     uint32_t parent = tbd_runtime.pid;
 
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
-    thread->tid = (uint32_t)tbd_sys_gettid();
     if (!tbd_runtime.options.children || !tbd_runtime.recording || !begin())
         return false;
     tbd_signals_block_all();
     forget_pages();
     forget_code();
-    tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.options.window);
+    tbd_runtime.window_due = tbd_runtime.options.window;
+    tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.window_due);
     tbd_image_send_child(parent);
     TBD_LOG(TBD_LOG_INFO, "child", "pid %u, forked by %u, is recorded", tbd_runtime.pid, parent);
     return true;

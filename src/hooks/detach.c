@@ -4,7 +4,8 @@
  * Its registers are in the thread block, its vector state is in the processor, the kernel has its masks
  * and descriptors: what is left to undo are signal handlers, signal stack and gs base.  The engine's
  * memory stays where it is, unused; only the stream is unmapped, so that the organizer's end is not
- * held up.  Contexts: APP, FORK_CHILD. */
+ * held up.  Other threads follow on their own, as soon as they come out of where they wait (threads.h, B5): their
+ * handlers are the program's again before.  Contexts: APP, FORK_CHILD. */
 #include "base/log.h"
 #include "base/sys.h"
 #include "hooks/runtime.h"
@@ -15,6 +16,8 @@ void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
 {
     struct tbd_regs regs = thread->regs;
 
+    if (!shares_memory)
+        tbd_threads_restore_cleared(tbd_runtime.threads.holder);
     tbd_signals_restore();
     if (!shares_memory)
         tbd_sys_munmap(TBD_STREAM_BASE, tbd_runtime.ring.bytes);
@@ -31,5 +34,8 @@ void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset)
     tbd_runtime_send_end(TBD_ENDED_DETACHED, 0, offset, why);
     if (tbd_log_level >= TBD_LOG_WARN)
         tbd_say("process %u goes on untraced: %s", tbd_runtime.pid, why);
+    tbd_signals_block_all();
+    tbd_signals_restore_handlers();
+    tbd_threads_release();
     tbd_detach_silently(thread, false);
 }

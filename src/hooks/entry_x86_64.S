@@ -77,6 +77,28 @@ tbd_native_jump:
         iretq
         .size   tbd_native_jump, . - tbd_native_jump
 
+/* int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls, struct tbd_seat *seat)
+ * clone; the new thread calls tbd_threads_begin(seat) on `stack`, which does not return. */
+        .globl  tbd_thread_clone
+        .type   tbd_thread_clone, @function
+tbd_thread_clone:
+        push    %rbx
+        mov     %r8, %rbx
+        mov     %rdx, %r10
+        xor     %edx, %edx
+        mov     %rcx, %r8
+        mov     $56, %eax
+        syscall
+        test    %rax, %rax
+        jz      1f
+        pop     %rbx
+        ret
+1:      xor     %ebp, %ebp
+        mov     %rbx, %rdi
+        call    tbd_threads_begin
+        hlt
+        .size   tbd_thread_clone, . - tbd_thread_clone
+
 /* int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending)
  * The program's system call.  Returns -512 without making it when *pending is set or gets set before
  * the kernel has begun: the signal handler moves rip from [tbd_program_syscall_check,

@@ -16,11 +16,13 @@ struct tbd_options {
     char dir[TBD_OPTION_TEXT_BYTES];       /* "" = the organizer's default */
     char organizer[TBD_OPTION_TEXT_BYTES]; /* "" = beside libtbd.so; "none" = events are thrown away */
     uint64_t window;                       /* block entries in a window */
+    uint64_t quantum;                      /* block entries of a thread until it is another one's turn */
     uint64_t chunks;
     uint64_t max_insns;
     uint64_t hooks;                        /* TBD_HOOK_* */
     uint64_t log;                          /* enum tbd_log_level */
     uint64_t link;                         /* 0 or 1 */
+    uint64_t threads;                      /* 0 or 1: several threads are recorded */
     uint64_t children;                     /* 0 or 1: forked children get traces of their own */
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* runtime.h - what the engine knows while a program is being traced (play)
  *
- * One instance, tbd_runtime.  Written by the traced thread only; the signal handler reads it and writes
- * `signals.pending`, `signals.queued` and the stream's protection.
+ * One instance, tbd_runtime.  Written by the thread that holds the baton only (threads.h); signal handlers read it
+ * and write `pending` and `queued` of their own thread's state and the stream's protection.
  *
  * Between blocks the engine is in APP context.  Every callback ends with tbd_runtime_settle(), the
  * one place where a pending signal is delivered, a window ended, or the program let go. */
@@ -13,6 +13,7 @@
 #include "hooks/regions.h"
 #include "hooks/ring.h"
 #include "hooks/signals.h"
+#include "hooks/threads.h"
 #include "hooks/vector.h"
 #include "hooks/window.h"
 #include "patcher/patcher.h"
@@ -26,12 +27,15 @@ struct tbd_runtime {
     struct tbd_pages pages;
     struct tbd_vector_info vector;
     struct tbd_regions regions;
-    struct tbd_signals signals;
+    struct tbd_threads threads;
+    struct tbd_signals *signals; /* of the thread that holds the baton */
+    struct tbd_action actions[TBD_SIGNAL_COUNT];
     struct tbd_range areas[TBD_MAX_AREAS]; /* patch areas */
     size_t area_count;
     uint64_t brk_start;
     uint64_t brk_end;
-    uint64_t gs_base;       /* of the engine in this thread */
+    uint64_t window_due;    /* time at which the window ends */
+    uint64_t gs_base;       /* of the engine, in every thread */
     uint64_t decoder_tls;   /* fs base for the decoder library; 0 without fsgsbase */
     uint32_t pid;
     bool recording;         /* an organizer consumes the stream */
@@ -72,7 +76,8 @@ void tbd_runtime_wait_done(void);
 
 /* detach.c: the program goes on natively at thread->regs, signal state and gs base as it set them. */
 _Noreturn void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset);
-/* Same without a word: after END was sent, or in a forked child (`shares_memory`: vfork). */
+/* Same without a word: after END was sent, or in a forked child (`shares_memory`: vfork).  Other threads stay where
+ * they are. */
 _Noreturn void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory);
 
 /* base of the thread's segment registers */

@@ -10,8 +10,11 @@
  * own disposition in the kernel.
  * The program's mask is the kernel's mask too, except that those five are never blocked there.
  *
- * Invariant: while a signal is queued, everything else is blocked in the kernel and the program makes no
- * system call; so at most one is queued. */
+ * Invariant: while a thread has a signal queued, everything else is blocked in the kernel for it and it makes
+ * no system call; so at most one is queued.
+ *
+ * Every thread has its own state (struct tbd_signals, in its seat: threads.h); the handler finds it by the
+ * signal stack it runs on.  A thread that waits only notes the signal; it is delivered when its turn comes. */
 #ifndef TBD_HOOKS_SIGNALS_H
 #define TBD_HOOKS_SIGNALS_H
 
@@ -47,11 +50,11 @@ struct tbd_queued_signal {
     uint8_t info[TBD_SIGINFO_BYTES];
 };
 
+/* One thread's; handlers are common to all (tbd_runtime.actions). */
 struct tbd_signals {
     uint32_t pending; /* queued holds a signal: SIG sets, APP clears */
     struct tbd_queued_signal queued;
     struct tbd_queued_signal fault;
-    struct tbd_action actions[TBD_SIGNAL_COUNT];
     uint64_t mask;           /* as the program sees it */
     uint64_t temporary_mask; /* during sigsuspend, ppoll, ... */
     bool has_temporary;
@@ -62,6 +65,11 @@ struct tbd_signals {
 bool tbd_signals_init(struct tbd_thread *thread);
 /* The program's own handlers, mask and signal stack, for detaching. */
 void tbd_signals_restore(void);
+/* The two halves of it: handlers of the process; mask, signal stack and queued signal of this thread (`signals`). */
+void tbd_signals_restore_handlers(void);
+void tbd_signals_restore_thread(const struct tbd_signals *signals);
+/* The engine's signal stack, below `top` + half a stack slot, for the calling thread; what it had. */
+void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old);
 /* Before and after execve: what the new program inherits. */
 void tbd_signals_before_exec(void);
 void tbd_signals_after_exec(void);
@@ -69,6 +77,8 @@ void tbd_signals_after_exec(void);
 /* Blocks every signal but the five in the kernel; the mask that was there. */
 uint64_t tbd_signals_block_all(void);
 void tbd_signals_set_kernel_mask(uint64_t mask);
+/* The kernel's mask is the program's again, unless a signal is queued. */
+void tbd_signals_let_in(void);
 
 /* APP: delivers the queued signal at thread->regs (a block boundary). */
 void tbd_signals_deliver(struct tbd_thread *thread);

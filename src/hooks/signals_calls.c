@@ -30,6 +30,14 @@ uint64_t tbd_signals_block_all(void)
     return old;
 }
 
+void tbd_signals_let_in(void)
+{
+    const struct tbd_signals *signals = tbd_runtime.signals;
+
+    if (!__atomic_load_n(&signals->pending, __ATOMIC_ACQUIRE))
+        tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+}
+
 static void install(uint64_t signo, uint64_t flags)
 {
     struct tbd_action ours = {
@@ -42,58 +50,72 @@ static void install(uint64_t signo, uint64_t flags)
     tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&ours), 0, 8);
 }
 
+void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old)
+{
+    struct tbd_altstack ours = { .sp = engine_stack, .bytes = TBD_STACK_SLOT_BYTES / 2 };
+
+    tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(&ours), tbd_sys_pointer(old), 0);
+}
+
 bool tbd_signals_init(struct tbd_thread *thread)
 {
-    struct tbd_signals *signals = &tbd_runtime.signals;
-    struct tbd_altstack ours = { .sp = thread->engine_stack,
-                                 .bytes = TBD_STACK_SLOT_BYTES / 2 };
+    struct tbd_signals *signals = tbd_runtime.signals;
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        tbd_sys4(SYS_RT_SIGACTION, signo, 0, tbd_sys_pointer(&signals->actions[signo]), 8);
+        tbd_sys4(SYS_RT_SIGACTION, signo, 0, tbd_sys_pointer(&tbd_runtime.actions[signo]), 8);
     tbd_sys4(SYS_RT_SIGPROCMASK, SIG_BLOCK_, 0, tbd_sys_pointer(&signals->mask), 8);
-    tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(&ours), tbd_sys_pointer(&signals->altstack), 0);
+    tbd_signals_set_stack(thread->engine_stack, &signals->altstack);
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if (tbd_signals_is_ours(signo))
-            install(signo, signals->actions[signo].flags);
+            install(signo, tbd_runtime.actions[signo].flags);
     tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
     return true;
 }
 
-void tbd_signals_restore(void)
+void tbd_signals_restore_handlers(void)
 {
-    const struct tbd_signals *signals = &tbd_runtime.signals;
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
+        if (tbd_signals_is_ours(signo))
+            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
+}
+
+void tbd_signals_restore_thread(const struct tbd_signals *signals)
+{
     struct tbd_altstack none = { .flags = SS_DISABLE_ };
     const struct tbd_altstack *stack = signals->altstack.bytes ? &signals->altstack : &none;
 
-    tbd_signals_block_all();
-    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if (tbd_signals_is_ours(signo))
-            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&signals->actions[signo]), 0, 8);
     tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(stack), 0, 0);
     if (signals->pending) /* nobody has seen it yet: it comes again, natively */
-        tbd_sys4(129 /* rt_sigqueueinfo */, tbd_runtime.pid, signals->queued.signo,
-                 tbd_sys_pointer(signals->queued.info), 0);
+        tbd_sys4(SYS_RT_TGSIGQUEUEINFO, tbd_runtime.pid, (uint64_t)tbd_sys_gettid(),
+                 signals->queued.signo, tbd_sys_pointer(signals->queued.info));
     tbd_signals_set_kernel_mask(signals->mask);
+}
+
+void tbd_signals_restore(void)
+{
+    tbd_signals_block_all();
+    tbd_signals_restore_handlers();
+    tbd_signals_restore_thread(tbd_runtime.signals);
 }
 
 /* Ignored signals stay ignored in the new program, and the mask is inherited. */
 void tbd_signals_before_exec(void)
 {
-    const struct tbd_signals *signals = &tbd_runtime.signals;
+    const struct tbd_signals *signals = tbd_runtime.signals;
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if ((ALWAYS_OURS & BIT(signo)) && signals->actions[signo].handler == 1)
-            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&signals->actions[signo]), 0, 8);
+        if ((ALWAYS_OURS & BIT(signo)) && tbd_runtime.actions[signo].handler == 1)
+            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
     if (signals->mask & ALWAYS_OURS)
         tbd_signals_set_kernel_mask(signals->mask);
 }
 
 void tbd_signals_after_exec(void)
 {
-    const struct tbd_signals *signals = &tbd_runtime.signals;
+    const struct tbd_signals *signals = tbd_runtime.signals;
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if ((ALWAYS_OURS & BIT(signo)) && signals->actions[signo].handler == 1)
+        if ((ALWAYS_OURS & BIT(signo)) && tbd_runtime.actions[signo].handler == 1)
             install(signo, 0);
     if (signals->mask & ALWAYS_OURS)
         tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
@@ -106,7 +128,7 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
 
     if (signo < 1 || signo >= TBD_SIGNAL_COUNT || (set && (UNBLOCKABLE & BIT(signo))))
         return EINVAL_;
-    action = &tbd_runtime.signals.actions[signo];
+    action = &tbd_runtime.actions[signo];
     *old = *action;
     if (!set)
         return 0;
@@ -122,7 +144,7 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
 
 int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
 {
-    uint64_t mask = tbd_runtime.signals.mask;
+    uint64_t mask = tbd_runtime.signals->mask;
 
     *old = mask;
     if (!set)
@@ -141,9 +163,9 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
         return EINVAL_;
     }
     tbd_signals_block_all();
-    tbd_runtime.signals.mask = mask & ~UNBLOCKABLE;
+    tbd_runtime.signals->mask = mask & ~UNBLOCKABLE;
     /* With a signal queued everything stays blocked; its delivery applies the mask. */
-    if (!__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
         tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
     return 0;
 }
@@ -151,7 +173,7 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
 int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
                              struct tbd_altstack *old)
 {
-    struct tbd_altstack *stack = &tbd_runtime.signals.altstack;
+    struct tbd_altstack *stack = &tbd_runtime.signals->altstack;
     bool is_active = stack->bytes && tbd_altstack_holds(stack, thread->regs.gpr[TBD_RSP]);
     uint32_t mode;
 
@@ -192,7 +214,7 @@ bool tbd_signals_return(struct tbd_thread *thread)
                                            .bytes = TBD_STACK_SLOT_BYTES / 2 };
     copy.mask = context.mask & ~ALWAYS_OURS;
     tbd_sigreturn_perform(&copy); /* vector state and mask; a bad image is the program's SIGSEGV */
-    tbd_runtime.signals.mask = context.mask & ~UNBLOCKABLE;
+    tbd_runtime.signals->mask = context.mask & ~UNBLOCKABLE;
     tbd_ucontext_get(&context, regs);
     regs->rflags = tbd_ucontext_merge_flags(flags, context.rflags);
     tbd_signals_altstack(thread, &context.altstack, &ignored);

@@ -141,7 +141,7 @@ _Noreturn static void engine_fault(int signo, const uint8_t *info, struct tbd_uc
 
 static void program_fault(int signo, const uint8_t *info, struct tbd_ucontext *context)
 {
-    struct tbd_queued_signal *fault = &tbd_runtime.signals.fault;
+    struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
 
     fill_queued(fault, signo, info, context);
     fault->is_sync = true;
@@ -196,24 +196,28 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
 
 /* ---- asynchronous ---- */
 
+/* A thread whose turn it is not looks at `pending` when it gets the baton. */
 static void queue(int signo, const uint8_t *info, struct tbd_ucontext *context)
 {
-    struct tbd_signals *signals = &tbd_runtime.signals;
+    struct tbd_seat *seat = tbd_seat_of_sigsafe(&signo);
+    struct tbd_signals *signals = &seat->signals;
 
     if (signals->pending)
         return; /* one of ALWAYS_OURS sent by somebody while another signal waits */
     fill_queued(&signals->queued, signo, info, context);
     __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&tbd_runtime.thread->kick, 1, __ATOMIC_RELAXED);
     context->mask |= ~ALWAYS_OURS;
     if (is_between(context->rip, tbd_program_syscall_check, tbd_program_syscall_done))
         continue_at(context, tbd_program_syscall_interrupted);
+    if (!tbd_seat_is_holder_sigsafe(seat))
+        return;
+    __atomic_store_n(&tbd_runtime.thread->kick, 1, __ATOMIC_RELAXED);
     if (tbd_runtime.options.hooks != TBD_HOOKS_NONE) {
         tbd_ring_protect_sigsafe(&tbd_runtime.ring);
     } else if (tbd_patcher_owns(context->rip)) {
         /* No entry store to stop at: between two instructions will do, as nothing is recorded. */
-        tbd_runtime.signals.fault.signo = 0;
-        if (take_cache_fault(&tbd_runtime.signals.fault, context))
+        tbd_runtime.signals->fault.signo = 0;
+        if (take_cache_fault(&tbd_runtime.signals->fault, context))
             leave_to_engine(context, tbd_runtime.thread);
     }
 }

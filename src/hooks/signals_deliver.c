@@ -14,13 +14,13 @@
 
 static void apply_mask(uint64_t mask)
 {
-    tbd_runtime.signals.mask = mask & ~UNBLOCKABLE;
+    tbd_runtime.signals->mask = mask & ~UNBLOCKABLE;
     tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
 }
 
 static uint64_t frame_top(const struct tbd_thread *thread, const struct tbd_action *action)
 {
-    const struct tbd_altstack *stack = &tbd_runtime.signals.altstack;
+    const struct tbd_altstack *stack = &tbd_runtime.signals->altstack;
     uint64_t sp = thread->regs.gpr[TBD_RSP] - 128; /* red zone; the kernel asks with it taken off */
 
     if ((action->flags & SA_ONSTACK_) && stack->bytes && !tbd_altstack_holds(stack, sp))
@@ -50,14 +50,14 @@ static void build_frame(struct built *built, const struct tbd_thread *thread,
     memset(&frame, 0, sizeof(frame));
     frame.restorer = action->restorer;
     frame.context.flags = UC_FLAGS;
-    frame.context.altstack = tbd_runtime.signals.altstack;
+    frame.context.altstack = tbd_runtime.signals->altstack;
     tbd_ucontext_set(&frame.context, &thread->regs);
     read_segments(&frame.context);
     frame.context.error = queued->error;
     frame.context.trap = queued->trap;
     frame.context.cr2 = queued->address;
-    frame.context.old_mask = tbd_runtime.signals.mask;
-    frame.context.mask = tbd_runtime.signals.mask;
+    frame.context.old_mask = tbd_runtime.signals->mask;
+    frame.context.mask = tbd_runtime.signals->mask;
     frame.context.fpstate = built->place.fpstate;
     memcpy(frame.info, queued->info, sizeof(frame.info));
     memset(built->bytes, 0, (size_t)(built->place.end - built->place.frame));
@@ -120,7 +120,7 @@ _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t of
         uint64_t unblocked = ~BIT(signo);
 
         tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&none), 0, 8);
-        tbd_runtime.signals.actions[signo] = none;
+        tbd_runtime.actions[signo] = none;
         tbd_sys3(SYS_TGKILL, tbd_runtime.pid, thread->tid, signo);
         tbd_signals_set_kernel_mask(unblocked);
     }
@@ -129,7 +129,7 @@ _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t of
 
 static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_action *action)
 {
-    struct tbd_signals *signals = &tbd_runtime.signals;
+    struct tbd_signals *signals = tbd_runtime.signals;
     uint64_t mask = signals->has_temporary ? signals->temporary_mask : signals->mask;
     struct tbd_action none = { 0 };
 
@@ -147,7 +147,7 @@ static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_ac
 
 static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *queued)
 {
-    struct tbd_action *action = &tbd_runtime.signals.actions[queued->signo];
+    struct tbd_action *action = &tbd_runtime.actions[queued->signo];
     struct tbd_effects *effects = tbd_effects_get();
     struct built built;
     struct tbd_sys_range range;
@@ -172,9 +172,9 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
 
 void tbd_signals_deliver(struct tbd_thread *thread)
 {
-    struct tbd_signals *signals = &tbd_runtime.signals;
+    struct tbd_signals *signals = tbd_runtime.signals;
     struct tbd_queued_signal queued = signals->queued;
-    uint64_t handler = signals->actions[queued.signo].handler;
+    uint64_t handler = tbd_runtime.actions[queued.signo].handler;
 
     __atomic_store_n(&signals->pending, 0, __ATOMIC_RELEASE);
     if (handler > 1) {
@@ -188,8 +188,8 @@ void tbd_signals_deliver(struct tbd_thread *thread)
 
 bool tbd_signals_has_handler(uint32_t signo)
 {
-    return tbd_runtime.signals.actions[signo].handler > 1 &&
-           !(tbd_runtime.signals.mask & BIT(signo));
+    return tbd_runtime.actions[signo].handler > 1 &&
+           !(tbd_runtime.signals->mask & BIT(signo));
 }
 
 void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal *fault)
@@ -199,14 +199,14 @@ void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal
     if (!tbd_signals_has_handler(fault->signo))
         die(thread, fault->signo, offset, false);
     tbd_signals_block_all(); /* until the handler's mask is set */
-    if (__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
         return; /* that one first; the instruction will fault again */
     deliver(thread, fault);
 }
 
 void tbd_signals_after_fault(struct tbd_thread *thread)
 {
-    const struct tbd_queued_signal *fault = &tbd_runtime.signals.fault;
+    const struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
 
     tbd_ring_unprotect_sigsafe(&tbd_runtime.ring);
     if (fault->signo) {

@@ -11,6 +11,7 @@ enum {
     SIGILL_ = 4, SIGTRAP_ = 5, SIGBUS_ = 7, SIGFPE_ = 8, SIGKILL_ = 9, SIGSEGV_ = 11,
     SIGSTOP_ = 19,
     SYS_RT_SIGACTION = 13, SYS_RT_SIGPROCMASK = 14, SYS_SIGALTSTACK = 131, SYS_TGKILL = 234,
+    SYS_RT_TGSIGQUEUEINFO = 297,
     SIG_BLOCK_ = 0, SIG_UNBLOCK_ = 1, SIG_SETMASK_ = 2,
     SS_ONSTACK_ = 1, SS_DISABLE_ = 2,
     EINVAL_ = -22, EPERM_ = -1, ENOMEM_ = -12,
@@ -43,7 +44,7 @@ enum {
 /* Is the engine's handler installed for it in the kernel? */
 static inline bool tbd_signals_is_ours(uint64_t signo)
 {
-    uint64_t handler = tbd_runtime.signals.actions[signo].handler;
+    uint64_t handler = tbd_runtime.actions[signo].handler;
 
     return (ALWAYS_OURS & BIT(signo)) || handler > 1 ||
            (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)));

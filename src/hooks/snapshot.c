@@ -45,7 +45,7 @@ bool tbd_snapshot_take(struct tbd_snapshot *snapshot)
     if (pid == 0)
         freeze();
     /* What came while everything was blocked waits in the kernel; a queued signal keeps it so. */
-    if (!__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
         tbd_signals_set_kernel_mask(mask);
     snapshot->pid = tbd_sys_failed(pid) ? 0 : (int32_t)pid;
     if (!snapshot->pid)

@@ -2,7 +2,7 @@
 /* special_calls.c - system calls that the engine takes part in (TBD_SYS_SPECIAL)
  *
  * Exits end the trace first; execve is made with the stream complete, because nothing can be said
- * afterwards; a forked child is recorded by itself (child.c); a second thread ends the tracing; signal
+ * afterwards; a forked child is recorded by itself (child.c); threads are in thread_calls.c; signal
  * calls are answered by hooks/signals.c.
  *
  * Context: APP; the child's side of a fork is FORK_CHILD. */
@@ -24,20 +24,6 @@ enum {
     ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004,
     EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
 };
-
-/* ---- memory that the engine writes in the kernel's place ---- */
-
-/* Writes an answer to the program and records it as the kernel's doing. */
-static bool answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes)
-{
-    struct tbd_sys_range range = { address, bytes };
-
-    tbd_effects_watch(call->effects, &range, 1);
-    if (!tbd_copy_to_program(address, data, bytes))
-        return false;
-    tbd_effects_written(call->effects, &range, 1);
-    return true;
-}
 
 static void finish(struct tbd_call *call, int64_t result)
 {
@@ -63,7 +49,7 @@ static void sigaction_call(struct tbd_call *call)
         return;
     }
     result = tbd_signals_action(args[0], args[1] ? &set : NULL, &old);
-    if (result == 0 && args[2] && !answer(call, args[2], &old, sizeof(old)))
+    if (result == 0 && args[2] && !tbd_call_answer(call, args[2], &old, sizeof(old)))
         result = EFAULT_;
     finish(call, result);
 }
@@ -84,7 +70,7 @@ static void sigprocmask_call(struct tbd_call *call)
         return;
     }
     result = tbd_signals_procmask(args[0], args[1] ? &set : NULL, &old);
-    if (result == 0 && args[2] && !answer(call, args[2], &old, sizeof(old)))
+    if (result == 0 && args[2] && !tbd_call_answer(call, args[2], &old, sizeof(old)))
         result = EFAULT_;
     finish(call, result);
 }
@@ -101,18 +87,21 @@ static void sigaltstack_call(struct tbd_call *call)
         return;
     }
     result = tbd_signals_altstack(call->thread, args[0] ? &set : NULL, &old);
-    if (result == 0 && args[1] && !answer(call, args[1], &old, sizeof(old)))
+    if (result == 0 && args[1] && !tbd_call_answer(call, args[1], &old, sizeof(old)))
         result = EFAULT_;
     finish(call, result);
 }
 
 static void sigsuspend_call(struct tbd_call *call)
 {
-    struct tbd_signals *signals = &tbd_runtime.signals;
+    struct tbd_signals *signals = tbd_runtime.signals;
 
     signals->has_temporary =
         tbd_copy_from_program(&signals->temporary_mask, call->sys.args[0], sizeof(uint64_t));
-    call->result = tbd_call_perform(&call->sys);
+    if (tbd_threads_are_many())
+        tbd_call_wait_plainly(call);
+    else
+        call->result = tbd_call_perform(&call->sys);
     if (call->result == TBD_CALL_INTERRUPTED)
         call->result = -4; /* EINTR: never restarted */
     tbd_call_finish(call);
@@ -122,7 +111,7 @@ static void sigsuspend_call(struct tbd_call *call)
 static void sigreturn_call(struct tbd_call *call)
 {
     tbd_signals_block_all(); /* until the frame's mask is set */
-    if (__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
         finish(call, TBD_CALL_INTERRUPTED);
         return;
     }
@@ -147,7 +136,7 @@ static void arch_prctl_call(struct tbd_call *call)
         finish(call, 0);
         break;
     case ARCH_GET_GS:
-        finish(call, answer(call, value, &regs->gs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
+        finish(call, tbd_call_answer(call, value, &regs->gs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
         break;
     case ARCH_SET_FS:
         call->result = tbd_call_perform(&call->sys);
@@ -156,7 +145,7 @@ static void arch_prctl_call(struct tbd_call *call)
         tbd_call_finish(call);
         break;
     case ARCH_GET_FS:
-        finish(call, answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
+        finish(call, tbd_call_answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
         break;
     default:
         tbd_call_plain(call);
@@ -166,11 +155,19 @@ static void arch_prctl_call(struct tbd_call *call)
 
 /* ---- ends ---- */
 
+/* When all threads have left one by one, the main thread's status is the process'. */
+static uint32_t exit_status(const struct tbd_call *call)
+{
+    if (call->sys.number == NR_EXIT && call->thread->tid != tbd_runtime.pid)
+        return tbd_runtime.threads.leader_status;
+    return (uint32_t)call->sys.args[0] & 0xff;
+}
+
 _Noreturn static void exit_call(struct tbd_call *call)
 {
     call->flags |= TBD_SYSCALL_NORETURN;
     tbd_call_send(call);
-    tbd_runtime_send_end(TBD_ENDED_EXIT, (uint32_t)call->sys.args[0] & 0xff, TBD_END_WHOLE, "");
+    tbd_runtime_send_end(TBD_ENDED_EXIT, exit_status(call), TBD_END_WHOLE, "");
     tbd_runtime_wait_done();
     for (;;)
         tbd_sys3((long)call->sys.number, call->sys.args[0], 0, 0);
@@ -208,7 +205,7 @@ static struct robust_head *exec_begin(struct tbd_thread *thread)
     tbd_sys3(274 /* get_robust_list */, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
     if (!robust)
         robust = own_robust_list();
-    __atomic_store_n(&head->engine_lock, thread->tid, __ATOMIC_RELEASE);
+    __atomic_store_n(&head->engine_lock, tbd_runtime.pid, __ATOMIC_RELEASE); /* its id when it gets there */
     __atomic_store_n(&head->engine_state, TBD_ENGINE_EXEC, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&head->published);
     robust->pending = tbd_sys_pointer(&head->engine_lock) - (uint64_t)robust->offset;
@@ -288,6 +285,8 @@ become_child(struct tbd_call *call, const struct clone_arguments *arguments, uin
     regs->gpr[TBD_R11] = regs->rflags;
     if (arguments->stack)
         regs->gpr[TBD_RSP] = arguments->stack;
+    if (!(arguments->flags & CLONE_VM_))
+        tbd_threads_after_fork(call->thread);
     if (may_record(arguments) && tbd_child_record(call->thread)) {
         tbd_signals_set_kernel_mask(mask);
         tbd_patcher_run(call->thread);
@@ -341,7 +340,7 @@ static bool block_for_fork(bool shares_memory, uint64_t *mask)
     *mask = tbd_signals_block_all();
     if (!shares_memory)
         tbd_signals_set_kernel_mask(~0ull);
-    if (!__atomic_load_n(&tbd_runtime.signals.pending, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
         return true;
     tbd_signals_block_all(); /* the processor's five are let through again */
     return false;
@@ -367,9 +366,12 @@ static void fork_call(struct tbd_call *call)
         tbd_call_finish(call);
         return;
     }
-    if ((arguments.flags & CLONE_THREAD_) ||
-        ((arguments.flags & CLONE_VM_) && !(arguments.flags & CLONE_VFORK_)))
-        tbd_call_detach(call, "it starts a second thread, which is not supported yet");
+    if (arguments.flags & CLONE_THREAD_) {
+        tbd_call_thread(call);
+        return;
+    }
+    if ((arguments.flags & CLONE_VM_) && !(arguments.flags & CLONE_VFORK_))
+        tbd_call_detach(call, "it starts a process that shares its memory");
     if (arguments.flags & CLONE_SETTLS_)
         tbd_call_detach(call, "it forks with a thread pointer of the child's own");
     watch_child(call, &arguments);
@@ -427,8 +429,16 @@ void tbd_call_special(struct tbd_call *call)
         exec_call(call);
         break;
     case NR_EXIT:
+        if (tbd_threads_are_many()) {
+            tbd_call_thread_exit(call);
+            break;
+        }
+        exit_call(call);
     case NR_EXIT_GROUP:
         exit_call(call);
+    case NR_SET_TID_ADDRESS:
+        tbd_call_set_tid_address(call);
+        break;
     case NR_ARCH_PRCTL:
         arch_prctl_call(call);
         break;
@@ -436,7 +446,7 @@ void tbd_call_special(struct tbd_call *call)
         finish(call, ENOSYS_); /* what the kernel would do behind the program's back (D9) */
         break;
     default:
-        pass_through(call); /* set_tid_address, set_robust_list: used at the thread's end only */
+        pass_through(call); /* set_robust_list: used at the thread's end only */
         break;
     }
 }

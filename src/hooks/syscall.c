@@ -16,7 +16,7 @@ enum { EFAULT_ = -14, NR_RT_SIGSUSPEND = 130, NR_PSELECT6 = 270, NR_PPOLL = 271,
 
 int64_t tbd_call_perform(const struct tbd_sys_call *sys)
 {
-    return tbd_program_syscall(sys, &tbd_runtime.signals.pending);
+    return tbd_program_syscall(sys, &tbd_runtime.signals->pending);
 }
 
 /* Index of the block's last instruction: what ran of it when the call was not made. */
@@ -54,12 +54,23 @@ void tbd_call_send(struct tbd_call *call)
                      NULL, 0);
 }
 
+bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes)
+{
+    struct tbd_sys_range range = { address, bytes };
+
+    tbd_effects_watch(call->effects, &range, 1);
+    if (!tbd_copy_to_program(address, data, bytes))
+        return false;
+    tbd_effects_written(call->effects, &range, 1);
+    return true;
+}
+
 void tbd_call_finish(struct tbd_call *call)
 {
     struct tbd_regs *regs = &call->thread->regs;
 
     if (call->result == TBD_CALL_INTERRUPTED) {
-        tbd_runtime_send_interrupted(instructions_before_call(call->thread));
+        tbd_runtime_send_interrupted(call->insns_before);
         return;
     }
     regs->rip += call->insn_bytes;
@@ -74,7 +85,7 @@ void tbd_call_finish(struct tbd_call *call)
 
 void tbd_call_detach(struct tbd_call *call, const char *why)
 {
-    tbd_detach(call->thread, why, instructions_before_call(call->thread));
+    tbd_detach(call->thread, why, call->insns_before);
 }
 
 /* ---- calls whose effects the table does not describe ---- */
@@ -118,7 +129,7 @@ static void perform_unknown(struct tbd_call *call)
 /* The mask that holds while the call waits is the one a handler's own mask is added to. */
 static void note_temporary_mask(const struct tbd_sys_call *sys)
 {
-    struct tbd_signals *signals = &tbd_runtime.signals;
+    struct tbd_signals *signals = tbd_runtime.signals;
     uint64_t pointer = 0;
 
     signals->has_temporary = false;
@@ -142,7 +153,8 @@ static void note_temporary_mask(const struct tbd_sys_call *sys)
                                                        sizeof(signals->temporary_mask));
 }
 
-static void perform_described(struct tbd_call *call)
+/* Without giving way to other threads. */
+static void perform_here(struct tbd_call *call)
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
     static struct tbd_sys_range did[TBD_SYS_MAX_RANGES];
@@ -154,22 +166,28 @@ static void perform_described(struct tbd_call *call)
         return;
     }
     tbd_effects_watch(call->effects, may, may_count);
-    note_temporary_mask(&call->sys);
     call->result = tbd_call_perform(&call->sys);
-    if (call->result != -4 /* EINTR */)
-        tbd_runtime.signals.has_temporary = false;
-    if (call->result != TBD_CALL_INTERRUPTED) {
-        did_count = tbd_syscall_did_write(&call->sys, call->result, may, may_count, did,
-                                          TBD_SYS_MAX_RANGES);
-        if (call->result == EFAULT_)
-            tbd_effects_compare(call->effects); /* any part, or none, of what may be written */
-        else
-            tbd_effects_written(call->effects, did, did_count);
-        if (tbd_effects_is_cut(call->effects))
-            tbd_runtime_note(1, "system call %lu: some old bytes are missing", call->sys.number);
-    }
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    did_count = tbd_syscall_did_write(&call->sys, call->result, may, may_count, did,
+                                      TBD_SYS_MAX_RANGES);
+    if (call->result == EFAULT_)
+        tbd_effects_compare(call->effects); /* any part, or none, of what may be written */
+    else
+        tbd_effects_written(call->effects, did, did_count);
 }
 
+static void perform_described(struct tbd_call *call)
+{
+    note_temporary_mask(&call->sys);
+    if (!tbd_threads_are_many() || !(tbd_syscall_flags(call->sys.number) & TBD_SYS_BLOCKS) ||
+        !tbd_call_wait(call))
+        perform_here(call);
+    if (call->result != -4 /* EINTR */)
+        tbd_runtime.signals->has_temporary = false;
+    if (call->result != TBD_CALL_INTERRUPTED && tbd_effects_is_cut(call->effects))
+        tbd_runtime_note(1, "system call %lu: some old bytes are missing", call->sys.number);
+}
 static void note_asynchronous(uint64_t number)
 {
     static uint8_t said[SAID_BYTES];
@@ -206,6 +224,7 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
         .thread = thread,
         .effects = tbd_effects_get(),
         .insn_bytes = insn_bytes,
+        .insns_before = instructions_before_call(thread),
     };
 
     if (!call.effects)
