@@ -41,6 +41,18 @@ static uint32_t op_limit(const struct tbd_cursor *c)
     return ops;
 }
 
+/* From a switch on events are the new thread's; the first may be about the system call in which it
+ * waited. */
+static void take_thread_message(struct tbd_cursor *c)
+{
+    struct tbd_msg_thread thread = tbd_thread_message(c->message);
+
+    if (thread.event != TBD_THREAD_SWITCH)
+        return;
+    c->thread = thread.thread;
+    c->began = thread.block_time == TBD_NO_BLOCK_TIME ? c->time : thread.block_time;
+}
+
 /* Stands on whatever is at c->entry, c->operand. */
 static bool arrive(struct tbd_cursor *c)
 {
@@ -58,13 +70,15 @@ static bool arrive(struct tbd_cursor *c)
     if (entry & TBD_ENTRY_MESSAGE) {
         c->kind = TBD_AT_MESSAGE;
         c->message = (const void *)(window->operands + c->operand);
+        if (entry == (TBD_ENTRY_MESSAGE | TBD_MSG_THREAD))
+            take_thread_message(c);
         return true;
     }
     c->kind = TBD_AT_BLOCK;
     c->id = entry;
     c->block = tbd_window_block(window, entry);
     c->record = window->operands + c->operand;
-    c->time = c->next_time++;
+    c->time = c->began = c->next_time++;
     c->op_limit = op_limit(c);
     return true;
 }
@@ -74,6 +88,7 @@ void tbd_cursor_first(const struct tbd_window *window, struct tbd_cursor *out)
     *out = (struct tbd_cursor){
         .window = window,
         .time = window->first_time,
+        .began = window->first_time,
         .next_time = window->first_time,
         .thread = window->regs.thread,
     };
@@ -124,6 +139,7 @@ static void start_at(const struct tbd_window *window, const struct tbd_checkpoin
     out->operand = from->operand;
     out->index = from->index;
     out->next_time = from->time;
+    out->thread = from->thread;
     arrive(out);
 }
 

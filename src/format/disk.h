@@ -8,10 +8,11 @@
  * that lz4(1) unpacks them.
  *
  *   header           START, CONFIG
- *   index            append only: REGION, UNMAP, NOTE, MODULE; PAGES, WINDOW for each window; END
+ *   index            append only: REGION, UNMAP, NOTE, MODULE, THREAD; PAGES, RAN, WINDOW for each
+ *                    window; END
  *   blocks           append only: BLOCKS
  *   image            PAGE_TABLE, PAGE_DATA: the initial image
- *   windows/A/B.toc  META, STATE, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, WORDS, BLOCK_SUMMARIES
+ *   windows/A/B.toc  META, STATE, THREADS, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, WORDS, BLOCK_SUMMARIES
  *   windows/A/B.trace, windows/A/B.blocks          (window number = A * 1000 + B)
  *   modules/...      copies of the files that were mapped executable
  */
@@ -25,7 +26,7 @@
 
 #define TBD_FILE_MAGIC "TBD\r\n\x1a\n" /* 7 characters and the NUL */
 #define TBD_FILE_MAJOR 1
-#define TBD_FILE_MINOR 0
+#define TBD_FILE_MINOR 1 /* 1: threads */
 
 enum tbd_file_kind {
     TBD_FILE_HEADER = 1,
@@ -74,6 +75,8 @@ enum tbd_record_type {
     TBD_REC_PAGES = 14,       /* struct tbd_disk_when, varints: page difference * 4 + kinds */
     TBD_REC_WINDOW = 15,      /* struct tbd_disk_window; numbers count from 0 without gaps */
     TBD_REC_END = 16,         /* struct tbd_msg_end, text NUL */
+    TBD_REC_THREAD = 17,      /* struct tbd_disk_when, struct tbd_disk_thread */
+    TBD_REC_RAN = 18,         /* struct tbd_disk_when, struct tbd_disk_ran[] */
     TBD_REC_BLOCKS = 20,      /* struct tbd_disk_blocks, defs, ops, code bytes */
     TBD_REC_META = 30,        /* struct tbd_disk_meta */
     TBD_REC_STATE = 31,       /* LZ4 frame: xsave image at the start, then at the end */
@@ -83,6 +86,7 @@ enum tbd_record_type {
     TBD_REC_LOG = 35,         /* struct tbd_disk_log, LZ4 frame: (uint32_t time, message)... */
     TBD_REC_WORDS = 36,       /* struct tbd_disk_summaries, directory, varints */
     TBD_REC_BLOCK_SUMMARIES = 37,
+    TBD_REC_THREADS = 38,     /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave images */
 };
 
 /* A place in the order of events: after `order` log messages of the window, at relative time
@@ -109,6 +113,33 @@ struct tbd_disk_module {
     uint32_t reserved; /* 28 */
 };
 _Static_assert(sizeof(struct tbd_disk_module) == 32, "tbd_disk_module is 32 bytes");
+
+#define TBD_DISK_THREAD_NAMED 4u /* beside enum tbd_thread_event: prctl(PR_SET_NAME) */
+
+struct tbd_disk_thread {
+    uint32_t event;  /*  0: enum tbd_thread_event without SWITCH, or TBD_DISK_THREAD_NAMED */
+    uint32_t thread; /*  4: tid */
+    uint32_t from;   /*  8: START: its creator */
+    uint32_t value;  /* 12: END: exit status */
+    uint64_t name;   /* 16: NAMED: address of the string */
+};
+_Static_assert(sizeof(struct tbd_disk_thread) == 24, "tbd_disk_thread is 24 bytes");
+
+/* A thread that had control in the window.  The last one is in control at the window's end.  A window
+ * without such a record was all the thread's that had control before. */
+struct tbd_disk_ran {
+    uint32_t thread;   /* 0: tid */
+    uint32_t switches; /* 4: to it */
+    uint64_t blocks;   /* 8: entries */
+};
+_Static_assert(sizeof(struct tbd_disk_ran) == 16, "tbd_disk_ran is 16 bytes");
+
+/* Threads that are not in control, by tid, at the window's start and then at its end. */
+struct tbd_disk_threads {
+    uint64_t at_start; /* 0: struct tbd_regs that follow */
+    uint64_t at_end;   /* 8: and behind them */
+};
+_Static_assert(sizeof(struct tbd_disk_threads) == 16, "tbd_disk_threads is 16 bytes");
 
 /* Kinds in TBD_REC_PAGES. */
 #define TBD_PAGES_CAPTURED 1u /* contents after a modification are in the window's page table */

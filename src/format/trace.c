@@ -85,6 +85,7 @@ static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_reco
     info->argv = trace->argv;
     info->argc = (int)start.argc;
     info->pid = start.pid;
+    info->main_thread = start.tid;
     info->parent_pid = start.parent_pid;
     info->is_forked = start.flags & TBD_START_FORKED;
     info->realtime_ns = start.realtime_ns;
@@ -297,6 +298,11 @@ static enum tbd_status read_index_record(struct tbd_trace *trace,
         return read_module(trace, record, why);
     case TBD_REC_NOTE:
         return read_note(trace, record, why);
+    case TBD_REC_THREAD:
+    case TBD_REC_RAN:
+        if (tbd_thread_table_read(&trace->threads, record))
+            return corrupt(&trace->index, record, "an impossible thread record", why);
+        return TBD_OK;
     case TBD_REC_PAGES:
         return read_pages(trace, record, why);
     case TBD_REC_WINDOW:
@@ -357,7 +363,7 @@ static enum tbd_status read_index(struct tbd_trace *trace, struct tbd_error *why
     if (!trace->info.finished)
         settle_end(trace, recording);
     trace->info.note_count = trace->note_count;
-    return TBD_OK;
+    return tbd_threads_settle(trace);
 }
 
 /* ---- blocks ---- */
@@ -522,6 +528,7 @@ void tbd_trace_close(struct tbd_trace *trace)
         return;
     tbd_pages_free(trace);
     tbd_region_free(trace);
+    tbd_thread_table_free(&trace->threads);
     for (size_t i = 0; i < trace->module_count; i++)
         free(trace->modules[i].copy);
     free(trace->modules);

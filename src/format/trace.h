@@ -49,6 +49,8 @@ struct tbd_trace_info {
     const char *end_text;
     uint64_t blocks;        /* block entries in all windows: one past the last time */
     uint64_t stores, calls, returns, syscalls, specials, signals;
+    uint64_t switches;      /* of threads */
+    uint32_t main_thread;   /* tid of the thread it began with */
     uint64_t dropped;       /* 0, always: nothing is dropped */
     uint64_t note_count;    /* what is missing, in words: tbd_trace_note() */
 };
@@ -67,6 +69,28 @@ void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
 TBD_MUST_CHECK enum tbd_status tbd_trace_root(char *out, size_t bytes);
 const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace);
 const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index);
+
+/* ---- threads: in the order in which they were made, the first is the main thread ----
+ * A tid may occur twice: the kernel gives numbers of threads that have ended again. */
+struct tbd_thread_info {
+    uint32_t tid;
+    uint32_t creator;       /* tid; 0 for the main thread */
+    uint64_t start_time;    /* of the next block entry when it was made */
+    uint64_t end_time;      /* when it ended; UINT64_MAX: it lived as long as the trace */
+    uint32_t status;        /* its exit status, if it ended */
+    bool has_ended;
+    uint64_t blocks;        /* block entries */
+    uint64_t switches;      /* how often it was given control */
+    uint64_t name_time;     /* it named itself behind the block before this time, with ... */
+    uint64_t name_address;  /* ... the string at this address; 0: never, it has its creator's name */
+};
+uint32_t tbd_trace_thread_count(const struct tbd_trace *trace);
+const struct tbd_thread_info *tbd_trace_thread(const struct tbd_trace *trace, uint32_t index);
+/* The thread with number `tid` that lives at `time`, else one that had the number; NULL: none had. */
+const struct tbd_thread_info *tbd_trace_thread_of(const struct tbd_trace *trace, uint32_t tid,
+                                                  uint64_t time);
+/* May a thread with this number have run in the window?  False is certain. */
+bool tbd_trace_thread_ran(const struct tbd_trace *trace, uint32_t window, uint32_t tid);
 
 /* ---- blocks: ids 1 .. tbd_trace_block_count() ---- */
 struct tbd_block {
@@ -99,6 +123,7 @@ struct tbd_window_summary {   /* in core for every window, from the trace's inde
     bool complete;            /* false: the last window of a killed program (no end state) */
     uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
     uint64_t stores, calls, returns, syscalls, specials, signals;
+    uint64_t switches;        /* of threads */
 };
 uint32_t tbd_trace_window_count(const struct tbd_trace *trace);
 const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window);
@@ -131,6 +156,13 @@ struct tbd_page_contents {
 struct tbd_block_table; /* format/blocks.h */
 struct tbd_window_private;
 
+/* A thread that does not run at the moment.  One that waits in a system call has rip on that
+ * instruction. */
+struct tbd_thread_state {
+    struct tbd_regs regs;
+    const uint8_t *xsave;          /* regs.xsave_bytes */
+};
+
 /* A window in memory, whether it came from disk or from a replay. */
 struct tbd_window {
     const struct tbd_trace *trace; /* block ids are this trace's; NULL while it is being recorded */
@@ -146,7 +178,12 @@ struct tbd_window {
     const uint8_t *xsave;          /* regs.xsave_bytes */
     struct tbd_regs end_regs;      /* valid if complete */
     const uint8_t *end_xsave;
-    uint64_t digest;               /* of the end state: end_regs, xsave, dirty pages by address */
+    const struct tbd_thread_state *threads; /* all but the running one, at its start, by tid */
+    size_t thread_count;
+    const struct tbd_thread_state *end_threads; /* at its end; valid if complete */
+    size_t end_thread_count;
+    uint64_t digest;               /* of the end state: all threads' registers and xsave images, dirty
+                                      pages by address */
 
     const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
     size_t dirty_count;
@@ -211,7 +248,10 @@ struct tbd_cursor {
     const struct tbd_op *op;   /* TBD_AT_OP */
     const uint8_t *record;     /* the block's operands */
     const struct tbd_message *message; /* TBD_AT_MESSAGE; may be unaligned */
-    uint32_t thread;
+    uint32_t thread;           /* whose event it is; a switch is the event of the thread that comes */
+    uint64_t began;            /* TBD_AT_MESSAGE: time of the block it belongs to.  Other than `time`
+                                  where the thread waited in a system call, and `block`, `record` are
+                                  another thread's then */
     uint32_t op_limit;         /* so many of the block's ops happened: fewer than def.op_count only
                                   where a fault left it in the middle */
     /* private */

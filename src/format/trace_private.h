@@ -9,6 +9,7 @@
 #include "base/layout.h"
 #include "format/blocks.h"
 #include "format/file.h"
+#include "format/threads.h"
 #include "format/trace.h"
 
 #include <pthread.h>
@@ -68,7 +69,7 @@ struct toc {
     size_t page_count;
     const uint8_t *page_data;
     size_t page_data_bytes;
-    struct tbd_record_view state, read_pages, log, words, block_summaries;
+    struct tbd_record_view state, read_pages, log, words, block_summaries, threads;
 };
 
 #define TOC_CACHE 4096
@@ -119,6 +120,7 @@ struct tbd_trace {
     size_t module_count;
     const char **notes;
     size_t note_count;
+    struct tbd_thread_table threads;
     char end_text[256];
 
     pthread_mutex_t lock;
@@ -157,6 +159,9 @@ TBD_MUST_CHECK enum tbd_status tbd_toc_page(const struct toc *toc, const struct 
 /* First entry of the table with this address; `*out_count` of them. */
 const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t address,
                                               size_t *out_count);
+
+/* threads.c: once the index is read */
+TBD_MUST_CHECK enum tbd_status tbd_threads_settle(struct tbd_trace *trace);
 
 /* pages.c */
 void tbd_pages_free(struct tbd_trace *trace);

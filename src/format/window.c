@@ -99,6 +99,8 @@ static uint32_t fixed_bytes(uint32_t kind)
         return sizeof(struct tbd_msg_special);
     case TBD_MSG_SIGNAL:
         return sizeof(struct tbd_msg_signal);
+    case TBD_MSG_THREAD:
+        return sizeof(struct tbd_msg_thread);
     default:
         return 8;
     }
@@ -150,8 +152,8 @@ bool tbd_writes_next(struct tbd_write_cursor *cursor, struct tbd_write_view *out
     return true;
 }
 
-/* What must follow the writes of a signal: the handler's registers. */
-static bool check_signal_rest(const uint8_t *at, size_t bytes)
+/* What must follow the writes of a signal, or the making of a thread: registers. */
+static bool check_registers(const uint8_t *at, size_t bytes)
 {
     struct tbd_regs regs;
 
@@ -159,6 +161,16 @@ static bool check_signal_rest(const uint8_t *at, size_t bytes)
         return false;
     memcpy(&regs, at, sizeof(regs));
     return regs.xsave_bytes <= bytes - sizeof(regs);
+}
+
+static bool check_thread(const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_thread thread;
+
+    memcpy(&thread, payload, sizeof(thread));
+    if (thread.event == TBD_THREAD_START)
+        return check_registers(payload + sizeof(thread), bytes - sizeof(thread));
+    return thread.event == TBD_THREAD_SWITCH || thread.event == TBD_THREAD_END;
 }
 
 bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes)
@@ -173,7 +185,9 @@ bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes)
         ;
     if (cursor.left)
         return false;
-    return kind != TBD_MSG_SIGNAL || check_signal_rest(cursor.at, (size_t)(cursor.end - cursor.at));
+    if (kind == TBD_MSG_THREAD)
+        return check_thread(payload, bytes);
+    return kind != TBD_MSG_SIGNAL || check_registers(cursor.at, (size_t)(cursor.end - cursor.at));
 }
 
 bool tbd_start_check(const uint8_t *payload, size_t bytes)
@@ -233,9 +247,21 @@ static size_t message_length(const struct tbd_window *window, size_t operand, ui
     return sizeof(message) + message.bytes;
 }
 
+/* Who runs behind the message at `here`? */
+static uint32_t thread_after(const struct tbd_window *window, const struct tbd_checkpoint *here)
+{
+    const struct tbd_message *message = (const void *)(window->operands + here->operand);
+    struct tbd_msg_thread thread;
+
+    if (tbd_message_kind(message) != TBD_MSG_THREAD)
+        return here->thread;
+    thread = tbd_thread_message(message);
+    return thread.event == TBD_THREAD_SWITCH ? thread.thread : here->thread;
+}
+
 enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry)
 {
-    struct tbd_checkpoint here = { .time = window->first_time };
+    struct tbd_checkpoint here = { .time = window->first_time, .thread = window->regs.thread };
     size_t due = 0;
     uint64_t index = 0;
 
@@ -249,6 +275,7 @@ enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry)
             length = message_length(window, here.operand, entry & ~TBD_ENTRY_MESSAGE);
             if (!length)
                 return TBD_CORRUPT;
+            here.thread = thread_after(window, &here);
             index++;
         } else {
             here.index = (uint32_t)index;
@@ -283,6 +310,12 @@ uint64_t tbd_window_digest(const struct tbd_window *window)
     XXH3_64bits_update(state, &window->end_regs, sizeof(window->end_regs));
     XXH3_64bits_update(state, window->end_xsave,
                        window->end_xsave ? window->end_regs.xsave_bytes : 0);
+    for (size_t i = 0; i < window->end_thread_count; i++) {
+        const struct tbd_thread_state *thread = &window->end_threads[i];
+
+        XXH3_64bits_update(state, &thread->regs, sizeof(thread->regs));
+        XXH3_64bits_update(state, thread->xsave, thread->regs.xsave_bytes);
+    }
     for (size_t i = 0; i < window->dirty_count; i++) {
         XXH3_64bits_update(state, &window->dirty[i].address, sizeof(uint64_t));
         XXH3_64bits_update(state, window->dirty[i].bytes, TBD_PAGE_BYTES);

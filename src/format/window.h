@@ -27,11 +27,28 @@ TBD_MUST_CHECK enum tbd_status tbd_window_index(struct tbd_window *window, size_
 static inline bool tbd_message_is_event(uint32_t kind)
 {
     return kind == TBD_MSG_SYSCALL || kind == TBD_MSG_SPECIAL || kind == TBD_MSG_SIGNAL ||
-           kind == TBD_MSG_INTERRUPTED;
+           kind == TBD_MSG_INTERRUPTED || kind == TBD_MSG_THREAD;
 }
 
 /* Are fixed part and writes of such a message inside its payload? */
 bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes);
+
+/* The fixed part of a THREAD message (checked). */
+static inline struct tbd_msg_thread tbd_thread_message(const struct tbd_message *message)
+{
+    struct tbd_msg_thread thread;
+
+    __builtin_memcpy(&thread, (const uint8_t *)(const void *)message + sizeof(*message),
+                     sizeof(thread));
+    return thread;
+}
+static inline uint32_t tbd_message_kind(const struct tbd_message *message)
+{
+    uint32_t kind;
+
+    __builtin_memcpy(&kind, (const void *)message, sizeof(kind));
+    return kind;
+}
 
 /* Is this a possible payload of TBD_MSG_START: all strings there? */
 bool tbd_start_check(const uint8_t *payload, size_t bytes);

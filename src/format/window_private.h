@@ -15,6 +15,7 @@ struct tbd_checkpoint {
     size_t operand;
     uint64_t time;  /* absolute */
     uint32_t index; /* of its event */
+    uint32_t thread; /* that enters it */
 };
 
 struct tbd_window_private {

@@ -203,6 +203,8 @@ static enum tbd_status read_toc(const struct toc *toc, struct tbd_window *window
     window->entry_count = toc->meta.entry_count;
     window->operand_bytes = toc->meta.operand_bytes;
     status = read_state(toc, window, why);
+    if (!status && tbd_thread_states_get(&toc->threads, window))
+        status = bad(toc, &toc->threads, "impossible state of threads", why);
     if (!status)
         status = read_pages(toc, window, why);
     if (!status)

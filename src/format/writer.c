@@ -14,6 +14,7 @@
 #include "format/modules.h"
 #include "format/packed.h"
 #include "format/summaries.h"
+#include "format/threads.h"
 #include "format/trace_private.h"
 
 #include <dirent.h>
@@ -606,6 +607,7 @@ static enum tbd_status put_toc(struct tbd_writer *w, const struct tbd_window *wi
     tbd_file_put_header(out, TBD_FILE_TOC, window->index, w->id);
     put_meta(out, window, disk);
     put_state(out, window);
+    tbd_thread_states_put(out, window);
     put_pages(out, &list);
     put_read_pages(out, window);
     put_log(out, window);

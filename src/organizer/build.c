@@ -94,7 +94,9 @@ struct work {
     uint32_t last_index;              /* and its entry's event */
     struct cut_block *cuts;
     size_t cut_count, cut_room;
-    bool has_regs;      /* a REGS message since the last event */
+    struct tbd_turns turns;
+    struct tbd_thread_state *regs; /* REGS messages since the last event; of the thread in control last */
+    size_t reg_count, reg_room;
 
     struct tbd_log_entry *log;
     size_t log_count, log_capacity;
@@ -180,9 +182,9 @@ static enum tbd_status go_on(struct work *w)
         if (!note->bytes)
             return TBD_NOMEM;
     }
-    if (w->has_regs && !w->index)
+    if (w->reg_count && !w->index)
         w->out->has_start_regs = true;
-    w->has_regs = false;
+    w->reg_count = 0;
     return TBD_OK;
 }
 
@@ -414,6 +416,18 @@ static bool cut_last_block(struct work *w, uint64_t limit)
     return true;
 }
 
+/* The block entered last is another thread's: what follows is not about it. */
+static bool take_thread(struct work *w, const uint8_t *payload)
+{
+    struct tbd_msg_thread message;
+
+    memcpy(&message, payload, sizeof(message));
+    w->out->thread_messages++;
+    if (message.event == TBD_THREAD_SWITCH)
+        w->last_plan = NULL;
+    return tbd_turns_take(&w->turns, &message, &w->called);
+}
+
 static bool take_interruption(struct work *w, uint32_t kind, const uint8_t *payload)
 {
     uint64_t limit;
@@ -440,6 +454,10 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
             return TBD_NOMEM;
     }
     if (!take_interruption(w, kind, payload))
+        return TBD_NOMEM;
+    if (kind != TBD_MSG_THREAD)
+        tbd_turns_settle(&w->turns);
+    else if (!take_thread(w, payload))
         return TBD_NOMEM;
     tbd_writes_first(kind, payload, bytes, &cursor);
     while (tbd_writes_next(&cursor, &write))
@@ -490,28 +508,30 @@ static enum tbd_status take_reads(struct work *w, const uint8_t *payload, uint32
     return TBD_OK;
 }
 
-/* Registers: of the window's end, unless an event follows, then of its start. */
+/* Registers: of the window's end, unless an event follows, then of its start.  Of two messages about
+ * one thread the later one counts. */
 static enum tbd_status take_regs(struct work *w, const uint8_t *payload, uint32_t bytes)
 {
-    struct tbd_window *window = w->window;
-    struct tbd_regs regs;
-    const uint8_t *image;
+    struct tbd_thread_state state;
+    size_t kept = 0;
 
-    if (bytes < sizeof(regs))
+    if (bytes < sizeof(state.regs))
         return damage(w, "a register message that is too short");
-    memcpy(&regs, payload, sizeof(regs));
-    if (regs.xsave_bytes > bytes - sizeof(regs))
+    memcpy(&state.regs, payload, sizeof(state.regs));
+    if (state.regs.xsave_bytes > bytes - sizeof(state.regs))
         return damage(w, "a register message that is too short");
-    image = keep(w, payload + sizeof(regs), regs.xsave_bytes);
-    if (!image)
+    state.xsave = keep(w, payload + sizeof(state.regs), state.regs.xsave_bytes);
+    if (!state.xsave || !tbd_array_grow(&w->regs, w->reg_count, &w->reg_room, sizeof(state)))
         return TBD_NOMEM;
-    if (!w->index && !w->has_regs) {
-        window->regs = regs;
-        window->xsave = image;
+    if (!w->index && !w->reg_count) {
+        w->window->regs = state.regs;
+        w->window->xsave = state.xsave;
     }
-    window->end_regs = regs;
-    window->end_xsave = image;
-    w->has_regs = true;
+    for (size_t i = 0; i < w->reg_count; i++)
+        if (w->regs[i].regs.thread != state.regs.thread)
+            w->regs[kept++] = w->regs[i];
+    w->regs[kept++] = state;
+    w->reg_count = kept;
     return TBD_OK;
 }
 
@@ -562,7 +582,7 @@ static enum tbd_status take_window_end(struct work *w, const uint8_t *payload, u
         return damage(w, "a window end that is too short");
     memcpy(&end, payload, sizeof(end));
     w->out->end_time = end.time;
-    w->window->complete = w->has_regs;
+    w->window->complete = w->reg_count != 0;
     return TBD_OK;
 }
 
@@ -664,10 +684,9 @@ static enum tbd_status take_segment(struct work *w, size_t *i)
         status = go_on(w);
         if (status)
             return status;
-        if (!w->index && entry <= w->plan_count) {
-            w->out->first_is_enter = true;
-            w->out->first_id = w->plans[entry].id;
-        }
+        if (tbd_turns_is_open(&w->turns) && entry && entry <= w->plan_count &&
+            !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
+            return TBD_NOMEM;
         *i = take_blocks(w, *i);
         if (*i < w->entry_count && w->kept_entries < w->segment_end &&
             !(w->entries[*i] & TBD_ENTRY_MESSAGE))
@@ -844,6 +863,48 @@ static bool finish_reads(struct work *w)
     return false;
 }
 
+static int compare_threads(const void *left, const void *right)
+{
+    const struct tbd_thread_state *a = left, *b = right;
+
+    return a->regs.thread < b->regs.thread ? -1 : a->regs.thread > b->regs.thread;
+}
+
+/* The end state: of the thread in control, and of all others by tid. */
+static bool finish_regs(struct work *w)
+{
+    struct tbd_window *window = w->window;
+    size_t others = w->reg_count ? w->reg_count - 1 : 0;
+    struct tbd_thread_state *threads = tbd_window_memory(window, others * sizeof(*threads));
+
+    if (!threads)
+        return false;
+    if (w->reg_count) {
+        window->end_regs = w->regs[others].regs;
+        window->end_xsave = w->regs[others].xsave;
+    }
+    if (others) {
+        memcpy(threads, w->regs, others * sizeof(*threads));
+        qsort(threads, others, sizeof(*threads), compare_threads);
+    }
+    window->end_threads = threads;
+    window->end_thread_count = others;
+    return true;
+}
+
+/* Whose turn it was is asked when the window is joined to the one before. */
+static bool finish_turns(struct work *w)
+{
+    bool good;
+
+    w->turns.turns[w->turns.current].called = w->called != 0;
+    w->out->turns = w->turns;
+    good = adopt(w, w->turns.turns);
+    good = adopt(w, w->turns.opens) && good;
+    w->turns = (struct tbd_turns){ 0 };
+    return good;
+}
+
 static bool find_first_contents(struct work *w)
 {
     struct tbd_page_notes notes = { w->pages, w->page_count, w->out->side, w->out->side_count,
@@ -866,8 +927,8 @@ static bool finish(struct work *w)
     window->has_events = true;
     if (w->out->damaged || w->cut)
         window->complete = false;
-    w->out->ends_with_call = w->called;
-    good = finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
+    good = finish_turns(w);
+    good = good && finish_regs(w) && finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
     if (good)
         window->dirty = pick_pages(w, is_dirty, &window->dirty_count);
     if (good)
@@ -921,7 +982,9 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
             raw->operands = NULL;
             w.window->first_time = raw->first_time;
             drop_last(&w);
-            status = prepare(builder, raw->highest_id, table) ? pass(&w) : TBD_NOMEM;
+            status = prepare(builder, raw->highest_id, table) && tbd_turns_begin(&w.turns)
+                         ? pass(&w)
+                         : TBD_NOMEM;
             if (status != TBD_NOMEM)
                 status = finish(&w) ? TBD_OK : TBD_NOMEM;
         } else {
@@ -933,6 +996,8 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
     tbd_raw_window_free(raw);
     free(w.pages);
     free(w.cuts);
+    free(w.regs);
+    tbd_turns_free(&w.turns);
     if (!adopt(&w, out->side))
         status = TBD_NOMEM;
     if (status) {

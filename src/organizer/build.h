@@ -9,6 +9,7 @@
 
 #include "format/coding.h"
 #include "organizer/consume.h"
+#include "organizer/turns.h"
 
 struct tbd_builder;
 struct tbd_builder *tbd_builder_new(void); /* NULL without memory */
@@ -40,9 +41,8 @@ struct tbd_product {
     bool has_end;
     struct tbd_msg_end end;
     char end_text[256];
-    bool first_is_enter;  /* the first event is a block entry: by a call if the window before */
-    bool ends_with_call;  /* ... ended with one */
-    uint32_t first_id;
+    struct tbd_turns turns; /* whose turn it was; its arrays live in the window */
+    uint64_t thread_messages;
     uint64_t end_time;    /* as WINDOW_END says */
     bool damaged;         /* cut at the first thing that is wrong; `damage` says what */
     char damage[200];

@@ -20,6 +20,7 @@
 #include "format/writer.h"
 #include "organizer/build.h"
 #include "organizer/heads.h"
+#include "organizer/threads.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -63,9 +64,8 @@ struct organizer {
     uint32_t windows;
     uint64_t next_time;
     uint32_t blocks_written;
-    struct tbd_regs regs; /* at the end of the window before */
-    uint8_t *xsave;       /* owned */
-    bool ended_with_call;
+    struct tbd_end_state state; /* at the end of the window before */
+    struct tbd_called called;
     bool started;
     bool has_end;
     struct tbd_msg_end end;
@@ -155,45 +155,28 @@ static void join_damage(struct organizer *o, const struct tbd_product *product)
     fail_locked(o, TBD_CORRUPT, "stream");
 }
 
+/* Registers at its start, and those that the next one starts with. */
 static enum tbd_status join_regs(struct organizer *o, struct tbd_window *window,
                                  const struct tbd_product *product)
 {
-    if (!product->has_start_regs && o->xsave) {
-        uint8_t *image = tbd_window_memory(window, o->regs.xsave_bytes);
-
-        if (!image)
-            return TBD_NOMEM;
-        window->regs = o->regs;
-        memcpy(image, o->xsave, o->regs.xsave_bytes);
-        window->xsave = image;
-    }
-    if (!window->complete)
-        return TBD_OK;
-    free(o->xsave);
-    o->regs = window->end_regs;
-    o->xsave = malloc(o->regs.xsave_bytes + 1u);
-    if (!o->xsave)
+    if (!product->has_start_regs && !tbd_end_state_give(&o->state, window))
         return TBD_NOMEM;
-    memcpy(o->xsave, window->end_xsave, o->regs.xsave_bytes);
+    if (window->complete && !tbd_end_state_take(&o->state, window))
+        return TBD_NOMEM;
     return TBD_OK;
 }
 
-/* The window before ended with a call: the first block was entered by it. */
-static void join_call(const struct organizer *o, const struct tbd_product *product)
+/* A window that begins with a block of a thread whose last one, in an earlier window, was a call. */
+static enum tbd_status join_threads(struct organizer *o, const struct tbd_product *product)
 {
     const struct tbd_window *window = product->window;
+    bool had_turns = product->thread_messages != 0;
 
-    if (!o->ended_with_call || !product->first_is_enter)
-        return;
-    for (size_t i = 0; i < window->block_summary_count; i++) {
-        struct tbd_block_summary *block =
-            (struct tbd_block_summary *)(uintptr_t)&window->block_summaries[i];
-
-        if (block->id == product->first_id) {
-            block->enters++;
-            return;
-        }
-    }
+    if (!tbd_turns_join(&product->turns, window->regs.thread, &o->called,
+                        (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
+                        window->block_summary_count))
+        return TBD_NOMEM;
+    return tbd_threads_note(o->writer, window, had_turns) ? TBD_OK : TBD_NOMEM;
 }
 
 static enum tbd_status join_window(struct organizer *o, struct tbd_product *product,
@@ -205,8 +188,9 @@ static enum tbd_status join_window(struct organizer *o, struct tbd_product *prod
     window->index = o->windows;
     window->first_time = o->next_time;
     product->counts.first_time = o->next_time;
-    join_call(o, product);
     status = join_regs(o, window, product);
+    if (!status)
+        status = join_threads(o, product);
     if (!status)
         status = tbd_heads_words(o->heads, window->index,
                                  (struct tbd_word_summary *)(uintptr_t)window->words,
@@ -222,7 +206,6 @@ static enum tbd_status join_window(struct organizer *o, struct tbd_product *prod
     if (highest_id > o->blocks_written)
         o->blocks_written = highest_id;
     o->next_time += window->blocks;
-    o->ended_with_call = product->ends_with_call;
     o->windows++;
     return TBD_OK;
 }
@@ -547,7 +530,8 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     tbd_consumer_free(o->consumer);
     tbd_heads_free(o->heads);
     tbd_block_table_release(o->table);
-    free(o->xsave);
+    tbd_end_state_free(&o->state);
+    free(o->called.threads);
     if (o->pidfd >= 0)
         close(o->pidfd);
     pthread_mutex_destroy(&o->lock);

@@ -106,6 +106,7 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
         return status;
     *out = product.window;
     (*out)->index = worker->window->index;
+    (*out)->regs.thread = worker->window->regs.thread; /* who has control at its start: for cursors */
     (*out)->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
     return TBD_OK;
 }
@@ -159,6 +160,8 @@ enum tbd_status tbd_full_complete(struct tbd_window *window, struct tbd_window *
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     window->regs = from.regs;
     window->xsave = from.xsave;
+    window->threads = from.threads;
+    window->thread_count = from.thread_count;
     window->first = from.first;
     window->first_count = from.first_count;
     window->gone = from.gone;

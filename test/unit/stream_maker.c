@@ -4,9 +4,12 @@
 
 #include "base/hash.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define CHUNKS 8u
@@ -97,6 +100,7 @@ void maker_turn(struct maker *m, uint32_t flags)
     chunk->entry_count = m->entries;
     m->number++;
     __atomic_store_n(&m->head->published, m->number, __ATOMIC_RELEASE);
+    syscall(SYS_futex, &m->head->published, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
     open_chunk(m);
 }
 

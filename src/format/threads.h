@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+/* threads.h - threads in the files of a trace: the index's table, the other threads' state in a TOC
+ *
+ * Nothing of this is written for a program that has one thread. */
+#ifndef TBD_FORMAT_THREADS_H
+#define TBD_FORMAT_THREADS_H
+
+#include "format/coding.h"
+#include "format/disk.h"
+#include "format/file.h"
+#include "format/trace.h"
+
+/* Events of a thread as the index has them. */
+struct tbd_thread_event_note {
+    struct tbd_disk_when when;
+    struct tbd_disk_thread thread;
+};
+
+/* Who ran in one window. */
+struct tbd_ran {
+    uint32_t window;
+    uint32_t count;
+    const uint8_t *records; /* struct tbd_disk_ran; borrowed from the index file */
+};
+
+struct tbd_thread_table {
+    struct tbd_thread_event_note *events;
+    size_t event_count, event_room;
+    struct tbd_ran *ran; /* by window */
+    size_t ran_count, ran_room;
+    struct tbd_thread_info *threads;
+    size_t thread_count, thread_room;
+};
+
+/* An index record of type THREAD or RAN.  TBD_CORRUPT: it is impossible. */
+TBD_MUST_CHECK enum tbd_status tbd_thread_table_read(struct tbd_thread_table *table,
+                                                     const struct tbd_record_view *record);
+void tbd_thread_table_free(struct tbd_thread_table *table);
+
+/* The THREADS record of a TOC, if the window has other threads. */
+void tbd_thread_states_put(struct tbd_buffer *out, const struct tbd_window *window);
+/* Fills threads and end_threads of the window. */
+TBD_MUST_CHECK enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
+                                                     struct tbd_window *window);
+
+#endif
