@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_expr.c - recursive descent over C expressions, evaluated while they are read
+/* dwarf_expr.c - C expressions evaluated at a place
  *
  * I1  An unknown value (optimized out, not mapped) goes up as the result; only wrong text, wrong
  *     types and unknown names are errors.
- * I2  Depth is bounded by DEPTH_MAX; every step consumes text. */
+ * I2  Trees are bounded (c_parse.h), and so is the recursion here. */
 #include "query/dwarf_expr.h"
 
 #include "query/names.h"
@@ -16,19 +16,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX  64
-#define NAME_BYTES 128
+#define STRING_MAX 1024u
 
 struct reader {
     const struct tbd_c_scope *scope;
     const char *text;
-    size_t at, end;
-    int depth;
+    const struct tbd_c_tree *tree;
     struct tbd_query_error *error;
 };
 
-static bool read_binary(struct reader *r, unsigned level, struct tbd_data *out);
-static bool read_unary(struct reader *r, struct tbd_data *out);
+static bool evaluate(struct reader *r, int32_t index, struct tbd_data *out);
 
 static bool wrong(struct reader *r, enum tbd_status status, size_t at, size_t length,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
@@ -44,67 +41,6 @@ static bool wrong(struct reader *r, enum tbd_status status, size_t at, size_t le
     vsnprintf(r->error->message, sizeof(r->error->message), format, args);
     va_end(args);
     return false;
-}
-
-/* ---- characters ---- */
-
-static char peek(struct reader *r)
-{
-    while (r->at < r->end && isspace((unsigned char)r->text[r->at]))
-        r->at++;
-    return r->at < r->end ? r->text[r->at] : '\0';
-}
-
-static bool accept(struct reader *r, const char *sign)
-{
-    size_t length = strlen(sign);
-
-    (void)peek(r);
-    if (r->end - r->at < length || strncmp(r->text + r->at, sign, length) != 0)
-        return false;
-    r->at += length;
-    return true;
-}
-
-static bool expect(struct reader *r, const char *sign)
-{
-    return accept(r, sign) || wrong(r, TBD_SYNTAX, r->at, 1, "expected '%s' here", sign);
-}
-
-static bool is_name_start(char c)
-{
-    return isalpha((unsigned char)c) || c == '_' || c == '$';
-}
-
-/* The word here, "" if there is none; also A::B. */
-static size_t word_at(struct reader *r, char *out)
-{
-    size_t length = 0;
-    const char *s = r->text + r->at;
-
-    *out = '\0';
-    if (!is_name_start(peek(r)))
-        return 0;
-    s = r->text + r->at;
-    while (r->at + length < r->end &&
-           (isalnum((unsigned char)s[length]) || s[length] == '_' || s[length] == '$'))
-        length++;
-    if (length >= NAME_BYTES)
-        return 0;
-    memcpy(out, s, length);
-    out[length] = '\0';
-    return length;
-}
-
-static bool accept_word(struct reader *r, const char *word)
-{
-    char name[NAME_BYTES];
-    size_t length = word_at(r, name);
-
-    if (length == 0 || strcmp(name, word) != 0)
-        return false;
-    r->at += length;
-    return true;
 }
 
 /* ---- values ---- */
@@ -227,104 +163,55 @@ static uint64_t step_of(const struct operand *a)
 
 /* ---- binary operators ---- */
 
-enum operation {
-    OR_ELSE,
-    AND_THEN,
-    BIT_OR,
-    BIT_XOR,
-    BIT_AND,
-    EQUAL,
-    UNEQUAL,
-    LESS_EQUAL,
-    GREATER_EQUAL,
-    LEFT,
-    RIGHT,
-    LESS,
-    GREATER,
-    PLUS,
-    MINUS,
-    TIMES,
-    DIVIDED,
-    MODULO,
-};
-
-static const struct {
-    const char *sign;
-    enum operation operation;
-    unsigned level;
-} operators[] = {
-    { "||", OR_ELSE, 0 },    { "&&", AND_THEN, 1 }, { "==", EQUAL, 5 },
-    { "!=", UNEQUAL, 5 },    { "<<", LEFT, 7 },     { ">>", RIGHT, 7 },
-    { "<=", LESS_EQUAL, 6 }, { "<", LESS, 6 },      { ">=", GREATER_EQUAL, 6 },
-    { ">", GREATER, 6 },     { "|", BIT_OR, 2 },    { "^", BIT_XOR, 3 },
-    { "&", BIT_AND, 4 },     { "+", PLUS, 8 },      { "-", MINUS, 8 },
-    { "*", TIMES, 9 },       { "/", DIVIDED, 9 },   { "%", MODULO, 9 },
-};
-#define OPERATORS   (sizeof(operators) / sizeof(operators[0]))
-#define LEVEL_UNARY 10u
-
-/* The operator here, -1 if there is none; longer signs come first in the table. */
-static int operator_here(struct reader *r)
+static void name_of(const struct reader *r, const struct tbd_c_node *node, char *out)
 {
-    (void)peek(r);
-    for (size_t i = 0; i < OPERATORS; i++) {
-        size_t length = strlen(operators[i].sign);
-
-        if (r->end - r->at >= length && strncmp(r->text + r->at, operators[i].sign, length) == 0)
-            return (int)i;
-    }
-    return -1;
+    memcpy(out, r->text + node->at, node->length);
+    out[node->length] = '\0';
 }
 
-static bool compare(enum operation operation, int order)
+static bool compare(enum tbd_c_op operation, int order)
 {
     switch (operation) {
-    case EQUAL: return order == 0;
-    case UNEQUAL: return order != 0;
-    case LESS: return order < 0;
-    case LESS_EQUAL: return order <= 0;
-    case GREATER: return order > 0;
+    case TBD_C_EQUAL: return order == 0;
+    case TBD_C_UNEQUAL: return order != 0;
+    case TBD_C_LESS: return order < 0;
+    case TBD_C_LESS_EQUAL: return order <= 0;
+    case TBD_C_GREATER: return order > 0;
     default: return order >= 0;
     }
 }
 
-static bool is_comparison(enum operation operation)
-{
-    return operation == EQUAL || operation == UNEQUAL || operation == LESS ||
-           operation == LESS_EQUAL || operation == GREATER || operation == GREATER_EQUAL;
-}
-
-static bool combine_floats(struct reader *r, enum operation operation, double a, double b,
+static bool combine_floats(struct reader *r, enum tbd_c_op operation, double a, double b,
                            struct tbd_data *out)
 {
     switch (operation) {
-    case PLUS: give_float(a + b, out); return true;
-    case MINUS: give_float(a - b, out); return true;
-    case TIMES: give_float(a * b, out); return true;
-    case DIVIDED: give_float(a / b, out); return true;
+    case TBD_C_PLUS: give_float(a + b, out); return true;
+    case TBD_C_MINUS: give_float(a - b, out); return true;
+    case TBD_C_TIMES: give_float(a * b, out); return true;
+    case TBD_C_DIVIDED: give_float(a / b, out); return true;
     default: break;
     }
-    if (!is_comparison(operation))
+    if (!tbd_c_is_comparison(operation))
         return wrong(r, TBD_TYPE, 0, 0, "this operator takes integers");
     if (a != a || b != b) /* not a number is unequal to everything */
-        give_int(operation == UNEQUAL, out);
+        give_int(operation == TBD_C_UNEQUAL, out);
     else
         give_int(compare(operation, (a > b) - (a < b)), out);
     return true;
 }
 
-static bool divide(struct reader *r, enum operation operation, bool is_signed, uint64_t a,
+static bool divide(struct reader *r, enum tbd_c_op operation, bool is_signed, uint64_t a,
                    uint64_t b, uint64_t *out)
 {
     if (b == 0)
         return wrong(r, TBD_TYPE, 0, 0, "division by zero");
     if (is_signed && b == UINT64_MAX) /* INT64_MIN / -1 overflows in C */
-        *out = operation == DIVIDED ? 0 - a : 0;
+        *out = operation == TBD_C_DIVIDED ? 0 - a : 0;
     else if (is_signed)
-        *out = operation == DIVIDED ? (uint64_t)((int64_t)a / (int64_t)b)
-                                    : (uint64_t)((int64_t)a % (int64_t)b);
+        *out = operation == TBD_C_DIVIDED ? (uint64_t)((int64_t)a / (int64_t)b)
+                                          : (uint64_t)((int64_t)a % (int64_t)b);
     else
-        *out = operation == DIVIDED ? a / b : a % b;
+        *out = operation == TBD_C_DIVIDED ? a / b : a % b;
     return true;
 }
 
@@ -341,14 +228,14 @@ static uint64_t narrow(const struct tbd_type *type, uint64_t value)
     return value;
 }
 
-static bool combine_integers(struct reader *r, enum operation operation, const struct operand *x,
+static bool combine_integers(struct reader *r, enum tbd_c_op operation, const struct operand *x,
                              const struct operand *y, struct tbd_data *out)
 {
     struct tbd_type type = common(x, y);
     bool is_signed = type.encoding == DW_ATE_signed;
     uint64_t a = narrow(&type, x->number), b = narrow(&type, y->number), value = 0;
 
-    if (is_comparison(operation)) {
+    if (tbd_c_is_comparison(operation)) {
         int order =
             is_signed ? ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b) : (a > b) - (a < b);
 
@@ -356,14 +243,14 @@ static bool combine_integers(struct reader *r, enum operation operation, const s
         return true;
     }
     switch (operation) {
-    case PLUS: value = a + b; break;
-    case MINUS: value = a - b; break;
-    case TIMES: value = a * b; break;
-    case BIT_OR: value = a | b; break;
-    case BIT_XOR: value = a ^ b; break;
-    case BIT_AND: value = a & b; break;
-    case LEFT: value = b < 64 ? a << b : 0; break;
-    case RIGHT:
+    case TBD_C_PLUS: value = a + b; break;
+    case TBD_C_MINUS: value = a - b; break;
+    case TBD_C_TIMES: value = a * b; break;
+    case TBD_C_BIT_OR: value = a | b; break;
+    case TBD_C_BIT_XOR: value = a ^ b; break;
+    case TBD_C_BIT_AND: value = a & b; break;
+    case TBD_C_LEFT: value = b < 64 ? a << b : 0; break;
+    case TBD_C_RIGHT:
         value = is_signed ? (uint64_t)((int64_t)a >> (b < 63 ? b : 63)) : b < 64 ? a >> b : 0;
         break;
     default:
@@ -374,21 +261,21 @@ static bool combine_integers(struct reader *r, enum operation operation, const s
     return true;
 }
 
-static bool combine_pointers(struct reader *r, enum operation operation, const struct operand *a,
+static bool combine_pointers(struct reader *r, enum tbd_c_op operation, const struct operand *a,
                              const struct operand *b, struct tbd_data *out)
 {
     struct tbd_type difference = tbd_type_made(DW_ATE_signed, 8);
 
-    if (is_comparison(operation)) {
+    if (tbd_c_is_comparison(operation)) {
         give_int(compare(operation, (a->number > b->number) - (a->number < b->number)), out);
-    } else if (operation == MINUS && a->is_pointer && b->is_pointer) {
+    } else if (operation == TBD_C_MINUS && a->is_pointer && b->is_pointer) {
         tbd_data_number((uint64_t)((int64_t)(a->number - b->number) / (int64_t)step_of(a)),
                         &difference, out);
-    } else if (operation == PLUS && a->is_pointer && !b->is_pointer) {
+    } else if (operation == TBD_C_PLUS && a->is_pointer && !b->is_pointer) {
         tbd_data_number(a->number + b->number * step_of(a), &a->type, out);
-    } else if (operation == PLUS && !a->is_pointer) {
+    } else if (operation == TBD_C_PLUS && !a->is_pointer) {
         tbd_data_number(b->number + a->number * step_of(b), &b->type, out);
-    } else if (operation == MINUS && a->is_pointer) {
+    } else if (operation == TBD_C_MINUS && a->is_pointer) {
         tbd_data_number(a->number - b->number * step_of(a), &a->type, out);
     } else {
         return wrong(r, TBD_TYPE, 0, 0, "this operator does not take pointers");
@@ -397,7 +284,7 @@ static bool combine_pointers(struct reader *r, enum operation operation, const s
 }
 
 /* Keeps I1: an unknown operand is the result. */
-static bool combine(struct reader *r, enum operation operation, struct tbd_data *left,
+static bool combine(struct reader *r, enum tbd_c_op operation, struct tbd_data *left,
                     struct tbd_data *right)
 {
     struct operand a, b;
@@ -408,11 +295,11 @@ static bool combine(struct reader *r, enum operation operation, struct tbd_data 
         *left = *right;
         return r->error->status == TBD_OK;
     }
-    if (operation == OR_ELSE || operation == AND_THEN) {
+    if (operation == TBD_C_OR_ELSE || operation == TBD_C_AND_THEN) {
         bool x = a.is_float ? a.real != 0 : a.number != 0;
         bool y = b.is_float ? b.real != 0 : b.number != 0;
 
-        give_int(operation == OR_ELSE ? x || y : x && y, left);
+        give_int(operation == TBD_C_OR_ELSE ? x || y : x && y, left);
         return true;
     }
     if (a.is_float || b.is_float)
@@ -423,134 +310,98 @@ static bool combine(struct reader *r, enum operation operation, struct tbd_data 
 }
 
 /* `a && b` with a false left side is decided, whatever the right side is. */
-static bool is_decided(struct reader *r, enum operation operation, struct tbd_data *left)
+static bool is_decided(struct reader *r, enum tbd_c_op operation, struct tbd_data *left)
 {
     struct tbd_data copy = *left;
     struct operand a;
     bool truth;
 
-    if ((operation != OR_ELSE && operation != AND_THEN) || !take_operand(r, &copy, &a))
+    if ((operation != TBD_C_OR_ELSE && operation != TBD_C_AND_THEN) || !take_operand(r, &copy, &a))
         return false;
     truth = a.is_float ? a.real != 0 : a.number != 0;
-    if (truth != (operation == OR_ELSE))
+    if (truth != (operation == TBD_C_OR_ELSE))
         return false;
     give_int(truth, left);
     return true;
 }
 
-static bool read_binary(struct reader *r, unsigned level, struct tbd_data *out)
+/* A string beside == or !=: what the other side points to, up to its NUL, or the array itself. */
+static bool compare_string(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data,
+                           const struct tbd_c_node *string, struct tbd_data *out)
 {
-    struct tbd_data right;
-    int found;
+    struct tbd_type_view view = tbd_type_look(&data->type);
+    bool is_array = view.kind == TBD_TYPE_ARRAY && !data->in_memory;
+    char wanted[STRING_MAX + 1];
+    size_t length = tbd_c_unescape(r->text + string->at, string->length, wanted, STRING_MAX);
+    struct tbd_data at;
+    struct operand a;
 
-    if (level == LEVEL_UNARY)
-        return read_unary(r, out);
-    if (!read_binary(r, level + 1, out))
-        return false;
-    while ((found = operator_here(r)) >= 0 && operators[found].level == level) {
-        size_t at = r->at;
-
-        r->at += strlen(operators[found].sign);
-        if (!read_binary(r, level + 1, &right))
-            return false;
-        if (is_decided(r, operators[found].operation, out))
-            continue;
-        if (!combine(r, operators[found].operation, out, &right)) {
-            if (r->error->length == 0) {
-                r->error->at = at;
-                r->error->length = strlen(operators[found].sign);
-            }
-            return false;
-        }
+    wanted[length] = '\0';
+    if (!is_array && !take_operand(r, data, &a)) {
+        *out = *data;
+        return r->error->status == TBD_OK;
     }
-    return true;
-}
+    if (!is_array && !a.is_pointer)
+        return wrong(r, TBD_TYPE, node->at, node->length,
+                     "a string is compared with pointers and arrays");
+    at = *data;
+    if (!is_array)
+        tbd_data_at(a.number, &data->type, &at);
+    for (size_t i = 0; i <= length; i++) {
+        char c = '\0';
 
-/* ---- types ---- */
-
-static bool is_type_word(const char *word)
-{
-    static const char *const words[] = { "unsigned", "signed", "long", "short", "char", "int" };
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(words[i], word) == 0)
+        if (!tbd_data_read(r->scope->place, &at, i, &c, 1)) {
+            tbd_data_unknown(out, "the string's memory is not known");
             return true;
-    }
-    return false;
-}
-
-/* "unsigned long int" -> "unsigned long" and the like. */
-static bool read_basic(struct reader *r, struct tbd_type *out)
-{
-    char name[NAME_BYTES] = "", word[NAME_BYTES];
-    unsigned longs = 0, shorts = 0;
-    bool is_unsigned = false, is_char = false, any = false;
-    size_t length;
-
-    while ((length = word_at(r, word)) != 0 && (is_type_word(word) || strcmp(word, "const") == 0)) {
-        r->at += length;
-        longs += strcmp(word, "long") == 0;
-        shorts += strcmp(word, "short") == 0;
-        is_unsigned |= strcmp(word, "unsigned") == 0;
-        is_char |= strcmp(word, "char") == 0;
-        any |= is_type_word(word);
-    }
-    if (!any)
-        return false;
-    snprintf(name, sizeof(name), "%s%s", is_unsigned ? "unsigned " : "",
-             is_char       ? "char"
-             : longs != 0  ? "long"
-             : shorts != 0 ? "short"
-                           : "int");
-    return tbd_type_made_find(name, out);
-}
-
-static bool find_type(struct reader *r, const char *name, struct tbd_type *out)
-{
-    const struct tbd_place_of *place = r->scope->place;
-    const Dwarf_Die *unit = place->scopes.count != 0 ? &place->scopes.unit : NULL;
-
-    if (place->dwarf != NULL && tbd_type_find(place->dwarf, unit, name, out))
-        return true;
-    if (r->scope->type != NULL && r->scope->type(r->scope->context, name, out))
-        return true;
-    return tbd_type_made_find(name, out);
-}
-
-/* A type name with pointers; leaves r->at alone if there is none. */
-static bool read_type(struct reader *r, struct tbd_type *out)
-{
-    char word[NAME_BYTES], name[NAME_BYTES * 2 + 2];
-    size_t start = r->at, length;
-
-    while (accept_word(r, "const") || accept_word(r, "volatile"))
-        ;
-    if (!read_basic(r, out)) {
-        length = word_at(r, word);
-        if (length == 0)
-            goto none;
-        r->at += length;
-        snprintf(name, sizeof(name), "%s", word);
-        if (strcmp(word, "struct") == 0 || strcmp(word, "union") == 0 ||
-            strcmp(word, "enum") == 0 || strcmp(word, "class") == 0) {
-            char second[NAME_BYTES];
-
-            length = word_at(r, second);
-            r->at += length;
-            snprintf(name, sizeof(name), "%s %s", word, second);
         }
-        if (!find_type(r, name, out))
-            goto none;
+        if (c != wanted[i]) {
+            give_int(node->op == TBD_C_UNEQUAL, out);
+            return true;
+        }
     }
-    while (accept_word(r, "const") || accept_word(r, "volatile") || accept(r, "*")) {
-        if (r->text[r->at - 1] == '*')
-            *out = tbd_type_pointer_to(out);
-    }
+    give_int(node->op == TBD_C_EQUAL, out);
     return true;
-none:
-    r->at = start;
+}
+
+static const struct tbd_c_node *string_of(const struct reader *r, int32_t index)
+{
+    const struct tbd_c_node *node = &r->tree->nodes[index];
+
+    return node->op == TBD_C_STRING ? node : NULL;
+}
+
+static bool evaluate_binary(struct reader *r, const struct tbd_c_node *node, struct tbd_data *out)
+{
+    const struct tbd_c_node *left = string_of(r, node->left), *string = string_of(r, node->right);
+    struct tbd_data right;
+
+    if ((left != NULL) != (string != NULL) &&
+        (node->op == TBD_C_EQUAL || node->op == TBD_C_UNEQUAL))
+        return evaluate(r, left != NULL ? node->right : node->left, &right) &&
+               compare_string(r, node, &right, left != NULL ? left : string, out);
+    if (!evaluate(r, node->left, out) || !evaluate(r, node->right, &right))
+        return false;
+    if (is_decided(r, node->op, out) || combine(r, node->op, out, &right))
+        return true;
+    if (r->error->length == 0) {
+        r->error->at = node->at;
+        r->error->length = node->length;
+    }
     return false;
 }
+
+static bool evaluate_choice(struct reader *r, const struct tbd_c_node *node, struct tbd_data *out)
+{
+    struct operand a;
+
+    if (!evaluate(r, node->left, out))
+        return false;
+    if (!take_operand(r, out, &a))
+        return r->error->status == TBD_OK;
+    return evaluate(r, (a.is_float ? a.real != 0 : a.number != 0) ? node->right : node->third, out);
+}
+
+/* ---- casts ---- */
 
 static bool cast(struct reader *r, size_t at, const struct tbd_type *type, struct tbd_data *data)
 {
@@ -627,8 +478,9 @@ static bool address_of(struct reader *r, size_t at, struct tbd_data *data)
     return true;
 }
 
-static bool negate(struct reader *r, char sign, struct tbd_data *data)
+static bool negate(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data)
 {
+    char sign = r->text[node->at];
     struct operand a;
     struct tbd_type type;
 
@@ -639,7 +491,7 @@ static bool negate(struct reader *r, char sign, struct tbd_data *data)
         return true;
     }
     if (a.is_pointer || (a.is_float && sign == '~'))
-        return wrong(r, TBD_TYPE, r->at, 0, "'%c' takes a number", sign);
+        return wrong(r, TBD_TYPE, node->at, 1, "'%c' takes a number", sign);
     if (a.is_float) {
         give_float(sign == '-' ? -a.real : a.real, data);
         return true;
@@ -652,41 +504,22 @@ static bool negate(struct reader *r, char sign, struct tbd_data *data)
     return true;
 }
 
-static bool size_of(struct reader *r, struct tbd_data *out)
-{
-    struct tbd_type result = tbd_type_made(DW_ATE_unsigned, 8), type;
-    size_t start = r->at;
-
-    if (accept(r, "(") && read_type(r, &type) && accept(r, ")")) {
-        tbd_data_number(tbd_type_look(&type).bytes, &result, out);
-        return true;
-    }
-    r->at = start;
-    if (!read_unary(r, out))
-        return false;
-    tbd_data_number(tbd_type_look(&out->type).bytes, &result, out);
-    return true;
-}
-
 /* ---- postfix and primary ---- */
 
-static bool member(struct reader *r, size_t at, struct tbd_data *data)
+static bool member(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data)
 {
+    const char *name = r->text + node->at;
     struct tbd_type_view view;
     struct tbd_member found;
-    char name[NAME_BYTES];
-    size_t length = word_at(r, name);
     Dwarf_Die of;
 
-    if (length == 0)
-        return wrong(r, TBD_SYNTAX, r->at, 1, "expected the name of a member");
     view = tbd_type_look(&data->type);
     if (view.kind != TBD_TYPE_STRUCT)
-        return wrong(r, TBD_TYPE, at, 1, "this is not a struct or union");
+        return wrong(r, TBD_TYPE, (size_t)node->number, 1, "this is not a struct or union");
     of = tbd_type_complete(r->scope->place->dwarf, &view.die);
-    if (!tbd_type_find_member(&of, name, length, &found))
-        return wrong(r, TBD_NAME, r->at, length, "there is no member '%s'", name);
-    r->at += length;
+    if (!tbd_type_find_member(&of, name, node->length, &found))
+        return wrong(r, TBD_NAME, node->at, node->length, "there is no member '%.*s'",
+                     (int)node->length, name);
     if (found.is_static) {
         tbd_data_unknown(data, "static members are not supported");
         data->type = found.type;
@@ -698,15 +531,17 @@ static bool member(struct reader *r, size_t at, struct tbd_data *data)
     return true;
 }
 
-static bool element(struct reader *r, size_t at, struct tbd_data *data)
+static bool element(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data)
 {
     struct tbd_data index;
-    struct tbd_type_view view = tbd_type_look(&data->type);
+    struct tbd_type_view view;
     struct tbd_type type;
     struct operand number;
 
-    if (!read_binary(r, 0, &index) || !expect(r, "]"))
+    if (!evaluate(r, node->left, data) || !evaluate(r, node->right, &index))
         return false;
+    follow_reference(r, data);
+    view = tbd_type_look(&data->type);
     /* An array in registers has no address. */
     if (view.kind == TBD_TYPE_ARRAY && data->is_known && !data->in_memory) {
         if (!take_operand(r, &index, &number))
@@ -715,94 +550,25 @@ static bool element(struct reader *r, size_t at, struct tbd_data *data)
         tbd_data_part(data, number.number * tbd_type_look(&type).bytes, &type, data);
         return true;
     }
-    return combine(r, PLUS, data, &index) && dereference(r, at, data);
+    return combine(r, TBD_C_PLUS, data, &index) && dereference(r, node->at, data);
 }
 
-static bool read_postfix(struct reader *r, struct tbd_data *out)
+static bool take_register(struct reader *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
-    for (;;) {
-        size_t at = r->at;
-
-        if (accept(r, "->")) {
-            if (!dereference(r, at, out) || !member(r, at, out))
-                return false;
-        } else if (accept(r, "[")) {
-            if (!element(r, at, out))
-                return false;
-        } else if (peek(r) == '.') {
-            r->at++;
-            follow_reference(r, out);
-            if (!member(r, at, out))
-                return false;
-        } else {
-            return true;
-        }
-    }
-}
-
-static bool read_number(struct reader *r, struct tbd_data *out)
-{
-    const char *s = r->text + r->at;
-    char *rest;
-    unsigned long long value = strtoull(s, &rest, 0);
-    struct tbd_type type;
-
-    if (*rest == '.' || ((*rest == 'e' || *rest == 'E') && s[1] != 'x' && s[1] != 'X')) {
-        give_float(strtod(s, &rest), out);
-        r->at = (size_t)(rest - r->text);
-        return r->at <= r->end;
-    }
-    type = tbd_type_made(value > INT64_MAX ? DW_ATE_unsigned : DW_ATE_signed,
-                         value > INT32_MAX ? 8 : 4);
-    while (*rest == 'u' || *rest == 'U' || *rest == 'l' || *rest == 'L') {
-        if (*rest == 'u' || *rest == 'U')
-            type.encoding = DW_ATE_unsigned;
-        else
-            type.bytes = 8;
-        rest++;
-    }
-    if (is_name_start(*rest) && (size_t)(rest - r->text) < r->end)
-        return wrong(r, TBD_SYNTAX, r->at, (size_t)(rest - s) + 1, "not a number");
-    tbd_data_number(value, &type, out);
-    r->at = (size_t)(rest - r->text);
-    return true;
-}
-
-static bool read_character(struct reader *r, struct tbd_data *out)
-{
-    static const char from[] = "ntr0\\'\"", to[] = "\n\t\r\0\\'\"";
-    const char *s = r->text + r->at;
-    size_t left = r->end - r->at;
-    const char *found;
-
-    if (left >= 3 && s[1] != '\\' && s[2] == '\'') {
-        give_int((uint64_t)(int64_t)(signed char)s[1], out);
-        r->at += 3;
-        return true;
-    }
-    if (left >= 4 && s[1] == '\\' && s[3] == '\'' && s[2] != '\0' &&
-        (found = strchr(from, s[2])) != NULL) {
-        give_int((uint64_t)(unsigned char)to[found - from], out);
-        r->at += 4;
-        return true;
-    }
-    return wrong(r, TBD_SYNTAX, r->at, 1, "not a character");
-}
-
-static bool read_register(struct reader *r, const char *name, size_t length, struct tbd_data *out)
-{
+    char name[TBD_C_NAME_BYTES];
+    size_t length = node->length;
     const struct tbd_frame *frame = r->scope->place->frame;
     struct tbd_type type = tbd_type_made(DW_ATE_unsigned, 8);
     struct tbd_register_name reg;
     uint64_t value;
 
+    name_of(r, node, name);
     if (strcmp(name, "$pc") == 0)
         reg = (struct tbd_register_name){ TBD_EXPR_RIP, 0, 64 };
     else if (strcmp(name, "$sp") == 0)
         reg = (struct tbd_register_name){ TBD_RSP, 0, 64 };
     else if (!tbd_register_find(name + 1, length - 1, &reg) || reg.which > TBD_EXPR_RIP)
-        return wrong(r, TBD_NAME, r->at, length, "there is no register '%s'", name);
-    r->at += length;
+        return wrong(r, TBD_NAME, node->at, length, "there is no register '%s'", name);
     if (frame == NULL || (reg.which < TBD_REG_COUNT && (frame->known >> reg.which & 1) == 0)) {
         *out = (struct tbd_data){ .type = type };
         tbd_data_unknown(out, "a called function may have changed %s", name + 1);
@@ -814,97 +580,106 @@ static bool read_register(struct reader *r, const char *name, size_t length, str
     return true;
 }
 
-static bool read_name(struct reader *r, struct tbd_data *out)
+static bool take_name(struct reader *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
-    char name[NAME_BYTES];
-    size_t length = word_at(r, name);
+    char name[TBD_C_NAME_BYTES];
 
-    if (length == 0)
-        return wrong(r, TBD_SYNTAX, r->at, 1,
-                     r->at >= r->end ? "the expression ends too early" : "expected a value");
-    if (name[0] == '$')
-        return read_register(r, name, length, out);
+    name_of(r, node, name);
     if (!tbd_c_find(r->scope->place, name, out) &&
         (r->scope->variable == NULL || !r->scope->variable(r->scope->context, name, out)))
-        return wrong(r, TBD_NAME, r->at, length, "there is no variable '%s' here", name);
-    r->at += length;
+        return wrong(r, TBD_NAME, node->at, node->length, "there is no variable '%s' here", name);
     return true;
 }
 
-static bool read_primary(struct reader *r, struct tbd_data *out)
+static bool size_of(struct reader *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
-    char c = peek(r);
+    struct tbd_type result = tbd_type_made(DW_ATE_unsigned, 8);
 
-    if (accept(r, "("))
-        return read_binary(r, 0, out) && expect(r, ")");
-    if (isdigit((unsigned char)c))
-        return read_number(r, out);
-    return c == '\'' ? read_character(r, out) : read_name(r, out);
-}
-
-/* "(TYPE) value"; *is_cast false: what stands here is something else. */
-static bool read_cast(struct reader *r, struct tbd_data *out, bool *is_cast)
-{
-    size_t start = r->at;
-    struct tbd_type type;
-
-    *is_cast = accept(r, "(") && read_type(r, &type) && accept(r, ")");
-    if (!*is_cast) {
-        r->at = start;
-        return true;
-    }
-    return read_unary(r, out) && cast(r, start, &type, out);
-}
-
-static bool read_prefix(struct reader *r, struct tbd_data *out)
-{
-    bool is_cast;
-    char c = peek(r);
-    size_t at = r->at;
-
-    if (c != '\0' && strchr("*&-+!~", c) != NULL) {
-        r->at++;
-        if (!read_unary(r, out))
-            return false;
-        return c == '*'   ? dereference(r, at, out)
-               : c == '&' ? address_of(r, at, out)
-                          : negate(r, c, out);
-    }
-    if (accept_word(r, "sizeof"))
-        return size_of(r, out);
-    if (!read_cast(r, out, &is_cast))
+    if (!evaluate(r, node->left, out))
         return false;
-    return is_cast || (read_primary(r, out) && read_postfix(r, out));
+    tbd_data_number(tbd_type_look(&out->type).bytes, &result, out);
+    return true;
 }
 
-static bool read_unary(struct reader *r, struct tbd_data *out)
+static bool evaluate_leaf(struct reader *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
-    bool good;
+    switch (node->op) {
+    case TBD_C_NUMBER: tbd_data_number(node->number, &node->type, out); return true;
+    case TBD_C_REAL: give_float(node->real, out); return true;
+    case TBD_C_REGISTER: return take_register(r, node, out);
+    case TBD_C_STRING:
+        return wrong(r, TBD_TYPE, node->at, node->length,
+                     "a string is compared with == or != only");
+    default: return take_name(r, node, out);
+    }
+}
 
-    if (r->depth >= DEPTH_MAX)
-        return wrong(r, TBD_SYNTAX, r->at, 1, "the expression is nested too deeply");
-    r->depth++;
-    good = read_prefix(r, out);
-    r->depth--;
-    return good;
+static bool evaluate_unary(struct reader *r, const struct tbd_c_node *node, struct tbd_data *out)
+{
+    if (!evaluate(r, node->left, out))
+        return false;
+    switch (node->op) {
+    case TBD_C_MEMBER: follow_reference(r, out); return member(r, node, out);
+    case TBD_C_ARROW: return dereference(r, (size_t)node->number, out) && member(r, node, out);
+    case TBD_C_CAST: return cast(r, node->at, &node->type, out);
+    case TBD_C_DEREF: return dereference(r, node->at, out);
+    case TBD_C_ADDRESS: return address_of(r, node->at, out);
+    default: return negate(r, node, out);
+    }
+}
+
+static bool evaluate(struct reader *r, int32_t index, struct tbd_data *out)
+{
+    const struct tbd_c_node *node = &r->tree->nodes[index];
+
+    memset(out, 0, sizeof(*out));
+    if (node->op == TBD_C_SIZEOF)
+        return size_of(r, node, out);
+    if (node->op == TBD_C_INDEX)
+        return element(r, node, out);
+    if (node->op == TBD_C_CHOICE)
+        return evaluate_choice(r, node, out);
+    if (node->left < 0)
+        return evaluate_leaf(r, node, out);
+    return node->right < 0 ? evaluate_unary(r, node, out) : evaluate_binary(r, node, out);
+}
+
+/* ---- types by name ---- */
+
+static bool find_type(void *context, const char *name, struct tbd_type *out)
+{
+    const struct tbd_c_scope *scope = context;
+    const struct tbd_place_of *place = scope->place;
+    const Dwarf_Die *unit = place->scopes.count != 0 ? &place->scopes.unit : NULL;
+
+    return (place->dwarf != NULL && tbd_type_find(place->dwarf, unit, name, out)) ||
+           (scope->type != NULL && scope->type(scope->context, name, out));
+}
+
+struct tbd_c_types tbd_c_types_of(const struct tbd_c_scope *scope)
+{
+    /* The callback only reads it. */
+    return (struct tbd_c_types){ .find = find_type, .context = (void *)(uintptr_t)scope };
 }
 
 enum tbd_status tbd_c_evaluate(const struct tbd_c_scope *scope, const char *text, size_t from,
                                size_t to, struct tbd_data *out, struct tbd_query_error *error)
 {
-    struct reader r = { .scope = scope, .text = text, .at = from, .end = to, .error = error };
+    struct tbd_c_types types = tbd_c_types_of(scope);
+    struct tbd_c_tree tree;
+    struct reader r = { .scope = scope, .text = text, .tree = &tree, .error = error };
 
-    *error = (struct tbd_query_error){ .status = TBD_OK };
     memset(out, 0, sizeof(*out));
-    if (read_binary(&r, 0, out) && peek(&r) != '\0')
-        (void)wrong(&r, TBD_SYNTAX, r.at, 1, "'%c' is not expected here", r.text[r.at]);
+    if (tbd_c_parse(&types, text, from, to, &tree, error) != TBD_OK)
+        return error->status;
+    (void)evaluate(&r, tree.root, out);
+    tbd_c_tree_free(&tree);
     return error->status;
 }
 
 enum tbd_status tbd_c_type(const struct tbd_c_scope *scope, const char *text, struct tbd_type *out)
 {
-    struct tbd_query_error error = { .status = TBD_OK };
-    struct reader r = { .scope = scope, .text = text, .end = strlen(text), .error = &error };
+    struct tbd_c_types types = tbd_c_types_of(scope);
 
-    return read_type(&r, out) && peek(&r) == '\0' ? TBD_OK : TBD_NAME;
+    return tbd_c_parse_type(&types, text, out);
 }

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_expr.h - C expressions over the program's variables, at a place
  *
- *   || && | ^ & == != < <= > >= << >> + - * / %   ! ~ - + * & (TYPE) sizeof   [] . -> ()
- *   numbers, 'c', variables by scope, functions, $rax and other registers
- *
- * The usual conversions of C apply; pointers step by what they point to.  Nothing is ever written
- * or called.  Text may be anything: depth is bounded, and what is wrong is said with its place. */
+ * The operators and operands of c_parse.h.  The usual conversions of C apply; pointers step by what
+ * they point to; a string beside == or != is compared with the characters that the other side
+ * points to.  Nothing is ever written or called. */
 #ifndef TBD_QUERY_DWARF_EXPR_H
 #define TBD_QUERY_DWARF_EXPR_H
 
+#include "query/c_parse.h"
 #include "query/dwarf_location.h"
-#include "query/expr.h"
 
 struct tbd_c_scope {
     const struct tbd_place_of *place;
@@ -25,6 +23,8 @@ struct tbd_c_scope {
 TBD_MUST_CHECK enum tbd_status tbd_c_evaluate(const struct tbd_c_scope *scope, const char *text,
                                               size_t from, size_t to, struct tbd_data *out,
                                               struct tbd_query_error *error);
+/* The types in scope, for the parser; borrows `scope`. */
+struct tbd_c_types tbd_c_types_of(const struct tbd_c_scope *scope);
 /* `text` must be a type: "struct node *". */
 TBD_MUST_CHECK enum tbd_status tbd_c_type(const struct tbd_c_scope *scope, const char *text,
                                           struct tbd_type *out);
