@@ -23,6 +23,7 @@ struct reader {
     const char *text;
     const struct tbd_c_tree *tree;
     struct tbd_query_error *error;
+    int dead; /* > 0: the value will not count, as on the right of `1 || ...` */
 };
 
 static bool evaluate(struct reader *r, int32_t index, struct tbd_data *out);
@@ -203,8 +204,10 @@ static bool combine_floats(struct reader *r, enum tbd_c_op operation, double a, 
 static bool divide(struct reader *r, enum tbd_c_op operation, bool is_signed, uint64_t a,
                    uint64_t b, uint64_t *out)
 {
-    if (b == 0)
+    if (b == 0 && r->dead == 0)
         return wrong(r, TBD_TYPE, 0, 0, "division by zero");
+    if (b == 0)
+        b = 1;
     if (is_signed && b == UINT64_MAX) /* INT64_MIN / -1 overflows in C */
         *out = operation == TBD_C_DIVIDED ? 0 - a : 0;
     else if (is_signed)
@@ -374,14 +377,23 @@ static bool evaluate_binary(struct reader *r, const struct tbd_c_node *node, str
 {
     const struct tbd_c_node *left = string_of(r, node->left), *string = string_of(r, node->right);
     struct tbd_data right;
+    bool good;
 
     if ((left != NULL) != (string != NULL) &&
         (node->op == TBD_C_EQUAL || node->op == TBD_C_UNEQUAL))
         return evaluate(r, left != NULL ? node->right : node->left, &right) &&
                compare_string(r, node, &right, left != NULL ? left : string, out);
-    if (!evaluate(r, node->left, out) || !evaluate(r, node->right, &right))
+    if (!evaluate(r, node->left, out))
         return false;
-    if (is_decided(r, node->op, out) || combine(r, node->op, out, &right))
+    if (is_decided(r, node->op, out)) {
+        r->dead++;
+        good = evaluate(r, node->right, &right);
+        r->dead--;
+        return good;
+    }
+    if (!evaluate(r, node->right, &right))
+        return false;
+    if (combine(r, node->op, out, &right))
         return true;
     if (r->error->length == 0) {
         r->error->at = node->at;

@@ -68,10 +68,23 @@ static void function_value(const Dwarf_Die *die, uint64_t bias, struct tbd_data 
     tbd_data_at(low + bias, &type, out);
 }
 
-/* Variables and functions at the top of a unit and in its namespaces. */
+static bool is_called_before(const Dwarf_Die *die, const char *name, size_t bytes)
+{
+    const char *own = tbd_die_name(die);
+
+    return own != NULL && strlen(own) == bytes && memcmp(own, name, bytes) == 0;
+}
+
+/* Variables and functions at the top of a unit and in its namespaces; A::B only in those called A.
+ */
 static bool find_top(const Dwarf_Die *parent, const char *name, int nesting, Dwarf_Die *out)
 {
+    const char *colons = strstr(name, "::");
+    size_t head = colons == NULL ? 0 : (size_t)(colons - name);
     Dwarf_Die die;
+
+    if (colons == name)
+        return find_top(parent, name + 2, nesting, out);
 
     for (bool more = tbd_die_child(parent, &die); more; more = tbd_die_next(&die, &die)) {
         int tag = dwarf_tag(&die);
@@ -82,14 +95,17 @@ static bool find_top(const Dwarf_Die *parent, const char *name, int nesting, Dwa
             *out = die;
             return true;
         }
-        if (tag == DW_TAG_namespace && nesting < NESTING_MAX &&
+        if (tag != DW_TAG_namespace || nesting >= NESTING_MAX)
+            continue;
+        if ((head != 0 && is_called_before(&die, name, head) &&
+             find_top(&die, colons + 2, nesting + 1, out)) ||
             find_top(&die, name, nesting + 1, out))
             return true;
     }
     return false;
 }
 
-static void take(const struct tbd_place_of *place, const Dwarf_Die *die, struct tbd_data *out)
+void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *die, struct tbd_data *out)
 {
     Dwarf_Die from = *die;
 
@@ -99,34 +115,52 @@ static void take(const struct tbd_place_of *place, const Dwarf_Die *die, struct 
         tbd_location_value(place, die, out);
 }
 
-bool tbd_c_find_global(struct tbd_dwarf *dwarf, uint64_t bias, const struct tbd_place_of *place,
-                       const char *name, struct tbd_data *out)
+static bool find_global(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *out)
 {
-    struct tbd_place_of global = *place;
-    Dwarf_Die unit, die;
+    Dwarf_Die unit;
 
-    global.dwarf = dwarf;
-    global.bias = bias;
-    global.scopes.count = 0;
     for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
-        if (tbd_dwarf_unit(dwarf, i, &unit) && find_top(&unit, name, 0, &die)) {
-            take(&global, &die, out);
+        if (tbd_dwarf_unit(dwarf, i, &unit) && find_top(&unit, name, 0, out))
             return true;
-        }
     }
     return false;
 }
 
-bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out)
+bool tbd_c_find_global(struct tbd_dwarf *dwarf, uint64_t bias, const struct tbd_place_of *place,
+                       const char *name, struct tbd_data *out)
 {
+    struct tbd_place_of global = *place;
     Dwarf_Die die;
 
+    global.dwarf = dwarf;
+    global.bias = bias;
+    global.scopes.count = 0;
+    if (!find_global(dwarf, name, &die))
+        return false;
+    tbd_c_take(&global, &die, out);
+    return true;
+}
+
+bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
+                      struct tbd_place_of *out_place, Dwarf_Die *out)
+{
+    *out_place = *place;
     if (place->dwarf == NULL)
         return false;
-    if (find_local(place, name, &die) ||
-        (place->scopes.count != 0 && find_top(&place->scopes.unit, name, 0, &die))) {
-        take(place, &die, out);
+    if (find_local(place, name, out) ||
+        (place->scopes.count != 0 && find_top(&place->scopes.unit, name, 0, out)))
         return true;
-    }
-    return tbd_c_find_global(place->dwarf, place->bias, place, name, out);
+    out_place->scopes.count = 0;
+    return find_global(place->dwarf, name, out);
+}
+
+bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out)
+{
+    struct tbd_place_of where;
+    Dwarf_Die die;
+
+    if (!tbd_c_find_entry(place, name, &where, &die))
+        return false;
+    tbd_c_take(&where, &die, out);
+    return true;
 }

@@ -46,6 +46,17 @@ static void take_scopes(struct tbd_place_of *place, size_t function)
     place->end = functions[function].end;
 }
 
+static void take_module(struct tbd_place_of *place, const struct tbd_module *module,
+                        uint64_t address, size_t function)
+{
+    place->bias = module->bias;
+    place->address = address - module->bias;
+    place->is_main_program = has_interpreter(module->file) && strstr(module->name, ".so") == NULL;
+    place->dwarf = tbd_dwarf_of(module->file);
+    if (place->dwarf != NULL)
+        take_scopes(place, function);
+}
+
 static void fill(struct tbd_source_place *of, size_t number, size_t frame, size_t function)
 {
     struct tbd_place_of *place = &of->places[number];
@@ -58,14 +69,22 @@ static void fill(struct tbd_source_place *of, size_t number, size_t frame, size_
                                     .memory = &of->memory };
     if (frame == 0 && of->state->regs.xsave_bytes >= 512)
         place->xsave = of->state->xsave;
-    if (module == NULL)
-        return;
-    place->bias = module->bias;
-    place->address = at->call_pc - module->bias;
-    place->is_main_program = has_interpreter(module->file) && strstr(module->name, ".so") == NULL;
-    place->dwarf = tbd_dwarf_of(module->file);
-    if (place->dwarf != NULL)
-        take_scopes(place, function);
+    if (module != NULL)
+        take_module(place, module, at->call_pc, function);
+}
+
+struct tbd_elf_file *tbd_source_place_static(struct tbd_session *session, uint32_t window,
+                                             uint64_t address, struct tbd_source_place *out)
+{
+    const struct tbd_module *module = tbd_symbols_module_at(session->symbols, window, address);
+
+    out->session = session;
+    out->stack = (struct tbd_source_stack){ .window = window };
+    out->state = NULL;
+    out->places[0] = (struct tbd_place_of){ .address = address };
+    if (module != NULL)
+        take_module(&out->places[0], module, address, 0);
+    return module == NULL ? NULL : module->file;
 }
 
 static void fill_all(struct tbd_source_place *of, size_t call)

@@ -2,7 +2,7 @@
 // links: tbd_query tbd_format
 /* Debug information of small programs, compiled here at -O0 and -O2 with DWARF 4 and 5: lines,
  * scopes, inlined functions, values of expressions; files that are damaged. */
-#include "query/dwarf_expr.h"
+#include "query/c_code.h"
 #include "query/dwarf_print.h"
 
 #include <setjmp.h>
@@ -194,6 +194,44 @@ static void start_asking(struct asked *asked, struct tbd_elf_file *file, uint64_
         asked->place.end = asked->place.scopes.count;
 }
 
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+/* Compiled code gives the same value as the evaluation, or is not there at all. */
+static void check_code(struct asked *asked, const char *expression, const struct tbd_data *data)
+{
+    struct tbd_c_input input = { .memory = &asked->memory, .pc = asked->place.address };
+    struct tbd_query_error error;
+    struct tbd_c_code *code;
+    enum tbd_c_result result;
+    uint64_t value, wanted = 0;
+    long double real = 0;
+    bool is_known = data != NULL && data->is_known && !asked->place.frame;
+    enum tbd_status status =
+        tbd_c_compile(&asked->scope, NULL, NULL, expression, 0, strlen(expression), &code, &error);
+
+    assert_true((status == TBD_OK) == (code != NULL));
+    if (is_known && status != TBD_OK)
+        assert_int_equal(status, TBD_UNSUPPORTED);
+    if (status != TBD_OK)
+        return;
+    result = tbd_c_code_run(code, &input, &value);
+    if (data == NULL)
+        assert_true(result != TBD_C_VALUE);
+    else if (is_known && tbd_data_scalar(&asked->place, data, &wanted))
+        assert_true(result == TBD_C_VALUE && value == wanted);
+    else if (is_known && tbd_data_float(&asked->place, data, &real))
+        assert_true(result == TBD_C_VALUE && value == bits_of((double)real));
+    else if (!is_known && !asked->place.frame)
+        assert_true(result == TBD_C_UNKNOWN || result == TBD_C_UNMAPPED);
+    tbd_c_code_free(code);
+}
+
 /* The value as text, "error" if there is none. */
 static const char *ask(struct asked *asked, const char *expression)
 {
@@ -203,10 +241,13 @@ static const char *ask(struct asked *asked, const char *expression)
 
     assert_non_null(out);
     if (tbd_c_evaluate(&asked->scope, expression, 0, strlen(expression), &data, &asked->error) ==
-        TBD_OK)
+        TBD_OK) {
         tbd_data_print(&printer, &data, out);
-    else
+        check_code(asked, expression, &data);
+    } else {
         fputs("error", out);
+        check_code(asked, expression, NULL);
+    }
     fclose(out);
     return asked->text;
 }
@@ -233,9 +274,26 @@ static void expressions_have_their_values(void **state)
         { "(unsigned char)total", "253 '\\375'" },
         { "0x10 | 7 & 3 ^ 1", "18" },
         { "-7 % 3", "-1" },
-        { "total == -3 || 1 / 0", "error" },
+        { "total == -3 || 1 / 0", "1" },
+        { "total == -3 || nothing", "error" },
+        { "total != -3 || 1 / 0", "error" },
         { "1 / (total + 3)", "error" },
         { "nothing", "error" },
+        { "first.name == \"one\" && \"two\" == second.name", "1" },
+        { "first.name != \"one \"", "1" },
+        { "total < 0 ? 7 : 1 / 0", "7" },
+        { "total > 0 ? 7 : half > 0.25 ? 5 : 6", "5" },
+        { "(long)total < 0u", "1" },
+        { "total < 0u", "0" },
+        { "(char)(first.name[0] + 200)", "55 '7'" },
+        { "-(unsigned char)1 >> 1", "-1" },
+        { "grid[1][2] / half - first.low", "11" },
+        { "&first.next->name[1] - &second.name[0]", "1" },
+        { "second.high >> 1 ^ first.high", "8" },
+        { "main != 0 && outer == &outer", "1" },
+        { "::total", "-3" },
+        { "total == \"one\"", "error" },
+        { "\"one\"", "error" },
         { "first.nothing", "error" },
         { "total.key", "error" },
         { "*total", "error" },
@@ -287,7 +345,8 @@ static void random_text_does_no_harm(void **state)
     static const char *const words[] = { "total", "first", "grid",   "(",      ")",    "*",    "&",
                                          "->",    ".",     "[",      "]",      "next", "1",    "0x",
                                          "'a",    "-",     "sizeof", "struct", "node", "$rax", "/",
-                                         "<<",    "&&",    "~",      " ",      "at",   "half" };
+                                         "<<",    "&&",    "~",      " ",      "at",   "half", "?",
+                                         ":",     "\"o",   "==",     "second" };
     struct tbd_elf_file *file = open_made(0);
     struct asked asked;
     uint64_t random = 88172645463325252;
