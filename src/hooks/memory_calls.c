@@ -18,7 +18,7 @@ enum {
     NR_MAP_SHADOW_STACK = 453, NR_MSEAL = 462,
     SYS_FSTAT = 5, SYS_READLINK = 89,
     PROT_READ_ = 1, PROT_WRITE_ = 2,
-    MAP_SHARED_ = 1, MAP_TYPE_ = 15, MAP_FIXED_ = 0x10, MAP_ANONYMOUS_ = 0x20,
+    MAP_SHARED_ = 1, MAP_TYPE_ = 15, MAP_FIXED_ = 0x10, MAP_FIXED_NOREPLACE_ = 0x100000, EEXIST_ = -17, MAP_ANONYMOUS_ = 0x20,
     MREMAP_FIXED_ = 2, MREMAP_DONTUNMAP_ = 4,
     ADVICE_DONTNEED = 4, ADVICE_FREE = 8, ADVICE_REMOVE = 9, ADVICE_DONTNEED_LOCKED = 24,
 };
@@ -187,6 +187,24 @@ static void note_shared(const struct tbd_msg_region *map)
     tbd_runtime_note(1, "it maps memory that other processes may write: their writes are not recorded");
 }
 
+/* A wish for the engine's range is as if something were there: the kernel chooses another place. */
+static void perform_wish(struct tbd_call *call)
+{
+    struct tbd_sys_call sys = call->sys;
+    uint64_t end = sys.args[0] + page_up(sys.args[1]);
+
+    if (!(sys.args[3] & MAP_FIXED_) && end > sys.args[0] && is_engine_range(sys.args[0], end)) {
+        if (sys.args[3] & MAP_FIXED_NOREPLACE_) {
+            call->result = EEXIST_;
+            tbd_call_finish(call);
+            return;
+        }
+        sys.args[0] = 0;
+    }
+    call->result = tbd_call_perform(&sys);
+    tbd_call_finish(call);
+}
+
 static void map_memory(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
@@ -204,7 +222,7 @@ static void map_memory(struct tbd_call *call)
         describe_file(&map, (int)args[4], path, sizeof(path));
         map.file_offset = args[5];
     }
-    perform(call);
+    perform_wish(call);
     if (failed(call))
         return;
     map.map_flags = (map.map_flags & ~(uint32_t)MAP_TYPE_) |
