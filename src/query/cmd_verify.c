@@ -122,8 +122,11 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
 
     describe(outcome, text, sizeof(text));
     if (!run->session->json && outcome->status == TBD_DIVERGED) {
-        fprintf(run->out, "window %" PRIu32 " diverged at %" PRIu64 "+%" PRIu32 ": %s\n", window,
-                position->time, position->offset, text);
+        fprintf(run->out, "window %" PRIu32 " diverged at %" PRIu64 "+%" PRIu32, window,
+                position->time, position->offset);
+        if (outcome->divergence.thread != 0 && tbd_trace_thread_count(run->session->trace) > 1)
+            fprintf(run->out, " in thread %" PRIu32, outcome->divergence.thread);
+        fprintf(run->out, ": %s\n", text);
         return;
     }
     if (!run->session->json) {
@@ -135,6 +138,9 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
     json_object_set_new(object, "diverged", json_boolean(outcome->status == TBD_DIVERGED));
     json_object_set_new(object, "time", json_integer((json_int_t)position->time));
     json_object_set_new(object, "offset", json_integer((json_int_t)position->offset));
+    if (outcome->divergence.thread != 0)
+        json_object_set_new(object, "thread",
+                            json_integer((json_int_t)outcome->divergence.thread));
     json_object_set_new(object, "what", json_string(text));
     tbd_output_line(object, run->out);
 }
@@ -163,6 +169,9 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
         fprintf(run->out,
                 "%" PRIu32 " windows, %" PRIu64 " blocks, %" PRIu32 " divergences, %.2f s\n",
                 verify->windows, run->session->info->blocks, diverged, seconds);
+        if (failed != 0)
+            fprintf(run->out, "%" PRIu32 " windows were not replayed: nothing is known of them\n",
+                    failed);
     }
     if (failed != 0)
         return TBD_EXIT_TRACE;

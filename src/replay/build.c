@@ -10,6 +10,8 @@
  * I2  Every message in the plan's log lies wholly in the plan. */
 #include "replay/worker.h"
 
+#include "format/window.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -392,6 +394,7 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
             .time = states[i].position.time - worker->window->first_time,
             .instruction = states[i].position.offset,
             .xsave = xsave,
+            .thread = states[i].thread,
         };
     }
     return TBD_OK;
@@ -411,6 +414,57 @@ static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error
     memcpy(tbd_process_plan_at(&worker->process, offset), window->xsave,
            window->regs.xsave_bytes);
     return TBD_OK;
+}
+
+/* Threads that begin in the window. */
+static uint64_t count_starts(const struct tbd_window *window)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < window->log_count; i++)
+        count += tbd_message_kind(window->log[i].message) == TBD_MSG_THREAD &&
+                 tbd_thread_message(window->log[i].message).event == TBD_THREAD_START;
+    return count;
+}
+
+static enum tbd_status add_thread(struct tbd_process *process, struct tbd_plan_thread *out,
+                                  const struct tbd_thread_state *state, struct tbd_error *why)
+{
+    uint64_t xsave = tbd_process_plan_alloc(process, TBD_PLAN_XSAVE_BYTES);
+
+    if (!xsave)
+        return out_of_memory(why);
+    *out = (struct tbd_plan_thread){ .xsave = xsave };
+    if (!state)
+        return TBD_OK;
+    if (state->regs.xsave_bytes != process->plan->regs.xsave_bytes ||
+        state->regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES)
+        return tbd_process_error(why, TBD_CORRUPT, "thread %u has other vector registers",
+                                 state->regs.thread);
+    out->tid = state->regs.thread;
+    out->regs = state->regs;
+    memcpy(tbd_process_plan_at(process, xsave), state->xsave, state->regs.xsave_bytes);
+    return TBD_OK;
+}
+
+static enum tbd_status add_threads(struct tbd_worker *worker, struct tbd_error *why)
+{
+    const struct tbd_window *window = worker->window;
+    struct tbd_process *process = &worker->process;
+    uint64_t count = window->thread_count + count_starts(window) + 1;
+    uint64_t offset = tbd_process_plan_alloc(process, count * sizeof(struct tbd_plan_thread));
+    enum tbd_status status = TBD_OK;
+
+    if (!offset)
+        return out_of_memory(why);
+    process->plan->threads = (struct tbd_plan_section){ offset, count };
+    for (uint64_t i = 0; i < count && status == TBD_OK; i++) {
+        struct tbd_plan_thread *out = tbd_process_plan_at(process, offset);
+
+        status = add_thread(process, &out[i],
+                            i < window->thread_count ? &window->threads[i] : NULL, why);
+    }
+    return status;
 }
 
 /* The heap is where it was at take-over until it grows. */
@@ -449,6 +503,8 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     plan->brk = heap_end(worker);
     worker->hook_set = hook_set;
     status = add_registers(worker, why);
+    if (status == TBD_OK)
+        status = add_threads(worker, why);
     if (status == TBD_OK)
         status = add_regions(worker, why);
     if (status == TBD_OK)

@@ -31,6 +31,7 @@ static enum tbd_status differs(const struct comparison *c, uint64_t time, uint32
         return TBD_DIVERGED;
     c->out->position = (struct tbd_position){ time, offset };
     c->out->window = c->play->index;
+    c->out->thread = 0;
     va_start(list, format);
     vsnprintf(c->out->what, sizeof(c->out->what), format, list);
     va_end(list);
@@ -54,6 +55,7 @@ static const char *const message_names[TBD_MSG_KIND_COUNT] = {
     [TBD_MSG_SPECIAL] = "special instruction",
     [TBD_MSG_SIGNAL] = "signal",
     [TBD_MSG_INTERRUPTED] = "fault",
+    [TBD_MSG_THREAD] = "turn of a thread",
 };
 
 static struct tbd_message head_of(const struct tbd_message *message)
@@ -188,6 +190,8 @@ static enum tbd_status compare_events(const struct comparison *c)
     tbd_cursor_first(c->replay, &replay);
     while (status == TBD_OK && (play.kind != TBD_AT_END || replay.kind != TBD_AT_END)) {
         status = compare_event(c, &play, &replay);
+        if (status != TBD_OK && c->out)
+            c->out->thread = play.thread;
         tbd_cursor_next(&play);
         tbd_cursor_next(&replay);
     }
@@ -225,18 +229,38 @@ static const char *const reg_names[TBD_REG_COUNT] = {
     "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
 };
 
+/* One thread's state at the end, in play and in replay. */
+struct end_state {
+    const struct tbd_regs *play_regs, *replay_regs;
+    const uint8_t *play_xsave, *replay_xsave;
+};
+
+static enum tbd_status differs_at_end(const struct comparison *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static enum tbd_status differs_at_end(const struct comparison *c, const char *format, ...)
+{
+    char what[200];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(what, sizeof(what), format, list);
+    va_end(list);
+    return differs(c, c->play->first_time + c->play->blocks, 0, "%s", what);
+}
+
 static enum tbd_status compare_value(const struct comparison *c, const char *name, uint64_t play,
                                      uint64_t replay)
 {
     if (play == replay)
         return TBD_OK;
-    return differs(c, c->play->first_time + c->play->blocks, 0,
-                   "%s is 0x%lx at the window's end, in play it was 0x%lx", name, replay, play);
+    return differs_at_end(c, "%s is 0x%lx at the window's end, in play it was 0x%lx", name, replay,
+                          play);
 }
 
-static enum tbd_status compare_registers(const struct comparison *c)
+static enum tbd_status compare_registers(const struct comparison *c, const struct end_state *state)
 {
-    const struct tbd_regs *play = &c->play->end_regs, *replay = &c->replay->end_regs;
+    const struct tbd_regs *play = state->play_regs, *replay = state->replay_regs;
     enum tbd_status status = TBD_OK;
 
     for (unsigned r = 0; r < TBD_REG_COUNT && status == TBD_OK; r++)
@@ -252,19 +276,64 @@ static enum tbd_status compare_registers(const struct comparison *c)
     return status;
 }
 
-static enum tbd_status compare_vectors(const struct comparison *c)
+static enum tbd_status compare_vectors(const struct comparison *c, const struct end_state *state)
 {
-    size_t bytes = c->play->end_regs.xsave_bytes, at;
+    size_t bytes = state->play_regs->xsave_bytes, at;
 
-    if (bytes != c->replay->end_regs.xsave_bytes)
-        return differs(c, c->play->first_time + c->play->blocks, 0,
-                       "the vector state has another size");
-    at = first_difference(c->play->end_xsave, c->replay->end_xsave, bytes);
+    if (bytes != state->replay_regs->xsave_bytes)
+        return differs_at_end(c, "the vector state has another size");
+    at = first_difference(state->play_xsave, state->replay_xsave, bytes);
     if (at == bytes)
         return TBD_OK;
-    return differs(c, c->play->first_time + c->play->blocks, 0,
-                   "byte %zu of the vector state is 0x%x at the window's end, in play it was 0x%x",
-                   at, c->replay->end_xsave[at], c->play->end_xsave[at]);
+    return differs_at_end(
+        c, "byte %zu of the vector state is 0x%x at the window's end, in play it was 0x%x", at,
+        state->replay_xsave[at], state->play_xsave[at]);
+}
+
+static enum tbd_status compare_state(const struct comparison *c, const struct end_state *state)
+{
+    enum tbd_status status = compare_registers(c, state);
+
+    if (status == TBD_OK)
+        status = compare_vectors(c, state);
+    if (status != TBD_OK && c->out)
+        c->out->thread = state->play_regs->thread;
+    return status;
+}
+
+/* The threads that wait; both are sorted by tid. */
+static enum tbd_status compare_threads(const struct comparison *c)
+{
+    const struct tbd_window *play = c->play, *replay = c->replay;
+    enum tbd_status status = TBD_OK;
+
+    if (play->end_regs.thread != replay->end_regs.thread)
+        return differs_at_end(c, "thread %u has control at the window's end, in play it was %u",
+                              replay->end_regs.thread, play->end_regs.thread);
+    if (play->end_thread_count != replay->end_thread_count)
+        return differs_at_end(c, "%zu threads wait at the window's end, in play it were %zu",
+                              replay->end_thread_count, play->end_thread_count);
+    for (size_t i = 0; i < play->end_thread_count && status == TBD_OK; i++) {
+        const struct tbd_thread_state *expected = &play->end_threads[i];
+        const struct tbd_thread_state *found = &replay->end_threads[i];
+        struct end_state state = { &expected->regs, &found->regs, expected->xsave, found->xsave };
+
+        if (expected->regs.thread != found->regs.thread)
+            return differs_at_end(c, "thread %u waits at the window's end, in play it was %u",
+                                  found->regs.thread, expected->regs.thread);
+        status = compare_state(c, &state);
+    }
+    return status;
+}
+
+static enum tbd_status compare_end(const struct comparison *c)
+{
+    const struct tbd_window *play = c->play, *replay = c->replay;
+    struct end_state running = { &play->end_regs, &replay->end_regs, play->end_xsave,
+                                 replay->end_xsave };
+    enum tbd_status status = compare_threads(c);
+
+    return status == TBD_OK ? compare_state(c, &running) : status;
 }
 
 static enum tbd_status compare_page(const struct comparison *c,
@@ -316,8 +385,6 @@ enum tbd_status tbd_compare_windows(const struct tbd_window *play, const struct 
         return status;
     if (!replay->complete)
         return differs(&c, play->first_time + play->blocks, 0, "the window has no end");
-    status = compare_registers(&c);
-    if (status == TBD_OK)
-        status = compare_vectors(&c);
+    status = compare_end(&c);
     return status == TBD_OK ? compare_pages(&c) : status;
 }

@@ -81,6 +81,7 @@ static enum tbd_status understand(struct full *full, struct tbd_product *out,
             worker->window->first_time + out->window->blocks, 0
         };
         divergence->window = worker->window->index;
+        divergence->thread = 0;
         memcpy(divergence->what, out->damage, sizeof(out->damage));
     }
     tbd_process_error(why, TBD_DIVERGED, "%s", out->damage);

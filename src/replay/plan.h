@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC 0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION 1
+#define TBD_PLAN_VERSION 2
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
 /* Descriptors a stub is started with. */
@@ -82,11 +82,24 @@ struct tbd_plan_log {
 struct tbd_plan_stop {
     uint64_t time;        /*  0 */
     uint32_t instruction; /*  8: K */
-    uint32_t done;        /* 12: set by the stub when `regs` is filled */
+    uint32_t done;        /* 12: set by the stub: TBD_STOP_* */
     uint64_t xsave;       /* 16: offset of TBD_PLAN_XSAVE_BYTES for the image */
-    struct tbd_regs regs; /* 24 */
+    uint32_t thread;      /* 24: whose; 0 = the one that has control there */
+    uint32_t reserved;    /* 28 */
+    struct tbd_regs regs; /* 32 */
 };
 #define TBD_PLAN_XSAVE_BYTES 12288u
+#define TBD_STOP_FILLED 1u
+#define TBD_STOP_NO_THREAD 2u /* that thread does not live at the position */
+
+/* A thread that does not have control, or room for one. */
+struct tbd_plan_thread {
+    uint32_t tid;         /*  0: 0 = free */
+    uint32_t reserved;    /*  4 */
+    uint64_t xsave;       /*  8: offset of TBD_PLAN_XSAVE_BYTES */
+    struct tbd_regs regs; /* 16 */
+};
+_Static_assert(sizeof(struct tbd_plan_thread) == 184, "tbd_plan_thread is 184 bytes");
 
 struct tbd_plan_range {
     uint64_t start; /* 0 */
@@ -137,12 +150,15 @@ struct tbd_plan_head {
     struct tbd_plan_section avoid;   /* struct tbd_plan_range: no patch areas here */
     struct tbd_plan_section prefer;  /* struct tbd_plan_range: where play had its patch areas */
     struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */
+    struct tbd_plan_section threads; /* struct tbd_plan_thread: one more than can ever wait */
 
     /* stub */
     struct tbd_plan_request page;
     uint32_t outcome;     /* enum tbd_plan_outcome */
     uint32_t instruction; /* K of the divergence, or TBD_PLAN_LAST_INSN */
     uint64_t time;        /* relative */
+    uint32_t thread;      /* tid: of the divergence */
+    uint32_t reserved;
     uint64_t demanded;    /* pages asked for */
     uint32_t heartbeat;   /* grows at least every 65536 block entries */
     uint32_t code_changed;/* executable mappings were replaced: keep nothing for the next window */

@@ -21,6 +21,7 @@ void tbd_replayer_free(struct tbd_replayer *replayer);
 struct tbd_divergence {
     struct tbd_position position;
     uint32_t window;
+    uint32_t thread;    /* tid; 0: the window as a whole */
     char what[256];     /* "system call 1 (write) where play had 0 (read)", ... */
 };
 
@@ -35,12 +36,14 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, un
 
 struct tbd_reg_state {
     struct tbd_position position;
+    uint32_t thread;            /* whose; 0: the thread that has control at the position */
     struct tbd_regs regs;       /* rip = the instruction about to execute */
     uint8_t xsave[4096];        /* regs.xsave_bytes of it; longer images are cut */
 };
 
 /* Partial replay (T19): registers at each of `count` positions, ascending, all in `window`.
- * out[i].position is the input; the rest is filled. */
+ * Position and thread of each are the input; the rest is filled, with regs.thread the thread meant.
+ * TBD_NOTFOUND: a thread does not live at its position. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker,
                                                uint32_t window, struct tbd_reg_state *states,
                                                size_t count, struct tbd_divergence *divergence,

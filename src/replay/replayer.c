@@ -116,16 +116,38 @@ static void put_state(struct tbd_reg_state *state, const struct tbd_regs *regs,
     memcpy(state->xsave, xsave, bytes);
 }
 
+/* The thread asked for among those that wait. */
+static bool put_waiting(struct tbd_reg_state *state, const struct tbd_thread_state *threads,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (threads[i].regs.thread == state->thread) {
+            put_state(state, &threads[i].regs, threads[i].xsave);
+            return true;
+        }
+    return false;
+}
+
+/* A signal or a turn comes before its first block. */
+static bool begins_with_message(const struct tbd_window *window)
+{
+    return window->log_count && !window->log[0].time;
+}
+
 /* Positions that need no replay: the window's two ends. */
 static bool is_known(const struct tbd_window *window, struct tbd_reg_state *state)
 {
     if (state->position.offset)
         return false;
-    if (state->position.time == window->first_time) {
+    if (state->position.time == window->first_time && !begins_with_message(window)) {
+        if (state->thread && state->thread != window->regs.thread)
+            return put_waiting(state, window->threads, window->thread_count);
         put_state(state, &window->regs, window->xsave);
         return true;
     }
     if (window->complete && state->position.time == window->first_time + window->blocks) {
+        if (state->thread && state->thread != window->end_regs.thread)
+            return put_waiting(state, window->end_threads, window->end_thread_count);
         put_state(state, &window->end_regs, window->end_xsave);
         return true;
     }
@@ -141,6 +163,10 @@ static enum tbd_status take_states(struct tbd_worker *worker, struct tbd_reg_sta
     for (size_t i = 0; i < count; i++) {
         struct tbd_plan_stop stop = stops[i];
 
+        if (stop.done == TBD_STOP_NO_THREAD)
+            return tbd_process_error(why, TBD_NOTFOUND, "there is no thread %u at %lu+%u",
+                                     states[i].thread, states[i].position.time,
+                                     states[i].position.offset);
         if (!stop.done || stop.regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES ||
             stop.xsave > worker->process.plan_bytes - TBD_PLAN_XSAVE_BYTES)
             return tbd_process_error(why, TBD_NOTIME, "position %lu+%u was not reached",

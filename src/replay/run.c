@@ -163,6 +163,7 @@ static void fill_divergence(struct tbd_worker *worker, struct tbd_divergence *di
                                       ? last_instruction(worker, time)
                                       : plan->instruction;
     divergence->window = worker->window->index;
+    divergence->thread = plan->thread;
     snprintf(divergence->what, sizeof(divergence->what), "%s", what);
 }
 

@@ -42,6 +42,8 @@ static const char *kind_name(uint32_t kind)
         return "a signal";
     case TBD_MSG_INTERRUPTED:
         return "a fault";
+    case TBD_MSG_THREAD:
+        return "a turn of another thread";
     default:
         return "something else";
     }
@@ -130,7 +132,7 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
  * something is due, so the guard page would not tell. */
 void tbd_stub_settle(struct tbd_thread *thread)
 {
-    tbd_stub_signals(thread);
+    tbd_stub_between(thread);
     if (tbd_ring_time(&tbd_runtime.ring, thread) >= tbd_runtime.ring.due)
         tbd_stub_boundary(thread);
 }
@@ -187,7 +189,14 @@ static void apply_call(const struct tbd_message *message)
     }
 }
 
-void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
+/* exit of a thread leaves the others; the program ends with exit_group, or with its last thread. */
+static bool is_end(const struct tbd_msg_syscall *call)
+{
+    return call->number == SYS_exit_group ||
+           (call->number == SYS_exit && !tbd_log_peek(TBD_MSG_THREAD));
+}
+
+void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
 {
     const struct tbd_message *message;
     struct tbd_msg_syscall call;
@@ -197,9 +206,10 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);
     if (message) { /* a signal came before the call was made: it is made again later */
         tbd_log_send(message);
-        tbd_stub_settle(thread);
         return;
     }
+    if (tbd_log_peek(TBD_MSG_THREAD)) /* it waits in the call, others run */
+        return;
     message = expect(TBD_MSG_SYSCALL, "a system call");
     memcpy(&call, message + 1, sizeof(call));
     check_call(&call, thread);
@@ -208,12 +218,19 @@ void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s cannot be done again",
                          tbd_syscall_name(call.number) ? tbd_syscall_name(call.number) : "?");
     apply_call(message);
-    if (call.number == SYS_exit || call.number == SYS_exit_group)
+    if (is_end(&call))
         tbd_stub_finish();
+    if (call.number == SYS_exit)
+        return;
     if (call.number == SYS_rt_sigreturn)
         tbd_signal_return(thread);
     else
         set_result(thread, call.result, insn_bytes);
+}
+
+void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    tbd_stub_call(thread, insn_bytes);
     tbd_stub_settle(thread);
 }
 
@@ -271,16 +288,22 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
     tbd_stub_faulted(0, 0, thread->regs.rip);
 }
 
-/* ---- signals ---- */
+/* ---- signals, turns ---- */
 
-uint64_t tbd_stub_signal_time(void)
+static bool is_between(uint32_t kind)
+{
+    return kind == TBD_MSG_SIGNAL || kind == TBD_MSG_THREAD;
+}
+
+uint64_t tbd_stub_between_time(void)
 {
     const struct tbd_plan_log *entry;
 
-    for (uint64_t i = tbd_stub.log_next; (entry = log_entry(i)); i++)
-        if (message_of(entry)->kind == TBD_MSG_SIGNAL)
-            return entry->time;
-    return UINT64_MAX;
+    if (tbd_stub.between < tbd_stub.log_next)
+        tbd_stub.between = tbd_stub.log_next;
+    while ((entry = log_entry(tbd_stub.between)) && !is_between(message_of(entry)->kind))
+        tbd_stub.between++;
+    return entry ? entry->time : UINT64_MAX;
 }
 
 static void deliver(struct tbd_thread *thread, const struct tbd_message *message)
@@ -300,10 +323,16 @@ static void deliver(struct tbd_thread *thread, const struct tbd_message *message
     tbd_log_send(message);
 }
 
-void tbd_stub_signals(struct tbd_thread *thread)
+void tbd_stub_between(struct tbd_thread *thread)
 {
     const struct tbd_message *message;
 
-    while ((message = tbd_log_peek(TBD_MSG_SIGNAL)))
-        deliver(thread, message);
+    for (;;) {
+        if ((message = tbd_log_peek(TBD_MSG_SIGNAL)))
+            deliver(thread, message);
+        else if ((message = tbd_log_peek(TBD_MSG_THREAD)))
+            tbd_stub_turn(thread, message);
+        else
+            return;
+    }
 }

@@ -47,6 +47,7 @@ void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
     va_end(list);
     plan->time = next ? next - 1 : 0;
     plan->instruction = instruction;
+    plan->thread = tbd_runtime.thread->tid;
     tbd_stub_fail(plan, TBD_OUTCOME_DIVERGED, "%s", what);
 }
 
@@ -85,6 +86,8 @@ static void send_end(void)
                                   &stretch, 1);
     }
     if (tbd_stub.plan->complete)
+        tbd_stub_send_threads(tbd_runtime.thread);
+    if (tbd_stub.plan->complete)
         tbd_window_send_end(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
                             &tbd_runtime.vector, TBD_TIME_NEVER);
     else /* play was killed in it and has no end state; its pages are wanted all the more */
@@ -110,10 +113,17 @@ void tbd_stub_finish(void)
 
 static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *thread)
 {
-    stop->regs = thread->regs;
+    void *image = (char *)tbd_stub.plan + stop->xsave;
+
+    stop->done = TBD_STOP_FILLED;
+    if (!stop->thread || stop->thread == thread->tid) {
+        stop->regs = thread->regs;
+        stop->regs.thread = thread->tid;
+        tbd_vector_store(&tbd_runtime.vector, image);
+    } else if (!tbd_stub_thread_state(stop->thread, &stop->regs, image)) {
+        stop->done = TBD_STOP_NO_THREAD;
+    }
     stop->regs.xsave_bytes = tbd_runtime.vector.bytes;
-    tbd_vector_store(&tbd_runtime.vector, (char *)tbd_stub.plan + stop->xsave);
-    stop->done = 1;
     tbd_stub.stop_next++;
 }
 
@@ -183,13 +193,13 @@ static void reached_inside(struct tbd_thread *thread)
 static uint64_t next_due(void)
 {
     const struct tbd_plan_stop *stop = next_stop();
-    uint64_t due = tbd_stub.end - tbd_stub.plan->first_time, signal = tbd_stub_signal_time();
+    uint64_t due = tbd_stub.end - tbd_stub.plan->first_time, between = tbd_stub_between_time();
     uint64_t now = tbd_stub_time();
 
     if (stop->time < due && stop->time > now)
         due = stop->time;
-    if (signal < due && signal > now)
-        due = signal;
+    if (between < due && between > now)
+        due = between;
     return due + tbd_stub.plan->first_time + tbd_stub.extra;
 }
 
@@ -201,7 +211,7 @@ void tbd_stub_boundary(struct tbd_thread *thread)
     if (tbd_stub.is_inside) {
         reached_inside(thread);
     } else {
-        tbd_stub_signals(thread);
+        tbd_stub_between(thread);
         fill_stops(thread, tbd_stub_time(), 0);
         if (absolute_time() >= tbd_stub.end)
             tbd_stub_finish();
@@ -247,8 +257,8 @@ void tbd_stub_run(void)
     tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL;
     tbd_runtime.ring.discard = tbd_stub.is_partial;
     tbd_stub.end = plan->first_time + plan->blocks;
-    tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = 0;
-    tbd_stub.is_inside = false;
+    tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = 0;
+    tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;
     if (!tbd_stub.is_partial) /* marks that a partial replay left */
         tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);

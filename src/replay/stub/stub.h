@@ -7,6 +7,7 @@
  *     run.c     one window: chunk hand-over, stops, the end
  *     calls.c   system calls, specials and signals out of the log
  *     areas.c   where translated code goes
+ *     threads.c the program's threads, which take turns
  *     fault.c   SIGSEGV: guard pages, missing pages, the program's own faults
  *     confine.c what it may not do
  *     turn.c    waiting for the driver */
@@ -29,7 +30,9 @@ struct tbd_stub {
     uint64_t end;              /* absolute time at which the window is over */
     uint64_t extra;            /* entries that are no block entries: rests after inner stops */
     uint64_t log_next;         /* index of the next log entry */
+    uint64_t between;          /* index of the next one that comes between blocks, if >= log_next */
     uint64_t stop_next;        /* index of the next stop */
+    bool has_ended;            /* the thread that has control is gone */
     bool is_inside;            /* translated code stops at next_stop(), inside the block at hand */
     uint64_t brk;              /* page-aligned end of the heap */
 };
@@ -73,18 +76,27 @@ void tbd_stub_code_changed(uint64_t start, uint64_t bytes);
 void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes);
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
 void tbd_stub_bad_code(struct tbd_thread *thread);
-/* Time of the next logged signal that is delivered between blocks; UINT64_MAX if none. */
-uint64_t tbd_stub_signal_time(void);
+/* Time of the next logged signal or turn, which may have to come between blocks; UINT64_MAX if none. */
+uint64_t tbd_stub_between_time(void);
 /* Before translated code goes on after the engine did something: signals, and what is due. */
 void tbd_stub_settle(struct tbd_thread *thread);
-/* Delivers signals due now. */
-void tbd_stub_signals(struct tbd_thread *thread);
+/* Signals and turns due now. */
+void tbd_stub_between(struct tbd_thread *thread);
+/* The system call at rip, or that part of it which is due; afterwards tbd_stub_settle(). */
+void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes);
 /* The program itself faulted: registers are exact, `insn` instructions of the block entered last
  * ran. */
 _Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);
 
 /* Play detached here, or something diverged. */
 void tbd_stub_detached(const char *why);
+
+/* threads.c: a logged THREAD message that is due. */
+void tbd_stub_turn(struct tbd_thread *thread, const struct tbd_message *message);
+/* A thread that waits; `image` has room for an xsave image.  False: there is none with this tid. */
+bool tbd_stub_thread_state(uint32_t tid, struct tbd_regs *regs, void *image);
+/* REGS of all that wait. */
+void tbd_stub_send_threads(struct tbd_thread *thread);
 
 /* areas.c */
 uint64_t tbd_stub_reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes);
