@@ -43,6 +43,10 @@ bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, 
 bool tbd_call_wait(struct tbd_call *call);
 /* The same for a call that writes nothing. */
 void tbd_call_wait_plainly(struct tbd_call *call);
+/* The same for one that the engine makes before the program's own is to be made again. */
+void tbd_call_pause(struct tbd_call *call);
+/* futex_calls.c: true when the call is done. */
+bool tbd_call_futex_pi(struct tbd_call *call);
 
 /* thread_calls.c: clone with CLONE_THREAD, exit with others left, set_tid_address. */
 void tbd_call_thread(struct tbd_call *call);

@@ -53,7 +53,7 @@ static uint32_t argument_count;
 
 static void note_program(uint64_t argc, char **argv)
 {
-    append_path(&program, SYS_READLINK, "/proc/self/exe");
+    append_path(&program, SYS_READLINK, "/proc/thread-self/exe");
     for (uint64_t i = 0; i < argc && program.used < TEXT_BYTES - 8192 && append(&program, argv[i]); i++)
         argument_count++;
 }

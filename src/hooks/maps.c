@@ -100,7 +100,8 @@ bool tbd_maps_read(tbd_maps_visitor visit, void *context)
 {
     char buffer[BUFFER_BYTES];
     size_t filled = 0;
-    long fd = tbd_sys_open("/proc/self/maps", O_RDONLY_CLOEXEC, 0);
+    /* "self" has nothing any more when the main thread has left first */
+    long fd = tbd_sys_open("/proc/thread-self/maps", O_RDONLY_CLOEXEC, 0);
     long got;
 
     if (tbd_sys_failed(fd))

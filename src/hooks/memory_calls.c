@@ -144,7 +144,7 @@ static void perform(struct tbd_call *call)
 static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t bytes)
 {
     uint64_t stat[18];
-    char link[32] = "/proc/self/fd/";
+    char link[40] = "/proc/thread-self/fd/";
     size_t length = strlen(link);
     long got;
     unsigned digit = 1000000000;

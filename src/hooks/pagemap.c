@@ -17,7 +17,7 @@
 
 void tbd_pagemap_open(struct tbd_pagemap *map)
 {
-    map->fd = (int)tbd_sys_open("/proc/self/pagemap", O_RDONLY_CLOEXEC, 0);
+    map->fd = (int)tbd_sys_open("/proc/thread-self/pagemap", O_RDONLY_CLOEXEC, 0);
 }
 
 void tbd_pagemap_close(struct tbd_pagemap *map)

@@ -11,8 +11,14 @@
 #include "hooks/calls.h"
 #include "hooks/safe_copy.h"
 
-enum { EFAULT_ = -14, NR_RT_SIGSUSPEND = 130, NR_PSELECT6 = 270, NR_PPOLL = 271, NR_EPOLL_PWAIT = 281,
-       NR_EPOLL_PWAIT2 = 441, NR_PRCTL = 157, NR_SECCOMP = 317, PR_SET_SECCOMP_ = 22 };
+enum {
+    EFAULT_ = -14,
+    NR_RT_SIGSUSPEND = 130, NR_PRCTL = 157, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
+    NR_EPOLL_PWAIT = 281, NR_SECCOMP = 317, NR_EPOLL_PWAIT2 = 441,
+    FUTEX_COMMAND = 0x7f, FUTEX_WAIT_ = 0, FUTEX_LOCK_PI_ = 6, FUTEX_WAIT_BITSET_ = 9,
+    FUTEX_WAIT_REQUEUE_PI_ = 11, FUTEX_LOCK_PI2_ = 13,
+    PR_SET_SECCOMP_ = 22,
+};
 
 int64_t tbd_call_perform(const struct tbd_sys_call *sys)
 {
@@ -177,11 +183,21 @@ static void perform_here(struct tbd_call *call)
         tbd_effects_written(call->effects, did, did_count);
 }
 
+static bool may_wait(const struct tbd_sys_call *sys)
+{
+    uint32_t command = sys->args[1] & FUTEX_COMMAND;
+
+    if (sys->number == NR_FUTEX)
+        return command == FUTEX_WAIT_ || command == FUTEX_WAIT_BITSET_ ||
+               command == FUTEX_WAIT_REQUEUE_PI_ || command == FUTEX_LOCK_PI_ ||
+               command == FUTEX_LOCK_PI2_;
+    return tbd_syscall_flags(sys->number) & TBD_SYS_BLOCKS;
+}
+
 static void perform_described(struct tbd_call *call)
 {
     note_temporary_mask(&call->sys);
-    if (!tbd_threads_are_many() || !(tbd_syscall_flags(call->sys.number) & TBD_SYS_BLOCKS) ||
-        !tbd_call_wait(call))
+    if (!tbd_threads_are_many() || !may_wait(&call->sys) || !tbd_call_wait(call))
         perform_here(call);
     if (call->result != -4 /* EINTR */)
         tbd_runtime.signals->has_temporary = false;
@@ -199,6 +215,8 @@ static void note_asynchronous(uint64_t number)
 
 void tbd_call_plain(struct tbd_call *call)
 {
+    if (call->sys.number == NR_FUTEX && tbd_threads_are_many() && tbd_call_futex_pi(call))
+        return;
     if (tbd_syscall_is_described(&call->sys))
         perform_described(call);
     else

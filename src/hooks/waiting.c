@@ -114,12 +114,16 @@ static struct place *find_place(struct waiting *waiting, uint64_t address)
     return NULL;
 }
 
-/* Where the kernel finds what the program has at `address`: the copy, if there is one. */
-static uint64_t exchange(struct waiting *waiting, uint64_t address)
+enum use { WRITTEN, READ_TOO };
+
+/* Where the kernel finds what the program has at `address`: the copy, if there is one.  (A page of a large buffer
+ * that is never touched costs nothing, so only what is read is copied.) */
+static uint64_t exchange(struct waiting *waiting, uint64_t address, enum use use)
 {
     struct place *place = find_place(waiting, address);
 
-    if (!place || !is_writable(place->address, place->bytes))
+    if (!place || !is_writable(place->address, place->bytes) ||
+        (use == READ_TOO && !tbd_copy_from_program(place->copy, address, place->bytes)))
         return address;
     place->is_exchanged = true;
     return tbd_sys_pointer(place->copy);
@@ -136,7 +140,7 @@ static uint64_t exchange_iovec(struct waiting *waiting, uint64_t array, uint64_t
         return array;
     for (uint64_t i = 0; i < count; i++)
         if (copy[2 * i + 1])
-            copy[2 * i] = exchange(waiting, copy[2 * i]);
+            copy[2 * i] = exchange(waiting, copy[2 * i], WRITTEN);
     return tbd_sys_pointer(copy);
 }
 
@@ -169,8 +173,8 @@ static uint64_t exchange_message(struct waiting *waiting, uint64_t address)
         place->is_exchanged = true;
         place->is_length = true;
     }
-    set_field(header, MSGHDR_NAME, exchange(waiting, field(header, MSGHDR_NAME)));
-    set_field(header, MSGHDR_CONTROL, exchange(waiting, field(header, MSGHDR_CONTROL)));
+    set_field(header, MSGHDR_NAME, exchange(waiting, field(header, MSGHDR_NAME), WRITTEN));
+    set_field(header, MSGHDR_CONTROL, exchange(waiting, field(header, MSGHDR_CONTROL), WRITTEN));
     set_field(header, MSGHDR_VECTORS, exchange_iovec(waiting, field(header, MSGHDR_VECTORS),
                                                      field(header, MSGHDR_COUNT)));
     return tbd_sys_pointer(header);
@@ -191,12 +195,14 @@ static void exchange_argument(struct waiting *waiting, unsigned index, const str
     if (arg->effect == TBD_EFFECT_LENGTH)
         mark_length(waiting, waiting->sys.args[arg->length]); /* it comes later than this one */
     switch ((enum tbd_sys_effect)arg->effect) {
-    case TBD_EFFECT_FIXED:
-    case TBD_EFFECT_ARRAY:
     case TBD_EFFECT_RESULT:
     case TBD_EFFECT_LENGTH:
+        *value = exchange(waiting, *value, WRITTEN);
+        break;
+    case TBD_EFFECT_FIXED:
+    case TBD_EFFECT_ARRAY:
     case TBD_EFFECT_FD_SET:
-        *value = exchange(waiting, *value);
+        *value = exchange(waiting, *value, READ_TOO);
         break;
     case TBD_EFFECT_IOVEC:
         *value = exchange_iovec(waiting, *value, waiting->sys.args[arg->length]);
@@ -205,7 +211,7 @@ static void exchange_argument(struct waiting *waiting, unsigned index, const str
         if (arg->unit == TBD_OTHER_recvmsg)
             *value = exchange_message(waiting, *value);
         else if (arg->unit == TBD_OTHER_msgrcv)
-            *value = exchange(waiting, *value);
+            *value = exchange(waiting, *value, WRITTEN);
         break;
     case TBD_EFFECT_NONE:
         break;
@@ -223,18 +229,24 @@ static void exchange_arguments(struct waiting *waiting)
 
 /* ---- before ---- */
 
-/* Small places may be read by the kernel too; large ones are only written, and a page that is never touched
- * costs nothing. */
-static void copy_places(struct waiting *waiting)
+static void lay_out_places(struct waiting *waiting)
+{
+    for (size_t i = 0; i < waiting->count; i++) {
+        struct tbd_sys_range range = waiting->may[i];
+
+        waiting->places[i] = (struct place){ .address = range.address, .bytes = range.bytes,
+                                             .copy = take(waiting, range.bytes) };
+    }
+}
+
+/* What could not be exchanged: its old bytes, as far as it can be read. */
+static void save_places(struct waiting *waiting)
 {
     for (size_t i = 0; i < waiting->count; i++) {
         struct place *place = &waiting->places[i];
-        struct tbd_sys_range range = waiting->may[i];
 
-        *place = (struct place){ .address = range.address, .bytes = range.bytes,
-                                 .copy = take(waiting, range.bytes) };
-        if (range.bytes <= (64u << 10) || !is_writable(range.address, range.bytes))
-            place->bytes = tbd_copy_prefix_from_program(place->copy, range.address, range.bytes);
+        if (!place->is_exchanged)
+            place->bytes = tbd_copy_prefix_from_program(place->copy, place->address, place->bytes);
     }
 }
 
@@ -263,8 +275,9 @@ static bool prepare(struct tbd_call *call, struct waiting *waiting)
     waiting->did = take(waiting, count * sizeof(*may));
     waiting->places = take(waiting, count * sizeof(*waiting->places));
     memcpy(waiting->may, may, count * sizeof(*may));
-    copy_places(waiting);
+    lay_out_places(waiting);
     exchange_arguments(waiting);
+    save_places(waiting);
     return true;
 }
 
@@ -385,6 +398,16 @@ bool tbd_call_wait(struct tbd_call *call)
     if (call->result != TBD_CALL_INTERRUPTED)
         complete(call, &waiting);
     return true;
+}
+
+void tbd_call_pause(struct tbd_call *call)
+{
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+
+    if (!perform(call, &call->sys, seat)) {
+        call->result = TBD_CALL_INTERRUPTED; /* the program's is made natively */
+        leave(call, seat);
+    }
 }
 
 void tbd_call_wait_plainly(struct tbd_call *call)

@@ -3,7 +3,7 @@
 // options: threads=yes
 // replay: no
 /* Read-write locks, barriers, semaphores, conditions with time-outs, recursive and error-checking mutexes, a
- * robust mutex whose owner ends with it, futexes that time out. */
+ * robust mutex whose owner ends with it, futexes that time out, priority inheritance. */
 #include "check.h"
 #include <errno.h>
 #include <linux/futex.h>
@@ -165,6 +165,61 @@ static void time_outs(void)
     CHECK(sem_timedwait(&items, &until) == -1 && errno == ETIMEDOUT);
 }
 
+static void *time_out_on_it(void *argument)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 2000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    CHECK(pthread_mutex_timedlock(argument, &until) == ETIMEDOUT);
+    CHECK(pthread_mutex_trylock(argument) == EBUSY);
+    return NULL;
+}
+
+static void *inherit(void *argument)
+{
+    pthread_mutex_t *inheriting = argument;
+
+    for (unsigned i = 0; i < 50; i++) {
+        CHECK(pthread_mutex_lock(inheriting) == 0);
+        shared++;
+        if (i % 10 == 0)
+            usleep(100);
+        CHECK(pthread_mutex_unlock(inheriting) == 0);
+    }
+    return NULL;
+}
+
+static void inheritance(void)
+{
+    struct timespec until;
+    pthread_mutexattr_t attributes;
+    pthread_mutex_t inheriting;
+    pthread_t threads[3];
+
+    shared = 0;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&inheriting, &attributes);
+    for (int i = 0; i < 3; i++)
+        pthread_create(&threads[i], NULL, inherit, &inheriting);
+    for (int i = 0; i < 3; i++)
+        run(threads[i]);
+    CHECK(shared == 150);
+    pthread_mutex_init(&robust, &attributes);
+    pthread_create(&threads[0], NULL, die_with_it, NULL);
+    run(threads[0]);
+    clock_gettime(CLOCK_REALTIME, &until);
+    CHECK(pthread_mutex_timedlock(&robust, &until) == EOWNERDEAD);
+    pthread_mutex_consistent(&robust);
+    pthread_create(&threads[0], NULL, time_out_on_it, &robust);
+    run(threads[0]);
+    CHECK(pthread_mutex_unlock(&robust) == 0);
+}
+
 static void *wait_and_time_out(void *argument)
 {
     time_outs();
@@ -180,6 +235,7 @@ int main(void)
     owner_dies();
     pthread_create(&thread, NULL, wait_and_time_out, NULL);
     run(thread);
+    inheritance();
     puts("locked");
     return 0;
 }
