@@ -36,6 +36,7 @@ enum tbd_file_kind {
     TBD_FILE_TOC = 5,
     TBD_FILE_TRACE = 6,
     TBD_FILE_ENTRIES = 7,
+    TBD_FILE_KEYS = 8,
 };
 
 struct tbd_file_header {
@@ -87,6 +88,8 @@ enum tbd_record_type {
     TBD_REC_WORDS = 36,       /* struct tbd_disk_summaries, directory, varints */
     TBD_REC_BLOCK_SUMMARIES = 37,
     TBD_REC_THREADS = 38,     /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave images */
+    TBD_REC_KEY_SPAN = 40,      /* struct tbd_disk_key_span, uint64_t times[windows + 1] */
+    TBD_REC_KEY_DIRECTORY = 41, /* struct tbd_disk_key_group[]; behind it, up to the file's end, the groups */
 };
 
 /* A place in the order of events: after `order` log messages of the window, at relative time
@@ -220,6 +223,24 @@ struct tbd_disk_group {
     uint64_t offset; /*  8: counted from the end of the directory */
 };
 _Static_assert(sizeof(struct tbd_disk_group) == 16, "tbd_disk_group is 16 bytes");
+
+/* A file below keys/: which of up to 64 windows in a row have a key (keys.h).  Groups are checked by
+ * themselves, so that one key is found by reading the directory and one group. */
+#define TBD_KEY_WINDOWS 64u
+#define TBD_KEY_GROUP 128u
+struct tbd_disk_key_span {
+    uint32_t windows;  /*  0: so many; then the time where each begins, and where the last one ends */
+    uint32_t reserved; /*  4 */
+    uint64_t count;    /*  8: keys */
+    uint64_t bytes;    /* 16: of all groups */
+};
+_Static_assert(sizeof(struct tbd_disk_key_span) == 24, "tbd_disk_key_span is 24 bytes");
+struct tbd_disk_key_group {
+    uint64_t key;      /*  0: the first one */
+    uint32_t offset;   /*  8: from the end of the directory record */
+    uint32_t checksum; /* 12: low half of XXH3_64 of the group's bytes */
+};
+_Static_assert(sizeof(struct tbd_disk_key_group) == 16, "tbd_disk_key_group is 16 bytes");
 
 /* How the content of a trace or block file is coded before LZ4. */
 enum tbd_coding {

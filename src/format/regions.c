@@ -193,6 +193,13 @@ size_t tbd_region_events_before(const struct tbd_trace *trace, const struct tbd_
     return low;
 }
 
+size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window)
+{
+    struct tbd_moment start = { .window = window };
+
+    return tbd_region_events_before(trace, &start);
+}
+
 enum tbd_status tbd_regions_at_locked(struct tbd_trace *trace, size_t events)
 {
     if (events < trace->regions_at) {

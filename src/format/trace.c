@@ -527,6 +527,7 @@ void tbd_trace_close(struct tbd_trace *trace)
     if (!trace)
         return;
     tbd_pages_free(trace);
+    tbd_trace_keys_free(trace);
     tbd_region_free(trace);
     tbd_thread_table_free(&trace->threads);
     for (size_t i = 0; i < trace->module_count; i++)

@@ -115,6 +115,9 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32
                                                  const struct tbd_region **out, size_t *out_count,
                                                  struct tbd_error *why);
 
+/* How often mappings had changed when window `window` began; the number of windows is fine too. */
+size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window);
+
 /* ---- windows ---- */
 struct tbd_window_summary {   /* in core for every window, from the trace's index */
     uint64_t first_time;
@@ -224,6 +227,10 @@ struct tbd_log_entry {
 TBD_MUST_CHECK enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index,
                                                bool with_events, struct tbd_window **out,
                                                struct tbd_error *why);
+/* Only what tells which events it has: registers, summaries, pages read, log; no contents of pages. */
+TBD_MUST_CHECK enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t index,
+                                                         struct tbd_window **out,
+                                                         struct tbd_error *why);
 void tbd_window_free(struct tbd_window *window);
 
 /* One summary from a window's TOC without loading it.  TBD_NOTFOUND: no store touched the word, the

@@ -9,6 +9,7 @@
 #include "base/layout.h"
 #include "format/blocks.h"
 #include "format/file.h"
+#include "format/keys.h"
 #include "format/threads.h"
 #include "format/trace.h"
 
@@ -98,6 +99,14 @@ struct page_history {
     bool made;
 };
 
+/* A file below keys/. */
+struct key_file {
+    uint64_t first_time; /* by its name */
+    uint32_t window;
+    bool tried;
+    struct tbd_keys *keys; /* owned; NULL until asked for, or damaged */
+};
+
 struct tbd_trace {
     struct tbd_trace_info info;
     char *path;
@@ -128,6 +137,10 @@ struct tbd_trace {
     size_t regions_at;
     struct region_snapshot *snapshots;
     struct page_history history;
+    struct key_file *key_files; /* owned; sorted by first_time */
+    size_t key_file_count;
+    size_t key_file_capacity;
+    bool key_files_listed;
     struct toc image;
     bool image_tried;
     struct mapped_copy *copies;
@@ -162,6 +175,9 @@ const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t ad
 
 /* threads.c: once the index is read */
 TBD_MUST_CHECK enum tbd_status tbd_threads_settle(struct tbd_trace *trace);
+
+/* keys_read.c */
+void tbd_trace_keys_free(struct tbd_trace *trace);
 
 /* pages.c */
 void tbd_pages_free(struct tbd_trace *trace);

@@ -188,11 +188,8 @@ static enum tbd_status read_summaries(const struct toc *toc, struct tbd_window *
     return TBD_OK;
 }
 
-static enum tbd_status read_toc(const struct toc *toc, struct tbd_window *window,
-                                struct tbd_error *why)
+static void read_meta(const struct toc *toc, struct tbd_window *window)
 {
-    enum tbd_status status;
-
     window->index = toc->window;
     window->first_time = toc->meta.window.first_time;
     window->blocks = toc->meta.window.blocks;
@@ -202,6 +199,14 @@ static enum tbd_status read_toc(const struct toc *toc, struct tbd_window *window
     window->digest = toc->meta.digest;
     window->entry_count = toc->meta.entry_count;
     window->operand_bytes = toc->meta.operand_bytes;
+}
+
+static enum tbd_status read_toc(const struct toc *toc, struct tbd_window *window,
+                                struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    read_meta(toc, window);
     status = read_state(toc, window, why);
     if (!status && tbd_thread_states_get(&toc->threads, window))
         status = bad(toc, &toc->threads, "impossible state of threads", why);
@@ -229,6 +234,39 @@ static enum tbd_status read_events(struct tbd_trace *trace, struct tbd_window *w
         tbd_toc_name(window->index, "blocks", name, sizeof(name));
         return tbd_error_set(why, status, name, entry * 4, "entry %zu is impossible", entry);
     }
+    return status;
+}
+
+enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t index,
+                                          struct tbd_window **out, struct tbd_error *why)
+{
+    struct tbd_window *window = NULL;
+    enum tbd_status status;
+    struct toc toc;
+
+    *out = NULL;
+    status = tbd_toc_open(trace, index, &toc, why);
+    if (status)
+        return status;
+    window = tbd_window_new(trace->blocks);
+    status = window ? TBD_OK : TBD_NOMEM;
+    if (!status) {
+        read_meta(&toc, window);
+        window->trace = trace;
+        window->entry_count = window->operand_bytes = 0;
+        status = read_read_pages(&toc, window, why);
+    }
+    if (!status && tbd_thread_states_get(&toc.threads, window))
+        status = bad(&toc, &toc.threads, "impossible state of threads", why);
+    if (!status)
+        status = read_log(&toc, window, why);
+    if (!status)
+        status = read_summaries(&toc, window, why);
+    tbd_toc_close(&toc);
+    if (status)
+        tbd_window_free(window);
+    else
+        *out = window;
     return status;
 }
 

@@ -14,6 +14,7 @@
 #include "format/blocks.h"
 #include "format/coding.h"
 #include "format/disk.h"
+#include "format/keys.h"
 
 struct tbd_writer;
 
@@ -62,6 +63,10 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_put_window(struct tbd_writer *writer,
                                                      struct tbd_window_files *out);
 TBD_MUST_CHECK enum tbd_status tbd_writer_commit_window(struct tbd_writer *writer,
                                                         struct tbd_window_files *files);
+
+/* A segment of the index over windows, whose windows are committed; from any thread.  The trace is as good
+ * without it, only slower to ask. */
+void tbd_writer_segment(const struct tbd_writer *writer, struct tbd_key_segment *segment);
 
 TBD_MUST_CHECK enum tbd_status tbd_writer_end(struct tbd_writer *writer,
                                               const struct tbd_msg_end *end, const char *text);

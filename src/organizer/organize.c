@@ -11,7 +11,9 @@
  * O1  Workers take windows in order, so the oldest one in work never waits for another: no
  *     deadlock.
  * O2  join and commit run under `lock`; what they use (writer, heads, order_*) is guarded by it.
- * O3  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
+ * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under
+ *     `lock` and written without it.
+ * O4  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
  *     wait are dropped unseen, nothing more is taken, and the trace gets its end record at once. */
 #include "organizer/organize.h"
 
@@ -64,6 +66,7 @@ struct organizer {
     uint32_t windows;
     uint64_t next_time;
     uint32_t blocks_written;
+    struct tbd_key_segment *segment; /* owned; NULL until the first window */
     struct tbd_end_state state; /* at the end of the window before */
     struct tbd_called called;
     bool started;
@@ -262,9 +265,37 @@ static void wait_turn_locked(struct organizer *o, const uint64_t *turn, uint64_t
         pthread_cond_wait(&o->changed, &o->lock);
 }
 
-static void commit(struct organizer *o, uint64_t number, struct tbd_window_files *files,
-                   enum tbd_status status, bool keep)
+/* Returns a segment that is complete, to be written by the caller. */
+static struct tbd_key_segment *add_keys_locked(struct organizer *o, const struct tbd_disk_window *disk,
+                                               struct tbd_buffer *keys)
 {
+    struct tbd_key_segment *full = NULL;
+
+    if (o->segment && tbd_key_segment_add(o->segment, disk->window, disk->first_time, disk->blocks,
+                                          keys))
+        return NULL;
+    full = o->segment;
+    o->segment = calloc(1, sizeof(*o->segment));
+    if (o->segment)
+        (void)tbd_key_segment_add(o->segment, disk->window, disk->first_time, disk->blocks, keys);
+    return full;
+}
+
+static void write_segment(struct organizer *o, struct tbd_key_segment *segment)
+{
+    if (!segment)
+        return;
+    if (segment->windows)
+        tbd_writer_segment(o->writer, segment);
+    tbd_key_segment_clear(segment);
+    free(segment);
+}
+
+static void commit(struct organizer *o, uint64_t number, struct tbd_window_files *files,
+                   struct tbd_buffer *keys, enum tbd_status status, bool keep)
+{
+    struct tbd_key_segment *full = NULL;
+
     pthread_mutex_lock(&o->lock);
     wait_turn_locked(o, &o->committed, number);
     if (status)
@@ -273,11 +304,14 @@ static void commit(struct organizer *o, uint64_t number, struct tbd_window_files
         status = tbd_writer_commit_window(o->writer, files);
         if (status)
             fail_locked(o, status, "index");
+        else
+            full = add_keys_locked(o, &files->disk, keys);
     }
     free(files->pages);
     o->committed++;
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
+    write_segment(o, full);
 }
 
 static void do_job(struct organizer *o, struct tbd_builder *builder, struct job *job)
@@ -285,6 +319,7 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     uint32_t highest_id = job->raw.highest_id;
     struct tbd_window_files files = { 0 };
     struct tbd_product product = { 0 };
+    struct tbd_buffer keys = { 0 };
     enum tbd_status status;
     bool keep = false;
 
@@ -298,10 +333,13 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     o->joined++;
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
-    if (keep)
+    if (keep) {
         status = tbd_writer_put_window(o->writer, product.window, &product.counts, product.coded,
                                        &files);
-    commit(o, job->number, &files, status, keep);
+        tbd_keys_collect(product.window, &keys);
+    }
+    commit(o, job->number, &files, &keys, status, keep);
+    tbd_buffer_free(&keys);
     tbd_product_free(&product);
 }
 
@@ -451,6 +489,8 @@ static enum tbd_status run_threads(struct organizer *o)
     pthread_mutex_unlock(&o->lock);
     while (count)
         pthread_join(threads[--count], NULL);
+    write_segment(o, o->segment);
+    o->segment = NULL;
     return o->started ? write_end(o) : TBD_OK;
 }
 

@@ -28,6 +28,19 @@ static void report_bad(const struct tbd_session *session)
                 session->stats.unmapped);
 }
 
+static void explain_windows(const struct tbd_session_stats *stats)
+{
+    fprintf(stderr,
+            "tbdq: skipped: %" PRIu32 " by time or kind of event, %" PRIu32
+            " by the index, %" PRIu32 " by their own summaries\n",
+            stats->other_time, stats->not_in_index, stats->not_in_toc);
+    fprintf(stderr, "tbdq: searched:");
+    for (uint32_t i = 0; i < stats->searched_count; i++)
+        fprintf(stderr, " %" PRIu32, stats->searched[i]);
+    fprintf(stderr, "%s\n",
+            stats->scanned > stats->searched_count ? " ..." : stats->scanned == 0 ? " none" : "");
+}
+
 static void explain(const struct tbd_session *session, double seconds)
 {
     const struct tbd_session_stats *stats = &session->stats;
@@ -39,6 +52,10 @@ static void explain(const struct tbd_session *session, double seconds)
             "; positions replayed to: %" PRIu64 "; %.3f s\n",
             stats->considered, stats->skipped, stats->scanned, stats->raised, stats->candidates,
             stats->replayed, seconds);
+    explain_windows(stats);
+    fprintf(stderr,
+            "tbdq: seconds of all workers: %.3f planning, %.3f opening windows, %.3f walking them\n",
+            stats->plan_s, stats->open_s, stats->walk_s);
 }
 
 static void print_event(const struct tbd_command_run *run, const struct tbd_event *event)

@@ -178,14 +178,6 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
     return diverged == 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
 }
 
-static double seconds_now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 /* "-j N" or "-jN"; 0 if wrong. */
 static unsigned parse_workers(const struct tbd_command_run *run, unsigned otherwise)
 {
@@ -205,7 +197,7 @@ static unsigned parse_workers(const struct tbd_command_run *run, unsigned otherw
 enum tbd_exit tbd_command_verify(struct tbd_command_run *run)
 {
     struct verify verify = { .session = run->session };
-    double started = seconds_now();
+    double started = tbd_progress_now();
     enum tbd_exit result;
     enum tbd_status status;
 
@@ -217,7 +209,7 @@ enum tbd_exit tbd_command_verify(struct tbd_command_run *run)
     status = verify.outcomes == NULL ? TBD_NOMEM : tbd_session_replayer(run->session);
     if (status == TBD_OK)
         status = run_workers(&verify, run->session->workers, run->quiet);
-    result = status == TBD_OK ? print_result(run, &verify, seconds_now() - started)
+    result = status == TBD_OK ? print_result(run, &verify, tbd_progress_now() - started)
                               : tbd_command_fail(run, status);
     free(verify.outcomes);
     return result;

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now(void)
+double tbd_progress_now(void)
 {
     struct timespec time;
 
@@ -18,7 +18,7 @@ static double now(void)
 void tbd_progress_start(struct tbd_progress *progress, bool quiet)
 {
     *progress = (struct tbd_progress){ .enabled = !quiet && isatty(STDERR_FILENO) != 0 };
-    progress->started = now();
+    progress->started = tbd_progress_now();
     progress->last = progress->started;
 }
 
@@ -30,7 +30,7 @@ void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t
 
     if (!progress->enabled)
         return;
-    time = now();
+    time = tbd_progress_now();
     if (time - progress->started < 1.0 || time - progress->last < 0.1)
         return;
     progress->last = time;
@@ -44,7 +44,7 @@ void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t
 
 double tbd_progress_seconds(const struct tbd_progress *progress)
 {
-    return now() - progress->started;
+    return tbd_progress_now() - progress->started;
 }
 
 void tbd_progress_clear(struct tbd_progress *progress)

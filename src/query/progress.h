@@ -16,6 +16,8 @@ void tbd_progress_start(struct tbd_progress *progress, bool quiet);
 /* Shows "what: done of total windows, found N, M s left", at most ten times a second. */
 void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
                        uint64_t total, uint64_t found);
+/* Seconds of a clock that only goes forward. */
+double tbd_progress_now(void);
 /* Seconds since the start. */
 double tbd_progress_seconds(const struct tbd_progress *progress);
 void tbd_progress_clear(struct tbd_progress *progress);

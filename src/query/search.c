@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* search.c - the windows of a search: where it starts, which can be skipped, when it is done
  *
- * The first windows are searched one by one, because most answers are near; the others on all
- * workers (search_pool.c). Names of functions and modules are bound again whenever other modules
+ * The first windows that the plan leaves are searched one by one, because most answers are near; the
+ * others on all workers (search_pool.c). Names of functions and modules are bound again whenever other modules
  * are mapped. */
 #include "query/search_private.h"
+
+#include "query/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,17 @@ static uint64_t hash_modules(const struct tbd_module *modules, size_t count)
     return hash;
 }
 
+/* Is all that is mapped in `window`, from its start to its end, what was when names were bound last? */
+static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_t changes)
+{
+    bool is_same = run->has_changes && run->changes == changes &&
+                   tbd_trace_mapping_changes(run->session->trace, window + 1) == changes;
+
+    run->changes = changes;
+    run->has_changes = tbd_trace_mapping_changes(run->session->trace, window + 1) == changes;
+    return is_same;
+}
+
 /* Binds func, module and stack names to what is mapped in `window`, and plans anew if that is
  * different. */
 static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
@@ -30,11 +43,12 @@ static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
     struct tbd_session_names context = { run->session, window };
     struct tbd_expr_names names = tbd_session_expr_names(&context);
     const struct tbd_module *modules = NULL;
+    size_t changes = tbd_trace_mapping_changes(run->session->trace, window);
     size_t count = 0;
     uint64_t hash;
     enum tbd_status status;
 
-    if ((run->uses & TBD_USES_NAMES) == 0)
+    if ((run->uses & TBD_USES_NAMES) == 0 || has_same_mappings(run, window, changes))
         return TBD_OK;
     status = tbd_symbols_modules(run->session->symbols, window, &modules, &count);
     if (status != TBD_OK)
@@ -145,44 +159,104 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
     return tbd_plan_make(run->question, run->session, &run->plan);
 }
 
-/* TBD_NOTFOUND: the window holds no answer by its summaries. */
-static enum tbd_status open_window(struct tbd_search_run *run, uint32_t index)
+/* Does the plan leave window `index` in?  If not, it is counted, with the reason. */
+static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool *out)
 {
-    struct tbd_session *session = run->session;
-    struct tbd_window *toc;
-    enum tbd_status status;
-    bool possible;
+    struct tbd_session_stats *stats = &run->session->stats;
+    double begin = tbd_progress_now();
+    enum tbd_status status = bind_window(run, index);
+    enum tbd_plan_answer answer = TBD_PLAN_MAY_HOLD;
 
-    session->stats.considered++;
-    status = bind_window(run, index);
-    if (status != TBD_OK)
-        return status;
-    if (!tbd_plan_may_hold_summary(&run->plan, tbd_trace_window(session->trace, index)))
-        return TBD_NOTFOUND;
-    if (run->plan.has_words || run->plan.has_blocks) {
-        status = tbd_window_load(session->trace, index, false, &toc, &session->why);
-        if (status != TBD_OK)
-            return status;
-        possible = tbd_plan_may_hold(&run->plan, toc);
-        tbd_window_free(toc);
-        if (!possible)
-            return TBD_NOTFOUND;
-    }
-    return tbd_session_window(session, index, run->question->type == TBD_EVENT_LOAD, &run->window);
+    if (status == TBD_OK)
+        answer = tbd_plan_ask(&run->plan, run->session->trace, index);
+    stats->plan_s += tbd_progress_now() - begin;
+    stats->considered++;
+    stats->skipped += answer != TBD_PLAN_MAY_HOLD;
+    stats->other_time += answer == TBD_PLAN_OTHER_TIME;
+    stats->not_in_index += answer == TBD_PLAN_NOT_IN_INDEX;
+    stats->not_in_toc += answer == TBD_PLAN_NOT_IN_TOC;
+    *out = answer == TBD_PLAN_MAY_HOLD;
+    return status;
 }
 
-enum tbd_status tbd_search_window(struct tbd_search_run *run, uint32_t index)
+enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
 {
-    enum tbd_status status = open_window(run, index);
+    struct tbd_session *session = run->session;
+    struct tbd_session_stats *stats = &session->stats;
+    double begin;
+    enum tbd_status status = bind_window(run, index);
 
-    if (status == TBD_NOTFOUND) {
-        run->session->stats.skipped++;
-        return TBD_OK;
-    }
     if (status != TBD_OK)
         return status;
-    run->session->stats.scanned++;
-    return tbd_search_one(run);
+    begin = tbd_progress_now();
+    status =
+        tbd_session_window(session, index, run->question->type == TBD_EVENT_LOAD, &run->window);
+    stats->open_s += tbd_progress_now() - begin;
+    if (status != TBD_OK)
+        return status;
+    if (stats->searched_count < TBD_STATS_WINDOWS)
+        stats->searched[stats->searched_count++] = index;
+    stats->scanned++;
+    begin = tbd_progress_now();
+    status = tbd_search_one(run);
+    stats->walk_s += tbd_progress_now() - begin;
+    return status;
+}
+
+/* One by one, until `max` windows were searched.  *io_i is the first one that was not looked at. */
+static enum tbd_status search_serial(struct tbd_search_run *run, uint32_t start, uint32_t windows,
+                                     uint32_t max, uint32_t *io_i)
+{
+    enum tbd_status status = TBD_OK;
+    uint32_t searched = 0;
+
+    for (; *io_i < windows && searched < max && status == TBD_OK && !tbd_search_is_done(run);
+         ++*io_i) {
+        uint32_t index = tbd_search_window_number(run, start, *io_i);
+        bool is_chosen;
+
+        if (run->search->progress != NULL)
+            run->search->progress(run->search->progress_context, *io_i, windows, run->total);
+        status = consider(run, index, &is_chosen);
+        if (status != TBD_OK || !is_chosen)
+            continue;
+        searched++;
+        status = tbd_search_chosen(run, index);
+    }
+    return status;
+}
+
+/* The windows i .. windows-1 that may hold an answer, in the direction of the search. */
+static enum tbd_status choose(struct tbd_search_run *run, uint32_t start, uint32_t i,
+                              uint32_t windows, uint32_t *chosen, uint32_t *out_count)
+{
+    enum tbd_status status = TBD_OK;
+
+    *out_count = 0;
+    for (; i < windows && status == TBD_OK; i++) {
+        uint32_t index = tbd_search_window_number(run, start, i);
+        bool is_chosen;
+
+        status = consider(run, index, &is_chosen);
+        if (status == TBD_OK && is_chosen)
+            chosen[(*out_count)++] = index;
+    }
+    return status;
+}
+
+static enum tbd_status search_parallel(struct tbd_search_run *run, uint32_t start, uint32_t i,
+                                       uint32_t windows)
+{
+    uint32_t *chosen = calloc(windows - i, sizeof(*chosen));
+    enum tbd_status status = TBD_NOMEM;
+    uint32_t count = 0;
+
+    if (chosen != NULL)
+        status = choose(run, start, i, windows, chosen, &count);
+    if (status == TBD_OK && count != 0)
+        status = tbd_search_pool(run, chosen, count);
+    free(chosen);
+    return status;
 }
 
 static enum tbd_status search_windows(struct tbd_search_run *run)
@@ -190,17 +264,12 @@ static enum tbd_status search_windows(struct tbd_search_run *run)
     uint32_t count = tbd_trace_window_count(run->session->trace);
     uint32_t start = start_window(run);
     uint32_t windows = run->question->backward ? start + 1 : count - start;
-    uint32_t serial = run->session->workers < 2 ? windows : SERIAL_WINDOWS;
-    enum tbd_status status = TBD_OK;
-    uint32_t i;
+    uint32_t i = 0;
+    enum tbd_status status = search_serial(
+        run, start, windows, run->session->workers < 2 ? windows : SERIAL_WINDOWS, &i);
 
-    for (i = 0; i < windows && i < serial && status == TBD_OK && !tbd_search_is_done(run); i++) {
-        if (run->search->progress != NULL)
-            run->search->progress(run->search->progress_context, i, windows, run->total);
-        status = tbd_search_window(run, tbd_search_window_number(run, start, i));
-    }
     if (status == TBD_OK && i < windows && !tbd_search_is_done(run))
-        status = tbd_search_pool(run, start, i, windows);
+        status = search_parallel(run, start, i, windows);
     return status;
 }
 

@@ -43,22 +43,26 @@ struct tbd_search_run {
     struct tbd_event found;
     /* the whole search */
     uint64_t total;
+    bool is_stopped; /* `each` wants no more */
     const struct tbd_module *modules; /* names are bound to these */
     size_t module_count;
     uint64_t module_hash;
+    bool has_changes; /* nothing was mapped inside the window they were bound in, and ... */
+    size_t changes;   /* ... so often before it */
     enum tbd_status status;
 };
 
 /* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
 TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);
-/* Binds, plans, skips or opens window `index`, and searches it. */
-TBD_MUST_CHECK enum tbd_status tbd_search_window(struct tbd_search_run *run, uint32_t index);
+/* Binds names for window `index`, which the plan left in, opens and searches it. */
+TBD_MUST_CHECK enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index);
 /* Binds symbols and names as of window `start`, and plans. */
 TBD_MUST_CHECK enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start);
 void tbd_search_release(struct tbd_search_run *run);
 static inline bool tbd_search_is_done(const struct tbd_search_run *run)
 {
-    return run->search->each == NULL && run->total >= run->question->count;
+    return run->is_stopped ||
+           (run->search->each == NULL && run->total >= run->question->count);
 }
 /* The i-th window (from 0) in the direction of the search. */
 static inline uint32_t tbd_search_window_number(const struct tbd_search_run *run, uint32_t start,
@@ -67,9 +71,8 @@ static inline uint32_t tbd_search_window_number(const struct tbd_search_run *run
     return run->question->backward ? start - i : start + i;
 }
 
-/* Searches windows i .. windows-1 (counted from `start` in the direction of the search) on several
- * workers. */
-TBD_MUST_CHECK enum tbd_status tbd_search_pool(struct tbd_search_run *run, uint32_t start,
-                                               uint32_t first, uint32_t windows);
+/* Searches these windows, which are in the direction of the search, on several workers. */
+TBD_MUST_CHECK enum tbd_status tbd_search_pool(struct tbd_search_run *run, const uint32_t *windows,
+                                               uint32_t count);
 
 #endif

@@ -140,7 +140,8 @@ static bool count_event(void *context, struct tbd_event *event)
     run->seen++;
     if (run->search->each != NULL) {
         run->found = *event;
-        return run->search->each(run->search->each_context, event);
+        run->is_stopped = !run->search->each(run->search->each_context, event);
+        return !run->is_stopped;
     }
     if (run->seen != run->wanted)
         return true;
@@ -315,8 +316,9 @@ static enum tbd_status take_candidates(struct tbd_search_run *run)
             continue;
         run->total++;
         run->found = candidate->event;
-        if (run->search->each != NULL &&
-            !run->search->each(run->search->each_context, &candidate->event))
+        run->is_stopped = run->search->each != NULL &&
+                          !run->search->each(run->search->each_context, &candidate->event);
+        if (run->is_stopped)
             break;
         if (run->search->each == NULL && run->total == run->question->count)
             break;

@@ -13,8 +13,14 @@
 
 #define TBD_SESSION_WINDOWS 4
 
+#define TBD_STATS_WINDOWS 32u /* so many are named */
+
 struct tbd_session_stats {
     uint32_t considered, skipped, scanned, raised; /* windows */
+    uint32_t other_time, not_in_index, not_in_toc; /* why they were skipped */
+    uint32_t searched[TBD_STATS_WINDOWS];          /* the first ones that were, by number */
+    uint32_t searched_count;
+    double plan_s, open_s, walk_s; /* seconds, added up over all workers */
     uint64_t candidates, replayed; /* events that needed more; positions replayed to */
     uint64_t divisions, unmapped;  /* evaluations that could not be made */
 };

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Searches: what windows, plans, walks and replays find must agree with each other."""
+import glob
+import os
 import random
 import re
+import shutil
 
 import tbdtest
 
@@ -80,6 +83,51 @@ def test_windows_without_an_answer_are_skipped(folder):
     assert result.code == 0 and numbers[1] >= windows // 2 and numbers[2] <= 7 and numbers[3] == 0, numbers
     result, numbers = explained(trace, "goto", "last", "backward", "store", 1, "where", "addr==&mark")
     assert result.code == 1 and numbers == (windows, windows, 0, 0), numbers  # code is never written
+
+
+def searched(result):
+    """The numbers of the windows that were searched, and why others were skipped: (kind, index, summaries)."""
+    windows = re.search(rb"searched: ([0-9 ]+|none)", result.err).group(1)
+    reasons = re.search(rb"skipped: (\d+) by time or kind of event, (\d+) by the index, (\d+) by their", result.err)
+    return [] if windows == b"none" else sorted(map(int, windows.split())), tuple(map(int, reasons.groups()))
+
+
+def test_the_index_leads_to_the_windows_that_hold_the_answer(folder):
+    """Words written at the beginning, in 3 of 2,000 windows, beside a hot one, and never."""
+    trace = recorded(folder, "planted", 1500)
+    windows = trace.ask("windows")
+    assert len(windows) >= 2000, len(windows)
+    starts = [w["time"] for w in windows]
+    for name, count in (("early", 1), ("thrice", 3), ("page+8", 1), ("never", 0)):
+        address = "addr==&page + 8" if name == "page+8" else "addr==&" + name
+        result, numbers = explained(trace, "all", "store", "where", address)
+        found, reasons = searched(result)
+        expected = {max(i for i, start in enumerate(starts) if start <= e["time"])
+                    for e in trace.ask("all", "store", "where", ALWAYS_SEARCHED % address)}
+        assert len(expected) == count and set(found) == expected, (name, found, expected)
+        assert numbers == (len(windows), len(windows) - count, count, 0), (name, numbers)
+        assert reasons[2] == 0 and sum(reasons) == len(windows) - count, reasons
+    result, numbers = explained(trace, "goto", "last", "backward", "func_enter", 2, "where", "func==plant_thrice")
+    assert numbers[2] == 2 and searched(result)[1][2] == 0, result
+
+
+def test_what_the_index_does_not_cover_is_found_by_the_summaries(folder):
+    """Without the index, or with damaged parts of it, the answers are the same."""
+    trace = recorded(folder, "planted", 10000)
+    parts = sorted(glob.glob(trace.path + "/keys/*"))
+    everything = len(trace.ask("windows"))
+    assert len(parts) == (everything + 63) // 64, (parts, everything)
+    question = ("all", "store", "where", "addr==&thrice")
+    expected = explained(trace, *question)[0].out
+    with open(parts[0], "r+b") as part:
+        part.seek(70)
+        part.write(b"\xff")
+    os.truncate(parts[-1], os.path.getsize(parts[-1]) // 2)
+    result, numbers = explained(trace, *question)
+    assert result.out == expected and numbers[2] == 3 and searched(result)[1][2] > 0, result
+    shutil.rmtree(trace.path + "/keys")
+    result, numbers = explained(trace, *question)
+    assert result.out == expected and numbers[2] == 3 and searched(result)[1][1] == 0, result
 
 
 def test_lists_show_the_values_that_positions_have(folder):

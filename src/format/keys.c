@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: MIT
+/* keys.c - making segments of the index over windows
+ *
+ * A segment's keys come out of a heap with the next key of each window on it.  A group of
+ * TBD_KEY_GROUP keys is coded as: per key a varint, the difference to the one before (the first key
+ * of a group is in the directory), then its mask:
+ *
+ *   byte    bits 0-5: lowest window s; bits 6-7: how to go on
+ *           0  only that window             1  all windows from s on
+ *           2  a varint: the mask's bits above s
+ *           3  the same mask as the key before in this group */
+#include "format/keys.h"
+
+#include "format/file.h"
+#include "format/keys_private.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <xxhash.h>
+
+/* A segment is cut short when its windows have very many keys: they wait in memory. */
+#define SEGMENT_BYTES ((size_t)16 << 20)
+
+/* ---- the keys of one window ---- */
+
+struct sequence {
+    struct tbd_buffer *out;
+    uint64_t last;
+};
+
+static void put_key(struct sequence *sequence, uint64_t key)
+{
+    tbd_buffer_varint(sequence->out, key - sequence->last);
+    sequence->last = key;
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+/* `keys` in any order, from malloc; NULL: there was no memory. */
+static void put_sorted(struct sequence *sequence, uint64_t *keys, size_t count)
+{
+    sequence->out->failed |= !keys;
+    if (count)
+        qsort(keys, count, sizeof(*keys), compare_numbers);
+    for (size_t i = 0; i < count; i++)
+        if (!i || keys[i] != keys[i - 1])
+            put_key(sequence, keys[i]);
+    free(keys);
+}
+
+/* The key of a message; false if it has none. */
+static bool key_of_message(const struct tbd_window *window, const struct tbd_message *message,
+                           uint64_t *out)
+{
+    const uint8_t *payload = (const uint8_t *)message + sizeof(*message);
+    struct tbd_msg_syscall call;
+    struct tbd_msg_signal signal;
+    struct tbd_msg_thread thread;
+    struct tbd_message head;
+
+    memcpy(&head, message, sizeof(head));
+    switch (head.kind) {
+    case TBD_MSG_SYSCALL:
+        memcpy(&call, payload, sizeof(call));
+        *out = tbd_key(TBD_KEY_SYSCALL, call.number);
+        return true;
+    case TBD_MSG_SIGNAL:
+        memcpy(&signal, payload, sizeof(signal));
+        *out = tbd_key(TBD_KEY_SIGNAL, signal.signo);
+        return true;
+    case TBD_MSG_THREAD:
+        memcpy(&thread, payload, sizeof(thread));
+        *out = tbd_key(TBD_KEY_CARRIED, 0);
+        return thread.event == TBD_THREAD_SWITCH && thread.block_time < window->first_time;
+    default: return false;
+    }
+}
+
+/* System calls and signals. */
+static void put_messages(struct sequence *sequence, const struct tbd_window *window)
+{
+    uint64_t *keys = malloc((window->log_count + 1) * sizeof(*keys));
+    size_t count = 0;
+
+    for (size_t i = 0; keys && i < window->log_count; i++)
+        count += key_of_message(window, window->log[i].message, &keys[count]);
+    put_sorted(sequence, keys, count);
+}
+
+/* Where the program goes on: each of its threads. */
+static void put_targets(struct sequence *sequence, const struct tbd_window *window)
+{
+    uint64_t *keys = malloc((window->end_thread_count + 1) * sizeof(*keys));
+    size_t count = 0;
+
+    if (keys && window->complete)
+        keys[count++] = tbd_key(TBD_KEY_TARGET, window->end_regs.rip);
+    for (size_t i = 0; keys && window->complete && i < window->end_thread_count; i++)
+        keys[count++] = tbd_key(TBD_KEY_TARGET, window->end_threads[i].regs.rip);
+    put_sorted(sequence, keys, count);
+}
+
+void tbd_keys_collect(const struct tbd_window *window, struct tbd_buffer *out)
+{
+    struct sequence sequence = { .out = out };
+
+    for (size_t i = 0; i < window->word_count; i++)
+        put_key(&sequence, tbd_key(TBD_KEY_WORD, window->words[i].word / 8));
+    for (size_t i = 0; i < window->block_summary_count; i++)
+        put_key(&sequence, tbd_key(TBD_KEY_BLOCK, window->block_summaries[i].id));
+    /* without counts, all that is known is that it was entered */
+    for (size_t i = 0; i < window->block_summary_count; i++)
+        if (window->block_summaries[i].enters || !window->block_summaries[i].count)
+            put_key(&sequence, tbd_key(TBD_KEY_ENTER, window->block_summaries[i].id));
+    put_targets(&sequence, window);
+    for (size_t i = 0; i < window->read_page_count; i++)
+        put_key(&sequence, tbd_key(TBD_KEY_READ_PAGE, window->read_pages[i] / 4096));
+    put_messages(&sequence, window);
+}
+
+/* ---- segments ---- */
+
+bool tbd_key_segment_is_full(const struct tbd_key_segment *segment)
+{
+    return segment->windows == TBD_KEY_WINDOWS || segment->bytes > SEGMENT_BYTES;
+}
+
+bool tbd_key_segment_add(struct tbd_key_segment *segment, uint32_t window, uint64_t first_time,
+                         uint64_t blocks, struct tbd_buffer *keys)
+{
+    uint32_t n = segment->windows;
+
+    if (tbd_key_segment_is_full(segment) || keys->failed ||
+        (n && (window != segment->first_window + n || segment->times[n] != first_time)))
+        return false;
+    if (!n)
+        segment->first_window = window;
+    segment->times[n] = first_time;
+    segment->times[n + 1] = first_time + blocks;
+    segment->keys[n] = *keys;
+    segment->bytes += keys->used;
+    segment->windows++;
+    *keys = (struct tbd_buffer){ 0 };
+    return true;
+}
+
+void tbd_key_segment_clear(struct tbd_key_segment *segment)
+{
+    for (uint32_t i = 0; i < segment->windows; i++)
+        tbd_buffer_free(&segment->keys[i]);
+    *segment = (struct tbd_key_segment){ 0 };
+}
+
+void tbd_key_segment_name(const struct tbd_key_segment *segment, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "keys/%016" PRIx64 "-%08" PRIx32, segment->times[0],
+             segment->first_window);
+}
+
+/* ---- the windows' keys in one order ---- */
+
+struct head {
+    uint64_t key;
+    uint32_t window;
+};
+
+struct merge {
+    struct head heap[TBD_KEY_WINDOWS]; /* the least is first */
+    uint32_t count;
+    struct tbd_reader in[TBD_KEY_WINDOWS];
+};
+
+static void sift_down(struct merge *m)
+{
+    struct head moved = m->heap[0];
+    uint32_t at = 0;
+
+    for (uint32_t child; (child = 2 * at + 1) < m->count; at = child) {
+        if (child + 1 < m->count && m->heap[child + 1].key < m->heap[child].key)
+            child++;
+        if (moved.key <= m->heap[child].key)
+            break;
+        m->heap[at] = m->heap[child];
+    }
+    m->heap[at] = moved;
+}
+
+static void sift_up(struct merge *m, uint32_t at)
+{
+    struct head moved = m->heap[at];
+
+    for (; at && moved.key < m->heap[(at - 1) / 2].key; at = (at - 1) / 2)
+        m->heap[at] = m->heap[(at - 1) / 2];
+    m->heap[at] = moved;
+}
+
+static void merge_begin(struct merge *m, const struct tbd_key_segment *segment)
+{
+    m->count = 0;
+    for (uint32_t i = 0; i < segment->windows; i++) {
+        const struct tbd_buffer *keys = &segment->keys[i];
+
+        m->in[i] = (struct tbd_reader){ keys->bytes, keys->bytes + keys->used, false };
+        if (!keys->used)
+            continue;
+        m->heap[m->count] = (struct head){ tbd_reader_varint(&m->in[i]), i };
+        sift_up(m, m->count++);
+    }
+}
+
+static void advance(struct merge *m)
+{
+    struct head *head = &m->heap[0];
+    struct tbd_reader *in = &m->in[head->window];
+
+    if (in->at < in->end)
+        head->key += tbd_reader_varint(in);
+    else
+        *head = m->heap[--m->count];
+    if (m->count)
+        sift_down(m);
+}
+
+/* The least key and the windows that have it; false when there are no more. */
+static bool merge_next(struct merge *m, uint64_t *key, uint64_t *mask)
+{
+    if (!m->count)
+        return false;
+    *key = m->heap[0].key;
+    *mask = 0;
+    while (m->count && m->heap[0].key == *key) {
+        *mask |= (uint64_t)1 << m->heap[0].window;
+        advance(m);
+    }
+    return true;
+}
+
+/* ---- coding ---- */
+
+struct coder {
+    struct tbd_buffer directory, data;
+    uint64_t count, last, last_mask, all;
+    size_t group_begin;
+};
+
+static void put_mask(struct coder *coder, uint64_t mask)
+{
+    unsigned lowest = (unsigned)__builtin_ctzll(mask);
+    uint64_t above = lowest == 63 ? 0 : mask >> (lowest + 1);
+    uint8_t token = (uint8_t)(lowest | TBD_KEY_MORE << 6);
+
+    if (mask == coder->last_mask)
+        token = TBD_KEY_SAME << 6;
+    else if (!above)
+        token = (uint8_t)(lowest | TBD_KEY_ALONE << 6);
+    else if (mask == (coder->all & ~0ull << lowest))
+        token = (uint8_t)(lowest | TBD_KEY_ON << 6);
+    tbd_buffer_put(&coder->data, &token, 1);
+    if (token >> 6 == TBD_KEY_MORE)
+        tbd_buffer_varint(&coder->data, above);
+    coder->last_mask = mask;
+}
+
+static void finish_group(struct coder *coder)
+{
+    struct tbd_disk_key_group *group;
+
+    if (!coder->count || coder->data.failed || coder->directory.failed)
+        return;
+    group = (void *)(coder->directory.bytes + coder->directory.used - sizeof(*group));
+    group->checksum = (uint32_t)XXH3_64bits(coder->data.bytes + coder->group_begin,
+                                            coder->data.used - coder->group_begin);
+}
+
+static void begin_group(struct coder *coder, uint64_t key)
+{
+    struct tbd_disk_key_group group = { .key = key, .offset = (uint32_t)coder->data.used };
+
+    finish_group(coder);
+    if (coder->data.used > UINT32_MAX)
+        coder->data.failed = true;
+    tbd_buffer_put(&coder->directory, &group, sizeof(group));
+    coder->group_begin = coder->data.used;
+    coder->last_mask = 0;
+}
+
+static void code_all(struct coder *coder, struct merge *m)
+{
+    uint64_t key, mask;
+
+    while (merge_next(m, &key, &mask)) {
+        if (coder->count % TBD_KEY_GROUP == 0)
+            begin_group(coder, key);
+        else
+            tbd_buffer_varint(&coder->data, key - coder->last);
+        put_mask(coder, mask);
+        coder->last = key;
+        coder->count++;
+    }
+    finish_group(coder);
+}
+
+void tbd_key_segment_encode(struct tbd_key_segment *segment, uint64_t trace_id,
+                            struct tbd_buffer *out)
+{
+    struct tbd_disk_key_span span = { .windows = segment->windows };
+    struct coder coder = { .all = segment->windows == 64 ? ~0ull
+                                                         : ((uint64_t)1 << segment->windows) - 1 };
+    struct merge m;
+    size_t begin;
+
+    merge_begin(&m, segment);
+    code_all(&coder, &m);
+    span.count = coder.count;
+    span.bytes = coder.data.used;
+    tbd_file_put_header(out, TBD_FILE_KEYS, segment->first_window, trace_id);
+    begin = tbd_file_begin_record(out, TBD_REC_KEY_SPAN);
+    tbd_buffer_put(out, &span, sizeof(span));
+    tbd_buffer_put(out, segment->times, (segment->windows + 1) * sizeof(*segment->times));
+    tbd_file_finish_record(out, begin);
+    tbd_file_put_record(out, TBD_REC_KEY_DIRECTORY, coder.directory.bytes, coder.directory.used);
+    tbd_buffer_put(out, coder.data.bytes, coder.data.used);
+    out->failed |= coder.data.failed || coder.directory.failed;
+    tbd_buffer_free(&coder.directory);
+    tbd_buffer_free(&coder.data);
+}
