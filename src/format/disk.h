@@ -9,10 +9,13 @@
  *
  *   header           START, CONFIG
  *   index            append only: REGION, UNMAP, NOTE, MODULE, THREAD; PAGES, RAN, WINDOW for each
- *                    window; END
+ *                    window; CHANGE for what became of windows; END.  Now and then written anew
  *   blocks           append only: BLOCKS
- *   image            PAGE_TABLE, PAGE_DATA: the initial image
- *   windows/A/B.toc  META, STATE, THREADS, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, WORDS, BLOCK_SUMMARIES
+ *   image            PAGE_TABLE, PAGE_DATA: the initial image; image-N: memory before window N, when
+ *                    the windows before it are gone
+ *   windows/A/B.toc  META, STATE, THREADS, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, EARLY_CALLS, WORDS,
+ *                    BLOCK_SUMMARIES; level 1: WORD_BITS, BLOCK_BITS, CALLED_BITS instead of these two
+ *   windows/A/B-N.toc  the same for N windows that were merged into one
  *   windows/A/B.trace, windows/A/B.blocks          (window number = A * 1000 + B)
  *   modules/...      copies of the files that were mapped executable
  */
@@ -26,7 +29,7 @@
 
 #define TBD_FILE_MAGIC "TBD\r\n\x1a\n" /* 7 characters and the NUL */
 #define TBD_FILE_MAJOR 1
-#define TBD_FILE_MINOR 1 /* 1: threads */
+#define TBD_FILE_MINOR 1 /* 1: threads, changes of windows */
 
 enum tbd_file_kind {
     TBD_FILE_HEADER = 1,
@@ -78,6 +81,8 @@ enum tbd_record_type {
     TBD_REC_END = 16,         /* struct tbd_msg_end, text NUL */
     TBD_REC_THREAD = 17,      /* struct tbd_disk_when, struct tbd_disk_thread */
     TBD_REC_RAN = 18,         /* struct tbd_disk_when, struct tbd_disk_ran[] */
+    TBD_REC_CHANGE = 21,      /* struct tbd_disk_change, struct tbd_disk_shift[count] if count > 1 */
+    TBD_REC_BASE = 22,        /* struct tbd_disk_base: before all windows */
     TBD_REC_BLOCKS = 20,      /* struct tbd_disk_blocks, defs, ops, code bytes */
     TBD_REC_META = 30,        /* struct tbd_disk_meta */
     TBD_REC_STATE = 31,       /* LZ4 frame: xsave image at the start, then at the end */
@@ -90,6 +95,10 @@ enum tbd_record_type {
     TBD_REC_THREADS = 38,     /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave images */
     TBD_REC_KEY_SPAN = 40,      /* struct tbd_disk_key_span, uint64_t times[windows + 1] */
     TBD_REC_KEY_DIRECTORY = 41, /* struct tbd_disk_key_group[]; behind it, up to the file's end, the groups */
+    TBD_REC_WORD_BITS = 50,   /* struct tbd_disk_summaries, directory, varints: runs */
+    TBD_REC_BLOCK_BITS = 51,  /* of block ids */
+    TBD_REC_CALLED_BITS = 52, /* of block ids that were entered by a call */
+    TBD_REC_EARLY_CALLS = 53, /* varints: thread, id, relative time */
 };
 
 /* A place in the order of events: after `order` log messages of the window, at relative time
@@ -171,6 +180,30 @@ struct tbd_disk_window {
 };
 _Static_assert(sizeof(struct tbd_disk_window) == 128, "tbd_disk_window is 128 bytes");
 
+/* `count` windows that stand next to each other, the first of them `window.window`, are one now, with
+ * other files or another level.  When several became one, what the index said about moments in them
+ * moves: by one shift for each. */
+struct tbd_disk_change {
+    uint32_t count;    /* 0 */
+    uint32_t span;     /* 4: numbers that the window has now */
+    struct tbd_disk_window window; /* 8 */
+};
+_Static_assert(sizeof(struct tbd_disk_change) == 136, "tbd_disk_change is 136 bytes");
+struct tbd_disk_shift {
+    uint64_t time;     /*  0: relative */
+    uint32_t order;    /*  8: log messages */
+    uint32_t reserved; /* 12 */
+};
+_Static_assert(sizeof(struct tbd_disk_shift) == 16, "tbd_disk_shift is 16 bytes");
+
+/* The trace begins here: what was before is gone. */
+struct tbd_disk_base {
+    uint32_t window;     /* 0: number of the first */
+    uint32_t image;      /* 4: N of image-N; 0: image */
+    uint64_t first_time; /* 8 */
+};
+_Static_assert(sizeof(struct tbd_disk_base) == 16, "tbd_disk_base is 16 bytes");
+
 struct tbd_disk_blocks {
     uint32_t first_id; /* 0 */
     uint32_t count;    /* 4: struct tbd_block_def that follow; offsets count from the payload */
@@ -193,6 +226,9 @@ _Static_assert(sizeof(struct tbd_disk_meta) == 496, "tbd_disk_meta is 496 bytes"
 #define TBD_DISK_PAGE_FIRST 4u /* contents when the window began, or when it was mapped at `time` */
 #define TBD_DISK_PAGE_ZERO 8u  /* all bytes are 0: nothing is stored */
 #define TBD_DISK_PAGE_IMAGE 16u
+/* With END: what is stored is the difference (exclusive or) to what the page held when the window
+ * began, which is FIRST at moment 0 of the same table, else the latest contents before. */
+#define TBD_DISK_PAGE_DELTA 32u
 
 struct tbd_disk_page {
     uint64_t address; /*  0: page aligned; the table is sorted by (address, time, order, flags) */
@@ -218,6 +254,7 @@ struct tbd_disk_summaries {
     uint64_t groups; /* 8: struct tbd_disk_group that follow, then the groups' bytes */
 };
 _Static_assert(sizeof(struct tbd_disk_summaries) == 16, "tbd_disk_summaries is 16 bytes");
+/* WORD_BITS, ...: the same, but an entry is a run: how many keys follow on each other, less 1. */
 struct tbd_disk_group {
     uint64_t key;    /*  0: of the first entry (word number, block id) */
     uint64_t offset; /*  8: counted from the end of the directory */

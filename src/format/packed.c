@@ -33,7 +33,7 @@ void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *win
                             uint64_t trace_id)
 {
     struct tbd_disk_packed head = {
-        .header = tbd_file_make_header(TBD_FILE_ENTRIES, window->index, trace_id),
+        .header = tbd_file_make_header(TBD_FILE_ENTRIES, window->number, trace_id),
         .coding = TBD_CODING_PLAIN,
         .count = window->entry_count,
     };
@@ -45,7 +45,7 @@ void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *win
                             const struct tbd_buffer *coded, uint64_t trace_id)
 {
     struct tbd_disk_packed head = {
-        .header = tbd_file_make_header(TBD_FILE_TRACE, window->index, trace_id),
+        .header = tbd_file_make_header(TBD_FILE_TRACE, window->number, trace_id),
         .coding = TBD_CODING_COLUMNS,
         .count = window->operand_bytes,
     };
@@ -76,7 +76,7 @@ static enum tbd_status open_packed(const char *path, uint32_t window, enum tbd_f
     char name[64];
 
     *out = (struct packed){ 0 };
-    tbd_toc_name(window, kind == TBD_FILE_TRACE ? "trace" : "blocks", name, sizeof(name));
+    tbd_toc_name(window, 1, kind == TBD_FILE_TRACE ? "trace" : "blocks", name, sizeof(name));
     status = tbd_file_map(path, name, &out->file, why);
     if (status)
         return status;
@@ -181,7 +181,7 @@ enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id, struct tbd_w
 {
     struct packed p;
     enum tbd_status status =
-        open_packed(path, window->index, TBD_FILE_ENTRIES, trace_id, &p, why);
+        open_packed(path, window->number, TBD_FILE_ENTRIES, trace_id, &p, why);
 
     if (!status)
         status = unpack(&p, why);
@@ -190,7 +190,7 @@ enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id, struct tbd_w
     close_packed(&p);
     if (status)
         return status;
-    status = open_packed(path, window->index, TBD_FILE_TRACE, trace_id, &p, why);
+    status = open_packed(path, window->number, TBD_FILE_TRACE, trace_id, &p, why);
     if (!status)
         status = unpack(&p, why);
     if (!status)

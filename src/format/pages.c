@@ -241,8 +241,13 @@ enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint32_t window, ui
         return TBD_NOWINDOW;
     pthread_mutex_lock(&trace->lock);
     toc = toc_of(trace, window);
-    if (toc)
-        status = tbd_words_find(&toc->words, window, word & ~7ull, out);
+    if (toc && toc->words.payload) {
+        status = tbd_words_find(&toc->words, toc->meta.window.window, word & ~7ull, out);
+        out->previous = status ? 0 : tbd_place_of(trace, out->previous);
+    } else if (toc) {
+        *out = (struct tbd_word_summary){ .word = word & ~7ull, .count = 1 };
+        status = tbd_word_bits_find(&toc->word_bits, word);
+    }
     pthread_mutex_unlock(&trace->lock);
     return status;
 }
@@ -257,8 +262,14 @@ enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window, u
         return TBD_NOWINDOW;
     pthread_mutex_lock(&trace->lock);
     toc = toc_of(trace, window);
-    if (toc)
-        status = tbd_block_summaries_find(&toc->block_summaries, window, id, out);
+    if (toc && toc->block_summaries.payload) {
+        status = tbd_block_summaries_find(&toc->block_summaries, toc->meta.window.window, id, out);
+        out->previous = status ? 0 : tbd_place_of(trace, out->previous);
+    } else if (toc) {
+        *out = (struct tbd_block_summary){ .id = id, .count = 1 };
+        status = tbd_block_bits_find(&toc->block_bits, id);
+        out->enters = tbd_block_bits_find(&toc->called_bits, id) == TBD_OK;
+    }
     pthread_mutex_unlock(&trace->lock);
     return status;
 }
@@ -277,6 +288,25 @@ static struct tbd_moment moment_of_page(uint32_t window, const struct tbd_disk_p
     return (struct tbd_moment){ window, page->order, page->time };
 }
 
+static enum tbd_status page_before(struct tbd_trace *trace, uint32_t window, uint64_t address,
+                                   uint8_t *out, struct tbd_page_base *how);
+
+/* Contents of an entry of this window's table, whatever they are stored as. */
+static enum tbd_status page_of_entry(struct tbd_trace *trace, const struct toc *toc,
+                                     const struct tbd_disk_page *page, uint8_t *out)
+{
+    enum tbd_status status = tbd_toc_page(toc, page, out);
+    uint8_t before[4096];
+
+    if (status || !(page->flags & TBD_DISK_PAGE_DELTA))
+        return status;
+    status = page_before(trace, toc->window, page->address, before, NULL);
+    if (status)
+        return TBD_CORRUPT;
+    tbd_page_xor(out, before);
+    return TBD_OK;
+}
+
 static enum tbd_status from_earlier(struct tbd_trace *trace, const struct page_query *q,
                                     uint32_t window, uint8_t *out)
 {
@@ -292,7 +322,7 @@ static enum tbd_status from_earlier(struct tbd_trace *trace, const struct page_q
         struct tbd_moment then = moment_of_page(window, pages + i);
 
         if (pages[i].flags & TBD_DISK_PAGE_END)
-            return tbd_toc_page(toc, pages + i, out);
+            return page_of_entry(trace, toc, pages + i, out);
         /* GONE: sent before it became unreadable, say; its mapping is still the same. */
         if (pages[i].flags & (TBD_DISK_PAGE_FIRST | TBD_DISK_PAGE_GONE) &&
             tbd_moment_compare(&then, &q->piece->born) >= 0)
@@ -337,6 +367,140 @@ static const struct page_visit *visit_from(const struct page_visit *begin,
     return begin;
 }
 
+/* The last entry of the page in a window's table: contents after which none are known in it. */
+static const struct tbd_disk_page *last_entry(const struct toc *toc, uint64_t address)
+{
+    size_t count;
+    const struct tbd_disk_page *pages = tbd_toc_find_page(toc, address, &count);
+    const struct tbd_disk_page *last = count ? pages + count - 1 : NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (pages[i].flags & TBD_DISK_PAGE_END)
+            last = pages + i;
+    return last;
+}
+
+/* What the page held when the window began, if the window's own table says so. */
+static const struct tbd_disk_page *entry_at_start(const struct toc *toc, uint64_t address)
+{
+    size_t count;
+    const struct tbd_disk_page *pages = tbd_toc_find_page(toc, address, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (pages[i].flags & TBD_DISK_PAGE_FIRST && !pages[i].time && !pages[i].order)
+            return pages + i;
+    return NULL;
+}
+
+static enum tbd_status page_in_image(struct tbd_trace *trace, uint64_t address, uint8_t *out)
+{
+    const struct tbd_disk_page *page;
+    size_t count;
+
+    if (!trace->image_tried) {
+        trace->image_tried = true;
+        if (tbd_image_open(trace, &trace->image, NULL))
+            return TBD_NOTFOUND;
+    }
+    if (!trace->image.file.bytes)
+        return TBD_NOTFOUND;
+    page = tbd_toc_find_page(&trace->image, address, &count);
+    return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
+}
+
+/* One step back: the entry that what is wanted at the start of `window` is in, or NULL.  Windows
+ * before `*io_visit` have not been looked at. */
+static const struct tbd_disk_page *step_back(struct tbd_trace *trace, uint32_t window,
+                                             uint64_t address, const struct page_visit *begin,
+                                             const struct page_visit **io_visit,
+                                             struct toc **out_toc)
+{
+    const struct tbd_disk_page *page = NULL;
+
+    *out_toc = toc_of(trace, window);
+    if (*out_toc)
+        page = entry_at_start(*out_toc, address);
+    while (!page && *out_toc && *io_visit > begin) {
+        --*io_visit;
+        *out_toc = toc_of(trace, (*io_visit)->window);
+        if (*out_toc)
+            page = last_entry(*out_toc, address);
+    }
+    return page;
+}
+
+/* Differences are put together on the way back, until contents are found that are whole. */
+static enum tbd_status page_before(struct tbd_trace *trace, uint32_t window, uint64_t address,
+                                   uint8_t *out, struct tbd_page_base *how)
+{
+    const struct page_visit *begin = NULL, *visit, *end;
+    struct tbd_page_base found = { 0 };
+    enum tbd_status status = history_make(trace);
+    uint8_t part[4096];
+
+    if (status)
+        return status;
+    end = history_of(&trace->history, address, &begin);
+    visit = end ? visit_from(begin, end, window) : NULL;
+    memset(out, 0, 4096);
+    for (bool is_first = true;; is_first = false) {
+        struct toc *toc = NULL;
+        const struct tbd_disk_page *page =
+            end ? step_back(trace, window, address, begin, &visit, &toc) : NULL;
+
+        if (end && !toc)
+            return TBD_CORRUPT;
+        status = page ? tbd_toc_page(toc, page, part) : page_in_image(trace, address, part);
+        if (status)
+            return status;
+        tbd_page_xor(out, part);
+        if (is_first && page)
+            found.from = page->flags & TBD_DISK_PAGE_END
+                             ? (struct tbd_moment){ toc->window, UINT32_MAX, UINT64_MAX }
+                             : moment_of_page(toc->window, page);
+        if (is_first)
+            found.from_image = !page;
+        if (!page || !(page->flags & TBD_DISK_PAGE_DELTA))
+            break;
+        found.depth++;
+        window = toc->window;
+    }
+    if (how)
+        *how = found;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_trace_page_base(struct tbd_trace *trace, uint32_t index, uint64_t address,
+                                    uint8_t *out, struct tbd_page_base *how)
+{
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = page_before(trace, index, address, out, how);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address,
+                          uint32_t depth, uint8_t *out)
+{
+    struct tbd_moment end = { last, UINT32_MAX, UINT64_MAX };
+    const struct region_piece *piece = NULL;
+    struct tbd_page_base how;
+    bool good;
+
+    pthread_mutex_lock(&trace->lock);
+    good = !tbd_regions_at_locked(trace, tbd_region_events_before(trace, &end));
+    if (good)
+        piece = tbd_region_find(&trace->regions, address);
+    good = piece && (piece->initial || piece->born.window < first) &&
+           !page_before(trace, first, address, out, &how) && how.depth < depth &&
+           (how.from_image ? piece->initial
+                           : tbd_moment_compare(&how.from, &piece->born) >= 0);
+    pthread_mutex_unlock(&trace->lock);
+    return good;
+}
+
 static enum tbd_status from_windows(struct tbd_trace *trace, const struct page_query *q,
                                     uint8_t *out)
 {
@@ -368,20 +532,7 @@ static enum tbd_status from_windows(struct tbd_trace *trace, const struct page_q
 
 static enum tbd_status from_image(struct tbd_trace *trace, const struct page_query *q, uint8_t *out)
 {
-    const struct tbd_disk_page *page;
-    size_t count;
-
-    if (!q->piece->initial)
-        return TBD_NOTFOUND;
-    if (!trace->image_tried) {
-        trace->image_tried = true;
-        if (tbd_image_open(trace, &trace->image, NULL))
-            return TBD_NOTFOUND;
-    }
-    if (!trace->image.file.bytes)
-        return TBD_NOTFOUND;
-    page = tbd_toc_find_page(&trace->image, q->address, &count);
-    return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
+    return q->piece->initial ? page_in_image(trace, q->address, out) : TBD_NOTFOUND;
 }
 
 /* The trace's own copy of a file, mapped until the trace is closed.  NULL when it cannot be. */

@@ -6,6 +6,8 @@
  * group.  Numbers are small by differences: keys to the one before, windows to this one. */
 #include "format/summaries.h"
 
+#include <stdlib.h>
+
 #define KEY_NONE UINT64_MAX
 
 /* One entry's numbers in the order they are stored. */
@@ -82,6 +84,71 @@ void tbd_block_summaries_put(struct tbd_buffer *out, uint32_t window,
                              const struct tbd_block_summary *blocks, size_t count)
 {
     put(out, TBD_REC_BLOCK_SUMMARIES, window, blocks, count, put_block, block_key);
+}
+
+/* ---- runs: level 1 ---- */
+
+struct run {
+    uint64_t key;
+    uint64_t more; /* keys that follow on it */
+};
+
+struct run_list {
+    struct run *runs; /* owned */
+    size_t count, capacity;
+    bool failed;
+};
+
+static void run_add(struct run_list *list, uint64_t key)
+{
+    struct run *last = list->count ? &list->runs[list->count - 1] : NULL;
+
+    if (last && key == last->key + last->more + 1) {
+        last->more++;
+        return;
+    }
+    if (!tbd_array_grow(&list->runs, list->count, &list->capacity, sizeof(*last)))
+        list->failed = true;
+    else
+        list->runs[list->count++] = (struct run){ key, 0 };
+}
+
+static uint64_t run_key(const void *entries, size_t i)
+{
+    return ((const struct run *)entries)[i].key;
+}
+
+static void put_run(struct tbd_buffer *out, uint32_t window, const void *entries, size_t i)
+{
+    (void)window;
+    tbd_buffer_varint(out, ((const struct run *)entries)[i].more);
+}
+
+static void put_runs(struct tbd_buffer *out, enum tbd_record_type type, struct run_list *list)
+{
+    out->failed |= list->failed;
+    put(out, type, 0, list->runs, list->count, put_run, run_key);
+    free(list->runs);
+}
+
+void tbd_word_bits_put(struct tbd_buffer *out, const struct tbd_word_summary *words, size_t count)
+{
+    struct run_list list = { 0 };
+
+    for (size_t i = 0; i < count && !list.failed; i++)
+        run_add(&list, words[i].word / 8);
+    put_runs(out, TBD_REC_WORD_BITS, &list);
+}
+
+void tbd_block_bits_put(struct tbd_buffer *out, const struct tbd_block_summary *blocks,
+                        size_t count, bool called)
+{
+    struct run_list list = { 0 };
+
+    for (size_t i = 0; i < count && !list.failed; i++)
+        if (!called || blocks[i].enters)
+            run_add(&list, blocks[i].id);
+    put_runs(out, called ? TBD_REC_CALLED_BITS : TBD_REC_BLOCK_BITS, &list);
 }
 
 /* ---- reading ---- */
@@ -198,6 +265,8 @@ static bool next_key(struct tbd_reader *in, uint64_t *key, uint64_t limit)
 
 #define WORD_KEYS ((uint64_t)1 << 61)
 #define BLOCK_KEYS ((uint64_t)1 << 30)
+/* Runs take few bytes, and what they stand for memory: a forged record is refused. */
+#define RUN_KEYS_MAX ((size_t)1 << 28)
 
 enum tbd_status tbd_summaries_count(const struct tbd_record_view *record, size_t *out)
 {
@@ -306,4 +375,131 @@ enum tbd_status tbd_block_summaries_find(const struct tbd_record_view *record, u
                                          uint32_t id, struct tbd_block_summary *out)
 {
     return find(record, window, id, BLOCK_KEYS, NULL, out);
+}
+
+/* ---- reading runs ---- */
+
+/* A place among the runs of a record, in order. */
+struct run_reader {
+    struct groups groups;
+    struct tbd_reader in;
+    uint64_t group, left; /* the next group; runs left in this one */
+    uint64_t limit;
+    uint64_t next; /* first key that the next run may begin with */
+    struct run run;
+    bool failed;
+};
+
+static bool runs_open(const struct tbd_record_view *record, uint64_t limit, struct run_reader *out)
+{
+    *out = (struct run_reader){ .limit = limit };
+    out->failed = !open_groups(record, &out->groups);
+    return !out->failed;
+}
+
+static bool runs_step(struct run_reader *r, uint64_t *key)
+{
+    if (r->left--) {
+        *key = r->run.key;
+        return next_key(&r->in, key, r->limit);
+    }
+    r->left = group_entries(&r->groups, r->group) - 1;
+    return open_group(&r->groups, r->group++, &r->in, key);
+}
+
+/* Onto the next run.  False at the end, or where the record is impossible (`failed`). */
+static bool runs_next(struct run_reader *r)
+{
+    uint64_t key;
+
+    if (r->failed || (!r->left && r->group == r->groups.groups))
+        return false;
+    r->failed = !runs_step(r, &key);
+    if (r->failed)
+        return false;
+    r->run = (struct run){ key, tbd_reader_varint(&r->in) };
+    r->failed = r->in.failed || key < r->next || key >= r->limit || r->run.more >= r->limit - key;
+    r->next = key + r->run.more + 1;
+    return !r->failed;
+}
+
+enum tbd_status tbd_bits_count(const struct tbd_record_view *record, size_t *out)
+{
+    struct run_reader r;
+
+    *out = 0;
+    for (runs_open(record, WORD_KEYS, &r); runs_next(&r);)
+        if (__builtin_add_overflow(*out, r.run.more + 1, out) || *out > RUN_KEYS_MAX)
+            return TBD_CORRUPT;
+    return r.failed ? TBD_CORRUPT : TBD_OK;
+}
+
+enum tbd_status tbd_word_bits_get(const struct tbd_record_view *record,
+                                  struct tbd_word_summary *out)
+{
+    struct run_reader r;
+
+    for (runs_open(record, WORD_KEYS, &r); runs_next(&r);)
+        for (uint64_t i = 0; i <= r.run.more; i++)
+            *out++ = (struct tbd_word_summary){ .word = (r.run.key + i) * 8, .count = 1 };
+    return r.failed ? TBD_CORRUPT : TBD_OK;
+}
+
+enum tbd_status tbd_block_bits_get(const struct tbd_record_view *record,
+                                   const struct tbd_record_view *called,
+                                   struct tbd_block_summary *out)
+{
+    struct run_reader r, c;
+    bool has_called;
+
+    runs_open(called, BLOCK_KEYS, &c);
+    has_called = runs_next(&c);
+    for (runs_open(record, BLOCK_KEYS, &r); runs_next(&r);)
+        for (uint64_t id = r.run.key; id <= r.run.key + r.run.more; id++) {
+            while (has_called && c.run.key + c.run.more < id)
+                has_called = runs_next(&c);
+            *out++ = (struct tbd_block_summary){
+                .id = (uint32_t)id, .count = 1, .enters = has_called && c.run.key <= id
+            };
+        }
+    return r.failed || c.failed ? TBD_CORRUPT : TBD_OK;
+}
+
+static enum tbd_status find_bit(const struct tbd_record_view *record, uint64_t wanted,
+                                uint64_t limit)
+{
+    struct run_reader r;
+    uint64_t low = 0;
+    uint64_t high;
+
+    if (!runs_open(record, limit, &r))
+        return TBD_CORRUPT;
+    for (high = r.groups.groups; low < high;) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (group_at(&r.groups, middle).key <= wanted)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (!low)
+        return TBD_NOTFOUND;
+    r.group = low - 1;
+    r.groups.groups = low;
+    r.groups.count = low * TBD_SUMMARY_GROUP < r.groups.count ? low * TBD_SUMMARY_GROUP
+                                                              : r.groups.count;
+    while (runs_next(&r) && r.run.key <= wanted)
+        if (wanted - r.run.key <= r.run.more)
+            return TBD_OK;
+    return r.failed ? TBD_CORRUPT : TBD_NOTFOUND;
+}
+
+enum tbd_status tbd_word_bits_find(const struct tbd_record_view *record, uint64_t word)
+{
+    return find_bit(record, word / 8, WORD_KEYS);
+}
+
+enum tbd_status tbd_block_bits_find(const struct tbd_record_view *record, uint32_t id)
+{
+    return find_bit(record, id, BLOCK_KEYS);
 }

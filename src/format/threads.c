@@ -59,6 +59,9 @@ enum tbd_status tbd_thread_table_read(struct tbd_thread_table *table,
 
 void tbd_thread_table_free(struct tbd_thread_table *table)
 {
+    for (size_t i = 0; i < table->sum_count; i++)
+        free(table->sums[i]);
+    free(table->sums);
     free(table->events);
     free(table->ran);
     free(table->threads);
@@ -87,6 +90,125 @@ static struct tbd_disk_ran ran_entry(const struct tbd_ran *ran, uint32_t i)
 
     memcpy(&entry, ran->records + i * sizeof(entry), sizeof(entry));
     return entry;
+}
+
+/* ---- windows that were merged ---- */
+
+/* Adds up who ran; the one that had control last is the last. */
+static bool add_ran(struct tbd_disk_ran **sum, size_t *count, size_t *room,
+                    const struct tbd_disk_ran *more, bool is_last)
+{
+    struct tbd_disk_ran *list = *sum;
+    struct tbd_disk_ran entry = *more;
+    size_t i = 0;
+
+    while (i < *count && list[i].thread != more->thread)
+        i++;
+    if (i == *count) {
+        if (!tbd_array_grow(sum, *count, room, sizeof(*list)))
+            return false;
+        (*sum)[(*count)++] = entry;
+        return true;
+    }
+    list[i].switches += more->switches;
+    list[i].blocks += more->blocks;
+    if (is_last) {
+        entry = list[i];
+        memmove(list + i, list + i + 1, (*count - i - 1) * sizeof(*list));
+        list[*count - 1] = entry;
+    }
+    return true;
+}
+
+/* What the parts' records say together; a part without one was all its running thread's. */
+static struct tbd_disk_ran *sum_ran(const struct tbd_trace *trace, uint32_t first, uint32_t count,
+                                    size_t *out_count)
+{
+    struct tbd_disk_ran *sum = NULL;
+    size_t room = 0;
+
+    *out_count = 0;
+    for (uint32_t w = first; w < first + count; w++) {
+        const struct tbd_window_summary *window = tbd_trace_window(trace, w);
+        const struct tbd_ran *ran = ran_until(&trace->threads, window->number);
+        bool has_own = ran && ran->window == window->number;
+        struct tbd_disk_ran all = {
+            .thread = ran ? ran_entry(ran, ran->count - 1).thread : trace->info.main_thread,
+            .blocks = window->blocks,
+        };
+
+        for (uint32_t i = 0; i < (has_own ? ran->count : 1); i++) {
+            if (has_own)
+                all = ran_entry(ran, i);
+            if (!add_ran(&sum, out_count, &room, &all, !has_own || i + 1 == ran->count)) {
+                free(sum);
+                return NULL;
+            }
+        }
+    }
+    return sum;
+}
+
+static enum tbd_status merge_ran(struct tbd_trace *trace, size_t from, size_t to, uint32_t first,
+                                 uint32_t count)
+{
+    struct tbd_thread_table *table = &trace->threads;
+    struct tbd_disk_ran *sum;
+    size_t sum_count;
+
+    if (from == to)
+        return TBD_OK;
+    sum = sum_ran(trace, first, count, &sum_count);
+    if (!sum || !tbd_array_grow(&table->sums, table->sum_count, &table->sum_room,
+                                sizeof(*table->sums))) {
+        free(sum);
+        return TBD_NOMEM;
+    }
+    table->sums[table->sum_count++] = sum;
+    table->ran[from] = (struct tbd_ran){ .window = tbd_trace_window(trace, first)->number,
+                                         .count = (uint32_t)sum_count,
+                                         .records = (const uint8_t *)sum };
+    memmove(table->ran + from + 1, table->ran + to, (table->ran_count - to) * sizeof(*table->ran));
+    table->ran_count -= to - from - 1;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_thread_table_merge(struct tbd_trace *trace, uint32_t first, uint32_t count,
+                                       const uint8_t *shifts)
+{
+    struct tbd_thread_table *table = &trace->threads;
+    const struct tbd_window_summary *begin = tbd_trace_window(trace, first);
+    const struct tbd_window_summary *last = tbd_trace_window(trace, first + count - 1);
+    size_t from = 0, to;
+
+    for (size_t i = 0; i < table->event_count; i++) {
+        struct tbd_disk_when *when = &table->events[i].when;
+        uint32_t place = tbd_trace_window_with(trace, when->window);
+        struct tbd_disk_shift shift;
+
+        if (place < first || place >= first + count)
+            continue;
+        memcpy(&shift, shifts + (place - first) * sizeof(shift), sizeof(shift));
+        when->window = begin->number;
+        when->time += shift.time;
+        when->order += shift.order;
+    }
+    while (from < table->ran_count && table->ran[from].window < begin->number)
+        from++;
+    for (to = from; to < table->ran_count && table->ran[to].window <= last->number;)
+        to++;
+    return merge_ran(trace, from, to, first, count);
+}
+
+void tbd_thread_table_place(struct tbd_trace *trace, uint32_t (*place)(const struct tbd_trace *trace,
+                                                                      uint32_t number))
+{
+    struct tbd_thread_table *table = &trace->threads;
+
+    for (size_t i = 0; i < table->event_count; i++)
+        table->events[i].when.window = place(trace, table->events[i].when.window);
+    for (size_t i = 0; i < table->ran_count; i++)
+        table->ran[i].window = place(trace, table->ran[i].window);
 }
 
 /* ---- the table, once the index is read ---- */

@@ -9,9 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
-void tbd_toc_name(uint32_t window, const char *suffix, char *out, size_t bytes)
+void tbd_toc_name(uint32_t number, uint32_t span, const char *suffix, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "windows/%u/%03u.%s", window / 1000, window % 1000, suffix);
+    if (span > 1)
+        snprintf(out, bytes, "windows/%u/%03u-%u.%s", number / 1000, number % 1000, span, suffix);
+    else
+        snprintf(out, bytes, "windows/%u/%03u.%s", number / 1000, number % 1000, suffix);
+}
+
+void tbd_image_name(const struct tbd_disk_base *base, char *out, size_t bytes)
+{
+    if (base->image)
+        snprintf(out, bytes, "image-%u", base->image);
+    else
+        snprintf(out, bytes, "image");
 }
 
 static bool page_is_sane(const struct tbd_disk_page *page, const struct tbd_disk_page *before,
@@ -20,6 +31,9 @@ static bool page_is_sane(const struct tbd_disk_page *page, const struct tbd_disk
     if (page->address % 4096 || page->address >= TBD_USER_END)
         return false;
     if (before && page->address < before->address)
+        return false;
+    if (page->flags & TBD_DISK_PAGE_DELTA &&
+        (page->flags & ~(TBD_DISK_PAGE_DELTA | TBD_DISK_PAGE_ZERO)) != TBD_DISK_PAGE_END)
         return false;
     if (page->flags & TBD_DISK_PAGE_ZERO)
         return true;
@@ -78,6 +92,18 @@ static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view
     case TBD_REC_THREADS:
         toc->threads = *record;
         break;
+    case TBD_REC_WORD_BITS:
+        toc->word_bits = *record;
+        break;
+    case TBD_REC_BLOCK_BITS:
+        toc->block_bits = *record;
+        break;
+    case TBD_REC_CALLED_BITS:
+        toc->called_bits = *record;
+        break;
+    case TBD_REC_EARLY_CALLS:
+        toc->early_calls = *record;
+        break;
     default:
         break;
     }
@@ -88,10 +114,13 @@ static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view
 static bool has_all(const struct toc *toc)
 {
     bool is_image = toc->window == UINT32_MAX;
+    bool has_counts = toc->words.payload && toc->block_summaries.payload;
+    bool has_bits =
+        toc->word_bits.payload && toc->block_bits.payload && toc->called_bits.payload;
 
     return toc->pages && toc->page_data &&
            (is_image || (toc->state.payload && toc->read_pages.payload && toc->log.payload &&
-                         toc->words.payload && toc->block_summaries.payload));
+                         (has_counts || has_bits)));
 }
 
 static enum tbd_status read_records(struct toc *toc, struct tbd_error *why)
@@ -120,13 +149,15 @@ enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, str
     char name[64];
 
     *out = (struct toc){ .window = window };
-    tbd_toc_name(window, "toc", name, sizeof(name));
+    if (!summary)
+        return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", window);
+    tbd_toc_name(summary->number, summary->span, "toc", name, sizeof(name));
     status = tbd_file_open(trace->path, name, TBD_FILE_TOC, trace->id, &out->file, why);
     if (status)
         return status;
     status = read_records(out, why);
-    if (!status && (tbd_file_header(&out->file)->window != window ||
-                    out->meta.window.window != window || !summary ||
+    if (!status && (tbd_file_header(&out->file)->window != summary->number ||
+                    out->meta.window.window != summary->number ||
                     out->meta.window.first_time != summary->first_time ||
                     out->meta.window.blocks != summary->blocks))
         status = tbd_error_set(why, TBD_CORRUPT, name, 0, "it is not window %u of the index",
@@ -140,9 +171,11 @@ enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
                                struct tbd_error *why)
 {
     enum tbd_status status;
+    char name[32];
 
     *out = (struct toc){ .window = UINT32_MAX };
-    status = tbd_file_open(trace->path, "image", TBD_FILE_IMAGE, trace->id, &out->file, why);
+    tbd_image_name(&trace->base, name, sizeof(name));
+    status = tbd_file_open(trace->path, name, TBD_FILE_IMAGE, trace->id, &out->file, why);
     if (status)
         return status;
     status = read_records(out, why);

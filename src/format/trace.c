@@ -6,7 +6,7 @@
  * record: reading stops there.  In a finished trace that is an error.
  *
  * Invariants
- * R1  Windows are numbered 0, 1, 2, ... and their times follow on each other without gaps.
+ * R1  Windows' numbers and times follow on each other without gaps, from the base on.
  * R2  Strings taken from the index end with a NUL inside their record. */
 #include "format/trace.h"
 
@@ -213,46 +213,166 @@ static enum tbd_status read_note(struct tbd_trace *trace, const struct tbd_recor
     return TBD_OK;
 }
 
+/* Number and time that the next window must have. */
+static void next_window(const struct tbd_trace *trace, uint32_t *out_number, uint64_t *out_time)
+{
+    const struct tbd_window_summary *last =
+        trace->window_count ? &trace->windows[trace->window_count - 1].summary : NULL;
+
+    *out_number = last ? last->number + last->span : trace->base.window;
+    *out_time = last ? last->first_time + last->blocks : trace->base.first_time;
+}
+
+/* Takes the pages that came before. */
+static struct trace_window make_window(struct tbd_trace *trace, const struct tbd_disk_window *disk,
+                                       uint32_t span)
+{
+    struct trace_window window = {
+        .summary = { .number = disk->window, .span = span, .first_time = disk->first_time,
+                     .blocks = disk->blocks, .level = disk->level,
+                     .complete = disk->complete != 0, .toc_bytes = disk->toc_bytes,
+                     .trace_bytes = disk->trace_bytes, .block_bytes = disk->block_bytes,
+                     .stores = disk->stores, .calls = disk->calls, .returns = disk->returns,
+                     .syscalls = disk->syscalls, .specials = disk->specials,
+                     .signals = disk->signals },
+        .disk = *disk,
+        .pages = trace->next_pages,
+        .pages_bytes = trace->next_pages_bytes,
+    };
+
+    trace->next_pages = NULL;
+    trace->next_pages_bytes = 0;
+    return window;
+}
+
+static bool is_possible_window(const struct tbd_trace *trace, const struct tbd_disk_window *disk,
+                               uint32_t span)
+{
+    return (!trace->next_pages || trace->next_pages_window == disk->window) &&
+           disk->blocks <= UINT32_MAX && disk->level && disk->level <= 3 && span &&
+           disk->window <= UINT32_MAX - 1 - span && (span == 1 || disk->level < 3);
+}
+
+static enum tbd_status add_window(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                  const struct tbd_disk_window *disk, uint32_t span,
+                                  struct tbd_error *why)
+{
+    struct tbd_trace_info *info = &trace->info;
+    uint32_t number;
+    uint64_t time;
+
+    next_window(trace, &number, &time);
+    if (disk->window != number || disk->first_time != time || !is_possible_window(trace, disk, span))
+        return corrupt(&trace->index, record, "a window record out of order", why);
+    if (!tbd_array_grow(&trace->windows, trace->window_count, &trace->window_capacity,
+                        sizeof(*trace->windows)))
+        return TBD_NOMEM;
+    trace->windows[trace->window_count++] = make_window(trace, disk, span);
+    trace->is_aged |= span > 1;
+    if (disk->highest_id > trace->highest_id)
+        trace->highest_id = disk->highest_id;
+    info->blocks = disk->first_time + disk->blocks;
+    info->stores += disk->stores;
+    info->calls += disk->calls;
+    info->returns += disk->returns;
+    info->syscalls += disk->syscalls;
+    info->specials += disk->specials;
+    info->signals += disk->signals;
+    return TBD_OK;
+}
+
 static enum tbd_status read_window(struct tbd_trace *trace, const struct tbd_record_view *record,
                                    struct tbd_error *why)
 {
-    const struct trace_window *before =
-        trace->window_count ? &trace->windows[trace->window_count - 1] : NULL;
-    uint64_t first = before ? before->summary.first_time + before->summary.blocks : 0;
-    struct tbd_trace_info *info = &trace->info;
     struct tbd_disk_window disk;
 
     if (record->bytes < sizeof(disk))
         return corrupt(&trace->index, record, "a window record is too short", why);
     memcpy(&disk, record->payload, sizeof(disk));
-    if (disk.window != trace->window_count || disk.first_time != first ||
-        disk.blocks > UINT32_MAX || !disk.level || disk.level > 3)
-        return corrupt(&trace->index, record, "a window record out of order", why);
-    if (!tbd_array_grow(&trace->windows, trace->window_count, &trace->window_capacity,
-                        sizeof(*before)))
-        return TBD_NOMEM;
-    trace->windows[trace->window_count++] = (struct trace_window){
-        .summary = { .first_time = disk.first_time, .blocks = disk.blocks, .level = disk.level,
-                     .complete = disk.complete != 0, .toc_bytes = disk.toc_bytes,
-                     .trace_bytes = disk.trace_bytes, .block_bytes = disk.block_bytes,
-                     .stores = disk.stores, .calls = disk.calls, .returns = disk.returns,
-                     .syscalls = disk.syscalls, .specials = disk.specials,
-                     .signals = disk.signals },
-        .pages = trace->next_pages,
-        .pages_bytes = trace->next_pages_bytes,
-    };
-    trace->next_pages = NULL;
-    trace->next_pages_bytes = 0;
-    if (disk.highest_id > trace->highest_id)
-        trace->highest_id = disk.highest_id;
-    info->blocks = disk.first_time + disk.blocks;
-    info->stores += disk.stores;
-    info->calls += disk.calls;
-    info->returns += disk.returns;
-    info->syscalls += disk.syscalls;
-    info->specials += disk.specials;
-    info->signals += disk.signals;
+    return add_window(trace, record, &disk, 1, why);
+}
+
+static enum tbd_status read_base(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                 struct tbd_error *why)
+{
+    if (record->bytes < sizeof(trace->base) || trace->window_count)
+        return corrupt(&trace->index, record, "a base record out of order", why);
+    memcpy(&trace->base, record->payload, sizeof(trace->base));
+    trace->is_aged = true;
     return TBD_OK;
+}
+
+/* Moments in the windows at places from .. from+count-1, of which each is shifted, are in the first
+ * of them from now on. */
+static void move_moments(struct tbd_trace *trace, uint32_t from, uint32_t count,
+                         const uint8_t *shifts)
+{
+    uint32_t first = trace->windows[from].summary.number;
+
+    for (size_t i = trace->region_event_count; i-- > 0;) {
+        struct tbd_disk_when *when = &trace->region_events[i].when;
+        uint32_t place = tbd_trace_window_with(trace, when->window);
+        struct tbd_disk_shift shift;
+
+        if (place < from)
+            return;
+        if (place >= from + count) /* later, or of a window that is not complete yet */
+            continue;
+        memcpy(&shift, shifts + (place - from) * sizeof(shift), sizeof(shift));
+        when->window = first;
+        when->time += shift.time;
+        when->order += shift.order;
+    }
+}
+
+static enum tbd_status merge_windows(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                     const struct tbd_disk_change *change, struct tbd_error *why)
+{
+    uint32_t from = tbd_trace_window_with(trace, change->window.window);
+    uint64_t span = 0, blocks = 0;
+
+    if (from == UINT32_MAX || change->count > trace->window_count - from ||
+        trace->windows[from].summary.number != change->window.window ||
+        change->window.first_time != trace->windows[from].summary.first_time)
+        return corrupt(&trace->index, record, "a change of windows that are not there", why);
+    for (uint32_t i = 0; i < change->count; i++) {
+        span += trace->windows[from + i].summary.span;
+        blocks += trace->windows[from + i].summary.blocks;
+    }
+    if (span != change->span || blocks != change->window.blocks ||
+        !is_possible_window(trace, &change->window, change->span))
+        return corrupt(&trace->index, record, "an impossible change of windows", why);
+    if (change->count > 1) {
+        move_moments(trace, from, change->count, record->payload + sizeof(*change));
+        if (tbd_thread_table_merge(trace, from, change->count, record->payload + sizeof(*change)))
+            return TBD_NOMEM;
+        trace->is_aged = true;
+    } else if (!trace->next_pages) {
+        trace->next_pages = trace->windows[from].pages;
+        trace->next_pages_bytes = trace->windows[from].pages_bytes;
+    }
+    trace->windows[from] = make_window(trace, &change->window, change->span);
+    memmove(trace->windows + from + 1, trace->windows + from + change->count,
+            (trace->window_count - from - change->count) * sizeof(*trace->windows));
+    trace->window_count -= change->count - 1;
+    return TBD_OK;
+}
+
+static enum tbd_status read_change(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                   struct tbd_error *why)
+{
+    struct tbd_disk_change change;
+    uint64_t shifts;
+
+    if (record->bytes < sizeof(change))
+        return corrupt(&trace->index, record, "a change record is too short", why);
+    memcpy(&change, record->payload, sizeof(change));
+    if (!change.count)
+        return add_window(trace, record, &change.window, change.span, why);
+    shifts = change.count > 1 ? change.count : 0;
+    if (shifts > (record->bytes - sizeof(change)) / sizeof(struct tbd_disk_shift))
+        return corrupt(&trace->index, record, "a change record is too short", why);
+    return merge_windows(trace, record, &change, why);
 }
 
 static enum tbd_status read_pages(struct tbd_trace *trace, const struct tbd_record_view *record,
@@ -263,10 +383,9 @@ static enum tbd_status read_pages(struct tbd_trace *trace, const struct tbd_reco
     if (record->bytes < sizeof(when))
         return corrupt(&trace->index, record, "a page record is too short", why);
     memcpy(&when, record->payload, sizeof(when));
-    if (when.window != trace->window_count)
-        return corrupt(&trace->index, record, "a page record out of order", why);
     trace->next_pages = record->payload + sizeof(when);
     trace->next_pages_bytes = record->bytes - sizeof(when);
+    trace->next_pages_window = when.window;
     return TBD_OK;
 }
 
@@ -307,11 +426,46 @@ static enum tbd_status read_index_record(struct tbd_trace *trace,
         return read_pages(trace, record, why);
     case TBD_REC_WINDOW:
         return read_window(trace, record, why);
+    case TBD_REC_CHANGE:
+        return read_change(trace, record, why);
+    case TBD_REC_BASE:
+        return read_base(trace, record, why);
     case TBD_REC_END:
         return read_end(trace, record, why);
     default:
         return TBD_OK;
     }
+}
+
+/* Place of the window with this number, also of one that is not in the trace yet. */
+static uint32_t place_of_number(const struct tbd_trace *trace, uint32_t number)
+{
+    uint32_t place = tbd_trace_window_with(trace, number);
+    uint32_t next;
+    uint64_t time;
+
+    next_window(trace, &next, &time);
+    if (place != UINT32_MAX || number < next)
+        return place;
+    return (uint32_t)trace->window_count + (number - next);
+}
+
+/* The index names windows by number; from now on they are known by place. */
+static enum tbd_status place_events(struct tbd_trace *trace, struct tbd_error *why)
+{
+    if (!trace->is_aged)
+        return TBD_OK;
+    for (size_t i = 0; i < trace->region_event_count; i++) {
+        struct tbd_disk_when *when = &trace->region_events[i].when;
+        uint32_t place = place_of_number(trace, when->window);
+
+        if (place == UINT32_MAX)
+            return tbd_error_set(why, TBD_CORRUPT, trace->index.path, 0,
+                                 "a mapping of window %u, which is not there", when->window);
+        when->window = place;
+    }
+    tbd_thread_table_place(trace, place_of_number);
+    return TBD_OK;
 }
 
 /* Does an organizer hold the lock on the header? */
@@ -358,12 +512,11 @@ static enum tbd_status read_index(struct tbd_trace *trace, struct tbd_error *why
     if (status != TBD_NOTFOUND && status != TBD_TRUNCATED &&
         !(recording && status == TBD_CHECKSUM))
         return status;
-    if (status == TBD_TRUNCATED && trace->info.finished)
-        return status;
     if (!trace->info.finished)
         settle_end(trace, recording);
     trace->info.note_count = trace->note_count;
-    return tbd_threads_settle(trace);
+    status = place_events(trace, why);
+    return status ? status : tbd_threads_settle(trace);
 }
 
 /* ---- blocks ---- */
@@ -580,6 +733,25 @@ uint32_t tbd_trace_window_count(const struct tbd_trace *trace)
 const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window)
 {
     return window < trace->window_count ? &trace->windows[window].summary : NULL;
+}
+
+uint32_t tbd_trace_window_with(const struct tbd_trace *trace, uint32_t number)
+{
+    size_t low = 0;
+    size_t high = trace->window_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct tbd_window_summary *s = &trace->windows[middle].summary;
+
+        if (number < s->number)
+            high = middle;
+        else if (number - s->number >= s->span)
+            low = middle + 1;
+        else
+            return (uint32_t)middle;
+    }
+    return UINT32_MAX;
 }
 
 uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time)

@@ -119,7 +119,12 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32
 size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window);
 
 /* ---- windows ---- */
+/* Windows have places 0 .. count-1 in the trace; that is what everything here calls `window` or
+ * `index`.  Windows also have numbers, in the order in which they were recorded, which stay when windows are
+ * merged or the oldest are dropped; files and index use those. */
 struct tbd_window_summary {   /* in core for every window, from the trace's index */
+    uint32_t number;          /* of the first window recorded that is in it */
+    uint32_t span;            /* how many are in it; more than 1: merged */
     uint64_t first_time;
     uint64_t blocks;          /* block entries in it */
     uint8_t level;            /* 1, 2, 3 */
@@ -130,10 +135,13 @@ struct tbd_window_summary {   /* in core for every window, from the trace's inde
 };
 uint32_t tbd_trace_window_count(const struct tbd_trace *trace);
 const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window);
+/* Window that holds the one recorded as number `number`; UINT32_MAX: it was dropped, or never was. */
+uint32_t tbd_trace_window_with(const struct tbd_trace *trace, uint32_t number);
 /* Window that holds time `time`; UINT32_MAX if none. */
 uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time);
 
-/* Summaries of T13: counts in the window and the last occurrence, sorted by key. */
+/* Summaries of T13: counts in the window and the last occurrence, sorted by key.  At level 1 only
+ * "happened or not" is kept: then counts that are not 0 are 1, and `last` and `previous` are 0. */
 struct tbd_word_summary {
     uint64_t word;         /* address of the 8-byte aligned word */
     uint32_t count;        /* stores that touch it in this window */
@@ -147,6 +155,12 @@ struct tbd_block_summary {
     uint32_t previous;     /* window of the latest before + 1; 0 = none */
     uint32_t enters;       /* of those entries, how many came by TBD_OP_CALL: function entries */
     uint32_t last_enter;   /* relative time of the last such entry's block */
+};
+
+struct tbd_early_call {
+    uint32_t thread;       /* tid */
+    uint32_t id;
+    uint32_t time;         /* relative */
 };
 
 struct tbd_page_contents {
@@ -171,8 +185,10 @@ struct tbd_window {
     const struct tbd_trace *trace; /* block ids are this trace's; NULL while it is being recorded */
     struct tbd_block_table *blocks_by_id; /* the blocks its entries name (one reference is held) */
     uint32_t index;
+    uint32_t number;               /* of its files; as in struct tbd_window_summary */
     uint64_t first_time;
     uint64_t blocks;
+    uint8_t level;                 /* of its summaries: 1, or more */
     bool complete;
     bool has_events;               /* entries and operands are there (level 3 or raised) */
     bool has_loads;                /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
@@ -202,6 +218,10 @@ struct tbd_window {
     size_t word_count;
     const struct tbd_block_summary *block_summaries; /* sorted by id */
     size_t block_summary_count;
+
+    /* Blocks that were entered by a call in an earlier window: they count among `enters`. */
+    const struct tbd_early_call *early_calls;
+    size_t early_call_count;
 
     /* The log of messages replay needs (system calls, specials, signals, ...), at every level:
      * the same bytes as in `operands`, each with its relative time. */

@@ -17,6 +17,7 @@
 
 struct trace_window {
     struct tbd_window_summary summary;
+    struct tbd_disk_window disk;
     const uint8_t *pages; /* TBD_REC_PAGES varints; borrowed from the index file */
     size_t pages_bytes;
 };
@@ -71,6 +72,7 @@ struct toc {
     const uint8_t *page_data;
     size_t page_data_bytes;
     struct tbd_record_view state, read_pages, log, words, block_summaries, threads;
+    struct tbd_record_view word_bits, block_bits, called_bits, early_calls;
 };
 
 #define TOC_CACHE 4096
@@ -116,12 +118,15 @@ struct tbd_trace {
     struct tbd_file index;
     struct tbd_block_table *blocks;
     uint64_t highest_id; /* that windows may name */
+    struct tbd_disk_base base;
+    bool is_aged; /* windows were merged or dropped: places are not numbers */
 
     struct trace_window *windows;
     size_t window_count;
     size_t window_capacity;
     const uint8_t *next_pages; /* read already, for the window record that follows */
     size_t next_pages_bytes;
+    uint32_t next_pages_window;
     struct region_event *region_events;
     size_t region_event_count;
     size_t region_event_capacity;
@@ -160,13 +165,16 @@ bool tbd_region_map_copy(const struct region_map *from, struct region_map *out);
 void tbd_region_free(struct tbd_trace *trace);
 
 /* toc.c */
-void tbd_toc_name(uint32_t window, const char *suffix, char *out, size_t bytes);
+/* `number`, `span`: as in struct tbd_window_summary. */
+void tbd_toc_name(uint32_t number, uint32_t span, const char *suffix, char *out, size_t bytes);
+void tbd_image_name(const struct tbd_disk_base *base, char *out, size_t bytes);
 TBD_MUST_CHECK enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window,
                                             struct toc *out, struct tbd_error *why);
 TBD_MUST_CHECK enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
                                               struct tbd_error *why);
 void tbd_toc_close(struct toc *toc);
-/* Contents of one entry of the page table: `out` has 4096 bytes. */
+/* What is stored of one entry of the page table: its contents, or with DELTA a difference.  `out` has
+ * 4096 bytes. */
 TBD_MUST_CHECK enum tbd_status tbd_toc_page(const struct toc *toc, const struct tbd_disk_page *page,
                                             uint8_t *out);
 /* First entry of the table with this address; `*out_count` of them. */
@@ -181,6 +189,36 @@ void tbd_trace_keys_free(struct tbd_trace *trace);
 
 /* pages.c */
 void tbd_pages_free(struct tbd_trace *trace);
+/* The latest contents of a page that the trace has from before the events of window `index`: what a
+ * difference stored there is to.  `how` may be NULL.  TBD_NOTFOUND: it has none. */
+struct tbd_page_base {
+    struct tbd_moment from; /* when the contents are from */
+    bool from_image;
+    uint32_t depth;         /* differences that were put together for them */
+};
+TBD_MUST_CHECK enum tbd_status tbd_trace_page_base(struct tbd_trace *trace, uint32_t index,
+                                                   uint64_t address, uint8_t *out,
+                                                   struct tbd_page_base *how);
+
+/* The same, if it may serve for a difference that is stored for the windows from `first` to `last` as
+ * one: it is of the mapping that is there at their end, and no more than `depth` differences were
+ * put together for it. */
+bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address,
+                          uint32_t depth, uint8_t *out);
+
+static inline void tbd_page_xor(uint8_t *page, const uint8_t *with)
+{
+    for (size_t i = 0; i < 4096; i++)
+        page[i] ^= with[i];
+}
+
+/* A summary on disk names windows by number + 1: the same by place, 0 if it was dropped. */
+static inline uint32_t tbd_place_of(const struct tbd_trace *trace, uint32_t number_plus_1)
+{
+    return trace->is_aged && number_plus_1
+               ? tbd_trace_window_with(trace, number_plus_1 - 1) + 1
+               : number_plus_1;
+}
 
 static inline int tbd_moment_compare(const struct tbd_moment *a, const struct tbd_moment *b)
 {

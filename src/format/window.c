@@ -88,6 +88,30 @@ bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from)
     return true;
 }
 
+void tbd_window_count_early_calls(struct tbd_window *window)
+{
+    struct tbd_block_summary *blocks =
+        (struct tbd_block_summary *)(uintptr_t)window->block_summaries;
+
+    for (size_t i = 0; i < window->early_call_count; i++) {
+        const struct tbd_early_call *call = &window->early_calls[i];
+        size_t low = 0, high = window->block_summary_count;
+
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+
+            if (blocks[middle].id < call->id)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low == window->block_summary_count || blocks[low].id != call->id)
+            continue;
+        if (!blocks[low].enters++ || blocks[low].last_enter < call->time)
+            blocks[low].last_enter = call->time;
+    }
+}
+
 /* ---- messages ---- */
 
 static uint32_t fixed_bytes(uint32_t kind)

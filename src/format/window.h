@@ -72,6 +72,9 @@ void tbd_writes_first(uint32_t kind, const uint8_t *payload, uint32_t bytes,
 /* False after the last one, or where the payload is too short. */
 bool tbd_writes_next(struct tbd_write_cursor *cursor, struct tbd_write_view *out);
 
+/* Adds the window's early calls to the entries of its block summaries. */
+void tbd_window_count_early_calls(struct tbd_window *window);
+
 /* XXH3_64 of end registers, xsave image and dirty pages in address order. */
 uint64_t tbd_window_digest(const struct tbd_window *window);
 

@@ -164,33 +164,87 @@ static enum tbd_status read_log(const struct toc *toc, struct tbd_window *window
     return fill_log(toc, window, bytes, head.raw_bytes, log, why);
 }
 
+static enum tbd_status read_early_calls(const struct toc *toc, struct tbd_window *window,
+                                        struct tbd_error *why)
+{
+    const struct tbd_record_view *record = &toc->early_calls;
+    struct tbd_reader in = { record->payload, record->payload + record->bytes, false };
+    struct tbd_early_call *calls;
+
+    if (!record->payload)
+        return TBD_OK;
+    calls = tbd_window_memory(window, record->bytes / 3 * sizeof(*calls));
+    if (!calls)
+        return TBD_NOMEM;
+    window->early_calls = calls;
+    while (in.at < in.end && window->early_call_count < record->bytes / 3) {
+        uint64_t thread = tbd_reader_varint(&in);
+        uint64_t id = tbd_reader_varint(&in);
+        uint64_t time = tbd_reader_varint(&in);
+
+        if (in.failed || thread > UINT32_MAX || id > UINT32_MAX || time > window->blocks)
+            return bad(toc, record, "impossible call", why);
+        calls[window->early_call_count++] =
+            (struct tbd_early_call){ (uint32_t)thread, (uint32_t)id, (uint32_t)time };
+    }
+    return TBD_OK;
+}
+
+static enum tbd_status read_counts(const struct toc *toc, struct tbd_window *window,
+                                   struct tbd_word_summary *words,
+                                   struct tbd_block_summary *blocks, struct tbd_error *why)
+{
+    if (tbd_words_get(&toc->words, window->number, words))
+        return bad(toc, &toc->words, "impossible word summary", why);
+    if (tbd_block_summaries_get(&toc->block_summaries, window->number, blocks))
+        return bad(toc, &toc->block_summaries, "impossible block summary", why);
+    for (size_t i = 0; i < window->word_count; i++)
+        words[i].previous = tbd_place_of(window->trace, words[i].previous);
+    for (size_t i = 0; i < window->block_summary_count; i++)
+        blocks[i].previous = tbd_place_of(window->trace, blocks[i].previous);
+    return TBD_OK;
+}
+
+static enum tbd_status read_bits(const struct toc *toc, struct tbd_word_summary *words,
+                                 struct tbd_block_summary *blocks, struct tbd_error *why)
+{
+    if (tbd_word_bits_get(&toc->word_bits, words))
+        return bad(toc, &toc->word_bits, "impossible words", why);
+    if (tbd_block_bits_get(&toc->block_bits, &toc->called_bits, blocks))
+        return bad(toc, &toc->block_bits, "impossible blocks", why);
+    return TBD_OK;
+}
+
 static enum tbd_status read_summaries(const struct toc *toc, struct tbd_window *window,
                                       struct tbd_error *why)
 {
     struct tbd_word_summary *words = NULL;
     struct tbd_block_summary *blocks = NULL;
-    enum tbd_status status = tbd_summaries_count(&toc->words, &window->word_count);
+    bool has_counts = toc->words.payload != NULL;
+    enum tbd_status status = has_counts ? tbd_summaries_count(&toc->words, &window->word_count)
+                                        : tbd_bits_count(&toc->word_bits, &window->word_count);
 
     if (!status)
-        status = tbd_summaries_count(&toc->block_summaries, &window->block_summary_count);
+        status = has_counts
+                     ? tbd_summaries_count(&toc->block_summaries, &window->block_summary_count)
+                     : tbd_bits_count(&toc->block_bits, &window->block_summary_count);
     if (status)
-        return bad(toc, &toc->words, "the summaries do not fit their records", why);
+        return bad(toc, &toc->state, "the summaries do not fit their records", why);
     words = tbd_window_memory(window, window->word_count * sizeof(*words));
     blocks = tbd_window_memory(window, window->block_summary_count * sizeof(*blocks));
     if (!words || !blocks)
         return TBD_NOMEM;
     window->words = words;
     window->block_summaries = blocks;
-    if (tbd_words_get(&toc->words, window->index, words))
-        return bad(toc, &toc->words, "impossible word summary", why);
-    if (tbd_block_summaries_get(&toc->block_summaries, window->index, blocks))
-        return bad(toc, &toc->block_summaries, "impossible block summary", why);
-    return TBD_OK;
+    window->level = has_counts ? 2 : 1;
+    return has_counts ? read_counts(toc, window, words, blocks, why)
+                      : read_bits(toc, words, blocks, why);
 }
 
 static void read_meta(const struct toc *toc, struct tbd_window *window)
 {
     window->index = toc->window;
+    window->number = toc->meta.window.window;
     window->first_time = toc->meta.window.first_time;
     window->blocks = toc->meta.window.blocks;
     window->complete = toc->meta.window.complete != 0;
@@ -216,6 +270,8 @@ static enum tbd_status read_toc(const struct toc *toc, struct tbd_window *window
         status = read_read_pages(toc, window, why);
     if (!status)
         status = read_log(toc, window, why);
+    if (!status)
+        status = read_early_calls(toc, window, why);
     return status ? status : read_summaries(toc, window, why);
 }
 
@@ -231,7 +287,7 @@ static enum tbd_status read_events(struct tbd_trace *trace, struct tbd_window *w
     window->has_events = true;
     status = tbd_window_index(window, &entry);
     if (status == TBD_CORRUPT) {
-        tbd_toc_name(window->index, "blocks", name, sizeof(name));
+        tbd_toc_name(window->number, 1, "blocks", name, sizeof(name));
         return tbd_error_set(why, status, name, entry * 4, "entry %zu is impossible", entry);
     }
     return status;
@@ -270,6 +326,31 @@ enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t inde
     return status;
 }
 
+/* Pages that are stored as differences become what they held. */
+static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc *toc,
+                                      struct tbd_window *window, struct tbd_error *why)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < toc->page_count; i++) {
+        const struct tbd_disk_page *page = toc->pages + i;
+        uint8_t base[TBD_PAGE_BYTES];
+        uint8_t *bytes;
+
+        if (!(page->flags & TBD_DISK_PAGE_END))
+            continue;
+        bytes = (uint8_t *)(uintptr_t)window->dirty[at++].bytes;
+        if (!(page->flags & TBD_DISK_PAGE_DELTA))
+            continue;
+        if (tbd_trace_page_base(trace, window->index, page->address, base, NULL))
+            return tbd_error_set(why, TBD_CORRUPT, toc->file.path, page->offset,
+                                 "what page 0x%llx held before is not there",
+                                 (unsigned long long)page->address);
+        tbd_page_xor(bytes, base);
+    }
+    return TBD_OK;
+}
+
 enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index, bool with_events,
                                 struct tbd_window **out, struct tbd_error *why)
 {
@@ -281,20 +362,25 @@ enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index, bool wi
     *out = NULL;
     if (!summary)
         return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", index);
-    if (with_events && summary->level < 3)
+    if (with_events && (summary->level < 3 || summary->span > 1))
         return tbd_error_set(why, TBD_NOTKEPT, trace->path, 0, "events of window %u", index);
     status = tbd_toc_open(trace, index, &toc, why);
     if (status)
         return status;
     window = tbd_window_new(trace->blocks);
+    if (window)
+        window->trace = trace;
     status = window ? read_toc(&toc, window, why) : TBD_NOMEM;
+    if (!status)
+        status = resolve_deltas(trace, &toc, window, why);
     tbd_toc_close(&toc);
     if (!status) {
-        window->trace = trace;
         if (with_events)
             status = read_events(trace, window, why);
         else
             window->entry_count = window->operand_bytes = 0;
+        if (status == TBD_NOTRACE) /* lowered since the index was read */
+            status = TBD_NOTKEPT;
     }
     if (status == TBD_NOMEM)
         tbd_error_set(why, status, trace->path, 0, "window %u", index);

@@ -13,8 +13,7 @@
 #include "format/file.h"
 #include "format/modules.h"
 #include "format/packed.h"
-#include "format/summaries.h"
-#include "format/threads.h"
+#include "format/toc_write.h"
 #include "format/trace_private.h"
 
 #include <dirent.h>
@@ -407,217 +406,19 @@ static enum tbd_status flush_pending(struct tbd_writer *w)
     return status;
 }
 
-/* ---- pages ---- */
-
-struct page_list {
-    struct tbd_disk_page *disk;       /* owned */
-    const uint8_t **bytes;            /* owned */
-    size_t count;
-};
-
-static void list_pages(struct page_list *list, const struct tbd_page_contents *pages, size_t count,
-                       uint32_t flag)
-{
-    for (size_t i = 0; i < count; i++) {
-        list->disk[list->count] = (struct tbd_disk_page){
-            .address = pages[i].address, .time = (uint32_t)pages[i].time, .order = pages[i].order,
-            .flags = flag, .offset = list->count,
-        };
-        list->bytes[list->count++] = pages[i].bytes;
-    }
-}
-
-static int compare_pages(const void *left, const void *right)
-{
-    const struct tbd_disk_page *a = left;
-    const struct tbd_disk_page *b = right;
-
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    if (a->order != b->order)
-        return a->order < b->order ? -1 : 1;
-    return a->flags > b->flags ? -1 : a->flags < b->flags;
-}
-
-static bool is_zero(const uint8_t *bytes)
-{
-    return !bytes[0] && memcmp(bytes, bytes + 1, 4095) == 0;
-}
-
-static void put_pages(struct tbd_buffer *out, struct page_list *list)
-{
-    struct tbd_buffer data = { 0 };
-
-    qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
-    for (size_t i = 0; i < list->count; i++) {
-        struct tbd_disk_page *page = list->disk + i;
-        const uint8_t *bytes = list->bytes[page->offset];
-        size_t before = data.used;
-
-        page->offset = before;
-        if (is_zero(bytes))
-            page->flags |= TBD_DISK_PAGE_ZERO;
-        else
-            tbd_lz4_pack(&data, bytes, 4096);
-        page->bytes = (uint32_t)(data.used - before);
-    }
-    tbd_file_put_record(out, TBD_REC_PAGE_TABLE, list->disk, list->count * sizeof(*list->disk));
-    tbd_file_put_record(out, TBD_REC_PAGE_DATA, data.bytes, data.used);
-    if (data.failed)
-        out->failed = true;
-    tbd_buffer_free(&data);
-}
-
-static bool page_list_new(struct page_list *list, size_t count)
-{
-    *list = (struct page_list){
-        .disk = calloc(count + 1, sizeof(*list->disk)),
-        .bytes = calloc(count + 1, sizeof(*list->bytes)),
-    };
-    return list->disk && list->bytes;
-}
-
-static void page_list_free(struct page_list *list)
-{
-    free(list->disk);
-    free(list->bytes);
-}
-
 enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_contents *pages,
                                  size_t count)
 {
     struct tbd_buffer out = { 0 };
-    struct page_list list;
-    enum tbd_status status = TBD_NOMEM;
+    enum tbd_status status = tbd_image_put(pages, count, w->id, &out);
 
-    if (page_list_new(&list, count)) {
-        list_pages(&list, pages, count, TBD_DISK_PAGE_IMAGE);
-        tbd_file_put_header(&out, TBD_FILE_IMAGE, 0, w->id);
-        put_pages(&out, &list);
-        status = out.failed ? TBD_NOMEM : tbd_write_file(w->dir, "image", out.bytes, out.used);
-    }
-    page_list_free(&list);
+    if (!status)
+        status = tbd_write_file(w->dir, "image", out.bytes, out.used);
     tbd_buffer_free(&out);
     return status;
 }
 
 /* ---- windows ---- */
-
-/* Page numbers with what the window has of them, for the index. */
-static void pages_for_index(const struct page_list *list, struct tbd_buffer *out)
-{
-    uint64_t last = 0;
-
-    for (size_t i = 0; i < list->count;) {
-        uint64_t address = list->disk[i].address;
-        uint64_t kinds = 0;
-
-        for (; i < list->count && list->disk[i].address == address; i++)
-            kinds |= list->disk[i].flags & TBD_DISK_PAGE_FIRST ? TBD_PAGES_FIRST
-                                                               : TBD_PAGES_CAPTURED;
-        tbd_buffer_varint(out, (address / 4096 - last) << 2 | kinds);
-        last = address / 4096;
-    }
-}
-
-static void put_state(struct tbd_buffer *out, const struct tbd_window *window)
-{
-    size_t begin = tbd_file_begin_record(out, TBD_REC_STATE);
-    struct tbd_buffer images = { 0 };
-
-    if (window->xsave)
-        tbd_buffer_put(&images, window->xsave, window->regs.xsave_bytes);
-    if (window->complete && window->end_xsave)
-        tbd_buffer_put(&images, window->end_xsave, window->end_regs.xsave_bytes);
-    tbd_lz4_pack(out, images.bytes, images.used);
-    tbd_file_finish_record(out, begin);
-    tbd_buffer_free(&images);
-}
-
-static void put_read_pages(struct tbd_buffer *out, const struct tbd_window *window)
-{
-    size_t begin = tbd_file_begin_record(out, TBD_REC_READ_PAGES);
-    uint64_t last = 0;
-
-    tbd_buffer_varint(out, window->read_page_count);
-    for (size_t i = 0; i < window->read_page_count; i++) {
-        tbd_buffer_varint(out, window->read_pages[i] / 4096 - last);
-        last = window->read_pages[i] / 4096;
-    }
-    tbd_file_finish_record(out, begin);
-}
-
-static void put_log(struct tbd_buffer *out, const struct tbd_window *window)
-{
-    size_t begin = tbd_file_begin_record(out, TBD_REC_LOG);
-    struct tbd_disk_log head = { .count = window->log_count };
-    struct tbd_buffer raw = { 0 };
-
-    for (size_t i = 0; i < window->log_count; i++) {
-        uint32_t time = (uint32_t)window->log[i].time;
-        struct tbd_message message;
-
-        memcpy(&message, window->log[i].message, sizeof(message));
-        tbd_buffer_put(&raw, &time, sizeof(time));
-        tbd_buffer_put(&raw, window->log[i].message, sizeof(message) + message.bytes);
-    }
-    head.raw_bytes = raw.used;
-    tbd_buffer_put(out, &head, sizeof(head));
-    tbd_lz4_pack(out, raw.bytes, raw.used);
-    tbd_file_finish_record(out, begin);
-    if (raw.failed)
-        out->failed = true;
-    tbd_buffer_free(&raw);
-}
-
-static void put_meta(struct tbd_buffer *out, const struct tbd_window *window,
-                     const struct tbd_disk_window *disk)
-{
-    struct tbd_disk_meta meta = {
-        .window = *disk,
-        .digest = window->digest,
-        .entry_count = window->entry_count,
-        .operand_bytes = window->operand_bytes,
-        .regs = window->regs,
-        .end_regs = window->end_regs,
-    };
-
-    tbd_file_put_record(out, TBD_REC_META, &meta, sizeof(meta));
-}
-
-static enum tbd_status put_toc(struct tbd_writer *w, const struct tbd_window *window,
-                               struct tbd_disk_window *disk, struct tbd_buffer *out,
-                               struct tbd_buffer *for_index)
-{
-    size_t count = window->dirty_count + window->gone_count + window->first_count;
-    struct page_list list;
-
-    if (!page_list_new(&list, count)) {
-        page_list_free(&list);
-        return TBD_NOMEM;
-    }
-    list_pages(&list, window->dirty, window->dirty_count, TBD_DISK_PAGE_END);
-    list_pages(&list, window->gone, window->gone_count, TBD_DISK_PAGE_GONE);
-    list_pages(&list, window->first, window->first_count, TBD_DISK_PAGE_FIRST);
-    disk->pages = count;
-    disk->words = window->word_count;
-    disk->block_ids = window->block_summary_count;
-    tbd_file_put_header(out, TBD_FILE_TOC, window->index, w->id);
-    put_meta(out, window, disk);
-    put_state(out, window);
-    tbd_thread_states_put(out, window);
-    put_pages(out, &list);
-    put_read_pages(out, window);
-    put_log(out, window);
-    tbd_words_put(out, window->index, window->words, window->word_count);
-    tbd_block_summaries_put(out, window->index, window->block_summaries,
-                            window->block_summary_count);
-    pages_for_index(&list, for_index);
-    page_list_free(&list);
-    return out->failed || for_index->failed ? TBD_NOMEM : TBD_OK;
-}
 
 static enum tbd_status write_window_file(struct tbd_writer *w, uint32_t window, const char *suffix,
                                          struct tbd_buffer *content, uint64_t *out_bytes)
@@ -625,7 +426,7 @@ static enum tbd_status write_window_file(struct tbd_writer *w, uint32_t window, 
     enum tbd_status status = TBD_NOMEM;
     char name[64];
 
-    tbd_toc_name(window, suffix, name, sizeof(name));
+    tbd_toc_name(window, 1, suffix, name, sizeof(name));
     if (!content->failed)
         status = tbd_write_file(w->dir, name, content->bytes, content->used);
     *out_bytes = content->used;
@@ -639,7 +440,7 @@ static void remove_window_files(struct tbd_writer *w, uint32_t window)
     char name[64];
 
     for (size_t i = 0; i < 3; i++) {
-        tbd_toc_name(window, suffixes[i], name, sizeof(name));
+        tbd_toc_name(window, 1, suffixes[i], name, sizeof(name));
         unlinkat(w->dir, name, 0);
     }
 }
@@ -648,18 +449,20 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
                                    const struct tbd_buffer *coded,
                                    struct tbd_disk_window *disk, struct tbd_buffer *for_index)
 {
+    struct tbd_toc_content toc = { .window = window, .disk = disk, .trace_id = w->id,
+                                   .level = disk->level };
     struct tbd_buffer out = { 0 };
-    enum tbd_status status = put_toc(w, window, disk, &out, for_index);
+    enum tbd_status status = tbd_toc_put(&toc, &out, for_index);
 
     if (!status)
-        status = write_window_file(w, window->index, "toc", &out, &disk->toc_bytes);
+        status = write_window_file(w, window->number, "toc", &out, &disk->toc_bytes);
     if (!status && disk->level == 3) {
         tbd_packed_put_records(&out, window, coded, w->id);
-        status = write_window_file(w, window->index, "trace", &out, &disk->trace_bytes);
+        status = write_window_file(w, window->number, "trace", &out, &disk->trace_bytes);
     }
     if (!status && disk->level == 3) {
         tbd_packed_put_entries(&out, window, w->id);
-        status = write_window_file(w, window->index, "blocks", &out, &disk->block_bytes);
+        status = write_window_file(w, window->number, "blocks", &out, &disk->block_bytes);
     }
     tbd_buffer_free(&out);
     return status;
@@ -675,19 +478,19 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
     char folder[64];
 
     *out = (struct tbd_window_files){
-        .disk = { .window = window->index, .level = counts->level, .complete = window->complete,
+        .disk = { .window = window->number, .level = counts->level, .complete = window->complete,
                   .first_time = window->first_time, .blocks = window->blocks,
                   .stores = counts->stores, .calls = counts->calls, .returns = counts->returns,
                   .syscalls = counts->syscalls, .specials = counts->specials,
                   .signals = counts->signals },
     };
-    snprintf(folder, sizeof(folder), "windows/%u", window->index / 1000);
+    snprintf(folder, sizeof(folder), "windows/%u", window->number / 1000);
     if (mkdirat(w->dir, folder, 0700) && errno != EEXIST)
         return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
     status = write_files(w, window, coded, &out->disk, &for_index);
     if (status) {
         tbd_buffer_free(&for_index);
-        remove_window_files(w, window->index);
+        remove_window_files(w, window->number);
         return status;
     }
     out->pages = for_index.bytes;
@@ -722,6 +525,102 @@ void tbd_writer_segment(const struct tbd_writer *w, struct tbd_key_segment *segm
     if (!out.failed)
         (void)!tbd_write_file(w->dir, name, out.bytes, out.used);
     tbd_buffer_free(&out);
+}
+
+/* ---- changes of what is written ---- */
+
+/* Onto the end of the index's last complete record: what is behind it was never finished. */
+static enum tbd_status open_index(struct tbd_writer *w, struct tbd_error *why)
+{
+    struct tbd_record_view record;
+    struct tbd_file file;
+    enum tbd_status status = tbd_file_open(w->path, "index", TBD_FILE_INDEX, 0, &file, why);
+
+    if (status)
+        return status;
+    w->id = tbd_file_header(&file)->trace_id;
+    while (!(status = tbd_file_next(&file, &record, why)))
+        ;
+    w->index_bytes = (off_t)file.next;
+    tbd_file_close(&file);
+    if (status != TBD_NOTFOUND && status != TBD_TRUNCATED)
+        return status;
+    w->index = openat(w->dir, "index", O_RDWR | O_CLOEXEC);
+    if (w->index < 0 || ftruncate(w->index, w->index_bytes) ||
+        lseek(w->index, w->index_bytes, SEEK_SET) < 0)
+        return tbd_error_set(why, TBD_IO, w->path, 0, "index: %s", strerror(errno));
+    return TBD_OK;
+}
+
+static enum tbd_status open_trace(struct tbd_writer *w, struct tbd_error *why)
+{
+    w->dir = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (w->dir >= 0)
+        w->header = openat(w->dir, "header", O_RDONLY | O_CLOEXEC);
+    if (w->header < 0)
+        return tbd_error_set(why, TBD_NOTRACE, w->path, 0, "%s", strerror(errno));
+    if (flock(w->header, LOCK_EX | LOCK_NB))
+        return tbd_error_set(why, TBD_BUSY, w->path, 0,
+                             "it is being recorded, or changed by somebody else");
+    w->started = true;
+    return open_index(w, why);
+}
+
+enum tbd_status tbd_writer_open(const char *path, struct tbd_writer **out, struct tbd_error *why)
+{
+    struct tbd_writer *w = calloc(1, sizeof(*w));
+    enum tbd_status status;
+
+    *out = NULL;
+    if (!w)
+        return TBD_NOMEM;
+    w->root_dir = w->dir = w->header = w->index = w->blocks = -1;
+    w->started = true;
+    w->path = strdup(path);
+    status = w->path ? open_trace(w, why) : TBD_NOMEM;
+    if (status) {
+        tbd_writer_free(w);
+        return status;
+    }
+    *out = w;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_writer_file(struct tbd_writer *w, const char *name,
+                                const struct tbd_buffer *content)
+{
+    return content->failed ? TBD_NOMEM
+                           : tbd_write_file(w->dir, name, content->bytes, content->used);
+}
+
+void tbd_writer_remove(struct tbd_writer *w, const char *name)
+{
+    unlinkat(w->dir, name, 0);
+}
+
+enum tbd_status tbd_writer_change(struct tbd_writer *w, const struct tbd_disk_change *change,
+                                  const struct tbd_disk_shift *shifts,
+                                  const struct tbd_buffer *pages)
+{
+    struct tbd_disk_when when = { .window = change->window.window };
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status;
+    size_t begin;
+
+    if (pages->used) {
+        begin = tbd_file_begin_record(&out, TBD_REC_PAGES);
+        tbd_buffer_put(&out, &when, sizeof(when));
+        tbd_buffer_put(&out, pages->bytes, pages->used);
+        tbd_file_finish_record(&out, begin);
+    }
+    begin = tbd_file_begin_record(&out, TBD_REC_CHANGE);
+    tbd_buffer_put(&out, change, sizeof(*change));
+    if (change->count > 1)
+        tbd_buffer_put(&out, shifts, change->count * sizeof(*shifts));
+    tbd_file_finish_record(&out, begin);
+    status = append(w->index, &w->index_bytes, &out);
+    tbd_buffer_free(&out);
+    return status;
 }
 
 enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *end,

@@ -68,6 +68,20 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_commit_window(struct tbd_writer *write
  * without it, only slower to ask. */
 void tbd_writer_segment(const struct tbd_writer *writer, struct tbd_key_segment *segment);
 
+/* ---- changes of what is written (change.h) ---- */
+/* Opens a trace whose recording has ended.  TBD_BUSY: it has not, or somebody else changes it. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_open(const char *path, struct tbd_writer **out,
+                                               struct tbd_error *why);
+/* Writes a file of the trace, whole, or leaves it as it was. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_file(struct tbd_writer *writer, const char *name,
+                                               const struct tbd_buffer *content);
+void tbd_writer_remove(struct tbd_writer *writer, const char *name);
+/* `pages`: for the PAGES record; empty: as before.  `shifts`: change->count if more than one. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_change(struct tbd_writer *writer,
+                                                 const struct tbd_disk_change *change,
+                                                 const struct tbd_disk_shift *shifts,
+                                                 const struct tbd_buffer *pages);
+
 TBD_MUST_CHECK enum tbd_status tbd_writer_end(struct tbd_writer *writer,
                                               const struct tbd_msg_end *end, const char *text);
 

@@ -172,12 +172,10 @@ static enum tbd_status join_regs(struct organizer *o, struct tbd_window *window,
 /* A window that begins with a block of a thread whose last one, in an earlier window, was a call. */
 static enum tbd_status join_threads(struct organizer *o, const struct tbd_product *product)
 {
-    const struct tbd_window *window = product->window;
+    struct tbd_window *window = product->window;
     bool had_turns = product->thread_messages != 0;
 
-    if (!tbd_turns_join(&product->turns, window->regs.thread, &o->called,
-                        (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
-                        window->block_summary_count))
+    if (!tbd_turns_join(&product->turns, &o->called, window))
         return TBD_NOMEM;
     return tbd_threads_note(o->writer, window, had_turns) ? TBD_OK : TBD_NOMEM;
 }
@@ -188,7 +186,7 @@ static enum tbd_status join_window(struct organizer *o, struct tbd_product *prod
     struct tbd_window *window = product->window;
     enum tbd_status status;
 
-    window->index = o->windows;
+    window->index = window->number = o->windows;
     window->first_time = o->next_time;
     product->counts.first_time = o->next_time;
     status = join_regs(o, window, product);

@@ -2,6 +2,8 @@
 /* turns.c - see turns.h */
 #include "organizer/turns.h"
 
+#include "format/window.h"
+
 #include "format/codec.h"
 
 #include <stdlib.h>
@@ -108,38 +110,29 @@ static bool set_called(struct tbd_called *called, uint32_t thread, bool is_calle
     return true;
 }
 
-static void count_enter(const struct tbd_open_entry *open, struct tbd_block_summary *blocks,
-                        size_t count)
-{
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (blocks[middle].id < open->id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == count || blocks[low].id != open->id)
-        return;
-    if (!blocks[low].enters++ || blocks[low].last_enter < open->time)
-        blocks[low].last_enter = open->time;
-}
-
 static uint32_t name_of(uint32_t thread, uint32_t first)
 {
     return thread == TBD_TURN_FIRST ? first : thread;
 }
 
-bool tbd_turns_join(const struct tbd_turns *turns, uint32_t first, struct tbd_called *called,
-                    struct tbd_block_summary *blocks, size_t block_count)
+bool tbd_turns_join(const struct tbd_turns *turns, struct tbd_called *called,
+                    struct tbd_window *window)
 {
-    bool good = true;
+    uint32_t first = window->regs.thread;
+    struct tbd_early_call *calls =
+        tbd_window_memory(window, turns->open_count * sizeof(*calls));
+    bool good = calls != NULL;
 
-    for (size_t i = 0; i < turns->open_count; i++)
-        if (find_called(called, name_of(turns->opens[i].thread, first)) < called->count)
-            count_enter(&turns->opens[i], blocks, block_count);
+    for (size_t i = 0; i < turns->open_count && good; i++) {
+        const struct tbd_open_entry *open = &turns->opens[i];
+        uint32_t thread = name_of(open->thread, first);
+
+        if (find_called(called, thread) < called->count)
+            calls[window->early_call_count++] =
+                (struct tbd_early_call){ thread, open->id, open->time };
+    }
+    window->early_calls = calls;
+    tbd_window_count_early_calls(window);
     for (size_t i = 0; i < turns->count; i++)
         if (!turns->turns[i].is_open)
             good = set_called(called, name_of(turns->turns[i].thread, first),

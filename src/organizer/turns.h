@@ -60,10 +60,9 @@ struct tbd_called {
     size_t count, room;
 };
 
-/* Counts the entries by a call that the builder could not see in `blocks` (the window's, sorted by id).
- * `first`: tid that has control at the window's start. */
-TBD_MUST_CHECK bool tbd_turns_join(const struct tbd_turns *turns, uint32_t first,
-                                   struct tbd_called *called, struct tbd_block_summary *blocks,
-                                   size_t block_count);
+/* Counts the entries by a call that the builder could not see among the window's, and notes them as its
+ * early calls.  Its registers at the start are there. */
+TBD_MUST_CHECK bool tbd_turns_join(const struct tbd_turns *turns, struct tbd_called *called,
+                                   struct tbd_window *window);
 
 #endif

@@ -98,6 +98,20 @@ const struct tbd_command tbd_commands[] = {
       "everything a window holds, in order",
       "Block entries, ops and messages as recorded.",
       "tbdq dump 0", false },
+    { "lower", tbd_command_lower, "WINDOWS [LEVEL]",
+      "give up details of windows that a replay can bring back",
+      "WINDOWS is a number, FIRST-LAST or all.  LEVEL 2 keeps no events, 1 (the default) no counts\n"
+      "either: only which words were stored to and which blocks entered.  Questions are answered as\n"
+      "before.",
+      "tbdq lower 0-99 2", false },
+    { "raise", tbd_command_raise, "WINDOWS",
+      "bring windows back to level 3 by replay",
+      "Their files are then what was recorded, byte for byte.",
+      "tbdq raise 3", false },
+    { "merge", tbd_command_merge, "WINDOWS [COUNT]",
+      "make one window of several, or of every COUNT of them",
+      "They keep no events, and take less space together.  Windows behind them get other numbers.",
+      "tbdq merge 0-63 8", false },
     { NULL, NULL, NULL, NULL, NULL, NULL, false },
 };
 // clang-format on

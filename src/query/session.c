@@ -310,8 +310,9 @@ enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_positi
 
 struct tbd_position tbd_session_first(const struct tbd_session *session)
 {
-    (void)session;
-    return (struct tbd_position){ 0 };
+    const struct tbd_window_summary *window = tbd_trace_window(session->trace, 0);
+
+    return (struct tbd_position){ .time = window == NULL ? 0 : window->first_time };
 }
 
 /* The state before the last instruction that ran (or was about to, when a signal ended the

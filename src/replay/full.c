@@ -108,6 +108,8 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
     *out = product.window;
     (*out)->index = worker->window->index;
     (*out)->regs.thread = worker->window->regs.thread; /* who has control at its start: for cursors */
+    (*out)->number = worker->window->number;
+    (*out)->level = 3;
     (*out)->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
     return TBD_OK;
 }
@@ -140,7 +142,8 @@ static void link_blocks(struct tbd_window *window, const struct tbd_window *toc)
         if (at == toc->block_summary_count || toc->block_summaries[at].id != blocks[i].id)
             continue;
         blocks[i].previous = toc->block_summaries[at].previous;
-        /* The window before may end in a call. */
+        if (toc->level == 1)
+            continue;
         blocks[i].enters = toc->block_summaries[at].enters;
         blocks[i].last_enter = toc->block_summaries[at].last_enter;
     }
@@ -157,6 +160,10 @@ enum tbd_status tbd_full_complete(struct tbd_window *window, struct tbd_window *
                                  entry);
     link_words(window, toc);
     link_blocks(window, toc);
+    window->early_calls = toc->early_calls;
+    window->early_call_count = toc->early_call_count;
+    if (toc->level == 1)
+        tbd_window_count_early_calls(window);
     if (!tbd_window_inherit(window, toc))
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     window->regs = from.regs;

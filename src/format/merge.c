@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: MIT
+/* merge.c - several windows as one (T15)
+ *
+ * Start state of the first, end state of the last, all logs behind each other; counts are summed, bits
+ * or-ed.  Of a page the first contents and the last are kept.  What lies between matters only where the
+ * page's mapping went away before the end: then the contents just before that are kept as such (GONE),
+ * as play would have sent them had it been one window.
+ *
+ * Invariants
+ * G1  Replay of the merged window sends the same state as is made here: its dirty pages are those of
+ *     the parts whose mapping was there, and readable, until the end.
+ * G2  Contents from the start of a part are contents from the start of the merged window, or from when
+ *     the page's mapping was made in it. */
+#include "format/merge.h"
+
+#include "format/trace_private.h"
+#include "format/window.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define PAGE_BYTES 4096u
+/* Event numbers have 32 bits. */
+#define EVENTS_MAX 0xf0000000u
+
+struct part {
+    struct tbd_window *window; /* owned, until the merged window inherits it */
+    uint64_t events;           /* 0: not known (level 1) */
+    uint64_t events_before;
+};
+
+struct merge {
+    struct tbd_trace *trace;
+    uint32_t first, count;
+    struct part *parts;
+    struct tbd_disk_shift *shifts;
+    struct tbd_window *out;
+};
+
+/* ---- arrays of all parts, one behind the other, then sorted ---- */
+
+static void *merged_array(struct merge *m, size_t count, size_t element)
+{
+    return tbd_window_memory(m->out, count * element);
+}
+
+static bool merge_log(struct merge *m)
+{
+    struct tbd_log_entry *log;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < m->count; i++)
+        count += m->parts[i].window->log_count;
+    log = merged_array(m, count, sizeof(*log));
+    if (!log)
+        return false;
+    m->out->log = log;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct tbd_window *part = m->parts[i].window;
+
+        for (size_t k = 0; k < part->log_count; k++)
+            log[m->out->log_count++] = (struct tbd_log_entry){
+                part->log[k].time + m->shifts[i].time, part->log[k].message
+            };
+    }
+    return true;
+}
+
+static int compare_u64(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static bool merge_read_pages(struct merge *m)
+{
+    uint64_t *pages;
+    size_t count = 0, kept = 0;
+
+    for (uint32_t i = 0; i < m->count; i++)
+        count += m->parts[i].window->read_page_count;
+    pages = merged_array(m, count, sizeof(*pages));
+    if (!pages)
+        return false;
+    count = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct tbd_window *part = m->parts[i].window;
+
+        for (size_t k = 0; k < part->read_page_count; k++)
+            pages[count++] = part->read_pages[k];
+    }
+    if (count)
+        qsort(pages, count, sizeof(*pages), compare_u64);
+    for (size_t i = 0; i < count; i++)
+        if (!kept || pages[kept - 1] != pages[i])
+            pages[kept++] = pages[i];
+    m->out->read_pages = pages;
+    m->out->read_page_count = kept;
+    return true;
+}
+
+/* ---- summaries ---- */
+
+/* A place in the trace as a number. */
+static uint32_t number_of(const struct merge *m, uint32_t previous)
+{
+    return previous ? m->trace->windows[previous - 1].summary.number + 1 : 0;
+}
+
+static int compare_words(const void *left, const void *right)
+{
+    const struct tbd_word_summary *a = left;
+    const struct tbd_word_summary *b = right;
+
+    if (a->word != b->word)
+        return a->word < b->word ? -1 : 1;
+    return a->last < b->last ? -1 : a->last > b->last; /* in the order of the parts */
+}
+
+static bool merge_words(struct merge *m)
+{
+    bool has_counts = m->out->level > 1;
+    struct tbd_word_summary *words;
+    size_t count = 0, kept = 0;
+
+    for (uint32_t i = 0; i < m->count; i++)
+        count += m->parts[i].window->word_count;
+    words = merged_array(m, count, sizeof(*words));
+    if (!words)
+        return false;
+    count = 0;
+    for (uint32_t i = 0; i < m->count; i++)
+        for (size_t k = 0; k < m->parts[i].window->word_count; k++) {
+            struct tbd_word_summary word = m->parts[i].window->words[k];
+
+            word.count = has_counts ? word.count : 1;
+            word.last = has_counts ? word.last + (uint32_t)m->parts[i].events_before : 0;
+            word.previous = has_counts ? number_of(m, word.previous) : 0;
+            words[count++] = word;
+        }
+    if (count)
+        qsort(words, count, sizeof(*words), compare_words);
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_word_summary *last = kept ? &words[kept - 1] : NULL;
+
+        if (!last || last->word != words[i].word) {
+            words[kept++] = words[i];
+            continue;
+        }
+        last->count += has_counts ? words[i].count : 0;
+        last->last = words[i].last;
+    }
+    m->out->words = words;
+    m->out->word_count = kept;
+    return true;
+}
+
+struct block_part {
+    struct tbd_block_summary block;
+    uint32_t part;
+};
+
+static int compare_blocks(const void *left, const void *right)
+{
+    const struct block_part *a = left;
+    const struct block_part *b = right;
+
+    if (a->block.id != b->block.id)
+        return a->block.id < b->block.id ? -1 : 1;
+    return a->part < b->part ? -1 : a->part > b->part;
+}
+
+static void add_block(struct tbd_block_summary *to, const struct tbd_block_summary *more,
+                      bool has_counts)
+{
+    if (has_counts) {
+        to->count += more->count;
+        to->enters += more->enters;
+        to->last = more->last;
+        to->last_enter = more->enters ? more->last_enter : to->last_enter;
+    } else {
+        to->enters |= more->enters != 0;
+    }
+}
+
+static struct tbd_block_summary shifted_block(const struct merge *m, uint32_t part, size_t k)
+{
+    struct tbd_block_summary block = m->parts[part].window->block_summaries[k];
+    uint32_t shift = (uint32_t)m->shifts[part].time;
+
+    if (m->out->level < 2)
+        return (struct tbd_block_summary){ .id = block.id, .count = 1,
+                                           .enters = block.enters != 0 };
+    block.last += shift;
+    block.last_enter = block.enters ? block.last_enter + shift : 0;
+    block.previous = number_of(m, block.previous);
+    return block;
+}
+
+static bool merge_blocks(struct merge *m)
+{
+    struct tbd_block_summary *blocks;
+    struct block_part *all;
+    size_t count = 0, kept = 0;
+
+    for (uint32_t i = 0; i < m->count; i++)
+        count += m->parts[i].window->block_summary_count;
+    blocks = merged_array(m, count, sizeof(*blocks));
+    all = malloc((count + 1) * sizeof(*all));
+    if (!blocks || !all) {
+        free(all);
+        return false;
+    }
+    count = 0;
+    for (uint32_t i = 0; i < m->count; i++)
+        for (size_t k = 0; k < m->parts[i].window->block_summary_count; k++)
+            all[count++] = (struct block_part){ shifted_block(m, i, k), i };
+    qsort(all, count, sizeof(*all), compare_blocks);
+    for (size_t i = 0; i < count; i++) {
+        if (kept && blocks[kept - 1].id == all[i].block.id)
+            add_block(&blocks[kept - 1], &all[i].block, m->out->level > 1);
+        else
+            blocks[kept++] = all[i].block;
+    }
+    free(all);
+    m->out->block_summaries = blocks;
+    m->out->block_summary_count = kept;
+    return true;
+}
+
+/* Calls from before the first part: of a thread that ran in no part before. */
+static bool is_early(const struct merge *m, uint32_t part, uint32_t thread)
+{
+    for (uint32_t i = 0; i < part; i++)
+        if (tbd_trace_thread_ran(m->trace, m->first + i, thread))
+            return false;
+    return true;
+}
+
+static bool merge_early_calls(struct merge *m)
+{
+    struct tbd_early_call *calls;
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < m->count; i++)
+        count += m->parts[i].window->early_call_count;
+    calls = merged_array(m, count, sizeof(*calls));
+    if (!calls)
+        return false;
+    m->out->early_calls = calls;
+    for (uint32_t i = 0; i < m->count; i++)
+        for (size_t k = 0; k < m->parts[i].window->early_call_count; k++) {
+            struct tbd_early_call call = m->parts[i].window->early_calls[k];
+
+            call.time += (uint32_t)m->shifts[i].time;
+            if (is_early(m, i, call.thread))
+                calls[m->out->early_call_count++] = call;
+        }
+    return true;
+}
+
+/* ---- pages ---- */
+
+struct page_lists {
+    struct tbd_page_contents *dirty, *gone, *first;
+};
+
+/* What ends the life of contents that a page has at the end of a part: the first event in later
+ * parts that takes its mapping away, or makes it unreadable (then play sends it, too).  NULL: it
+ * lives until the end. */
+static const struct region_event *end_of_page(const struct merge *m, uint32_t part,
+                                              uint64_t address)
+{
+    struct tbd_moment after = { m->first + part, UINT32_MAX, UINT64_MAX };
+    size_t i = tbd_region_events_before(m->trace, &after);
+
+    for (; i < m->trace->region_event_count; i++) {
+        const struct region_event *event = &m->trace->region_events[i];
+
+        if (event->when.window >= m->first + m->count)
+            break;
+        if (event->region.start <= address && address < event->region.end &&
+            (event->unmap || !(event->region.prot & PROT_READ)))
+            return event;
+    }
+    return NULL;
+}
+
+/* Is there a later part at whose end the page is known again, before `end`? */
+static bool is_superseded(const struct merge *m, uint32_t part, uint64_t address,
+                          const struct region_event *end)
+{
+    uint32_t limit = end ? end->when.window - m->first : m->count;
+
+    for (uint32_t i = part + 1; i < limit; i++) {
+        const struct tbd_window *window = m->parts[i].window;
+        size_t low = 0, high = window->dirty_count;
+
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+
+            if (window->dirty[middle].address < address)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < window->dirty_count && window->dirty[low].address == address)
+            return true;
+    }
+    return false;
+}
+
+/* Did play itself send the page in the part where it went away? */
+static bool is_sent_again(const struct merge *m, const struct region_event *end, uint64_t address)
+{
+    const struct tbd_window *window = m->parts[end->when.window - m->first].window;
+
+    for (size_t i = 0; i < window->gone_count; i++)
+        if (window->gone[i].address == address && window->gone[i].time <= end->when.time &&
+            window->gone[i].order <= end->when.order)
+            return true;
+    return false;
+}
+
+static void put_dirty(struct merge *m, struct page_lists *lists, uint32_t part,
+                      const struct tbd_page_contents *page)
+{
+    const struct region_event *end = end_of_page(m, part, page->address);
+    const struct tbd_disk_shift *shift;
+
+    if (is_superseded(m, part, page->address, end))
+        return;
+    if (!end) {
+        lists->dirty[m->out->dirty_count++] = *page;
+        return;
+    }
+    if (is_sent_again(m, end, page->address))
+        return;
+    shift = &m->shifts[end->when.window - m->first];
+    lists->gone[m->out->gone_count++] = (struct tbd_page_contents){
+        .address = page->address,
+        .time = end->when.time + shift->time,
+        .order = end->when.order + shift->order - (end->when.order != 0),
+        .bytes = page->bytes,
+    };
+}
+
+/* G2 */
+static bool put_first(struct merge *m, struct page_lists *lists, uint32_t part,
+                      const struct tbd_page_contents *page)
+{
+    struct tbd_moment start = { .window = m->first + part };
+    struct tbd_page_contents first = *page;
+    const struct region_piece *piece = NULL;
+    uint32_t from = part;
+
+    if (!page->time && !page->order && part) {
+        if (tbd_regions_at_locked(m->trace, tbd_region_events_before(m->trace, &start)))
+            return false;
+        piece = tbd_region_find(&m->trace->regions, page->address);
+        from = 0;
+        if (piece && !piece->initial && piece->born.window >= m->first) {
+            from = piece->born.window - m->first;
+            first.time = piece->born.time;
+            first.order = piece->born.order;
+        }
+    }
+    first.time += m->shifts[from].time;
+    first.order += m->shifts[from].order;
+    lists->first[m->out->first_count++] = first;
+    return true;
+}
+
+static int compare_contents(const void *left, const void *right)
+{
+    const struct tbd_page_contents *a = left;
+    const struct tbd_page_contents *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static void sort_contents(struct tbd_page_contents *pages, size_t count)
+{
+    if (count)
+        qsort(pages, count, sizeof(*pages), compare_contents);
+}
+
+static bool fill_pages(struct merge *m, struct page_lists *lists)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        const struct tbd_window *part = m->parts[i].window;
+
+        for (size_t k = 0; k < part->dirty_count; k++)
+            put_dirty(m, lists, i, &part->dirty[k]);
+        for (size_t k = 0; k < part->gone_count; k++) {
+            struct tbd_page_contents *page = &lists->gone[m->out->gone_count++];
+
+            *page = part->gone[k];
+            page->time += m->shifts[i].time;
+            page->order += m->shifts[i].order;
+        }
+        for (size_t k = 0; k < part->first_count; k++)
+            if (!put_first(m, lists, i, &part->first[k]))
+                return false;
+    }
+    return true;
+}
+
+static bool merge_pages(struct merge *m)
+{
+    struct page_lists lists;
+    size_t dirty = 0, gone = 0, first = 0;
+    bool good;
+
+    for (uint32_t i = 0; i < m->count; i++) {
+        dirty += m->parts[i].window->dirty_count;
+        gone += m->parts[i].window->gone_count;
+        first += m->parts[i].window->first_count;
+    }
+    lists.dirty = merged_array(m, dirty, sizeof(*lists.dirty));
+    lists.gone = merged_array(m, dirty + gone, sizeof(*lists.gone));
+    lists.first = merged_array(m, first, sizeof(*lists.first));
+    if (!lists.dirty || !lists.gone || !lists.first)
+        return false;
+    pthread_mutex_lock(&m->trace->lock);
+    good = fill_pages(m, &lists);
+    pthread_mutex_unlock(&m->trace->lock);
+    sort_contents(lists.dirty, m->out->dirty_count);
+    sort_contents(lists.gone, m->out->gone_count);
+    sort_contents(lists.first, m->out->first_count);
+    m->out->dirty = lists.dirty;
+    m->out->gone = lists.gone;
+    m->out->first = lists.first;
+    return good;
+}
+
+/* ---- all of it ---- */
+
+static uint64_t count_events(const struct merge *m, const struct tbd_window *window)
+{
+    uint64_t events = window->log_count;
+
+    for (size_t i = 0; i < window->block_summary_count; i++) {
+        const struct tbd_block *block = tbd_trace_block(m->trace, window->block_summaries[i].id);
+
+        events += window->block_summaries[i].count * (1ull + (block ? block->def.op_count : 0));
+    }
+    return events;
+}
+
+static enum tbd_status load_parts(struct merge *m, struct tbd_error *why)
+{
+    uint64_t events = 0, blocks = 0, order = 0;
+    uint8_t level = 2;
+
+    for (uint32_t i = 0; i < m->count; i++) {
+        struct part *part = &m->parts[i];
+        enum tbd_status status =
+            tbd_window_load(m->trace, m->first + i, false, &part->window, why);
+
+        if (status)
+            return status;
+        m->shifts[i] = (struct tbd_disk_shift){ .time = blocks, .order = (uint32_t)order };
+        part->events_before = events;
+        events += count_events(m, part->window);
+        blocks += part->window->blocks;
+        order += part->window->log_count;
+        level = part->window->level < level ? part->window->level : level;
+        if (blocks > UINT32_MAX || events > EVENTS_MAX || order > UINT32_MAX)
+            return tbd_error_set(why, TBD_NOREPLAY, m->trace->path, 0,
+                                 "windows %u to %u would have too many events as one", m->first,
+                                 m->first + m->count - 1);
+    }
+    m->out->level = level;
+    m->out->blocks = blocks;
+    return TBD_OK;
+}
+
+static void take_states(struct merge *m)
+{
+    const struct tbd_window *first = m->parts[0].window;
+    const struct tbd_window *last = m->parts[m->count - 1].window;
+    struct tbd_window *out = m->out;
+
+    out->trace = m->trace;
+    out->index = m->first;
+    out->number = first->number;
+    out->first_time = first->first_time;
+    out->regs = first->regs;
+    out->xsave = first->xsave;
+    out->complete = last->complete;
+    out->end_regs = last->end_regs;
+    out->end_xsave = last->end_xsave;
+    out->threads = first->threads;
+    out->thread_count = first->thread_count;
+    out->end_threads = last->end_threads;
+    out->end_thread_count = last->end_thread_count;
+}
+
+/* The merged window's pointers lead into the parts. */
+static bool inherit_parts(struct merge *m)
+{
+    for (uint32_t i = 0; i < m->count; i++) {
+        if (!tbd_window_inherit(m->out, m->parts[i].window))
+            return false;
+        m->parts[i].window = NULL;
+    }
+    return true;
+}
+
+static enum tbd_status merge(struct merge *m, struct tbd_error *why)
+{
+    enum tbd_status status = load_parts(m, why);
+
+    if (status)
+        return status;
+    take_states(m);
+    if (!merge_log(m) || !merge_read_pages(m) || !merge_words(m) || !merge_blocks(m) ||
+        !merge_early_calls(m) || !merge_pages(m) || !inherit_parts(m))
+        return tbd_error_set(why, TBD_NOMEM, m->trace->path, 0, "window %u", m->first);
+    m->out->digest = tbd_window_digest(m->out);
+    return TBD_OK;
+}
+
+enum tbd_status tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint32_t count,
+                                  struct tbd_window **out, struct tbd_disk_shift *shifts,
+                                  struct tbd_error *why)
+{
+    struct merge m = { .trace = trace, .first = first, .count = count, .shifts = shifts,
+                       .parts = calloc(count, sizeof(*m.parts)),
+                       .out = tbd_window_new(tbd_trace_blocks(trace)) };
+    enum tbd_status status = m.parts && m.out ? merge(&m, why) : TBD_NOMEM;
+
+    for (uint32_t i = 0; i < count && m.parts; i++)
+        if (m.parts[i].window)
+            tbd_window_free(m.parts[i].window);
+    free(m.parts);
+    if (status && m.out)
+        tbd_window_free(m.out);
+    *out = status ? NULL : m.out;
+    return status;
+}

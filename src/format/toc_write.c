@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+/* toc_write.c - the contents of a window's TOC file, and of an image
+ *
+ * Level 1 differs from 2 and 3 in two things: summaries are bits, and pages are stored as differences to
+ * what they held before where that is smaller.  Recent windows are read again and again, with all their
+ * pages, when they are replayed: those stay whole. */
+#include "format/toc_write.h"
+
+#include "format/file.h"
+#include "format/summaries.h"
+#include "format/threads.h"
+#include "format/trace_private.h"
+
+#include <stdlib.h>
+
+/* ---- pages ---- */
+
+struct page_list {
+    struct tbd_disk_page *disk;       /* owned */
+    const uint8_t **bytes;            /* owned */
+    size_t count;
+};
+
+static void list_pages(struct page_list *list, const struct tbd_page_contents *pages, size_t count,
+                       uint32_t flag)
+{
+    for (size_t i = 0; i < count; i++) {
+        list->disk[list->count] = (struct tbd_disk_page){
+            .address = pages[i].address, .time = (uint32_t)pages[i].time, .order = pages[i].order,
+            .flags = flag, .offset = list->count,
+        };
+        list->bytes[list->count++] = pages[i].bytes;
+    }
+}
+
+static int compare_pages(const void *left, const void *right)
+{
+    const struct tbd_disk_page *a = left;
+    const struct tbd_disk_page *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->order != b->order)
+        return a->order < b->order ? -1 : 1;
+    return a->flags > b->flags ? -1 : a->flags < b->flags;
+}
+
+static bool is_zero(const uint8_t *bytes)
+{
+    return !bytes[0] && memcmp(bytes, bytes + 1, 4095) == 0;
+}
+
+/* Packs the difference where that is smaller. */
+static void put_difference(struct tbd_buffer *data, size_t before, struct tbd_disk_page *page,
+                           const uint8_t *bytes, const uint8_t *base)
+{
+    size_t whole = data->used - before;
+    uint8_t difference[4096];
+    size_t at = data->used;
+
+    memcpy(difference, bytes, sizeof(difference));
+    tbd_page_xor(difference, base);
+    if (is_zero(difference)) {
+        page->flags |= TBD_DISK_PAGE_DELTA | TBD_DISK_PAGE_ZERO;
+        data->used = before;
+        return;
+    }
+    tbd_lz4_pack(data, difference, sizeof(difference));
+    if (!data->failed && data->used - at < whole) {
+        page->flags |= TBD_DISK_PAGE_DELTA;
+        memmove(data->bytes + before, data->bytes + at, data->used - at);
+        data->used = before + (data->used - at);
+    } else {
+        data->used = at;
+    }
+}
+
+static void put_page(struct tbd_buffer *data, const struct tbd_toc_content *content,
+                     struct tbd_disk_page *page, const uint8_t *bytes)
+{
+    size_t before = data->used;
+    const uint8_t *base = NULL;
+
+    page->offset = before;
+    if (is_zero(bytes)) {
+        page->flags |= TBD_DISK_PAGE_ZERO;
+    } else {
+        tbd_lz4_pack(data, bytes, 4096);
+        if (content && content->base && page->flags == TBD_DISK_PAGE_END)
+            base = content->base(content->context, page->address);
+        if (base)
+            put_difference(data, before, page, bytes, base);
+    }
+    page->bytes = (uint32_t)(data->used - before);
+}
+
+static void put_pages(struct tbd_buffer *out, struct page_list *list,
+                      const struct tbd_toc_content *content)
+{
+    struct tbd_buffer data = { 0 };
+
+    if (list->count)
+        qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
+    for (size_t i = 0; i < list->count; i++)
+        put_page(&data, content, &list->disk[i], list->bytes[list->disk[i].offset]);
+    tbd_file_put_record(out, TBD_REC_PAGE_TABLE, list->disk, list->count * sizeof(*list->disk));
+    tbd_file_put_record(out, TBD_REC_PAGE_DATA, data.bytes, data.used);
+    if (data.failed)
+        out->failed = true;
+    tbd_buffer_free(&data);
+}
+
+static bool page_list_new(struct page_list *list, size_t count)
+{
+    *list = (struct page_list){
+        .disk = calloc(count + 1, sizeof(*list->disk)),
+        .bytes = calloc(count + 1, sizeof(*list->bytes)),
+    };
+    return list->disk && list->bytes;
+}
+
+static void page_list_free(struct page_list *list)
+{
+    free(list->disk);
+    free(list->bytes);
+}
+
+/* ---- windows ---- */
+
+/* Page numbers with what the window has of them, for the index. */
+static void pages_for_index(const struct page_list *list, struct tbd_buffer *out)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < list->count;) {
+        uint64_t address = list->disk[i].address;
+        uint64_t kinds = 0;
+
+        for (; i < list->count && list->disk[i].address == address; i++)
+            kinds |= list->disk[i].flags & TBD_DISK_PAGE_FIRST ? TBD_PAGES_FIRST
+                                                               : TBD_PAGES_CAPTURED;
+        tbd_buffer_varint(out, (address / 4096 - last) << 2 | kinds);
+        last = address / 4096;
+    }
+}
+
+static void put_state(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_STATE);
+    struct tbd_buffer images = { 0 };
+
+    if (window->xsave)
+        tbd_buffer_put(&images, window->xsave, window->regs.xsave_bytes);
+    if (window->complete && window->end_xsave)
+        tbd_buffer_put(&images, window->end_xsave, window->end_regs.xsave_bytes);
+    tbd_lz4_pack(out, images.bytes, images.used);
+    tbd_file_finish_record(out, begin);
+    tbd_buffer_free(&images);
+}
+
+static void put_read_pages(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_READ_PAGES);
+    uint64_t last = 0;
+
+    tbd_buffer_varint(out, window->read_page_count);
+    for (size_t i = 0; i < window->read_page_count; i++) {
+        tbd_buffer_varint(out, window->read_pages[i] / 4096 - last);
+        last = window->read_pages[i] / 4096;
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+static void put_log(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_LOG);
+    struct tbd_disk_log head = { .count = window->log_count };
+    struct tbd_buffer raw = { 0 };
+
+    for (size_t i = 0; i < window->log_count; i++) {
+        uint32_t time = (uint32_t)window->log[i].time;
+        struct tbd_message message;
+
+        memcpy(&message, window->log[i].message, sizeof(message));
+        tbd_buffer_put(&raw, &time, sizeof(time));
+        tbd_buffer_put(&raw, window->log[i].message, sizeof(message) + message.bytes);
+    }
+    head.raw_bytes = raw.used;
+    tbd_buffer_put(out, &head, sizeof(head));
+    tbd_lz4_pack(out, raw.bytes, raw.used);
+    tbd_file_finish_record(out, begin);
+    if (raw.failed)
+        out->failed = true;
+    tbd_buffer_free(&raw);
+}
+
+static void put_early_calls(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin;
+
+    if (!window->early_call_count)
+        return;
+    begin = tbd_file_begin_record(out, TBD_REC_EARLY_CALLS);
+    for (size_t i = 0; i < window->early_call_count; i++) {
+        tbd_buffer_varint(out, window->early_calls[i].thread);
+        tbd_buffer_varint(out, window->early_calls[i].id);
+        tbd_buffer_varint(out, window->early_calls[i].time);
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+static void put_meta(struct tbd_buffer *out, const struct tbd_window *window,
+                     const struct tbd_disk_window *disk)
+{
+    struct tbd_disk_meta meta = {
+        .window = *disk,
+        .digest = window->digest,
+        .entry_count = window->entry_count,
+        .operand_bytes = window->operand_bytes,
+        .regs = window->regs,
+        .end_regs = window->end_regs,
+    };
+
+    /* The index knows these better: how often the window was changed must not show here. */
+    meta.window.toc_bytes = meta.window.trace_bytes = meta.window.block_bytes = 0;
+    meta.window.highest_id = 0;
+    tbd_file_put_record(out, TBD_REC_META, &meta, sizeof(meta));
+}
+
+static void put_summaries(struct tbd_buffer *out, const struct tbd_toc_content *content)
+{
+    const struct tbd_window *window = content->window;
+
+    if (content->level > 1) {
+        tbd_words_put(out, window->number, window->words, window->word_count);
+        tbd_block_summaries_put(out, window->number, window->block_summaries,
+                                window->block_summary_count);
+    } else {
+        tbd_word_bits_put(out, window->words, window->word_count);
+        tbd_block_bits_put(out, window->block_summaries, window->block_summary_count, false);
+        tbd_block_bits_put(out, window->block_summaries, window->block_summary_count, true);
+    }
+}
+
+enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_buffer *out,
+                            struct tbd_buffer *for_index)
+{
+    const struct tbd_window *window = content->window;
+    size_t count = window->dirty_count + window->gone_count + window->first_count;
+    struct page_list list;
+
+    if (!page_list_new(&list, count)) {
+        page_list_free(&list);
+        return TBD_NOMEM;
+    }
+    list_pages(&list, window->dirty, window->dirty_count, TBD_DISK_PAGE_END);
+    list_pages(&list, window->gone, window->gone_count, TBD_DISK_PAGE_GONE);
+    list_pages(&list, window->first, window->first_count, TBD_DISK_PAGE_FIRST);
+    content->disk->pages = count;
+    content->disk->words = window->word_count;
+    content->disk->block_ids = window->block_summary_count;
+    tbd_file_put_header(out, TBD_FILE_TOC, window->number, content->trace_id);
+    put_meta(out, window, content->disk);
+    put_state(out, window);
+    tbd_thread_states_put(out, window);
+    put_pages(out, &list, content);
+    put_read_pages(out, window);
+    put_log(out, window);
+    put_early_calls(out, window);
+    put_summaries(out, content);
+    pages_for_index(&list, for_index);
+    page_list_free(&list);
+    return out->failed || for_index->failed ? TBD_NOMEM : TBD_OK;
+}
+
+enum tbd_status tbd_image_put(const struct tbd_page_contents *pages, size_t count,
+                              uint64_t trace_id, struct tbd_buffer *out)
+{
+    struct page_list list;
+    enum tbd_status status = TBD_NOMEM;
+
+    if (page_list_new(&list, count)) {
+        list_pages(&list, pages, count, TBD_DISK_PAGE_IMAGE);
+        tbd_file_put_header(out, TBD_FILE_IMAGE, 0, trace_id);
+        put_pages(out, &list, NULL);
+        status = out->failed ? TBD_NOMEM : TBD_OK;
+    }
+    page_list_free(&list);
+    return status;
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+/* toc_write.h - the contents of a window's TOC file, and of an image, as bytes */
+#ifndef TBD_FORMAT_TOC_WRITE_H
+#define TBD_FORMAT_TOC_WRITE_H
+
+#include "format/codec.h"
+#include "format/disk.h"
+#include "format/trace.h"
+
+struct tbd_toc_content {
+    const struct tbd_window *window;
+    struct tbd_disk_window *disk; /* its counts of pages, words, blocks are filled in */
+    uint64_t trace_id;
+    uint8_t level;                /* 1, or more */
+    /* Level 1: 4096 bytes that a difference may be made to, or NULL. */
+    const uint8_t *(*base)(void *context, uint64_t address);
+    void *context;
+};
+
+/* Appends the file to `out`, and to `for_index` what the index says about its pages. */
+TBD_MUST_CHECK enum tbd_status tbd_toc_put(const struct tbd_toc_content *content,
+                                           struct tbd_buffer *out, struct tbd_buffer *for_index);
+TBD_MUST_CHECK enum tbd_status tbd_image_put(const struct tbd_page_contents *pages, size_t count,
+                                             uint64_t trace_id, struct tbd_buffer *out);
+
+#endif

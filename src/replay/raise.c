@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/* raise.c - windows get their events back on disk
+ *
+ * A replayed window has everything that play's had but the backlinks of its summaries.  At level 2 the TOC
+ * has them still.  At level 1 it says only which words and blocks occurred; then the windows before are
+ * gone through once, for those bits alone. */
+#include "replay/raise.h"
+
+#include "format/change.h"
+#include "format/window.h"
+#include "organizer/heads.h"
+
+#include <stdlib.h>
+
+struct raise {
+    struct tbd_trace *trace;
+    struct tbd_replayer *replayer;
+    struct tbd_writer *writer;
+    struct tbd_heads *heads; /* of the windows before `next`; NULL until they are needed */
+    uint32_t next;
+};
+
+static struct tbd_word_summary *words_of(const struct tbd_window *window)
+{
+    return (struct tbd_word_summary *)(uintptr_t)window->words;
+}
+
+static struct tbd_block_summary *blocks_of(const struct tbd_window *window)
+{
+    return (struct tbd_block_summary *)(uintptr_t)window->block_summaries;
+}
+
+static enum tbd_status pass_window(struct raise *r, struct tbd_window *window)
+{
+    enum tbd_status status =
+        tbd_heads_words(r->heads, window->number, words_of(window), window->word_count);
+
+    if (!status)
+        status = tbd_heads_blocks(r->heads, window->number, blocks_of(window),
+                                  window->block_summary_count);
+    r->next = window->index + 1;
+    return status;
+}
+
+/* Backlinks from what the windows before hold. */
+static enum tbd_status find_links(struct raise *r, struct tbd_window *window, struct tbd_error *why)
+{
+    enum tbd_status status = TBD_OK;
+
+    if (!r->heads)
+        r->heads = tbd_heads_new();
+    if (!r->heads)
+        return TBD_NOMEM;
+    while (r->next < window->index && !status) {
+        struct tbd_window *before;
+
+        status = tbd_window_load_summaries(r->trace, r->next, &before, why);
+        if (!status) {
+            status = pass_window(r, before);
+            tbd_window_free(before);
+        }
+    }
+    return status ? status : pass_window(r, window);
+}
+
+/* Files name windows by number. */
+static void number_links(const struct tbd_trace *trace, struct tbd_window *window)
+{
+    struct tbd_word_summary *words = words_of(window);
+    struct tbd_block_summary *blocks = blocks_of(window);
+
+    for (size_t i = 0; i < window->word_count; i++)
+        if (words[i].previous)
+            words[i].previous = tbd_trace_window(trace, words[i].previous - 1)->number + 1;
+    for (size_t i = 0; i < window->block_summary_count; i++)
+        if (blocks[i].previous)
+            blocks[i].previous = tbd_trace_window(trace, blocks[i].previous - 1)->number + 1;
+}
+
+static enum tbd_status raise_window(struct raise *r, uint32_t index,
+                                    struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_change change = { 0 };
+    struct tbd_window *window;
+    enum tbd_status status =
+        tbd_replay_full(r->replayer, 0, index, TBD_HOOKS_FULL, &window, divergence, why);
+
+    if (status)
+        return status;
+    if (tbd_trace_window(r->trace, index)->level > 1)
+        number_links(r->trace, window);
+    else
+        status = find_links(r, window, why);
+    if (!status)
+        status = tbd_change_raise(r->trace, r->writer, window, &change, why);
+    if (!status)
+        status = tbd_change_commit(r->writer, &change);
+    tbd_change_free(&change);
+    tbd_window_free(window);
+    return status;
+}
+
+enum tbd_status tbd_raise_windows(struct tbd_trace *trace, struct tbd_replayer *replayer,
+                                  struct tbd_writer *writer, uint32_t from, uint32_t to,
+                                  struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct raise r = { .trace = trace, .replayer = replayer, .writer = writer };
+    enum tbd_status status = TBD_OK;
+
+    for (uint32_t i = from; i <= to && !status; i++)
+        if (tbd_trace_window(trace, i)->level < 3)
+            status = raise_window(&r, i, divergence, why);
+    tbd_heads_free(r.heads);
+    return status;
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Windows that age: lowered, raised, merged.  Whatever was done to them, every window replays alone and questions
+have the answers that the fresh trace gives; raised windows are what play wrote, byte for byte."""
+import filecmp
+import os
+import shutil
+
+import tbdtest
+
+# Programs that map, unmap, protect, move memory, take signals, fork, and have threads.
+NAMES = {"maps": 900, "segv_repair": 900, "sigstack": 900, "dl": 4000, "threads": 4000}
+
+
+def tree(folder):
+    """Files below a folder, by relative path, with their sizes."""
+    found = {}
+    for where, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(where, name)
+            found[os.path.relpath(path, folder)] = os.path.getsize(path)
+    return found
+
+
+def assert_same_files(a, b):
+    assert tree(a) == tree(b), "%s: %r" % (a, set(tree(a).items()) ^ set(tree(b).items()))
+    for name in tree(a):
+        assert filecmp.cmp(os.path.join(a, name), os.path.join(b, name), shallow=False), name
+
+
+def copy_of(trace, name):
+    path = os.path.join(os.path.dirname(trace.path), name)
+    shutil.copytree(trace.path, path)
+    return tbdtest.Trace(path)
+
+
+def levels(trace):
+    return [w["level"] for w in trace.ask("windows")]
+
+
+def aged(trace):
+    """Copies of a trace in several states."""
+    two, one, merged, mixed = (copy_of(trace, name) for name in ("two", "one", "merged", "mixed"))
+    two.ask("lower", "all", "2")
+    one.ask("lower", "all", "1")
+    merged.ask("lower", "all", "1")
+    merged.ask("merge", "all", "4")
+    count = len(levels(trace))
+    mixed.ask("lower", "0-%d" % (count // 2), "2")
+    mixed.ask("merge", "0-%d" % (count // 3))
+    if len(levels(mixed)) > 2:
+        mixed.ask("merge", "0-1")
+    return two, one, merged, mixed
+
+
+def record(name, folder, window):
+    _, trace = tbdtest.record([tbdtest.program(name)], folder, "window=%d" % window)
+    return trace
+
+
+def test_programs_at_every_level(folder):
+    for name, window in NAMES.items():
+        where = os.path.join(folder, name)
+        trace = record(name, where, window)
+        trace.verify()
+        for other in aged(trace):
+            other.verify()
+        one = tbdtest.Trace(os.path.join(where, "one"))
+        # The last window of a program that was killed stays as it is: nobody could bring it back.
+        assert set(levels(one)[:-1]) <= {1}, levels(one)
+        for other in (one, tbdtest.Trace(os.path.join(where, "two"))):
+            other.ask("raise", "all")
+            assert_same_files(os.path.join(trace.path, "windows"), os.path.join(other.path, "windows"))
+        shutil.rmtree(where)
+
+
+def test_answers_stay_the_same(folder):
+    trace = record("many_windows", folder, 50000)
+    times = [w["time"] + w["blocks"] // 3 for w in trace.ask("windows")]
+
+    def answers(t):
+        info = t.info()
+        found = [{key: info[key] for key in ("blocks", "stores", "calls", "returns", "syscalls", "end")}]
+        found += [t.ask("all", "syscall"), t.ask("all", "func_enter", "where", "func==main"),
+                  t.ask("goto", "first", "forward", "store", "3"), t.ask("goto", "last", "backward", "func_exit", "2")]
+        for time in times[:: max(1, len(times) // 3)]:
+            found += [t.ask(*words, at=str(time)) for words in (("regs",), ("mem", "rsp", "64"), ("bt",))]
+        return found
+
+    fresh = answers(trace)
+    for other in aged(trace):
+        assert answers(other) == fresh, other.path
+
+
+def test_sizes_shrink(folder):
+    trace = record("many_windows", folder, 50000)
+    two, one, merged, _ = aged(trace)
+    sizes = [sum(tree(os.path.join(t.path, "windows")).values()) for t in (trace, two, one, merged)]
+    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 4, sizes
+
+
+def test_what_cannot_be_done_is_said(folder):
+    trace = record("strings", folder, 900)
+    for words in (("lower",), ("lower", "5-2"), ("lower", "all", "3"), ("raise", "99999"), ("merge", "all", "1")):
+        result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, *words])
+        assert result.code == 2, (words, result)
+    trace.ask("merge", "0-1")
+    result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "raise", "0"])
+    assert result.code in (3, 4) and b"merged" in result.err, result
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
