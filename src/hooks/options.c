@@ -54,7 +54,7 @@ static const struct row rows[] = {
       .kind = KIND_CHOICE, .offset = AT(link), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
     { .name = "threads", .values = "yes|no", .help = "no: a program is let go at its second thread",
-      .kind = KIND_CHOICE, .offset = AT(threads), .initial = 0,
+      .kind = KIND_CHOICE, .offset = AT(threads), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
     { .name = "children", .values = "yes|no", .help = "no: what is forked runs natively",
       .kind = KIND_CHOICE, .offset = AT(children), .initial = 1,

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* Cancellation: in a system call that waits, at a point, at once, held back, with clean-up handlers. */
 #include "check.h"
 #include <pthread.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 // signal: 11
 /* A fault in one thread ends the program while others wait and run. */
 #include "check.h"

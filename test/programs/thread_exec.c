@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 // end: exec
 /* A thread that is not the first executes another program while others wait and run; a failed attempt before. */
 #include "check.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 // exit: 7
 /* The program ends by exit() in one thread while others wait, sleep and run. */
 #include "check.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 // end: detached
 // missing: seccomp
 /* The program is let go in the middle (it restricts its system calls) while others wait in calls, for locks and for

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* How threads begin and end: joined, detached, by pthread_exit, with values, with thread-local data and its
  * destructors, from other threads, and often, so that ids and stacks are used again. */
 #include "check.h"

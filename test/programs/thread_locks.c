@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* Read-write locks, barriers, semaphores, conditions with time-outs, recursive and error-checking mutexes, a
  * robust mutex whose owner ends with it, futexes that time out, priority inheritance. */
 #include "check.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* The main thread ends first; another one waits for it and ends the program. */
 #include "check.h"
 #include <pthread.h>

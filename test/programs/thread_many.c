@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* Two hundred threads at a time, all waiting for each other. */
 #include "check.h"
 #include <pthread.h>

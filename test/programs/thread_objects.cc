@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* C++: std::thread, exceptions in several threads at once, futures, call_once, thread_local with destructors. */
 #include <atomic>
 #include <cstdio>

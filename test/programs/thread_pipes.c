@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* Threads that wait for each other in the kernel: pipes, sockets with messages and addresses, poll, epoll, select,
  * eventfd, large reads, readv. */
 #define _GNU_SOURCE

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* Processes made by threads: fork with others running and waiting, wait in another thread, vfork and exec, popen. */
 #include "check.h"
 #include <pthread.h>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* Signals and threads: to one thread while it runs, waits and sleeps; to the process, taken by the one that lets
  * it in; sigwait; faults of threads; alternate stacks of their own; setuid, which signals all of them. */
 #define _GNU_SOURCE

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 /* Threads that never wait in the kernel: spin locks, atomic flags, plain variables; with sched_yield and without.
  * They end only if the one they wait for gets its turn. */
 #include "check.h"

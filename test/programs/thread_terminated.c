@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// options: threads=yes
-// replay: no
 // signal: 15
 /* A signal for the process that nobody catches, while all threads wait. */
 #include "check.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // libs: pthread
-// missing: thread
 /* Threads with a mutex, a condition, thread-local data: the program's results are native. */
 #include "check.h"
 #include <pthread.h>
