@@ -26,6 +26,11 @@ static void report_bad(const struct tbd_session *session)
                 "tbdq: note: %" PRIu64
                 " events did not match because memory is not mapped or not known\n",
                 session->stats.unmapped);
+    if (session->stats.optimized != 0)
+        fprintf(stderr,
+                "tbdq: note: %" PRIu64
+                " events did not match because a variable has no value there (optimized out)\n",
+                session->stats.optimized);
 }
 
 static void explain_windows(const struct tbd_session_stats *stats)

@@ -3,8 +3,11 @@
  *
  * The expression is resolved once, in the frame where the search starts, to the bytes it denotes
  * there; the question goes on as a condition on addresses, which the summaries of windows
- * understand: "where touches[0x4040a8,8] and (...)". */
+ * understand: "where touches[0x4040a8,8] and (...)".  In the condition, oldval and newval are the
+ * variable before and after the event, with its type: "(int)mem[0x4040a8,4]"; old.MEMBER and
+ * new.MEMBER are parts of it. */
 #include "query/commands.h"
+#include "query/lexer.h"
 #include "query/question.h"
 #include "query/source_place.h"
 
@@ -65,11 +68,115 @@ static enum tbd_exit refuse(const struct tbd_command_run *run, const struct of_t
     return tbd_command_wrong(run, &error);
 }
 
-static enum tbd_exit make_text(struct tbd_command_run *run, const struct of_text *of,
-                               const struct tbd_data *data, char **out)
+/* ---- the condition ---- */
+
+/* What stands for a scalar of the program's before or after the event; false if it is none. */
+static bool write_scalar(FILE *out, const struct tbd_data *data, bool is_after)
 {
+    static const char *const casts[] = { [1] = "(signed char)", [2] = "(short)", [4] = "(int)" };
+    struct tbd_type_view view = tbd_type_look(&data->type);
+    bool real = view.kind == TBD_TYPE_FLOAT && (view.bytes == 4 || view.bytes == 8);
+    bool whole = view.kind == TBD_TYPE_INTEGER || view.kind == TBD_TYPE_ENUM ||
+                 view.kind == TBD_TYPE_POINTER;
+    const char *cast = "";
+
+    if (!data->is_known || !data->in_memory || data->bits != 0 || (!real && !whole) ||
+        view.bytes < 1 || view.bytes > 8)
+        return false;
+    if (whole && view.is_signed)
+        cast = view.bytes == 8   ? "(long)"
+               : view.bytes == 4 ? casts[4]
+               : view.bytes == 2 ? casts[2]
+               : view.bytes == 1 ? casts[1]
+                                 : "";
+    fprintf(out, "%s%s%s[0x%" PRIx64 ",%" PRIu64 "]", cast, real ? "real" : is_after ? "" : "mem",
+            real ? (is_after ? "_after" : "") : is_after ? "after" : "", data->address, view.bytes);
+    return true;
+}
+
+struct rewrite {
+    const struct tbd_c_scope *scope;
+    const struct tbd_command_run *run;
+    const struct of_text *of;
+    const struct tbd_data *object;
+    struct tbd_query_error error;
+};
+
+/* old.x or new.a.b at the token. */
+static bool write_member(struct rewrite *r, FILE *out, const struct tbd_token *token)
+{
+    struct tbd_data data;
+    char *text;
+    bool good;
+
+    if (asprintf(&text, "(%.*s)%.*s", (int)(r->of->to - r->of->from), r->run->text + r->of->from,
+                 (int)token->length - 3, token->text + 3) < 0)
+        return false;
+    good = tbd_c_evaluate(r->scope, text, 0, strlen(text), &data, &r->error) == TBD_OK;
+    free(text);
+    if (good && write_scalar(out, &data, token->text[0] == 'n'))
+        return true;
+    if (good)
+        snprintf(r->error.message, sizeof(r->error.message), "this member has no single value");
+    r->error.status = TBD_TYPE;
+    r->error.hint[0] = '\0';
+    r->error.at = token->at;
+    r->error.length = token->length;
+    return false;
+}
+
+static bool starts_with(const struct tbd_token *token, const char *prefix)
+{
+    return token->kind == TBD_TOKEN_WORD && token->length > strlen(prefix) &&
+           strncmp(token->text, prefix, strlen(prefix)) == 0;
+}
+
+/* A token that stands for something of the object; false: copy it as it is, or r->error. */
+static bool write_token(struct rewrite *r, FILE *out, const struct tbd_token *token)
+{
+    if (tbd_token_is_word(token, "oldval") || tbd_token_is_word(token, "newval"))
+        return write_scalar(out, r->object, token->text[0] == 'n');
+    if (starts_with(token, "old.") || starts_with(token, "new."))
+        return write_member(r, out, token);
+    return false;
+}
+
+/* The condition with the object's names replaced; the caller's.  What cannot be cut into words is
+ * copied: parsing it will say what is wrong. */
+static char *rewrite_where(struct rewrite *r, size_t from)
+{
+    const char *text = r->run->text;
+    struct tbd_query_error unused = { 0 };
+    struct tbd_lexer lexer;
+    char *result = NULL;
+    size_t bytes = 0, copied = from;
+    FILE *out = open_memstream(&result, &bytes);
+
+    if (out == NULL)
+        return NULL;
+    tbd_lexer_start(&lexer, text, from, &unused);
+    while (lexer.token.kind != TBD_TOKEN_END && r->error.status == TBD_OK) {
+        struct tbd_token token = lexer.token;
+
+        fwrite(text + copied, 1, token.at - copied, out);
+        copied = token.at;
+        if (write_token(r, out, &token))
+            copied = token.at + token.length;
+        tbd_lexer_next(&lexer);
+    }
+    fputs(text + copied, out);
+    fclose(out);
+    return result;
+}
+
+static enum tbd_exit make_text(struct tbd_command_run *run, const struct of_text *of,
+                               const struct tbd_c_scope *scope, const struct tbd_data *data,
+                               char **out)
+{
+    struct rewrite rewrite = { .scope = scope, .run = run, .of = of, .object = data };
     uint64_t bytes = data->bits != 0 ? (data->bit_offset + data->bits + 7) / 8
                                      : tbd_type_look(&data->type).bytes;
+    char *where = NULL;
     int length;
 
     if (!data->is_known)
@@ -78,13 +185,35 @@ static enum tbd_exit make_text(struct tbd_command_run *run, const struct of_text
         return refuse(run, of, "it is in a register, or a result");
     if (bytes == 0)
         return refuse(run, of, "its size is not known");
+    if (of->where != NULL) {
+        where = rewrite_where(&rewrite, (size_t)(of->where - run->text));
+        if (rewrite.error.status != TBD_OK) {
+            free(where);
+            return tbd_command_wrong(run, &rewrite.error);
+        }
+    }
     length = asprintf(out, "%.*swhere touches[0x%" PRIx64 ",%" PRIu64 "]%s%s%s", (int)of->at,
-                      run->text, data->address, bytes, of->where == NULL ? "" : " and (",
-                      of->where == NULL ? "" : of->where, of->where == NULL ? "" : ")");
+                      run->text, data->address, bytes, where == NULL ? "" : " and (",
+                      where == NULL ? "" : where, where == NULL ? "" : ")");
+    free(where);
     if (length >= 0)
         return TBD_EXIT_FOUND;
     *out = NULL;
     return tbd_command_fail(run, TBD_NOMEM);
+}
+
+/* Is the condition wrong as it was written? */
+static bool is_wrong(const struct tbd_command_run *run, const struct of_text *of,
+                     struct tbd_query_error *error)
+{
+    struct tbd_expr *expr = NULL;
+    enum tbd_status status = TBD_OK;
+
+    if (of->where != NULL)
+        status = tbd_expr_parse(run->text, (size_t)(of->where - run->text), TBD_EVENT_STORE, &expr,
+                                error);
+    tbd_expr_free(expr);
+    return status == TBD_SYNTAX;
 }
 
 enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out)
@@ -100,6 +229,8 @@ enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out)
     *out = NULL;
     if (!find_of(run, &of))
         return TBD_EXIT_FOUND;
+    if (is_wrong(run, &of, &error))
+        return tbd_command_wrong(run, &error);
     status = tbd_source_place_open(run->session, start_of(run), SIZE_MAX, &place);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
@@ -107,7 +238,7 @@ enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out)
     if (tbd_c_evaluate(&scope, run->text, of.from, of.to, &data, &error) != TBD_OK)
         result = tbd_command_wrong(run, &error);
     else
-        result = make_text(run, &of, &data, out);
+        result = make_text(run, &of, &scope, &data, out);
     tbd_source_place_close(&place);
     return result;
 }

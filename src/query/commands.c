@@ -142,10 +142,17 @@ void tbd_command_help_context(FILE *out)
     fprintf(out,
             "A CONTEXT is a condition on an event and the state at it.\n\n"
             "Operators, loosest first:\n"
-            "  or   and   not   == != < <= > >=   |   ^   &   << >>   + -   * / %%   - ~ (one "
+            "  or   and   not   == != < <= > >= =~   |   ^   &   << >>   + -   * / %%   - ~ ! (one "
             "operand)\n"
-            "Values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and >> signed.\n"
-            "Numbers: 12 0x1f 0o17 0b101 'c'.\n\n"
+            "|| and && are or and and.  Numbers: 12 0x1f 0o17 0b101 1.5 'c'.\n"
+            "An event's own values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and\n"
+            ">> signed.  Beside a variable they are taken as its type.\n\n"
+            "Variables of the program are written as in C: list->head, table[i].key, *p, &a.b,\n"
+            "(type)x, sizeof x; they mean what is in scope at the event's instruction.  Where a name is\n"
+            "not in scope, the event does not match.  Strings: name == \"bob\", name =~ \"^b.*\"\n"
+            "(an extended regular expression, on the first 256 bytes).  var(NAME) is a variable whose\n"
+            "name means something below.  At a function's first instruction its parameters are what was\n"
+            "passed.\n\n"
             "Names:\n");
     for (const struct tbd_field_name *row = tbd_field_names; row->name != NULL; row++) {
         fprintf(out, "  %-8s %-62s ", row->name, row->help);
@@ -156,7 +163,11 @@ void tbd_command_help_context(FILE *out)
                  "  func, module    compared with a name or \"pattern*\" by == or !=\n"
                  "  syscall         compared with a name or number: syscall==write\n"
                  "  &NAME           address of a symbol; &module!NAME chooses the module\n"
-                 "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes\n"
+                 "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes; after[ADDR,SIZE] behind it\n"
+                 "  real[ADDR,SIZE], real_after[ADDR,SIZE]  the same for floating point, SIZE 4 or 8\n"
+                 "  src=<FILE,LINE> the instruction belongs to this source line; src=<FILE>: to any of it\n"
+                 "  old.M, new.M    with `of EXPR`: its member M before and after; oldval and newval\n"
+                 "                  are EXPR itself, with its type\n"
                  "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
                  "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
                  "                  * is any one frame, ** any run of frames\n\n"

@@ -32,6 +32,8 @@ TBD_MUST_CHECK enum tbd_status tbd_c_type(const struct tbd_c_scope *scope, const
 /* A variable, parameter or function of this name: in the scopes of the place, its unit, its module.
  */
 bool tbd_c_find(const struct tbd_place_of *place, const char *name, struct tbd_data *out);
+/* The entry of a local variable or parameter called `name`, in the scopes of the place. */
+bool tbd_c_find_local(const struct tbd_place_of *place, const char *name, Dwarf_Die *out);
 /* The entry behind a name, and the place to evaluate it at: without scopes for a global. */
 bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
                       struct tbd_place_of *out_place, Dwarf_Die *out);

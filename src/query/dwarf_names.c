@@ -126,6 +126,11 @@ static bool find_global(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *ou
     return false;
 }
 
+bool tbd_c_find_local(const struct tbd_place_of *place, const char *name, Dwarf_Die *out)
+{
+    return place->dwarf != NULL && find_local(place, name, out);
+}
+
 bool tbd_c_find_global(struct tbd_dwarf *dwarf, uint64_t bias, const struct tbd_place_of *place,
                        const char *name, struct tbd_data *out)
 {

@@ -5,7 +5,8 @@
  *   tbd_expr_bind()    names of symbols become addresses, constants are folded
  *   tbd_expr_eval()    the value at an event
  *
- * Values are unsigned 64-bit integers unless signed() is around them.  An evaluation has four
+ * Values are unsigned 64-bit integers unless signed() is around them.  Variables of the program have
+ * their C types; what a condition with any means at one instruction, expr_lower.h works out.  An evaluation has four
  * outcomes: true, false, unknown (needs registers, memory or a new value that the caller has not
  * got yet: ask again with more), and bad (division by zero, memory that is not mapped: such an
  * event does not match; it is counted).
@@ -16,6 +17,8 @@
 #define TBD_QUERY_EXPR_H
 
 #include "query/event.h"
+
+#include <regex.h>
 
 /* What is wrong with a question, and where. */
 struct tbd_query_error {
@@ -42,6 +45,23 @@ enum tbd_expr_op {
     TBD_EXPR_ADD, TBD_EXPR_SUB, TBD_EXPR_MUL, TBD_EXPR_DIV, TBD_EXPR_REM,
     TBD_EXPR_BITAND, TBD_EXPR_BITOR, TBD_EXPR_BITXOR, TBD_EXPR_SHL, TBD_EXPR_SHR,
     TBD_EXPR_NEG, TBD_EXPR_BITNOT, TBD_EXPR_SIGNED,
+    /* of C: replaced by the others before they are evaluated (expr_lower.h) */
+    TBD_EXPR_VARIABLE,   /* symbols[slot] */
+    TBD_EXPR_STRING,     /* symbols[slot]; only beside == and != */
+    TBD_EXPR_MEMBER,     /* left.symbols[slot]; value 1: left->symbols[slot] */
+    TBD_EXPR_INDEX,      /* left[right] */
+    TBD_EXPR_DEREF,      /* *left */
+    TBD_EXPR_ADDRESS,    /* &left */
+    TBD_EXPR_CAST,       /* (symbols[slot])left */
+    TBD_EXPR_SIZEOF,     /* of left, or without one of the type symbols[slot] */
+    TBD_EXPR_LIKE,       /* left =~ regexes[slot] */
+    /* made by lowering only */
+    TBD_EXPR_EXTEND,     /* the low `value` bits of left, by its sign */
+    TBD_EXPR_FRAME,      /* stack pointer before the call of the function (CFA) */
+    TBD_EXPR_NOWHERE,    /* has no value here; value 1: optimized out */
+    TBD_EXPR_TO_REAL,    /* integer to double */
+    TBD_EXPR_WIDEN,      /* bytes of a float to double */
+    TBD_EXPR_MATCHES,    /* the string at left matches regexes[value]; slots from `which` on */
 };
 // clang-format on
 
@@ -64,6 +84,8 @@ enum tbd_field {
     TBD_FIELD_SP,
     TBD_FIELD_THREAD,
     TBD_FIELD_FROM,
+    TBD_FIELD_LINE,
+    TBD_FIELD_FRAME,
 };
 
 #define TBD_EXPR_RIP     TBD_REG_COUNT /* register numbers beyond the general ones */
@@ -76,6 +98,10 @@ struct tbd_expr_node {
     uint8_t is_signed;
     uint8_t is_boolean;
     uint8_t width;       /* REGISTER: bits */
+    uint8_t is_typed;    /* only lowering can say what it is */
+    uint8_t is_real;     /* floating point: values are bits of a double */
+    uint8_t is_after;    /* MEMORY: as the event's instruction leaves it */
+    uint8_t level;       /* MEMORY, MATCHES: 1 + reads of memory that its address needs */
     uint32_t which;      /* FIELD, REGISTER: number; others: slot */
     int32_t left, right; /* indices of operands; -1 = none */
     uint64_t value;      /* NUMBER: value; MEMORY: bytes; REGISTER: shift */
@@ -86,10 +112,17 @@ struct tbd_range64 {
     uint64_t start, end;
 };
 
-/* A name of a function or module, and what it covers once bound to a window's modules. */
+enum tbd_name_kind {
+    TBD_NAME_FUNCTION = 0,
+    TBD_NAME_MODULE,
+    TBD_NAME_SOURCE, /* "file.c" or "file.c:7" */
+};
+
+/* A name of a function, module or source line, and what it covers once bound to a window's
+ * modules. */
 struct tbd_expr_name {
     char *text;
-    bool is_module;
+    enum tbd_name_kind kind;
     struct tbd_range64 *ranges; /* sorted */
     size_t count;
     uint32_t at, length;
@@ -109,6 +142,11 @@ struct tbd_expr_pattern {
 #define TBD_USES_MEMORY 4u
 #define TBD_USES_STACK  8u
 #define TBD_USES_NAMES  16u
+#define TBD_USES_TYPES  32u /* variables, casts: must be lowered at each place */
+#define TBD_USES_FRAME  64u /* the function's frame */
+
+#define TBD_EXPR_MAX_LEVELS  8u  /* reads of memory, each at an address that the one before gave */
+#define TBD_EXPR_MATCH_SLOTS 32u /* words of a string that a regular expression sees */
 
 struct tbd_expr {
     struct tbd_expr_node *nodes;
@@ -120,9 +158,27 @@ struct tbd_expr {
     uint32_t pattern_count;
     uint32_t memory_count; /* slots of MEMORY nodes */
     uint32_t uses;         /* TBD_USES_* */
-    char **symbols;        /* text of SYMBOL nodes, by node->which */
+    char **symbols;        /* texts of SYMBOL, VARIABLE, ... nodes, by node->which */
+    uint8_t *symbol_found; /* 1: lowering has found the variable somewhere */
     uint32_t symbol_count;
+    regex_t *regexes;
+    uint32_t regex_count;
+    uint32_t levels;             /* the largest of all nodes */
+    const struct tbd_expr *from; /* lowered: names, patterns and regexes are borrowed from it */
 };
+
+/* Fills in `level` of a new node, whose operands are there. */
+static inline void tbd_expr_note_level(struct tbd_expr *expr, struct tbd_expr_node *node)
+{
+    uint32_t level = node->left < 0 ? 0 : expr->nodes[node->left].level;
+
+    if (node->right >= 0 && expr->nodes[node->right].level > level)
+        level = expr->nodes[node->right].level;
+    level += node->op == TBD_EXPR_MEMORY || node->op == TBD_EXPR_MATCHES;
+    node->level = (uint8_t)(level > 255 ? 255 : level);
+    if (level > expr->levels)
+        expr->levels = level;
+}
 
 /* Parses text[from..) as a condition on events of `type`.  On failure *error says where, *out is
  * NULL. *out is owned by the caller: tbd_expr_free(). */
@@ -135,8 +191,8 @@ void tbd_expr_free(struct tbd_expr *expr); /* NULL is fine */
  * or module name covers, allocated with malloc, sorted (count 0 = no such name). */
 struct tbd_expr_names {
     bool (*address)(void *context, const char *name, uint64_t *out);
-    bool (*ranges)(void *context, const char *name, bool is_module, struct tbd_range64 **out,
-                   size_t *out_count);
+    bool (*ranges)(void *context, const char *name, enum tbd_name_kind kind,
+                   struct tbd_range64 **out, size_t *out_count);
     void *context;
 };
 /* Replaces symbols by addresses and folds constants.  TBD_NAME with *error filled for an unknown
@@ -165,8 +221,10 @@ struct tbd_expr_env {
     void *read_context;
     const uint64_t *frames; /* call_pc of each frame, innermost first */
     size_t frame_count;
+    uint64_t frame;               /* TBD_EXPR_FRAME; 0: not known */
     const uint64_t *stack_bits;   /* instead of frames: bit i = patterns[i] matches */
     uint64_t divisions, unmapped; /* counts of bad evaluations; only ever increased */
+    uint64_t optimized;           /* the same, for variables that were optimized out */
 };
 
 struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t node, struct tbd_expr_env *env);

@@ -32,7 +32,7 @@ static bool is_number(const struct tbd_expr *expr, int32_t index)
 
 static bool is_foldable(const struct tbd_expr *expr, const struct tbd_expr_node *node)
 {
-    if (node->op < TBD_EXPR_NOT || node->left < 0)
+    if (node->op < TBD_EXPR_NOT || node->op > TBD_EXPR_SIGNED || node->left < 0 || node->is_typed)
         return false;
     return is_number(expr, node->left) && is_number(expr, node->right);
 }
@@ -76,18 +76,20 @@ enum tbd_status tbd_expr_bind_symbols(struct tbd_expr *expr, const struct tbd_ex
 enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr, const struct tbd_expr_names *names,
                                     bool must_exist, struct tbd_query_error *error)
 {
+    static const char *const kinds[] = { "function", "module", "source line" };
+
     for (uint32_t i = 0; i < expr->name_count; i++) {
         struct tbd_expr_name *name = &expr->names[i];
 
         free(name->ranges);
         name->ranges = NULL;
         name->count = 0;
-        if (!names->ranges(names->context, name->text, name->is_module, &name->ranges,
+        if (!names->ranges(names->context, name->text, name->kind, &name->ranges,
                            &name->count))
             return TBD_NOMEM;
         if (must_exist && name->count == 0)
             return unknown_name(error, name->at, name->length,
-                                name->is_module ? "module" : "function", name->text);
+                                kinds[name->kind], name->text);
     }
     return TBD_OK;
 }

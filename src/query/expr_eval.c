@@ -143,6 +143,8 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     case TBD_FIELD_OFFSET: return known(event->position.offset);
     case TBD_FIELD_SP: return eval_sp(env);
     case TBD_FIELD_THREAD: return known(event->thread);
+    case TBD_FIELD_LINE: return unknown(); /* lowering knows */
+    case TBD_FIELD_FRAME: return env->frame != 0 ? known(env->frame) : unknown();
     case TBD_FIELD_ARG0:
     case TBD_FIELD_ARG1:
     case TBD_FIELD_ARG2:
@@ -151,6 +153,25 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     case TBD_FIELD_ARG5: return known(event->args[field - TBD_FIELD_ARG0]);
     }
     return unknown();
+}
+
+/* Bytes that the event itself tells: what a store writes over, and what it writes. */
+static bool told_by_event(const struct tbd_expr_node *node, const struct tbd_event *event,
+                          uint64_t address, uint64_t *out)
+{
+    const uint8_t *bytes = node->is_after ? event->fresh : event->old;
+
+    if (event->type != TBD_EVENT_STORE || address - event->addr >= event->size ||
+        node->value > event->size - (address - event->addr))
+        return false;
+    if (bytes != NULL)
+        *out = tbd_event_bytes_value(bytes + (address - event->addr), node->value);
+    else if (node->is_after && (event->flags & TBD_EVENT_HAS_VALUE) != 0 && address == event->addr)
+        *out = node->value == 8 ? event->value
+                                : event->value & ((1ull << node->value * 8) - 1);
+    else
+        return false;
+    return true;
 }
 
 static struct tbd_value eval_memory(const struct tbd_expr *expr, const struct tbd_expr_node *node,
@@ -167,7 +188,9 @@ static struct tbd_value eval_memory(const struct tbd_expr *expr, const struct tb
     address = tbd_expr_eval(expr, node->left, env);
     if (address.state != TBD_VALUE_OK)
         return address;
-    state = env->read == NULL ? TBD_VALUE_UNKNOWN
+    if (told_by_event(node, env->event, address.v, &v))
+        return known(v);
+    state = env->read == NULL || node->is_after ? TBD_VALUE_UNKNOWN
                               : env->read(env->read_context, address.v, node->value, &v);
     if (state == TBD_VALUE_BAD)
         return bad(&env->unmapped);
@@ -218,6 +241,56 @@ static struct tbd_value divide(const struct tbd_expr_node *node, uint64_t a, uin
     if (b == UINT64_MAX) /* INT64_MIN / -1 overflows in C */
         return known(rest ? 0 : 0 - a);
     return known(rest ? (uint64_t)((int64_t)a % (int64_t)b) : (uint64_t)((int64_t)a / (int64_t)b));
+}
+
+static double as_real(uint64_t bits)
+{
+    double value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static struct tbd_value known_real(double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    return known(bits);
+}
+
+static struct tbd_value combine_reals(enum tbd_expr_op op, double a, double b)
+{
+    switch (op) {
+    case TBD_EXPR_EQ: return known(a == b);
+    case TBD_EXPR_NE: return known(a != b);
+    case TBD_EXPR_LT: return known(a < b);
+    case TBD_EXPR_LE: return known(a <= b);
+    case TBD_EXPR_GT: return known(a > b);
+    case TBD_EXPR_GE: return known(a >= b);
+    case TBD_EXPR_ADD: return known_real(a + b);
+    case TBD_EXPR_SUB: return known_real(a - b);
+    case TBD_EXPR_MUL: return known_real(a * b);
+    case TBD_EXPR_DIV: return known_real(a / b);
+    default: return unknown();
+    }
+}
+
+static struct tbd_value widen(uint64_t bits)
+{
+    uint32_t low = (uint32_t)bits;
+    float value;
+
+    memcpy(&value, &low, sizeof(value));
+    return known_real((double)value);
+}
+
+static uint64_t extend(const struct tbd_expr_node *node, uint64_t v)
+{
+    unsigned unused = 64 - (unsigned)node->value;
+
+    v <<= unused;
+    return node->is_signed ? (uint64_t)((int64_t)v >> unused) : v >> unused;
 }
 
 static uint64_t shift_right(const struct tbd_expr_node *node, uint64_t a, uint64_t by)
@@ -273,7 +346,9 @@ static struct tbd_value eval_binary(const struct tbd_expr *expr, const struct tb
         left.state = right.state;
     if (left.state != TBD_VALUE_OK)
         return left;
-    return combine(node, left.v, right.v, env);
+    return node->is_real
+               ? combine_reals((enum tbd_expr_op)node->op, as_real(left.v), as_real(right.v))
+               : combine(node, left.v, right.v, env);
 }
 
 static struct tbd_value eval_unary(const struct tbd_expr *expr, const struct tbd_expr_node *node,
@@ -283,11 +358,57 @@ static struct tbd_value eval_unary(const struct tbd_expr *expr, const struct tbd
 
     if (value.state != TBD_VALUE_OK)
         return value;
-    if (node->op == TBD_EXPR_NOT)
-        return known(value.v == 0);
-    if (node->op == TBD_EXPR_NEG)
-        return known(0 - value.v);
-    return known(node->op == TBD_EXPR_BITNOT ? ~value.v : value.v);
+    switch ((enum tbd_expr_op)node->op) {
+    case TBD_EXPR_NOT: return known(value.v == 0);
+    case TBD_EXPR_NEG: return node->is_real ? known_real(-as_real(value.v)) : known(0 - value.v);
+    case TBD_EXPR_BITNOT: return known(~value.v);
+    case TBD_EXPR_EXTEND: return known(extend(node, value.v));
+    case TBD_EXPR_WIDEN: return widen(value.v);
+    case TBD_EXPR_TO_REAL:
+        return known_real(node->is_signed ? (double)(int64_t)value.v : (double)value.v);
+    default: return value;
+    }
+}
+
+/* The string's words are in slots, or read one by one. */
+static struct tbd_value match_word(const struct tbd_expr_node *node, uint32_t i, uint64_t address,
+                                   struct tbd_expr_env *env)
+{
+    struct tbd_value word = { .state = TBD_VALUE_UNKNOWN };
+
+    if (env->memory != NULL)
+        word = env->memory[node->which + i];
+    if (word.state == TBD_VALUE_UNKNOWN && env->read != NULL)
+        word.state = env->read(env->read_context, address + i * 8, 8, &word.v);
+    return word;
+}
+
+static struct tbd_value eval_matches(const struct tbd_expr *expr, const struct tbd_expr_node *node,
+                                     struct tbd_expr_env *env)
+{
+    struct tbd_value address = tbd_expr_eval(expr, node->left, env);
+    char text[TBD_EXPR_MATCH_SLOTS * 8 + 1] = "";
+
+    if (address.state != TBD_VALUE_OK)
+        return address;
+    for (uint32_t i = 0; i < TBD_EXPR_MATCH_SLOTS; i++) {
+        struct tbd_value word = match_word(node, i, address.v, env);
+
+        if (word.state == TBD_VALUE_BAD)
+            return bad(&env->unmapped);
+        if (word.state == TBD_VALUE_UNKNOWN)
+            return unknown();
+        memcpy(text + (size_t)i * 8, &word.v, 8);
+        if (memchr(text + (size_t)i * 8, '\0', 8) != NULL)
+            break;
+    }
+    return known(regexec(&expr->regexes[node->value], text, 0, NULL, 0) == 0);
+}
+
+static struct tbd_value eval_nowhere(const struct tbd_expr_node *node, struct tbd_expr_env *env)
+{
+    env->optimized += node->value;
+    return (struct tbd_value){ .state = TBD_VALUE_BAD };
 }
 
 static struct tbd_value eval_stack(const struct tbd_expr *expr, const struct tbd_expr_node *node,
@@ -305,6 +426,11 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
 
+    if (node->is_typed) /* typed operators would give another result than the lowered ones */
+        return node->op == TBD_EXPR_AND   ? eval_and(expr, node, env)
+               : node->op == TBD_EXPR_OR  ? eval_or(expr, node, env)
+               : node->op == TBD_EXPR_NOT ? eval_unary(expr, node, env)
+                                          : unknown();
     switch ((enum tbd_expr_op)node->op) {
     case TBD_EXPR_NUMBER: return known(node->value);
     case TBD_EXPR_SYMBOL: /* not bound: binding failed before */ return unknown();
@@ -320,7 +446,22 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     case TBD_EXPR_NOT:
     case TBD_EXPR_NEG:
     case TBD_EXPR_BITNOT:
-    case TBD_EXPR_SIGNED: return eval_unary(expr, node, env);
+    case TBD_EXPR_SIGNED:
+    case TBD_EXPR_EXTEND:
+    case TBD_EXPR_WIDEN:
+    case TBD_EXPR_TO_REAL: return eval_unary(expr, node, env);
+    case TBD_EXPR_FRAME: return env->frame != 0 ? known(env->frame) : unknown();
+    case TBD_EXPR_NOWHERE: return eval_nowhere(node, env);
+    case TBD_EXPR_MATCHES: return eval_matches(expr, node, env);
+    case TBD_EXPR_VARIABLE:
+    case TBD_EXPR_STRING:
+    case TBD_EXPR_MEMBER:
+    case TBD_EXPR_INDEX:
+    case TBD_EXPR_DEREF:
+    case TBD_EXPR_ADDRESS:
+    case TBD_EXPR_CAST:
+    case TBD_EXPR_SIZEOF:
+    case TBD_EXPR_LIKE: /* what they mean depends on the place */ return unknown();
     default: return eval_binary(expr, node, env);
     }
 }

@@ -8,6 +8,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void tbd_lexer_start(struct tbd_lexer *lexer, const char *source, size_t from,
@@ -57,7 +58,7 @@ static void bad(struct tbd_lexer *lexer, size_t length, const char *hint, const 
 
 static bool is_name_start(char c)
 {
-    return isalpha((unsigned char)c) || c == '_' || c == '$' || c == '.';
+    return isalpha((unsigned char)c) || c == '_' || c == '$' || c == '.' || c == '@';
 }
 
 static bool is_name_char(char c)
@@ -65,13 +66,19 @@ static bool is_name_char(char c)
     return is_name_start(c) || isdigit((unsigned char)c) || c == '@';
 }
 
+/* C++: "::" between names. */
+static bool is_scope(const char *s)
+{
+    return s[0] == ':' && s[1] == ':' && is_name_start(s[2]);
+}
+
 static void lex_word(struct tbd_lexer *lexer)
 {
     const char *s = lexer->source + lexer->at;
     size_t n = 1;
 
-    while (is_name_char(s[n]) || (s[n] == '!' && is_name_start(s[n + 1])))
-        n++;
+    while (is_name_char(s[n]) || (s[n] == '!' && is_name_start(s[n + 1])) || is_scope(s + n))
+        n += is_scope(s + n) ? 2 : 1;
     lexer->token.kind = TBD_TOKEN_WORD;
     lexer->token.length = n;
     lexer->at += n;
@@ -99,6 +106,27 @@ static unsigned digit_value(char c)
     if (c >= 'A' && c <= 'F')
         return (unsigned)(c - 'A') + 10;
     return 99;
+}
+
+/* 1.5, 2e-3: the value is the bits of a double. */
+static bool lex_real(struct tbd_lexer *lexer)
+{
+    const char *s = lexer->source + lexer->at;
+    size_t digits = strspn(s, "0123456789");
+    char *end;
+    double value;
+
+    if (!(s[digits] == '.' && isdigit((unsigned char)s[digits + 1])) &&
+        !(s[digits] == 'e' && (isdigit((unsigned char)s[digits + 1]) || s[digits + 1] == '-')))
+        return false;
+    value = strtod(s, &end);
+    if (is_name_char(*end))
+        return false;
+    lexer->token.kind = TBD_TOKEN_REAL;
+    memcpy(&lexer->token.number, &value, sizeof(value));
+    lexer->token.length = (size_t)(end - s);
+    lexer->at += lexer->token.length;
+    return true;
 }
 
 static void lex_number(struct tbd_lexer *lexer)
@@ -165,9 +193,11 @@ static void lex_character(struct tbd_lexer *lexer)
 static void lex_string(struct tbd_lexer *lexer)
 {
     const char *s = lexer->source + lexer->at;
-    const char *end = strchr(s + 1, '"');
+    const char *end = s + 1;
 
-    if (end == NULL) {
+    while (*end != '\0' && *end != '"')
+        end += *end == '\\' && end[1] != '\0' ? 2 : 1;
+    if (*end == '\0') {
         bad(lexer, strlen(s), NULL, "the string has no closing quote");
         return;
     }
@@ -179,7 +209,7 @@ static void lex_string(struct tbd_lexer *lexer)
 
 static void lex_sign(struct tbd_lexer *lexer)
 {
-    static const char pairs[] = "== != <= >= << >> && ||";
+    static const char pairs[] = "== != <= >= << >> && || -> =~";
     const char *s = lexer->source + lexer->at;
     char two[3] = { s[0], s[1], '\0' };
 
@@ -207,14 +237,16 @@ void tbd_lexer_next(struct tbd_lexer *lexer)
     lexer->token = (struct tbd_token){ .kind = TBD_TOKEN_END, .text = s, .at = lexer->at };
     if (*s == '\0')
         return;
-    if (is_name_start(*s))
+    if (is_name_start(*s)) {
         lex_word(lexer);
-    else if (isdigit((unsigned char)*s))
-        lex_number(lexer);
-    else if (*s == '\'')
+    } else if (isdigit((unsigned char)*s)) {
+        if (!lex_real(lexer))
+            lex_number(lexer);
+    } else if (*s == '\'') {
         lex_character(lexer);
-    else if (*s == '"')
+    } else if (*s == '"') {
         lex_string(lexer);
-    else
+    } else {
         lex_sign(lexer);
+    }
 }

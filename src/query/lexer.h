@@ -8,8 +8,9 @@
 enum tbd_token_kind {
     TBD_TOKEN_END,
     TBD_TOKEN_NUMBER,
+    TBD_TOKEN_REAL,   /* `number` holds the bits of a double */
     TBD_TOKEN_WORD,   /* names, keywords; may contain . @ $ and module!name */
-    TBD_TOKEN_STRING, /* "..." without the quotes */
+    TBD_TOKEN_STRING, /* "..." without the quotes; backslashes as written */
     TBD_TOKEN_SIGN,   /* one or two characters, in `sign` */
     TBD_TOKEN_BAD,    /* *error of the lexer is filled */
 };

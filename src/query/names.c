@@ -31,6 +31,8 @@ const struct tbd_field_name tbd_field_names[] = {
     { "offset", TBD_FIELD_OFFSET, ON_ALL, "instructions into the block" },
     { "sp", TBD_FIELD_SP, ON_ALL, "stack pointer" },
     { "thread", TBD_FIELD_THREAD, ON_ALL, "thread id" },
+    { "line", TBD_FIELD_LINE, ON_ALL, "number of the source line" },
+    { "frame", TBD_FIELD_FRAME, ON_ALL, "stack pointer before the function was called (CFA)" },
     { NULL, TBD_FIELD_ADDR, 0, NULL },
 };
 // clang-format on

@@ -334,6 +334,9 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
     event.position.time =
         scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
     event.pc = signal.handler;
+    if (scan->callers != NULL)
+        (void)tbd_callers_call(scan->callers, signal.frame,
+                               interrupted_rip(&signal, payload, message->bytes));
     event.thread = scan->cursor.thread;
     deliver_writes(scan, TBD_MSG_SIGNAL, payload, message->bytes, &event);
 }

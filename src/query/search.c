@@ -155,6 +155,14 @@ enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
         run->memory = calloc(run->where->memory_count, sizeof(*run->memory));
         if (run->memory == NULL)
             return TBD_NOMEM;
+        run->memory_room = run->where->memory_count;
+    }
+    run->all_uses = run->uses;
+    run->levels = run->where->levels;
+    if ((run->uses & TBD_USES_TYPES) != 0) {
+        status = tbd_scopes_new(run->session, &run->scopes);
+        if (status != TBD_OK)
+            return status;
     }
     return tbd_plan_make(run->question, run->session, &run->plan);
 }
@@ -277,11 +285,25 @@ void tbd_search_release(struct tbd_search_run *run)
 {
     run->session->stats.divisions += run->env.divisions;
     run->session->stats.unmapped += run->env.unmapped;
+    run->session->stats.optimized += run->env.optimized;
+    tbd_scopes_free(run->scopes);
     tbd_plan_free(&run->plan);
     tbd_callers_free(&run->callers);
     free(run->memory);
     free(run->candidates);
     free(run->memory_values);
+}
+
+/* Nothing matched, and nowhere did all of the condition's variables mean something. */
+static bool has_no_meaning(struct tbd_search_run *run)
+{
+    struct tbd_query_error problem;
+
+    if (run->scopes == NULL || tbd_scopes_have_meaning(run->scopes, &problem) ||
+        run->has_helper_meaning)
+        return false;
+    *run->search->error = problem.status != TBD_OK ? problem : run->helper_problem;
+    return run->search->error->status != TBD_OK;
 }
 
 enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
@@ -305,6 +327,8 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
     if (status == TBD_OK)
         status = search_windows(&run);
     *out_found = run.total;
+    if (status == TBD_OK && run.total == 0 && has_no_meaning(&run))
+        status = search->error->status;
     if (status == TBD_OK && !tbd_search_is_done(&run) && search->each == NULL)
         status = TBD_NOTFOUND;
     if (status == TBD_OK)

@@ -57,6 +57,8 @@ struct helper {
     struct tbd_session session;
     struct tbd_question question;
     struct tbd_query_error error;
+    struct tbd_query_error problem; /* what its scopes say */
+    bool has_meaning;
     enum tbd_status status;
 };
 
@@ -185,6 +187,8 @@ static void *help(void *argument)
     helper->status = tbd_search_prepare(&run, pool->windows[0]);
     if (helper->status == TBD_OK)
         search_some(helper, &run);
+    if (run.scopes != NULL)
+        helper->has_meaning = tbd_scopes_have_meaning(run.scopes, &helper->problem);
     tbd_search_release(&run);
     change_running(pool, -1);
     return NULL;
@@ -231,10 +235,12 @@ static enum tbd_status search_again(struct pool *pool, uint32_t i)
     struct tbd_session_stats before = *stats;
     uint64_t divisions = run->env.divisions;
     uint64_t unmapped = run->env.unmapped;
+    uint64_t optimized = run->env.optimized;
     enum tbd_status status = tbd_search_chosen(run, pool->windows[i]);
 
     run->env.divisions = divisions; /* the worker counted them, and the window */
     run->env.unmapped = unmapped;
+    run->env.optimized = optimized;
     stats->scanned = before.scanned;
     stats->searched_count = before.searched_count;
     stats->candidates = before.candidates;
@@ -308,12 +314,16 @@ static bool start_helper(struct pool *pool, struct helper *helper, unsigned numb
     return helper->started;
 }
 
-static void end_helper(struct helper *helper, struct tbd_session_stats *stats)
+static void end_helper(struct helper *helper, struct tbd_search_run *run)
 {
     const struct tbd_session_stats *own = &helper->session.stats;
+    struct tbd_session_stats *stats = &run->session->stats;
 
     if (helper->started)
         pthread_join(helper->thread, NULL);
+    run->has_helper_meaning |= helper->has_meaning;
+    if (run->helper_problem.status == TBD_OK)
+        run->helper_problem = helper->problem;
     for (uint32_t i = 0; i < own->searched_count && stats->searched_count < TBD_STATS_WINDOWS; i++)
         stats->searched[stats->searched_count++] = own->searched[i];
     stats->scanned += own->scanned;
@@ -325,13 +335,14 @@ static void end_helper(struct helper *helper, struct tbd_session_stats *stats)
     stats->replayed += own->replayed;
     stats->divisions += own->divisions;
     stats->unmapped += own->unmapped;
+    stats->optimized += own->optimized;
     tbd_question_free(&helper->question);
     tbd_session_close(&helper->session);
 }
 
 static bool needs_replay(const struct tbd_search_run *run, const uint32_t *windows, uint32_t count)
 {
-    if (run->question->type == TBD_EVENT_LOAD || (run->uses & TBD_USES_REGS) != 0)
+    if (run->question->type == TBD_EVENT_LOAD || (run->uses & (TBD_USES_REGS | TBD_USES_TYPES)) != 0)
         return true;
     for (uint32_t i = 0; i < count; i++) {
         if (tbd_trace_window(run->session->trace, windows[i])->level < 3)
@@ -351,7 +362,7 @@ static enum tbd_status run_pool(struct pool *pool, struct helper *helpers, unsig
     status = add_up(pool);
     stop_helpers(pool);
     for (unsigned i = 0; i < count && i <= started; i++)
-        end_helper(&helpers[i], &pool->run->session->stats);
+        end_helper(&helpers[i], pool->run);
     return status;
 }
 

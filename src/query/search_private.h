@@ -13,7 +13,9 @@ enum tbd_verdict { TBD_VERDICT_OPEN = 0, TBD_VERDICT_MATCH, TBD_VERDICT_MISS };
 /* An event that only registers can decide. */
 struct tbd_candidate {
     struct tbd_event event;
-    uint64_t stack_bits; /* which patterns match here */
+    struct tbd_expr *where; /* what the condition means here */
+    uint64_t stack_bits;    /* which patterns match here */
+    uint64_t frame;
     size_t first_memory; /* index into memory_values: memory_count of them */
     enum tbd_verdict verdict;
 };
@@ -29,10 +31,17 @@ struct tbd_search_run {
     struct tbd_span span;
     const struct tbd_window *window;
     struct tbd_expr_env env;
-    struct tbd_value *memory;  /* env.memory: one per slot */
-    struct tbd_probes *probes; /* NULL: the condition needs none */
-    bool has_answers;          /* second walk: the probes are answered */
-    uint32_t next_probe;       /* second walk: number of the next event's first probe */
+    struct tbd_scopes *scopes;  /* what it means at each instruction; NULL: the same everywhere */
+    struct tbd_expr *here;      /* what it means at the event being judged */
+    uint32_t all_uses;          /* of `uses`, and of all its meanings so far */
+    struct tbd_value *memory;   /* env.memory: one per slot */
+    uint32_t memory_room;
+    /* Walk n asks for what level n needs, and has the answers of the walks before. */
+    struct tbd_probes *probes[TBD_EXPR_MAX_LEVELS];
+    uint32_t next_probe[TBD_EXPR_MAX_LEVELS]; /* number of the next event's first probe */
+    uint32_t answered;                        /* walks whose probes are answered */
+    uint32_t levels;                          /* of all meanings so far; 0: no memory is read */
+    bool asked;                               /* the walk under way has asked for something */
     struct tbd_callers callers;
     struct tbd_candidate *candidates;
     size_t count, capacity;
@@ -50,7 +59,24 @@ struct tbd_search_run {
     bool has_changes; /* nothing was mapped inside the window they were bound in, and ... */
     size_t changes;   /* ... so often before it */
     enum tbd_status status;
+    struct tbd_query_error helper_problem; /* a condition over variables that means nothing */
+    bool has_helper_meaning;               /* to one of them it did mean something */
 };
+
+/* ---- search_scope.c: what a condition over variables means at each instruction ---- */
+
+struct tbd_scopes;
+TBD_MUST_CHECK enum tbd_status tbd_scopes_new(struct tbd_session *session,
+                                              struct tbd_scopes **out);
+void tbd_scopes_free(struct tbd_scopes *scopes); /* NULL is fine */
+/* Other modules may be mapped now. */
+void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *window);
+/* Borrowed until tbd_scopes_free(); NULL without memory. */
+struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *where,
+                                const struct tbd_event *event);
+/* Did all of the condition's variables have a meaning at some place?  If not, *problem says why, as
+ * of the first place that was looked at (TBD_OK: none was). */
+bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_error *problem);
 
 /* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
 TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);

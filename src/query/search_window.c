@@ -2,12 +2,13 @@
 /* search_window.c - the matches in one window, with as little work as the condition allows
  *
  * A condition is evaluated at every event of its type with what the event itself tells; most decide
- * at once.  Where it needs memory, a first walk asks (probes.h) and a second one, event by event
- * the same, has the answers.  What is open then (candidates) gets registers, by partial replay in
+ * at once.  Conditions over variables mean something else at each instruction (search_scope.c).
+ * Where it needs memory, a first walk asks (probes.h) and a second one, event by event
+ * the same, has the answers; where these are addresses of more, further walks follow.  What is open then (candidates) gets registers, by partial replay in
  * batches in the direction of the search, and memory at addresses that need registers, read one by
  * one.
  *
- * I1  Both walks see the same events in the same order, so probes are numbered alike.
+ * I1  All walks see the same events in the same order, so probes are numbered alike.
  * I2  Candidates of a window are in ascending order of position; each is decided at most once.
  * I3  A window is walked with probes or a stack of callers only if the condition uses them. */
 #include "query/search_private.h"
@@ -23,27 +24,73 @@
 
 /* ---- one event ---- */
 
-static enum tbd_verdict judge(struct tbd_search_run *run, const struct tbd_event *event)
+static enum tbd_verdict verdict_of(struct tbd_value value)
 {
-    struct tbd_value value;
-
-    if (run->where == NULL)
-        return TBD_VERDICT_MATCH;
-    run->env.event = event;
-    value = tbd_expr_eval(run->where, run->where->root, &run->env);
     if (value.state == TBD_VALUE_UNKNOWN)
         return TBD_VERDICT_OPEN;
     return value.state == TBD_VALUE_OK && value.v != 0 ? TBD_VERDICT_MATCH : TBD_VERDICT_MISS;
+}
+
+static enum tbd_verdict judge(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    if (run->where == NULL)
+        return TBD_VERDICT_MATCH;
+    run->env.event = event;
+    return verdict_of(tbd_expr_eval(run->here, run->here->root, &run->env));
+}
+
+static bool reserve_memory(struct tbd_search_run *run, uint32_t slots)
+{
+    struct tbd_value *bigger;
+
+    if (slots <= run->memory_room)
+        return true;
+    bigger = realloc(run->memory, slots * sizeof(*bigger));
+    if (bigger == NULL)
+        return false;
+    run->memory = bigger;
+    run->memory_room = slots;
+    return true;
+}
+
+/* Finds out what the condition means here, if what needs no variables leaves it open. */
+static bool find_meaning(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    run->here = run->where;
+    if (run->scopes == NULL || judge(run, event) != TBD_VERDICT_OPEN)
+        return false;
+    run->here = tbd_scopes_get(run->scopes, run->where, event);
+    if (run->here == NULL || !reserve_memory(run, run->here->memory_count)) {
+        run->here = run->where;
+        run->status = TBD_NOMEM;
+        return false;
+    }
+    run->all_uses |= run->here->uses;
+    if (run->here->levels > run->levels)
+        run->levels = run->here->levels;
+    return true;
+}
+
+static uint64_t frame_of(const struct tbd_callers *callers)
+{
+    return callers->count == 0 ? 0 : callers->frames[callers->count - 1].slot + 8;
 }
 
 static enum tbd_verdict judge_first(struct tbd_search_run *run, const struct tbd_event *event)
 {
     if ((run->uses & TBD_USES_STACK) != 0)
         run->env.frames = tbd_callers_pcs(&run->callers, event->pc, &run->env.frame_count);
+    run->env.frame = frame_of(&run->callers);
+    if (run->where == NULL)
+        return TBD_VERDICT_MATCH;
+    if (run->scopes != NULL && !find_meaning(run, event))
+        return run->status == TBD_OK ? judge(run, event) : TBD_VERDICT_MISS;
+    if (run->scopes == NULL)
+        run->here = run->where;
     return judge(run, event);
 }
 
-/* ---- memory: asked in the first walk, answered in the second ---- */
+/* ---- memory: asked in one walk, answered in the next ---- */
 
 /* Does the event get probes? */
 static bool asks(const struct tbd_search_run *run, enum tbd_verdict verdict)
@@ -57,74 +104,128 @@ static bool wants_value(const struct tbd_search_run *run, const struct tbd_event
            event->fresh == NULL;
 }
 
-/* The address of a memory node, if the event tells it. */
-static bool probe_address(struct tbd_search_run *run, const struct tbd_expr_node *node,
-                          uint64_t *out)
+/* Words that a node of this level reads; *out is the address, if it is known. */
+static uint32_t words_of(struct tbd_search_run *run, const struct tbd_expr_node *node,
+                         uint32_t level, uint64_t *out)
 {
-    struct tbd_value address = tbd_expr_eval(run->where, node->left, &run->env);
+    uint64_t divisions = run->env.divisions, unmapped = run->env.unmapped;
+    uint64_t optimized = run->env.optimized;
+    struct tbd_value address;
 
+    if (node->level != level ||
+        (node->op != TBD_EXPR_MEMORY && node->op != TBD_EXPR_MATCHES) ||
+        run->memory[node->which].state == TBD_VALUE_OK)
+        return 0;
+    address = tbd_expr_eval(run->here, node->left, &run->env);
+    run->env.divisions = divisions;
+    run->env.unmapped = unmapped;
+    run->env.optimized = optimized;
     *out = address.v;
-    return address.state == TBD_VALUE_OK;
+    if (address.state != TBD_VALUE_OK)
+        return 0;
+    return node->op == TBD_EXPR_MEMORY ? 1 : TBD_EXPR_MATCH_SLOTS;
+}
+
+/* Asks for what the nodes of level `walk + 1` read. */
+static void ask_memory(struct tbd_search_run *run, const struct tbd_event *event, uint32_t walk)
+{
+    const struct tbd_expr *expr = run->here;
+    uint64_t address = 0;
+
+    for (uint32_t i = 0; run->where != NULL && i < expr->node_count; i++) {
+        const struct tbd_expr_node *node = &expr->nodes[i];
+        uint32_t words = words_of(run, node, walk + 1, &address);
+        uint32_t bytes = node->op == TBD_EXPR_MEMORY ? (uint32_t)node->value : 8;
+
+        for (uint32_t w = 0; w < words; w++)
+            (void)tbd_probes_add(run->probes[walk], event->position, address + w * 8, bytes,
+                                 node->is_after);
+        run->asked |= words != 0;
+    }
+}
+
+static void ask_value(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    if (!wants_value(run, event))
+        return;
+    (void)tbd_probes_add(run->probes[0], event->position, event->addr,
+                         event->size < 8 ? (uint32_t)event->size : 8,
+                         event->type == TBD_EVENT_STORE);
+    run->asked = true;
+}
+
+static void take_memory(struct tbd_search_run *run, uint32_t walk)
+{
+    const struct tbd_expr *expr = run->here;
+    uint64_t address;
+
+    for (uint32_t i = 0; run->where != NULL && i < expr->node_count; i++) {
+        const struct tbd_expr_node *node = &expr->nodes[i];
+        uint32_t words = words_of(run, node, walk + 1, &address);
+
+        for (uint32_t w = 0; w < words; w++) {
+            struct tbd_value *value = &run->memory[node->which + w];
+
+            value->state =
+                tbd_probes_answer(run->probes[walk], run->next_probe[walk]++, &value->v)
+                    ? TBD_VALUE_OK
+                    : TBD_VALUE_BAD;
+        }
+    }
+}
+
+static void take_value(struct tbd_search_run *run, struct tbd_event *event)
+{
+    if (wants_value(run, event) &&
+        tbd_probes_answer(run->probes[0], run->next_probe[0]++, &event->value))
+        event->flags |= TBD_EVENT_HAS_VALUE;
+}
+
+/* With the answers of all walks before, in the order in which they were asked.  env.memory stays set. */
+static enum tbd_verdict judge_answered(struct tbd_search_run *run, struct tbd_event *event)
+{
+    enum tbd_verdict verdict = judge_first(run, event);
+
+    for (uint32_t i = 0; run->where != NULL && i < run->here->memory_count; i++)
+        run->memory[i].state = TBD_VALUE_UNKNOWN;
+    run->env.memory = run->where != NULL && run->here->memory_count != 0 ? run->memory : NULL;
+    for (uint32_t walk = 0; walk < run->answered && asks(run, verdict); walk++) {
+        if (walk == 0)
+            take_value(run, event);
+        if (verdict == TBD_VERDICT_MATCH)
+            break;
+        take_memory(run, walk);
+        verdict = judge(run, event);
+    }
+    return verdict;
 }
 
 static bool ask_event(void *context, struct tbd_event *event)
 {
     struct tbd_search_run *run = context;
-    uint64_t address;
+    uint32_t walk = run->answered;
+    enum tbd_verdict verdict = judge_answered(run, event);
 
-    if (!asks(run, judge_first(run, event)))
-        return true;
-    run->session->stats.candidates++;
-    if (wants_value(run, event))
-        (void)tbd_probes_add(run->probes, event->position, event->addr,
-                             event->size < 8 ? (uint32_t)event->size : 8,
-                             event->type == TBD_EVENT_STORE);
-    for (uint32_t i = 0; run->where != NULL && i < run->where->node_count; i++) {
-        const struct tbd_expr_node *node = &run->where->nodes[i];
-
-        if (node->op == TBD_EXPR_MEMORY && probe_address(run, node, &address))
-            (void)tbd_probes_add(run->probes, event->position, address, (uint32_t)node->value,
-                                 false);
+    if (asks(run, verdict) && run->status == TBD_OK) {
+        run->session->stats.candidates += walk == 0;
+        if (walk == 0)
+            ask_value(run, event);
+        if (verdict == TBD_VERDICT_OPEN)
+            ask_memory(run, event, walk);
     }
-    return true;
-}
-
-static void take_answers(struct tbd_search_run *run, struct tbd_event *event)
-{
-    uint64_t address;
-
-    if (wants_value(run, event) && tbd_probes_answer(run->probes, run->next_probe++, &event->value))
-        event->flags |= TBD_EVENT_HAS_VALUE;
-    for (uint32_t i = 0; run->where != NULL && i < run->where->node_count; i++) {
-        const struct tbd_expr_node *node = &run->where->nodes[i];
-        struct tbd_value *value;
-
-        if (node->op != TBD_EXPR_MEMORY)
-            continue;
-        value = &run->memory[node->which];
-        value->state = TBD_VALUE_UNKNOWN;
-        if (probe_address(run, node, &address))
-            value->state = tbd_probes_answer(run->probes, run->next_probe++, &value->v)
-                               ? TBD_VALUE_OK
-                               : TBD_VALUE_BAD;
-    }
+    run->env.memory = NULL;
+    return run->status == TBD_OK;
 }
 
 /* With everything but registers.  A value that the trace does not hold decides against the event.
  */
 static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
 {
-    enum tbd_verdict verdict = judge_first(run, event);
+    enum tbd_verdict verdict = judge_answered(run, event);
 
-    if (!run->has_answers || !asks(run, verdict))
-        return verdict;
-    take_answers(run, event);
-    if (verdict == TBD_VERDICT_MATCH)
-        return verdict;
-    run->env.memory = run->memory;
-    verdict = judge(run, event);
     run->env.memory = NULL;
-    if (verdict == TBD_VERDICT_OPEN && (run->uses & TBD_USES_REGS) == 0) {
+    if (verdict == TBD_VERDICT_OPEN && run->answered != 0 &&
+        (run->here->uses & TBD_USES_REGS) == 0) {
         run->env.unmapped++;
         return TBD_VERDICT_MISS;
     }
@@ -183,12 +284,11 @@ static uint64_t match_patterns(const struct tbd_search_run *run)
 /* Values of memory that are known already; UNKNOWN where there was no probe. */
 static void keep_memory(struct tbd_search_run *run, struct tbd_candidate *candidate)
 {
-    uint32_t slots = run->where->memory_count;
+    uint32_t slots = run->here->memory_count;
 
     candidate->first_memory = run->memory_value_count;
     for (uint32_t i = 0; i < slots; i++)
-        run->memory_values[run->memory_value_count++] =
-            run->has_answers ? run->memory[i] : (struct tbd_value){ .state = TBD_VALUE_UNKNOWN };
+        run->memory_values[run->memory_value_count++] = run->memory[i];
 }
 
 static bool collect_event(void *context, struct tbd_event *event)
@@ -202,12 +302,14 @@ static bool collect_event(void *context, struct tbd_event *event)
     if (!reserve((void **)&run->candidates, &run->capacity, run->count + 1,
                  sizeof(*run->candidates)) ||
         !reserve((void **)&run->memory_values, &run->memory_value_capacity,
-                 run->memory_value_count + run->where->memory_count, sizeof(*run->memory_values))) {
+                 run->memory_value_count + run->here->memory_count, sizeof(*run->memory_values))) {
         run->status = TBD_NOMEM;
         return false;
     }
     candidate = &run->candidates[run->count++];
-    *candidate = (struct tbd_candidate){ .event = *event, .verdict = verdict };
+    *candidate = (struct tbd_candidate){
+        .event = *event, .verdict = verdict, .where = run->here, .frame = run->env.frame
+    };
     keep_memory(run, candidate);
     if ((run->uses & TBD_USES_STACK) != 0)
         candidate->stack_bits = match_patterns(run);
@@ -237,8 +339,10 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
 {
     struct read_context read = { run, candidate->event.position };
 
+    run->here = candidate->where;
+    run->env.frame = candidate->frame;
     run->env.memory =
-        run->where->memory_count == 0 ? NULL : &run->memory_values[candidate->first_memory];
+        run->here->memory_count == 0 ? NULL : &run->memory_values[candidate->first_memory];
     run->env.stack_bits = &candidate->stack_bits;
     run->env.regs = &state->regs;
     run->env.read = read_now;
@@ -408,6 +512,11 @@ static void seed_callers(struct tbd_search_run *run)
     free(frames);
 }
 
+static bool needs_callers(const struct tbd_search_run *run)
+{
+    return (run->uses & (TBD_USES_STACK | TBD_USES_FRAME)) != 0 || run->scopes != NULL;
+}
+
 static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
                  struct tbd_probes *feed)
 {
@@ -421,12 +530,12 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .has_pc = run->plan.has_pc,
         .pc = run->plan.pc,
         .probes = feed,
-        .callers = (run->uses & TBD_USES_STACK) != 0 ? &run->callers : NULL,
+        .callers = needs_callers(run) ? &run->callers : NULL,
         .emit = emit,
         .context = run,
     };
 
-    run->next_probe = 0;
+    memset(run->next_probe, 0, sizeof(run->next_probe));
     if (scan.callers != NULL)
         seed_callers(run);
     tbd_scan_run(&scan);
@@ -439,10 +548,12 @@ static void walk_uncounted(struct tbd_search_run *run, bool (*emit)(void *, stru
 {
     uint64_t divisions = run->env.divisions;
     uint64_t unmapped = run->env.unmapped;
+    uint64_t optimized = run->env.optimized;
 
     walk(run, emit, feed);
     run->env.divisions = divisions;
     run->env.unmapped = unmapped;
+    run->env.optimized = optimized;
 }
 
 static void count_walk(struct tbd_search_run *run, uint64_t wanted)
@@ -483,23 +594,45 @@ static enum tbd_status collect_window(struct tbd_search_run *run)
     return run->status == TBD_OK ? take_candidates(run) : run->status;
 }
 
+static bool asks_anything(const struct tbd_search_run *run)
+{
+    return (run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY)) != 0 || run->wants_values ||
+           run->scopes != NULL;
+}
+
+/* Walks until nothing more is asked for: once for each level of memory that leads to memory. */
+static enum tbd_status ask_window(struct tbd_search_run *run)
+{
+    enum tbd_status status = TBD_OK;
+
+    do {
+        run->asked = false;
+        status = tbd_probes_new(run->session->trace, run->window, &run->probes[run->answered]);
+        if (status != TBD_OK)
+            return status;
+        walk_uncounted(run, ask_event, run->probes[run->answered]);
+        run->answered++;
+    } while (run->status == TBD_OK && run->asked && run->answered < run->levels);
+    return run->status;
+}
+
 enum tbd_status tbd_search_one(struct tbd_search_run *run)
 {
     enum tbd_status status = TBD_OK;
 
-    if ((run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY)) != 0 || run->wants_values) {
-        status = tbd_probes_new(run->session->trace, run->window, &run->probes);
-        if (status != TBD_OK)
-            return status;
-        walk_uncounted(run, ask_event, run->probes);
-        run->has_answers = true;
-    }
-    if ((run->uses & TBD_USES_REGS) != 0)
+    run->status = TBD_OK;
+    if (run->scopes != NULL)
+        tbd_scopes_set_window(run->scopes, run->window);
+    if (asks_anything(run))
+        status = ask_window(run);
+    if (status == TBD_OK && (run->all_uses & TBD_USES_REGS) != 0)
         status = collect_window(run);
-    else
+    else if (status == TBD_OK)
         count_window(run);
-    tbd_probes_free(run->probes);
-    run->probes = NULL;
-    run->has_answers = false;
-    return status;
+    for (uint32_t i = 0; i < TBD_EXPR_MAX_LEVELS; i++) {
+        tbd_probes_free(run->probes[i]);
+        run->probes[i] = NULL;
+    }
+    run->answered = 0;
+    return status != TBD_OK ? status : run->status;
 }

@@ -22,7 +22,7 @@ struct tbd_session_stats {
     uint32_t searched_count;
     double plan_s, open_s, walk_s; /* seconds, added up over all workers */
     uint64_t candidates, replayed; /* events that needed more; positions replayed to */
-    uint64_t divisions, unmapped;  /* evaluations that could not be made */
+    uint64_t divisions, unmapped, optimized; /* evaluations that could not be made */
 };
 
 struct tbd_session {

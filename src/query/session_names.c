@@ -2,7 +2,10 @@
 /* session_names.c - names in conditions, looked up in the modules of a window */
 #include "query/session.h"
 
+#include "query/dwarf_file.h"
+
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,15 +133,72 @@ static bool find_modules(const struct tbd_session_names *names, const char *name
     return true;
 }
 
-static bool ranges_of(void *context, const char *name, bool is_module, struct tbd_range64 **out,
-                      size_t *out_count)
+#define LINE_RANGES 4096u
+
+/* "list.c:7" -> "list.c", 7; without a line 0. */
+static uint32_t split_source(const char *name, char *file, size_t bytes)
+{
+    const char *colon = strrchr(name, ':');
+
+    snprintf(file, bytes, "%.*s", colon == NULL ? (int)strlen(name) : (int)(colon - name), name);
+    return colon == NULL ? 0 : (uint32_t)strtoul(colon + 1, NULL, 10);
+}
+
+static bool add_module_lines(const struct tbd_module *module, const char *file, uint32_t line,
+                             struct tbd_range64 **out, size_t *used)
+{
+    struct tbd_dwarf *dwarf = tbd_dwarf_of(module->file);
+    struct tbd_elf_range ranges[LINE_RANGES];
+    size_t count = dwarf == NULL ? 0
+                                 : tbd_dwarf_line_ranges(dwarf, file, line, ranges, LINE_RANGES);
+    struct tbd_range64 *bigger;
+
+    if (count > LINE_RANGES)
+        count = LINE_RANGES;
+    bigger = realloc(*out, (*used + count + 1) * sizeof(**out));
+    if (bigger == NULL)
+        return false;
+    *out = bigger;
+    for (size_t i = 0; i < count; i++)
+        bigger[(*used)++] = (struct tbd_range64){ module->bias + ranges[i].start,
+                                                  module->bias + ranges[i].end };
+    return true;
+}
+
+static bool find_lines(const struct tbd_session_names *names, const char *name,
+                       struct tbd_range64 **out, size_t *out_count)
+{
+    const struct tbd_module *modules = NULL;
+    size_t count = 0, used = 0;
+    char file[256];
+    uint32_t line = split_source(name, file, sizeof(file));
+
+    if (tbd_symbols_modules(names->session->symbols, names->window, &modules, &count) != TBD_OK)
+        count = 0;
+    *out = calloc(1, sizeof(**out));
+    for (size_t i = 0; *out != NULL && i < count; i++) {
+        if (!add_module_lines(&modules[i], file, line, out, &used)) {
+            free(*out);
+            *out = NULL;
+        }
+    }
+    if (*out == NULL)
+        return false;
+    *out_count = tidy_ranges(*out, used);
+    return true;
+}
+
+static bool ranges_of(void *context, const char *name, enum tbd_name_kind kind,
+                      struct tbd_range64 **out, size_t *out_count)
 {
     const struct tbd_session_names *names = context;
 
     *out = NULL;
     *out_count = 0;
-    return is_module ? find_modules(names, name, out, out_count)
-                     : find_functions(names, name, out, out_count);
+    if (kind == TBD_NAME_SOURCE)
+        return find_lines(names, name, out, out_count);
+    return kind == TBD_NAME_MODULE ? find_modules(names, name, out, out_count)
+                                   : find_functions(names, name, out, out_count);
 }
 
 struct tbd_expr_names tbd_session_expr_names(struct tbd_session_names *context)

@@ -27,13 +27,13 @@ static bool find_address(void *context, const char *name, uint64_t *out)
     return true;
 }
 
-static bool find_ranges(void *context, const char *name, bool is_module, struct tbd_range64 **out,
-                        size_t *out_count)
+static bool find_ranges(void *context, const char *name, enum tbd_name_kind kind,
+                        struct tbd_range64 **out, size_t *out_count)
 {
     (void)context;
     *out = calloc(1, sizeof(**out));
     check(*out != NULL);
-    (*out)->start = strlen(name) * (is_module ? 0x1000 : 0x10);
+    (*out)->start = strlen(name) * (kind == TBD_NAME_MODULE ? 0x1000 : 0x10);
     (*out)->end = (*out)->start + 0x100;
     *out_count = 1;
     return true;

@@ -30,8 +30,8 @@ static bool find_address(void *context, const char *name, uint64_t *out)
     return true;
 }
 
-static bool find_ranges(void *context, const char *name, bool is_module, struct tbd_range64 **out,
-                        size_t *out_count)
+static bool find_ranges(void *context, const char *name, enum tbd_name_kind kind,
+                        struct tbd_range64 **out, size_t *out_count)
 {
     static const struct {
         const char *name;
@@ -48,7 +48,7 @@ static bool find_ranges(void *context, const char *name, bool is_module, struct 
     *out = calloc(4, sizeof(**out));
     *out_count = 0;
     for (size_t i = 0; i < 4; i++) {
-        if (strcmp(known[i].name, name) == 0 && known[i].is_module == is_module)
+        if (strcmp(known[i].name, name) == 0 && known[i].is_module == (kind == TBD_NAME_MODULE))
             (*out)[(*out_count)++] = known[i].range;
     }
     return true;
@@ -331,11 +331,17 @@ static void wrong_words_are_pointed_at(void **state)
         const char *word; /* what the error points at; NULL: the end */
         enum tbd_status status;
     } rows[] = {
-        { "addr == adr", TBD_EVENT_STORE, "adr", TBD_NAME },
         { "arg0 == 1", TBD_EVENT_STORE, "arg0", TBD_TYPE },
         { "newval == 1", TBD_EVENT_LOAD, "newval", TBD_TYPE },
         { "addr = 5", TBD_EVENT_STORE, "=", TBD_SYNTAX },
-        { "addr == 5 && size == 4", TBD_EVENT_STORE, "&&", TBD_SYNTAX },
+        { "addr == 5 && and", TBD_EVENT_STORE, "and", TBD_SYNTAX },
+        { "list-> == 5", TBD_EVENT_STORE, "==", TBD_SYNTAX },
+        { "list.head. == 5", TBD_EVENT_STORE, " ==", TBD_SYNTAX },
+        { "table[1 == 5", TBD_EVENT_STORE, NULL, TBD_SYNTAX },
+        { "name =~ 5", TBD_EVENT_STORE, "5", TBD_TYPE },
+        { "name =~ \"a(\"", TBD_EVENT_STORE, "\"a(\"", TBD_SYNTAX },
+        { "src=<>", TBD_EVENT_STORE, "src", TBD_SYNTAX },
+        { "var(5) == 1", TBD_EVENT_STORE, "5", TBD_SYNTAX },
         { "addr == 5 size", TBD_EVENT_STORE, "size", TBD_SYNTAX },
         { "addr ==", TBD_EVENT_STORE, NULL, TBD_SYNTAX },
         { "(addr == 5", TBD_EVENT_STORE, NULL, TBD_SYNTAX },
@@ -352,7 +358,6 @@ static void wrong_words_are_pointed_at(void **state)
         { "stack=<**,a b>", TBD_EVENT_STORE, "b>", TBD_SYNTAX },
         { "stack=<>", TBD_EVENT_STORE, ">", TBD_SYNTAX },
         { "stack=main", TBD_EVENT_STORE, "main", TBD_SYNTAX },
-        { "\"write\" == 1", TBD_EVENT_STORE, "\"write\"", TBD_TYPE },
         { "addr == 5 ; 6", TBD_EVENT_STORE, ";", TBD_SYNTAX },
         { "addr == \"x", TBD_EVENT_STORE, "\"x", TBD_SYNTAX },
         { "& == 1", TBD_EVENT_STORE, "==", TBD_SYNTAX },
@@ -447,7 +452,7 @@ static void wrong_questions_are_pointed_at(void **state)
         { "goto first forward store 0", "0" },
         { "goto first forward store 1 if", "if" },
         { "goto 5+x", "x" },
-        { "goto first forward store 1 where adr==1", "adr" },
+        { "goto first forward store 1 where addr=1", "=1" },
         { "goto 5 5", "5" },
     };
     struct tbd_query_error error;

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+/* expr_location.c - where a local variable is, as nodes of a condition
+ *
+ * The location is not read but translated: each DWARF operation becomes the node that computes it.
+ * Variables of unoptimized code lie at a distance from the function's frame, which the walk over a
+ * window knows from its calls; those of optimized code in registers.
+ *
+ * At a function's first instruction unoptimized code has not stored its parameters yet: there they
+ * are taken from the registers in which the calling convention passes them.
+ *
+ * I1  Everything is bounded: operations by STEPS_MAX, the stack by DEPTH_MAX. */
+#include "query/expr_lower.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STEPS_MAX 256u
+#define DEPTH_MAX 32u
+
+struct translator {
+    struct tbd_lowering *l;
+    const Dwarf_Die *function;
+    int32_t stack[DEPTH_MAX];
+    unsigned depth;
+    bool in_register, is_value;
+    uint64_t reg;
+    const char *why; /* NULL: all is well */
+};
+
+static bool fail(struct translator *t, const char *why)
+{
+    if (t->why == NULL)
+        t->why = why;
+    return false;
+}
+
+static bool push(struct translator *t, int32_t node)
+{
+    if (t->depth >= DEPTH_MAX || node < 0)
+        return fail(t, "its location is too complicated");
+    t->stack[t->depth++] = node;
+    return true;
+}
+
+static bool pop(struct translator *t, int32_t *out)
+{
+    if (t->depth == 0)
+        return fail(t, "its location is damaged");
+    *out = t->stack[--t->depth];
+    return true;
+}
+
+/* DWARF's numbers of the registers (System V ABI, figure 3.36). */
+static bool general_register(uint64_t number, uint32_t *out)
+{
+    static const uint8_t order[16] = {
+        TBD_RAX, TBD_RDX, TBD_RCX, TBD_RBX, TBD_RSI, TBD_RDI, TBD_RBP, TBD_RSP,
+        TBD_R8,  TBD_R9,  TBD_R10, TBD_R11, TBD_R12, TBD_R13, TBD_R14, TBD_R15,
+    };
+
+    if (number >= 16)
+        return false;
+    *out = order[number];
+    return true;
+}
+
+static bool push_register(struct translator *t, uint64_t number, uint64_t offset)
+{
+    uint32_t reg;
+
+    if (!general_register(number, &reg))
+        return fail(t, "it is in a vector register");
+    return push(t, tbd_lowering_binary(t->l, TBD_EXPR_ADD, tbd_lowering_register(t->l, reg),
+                                       tbd_lowering_number(t->l, offset)));
+}
+
+static bool push_cfa(struct translator *t)
+{
+    struct tbd_expr_node node = { .op = TBD_EXPR_FRAME, .left = -1, .right = -1 };
+
+    t->l->out->uses |= TBD_USES_FRAME;
+    return push(t, tbd_lowering_add(t->l, &node));
+}
+
+/* The description that holds at the place. */
+static bool choose(struct translator *t, Dwarf_Attribute *attribute, Dwarf_Op **ops, size_t *count)
+{
+    int found = dwarf_getlocation_addr(attribute, t->l->at->scope->place->address, ops, count, 1);
+
+    if (found < 0)
+        return fail(t, "its location is damaged");
+    return found > 0 && *count != 0 ? true : fail(t, "it has no location at this instruction");
+}
+
+static bool push_frame_base(struct translator *t, uint64_t offset)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Op *ops;
+    size_t count;
+
+    if (t->function == NULL || !tbd_die_attribute(t->function, DW_AT_frame_base, &attribute) ||
+        !choose(t, &attribute, &ops, &count) || count != 1)
+        return fail(t, "its function has no frame base");
+    if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
+        return push_register(t, (uint64_t)(ops[0].atom - DW_OP_reg0), offset);
+    if (ops[0].atom >= DW_OP_breg0 && ops[0].atom <= DW_OP_breg31)
+        return push_register(t, (uint64_t)(ops[0].atom - DW_OP_breg0), ops[0].number + offset);
+    if (ops[0].atom != DW_OP_call_frame_cfa)
+        return fail(t, "its function's frame base is too complicated");
+    if (!push_cfa(t))
+        return false;
+    t->depth--;
+    return push(t, tbd_lowering_binary(t->l, TBD_EXPR_ADD, t->stack[t->depth],
+                                       tbd_lowering_number(t->l, offset)));
+}
+
+/* ---- operations ---- */
+
+static int binary_of(uint8_t atom)
+{
+    switch (atom) {
+    case DW_OP_plus: return TBD_EXPR_ADD;
+    case DW_OP_minus: return TBD_EXPR_SUB;
+    case DW_OP_mul: return TBD_EXPR_MUL;
+    case DW_OP_and: return TBD_EXPR_BITAND;
+    case DW_OP_or: return TBD_EXPR_BITOR;
+    case DW_OP_xor: return TBD_EXPR_BITXOR;
+    case DW_OP_shl: return TBD_EXPR_SHL;
+    case DW_OP_shr: return TBD_EXPR_SHR;
+    default: return -1;
+    }
+}
+
+static bool combine(struct translator *t, int op)
+{
+    int32_t left = -1, right = -1;
+
+    return pop(t, &right) && pop(t, &left) &&
+           push(t, tbd_lowering_binary(t->l, (enum tbd_expr_op)op, left, right));
+}
+
+static bool change(struct translator *t, const Dwarf_Op *op)
+{
+    int32_t value = -1;
+
+    if (!pop(t, &value))
+        return false;
+    switch (op->atom) {
+    case DW_OP_plus_uconst:
+        return push(t, tbd_lowering_binary(t->l, TBD_EXPR_ADD, value,
+                                           tbd_lowering_number(t->l, op->number)));
+    case DW_OP_deref: return push(t, tbd_lowering_memory(t->l, value, 8));
+    case DW_OP_deref_size:
+        return op->number >= 1 && op->number <= 8
+                   ? push(t, tbd_lowering_memory(t->l, value, op->number))
+                   : fail(t, "its location is damaged");
+    case DW_OP_neg: return push(t, tbd_lowering_binary(t->l, TBD_EXPR_NEG, value, -1));
+    default: return push(t, tbd_lowering_binary(t->l, TBD_EXPR_BITNOT, value, -1));
+    }
+}
+
+static bool translate_other(struct translator *t, const Dwarf_Op *op)
+{
+    switch (op->atom) {
+    case DW_OP_addr:
+        return push(t, tbd_lowering_number(t->l, op->number + t->l->at->scope->place->bias));
+    case DW_OP_bregx: return push_register(t, op->number, op->number2);
+    case DW_OP_fbreg: return push_frame_base(t, op->number);
+    case DW_OP_call_frame_cfa: return push_cfa(t);
+    case DW_OP_plus_uconst:
+    case DW_OP_deref:
+    case DW_OP_deref_size:
+    case DW_OP_neg:
+    case DW_OP_not: return change(t, op);
+    case DW_OP_stack_value: t->is_value = true; return true;
+    case DW_OP_entry_value:
+    case DW_OP_GNU_entry_value:
+        return fail(t, "only the caller may know it: print it at the position instead");
+    case DW_OP_piece:
+    case DW_OP_bit_piece: return fail(t, "it is in several places");
+    default: return fail(t, "its location is too complicated for a condition");
+    }
+}
+
+static bool translate(struct translator *t, const Dwarf_Op *op)
+{
+    if (binary_of(op->atom) >= 0)
+        return combine(t, binary_of(op->atom));
+    if (op->atom >= DW_OP_const1u && op->atom <= DW_OP_consts)
+        return push(t, tbd_lowering_number(t->l, op->number));
+    if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
+        return push(t, tbd_lowering_number(t->l, (uint64_t)(op->atom - DW_OP_lit0)));
+    if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
+        return push_register(t, (uint64_t)(op->atom - DW_OP_breg0), op->number);
+    if ((op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31) || op->atom == DW_OP_regx) {
+        t->in_register = true;
+        t->reg = op->atom == DW_OP_regx ? op->number : (uint64_t)(op->atom - DW_OP_reg0);
+        return true;
+    }
+    return translate_other(t, op);
+}
+
+static bool translate_all(struct translator *t, Dwarf_Attribute *attribute)
+{
+    Dwarf_Op *ops;
+    size_t count;
+
+    if (!choose(t, attribute, &ops, &count))
+        return false;
+    if (count > STEPS_MAX)
+        return fail(t, "its location is too complicated");
+    for (size_t i = 0; i < count; i++) {
+        if (!translate(t, &ops[i]))
+            return false;
+    }
+    return t->in_register || t->depth != 0 ? true : fail(t, "its location is damaged");
+}
+
+/* ---- parameters at a function's first instruction ---- */
+
+/* Registers that a parameter of this type takes; -1: nobody can say without the whole convention. */
+static int registers_of(const struct tbd_type *type)
+{
+    struct tbd_type_view view = tbd_type_look(type);
+
+    switch (view.kind) {
+    case TBD_TYPE_INTEGER:
+    case TBD_TYPE_ENUM: return view.bytes > 8 ? -1 : 1;
+    case TBD_TYPE_POINTER:
+    case TBD_TYPE_REFERENCE: return 1;
+    case TBD_TYPE_FLOAT: return 0;
+    case TBD_TYPE_STRUCT: return view.bytes > 16 ? 0 : -1;
+    default: return -1;
+    }
+}
+
+/* The number of the register among rdi, rsi, ...; -1: it is in none, or nobody can say. */
+static int parameter_register(const Dwarf_Die *function, const Dwarf_Die *variable)
+{
+    struct tbd_type result = tbd_type_of(function);
+    struct tbd_type_view view = tbd_type_look(&result);
+    int next = view.kind == TBD_TYPE_STRUCT && view.bytes > 16 ? 1 : 0;
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(function, &die); more; more = tbd_die_next(&die, &die)) {
+        struct tbd_type type = tbd_type_of(&die);
+        int takes = registers_of(&type);
+
+        if (dwarf_tag(&die) != DW_TAG_formal_parameter)
+            continue;
+        if (die.addr == variable->addr)
+            return takes == 1 && next < 6 ? next : -1;
+        if (takes < 0)
+            return -1;
+        next += takes;
+    }
+    return -1;
+}
+
+static bool take_parameter(struct translator *t, const Dwarf_Die *variable)
+{
+    static const uint8_t order[6] = { TBD_RDI, TBD_RSI, TBD_RDX, TBD_RCX, TBD_R8, TBD_R9 };
+    int number;
+
+    if (!t->l->at->is_entry || t->function == NULL ||
+        dwarf_tag((Dwarf_Die *)(uintptr_t)variable) != DW_TAG_formal_parameter)
+        return false;
+    number = parameter_register(t->function, variable);
+    if (number < 0)
+        return false;
+    t->depth = 0;
+    t->is_value = true;
+    t->in_register = false;
+    return push(t, tbd_lowering_register(t->l, order[number]));
+}
+
+/* ---- the result ---- */
+
+static struct tbd_lowered number_of(struct translator *t, const struct tbd_type *type, int32_t node)
+{
+    struct tbd_type_view view = tbd_type_look(type);
+
+    if (view.kind == TBD_TYPE_FLOAT || view.kind == TBD_TYPE_STRUCT || view.kind == TBD_TYPE_ARRAY)
+        return tbd_lowering_gone(t->l, TBD_UNMAPPED, "it is not kept in memory here");
+    if (view.bytes != 0 && view.bytes < 8)
+        node = tbd_lowering_extend(t->l, node, (uint32_t)view.bytes * 8, view.is_signed);
+    return (struct tbd_lowered){
+        .kind = TBD_LOWERED_NUMBER, .node = node, .has_type = true, .type = *type
+    };
+}
+
+struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *variable)
+{
+    const struct tbd_place_of *place = l->at->scope->place;
+    struct translator t = { .l = l };
+    struct tbd_type type = tbd_type_of(variable);
+    Dwarf_Attribute attribute;
+    uint32_t reg;
+    bool good = false;
+
+    if (place->scopes.count != 0)
+        t.function = &place->scopes.dies[place->scopes.count - 1];
+    if (tbd_die_attribute(variable, DW_AT_location, &attribute))
+        good = translate_all(&t, &attribute);
+    else
+        (void)fail(&t, "it has no location");
+    if (!(good && t.in_register) && take_parameter(&t, variable))
+        good = true;
+    if (!good)
+        return tbd_lowering_gone(l, TBD_UNMAPPED, "its value is not known here: %s", t.why);
+    if (t.in_register && !general_register(t.reg, &reg))
+        return tbd_lowering_gone(l, TBD_UNMAPPED, "it is in a vector register");
+    if (t.in_register)
+        return number_of(&t, &type, tbd_lowering_register(l, reg));
+    if (t.is_value)
+        return number_of(&t, &type, t.stack[t.depth - 1]);
+    return (struct tbd_lowered){ .kind = TBD_LOWERED_PLACE,
+                                 .node = t.stack[t.depth - 1],
+                                 .has_type = true,
+                                 .type = type };
+}

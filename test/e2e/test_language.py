@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Conditions over variables of the program: they hold exactly where `print` says so, and what is wrong is
+said in one line that points at the place."""
+import os
+import random
+import re
+
+import tbdtest
+
+OWN = "module==\"variables_*\""
+
+
+def recorded(folder, kind, options="window=500"):
+    _, trace = tbdtest.record([tbdtest.program("variables_" + kind)], folder + "/" + kind, options)
+    return trace
+
+
+def printed(trace, expression, event):
+    """What print says at an event, as a number; None where there is no value."""
+    result = trace.tbdq("print", expression, at=tbdtest.position(event), json_output=False)
+    number = re.match(rb"(-?\d+)\b", result.out)
+    return int(number.group(1)) if result.code == 0 and number else None
+
+
+def agrees(trace, kind, where, expression, samples=3):
+    """`expression` as a condition and as print: the same at some events that match and some that do not."""
+    everything = trace.ask("all", kind, "where", "%s and %s" % (OWN, where))
+    matching = {tbdtest.position(e) for e in trace.ask("all", kind, "where", "%s and %s and (%s)" % (OWN, where, expression))}
+    assert everything, (kind, where)
+    chosen = [e for e in everything if tbdtest.position(e) in matching], [e for e in everything if tbdtest.position(e) not in matching]
+    for events in chosen:
+        for event in random.Random(3).sample(events, min(samples, len(events))):
+            told = printed(trace, expression, event)
+            assert bool(told) == (tbdtest.position(event) in matching), (kind, expression, event, told)
+    return len(matching)
+
+
+def test_conditions_hold_where_print_says_so(folder):
+    total = 0
+    for kind in ("O0_5", "O2_4"):
+        trace = recorded(folder, kind)
+        for where, expression in (("func==push", "key == 22"), ("func==push", "item->at.x == 2 * key && key != 0"),
+                                  ("func==push", "(*to)->key >= 11"), ("func==sum_list", "at->key > 20 || total < 0"),
+                                  ("func==depth", "n % 2 == 1"), ("func==move", "p.x - p.y < -1"),
+                                  ("func==mean", "values[i] > 15"), ("func==push", "pushes == 3"),
+                                  ("func==push", "packed.five == -7 && packed.color == 5 && !nothing"),
+                                  ("func==add", "a + b > 5 || (unsigned char)(byte + 100) == 44"),
+                                  ("func==push", "item->name[0] == 'n'"), ("func==sum_list", "hidden < 0 && ratio > 0.2")):
+            total += agrees(trace, "store", where, expression)
+    assert total > 100, total
+
+
+def test_arguments_are_known_at_a_function_s_first_instruction(folder):
+    for kind in ("O0_4", "O2_5"):
+        trace = recorded(folder, kind)
+        keys = [len(trace.ask("all", "func_enter", "where", "func==push and key==%d" % (n * 11))) for n in range(6)]
+        assert keys == [1, 1, 1, 1, 1, 0], (kind, keys)
+        assert len(trace.ask("all", "func_enter", "where", "func==mean and values==&table && count==4")) == 1
+
+
+def test_strings_and_patterns(folder):
+    trace = recorded(folder, "O0_5")
+    everything = trace.count("store", "func==push")
+    for where, count in (("title == \"a title\"", everything), ("title != \"a title\"", 0), ("title == \"a titl\"", 0),
+                         ("title =~ \"^a t\"", everything), ("title =~ \"^t\"", 0), ("title[2]=='t' and title+2 == \"title\"", everything)):
+        assert trace.count("store", "func==push and " + where) == count, where
+    assert trace.count("func_exit", "func==push and item->name == \"node 22\"") == 1
+    assert trace.count("func_exit", "func==push and packed.color == GREEN and paint != RED") == 5
+    assert trace.count("func_exit", "func==push and item->name =~ \"2+$\"") == 1
+
+
+def test_lines_and_frames_of_an_event(folder):
+    trace = recorded(folder, "O0_5")
+    by_line = {}
+    for event in trace.ask("all", "store", "where", "func==push"):
+        by_line.setdefault(event["line"], []).append(tbdtest.position(event))
+    assert len(by_line) >= 5
+    for line, wanted in by_line.items():
+        for where in ("src=<variables.c,%d>" % line, "func==push and line==%d" % line):
+            found = [tbdtest.position(e) for e in trace.ask("all", "store", "where", where)]
+            assert found == wanted, (where, found, wanted)
+    assert trace.count("store", "frame==0") == 0 and trace.count("store", "func==push and frame-8==rsp") == 5
+
+
+def test_of_is_typed(folder):
+    trace = recorded(folder, "O0_4")
+    last = trace.one("goto", "last", "backward", "func_exit", 1, "where", "func==sum_list")
+    trace.ask("goto", tbdtest.position(last))
+    negative = trace.ask("all", "store", "of", "hidden", "where", "oldval < 0 and newval > 0")
+    assert len(negative) == 1, negative
+    found = trace.one("goto", "last", "backward", "store", 1, "of", "points[1]", "where", "old.x == 3 and new.x != old.x")
+    assert "move" in found["function"], found
+
+
+def test_wrong_conditions_are_pointed_at(folder):
+    trace = recorded(folder, "O0_5")
+    for where, word in (("func==push and item.key==3", "key"), ("nosuch == 3", "nosuch"), ("func==push and item->nosuch==3", "nosuch"),
+                        ("func==push and *key == 3", "*key"), ("func==push and key == \"x\"", "== \"x\""),
+                        ("func==push and (struct nosuch *)item == 0", "struct nosuch"), ("func==push and item->", None),
+                        ("func==push and &key[", None)):
+        result = trace.tbdq("goto", "first", "forward", "store", 1, "where", where, json_output=False)
+        lines = [line for line in result.err.decode().splitlines() if ": note: " not in line]
+        assert result.code == 2 and lines and lines[0].startswith("tbdq: "), (where, result)
+        if word:
+            assert lines[2].index("^") == lines[1].index(word, lines[1].index("where")), (where, lines)
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
