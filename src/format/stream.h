@@ -224,6 +224,7 @@ enum tbd_message_kind {
     TBD_MSG_END = 13,        /* struct tbd_msg_end: nothing follows but the last window's own end
                                 (pages before it; REGS and WINDOW_END behind it) */
     TBD_MSG_THREAD = 14,     /* struct tbd_msg_thread; START: then struct tbd_regs + xsave image */
+    TBD_MSG_SHARED = 15,     /* struct tbd_msg_shared + uint64_t addresses of instructions */
     TBD_MSG_KIND_COUNT
 };
 
@@ -257,6 +258,7 @@ _Static_assert(sizeof(struct tbd_msg_start) == 72, "tbd_msg_start is 72 bytes");
 #define TBD_REGION_VVAR 8u
 #define TBD_REGION_ANON_ZERO 16u /* fresh anonymous memory: its pages read as zero until stored to */
 #define TBD_REGION_HEAP 32u
+#define TBD_REGION_SHARED 64u    /* other processes may write it: see TBD_MSG_SHARED */
 
 struct tbd_msg_region {
     uint64_t start;       /*  0 */
@@ -336,6 +338,7 @@ enum tbd_special {
     TBD_SPECIAL_OTHER_STORE, /* long stores: fxsave, ... */
     TBD_SPECIAL_RDFSBASE, TBD_SPECIAL_WRFSBASE, TBD_SPECIAL_RDGSBASE, TBD_SPECIAL_WRGSBASE,
     TBD_SPECIAL_OTHER,
+    TBD_SPECIAL_SHARED, /* any instruction that is in the set of TBD_MSG_SHARED */
 };
 
 struct tbd_msg_special {
@@ -345,7 +348,8 @@ struct tbd_msg_special {
     uint64_t gpr[TBD_REG_COUNT]; /* 16 */
     uint64_t rflags;      /* 144: afterwards */
     uint32_t flags;       /* 152: TBD_SPECIAL_F_* */
-    uint32_t reserved;    /* 156 */
+    uint32_t others;      /* 156: so many of the writes, the first ones, are not the instruction's: other
+                                  processes made them before it read the memory */
 };
 _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 bytes");
 #define TBD_SPECIAL_F_REPLAYED 1u /* outputs are a function of the inputs: replay executes it again
@@ -392,6 +396,17 @@ struct tbd_msg_thread {
 };
 _Static_assert(sizeof(struct tbd_msg_thread) == 24, "tbd_msg_thread is 24 bytes");
 #define TBD_NO_BLOCK_TIME UINT64_MAX
+
+/* Memory that other processes may write is only accessed by instructions that the engine executes; they end
+ * their blocks (TBD_SPECIAL_SHARED).  Which those are is found out while the program runs: an INTERRUPTED with
+ * this message behind it is a block that was left before such an instruction for the first time.  It is in the
+ * set from there on.  A window begins with the whole set, unless it is empty. */
+struct tbd_msg_shared {
+    uint32_t flags; /* 0: TBD_SHARED_* */
+    uint32_t count; /* 4: of the addresses that follow */
+};
+_Static_assert(sizeof(struct tbd_msg_shared) == 8, "tbd_msg_shared is 8 bytes");
+#define TBD_SHARED_WHOLE 1u /* in place of the set so far; else in addition to it */
 
 enum tbd_end_how {
     TBD_ENDED_EXIT = 1,    /* value = exit status */

@@ -130,6 +130,15 @@ static uint32_t fixed_bytes(uint32_t kind)
     }
 }
 
+static bool check_shared(const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_shared shared;
+
+    memcpy(&shared, payload, sizeof(shared));
+    return shared.count == (bytes - sizeof(shared)) / sizeof(uint64_t) &&
+           bytes % sizeof(uint64_t) == 0;
+}
+
 static uint32_t write_count(uint32_t kind, const uint8_t *payload)
 {
     uint32_t count = 0;
@@ -203,6 +212,8 @@ bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes)
     struct tbd_write_view write;
 
     if (bytes < fixed_bytes(kind))
+        return false;
+    if (kind == TBD_MSG_SHARED && !check_shared(payload, bytes))
         return false;
     tbd_writes_first(kind, payload, bytes, &cursor);
     while (tbd_writes_next(&cursor, &write))

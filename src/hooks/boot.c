@@ -14,6 +14,7 @@
 #include "hooks/begin.h"
 #include "hooks/decoder.h"
 #include "hooks/runtime.h"
+#include "hooks/shared.h"
 #include "hooks/slot.h"
 #include "hooks/thread_asm.h"
 #include "hooks/vdso.h"
@@ -275,6 +276,7 @@ void tbd_boot(const struct tbd_boot *boot)
     tbd_signals_init(thread);
     tbd_runtime.window_due = tbd_runtime.options.hooks ? tbd_runtime.options.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.window_due);
+    tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);
     tbd_set_gs_base(tbd_runtime.gs_base);
     tbd_runtime.taken_over = true;

@@ -8,6 +8,7 @@
 #include "base/sys.h"
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
+#include "hooks/shared.h"
 #include "hooks/slot.h"
 
 enum {
@@ -86,6 +87,7 @@ static void end_window(struct tbd_thread *thread)
         send_touched_pages(thread);
     tbd_threads_send_regs(thread);
     tbd_window_send_end(ring, thread, &tbd_runtime.pages, &tbd_runtime.vector, next_due());
+    tbd_shared_begin_window(thread);
     TBD_LOG(TBD_LOG_DEBUG, "window", "ended at time %lu", tbd_ring_time(ring, thread));
 }
 

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "hooks/begin.h"
 #include "hooks/runtime.h"
+#include "hooks/shared.h"
 #include "hooks/slot.h"
 
 enum {
@@ -68,12 +69,14 @@ bool tbd_child_record(struct tbd_thread *thread)
 {
     uint32_t parent = tbd_runtime.pid;
 
+    tbd_shared_reset();
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
     if (!tbd_runtime.options.children || !tbd_runtime.recording || !begin())
         return false;
     tbd_signals_block_all();
     forget_pages();
     forget_code();
+    tbd_shared_take_over();
     tbd_runtime.window_due = tbd_runtime.options.window;
     tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.window_due);
     tbd_image_send_child(parent);

@@ -10,6 +10,7 @@
 #include "hooks/pagemap.h"
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
+#include "hooks/shared.h"
 #include "hooks/snapshot.h"
 
 #define MAX_SAVED (1u << 18)
@@ -27,6 +28,7 @@ struct write {
     uint64_t address;
     uint64_t bytes;
     const uint8_t *old; /* NULL: not known */
+    const uint8_t *now; /* NULL: what is there when it is sent */
 };
 
 struct tbd_effects {
@@ -86,7 +88,9 @@ static uint64_t save(struct tbd_effects *effects, uint64_t address, uint64_t byt
         effects->is_cut = true;
         bytes = effects->saved_count == MAX_SAVED ? 0 : left;
     }
-    got = tbd_copy_prefix_from_program(effects->old.at, address, bytes);
+    got = tbd_shared_holds(address, address + bytes)
+              ? tbd_shared_read(effects->old.at, address, bytes)
+              : tbd_copy_prefix_from_program(effects->old.at, address, bytes);
     if (got)
         effects->saved[effects->saved_count++] =
             (struct saved){ address, got, effects->old.at };
@@ -140,13 +144,37 @@ static void add_write(struct tbd_effects *effects, uint64_t address, uint64_t by
         effects->is_cut = true;
         return;
     }
-    effects->writes[effects->write_count++] = (struct write){ address, bytes, old };
+    effects->writes[effects->write_count++] = (struct write){ address, bytes, old, NULL };
 }
 
 void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes)
 {
     if (bytes)
         add_write(effects, address, bytes, old);
+}
+
+static const uint8_t *keep(struct tbd_effects *effects, const void *data, size_t bytes)
+{
+    uint8_t *at = effects->old.at;
+
+    if ((size_t)(effects->old.end - at) < bytes)
+        return NULL;
+    memcpy(at, data, bytes);
+    effects->old.at += bytes;
+    return at;
+}
+
+void tbd_effects_add_known(struct tbd_effects *effects, uint64_t address, const void *old,
+                           const void *now, size_t bytes)
+{
+    const uint8_t *kept_old = keep(effects, old, bytes);
+    const uint8_t *kept_now = keep(effects, now, bytes);
+
+    if (!bytes)
+        return;
+    add_write(effects, address, bytes, kept_old);
+    if (!effects->is_cut)
+        effects->writes[effects->write_count - 1].now = kept_now;
 }
 
 static const struct saved *find_saved(const struct tbd_effects *effects, uint64_t address)
@@ -271,8 +299,12 @@ static uint8_t *put_write(uint8_t *at, const struct write *write)
     at = put(at, &out, sizeof(out));
     if (write->old)
         at = put(at, write->old, write->bytes);
-    if (!tbd_copy_from_program(at, write->address, write->bytes))
+    if (write->now)
+        memcpy(at, write->now, write->bytes);
+    else if (!tbd_copy_from_program(at, write->address, write->bytes))
         memset(at, 0, write->bytes); /* cannot be: the kernel has just written it */
+    if (tbd_shared_holds(write->address, write->address + write->bytes))
+        tbd_shared_logged(write->address, at, write->bytes);
     return at + write->bytes;
 }
 
@@ -287,6 +319,8 @@ static struct write take_piece(struct write *rest)
     rest->bytes -= piece.bytes;
     if (rest->old)
         rest->old += piece.bytes;
+    if (rest->now)
+        rest->now += piece.bytes;
     return piece;
 }
 

@@ -35,6 +35,10 @@ void tbd_effects_compare(struct tbd_effects *effects);
 /* Bytes at `address` whose old contents are `old` (borrowed until sent). */
 void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes);
 
+/* The same with what it holds now, in place of reading it when it is sent (both copied). */
+void tbd_effects_add_known(struct tbd_effects *effects, uint64_t address, const void *old,
+                           const void *now, size_t bytes);
+
 /* A message's fixed part and where in it its counters are. */
 struct tbd_effect_head {
     enum tbd_message_kind kind;

@@ -133,10 +133,35 @@ tbd_program_syscall_interrupted:
 /* size_t tbd_copy_faultable(void *dst, const void *src, size_t bytes): how many bytes were NOT copied.
  * A fault between _begin and _end continues at _end. */
         .globl  tbd_copy_faultable, tbd_copy_faultable_begin, tbd_copy_faultable_end
+        .type   tbd_move_faultable, @function
+        .globl  tbd_move_faultable
+/* The same for 1, 2, 4 or 8 bytes, in one access. */
+tbd_move_faultable:
+        mov     %rdx, %rcx
+tbd_copy_faultable_begin:
+        cmp     $4, %ecx
+        je      4f
+        jb      2f
+        mov     (%rsi), %rax
+        mov     %rax, (%rdi)
+        jmp     9f
+4:      mov     (%rsi), %eax
+        mov     %eax, (%rdi)
+        jmp     9f
+2:      cmp     $2, %ecx
+        jb      1f
+        movzwl  (%rsi), %eax
+        mov     %ax, (%rdi)
+        jmp     9f
+1:      movzbl  (%rsi), %eax
+        mov     %al, (%rdi)
+9:      xor     %ecx, %ecx
+        jmp     tbd_copy_faultable_end
+        .size   tbd_move_faultable, . - tbd_move_faultable
+
         .type   tbd_copy_faultable, @function
 tbd_copy_faultable:
         mov     %rdx, %rcx
-tbd_copy_faultable_begin:
         rep movsb
 tbd_copy_faultable_end:
         mov     %rcx, %rax

@@ -11,14 +11,16 @@
 #include "base/sys.h"
 #include "hooks/calls.h"
 #include "hooks/maps.h"
+#include "hooks/shared.h"
 
 enum {
     NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25, NR_MADVISE = 28,
-    NR_SHMAT = 30, NR_SHMDT = 67, NR_REMAP_FILE_PAGES = 216, NR_PKEY_MPROTECT = 329,
+    NR_SHMAT = 30, NR_SHMCTL = 31, NR_SHMDT = 67, NR_REMAP_FILE_PAGES = 216, NR_PKEY_MPROTECT = 329,
     NR_MAP_SHADOW_STACK = 453, NR_MSEAL = 462,
     SYS_FSTAT = 5, SYS_READLINK = 89,
     PROT_READ_ = 1, PROT_WRITE_ = 2,
     MAP_SHARED_ = 1, MAP_TYPE_ = 15, MAP_FIXED_ = 0x10, MAP_FIXED_NOREPLACE_ = 0x100000, EEXIST_ = -17, MAP_ANONYMOUS_ = 0x20,
+    MAP_32BIT_ = 0x40,
     MREMAP_FIXED_ = 2, MREMAP_DONTUNMAP_ = 4,
     ADVICE_DONTNEED = 4, ADVICE_FREE = 8, ADVICE_REMOVE = 9, ADVICE_DONTNEED_LOCKED = 24,
 };
@@ -125,6 +127,8 @@ static void forget(struct tbd_call *call, uint64_t start, uint64_t end)
     flush_code(call, start, end);
     tbd_regions_remove(&tbd_runtime.regions, start, end);
     tbd_pages_set_known(&tbd_runtime.pages, start, end, false);
+    tbd_shared_forget(start, end);
+    tbd_shared_update(start, end);
 }
 
 static bool failed(const struct tbd_call *call)
@@ -163,34 +167,44 @@ static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t
     path[tbd_sys_failed(got) ? 0 : got] = '\0';
 }
 
-static void add_region(struct tbd_call *call, const struct tbd_msg_region *map, const char *path)
+/* A file can be open elsewhere; anonymous memory is the process' own until it forks. */
+static bool may_others_write(const struct tbd_msg_region *map)
+{
+    return tbd_runtime.recording && (tbd_runtime.options.hooks & TBD_HOOK_TOUCH) &&
+           (map->map_flags & MAP_SHARED_) && map->inode;
+}
+
+static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const char *path)
 {
     bool is_fresh = !map->inode && !(map->map_flags & MAP_SHARED_);
 
     forget(call, map->start, map->end);
     send_unmap(call, map->start, map->end);
+    if (may_others_write(map))
+        map->flags |= TBD_REGION_SHARED;
     if (!tbd_regions_add(&tbd_runtime.regions, map, path))
         tbd_runtime.let_go = "it has too many mappings";
+    tbd_shared_update(map->start, map->end);
     if (is_fresh)
         tbd_pages_set_known(&tbd_runtime.pages, map->start, map->end, true);
     send_regions(call, map->start, map->end, is_fresh);
 }
 
-/* What others write there is not seen (T9 is for later); said once. */
-static void note_shared(const struct tbd_msg_region *map)
+/* New shared memory is put apart from other mappings, where the program does not care (hooks/shared.h). */
+static struct tbd_sys_call map_call(const struct tbd_call *call)
 {
-    static bool said;
+    struct tbd_sys_call sys = call->sys;
+    bool is_shared = (sys.args[3] & MAP_TYPE_) != 2 && !(sys.args[3] & (MAP_FIXED_ | MAP_32BIT_));
 
-    if (said || !(map->map_flags & MAP_SHARED_) || !(map->prot & PROT_WRITE_))
-        return;
-    said = true;
-    tbd_runtime_note(1, "it maps memory that other processes may write: their writes are not recorded");
+    if (is_shared && !sys.args[0] && tbd_runtime.recording)
+        sys.args[0] = tbd_shared_place(sys.args[1]);
+    return sys;
 }
 
 /* A wish for the engine's range is as if something were there: the kernel chooses another place. */
 static void perform_wish(struct tbd_call *call)
 {
-    struct tbd_sys_call sys = call->sys;
+    struct tbd_sys_call sys = map_call(call);
     uint64_t end = sys.args[0] + page_up(sys.args[1]);
 
     if (!(sys.args[3] & MAP_FIXED_) && end > sys.args[0] && is_engine_range(sys.args[0], end)) {
@@ -230,7 +244,6 @@ static void map_memory(struct tbd_call *call)
     map.start = (uint64_t)call->result;
     map.end = map.start + bytes;
     add_region(call, &map, path);
-    note_shared(&map);
 }
 
 struct lookup {
@@ -251,30 +264,70 @@ static bool look_up(void *context, const struct tbd_msg_region *map, const char 
     return false;
 }
 
-/* The segment's size is only known to the kernel. */
+/* What shmctl(IPC_STAT) says. */
+static uint64_t segment_bytes(uint64_t id)
+{
+    uint64_t status[14] = { 0 };
+
+    if (tbd_sys_failed(tbd_sys3(NR_SHMCTL, id, 2 /* IPC_STAT */, tbd_sys_pointer(status))))
+        return 0;
+    return page_up(status[6]);
+}
+
+/* The segment's size is only known to the kernel; replay finds it in the message, as a sixth argument. */
 static void attach_shared(struct tbd_call *call)
 {
     struct lookup lookup = { 0 };
+    struct tbd_sys_call sys = call->sys;
+    uint64_t bytes = segment_bytes(sys.args[0]);
 
-    perform(call);
+    call->sys.args[5] = 0;
+    if (sys.args[1] && bytes)
+        capture(call, sys.args[1] & ~(TBD_PAGE_SIZE - 1), (sys.args[1] & ~(TBD_PAGE_SIZE - 1)) + bytes);
+    else if (bytes)
+        sys.args[1] = tbd_shared_place(bytes);
+    call->result = tbd_call_perform(&sys);
+    if (!failed(call)) {
+        lookup.address = (uint64_t)call->result;
+        tbd_maps_read(look_up, &lookup);
+        call->sys.args[5] = lookup.map.end - lookup.map.start;
+    }
+    tbd_call_finish(call);
     if (failed(call))
         return;
-    lookup.address = (uint64_t)call->result;
-    tbd_maps_read(look_up, &lookup);
+    lookup.map.inode += !lookup.map.inode; /* a segment is a file, be its number 0 */
     if (lookup.map.end)
         add_region(call, &lookup.map, lookup.path);
     else
         tbd_runtime_note(1, "a shared memory segment could not be found in the mappings");
 }
 
+/* The mappings of the segment attached at that address, which may have been cut in pieces. */
+static struct tbd_range segment_at(uint64_t start)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_region *first = tbd_regions_find(regions, start);
+    struct tbd_range range = { start, start };
+
+    if (!first || first->map.start != start)
+        return range;
+    for (size_t i = tbd_regions_lower(regions, start); i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (map->start != range.end || map->inode != first->map.inode ||
+            map->device != first->map.device)
+            break;
+        range.end = map->end;
+    }
+    return range;
+}
+
 static void detach_shared(struct tbd_call *call)
 {
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, call->sys.args[0]);
-    struct tbd_range range = { 0, 0 };
+    struct tbd_range range = segment_at(call->sys.args[0]);
 
-    if (region)
-        range = (struct tbd_range){ region->map.start, region->map.end };
     capture(call, range.start, range.end);
+    call->sys.args[5] = range.end - range.start;
     perform(call);
     if (failed(call))
         return;
@@ -401,6 +454,7 @@ static void remap_memory(struct tbd_call *call)
     send_unmap(call, moved.map.start, moved.map.end);
     if (!tbd_regions_add(&tbd_runtime.regions, &moved.map, moved.path))
         tbd_runtime.let_go = "it has too many mappings";
+    tbd_shared_update(moved.map.start, moved.map.end);
     send_regions(call, moved.map.start, moved.map.end, false); /* its pages are known when touched */
 }
 
@@ -409,6 +463,7 @@ static void forget_contents(uint64_t start, uint64_t end)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;
 
+    tbd_shared_forget(start, end);
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;

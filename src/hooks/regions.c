@@ -145,3 +145,12 @@ bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t e
         regions->table[i].map.prot = prot;
     return true;
 }
+
+bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t flags)
+{
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++)
+        if (regions->table[i].map.flags & flags)
+            return true;
+    return false;
+}

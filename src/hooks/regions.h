@@ -35,6 +35,9 @@ bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t e
 struct tbd_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address);
 /* Index of the first region that ends behind `address`. */
 size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address);
+/* Is any byte of [start, end) in a region with one of these TBD_REGION_* flags? */
+bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t end,
+                     uint32_t flags);
 /* Is any byte of [start, end) in a region with PROT_EXEC? */
 bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end);
 

@@ -18,6 +18,8 @@
 #include "hooks/window.h"
 #include "patcher/patcher.h"
 
+struct tbd_effects;
+
 #define TBD_MAX_AREAS 256u
 
 struct tbd_runtime {
@@ -43,6 +45,9 @@ struct tbd_runtime {
     bool taken_over;        /* translated code runs: faults may be the program's */
     const struct tbd_patcher_callbacks *callbacks; /* NULL in play; the replay stub's */
     void (*instead_of_detach)(const char *why);    /* NULL in play; does not return */
+    /* NULL in play; a replay process: makes the stores of others that the log has for the piece of an
+     * instruction at hand, and adds them to the effects.  The message they are in, or NULL. */
+    const struct tbd_msg_special *(*next_others)(struct tbd_effects *effects, uint32_t *others);
     const char *let_go;     /* why the program must be detached at the next boundary; NULL = it need not */
     char **environment;     /* as at boot: for organizers */
     char lib_dir[1024];     /* where libtbd.so is, ends with a slash */

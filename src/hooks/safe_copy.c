@@ -5,6 +5,7 @@
 #include "base/layout.h"
 
 size_t tbd_copy_faultable(void *dst, const void *src, size_t bytes);
+size_t tbd_move_faultable(void *dst, const void *src, size_t bytes);
 
 static bool is_user(uint64_t address, size_t bytes)
 {
@@ -28,4 +29,31 @@ size_t tbd_copy_prefix_from_program(void *dst, uint64_t src, size_t bytes)
     if (bytes > TBD_USER_END - src)
         bytes = TBD_USER_END - src;
     return bytes - tbd_copy_faultable(dst, (const void *)src, bytes);
+}
+
+static bool move(void *dst, const void *src, size_t bytes)
+{
+    uint8_t *to = dst;
+    const uint8_t *from = src;
+
+    while (bytes) {
+        size_t part = bytes >= 8 ? 8 : bytes >= 4 ? 4 : bytes >= 2 ? 2 : 1;
+
+        if (tbd_move_faultable(to, from, part) != 0)
+            return false;
+        to += part;
+        from += part;
+        bytes -= part;
+    }
+    return true;
+}
+
+bool tbd_load_from_program(void *dst, uint64_t src, size_t bytes)
+{
+    return is_user(src, bytes) && move(dst, (const void *)src, bytes);
+}
+
+bool tbd_store_to_program(uint64_t dst, const void *src, size_t bytes)
+{
+    return is_user(dst, bytes) && move((void *)dst, src, bytes);
 }

@@ -45,6 +45,7 @@ struct tbd_altstack {
 struct tbd_queued_signal {
     uint32_t signo;
     bool is_sync;
+    bool is_shared;         /* none at all: translated code met memory of hooks/shared.h */
     uint32_t insn;          /* is_sync: K, or TBD_SIGNAL_NOT_IN_BLOCK */
     uint64_t error, trap, address; /* for the frame: as the kernel gave them */
     uint8_t info[TBD_SIGINFO_BYTES];

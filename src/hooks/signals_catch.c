@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/shared.h"
 #include "hooks/slot.h"
 
 extern const char tbd_program_syscall_check[], tbd_program_syscall_done[];
@@ -55,6 +56,7 @@ static void fill_queued(struct tbd_queued_signal *queued, int signo, const uint8
 {
     queued->signo = (uint32_t)signo;
     queued->is_sync = false;
+    queued->is_shared = false;
     queued->insn = TBD_SIGNAL_NOT_IN_BLOCK;
     queued->error = context->error;
     queued->trap = context->trap;
@@ -194,6 +196,24 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
     return false;
 }
 
+/* A mark in the touch map: before the first access of an instruction to memory that others may write. */
+static bool handle_shared(int signo, const uint8_t *info, struct tbd_ucontext *context)
+{
+    struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
+    uint64_t address;
+
+    memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
+    if (!tbd_shared_owns_sigsafe(address) || !tbd_patcher_owns(context->rip))
+        return false;
+    fill_queued(fault, signo, info, context);
+    if (!take_cache_fault(fault, context))
+        return false;
+    fault->signo = 0;
+    fault->is_shared = true;
+    leave_to_engine(context, tbd_runtime.thread);
+    return true;
+}
+
 /* ---- asynchronous ---- */
 
 /* A thread whose turn it is not looks at `pending` when it gets the baton. */
@@ -217,6 +237,7 @@ static void queue(int signo, const uint8_t *info, struct tbd_ucontext *context)
     } else if (tbd_patcher_owns(context->rip)) {
         /* No entry store to stop at: between two instructions will do, as nothing is recorded. */
         tbd_runtime.signals->fault.signo = 0;
+        tbd_runtime.signals->fault.is_shared = false;
         if (take_cache_fault(&tbd_runtime.signals->fault, context))
             leave_to_engine(context, tbd_runtime.thread);
     }
@@ -237,7 +258,7 @@ void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
         continue_at(context, tbd_copy_faultable_end);
         return;
     }
-    if (signo == SIGSEGV_ && handle_guard(info, context))
+    if (signo == SIGSEGV_ && (handle_guard(info, context) || handle_shared(signo, info, context)))
         return;
     program_fault(signo, info, context);
 }

@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "hooks/effects.h"
 #include "hooks/safe_copy.h"
+#include "hooks/shared.h"
 
 static void apply_mask(uint64_t mask)
 {
@@ -209,7 +210,9 @@ void tbd_signals_after_fault(struct tbd_thread *thread)
     const struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
 
     tbd_ring_unprotect_sigsafe(&tbd_runtime.ring);
-    if (fault->signo) {
+    if (fault->is_shared) {
+        tbd_shared_found(thread, fault->insn);
+    } else if (fault->signo) {
         if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
             tbd_runtime_send_interrupted(fault->insn);
         tbd_signals_raise(thread, fault);

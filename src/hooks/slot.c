@@ -7,6 +7,7 @@
 #include "hooks/slot.h"
 
 #include "base/string.h"
+#include "hooks/redirect.h"
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
 
@@ -301,6 +302,7 @@ void tbd_slot_forget(void)
 {
     for (uint32_t i = 0; i < area_count; i++)
         memset(areas[i].slots, 0, SLOTS * sizeof(struct tbd_slot));
+    tbd_redirect_forget();
 }
 
 void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot)
@@ -313,7 +315,7 @@ bool tbd_slot_owns(uint64_t pc)
     for (uint32_t i = 0; i < area_count; i++)
         if (pc - areas[i].start < AREA_BYTES)
             return true;
-    return false;
+    return tbd_redirect_owns(pc);
 }
 
 uint32_t tbd_slot_offset(uint64_t pc)

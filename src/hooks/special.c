@@ -14,27 +14,19 @@
 #include "hooks/effects.h"
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
-#include "hooks/slot.h"
+#include "hooks/special.h"
 
 #define PIECE_BYTES 65536u
 #define FLAG_DF 0x400ull
 
-struct special {
-    struct tbd_thread *thread;
-    struct tbd_effects *effects;
-    const struct tbd_slot *slot;
-    enum tbd_special kind;
-    uint32_t insn_bytes;
-    struct tbd_regs before;
-};
-
-static void send(struct special *s, uint32_t flags)
+void tbd_special_send(struct tbd_special_run *s, uint32_t flags)
 {
     const struct tbd_regs *regs = &s->thread->regs;
     struct tbd_msg_special message = {
         .special = (uint32_t)s->kind,
         .rflags = regs->rflags,
         .flags = flags,
+        .others = s->others,
     };
     struct tbd_effect_head head = {
         .kind = TBD_MSG_SPECIAL,
@@ -53,26 +45,26 @@ static void send(struct special *s, uint32_t flags)
     tbd_effects_send(s->effects, &tbd_runtime.ring, s->thread, &tbd_runtime.pages, &head, NULL, 0);
 }
 
-static void finish(struct special *s, uint32_t flags)
+void tbd_special_finish(struct tbd_special_run *s, uint32_t flags)
 {
     s->thread->regs.rip += s->insn_bytes;
-    send(s, flags);
+    tbd_special_send(s, flags);
 }
 
-_Noreturn static void give_up(struct special *s, const char *why)
+_Noreturn static void give_up(struct tbd_special_run *s, const char *why)
 {
     tbd_detach(s->thread, why, tbd_slot_last_insn(s->thread));
 }
 
 /* ---- outputs in registers ---- */
 
-static void run_register_output(struct special *s)
+static void run_register_output(struct tbd_special_run *s)
 {
     tbd_slot_run(s->thread, s->slot);
-    finish(s, 0);
+    tbd_special_finish(s, 0);
 }
 
-static void run_wrfsbase(struct special *s)
+static void run_wrfsbase(struct tbd_special_run *s)
 {
     uint64_t base;
 
@@ -81,22 +73,22 @@ static void run_wrfsbase(struct special *s)
     tbd_slot_run(s->thread, s->slot);
     __asm__ volatile("rdfsbase %0" : "=r"(base));
     s->thread->regs.fs_base = base;
-    finish(s, TBD_SPECIAL_F_REPLAYED);
+    tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
 /* ---- outputs in memory ---- */
 
 /* What changed was written; a store of equal bytes cannot be told from none. */
-static void run_and_compare(struct special *s, uint32_t flags)
+static void run_and_compare(struct tbd_special_run *s, uint32_t flags)
 {
     tbd_slot_run(s->thread, s->slot);
     tbd_effects_compare(s->effects);
-    finish(s, flags);
+    tbd_special_finish(s, flags);
 }
 
 /* x87 environments (OTHER_STORE) hold the address of the last instruction, which was ours and is another
  * in replay: as run_xsave(). */
-static void run_elements(struct special *s)
+static void run_elements(struct tbd_special_run *s)
 {
     uint32_t flags = s->kind == TBD_SPECIAL_OTHER_STORE ? 0 : TBD_SPECIAL_F_REPLAYED;
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
@@ -107,7 +99,7 @@ static void run_elements(struct special *s)
         tbd_effects_watch(s->effects, ranges, count);
         tbd_slot_run(s->thread, s->slot);
         tbd_effects_written(s->effects, ranges, count);
-        finish(s, flags);
+        tbd_special_finish(s, flags);
         return;
     case TBD_SLOT_UP_TO:
         tbd_effects_watch(s->effects, ranges, count);
@@ -120,7 +112,7 @@ static void run_elements(struct special *s)
 }
 
 /* Which components are stored depends on history, so replay takes the bytes from the log. */
-static void run_xsave(struct special *s)
+static void run_xsave(struct tbd_special_run *s)
 {
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
     size_t count;
@@ -183,6 +175,32 @@ static bool is_accessible(const struct tbd_regs *regs, uint64_t count, const str
     return !string->has_source || (is_allowed(&from, 1) && is_present(&from));
 }
 
+static struct tbd_string_piece make_piece(const struct tbd_regs *regs, const struct string *string,
+                                          uint64_t count)
+{
+    struct tbd_string_piece piece = { .to = string_range(regs->gpr[TBD_RDI], count, string),
+                                      .size = string->size, .backward = string->backward };
+
+    if (string->has_source)
+        piece.from = string_range(regs->gpr[TBD_RSI], count, string);
+    return piece;
+}
+
+/* Short enough for memory that others may write; element by element if it overlaps its source. */
+static uint64_t limit_shared(const struct tbd_regs *regs, const struct string *string, uint64_t count)
+{
+    struct tbd_string_piece piece = make_piece(regs, string, count);
+    uint64_t distance = regs->gpr[TBD_RDI] - regs->gpr[TBD_RSI];
+
+    if (!count || !tbd_shared_has_piece(&piece))
+        return count;
+    if (count > TBD_SHARED_PIECE_BYTES / string->size)
+        count = TBD_SHARED_PIECE_BYTES / string->size;
+    if (string->has_source && (distance < piece.to.bytes || 0 - distance < piece.to.bytes))
+        return 1;
+    return count;
+}
+
 static uint64_t next_piece(const struct tbd_regs *regs, const struct string *string)
 {
     uint64_t count = PIECE_BYTES / string->size;
@@ -191,31 +209,58 @@ static uint64_t next_piece(const struct tbd_regs *regs, const struct string *str
         count = regs->gpr[TBD_RCX];
     while (count > 1 && !is_accessible(regs, count, string))
         count /= 2;
-    return count;
+    return limit_shared(regs, string, count);
+}
+
+/* In a replay process the log says where a piece ended. */
+static uint64_t piece_of_log(struct tbd_special_run *s, const struct string *string)
+{
+    const struct tbd_msg_special *logged =
+        tbd_runtime.next_others ? tbd_runtime.next_others(s->effects, &s->others) : NULL;
+    uint64_t left = s->thread->regs.gpr[TBD_RCX];
+
+    if (!logged || logged->gpr[TBD_RCX] > left ||
+        left - logged->gpr[TBD_RCX] > PIECE_BYTES / string->size)
+        return next_piece(&s->thread->regs, string);
+    return left - logged->gpr[TBD_RCX];
+}
+
+static bool copy_shared(struct tbd_special_run *s, const struct tbd_string_piece *piece, uint64_t count)
+{
+    struct tbd_regs *regs = &s->thread->regs;
+    uint64_t step = piece->backward ? 0 - piece->to.bytes : piece->to.bytes;
+
+    if (!tbd_shared_has_piece(piece) || !tbd_shared_copy_piece(s, piece))
+        return false;
+    regs->gpr[TBD_RDI] += step;
+    if (piece->from.bytes)
+        regs->gpr[TBD_RSI] += step;
+    regs->gpr[TBD_RCX] -= count;
+    return true;
 }
 
 /* One piece; a fault can only come at its first element. */
-static void run_piece(struct special *s, const struct string *string, uint64_t count)
+static void run_piece(struct tbd_special_run *s, const struct string *string, uint64_t count)
 {
     struct tbd_regs *regs = &s->thread->regs;
-    struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], count, string);
-    struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], count, string);
+    struct tbd_string_piece piece = make_piece(regs, string, count);
     uint64_t rest = regs->gpr[TBD_RCX] - count;
 
-    s->before = *regs;
-    tbd_effects_clear(s->effects);
-    tbd_effects_watch(s->effects, &to, 1);
-    regs->gpr[TBD_RCX] = count;
-    s->thread->scratch[TBD_SLOT_REST] = rest; /* for a fault: the count the program has left */
-    tbd_slot_run(s->thread, s->slot);
-    regs->gpr[TBD_RCX] += rest;
-    s->thread->scratch[TBD_SLOT_REST] = 0;
-    tbd_effects_written(s->effects, &to, 1);
+    if (!copy_shared(s, &piece, count)) {
+        tbd_effects_watch(s->effects, &piece.to, 1);
+        regs->gpr[TBD_RCX] = count;
+        s->thread->scratch[TBD_SLOT_REST] = rest; /* for a fault: the count the program has left */
+        tbd_slot_run(s->thread, s->slot);
+        regs->gpr[TBD_RCX] += rest;
+        s->thread->scratch[TBD_SLOT_REST] = 0;
+        tbd_effects_written(s->effects, &piece.to, 1);
+    }
     if (string->has_source)
-        tbd_pages_mark_read(&tbd_runtime.pages, from.address, from.address + from.bytes);
+        tbd_pages_mark_read(&tbd_runtime.pages, piece.from.address,
+                            piece.from.address + piece.from.bytes);
 }
 
-static void run_string(struct special *s)
+static void run_string(struct tbd_special_run *s)
 {
     struct tbd_regs *regs = &s->thread->regs;
     struct string string = { .size = tbd_slot_string_bytes(s->slot),
@@ -225,20 +270,24 @@ static void run_string(struct special *s)
     if (!string.size)
         give_up(s, "it uses a string instruction that is not known");
     for (;;) {
-        uint64_t count = next_piece(regs, &string);
+        uint64_t count;
 
+        s->before = *regs;
+        s->others = 0;
+        tbd_effects_clear(s->effects);
+        count = piece_of_log(s, &string);
         if (count)
             run_piece(s, &string, count);
         if (regs->gpr[TBD_RCX] == 0)
             break;
-        send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_MORE);
+        tbd_special_send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_MORE);
     }
-    finish(s, TBD_SPECIAL_F_REPLAYED);
+    tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
 /* ---- all ---- */
 
-static void perform(struct special *s)
+static void perform(struct tbd_special_run *s)
 {
     switch (s->kind) {
     case TBD_SPECIAL_RDTSC:
@@ -264,6 +313,9 @@ static void perform(struct special *s)
     case TBD_SPECIAL_OTHER_STORE:
         run_elements(s);
         break;
+    case TBD_SPECIAL_SHARED:
+        tbd_shared_perform(s);
+        break;
     case TBD_SPECIAL_RDGSBASE:
     case TBD_SPECIAL_WRGSBASE:
         give_up(s, "it uses the gs register");
@@ -275,7 +327,7 @@ static void perform(struct special *s)
 
 void tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind, uint32_t insn_bytes)
 {
-    struct special s = { .thread = thread, .kind = kind, .insn_bytes = insn_bytes,
+    struct tbd_special_run s = { .thread = thread, .kind = kind, .insn_bytes = insn_bytes,
                          .effects = tbd_effects_get(), .before = thread->regs };
 
     if (insn_bytes == 0)

@@ -12,6 +12,7 @@
 #include "hooks/calls.h"
 #include "hooks/child.h"
 #include "hooks/safe_copy.h"
+#include "hooks/shared.h"
 
 enum {
     NR_RT_SIGACTION = 13, NR_RT_SIGPROCMASK = 14, NR_RT_SIGRETURN = 15, NR_CLONE = 56,
@@ -375,6 +376,8 @@ static void fork_call(struct tbd_call *call)
     if (arguments.flags & CLONE_SETTLS_)
         tbd_call_detach(call, "it forks with a thread pointer of the child's own");
     watch_child(call, &arguments);
+    if (!(arguments.flags & CLONE_VM_))
+        tbd_shared_fork();
     if (!block_for_fork(arguments.flags & CLONE_VM_, &mask)) {
         finish(call, TBD_CALL_INTERRUPTED); /* delivered by the parent, before there is a child */
         return;

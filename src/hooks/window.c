@@ -8,18 +8,26 @@
 
 #include "base/string.h"
 #include "hooks/safe_copy.h"
+#include "hooks/shared.h"
 
 #define TOUCH_READ 1u
 #define TOUCH_WRITTEN 0x100u /* the second byte, as a little-endian 16-bit load sees it */
 
 static uint16_t *cell_of(const struct tbd_pages *pages, uint64_t page)
 {
-    return (uint16_t *)(pages->touch + (page * 2 & (TBD_TOUCH_BYTES - 1)));
+    return tbd_shared_cell((uint16_t *)(pages->touch + (page * 2 & (TBD_TOUCH_BYTES - 1))), page);
 }
 
 static bool is_known(const struct tbd_pages *pages, uint64_t page)
 {
     return !pages->known || (pages->known[page >> 3] >> (page & 7) & 1);
+}
+
+bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address)
+{
+    uint64_t page = address >> TBD_PAGE_SHIFT;
+
+    return *cell_of(pages, page) || is_known(pages, page);
 }
 
 static void set_known(struct tbd_pages *pages, uint64_t page)
@@ -74,7 +82,7 @@ bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint
     if (!at)
         return true;
     memcpy(at, &head, sizeof(head));
-    if (!tbd_copy_from_program(at + sizeof(head), address, TBD_PAGE_SIZE))
+    if (tbd_shared_read(at + sizeof(head), address, TBD_PAGE_SIZE) != TBD_PAGE_SIZE)
         return false; /* not committed: as if it had not been reserved */
     tbd_ring_commit(ring, thread);
     return true;

@@ -45,6 +45,8 @@ void tbd_window_send_regs(struct tbd_ring *ring, struct tbd_thread *thread,
 void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struct tbd_pages *pages,
                          const struct tbd_vector_info *vector, uint64_t due);
 
+/* Was the page used in this window, or does the trace know what it holds? */
+bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address);
 void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end);
 void tbd_pages_mark_read(struct tbd_pages *pages, uint64_t start, uint64_t end);
 void tbd_pages_set_known(struct tbd_pages *pages, uint64_t start, uint64_t end, bool known);

@@ -36,6 +36,7 @@ struct known_id {
     uint64_t code_hash;
     uint32_t id;
     uint32_t code_bytes;
+    uint8_t end; /* the same bytes may end in different ways (patcher/singles.h) */
 };
 
 /* index + 1 into an array, 0 = empty; lives in the cache arena. */
@@ -145,7 +146,7 @@ static void map_insert(uint32_t index)
 static bool is_id_of(const struct known_id *id, const struct known_id *key)
 {
     return id->start == key->start && id->code_hash == key->code_hash &&
-           id->code_bytes == key->code_bytes;
+           id->code_bytes == key->code_bytes && id->end == key->end;
 }
 
 static uint32_t *id_slot(const struct known_id *key)
@@ -184,7 +185,8 @@ static uint32_t id_of(const struct tbd_cut *cut, const struct tbd_patcher_callba
 {
     struct known_id key = { .start = cut->def.start,
                             .code_hash = cut->def.code_hash,
-                            .code_bytes = cut->def.code_bytes };
+                            .code_bytes = cut->def.code_bytes,
+                            .end = cut->def.end };
     uint32_t known = *id_slot(&key);
 
     if (known)

@@ -9,6 +9,7 @@
 #include "patcher/cut.h"
 
 #include "base/hash.h"
+#include "patcher/singles.h"
 
 struct value {
     uint32_t root;
@@ -88,6 +89,10 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
         if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
             insn->kind = TBD_INSN_PLAIN;
+        if (insn->kind == TBD_INSN_PLAIN && tbd_singles_has(pc + at)) {
+            insn->kind = TBD_INSN_SPECIAL;
+            insn->special = TBD_SPECIAL_SHARED;
+        }
         at += insn->length;
         cut->def.code_bytes = (uint32_t)at;
         if (end_of_kind(insn->kind)) {

@@ -77,6 +77,11 @@ void tbd_patcher_configure(const struct tbd_codegen_config *config);
  * callback that does not return.  gs base must be the thread's; call on any stack. */
 _Noreturn void tbd_patcher_run(struct tbd_thread *thread);
 
+/* Until another call, blocks that contain the instruction at `pc` are made so that they fault (SIGILL)
+ * just before it, with their record as always: a replay of a block that was left there.  0 = none.
+ * Existing translations at the old and the new address are forgotten. */
+void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc);
+
 /* Code bytes in [start, end) changed or went away: forget translations that touch them. */
 void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end);
 

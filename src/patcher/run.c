@@ -95,6 +95,18 @@ uint64_t tbd_patcher_boundary_exit(struct tbd_thread *thread, uint64_t cache_pc)
     return (uint64_t)(uintptr_t)tbd_fixed_boundary;
 }
 
+void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc)
+{
+    uint64_t before = tbd_translate_trap;
+
+    (void)thread;
+    if (pc == before)
+        return;
+    tbd_translate_trap = pc;
+    tbd_cache_flush_range(before, before + 1);
+    tbd_cache_flush_range(pc, pc + 1);
+}
+
 void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, uint32_t insns)
 {
     (void)thread;

@@ -471,8 +471,21 @@ static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
 
 /* ---- the block ---- */
 
+uint64_t tbd_translate_trap;
+
+/* ud2 */
+static void lower_trap(struct tbd_translation *t)
+{
+    static const uint8_t ud2[] = { 0x0f, 0x0b };
+
+    set_phase(t, TBD_PHASE_HOOK);
+    tbd_emit_bytes(&t->e, ud2, sizeof(ud2));
+}
+
 static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
 {
+    if (insn->pc == tbd_translate_trap)
+        lower_trap(t);
     switch (insn->kind) {
     case TBD_INSN_PLAIN: lower_plain(t, insn); break;
     case TBD_INSN_JUMP: finish_and_jump(t, insn->target); break;

@@ -82,6 +82,9 @@ struct tbd_translation {
     uint32_t exit_count;
 };
 
+/* See tbd_patcher_trap(). */
+extern uint64_t tbd_translate_trap;
+
 /* Emits the whole block; afterwards ask t->e.overflow. */
 void tbd_translate(struct tbd_translation *t);
 /* The check for indirect branches, which falls through with rcx and r11 restored. */

@@ -294,7 +294,10 @@ static struct tbd_plan_range mapped_by(const struct tbd_message *message, uint64
     if (head.kind != TBD_MSG_SYSCALL || head.bytes < sizeof(call))
         return (struct tbd_plan_range){ 0, 0 };
     memcpy(&call, message + 1, sizeof(call));
-    bytes = call.number == SYS_mmap ? call.args[1] : call.number == SYS_mremap ? call.args[2] : 0;
+    bytes = call.number == SYS_mmap     ? call.args[1]
+            : call.number == SYS_mremap ? call.args[2]
+            : call.number == SYS_shmat  ? call.args[5]
+                                        : 0;
     if (call.result > TBD_USER_END || bytes > TBD_USER_END || call.result + bytes > TBD_USER_END)
         return (struct tbd_plan_range){ 0, 0 };
     if (call.number == SYS_brk)

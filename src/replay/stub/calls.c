@@ -31,6 +31,13 @@ static const struct tbd_message *message_of(const struct tbd_plan_log *entry)
     return (const void *)((const char *)tbd_stub.plan + entry->message);
 }
 
+const struct tbd_message *tbd_log_message(uint64_t index)
+{
+    const struct tbd_plan_log *entry = log_entry(index);
+
+    return entry ? message_of(entry) : NULL;
+}
+
 static const char *kind_name(uint32_t kind)
 {
     switch (kind) {
@@ -44,6 +51,8 @@ static const char *kind_name(uint32_t kind)
         return "a fault";
     case TBD_MSG_THREAD:
         return "a turn of another thread";
+    case TBD_MSG_SHARED:
+        return "a set of instructions that access shared memory";
     default:
         return "something else";
     }
@@ -292,7 +301,7 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
 
 static bool is_between(uint32_t kind)
 {
-    return kind == TBD_MSG_SIGNAL || kind == TBD_MSG_THREAD;
+    return kind == TBD_MSG_SIGNAL || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED;
 }
 
 uint64_t tbd_stub_between_time(void)
@@ -332,7 +341,7 @@ void tbd_stub_between(struct tbd_thread *thread)
             deliver(thread, message);
         else if ((message = tbd_log_peek(TBD_MSG_THREAD)))
             tbd_stub_turn(thread, message);
-        else
+        else if (!tbd_stub_shared(thread))
             return;
     }
 }

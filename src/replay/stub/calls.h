@@ -9,6 +9,8 @@
 
 /* The next log message if it is of this kind and due now, else NULL. */
 const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind);
+/* The log entry's message, NULL behind the last one. */
+const struct tbd_message *tbd_log_message(uint64_t index);
 /* Puts a log message into the stream as it is; it has happened. */
 void tbd_log_send(const struct tbd_message *message);
 /* Checks the old bytes of `count` writes, applies the new ones; returns what follows them. */
@@ -24,5 +26,9 @@ void tbd_signal_return(struct tbd_thread *thread);
 
 /* again.c: executes a special whose outputs follow from its inputs. */
 void tbd_special_again(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
+
+/* The stores of others in the next of its messages (tbd_runtime.next_others). */
+__attribute__((visibility("hidden"))) const struct tbd_msg_special *
+tbd_stub_next_others(struct tbd_effects *effects, uint32_t *others);
 
 #endif

@@ -283,8 +283,12 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
         tbd_stub_diverge(insn, "fault after %u instructions of the block, in play after %lu", insn,
                          logged);
     tbd_log_send(message);
-    if (!tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
+    tbd_patcher_trap(tbd_runtime.thread, 0);
+    if (!tbd_log_peek(TBD_MSG_SHARED) && !tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
         tbd_stub_finish();
-    tbd_stub_settle(tbd_runtime.thread);
+    if (tbd_stub.is_inside)
+        tbd_stub_settle(tbd_runtime.thread);
+    else
+        tbd_stub_boundary(tbd_runtime.thread); /* what is due next is another thing now */
     tbd_patcher_run(tbd_runtime.thread);
 }

@@ -9,6 +9,7 @@
 
 #include <asm/prctl.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #define HIGHEST_ERROR (-4095l)
@@ -41,11 +42,33 @@ static void forget_code(uint64_t start, uint64_t bytes)
         tbd_stub_code_changed(start, end - start);
 }
 
+/* Shared memory may have been written by others before this process used it. */
+static bool is_fresh(const struct tbd_msg_syscall *call)
+{
+    return (call->args[3] & MAP_ANONYMOUS) && (call->args[3] & MAP_TYPE) == MAP_PRIVATE;
+}
+
 static bool do_mmap(const struct tbd_msg_syscall *call)
 {
     forget_code(call->result, call->args[1]);
     return tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2],
-                          call->args[3] & MAP_ANONYMOUS, this_order());
+                          is_fresh(call), this_order());
+}
+
+/* Play says how many bytes, behind the arguments (hooks/memory_calls.c). */
+static bool do_shmat(const struct tbd_msg_syscall *call)
+{
+    bool may_write = !(call->args[2] & SHM_RDONLY);
+
+    forget_code(call->result, call->args[5]);
+    return tbd_memory_map(call->result, call->args[5], PROT_READ | (may_write ? PROT_WRITE : 0u),
+                          false, this_order());
+}
+
+static bool do_shmdt(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->args[0], call->args[5]);
+    return tbd_memory_unmap(call->args[0], call->args[5]);
 }
 
 static bool do_munmap(const struct tbd_msg_syscall *call)
@@ -130,7 +153,9 @@ bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thre
     case SYS_arch_prctl:
         return do_arch_prctl(call, thread);
     case SYS_shmat:
+        return do_shmat(call);
     case SYS_shmdt:
+        return do_shmdt(call);
     case SYS_remap_file_pages:
         return false;
     default:
@@ -184,6 +209,13 @@ void tbd_maps_before(const struct tbd_msg_syscall *call)
     case SYS_madvise:
         if (drops_contents(call->args[2]))
             send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_shmat:
+        if (call->args[1])
+            send_range(call->args[1] & ~(TBD_PAGE_SIZE - 1), call->args[5]);
+        break;
+    case SYS_shmdt:
+        send_range(call->args[0], call->args[5]);
         break;
     case SYS_brk:
         if (call->args[0] && page_up(call->args[0]) < tbd_stub.brk)

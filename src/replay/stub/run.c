@@ -194,8 +194,10 @@ static uint64_t next_due(void)
 {
     const struct tbd_plan_stop *stop = next_stop();
     uint64_t due = tbd_stub.end - tbd_stub.plan->first_time, between = tbd_stub_between_time();
-    uint64_t now = tbd_stub_time();
+    uint64_t now = tbd_stub_time(), left = tbd_stub_left_time();
 
+    if (left < due && left > now)
+        due = left;
     if (stop->time < due && stop->time > now)
         due = stop->time;
     if (between < due && between > now)
@@ -215,6 +217,7 @@ void tbd_stub_boundary(struct tbd_thread *thread)
         fill_stops(thread, tbd_stub_time(), 0);
         if (absolute_time() >= tbd_stub.end)
             tbd_stub_finish();
+        tbd_stub_leave_block(thread);
         stop_inside(thread, tbd_stub_time());
     }
     tbd_ring_set_due(&tbd_runtime.ring, thread, next_due());
@@ -256,8 +259,9 @@ void tbd_stub_run(void)
     plan->code_changed = 0;
     tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL;
     tbd_runtime.ring.discard = tbd_stub.is_partial;
+    tbd_runtime.options.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set;
     tbd_stub.end = plan->first_time + plan->blocks;
-    tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = 0;
+    tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
     tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;
     if (!tbd_stub.is_partial) /* marks that a partial replay left */
@@ -265,6 +269,7 @@ void tbd_stub_run(void)
     configure();
     load_registers(thread);
     tbd_ring_start(&tbd_runtime.ring, thread, plan->first_time, tbd_stub.end);
+    tbd_stub_shared_begin(thread);
     tbd_stub_boundary(thread);
     tbd_patcher_run(thread);
 }

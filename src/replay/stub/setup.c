@@ -110,6 +110,7 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     tbd_slot_set_decoder(&decoder);
     tbd_runtime.callbacks = &tbd_stub_callbacks;
     tbd_runtime.instead_of_detach = tbd_stub_detached;
+    tbd_runtime.next_others = tbd_stub_next_others;
     if (!tbd_patcher_init(&tbd_stub_callbacks, &config))
         return "no address space for translated code";
     tbd_stub.hook_set = config.hook_set;

@@ -31,6 +31,7 @@ struct tbd_stub {
     uint64_t extra;            /* entries that are no block entries: rests after inner stops */
     uint64_t log_next;         /* index of the next log entry */
     uint64_t between;          /* index of the next one that comes between blocks, if >= log_next */
+    uint64_t left;             /* likewise: the next block that was left (shared.c) */
     uint64_t stop_next;        /* index of the next stop */
     bool has_ended;            /* the thread that has control is gone */
     bool is_inside;            /* translated code stops at next_stop(), inside the block at hand */
@@ -84,6 +85,14 @@ void tbd_stub_settle(struct tbd_thread *thread);
 void tbd_stub_between(struct tbd_thread *thread);
 /* The system call at rip, or that part of it which is due; afterwards tbd_stub_settle(). */
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes);
+/* shared.c: takes over the set of instructions in a TBD_MSG_SHARED that is due now; false if there is none. */
+bool tbd_stub_shared(struct tbd_thread *thread);
+/* A window begins: with an empty set, or the one in its first message. */
+void tbd_stub_shared_begin(struct tbd_thread *thread);
+/* Time of the next block that play left for a reason that replay does not have (UINT64_MAX if none); before it is
+ * entered, it is seen to that it is left at the same place. */
+uint64_t tbd_stub_left_time(void);
+void tbd_stub_leave_block(struct tbd_thread *thread);
 /* The program itself faulted: registers are exact, `insn` instructions of the block entered last
  * ran. */
 _Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);

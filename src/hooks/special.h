@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+/* special.h - an instruction that the engine executes: what special.c and shared_insn.c share.  Context: APP. */
+#ifndef TBD_HOOKS_SPECIAL_H
+#define TBD_HOOKS_SPECIAL_H
+
+#include "hooks/effects.h"
+#include "hooks/slot.h"
+
+struct tbd_special_run {
+    struct tbd_thread *thread;
+    struct tbd_effects *effects;
+    const struct tbd_slot *slot;
+    enum tbd_special kind;
+    uint32_t insn_bytes;
+    uint32_t others; /* writes of other processes, added to the effects before all of its own */
+    struct tbd_regs before;
+};
+
+/* What has been executed so far: its message. */
+void tbd_special_send(struct tbd_special_run *s, uint32_t flags);
+/* The whole instruction: rip moves on. */
+void tbd_special_finish(struct tbd_special_run *s, uint32_t flags);
+
+/* An instruction of the set in patcher/singles.h. */
+void tbd_shared_perform(struct tbd_special_run *s);
+
+/* A piece of a repeated string store: movs or stos. */
+struct tbd_string_piece {
+    struct tbd_sys_range to;
+    struct tbd_sys_range from; /* bytes 0: stos */
+    uint32_t size;             /* of an element */
+    bool backward;
+};
+/* Does it touch memory that other processes may write?  Then it can be no longer than this. */
+#define TBD_SHARED_PIECE_BYTES 16384u
+bool tbd_shared_has_piece(const struct tbd_string_piece *piece);
+/* Executes it, except for the registers. */
+bool tbd_shared_copy_piece(struct tbd_special_run *s, const struct tbd_string_piece *piece);
+
+#endif
