@@ -17,6 +17,7 @@
 struct options {
     const char *trace;
     const char *at;
+    const char *thread;
     bool json, quiet, att, explain;
     unsigned workers;
 };
@@ -27,6 +28,7 @@ static void print_usage(FILE *out)
                  "  -t, --trace TRACE   trace directory (default: the latest one)\n"
                  "      --at POS        position to ask about: first, last or TIME[+K]; the "
                  "remembered one stays\n"
+                 "      --thread N      thread to ask about (default: the one that has control there)\n"
                  "      --json          one JSON object per line\n"
                  "  -j, --workers N     windows replayed at once (default: number of processors)\n"
                  "      --att           AT&T syntax\n"
@@ -107,6 +109,21 @@ static int set_at(struct tbd_command_run *run, const char *at)
     return status == TBD_OK ? TBD_EXIT_FOUND : (int)tbd_command_wrong(&shown, &error);
 }
 
+static int set_thread(struct tbd_session *session, const char *text)
+{
+    char *end;
+    unsigned long tid = strtoul(text, &end, 0);
+
+    if (*text == '\0' || *end != '\0' || tid == 0 || tid > UINT32_MAX) {
+        fprintf(stderr, "tbdq: --thread takes the number of a thread, not '%s'\n"
+                        "hint: `tbdq threads` lists them\n", text);
+        return TBD_EXIT_USAGE;
+    }
+    session->thread = (uint32_t)tid;
+    session->has_thread = true;
+    return TBD_EXIT_FOUND;
+}
+
 static void print_symbol_notes(const struct tbd_session *session)
 {
     const char *note;
@@ -137,6 +154,8 @@ static int run_command(const struct tbd_command *command, const struct options *
         result = (int)tbd_command_fail(&run, status);
     if (result == TBD_EXIT_FOUND && options->at != NULL)
         result = set_at(&run, options->at);
+    if (result == TBD_EXIT_FOUND && options->thread != NULL)
+        result = set_thread(&session, options->thread);
     if (result == TBD_EXIT_FOUND)
         result = (int)command->run(&run);
     if (status == TBD_OK)
@@ -160,6 +179,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 {
     static const struct option table[] = {
         { "trace", required_argument, NULL, 't' }, { "at", required_argument, NULL, 'a' },
+        { "thread", required_argument, NULL, 'T' },
         { "json", no_argument, NULL, 'J' },        { "workers", required_argument, NULL, 'j' },
         { "att", no_argument, NULL, 'A' },         { "explain", no_argument, NULL, 'E' },
         { "quiet", no_argument, NULL, 'q' },       { "help", no_argument, NULL, 'h' },
@@ -171,6 +191,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         switch (option) {
         case 't': options->trace = optarg; break;
         case 'a': options->at = optarg; break;
+        case 'T': options->thread = optarg; break;
         case 'J': options->json = true; break;
         case 'A': options->att = true; break;
         case 'E': options->explain = true; break;

@@ -13,8 +13,8 @@
  *   blocks           append only: BLOCKS
  *   image            PAGE_TABLE, PAGE_DATA: the initial image; image-N: memory before window N, when
  *                    the windows before it are gone
- *   windows/A/B.toc  META, STATE, THREADS, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, EARLY_CALLS, WORDS,
- *                    BLOCK_SUMMARIES; level 1: WORD_BITS, BLOCK_BITS, CALLED_BITS instead of these two
+ *   windows/A/B.toc  META, STATE, THREADS, CALLED, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, EARLY_CALLS,
+ *                    WORDS, BLOCK_SUMMARIES; level 1: WORD_BITS, BLOCK_BITS, CALLED_BITS instead of these two
  *   windows/A/B-N.toc  the same for N windows that were merged into one
  *   windows/A/B.trace, windows/A/B.blocks          (window number = A * 1000 + B)
  *   modules/...      copies of the files that were mapped executable
@@ -92,6 +92,7 @@ enum tbd_record_type {
     TBD_REC_LOG = 35,         /* struct tbd_disk_log, LZ4 frame: (uint32_t time, message)... */
     TBD_REC_WORDS = 36,       /* struct tbd_disk_summaries, directory, varints */
     TBD_REC_BLOCK_SUMMARIES = 37,
+    TBD_REC_CALLED = 39,      /* struct tbd_called_thread[] */
     TBD_REC_THREADS = 38,     /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave images */
     TBD_REC_KEY_SPAN = 40,      /* struct tbd_disk_key_span, uint64_t times[windows + 1] */
     TBD_REC_KEY_DIRECTORY = 41, /* struct tbd_disk_key_group[]; behind it, up to the file's end, the groups */

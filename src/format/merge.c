@@ -498,6 +498,8 @@ static void take_states(struct merge *m)
     out->end_regs = last->end_regs;
     out->end_xsave = last->end_xsave;
     out->threads = first->threads;
+    out->called = first->called;
+    out->called_count = first->called_count;
     out->thread_count = first->thread_count;
     out->end_threads = last->end_threads;
     out->end_thread_count = last->end_thread_count;

@@ -369,7 +369,7 @@ void tbd_thread_states_put(struct tbd_buffer *out, const struct tbd_window *wind
     size_t begin;
 
     if (!window->thread_count && !at_end)
-        return;
+        return; /* then `called` is empty too */
     begin = tbd_file_begin_record(out, TBD_REC_THREADS);
     tbd_buffer_put(out, &head, sizeof(head));
     put_states(out, &images, window->threads, window->thread_count);
@@ -379,6 +379,22 @@ void tbd_thread_states_put(struct tbd_buffer *out, const struct tbd_window *wind
     if (images.failed)
         out->failed = true;
     tbd_buffer_free(&images);
+    if (window->called_count)
+        tbd_file_put_record(out, TBD_REC_CALLED, window->called,
+                            window->called_count * sizeof(*window->called));
+}
+
+/* Ids that the trace does not have mean nothing: who asks looks. */
+bool tbd_called_threads_get(const struct tbd_record_view *record, struct tbd_window *window)
+{
+    size_t count = record->payload ? record->bytes / sizeof(struct tbd_called_thread) : 0;
+    struct tbd_called_thread *called = tbd_window_memory(window, count * sizeof(*called));
+
+    if (called && count)
+        memcpy(called, record->payload, count * sizeof(*called));
+    window->called = called;
+    window->called_count = called ? count : 0;
+    return called;
 }
 
 /* Registers of `count` threads; *total grows by the images' lengths. */

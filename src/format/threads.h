@@ -46,10 +46,13 @@ void tbd_thread_table_place(struct tbd_trace *trace, uint32_t (*place)(const str
                                                                       uint32_t number));
 void tbd_thread_table_free(struct tbd_thread_table *table);
 
-/* The THREADS record of a TOC, if the window has other threads. */
+/* The THREADS and CALLED records of a TOC, if the window has other threads. */
 void tbd_thread_states_put(struct tbd_buffer *out, const struct tbd_window *window);
 /* Fills threads and end_threads of the window. */
 TBD_MUST_CHECK enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
                                                      struct tbd_window *window);
+/* Fills `called` from the record of that name.  False without memory. */
+TBD_MUST_CHECK bool tbd_called_threads_get(const struct tbd_record_view *record,
+                                           struct tbd_window *window);
 
 #endif

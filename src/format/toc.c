@@ -89,6 +89,9 @@ static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view
     case TBD_REC_BLOCK_SUMMARIES:
         toc->block_summaries = *record;
         break;
+    case TBD_REC_CALLED:
+        toc->called = *record;
+        break;
     case TBD_REC_THREADS:
         toc->threads = *record;
         break;

@@ -180,6 +180,12 @@ struct tbd_thread_state {
     const uint8_t *xsave;          /* regs.xsave_bytes */
 };
 
+/* At a window's start: the thread's last block ended with a call, so its next block is entered by it. */
+struct tbd_called_thread {
+    uint32_t thread; /* tid */
+    uint32_t id;     /* of that last block */
+};
+
 /* A window in memory, whether it came from disk or from a replay. */
 struct tbd_window {
     const struct tbd_trace *trace; /* block ids are this trace's; NULL while it is being recorded */
@@ -199,6 +205,9 @@ struct tbd_window {
     const uint8_t *end_xsave;
     const struct tbd_thread_state *threads; /* all but the running one, at its start, by tid */
     size_t thread_count;
+    const struct tbd_called_thread *called; /* only where there are other threads; where not, the
+                                      window before tells by its end */
+    size_t called_count;
     const struct tbd_thread_state *end_threads; /* at its end; valid if complete */
     size_t end_thread_count;
     uint64_t digest;               /* of the end state: all threads' registers and xsave images, dirty

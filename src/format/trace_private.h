@@ -71,7 +71,7 @@ struct toc {
     size_t page_count;
     const uint8_t *page_data;
     size_t page_data_bytes;
-    struct tbd_record_view state, read_pages, log, words, block_summaries, threads;
+    struct tbd_record_view state, read_pages, log, words, block_summaries, threads, called;
     struct tbd_record_view word_bits, block_bits, called_bits, early_calls;
 };
 

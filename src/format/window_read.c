@@ -264,6 +264,8 @@ static enum tbd_status read_toc(const struct toc *toc, struct tbd_window *window
     status = read_state(toc, window, why);
     if (!status && tbd_thread_states_get(&toc->threads, window))
         status = bad(toc, &toc->threads, "impossible state of threads", why);
+    if (!status && !tbd_called_threads_get(&toc->called, window))
+        status = TBD_NOMEM;
     if (!status)
         status = read_pages(toc, window, why);
     if (!status)

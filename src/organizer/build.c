@@ -89,7 +89,7 @@ struct work {
     size_t segment_end; /* in kept entries */
     uint64_t index;     /* of the next event */
     uint32_t time;      /* relative: of the next block entry */
-    uint32_t called;    /* the block before ended with a call */
+    uint32_t called;    /* the thread's block before, if that ended with a call; else 0 */
     const struct tbd_plan *last_plan; /* of the last block entered */
     uint32_t last_index;              /* and its entry's event */
     struct cut_block *cuts;
@@ -349,7 +349,7 @@ static size_t take_blocks(struct work *w, size_t i)
     size_t in = w->in, kept_entries = w->kept_entries;
     uint64_t next_index = w->index;
     uint32_t time = w->time;
-    uint32_t called = w->called;
+    uint32_t called = w->called != 0;
     const struct tbd_plan *last_plan = w->last_plan;
 
     for (; i < w->entry_count && kept_entries < w->segment_end; i++) {
@@ -380,12 +380,13 @@ static size_t take_blocks(struct work *w, size_t i)
     }
     w->in = in;
     w->kept_entries = kept_entries;
-    if (time != w->time)
+    if (time != w->time) {
         w->last_index = (uint32_t)(next_index - 1u - last_plan->op_count);
+        w->called = called ? last_plan->id : 0;
+    }
     w->last_plan = last_plan;
     w->index = next_index;
     w->time = time;
-    w->called = called;
     return i;
 }
 
@@ -897,7 +898,7 @@ static bool finish_turns(struct work *w)
 {
     bool good;
 
-    w->turns.turns[w->turns.current].called = w->called != 0;
+    w->turns.turns[w->turns.current].called = w->called;
     w->out->turns = w->turns;
     good = adopt(w, w->turns.turns);
     good = adopt(w, w->turns.opens) && good;

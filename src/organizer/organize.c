@@ -169,12 +169,28 @@ static enum tbd_status join_regs(struct organizer *o, struct tbd_window *window,
     return TBD_OK;
 }
 
+static bool keep_called(const struct organizer *o, struct tbd_window *window)
+{
+    size_t bytes = o->called.count * sizeof(*o->called.threads);
+    struct tbd_called_thread *called = tbd_window_memory(window, bytes);
+
+    if (!called)
+        return false;
+    if (bytes)
+        memcpy(called, o->called.threads, bytes);
+    window->called = called;
+    window->called_count = o->called.count;
+    return true;
+}
+
 /* A window that begins with a block of a thread whose last one, in an earlier window, was a call. */
 static enum tbd_status join_threads(struct organizer *o, const struct tbd_product *product)
 {
     struct tbd_window *window = product->window;
     bool had_turns = product->thread_messages != 0;
 
+    if (window->thread_count && !keep_called(o, window))
+        return TBD_NOMEM;
     if (!tbd_turns_join(&product->turns, &o->called, window))
         return TBD_NOMEM;
     return tbd_threads_note(o->writer, window, had_turns) ? TBD_OK : TBD_NOMEM;

@@ -44,7 +44,7 @@ static bool take_switch(struct tbd_turns *turns, const struct tbd_msg_thread *me
     struct tbd_turn *from = &turns->turns[turns->current];
     size_t to;
 
-    from->called = *called != 0;
+    from->called = *called;
     if (from->thread == TBD_TURN_FIRST) /* now it is known who that is */
         from->thread = message->from;
     to = find(turns, message->thread);
@@ -66,7 +66,7 @@ bool tbd_turns_take(struct tbd_turns *turns, const struct tbd_msg_thread *messag
         known = find(turns, message->thread);
         if (known == turns->count)
             return add_turn(turns, message->thread, false);
-        turns->turns[known].is_open = turns->turns[known].called = false;
+        turns->turns[known] = (struct tbd_turn){ .thread = message->thread };
         return true;
     default:
         return true;
@@ -91,22 +91,22 @@ static size_t find_called(const struct tbd_called *called, uint32_t thread)
 {
     size_t i = 0;
 
-    while (i < called->count && called->threads[i] != thread)
+    while (i < called->count && called->threads[i].thread != thread)
         i++;
     return i;
 }
 
-static bool set_called(struct tbd_called *called, uint32_t thread, bool is_called)
+static bool set_called(struct tbd_called *called, uint32_t thread, uint32_t id)
 {
     size_t at = find_called(called, thread);
 
-    if (!is_called && at < called->count)
+    if (at < called->count)
         called->threads[at] = called->threads[--called->count];
-    if (!is_called || at < called->count)
+    if (!id)
         return true;
     if (!tbd_array_grow(&called->threads, called->count, &called->room, sizeof(*called->threads)))
         return false;
-    called->threads[called->count++] = thread;
+    called->threads[called->count++] = (struct tbd_called_thread){ thread, id };
     return true;
 }
 

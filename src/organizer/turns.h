@@ -23,7 +23,7 @@ struct tbd_open_entry {
 struct tbd_turn {
     uint32_t thread;
     bool is_open;    /* nothing of it was seen yet in this window */
-    bool called;     /* its last block ended with a call */
+    uint32_t called; /* its last block, if that ended with a call; else 0 */
 };
 
 /* One window's.  Zero is empty; lives in the builder's work. */
@@ -37,7 +37,8 @@ struct tbd_turns {
 
 TBD_MUST_CHECK bool tbd_turns_begin(struct tbd_turns *turns);
 void tbd_turns_free(struct tbd_turns *turns);
-/* A THREAD message.  `*called` belongs to the current turn: it is put away and the next one's comes. */
+/* A THREAD message.  `*called` (as in struct tbd_turn) belongs to the current turn: it is put away and
+ * the next one's comes. */
 TBD_MUST_CHECK bool tbd_turns_take(struct tbd_turns *turns, const struct tbd_msg_thread *message,
                                    uint32_t *called);
 /* The thread in control does something other than entering a block: it was not called. */
@@ -56,7 +57,7 @@ TBD_MUST_CHECK bool tbd_turns_open(struct tbd_turns *turns, uint32_t id, uint32_
 
 /* Threads whose last block ended with a call, at the end of the windows so far. */
 struct tbd_called {
-    uint32_t *threads;
+    struct tbd_called_thread *threads;
     size_t count, room;
 };
 

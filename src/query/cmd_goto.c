@@ -99,7 +99,7 @@ static enum tbd_exit go_to(struct tbd_command_run *run, struct tbd_position posi
         return tbd_command_fail(run, status);
     event.pc = place.pc;
     event.thread = place.thread;
-    tbd_session_move(run->session, position);
+    tbd_session_move(run->session, position, 0);
     print_event(run, &event);
     return TBD_EXIT_FOUND;
 }
@@ -137,7 +137,8 @@ static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *sear
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     if (search->each == NULL) {
-        tbd_session_move(run->session, event.position);
+        tbd_session_move(run->session, event.position,
+                         (event.flags & TBD_EVENT_RESUMED) != 0 ? event.thread : 0);
         print_event(run, &event);
     }
     return TBD_EXIT_FOUND;

@@ -22,6 +22,21 @@ static json_t *position_object(struct tbd_position position, uint32_t thread)
     return object;
 }
 
+/* Where a thread is that does not have control. */
+static enum tbd_status place_of_thread(struct tbd_session *session, struct tbd_event *event)
+{
+    struct tbd_reg_state *state = calloc(1, sizeof(*state));
+    enum tbd_status status =
+        state == NULL ? TBD_NOMEM : tbd_session_regs(session, event->position, state);
+
+    if (status == TBD_OK) {
+        event->pc = state->regs.rip;
+        event->thread = state->regs.thread;
+    }
+    free(state);
+    return status;
+}
+
 enum tbd_exit tbd_command_where(struct tbd_command_run *run)
 {
     struct tbd_event event = { .type = TBD_EVENT_POSITION };
@@ -29,14 +44,16 @@ enum tbd_exit tbd_command_where(struct tbd_command_run *run)
     enum tbd_status status;
     json_t *object;
 
-    if (run->argc != 0)
-        return tbd_command_usage(run, "where takes no arguments");
     event.position = tbd_session_current(run->session);
+    if (!tbd_command_take_thread(run) && run->argc != 0)
+        return tbd_command_usage(run, "where takes no arguments but a thread");
     status = tbd_session_place(run->session, event.position, &place);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
     event.pc = place.pc;
     event.thread = place.thread;
+    if (status == TBD_OK && run->session->thread != 0 && run->session->thread != place.thread)
+        status = place_of_thread(run->session, &event);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
     object = tbd_output_event(run->session, &event);
     tbd_output_print_event(run->session, object, run->out);
     json_decref(object);
@@ -98,15 +115,16 @@ static void print_regs_text(const struct tbd_reg_state *state, FILE *out)
 
 enum tbd_exit tbd_command_regs(struct tbd_command_run *run)
 {
+    struct tbd_position position = tbd_session_current(run->session);
     struct tbd_reg_state *state;
     enum tbd_status status;
 
-    if (run->argc != 0)
-        return tbd_command_usage(run, "regs takes no arguments");
+    if (!tbd_command_take_thread(run) && run->argc != 0)
+        return tbd_command_usage(run, "regs takes no arguments but a thread");
     state = calloc(1, sizeof(*state));
     if (state == NULL)
         return tbd_command_fail(run, TBD_NOMEM);
-    status = tbd_session_regs(run->session, tbd_session_current(run->session), state);
+    status = tbd_session_regs(run->session, position, state);
     if (status == TBD_OK && run->session->json)
         print_regs_json(state, run->out);
     else if (status == TBD_OK)
@@ -249,12 +267,13 @@ void tbd_command_print_frame(const struct tbd_command_run *run,
 
 enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
 {
+    struct tbd_position position = tbd_session_current(run->session);
     struct tbd_source_stack stack;
     enum tbd_status status;
 
-    if (run->argc != 0)
-        return tbd_command_usage(run, "bt takes no arguments");
-    status = tbd_source_stack(run->session, tbd_session_current(run->session), &stack);
+    if (!tbd_command_take_thread(run) && run->argc != 0)
+        return tbd_command_usage(run, "bt takes no arguments but a thread");
+    status = tbd_source_stack(run->session, position, &stack);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     for (size_t i = 0; i < stack.count; i++)

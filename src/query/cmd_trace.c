@@ -112,6 +112,8 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     put_count(object, "syscalls", info->syscalls);
     put_count(object, "specials", info->specials);
     put_count(object, "signals", info->signals);
+    put_count(object, "threads", tbd_trace_thread_count(session->trace));
+    put_count(object, "switches", info->switches);
     put_count(object, "dropped", info->dropped);
     json_object_set_new(object, "levels", levels_object(sums));
     json_object_set_new(object, "notes", notes);
@@ -140,6 +142,9 @@ static void print_info(const struct tbd_session *session, const struct level_sum
             " system calls, %" PRIu64 " special instructions, %" PRIu64 " signals\n",
             info->stores, info->calls, info->returns, info->syscalls, info->specials,
             info->signals);
+    if (tbd_trace_thread_count(session->trace) > 1)
+        fprintf(out, "threads    %" PRIu32 ", %" PRIu64 " switches\n",
+                tbd_trace_thread_count(session->trace), info->switches);
     fprintf(out, "dropped    %" PRIu64 "\n", info->dropped);
     for (unsigned i = 1; i < 4; i++) {
         if (sums[i].windows != 0)

@@ -29,10 +29,15 @@ const struct tbd_command tbd_commands[] = {
       "first ancestor that was recorded.  A process that executes programs has a trace for each.\n"
       "The trace that is being asked is marked with '*'.",
       "tbdq processes", false },
+    { "threads", tbd_command_threads, "",
+      "the program's threads, and where each is at the current position",
+      "Number, name, when it was made and by whom, when it ended, its block entries, how often it was\n"
+      "given control.  Threads run one at a time; '*' marks the one that has control.",
+      "tbdq threads", true },
     { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter,\n"
-      "func_exit, block_entry, store, load or syscall; COUNT is 1 for the next one, 2 for the one\n"
+      "func_exit, block_entry, store, load, syscall or thread_switch; COUNT is 1 for the next one, 2 for the one\n"
       "after it, ...  A search looks strictly after (before) where it starts; first and last stand\n"
       "before the first and behind the last event.  A store or load of EXPR touches the variable that\n"
       "this C expression denotes where the search starts.  CONTEXT is a condition: see `tbdq help context`.\n"
@@ -44,17 +49,18 @@ const struct tbd_command tbd_commands[] = {
       "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is\n"
       "none.",
       "tbdq all func_enter where func==main", false },
-    { "where", tbd_command_where, "",
+    { "where", tbd_command_where, "[thread N]",
       "the current position and its instruction", "",
       "tbdq where", true },
-    { "regs", tbd_command_regs, "",
-      "registers at the current position", "",
+    { "regs", tbd_command_regs, "[thread N]",
+      "registers at the current position",
+      "Of the thread that has control there, or of any other.",
       "tbdq --at 1200+3 regs", true },
     { "mem", tbd_command_mem, "ADDR LEN",
       "memory at the current position",
       "ADDR and LEN are values as in conditions: numbers, &symbol, registers, mem[...].",
       "tbdq mem rsp 64", true },
-    { "bt", tbd_command_bt, "",
+    { "bt", tbd_command_bt, "[thread N]",
       "the call stack at the current position",
       "Innermost first.  Frames found by guessing are marked with '?'.",
       "tbdq bt", true },

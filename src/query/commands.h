@@ -50,6 +50,8 @@ enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
                                 const struct tbd_query_error *error);
 /* The words after the command's name are not what it takes. */
 enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
+/* "thread N" as the only arguments: the session asks for that thread from here on, and there are none left. */
+bool tbd_command_take_thread(struct tbd_command_run *run);
 /* Evaluates the argument `index` (from 0) as an expression at `position`. */
 TBD_MUST_CHECK enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
                                                struct tbd_position position, uint64_t *out);
@@ -72,6 +74,7 @@ enum tbd_exit tbd_command_modules(struct tbd_command_run *run);
 enum tbd_exit tbd_command_processes(struct tbd_command_run *run);
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
 enum tbd_exit tbd_command_all(struct tbd_command_run *run);
+enum tbd_exit tbd_command_threads(struct tbd_command_run *run);
 enum tbd_exit tbd_command_where(struct tbd_command_run *run);
 enum tbd_exit tbd_command_regs(struct tbd_command_run *run);
 enum tbd_exit tbd_command_mem(struct tbd_command_run *run);

@@ -9,7 +9,9 @@
  *   func_exit    the return instruction
  *   block_entry  the block's first instruction, or the instruction the question asked for
  *   store, load  the accessing instruction; a system call's writes are stores of its instruction
- *   syscall      the system call instruction */
+ *   syscall      the system call instruction; where the thread waited in the call, the moment when it came back,
+ *                which is at another thread's instruction: `pc` and the registers are its own all the same
+ *   thread_switch  the first instruction that the thread executes from here on */
 #ifndef TBD_QUERY_EVENT_H
 #define TBD_QUERY_EVENT_H
 
@@ -23,6 +25,7 @@ enum tbd_event_type {
     TBD_EVENT_STORE,
     TBD_EVENT_LOAD,
     TBD_EVENT_SYSCALL,
+    TBD_EVENT_THREAD_SWITCH,
     TBD_EVENT_TYPE_COUNT
 };
 
@@ -33,6 +36,7 @@ enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
 
 #define TBD_EVENT_HAS_SP    1u
 #define TBD_EVENT_HAS_VALUE 2u /* `value` is known */
+#define TBD_EVENT_RESUMED   4u /* of a call in which its thread had waited: `began` */
 
 struct tbd_event {
     enum tbd_event_type type;
@@ -48,6 +52,9 @@ struct tbd_event {
     uint64_t args[6]; /* func_enter, syscall */
     uint64_t retval;  /* func_exit, syscall */
     uint64_t number;  /* syscall */
+    uint64_t began;   /* time of the block that ends with the call (TBD_EVENT_RESUMED) */
+    uint32_t previous; /* thread_switch: the thread that had control before */
+    uint32_t reason;   /* thread_switch: enum tbd_thread_reason */
     uint32_t thread;
     uint32_t flags; /* TBD_EVENT_HAS_* */
 };

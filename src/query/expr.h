@@ -86,6 +86,8 @@ enum tbd_field {
     TBD_FIELD_FROM,
     TBD_FIELD_LINE,
     TBD_FIELD_FRAME,
+    TBD_FIELD_PREVIOUS,
+    TBD_FIELD_REASON,
 };
 
 #define TBD_EXPR_RIP     TBD_REG_COUNT /* register numbers beyond the general ones */

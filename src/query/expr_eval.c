@@ -145,6 +145,8 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     case TBD_FIELD_THREAD: return known(event->thread);
     case TBD_FIELD_LINE: return unknown(); /* lowering knows */
     case TBD_FIELD_FRAME: return env->frame != 0 ? known(env->frame) : unknown();
+    case TBD_FIELD_PREVIOUS: return known(event->previous);
+    case TBD_FIELD_REASON: return known(event->reason);
     case TBD_FIELD_ARG0:
     case TBD_FIELD_ARG1:
     case TBD_FIELD_ARG2:

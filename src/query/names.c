@@ -30,9 +30,12 @@ const struct tbd_field_name tbd_field_names[] = {
     { "time", TBD_FIELD_TIME, ON_ALL, "block entries before" },
     { "offset", TBD_FIELD_OFFSET, ON_ALL, "instructions into the block" },
     { "sp", TBD_FIELD_SP, ON_ALL, "stack pointer" },
-    { "thread", TBD_FIELD_THREAD, ON_ALL, "thread id" },
+    { "thread", TBD_FIELD_THREAD, ON_ALL, "number of the thread whose event it is" },
     { "line", TBD_FIELD_LINE, ON_ALL, "number of the source line" },
     { "frame", TBD_FIELD_FRAME, ON_ALL, "stack pointer before the function was called (CFA)" },
+    { "previous", TBD_FIELD_PREVIOUS, ON(THREAD_SWITCH), "thread that had control before" },
+    { "reason", TBD_FIELD_REASON, ON(THREAD_SWITCH),
+      "why it gave way: 1 it waits, 2 its time was over, 3 it yields, 4 it ended" },
     { NULL, TBD_FIELD_ADDR, 0, NULL },
 };
 // clang-format on

@@ -199,6 +199,15 @@ static void put_syscall(struct tbd_session *session, const struct tbd_event *eve
     json_object_set_new(object, "retval", tbd_output_hex(event->retval));
 }
 
+static void put_switch(const struct tbd_event *event, json_t *object)
+{
+    static const char *const reasons[] = { "", "waits", "time over", "yields", "ended" };
+
+    json_object_set_new(object, "previous", json_integer((json_int_t)event->previous));
+    if (event->reason < sizeof(reasons) / sizeof(reasons[0]))
+        json_object_set_new(object, "reason", json_string(reasons[event->reason]));
+}
+
 static void put_own(struct tbd_session *session, const struct tbd_event *event, json_t *object)
 {
     switch (event->type) {
@@ -214,10 +223,32 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
         json_object_set_new(object, "sp", tbd_output_hex(event->sp));
         break;
     case TBD_EVENT_SYSCALL: put_syscall(session, event, object); break;
+    case TBD_EVENT_THREAD_SWITCH: put_switch(event, object); break;
     case TBD_EVENT_POSITION:
     case TBD_EVENT_BLOCK_ENTRY:
     case TBD_EVENT_TYPE_COUNT: break;
     }
+}
+
+/* Where the instruction is: of a call in which its thread waited, where that thread is. */
+static enum tbd_status place_of(struct tbd_session *session, const struct tbd_event *event,
+                                struct tbd_place *out)
+{
+    struct tbd_position position = event->position;
+    enum tbd_status status;
+
+    if ((event->flags & TBD_EVENT_RESUMED) == 0) {
+        status = tbd_session_place(session, position, out);
+        if (out->thread != event->thread) /* that thread is elsewhere */
+            out->insn_bytes = 0;
+        return status;
+    }
+    position = (struct tbd_position){ .time = event->began };
+    status = tbd_session_place(session, position, out);
+    if (status != TBD_OK || out->block->def.insn_count == 0)
+        return status;
+    position.offset = out->block->def.insn_count - 1u;
+    return tbd_session_place(session, position, out);
 }
 
 json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event)
@@ -231,7 +262,7 @@ json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *ev
     json_object_set_new(object, "thread", json_integer((json_int_t)event->thread));
     json_object_set_new(object, "type", json_string(tbd_event_type_name(event->type)));
     json_object_set_new(object, "pc", tbd_output_hex(event->pc));
-    if (tbd_session_place(session, event->position, &place) != TBD_OK)
+    if (place_of(session, event, &place) != TBD_OK)
         place.window = 0;
     else if (place.insn_bytes != 0)
         tbd_disas_text(session->disas, place.window, place.code, place.insn_bytes, place.pc, text,
@@ -239,6 +270,8 @@ json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *ev
     tbd_output_symbol(session, place.window, event->pc, object);
     json_object_set_new(object, "text", tbd_output_text(text));
     put_own(session, event, object);
+    if ((event->flags & TBD_EVENT_RESUMED) != 0)
+        json_object_set_new(object, "began", json_integer((json_int_t)event->began));
     return object;
 }
 
@@ -285,10 +318,14 @@ static void print_args(const json_t *object, FILE *out)
 static void print_own(const json_t *object, FILE *out)
 {
     static const char *const keys[] = { "addr",     "size",   "oldval", "oldbytes", "newval",
-                                        "newbytes", "retval", "from",   "sp" };
+                                        "newbytes", "retval", "from",   "sp",
+                                        "previous", "reason" };
 
     if (json_object_get(object, "call") != NULL) {
         fprintf(out, "  %s", get(object, "call"));
+        if (json_object_get(object, "began") != NULL)
+            fprintf(out, "  (began at %" JSON_INTEGER_FORMAT ")",
+                    json_integer_value(json_object_get(object, "began")));
         return;
     }
     if (json_object_get(object, "args") != NULL)
@@ -307,7 +344,7 @@ static void print_own(const json_t *object, FILE *out)
 static bool has_own(const json_t *object)
 {
     return json_object_get(object, "addr") != NULL || json_object_get(object, "args") != NULL ||
-           json_object_get(object, "retval") != NULL;
+           json_object_get(object, "retval") != NULL || json_object_get(object, "previous") != NULL;
 }
 
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out)
@@ -320,6 +357,9 @@ void tbd_output_print_event(const struct tbd_session *session, const json_t *obj
     fprintf(out, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT "  %s  ",
             json_integer_value(json_object_get(object, "time")),
             json_integer_value(json_object_get(object, "offset")), get(object, "type"));
+    if (tbd_trace_thread_count(session->trace) > 1)
+        fprintf(out, "thread %" JSON_INTEGER_FORMAT "  ",
+                json_integer_value(json_object_get(object, "thread")));
     print_place(object, out);
     fprintf(out, "  %s\n", get(object, "text"));
     if (has_own(object)) {

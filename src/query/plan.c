@@ -39,6 +39,9 @@ static void note_conjunct(void *context, const struct tbd_expr *expr, int32_t in
     if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_PC, &value)) {
         plan->has_pc = true;
         plan->pc = value;
+    } else if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_THREAD, &value)) {
+        plan->has_thread = true;
+        plan->thread = value;
     } else if (node->op >= TBD_EXPR_EQ && node->op <= TBD_EXPR_GE) {
         note_time(plan, expr, node);
     }
@@ -107,7 +110,7 @@ static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_bloc
     subject.end = subject.start + (block->def.code_bytes == 0 ? 1 : block->def.code_bytes);
     if (!tbd_scan_block_has(block, plan->type))
         return false;
-    if (plan->type == TBD_EVENT_FUNC_ENTER ||
+    if (plan->type == TBD_EVENT_FUNC_ENTER || plan->type == TBD_EVENT_THREAD_SWITCH ||
         (plan->type == TBD_EVENT_BLOCK_ENTRY && !plan->has_pc))
         subject.end = subject.start + 1; /* pc of the event is the block's start */
     return plan->where == NULL || ask(&subject, plan->where, plan->where->root) != NO;
@@ -137,7 +140,8 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
 {
     *out = (struct tbd_plan){ .type = question->type,
                               .where = question->where,
-                              .time_high = UINT64_MAX };
+                              .time_high = UINT64_MAX,
+                              .has_threads = tbd_trace_thread_count(session->trace) > 1 };
     if (out->where != NULL) {
         tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
         note_leaves(out);

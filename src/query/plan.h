@@ -26,6 +26,9 @@ struct tbd_plan {
     bool has_pc;                  /* pc == this, necessarily */
     uint64_t pc;
     uint64_t time_low, time_high; /* inclusive */
+    bool has_thread;              /* thread == this, necessarily */
+    uint64_t thread;
+    bool has_threads;             /* the trace has several: a function may be entered windows after the call */
     bool has_blocks;              /* `blocks` says more than "all that have such events" */
     uint8_t *blocks;              /* by id; owned */
     uint32_t block_count;

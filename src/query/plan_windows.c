@@ -185,9 +185,10 @@ static bool may_hold_summary(const struct tbd_plan *plan, const struct tbd_windo
         return false;
     switch (plan->type) {
     case TBD_EVENT_STORE: return summary->stores + implicit != 0;
-    case TBD_EVENT_FUNC_ENTER: return summary->calls != 0;
+    case TBD_EVENT_FUNC_ENTER: return summary->calls != 0 || plan->has_threads;
     case TBD_EVENT_FUNC_EXIT: return summary->returns != 0;
     case TBD_EVENT_SYSCALL: return summary->syscalls != 0;
+    case TBD_EVENT_THREAD_SWITCH: return summary->switches != 0;
     case TBD_EVENT_POSITION:
     case TBD_EVENT_BLOCK_ENTRY:
     case TBD_EVENT_LOAD:
@@ -203,6 +204,9 @@ enum tbd_plan_answer tbd_plan_ask(struct tbd_plan *plan, struct tbd_trace *trace
 
     if (!may_hold_summary(plan, summary))
         return TBD_PLAN_OTHER_TIME;
+    if (plan->has_thread && (plan->thread > UINT32_MAX ||
+                             !tbd_trace_thread_ran(trace, index, (uint32_t)plan->thread)))
+        return TBD_PLAN_NOT_IN_INDEX;
     if (!plan->has_words && !plan->has_blocks)
         return TBD_PLAN_MAY_HOLD;
     answer = ask_index(plan, trace, summary);

@@ -7,11 +7,14 @@
  * it further: the function's block is entered when the handler is done.  A call that ends the
  * window enters the block at the window's end registers.
  *
+ * Threads take turns: the next block is the next one of the same thread (scan_threads.c).
+ *
  * Of an interrupted block (a fault, the end of the program) only the first instructions ran:
  * `limit`. */
 #include "query/scan.h"
 
 #include "format/window.h"
+#include "query/scan_threads.h"
 
 #include <string.h>
 
@@ -131,7 +134,7 @@ static bool is_function(const struct tbd_scan *scan, uint64_t target)
 {
     struct tbd_symbol symbol;
 
-    if (!scan->call_by_jump || scan->symbols == NULL)
+    if (!scan->waiting.by_jump || scan->symbols == NULL)
         return true;
     return !tbd_symbols_at(scan->symbols, scan->window->index, target, &symbol) ||
            symbol.name == NULL || symbol.start == target;
@@ -139,12 +142,25 @@ static bool is_function(const struct tbd_scan *scan, uint64_t target)
 
 static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
 {
-    scan->has_call = false;
+    struct tbd_event *event = &scan->waiting.event;
+
+    scan->waiting.is_there = false;
     if (!is_function(scan, target))
         return;
-    scan->call.position = (struct tbd_position){ .time = time };
-    scan->call.pc = target;
-    deliver(scan, &scan->call);
+    event->position = (struct tbd_position){ .time = time };
+    event->pc = target;
+    deliver(scan, event);
+}
+
+/* A turn is where the thread goes on: at the block that it enters. */
+static void deliver_switch(struct tbd_scan *scan, uint64_t time, uint64_t pc)
+{
+    if (!scan->has_switch)
+        return;
+    scan->has_switch = false;
+    scan->switched.position = (struct tbd_position){ .time = time };
+    scan->switched.pc = pc;
+    deliver(scan, &scan->switched);
 }
 
 static void at_block(struct tbd_scan *scan)
@@ -154,11 +170,12 @@ static void at_block(struct tbd_scan *scan)
     scan->limit = block_limit(cursor);
     settle(scan);
     scan->insn = 0;
-    if (scan->has_call &&
-        (scan->call_target == 0 || scan->call_target == cursor->block->def.start)) {
+    deliver_switch(scan, cursor->time, cursor->block->def.start);
+    if (scan->waiting.is_there &&
+        (scan->waiting.target == 0 || scan->waiting.target == cursor->block->def.start)) {
         if (scan->blocks == NULL || scan->blocks[cursor->id] != 0)
             deliver_call(scan, cursor->time, cursor->block->def.start);
-        scan->has_call = false;
+        scan->waiting.is_there = false;
     }
     if (scan->type == TBD_EVENT_BLOCK_ENTRY)
         deliver_block_entry(scan);
@@ -184,7 +201,8 @@ static void at_call(struct tbd_scan *scan)
     }
     if (scan->type != TBD_EVENT_FUNC_ENTER)
         return;
-    scan->call = (struct tbd_event){
+    scan->waiting = (struct tbd_scan_call){ .is_there = true, .by_jump = tail };
+    scan->waiting.event = (struct tbd_event){
         .type = TBD_EVENT_FUNC_ENTER,
         .from = pc,
         .sp = tail ? operands.sp : operands.sp - 8,
@@ -193,9 +211,6 @@ static void at_call(struct tbd_scan *scan)
         .thread = scan->cursor.thread,
         .flags = TBD_EVENT_HAS_SP,
     };
-    scan->has_call = true;
-    scan->call_by_jump = tail;
-    scan->call_target = 0;
 }
 
 static void at_return(struct tbd_scan *scan)
@@ -263,6 +278,28 @@ static uint32_t last_insn(const struct tbd_scan *scan)
     return count == 0 ? 0 : count - 1;
 }
 
+static bool is_resumed(const struct tbd_scan *scan)
+{
+    return scan->cursor.began != scan->cursor.time;
+}
+
+/* At the last instruction of the block entered last.  Where that was another thread, because this one waited in
+ * the call, the moment is the same, but the instruction is this one's. */
+static struct tbd_event make_message_event(const struct tbd_scan *scan, enum tbd_event_type type)
+{
+    struct tbd_event event = { .type = type, .position = { .time = scan->window->first_time },
+                               .thread = scan->cursor.thread };
+
+    if (scan->cursor.block != NULL)
+        event = make_event(scan, type, last_insn(scan));
+    if (is_resumed(scan)) {
+        event.flags |= TBD_EVENT_RESUMED;
+        event.began = scan->cursor.began;
+        (void)tbd_scan_resumed_pc(scan, &event.pc);
+    }
+    return event;
+}
+
 /* Writes of the kernel, or of the engine on the program's behalf, are stores of the block's last
  * instruction; a signal's frame is there before the handler's first instruction. */
 static void deliver_writes(struct tbd_scan *scan, uint32_t kind, const uint8_t *payload,
@@ -296,7 +333,7 @@ static void deliver_syscall(struct tbd_scan *scan, const uint8_t *payload)
     memcpy(&call, payload, sizeof(call));
     if (scan->type != TBD_EVENT_SYSCALL || (call.flags & TBD_SYSCALL_CONTINUED) != 0)
         return;
-    event = make_event(scan, TBD_EVENT_SYSCALL, last_insn(scan));
+    event = make_message_event(scan, TBD_EVENT_SYSCALL);
     event.number = call.number;
     event.retval = call.result;
     memcpy(event.args, call.args, sizeof(event.args));
@@ -329,8 +366,8 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
     struct tbd_event event = { 0 };
 
     memcpy(&signal, payload, sizeof(signal));
-    if (scan->has_call)
-        scan->call_target = interrupted_rip(&signal, payload, message->bytes);
+    if (scan->waiting.is_there)
+        scan->waiting.target = interrupted_rip(&signal, payload, message->bytes);
     event.position.time =
         scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
     event.pc = signal.handler;
@@ -339,6 +376,24 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
                                interrupted_rip(&signal, payload, message->bytes));
     event.thread = scan->cursor.thread;
     deliver_writes(scan, TBD_MSG_SIGNAL, payload, message->bytes, &event);
+}
+
+static void at_thread(struct tbd_scan *scan)
+{
+    struct tbd_msg_thread message = tbd_thread_message(scan->cursor.message);
+    uint64_t next = scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
+
+    if (message.event != TBD_THREAD_SWITCH)
+        return;
+    tbd_scan_change_turn(scan, message.from, message.thread);
+    if (scan->type != TBD_EVENT_THREAD_SWITCH)
+        return;
+    deliver_switch(scan, next, 0); /* the one before came to no block */
+    scan->has_switch = true;
+    scan->switched = (struct tbd_event){ .type = TBD_EVENT_THREAD_SWITCH,
+                                         .thread = message.thread,
+                                         .previous = message.from,
+                                         .reason = message.reason };
 }
 
 static void at_message(struct tbd_scan *scan)
@@ -353,12 +408,18 @@ static void at_message(struct tbd_scan *scan)
         at_signal(scan, &message, payload);
         return;
     }
-    if (scan->cursor.block == NULL ||
+    if (message.kind == TBD_MSG_THREAD) {
+        at_thread(scan);
+        return;
+    }
+    if ((scan->cursor.block == NULL && !is_resumed(scan)) ||
         (message.kind != TBD_MSG_SYSCALL && message.kind != TBD_MSG_SPECIAL))
         return;
     if (message.kind == TBD_MSG_SYSCALL)
         deliver_syscall(scan, payload);
-    event = make_event(scan, TBD_EVENT_STORE, last_insn(scan));
+    if (scan->type != TBD_EVENT_STORE && scan->probes == NULL)
+        return;
+    event = make_message_event(scan, TBD_EVENT_STORE);
     deliver_writes(scan, message.kind, payload, message.bytes, &event);
 }
 
@@ -370,7 +431,7 @@ static bool can_skip(const struct tbd_scan *scan)
     if (scan->probes != NULL || scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
         return false;
     return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL ||
-           !is_wanted_block(scan);
+           scan->type == TBD_EVENT_THREAD_SWITCH || !is_wanted_block(scan);
 }
 
 static bool is_past(const struct tbd_scan *scan)
@@ -394,10 +455,17 @@ static bool step(struct tbd_scan *scan)
     return skip ? tbd_cursor_skip_block(&scan->cursor) : tbd_cursor_next(&scan->cursor);
 }
 
+static bool has_threads(const struct tbd_window *window)
+{
+    return window->trace != NULL && tbd_trace_thread_count(window->trace) > 1;
+}
+
 /* A walk that needs nothing from before starts at the block where the span begins. */
 static void start(struct tbd_scan *scan)
 {
     tbd_cursor_first(scan->window, &scan->cursor);
+    if (scan->type == TBD_EVENT_FUNC_ENTER && has_threads(scan->window))
+        return; /* a thread's call may be long ago */
     if (scan->span.from_start || scan->probes != NULL || scan->callers != NULL ||
         scan->span.after.time <= scan->window->first_time)
         return;
@@ -409,21 +477,27 @@ void tbd_scan_run(struct tbd_scan *scan)
 {
     const struct tbd_window *window = scan->window;
 
-    scan->has_call = false;
     scan->has_push = false;
+    scan->has_switch = false;
     scan->stopped = false;
     start(scan);
     if (scan->cursor.kind == TBD_AT_END)
         return;
+    tbd_scan_begin_turns(scan);
     while (step(scan)) {
         if ((scan->stopped && scan->probes == NULL) || is_past(scan))
             break;
     }
     settle(scan);
-    if (scan->has_call && scan->cursor.kind == TBD_AT_END && window->complete)
+    if (scan->cursor.kind == TBD_AT_END)
+        deliver_switch(scan, window->first_time + window->blocks, window->end_regs.rip);
+    /* with other threads it is the next window's: one of them may come first */
+    if (scan->waiting.is_there && scan->cursor.kind == TBD_AT_END && window->complete &&
+        window->end_thread_count == 0)
         deliver_call(scan, window->first_time + window->blocks, window->end_regs.rip);
     if (scan->probes != NULL)
         tbd_probes_finish(scan->probes);
+    tbd_scan_end_turns(scan);
 }
 
 bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type)

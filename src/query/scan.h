@@ -14,6 +14,20 @@ struct tbd_span {
     bool from_start, to_end;
 };
 
+/* A call whose target, the next block of its thread, has not been entered yet. */
+struct tbd_scan_call {
+    bool is_there;
+    bool by_jump;    /* by a stub's or tail call's jump */
+    uint64_t target; /* 0: whatever block comes next */
+    struct tbd_event event;
+};
+
+/* Of a thread that does not have control. */
+struct tbd_scan_turn {
+    uint32_t thread;
+    struct tbd_scan_call waiting;
+};
+
 struct tbd_scan {
     /* set by the caller */
     const struct tbd_window *window;
@@ -30,6 +44,8 @@ struct tbd_scan {
     /* Called in order; false stops the walk (but not when probes are there: then it only is not
      * called again). */
     bool (*emit)(void *context, struct tbd_event *event);
+    /* Control goes to another thread; `callers` may be exchanged.  NULL if not wanted. */
+    void (*turn)(void *context, uint32_t from, uint32_t to);
     void *context;
     /* the walk's own state */
     struct tbd_cursor cursor;
@@ -38,10 +54,11 @@ struct tbd_scan {
     bool has_push;  /* it is a call: a frame for `callers` */
     uint64_t push_slot, push_pc;
     bool stopped;
-    bool has_call;        /* the block before ended with a call: `call` waits for its target */
-    bool call_by_jump;    /* by a stub's or tail call's jump */
-    uint64_t call_target; /* 0: whatever block comes next */
-    struct tbd_event call;
+    struct tbd_scan_call waiting; /* the block before of this thread ended with a call */
+    struct tbd_scan_turn *turns;  /* of other threads */
+    size_t turn_count, turn_room;
+    bool has_switch;              /* `switched` waits for the block that the thread enters */
+    struct tbd_event switched;
 };
 
 /* Walks the whole window, or until emit says stop or the span is left. */

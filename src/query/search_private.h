@@ -20,6 +20,12 @@ struct tbd_candidate {
     enum tbd_verdict verdict;
 };
 
+/* The stack of a thread that waits, while a window is walked. */
+struct tbd_thread_callers {
+    uint32_t thread;
+    struct tbd_callers callers;
+};
+
 struct tbd_search_run {
     struct tbd_search *search;
     struct tbd_session *session;
@@ -42,7 +48,9 @@ struct tbd_search_run {
     uint32_t answered;                        /* walks whose probes are answered */
     uint32_t levels;                          /* of all meanings so far; 0: no memory is read */
     bool asked;                               /* the walk under way has asked for something */
-    struct tbd_callers callers;
+    struct tbd_callers callers; /* of the thread that has control */
+    struct tbd_thread_callers *others;
+    size_t other_count, other_room;
     struct tbd_candidate *candidates;
     size_t count, capacity;
     struct tbd_value *memory_values;
@@ -85,6 +93,8 @@ TBD_MUST_CHECK enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uin
 /* Binds symbols and names as of window `start`, and plans. */
 TBD_MUST_CHECK enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start);
 void tbd_search_release(struct tbd_search_run *run);
+/* Frees run->others. */
+void tbd_search_forget_callers(struct tbd_search_run *run);
 static inline bool tbd_search_is_done(const struct tbd_search_run *run)
 {
     return run->is_stopped ||

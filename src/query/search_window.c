@@ -14,6 +14,8 @@
 #include "query/search_private.h"
 
 #include "base/layout.h"
+#include "format/codec.h"
+#include "query/scan_threads.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -389,7 +391,10 @@ static enum tbd_status replay_batch(struct tbd_search_run *run, size_t from, siz
     if (status == TBD_OK) {
         count = pick_batch(run, from, max, picked);
         for (size_t i = 0; i < count; i++)
-            states[i].position = run->candidates[picked[i]].event.position;
+            states[i] = (struct tbd_reg_state){
+                .position = run->candidates[picked[i]].event.position,
+                .thread = run->candidates[picked[i]].event.thread,
+            };
         session->stats.replayed += count;
         status = tbd_replay_regs(session->replayer, session->worker, run->window->index, states,
                                  count, &session->divergence, &session->why);
@@ -475,8 +480,10 @@ static bool read_at_start(void *context, uint64_t address, void *out, size_t byt
     return true;
 }
 
-/* Frames at the window's start, innermost first; owned by the caller.  NULL if there is no memory for them. */
-static struct tbd_frame *unwind_start(struct tbd_search_run *run, size_t *out_count)
+/* Frames of a thread at the window's start, innermost first; owned by the caller.  NULL if there is no memory for
+ * them. */
+static struct tbd_frame *unwind_start(struct tbd_search_run *run, const struct tbd_regs *regs,
+                                      size_t *out_count)
 {
     struct start_pages pages = { .run = run, .addresses = { 1, 1, 1, 1 } };
     struct tbd_stack_memory memory = { read_at_start, &pages };
@@ -487,7 +494,7 @@ static struct tbd_frame *unwind_start(struct tbd_search_run *run, size_t *out_co
         free(frames);
         frames = calloc(max, sizeof(*frames));
         if (frames == NULL ||
-            tbd_stack_unwind(run->session->symbols, run->window->index, &run->window->regs, &memory,
+            tbd_stack_unwind(run->session->symbols, run->window->index, regs, &memory,
                              frames, max, out_count) != TBD_OK)
             break;
         if (*out_count < max)
@@ -496,11 +503,11 @@ static struct tbd_frame *unwind_start(struct tbd_search_run *run, size_t *out_co
     return frames;
 }
 
-/* The stack that the window begins with, outermost frame first. */
-static void seed_callers(struct tbd_search_run *run)
+/* The stack that the thread has when the window begins, outermost frame first. */
+static void seed_callers(struct tbd_search_run *run, const struct tbd_regs *regs)
 {
     size_t count;
-    struct tbd_frame *frames = unwind_start(run, &count);
+    struct tbd_frame *frames = unwind_start(run, regs, &count);
 
     tbd_callers_clear(&run->callers);
     for (size_t i = frames == NULL ? 0 : count; i > 1; i--) {
@@ -515,6 +522,45 @@ static void seed_callers(struct tbd_search_run *run)
 static bool needs_callers(const struct tbd_search_run *run)
 {
     return (run->uses & (TBD_USES_STACK | TBD_USES_FRAME)) != 0 || run->scopes != NULL;
+}
+
+void tbd_search_forget_callers(struct tbd_search_run *run)
+{
+    for (size_t i = 0; i < run->other_count; i++)
+        tbd_callers_free(&run->others[i].callers);
+    free(run->others);
+    run->others = NULL;
+    run->other_count = run->other_room = 0;
+}
+
+/* A thread that was made in the window begins with no callers. */
+static void take_callers(struct tbd_search_run *run, uint32_t thread)
+{
+    const struct tbd_regs *regs = tbd_scan_thread_regs(run->window, thread);
+
+    for (size_t i = 0; i < run->other_count; i++) {
+        if (run->others[i].thread == thread) {
+            run->callers = run->others[i].callers;
+            run->others[i] = run->others[--run->other_count];
+            return;
+        }
+    }
+    run->callers = (struct tbd_callers){ 0 };
+    if (regs != NULL)
+        seed_callers(run, regs);
+}
+
+static void change_turn(void *context, uint32_t from, uint32_t to)
+{
+    struct tbd_search_run *run = context;
+
+    if (!needs_callers(run))
+        return;
+    if (tbd_array_grow(&run->others, run->other_count, &run->other_room, sizeof(*run->others)))
+        run->others[run->other_count++] = (struct tbd_thread_callers){ from, run->callers };
+    else
+        tbd_callers_free(&run->callers);
+    take_callers(run, to);
 }
 
 static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
@@ -532,13 +578,15 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .probes = feed,
         .callers = needs_callers(run) ? &run->callers : NULL,
         .emit = emit,
+        .turn = change_turn,
         .context = run,
     };
 
     memset(run->next_probe, 0, sizeof(run->next_probe));
     if (scan.callers != NULL)
-        seed_callers(run);
+        seed_callers(run, &run->window->regs);
     tbd_scan_run(&scan);
+    tbd_search_forget_callers(run);
     run->env.frames = NULL;
 }
 

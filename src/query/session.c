@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* session.c - see session.h
  *
- * The current position is a line "TIME+K" in the file `position` of the trace directory.  It is a
+ * The current position is a line "TIME+K", or "TIME+K thread TID", in the file `position` of the trace directory.  It is a
  * convenience: whatever is wrong with it, questions work, from the trace's last position. */
 #include "query/session.h"
 
@@ -160,6 +160,11 @@ static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tb
         return false;
     if (tbd_window_load(session->trace, index, false, &window, &session->why) != TBD_OK)
         return false;
+    if ((session->thread != 0 && session->thread != window->regs.thread) ||
+        (window->log_count != 0 && window->log[0].time == 0)) { /* something comes before the block */
+        tbd_window_free(window);
+        return false;
+    }
     memset(out, 0, sizeof(*out));
     out->position = position;
     out->regs = window->regs;
@@ -184,6 +189,7 @@ enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_positio
         return status;
     memset(out, 0, sizeof(*out));
     out->position = position;
+    out->thread = session->thread;
     session->stats.replayed++;
     return tbd_replay_regs(session->replayer, session->worker, window, out, 1, &session->divergence,
                            &session->why);
@@ -345,35 +351,42 @@ static bool position_path(const struct tbd_session *session, const char *suffix,
     return length > 0 && (size_t)length < bytes;
 }
 
-static bool read_position(const struct tbd_session *session, struct tbd_position *out)
+static bool read_position(const struct tbd_session *session, struct tbd_position *out,
+                          uint32_t *out_thread)
 {
     char path[4096];
     char text[64];
     FILE *file;
-    bool good;
+    int items = 0;
 
     if (!position_path(session, "", path, sizeof(path)))
         return false;
     file = fopen(path, "re");
     if (file == NULL)
         return false;
-    good = fgets(text, sizeof(text), file) != NULL &&
-           sscanf(text, "%" SCNu64 "+%" SCNu32, &out->time, &out->offset) == 2 &&
-           out->time < session->info->blocks;
+    *out_thread = 0;
+    if (fgets(text, sizeof(text), file) != NULL)
+        items = sscanf(text, "%" SCNu64 "+%" SCNu32 " thread %" SCNu32, &out->time, &out->offset,
+                       out_thread);
     fclose(file);
-    return good;
+    return items >= 2 && out->time < session->info->blocks;
 }
 
 struct tbd_position tbd_session_current(struct tbd_session *session)
 {
     struct tbd_position position;
+    uint32_t thread;
 
     if (session->has_at)
         return session->at;
-    return read_position(session, &position) ? position : tbd_session_last(session);
+    if (!read_position(session, &position, &thread))
+        return tbd_session_last(session);
+    if (!session->has_thread)
+        session->thread = thread;
+    return position;
 }
 
-void tbd_session_move(struct tbd_session *session, struct tbd_position position)
+void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread)
 {
     char path[4096];
     char temporary[4096];
@@ -388,7 +401,10 @@ void tbd_session_move(struct tbd_session *session, struct tbd_position position)
     fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    written = dprintf(fd, "%" PRIu64 "+%" PRIu32 "\n", position.time, position.offset) > 0;
+    written = dprintf(fd, "%" PRIu64 "+%" PRIu32, position.time, position.offset) > 0;
+    if (thread != 0)
+        written = dprintf(fd, " thread %" PRIu32, thread) > 0 && written;
+    written = dprintf(fd, "\n") > 0 && written;
     written = close(fd) == 0 && written;
     if (!written || rename(temporary, path) != 0)
         unlink(temporary);

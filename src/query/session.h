@@ -38,6 +38,8 @@ struct tbd_session {
     bool json;
     bool has_at; /* --at was given: the position is not remembered */
     struct tbd_position at;
+    uint32_t thread; /* whose registers are asked for; 0: of the one that has control at the position */
+    bool has_thread; /* --thread was given: the remembered one does not matter */
     struct tbd_session_stats stats;
     struct tbd_error why; /* of the last failure */
     struct tbd_divergence divergence;
@@ -65,7 +67,7 @@ tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *o
 TBD_MUST_CHECK enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index,
                                                   bool with_loads, const struct tbd_window **out);
 TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);
-/* Registers at `position`; from the trace where it has them, else by partial replay. */
+/* Registers of session->thread at `position`; from the trace where it has them, else by partial replay. */
 TBD_MUST_CHECK enum tbd_status tbd_session_regs(struct tbd_session *session,
                                                 struct tbd_position position,
                                                 struct tbd_reg_state *out);
@@ -95,10 +97,11 @@ tbd_session_place(struct tbd_session *session, struct tbd_position position, str
 
 struct tbd_position tbd_session_first(const struct tbd_session *session);
 struct tbd_position tbd_session_last(struct tbd_session *session);
-/* The remembered position, or --at; at first the last one of the trace. */
+/* The remembered position, or --at; at first the last one of the trace.  With the remembered one comes the
+ * remembered thread. */
 struct tbd_position tbd_session_current(struct tbd_session *session);
-/* Remembers it, unless --at was given or the trace cannot be written. */
-void tbd_session_move(struct tbd_session *session, struct tbd_position position);
+/* Remembers both (`thread` as in the session), unless --at was given or the trace cannot be written. */
+void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread);
 
 /* Names for expressions as of window `*context.window`. */
 struct tbd_session_names {

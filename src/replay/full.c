@@ -170,6 +170,8 @@ enum tbd_status tbd_full_complete(struct tbd_window *window, struct tbd_window *
     window->xsave = from.xsave;
     window->threads = from.threads;
     window->thread_count = from.thread_count;
+    window->called = from.called;
+    window->called_count = from.called_count;
     window->first = from.first;
     window->first_count = from.first_count;
     window->gone = from.gone;

@@ -5,6 +5,7 @@
  * are first needed. */
 #include "replay/replay.h"
 
+#include "format/file.h"
 #include "format/window.h"
 #include "replay/compare.h"
 #include "replay/full.h"
@@ -164,9 +165,9 @@ static enum tbd_status take_states(struct tbd_worker *worker, struct tbd_reg_sta
         struct tbd_plan_stop stop = stops[i];
 
         if (stop.done == TBD_STOP_NO_THREAD)
-            return tbd_process_error(why, TBD_NOTFOUND, "there is no thread %u at %lu+%u",
-                                     states[i].thread, states[i].position.time,
-                                     states[i].position.offset);
+            return tbd_error_set(why, TBD_NOTFOUND, "", 0, "there is no thread %u at %lu+%u",
+                                 states[i].thread, states[i].position.time,
+                                 states[i].position.offset);
         if (!stop.done || stop.regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES ||
             stop.xsave > worker->process.plan_bytes - TBD_PLAN_XSAVE_BYTES)
             return tbd_process_error(why, TBD_NOTIME, "position %lu+%u was not reached",

@@ -45,6 +45,7 @@ struct model {
     uint64_t window_start[STEPS];
     uint64_t regs_at[STEPS][THREADS]; /* at the window's start, by window: rax + 1, 0: no such thread */
     uint8_t running_at[STEPS];
+    bool called_at[STEPS][THREADS];
     uint32_t windows;
 };
 
@@ -153,6 +154,7 @@ static void end_window(struct model *m)
     m->windows++;
     m->window_start[m->windows] = end.time;
     m->running_at[m->windows] = (uint8_t)m->running;
+    memcpy(m->called_at[m->windows], m->called, sizeof(m->called));
     for (uint32_t t = 0; t < THREADS; t++)
         m->regs_at[m->windows][t] = m->lives[t] ? m->entered[t] + 1 : 0;
 }
@@ -250,6 +252,20 @@ static void check_states(const struct model *m, const struct tbd_window *window)
     assert_int_equal(others, window->thread_count);
 }
 
+static void check_called(const struct model *m, const struct tbd_window *window)
+{
+    for (uint32_t t = 0; t < THREADS && window->thread_count; t++) {
+        bool called = false;
+
+        for (size_t i = 0; i < window->called_count; i++)
+            if (window->called[i].thread == MAIN + t) {
+                called = true;
+                assert_int_equal(window->called[i].id, CALL);
+            }
+        assert_int_equal(called, m->called_at[window->index][t]);
+    }
+}
+
 static void check_enters(const struct model *m, const struct tbd_window *window)
 {
     uint32_t enters[IDS] = { 0 }, last[IDS] = { 0 };
@@ -334,6 +350,7 @@ static void check_trace(uint64_t seed, unsigned threads)
         assert_int_equal(tbd_window_load(trace, w, true, &window, NULL), TBD_OK);
         assert_int_equal(tbd_window_digest(window), window->digest);
         check_states(m, window);
+        check_called(m, window);
         check_enters(m, window);
         check_who_ran(m, trace, window);
         check_order(m, window);
