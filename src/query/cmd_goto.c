@@ -65,8 +65,10 @@ static void explain(const struct tbd_session *session, double seconds)
 
 static void print_event(const struct tbd_command_run *run, const struct tbd_event *event)
 {
-    json_t *object = tbd_output_event(run->session, event);
+    json_t *object = run->silent ? NULL : tbd_output_event(run->session, event);
 
+    if (run->silent)
+        return;
     tbd_output_print_event(run->session, object, run->out);
     json_decref(object);
 }
@@ -89,7 +91,15 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
     return TBD_EXIT_NOT_FOUND;
 }
 
-static enum tbd_exit go_to(struct tbd_command_run *run, struct tbd_position position)
+/* In a chain the next part starts from here, whether or not the position is remembered. */
+static void move_to(struct tbd_command_run *run, struct tbd_position position, uint32_t thread)
+{
+    if (run->session->has_at)
+        run->session->at = position;
+    tbd_session_move(run->session, position, thread);
+}
+
+enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position position)
 {
     struct tbd_event event = { .type = TBD_EVENT_POSITION, .position = position };
     struct tbd_place place;
@@ -99,20 +109,33 @@ static enum tbd_exit go_to(struct tbd_command_run *run, struct tbd_position posi
         return tbd_command_fail(run, status);
     event.pc = place.pc;
     event.thread = place.thread;
-    tbd_session_move(run->session, position, 0);
+    move_to(run, position, 0);
     print_event(run, &event);
     return TBD_EXIT_FOUND;
 }
 
-static enum tbd_exit go_to_named(struct tbd_command_run *run, const struct tbd_question *question)
+static struct tbd_position start_of(struct tbd_session *session,
+                                    const struct tbd_question *question)
 {
     switch (question->from) {
-    case TBD_FROM_FIRST: return go_to(run, tbd_session_first(run->session));
-    case TBD_FROM_LAST: return go_to(run, tbd_session_last(run->session));
-    case TBD_FROM_CURRENT: return go_to(run, tbd_session_current(run->session));
+    case TBD_FROM_FIRST: return tbd_session_first(session);
+    case TBD_FROM_LAST: return tbd_session_last(session);
+    case TBD_FROM_CURRENT: return tbd_session_current(session);
     case TBD_FROM_POSITION: break;
     }
-    return go_to(run, question->position);
+    return question->position;
+}
+
+static enum tbd_exit go_by_states(struct tbd_command_run *run, const struct tbd_question *question)
+{
+    struct tbd_position position;
+    enum tbd_status status =
+        tbd_command_states(run->session, start_of(run->session, question), question->backward,
+                           question->count, &position);
+
+    if (status == TBD_NOTIME)
+        return not_found(run, question, 0);
+    return status == TBD_OK ? tbd_command_go(run, position) : tbd_command_fail(run, status);
 }
 
 static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *search)
@@ -137,8 +160,8 @@ static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *sear
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     if (search->each == NULL) {
-        tbd_session_move(run->session, event.position,
-                         (event.flags & TBD_EVENT_RESUMED) != 0 ? event.thread : 0);
+        move_to(run, event.position,
+                (event.flags & TBD_EVENT_RESUMED) != 0 ? event.thread : 0);
         print_event(run, &event);
     }
     return TBD_EXIT_FOUND;
@@ -155,10 +178,12 @@ static enum tbd_exit run_goto(struct tbd_command_run *run)
 
     if (tbd_question_parse(run->text, run->arguments, &question, &error) != TBD_OK)
         result = tbd_command_wrong(run, &error);
+    else if (question.is_search && question.is_states)
+        result = go_by_states(run, &question);
     else if (question.is_search)
         result = search(run, &searching);
     else
-        result = go_to_named(run, &question);
+        result = tbd_command_go(run, start_of(run->session, &question));
     tbd_question_free(&question);
     return result;
 }
@@ -207,9 +232,66 @@ static enum tbd_exit resolved(struct tbd_command_run *run,
     return result;
 }
 
+/* The next " then " outside quotes; NULL if there is none. */
+static char *find_then(char *text)
+{
+    bool quoted = false;
+
+    for (; *text != '\0'; text++) {
+        quoted ^= *text == '"';
+        if (!quoted && strncmp(text, " then ", 6) == 0)
+            return text;
+    }
+    return NULL;
+}
+
+static enum tbd_exit goto_part(const struct tbd_command_run *run, const char *text, bool is_first,
+                               bool is_last)
+{
+    struct tbd_command_run part = *run;
+    char *whole;
+    enum tbd_exit result;
+
+    if (asprintf(&whole, "%s%s", is_first ? "" : "goto current ", text) < 0)
+        return TBD_EXIT_SYSTEM;
+    part.text = whole;
+    part.silent = run->silent || !is_last;
+    if (!is_first)
+        part.arguments = strlen("goto ");
+    result = resolved(&part, run_goto);
+    free(whole);
+    return result;
+}
+
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
 {
-    return resolved(run, run_goto);
+    char *text = strdup(run->text);
+    struct tbd_position at = run->session->at;
+    enum tbd_exit result = text == NULL ? TBD_EXIT_SYSTEM : TBD_EXIT_FOUND;
+    bool is_first = true;
+
+    for (char *part = text, *then; part != NULL && result == TBD_EXIT_FOUND; part = then) {
+        then = find_then(part);
+        if (then != NULL) {
+            *then = '\0';
+            then += strlen(" then ");
+        }
+        result = goto_part(run, part, is_first, then == NULL);
+        is_first = false;
+    }
+    free(text);
+    if (run->session->has_at)
+        run->session->at = at;
+    return result;
+}
+
+enum tbd_exit tbd_command_goto_text(struct tbd_command_run *run, const char *question)
+{
+    struct tbd_command_run anew = *run;
+
+    anew.text = question;
+    anew.arguments = 0;
+    return run_goto(&anew);
 }
 
 enum tbd_exit tbd_command_all(struct tbd_command_run *run)

@@ -39,13 +39,15 @@ static bool find_of(const struct tbd_command_run *run, struct of_text *out)
 /* Where a goto starts: its first word; otherwise the current position. */
 static struct tbd_position start_of(const struct tbd_command_run *run)
 {
+    const char *text = run->text + run->arguments + strspn(run->text + run->arguments, " ");
+    struct tbd_position position = tbd_session_current(run->session);
+    char *word = strndup(text, strcspn(text, " "));
     struct tbd_query_error error;
     struct tbd_question question;
-    struct tbd_position position = tbd_session_current(run->session);
 
-    if (run->argc == 0)
+    if (word == NULL)
         return position;
-    if (tbd_question_parse(run->argv[0], 0, &question, &error) == TBD_OK) {
+    if (tbd_question_parse(word, 0, &question, &error) == TBD_OK) {
         if (question.from == TBD_FROM_FIRST)
             position = tbd_session_first(run->session);
         else if (question.from == TBD_FROM_LAST)
@@ -54,6 +56,7 @@ static struct tbd_position start_of(const struct tbd_command_run *run)
             position = question.position;
     }
     tbd_question_free(&question);
+    free(word);
     return position;
 }
 

@@ -37,13 +37,40 @@ const struct tbd_command tbd_commands[] = {
     { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter,\n"
-      "func_exit, block_entry, store, load, syscall or thread_switch; COUNT is 1 for the next one, 2 for the one\n"
-      "after it, ...  A search looks strictly after (before) where it starts; first and last stand\n"
+      "func_exit, block_entry, store, load, syscall, thread_switch, line or signal; COUNT is 1 for the next one, 2 for\n"
+      "the one after it, ...; TYPE `state` counts instructions.  `then` goes on from what was found:\n"
+      "goto last backward store of p then backward func_enter where func==insert.  A search looks strictly after (before) where it starts; first and last stand\n"
       "before the first and behind the last event.  A store or load of EXPR touches the variable that\n"
       "this C expression denotes where the search starts.  CONTEXT is a condition: see `tbdq help context`.\n"
       "The state at an event is the one just before its instruction executes; a function is entered\n"
       "at its first instruction.  Exit status 1 if there is no such event.",
       "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true },
+    { "step", tbd_command_step, "[COUNT]",
+      "to the next source line, also in called functions",
+      "The next line event: an instruction that begins the code of another line.",
+      "tbdq step", true },
+    { "next", tbd_command_next, "[COUNT]",
+      "to the next source line of this function, or of its caller", "",
+      "tbdq next 3", true },
+    { "finish", tbd_command_finish, "",
+      "behind the return of this function",
+      "Shows the return with its value, and moves to the instruction behind the call.",
+      "tbdq finish", true },
+    { "stepi", tbd_command_stepi, "[COUNT]",
+      "to the next instruction", "",
+      "tbdq stepi 10", true },
+    { "reverse-step", tbd_command_reverse_step, "[COUNT]",
+      "to the source line before, also in called functions", "",
+      "tbdq reverse-step", true },
+    { "reverse-next", tbd_command_reverse_next, "[COUNT]",
+      "to the source line before of this function, or of its caller", "",
+      "tbdq reverse-next", true },
+    { "reverse-finish", tbd_command_reverse_finish, "",
+      "to the call of this function", "",
+      "tbdq reverse-finish", true },
+    { "reverse-stepi", tbd_command_reverse_stepi, "[COUNT]",
+      "to the instruction before", "",
+      "tbdq reverse-stepi", true },
     { "all", tbd_command_all, "TYPE [of EXPR] [where CONTEXT]",
       "every such event, in order",
       "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is\n"

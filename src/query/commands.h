@@ -25,6 +25,7 @@ struct tbd_command_run {
     char *const *argv;
     FILE *out;
     bool quiet;   /* no progress line */
+    bool silent;  /* an answer on the way to another one: not printed */
     bool explain; /* say how a search went */
 };
 
@@ -65,6 +66,16 @@ void tbd_command_print_frame(const struct tbd_command_run *run,
  * to free; NULL if there is no "of" in it. */
 enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out);
 
+/* Moves to a position and prints what is there. */
+enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position position);
+/* Moves by a question ("current forward line 1"), made by a command and not by the user; prints the
+ * event it finds. */
+enum tbd_exit tbd_command_goto_text(struct tbd_command_run *run, const char *question);
+/* The position `count` instructions before or after another; TBD_NOTIME past the ends. */
+TBD_MUST_CHECK enum tbd_status tbd_command_states(struct tbd_session *session,
+                                                  struct tbd_position from, bool backward,
+                                                  uint64_t count, struct tbd_position *out);
+
 /* "exit 0", "signal 11", "exec", "recording", ...; `out` is room for it. */
 const char *tbd_command_end_text(const struct tbd_trace_info *info, char *out, size_t bytes);
 
@@ -75,6 +86,14 @@ enum tbd_exit tbd_command_processes(struct tbd_command_run *run);
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
 enum tbd_exit tbd_command_all(struct tbd_command_run *run);
 enum tbd_exit tbd_command_threads(struct tbd_command_run *run);
+enum tbd_exit tbd_command_step(struct tbd_command_run *run);
+enum tbd_exit tbd_command_next(struct tbd_command_run *run);
+enum tbd_exit tbd_command_finish(struct tbd_command_run *run);
+enum tbd_exit tbd_command_stepi(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_step(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_stepi(struct tbd_command_run *run);
 enum tbd_exit tbd_command_where(struct tbd_command_run *run);
 enum tbd_exit tbd_command_regs(struct tbd_command_run *run);
 enum tbd_exit tbd_command_mem(struct tbd_command_run *run);

@@ -11,7 +11,9 @@
  *   store, load  the accessing instruction; a system call's writes are stores of its instruction
  *   syscall      the system call instruction; where the thread waited in the call, the moment when it came back,
  *                which is at another thread's instruction: `pc` and the registers are its own all the same
- *   thread_switch  the first instruction that the thread executes from here on */
+ *   thread_switch  the first instruction that the thread executes from here on
+ *   line         the first instruction of a source line's code: the one before belongs to another
+ *   signal       the handler's first instruction */
 #ifndef TBD_QUERY_EVENT_H
 #define TBD_QUERY_EVENT_H
 
@@ -26,6 +28,8 @@ enum tbd_event_type {
     TBD_EVENT_LOAD,
     TBD_EVENT_SYSCALL,
     TBD_EVENT_THREAD_SWITCH,
+    TBD_EVENT_LINE,
+    TBD_EVENT_SIGNAL,
     TBD_EVENT_TYPE_COUNT
 };
 
@@ -42,7 +46,7 @@ struct tbd_event {
     enum tbd_event_type type;
     struct tbd_position position;
     uint64_t pc;
-    uint64_t from;        /* func_enter: address of the call or jump that led here */
+    uint64_t from;        /* func_enter: address of the call or jump that led here; signal: what was interrupted */
     uint64_t addr;        /* store, load */
     uint64_t size;        /* store, load: bytes */
     const uint8_t *old;   /* store: size bytes, borrowed from the window; NULL if not known */
@@ -51,7 +55,7 @@ struct tbd_event {
     uint64_t sp;
     uint64_t args[6]; /* func_enter, syscall */
     uint64_t retval;  /* func_exit, syscall */
-    uint64_t number;  /* syscall */
+    uint64_t number;  /* syscall, signal */
     uint64_t began;   /* time of the block that ends with the call (TBD_EVENT_RESUMED) */
     uint32_t previous; /* thread_switch: the thread that had control before */
     uint32_t reason;   /* thread_switch: enum tbd_thread_reason */

@@ -88,6 +88,7 @@ enum tbd_field {
     TBD_FIELD_FRAME,
     TBD_FIELD_PREVIOUS,
     TBD_FIELD_REASON,
+    TBD_FIELD_SIGNAL,
 };
 
 #define TBD_EXPR_RIP     TBD_REG_COUNT /* register numbers beyond the general ones */

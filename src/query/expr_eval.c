@@ -138,7 +138,8 @@ static struct tbd_value eval_field(const struct tbd_expr_node *node, const struc
     case TBD_FIELD_PC: return known(event->pc);
     case TBD_FIELD_FROM: return known(event->from);
     case TBD_FIELD_RETVAL: return known(event->retval);
-    case TBD_FIELD_SYSCALL: return known(event->number);
+    case TBD_FIELD_SYSCALL:
+    case TBD_FIELD_SIGNAL: return known(event->number);
     case TBD_FIELD_TIME: return known(event->position.time);
     case TBD_FIELD_OFFSET: return known(event->position.offset);
     case TBD_FIELD_SP: return eval_sp(env);

@@ -22,6 +22,7 @@
 #include "query/names.h"
 #include "hooks/syscalls.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -472,6 +473,25 @@ static int32_t parse_real_after(struct tbd_parser *p)
     return parse_memory(p, true, true);
 }
 
+/* SIGALRM, or ALRM; 0 if there is none. */
+static int64_t signal_number(const struct tbd_token *word)
+{
+    const char *text = word->text;
+    size_t bytes = word->length;
+
+    if (bytes > 3 && strncmp(text, "SIG", 3) == 0) {
+        text += 3;
+        bytes -= 3;
+    }
+    for (int number = 1; number < NSIG; number++) {
+        const char *name = sigabbrev_np(number);
+
+        if (name != NULL && strlen(name) == bytes && memcmp(name, text, bytes) == 0)
+            return number;
+    }
+    return 0;
+}
+
 /* A bare word that is no name of the language: a variable, or a system call. */
 static int32_t parse_other_word(struct tbd_parser *p)
 {
@@ -479,6 +499,11 @@ static int32_t parse_other_word(struct tbd_parser *p)
     int64_t number = tbd_syscall_number(word.text, word.length);
 
     if (p->type == TBD_EVENT_SYSCALL && number >= 0) {
+        tbd_parser_next(p);
+        return add_number(p, &word, (uint64_t)number);
+    }
+    number = p->type == TBD_EVENT_SIGNAL ? signal_number(&word) : 0;
+    if (number > 0) {
         tbd_parser_next(p);
         return add_number(p, &word, (uint64_t)number);
     }

@@ -7,6 +7,7 @@
 #include "hooks/syscalls.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,6 +209,19 @@ static void put_switch(const struct tbd_event *event, json_t *object)
         json_object_set_new(object, "reason", json_string(reasons[event->reason]));
 }
 
+static void put_signal(const struct tbd_event *event, json_t *object)
+{
+    const char *name = event->number < NSIG ? sigabbrev_np((int)event->number) : NULL;
+    char text[32];
+
+    if (name != NULL)
+        snprintf(text, sizeof(text), "SIG%s", name);
+    else
+        snprintf(text, sizeof(text), "%" PRIu64, event->number);
+    json_object_set_new(object, "signal", json_string(text));
+    json_object_set_new(object, "from", tbd_output_hex(event->from));
+}
+
 static void put_own(struct tbd_session *session, const struct tbd_event *event, json_t *object)
 {
     switch (event->type) {
@@ -224,7 +238,9 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
         break;
     case TBD_EVENT_SYSCALL: put_syscall(session, event, object); break;
     case TBD_EVENT_THREAD_SWITCH: put_switch(event, object); break;
+    case TBD_EVENT_SIGNAL: put_signal(event, object); break;
     case TBD_EVENT_POSITION:
+    case TBD_EVENT_LINE:
     case TBD_EVENT_BLOCK_ENTRY:
     case TBD_EVENT_TYPE_COUNT: break;
     }
@@ -318,7 +334,7 @@ static void print_args(const json_t *object, FILE *out)
 static void print_own(const json_t *object, FILE *out)
 {
     static const char *const keys[] = { "addr",     "size",   "oldval", "oldbytes", "newval",
-                                        "newbytes", "retval", "from",   "sp",
+                                        "newbytes", "retval", "signal", "from",   "sp",
                                         "previous", "reason" };
 
     if (json_object_get(object, "call") != NULL) {
@@ -344,7 +360,8 @@ static void print_own(const json_t *object, FILE *out)
 static bool has_own(const json_t *object)
 {
     return json_object_get(object, "addr") != NULL || json_object_get(object, "args") != NULL ||
-           json_object_get(object, "retval") != NULL || json_object_get(object, "previous") != NULL;
+           json_object_get(object, "retval") != NULL || json_object_get(object, "previous") != NULL ||
+           json_object_get(object, "signal") != NULL;
 }
 
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out)

@@ -110,6 +110,8 @@ static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_bloc
     subject.end = subject.start + (block->def.code_bytes == 0 ? 1 : block->def.code_bytes);
     if (!tbd_scan_block_has(block, plan->type))
         return false;
+    if (plan->type == TBD_EVENT_SIGNAL) /* its handler may be entered in the next window */
+        return true;
     if (plan->type == TBD_EVENT_FUNC_ENTER || plan->type == TBD_EVENT_THREAD_SWITCH ||
         (plan->type == TBD_EVENT_BLOCK_ENTRY && !plan->has_pc))
         subject.end = subject.start + 1; /* pc of the event is the block's start */

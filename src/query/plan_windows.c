@@ -189,6 +189,8 @@ static bool may_hold_summary(const struct tbd_plan *plan, const struct tbd_windo
     case TBD_EVENT_FUNC_EXIT: return summary->returns != 0;
     case TBD_EVENT_SYSCALL: return summary->syscalls != 0;
     case TBD_EVENT_THREAD_SWITCH: return summary->switches != 0;
+    case TBD_EVENT_SIGNAL: return summary->signals != 0;
+    case TBD_EVENT_LINE:
     case TBD_EVENT_POSITION:
     case TBD_EVENT_BLOCK_ENTRY:
     case TBD_EVENT_LOAD:

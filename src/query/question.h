@@ -12,6 +12,7 @@ struct tbd_question {
     struct tbd_position position; /* TBD_FROM_POSITION */
     bool is_search;               /* false: go to `from`, nothing else is filled */
     bool backward;
+    bool is_states; /* count instructions, not events */
     enum tbd_event_type type;
     uint64_t count;         /* >= 1 */
     struct tbd_expr *where; /* owned; NULL = every event of the type */

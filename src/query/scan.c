@@ -115,19 +115,48 @@ static uint32_t block_limit(const struct tbd_cursor *cursor)
     return interrupted < ended ? interrupted : ended;
 }
 
-static void deliver_block_entry(struct tbd_scan *scan)
+/* Instructions below `limit`, as bits. */
+static uint64_t bits_below(uint32_t limit)
 {
-    struct tbd_event event;
-    uint32_t insn = 0;
+    return limit >= 64 ? UINT64_MAX : (1ull << limit) - 1;
+}
 
-    if (!is_wanted_block(scan))
+/* Events at instructions of the block just entered: in time they lie between its ops. */
+static void expect_insns(struct tbd_scan *scan)
+{
+    const struct tbd_cursor *cursor = &scan->cursor;
+    uint32_t insn = 0;
+    bool entry = scan->type == TBD_EVENT_BLOCK_ENTRY;
+
+    scan->due = 0;
+    if (!is_wanted_block(scan) || (!entry && (scan->type != TBD_EVENT_LINE || scan->lines == NULL)))
         return;
-    if (scan->has_pc && !tbd_disas_index_of(scan->disas, scan->cursor.id, scan->pc, &insn))
-        return;
-    if (insn > 0 && insn >= scan->limit)
-        return;
-    event = make_event(scan, TBD_EVENT_BLOCK_ENTRY, insn);
-    deliver(scan, &event);
+    if (!entry)
+        scan->due = tbd_line_starts_of(scan->lines, scan->window->index, cursor->id) &
+                    bits_below(scan->limit);
+    else if (!scan->has_pc || tbd_disas_index_of(scan->disas, cursor->id, scan->pc, &insn))
+        scan->due = insn == 0 ? 1 : (1ull << insn) & bits_below(scan->limit);
+    if (scan->due != 0)
+        scan->due_at = make_event(scan, scan->type, 0);
+    scan->due_id = cursor->id;
+}
+
+/* Delivers those up to instruction `last`; what the ones before did has been applied then. */
+static void deliver_insns(struct tbd_scan *scan, uint32_t last)
+{
+    while (scan->due != 0 && (uint32_t)__builtin_ctzll(scan->due) <= last) {
+        uint32_t insn = (uint32_t)__builtin_ctzll(scan->due);
+        struct tbd_event event = scan->due_at;
+        struct tbd_insn found;
+
+        scan->due &= scan->due - 1;
+        if (insn != scan->insn)
+            settle(scan);
+        event.position.offset = insn;
+        if (insn != 0 && tbd_disas_insn(scan->disas, scan->due_id, insn, &found))
+            event.pc = found.pc;
+        deliver(scan, &event);
+    }
 }
 
 static bool is_function(const struct tbd_scan *scan, uint64_t target)
@@ -163,10 +192,21 @@ static void deliver_switch(struct tbd_scan *scan, uint64_t time, uint64_t pc)
     deliver(scan, &scan->switched);
 }
 
+/* Nothing in this block can matter: no event, no store for a probe, no call for the stack. */
+static bool can_skip(const struct tbd_scan *scan)
+{
+    if (scan->probes != NULL || scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
+        return false;
+    return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL ||
+           scan->type == TBD_EVENT_LINE || scan->type == TBD_EVENT_SIGNAL ||
+           scan->type == TBD_EVENT_THREAD_SWITCH || !is_wanted_block(scan);
+}
+
 static void at_block(struct tbd_scan *scan)
 {
     const struct tbd_cursor *cursor = &scan->cursor;
 
+    deliver_insns(scan, UINT32_MAX);
     scan->limit = block_limit(cursor);
     settle(scan);
     scan->insn = 0;
@@ -177,8 +217,9 @@ static void at_block(struct tbd_scan *scan)
             deliver_call(scan, cursor->time, cursor->block->def.start);
         scan->waiting.is_there = false;
     }
-    if (scan->type == TBD_EVENT_BLOCK_ENTRY)
-        deliver_block_entry(scan);
+    expect_insns(scan);
+    if (can_skip(scan))
+        deliver_insns(scan, UINT32_MAX);
 }
 
 /* ---- ops ---- */
@@ -257,6 +298,7 @@ static void at_op(struct tbd_scan *scan)
 
     if (op->insn >= scan->limit)
         return;
+    deliver_insns(scan, op->insn);
     if (op->insn != scan->insn) {
         settle(scan);
         scan->insn = op->insn;
@@ -376,6 +418,13 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
                                interrupted_rip(&signal, payload, message->bytes));
     event.thread = scan->cursor.thread;
     deliver_writes(scan, TBD_MSG_SIGNAL, payload, message->bytes, &event);
+    if (scan->type != TBD_EVENT_SIGNAL)
+        return;
+    settle(scan);
+    event.type = TBD_EVENT_SIGNAL;
+    event.number = signal.signo;
+    event.from = interrupted_rip(&signal, payload, message->bytes);
+    deliver(scan, &event);
 }
 
 static void at_thread(struct tbd_scan *scan)
@@ -402,6 +451,7 @@ static void at_message(struct tbd_scan *scan)
     const uint8_t *payload = payload_of(scan->cursor.message, &message);
     struct tbd_event event;
 
+    deliver_insns(scan, UINT32_MAX);
     if (message.kind != TBD_MSG_INTERRUPTED)
         settle(scan);
     if (message.kind == TBD_MSG_SIGNAL) {
@@ -424,15 +474,6 @@ static void at_message(struct tbd_scan *scan)
 }
 
 /* ---- the walk ---- */
-
-/* Nothing in this block can matter: no event, no store for a probe, no call for the stack. */
-static bool can_skip(const struct tbd_scan *scan)
-{
-    if (scan->probes != NULL || scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
-        return false;
-    return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL ||
-           scan->type == TBD_EVENT_THREAD_SWITCH || !is_wanted_block(scan);
-}
 
 static bool is_past(const struct tbd_scan *scan)
 {
@@ -479,6 +520,7 @@ void tbd_scan_run(struct tbd_scan *scan)
 
     scan->has_push = false;
     scan->has_switch = false;
+    scan->due = 0;
     scan->stopped = false;
     start(scan);
     if (scan->cursor.kind == TBD_AT_END)
@@ -488,6 +530,7 @@ void tbd_scan_run(struct tbd_scan *scan)
         if ((scan->stopped && scan->probes == NULL) || is_past(scan))
             break;
     }
+    deliver_insns(scan, UINT32_MAX);
     settle(scan);
     if (scan->cursor.kind == TBD_AT_END)
         deliver_switch(scan, window->first_time + window->blocks, window->end_regs.rip);

@@ -5,6 +5,7 @@
 
 #include "query/disas.h"
 #include "query/event.h"
+#include "query/line_starts.h"
 #include "query/probes.h"
 #include "query/callers.h"
 
@@ -39,6 +40,7 @@ struct tbd_scan {
     const uint8_t *blocks; /* by id: may this block hold a wanted event?  NULL: all may */
     bool has_pc;           /* block_entry: of a block that contains `pc`, at that instruction */
     uint64_t pc;
+    struct tbd_line_starts *lines; /* for line events */
     struct tbd_probes *probes;   /* fed with all stores; NULL if not wanted */
     struct tbd_callers *callers; /* kept up to date; NULL if not wanted */
     /* Called in order; false stops the walk (but not when probes are there: then it only is not
@@ -53,6 +55,9 @@ struct tbd_scan {
     uint32_t insn;  /* whose effects are not applied yet: see settle() in scan.c */
     bool has_push;  /* it is a call: a frame for `callers` */
     uint64_t push_slot, push_pc;
+    uint64_t due; /* bit i: instruction i of the block `due_at` is an event, not delivered yet */
+    struct tbd_event due_at; /* of its first instruction */
+    uint32_t due_id;
     bool stopped;
     struct tbd_scan_call waiting; /* the block before of this thread ended with a call */
     struct tbd_scan_turn *turns;  /* of other threads */

@@ -142,8 +142,12 @@ static enum tbd_status set_span(struct tbd_search_run *run)
 
 enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
 {
-    enum tbd_status status;
+    enum tbd_status status = TBD_OK;
 
+    if (run->question->type == TBD_EVENT_LINE)
+        status = tbd_line_starts_new(run->session, &run->lines);
+    if (status != TBD_OK)
+        return status;
     if (run->where == NULL)
         return tbd_plan_make(run->question, run->session, &run->plan);
     status = bind_symbols(run, start);
@@ -287,6 +291,7 @@ void tbd_search_release(struct tbd_search_run *run)
     run->session->stats.unmapped += run->env.unmapped;
     run->session->stats.optimized += run->env.optimized;
     tbd_scopes_free(run->scopes);
+    tbd_line_starts_free(run->lines);
     tbd_plan_free(&run->plan);
     tbd_callers_free(&run->callers);
     free(run->memory);

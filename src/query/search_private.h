@@ -51,6 +51,7 @@ struct tbd_search_run {
     struct tbd_callers callers; /* of the thread that has control */
     struct tbd_thread_callers *others;
     size_t other_count, other_room;
+    struct tbd_line_starts *lines; /* for line events */
     struct tbd_candidate *candidates;
     size_t count, capacity;
     struct tbd_value *memory_values;

@@ -575,6 +575,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .blocks = run->plan.blocks,
         .has_pc = run->plan.has_pc,
         .pc = run->plan.pc,
+        .lines = run->lines,
         .probes = feed,
         .callers = needs_callers(run) ? &run->callers : NULL,
         .emit = emit,

@@ -106,5 +106,47 @@ def test_wrong_conditions_are_pointed_at(folder):
             assert lines[2].index("^") == lines[1].index(word, lines[1].index("where")), (where, lines)
 
 
+def walk(trace, start, *commands):
+    """Positions that a row of commands leads to."""
+    trace.ask("goto", start)
+    return [tbdtest.position(trace.ask(*c.split())[-1]) for c in commands]
+
+
+def test_steps_go_both_ways(folder):
+    trace = recorded(folder, "O0_5")
+    main = trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==main")
+    lines = [tbdtest.position(e) for e in trace.ask("all", "line", "where", "func==main or func==push")]
+    inner = [tbdtest.position(e) for e in trace.ask("all", "line", "where", "func==main")]
+    assert len(inner) > 15 and len(lines) > len(inner) + 30
+    steps = walk(trace, tbdtest.position(main), *["next"] * 5)
+    assert steps == inner[1:6], (steps, inner)
+    assert walk(trace, steps[-1], *["reverse-next"] * 4) == steps[3::-1]
+    push = trace.ask("all", "func_enter", "where", "func==push")[2]
+    inside = walk(trace, tbdtest.position(push), "step", "step", "reverse-step", "finish", "reverse-step")
+    assert inside[0] == lines[lines.index(tbdtest.position(push)) + 1] and inside[2] == inside[0], inside
+    behind = trace.one("where", at=inside[3])
+    call = walk(trace, inside[1], "reverse-finish")[0]
+    assert behind["function"] == "main" and trace.one("where", at=call)["text"].startswith("call"), (behind, call)
+    assert walk(trace, call, "stepi") == [tbdtest.position(push)]
+    assert walk(trace, call, "stepi 7", "reverse-stepi 7", "goto current forward state 3", "reverse-stepi 3")[1::2] == [call, call]
+
+
+def test_then_goes_on_from_what_was_found(folder):
+    trace = recorded(folder, "O2_5")
+    enter = trace.one("goto", "last", "backward", "store", "of", "hidden", "then", "backward", "func_enter", "where", "func==push")
+    pushes = trace.ask("all", "func_enter", "where", "func==push")
+    assert enter == pushes[-1]
+    assert trace.ask("goto", "first", "forward", "func_enter", "where", "func==push", "then", "forward", "store", "where", "time < 5") == []
+
+
+def test_signals_are_events(folder):
+    _, trace = tbdtest.record([tbdtest.program("sigstack")], folder)
+    events = trace.ask("all", "signal")
+    assert events and all(e["signal"].startswith("SIG") for e in events), events
+    assert trace.count("signal", "signal==%s" % events[0]["signal"]) == len([e for e in events if e["signal"] == events[0]["signal"]])
+    handler = trace.one("where", at=tbdtest.position(events[0]))
+    assert handler["pc"] == events[0]["pc"], (handler, events[0])
+
+
 if __name__ == "__main__":
     tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
