@@ -314,33 +314,6 @@ static bool take_address(struct compiler *c, const struct tbd_c_node *node,
     return true;
 }
 
-static bool take_name(struct compiler *c, const struct tbd_c_node *node, struct item *out)
-{
-    char name[TBD_C_NAME_BYTES];
-    struct tbd_place_of place;
-    struct tbd_type type;
-    struct tbd_data data;
-    uint32_t slot;
-    Dwarf_Die die;
-
-    memcpy(name, c->text + node->at, node->length);
-    name[node->length] = '\0';
-    if (c->fields != NULL && c->fields->find(c->fields->context, name, &slot, &type)) {
-        tbd_c_emit(&c->e, TBD_CI_FIELD, 8, slot, 0);
-        *out = number_of(&type);
-        return true;
-    }
-    if (tbd_c_find_entry(c->scope->place, name, &place, &die)) {
-        if (dwarf_tag(&die) != DW_TAG_subprogram)
-            return take_variable(c, &place, &die, node, out);
-        tbd_c_take(&place, &die, &data);
-        return take_address(c, node, &data, out);
-    }
-    if (c->scope->variable != NULL && c->scope->variable(c->scope->context, name, &data))
-        return take_address(c, node, &data, out);
-    return wrong(c, TBD_NAME, node, "there is no variable '%s' here", name);
-}
-
 static bool take_register(struct compiler *c, const struct tbd_c_node *node, struct item *out)
 {
     struct tbd_type type = tbd_type_made(DW_ATE_unsigned, 8);
@@ -406,6 +379,36 @@ static bool member(struct compiler *c, const struct tbd_c_node *node, struct ite
     item->bits = found.bits;
     item->bit_offset = found.bit_offset;
     return true;
+}
+
+static bool take_name(struct compiler *c, const struct tbd_c_node *node, struct item *out)
+{
+    char name[TBD_C_NAME_BYTES];
+    struct tbd_place_of place;
+    struct tbd_type type;
+    struct tbd_data data;
+    uint32_t slot;
+    Dwarf_Die die;
+
+    memcpy(name, c->text + node->at, node->length);
+    name[node->length] = '\0';
+    if (c->fields != NULL && c->fields->find(c->fields->context, name, &slot, &type)) {
+        tbd_c_emit(&c->e, TBD_CI_FIELD, 8, slot, 0);
+        *out = number_of(&type);
+        return true;
+    }
+    if (tbd_c_find_this(c->scope->place, name, &die))
+        return take_variable(c, c->scope->place, &die, node, out) && dereference(c, node, out) &&
+               member(c, node, out);
+    if (tbd_c_find_entry(c->scope->place, name, &place, &die)) {
+        if (dwarf_tag(&die) != DW_TAG_subprogram)
+            return take_variable(c, &place, &die, node, out);
+        tbd_c_take(&place, &die, &data);
+        return take_address(c, node, &data, out);
+    }
+    if (c->scope->variable != NULL && c->scope->variable(c->scope->context, name, &data))
+        return take_address(c, node, &data, out);
+    return wrong(c, TBD_NAME, node, "there is no variable '%s' here", name);
 }
 
 static bool address_of(struct compiler *c, const struct tbd_c_node *node, struct item *item)

@@ -595,8 +595,13 @@ static bool take_register(struct reader *r, const struct tbd_c_node *node, struc
 static bool take_name(struct reader *r, const struct tbd_c_node *node, struct tbd_data *out)
 {
     char name[TBD_C_NAME_BYTES];
+    Dwarf_Die self;
 
     name_of(r, node, name);
+    if (tbd_c_find_this(r->scope->place, name, &self)) {
+        tbd_c_take(r->scope->place, &self, out);
+        return dereference(r, node->at, out) && member(r, node, out);
+    }
     if (!tbd_c_find(r->scope->place, name, out) &&
         (r->scope->variable == NULL || !r->scope->variable(r->scope->context, name, out)))
         return wrong(r, TBD_NAME, node->at, node->length, "there is no variable '%s' here", name);

@@ -37,6 +37,8 @@ bool tbd_c_find_local(const struct tbd_place_of *place, const char *name, Dwarf_
 /* The entry behind a name, and the place to evaluate it at: without scopes for a global. */
 bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
                       struct tbd_place_of *out_place, Dwarf_Die *out);
+/* Does `name` mean a member of *this, in a C++ member function?  *out is the entry of `this`. */
+bool tbd_c_find_this(const struct tbd_place_of *place, const char *name, Dwarf_Die *out);
 /* Its value; of a function where it is. */
 void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *entry, struct tbd_data *out);
 /* A global of a module, in whatever unit. */

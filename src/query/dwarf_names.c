@@ -68,41 +68,93 @@ static void function_value(const Dwarf_Die *die, uint64_t bias, struct tbd_data 
     tbd_data_at(low + bias, &type, out);
 }
 
-static bool is_called_before(const Dwarf_Die *die, const char *name, size_t bytes)
+static bool is_function_here(Dwarf_Die *die)
 {
-    const char *own = tbd_die_name(die);
+    Dwarf_Addr low;
 
-    return own != NULL && strlen(own) == bytes && memcmp(own, name, bytes) == 0;
+    return dwarf_tag(die) == DW_TAG_subprogram && dwarf_lowpc(die, &low) == 0;
 }
 
-/* Variables and functions at the top of a unit and in its namespaces; A::B only in those called A.
- */
+/* Variables and functions at the top of a unit and in its namespaces. */
 static bool find_top(const Dwarf_Die *parent, const char *name, int nesting, Dwarf_Die *out)
 {
-    const char *colons = strstr(name, "::");
-    size_t head = colons == NULL ? 0 : (size_t)(colons - name);
     Dwarf_Die die;
-
-    if (colons == name)
-        return find_top(parent, name + 2, nesting, out);
 
     for (bool more = tbd_die_child(parent, &die); more; more = tbd_die_next(&die, &die)) {
         int tag = dwarf_tag(&die);
-        Dwarf_Addr low;
 
         if ((tag == DW_TAG_variable && is_called(&die, name) && has_place(&die)) ||
-            (tag == DW_TAG_subprogram && is_called(&die, name) && dwarf_lowpc(&die, &low) == 0)) {
+            (tag == DW_TAG_subprogram && is_called(&die, name) && is_function_here(&die))) {
             *out = die;
             return true;
         }
-        if (tag != DW_TAG_namespace || nesting >= NESTING_MAX)
-            continue;
-        if ((head != 0 && is_called_before(&die, name, head) &&
-             find_top(&die, colons + 2, nesting + 1, out)) ||
+        if (tag == DW_TAG_namespace && nesting < NESTING_MAX &&
             find_top(&die, name, nesting + 1, out))
             return true;
     }
     return false;
+}
+
+static bool has_members(int tag)
+{
+    return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
+           tag == DW_TAG_union_type;
+}
+
+/* The declaration of A::B: in what is called A; namespaces without a name are looked through. */
+static bool find_declared(const Dwarf_Die *parent, const char *path, int nesting, Dwarf_Die *out)
+{
+    const char *colons = strstr(path, "::");
+    size_t head = colons == NULL ? 0 : (size_t)(colons - path);
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(parent, &die); more; more = tbd_die_next(&die, &die)) {
+        int tag = dwarf_tag(&die);
+        const char *own = tbd_die_name(&die);
+
+        if (colons == NULL && own != NULL && strcmp(own, path) == 0 &&
+            (is_variable(tag) || tag == DW_TAG_member || tag == DW_TAG_subprogram)) {
+            *out = die;
+            return true;
+        }
+        if (!has_members(tag) || nesting >= NESTING_MAX)
+            continue;
+        if (own == NULL ? tag == DW_TAG_namespace && find_declared(&die, path, nesting + 1, out)
+                        : colons != NULL && strlen(own) == head && memcmp(own, path, head) == 0 &&
+                              find_declared(&die, colons + 2, nesting + 1, out))
+            return true;
+    }
+    return false;
+}
+
+/* What is only declared there is defined at the top of the unit. */
+static bool find_qualified(const Dwarf_Die *unit, const char *path, Dwarf_Die *out)
+{
+    Dwarf_Die declared, die, specification;
+    Dwarf_Attribute attribute;
+
+    if (!find_declared(unit, path, 0, &declared))
+        return false;
+    *out = declared;
+    if (is_function_here(&declared) || has_place(&declared))
+        return true;
+    for (bool more = tbd_die_child(unit, &die); more; more = tbd_die_next(&die, &die)) {
+        if (dwarf_attr(&die, DW_AT_specification, &attribute) != NULL &&
+            dwarf_formref_die(&attribute, &specification) != NULL &&
+            specification.addr == declared.addr) {
+            *out = die;
+            return is_function_here(&die) || has_place(&die);
+        }
+    }
+    return false;
+}
+
+static bool find_in_unit(const Dwarf_Die *unit, const char *name, Dwarf_Die *out)
+{
+    if (strncmp(name, "::", 2) == 0)
+        name += 2;
+    return strstr(name, "::") != NULL ? find_qualified(unit, name, out)
+                                      : find_top(unit, name, 0, out);
 }
 
 void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *die, struct tbd_data *out)
@@ -120,7 +172,7 @@ static bool find_global(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *ou
     Dwarf_Die unit;
 
     for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
-        if (tbd_dwarf_unit(dwarf, i, &unit) && find_top(&unit, name, 0, out))
+        if (tbd_dwarf_unit(dwarf, i, &unit) && find_in_unit(&unit, name, out))
             return true;
     }
     return false;
@@ -146,6 +198,23 @@ bool tbd_c_find_global(struct tbd_dwarf *dwarf, uint64_t bias, const struct tbd_
     return true;
 }
 
+bool tbd_c_find_this(const struct tbd_place_of *place, const char *name, Dwarf_Die *out)
+{
+    struct tbd_member member;
+    struct tbd_type type, target;
+    Dwarf_Die of;
+
+    if (place->dwarf == NULL || find_local(place, name, out) || !find_local(place, "this", out))
+        return false;
+    type = tbd_type_of(out);
+    if (tbd_type_look(&type).kind != TBD_TYPE_POINTER || !tbd_type_target(&type, &target) ||
+        tbd_type_look(&target).kind != TBD_TYPE_STRUCT)
+        return false;
+    of = tbd_type_look(&target).die;
+    of = tbd_type_complete(place->dwarf, &of);
+    return tbd_type_find_member(&of, name, strlen(name), &member) && !member.is_static;
+}
+
 bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
                       struct tbd_place_of *out_place, Dwarf_Die *out)
 {
@@ -153,7 +222,7 @@ bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
     if (place->dwarf == NULL)
         return false;
     if (find_local(place, name, out) ||
-        (place->scopes.count != 0 && find_top(&place->scopes.unit, name, 0, out)))
+        (place->scopes.count != 0 && find_in_unit(&place->scopes.unit, name, out)))
         return true;
     out_place->scopes.count = 0;
     return find_global(place->dwarf, name, out);

@@ -5,6 +5,8 @@
  *     NESTING_MAX levels, strings of STRING_MAX characters. */
 #include "query/dwarf_print.h"
 
+#include "query/cxx_print.h"
+
 #include <ctype.h>
 #include <dwarf.h>
 #include <inttypes.h>
@@ -271,6 +273,70 @@ static void print_member(struct print *p, const struct tbd_data *data,
     print_value(p, &part);
 }
 
+/* Characters of a known number, NULs too. */
+static void print_counted(struct print *p, const struct tbd_cxx *cxx)
+{
+    fputc('"', p->out);
+    for (uint64_t i = 0; i < cxx->count && i < STRING_MAX; i++) {
+        uint8_t c;
+
+        if (!tbd_data_read(p->printer->place, &cxx->data, i, &c, 1)) {
+            fputs("<not known>", p->out);
+            break;
+        }
+        print_char(p->out, c, '"');
+    }
+    fputs(cxx->count > STRING_MAX ? "\"..." : "\"", p->out);
+}
+
+static void print_element(struct print *p, const struct tbd_cxx *cxx,
+                          const struct tbd_data *element, const struct tbd_data *second)
+{
+    if (cxx->kind == TBD_CXX_POINTER)
+        fputs("get() = ", p->out);
+    if (cxx->kind == TBD_CXX_OPTIONAL)
+        fputs("[contained value] = ", p->out);
+    if (cxx->kind == TBD_CXX_MAP)
+        fputc('[', p->out);
+    print_value(p, element);
+    if (cxx->kind != TBD_CXX_MAP)
+        return;
+    fputs("] = ", p->out);
+    print_value(p, second);
+}
+
+/* A container of the C++ library; false: it is none. */
+static bool print_container(struct print *p, const struct tbd_data *data)
+{
+    struct tbd_cxx cxx;
+    struct tbd_data element, second;
+
+    if (!tbd_cxx_open(p->printer->place, data, &cxx))
+        return false;
+    if (cxx.kind == TBD_CXX_STRING) {
+        print_counted(p, &cxx);
+        return true;
+    }
+    fputs(cxx.title, p->out);
+    if (cxx.count == 0) {
+        fputs(cxx.kind == TBD_CXX_OPTIONAL ? " [no contained value]" : "", p->out);
+        return true;
+    }
+    fputs(" = {", p->out);
+    for (uint64_t i = 0; i < cxx.count; i++) {
+        fputs(i != 0 ? ", " : "", p->out);
+        if (!may_print_more(p))
+            break;
+        if (!tbd_cxx_next(p->printer->place, &cxx, &element, &second)) {
+            fputs("<the rest is damaged or not known>", p->out);
+            break;
+        }
+        print_element(p, &cxx, &element, &second);
+    }
+    fputc('}', p->out);
+    return true;
+}
+
 static void print_struct(struct print *p, const struct tbd_data *data,
                          const struct tbd_type_view *view)
 {
@@ -278,6 +344,8 @@ static void print_struct(struct print *p, const struct tbd_data *data,
     Dwarf_Die of = tbd_type_complete(p->printer->place->dwarf, &view->die), at;
     bool first = true, any = false;
 
+    if (p->printer->format == 0 && print_container(p, data))
+        return;
     if (tbd_die_flag(&of, DW_AT_declaration)) {
         fputs("<incomplete type>", p->out);
         return;
@@ -306,6 +374,25 @@ static void print_function(struct print *p, const struct tbd_data *data)
         fprintf(p->out, " <%s>", name);
 }
 
+/* A pointer to a member: an offset, or a function (or the place in its table) and what is added to
+ * `this`. */
+static void print_member_pointer(struct print *p, const struct tbd_data *data)
+{
+    struct tbd_type_view view = tbd_type_look(&data->type);
+    uint64_t value;
+    char name[256];
+
+    if (view.die.addr == NULL || dwarf_tag(&view.die) != DW_TAG_ptr_to_member_type)
+        fputs("<a type that is not supported>", p->out);
+    else if (!tbd_data_read(p->printer->place, data, 0, &value, sizeof(value)))
+        print_unmapped(p, data);
+    else if (p->printer->function != NULL &&
+             p->printer->function(p->printer->context, value, name, sizeof(name)))
+        fprintf(p->out, "0x%" PRIx64 " <%s>", value, name);
+    else
+        fprintf(p->out, "0x%" PRIx64, value);
+}
+
 static void print_kind(struct print *p, const struct tbd_data *data)
 {
     struct tbd_type_view view = tbd_type_look(&data->type);
@@ -320,7 +407,7 @@ static void print_kind(struct print *p, const struct tbd_data *data)
     case TBD_TYPE_ARRAY: print_array(p, data, &view); break;
     case TBD_TYPE_FUNCTION: print_function(p, data); break;
     case TBD_TYPE_VOID: fputs("void", p->out); break;
-    case TBD_TYPE_UNKNOWN: fputs("<a type that is not supported>", p->out); break;
+    case TBD_TYPE_UNKNOWN: print_member_pointer(p, data); break;
     }
 }
 

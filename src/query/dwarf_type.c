@@ -364,6 +364,15 @@ static const char *keyword_of(int tag)
     }
 }
 
+/* "vector<int>" means "vector<int, std::allocator<int> >". */
+static bool is_with_defaults(const char *own, const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 1 && name[length - 1] == '>' && strncmp(own, name, length - 1) == 0 &&
+           own[length - 1] == ',';
+}
+
 static bool is_type_called(Dwarf_Die *die, const char *name)
 {
     int tag = dwarf_tag(die);
@@ -377,12 +386,29 @@ static bool is_type_called(Dwarf_Die *die, const char *name)
         return false;
     if (*keyword != '\0' && strncmp(name, keyword, strlen(keyword)) == 0)
         name += strlen(keyword);
-    return strcmp(own, name) == 0;
+    return strcmp(own, name) == 0 || is_with_defaults(own, name);
 }
 
-/* Complete types at the top of a unit, or in its namespaces. */
+/* The end of "A" in "A::B"; template arguments may hold more of these. */
+static const char *first_colons(const char *name)
+{
+    size_t length = strcspn(name, ":<");
+
+    return name[length] == ':' && name[length + 1] == ':' ? name + length : NULL;
+}
+
+static bool is_scope_called(Dwarf_Die *die, const char *name, size_t bytes)
+{
+    const char *own = tbd_die_name(die);
+
+    return own != NULL && strlen(own) == bytes && memcmp(own, name, bytes) == 0 &&
+           (dwarf_tag(die) == DW_TAG_namespace || *keyword_of(dwarf_tag(die)) != '\0');
+}
+
+/* Complete types at the top of a unit, or in its namespaces; A::B in what is called A. */
 static bool find_in(const Dwarf_Die *parent, const char *name, int nesting, Dwarf_Die *out)
 {
+    const char *colons = first_colons(name);
     Dwarf_Die die;
 
     for (bool more = tbd_die_child(parent, &die); more; more = tbd_die_next(&die, &die)) {
@@ -390,8 +416,11 @@ static bool find_in(const Dwarf_Die *parent, const char *name, int nesting, Dwar
             *out = die;
             return true;
         }
-        if (dwarf_tag(&die) == DW_TAG_namespace && nesting < NESTING_MAX &&
-            find_in(&die, name, nesting + 1, out))
+        if (nesting >= NESTING_MAX)
+            continue;
+        if ((colons != NULL && is_scope_called(&die, name, (size_t)(colons - name)) &&
+             find_in(&die, colons + 2, nesting + 1, out)) ||
+            (dwarf_tag(&die) == DW_TAG_namespace && find_in(&die, name, nesting + 1, out)))
             return true;
     }
     return false;
@@ -528,13 +557,28 @@ static void put_dimensions(struct type_text *text, const Dwarf_Die *die, unsigne
     }
 }
 
+/* C++ names its structs without the keyword. */
+static const char *keyword_in(Dwarf_Die *die)
+{
+    Dwarf_Die unit;
+    int language = dwarf_diecu(die, &unit, NULL, NULL) == NULL ? 0 : dwarf_srclang(&unit);
+
+    switch (language) {
+    case DW_LANG_C_plus_plus:
+    case DW_LANG_C_plus_plus_03:
+    case DW_LANG_C_plus_plus_11:
+    case DW_LANG_C_plus_plus_14: return "";
+    default: return keyword_of(dwarf_tag(die));
+    }
+}
+
 static void put_name(struct type_text *text, Dwarf_Die *die)
 {
     const char *name = tbd_die_name(die);
     char all[TEXT_BYTES];
 
-    snprintf(all, sizeof(all), "%s%.200s%s", keyword_of(dwarf_tag(die)),
-             name == NULL ? "{...}" : name, *text->before == '\0' ? "" : " ");
+    snprintf(all, sizeof(all), "%s%.200s%s", keyword_in(die), name == NULL ? "{...}" : name,
+             *text->before == '\0' ? "" : " ");
     put_before(text, all);
 }
 

@@ -30,9 +30,10 @@ void tbd_names_free(struct tbd_names *names);
 
 struct tbd_elf_symbol {
     uint64_t start;
-    uint64_t end;     /* start if nothing is covered: labels */
-    const char *name; /* borrowed from the file */
-    uint16_t rank;    /* smaller = the better name among aliases */
+    uint64_t end;         /* start if nothing is covered: labels */
+    const char *name;     /* borrowed from the file */
+    const char *readable; /* of a mangled name, once asked for; tbd_elf_symbol_name() */
+    uint16_t rank;        /* smaller = the better name among aliases */
     bool is_function;
     bool is_stub;
     bool is_resolver;
@@ -50,13 +51,13 @@ struct tbd_elf_span {
 /* A word of memory that the dynamic linker fills with the address of a function. */
 struct tbd_elf_slot {
     uint64_t address;
-    const char *name;  /* NULL: an indirect function of this file, whose resolver is at `resolver` */
+    const char *name; /* NULL: an indirect function of this file, whose resolver is at `resolver` */
     uint64_t resolver;
 };
 
 struct tbd_elf_symbols {
     bool loaded;
-    struct tbd_elf_slot *slots;    /* owned; sorted by address */
+    struct tbd_elf_slot *slots; /* owned; sorted by address */
     size_t slot_count;
     size_t slot_capacity;
     struct tbd_elf_symbol *all; /* owned; sorted by start, then rank */
@@ -120,6 +121,8 @@ Elf *tbd_elf_debug(struct tbd_elf_file *file);
 /* Symbols, loaded at the first call; an empty table when there are none or memory is short. */
 const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file);
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address);
+/* The name to show: demangled. */
+const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol);
 /* First index in by_name that is not before `name`. */
 size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *name);
 

@@ -10,6 +10,8 @@
  * I3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
 #include "query/elf_file.h"
 
+#include "query/demangle.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -407,6 +409,29 @@ static const struct tbd_elf_symbol *span_at(const struct tbd_elf_symbols *symbol
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address)
 {
     return span_at(tbd_elf_symbols(file), address);
+}
+
+const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol)
+{
+    struct tbd_elf_symbol *own = &file->symbols.all[symbol - file->symbols.all];
+    const char *suffix = strchr(own->name, '@'); /* import stubs: NAME@plt */
+    char *mangled, *text;
+
+    if (own->readable != NULL)
+        return own->readable;
+    own->readable = own->name;
+    if (!tbd_is_mangled(own->name))
+        return own->readable;
+    suffix = suffix == NULL ? "" : suffix;
+    mangled = strndup(own->name, strlen(own->name) - strlen(suffix));
+    text = mangled == NULL ? NULL : tbd_demangle(mangled);
+    if (text != NULL)
+        own->readable = tbd_names_add(&file->names, text, strlen(text), suffix);
+    if (own->readable == NULL)
+        own->readable = own->name;
+    free(mangled);
+    free(text);
+    return own->readable;
 }
 
 size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *name)

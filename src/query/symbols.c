@@ -11,6 +11,7 @@
 #include "query/symbols.h"
 
 #include "base/layout.h"
+#include "query/demangle.h"
 #include "query/elf_file.h"
 
 #include <fnmatch.h>
@@ -459,7 +460,7 @@ static struct tbd_symbol make_symbol(const struct tbd_module *module,
                                      const struct tbd_elf_symbol *symbol)
 {
     return (struct tbd_symbol){ .module = module->name,
-                                .name = symbol->name,
+                                .name = tbd_elf_symbol_name(module->file, symbol),
                                 .start = module->bias + symbol->start,
                                 .end = module->bias + symbol->end,
                                 .is_function = symbol->is_function,
@@ -621,6 +622,26 @@ static void find_in(const struct tbd_module *module, const char *name, bool is_p
     }
 }
 
+/* Mangled names that `name` is the readable form of, or the end of it. */
+static void find_readable(const struct tbd_module *module, const char *name, bool is_pattern,
+                          struct search *search)
+{
+    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
+
+    for (size_t i = tbd_elf_lower_bound(symbols, "_Z"); i < symbols->count; i++) {
+        const struct tbd_elf_symbol *symbol = &symbols->all[symbols->by_name[i]];
+        const char *readable;
+
+        if (!tbd_is_mangled(symbol->name))
+            break;
+        if (!is_pattern && !tbd_may_be_called(symbol->name, name))
+            continue;
+        readable = tbd_elf_symbol_name(module->file, symbol);
+        if (is_pattern ? fnmatch(name, readable, 0) == 0 : tbd_is_name_for(readable, name))
+            take_match(search, module, symbol);
+    }
+}
+
 static int order_of(const struct tbd_symbol *symbol)
 {
     return symbol->is_stub ? 2 : !symbol->is_function;
@@ -641,9 +662,16 @@ static void find_in_view(const struct view *view, const char *name, struct searc
     size_t length = mark ? (size_t)(mark - name) : 0;
     const char *symbol = mark ? mark + 1 : name;
 
+    bool is_pattern = strpbrk(symbol, "*?[") != NULL;
+
     for (size_t i = 0; i < view->count; i++)
         if (!mark || is_module_called(&view->modules[i], name, length))
-            find_in(&view->modules[i], symbol, strpbrk(symbol, "*?[") != NULL, search);
+            find_in(&view->modules[i], symbol, is_pattern, search);
+    if (search->found != 0 && !is_pattern)
+        return;
+    for (size_t i = 0; i < view->count; i++)
+        if (!mark || is_module_called(&view->modules[i], name, length))
+            find_readable(&view->modules[i], symbol, is_pattern, search);
 }
 
 size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char *name,

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+/* cxx_print.h - containers of the C++ standard library (libstdc++) as what they hold
+ *
+ * A struct is taken for a container by its name and its members: one that only has the name is
+ * printed as any other struct. */
+#ifndef TBD_QUERY_CXX_PRINT_H
+#define TBD_QUERY_CXX_PRINT_H
+
+#include "query/dwarf_location.h"
+
+enum tbd_cxx_kind {
+    TBD_CXX_NONE = 0,
+    TBD_CXX_STRING,   /* `data` and `count`: characters */
+    TBD_CXX_SEQUENCE, /* elements */
+    TBD_CXX_MAP,      /* elements are pairs: `element` and `second` */
+    TBD_CXX_POINTER,  /* unique_ptr, shared_ptr: `element` is the pointer */
+    TBD_CXX_OPTIONAL, /* one element, or none */
+};
+
+/* A container being walked; everything in it came from the program and may be nonsense. */
+struct tbd_cxx {
+    enum tbd_cxx_kind kind;
+    char title[160];      /* "std::vector of length 3, capacity 4", "" for strings */
+    uint64_t count;       /* elements, as far as it says */
+    struct tbd_data data; /* STRING: the first character */
+    /* for the walk */
+    int walk;
+    uint64_t index, node, end, extra[4];
+    struct tbd_type type;
+};
+
+/* Is this a container?  Then *out is ready to be walked. */
+bool tbd_cxx_open(const struct tbd_place_of *place, const struct tbd_data *data,
+                  struct tbd_cxx *out);
+/* The next element; `second` is the value behind a map's key.  False at the end, or when memory is
+ * not as it should be. */
+bool tbd_cxx_next(const struct tbd_place_of *place, struct tbd_cxx *cxx, struct tbd_data *element,
+                  struct tbd_data *second);
+
+#endif
