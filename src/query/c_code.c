@@ -694,13 +694,42 @@ static bool compile_choice(struct compiler *c, const struct tbd_c_node *node, st
     return true;
 }
 
+/* The characters of a std::string. */
+static void take_characters(struct compiler *c, struct item *item)
+{
+    static const char *const path[] = { "_M_dataplus", "_M_p" };
+    struct item start = *item;
+    uint64_t offset = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct tbd_type_view view = tbd_type_look(&start.type);
+        struct tbd_member found;
+        Dwarf_Die of;
+
+        if (start.kind != MEMORY || view.kind != TBD_TYPE_STRUCT)
+            return;
+        of = tbd_type_complete(c->scope->place->dwarf, &view.die);
+        if (!tbd_type_find_member(&of, path[i], strlen(path[i]), &found) || found.is_static)
+            return;
+        offset += found.offset;
+        start.type = found.type;
+    }
+    if (offset != 0)
+        tbd_c_emit(&c->e, TBD_CI_ADD_VALUE, 8, 0, offset);
+    *item = start;
+}
+
 static bool compile_string(struct compiler *c, const struct tbd_c_node *node,
                            const struct tbd_c_node *string, int32_t other, struct item *out)
 {
     size_t left = STRINGS_MAX - c->string_bytes, length;
     char *to = c->e.code->strings + c->string_bytes;
 
-    if (!compile(c, other, out) || !load(c, node, out))
+    if (!compile(c, other, out))
+        return false;
+    follow_reference(c, out);
+    take_characters(c, out);
+    if (!load(c, node, out))
         return false;
     if (!is_pointer(out))
         return wrong(c, TBD_TYPE, node, "a string is compared with pointers and arrays");

@@ -6,6 +6,7 @@
  * I2  Trees are bounded (c_parse.h), and so is the recursion here. */
 #include "query/dwarf_expr.h"
 
+#include "query/cxx_print.h"
 #include "query/names.h"
 
 #include <ctype.h>
@@ -336,10 +337,20 @@ static bool compare_string(struct reader *r, const struct tbd_c_node *node, stru
     bool is_array = view.kind == TBD_TYPE_ARRAY && !data->in_memory;
     char wanted[STRING_MAX + 1];
     size_t length = tbd_c_unescape(r->text + string->at, string->length, wanted, STRING_MAX);
+    struct tbd_cxx text;
     struct tbd_data at;
     struct operand a;
 
     wanted[length] = '\0';
+    follow_reference(r, data);
+    if (tbd_cxx_open(r->scope->place, data, &text) && text.kind == TBD_CXX_STRING) {
+        *data = text.data;
+        if (text.count != length) {
+            give_int(node->op == TBD_C_UNEQUAL, out);
+            return true;
+        }
+        is_array = true; /* its characters, where they are */
+    }
     if (!is_array && !take_operand(r, data, &a)) {
         *out = *data;
         return r->error->status == TBD_OK;
@@ -350,7 +361,7 @@ static bool compare_string(struct reader *r, const struct tbd_c_node *node, stru
     at = *data;
     if (!is_array)
         tbd_data_at(a.number, &data->type, &at);
-    for (size_t i = 0; i <= length; i++) {
+    for (size_t i = 0; i < length; i++) {
         char c = '\0';
 
         if (!tbd_data_read(r->scope->place, &at, i, &c, 1)) {
