@@ -140,7 +140,7 @@ enum tbd_organizer_state {
 /* How a block ends: what its last instruction is. */
 enum tbd_end {
     TBD_END_LIMIT = 1,     /* instruction limit, or what follows cannot be executed, or behind a store in
-                              memory that is writable and executable */
+                              memory that is executable and writable or shared */
     TBD_END_JUMP = 2,      /* direct jmp */
     TBD_END_BRANCH = 3,    /* jcc, jrcxz, loop */
     TBD_END_CALL = 4,      /* direct call */

@@ -17,6 +17,7 @@ enum {
     PROT_EXEC_ = 4,
     MAP_PRIVATE_ANON_NORESERVE = 0x4022,
     FLAG_FIXED_NOREPLACE = 0x100000,
+    MAP_SHARED_ = 1,
     MAP_PRIVATE_ = 2,
 };
 
@@ -190,7 +191,7 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
     return tbd_ring_define(&tbd_runtime.ring, def, ops, code);
 }
 
-/* Code in writable memory changes without a system call. */
+/* Code in writable memory changes without a system call, and so does what is mapped elsewhere as well. */
 static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
 {
     uint64_t at = pc.v;
@@ -201,7 +202,7 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
 
         if (!region || !(region->map.prot & PROT_EXEC_))
             break;
-        *out_changes |= (region->map.prot & PROT_WRITE_) != 0;
+        *out_changes |= region->map.prot & PROT_WRITE_ || region->map.map_flags & MAP_SHARED_;
         at = region->map.end;
     }
     return at - pc.v < want ? at - pc.v : want;

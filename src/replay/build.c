@@ -53,6 +53,7 @@ static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *
         out[count++] = (struct tbd_plan_region){ .start = region->start, .end = region->end,
                                                  .prot = region->prot,
                                                  .flags = region->flags,
+                                                 .map_flags = region->map_flags,
                                                  .is_file = region->inode != 0 };
         last_end = region->end;
     }

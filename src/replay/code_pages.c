@@ -43,7 +43,8 @@ static bool grow(struct tbd_worker *worker)
 
 bool tbd_worker_code_changes(const struct tbd_region *region)
 {
-    return region && region->prot & PROT_EXEC && region->prot & PROT_WRITE;
+    return region && region->prot & PROT_EXEC &&
+           (region->prot & PROT_WRITE || region->map_flags & MAP_SHARED);
 }
 
 bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address, const uint8_t *contents)

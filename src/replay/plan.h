@@ -60,7 +60,8 @@ struct tbd_plan_region {
     uint64_t end;   /*  8 */
     uint32_t prot;  /* 16 */
     uint32_t flags; /* 20: TBD_REGION_* */
-    uint64_t is_file; /* 24 */
+    uint32_t is_file; /* 24 */
+    uint32_t map_flags; /* 28: MAP_SHARED or MAP_PRIVATE */
 };
 _Static_assert(sizeof(struct tbd_plan_region) == 32, "tbd_plan_region is 32 bytes");
 

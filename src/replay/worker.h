@@ -48,7 +48,7 @@ enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address
 TBD_MUST_CHECK bool tbd_worker_code(struct tbd_worker *worker);
 const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint64_t address);
 
-/* code_pages.c: what the process holds.  Is it code, and writable as well? */
+/* code_pages.c: what the process holds.  Is it code that changes (writable, too, or shared)? */
 bool tbd_worker_code_changes(const struct tbd_region *region);
 TBD_MUST_CHECK bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address,
                                          const uint8_t *contents);

@@ -50,9 +50,16 @@ static bool is_fresh(const struct tbd_msg_syscall *call)
 
 static bool do_mmap(const struct tbd_msg_syscall *call)
 {
+    struct tbd_region *region;
+
     forget_code(call->result, call->args[1]);
-    return tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2],
-                          is_fresh(call), this_order());
+    if (!tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2], is_fresh(call),
+                        this_order()))
+        return false;
+    region = tbd_regions_find(&tbd_runtime.regions, call->result);
+    if (region && (call->args[3] & MAP_TYPE) != MAP_PRIVATE)
+        region->map.map_flags = MAP_SHARED;
+    return true;
 }
 
 /* Play says how many bytes, behind the arguments (hooks/memory_calls.c). */

@@ -233,6 +233,7 @@ static bool add_regions(const struct tbd_plan_head *head)
     for (uint64_t i = 0; i < head->regions.count; i++) {
         struct tbd_msg_region map = { .start = from[i].start, .end = from[i].end,
                                       .prot = from[i].prot, .flags = from[i].flags,
+                                      .map_flags = from[i].map_flags,
                                       .inode = from[i].is_file };
 
         if (!tbd_regions_add(table(), &map, ""))
@@ -378,7 +379,7 @@ uint64_t tbd_memory_executable(uint64_t address, uint64_t want, bool *out_change
 
         if (!region || !(region->prot & PROT_EXEC) || !obtain(at))
             break;
-        *out_changes |= (region->prot & PROT_WRITE) != 0;
+        *out_changes |= region->prot & PROT_WRITE || region->map_flags & MAP_SHARED;
         at = page_of(at) + TBD_PAGE_SIZE;
     }
     return at - address < want ? at - address : want;
