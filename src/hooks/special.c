@@ -9,6 +9,7 @@
  * all earlier pieces recorded and the registers between two elements, as the processor has it.
  *
  * Context: APP. */
+#include "base/fmt.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "hooks/effects.h"
@@ -54,6 +55,20 @@ void tbd_special_finish(struct tbd_special_run *s, uint32_t flags)
 _Noreturn static void give_up(struct tbd_special_run *s, const char *why)
 {
     tbd_detach(s->thread, why, tbd_slot_last_insn(s->thread));
+}
+
+/* Names the bytes, so that it can be told which one it was. */
+_Noreturn static void give_up_unknown(struct special *s)
+{
+    static char text[96]; /* said when this function has long been left */
+    uint8_t bytes[15] = { 0 };
+    size_t used;
+
+    tbd_copy_from_program(bytes, s->thread->regs.rip, s->insn_bytes);
+    used = tbd_fmt(text, sizeof(text), "it runs an instruction that is not supported:");
+    for (uint32_t i = 0; i < s->insn_bytes && i < sizeof(bytes); i++)
+        used += tbd_fmt(text + used, sizeof(text) - used, " %x%x", bytes[i] >> 4, bytes[i] & 15u);
+    give_up(s, text);
 }
 
 /* ---- outputs in registers ---- */
@@ -321,7 +336,7 @@ static void perform(struct tbd_special_run *s)
         give_up(s, "it uses the gs register");
     case TBD_SPECIAL_OTHER:
     default:
-        give_up(s, "it runs an instruction that is not supported");
+        give_up_unknown(s);
     }
 }
 
