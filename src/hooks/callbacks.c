@@ -294,52 +294,40 @@ static void on_special(struct tbd_thread *thread, enum tbd_special special, uint
     tbd_runtime_settle(thread);
 }
 
-/* Length of an instruction that does nothing but raise a signal; 0 = not one of them. */
-static uint32_t raising_bytes(uint64_t pc)
+/* Nothing can be fetched at `address`, in or behind regs.rip: the fault the processor would raise. */
+static void raise_fetch_fault(struct tbd_thread *thread, uint64_t address)
 {
-    uint8_t bytes[2];
-
-    if (!tbd_copy_from_program(bytes, pc, 1))
-        return 0;
-    if (bytes[0] == 0xcc || bytes[0] == 0xf4) /* int3, hlt */
-        return 1;
-    if (tbd_copy_from_program(bytes, pc, 2) && bytes[0] == 0x0f &&
-        (bytes[1] == 0x0b || bytes[1] == 0xb9 || bytes[1] == 0xff)) /* ud2, ud1, ud0 */
-        return 2;
-    return 0;
-}
-
-/* Nothing can be fetched at regs.rip: the fault the processor would raise. */
-static void raise_fetch_fault(struct tbd_thread *thread, bool mapped)
-{
+    bool mapped = tbd_regions_find(&tbd_runtime.regions, address);
     struct tbd_queued_signal fault = { .signo = 11, .is_sync = true, .error = 0x14, .trap = 14,
                                        .insn = tbd_slot_last_insn(thread),
-                                       .address = thread->regs.rip };
+                                       .address = address };
     int32_t code = mapped ? 2 /* SEGV_ACCERR */ : 1 /* SEGV_MAPERR */;
 
     fault.error |= mapped ? 1 : 0;
     memcpy(fault.info, &fault.signo, 4);
     memcpy(fault.info + 8, &code, 4);
-    memcpy(fault.info + 16, &thread->regs.rip, 8);
+    memcpy(fault.info + 16, &address, 8);
     tbd_runtime_send_interrupted(fault.insn);
     tbd_signals_raise(thread, &fault);
 }
+
+#define INSN_MAX_BYTES 15u
 
 /* Instructions that raise a signal do so in a slot; others that the decoder does not know are left to the
  * processor. */
 static void bad_code(struct tbd_thread *thread)
 {
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, thread->regs.rip);
-    bool fetchable = region && (region->map.prot & PROT_EXEC_);
-    uint32_t bytes = fetchable ? raising_bytes(thread->regs.rip) : 0;
-    const struct tbd_slot *slot = bytes ? tbd_slot_get(thread, bytes) : NULL;
+    bool unused;
+    uint64_t pc = thread->regs.rip;
+    uint64_t fetchable = executable((struct tbd_app_pc){ pc }, INSN_MAX_BYTES, &unused);
+    const struct tbd_slot *slot = fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable) : NULL;
 
     if (slot)
         tbd_slot_run(thread, slot); /* leaves through the signal handler */
-    if (fetchable)
+    if (fetchable == INSN_MAX_BYTES || slot)
         tbd_detach(thread, "it runs an instruction that is not known",
                    tbd_slot_last_insn(thread));
-    raise_fetch_fault(thread, region);
+    raise_fetch_fault(thread, pc + fetchable);
     tbd_runtime_settle(thread);
 }
 

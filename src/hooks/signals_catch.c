@@ -74,6 +74,25 @@ static void correct_address(struct tbd_queued_signal *fault, uint64_t cache_pc, 
         memcpy(fault->info + INFO_ADDRESS_AT, &app_pc, sizeof(app_pc));
 }
 
+#define TRAP_PROTECTION 13u
+#define TRAP_PAGE 14u
+
+/* Old bytes are read just before the store, and with instructions that do not mind where they are. */
+static void correct_kind(struct tbd_queued_signal *fault, bool misaligned)
+{
+    int32_t code = 128; /* SI_KERNEL */
+
+    if (fault->trap == TRAP_PAGE)
+        fault->error |= ERROR_WRITE;
+    if (!misaligned)
+        return;
+    fault->trap = TRAP_PROTECTION;
+    fault->error = 0;
+    fault->address = 0;
+    memcpy(fault->info + INFO_CODE_AT, &code, sizeof(code));
+    memset(fault->info + INFO_ADDRESS_AT, 0, 8);
+}
+
 /* Leaves the handler into tbd_signals_after_fault(), on the engine's stack. */
 static void leave_to_engine(struct tbd_ucontext *context, struct tbd_thread *thread)
 {
@@ -98,7 +117,7 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
         return false;
     correct_address(fault, cpu.rip, state.rip);
     if (where.in_hook)
-        fault->error |= ERROR_WRITE; /* old bytes are read just before the store */
+        correct_kind(fault, where.misaligned);
     thread->entry_next = cpu.gpr[TBD_R15];
     thread->operand_next = cpu.gpr[TBD_R14];
     if (where.where == TBD_INT_INSIDE && tbd_runtime.options.hooks != TBD_HOOKS_NONE) {

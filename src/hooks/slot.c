@@ -36,6 +36,7 @@ struct tbd_slot {
     uint16_t element_count;
     uint8_t string_bytes;
     bool reads_string;
+    bool has_narrow_addresses; /* address-size prefix */
     int64_t disp;              /* rip-relative operands: the address itself */
 };
 
@@ -80,6 +81,8 @@ static uint8_t register_number(ZydisRegister r)
 {
     if (r >= ZYDIS_REGISTER_RAX && r <= ZYDIS_REGISTER_R15)
         return (uint8_t)(r - ZYDIS_REGISTER_RAX);
+    if (r >= ZYDIS_REGISTER_EAX && r <= ZYDIS_REGISTER_R15D)
+        return (uint8_t)(r - ZYDIS_REGISTER_EAX);
     return NONE;
 }
 
@@ -138,6 +141,12 @@ static bool is_compress(ZydisMnemonic mnemonic)
     }
 }
 
+/* As in patcher/decode.c: the library is wrong about it with an address-size prefix. */
+static bool has_no_base(const ZydisDecodedInstruction *insn)
+{
+    return insn->raw.sib.offset && insn->raw.modrm.mod == 0 && insn->raw.sib.base == 5;
+}
+
 static void describe_store(struct tbd_slot *slot, const struct decoded *d,
                            const ZydisDecodedOperand *op)
 {
@@ -147,14 +156,20 @@ static void describe_store(struct tbd_slot *slot, const struct decoded *d,
     slot->index = register_number(op->mem.index);
     slot->scale = op->mem.scale;
     slot->disp = op->mem.disp.has_displacement ? op->mem.disp.value : 0;
-    if (op->mem.base == ZYDIS_REGISTER_RIP)
+    if (op->mem.base == ZYDIS_REGISTER_RIP || op->mem.base == ZYDIS_REGISTER_EIP)
         slot->disp += (int64_t)(slot->pc + slot->length);
+    if (op->mem.base == ZYDIS_REGISTER_EIP)
+        slot->disp = (uint32_t)slot->disp;
     slot->element_bytes = op->element_size / 8;
     slot->element_count = op->element_count;
     if (!slot->element_bytes || slot->element_count > TBD_SLOT_MAX_RANGES ||
         (uint32_t)slot->element_bytes * slot->element_count != op->size / 8u) {
         slot->element_bytes = (uint16_t)(op->size / 8);
         slot->element_count = 1;
+    }
+    if (has_no_base(&d->insn)) {
+        slot->base = NONE;
+        slot->disp = d->insn.raw.disp.value;
     }
     if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB)
         describe_vector_index(slot, d, op->mem.index);
@@ -168,9 +183,7 @@ static void describe_store(struct tbd_slot *slot, const struct decoded *d,
 
 static void describe_string(struct tbd_slot *slot, const struct decoded *d)
 {
-    bool address_size = d->insn.address_width != 64;
-
-    if (d->insn.meta.category != ZYDIS_CATEGORY_STRINGOP || address_size)
+    if (d->insn.meta.category != ZYDIS_CATEGORY_STRINGOP)
         return;
     switch (d->insn.mnemonic) {
     case ZYDIS_MNEMONIC_MOVSB:
@@ -199,6 +212,7 @@ static void describe(struct tbd_slot *slot, const struct decoded *d)
     slot->is_compress = false;
     slot->string_bytes = 0;
     slot->reads_string = false;
+    slot->has_narrow_addresses = d->insn.address_width == 32;
     describe_string(slot, d);
     for (unsigned i = 0; i < d->insn.operand_count && !slot->string_bytes; i++) {
         const ZydisDecodedOperand *op = &d->operands[i];
@@ -250,7 +264,7 @@ static bool write_code(const struct tbd_slot *slot, const struct decoded *d)
         int64_t disp = d->insn.raw.disp.value + (int64_t)(slot->pc - slot->code);
         int32_t narrow = (int32_t)disp;
 
-        if (narrow != disp)
+        if (narrow != disp && d->insn.address_width == 64)
             return false;
         memcpy(at + d->insn.raw.disp.offset, &narrow, sizeof(narrow));
     }
@@ -298,6 +312,46 @@ const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
     return NULL;
 }
 
+/* Opcodes of other modes, which the decoder knows nothing of. */
+static bool is_invalid_opcode(uint8_t opcode)
+{
+    static const uint8_t invalid[] = { 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f,
+                                       0x60, 0x61, 0x82, 0x9a, 0xce, 0xd4, 0xd5, 0xd6, 0xea };
+
+    for (unsigned i = 0; i < sizeof(invalid); i++)
+        if (invalid[i] == opcode)
+            return true;
+    return false;
+}
+
+/* Runs as ud2 in place of itself. */
+static const struct tbd_slot *get_invalid(uint64_t pc)
+{
+    static const uint8_t ud2[] = { 0x0f, 0x0b };
+    struct area *area = find_area(pc);
+    uint32_t place = (uint32_t)(pc * 0x9e3779b1u >> 7) % SLOTS;
+
+    if (!area)
+        return NULL;
+    area->slots[place].pc = 0;
+    area->slots[place].code = area->start + place * SLOT_BYTES;
+    memcpy((uint8_t *)area->slots[place].code, ud2, sizeof(ud2));
+    return &area->slots[place];
+}
+
+const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit)
+{
+    uint8_t bytes[INSN_MAX];
+    struct decoded d = { .bytes = bytes, .length = limit };
+
+    if (limit > INSN_MAX || !tbd_copy_from_program(bytes, thread->regs.rip, limit))
+        return NULL;
+    tbd_runtime_callbacks()->with_vector_state(decode, &d);
+    if (d.ok)
+        return tbd_slot_get(thread, d.insn.length);
+    return is_invalid_opcode(bytes[0]) ? get_invalid(thread->regs.rip) : NULL;
+}
+
 void tbd_slot_forget(void)
 {
     for (uint32_t i = 0; i < area_count; i++)
@@ -342,6 +396,11 @@ uint32_t tbd_slot_last_insn(const struct tbd_thread *thread)
 
 /* ---- operands ---- */
 
+uint64_t tbd_slot_address_mask(const struct tbd_slot *slot)
+{
+    return slot->has_narrow_addresses ? UINT32_MAX : UINT64_MAX;
+}
+
 static int64_t vector_element(const uint8_t *vector, uint32_t i, uint32_t bytes)
 {
     int32_t narrow;
@@ -355,19 +414,20 @@ static int64_t vector_element(const uint8_t *vector, uint32_t i, uint32_t bytes)
     return wide;
 }
 
-static uint64_t operand_address(const struct tbd_thread *thread, const struct tbd_slot *slot)
+/* `more`: the part that a vector index adds. */
+static uint64_t operand_address(const struct tbd_thread *thread, const struct tbd_slot *slot, int64_t more)
 {
     const struct tbd_regs *regs = &thread->regs;
-    uint64_t address = (uint64_t)slot->disp + (slot->is_fs ? regs->fs_base : 0);
+    uint64_t address = (uint64_t)slot->disp + (uint64_t)more;
 
     if (slot->base != NONE)
         address += regs->gpr[slot->base];
     if (slot->index != NONE)
         address += regs->gpr[slot->index] * slot->scale;
-    return address;
+    return (address & tbd_slot_address_mask(slot)) + (slot->is_fs ? regs->fs_base : 0);
 }
 
-static size_t scattered(const struct tbd_slot *slot, uint64_t address, uint64_t mask,
+static size_t scattered(const struct tbd_thread *thread, const struct tbd_slot *slot, uint64_t mask,
                         struct tbd_sys_range *out)
 {
     uint8_t vector[TBD_VECTOR_REGISTER_BYTES];
@@ -378,7 +438,7 @@ static size_t scattered(const struct tbd_slot *slot, uint64_t address, uint64_t 
         int64_t offset = vector_element(vector, i, slot->index_bytes) * slot->scale;
 
         if (mask >> i & 1)
-            out[count++] = (struct tbd_sys_range){ address + (uint64_t)offset,
+            out[count++] = (struct tbd_sys_range){ operand_address(thread, slot, offset),
                                                    slot->element_bytes };
     }
     return count;
@@ -420,7 +480,7 @@ enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const stru
     *count = 0;
     if (!slot->has_store)
         return TBD_SLOT_UNKNOWN;
-    address = operand_address(thread, slot);
+    address = operand_address(thread, slot, 0);
     if (slot->mask)
         mask = tbd_vector_read_mask(&tbd_runtime.vector, slot->mask);
     if (slot->element_count < 64)
@@ -431,7 +491,7 @@ enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const stru
         out[0] = (struct tbd_sys_range){ address, bytes };
         *count = 1;
     } else if (slot->vector_index != NONE) {
-        *count = scattered(slot, address, mask, out);
+        *count = scattered(thread, slot, mask, out);
     } else {
         *count = side_by_side(slot, address, mask, out);
     }

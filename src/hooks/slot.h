@@ -20,6 +20,8 @@ void tbd_slot_set_decoder(const struct tbd_decoder_api *functions);
 
 /* Slot that holds the instruction at regs.rip; NULL if it cannot be made.  `bytes` is its length. */
 const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t bytes);
+/* The same for an instruction that raises a signal, of which `limit` bytes can be fetched. */
+const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit);
 /* Runs it; registers and flags are updated, rip is not.  A fault does not return. */
 void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot);
 
@@ -36,6 +38,9 @@ enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const stru
 /* For string instructions: bytes of an element; 0 = not one that the engine knows. */
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot);
 bool tbd_slot_reads_string(const struct tbd_slot *slot); /* movs: rsi is the source */
+
+/* The bits of pointers and count that it uses. */
+uint64_t tbd_slot_address_mask(const struct tbd_slot *slot);
 
 /* thread->scratch: how much of a string instruction's count is held back while a piece of it runs. */
 #define TBD_SLOT_REST 5

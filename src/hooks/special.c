@@ -58,7 +58,7 @@ _Noreturn static void give_up(struct tbd_special_run *s, const char *why)
 }
 
 /* Names the bytes, so that it can be told which one it was. */
-_Noreturn static void give_up_unknown(struct special *s)
+_Noreturn static void give_up_unknown(struct tbd_special_run *s)
 {
     static char text[96]; /* said when this function has long been left */
     uint8_t bytes[15] = { 0 };
@@ -145,11 +145,13 @@ struct string {
     uint32_t size;     /* of an element */
     bool backward;
     bool has_source;
+    uint64_t mask;     /* of addresses and the count: with address-size prefix 32 bits */
 };
 
-static struct tbd_sys_range string_range(uint64_t at, uint64_t count, const struct string *string)
+static struct tbd_sys_range string_range(uint64_t pointer, uint64_t count, const struct string *string)
 {
     uint64_t bytes = count * string->size;
+    uint64_t at = pointer & string->mask;
 
     return (struct tbd_sys_range){ string->backward ? at + string->size - bytes : at, bytes };
 }
@@ -220,8 +222,8 @@ static uint64_t next_piece(const struct tbd_regs *regs, const struct string *str
 {
     uint64_t count = PIECE_BYTES / string->size;
 
-    if (count > regs->gpr[TBD_RCX])
-        count = regs->gpr[TBD_RCX];
+    if (count > (regs->gpr[TBD_RCX] & string->mask))
+        count = regs->gpr[TBD_RCX] & string->mask;
     while (count > 1 && !is_accessible(regs, count, string))
         count /= 2;
     return limit_shared(regs, string, count);
@@ -232,7 +234,7 @@ static uint64_t piece_of_log(struct tbd_special_run *s, const struct string *str
 {
     const struct tbd_msg_special *logged =
         tbd_runtime.next_others ? tbd_runtime.next_others(s->effects, &s->others) : NULL;
-    uint64_t left = s->thread->regs.gpr[TBD_RCX];
+    uint64_t left = s->thread->regs.gpr[TBD_RCX] & string->mask;
 
     if (!logged || logged->gpr[TBD_RCX] > left ||
         left - logged->gpr[TBD_RCX] > PIECE_BYTES / string->size)
@@ -259,7 +261,7 @@ static void run_piece(struct tbd_special_run *s, const struct string *string, ui
 {
     struct tbd_regs *regs = &s->thread->regs;
     struct tbd_string_piece piece = make_piece(regs, string, count);
-    uint64_t rest = regs->gpr[TBD_RCX] - count;
+    uint64_t rest = (regs->gpr[TBD_RCX] & string->mask) - count;
 
     if (!copy_shared(s, &piece, count)) {
         tbd_effects_watch(s->effects, &piece.to, 1);
@@ -280,7 +282,8 @@ static void run_string(struct tbd_special_run *s)
     struct tbd_regs *regs = &s->thread->regs;
     struct string string = { .size = tbd_slot_string_bytes(s->slot),
                              .backward = regs->rflags & FLAG_DF,
-                             .has_source = tbd_slot_reads_string(s->slot) };
+                             .has_source = tbd_slot_reads_string(s->slot),
+                             .mask = tbd_slot_address_mask(s->slot) };
 
     if (!string.size)
         give_up(s, "it uses a string instruction that is not known");
@@ -293,7 +296,7 @@ static void run_string(struct tbd_special_run *s)
         count = piece_of_log(s, &string);
         if (count)
             run_piece(s, &string, count);
-        if (regs->gpr[TBD_RCX] == 0)
+        if (!(regs->gpr[TBD_RCX] & string.mask))
             break;
         tbd_special_send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_MORE);
     }

@@ -115,8 +115,6 @@ static uint8_t special_by_mnemonic(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_RDPMC:
     case ZYDIS_MNEMONIC_RDPRU:
     case ZYDIS_MNEMONIC_ENQCMD:
-    case ZYDIS_MNEMONIC_INCSSPD:
-    case ZYDIS_MNEMONIC_INCSSPQ:
     case ZYDIS_MNEMONIC_VMCALL:
     case ZYDIS_MNEMONIC_VMMCALL: return TBD_SPECIAL_OTHER;
     default: return 0;
@@ -131,6 +129,12 @@ static bool raises_signal(const struct zinsn *z)
     case ZYDIS_MNEMONIC_UD2:
     case ZYDIS_MNEMONIC_INT1:
     case ZYDIS_MNEMONIC_INT3: return true;
+    case ZYDIS_MNEMONIC_INCSSPD: /* there are no shadow stacks here (D9) */
+    case ZYDIS_MNEMONIC_INCSSPQ:
+    case ZYDIS_MNEMONIC_RSTORSSP:
+    case ZYDIS_MNEMONIC_SAVEPREVSSP:
+    case ZYDIS_MNEMONIC_WRSSD:
+    case ZYDIS_MNEMONIC_WRSSQ: return true;
     default:
         return (z->i.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED) ||
                z->i.meta.category == ZYDIS_CATEGORY_IO ||
@@ -185,8 +189,6 @@ static uint8_t special_by_operand(const struct zinsn *z, const ZydisDecodedOpera
         return is_segment && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ? TBD_SPECIAL_OTHER
                                                                              : 0;
     }
-    if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.base == ZYDIS_REGISTER_EIP)
-        return TBD_SPECIAL_OTHER;
     if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
         return 0;
     if (op->mem.segment == ZYDIS_REGISTER_GS && z->i.meta.category != ZYDIS_CATEGORY_NOP &&
@@ -194,7 +196,7 @@ static uint8_t special_by_operand(const struct zinsn *z, const ZydisDecodedOpera
         return TBD_SPECIAL_OTHER;
     if (is_masked_store(z, op))
         return TBD_SPECIAL_MASKED_STORE;
-    if (op->mem.type == ZYDIS_MEMOP_TYPE_MIB)
+    if (op->mem.type == ZYDIS_MEMOP_TYPE_MIB && z->i.meta.category != ZYDIS_CATEGORY_MPX)
         return TBD_SPECIAL_OTHER;
     return 0;
 }
@@ -397,6 +399,12 @@ static void collect_bytes(struct tbd_insn *out, const ZydisDecodedInstruction *i
 
 /* ---- memory ---- */
 
+/* With address-size prefix the sum is cut to 32 bits. */
+static bool is_relative(const ZydisDecodedOperand *op)
+{
+    return op->mem.base == ZYDIS_REGISTER_RIP || op->mem.base == ZYDIS_REGISTER_EIP;
+}
+
 static struct tbd_ea make_ea(const struct zinsn *z, const struct tbd_insn *insn,
                              const ZydisDecodedOperand *op)
 {
@@ -409,8 +417,10 @@ static struct tbd_ea make_ea(const struct zinsn *z, const struct tbd_insn *insn,
         .addr32 = z->i.address_width == 32,
     };
 
-    if (op->mem.base == ZYDIS_REGISTER_RIP)
+    if (is_relative(op))
         ea.disp += (int64_t)(insn->pc + insn->length);
+    if (op->mem.base == ZYDIS_REGISTER_EIP)
+        ea.disp = (uint32_t)ea.disp;
     return ea;
 }
 
@@ -446,7 +456,8 @@ static bool is_aligned_move(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_VMOVDQA64:
     case ZYDIS_MNEMONIC_VMOVNTDQ:
     case ZYDIS_MNEMONIC_VMOVNTPS:
-    case ZYDIS_MNEMONIC_VMOVNTPD: return true;
+    case ZYDIS_MNEMONIC_VMOVNTPD:
+    case ZYDIS_MNEMONIC_CMPXCHG16B: return true;
     default: return false;
     }
 }
@@ -558,10 +569,13 @@ static void collect_accesses(struct tbd_insn *out, const struct zinsn *z)
 static void collect_rip_relative(struct tbd_insn *out, const struct zinsn *z)
 {
     for (unsigned n = 0; n < z->i.operand_count; n++)
-        if (z->op[n].type == ZYDIS_OPERAND_TYPE_MEMORY && z->op[n].mem.base == ZYDIS_REGISTER_RIP) {
+        if (z->op[n].type == ZYDIS_OPERAND_TYPE_MEMORY && is_relative(&z->op[n])) {
             out->rip_relative = true;
+            out->cuts_target = z->op[n].mem.base == ZYDIS_REGISTER_EIP;
             out->disp_at = z->i.raw.disp.offset;
             out->target = out->pc + out->length + (uint64_t)z->op[n].mem.disp.value;
+            if (out->cuts_target)
+                out->target = (uint32_t)out->target;
         }
 }
 
@@ -677,10 +691,26 @@ static bool same_effect_in_memory(const struct zinsn *z, const ZydisDecodedOpera
     return !(op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) || op->size != 32;
 }
 
+/* Any of the six, also where it means nothing: before a memory operand gs would not count. */
+static bool has_segment_prefix(const struct zinsn *z)
+{
+    for (unsigned n = 0; n < z->i.raw.prefix_count; n++)
+        switch (z->i.raw.prefixes[n].value) {
+        case 0x26:
+        case 0x2e:
+        case 0x36:
+        case 0x3e:
+        case 0x64:
+        case 0x65: return true;
+        default: break;
+        }
+    return false;
+}
+
 static uint8_t find_slot_form(const struct tbd_insn *insn, const struct zinsn *z)
 {
     if (z->i.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY || !takes_memory_alike(z->i.mnemonic) ||
-        (z->i.attributes & ZYDIS_ATTRIB_HAS_LOCK) || z->i.address_width != 64)
+        (z->i.attributes & ZYDIS_ATTRIB_HAS_LOCK) || has_segment_prefix(z) || z->i.address_width != 64)
         return TBD_NO_REG;
     for (unsigned n = 0; n < z->i.operand_count_visible; n++) {
         const ZydisDecodedOperand *op = &z->op[n];
@@ -707,6 +737,22 @@ static void collect_target(struct tbd_insn *out, const struct zinsn *z)
         out->target = out->pc + out->length + z->op[0].imm.value.u;
 }
 
+/* No base: mod 00 and SIB base 101, whatever the extension bit.  With address-size prefix the library (4.0)
+ * says r13d and forgets the displacement. */
+static void correct_base(struct zinsn *z)
+{
+    if (!z->i.raw.sib.offset || z->i.raw.modrm.mod != 0 || z->i.raw.sib.base != 5)
+        return;
+    for (unsigned n = 0; n < z->i.operand_count; n++) {
+        if (z->op[n].type != ZYDIS_OPERAND_TYPE_MEMORY ||
+            z->op[n].encoding != ZYDIS_OPERAND_ENCODING_MODRM_RM)
+            continue;
+        z->op[n].mem.base = ZYDIS_REGISTER_NONE;
+        z->op[n].mem.disp.has_displacement = true;
+        z->op[n].mem.disp.value = z->i.raw.disp.value;
+    }
+}
+
 bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit)
 {
     struct zinsn z;
@@ -714,6 +760,7 @@ bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t 
     *out = (struct tbd_insn){ .pc = pc, .bytes = bytes };
     if (state.api.decode_full(&state.decoder, bytes, limit, &z.i, z.op) & 0x80000000u)
         return false;
+    correct_base(&z);
     out->length = z.i.length;
     classify(out, &z);
     collect_registers(out, &z);

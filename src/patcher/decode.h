@@ -98,6 +98,7 @@ struct tbd_insn {
                              effect; TBD_NO_REG otherwise */
     uint8_t disp_at;   /* of the rip-relative displacement */
     bool rip_relative;
+    bool cuts_target; /* the same, but the address is cut to 32 bits: reaches everything there is */
 };
 
 /* The library's functions; see tbd_patcher_set_decoder(). */

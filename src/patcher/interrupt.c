@@ -61,6 +61,29 @@ static bool is_before_itself(const struct tbd_insn *last, const struct tbd_watch
            last->kind == TBD_INSN_SYSCALL || last->kind == TBD_INSN_SPECIAL;
 }
 
+/* Accesses with fs base, bit numbers and the like are never of those that must be aligned. */
+static uint64_t address_of(const struct tbd_access *a, const struct tbd_regs *regs)
+{
+    uint64_t address = (uint64_t)a->ea.disp;
+
+    if (a->ea.base != TBD_NO_REG)
+        address += regs->gpr[a->ea.base];
+    if (a->ea.index != TBD_NO_REG)
+        address += regs->gpr[a->ea.index] * a->ea.scale;
+    if (a->ea.addr32)
+        address = (uint32_t)address;
+    return a->ea.fs ? address + regs->fs_base : address;
+}
+
+static bool is_misaligned(const struct tbd_insn *insn, const struct tbd_regs *regs)
+{
+    for (unsigned n = 0; n < insn->access_count; n++)
+        if (insn->access[n].flags & TBD_ACCESS_ALIGNED &&
+            address_of(&insn->access[n], regs) & (insn->access[n].size - 1u))
+            return true;
+    return false;
+}
+
 static struct tbd_interruption inside(const struct tbd_watch *watch, uint32_t insn, uint32_t id,
                                       struct tbd_regs *state)
 {
@@ -69,7 +92,8 @@ static struct tbd_interruption inside(const struct tbd_watch *watch, uint32_t in
                                       .id = id,
                                       .insn = insn,
                                       .record_bytes = cut.record_before[insn],
-                                      .in_hook = watch->phase == TBD_PHASE_HOOK };
+                                      .in_hook = watch->phase == TBD_PHASE_HOOK,
+                                      .misaligned = is_misaligned(&cut.insn[insn], state) };
 }
 
 static struct tbd_interruption describe(const struct tbd_watch *watch,

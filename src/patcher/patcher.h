@@ -114,6 +114,8 @@ struct tbd_interruption {
     uint32_t insn;
     uint32_t record_bytes; /* operands of instructions 0..insn-1 */
     uint32_t in_hook;      /* the faulting access was made by a hook, for that instruction */
+    uint32_t misaligned;   /* the instruction wants an aligned operand, which it has not: a fault of another
+                              kind, before any that the hook can run into */
 };
 /* From the registers of a signal frame (cache pc and live registers in *cpu) makes the program's
  * registers in *state, for any pc inside a patch area or the fixed entry/exit routines. */

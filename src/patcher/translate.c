@@ -218,7 +218,7 @@ static unsigned far_operand(struct tbd_translation *t, const struct tbd_insn *in
 {
     unsigned s;
 
-    if (!insn->rip_relative || tbd_emit_reaches_rip(&t->e, insn->target))
+    if (!insn->rip_relative || insn->cuts_target || tbd_emit_reaches_rip(&t->e, insn->target))
         return TBD_NO_REG;
     s = tbd_place_scratch(t, insn->reads | insn->writes | TBD_BIT(TBD_RBP) | 0xff00);
     tbd_emit_mov_imm(&t->e, s, insn->target);
