@@ -7,6 +7,7 @@
 #include "query/dwarf_file.h"
 
 #include <dwarf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +21,16 @@ struct unit_range {
     uint32_t unit;
 };
 
+/* A source path that is relative to where its unit was compiled, and what that makes of it. */
+struct joined_path {
+    const char *relative; /* borrowed from the debug information */
+    char *path;           /* owned */
+};
+
 struct tbd_dwarf {
-    Dwarf *dwarf; /* owned */
+    Dwarf *dwarf;              /* owned */
+    struct joined_path *paths; /* owned; sorted by the address of `relative` */
+    size_t path_count, path_capacity;
     bool indexed;
     Dwarf_Off *units; /* owned; offsets of the units' entries */
     size_t unit_count, unit_capacity;
@@ -77,6 +86,9 @@ void tbd_dwarf_free(struct tbd_dwarf *dwarf)
     if (dwarf == NULL)
         return;
     dwarf_end(dwarf->dwarf);
+    for (size_t i = 0; i < dwarf->path_count; i++)
+        free(dwarf->paths[i].path);
+    free(dwarf->paths);
     free(dwarf->units);
     free(dwarf->ranges);
     free(dwarf->last);
@@ -325,6 +337,47 @@ static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
     return out->file != NULL;
 }
 
+/* Where a new path belongs. */
+static size_t path_index(const struct tbd_dwarf *dwarf, const char *relative)
+{
+    size_t low = 0, high = dwarf->path_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if ((uintptr_t)dwarf->paths[middle].relative < (uintptr_t)relative)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The path with the folder of compilation before it, where that makes it absolute. */
+static const char *whole_path(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const char *relative)
+{
+    size_t at = path_index(dwarf, relative);
+    Dwarf_Attribute attribute;
+    const char *folder;
+    char *path;
+
+    if (relative[0] == '/')
+        return relative;
+    if (at < dwarf->path_count && dwarf->paths[at].relative == relative)
+        return dwarf->paths[at].path;
+    if (!tbd_die_attribute(unit, DW_AT_comp_dir, &attribute) ||
+        (folder = dwarf_formstring(&attribute)) == NULL || folder[0] != '/' ||
+        !grow((void **)&dwarf->paths, dwarf->path_count, &dwarf->path_capacity,
+              sizeof(*dwarf->paths), UNITS_MAX) ||
+        asprintf(&path, "%s/%s", folder, relative) < 0)
+        return relative;
+    memmove(dwarf->paths + at + 1, dwarf->paths + at,
+            (dwarf->path_count - at) * sizeof(*dwarf->paths));
+    dwarf->paths[at] = (struct joined_path){ relative, path };
+    dwarf->path_count++;
+    return path;
+}
+
 bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out)
 {
     Dwarf_Die unit;
@@ -334,7 +387,10 @@ bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_sou
     if (!unit_at(dwarf, address, &unit) || dwarf_getsrclines(&unit, &lines, &count) != 0)
         return false;
     after = rows_until(lines, count, address);
-    return after != 0 && take_row(best_row(lines, after - 1), out);
+    if (after == 0 || !take_row(best_row(lines, after - 1), out))
+        return false;
+    out->file = whole_path(dwarf, &unit, out->file);
+    return true;
 }
 
 /* "list.c" and "src/list.c" mean /some/where/src/list.c. */
@@ -432,6 +488,7 @@ bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwar
         return out->count != 0;
     }
     out->count = 0;
+    out->dwarf = dwarf;
     if (unit_at(dwarf, address, &out->unit) && descend(&d, &out->unit, 0)) {
         out->count = d.depth;
         for (size_t i = 0; i < d.depth; i++)
@@ -495,7 +552,8 @@ void tbd_dwarf_scope_range(struct tbd_dwarf *dwarf, const struct tbd_dwarf_scope
 }
 
 /* Where an inlined function was called. */
-static struct tbd_source_line call_site(const Dwarf_Die *unit, const Dwarf_Die *die)
+static struct tbd_source_line call_site(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
+                                        const Dwarf_Die *die)
 {
     struct tbd_source_line call = { .file = NULL };
     Dwarf_Die of_unit = *unit;
@@ -508,6 +566,8 @@ static struct tbd_source_line call_site(const Dwarf_Die *unit, const Dwarf_Die *
         dwarf_getsrcfiles(&of_unit, &files, &count) != 0 || file >= count)
         return call;
     call.file = dwarf_filesrc(files, (size_t)file, NULL, NULL);
+    if (call.file != NULL)
+        call.file = whole_path(dwarf, unit, call.file);
     call.line = call.file == NULL ? 0 : (uint32_t)line;
     return call;
 }
@@ -530,7 +590,7 @@ size_t tbd_dwarf_functions(const struct tbd_dwarf_scopes *scopes, struct tbd_dwa
                                                   .name = name == NULL ? "?" : name,
                                                   .is_inlined = tag == DW_TAG_inlined_subroutine };
         if (out[count].is_inlined)
-            out[count].call = call_site(&scopes->unit, &die);
+            out[count].call = call_site(scopes->dwarf, &scopes->unit, &die);
         count++;
         first = i + 1;
         if (tag == DW_TAG_subprogram)

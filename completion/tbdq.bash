@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+# bash completion for tbdq and tbd; the words come from `tbdq --complete`, so from the table of commands.
+_tbdq_traces() {
+    local root=${TBD_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/tbd}
+    mapfile -t COMPREPLY < <(cd "$root" 2>/dev/null && compgen -d -- "$1")
+}
+_tbdq() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} options=() words=() i
+    case $prev in
+        -t | --trace) _tbdq_traces "$cur"; return ;;
+        --at) mapfile -t COMPREPLY < <(compgen -W "first last current" -- "$cur"); return ;;
+        -j | --workers) return ;;
+    esac
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+            -t | --trace | --at | -j | --workers)
+                [[ ${COMP_WORDS[i]} == -t || ${COMP_WORDS[i]} == --trace ]] && options=(-t "${COMP_WORDS[i + 1]}")
+                i=$((i + 1)) ;;
+            -*) ((${#words[@]})) && words+=("${COMP_WORDS[i]}") ;;
+            *) words+=("${COMP_WORDS[i]}") ;;
+        esac
+    done
+    if [[ $cur == -* && ${#words[@]} == 0 ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "-t --trace --at --json -j --workers --att --explain -q --quiet --help --version" -- "$cur")
+        return
+    fi
+    local line="${words[*]}${words[*]:+ }$cur" word
+    # What is completed may be the end of a word only: `item->na`.
+    word=${line##*[^[:alnum:]_:\$@]}
+    mapfile -t COMPREPLY < <(tbdq "${options[@]}" --complete "$line" 2>/dev/null)
+    COMPREPLY=("${COMPREPLY[@]/#/${cur%"$word"}}")
+}
+complete -F _tbdq tbdq
+_tbd() {
+    local cur=${COMP_WORDS[COMP_CWORD]}
+    if ((COMP_CWORD == 1)); then
+        mapfile -t COMPREPLY < <(compgen -W "record help --help --version" -- "$cur")
+    else
+        mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
+    fi
+}
+complete -F _tbd tbd

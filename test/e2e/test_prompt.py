@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The prompt under a pseudo-terminal: history, completion, colours, paging, the line after a move;
+what shells complete."""
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+
+import tbdtest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Prompt:
+    """tbdq on a terminal of 24 rows."""
+
+    def __init__(self, trace, folder, **env):
+        self.state, self.text, self.seen = folder + "/state", "", 0
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
+        env = tbdtest.clean_env({"TERM": "xterm", "XDG_STATE_HOME": self.state, "PAGER": "sed s/^/paged:/", **env})
+        self.process = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path], env=env, stdin=slave, stdout=slave, stderr=slave,
+                                        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(slave)
+        self.master = master
+        self.until("> ")
+
+    def until(self, wanted):
+        """What came since the last time up to `wanted`."""
+        start, end = self.seen, time.monotonic() + 60
+        while self.text.find(wanted, start) < 0:
+            assert time.monotonic() < end, (wanted, self.text[start:])
+            if select.select([self.master], [], [], 1)[0]:
+                self.text += os.read(self.master, 65536).decode(errors="replace")
+        self.seen = self.text.find(wanted, start) + len(wanted)
+        return self.text[start:self.seen]
+
+    def ask(self, keys, wanted="> "):
+        """The answer up to the next prompt, without the echo."""
+        os.write(self.master, keys.encode())
+        self.until("\r\n")
+        return self.until(wanted)
+
+    def quit(self):
+        os.write(self.master, b"\x15quit\r")
+        assert self.process.wait(60) == 0
+        os.close(self.master)
+
+
+def record(folder):
+    _, trace = tbdtest.record([tbdtest.program("variables_O2_5")], folder + "/traces")
+    return trace
+
+
+def test_questions_are_answered_one_after_the_other(folder):
+    trace = record(folder)
+    prompt = Prompt(trace, folder)
+    answer = prompt.ask("goto first forward func_enter 1 where func==push\r", "+0> ")
+    assert "func_enter" in answer and "variables_O2_5!push" in answer and "\033[36m" in answer, answer
+    assert re.search(r"=> +\d+  ", answer), "no line of source after a move: %r" % answer
+    assert "there is no command 'gto'" in (said := prompt.ask("gto first\r", "+0> ")) and "`goto`" in said, said
+    assert "goto FROM" not in (said := prompt.ask("help print\r", "+0> ")) and "example:" in said, said
+    paged = prompt.ask("help context\r", "+0> ")
+    assert paged.count("paged:") > 24, paged
+    assert "paged:" not in prompt.ask("bt\r", "+0> ")
+    prompt.quit()
+    with open(prompt.state + "/tbd/history", encoding="utf-8") as f:
+        assert "help\\040context" in f.read()
+    assert os.stat(prompt.state + "/tbd/history").st_mode & 0o777 == 0o600
+    again = Prompt(trace, folder, NO_COLOR="1")
+    assert "#0" in again.ask("\x1b[A\x1b[A\r", "+0> "), "the line before the last one was bt"
+    assert "\033[36m" not in again.ask("where\r", "+0> ")
+    again.quit()
+
+
+def test_tab_completes(folder):
+    trace = record(folder)
+    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==sum_list")
+    prompt = Prompt(trace, folder)
+    said = prompt.ask("hel\tpri\t\r", "+0> ")
+    assert "example:" in said, said
+    prompt.ask("goto fir\tforw\tfunc_en\t2 whe\tfunc==pus\t\r", "+0> ")
+    wanted = trace.one("where")
+    assert wanted["function"] == "push", wanted
+    trace.one("goto", "first", "forward", "func_enter", 2, "where", "func==push")
+    assert trace.one("where") == wanted
+    prompt.ask("goto first forward func_enter 1 where func==sum_list\r", "+0> ")
+    value = trace.one("print", "first->key")["value"]
+    said = prompt.ask("print first->ke\t\r", "+0> ")
+    assert value in said.split(), (value, said)
+    prompt.quit()
+
+
+def completions(trace, line):
+    result = subprocess.run([tbdtest.TBDQ, "-t", trace.path, "--complete", line], stdout=subprocess.PIPE, check=True)
+    return result.stdout.decode().split()
+
+
+def test_shells_complete(folder):
+    trace = record(folder)
+    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==sum_list")
+    assert completions(trace, "got") == ["goto"] and completions(trace, "goto ") == ["current", "first", "last"]
+    assert {"key", "next"} <= set(completions(trace, "print first->")), completions(trace, "print first->")
+    assert "total" in completions(trace, "print tot") and "variables.c" in completions(trace, "goto first forward store 1 where src=<var")
+    assert completions(trace, "all store where newv") == ["newval"]
+    no_trace = subprocess.run([tbdtest.TBDQ, "-t", folder + "/none", "--complete", "mod"], stdout=subprocess.PIPE, check=True)
+    assert no_trace.stdout == b"modules\n"
+    script = """PATH=%s:$PATH; . %s/completion/tbdq.bash; COMP_WORDS=(tbdq -t %s print 'first->ke'); COMP_CWORD=4; _tbdq
+                echo "${COMPREPLY[@]}"; COMP_WORDS=(tbdq goto ''); COMP_CWORD=2; _tbdq; echo "${COMPREPLY[@]}"
+             """ % (os.path.dirname(tbdtest.TBDQ), ROOT, trace.path)
+    said = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True).stdout
+    assert said == b"first->key\ncurrent first last\n", said
+
+
+def test_completion_is_fast(folder):
+    """Warm, as at the prompt, it must not be felt; the first time files are read."""
+    trace = record(folder)
+    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==sum_list")
+    prompt = Prompt(trace, folder)
+    times = []
+    for _ in range(6):
+        start = time.monotonic()
+        prompt.ask("print first->ke\t\r", "+0> ")
+        times.append(time.monotonic() - start)
+    prompt.quit()
+    print("        completed and answered, fastest of 6: %.1f ms" % (min(times) * 1000))
+    assert min(times) < 0.1, times
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
