@@ -499,6 +499,7 @@ static void advise(struct tbd_call *call)
         return;
     flush_code(call, start, end);
     forget_contents(start, end);
+    send_unmap(call, start, end); /* what they held ends here (I6 of stream.h) */
     send_regions(call, start, end, true);
 }
 

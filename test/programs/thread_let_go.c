@@ -38,7 +38,7 @@ static void *run(void *argument)
 {
     double value = (double)(uintptr_t)argument;
 
-    while (!stop)
+    for (unsigned i = 0; i < 100 || !stop; i++)
         value = value * 0.5 + 1;
     CHECK(value > 1.9 && value < 2.1);
     return argument;

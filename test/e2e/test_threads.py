@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs with threads: small quanta and windows, killed programs and organizers, real programs."""
+import glob
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import inputs
+import tbdtest
+
+
+def start(argv, root, options="", **how):
+    os.makedirs(root, exist_ok=True)
+    how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+    return subprocess.Popen(argv, env=tbdtest.clean_env(tbdtest.trace_env(root, options)), **how)
+
+
+def chance(seed):
+    return random.Random(os.urandom(8) if tbdtest.LONG else seed)
+
+
+def traces(root):
+    return [tbdtest.Trace(path) for path in sorted(glob.glob(root + "/*-[0-9]*"))]
+
+
+def programs():
+    names = ["threads", "thread_cancel", "thread_exit", "thread_lives", "thread_locks", "thread_main_leaves",
+             "thread_many", "thread_mix", "thread_objects", "thread_pipes", "thread_processes", "thread_signals",
+             "thread_spin"]
+    return [tbdtest.program(name) for name in names]
+
+
+def test_small_quanta_and_windows(folder):
+    """Turns change every few blocks, and windows end while threads wait in all kinds of ways."""
+    numbers = chance(5)
+    for i, path in enumerate(programs() * (20 if tbdtest.LONG else 1)):
+        native, root = tbdtest.run([path]), "%s/%d" % (folder, i)
+        options = "quantum=%d,window=%d" % (numbers.randint(16, 2000), numbers.randint(1000, 30000))
+        traced, trace = tbdtest.record([path], root, options)
+        tbdtest.same(native, traced)
+        assert trace is not None, (path, options)
+        for one in traces(root):
+            one.verify()
+        shutil.rmtree(root)
+
+
+def test_killed_at_random_moments(folder):
+    numbers = chance(7)
+    for i in range(50 if tbdtest.LONG else 5):
+        root = "%s/%d" % (folder, i)
+        process = start([tbdtest.program("thread_mix"), "2000"], root, "window=50000,quantum=2000")
+        time.sleep(numbers.uniform(0.05, 0.5))
+        process.kill()
+        process.communicate(timeout=60)
+        tbdtest.wait_organizers(root)
+        for trace in traces(root):
+            info = trace.info()
+            assert info["dropped"] == 0, info
+            trace.verify()
+            if info["blocks"]:
+                assert trace.one("goto", "last")["time"] < info["blocks"]
+        shutil.rmtree(root)
+
+
+def test_organizer_killed_at_random_moments(folder):
+    """All threads go on natively, from wherever they are."""
+    argv, numbers, hit = [tbdtest.program("thread_mix"), "500"], chance(11), 0
+    native = tbdtest.run(argv)
+    for i in range(40 if tbdtest.LONG else 6):
+        root = "%s/%d" % (folder, i)
+        process = start(argv, root, "quantum=1000")
+        end = time.monotonic() + 10
+        while not tbdtest.organizers(root) and time.monotonic() < end and process.poll() is None:
+            time.sleep(0.002)
+        time.sleep(numbers.uniform(0, 0.3))
+        for pid in tbdtest.organizers(root):
+            hit += 1
+            os.kill(pid, signal.SIGKILL)
+        out, err = process.communicate(timeout=100)
+        tbdtest.same(native, tbdtest.Result(out, err, process.returncode), tool_lines=True)
+        shutil.rmtree(root)
+    assert hit > 0
+
+
+def test_stop_and_continue(folder):
+    argv = [tbdtest.program("thread_mix"), "300"]
+    native, process = tbdtest.run(argv), start(argv, folder)
+    for _ in range(4):
+        time.sleep(0.05)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=100)
+    tbdtest.same(native, tbdtest.Result(out, err, process.returncode))
+    tbdtest.wait_organizers(folder)
+    tbdtest.find_trace(folder, argv[0]).verify()
+
+
+# ---- real programs ----
+
+def text(folder, size):
+    name = folder + "/text"
+    inputs.text(name, size)
+    return name
+
+
+def test_xz(folder):
+    tbdtest.check_run([tbdtest.need("xz"), "-T4", "--block-size=50000", "-c", text(folder, 200000)], folder)
+
+
+def test_pigz(folder):
+    tbdtest.check_run([tbdtest.need("pigz"), "-p", "4", "-n", "-c", text(folder, 600000)], folder)
+
+
+def test_sort(folder):
+    tbdtest.check_run([tbdtest.need("sort"), "--parallel=4", "-S", "4M", text(folder, 1500000)], folder)
+
+
+def test_python(folder):
+    script = ("import threading, queue, time\n"
+              "q = queue.Queue(); out = []; lock = threading.Lock(); event = threading.Event(); waits = []\n"
+              "def work():\n"
+              "    for n in iter(q.get, None):\n"
+              "        with lock: out.append(sum(range(n)))\n"
+              "threads = [threading.Thread(target=work) for _ in range(6)]\n"
+              "for t in threads: t.start()\n"
+              "for n in range(300): q.put(n)\n"
+              "for t in threads: q.put(None)\n"
+              "for t in threads: t.join()\n"
+              "def wait(): waits.append(event.wait(0.01)); waits.append(event.wait(50))\n"
+              "t = threading.Thread(target=wait); t.start(); time.sleep(0.1); event.set(); t.join()\n"
+              "print(sum(out), waits)\n")
+    tbdtest.check_run(["/usr/bin/python3", "-c", script], folder)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def talk(port, *command):
+    """One request in the server's protocol; the first line of the answer."""
+    request = b"*%d\r\n" % len(command) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in command)
+    with socket.create_connection(("127.0.0.1", port), 30) as connection:
+        connection.sendall(request)
+        return connection.makefile("rb").readline()
+
+
+def wait_for(port, process):
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            if talk(port, b"PING") == b"+PONG\r\n":
+                return
+        except OSError:
+            time.sleep(0.05)
+    raise AssertionError("the server does not answer")
+
+
+def test_redis_server(folder):
+    port = free_port()
+    process = start([tbdtest.need("redis-server"), "--port", str(port), "--save", "", "--dir", folder], folder + "/traces",
+                    stdout=subprocess.DEVNULL)
+    try:
+        wait_for(port, process)
+        load = tbdtest.run([tbdtest.need("redis-benchmark"), "-p", str(port), "-q", "-c", "50", "-n",
+                            "100000" if tbdtest.LONG else "2000", "-t", "set,get,lpush,mset"], timeout=280)
+        assert load.code == 0 and b"MSET" in load.out, load
+        assert talk(port, b"LLEN", b"mylist") == (b":100000\r\n" if tbdtest.LONG else b":2000\r\n")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0 and not process.stderr.read()
+    finally:
+        process.kill()
+        process.stderr.close()
+    tbdtest.wait_organizers(folder)
+    tbdtest.find_trace(folder + "/traces", "redis-server").verify()
+
+
+if __name__ == "__main__":
+    tbdtest.main(test_small_quanta_and_windows, test_killed_at_random_moments, test_organizer_killed_at_random_moments,
+                 test_stop_and_continue, test_xz, test_pigz, test_sort, test_python, test_redis_server)
