@@ -4,9 +4,11 @@
  * Exit status: 0 found, 1 not found or assertion failed, 2 wrong usage or question, 3 the trace is
  * damaged or cannot be replayed, 4 the system refused something. */
 #include "query/command_line.h"
+#include "query/bookmarks.h"
 #include "query/complete.h"
 #include "query/prompt.h"
 #include "query/question.h"
+#include "query/script.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -19,6 +21,7 @@
 struct options {
     const char *trace;
     const char *at;
+    const char *script; /* "-": standard input */
     const char *thread;
     const char *complete; /* a line whose continuations a shell wants to know */
     bool json, quiet, att, explain;
@@ -34,23 +37,28 @@ static void print_usage(FILE *out)
             "remembered one stays\n"
             "      --thread N      thread to ask about (default: the one that has control there)\n"
             "      --json          one JSON object per line\n"
+            "  -f, --file FILE     carry out the commands in FILE: see `tbdq help scripts`\n"
             "  -j, --workers N     windows replayed at once (default: number of processors)\n"
             "      --att           AT&T syntax\n"
             "      --explain       say how a search went: windows skipped, replayed, seconds\n"
             "  -q, --quiet         no progress line\n"
             "      --help, --version\n\ncommands:\n");
     tbd_line_list(out);
-    fprintf(out, "\nWithout a command, on a terminal: a prompt.\n"
+    fprintf(out, "\nWithout a command, on a terminal: a prompt; else a script on standard input.\n"
                  "exit status: 0 found, 1 not found, 2 wrong usage, 3 trace, 4 system\n");
 }
 
 /* --at: first, last or TIME[+K]. */
 static int set_at(struct tbd_command_run *run, const char *at)
 {
-    struct tbd_query_error error;
-    struct tbd_question question;
+    struct tbd_query_error error = { .status = TBD_NOMEM };
+    struct tbd_question question = { 0 };
     struct tbd_command_run shown = *run;
-    enum tbd_status status = tbd_question_parse(at, 0, &question, &error);
+    char *text = tbd_bookmarks_expand(run->session, at);
+    enum tbd_status status =
+        text == NULL ? TBD_NOMEM : tbd_question_parse(text, 0, &question, &error);
+
+    free(text);
 
     shown.text = at;
     if (status == TBD_OK && question.is_search) {
@@ -108,6 +116,23 @@ static int print_completions(struct tbd_session *session, const char *line)
     return TBD_EXIT_FOUND;
 }
 
+static int run_script(struct tbd_session *session, const struct tbd_line_options *line,
+                      const char *path)
+{
+    bool is_input = strcmp(path, "-") == 0;
+    FILE *file = is_input ? stdin : fopen(path, "re");
+    int result;
+
+    if (file == NULL) {
+        fprintf(stderr, "tbdq: cannot read %s\n", path);
+        return TBD_EXIT_SYSTEM;
+    }
+    result = (int)tbd_script_run(session, line, file, is_input ? "standard input" : path);
+    if (!is_input)
+        fclose(file);
+    return result;
+}
+
 static int answer(struct tbd_session *session, const struct options *options, size_t count,
                   char **words)
 {
@@ -123,6 +148,8 @@ static int answer(struct tbd_session *session, const struct options *options, si
         result = set_thread(session, options->thread);
     if (result != TBD_EXIT_FOUND)
         return result;
+    if (options->script != NULL)
+        return run_script(session, &line, options->script);
     if (count == 0)
         return (int)tbd_prompt(session, &line);
     return (int)(count == 1 ? tbd_line_run(session, &line, words[0])
@@ -166,6 +193,7 @@ static int parse_options(int argc, char **argv, struct options *options)
     static const struct option table[] = {
         { "trace", required_argument, NULL, 't' },
         { "at", required_argument, NULL, 'a' },
+        { "file", required_argument, NULL, 'f' },
         { "json", no_argument, NULL, 'J' },
         { "workers", required_argument, NULL, 'j' },
         { "att", no_argument, NULL, 'A' },
@@ -179,12 +207,13 @@ static int parse_options(int argc, char **argv, struct options *options)
     };
     int option;
 
-    while ((option = getopt_long(argc, argv, "+t:j:qh", table, NULL)) >= 0) {
+    while ((option = getopt_long(argc, argv, "+t:f:j:qh", table, NULL)) >= 0) {
         switch (option) {
         case 't': options->trace = optarg; break;
         case 'a': options->at = optarg; break;
         case 'T': options->thread = optarg; break;
         case 'C': options->complete = optarg; break;
+        case 'f': options->script = optarg; break;
         case 'J': options->json = true; break;
         case 'A': options->att = true; break;
         case 'E': options->explain = true; break;
@@ -215,8 +244,10 @@ int main(int argc, char **argv)
     if (result >= 0)
         return result;
     count = (size_t)(argc - optind);
-    if (count == 0 && options.complete == NULL && !isatty(STDIN_FILENO)) {
-        print_usage(stderr);
+    if (count == 0 && options.complete == NULL && !isatty(STDIN_FILENO) && options.script == NULL)
+        options.script = "-";
+    if (count != 0 && options.script != NULL) {
+        fprintf(stderr, "tbdq: -f takes the place of a command\nhint: `tbdq help scripts`\n");
         return TBD_EXIT_USAGE;
     }
     /* One argument may be all of it, as it is typed in quotes: 'goto first forward ...' */

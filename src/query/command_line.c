@@ -2,6 +2,9 @@
 /* command_line.c - see command_line.h */
 #include "query/command_line.h"
 
+#include "query/bookmarks.h"
+#include "query/script.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +40,7 @@ void tbd_line_list(FILE *out)
 {
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
         fprintf(out, "  %-9s %s\n", command->name, command->summary);
-    fprintf(out, "  %-9s %s\n", "help", "help COMMAND, or help context for conditions");
+    fprintf(out, "  %-9s %s\n", "help", "help COMMAND, help context for conditions, help scripts");
 }
 
 enum tbd_exit tbd_line_help(const char *name, FILE *out)
@@ -50,6 +53,10 @@ enum tbd_exit tbd_line_help(const char *name, FILE *out)
     }
     if (strcmp(name, "context") == 0) {
         tbd_command_help_context(out);
+        return TBD_EXIT_FOUND;
+    }
+    if (strcmp(name, "scripts") == 0) {
+        tbd_script_help(out);
         return TBD_EXIT_FOUND;
     }
     if (command == NULL)
@@ -136,11 +143,21 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
 enum tbd_exit tbd_words_run(struct tbd_session *session, const struct tbd_line_options *options,
                             size_t count, char *const *words)
 {
-    char *text = join(count, words);
+    char **expanded = calloc(count + 1, sizeof(*expanded));
+    char *text = NULL;
     enum tbd_exit result = TBD_EXIT_SYSTEM;
+    size_t good = 0;
 
+    while (expanded != NULL && good < count &&
+           (expanded[good] = tbd_bookmarks_expand(session, words[good])) != NULL)
+        good++;
+    if (good == count)
+        text = join(count, expanded);
     if (text != NULL)
-        result = run_text(session, options, text, count, words);
+        result = run_text(session, options, text, count, expanded);
+    for (size_t i = 0; i < good; i++)
+        free(expanded[i]);
+    free(expanded);
     free(text);
     return result;
 }
@@ -161,7 +178,9 @@ enum tbd_exit tbd_line_run(struct tbd_session *session, const struct tbd_line_op
                            const char *line)
 {
     char *words[TBD_LINE_MAX_WORDS + 1] = { NULL };
-    char *text = copy_trimmed(line), *copy = text == NULL ? NULL : strdup(text);
+    char *trimmed = copy_trimmed(line);
+    char *text = trimmed == NULL ? NULL : tbd_bookmarks_expand(session, trimmed);
+    char *copy = text == NULL ? NULL : strdup(text);
     enum tbd_exit result = copy == NULL ? TBD_EXIT_SYSTEM : TBD_EXIT_FOUND;
     size_t count = copy == NULL ? 0 : tbd_line_split(copy, words, TBD_LINE_MAX_WORDS);
 
@@ -169,5 +188,6 @@ enum tbd_exit tbd_line_run(struct tbd_session *session, const struct tbd_line_op
         result = run_text(session, options, text, count, words);
     free(copy);
     free(text);
+    free(trimmed);
     return result;
 }

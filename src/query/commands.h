@@ -66,6 +66,10 @@ void tbd_command_print_frame(const struct tbd_command_run *run,
  * to free; NULL if there is no "of" in it. */
 enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out);
 
+/* The value of a C expression at the current position, as a truth and as text (the caller's to free;
+ * `text` NULL: not wanted). */
+enum tbd_exit tbd_command_evaluate(struct tbd_session *session, const char *expression, bool *truth,
+                                   char **text);
 /* Moves to a position and prints what is there. */
 enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position position);
 /* Moves by a question ("current forward line 1"), made by a command and not by the user; prints the
@@ -86,6 +90,9 @@ enum tbd_exit tbd_command_processes(struct tbd_command_run *run);
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
 enum tbd_exit tbd_command_all(struct tbd_command_run *run);
 enum tbd_exit tbd_command_threads(struct tbd_command_run *run);
+enum tbd_exit tbd_command_assert(struct tbd_command_run *run);
+enum tbd_exit tbd_command_mark(struct tbd_command_run *run);
+enum tbd_exit tbd_command_marks(struct tbd_command_run *run);
 enum tbd_exit tbd_command_step(struct tbd_command_run *run);
 enum tbd_exit tbd_command_next(struct tbd_command_run *run);
 enum tbd_exit tbd_command_finish(struct tbd_command_run *run);

@@ -148,5 +148,59 @@ def test_signals_are_events(folder):
     assert handler["pc"] == events[0]["pc"], (handler, events[0])
 
 
+SCRIPT = """# finds the second push and asks there
+goto first forward func_exit 2 where func==push
+expect "func_exit"
+let k = key
+mark second
+assert key == 11 && pushes == 2
+goto last backward func_exit where func==push and key == ${k}
+if key == 11
+  echo right ${k}
+else
+  goto 99999999999
+end
+- goto first forward store 1 where func==main and time < 3
+if found
+  assert 0
+  if 1
+    assert 0
+  end
+end
+goto @second
+"""
+
+
+def script(trace, folder, text, expected):
+    path = os.path.join(folder, "script.tbdq")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "-q", "-f", path], stdin=None)
+    assert result.code == expected, result
+    same = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "-q"], stdin=text.encode())
+    assert (same.code, same.out) == (result.code, result.out), (same, result)
+    return result
+
+
+def test_scripts(folder):
+    trace = recorded(folder, "O0_4")
+    result = script(trace, folder, SCRIPT, 0)
+    assert b"right 11\n" in result.out and result.out.splitlines()[-1].startswith(tbdtest.position(trace.one("where")).encode()), result
+    for line, said in (("assert key == 12", b"assertion failed"), ("expect nothing like that", b"expected"), ("goto nowhere", b"expected where"),
+                       ("assert nosuch", b"nosuch"), ("echo ${nosuch}", b"nosuch"), ("bogus", b"bogus"), ("end", b"no if"),
+                       ("let = 3", b"let NAME"), ("assert 1 / 0", b"zero"), ("if key ==", b"early"), ("if 1", b"has no end")):
+        result = script(trace, folder, SCRIPT + line + "\n", 1)
+        assert said in result.err and (b".tbdq:%d: " % (len(SCRIPT.splitlines()) + 1) in result.err or line == "if 1"), (line, result)
+
+
+def test_bookmarks(folder):
+    trace = recorded(folder, "O2_4")
+    found = trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==push")
+    trace.ask("mark", "here", at=tbdtest.position(found))
+    assert trace.one("where", at="@here")["pc"] == found["pc"] and trace.one("marks")["name"] == "here"
+    assert trace.one("goto", "@here", "backward", "func_exit")["time"] < found["time"]
+    assert trace.tbdq("where", at="@nowhere").code == 2 and trace.tbdq("mark", "a b").code == 2
+
+
 if __name__ == "__main__":
     tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
