@@ -225,6 +225,7 @@ enum tbd_message_kind {
                                 (pages before it; REGS and WINDOW_END behind it) */
     TBD_MSG_THREAD = 14,     /* struct tbd_msg_thread; START: then struct tbd_regs + xsave image */
     TBD_MSG_SHARED = 15,     /* struct tbd_msg_shared + uint64_t addresses of instructions */
+    TBD_MSG_CODE = 16,       /* struct tbd_msg_code, then writes */
     TBD_MSG_KIND_COUNT
 };
 
@@ -407,6 +408,15 @@ struct tbd_msg_shared {
 };
 _Static_assert(sizeof(struct tbd_msg_shared) == 8, "tbd_msg_shared is 8 bytes");
 #define TBD_SHARED_WHOLE 1u /* in place of the set so far; else in addition to it */
+
+/* Memory that others may write was looked at for code, before the block at `start` is entered for the first time or
+ * anew; what they had written to the bytes that this block depends on is as if it happened just now. */
+struct tbd_msg_code {
+    uint32_t write_count; /* 0 */
+    uint32_t bytes;       /* 4 */
+    uint64_t start;       /* 8 */
+};
+_Static_assert(sizeof(struct tbd_msg_code) == 16, "tbd_msg_code is 16 bytes");
 
 enum tbd_end_how {
     TBD_ENDED_EXIT = 1,    /* value = exit status */

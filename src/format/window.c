@@ -125,6 +125,8 @@ static uint32_t fixed_bytes(uint32_t kind)
         return sizeof(struct tbd_msg_signal);
     case TBD_MSG_THREAD:
         return sizeof(struct tbd_msg_thread);
+    case TBD_MSG_CODE:
+        return sizeof(struct tbd_msg_code);
     default:
         return 8;
     }
@@ -149,6 +151,8 @@ static uint32_t write_count(uint32_t kind, const uint8_t *payload)
         memcpy(&count, payload + offsetof(struct tbd_msg_special, write_count), sizeof(count));
     else if (kind == TBD_MSG_SIGNAL)
         memcpy(&count, payload + offsetof(struct tbd_msg_signal, write_count), sizeof(count));
+    else if (kind == TBD_MSG_CODE)
+        memcpy(&count, payload + offsetof(struct tbd_msg_code, write_count), sizeof(count));
     return count;
 }
 

@@ -21,6 +21,8 @@ enum {
     MAP_PRIVATE_ = 2,
 };
 
+#define INSN_MAX_BYTES 15u
+
 /* ---- windows ---- */
 
 #define STRETCH_BATCH 256u
@@ -208,6 +210,41 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
     return at - pc.v < want ? at - pc.v : want;
 }
 
+/* A message undid what brings the thread to a boundary; there is no settling while a block is made. */
+static void keep_protected(void)
+{
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
+        tbd_ring_protect_sigsafe(&tbd_runtime.ring);
+}
+
+static void send_code(uint64_t start, uint32_t bytes, struct tbd_effects *effects)
+{
+    struct tbd_msg_code message = { .bytes = bytes, .start = start };
+    uint32_t flags = 0; /* it is always one message */
+    struct tbd_effect_head head = { .kind = TBD_MSG_CODE, .data = &message, .bytes = sizeof(message),
+                                    .write_count = &message.write_count, .flags = &flags };
+
+    tbd_effects_send(effects, &tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &head, NULL, 0);
+}
+
+/* Code that others may write: the log must have what is there now before the block made from it is entered. */
+static void looked(struct tbd_app_pc start, uint32_t bytes)
+{
+    uint8_t now[TBD_BLOCK_MAX_INSNS * INSN_MAX_BYTES];
+    struct tbd_effects *effects;
+    uint32_t others = 0;
+
+    if (!tbd_runtime.recording || !tbd_shared_holds(start.v, start.v + bytes) || bytes > sizeof(now))
+        return;
+    effects = tbd_effects_get();
+    tbd_effects_clear(effects);
+    tbd_pages_mark_read(&tbd_runtime.pages, start.v, start.v + bytes);
+    if (!tbd_shared_load(effects, now, start.v, bytes, &others) || !others)
+        return;
+    send_code(start.v, bytes, effects);
+    keep_protected();
+}
+
 static bool in_reach(uint64_t area, uint64_t bytes, uint64_t lo, uint64_t hi)
 {
     const uint64_t reach = (2ull << 30) - (1ull << 20);
@@ -266,8 +303,7 @@ static uint64_t reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes)
     tbd_sys_madvise(area, bytes, 10 /* MADV_DONTFORK: a child runs natively */);
     tbd_sys_madvise(area, bytes, 16 /* MADV_DONTDUMP */);
     send_area(area, bytes);
-    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
-        tbd_ring_protect_sigsafe(&tbd_runtime.ring); /* the message undid it; no settling here */
+    keep_protected();
     TBD_LOG(TBD_LOG_DEBUG, "area", "%lu KiB at %p for code at %p", bytes >> 10, (void *)area,
             (void *)lo);
     return area;
@@ -311,8 +347,6 @@ static void raise_fetch_fault(struct tbd_thread *thread, uint64_t address)
     tbd_signals_raise(thread, &fault);
 }
 
-#define INSN_MAX_BYTES 15u
-
 /* Instructions that raise a signal do so in a slot; others that the decoder does not know are left to the
  * processor. */
 static void bad_code(struct tbd_thread *thread)
@@ -347,6 +381,7 @@ const struct tbd_patcher_callbacks *tbd_runtime_callbacks(void)
     static const struct tbd_patcher_callbacks callbacks = {
         .define = define,
         .executable = executable,
+        .looked = looked,
         .reserve_area = reserve_area,
         .syscall = on_syscall,
         .special = on_special,

@@ -628,6 +628,8 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
     if (!area || is_full())
         return NULL;
     callbacks->with_vector_state(cut_with_vectors, &request);
+    if (cache.cut.check_bytes && callbacks->looked)
+        callbacks->looked((struct tbd_app_pc){ make->pc }, cache.cut.check_bytes);
     fill_block(block, &cache.cut, id_of(&cache.cut, callbacks));
     if (make->stop_insns) {
         tbd_cut_shorten(&cache.cut, make->stop_insns);

@@ -30,6 +30,9 @@ struct tbd_patcher_callbacks {
      * the block ends before).  Replay: also makes the bytes present.  *out_changes: some of them may
      * change without a call of tbd_patcher_flush_range(), so every entry must look. */
     uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
+    /* A block is about to be made from so many bytes, which may change (*out_changes above).  May be
+     * NULL. */
+    void (*looked)(struct tbd_app_pc start, uint32_t bytes);
     /* Reserve `bytes` (power of two) of address space for a patch area, RWX, within reach of
      * [lo, hi): every address of it within +-2 GiB of every address in it.  0 on failure. */
     uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);

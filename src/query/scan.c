@@ -427,6 +427,19 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
     deliver(scan, &event);
 }
 
+/* Others' stores to the code of the block that is entered next. */
+static void at_code(struct tbd_scan *scan, const struct tbd_message *message, const uint8_t *payload)
+{
+    struct tbd_event event = { .type = TBD_EVENT_STORE, .thread = scan->cursor.thread };
+    struct tbd_msg_code code;
+
+    memcpy(&code, payload, sizeof(code));
+    event.position.time =
+        scan->cursor.block == NULL ? scan->window->first_time : scan->cursor.time + 1;
+    event.pc = code.start;
+    deliver_writes(scan, TBD_MSG_CODE, payload, message->bytes, &event);
+}
+
 static void at_thread(struct tbd_scan *scan)
 {
     struct tbd_msg_thread message = tbd_thread_message(scan->cursor.message);
@@ -456,6 +469,10 @@ static void at_message(struct tbd_scan *scan)
         settle(scan);
     if (message.kind == TBD_MSG_SIGNAL) {
         at_signal(scan, &message, payload);
+        return;
+    }
+    if (message.kind == TBD_MSG_CODE) {
+        at_code(scan, &message, payload);
         return;
     }
     if (message.kind == TBD_MSG_THREAD) {

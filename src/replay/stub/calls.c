@@ -51,6 +51,8 @@ static const char *kind_name(uint32_t kind)
         return "a fault";
     case TBD_MSG_THREAD:
         return "a turn of another thread";
+    case TBD_MSG_CODE:
+        return "a change of code by others";
     case TBD_MSG_SHARED:
         return "a set of instructions that access shared memory";
     default:
@@ -301,7 +303,8 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
 
 static bool is_between(uint32_t kind)
 {
-    return kind == TBD_MSG_SIGNAL || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED;
+    return kind == TBD_MSG_SIGNAL || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
+           kind == TBD_MSG_CODE;
 }
 
 uint64_t tbd_stub_between_time(void)
@@ -332,6 +335,16 @@ static void deliver(struct tbd_thread *thread, const struct tbd_message *message
     tbd_log_send(message);
 }
 
+/* Translations notice by themselves.  The next block looks at these bytes: so they count as read, as in play. */
+static void change_code(const struct tbd_message *message)
+{
+    struct tbd_msg_code code;
+
+    memcpy(&code, message + 1, sizeof(code));
+    tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(code), code.write_count);
+    tbd_log_send(message);
+}
+
 void tbd_stub_between(struct tbd_thread *thread)
 {
     const struct tbd_message *message;
@@ -339,6 +352,8 @@ void tbd_stub_between(struct tbd_thread *thread)
     for (;;) {
         if ((message = tbd_log_peek(TBD_MSG_SIGNAL)))
             deliver(thread, message);
+        else if ((message = tbd_log_peek(TBD_MSG_CODE)))
+            change_code(message);
         else if ((message = tbd_log_peek(TBD_MSG_THREAD)))
             tbd_stub_turn(thread, message);
         else if (!tbd_stub_shared(thread))
