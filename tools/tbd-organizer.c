@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* tbd-organizer.c - the organizer process: started by the engine, ends after the program
  *
- *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard]
+ *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
+ *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds SECONDS]
  *
  * It belongs to nobody's terminal: signals from there are ignored, stdin and stdout are /dev/null,
  * and stderr too once the trace directory exists; until then it may say one line about what is
@@ -113,6 +114,9 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
         { "stream-fd", required_argument, NULL, 's' }, { "pid", required_argument, NULL, 'p' },
         { "dir", required_argument, NULL, 'd' },       { "program", required_argument, NULL, 'n' },
         { "threads", required_argument, NULL, 't' },   { "discard", no_argument, NULL, 'x' },
+        { "budget", required_argument, NULL, 'b' },    { "level3", required_argument, NULL, '3' },
+        { "level2", required_argument, NULL, '2' },    { "keep-bytes", required_argument, NULL, 'k' },
+        { "keep-seconds", required_argument, NULL, 'K' },
         { 0 },
     };
     int c;
@@ -136,6 +140,21 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
             break;
         case 'x':
             out->discard = true;
+            break;
+        case 'b':
+            out->age.budget = (uint64_t)number(optarg, "--budget");
+            break;
+        case '3':
+            out->age.level3 = (uint32_t)number(optarg, "--level3");
+            break;
+        case '2':
+            out->age.level2 = (uint32_t)number(optarg, "--level2");
+            break;
+        case 'k':
+            out->age.keep_bytes = (uint64_t)number(optarg, "--keep-bytes");
+            break;
+        case 'K':
+            out->age.keep_seconds = (uint64_t)number(optarg, "--keep-seconds");
             break;
         default:
             return usage();

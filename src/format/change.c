@@ -142,6 +142,23 @@ static enum tbd_status lower_toc(struct tbd_trace *trace, struct tbd_writer *wri
     return status;
 }
 
+enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window,
+                                       struct tbd_change *out)
+{
+    struct tbd_window_summary summary = { .number = window->window, .span = 1 };
+
+    *out = (struct tbd_change){ .disk = { .count = 1, .span = 1, .window = *window },
+                                .old = calloc(2, sizeof(*out->old)) };
+    if (!out->old)
+        return TBD_NOMEM;
+    add_old(out, &summary, "trace");
+    add_old(out, &summary, "blocks");
+    out->disk.window.level = 2;
+    out->disk.window.trace_bytes = 0;
+    out->disk.window.block_bytes = 0;
+    return TBD_OK;
+}
+
 enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *writer,
                                  uint32_t window, uint8_t level, struct tbd_change *out,
                                  struct tbd_error *why)

@@ -154,6 +154,10 @@ struct tbd_disk_threads {
 };
 _Static_assert(sizeof(struct tbd_disk_threads) == 16, "tbd_disk_threads is 16 bytes");
 
+/* In REGION records, beside TBD_REGION_*: the mapping is older than the trace's beginning, and pages of which
+ * nothing is known are not simply zero. */
+#define TBD_DISK_REGION_UNKNOWN 0x80000000u
+
 /* Kinds in TBD_REC_PAGES. */
 #define TBD_PAGES_CAPTURED 1u /* contents after a modification are in the window's page table */
 #define TBD_PAGES_FIRST 2u    /* contents from before its first use are */

@@ -392,18 +392,25 @@ static const struct tbd_disk_page *entry_at_start(const struct toc *toc, uint64_
     return NULL;
 }
 
-static enum tbd_status page_in_image(struct tbd_trace *trace, uint64_t address, uint8_t *out)
+/* An image that cannot be read must not pass for one that lacks a page. */
+static enum tbd_status open_image(struct tbd_trace *trace)
 {
-    const struct tbd_disk_page *page;
-    size_t count;
-
     if (!trace->image_tried) {
         trace->image_tried = true;
         if (tbd_image_open(trace, &trace->image, NULL))
-            return TBD_NOTFOUND;
+            trace->image.file.bytes = NULL;
     }
-    if (!trace->image.file.bytes)
-        return TBD_NOTFOUND;
+    return trace->image.file.bytes ? TBD_OK : TBD_CORRUPT;
+}
+
+static enum tbd_status page_in_image(struct tbd_trace *trace, uint64_t address, uint8_t *out)
+{
+    enum tbd_status status = open_image(trace);
+    const struct tbd_disk_page *page;
+    size_t count;
+
+    if (status)
+        return status;
     page = tbd_toc_find_page(&trace->image, address, &count);
     return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
 }
@@ -501,6 +508,55 @@ bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last
     return good;
 }
 
+enum tbd_status tbd_trace_page_for_image(struct tbd_trace *trace, uint32_t first, uint64_t address,
+                                         uint8_t *out)
+{
+    struct tbd_moment start = { .window = first };
+    const struct region_piece *piece = NULL;
+    struct tbd_page_base how;
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_regions_at_locked(trace, tbd_region_events_before(trace, &start));
+    if (!status)
+        piece = tbd_region_find(&trace->regions, address);
+    if (!status)
+        status = piece ? page_before(trace, first, address, out, &how) : TBD_NOTFOUND;
+    if (!status && !how.from_image && how.from.window == first)
+        status = TBD_NOTFOUND;
+    if (!status && (how.from_image ? !piece->initial
+                                   : tbd_moment_compare(&how.from, &piece->born) < 0))
+        status = TBD_NOTFOUND;
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first, uint64_t **out,
+                                      size_t *out_count)
+{
+    enum tbd_status status = history_make(trace);
+    const struct page_history *h = &trace->history;
+    size_t count = 0;
+
+    if (!status)
+        status = open_image(trace);
+    if (status)
+        return status;
+    *out = malloc((h->used + trace->image.page_count + 1) * sizeof(**out));
+    if (!*out)
+        return TBD_NOMEM;
+    for (size_t i = 0; i < trace->image.page_count; i++)
+        (*out)[count++] = trace->image.pages[i].address;
+    for (size_t slot = 0; slot < h->slots; slot++) {
+        const struct page_visit *end = h->visits + h->last[slot];
+
+        if (h->keys[slot] && end[-(ptrdiff_t)end[-1].before].window < first)
+            (*out)[count++] = (h->keys[slot] - 1) * 4096;
+    }
+    *out_count = count;
+    return TBD_OK;
+}
+
 static enum tbd_status from_windows(struct tbd_trace *trace, const struct page_query *q,
                                     uint8_t *out)
 {
@@ -589,6 +645,8 @@ static bool is_zero_at_birth(const struct region_piece *piece)
         return false;
     if (region->flags & TBD_REGION_ANON_ZERO)
         return true;
+    if (region->flags & TBD_DISK_REGION_UNKNOWN)
+        return false;
     return piece->initial && !region->inode && (region->map_flags & MAP_PRIVATE);
 }
 

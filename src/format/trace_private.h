@@ -206,6 +206,15 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_page_base(struct tbd_trace *trace, uint
 bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address,
                           uint32_t depth, uint8_t *out);
 
+/* The latest contents from before window `first`, if the page's mapping is there when it begins and the
+ * window does not have them itself.  TBD_NOTFOUND. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_page_for_image(struct tbd_trace *trace, uint32_t first,
+                                                        uint64_t address, uint8_t *out);
+/* Pages that the image and the windows before `first` have contents of, in any order, perhaps more than
+ * once; owned by the caller. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first,
+                                                     uint64_t **out, size_t *out_count);
+
 static inline void tbd_page_xor(uint8_t *page, const uint8_t *with)
 {
     for (size_t i = 0; i < 4096; i++)

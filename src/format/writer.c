@@ -595,7 +595,38 @@ enum tbd_status tbd_writer_file(struct tbd_writer *w, const char *name,
 
 void tbd_writer_remove(struct tbd_writer *w, const char *name)
 {
-    unlinkat(w->dir, name, 0);
+    if (unlinkat(w->dir, name, 0) && errno == EISDIR)
+        unlinkat(w->dir, name, AT_REMOVEDIR);
+}
+
+/* The new file is open before it gets its name: what is appended from then on goes to the right
+ * one. */
+enum tbd_status tbd_writer_index(struct tbd_writer *w, const struct tbd_buffer *content)
+{
+    static const char temporary[] = "index.part";
+    enum tbd_status status = content->failed ? TBD_NOMEM : TBD_OK;
+    int fd = -1;
+
+    if (!status) {
+        fd = openat(w->dir, temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        status = fd < 0 ? TBD_IO : tbd_write_all(fd, content->bytes, content->used);
+    }
+    if (!status && renameat(w->dir, temporary, w->dir, "index"))
+        status = TBD_IO;
+    if (status) {
+        close_fd(fd);
+        unlinkat(w->dir, temporary, 0);
+        return status;
+    }
+    close_fd(w->index);
+    w->index = fd;
+    w->index_bytes = (off_t)content->used;
+    return TBD_OK;
+}
+
+uint64_t tbd_writer_bytes(const struct tbd_writer *w)
+{
+    return (uint64_t)(w->index_bytes + w->blocks_bytes);
 }
 
 enum tbd_status tbd_writer_change(struct tbd_writer *w, const struct tbd_disk_change *change,

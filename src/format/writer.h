@@ -75,7 +75,12 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_open(const char *path, struct tbd_writ
 /* Writes a file of the trace, whole, or leaves it as it was. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_file(struct tbd_writer *writer, const char *name,
                                                const struct tbd_buffer *content);
-void tbd_writer_remove(struct tbd_writer *writer, const char *name);
+void tbd_writer_remove(struct tbd_writer *writer, const char *name); /* an empty folder, too */
+/* Puts another index in the place of the one that there is. */
+TBD_MUST_CHECK enum tbd_status tbd_writer_index(struct tbd_writer *writer,
+                                                const struct tbd_buffer *content);
+/* Bytes of the files that only grow. */
+uint64_t tbd_writer_bytes(const struct tbd_writer *writer);
 /* `pages`: for the PAGES record; empty: as before.  `shifts`: change->count if more than one. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_change(struct tbd_writer *writer,
                                                  const struct tbd_disk_change *change,

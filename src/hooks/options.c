@@ -7,7 +7,7 @@
 #include "base/string.h"
 #include "format/stream.h"
 
-enum kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE };
+enum kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE, KIND_SIZE, KIND_KEEP };
 
 struct choice {
     char name[8];
@@ -50,6 +50,14 @@ static const struct row rows[] = {
       .kind = KIND_CHOICE, .offset = AT(log), .initial = TBD_LOG_WARN,
       .choices = { { "error", TBD_LOG_ERROR }, { "warn", TBD_LOG_WARN }, { "info", TBD_LOG_INFO },
                    { "debug", TBD_LOG_DEBUG }, { "trace", TBD_LOG_TRACE } } },
+    { .name = "budget", .values = "SIZE", .help = "disk space of the trace (K, M, G, T): old windows lose details; 0: no limit",
+      .kind = KIND_SIZE, .offset = AT(budget), .initial = 4ull << 30 },
+    { .name = "level3", .values = "N", .help = "windows that keep all events; 0: as many as fit",
+      .kind = KIND_NUMBER, .offset = AT(level3), .high = UINT32_MAX },
+    { .name = "level2", .values = "N", .help = "windows before those that keep counts; 0: as many as fit",
+      .kind = KIND_NUMBER, .offset = AT(level2), .high = UINT32_MAX },
+    { .name = "keep", .values = "SIZE|TIME", .help = "only the last so much (K, M, G, T bytes or s, m, h, d); 0: all",
+      .kind = KIND_KEEP, .offset = AT(keep) },
     { .name = "link", .values = "yes|no", .help = "no: every block leaves through the engine",
       .kind = KIND_CHOICE, .offset = AT(link), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
@@ -86,6 +94,54 @@ static bool parse_number(const struct row *row, const char *text, uint64_t *out)
     return value >= row->low && value <= row->high;
 }
 
+/* What a letter behind a number multiplies it by; 0: no such letter. */
+static uint64_t unit_bytes(char letter)
+{
+    switch (letter) {
+    case 'K': return 1ull << 10;
+    case 'M': return 1ull << 20;
+    case 'G': return 1ull << 30;
+    case 'T': return 1ull << 40;
+    default: return 0;
+    }
+}
+
+static uint64_t unit_seconds(char letter)
+{
+    switch (letter) {
+    case 's': return 1;
+    case 'm': return 60;
+    case 'h': return 3600;
+    case 'd': return 86400;
+    default: return 0;
+    }
+}
+
+/* "1G"; for KIND_KEEP also "10m". */
+static bool parse_size(const struct row *row, const char *text, uint64_t *out)
+{
+    uint64_t value = 0, unit = 1, mark = 0;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        if (value > 1ull << 40)
+            return false;
+        value = value * 10 + (uint64_t)(*text - '0');
+    }
+    if (*text) {
+        unit = unit_bytes(*text);
+        if (!unit && row->kind == KIND_KEEP) {
+            unit = unit_seconds(*text);
+            mark = TBD_KEEP_SECONDS;
+        }
+        if (!unit || text[1])
+            return false;
+    }
+    *out = value * unit | mark;
+    return value < (1ull << 62) / unit;
+}
+
 static bool parse_choice(const struct row *row, const char *text, uint64_t *out)
 {
     for (size_t i = 0; i < sizeof(row->choices) / sizeof(row->choices[0]); i++)
@@ -113,6 +169,11 @@ static bool set_value(struct tbd_options *options, const struct row *row, const 
         break;
     case KIND_CHOICE:
         if (!parse_choice(row, text, &value))
+            return false;
+        break;
+    case KIND_SIZE:
+    case KIND_KEEP:
+        if (!parse_size(row, text, &value))
             return false;
         break;
     default:

@@ -12,6 +12,8 @@
 
 #define TBD_OPTION_TEXT_BYTES 1024
 
+#define TBD_KEEP_SECONDS (1ull << 63)
+
 struct tbd_options {
     char dir[TBD_OPTION_TEXT_BYTES];       /* "" = the organizer's default */
     char organizer[TBD_OPTION_TEXT_BYTES]; /* "" = beside libtbd.so; "none" = events are thrown away */
@@ -23,6 +25,10 @@ struct tbd_options {
     uint64_t log;                          /* enum tbd_log_level */
     uint64_t link;                         /* 0 or 1 */
     uint64_t threads;                      /* 0 or 1: several threads are recorded */
+    uint64_t budget;                       /* bytes; 0: no limit */
+    uint64_t level3;                       /* windows; 0: no limit */
+    uint64_t level2;
+    uint64_t keep;                         /* bytes, or TBD_KEEP_SECONDS and seconds; 0: everything */
     uint64_t children;                     /* 0 or 1: forked children get traces of their own */
 };
 

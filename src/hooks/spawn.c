@@ -102,19 +102,38 @@ static void arrange_descriptors(int fd)
         tbd_sys_open("/dev/null", 2, 0);
 }
 
+/* Eight arguments. */
+static void add_limits(const char **argv, char numbers[4][24])
+{
+    const struct tbd_options *options = &tbd_runtime.options;
+    bool is_time = options->keep & TBD_KEEP_SECONDS;
+    const uint64_t values[4] = { options->budget, options->level3, options->level2,
+                                 options->keep & ~TBD_KEEP_SECONDS };
+    const char *const names[4] = { "--budget", "--level3", "--level2",
+                                   is_time ? "--keep-seconds" : "--keep-bytes" };
+
+    for (unsigned i = 0; i < 4; i++) {
+        tbd_fmt(numbers[i], sizeof(numbers[i]), "%lu", values[i]);
+        argv[2 * i] = names[i];
+        argv[2 * i + 1] = numbers[i];
+    }
+}
+
 _Noreturn static void become_organizer(int fd, char **envp)
 {
     char buffer[TBD_OPTION_TEXT_BYTES + 16];
     char pid[16];
     const char *path = organizer_path(buffer, sizeof(buffer));
-    const char *argv[9] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    char numbers[4][24];
+    const char *argv[17] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_runtime.ring.head;
 
     tbd_fmt(pid, sizeof(pid), "%u", tbd_runtime.pid);
+    add_limits(argv + 5, numbers);
     if (tbd_runtime.options.dir[0]) {
-        argv[5] = "--dir";
-        argv[6] = tbd_runtime.options.dir;
+        argv[13] = "--dir";
+        argv[14] = tbd_runtime.options.dir;
     }
     copy_environment(envp, environment);
     __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);

@@ -3,6 +3,7 @@
  *
  *   main thread:  wait for chunks -> copy -> raw window --queue--> workers
  *   a worker:     build (alone) -> join (in order) -> pack and write (alone) -> commit (in order)
+ *   the ager:     lowers, merges and drops windows that are in the trace (age.h)
  *
  * Joining gives a window what only the order of windows tells: its number, its start registers, the
  * previous windows of its summaries; it also hands blocks, mappings and notes to the writer.
@@ -11,6 +12,8 @@
  * O1  Workers take windows in order, so the oldest one in work never waits for another: no
  *     deadlock.
  * O2  join and commit run under `lock`; what they use (writer, heads, order_*) is guarded by it.
+ *     Permission to write files is given in order, too: else a window that waits for room could wait
+ *     for one that has it and waits for its turn.
  * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under
  *     `lock` and written without it.
  * O4  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
@@ -57,7 +60,10 @@ struct organizer {
     uint64_t queued;   /* windows put in so far */
     uint64_t taken;    /* and taken out */
     uint64_t joined;
+    uint64_t granted;  /* may write its files */
     uint64_t committed;
+    struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
+    bool settled;      /* all windows are committed */
     bool closed;       /* nothing more comes */
 
     /* in order, under `lock` */
@@ -305,6 +311,32 @@ static void write_segment(struct organizer *o, struct tbd_key_segment *segment)
     free(segment);
 }
 
+/* The window's files may be written now; room has been made. */
+static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
+{
+    pthread_mutex_lock(&o->lock);
+    wait_turn_locked(o, &o->granted, number);
+    while (keep && o->ager && !tbd_ager_may_write_locked(o->ager))
+        pthread_cond_wait(&o->changed, &o->lock);
+    o->granted++;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+}
+
+static void age_locked(struct organizer *o, const struct tbd_disk_window *window,
+                       enum tbd_status status)
+{
+    bool can_change =
+        window->complete && (o->head->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
+
+    if (status || (o->failed && o->failed != TBD_CORRUPT))
+        tbd_ager_take_back_locked(o->ager);
+    else
+        status = tbd_ager_add_locked(o->ager, window, can_change);
+    if (status)
+        fail_locked(o, status, "window");
+}
+
 static void commit(struct organizer *o, uint64_t number, struct tbd_window_files *files,
                    struct tbd_buffer *keys, enum tbd_status status, bool keep)
 {
@@ -321,6 +353,8 @@ static void commit(struct organizer *o, uint64_t number, struct tbd_window_files
         else
             full = add_keys_locked(o, &files->disk, keys);
     }
+    if (keep && o->ager)
+        age_locked(o, &files->disk, status);
     free(files->pages);
     o->committed++;
     pthread_cond_broadcast(&o->changed);
@@ -347,6 +381,7 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     o->joined++;
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
+    wait_for_room(o, job->number, keep);
     if (keep) {
         status = tbd_writer_put_window(o->writer, product.window, &product.counts, product.coded,
                                        &files);
@@ -369,6 +404,35 @@ static void *work(void *context)
     while (take_job(o, &job))
         do_job(o, builder, &job);
     tbd_builder_free(builder);
+    return NULL;
+}
+
+/* Until all windows are in the trace, and nothing is due any more. */
+static void *grow_old(void *context)
+{
+    struct organizer *o = context;
+    enum tbd_status status = TBD_OK;
+
+    pthread_mutex_lock(&o->lock);
+    while (!status) {
+        bool is_due = tbd_ager_is_due_locked(o->ager);
+
+        if (!is_due && o->settled)
+            break;
+        if (!is_due) {
+            pthread_cond_wait(&o->changed, &o->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&o->lock);
+        status = tbd_ager_step(o->ager);
+        pthread_mutex_lock(&o->lock);
+        pthread_cond_broadcast(&o->changed);
+    }
+    if (status) {
+        tbd_ager_stop_locked(o->ager);
+        fail_locked(o, status, "making room");
+    }
+    pthread_mutex_unlock(&o->lock);
     return NULL;
 }
 
@@ -491,11 +555,16 @@ static enum tbd_status run_threads(struct organizer *o)
     pthread_t threads[MAX_THREADS];
     unsigned wanted = thread_count(o->options);
     unsigned count = 0;
+    pthread_t ager;
 
     while (count < wanted && !pthread_create(&threads[count], NULL, work, o))
         count++;
     if (!count)
         return TBD_NOMEM;
+    if (o->ager && pthread_create(&ager, NULL, grow_old, o)) {
+        tbd_ager_free(o->ager);
+        o->ager = NULL;
+    }
     take_stream(o);
     pthread_mutex_lock(&o->lock);
     o->closed = true;
@@ -505,6 +574,12 @@ static enum tbd_status run_threads(struct organizer *o)
         pthread_join(threads[--count], NULL);
     write_segment(o, o->segment);
     o->segment = NULL;
+    pthread_mutex_lock(&o->lock);
+    o->settled = true;
+    pthread_cond_broadcast(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+    if (o->ager)
+        pthread_join(ager, NULL);
     return o->started ? write_end(o) : TBD_OK;
 }
 
@@ -570,6 +645,10 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
         say_state(o->head, TBD_ORGANIZER_FAILED);
         return status;
     }
+    if (tbd_ager_is_needed(&o->options->age))
+        status = tbd_ager_new(&o->options->age, o->writer, &o->lock, &o->ager);
+    if (status)
+        return status;
     if (o->options->ready)
         o->options->ready(o->options->context, tbd_writer_path(o->writer));
     say_state(o->head, TBD_ORGANIZER_READY);
@@ -578,6 +657,7 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
 
 static void tear_down(struct organizer *o, enum tbd_status status)
 {
+    tbd_ager_free(o->ager);
     tbd_writer_free(o->writer);
     if (o->head && !o->failed && !status)
         say_state(o->head, TBD_ORGANIZER_DONE);

@@ -6,6 +6,7 @@
 #define TBD_ORGANIZER_ORGANIZE_H
 
 #include "base/status.h"
+#include "organizer/age.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@ struct tbd_organize_options {
     const char *root;      /* trace root; NULL: tbd_trace_root() */
     const char *program;   /* for the trace's name; NULL: found out from the pid */
     unsigned threads;      /* that build and write windows; 0: chosen by the number of cores */
+    struct tbd_age_limits age;
     bool discard;          /* measure only: take the stream, write nothing */
     void (*ready)(void *context, const char *path); /* may be NULL: the directory exists */
     void *context;

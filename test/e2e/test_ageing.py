@@ -5,6 +5,7 @@ have the answers that the fresh trace gives; raised windows are what play wrote,
 import filecmp
 import os
 import shutil
+import subprocess
 
 import tbdtest
 
@@ -97,6 +98,68 @@ def test_sizes_shrink(folder):
     two, one, merged, _ = aged(trace)
     sizes = [sum(tree(os.path.join(t.path, "windows")).values()) for t in (trace, two, one, merged)]
     assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 4, sizes
+
+
+def disk_use(path):
+    """Bytes of a trace; files may come and go meanwhile."""
+    total = 0
+    for where, _, names in os.walk(path):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(where, name)).st_size
+            except FileNotFoundError:
+                pass
+    return total
+
+
+def record_watched(folder, options):
+    """Traces a program of about 180 windows; returns the trace and the most bytes that it had on disk."""
+    os.makedirs(folder)
+    argv = [tbdtest.program("many_windows")]
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             env=tbdtest.clean_env(tbdtest.trace_env(folder, options)))
+    most = 0
+    while child.poll() is None or tbdtest.organizers(folder):
+        most = max([most] + [disk_use(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith("-1")])
+    assert child.returncode == 0
+    return tbdtest.find_trace(folder, argv[0]), most
+
+
+def test_a_budget_is_kept_while_recording(folder):
+    whole, size = record_watched(os.path.join(folder, "whole"), "window=20000")
+    fixed = size - disk_use(os.path.join(whole.path, "windows"))
+    budget = fixed + (size - fixed) // 5
+    trace, most = record_watched(os.path.join(folder, "tight"), "window=20000,budget=%d" % budget)
+    largest = max(w["toc_bytes"] + w["trace_bytes"] + w["block_bytes"] for w in whole.ask("windows"))
+    assert most <= budget + largest, "%d bytes, budget %d, a window %d" % (most, budget, largest)
+    windows = trace.ask("windows")
+    assert {1, 3} <= set(levels(trace)) and windows[0]["time"] == 0, levels(trace)
+    assert trace.info()["blocks"] == whole.info()["blocks"]
+    trace.verify()
+
+
+def test_limits_by_number(folder):
+    _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=50000,level3=5,level2=7")
+    found = levels(trace)
+    assert found == [1] * (len(found) - 12) + [2] * 7 + [3] * 5, found
+    trace.verify()
+
+
+def test_only_the_end_is_kept(folder):
+    whole, size = record_watched(os.path.join(folder, "whole"), "window=20000")
+    keep = size - disk_use(os.path.join(whole.path, "windows")) * 3 // 4
+    trace, most = record_watched(os.path.join(folder, "kept"), "window=20000,keep=%d" % keep)
+    assert most <= keep * 1.1, (most, keep)
+    windows = trace.ask("windows")
+    assert windows[0]["time"] > 0 and trace.info()["blocks"] == whole.info()["blocks"], windows[0]
+    trace.verify()
+    middle = windows[len(windows) // 2]["time"] + 11
+    assert trace.ask("regs", at=str(middle)) and trace.ask("mem", "rsp", "64", at=str(middle))
+    before = trace.tbdq("regs", at="0")
+    assert before.code != 0 and b"0" in before.err, before
+    trace.ask("lower", "all")
+    trace.ask("merge", "all", "5")
+    trace.verify()
 
 
 def test_what_cannot_be_done_is_said(folder):

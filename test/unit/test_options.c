@@ -52,6 +52,29 @@ static void commas_and_backslashes_can_be_escaped(void **state)
     assert_int_equal(options.children, 0);
 }
 
+static void sizes_and_times_have_units(void **state)
+{
+    (void)state;
+    assert_true(parse(NULL));
+    assert_int_equal(options.budget, 4ull << 30);
+    assert_int_equal(options.keep, 0);
+    assert_true(parse("budget=20M,level3=64,level2=1000,keep=2G"));
+    assert_int_equal(options.budget, 20u << 20);
+    assert_int_equal(options.level3, 64);
+    assert_int_equal(options.level2, 1000);
+    assert_int_equal(options.keep, 2ull << 30);
+    assert_true(parse("budget=123,keep=10m"));
+    assert_int_equal(options.budget, 123);
+    assert_int_equal(options.keep, TBD_KEEP_SECONDS | 600);
+    assert_true(parse("keep=2d"));
+    assert_int_equal(options.keep, TBD_KEEP_SECONDS | 172800);
+    assert_false(parse("budget=10m"));
+    assert_false(parse("budget=G"));
+    assert_false(parse("keep=1GB"));
+    assert_false(parse("keep=99999999999999T"));
+    assert_false(parse("keep=-1s"));
+}
+
 static void wrong_options_are_named(void **state)
 {
     (void)state;
@@ -103,6 +126,7 @@ int main(void)
         cmocka_unit_test(without_a_variable_there_are_defaults),
         cmocka_unit_test(values_are_taken_and_the_last_one_counts),
         cmocka_unit_test(commas_and_backslashes_can_be_escaped),
+        cmocka_unit_test(sizes_and_times_have_units),
         cmocka_unit_test(wrong_options_are_named),
         cmocka_unit_test(names_and_values_that_are_too_long_are_refused),
         cmocka_unit_test(the_table_describes_every_option),

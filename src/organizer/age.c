@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: MIT
+/* age.c - what becomes of windows while a trace grows
+ *
+ * Which change is next depends on the sizes of the windows at each level alone.  Limits by number come
+ * first.  Over budget, the level that takes most of its share (events half of it, counts and bits a
+ * quarter each) gives something up, its oldest window first; at level 1 that is eight windows of the
+ * same span becoming one, so that windows get longer the older they are.  If nothing can be given up any
+ * more, the oldest windows are dropped: a budget is a promise.
+ *
+ * Invariants
+ * A1  `windows` are those of the index, in order; changed under the lock together with it.
+ * A2  Levels do not rise with age, but for windows that must stay as they are (`stays`).
+ * A3  Only the ager's thread changes the files of windows that are in the trace, and uses `trace`. */
+#include "organizer/age.h"
+
+#include "format/change.h"
+#include "format/codec.h"
+#include "format/index_write.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define MERGE_COUNT 8u
+/* A window that questions must still be able to replay: no more block entries than that, unless the
+ * budget cannot be met otherwise. */
+#define MERGED_BLOCKS (32ull << 20)
+#define MERGED_BLOCKS_MOST (1ull << 31)
+/* The newest windows are asked about most, and are what `tbdq` begins with. */
+#define NEWEST 2u
+/* The index is written anew when it has grown by so much more than half. */
+#define INDEX_SLACK (256u << 10)
+
+struct aged {
+    struct tbd_disk_window disk;
+    uint32_t span;
+    bool stays;     /* cannot be lowered or merged */
+    uint64_t ended; /* seconds */
+};
+
+struct level {
+    uint64_t bytes;
+    uint32_t count;
+};
+
+struct tbd_ager {
+    struct tbd_age_limits limits;
+    struct tbd_writer *writer;
+    pthread_mutex_t *lock;
+    struct aged *windows; /* owned */
+    size_t count, capacity;
+    struct level levels[4];
+    uint64_t other;   /* bytes of files that are neither windows nor growing */
+    uint64_t other_step; /* most that they grew by at once: a file of keys */
+    uint64_t largest; /* window so far */
+    uint32_t writing; /* windows whose files are being written */
+    uint64_t index_bytes; /* of all growing files, when the index was last written anew */
+    bool has_stopped;
+    bool is_stuck;    /* over budget, and nothing can be done */
+    struct tbd_trace *trace; /* owned; NULL, or opened after the last merge or drop */
+};
+
+enum action { NOTHING, EVENTS, COUNTS, MERGE, DROP, SHORTEN };
+
+struct plan {
+    enum action action;
+    uint32_t first;
+    uint32_t count;
+};
+
+bool tbd_ager_is_needed(const struct tbd_age_limits *limits)
+{
+    return limits->budget || limits->level3 || limits->level2 || limits->keep_bytes ||
+           limits->keep_seconds;
+}
+
+enum tbd_status tbd_ager_new(const struct tbd_age_limits *limits, struct tbd_writer *writer,
+                             pthread_mutex_t *lock, struct tbd_ager **out)
+{
+    struct tbd_ager *ager = calloc(1, sizeof(*ager));
+
+    *out = ager;
+    if (!ager)
+        return TBD_NOMEM;
+    ager->limits = *limits;
+    ager->writer = writer;
+    ager->lock = lock;
+    return TBD_OK;
+}
+
+void tbd_ager_free(struct tbd_ager *ager)
+{
+    if (!ager)
+        return;
+    tbd_trace_close(ager->trace);
+    free(ager->windows);
+    free(ager);
+}
+
+/* ---- sizes ---- */
+
+static uint64_t bytes_of(const struct tbd_disk_window *window)
+{
+    return window->toc_bytes + window->trace_bytes + window->block_bytes;
+}
+
+static uint64_t folder_bytes(const char *path, const char *folder)
+{
+    char name[4096];
+    struct dirent *entry;
+    struct stat status;
+    uint64_t bytes = 0;
+    DIR *dir;
+
+    snprintf(name, sizeof(name), "%s/%s", path, folder);
+    dir = opendir(name);
+    while (dir && (entry = readdir(dir)))
+        if (strcmp(entry->d_name, "index") != 0 && strcmp(entry->d_name, "blocks") != 0 &&
+            !fstatat(dirfd(dir), entry->d_name, &status, 0) && S_ISREG(status.st_mode))
+            bytes += (uint64_t)status.st_size;
+    if (dir)
+        closedir(dir);
+    return bytes;
+}
+
+static void measure_others_locked(struct tbd_ager *ager)
+{
+    const char *path = tbd_writer_path(ager->writer);
+    uint64_t other =
+        folder_bytes(path, ".") + folder_bytes(path, "modules") + folder_bytes(path, "keys");
+
+    if (ager->other && other > ager->other + ager->other_step)
+        ager->other_step = other - ager->other;
+    ager->other = other;
+}
+
+static uint64_t fixed_bytes(const struct tbd_ager *ager)
+{
+    return ager->other + tbd_writer_bytes(ager->writer);
+}
+
+static uint64_t window_bytes(const struct tbd_ager *ager)
+{
+    return ager->levels[1].bytes + ager->levels[2].bytes + ager->levels[3].bytes;
+}
+
+static uint64_t total_bytes(const struct tbd_ager *ager)
+{
+    return fixed_bytes(ager) + window_bytes(ager);
+}
+
+static void count_window(struct tbd_ager *ager, const struct aged *window, int sign)
+{
+    struct level *level = &ager->levels[window->disk.level & 3];
+
+    level->bytes += (uint64_t)sign * bytes_of(&window->disk);
+    level->count += (uint32_t)sign;
+}
+
+/* ---- what is due ---- */
+
+/* Windows that are being written will need room, and so does what takes the place of other files. */
+static uint64_t needed_bytes(const struct tbd_ager *ager)
+{
+    return total_bytes(ager) + (ager->writing + 2) * ager->largest + ager->other_step;
+}
+
+static bool is_over_budget(const struct tbd_ager *ager)
+{
+    return ager->limits.budget && needed_bytes(ager) > ager->limits.budget;
+}
+
+static bool is_over_keep(const struct tbd_ager *ager)
+{
+    return ager->limits.keep_bytes && needed_bytes(ager) > ager->limits.keep_bytes;
+}
+
+/* First window of this level that may be changed, and that is not among the newest `spared`. */
+static bool find_oldest(const struct tbd_ager *ager, uint8_t level, uint32_t spared,
+                        struct plan *out)
+{
+    for (size_t i = 0; i + spared < ager->count; i++) {
+        if (ager->windows[i].disk.level == level && !ager->windows[i].stays) {
+            out->first = (uint32_t)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool plan_by_number(const struct tbd_ager *ager, struct plan *out)
+{
+    const struct tbd_age_limits *limits = &ager->limits;
+
+    if (limits->level3 && find_oldest(ager, 3, limits->level3, out))
+        out->action = EVENTS;
+    else if (limits->level2 && limits->level3 &&
+             find_oldest(ager, 2, limits->level3 + limits->level2, out))
+        out->action = COUNTS;
+    return out->action != NOTHING;
+}
+
+/* `count` windows of the same span, or at least two of any, that are not too large as one. */
+static bool find_merge(const struct tbd_ager *ager, uint32_t least, bool same_span, uint64_t most,
+                       struct plan *out)
+{
+    uint64_t blocks = 0;
+    uint32_t run = 0;
+
+    for (size_t i = 0; i < ager->count; i++) {
+        const struct aged *window = &ager->windows[i];
+        bool fits = window->disk.level == 1 && !window->stays;
+        bool follows = run && fits && blocks + window->disk.blocks <= most &&
+                       (!same_span || window->span == window[-1].span);
+
+        if (!follows && run >= least)
+            break;
+        run = follows ? run + 1 : fits;
+        blocks = follows ? blocks + window->disk.blocks : window->disk.blocks;
+        out->first = (uint32_t)i + 1 - run;
+        if (run == MERGE_COUNT)
+            break;
+    }
+    out->count = run;
+    return run >= least;
+}
+
+static bool plan_merge(const struct tbd_ager *ager, struct plan *out)
+{
+    if (!find_merge(ager, MERGE_COUNT, true, MERGED_BLOCKS, out) &&
+        !find_merge(ager, 2, true, MERGED_BLOCKS, out) &&
+        !find_merge(ager, 2, false, MERGED_BLOCKS, out) &&
+        !find_merge(ager, 2, false, MERGED_BLOCKS_MOST, out))
+        return false;
+    out->action = MERGE;
+    return true;
+}
+
+static bool plan_level(const struct tbd_ager *ager, unsigned level, struct plan *out)
+{
+    if (level == 1)
+        return plan_merge(ager, out);
+    if (!find_oldest(ager, (uint8_t)level, level == 3 ? NEWEST : 0, out))
+        return false;
+    out->action = level == 3 ? EVENTS : COUNTS;
+    return true;
+}
+
+static bool plan_drop(const struct tbd_ager *ager, uint64_t bytes, struct plan *out)
+{
+    uint64_t dropped = 0;
+    uint32_t count = 0;
+
+    while (count + 1 < ager->count && dropped < bytes)
+        dropped += bytes_of(&ager->windows[count++].disk);
+    out->action = count ? DROP : NOTHING;
+    out->first = count;
+    return count;
+}
+
+static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
+{
+    static const unsigned shares[4] = { 0, 4, 4, 2 };
+    uint64_t fixed = fixed_bytes(ager);
+    uint64_t room = ager->limits.budget > fixed ? ager->limits.budget - fixed : 0;
+
+    if (!is_over_budget(ager))
+        return false;
+    for (unsigned level = 3; level; level--)
+        if (ager->levels[level].bytes > room / shares[level] && plan_level(ager, level, out))
+            return true;
+    for (unsigned level = 3; level; level--)
+        if (plan_level(ager, level, out))
+            return true;
+    return plan_drop(ager, ager->limits.budget / 16, out);
+}
+
+static uint64_t now_seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec;
+}
+
+/* Each time an image is written: so a good part of all windows goes at once. */
+static bool plan_keep(const struct tbd_ager *ager, struct plan *out)
+{
+    const struct tbd_age_limits *limits = &ager->limits;
+    uint64_t now = limits->keep_seconds ? now_seconds() : 0;
+    uint32_t old = 0;
+
+    if (is_over_keep(ager))
+        return plan_drop(ager, needed_bytes(ager) - limits->keep_bytes + limits->keep_bytes / 8,
+                         out);
+    if (!limits->keep_seconds || !ager->count ||
+        now - ager->windows[0].ended <= limits->keep_seconds + limits->keep_seconds / 8)
+        return false;
+    while (old + 1 < ager->count && now - ager->windows[old].ended > limits->keep_seconds)
+        old++;
+    out->action = old ? DROP : NOTHING;
+    out->first = old;
+    return old;
+}
+
+static struct plan make_plan(const struct tbd_ager *ager)
+{
+    struct plan plan = { 0 };
+
+    if (ager->is_stuck || ager->has_stopped)
+        return plan;
+    if (plan_keep(ager, &plan) || plan_by_number(ager, &plan) || plan_by_budget(ager, &plan))
+        return plan;
+    plan = (struct plan){ 0 };
+    if (tbd_writer_bytes(ager->writer) > ager->index_bytes + ager->index_bytes / 2 + INDEX_SLACK)
+        plan.action = SHORTEN;
+    return plan;
+}
+
+/* ---- everybody else ---- */
+
+enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk_window *window,
+                                    bool can_change)
+{
+    struct aged aged = { .disk = *window, .span = 1, .stays = !can_change,
+                         .ended = now_seconds() };
+
+    if (!tbd_array_grow(&ager->windows, ager->count, &ager->capacity, sizeof(aged)))
+        return TBD_NOMEM;
+    ager->windows[ager->count++] = aged;
+    count_window(ager, &aged, 1);
+    if (bytes_of(window) > ager->largest)
+        ager->largest = bytes_of(window);
+    measure_others_locked(ager);
+    ager->writing--;
+    ager->is_stuck = false;
+    return TBD_OK;
+}
+
+bool tbd_ager_may_write_locked(struct tbd_ager *ager)
+{
+    bool is_full = is_over_budget(ager) || is_over_keep(ager);
+
+    if (is_full && (ager->writing || tbd_ager_is_due_locked(ager)))
+        return false;
+    ager->writing++;
+    return true;
+}
+
+void tbd_ager_take_back_locked(struct tbd_ager *ager)
+{
+    ager->writing--;
+}
+
+void tbd_ager_stop_locked(struct tbd_ager *ager)
+{
+    ager->has_stopped = true;
+}
+
+bool tbd_ager_is_due_locked(const struct tbd_ager *ager)
+{
+    return make_plan(ager).action != NOTHING;
+}
+
+/* ---- steps ---- */
+
+static void forget_trace(struct tbd_ager *ager)
+{
+    tbd_trace_close(ager->trace);
+    ager->trace = NULL;
+}
+
+/* The trace as it is on disk, with this window.  `*place`: where. */
+static enum tbd_status see_window(struct tbd_ager *ager, uint32_t number, uint32_t *place)
+{
+    enum tbd_status status;
+
+    *place = ager->trace ? tbd_trace_window_with(ager->trace, number) : UINT32_MAX;
+    if (*place != UINT32_MAX)
+        return TBD_OK;
+    forget_trace(ager);
+    status = tbd_trace_open(tbd_writer_path(ager->writer), &ager->trace, NULL);
+    if (status)
+        return status;
+    *place = tbd_trace_window_with(ager->trace, number);
+    return *place == UINT32_MAX ? TBD_NOWINDOW : TBD_OK;
+}
+
+/* Index, and what we know, in one. */
+static enum tbd_status commit(struct tbd_ager *ager, uint32_t first,
+                              const struct tbd_change *change)
+{
+    enum tbd_status status;
+
+    pthread_mutex_lock(ager->lock);
+    status = tbd_change_commit(ager->writer, change);
+    if (!status) {
+        struct aged *window = &ager->windows[first];
+        uint32_t count = change->disk.count;
+
+        for (uint32_t i = 0; i < count; i++)
+            count_window(ager, &window[i], -1);
+        window->ended = window[count - 1].ended;
+        window->disk = change->disk.window;
+        window->span = change->disk.span;
+        count_window(ager, window, 1);
+        memmove(window + 1, window + count,
+                (ager->count - first - count) * sizeof(*window));
+        ager->count -= count - 1;
+    }
+    pthread_mutex_unlock(ager->lock);
+    return status;
+}
+
+static enum tbd_status drop_events(struct tbd_ager *ager, const struct plan *plan,
+                                   const struct tbd_disk_window *window)
+{
+    struct tbd_change change = { 0 };
+    enum tbd_status status = tbd_change_drop_events(window, &change);
+
+    if (!status)
+        status = commit(ager, plan->first, &change);
+    tbd_change_free(&change);
+    return status;
+}
+
+static enum tbd_status drop_counts(struct tbd_ager *ager, const struct plan *plan,
+                                   const struct tbd_disk_window *window)
+{
+    struct tbd_change change = { 0 };
+    uint32_t place;
+    enum tbd_status status = see_window(ager, window->window, &place);
+
+    if (!status)
+        status = tbd_change_lower(ager->trace, ager->writer, place, 1, &change, NULL);
+    if (!status) /* what the handle does not know: its events went meanwhile */
+        status = commit(ager, plan->first, &change);
+    tbd_change_free(&change);
+    return status;
+}
+
+static enum tbd_status merge(struct tbd_ager *ager, const struct plan *plan,
+                             const struct tbd_disk_window *window)
+{
+    struct tbd_change change = { 0 };
+    uint32_t place;
+    enum tbd_status status;
+
+    forget_trace(ager);
+    status = see_window(ager, window->window, &place);
+    if (!status)
+        status = tbd_change_merge(ager->trace, ager->writer, place, plan->count, &change, NULL);
+    if (!status)
+        status = commit(ager, plan->first, &change);
+    tbd_change_free(&change);
+    forget_trace(ager);
+    return status;
+}
+
+/* The index is read and written with nobody else at it. */
+static enum tbd_status replace_index(struct tbd_ager *ager, const struct tbd_disk_window *window,
+                                     uint32_t dropped)
+{
+    uint32_t place;
+    enum tbd_status status;
+
+    pthread_mutex_lock(ager->lock);
+    forget_trace(ager);
+    status = see_window(ager, window->window, &place);
+    if (!status)
+        status = dropped ? tbd_drop_commit(ager->trace, ager->writer, place)
+                         : tbd_index_shorten(ager->trace, ager->writer);
+    if (!status) {
+        for (uint32_t i = 0; i < dropped; i++)
+            count_window(ager, &ager->windows[i], -1);
+        ager->count -= dropped;
+        memmove(ager->windows, ager->windows + dropped, ager->count * sizeof(*ager->windows));
+        measure_others_locked(ager);
+        ager->index_bytes = tbd_writer_bytes(ager->writer);
+    }
+    pthread_mutex_unlock(ager->lock);
+    forget_trace(ager);
+    return status;
+}
+
+static enum tbd_status drop(struct tbd_ager *ager, const struct plan *plan,
+                            const struct tbd_disk_window *window)
+{
+    uint32_t place;
+    enum tbd_status status;
+
+    forget_trace(ager);
+    status = see_window(ager, window->window, &place);
+    if (!status)
+        status = tbd_drop_prepare(ager->trace, ager->writer, place);
+    return status ? status : replace_index(ager, window, plan->first);
+}
+
+/* A window that cannot be changed stays; the trace is as good with it. */
+static enum tbd_status settle(struct tbd_ager *ager, const struct plan *plan,
+                              enum tbd_status status)
+{
+    if (!status || status == TBD_NOSPACE || status == TBD_NOMEM || status == TBD_IO)
+        return status;
+    pthread_mutex_lock(ager->lock);
+    if (plan->action == EVENTS || plan->action == COUNTS || plan->action == MERGE)
+        ager->windows[plan->first].stays = true;
+    else
+        ager->is_stuck = true;
+    pthread_mutex_unlock(ager->lock);
+    return TBD_OK;
+}
+
+enum tbd_status tbd_ager_step(struct tbd_ager *ager)
+{
+    struct tbd_disk_window window = { 0 };
+    enum tbd_status status = TBD_OK;
+    struct plan plan;
+
+    pthread_mutex_lock(ager->lock);
+    plan = make_plan(ager);
+    if (plan.action != NOTHING && ager->count)
+        window = ager->windows[plan.first].disk;
+    pthread_mutex_unlock(ager->lock);
+    switch (plan.action) {
+    case NOTHING:
+        break;
+    case EVENTS:
+        status = drop_events(ager, &plan, &window);
+        break;
+    case COUNTS:
+        status = drop_counts(ager, &plan, &window);
+        break;
+    case MERGE:
+        status = merge(ager, &plan, &window);
+        break;
+    case DROP:
+        status = drop(ager, &plan, &window);
+        break;
+    case SHORTEN:
+        status = ager->count ? replace_index(ager, &window, 0) : TBD_OK;
+        break;
+    }
+    return settle(ager, &plan, status);
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+/* age.h - what becomes of windows while a trace grows (T14, T15): levels, merging, dropping
+ *
+ * One thread of the organizer calls tbd_ager_step() whenever something is due; everybody else tells it about
+ * new windows.  Changes themselves are made by format/change.h and format/index_write.h. */
+#ifndef TBD_ORGANIZER_AGE_H
+#define TBD_ORGANIZER_AGE_H
+
+#include "format/writer.h"
+
+#include <pthread.h>
+
+/* 0: no limit. */
+struct tbd_age_limits {
+    uint64_t budget;       /* bytes of the trace on disk: details are given up, then windows merge */
+    uint32_t level3;       /* so many windows keep their events at most */
+    uint32_t level2;       /* and so many before them their counts */
+    uint64_t keep_bytes;   /* the oldest windows are dropped beyond this size */
+    uint64_t keep_seconds; /* or this age */
+};
+
+struct tbd_ager;
+/* `lock` guards the writer's index; functions with _locked are called with it, the others without. */
+TBD_MUST_CHECK enum tbd_status tbd_ager_new(const struct tbd_age_limits *limits,
+                                            struct tbd_writer *writer, pthread_mutex_t *lock,
+                                            struct tbd_ager **out);
+void tbd_ager_free(struct tbd_ager *ager);
+bool tbd_ager_is_needed(const struct tbd_age_limits *limits);
+
+/* A window is in the trace.  `can_change`: a replay would bring its events back. */
+TBD_MUST_CHECK enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager,
+                                                   const struct tbd_disk_window *window,
+                                                   bool can_change);
+/* May a window's files be written now?  Not when the trace is as large as it may be, and room is being
+ * made.  One that was allowed is either added or taken back. */
+bool tbd_ager_may_write_locked(struct tbd_ager *ager);
+void tbd_ager_take_back_locked(struct tbd_ager *ager);
+/* Nothing is due from now on: the trace cannot be changed. */
+void tbd_ager_stop_locked(struct tbd_ager *ager);
+bool tbd_ager_is_due_locked(const struct tbd_ager *ager);
+/* Makes one change that is due. */
+TBD_MUST_CHECK enum tbd_status tbd_ager_step(struct tbd_ager *ager);
+
+#endif
