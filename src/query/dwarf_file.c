@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_file.c - source lines and scopes, from libdw
  *
- * I1  Units are indexed by address once, from their own ranges: .debug_aranges may be missing.
+ * I1  Units are indexed by address once, from their own ranges, unless .debug_aranges can tell.
  * I2  Walks are bounded: tbd_die_next() only goes forward in the section, scopes nest at most
  *     TBD_DWARF_MAX_SCOPES deep, and one question visits at most VISITS_MAX entries. */
 #include "query/dwarf_file.h"
+
+#include "query/debug_cache.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -73,7 +75,11 @@ struct tbd_dwarf *tbd_dwarf_of(struct tbd_elf_file *file)
     file->source = calloc(1, sizeof(*file->source));
     if (file->source == NULL)
         return NULL;
-    file->source->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+    if (elf == file->debug.elf &&
+        tbd_debug_cache_open(&file->debug, file->build_id_text, &file->unpacked))
+        file->source->dwarf = dwarf_begin_elf(file->unpacked.elf, DWARF_C_READ, NULL);
+    if (file->source->dwarf == NULL)
+        file->source->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
     if (file->source->dwarf == NULL) {
         free(file->source);
         file->source = NULL;
@@ -262,10 +268,26 @@ bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out)
            dwarf_offdie(dwarf->dwarf, dwarf->units[index], out) != NULL;
 }
 
+/* By .debug_aranges, which is faster to read than all units; it may be missing or wrong. */
+static bool unit_by_table(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out)
+{
+    Dwarf_Aranges *table;
+    Dwarf_Arange *found;
+    Dwarf_Off offset;
+
+    return dwarf_getaranges(dwarf->dwarf, &table, NULL) == 0 &&
+           (found = dwarf_getarange_addr(table, address)) != NULL &&
+           dwarf_getarangeinfo(found, NULL, NULL, &offset) == 0 &&
+           dwarf_offdie(dwarf->dwarf, offset, out) != NULL &&
+           dwarf_tag(out) == DW_TAG_compile_unit && dwarf_haspc(out, address) == 1;
+}
+
 static bool unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out)
 {
     size_t low = 0, high;
 
+    if (!dwarf->indexed && unit_by_table(dwarf, address, out))
+        return true;
     make_index(dwarf);
     high = dwarf->range_count;
     while (low < high) {

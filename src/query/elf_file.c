@@ -240,6 +240,7 @@ static struct tbd_elf_file *file_new(void)
     if (file) {
         file->main.fd = -1;
         file->debug.fd = -1;
+        file->unpacked.fd = -1;
     }
     return file;
 }
@@ -302,6 +303,7 @@ void tbd_elf_close(struct tbd_elf_file *file)
     free(file->symbols.spans);
     free(file->symbols.slots);
     tbd_names_free(&file->names);
+    one_close(&file->unpacked);
     one_close(&file->debug);
     one_close(&file->main);
     free(file->path);

@@ -79,6 +79,7 @@ struct tbd_elf_file {
     struct tbd_elf_one main;
     struct tbd_elf_one debug; /* separate debug file, elf == NULL if there is none */
     bool debug_tried;
+    struct tbd_elf_one unpacked; /* debug_cache.h; elf == NULL if there is none */
     GElf_Phdr segments[TBD_ELF_MAX_SEGMENTS]; /* PT_LOAD only, in file order */
     size_t segment_count;
     uint64_t low, high; /* smallest and largest address of the segments */
