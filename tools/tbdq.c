@@ -96,6 +96,17 @@ static int set_thread(struct tbd_session *session, const char *text)
     return TBD_EXIT_FOUND;
 }
 
+/* Questions are answered from what is left. */
+static void print_damage(const struct tbd_session *session)
+{
+    uint64_t count = session->info->damage_count;
+
+    if (count != 0)
+        fprintf(stderr, "tbdq: note: the trace is damaged: %s%s\n",
+                tbd_trace_damage(session->trace, 0),
+                count > 1 ? "; `tbdq info` has the whole list" : "");
+}
+
 static void print_symbol_notes(const struct tbd_session *session)
 {
     const char *note;
@@ -171,6 +182,7 @@ static int ask(const struct options *options, size_t count, char **words)
     } else if (status != TBD_OK) {
         result = (int)tbd_command_fail(&run, status);
     } else {
+        print_damage(&session);
         result = answer(&session, options, count, words);
         print_symbol_notes(&session);
     }

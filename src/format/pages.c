@@ -573,6 +573,8 @@ static enum tbd_status from_windows(struct tbd_trace *trace, const struct page_q
     for (const struct page_visit *visit = here; visit-- > begin;) {
         if (visit->window < q->piece->born.window)
             break;
+        if (tbd_damage_between(trace, visit->window + 1, q->at.window))
+            return TBD_NOTKEPT;
         found = from_earlier(trace, q, visit->window, out);
         if (found != TBD_NOTFOUND)
             return found;
@@ -668,6 +670,8 @@ static enum tbd_status unmodified_page(struct tbd_trace *trace, const struct pag
 {
     enum tbd_status status = from_windows(trace, q, out);
 
+    if (status == TBD_NOTFOUND && tbd_damage_between(trace, q->piece->born.window, q->at.window))
+        status = TBD_NOTKEPT;
     if (status == TBD_NOTFOUND)
         status = from_image(trace, q, out);
     if (status == TBD_NOTFOUND && is_zero_at_birth(q->piece)) {

@@ -170,6 +170,24 @@ enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, str
     return status;
 }
 
+enum tbd_status tbd_toc_peek(const struct tbd_trace *trace, uint32_t number, uint32_t span,
+                             struct toc *out)
+{
+    enum tbd_status status;
+    char name[64];
+
+    *out = (struct toc){ 0 };
+    tbd_toc_name(number, span, "toc", name, sizeof(name));
+    status = tbd_file_open(trace->path, name, TBD_FILE_TOC, trace->id, &out->file, NULL);
+    if (!status)
+        status = read_records(out, NULL);
+    if (!status && out->meta.window.window != number)
+        status = TBD_CORRUPT;
+    if (status)
+        tbd_toc_close(out);
+    return status;
+}
+
 enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
                                struct tbd_error *why)
 {

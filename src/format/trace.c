@@ -3,7 +3,7 @@
  *
  * The index is read once from front to end; what it says about windows, mappings and notes is
  * kept.  A trace that is still being recorded, or whose organizer died, may end in an incomplete
- * record: reading stops there.  In a finished trace that is an error.
+ * record: reading stops there.  Damage is passed over, and said (damage.h).
  *
  * Invariants
  * R1  Windows' numbers and times follow on each other without gaps, from the base on.
@@ -99,34 +99,85 @@ static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_reco
     return TBD_OK;
 }
 
+/* START and CONFIG are in the header, and in the index once more. */
+static enum tbd_status read_head_record(struct tbd_trace *trace,
+                                        const struct tbd_record_view *record,
+                                        struct tbd_error *why)
+{
+    struct tbd_disk_config config;
+
+    if (record->type == TBD_REC_START)
+        return read_start(trace, record, why);
+    if (record->type == TBD_REC_CONFIG && record->bytes >= sizeof(config)) {
+        memcpy(&config, record->payload, sizeof(config));
+        trace->info.window_blocks = config.window_blocks;
+        trace->has_config = true;
+    }
+    return TBD_OK;
+}
+
+static bool has_head(const struct tbd_trace *trace)
+{
+    return trace->info.program && trace->has_config;
+}
+
 static enum tbd_status read_header(struct tbd_trace *trace, struct tbd_error *why)
 {
     enum tbd_status status =
         tbd_file_open(trace->path, "header", TBD_FILE_HEADER, 0, &trace->header, why);
     struct tbd_record_view record;
-    struct tbd_disk_config config;
-    bool has_config = false;
 
     if (status)
         return status;
     trace->id = tbd_file_header(&trace->header)->trace_id;
     while (!(status = tbd_file_next(&trace->header, &record, why))) {
-        if (record.type == TBD_REC_START)
-            status = read_start(trace, &record, why);
+        status = read_head_record(trace, &record, why);
         if (status)
             return status;
-        if (record.type == TBD_REC_CONFIG && record.bytes >= sizeof(config)) {
-            memcpy(&config, record.payload, sizeof(config));
-            trace->info.window_blocks = config.window_blocks;
-            has_config = true;
-        }
     }
     if (status != TBD_NOTFOUND)
         return status;
-    if (!trace->info.program || !has_config)
+    if (!has_head(trace))
         return tbd_error_set(why, TBD_TRUNCATED, "header", trace->header.size,
                              "a record is missing");
     return TBD_OK;
+}
+
+/* The header is damaged: the index has a copy of what is in it. */
+static enum tbd_status read_header_copy(struct tbd_trace *trace)
+{
+    enum tbd_status status =
+        tbd_file_open(trace->path, "index", TBD_FILE_INDEX, trace->id, &trace->header_copy, NULL);
+    struct tbd_record_view record;
+
+    if (status)
+        return status;
+    trace->id = tbd_file_header(&trace->header_copy)->trace_id;
+    for (int i = 0; i < 2 && !has_head(trace); i++) {
+        status = tbd_file_next(&trace->header_copy, &record, NULL);
+        if (status || (record.type != TBD_REC_START && record.type != TBD_REC_CONFIG) ||
+            (record.type == TBD_REC_START && trace->info.program))
+            continue;
+        status = read_head_record(trace, &record, NULL);
+        if (status)
+            return status;
+    }
+    return has_head(trace) ? TBD_OK : TBD_NOTFOUND;
+}
+
+static enum tbd_status read_head(struct tbd_trace *trace, struct tbd_error *why)
+{
+    struct tbd_error own = { 0 };
+    enum tbd_status status = read_header(trace, &own);
+
+    if (status && status != TBD_NOTRACE && status != TBD_NOMEM && !read_header_copy(trace)) {
+        tbd_damage_note(trace, "header, offset %llu: %s", (unsigned long long)own.offset,
+                        own.detail);
+        return TBD_OK;
+    }
+    if (status && why)
+        *why = own;
+    return status;
 }
 
 /* ---- index ---- */
@@ -213,8 +264,7 @@ static enum tbd_status read_note(struct tbd_trace *trace, const struct tbd_recor
     return TBD_OK;
 }
 
-/* Number and time that the next window must have. */
-static void next_window(const struct tbd_trace *trace, uint32_t *out_number, uint64_t *out_time)
+void tbd_trace_next_window(const struct tbd_trace *trace, uint32_t *out_number, uint64_t *out_time)
 {
     const struct tbd_window_summary *last =
         trace->window_count ? &trace->windows[trace->window_count - 1].summary : NULL;
@@ -253,17 +303,11 @@ static bool is_possible_window(const struct tbd_trace *trace, const struct tbd_d
            disk->window <= UINT32_MAX - 1 - span && (span == 1 || disk->level < 3);
 }
 
-static enum tbd_status add_window(struct tbd_trace *trace, const struct tbd_record_view *record,
-                                  const struct tbd_disk_window *disk, uint32_t span,
-                                  struct tbd_error *why)
+enum tbd_status tbd_trace_add_window(struct tbd_trace *trace, const struct tbd_disk_window *disk,
+                                     uint32_t span)
 {
     struct tbd_trace_info *info = &trace->info;
-    uint32_t number;
-    uint64_t time;
 
-    next_window(trace, &number, &time);
-    if (disk->window != number || disk->first_time != time || !is_possible_window(trace, disk, span))
-        return corrupt(&trace->index, record, "a window record out of order", why);
     if (!tbd_array_grow(&trace->windows, trace->window_count, &trace->window_capacity,
                         sizeof(*trace->windows)))
         return TBD_NOMEM;
@@ -279,6 +323,30 @@ static enum tbd_status add_window(struct tbd_trace *trace, const struct tbd_reco
     info->specials += disk->specials;
     info->signals += disk->signals;
     return TBD_OK;
+}
+
+/* Windows before it that the index has lost are filled in; so are its pages. */
+static enum tbd_status add_window(struct tbd_trace *trace, const struct tbd_record_view *record,
+                                  const struct tbd_disk_window *disk, uint32_t span,
+                                  struct tbd_error *why)
+{
+    enum tbd_status status;
+    bool has_pages;
+
+    if (trace->next_pages && trace->next_pages_window != disk->window)
+        trace->next_pages = NULL;
+    if (!is_possible_window(trace, disk, span))
+        return corrupt(&trace->index, record, "an impossible window", why);
+    status = tbd_damage_fill(trace, disk->window, disk->first_time);
+    if (status == TBD_CORRUPT)
+        return corrupt(&trace->index, record, "a window record out of order", why);
+    if (status)
+        return status;
+    has_pages = trace->next_pages || tbd_damage_pages(trace, disk->window, span);
+    status = tbd_trace_add_window(trace, disk, span);
+    if (!status)
+        trace->windows[trace->window_count - 1].has_no_pages = !has_pages;
+    return status;
 }
 
 static enum tbd_status read_window(struct tbd_trace *trace, const struct tbd_record_view *record,
@@ -444,28 +512,31 @@ static uint32_t place_of_number(const struct tbd_trace *trace, uint32_t number)
     uint32_t next;
     uint64_t time;
 
-    next_window(trace, &next, &time);
+    tbd_trace_next_window(trace, &next, &time);
     if (place != UINT32_MAX || number < next)
         return place;
     return (uint32_t)trace->window_count + (number - next);
 }
 
 /* The index names windows by number; from now on they are known by place. */
-static enum tbd_status place_events(struct tbd_trace *trace, struct tbd_error *why)
+static void place_events(struct tbd_trace *trace)
 {
+    uint32_t last = 0;
+
     if (!trace->is_aged)
-        return TBD_OK;
+        return;
     for (size_t i = 0; i < trace->region_event_count; i++) {
         struct tbd_disk_when *when = &trace->region_events[i].when;
         uint32_t place = place_of_number(trace, when->window);
 
-        if (place == UINT32_MAX)
-            return tbd_error_set(why, TBD_CORRUPT, trace->index.path, 0,
-                                 "a mapping of window %u, which is not there", when->window);
-        when->window = place;
+        if (place == UINT32_MAX) {
+            tbd_damage_note(trace, "index: a mapping of window %u, which is not there",
+                            when->window);
+            place = last;
+        }
+        when->window = last = place;
     }
     tbd_thread_table_place(trace, place_of_number);
-    return TBD_OK;
 }
 
 /* Does an organizer hold the lock on the header? */
@@ -498,24 +569,34 @@ static void settle_end(struct tbd_trace *trace, bool recording)
 static enum tbd_status read_index(struct tbd_trace *trace, struct tbd_error *why)
 {
     bool recording = is_being_recorded(trace);
+    struct tbd_error own = { 0 };
     enum tbd_status status =
-        tbd_file_open(trace->path, "index", TBD_FILE_INDEX, trace->id, &trace->index, why);
+        tbd_damage_open(trace, "index", TBD_FILE_INDEX, &trace->index, why);
     struct tbd_record_view record;
 
     if (status)
         return status;
-    while (!(status = tbd_file_next(&trace->index, &record, why))) {
-        status = read_index_record(trace, &record, why);
-        if (status)
+    while (!(status = tbd_damage_next(trace, &trace->index, &record, &own))) {
+        status = read_index_record(trace, &record, &own);
+        if (status == TBD_CORRUPT)
+            tbd_damage_note(trace, "index, offset %llu: %s", (unsigned long long)own.offset,
+                            own.detail);
+        else if (status)
             return status;
     }
-    if (status != TBD_NOTFOUND && status != TBD_TRUNCATED &&
-        !(recording && status == TBD_CHECKSUM))
+    if (status == TBD_NOMEM)
         return status;
+    if (status != TBD_NOTFOUND && !recording)
+        tbd_damage_note(trace, "index, offset %llu: it is cut off there: %s",
+                        (unsigned long long)own.offset, own.detail);
+    if (trace->damage.count && !recording && tbd_damage_follow(trace))
+        return TBD_NOMEM;
     if (!trace->info.finished)
         settle_end(trace, recording);
+    place_events(trace);
     trace->info.note_count = trace->note_count;
-    status = place_events(trace, why);
+    trace->info.damage_count = trace->damage.count;
+    status = tbd_damage_settle(trace);
     return status ? status : tbd_threads_settle(trace);
 }
 
@@ -555,7 +636,7 @@ static enum tbd_status read_block_batch(struct tbd_trace *trace, const struct tb
         return corrupt(file, record, "a block record is too short", why);
     memcpy(&head, record->payload, sizeof(head));
     if (head.count > (record->bytes - sizeof(head)) / sizeof(struct tbd_block_def) ||
-        head.first_id != tbd_block_table_count(trace->blocks) + 1 ||
+        head.first_id <= tbd_block_table_count(trace->blocks) ||
         head.count >= (1u << 30) - head.first_id)
         return corrupt(file, record, "impossible block numbers", why);
     for (uint32_t i = 0; i < head.count && !status; i++) {
@@ -567,29 +648,42 @@ static enum tbd_status read_block_batch(struct tbd_trace *trace, const struct tb
     return status;
 }
 
+/* Blocks that windows may name, but that are in no record: those windows cannot be read. */
+static void note_missing_blocks(struct tbd_trace *trace)
+{
+    uint64_t there = tbd_block_table_count(trace->blocks);
+    uint64_t missing = trace->highest_id > there ? trace->highest_id - there : 0;
+
+    for (uint64_t id = 1; id <= there && id <= trace->highest_id; id++)
+        missing += !tbd_block_table_get(trace->blocks, (uint32_t)id);
+    if (missing)
+        tbd_damage_note(trace, "blocks: %llu of %llu are missing; windows with them cannot be read",
+                        (unsigned long long)missing, (unsigned long long)trace->highest_id);
+}
+
 static enum tbd_status read_blocks(struct tbd_trace *trace, struct tbd_error *why)
 {
+    struct tbd_error own = { 0 };
     struct tbd_record_view record;
     struct tbd_file file;
-    enum tbd_status status =
-        tbd_file_open(trace->path, "blocks", TBD_FILE_BLOCKS, trace->id, &file, why);
+    enum tbd_status status = tbd_damage_open(trace, "blocks", TBD_FILE_BLOCKS, &file, why);
 
     if (status)
         return status;
-    while (!(status = tbd_file_next(&file, &record, why))) {
+    while (!(status = tbd_damage_next(trace, &file, &record, &own))) {
         if (record.type == TBD_REC_BLOCKS)
-            status = read_block_batch(trace, &file, &record, why);
-        if (status)
+            status = read_block_batch(trace, &file, &record, &own);
+        if (status == TBD_CORRUPT)
+            tbd_damage_note(trace, "blocks, offset %llu: %s", (unsigned long long)own.offset,
+                            own.detail);
+        else if (status)
             break;
     }
-    if ((status == TBD_NOTFOUND || status == TBD_TRUNCATED) &&
-        trace->highest_id > tbd_block_table_count(trace->blocks))
-        status = tbd_error_set(why, TBD_TRUNCATED, "blocks", file.size,
-                               "windows need blocks that are missing");
-    else if (status == TBD_TRUNCATED) /* half-written: then no window of the index needs it */
-        status = TBD_NOTFOUND;
+    note_missing_blocks(trace);
+    trace->info.damage_count = trace->damage.count;
     tbd_file_close(&file);
-    return status == TBD_NOTFOUND ? TBD_OK : status;
+    return status == TBD_NOTFOUND || status == TBD_TRUNCATED || status == TBD_CHECKSUM ? TBD_OK
+                                                                                      : status;
 }
 
 /* ---- open, close ---- */
@@ -648,7 +742,7 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, struct tbd
     trace->info.path = full;
     pthread_mutex_init(&trace->lock, NULL);
     trace->blocks = tbd_block_table_new();
-    status = trace->blocks ? read_header(trace, why) : TBD_NOMEM;
+    status = trace->blocks ? read_head(trace, why) : TBD_NOMEM;
     if (!status)
         status = read_index(trace, why);
     if (!status && with_blocks)
@@ -692,6 +786,8 @@ void tbd_trace_close(struct tbd_trace *trace)
     tbd_block_table_release(trace->blocks);
     tbd_file_close(&trace->index);
     tbd_file_close(&trace->header);
+    tbd_file_close(&trace->header_copy);
+    tbd_damage_free(trace);
     pthread_mutex_destroy(&trace->lock);
     free(trace->argv);
     free(trace->path);

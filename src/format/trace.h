@@ -53,6 +53,7 @@ struct tbd_trace_info {
     uint32_t main_thread;   /* tid of the thread it began with */
     uint64_t dropped;       /* 0, always: nothing is dropped */
     uint64_t note_count;    /* what is missing, in words: tbd_trace_note() */
+    uint64_t damage_count;  /* what is damaged: tbd_trace_damage() */
 };
 
 /* Opens the trace directory at `path`.  With NULL the latest one under the trace root
@@ -69,6 +70,8 @@ void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
 TBD_MUST_CHECK enum tbd_status tbd_trace_root(char *out, size_t bytes);
 const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace);
 const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index);
+/* What of the trace's files is damaged, in words; what is not, is read all the same. */
+const char *tbd_trace_damage(const struct tbd_trace *trace, uint64_t index);
 
 /* ---- threads: in the order in which they were made, the first is the main thread ----
  * A tid may occur twice: the kernel gives numbers of threads that have ended again. */
@@ -129,6 +132,7 @@ struct tbd_window_summary {   /* in core for every window, from the trace's inde
     uint64_t blocks;          /* block entries in it */
     uint8_t level;            /* 1, 2, 3 */
     bool complete;            /* false: the last window of a killed program (no end state) */
+    bool is_lost;             /* its files and its part of the index are damaged: nothing else is known */
     uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
     uint64_t stores, calls, returns, syscalls, specials, signals;
     uint64_t switches;        /* of threads */

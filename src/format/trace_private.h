@@ -8,6 +8,7 @@
 
 #include "base/layout.h"
 #include "format/blocks.h"
+#include "format/damage.h"
 #include "format/file.h"
 #include "format/keys.h"
 #include "format/threads.h"
@@ -18,8 +19,9 @@
 struct trace_window {
     struct tbd_window_summary summary;
     struct tbd_disk_window disk;
-    const uint8_t *pages; /* TBD_REC_PAGES varints; borrowed from the index file */
+    const uint8_t *pages; /* TBD_REC_PAGES varints; borrowed from the index file, or from `damage` */
     size_t pages_bytes;
+    bool has_no_pages;    /* they are damaged: nobody knows which pages the window modified */
 };
 
 /* A moment in the order of events, comparable over the whole trace. */
@@ -115,6 +117,8 @@ struct tbd_trace {
     char **argv;
     uint64_t id;
     struct tbd_file header;
+    struct tbd_file header_copy; /* the index once more, if the header is damaged */
+    bool has_config;
     struct tbd_file index;
     struct tbd_block_table *blocks;
     uint64_t highest_id; /* that windows may name */
@@ -136,6 +140,7 @@ struct tbd_trace {
     size_t note_count;
     struct tbd_thread_table threads;
     char end_text[256];
+    struct tbd_damage damage;
 
     pthread_mutex_t lock;
     struct region_map regions;  /* after the first `regions_at` events */
@@ -156,6 +161,14 @@ struct tbd_trace {
     uint64_t toc_clock;  /* how many were opened so far */
 };
 
+/* trace.c */
+/* Number and time that the next window must have. */
+void tbd_trace_next_window(const struct tbd_trace *trace, uint32_t *out_number, uint64_t *out_time);
+/* The next window; takes next_pages. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_add_window(struct tbd_trace *trace,
+                                                    const struct tbd_disk_window *disk,
+                                                    uint32_t span);
+
 /* regions.c; the lock is held */
 TBD_MUST_CHECK enum tbd_status tbd_regions_at_locked(struct tbd_trace *trace, size_t events);
 size_t tbd_region_events_before(const struct tbd_trace *trace, const struct tbd_moment *moment);
@@ -170,6 +183,9 @@ void tbd_toc_name(uint32_t number, uint32_t span, const char *suffix, char *out,
 void tbd_image_name(const struct tbd_disk_base *base, char *out, size_t bytes);
 TBD_MUST_CHECK enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window,
                                             struct toc *out, struct tbd_error *why);
+/* Without asking the index whether it fits. */
+TBD_MUST_CHECK enum tbd_status tbd_toc_peek(const struct tbd_trace *trace, uint32_t number,
+                                            uint32_t span, struct toc *out);
 TBD_MUST_CHECK enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
                                               struct tbd_error *why);
 void tbd_toc_close(struct toc *toc);

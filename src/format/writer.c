@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #define RESERVE_BYTES (64 << 10)
+#define BATCH_BLOCKS 8u
 
 struct tbd_writer {
     char *root;
@@ -283,6 +284,13 @@ static bool is_forked(const void *payload, size_t bytes)
     return start.flags & TBD_START_FORKED;
 }
 
+static void put_head(struct tbd_buffer *out, const void *payload, size_t bytes,
+                     const struct tbd_disk_config *config)
+{
+    tbd_file_put_record(out, TBD_REC_START, payload, bytes);
+    tbd_file_put_record(out, TBD_REC_CONFIG, config, sizeof(*config));
+}
+
 enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size_t bytes,
                                  const struct tbd_disk_config *config)
 {
@@ -290,8 +298,8 @@ enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size
     enum tbd_status status;
 
     tbd_file_put_header(&content, TBD_FILE_HEADER, 0, w->id);
-    tbd_file_put_record(&content, TBD_REC_START, payload, bytes);
-    tbd_file_put_record(&content, TBD_REC_CONFIG, config, sizeof(*config));
+    put_head(&content, payload, bytes, config);
+    put_head(&w->pending, payload, bytes, config); /* the index has a copy */
     status = create_growing(w, "index", TBD_FILE_INDEX, &w->index, &w->index_bytes);
     if (!status)
         status = create_growing(w, "blocks", TBD_FILE_BLOCKS, &w->blocks, &w->blocks_bytes);
@@ -328,30 +336,38 @@ static void put_defs(struct tbd_buffer *out, const struct tbd_block_table *table
     }
 }
 
+static void put_batch(struct tbd_buffer *out, const struct tbd_block_table *table, uint32_t first,
+                      uint32_t last)
+{
+    struct tbd_disk_blocks head = { first, last - first + 1 };
+    size_t begin = tbd_file_begin_record(out, TBD_REC_BLOCKS);
+
+    tbd_buffer_put(out, &head, sizeof(head));
+    put_defs(out, table, first, last);
+    for (uint32_t id = first; id <= last; id++) {
+        const struct tbd_block *block = tbd_block_table_get(table, id);
+
+        tbd_buffer_put(out, block->ops, block->def.op_count * sizeof(struct tbd_op));
+    }
+    for (uint32_t id = first; id <= last; id++) {
+        const struct tbd_block *block = tbd_block_table_get(table, id);
+
+        tbd_buffer_put(out, block->code, block->def.code_bytes);
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+/* Small records: damage to one costs the windows that have its blocks. */
 enum tbd_status tbd_writer_blocks(struct tbd_writer *w, const struct tbd_block_table *table,
                                   uint32_t first, uint32_t last)
 {
-    struct tbd_disk_blocks head = { first, last - first + 1 };
     struct tbd_buffer out = { 0 };
     enum tbd_status status;
-    size_t begin;
 
     if (last < first)
         return TBD_OK;
-    begin = tbd_file_begin_record(&out, TBD_REC_BLOCKS);
-    tbd_buffer_put(&out, &head, sizeof(head));
-    put_defs(&out, table, first, last);
-    for (uint32_t id = first; id <= last; id++) {
-        const struct tbd_block *block = tbd_block_table_get(table, id);
-
-        tbd_buffer_put(&out, block->ops, block->def.op_count * sizeof(struct tbd_op));
-    }
-    for (uint32_t id = first; id <= last; id++) {
-        const struct tbd_block *block = tbd_block_table_get(table, id);
-
-        tbd_buffer_put(&out, block->code, block->def.code_bytes);
-    }
-    tbd_file_finish_record(&out, begin);
+    for (uint32_t id = first; id <= last; id += BATCH_BLOCKS)
+        put_batch(&out, table, id, last - id < BATCH_BLOCKS ? last : id + BATCH_BLOCKS - 1);
     status = append(w->blocks, &w->blocks_bytes, &out);
     tbd_buffer_free(&out);
     if (!status)

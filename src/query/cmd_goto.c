@@ -14,9 +14,20 @@ static void show_progress(void *context, uint32_t done, uint32_t total, uint64_t
     tbd_progress_show(context, "searching", done, total, found);
 }
 
+static void report_damage(const struct tbd_session_stats *stats)
+{
+    if (stats->damaged != 0)
+        fprintf(stderr,
+                "tbdq: note: %" PRIu32 " %s could not be read and left out, first window %" PRIu32
+                ": %s at offset %" PRIu64 ": %s\n",
+                stats->damaged, stats->damaged == 1 ? "window" : "windows", stats->first_damaged,
+                stats->damage.file, stats->damage.offset, stats->damage.detail);
+}
+
 /* What could not be evaluated is said: an answer must not look more certain than it is. */
 static void report_bad(const struct tbd_session *session)
 {
+    report_damage(&session->stats);
     if (session->stats.divisions != 0)
         fprintf(stderr,
                 "tbdq: note: %" PRIu64 " events did not match because of a division by zero\n",
@@ -88,7 +99,7 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
         fprintf(run->out, "not found: %" PRIu64 " such %s\n", found,
                 found == 1 ? "event" : "events");
     }
-    return TBD_EXIT_NOT_FOUND;
+    return run->session->stats.damaged == 0 ? TBD_EXIT_NOT_FOUND : TBD_EXIT_TRACE;
 }
 
 /* In a chain the next part starts from here, whether or not the position is remembered. */
@@ -154,7 +165,7 @@ static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *sear
         explain(run->session, tbd_progress_seconds(&progress));
     report_bad(run->session);
     if (status == TBD_NOTFOUND || (status == TBD_OK && found == 0))
-        return not_found(run, search->question, found);
+        return not_found(run, search->question, found); /* in what can be read */
     if (status != TBD_OK && search->error->status != TBD_OK)
         return tbd_command_wrong(run, search->error);
     if (status != TBD_OK)

@@ -85,12 +85,15 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     json_t *object = json_object();
     json_t *args = json_array();
     json_t *notes = json_array();
+    json_t *damage = json_array();
     char end[64];
 
     for (int i = 0; i < info->argc; i++)
         json_array_append_new(args, safe_string(info->argv[i]));
     for (uint64_t i = 0; i < info->note_count; i++)
         json_array_append_new(notes, safe_string(tbd_trace_note(session->trace, i)));
+    for (uint64_t i = 0; i < info->damage_count; i++)
+        json_array_append_new(damage, safe_string(tbd_trace_damage(session->trace, i)));
     json_object_set_new(object, "trace", safe_string(info->path));
     json_object_set_new(object, "program", safe_string(info->program));
     json_object_set_new(object, "args", args);
@@ -117,6 +120,7 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     put_count(object, "dropped", info->dropped);
     json_object_set_new(object, "levels", levels_object(sums));
     json_object_set_new(object, "notes", notes);
+    json_object_set_new(object, "damage", damage);
     return object;
 }
 
@@ -155,6 +159,8 @@ static void print_info(const struct tbd_session *session, const struct level_sum
     }
     for (uint64_t i = 0; i < info->note_count; i++)
         fprintf(out, "note       %s\n", tbd_trace_note(session->trace, i));
+    for (uint64_t i = 0; i < info->damage_count; i++)
+        fprintf(out, "damaged    %s\n", tbd_trace_damage(session->trace, i));
 }
 
 enum tbd_exit tbd_command_info(struct tbd_command_run *run)

@@ -191,6 +191,16 @@ static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool
     return status;
 }
 
+/* The others still answer. */
+static void note_damaged(struct tbd_session_stats *stats, uint32_t index,
+                         const struct tbd_error *why)
+{
+    if (stats->damaged++ == 0) {
+        stats->first_damaged = index;
+        stats->damage = *why;
+    }
+}
+
 enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
 {
     struct tbd_session *session = run->session;
@@ -204,6 +214,11 @@ enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
     status =
         tbd_session_window(session, index, run->question->type == TBD_EVENT_LOAD, &run->window);
     stats->open_s += tbd_progress_now() - begin;
+    if (tbd_session_is_damage(status) ||
+        (session->info->damage_count != 0 && status != TBD_OK && status != TBD_NOMEM)) {
+        note_damaged(stats, index, &session->why);
+        return TBD_OK;
+    }
     if (status != TBD_OK)
         return status;
     if (stats->searched_count < TBD_STATS_WINDOWS)

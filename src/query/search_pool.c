@@ -326,6 +326,11 @@ static void end_helper(struct helper *helper, struct tbd_search_run *run)
         run->helper_problem = helper->problem;
     for (uint32_t i = 0; i < own->searched_count && stats->searched_count < TBD_STATS_WINDOWS; i++)
         stats->searched[stats->searched_count++] = own->searched[i];
+    if (own->damaged != 0 && (stats->damaged == 0 || own->first_damaged < stats->first_damaged)) {
+        stats->first_damaged = own->first_damaged;
+        stats->damage = own->damage;
+    }
+    stats->damaged += own->damaged;
     stats->scanned += own->scanned;
     stats->plan_s += own->plan_s;
     stats->open_s += own->open_s;

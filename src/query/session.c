@@ -93,6 +93,7 @@ static enum tbd_status raise_window(struct tbd_session *session, uint32_t index,
 static enum tbd_status load_window(struct tbd_session *session, uint32_t index, bool with_loads,
                                    struct tbd_window **out)
 {
+    struct tbd_error why;
     enum tbd_status status;
 
     if (with_loads)
@@ -101,7 +102,22 @@ static enum tbd_status load_window(struct tbd_session *session, uint32_t index, 
         raise_window(session, index, TBD_HOOKS_FULL, out) == TBD_OK)
         return TBD_OK;
     status = tbd_window_load(session->trace, index, true, out, &session->why);
-    return status == TBD_NOTKEPT ? raise_window(session, index, TBD_HOOKS_FULL, out) : status;
+    if (status == TBD_NOTKEPT)
+        return raise_window(session, index, TBD_HOOKS_FULL, out);
+    if (!tbd_session_is_damage(status))
+        return status;
+    /* perhaps only its events are damaged: then a replay brings them back */
+    why = session->why;
+    if (raise_window(session, index, TBD_HOOKS_FULL, out) == TBD_OK)
+        return TBD_OK;
+    session->why = why;
+    return status;
+}
+
+bool tbd_session_is_damage(enum tbd_status status)
+{
+    return status == TBD_TRUNCATED || status == TBD_CHECKSUM || status == TBD_CORRUPT ||
+           status == TBD_BADMAGIC || status == TBD_UNSUPPORTED || status == TBD_NOTRACE;
 }
 
 enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index, bool with_loads,

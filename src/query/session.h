@@ -20,6 +20,9 @@ struct tbd_session_stats {
     uint32_t other_time, not_in_index, not_in_toc; /* why they were skipped */
     uint32_t searched[TBD_STATS_WINDOWS];          /* the first ones that were, by number */
     uint32_t searched_count;
+    uint32_t damaged;             /* could not be read: their events are left out */
+    uint32_t first_damaged;
+    struct tbd_error damage;      /* of that one */
     double plan_s, open_s, walk_s; /* seconds, added up over all workers */
     uint64_t candidates, replayed; /* events that needed more; positions replayed to */
     uint64_t divisions, unmapped, optimized; /* evaluations that could not be made */
@@ -66,6 +69,8 @@ tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *o
  */
 TBD_MUST_CHECK enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index,
                                                   bool with_loads, const struct tbd_window **out);
+/* Does this say that files of the trace are damaged? */
+bool tbd_session_is_damage(enum tbd_status status);
 TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);
 /* Registers of session->thread at `position`; from the trace where it has them, else by partial replay. */
 TBD_MUST_CHECK enum tbd_status tbd_session_regs(struct tbd_session *session,

@@ -55,10 +55,11 @@ bool tbd_worker_code(struct tbd_worker *worker)
         return false;
     worker->code_count = 0;
     for (size_t i = 0; i < window->block_summary_count; i++) {
-        uint32_t id = window->block_summaries[i].id;
+        const struct tbd_block *block =
+            tbd_trace_block(worker->trace, window->block_summaries[i].id);
 
-        if (id && id <= tbd_trace_block_count(worker->trace))
-            worker->code[worker->code_count++] = tbd_trace_block(worker->trace, id);
+        if (block)
+            worker->code[worker->code_count++] = block;
     }
     qsort(worker->code, worker->code_count, sizeof(*worker->code), compare_start);
     return true;

@@ -130,6 +130,44 @@ def test_what_the_index_does_not_cover_is_found_by_the_summaries(folder):
     assert result.out == expected and numbers[2] == 3 and searched(result)[1][1] == 0, result
 
 
+def damaged(chance, path):
+    """One random file of the trace is cut off or gets a bit flipped; returns its name and what makes it whole."""
+    name = chance.choice(["header", "index", "blocks", "keys", "toc", "trace", "blocks of a window"])
+    pattern = {"keys": "keys/*", "toc": "windows/0/*.toc", "trace": "windows/0/*.trace",
+               "blocks of a window": "windows/0/*.blocks"}.get(name, name)
+    file = chance.choice(sorted(glob.glob(path + "/" + pattern)))
+    with open(file, "rb") as f:
+        whole = f.read()
+    at = chance.randrange(len(whole))
+    bad = whole[:at] if chance.random() < 0.5 else whole[:at] + bytes([whole[at] ^ 1 << chance.randrange(8)]) + whole[at + 1:]
+    with open(file, "wb") as f:
+        f.write(bad)
+    return name, file, whole
+
+
+def test_damage_costs_only_what_is_damaged(folder):
+    trace = recorded(folder, "planted", 25000)
+    question = [tbdtest.TBDQ, "-t", trace.path, "all", "store", "where", "addr==&thrice"]
+    expected = tbdtest.run(question, stdin=None).out
+    lines = expected.splitlines()
+    assert len(lines) == 6, expected
+    chance, lost = random.Random(5), 0
+    for _ in range(400 if tbdtest.LONG else 60):
+        name, file, whole = damaged(chance, trace.path)
+        result = tbdtest.run(question, stdin=None)
+        with open(file, "wb") as f:
+            f.write(whole)
+        assert result.code in (0, 1, 3), (file, result)
+        if result.out != expected:
+            lost += 1
+            assert name in ("blocks", "index", "toc"), (file, result)
+            assert b"tbdq: note: " in result.err or b"tbdq: " in result.err, (file, result)
+            assert name == "blocks" or result.out.count(b"\n") >= 4, (file, result)
+            assert all(line in lines for line in result.out.splitlines() if b" store " in line), (file, result)
+    assert tbdtest.run(question, stdin=None).out == expected
+    assert lost < 30, lost
+
+
 def test_lists_show_the_values_that_positions_have(folder):
     trace = recorded(folder, "strings", 3000)
     blocks = trace.info()["blocks"]
