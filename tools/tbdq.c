@@ -24,7 +24,7 @@ struct options {
     const char *script; /* "-": standard input */
     const char *thread;
     const char *complete; /* a line whose continuations a shell wants to know */
-    bool json, quiet, att, explain;
+    bool json, csv, quiet, att, explain;
     unsigned workers;
 };
 
@@ -37,6 +37,7 @@ static void print_usage(FILE *out)
             "remembered one stays\n"
             "      --thread N      thread to ask about (default: the one that has control there)\n"
             "      --json          one JSON object per line\n"
+            "      --csv           rows as comma-separated values\n"
             "  -f, --file FILE     carry out the commands in FILE: see `tbdq help scripts`\n"
             "  -j, --workers N     windows replayed at once (default: number of processors)\n"
             "      --att           AT&T syntax\n"
@@ -171,6 +172,7 @@ static int answer(struct tbd_session *session, const struct options *options, si
 static int ask(const struct options *options, size_t count, char **words)
 {
     struct tbd_session session = { .json = options->json,
+                                   .csv = options->csv,
                                    .workers = options->workers,
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };
     struct tbd_command_run run = { .session = &session, .text = "", .out = stdout };
@@ -207,6 +209,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         { "at", required_argument, NULL, 'a' },
         { "file", required_argument, NULL, 'f' },
         { "json", no_argument, NULL, 'J' },
+        { "csv", no_argument, NULL, 'c' },
         { "workers", required_argument, NULL, 'j' },
         { "att", no_argument, NULL, 'A' },
         { "explain", no_argument, NULL, 'E' },
@@ -226,6 +229,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 'T': options->thread = optarg; break;
         case 'C': options->complete = optarg; break;
         case 'f': options->script = optarg; break;
+        case 'c': options->csv = true; break;
         case 'J': options->json = true; break;
         case 'A': options->att = true; break;
         case 'E': options->explain = true; break;

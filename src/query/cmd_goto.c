@@ -164,6 +164,8 @@ static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *sear
     if (run->explain)
         explain(run->session, tbd_progress_seconds(&progress));
     report_bad(run->session);
+    if ((status == TBD_NOTFOUND || (status == TBD_OK && found == 0)) && run->each != NULL)
+        return TBD_EXIT_NOT_FOUND;
     if (status == TBD_NOTFOUND || (status == TBD_OK && found == 0))
         return not_found(run, search->question, found); /* in what can be read */
     if (status != TBD_OK && search->error->status != TBD_OK)
@@ -214,8 +216,9 @@ static enum tbd_exit run_all(struct tbd_command_run *run)
     struct tbd_search searching = { .session = run->session,
                                     .question = &question,
                                     .error = &error,
-                                    .each = print_each,
-                                    .each_context = run };
+                                    .each = run->each == NULL ? print_each : run->each,
+                                    .each_context =
+                                        run->each == NULL ? run : run->each_context };
     enum tbd_exit result;
 
     if (tbd_question_parse_all(run->text, run->arguments, &question, &error) != TBD_OK)
@@ -308,4 +311,61 @@ enum tbd_exit tbd_command_goto_text(struct tbd_command_run *run, const char *que
 enum tbd_exit tbd_command_all(struct tbd_command_run *run)
 {
     return resolved(run, run_all);
+}
+
+enum tbd_exit tbd_command_each(struct tbd_command_run *run, const char *question,
+                               bool (*each)(void *context, const struct tbd_event *event),
+                               void *context)
+{
+    struct tbd_command_run anew = *run;
+
+    anew.text = question;
+    anew.arguments = 0;
+    anew.argc = 0;
+    anew.each = each;
+    anew.each_context = context;
+    return resolved(&anew, run_all);
+}
+
+enum tbd_exit tbd_command_each_from(struct tbd_command_run *run, const char *text,
+                                    bool (*each)(void *context, const struct tbd_event *event),
+                                    void *context)
+{
+    struct tbd_command_run anew = *run;
+    struct tbd_query_error error;
+    struct tbd_question question;
+    struct tbd_search searching = { .session = run->session,
+                                    .question = &question,
+                                    .error = &error,
+                                    .each = each,
+                                    .each_context = context };
+    enum tbd_exit result;
+
+    anew.text = text;
+    anew.each = each;
+    if (tbd_question_parse(text, 0, &question, &error) != TBD_OK) {
+        result = tbd_command_wrong(&anew, &error);
+    } else {
+        question.count = UINT64_MAX;
+        result = search(&anew, &searching);
+    }
+    tbd_question_free(&question);
+    return result;
+}
+
+enum tbd_status tbd_command_find_event(struct tbd_command_run *run, const char *text,
+                                       struct tbd_event *out)
+{
+    struct tbd_query_error error;
+    struct tbd_question question;
+    struct tbd_search searching = { .session = run->session,
+                                    .question = &question,
+                                    .error = &error };
+    uint64_t found;
+    enum tbd_status status = tbd_question_parse(text, 0, &question, &error);
+
+    if (status == TBD_OK)
+        status = tbd_search_run(&searching, out, &found);
+    tbd_question_free(&question);
+    return status;
 }

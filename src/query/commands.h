@@ -25,6 +25,9 @@ struct tbd_command_run {
     char *const *argv;
     FILE *out;
     bool quiet;   /* no progress line */
+    /* `all` for other commands: instead of printing; NULL else. */
+    bool (*each)(void *context, const struct tbd_event *event);
+    void *each_context;
     bool silent;  /* an answer on the way to another one: not printed */
     bool explain; /* say how a search went */
 };
@@ -75,6 +78,18 @@ enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position po
 /* Moves by a question ("current forward line 1"), made by a command and not by the user; prints the
  * event it finds. */
 enum tbd_exit tbd_command_goto_text(struct tbd_command_run *run, const char *question);
+/* Calls `each` for all events of a question as `all` takes it ("store of x where ..."), made by a
+ * command; false from it ends the search. */
+enum tbd_exit tbd_command_each(struct tbd_command_run *run, const char *question,
+                               bool (*each)(void *context, const struct tbd_event *event),
+                               void *context);
+/* The same for a question as `goto` takes it: from there on, all that follow. */
+enum tbd_exit tbd_command_each_from(struct tbd_command_run *run, const char *question,
+                                    bool (*each)(void *context, const struct tbd_event *event),
+                                    void *context);
+/* The event that a question as `goto` takes it finds; says nothing, moves nothing. */
+TBD_MUST_CHECK enum tbd_status tbd_command_find_event(struct tbd_command_run *run,
+                                                      const char *question, struct tbd_event *out);
 /* The position `count` instructions before or after another; TBD_NOTIME past the ends. */
 TBD_MUST_CHECK enum tbd_status tbd_command_states(struct tbd_session *session,
                                                   struct tbd_position from, bool backward,
@@ -90,6 +105,17 @@ enum tbd_exit tbd_command_processes(struct tbd_command_run *run);
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
 enum tbd_exit tbd_command_all(struct tbd_command_run *run);
 enum tbd_exit tbd_command_threads(struct tbd_command_run *run);
+enum tbd_exit tbd_command_stores(struct tbd_command_run *run);
+enum tbd_exit tbd_command_calls(struct tbd_command_run *run);
+enum tbd_exit tbd_command_lines(struct tbd_command_run *run);
+enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run);
+enum tbd_exit tbd_command_signals(struct tbd_command_run *run);
+enum tbd_exit tbd_command_count(struct tbd_command_run *run);
+enum tbd_exit tbd_command_history(struct tbd_command_run *run);
+enum tbd_exit tbd_command_first(struct tbd_command_run *run);
+enum tbd_exit tbd_command_last(struct tbd_command_run *run);
+enum tbd_exit tbd_command_trace(struct tbd_command_run *run);
+enum tbd_exit tbd_command_why(struct tbd_command_run *run);
 enum tbd_exit tbd_command_assert(struct tbd_command_run *run);
 enum tbd_exit tbd_command_mark(struct tbd_command_run *run);
 enum tbd_exit tbd_command_marks(struct tbd_command_run *run);

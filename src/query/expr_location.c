@@ -235,8 +235,7 @@ static int registers_of(const struct tbd_type *type)
     }
 }
 
-/* The number of the register among rdi, rsi, ...; -1: it is in none, or nobody can say. */
-static int parameter_register(const Dwarf_Die *function, const Dwarf_Die *variable)
+int tbd_parameter_register(const Dwarf_Die *function, const Dwarf_Die *variable)
 {
     struct tbd_type result = tbd_type_of(function);
     struct tbd_type_view view = tbd_type_look(&result);
@@ -266,7 +265,7 @@ static bool take_parameter(struct translator *t, const Dwarf_Die *variable)
     if (!t->l->at->is_entry || t->function == NULL ||
         dwarf_tag((Dwarf_Die *)(uintptr_t)variable) != DW_TAG_formal_parameter)
         return false;
-    number = parameter_register(t->function, variable);
+    number = tbd_parameter_register(t->function, variable);
     if (number < 0)
         return false;
     t->depth = 0;

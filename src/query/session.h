@@ -39,6 +39,7 @@ struct tbd_session {
     bool borrows_replayer; /* from the session that it helps */
     enum tbd_syntax syntax;
     bool json;
+    bool csv; /* rows; not with json */
     bool has_at; /* --at was given: the position is not remembered */
     struct tbd_position at;
     uint32_t thread; /* whose registers are asked for; 0: of the one that has control at the position */

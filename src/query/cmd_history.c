@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+/* cmd_history.c - values over time: history, first, last; and trace, the lines that were executed */
+#include "query/output.h"
+#include "query/rows.h"
+#include "query/source_place.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECT_MAX TBD_DATA_BYTES
+
+/* ---- history ---- */
+
+struct history {
+    struct tbd_command_run *run;
+    struct tbd_source_place *place;
+    struct tbd_data object; /* in memory */
+    size_t bytes;
+    struct tbd_rows rows;
+    json_t *row; /* of the value that holds now; NULL before the first one */
+    uint8_t now[OBJECT_MAX];
+    bool is_known;
+};
+
+static char *text_of(struct history *history)
+{
+    struct tbd_printer printer = tbd_source_printer(history->place, 0);
+    struct tbd_data data = history->object;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (out == NULL)
+        return NULL;
+    data.in_memory = false;
+    data.byte_count = (uint32_t)history->bytes;
+    memcpy(data.bytes, history->now, history->bytes);
+    tbd_data_print(&printer, &data, out);
+    fclose(out);
+    return text;
+}
+
+/* A value begins to hold at `from`, written by the event; NULL: nobody knows by whom. */
+static void begin_value(struct history *history, struct tbd_position from,
+                        const struct tbd_event *event)
+{
+    char *text = text_of(history);
+
+    history->row = event != NULL ? tbd_rows_event(history->run->session, event) : json_object();
+    json_object_set_new(history->row, "value", tbd_output_text(text == NULL ? "" : text));
+    json_object_set_new(history->row, "from", tbd_rows_position(from));
+    free(text);
+}
+
+static void end_value(struct history *history, const struct tbd_position *to)
+{
+    if (history->row == NULL)
+        return;
+    json_object_set_new(history->row, "to", to == NULL ? json_null() : tbd_rows_position(*to));
+    tbd_rows_add(&history->rows, history->row);
+    history->row = NULL;
+}
+
+static bool read_object(struct history *history, struct tbd_position position, uint8_t *out)
+{
+    return tbd_session_read(history->run->session, position, history->object.address, out,
+                            history->bytes) == TBD_OK;
+}
+
+/* What the store writes over is in the event, and what it writes if it is small; else memory. */
+static bool value_after(struct history *history, const struct tbd_event *event, uint8_t *out)
+{
+    struct tbd_position after = { event->position.time, event->position.offset + 1 };
+    uint64_t address = history->object.address;
+
+    memcpy(out, history->now, history->bytes);
+    if (event->fresh != NULL || (event->flags & TBD_EVENT_HAS_VALUE) == 0 || event->size > 8)
+        return read_object(history, after, out);
+    for (uint64_t i = 0; i < event->size; i++) {
+        if (event->addr + i - address < history->bytes)
+            out[event->addr + i - address] = (uint8_t)(event->value >> (8 * i));
+    }
+    return true;
+}
+
+static bool add_store(void *context, const struct tbd_event *event)
+{
+    struct history *history = context;
+    struct tbd_position after = { event->position.time, event->position.offset + 1 };
+    uint8_t value[OBJECT_MAX];
+
+    if (history->row == NULL && read_object(history, event->position, history->now))
+        begin_value(history, tbd_session_first(history->run->session), NULL);
+    if (!value_after(history, event, value))
+        return true;
+    if (history->row != NULL && memcmp(value, history->now, history->bytes) == 0)
+        return true;
+    end_value(history, &event->position);
+    memcpy(history->now, value, history->bytes);
+    begin_value(history, after, event);
+    return ferror(history->run->out) == 0;
+}
+
+static enum tbd_exit list_history(struct history *history)
+{
+    static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
+    struct tbd_command_run *run = history->run;
+    char question[80];
+    enum tbd_exit result;
+
+    snprintf(question, sizeof(question), "store where touches[0x%" PRIx64 ",%zu]",
+             history->object.address, history->bytes);
+    tbd_rows_start(&history->rows, run, columns);
+    result = tbd_command_each(run, question, add_store, history);
+    if (result == TBD_EXIT_NOT_FOUND &&
+        read_object(history, tbd_session_current(run->session), history->now))
+        begin_value(history, tbd_session_first(run->session), NULL);
+    end_value(history, NULL);
+    if (result <= TBD_EXIT_NOT_FOUND)
+        return tbd_rows_end(&history->rows);
+    json_decref(history->rows.waiting);
+    return result;
+}
+
+static enum tbd_exit refuse(const struct tbd_command_run *run, const char *why)
+{
+    struct tbd_query_error error = { .status = TBD_TYPE, .at = run->arguments };
+
+    error.length = strlen(run->text) - run->arguments;
+    snprintf(error.message, sizeof(error.message), "it has no place in memory here: %s", why);
+    return tbd_command_wrong(run, &error);
+}
+
+enum tbd_exit tbd_command_history(struct tbd_command_run *run)
+{
+    struct tbd_source_place place;
+    struct history history = { .run = run, .place = &place };
+    struct tbd_query_error error;
+    struct tbd_c_scope scope;
+    enum tbd_exit result;
+    enum tbd_status status;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "history takes an expression");
+    status =
+        tbd_source_place_open(run->session, tbd_session_current(run->session), SIZE_MAX, &place);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    scope = tbd_source_scope(&place);
+    if (tbd_c_evaluate(&scope, run->text, run->arguments, strlen(run->text), &history.object,
+                       &error) != TBD_OK) {
+        result = tbd_command_wrong(run, &error);
+    } else if (!history.object.is_known || !history.object.in_memory || history.object.bits != 0) {
+        result = refuse(run, history.object.is_known ? "it is in a register, a bit-field or a result"
+                                                     : history.object.why);
+    } else {
+        history.bytes = (size_t)tbd_type_look(&history.object.type).bytes;
+        result = history.bytes == 0 || history.bytes > OBJECT_MAX
+                     ? refuse(run, "its size is not known, or too large")
+                     : list_history(&history);
+    }
+    tbd_source_place_close(&place);
+    return result;
+}
+
+/* ---- first, last ---- */
+
+static enum tbd_exit go_where(struct tbd_command_run *run, const char *start)
+{
+    char *question;
+    enum tbd_exit result;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "expected a condition");
+    if (asprintf(&question, "%s line 1 where %s", start, run->text + run->arguments) < 0)
+        return TBD_EXIT_SYSTEM;
+    result = tbd_command_goto_text(run, question);
+    free(question);
+    return result;
+}
+
+enum tbd_exit tbd_command_first(struct tbd_command_run *run)
+{
+    return go_where(run, "first forward");
+}
+
+enum tbd_exit tbd_command_last(struct tbd_command_run *run)
+{
+    return go_where(run, "last backward");
+}
+
+/* ---- trace ---- */
+
+struct listing {
+    struct tbd_rows rows;
+    struct tbd_position to;
+    char file[4096]; /* of `text` */
+    struct tbd_source_text text;
+    bool has_text;
+};
+
+static void add_text(struct listing *listing, json_t *row)
+{
+    const char *file = json_string_value(json_object_get(row, "file"));
+    json_int_t line = json_integer_value(json_object_get(row, "line"));
+
+    if (file == NULL)
+        return;
+    if (strcmp(file, listing->file) != 0) {
+        if (listing->has_text)
+            tbd_source_unload(&listing->text);
+        snprintf(listing->file, sizeof(listing->file), "%s", file);
+        listing->has_text = tbd_source_load(file, &listing->text);
+    }
+    if (listing->has_text && line >= 1 && line <= (json_int_t)listing->text.line_count)
+        json_object_set_new(row, "code", tbd_output_text(listing->text.lines[line]));
+}
+
+static bool add_line(void *context, const struct tbd_event *event)
+{
+    struct listing *listing = context;
+    json_t *row;
+
+    if (tbd_position_compare(event->position, listing->to) > 0)
+        return false;
+    row = tbd_rows_event(listing->rows.run->session, event);
+    add_text(listing, row);
+    tbd_rows_add(&listing->rows, row);
+    return ferror(listing->rows.run->out) == 0;
+}
+
+static bool read_position(struct tbd_session *session, const char *text, struct tbd_position *out)
+{
+    char *end;
+
+    *out = (struct tbd_position){ 0 };
+    if (strcmp(text, "first") == 0)
+        *out = tbd_session_first(session);
+    else if (strcmp(text, "last") == 0)
+        *out = tbd_session_last(session);
+    else if (strcmp(text, "current") == 0)
+        *out = tbd_session_current(session);
+    else {
+        out->time = strtoull(text, &end, 0);
+        if (*end == '+')
+            out->offset = (uint32_t)strtoul(end + 1, &end, 0);
+        return *text >= '0' && *text <= '9' && *end == '\0';
+    }
+    return true;
+}
+
+/* trace FROM TO [where ...] */
+enum tbd_exit tbd_command_trace(struct tbd_command_run *run)
+{
+    static const char *const columns[] = { "position", "function", "source", "code", NULL };
+    struct listing listing = { .has_text = false };
+    struct tbd_position from;
+    const char *where = strstr(run->text + run->arguments, " where ");
+    char *question;
+    enum tbd_exit result;
+
+    if (run->argc < 2 || (run->argc > 2 && strcmp(run->argv[2], "where") != 0) ||
+        !read_position(run->session, run->argv[0], &from) ||
+        !read_position(run->session, run->argv[1], &listing.to))
+        return tbd_command_usage(run, "trace takes two positions");
+    if (asprintf(&question,
+                 "%" PRIu64 "+%" PRIu32 " forward line 1 where time <= %" PRIu64 "%s%s%s",
+                 from.time, from.offset, listing.to.time, where == NULL ? "" : " and (",
+                 where == NULL ? "" : where + strlen(" where "), where == NULL ? "" : ")") < 0)
+        return TBD_EXIT_SYSTEM;
+    tbd_rows_start(&listing.rows, run, columns);
+    result = tbd_command_each_from(run, question, add_line, &listing);
+    free(question);
+    if (listing.has_text)
+        tbd_source_unload(&listing.text);
+    if (result <= TBD_EXIT_NOT_FOUND)
+        return tbd_rows_end(&listing.rows);
+    json_decref(listing.rows.waiting);
+    return result;
+}

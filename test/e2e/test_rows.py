@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Rows over a whole run, against gdb and against each other; their tables, CSV and JSON; docs/JSON.md."""
+import csv
+import io
+import json
+import os
+import re
+
+import othertools
+import tbdtest
+
+OPTIONS, REFUSED = "window=500000", "windox=500000"
+
+
+def fixed(kind, folder):
+    """(program, trace at fixed addresses, environment in which gdb sees the same ones)"""
+    path = tbdtest.program("variables_" + kind)
+    tbdtest.record(tbdtest.fixed([path]), folder, OPTIONS)
+    return path, tbdtest.find_trace(folder, path), {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}
+
+
+def recorded(kind, folder, options="window=500"):
+    return tbdtest.record([tbdtest.program("variables_" + kind)], folder, options)[1]
+
+
+def test_calls_are_gdb_s_breakpoints_and_finish_values(folder):
+    path, trace, env = fixed("O0_5", folder)
+    wanted = othertools.gdb_script([path], """
+class Leave(gdb.FinishBreakpoint):
+    def __init__(self, row):
+        super().__init__(gdb.newest_frame(), internal=True)
+        self.row = row
+    def stop(self):
+        self.row.append(None if self.return_value is None else int(self.return_value))
+        return False
+names = {"depth": ["n"], "add": ["a", "b"], "push": ["key"]}
+rows = []
+for name in names:
+    gdb.Breakpoint(name)
+run()
+while alive():
+    frame = gdb.newest_frame()
+    rows.append([frame.name(), [int(frame.read_var(n)) for n in names[frame.name()]]])
+    Leave(rows[-1])
+    go()
+say(rows)
+""", env=env)[0]
+    assert len(wanted) == 14, wanted
+    for name, shown in (("depth", ["n"]), ("add", ["a", "b"]), ("push", ["key"])):
+        rows = trace.ask("calls", name)
+        found = []
+        for row in rows:
+            values = dict(v.split("=", 1) for v in row["values"])
+            found.append([name, [int(values[n]) for n in shown], int(row["result"]) if row["result"] else None])
+        assert found == [w if len(w) == 3 else w + [None] for w in wanted if w[0] == name], (name, found, wanted)
+        exits = [(tbdtest.number(r["retval"]), r["exit"]) for r in rows]
+        assert exits == sorted(exits, key=lambda e: [tbdtest.number(x) for x in e[1].split("+")]) or name == "depth"
+    assert [r["nesting"] for r in trace.ask("calls", "depth")] == list(range(7))
+
+
+def test_stores_are_gdb_s_watchpoint_hits(folder):
+    path, trace, env = fixed("O0_4", folder)
+    for name, size in (("counter", 4), ("hidden", 8)):
+        address = othertools.symbol_address(path, name)
+        wanted = [v for _, v in othertools.gdb_accesses([path], address, size, env, reads=False)]
+        rows = trace.ask("stores", "of", name, at="last")
+        changes = [tbdtest.number(r["newval"]) for r in rows if r["newval"] != r["oldval"]]
+        assert changes == wanted and changes, (name, changes, wanted)
+        history = trace.ask("history", name, at="last")
+        assert [int(r["value"]) % 2 ** (8 * size) for r in history[1:]] == changes, (name, history)
+        assert [r["to"] for r in history[:-1]] == [r["position"] for r in rows if r["newval"] != r["oldval"]]
+
+
+def test_rows_agree_with_all_and_with_counts(folder):
+    trace = recorded("O2_5", folder)
+    for command, question in ((["stores", "of", "counter"], ["store", "of", "counter"]), (["syscalls"], ["syscall"]),
+                              (["lines", "variables.c:69"], ["line", "where", "src=<variables.c,69>"])):
+        rows, events = trace.ask(*command, at="last"), trace.ask("all", *question, at="last")
+        assert [r["position"] for r in rows] == [tbdtest.position(e) for e in events] and rows, command
+        for by in ("func", "line", "value"):
+            counts = trace.ask("count", *question, "by", by, at="last")
+            assert sum(c["count"] for c in counts) == len(events), (question, by, counts)
+            assert [c["count"] for c in counts] == sorted((c["count"] for c in counts), reverse=True)
+
+
+def test_first_and_last_are_where_a_condition_begins_and_ends(folder):
+    trace = recorded("O0_5", folder)
+    everything = trace.ask("all", "line", "where", "func==push and pushes==3")
+    assert trace.one("first", "func==push and pushes==3") == everything[0] and trace.one("last", "func==push and pushes==3") == everything[-1]
+    assert trace.ask("first", "func==push and pushes==77") == []
+
+
+def test_trace_lists_the_lines_that_ran(folder):
+    trace = recorded("O0_5", folder)
+    call = trace.ask("calls", "add")[0]
+    rows = trace.ask("trace", call["position"], call["exit"])
+    source = open(os.path.join(tbdtest.SOURCE, "test/programs/variables.c"), encoding="utf-8").read().splitlines()
+    assert [r["function"] for r in rows] == ["add"] * len(rows) and len(rows) >= 3
+    assert all(r["code"] == source[r["line"] - 1] for r in rows), rows
+    assert any("counter++" in r["code"] for r in rows)
+
+
+def test_why_follows_copies_to_what_made_a_value(folder):
+    trace = recorded("O0_5", folder)
+    sum_list = trace.one("goto", "last", "backward", "func_exit", 1, "where", "func==sum_list")
+    hops = trace.ask("why", "hidden", at=tbdtest.position(sum_list))
+    assert hops[-1]["what"] == "calculated here" and hops[-1]["function"] == "sum_list", hops
+    hops = trace.ask("why", "nodes[3].key", at=tbdtest.position(trace.one("goto", "last", "backward", "line", 1, "where", "func==main")))
+    assert hops[0]["function"] == "push" and hops[-1]["function"] == "main" and len(hops) >= 4, hops
+    assert "imul" in hops[-1]["text"] or "calculated" in hops[-1]["what"], hops
+    positions = [[int(x) for x in (h["position"] + "+0").split("+")[:2]] for h in hops]
+    assert positions == sorted(positions, reverse=True), positions
+    assert trace.ask("why", "paint", at="last")[-1]["what"].startswith("there since the start")
+
+
+def test_tables_csv_and_json_say_the_same(folder):
+    trace = recorded("O0_4", folder)
+    rows = trace.ask("calls", "push")
+    table = trace.tbdq("calls", "push", json_output=False).out.decode().splitlines()
+    text = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--csv", "calls", "push"], stdin=None).out.decode()
+    parsed = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == len(table) - 1 == len(parsed) == 5 and table[0].split() == list(parsed[0])
+    for row, line, cells in zip(rows, table[1:], parsed):
+        assert cells["position"] == row["position"] == line.split()[0] and cells["values"] == ", ".join(row["values"])
+    assert trace.tbdq("stores", "of", "nothing", at="last", json_output=False).out == b"none\n"
+
+
+# ---- docs/JSON.md ----
+
+TYPES = {"string": str, "number": int, "array": list, "boolean": bool, "object": (dict, list, str, int, bool, type(None))}
+
+
+def documented():
+    """{name of an object: {key: (type, optional)}} from the tables of docs/JSON.md."""
+    objects, name = {}, None
+    for line in open(os.path.join(tbdtest.SOURCE, "docs/JSON.md"), encoding="utf-8"):
+        head = re.match(r"^## `([\w ]+)`", line)
+        row = re.match(r"^\| `(\w+)` \| (\w+)( or null)?(, optional)? \|", line)
+        if head:
+            name = head.group(1)
+            objects[name] = {}
+        elif line.startswith("Keys of `event`") and name:
+            optional = ", optional" in line
+            objects[name] = {k: (t, n, o or optional) for k, (t, n, o) in objects["event"].items()}
+        elif row and name:
+            objects[name][row.group(1)] = (row.group(2), bool(row.group(3)), bool(row.group(4)))
+    return objects
+
+
+def check_object(name, keys, found):
+    for key, value in found.items():
+        assert key in keys, "%s: %s is not in docs/JSON.md: %r" % (name, key, found)
+        kind, may_be_null, _ = keys[key]
+        assert (value is None and may_be_null) or (value is not None and isinstance(value, TYPES[kind])), (name, key, value)
+    missing = [k for k, (_, _, optional) in keys.items() if not optional and k not in found]
+    assert not missing, "%s: no %s in %r" % (name, missing, found)
+
+
+def test_answers_are_as_documented(folder):
+    trace, objects = recorded("O0_5", folder), documented()
+    assert len(objects) >= 12, objects
+    questions = {"event": [["goto", "first"], ["all", "store", "where", "func==push"], ["all", "load", "where", "func==push"], ["all", "func_enter"],
+                           ["all", "func_exit"], ["all", "syscall"], ["all", "line", "where", "func==main"], ["step"]],
+                 "stores": [["stores", "of", "hidden"]], "calls": [["calls", "push"], ["calls", "printf"]], "lines": [["lines", "variables.c:69"]],
+                 "syscalls": [["syscalls"]], "count": [["count", "store", "of", "counter", "by", "line"]], "history": [["history", "counter"]],
+                 "trace": [["trace", "365", "first"], ["trace", "first", "400"]], "why": [["why", "hidden"]], "marks": [["marks"]],
+                 "mem": [["mem", "&counter", "16"]], "print": [["print", "counter"]], "bt": [["bt"]], "not found": []}
+    trace.ask("mark", "here", at="last")
+    for name, asked in questions.items():
+        for words in asked:
+            for found in trace.ask(*words, at="last"):
+                check_object(name, objects[name], found)
+    check_object("not found", objects["not found"], json.loads(trace.tbdq("goto", "first", "forward", "store", 1, "where", "time==0+0").out))
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])
