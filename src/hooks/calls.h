@@ -48,8 +48,19 @@ void tbd_call_pause(struct tbd_call *call);
 /* futex_calls.c: true when the call is done. */
 bool tbd_call_futex_pi(struct tbd_call *call);
 
+/* What clone, clone3, fork or vfork asks for. */
+struct tbd_clone {
+    uint64_t flags;
+    uint64_t parent_tid;
+    uint64_t child_tid;
+    uint64_t stack; /* its end; 0: the caller's */
+    uint64_t tls;
+};
+/* special_calls.c; false: the kernel would not take it. */
+bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out);
+
 /* thread_calls.c: clone with CLONE_THREAD, exit with others left, set_tid_address. */
-void tbd_call_thread(struct tbd_call *call);
+void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments);
 void tbd_call_thread_exit(struct tbd_call *call);
 void tbd_call_set_tid_address(struct tbd_call *call);
 

@@ -234,27 +234,22 @@ static void exec_call(struct tbd_call *call)
 
 /* ---- forks ---- */
 
-struct clone_arguments {
-    uint64_t flags;
-    uint64_t stack; /* 0: the parent's */
-    uint64_t tls;
-};
-
 /* struct clone_args of clone3: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls */
-static bool read_arguments(const struct tbd_call *call, struct clone_arguments *out)
+bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out)
 {
     const uint64_t *args = call->sys.args;
     uint64_t block[8] = { 0 };
 
-    *out = (struct clone_arguments){ 0 };
+    *out = (struct tbd_clone){ 0 };
     switch (call->sys.number) {
     case NR_CLONE:
-        *out = (struct clone_arguments){ args[0], args[1], args[4] };
+        *out = (struct tbd_clone){ args[0], args[2], args[3], args[1], args[4] };
         return true;
     case NR_CLONE3:
         if (args[1] < sizeof(block) || !tbd_copy_from_program(block, args[0], sizeof(block)))
             return false;
-        *out = (struct clone_arguments){ block[0], block[5] ? block[5] + block[6] : 0, block[7] };
+        *out = (struct tbd_clone){ block[0], block[3], block[2],
+                                   block[5] ? block[5] + block[6] : 0, block[7] };
         return true;
     case NR_VFORK:
         out->flags = CLONE_VM_ | CLONE_VFORK_;
@@ -266,7 +261,7 @@ static bool read_arguments(const struct tbd_call *call, struct clone_arguments *
 
 /* A child with its own memory gets a trace of its own; one in new namespaces does not: its process id there
  * says nothing here. */
-static bool may_record(const struct clone_arguments *arguments)
+static bool may_record(const struct tbd_clone *arguments)
 {
     return !(arguments->flags & (CLONE_VM_ | CLONE_NEW_ANY));
 }
@@ -276,7 +271,7 @@ static bool may_record(const struct clone_arguments *arguments)
  * registers changed, which is why the caller keeps a copy.  A function of its own: the parent's frame
  * must not be touched. */
 _Noreturn __attribute__((noinline)) static void
-become_child(struct tbd_call *call, const struct clone_arguments *arguments, uint64_t mask)
+become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t mask)
 {
     struct tbd_regs *regs = &call->thread->regs;
 
@@ -323,7 +318,7 @@ static bool engine_call(const struct tbd_call *call, struct tbd_sys_call *out, u
 
 /* A child that shares memory writes to it natively: what changed is found by comparison.  Otherwise only
  * the described outputs (parent_tid, pidfd) are written here. */
-static void watch_child(struct tbd_call *call, const struct clone_arguments *arguments)
+static void watch_child(struct tbd_call *call, const struct tbd_clone *arguments)
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
 
@@ -347,7 +342,7 @@ static bool block_for_fork(bool shares_memory, uint64_t *mask)
     return false;
 }
 
-static void note_child(const struct tbd_call *call, const struct clone_arguments *arguments)
+static void note_child(const struct tbd_call *call, const struct tbd_clone *arguments)
 {
     if (call->result > 0 && !(may_record(arguments) && tbd_runtime.options.children))
         tbd_runtime_note(0, "process %u was started: untraced until it executes a program",
@@ -356,19 +351,19 @@ static void note_child(const struct tbd_call *call, const struct clone_arguments
 
 static void fork_call(struct tbd_call *call)
 {
-    struct clone_arguments arguments;
+    struct tbd_clone arguments;
     struct tbd_sys_call sys;
     uint64_t block[CLONE_ARGS_WORDS] = { 0 };
     struct tbd_regs saved = call->thread->regs;
     uint64_t mask;
 
-    if (!read_arguments(call, &arguments) || !engine_call(call, &sys, block)) {
+    if (!tbd_call_read_clone(call, &arguments) || !engine_call(call, &sys, block)) {
         call->result = tbd_call_perform(&call->sys); /* the kernel says what is wrong */
         tbd_call_finish(call);
         return;
     }
     if (arguments.flags & CLONE_THREAD_) {
-        tbd_call_thread(call);
+        tbd_call_thread(call, &arguments);
         return;
     }
     if ((arguments.flags & CLONE_VM_) && !(arguments.flags & CLONE_VFORK_))

@@ -12,7 +12,7 @@
 #include "hooks/safe_copy.h"
 
 enum {
-    NR_CLONE = 56, NR_FUTEX = 202, NR_GET_ROBUST_LIST = 274,
+    NR_FUTEX = 202, NR_GET_ROBUST_LIST = 274,
     CLONE_PIDFD_ = 0x1000, CLONE_VFORK_ = 0x4000, CLONE_SETTLS_ = 0x80000,
     CLONE_PARENT_SETTID_ = 0x100000, CLONE_CHILD_CLEARTID_ = 0x200000,
     CLONE_CHILD_SETTID_ = 0x1000000,
@@ -27,32 +27,7 @@ enum {
 
 /* ---- beginning ---- */
 
-struct thread_arguments {
-    uint64_t flags;
-    uint64_t parent_tid;
-    uint64_t child_tid;
-    uint64_t stack; /* its end; 0: the caller's */
-    uint64_t tls;
-};
-
-/* clone3: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls */
-static bool read_arguments(const struct tbd_call *call, struct thread_arguments *out)
-{
-    const uint64_t *args = call->sys.args;
-    uint64_t block[8];
-
-    if (call->sys.number == NR_CLONE) {
-        *out = (struct thread_arguments){ args[0], args[2], args[3], args[1], args[4] };
-        return true;
-    }
-    if (!tbd_copy_from_program(block, args[0], sizeof(block)))
-        return false;
-    *out = (struct thread_arguments){ block[0], block[3], block[2],
-                                      block[5] ? block[5] + block[6] : 0, block[7] };
-    return true;
-}
-
-static void write_ids(struct tbd_call *call, const struct thread_arguments *arguments)
+static void write_ids(struct tbd_call *call, const struct tbd_clone *arguments)
 {
     uint32_t tid = (uint32_t)call->result;
 
@@ -64,7 +39,7 @@ static void write_ids(struct tbd_call *call, const struct thread_arguments *argu
 
 /* The registers with which it begins: the caller's, behind the call. */
 static struct tbd_regs first_registers(const struct tbd_call *call,
-                                       const struct thread_arguments *arguments)
+                                       const struct tbd_clone *arguments)
 {
     struct tbd_regs regs = call->thread->regs;
 
@@ -78,7 +53,7 @@ static struct tbd_regs first_registers(const struct tbd_call *call,
     return regs;
 }
 
-static void begin_thread(struct tbd_call *call, const struct thread_arguments *arguments,
+static void begin_thread(struct tbd_call *call, const struct tbd_clone *arguments,
                          struct tbd_seat *seat)
 {
     uint64_t flags = arguments->flags & ~(uint64_t)(CLONE_PARENT_SETTID_ | CLONE_CHILD_SETTID_ |
@@ -104,25 +79,23 @@ static void begin_thread(struct tbd_call *call, const struct thread_arguments *a
     tbd_signals_set_kernel_mask(mask);
 }
 
-void tbd_call_thread(struct tbd_call *call)
+void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
 {
-    struct thread_arguments arguments;
     struct tbd_seat *seat;
 
     if (!tbd_runtime.options.threads || tbd_runtime.options.hooks == TBD_HOOKS_NONE)
         tbd_call_detach(call, "it starts a second thread");
-    if (!read_arguments(call, &arguments) || (arguments.flags & CLONE_PIDFD_) ||
-        arguments.flags >> 32) {
+    if ((arguments->flags & CLONE_PIDFD_) || arguments->flags >> 32) {
         call->result = EINVAL_; /* as kernels before 6.9 say */
         tbd_call_finish(call);
         return;
     }
-    if (arguments.flags & CLONE_VFORK_)
+    if (arguments->flags & CLONE_VFORK_)
         tbd_call_detach(call, "it starts a thread and waits for its end (CLONE_VFORK)");
     seat = tbd_threads_new_seat();
     if (!seat)
         tbd_call_detach(call, "it has too many threads");
-    begin_thread(call, &arguments, seat);
+    begin_thread(call, arguments, seat);
 }
 
 /* ---- ending ---- */

@@ -230,7 +230,7 @@ static bool get_baton(struct tbd_seat *seat)
     unlock();
     if (!mine)
         wait_for_turn(seat);
-    return !is_detached() || tbd_seat_is_holder_sigsafe(seat);
+    return !is_detached();
 }
 
 bool tbd_threads_are_many(void)
@@ -275,12 +275,19 @@ static void load(struct tbd_thread *thread, struct tbd_seat *seat)
 
 void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, uint64_t block_time)
 {
-    struct tbd_seat *seat = tbd_runtime.threads.holder;
-
-    save(thread, seat);
-    seat->block_time = block_time;
+    save(thread, tbd_runtime.threads.holder);
+    tbd_runtime.threads.holder->block_time = block_time;
     tbd_runtime.threads.reason = reason;
     hand_over(NULL);
+}
+
+/* A thread that stands in the queue at a block boundary; it goes on natively if the program is let go. */
+static void await_turn(struct tbd_thread *thread, struct tbd_seat *seat)
+{
+    wait_for_turn(seat);
+    if (is_detached())
+        tbd_threads_leave(seat);
+    load(thread, seat);
 }
 
 bool tbd_threads_take(struct tbd_thread *thread, struct tbd_seat *seat)
@@ -323,10 +330,7 @@ void tbd_threads_tick(struct tbd_thread *thread)
     seat->block_time = TBD_NO_BLOCK_TIME;
     threads->reason = TBD_SWITCH_QUANTUM;
     hand_over(seat);
-    wait_for_turn(seat);
-    if (is_detached() && !tbd_seat_is_holder_sigsafe(seat))
-        tbd_threads_leave(seat);
-    load(thread, seat);
+    await_turn(thread, seat);
 }
 
 /* ---- a thread begins ---- */
@@ -393,10 +397,7 @@ void tbd_threads_begin(struct tbd_seat *seat)
     struct tbd_altstack none;
 
     tbd_signals_set_stack(stack_top(seat), &none);
-    wait_for_turn(seat);
-    if (is_detached() && !tbd_seat_is_holder_sigsafe(seat))
-        tbd_threads_leave(seat);
-    load(thread, seat);
+    await_turn(thread, seat);
     tbd_signals_let_in();
     tbd_runtime_settle(thread);
     tbd_patcher_run(thread);

@@ -88,6 +88,28 @@ def record(argv, root, options="", preload="", env=None, **how):
     return result, find_trace(root, argv[0])
 
 
+def start(argv, root, options="", **how):
+    """Begins a traced run; its output is in pipes unless `how` says otherwise."""
+    os.makedirs(root, exist_ok=True)
+    how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+    return subprocess.Popen(argv, env=clean_env(trace_env(root, options)), **how)
+
+
+def await_organizer(root, process):
+    """Until there is one, or there will be none."""
+    end = time.monotonic() + 10
+    while not organizers(root) and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.002)
+
+
+def stop_and_continue(process):
+    for _ in range(4):
+        time.sleep(0.05)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.05)
+        process.send_signal(signal.SIGCONT)
+
+
 def organizers(root):
     """Process ids of organizers that write below `root`."""
     found = []

@@ -37,12 +37,6 @@ def untouched(argv, env, **how):
     return result
 
 
-def start(argv, root, options=""):
-    os.makedirs(root, exist_ok=True)
-    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            env=tbdtest.clean_env(tbdtest.trace_env(root, options)))
-
-
 def check_killed_trace(trace):
     """Opens, verifies, knows its last block and answers about the past."""
     info = trace.info()
@@ -63,7 +57,7 @@ def test_program_killed_at_random_moments(folder):
     whole = time.monotonic() - begin
     for i in range(50 if tbdtest.LONG else 5):
         root, delay = folder + "/k%d" % i, chance.uniform(0.02, max(whole * 0.9, 0.1))
-        process = start(argv, root, "window=200000")
+        process = tbdtest.start(argv, root, "window=200000")
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)
@@ -93,10 +87,8 @@ def test_organizer_killed_at_random_moments(folder):
     hit = 0
     for i in range(30 if tbdtest.LONG else 5):
         root = folder + "/o%d" % i
-        process = start(argv, root)
-        end = time.monotonic() + 10
-        while not tbdtest.organizers(root) and time.monotonic() < end and process.poll() is None:
-            time.sleep(0.002)
+        process = tbdtest.start(argv, root)
+        tbdtest.await_organizer(root, process)
         time.sleep(chance.uniform(0, 0.4))
         for pid in tbdtest.organizers(root):
             hit += 1
@@ -114,7 +106,7 @@ def test_organizer_killed_at_random_moments(folder):
 def test_organizer_ignores_signals_for_the_group(folder):
     """Ctrl-C reaches the program only; the trace ends with the program."""
     argv = [tbdtest.program("many_windows")]
-    process = start(argv, folder)
+    process = tbdtest.start(argv, folder)
     time.sleep(0.25)
     for pid in tbdtest.organizers(folder):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -382,7 +374,7 @@ def test_signals_from_outside(folder):
     with open(script, "w") as f:
         f.write("$| = 1; my $n = 0; $SIG{USR1} = sub { $n++; print \"got $n\\n\" }; print \"ready\\n\";\n"
                 "my $x = 0; while ($n < 5) { $x = ($x * 31 + 7) % 65537 } print \"end\\n\"; exit 9;\n")
-    process = start([tbdtest.need("perl"), script], folder + "/traces")
+    process = tbdtest.start([tbdtest.need("perl"), script], folder + "/traces")
     assert process.stdout.readline() == b"ready\n"
     for i in range(1, 6):
         process.send_signal(signal.SIGUSR1)
@@ -398,12 +390,8 @@ def test_stop_and_continue(folder):
     inputs.text(name, 300000)
     argv = [tbdtest.need("gzip"), "-c", name]
     native = tbdtest.run(argv)
-    process = start(argv, folder + "/traces")
-    for _ in range(4):
-        time.sleep(0.05)
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(0.05)
-        process.send_signal(signal.SIGCONT)
+    process = tbdtest.start(argv, folder + "/traces")
+    tbdtest.stop_and_continue(process)
     out, err = process.communicate(timeout=100)
     tbdtest.same(native, tbdtest.Result(out, err, process.returncode))
     tbdtest.wait_organizers(folder + "/traces")
@@ -451,7 +439,7 @@ def test_strange_names_of_programs(folder):
 def test_many_at_once_into_one_folder(folder):
     argv = [tbdtest.program("recursion")]
     native = tbdtest.run(argv)
-    for process in [start(argv, folder) for _ in range(6)]:
+    for process in [tbdtest.start(argv, folder) for _ in range(6)]:
         out, err = process.communicate(timeout=100)
         tbdtest.same(native, tbdtest.Result(out, err, process.returncode))
     tbdtest.wait_organizers(folder)

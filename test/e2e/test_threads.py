@@ -14,12 +14,6 @@ import inputs
 import tbdtest
 
 
-def start(argv, root, options="", **how):
-    os.makedirs(root, exist_ok=True)
-    how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
-    return subprocess.Popen(argv, env=tbdtest.clean_env(tbdtest.trace_env(root, options)), **how)
-
-
 def chance(seed):
     return random.Random(os.urandom(8) if tbdtest.LONG else seed)
 
@@ -53,7 +47,7 @@ def test_killed_at_random_moments(folder):
     numbers = chance(7)
     for i in range(50 if tbdtest.LONG else 5):
         root = "%s/%d" % (folder, i)
-        process = start([tbdtest.program("thread_mix"), "2000"], root, "window=50000,quantum=2000")
+        process = tbdtest.start([tbdtest.program("thread_mix"), "2000"], root, "window=50000,quantum=2000")
         time.sleep(numbers.uniform(0.05, 0.5))
         process.kill()
         process.communicate(timeout=60)
@@ -73,10 +67,8 @@ def test_organizer_killed_at_random_moments(folder):
     native = tbdtest.run(argv)
     for i in range(40 if tbdtest.LONG else 6):
         root = "%s/%d" % (folder, i)
-        process = start(argv, root, "quantum=1000")
-        end = time.monotonic() + 10
-        while not tbdtest.organizers(root) and time.monotonic() < end and process.poll() is None:
-            time.sleep(0.002)
+        process = tbdtest.start(argv, root, "quantum=1000")
+        tbdtest.await_organizer(root, process)
         time.sleep(numbers.uniform(0, 0.3))
         for pid in tbdtest.organizers(root):
             hit += 1
@@ -89,12 +81,8 @@ def test_organizer_killed_at_random_moments(folder):
 
 def test_stop_and_continue(folder):
     argv = [tbdtest.program("thread_mix"), "300"]
-    native, process = tbdtest.run(argv), start(argv, folder)
-    for _ in range(4):
-        time.sleep(0.05)
-        process.send_signal(signal.SIGSTOP)
-        time.sleep(0.05)
-        process.send_signal(signal.SIGCONT)
+    native, process = tbdtest.run(argv), tbdtest.start(argv, folder)
+    tbdtest.stop_and_continue(process)
     out, err = process.communicate(timeout=100)
     tbdtest.same(native, tbdtest.Result(out, err, process.returncode))
     tbdtest.wait_organizers(folder)
@@ -165,7 +153,7 @@ def wait_for(port, process):
 
 def test_redis_server(folder):
     port = free_port()
-    process = start([tbdtest.need("redis-server"), "--port", str(port), "--save", "", "--dir", folder], folder + "/traces",
+    process = tbdtest.start([tbdtest.need("redis-server"), "--port", str(port), "--save", "", "--dir", folder], folder + "/traces",
                     stdout=subprocess.DEVNULL)
     try:
         wait_for(port, process)
