@@ -106,6 +106,7 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
                            .last = last };
     struct tbd_toc_content content = { .window = window, .disk = &change->disk.window,
                                        .trace_id = trace->id, .level = change->disk.window.level,
+                                       .is_old = change->disk.span > 1,
                                        .base = base_of, .context = &bases };
     struct tbd_buffer out = { 0 };
     enum tbd_status status;

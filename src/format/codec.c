@@ -53,12 +53,13 @@ void tbd_buffer_free(struct tbd_buffer *buffer)
     *buffer = (struct tbd_buffer){ 0 };
 }
 
-void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
+static void pack(struct tbd_buffer *out, const void *data, size_t bytes, int level)
 {
     LZ4F_preferences_t how = {
         .frameInfo = { .blockSizeID = bytes > 65536 ? LZ4F_max1MB : LZ4F_max64KB,
                        .blockMode = LZ4F_blockIndependent,
                        .contentSize = bytes },
+        .compressionLevel = level,
         .autoFlush = 1,
     };
     size_t bound = LZ4F_compressFrameBound(bytes, &how);
@@ -74,9 +75,21 @@ void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
         out->used += packed;
 }
 
-static enum tbd_status unpack(LZ4F_dctx *context, const uint8_t *frame, size_t frame_bytes,
-                              uint8_t *out, size_t raw_bytes)
+void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
 {
+    pack(out, data, bytes, 0);
+}
+
+void tbd_lz4_pack_hard(struct tbd_buffer *out, const void *data, size_t bytes)
+{
+    pack(out, data, bytes, 9);
+}
+
+/* The whole frame, into at most *io_bytes; says how many it was. */
+static enum tbd_status unpack(LZ4F_dctx *context, const uint8_t *frame, size_t frame_bytes,
+                              uint8_t *out, size_t *io_bytes)
+{
+    size_t raw_bytes = *io_bytes;
     size_t hint = 1;
     size_t in_done = 0;
     size_t out_done = 0;
@@ -93,20 +106,31 @@ static enum tbd_status unpack(LZ4F_dctx *context, const uint8_t *frame, size_t f
         if (!in_step && !out_step)
             return TBD_CORRUPT;
     }
-    return hint == 0 && in_done == frame_bytes && out_done == raw_bytes ? TBD_OK : TBD_CORRUPT;
+    *io_bytes = out_done;
+    return hint == 0 && in_done == frame_bytes ? TBD_OK : TBD_CORRUPT;
 }
 
-enum tbd_status tbd_lz4_unpack(const void *frame, size_t frame_bytes, void *out, size_t raw_bytes)
+enum tbd_status tbd_lz4_unpack_some(const void *frame, size_t frame_bytes, void *out, size_t most,
+                                    size_t *out_bytes)
 {
     LZ4F_dctx *context;
     enum tbd_status status;
     uint8_t none;
 
+    *out_bytes = most;
     if (LZ4F_isError(LZ4F_createDecompressionContext(&context, LZ4F_VERSION)))
         return TBD_NOMEM;
-    status = unpack(context, frame, frame_bytes, raw_bytes ? out : &none, raw_bytes);
+    status = unpack(context, frame, frame_bytes, most ? out : &none, out_bytes);
     LZ4F_freeDecompressionContext(context);
     return status;
+}
+
+enum tbd_status tbd_lz4_unpack(const void *frame, size_t frame_bytes, void *out, size_t raw_bytes)
+{
+    size_t bytes;
+    enum tbd_status status = tbd_lz4_unpack_some(frame, frame_bytes, out, raw_bytes, &bytes);
+
+    return status ? status : bytes == raw_bytes ? TBD_OK : TBD_CORRUPT;
 }
 
 bool tbd_array_grow(void *array, size_t count, size_t *capacity, size_t element)

@@ -91,6 +91,11 @@ static inline const uint8_t *tbd_reader_take(struct tbd_reader *r, uint64_t byte
 
 /* Appends one standard LZ4 frame with the content. */
 void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes);
+/* The same, smaller, and ten times as slow to make. */
+void tbd_lz4_pack_hard(struct tbd_buffer *out, const void *data, size_t bytes);
+/* Unpacks a frame whose content is at most `most` long. */
+TBD_MUST_CHECK enum tbd_status tbd_lz4_unpack_some(const void *frame, size_t frame_bytes, void *out,
+                                                   size_t most, size_t *out_bytes);
 /* Unpacks a frame whose content must be exactly `raw_bytes` long, into `out`. */
 TBD_MUST_CHECK enum tbd_status tbd_lz4_unpack(const void *frame, size_t frame_bytes, void *out,
                                               size_t raw_bytes);

@@ -234,6 +234,9 @@ _Static_assert(sizeof(struct tbd_disk_meta) == 496, "tbd_disk_meta is 496 bytes"
 /* With END: what is stored is the difference (exclusive or) to what the page held when the window
  * began, which is FIRST at moment 0 of the same table, else the latest contents before. */
 #define TBD_DISK_PAGE_DELTA 32u
+/* The frame holds several pages, at most TBD_PAGE_GROUP; this one's place in it is in bits 16-31. */
+#define TBD_DISK_PAGE_GROUP 64u
+#define TBD_PAGE_GROUP 16u
 
 struct tbd_disk_page {
     uint64_t address; /*  0: page aligned; the table is sorted by (address, time, order, flags) */

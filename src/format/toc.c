@@ -33,7 +33,10 @@ static bool page_is_sane(const struct tbd_disk_page *page, const struct tbd_disk
     if (before && page->address < before->address)
         return false;
     if (page->flags & TBD_DISK_PAGE_DELTA &&
-        (page->flags & ~(TBD_DISK_PAGE_DELTA | TBD_DISK_PAGE_ZERO)) != TBD_DISK_PAGE_END)
+        (page->flags & 0xffff & ~(TBD_DISK_PAGE_DELTA | TBD_DISK_PAGE_ZERO |
+                                  TBD_DISK_PAGE_GROUP)) != TBD_DISK_PAGE_END)
+        return false;
+    if (page->flags >> 16 >= TBD_PAGE_GROUP)
         return false;
     if (page->flags & TBD_DISK_PAGE_ZERO)
         return true;
@@ -210,12 +213,31 @@ void tbd_toc_close(struct toc *toc)
     tbd_file_close(&toc->file);
 }
 
+static enum tbd_status page_of_group(const uint8_t *frame, const struct tbd_disk_page *page,
+                                     uint8_t *out)
+{
+    uint8_t pages[TBD_PAGE_GROUP * 4096];
+    size_t bytes;
+    enum tbd_status status =
+        tbd_lz4_unpack_some(frame, page->bytes, pages, sizeof(pages), &bytes);
+    size_t at = (size_t)(page->flags >> 16) * 4096;
+
+    if (status)
+        return status;
+    if (at + 4096 > bytes)
+        return TBD_CORRUPT;
+    memcpy(out, pages + at, 4096);
+    return TBD_OK;
+}
+
 enum tbd_status tbd_toc_page(const struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
 {
     if (page->flags & TBD_DISK_PAGE_ZERO) {
         memset(out, 0, 4096);
         return TBD_OK;
     }
+    if (page->flags & TBD_DISK_PAGE_GROUP)
+        return page_of_group(toc->page_data + page->offset, page, out);
     return tbd_lz4_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
 }
 

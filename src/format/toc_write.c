@@ -52,59 +52,92 @@ static bool is_zero(const uint8_t *bytes)
     return !bytes[0] && memcmp(bytes, bytes + 1, 4095) == 0;
 }
 
-/* Packs the difference where that is smaller. */
-static void put_difference(struct tbd_buffer *data, size_t before, struct tbd_disk_page *page,
-                           const uint8_t *bytes, const uint8_t *base)
+/* What is stored of a page: its bytes, or into `room` the difference where that packs smaller. */
+static const uint8_t *choose_difference(struct tbd_disk_page *page, const uint8_t *bytes,
+                                        const uint8_t *base, uint8_t *room)
 {
-    size_t whole = data->used - before;
-    uint8_t difference[4096];
-    size_t at = data->used;
+    struct tbd_buffer trial = { 0 };
+    size_t whole;
 
-    memcpy(difference, bytes, sizeof(difference));
-    tbd_page_xor(difference, base);
-    if (is_zero(difference)) {
-        page->flags |= TBD_DISK_PAGE_DELTA | TBD_DISK_PAGE_ZERO;
-        data->used = before;
-        return;
-    }
-    tbd_lz4_pack(data, difference, sizeof(difference));
-    if (!data->failed && data->used - at < whole) {
-        page->flags |= TBD_DISK_PAGE_DELTA;
-        memmove(data->bytes + before, data->bytes + at, data->used - at);
-        data->used = before + (data->used - at);
-    } else {
-        data->used = at;
-    }
+    memcpy(room, bytes, 4096);
+    tbd_page_xor(room, base);
+    tbd_lz4_pack(&trial, bytes, 4096);
+    whole = trial.used;
+    tbd_lz4_pack(&trial, room, 4096);
+    if (trial.failed || trial.used - whole >= whole)
+        room = NULL;
+    tbd_buffer_free(&trial);
+    if (!room)
+        return bytes;
+    page->flags |= TBD_DISK_PAGE_DELTA;
+    return room;
 }
 
-static void put_page(struct tbd_buffer *data, const struct tbd_toc_content *content,
-                     struct tbd_disk_page *page, const uint8_t *bytes)
+/* Pages that go into one frame. */
+struct page_group {
+    struct tbd_disk_page *members[TBD_PAGE_GROUP];
+    uint8_t bytes[TBD_PAGE_GROUP * 4096];
+    uint32_t count;
+};
+
+static void put_group(struct tbd_buffer *data, struct page_group *group)
 {
     size_t before = data->used;
-    const uint8_t *base = NULL;
 
-    page->offset = before;
+    if (!group->count)
+        return;
+    tbd_lz4_pack_hard(data, group->bytes, group->count * 4096ul);
+    for (uint32_t i = 0; i < group->count; i++) {
+        group->members[i]->flags |= TBD_DISK_PAGE_GROUP | i << 16;
+        group->members[i]->offset = before;
+        group->members[i]->bytes = (uint32_t)(data->used - before);
+    }
+    group->count = 0;
+}
+
+/* `group` NULL: each page has a frame of its own. */
+static void put_page(struct tbd_buffer *data, struct page_group *group,
+                     const struct tbd_toc_content *content, struct tbd_disk_page *page,
+                     const uint8_t *bytes)
+{
+    const uint8_t *base = NULL;
+    uint8_t room[4096];
+
+    if (content && content->base && page->flags == TBD_DISK_PAGE_END && !is_zero(bytes))
+        base = content->base(content->context, page->address);
+    if (base)
+        bytes = choose_difference(page, bytes, base, room);
+    page->offset = data->used;
     if (is_zero(bytes)) {
         page->flags |= TBD_DISK_PAGE_ZERO;
+    } else if (group) {
+        memcpy(group->bytes + group->count * 4096ul, bytes, 4096);
+        group->members[group->count++] = page;
     } else {
         tbd_lz4_pack(data, bytes, 4096);
-        if (content && content->base && page->flags == TBD_DISK_PAGE_END)
-            base = content->base(content->context, page->address);
-        if (base)
-            put_difference(data, before, page, bytes, base);
+        page->bytes = (uint32_t)(data->used - page->offset);
     }
-    page->bytes = (uint32_t)(data->used - before);
+    if (group && group->count == TBD_PAGE_GROUP)
+        put_group(data, group);
 }
 
 static void put_pages(struct tbd_buffer *out, struct page_list *list,
                       const struct tbd_toc_content *content)
 {
     struct tbd_buffer data = { 0 };
+    struct page_group *group = NULL;
 
+    if (content && content->is_old) {
+        group = calloc(1, sizeof(*group));
+        out->failed |= !group;
+    }
     if (list->count)
         qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
     for (size_t i = 0; i < list->count; i++)
-        put_page(&data, content, &list->disk[i], list->bytes[list->disk[i].offset]);
+        put_page(&data, group, content, &list->disk[i], list->bytes[list->disk[i].offset]);
+    if (group)
+        put_group(&data, group);
+    free(group);
     tbd_file_put_record(out, TBD_REC_PAGE_TABLE, list->disk, list->count * sizeof(*list->disk));
     tbd_file_put_record(out, TBD_REC_PAGE_DATA, data.bytes, data.used);
     if (data.failed)
@@ -173,7 +206,7 @@ static void put_read_pages(struct tbd_buffer *out, const struct tbd_window *wind
     tbd_file_finish_record(out, begin);
 }
 
-static void put_log(struct tbd_buffer *out, const struct tbd_window *window)
+static void put_log(struct tbd_buffer *out, const struct tbd_window *window, bool is_old)
 {
     size_t begin = tbd_file_begin_record(out, TBD_REC_LOG);
     struct tbd_disk_log head = { .count = window->log_count };
@@ -189,7 +222,10 @@ static void put_log(struct tbd_buffer *out, const struct tbd_window *window)
     }
     head.raw_bytes = raw.used;
     tbd_buffer_put(out, &head, sizeof(head));
-    tbd_lz4_pack(out, raw.bytes, raw.used);
+    if (is_old)
+        tbd_lz4_pack_hard(out, raw.bytes, raw.used);
+    else
+        tbd_lz4_pack(out, raw.bytes, raw.used);
     tbd_file_finish_record(out, begin);
     if (raw.failed)
         out->failed = true;
@@ -267,7 +303,7 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     tbd_thread_states_put(out, window);
     put_pages(out, &list, content);
     put_read_pages(out, window);
-    put_log(out, window);
+    put_log(out, window, content->is_old);
     put_early_calls(out, window);
     put_summaries(out, content);
     pages_for_index(&list, for_index);

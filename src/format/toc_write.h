@@ -12,6 +12,7 @@ struct tbd_toc_content {
     struct tbd_disk_window *disk; /* its counts of pages, words, blocks are filled in */
     uint64_t trace_id;
     uint8_t level;                /* 1, or more */
+    bool is_old;                  /* smaller, at the cost of time: for merged windows */
     /* Level 1: 4096 bytes that a difference may be made to, or NULL. */
     const uint8_t *(*base)(void *context, uint64_t address);
     void *context;
