@@ -59,6 +59,10 @@ struct tbd_clone {
 /* special_calls.c; false: the kernel would not take it. */
 bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out);
 
+/* A futex word, which other processes may share: `now` if it still is `was`, recorded as the kernel's doing.
+ * False: it has changed meanwhile.  A word that cannot be written stays as it is. */
+bool tbd_call_exchange_word(struct tbd_call *call, uint64_t address, uint32_t was, uint32_t now);
+
 /* thread_calls.c: clone with CLONE_THREAD, exit with others left, set_tid_address. */
 void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments);
 void tbd_call_thread_exit(struct tbd_call *call);

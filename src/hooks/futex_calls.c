@@ -19,7 +19,7 @@ enum {
     CLOCK_REALTIME_ = 0, CLOCK_MONOTONIC_ = 1,
     EPERM_ = -1, ESRCH_ = -3, EAGAIN_ = -11, EFAULT_ = -14, EINVAL_ = -22, EDEADLK_ = -35,
     ETIMEDOUT_ = -110,
-    RETRY_NS = 100000,
+    RETRY_NS = 100000, PROT_WRITE_ = 2,
 };
 #define FUTEX_WAITERS_ 0x80000000u
 #define FUTEX_OWNER_DIED_ 0x40000000u
@@ -29,6 +29,27 @@ static void finish(struct tbd_call *call, int64_t result)
 {
     call->result = result;
     tbd_call_finish(call);
+}
+
+static bool is_writable(uint64_t address)
+{
+    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+
+    return region && (region->map.prot & PROT_WRITE_);
+}
+
+bool tbd_call_exchange_word(struct tbd_call *call, uint64_t address, uint32_t was, uint32_t now)
+{
+    struct tbd_sys_range range = { address, sizeof(now) };
+
+    if (!is_writable(address))
+        return true;
+    tbd_effects_watch(call->effects, &range, 1);
+    if (!__atomic_compare_exchange_n((uint32_t *)address, &was, now, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED))
+        return false;
+    tbd_effects_written(call->effects, &range, 1);
+    return true;
 }
 
 static bool is_over(const struct tbd_call *call, uint32_t command)
@@ -67,7 +88,7 @@ static void lock(struct tbd_call *call, uint32_t value, uint32_t command)
     if (owner == call->thread->tid)
         finish(call, EDEADLK_);
     else if (!owner)
-        finish(call, tbd_call_answer(call, call->sys.args[0], &mine, sizeof(mine)) ? 0 : EFAULT_);
+        finish(call, tbd_call_exchange_word(call, call->sys.args[0], value, mine) ? 0 : TBD_CALL_INTERRUPTED);
     else if (!is_alive(owner))
         finish(call, ESRCH_);
     else if (command == FUTEX_TRYLOCK_PI_)
@@ -80,12 +101,10 @@ static void lock(struct tbd_call *call, uint32_t value, uint32_t command)
 
 static void unlock(struct tbd_call *call, uint32_t value)
 {
-    uint32_t zero = 0;
-
     if ((value & FUTEX_TID_MASK_) != call->thread->tid)
         finish(call, EPERM_);
     else
-        finish(call, tbd_call_answer(call, call->sys.args[0], &zero, sizeof(zero)) ? 0 : EFAULT_);
+        finish(call, tbd_call_exchange_word(call, call->sys.args[0], value, 0) ? 0 : TBD_CALL_INTERRUPTED);
 }
 
 bool tbd_call_futex_pi(struct tbd_call *call)
@@ -96,7 +115,7 @@ bool tbd_call_futex_pi(struct tbd_call *call)
     if (command != FUTEX_LOCK_PI_ && command != FUTEX_LOCK_PI2_ && command != FUTEX_TRYLOCK_PI_ &&
         command != FUTEX_UNLOCK_PI_)
         return false;
-    if ((call->sys.args[0] & 3) ||
+    if ((call->sys.args[0] & 3) || !is_writable(call->sys.args[0]) ||
         !tbd_copy_from_program(&value, call->sys.args[0], sizeof(value))) {
         finish(call, call->sys.args[0] & 3 ? EINVAL_ : EFAULT_);
         return true;

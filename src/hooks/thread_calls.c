@@ -111,14 +111,15 @@ static void give_up_futex(struct tbd_call *call, uint64_t address, bool is_pi, b
     uint32_t value;
     uint32_t left;
 
-    if ((address & 3) || !tbd_copy_from_program(&value, address, sizeof(value)))
-        return;
-    if (is_pending && !is_pi && !value)
-        wake(address, 1);
-    if ((value & FUTEX_TID_MASK_) != call->thread->tid)
-        return;
-    left = (value & FUTEX_WAITERS_) | FUTEX_OWNER_DIED_;
-    tbd_call_answer(call, address, &left, sizeof(left));
+    do {
+        if ((address & 3) || !tbd_copy_from_program(&value, address, sizeof(value)))
+            return;
+        if (is_pending && !is_pi && !value)
+            wake(address, 1);
+        if ((value & FUTEX_TID_MASK_) != call->thread->tid)
+            return;
+        left = (value & FUTEX_WAITERS_) | FUTEX_OWNER_DIED_;
+    } while (!tbd_call_exchange_word(call, address, value, left));
     if (!is_pi && (value & FUTEX_WAITERS_))
         wake(address, 1);
 }

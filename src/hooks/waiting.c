@@ -18,6 +18,7 @@
 #include "base/sys.h"
 #include "hooks/calls.h"
 #include "hooks/safe_copy.h"
+#include "hooks/shared.h"
 #include "hooks/sys_table.h"
 
 enum {
@@ -312,10 +313,17 @@ static size_t find_written(const struct tbd_call *call, const struct waiting *wa
                                  waiting->did, waiting->count);
 }
 
+/* What shared memory held is what the log has by now, whoever wrote it. */
 static void record_in_place(struct tbd_call *call, const struct place *place, uint64_t bytes)
 {
-    tbd_effects_add(call->effects, place->address, place->copy,
-                    bytes < place->bytes ? bytes : place->bytes);
+    struct tbd_sys_range range = { place->address, bytes < place->bytes ? bytes : place->bytes };
+
+    if (!tbd_shared_holds(range.address, range.address + range.bytes)) {
+        tbd_effects_add(call->effects, range.address, place->copy, range.bytes);
+        return;
+    }
+    tbd_effects_watch(call->effects, &range, 1);
+    tbd_effects_written(call->effects, &range, 1);
 }
 
 static void complete(struct tbd_call *call, const struct waiting *waiting)

@@ -24,8 +24,8 @@ def traces(root):
 
 def programs():
     names = ["threads", "thread_cancel", "thread_exit", "thread_lives", "thread_locks", "thread_main_leaves",
-             "thread_many", "thread_mix", "thread_objects", "thread_pipes", "thread_processes", "thread_signals",
-             "thread_spin"]
+             "thread_many", "thread_mix", "thread_objects", "thread_pipes", "thread_processes", "thread_shared",
+             "thread_signals", "thread_spin"]
     return [tbdtest.program(name) for name in names]
 
 
