@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- where traces are ---- */
@@ -177,6 +178,28 @@ static enum tbd_status read_head(struct tbd_trace *trace, struct tbd_error *why)
     }
     if (status && why)
         *why = own;
+    return status;
+}
+
+/* A trace's folder is there a moment before its header; what is in a folder changes the folder's time. */
+#define MOMENT_SECONDS 2
+
+static bool is_being_made(const char *path)
+{
+    struct stat info;
+
+    return !stat(path, &info) && S_ISDIR(info.st_mode) && time(NULL) - info.st_mtime <= MOMENT_SECONDS;
+}
+
+static enum tbd_status await_header(struct tbd_trace *trace, struct tbd_error *why)
+{
+    static const struct timespec moment = { .tv_nsec = 5000000 };
+    enum tbd_status status = read_head(trace, why);
+
+    while (status == TBD_NOTRACE && is_being_made(trace->path)) {
+        nanosleep(&moment, NULL);
+        status = read_head(trace, why);
+    }
     return status;
 }
 
@@ -742,7 +765,7 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, struct tbd
     trace->info.path = full;
     pthread_mutex_init(&trace->lock, NULL);
     trace->blocks = tbd_block_table_new();
-    status = trace->blocks ? read_head(trace, why) : TBD_NOMEM;
+    status = trace->blocks ? await_header(trace, why) : TBD_NOMEM;
     if (!status)
         status = read_index(trace, why);
     if (!status && with_blocks)

@@ -60,6 +60,8 @@ struct tbd_signals {
     uint64_t temporary_mask; /* during sigsuspend, ppoll, ... */
     bool has_temporary;
     struct tbd_altstack altstack;
+    /* Of the program's last fault, which the kernel shows in every frame after it. */
+    uint64_t last_error, last_trap, last_address;
 };
 
 /* BOOT: reads what the program inherited, installs the engine's handlers and signal stack. */

@@ -65,6 +65,8 @@ bool tbd_signals_init(struct tbd_thread *thread)
         tbd_sys4(SYS_RT_SIGACTION, signo, 0, tbd_sys_pointer(&tbd_runtime.actions[signo]), 8);
     tbd_sys4(SYS_RT_SIGPROCMASK, SIG_BLOCK_, 0, tbd_sys_pointer(&signals->mask), 8);
     tbd_signals_set_stack(thread->engine_stack, &signals->altstack);
+    if (!signals->altstack.bytes)
+        signals->altstack.flags = 0; /* SS_DISABLE is only said when asked for */
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if (tbd_signals_is_ours(signo))
             install(signo, tbd_runtime.actions[signo].flags);

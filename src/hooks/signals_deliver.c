@@ -53,10 +53,12 @@ static void build_frame(struct built *built, const struct tbd_thread *thread,
     frame.context.flags = UC_FLAGS;
     frame.context.altstack = tbd_runtime.signals->altstack;
     tbd_ucontext_set(&frame.context, &thread->regs);
+    if (queued->is_sync && queued->trap == TRAP_PAGE_FAULT)
+        frame.context.rflags |= FLAG_RF; /* the engine's own faults in the program's name have it not */
     read_segments(&frame.context);
-    frame.context.error = queued->error;
-    frame.context.trap = queued->trap;
-    frame.context.cr2 = queued->address;
+    frame.context.error = tbd_runtime.signals->last_error;
+    frame.context.trap = tbd_runtime.signals->last_trap;
+    frame.context.cr2 = tbd_runtime.signals->last_address;
     frame.context.old_mask = tbd_runtime.signals->mask;
     frame.context.mask = tbd_runtime.signals->mask;
     frame.context.fpstate = built->place.fpstate;
@@ -146,6 +148,19 @@ static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_ac
     apply_mask(mask);
 }
 
+/* What the kernel says of the last fault may be one of the engine's own. */
+static void remember_fault(const struct tbd_queued_signal *fault)
+{
+    struct tbd_signals *signals = tbd_runtime.signals;
+
+    if (!fault->is_sync)
+        return;
+    signals->last_error = fault->error;
+    signals->last_trap = fault->trap;
+    if (fault->trap == TRAP_PAGE_FAULT)
+        signals->last_address = fault->address;
+}
+
 static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *queued)
 {
     struct tbd_action *action = &tbd_runtime.actions[queued->signo];
@@ -158,6 +173,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     built.place = tbd_sigframe_place(frame_top(thread, action),
                                      tbd_runtime.vector.bytes + TBD_FPSTATE_MAGIC2_BYTES);
     range = (struct tbd_sys_range){ built.place.frame, built.place.end - built.place.frame };
+    remember_fault(queued);
     build_frame(&built, thread, queued, action);
     tbd_effects_clear(effects);
     tbd_effects_watch(effects, &range, 1);
@@ -198,7 +214,7 @@ void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal
     uint64_t offset = fault->insn == TBD_SIGNAL_NOT_IN_BLOCK ? TBD_END_WHOLE : fault->insn;
 
     if (!tbd_signals_has_handler(fault->signo))
-        die(thread, fault->signo, offset, false);
+        die(thread, fault->signo, offset, fault->signo == SIGTRAP_); /* a trap comes behind its instruction */
     tbd_signals_block_all(); /* until the handler's mask is set */
     if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
         return; /* that one first; the instruction will fault again */

@@ -16,7 +16,7 @@ enum {
     SS_ONSTACK_ = 1, SS_DISABLE_ = 2,
     EINVAL_ = -22, EPERM_ = -1, ENOMEM_ = -12,
     INFO_CODE_AT = 8, INFO_ADDRESS_AT = 16,
-    ERROR_WRITE = 2,
+    ERROR_WRITE = 2, TRAP_PAGE_FAULT = 14,
 };
 #define SS_AUTODISARM_ 0x80000000u
 #define SA_ONSTACK_ 0x08000000ull
@@ -28,6 +28,7 @@ enum {
 #define SA_KNOWN 0xdc000807ull /* what the kernel keeps of sa_flags */
 #define SA_PASSED 0x10000003ull /* RESTART, NOCLDSTOP, NOCLDWAIT: the kernel's business */
 #define UC_FLAGS 7ull /* XSTATE, SIGCONTEXT_SS, STRICT_RESTORE_SS */
+#define FLAG_RF 0x10000ull
 #define FLAGS_CLEARED 0x10500ull /* RF DF TF */
 
 #define BIT(signo) (1ull << ((signo) - 1))

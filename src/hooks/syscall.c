@@ -12,9 +12,10 @@
 #include "hooks/safe_copy.h"
 
 enum {
-    EFAULT_ = -14,
+    EFAULT_ = -14, ENOSYS_ = -38,
     NR_RT_SIGSUSPEND = 130, NR_PRCTL = 157, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
-    NR_EPOLL_PWAIT = 281, NR_SECCOMP = 317, NR_EPOLL_PWAIT2 = 441,
+    NR_EPOLL_PWAIT = 281, NR_SECCOMP = 317, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
+    NR_IO_URING_ENTER = 426, NR_IO_URING_REGISTER = 427, NR_EPOLL_PWAIT2 = 441,
     FUTEX_COMMAND = 0x7f, FUTEX_WAIT_ = 0, FUTEX_LOCK_PI_ = 6, FUTEX_WAIT_BITSET_ = 9,
     FUTEX_WAIT_REQUEUE_PI_ = 11, FUTEX_LOCK_PI2_ = 13,
     PR_SET_SECCOMP_ = 22,
@@ -225,6 +226,19 @@ void tbd_call_plain(struct tbd_call *call)
     tbd_call_finish(call);
 }
 
+/* Calls through which the kernel reads and writes memory by itself, later: refused as by a kernel that is built
+ * without them, which their users must expect. */
+static bool is_refused(uint64_t number)
+{
+    return number == NR_IO_URING_SETUP || number == NR_IO_URING_ENTER || number == NR_IO_URING_REGISTER;
+}
+
+static void refuse(struct tbd_call *call)
+{
+    call->result = ENOSYS_;
+    tbd_call_finish(call);
+}
+
 /* Afterwards the engine's own calls could be refused or kill the program. */
 static bool is_sandboxing(const struct tbd_sys_call *sys)
 {
@@ -249,7 +263,13 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
         tbd_call_detach(&call, "no memory for the old bytes of system calls");
     if (is_sandboxing(&call.sys))
         tbd_call_detach(&call, "it restricts its system calls (seccomp)");
+    if (call.sys.number == NR_USERFAULTFD) /* who waits for another thread at a page would keep it from running */
+        tbd_call_detach(&call, "it handles its own page faults (userfaultfd)");
     tbd_effects_clear(call.effects);
+    if (is_refused(call.sys.number)) {
+        refuse(&call);
+        return;
+    }
     switch (tbd_syscall_replay(call.sys.number)) {
     case TBD_SYS_MAP:
         tbd_call_mapping(&call);

@@ -492,5 +492,28 @@ def test_large_arguments(folder):
     tbdtest.check_run(argv, folder)
 
 
+
+def test_a_trace_that_is_just_being_made_is_waited_for(folder):
+    _, trace = tbdtest.record([tbdtest.program("args")], os.path.join(folder, "traces"))
+    new = os.path.join(folder, "new")
+    shutil.copytree(trace.path, new)
+    os.rename(os.path.join(new, "header"), os.path.join(folder, "header"))
+    asked = subprocess.Popen([tbdtest.TBDQ, "-t", new, "--json", "info"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env=tbdtest.clean_env())
+    try:
+        asked.wait(timeout=0.3)
+    except subprocess.TimeoutExpired:
+        pass
+    assert asked.returncode is None, "it did not wait: %r" % (asked.communicate(),)
+    os.rename(os.path.join(folder, "header"), os.path.join(new, "header"))
+    out, err = asked.communicate(timeout=20)
+    assert asked.returncode == 0 and b'"finished":true' in out, (asked.returncode, out, err)
+    other = os.path.join(folder, "other")
+    os.mkdir(other)
+    os.utime(other, (0, 0))
+    refused = tbdtest.run([tbdtest.TBDQ, "-t", other, "info"])
+    assert refused.code == 3 and b"no such trace" in refused.err, refused
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

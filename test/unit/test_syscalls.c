@@ -478,7 +478,6 @@ static const struct test_case cases[] = {
     { "get_mempolicy", { A(0x1000), A(0x2000), 1024, 0, 0 }, ANY, NULL, REFUSED },
     { "cachestat", { FILE_FD, A(0x9000), A(0x1000), 0 }, 40, with_cachestat, REFUSED },
     { "io_setup", { 8, A(0x1000) }, 8, with_io_uring_parameters, REFUSED },
-    { "io_uring_setup", { 4, A(0x1000) }, 120, with_io_uring_parameters, REFUSED },
     { "sysfs", { 2, 0, A(0x1000) }, ANY, NULL, REFUSED },
     { "file_getattr", { (uint64_t)AT_FDCWD, A(0x8000), A(0x1000), 24, 0 }, 24, with_path, REFUSED },
     { "lsm_list_modules", { A(0x1000), A(0xa000), 0 }, ANY, with_modules_room, REFUSED },
