@@ -15,3 +15,13 @@ install(CODE "
     file(CREATE_LINK \"../${TBD_PRIVATE_DIR}/\${tool}\" \"\${root}/${CMAKE_INSTALL_BINDIR}/\${tool}\" SYMBOLIC)
     message(STATUS \"Installing: \${root}/${CMAKE_INSTALL_BINDIR}/\${tool}\")
   endforeach()")
+
+# tbdq-language(7) is what `tbdq help` says.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_Interpreter_FOUND)
+  add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/tbdq-language.7
+    COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/scripts/make-language-page $<TARGET_FILE:tbdq> ${CMAKE_BINARY_DIR}/tbdq-language.7
+    DEPENDS tbdq ${CMAKE_SOURCE_DIR}/scripts/make-language-page)
+  add_custom_target(language_page ALL DEPENDS ${CMAKE_BINARY_DIR}/tbdq-language.7)
+  install(FILES ${CMAKE_BINARY_DIR}/tbdq-language.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7)
+endif()

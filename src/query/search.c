@@ -15,7 +15,7 @@
 
 /* ---- names as modules come and go ---- */
 
-static uint64_t hash_modules(const struct tbd_module *modules, size_t count)
+uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count)
 {
     uint64_t hash = count;
 
@@ -53,7 +53,7 @@ static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
     status = tbd_symbols_modules(run->session->symbols, window, &modules, &count);
     if (status != TBD_OK)
         return status;
-    hash = hash_modules(modules, count);
+    hash = tbd_search_hash_modules(modules, count);
     if (hash == run->module_hash)
         return TBD_OK;
     run->module_hash = hash;

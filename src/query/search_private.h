@@ -87,6 +87,9 @@ struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *wher
  * of the first place that was looked at (TBD_OK: none was). */
 bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_error *problem);
 
+/* Tells whether the same modules are mapped. */
+uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count);
+
 /* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
 TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);
 /* Binds names for window `index`, which the plan left in, opens and searches it. */

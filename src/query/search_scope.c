@@ -63,16 +63,6 @@ void tbd_scopes_free(struct tbd_scopes *scopes)
     free(scopes);
 }
 
-static uint64_t hash_modules(const struct tbd_module *modules, size_t count)
-{
-    uint64_t hash = count;
-
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ modules[i].start ^ (uint64_t)(uintptr_t)modules[i].file) *
-               0x9e3779b97f4a7c15ull;
-    return hash;
-}
-
 void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *window)
 {
     const struct tbd_module *modules = NULL;
@@ -82,7 +72,7 @@ void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *w
     scopes->window = window;
     if (tbd_symbols_modules(scopes->session->symbols, window->index, &modules, &count) != TBD_OK)
         return;
-    hash = hash_modules(modules, count);
+    hash = tbd_search_hash_modules(modules, count);
     if (hash == scopes->modules)
         return;
     scopes->modules = hash;

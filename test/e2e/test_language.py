@@ -202,5 +202,28 @@ def test_bookmarks(folder):
     assert trace.tbdq("where", at="@nowhere").code == 2 and trace.tbdq("mark", "a b").code == 2
 
 
+VALID = ["goto first forward store 1 where func==push and item->key == 22", "all line where src=<variables.c,113> && pushes > 2",
+         "goto last backward store 1 of points[1] where old.x == 3 and new.x != old.x then backward func_enter where func==main",
+         "stores of head->at.x where newval > 5", "calls push where key in (3)", "count store of counter where oldval < newval by line",
+         "history table[(int)ratio + 2]", "first 'title =~ \"^a.*e$\" && *head->name == 'n''", "trace 365+2 @here where line > 3", "why $rax", "why packed.five",
+         "print sizeof(struct node) * (long)&grid[1][2] / 0", "assert counter == 1.5e3 || !nothing", "mem &counter mem[rsp,8]", "goto current forward state 3",
+         "mark x", "all func_enter where stack=<**,main,*> or frame - sp == 8 or (unsigned char)arg0 << 70 == 0x1", "next 2", "finish", "list 3"]
+
+
+def test_any_text_gets_an_answer_or_one_clear_line(folder):
+    trace = recorded(folder, "O0_5", "window=5000")
+    chance = random.Random(7)
+    signs = list("()[]<>{}+-*/%&|^~!=.,;:@#$'\"\\ ") + [" where ", " of ", " then ", " and ", "->", "=~", "\x01", "\xff", "99999999999999999999", "", "-1"]
+    for n in range(1500 if tbdtest.LONG else 120):
+        text = chance.choice(VALID)
+        for _ in range(chance.randrange(4)):
+            at = chance.randrange(len(text))
+            text = text[:at] + chance.choice(signs) + text[at + chance.randrange(3):]
+        result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "-q", "--at", "1140", "--", text], stdin=None, timeout=60)
+        assert result.code in (0, 1, 2) and (result.code != 2 or result.err.startswith(b"tbdq: ")), (text, result)
+        pointer = [line for line in result.err.splitlines() if line.lstrip().startswith(b"^")]
+        assert len(pointer) <= 1, (text, result)
+
+
 if __name__ == "__main__":
     tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

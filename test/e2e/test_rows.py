@@ -174,5 +174,15 @@ def test_answers_are_as_documented(folder):
     check_object("not found", objects["not found"], json.loads(trace.tbdq("goto", "first", "forward", "store", 1, "where", "time==0+0").out))
 
 
+def test_the_language_page_says_what_help_says(folder):
+    page = open(os.path.join(tbdtest.BUILD, "tbdq-language.7"), encoding="utf-8").read().replace("\\-", "-").replace("\\e", "\\")
+    listed = tbdtest.run([tbdtest.TBDQ, "help"], stdin=None).out.decode()
+    names = re.findall(r"^  ([a-z][\w-]*) +\S", listed, re.M)
+    assert len(names) > 30
+    for name in names + ["context", "scripts"]:
+        for line in tbdtest.run([tbdtest.TBDQ, "help", name], stdin=None).out.decode().splitlines() if name != "help" else []:
+            assert line.rstrip().lstrip(".'") in page, (name, line)
+
+
 if __name__ == "__main__":
     tbdtest.main(*[f for n, f in sorted(globals().items()) if n.startswith("test_")])

@@ -4,10 +4,12 @@
  * condition
  *
  * Oracles: an error points into the text and has a message; parsing again gives the same; what is
- * decided with little knowledge stays decided the same with more. */
-#include "query/expr.h"
+ * decided with little knowledge stays decided the same with more; what lowering makes can be
+ * evaluated, and with all memory and registers it is never open. */
+#include "query/expr_lower.h"
 #include "query/question.h"
 
+#include <dwarf.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +66,65 @@ static void evaluate(const struct tbd_expr *expr, enum tbd_event_type type)
     known.flags = TBD_EVENT_HAS_VALUE;
     known.value = 0x55;
     second = tbd_expr_eval(expr, expr->root, &much);
-    check(second.state != TBD_VALUE_UNKNOWN || (expr->uses & TBD_USES_REGS) == 0);
+    check(second.state != TBD_VALUE_UNKNOWN ||
+          (expr->uses & (TBD_USES_REGS | TBD_USES_TYPES | TBD_USES_VALUE | TBD_USES_FRAME)) != 0 ||
+          type == TBD_EVENT_LOAD);
     if (first.state == TBD_VALUE_OK)
         check(second.state != TBD_VALUE_OK || first.v == second.v);
     else if (first.state == TBD_VALUE_BAD)
         check(second.state == TBD_VALUE_BAD || second.v == 0);
+}
+
+/* Variables by their first letter: of types that need no debug information. */
+static bool find_variable(void *context, const char *name, struct tbd_data *out)
+{
+    struct tbd_type byte = tbd_type_made(DW_ATE_signed_char, 1);
+    struct tbd_type types[] = { tbd_type_made(DW_ATE_signed, 4), tbd_type_pointer_to(&byte),
+                                tbd_type_made(DW_ATE_float, 8),  tbd_type_made(DW_ATE_unsigned, 8),
+                                tbd_type_made(DW_ATE_float, 4),  tbd_type_made(0, 0),
+                                tbd_type_made(DW_ATE_boolean, 1) };
+
+    (void)context;
+    if (name[0] == 'n')
+        return false;
+    tbd_data_at(0x1000, &types[(unsigned char)name[0] % 7], out);
+    if (name[0] == 'u')
+        tbd_data_unknown(out, "optimized out");
+    if (name[0] == 'k')
+        tbd_data_number(77, &types[0], out);
+    return true;
+}
+
+static void lower_and_evaluate(struct tbd_expr *expr, enum tbd_event_type type)
+{
+    struct tbd_place_of place = { 0 };
+    struct tbd_c_scope scope = { .place = &place, .variable = find_variable };
+    struct tbd_lower at = { .scope = &scope, .type = type, .line = 7 };
+    static const uint8_t bytes[8] = { 9, 8, 7 };
+    struct tbd_event event = { .type = type, .pc = 0x40, .addr = 0x80, .size = 8, .old = bytes };
+    struct tbd_regs regs = { .rflags = 7 };
+    static const uint64_t frames[] = { 0x10, 0x20, 0x30 };
+    struct tbd_value *memory;
+    struct tbd_query_error problem;
+    struct tbd_expr *lowered;
+
+    event.fresh = bytes;
+    check(tbd_expr_lower(expr, &at, &lowered, &problem) == TBD_OK);
+    check(lowered->levels <= TBD_EXPR_MAX_LEVELS);
+    memory = calloc(lowered->memory_count + 1, sizeof(*memory));
+    check(memory != NULL);
+    for (uint32_t i = 0; i < lowered->memory_count; i++)
+        memory[i] = (struct tbd_value){ .v = i * 0x1111, .state = TBD_VALUE_OK };
+    struct tbd_expr_env env = { .event = &event,
+                                .regs = &regs,
+                                .memory = memory,
+                                .frame = 0x2000,
+                                .frames = frames,
+                                .frame_count = 3 };
+    check(tbd_expr_eval(lowered, lowered->root, &env).state != TBD_VALUE_UNKNOWN ||
+          type == TBD_EVENT_LOAD);
+    free(memory);
+    tbd_expr_free(lowered);
 }
 
 static void check_error(const struct tbd_query_error *error, const char *text)
@@ -97,6 +153,7 @@ static void try_condition(const char *text, enum tbd_event_type type)
     check(tbd_expr_bind_symbols(expr, &names, &error) == TBD_OK);
     check(tbd_expr_bind_names(expr, &names, true, &error) == TBD_OK);
     evaluate(expr, type);
+    lower_and_evaluate(expr, type);
     tbd_expr_free(expr);
 }
 
@@ -121,10 +178,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text = calloc(size, 1);
     check(text != NULL);
     memcpy(text, data + 1, size - 1);
-    if (data[0] % 8 == 7)
+    if (data[0] % 16 == 15)
         try_question(text);
     else
-        try_condition(text, (enum tbd_event_type)(data[0] % 8));
+        try_condition(text, (enum tbd_event_type)(data[0] % TBD_EVENT_TYPE_COUNT));
     free(text);
     return 0;
 }
