@@ -25,6 +25,7 @@
 #include "format/writer.h"
 #include "organizer/build.h"
 #include "organizer/heads.h"
+#include "organizer/mapped_files.h"
 #include "organizer/threads.h"
 
 #include <errno.h>
@@ -75,6 +76,8 @@ struct organizer {
     struct tbd_key_segment *segment; /* owned; NULL until the first window */
     struct tbd_end_state state; /* at the end of the window before */
     struct tbd_called called;
+    struct tbd_mapped_files mapped;
+    uint64_t realtime_ns; /* at the program's start */
     bool started;
     bool has_end;
     struct tbd_msg_end end;
@@ -116,6 +119,8 @@ static enum tbd_status join_start(struct organizer *o, const struct tbd_product 
     status = tbd_writer_start(o->writer, product->start, product->start_bytes, &config);
     if (!status)
         status = tbd_writer_image(o->writer, product->image, product->image_count);
+    memcpy(&o->realtime_ns, (const uint8_t *)product->start + offsetof(struct tbd_msg_start, realtime_ns),
+           sizeof(o->realtime_ns));
     o->started = !status;
     return status;
 }
@@ -129,6 +134,16 @@ static void join_region(struct organizer *o, const struct tbd_side_message *side
     if (region.prot & PROT_EXEC && region.inode && *path == '/' &&
         !(region.flags & TBD_REGION_PATCH))
         tbd_writer_module(o->writer, path, region.inode, region.device);
+    else
+        tbd_mapped_files_add(&o->mapped, &region, path);
+}
+
+static void join_unmap(struct organizer *o, const struct tbd_side_message *side)
+{
+    struct tbd_range range;
+
+    memcpy(&range, side->payload, sizeof(range));
+    tbd_mapped_files_remove(&o->mapped, range.start, range.end);
 }
 
 static void join_side(struct organizer *o, const struct tbd_product *product)
@@ -143,6 +158,8 @@ static void join_side(struct organizer *o, const struct tbd_product *product)
         tbd_writer_event(o->writer, type, &when, side->payload, side->bytes);
         if (side->kind == TBD_MSG_REGION)
             join_region(o, side);
+        else if (side->kind == TBD_MSG_UNMAP)
+            join_unmap(o, side);
     }
 }
 
@@ -536,6 +553,7 @@ static enum tbd_status write_end(struct organizer *o)
     } else if (!o->has_end) {
         o->end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
         snprintf(o->end_text, sizeof(o->end_text), "the program vanished (SIGKILL?)");
+        tbd_mapped_files_keep(&o->mapped, o->writer, o->realtime_ns);
     }
     return tbd_writer_end(o->writer, &o->end, o->end_text);
 }
@@ -664,6 +682,7 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     tbd_consumer_free(o->consumer);
     tbd_heads_free(o->heads);
     tbd_block_table_release(o->table);
+    tbd_mapped_files_free(&o->mapped);
     tbd_end_state_free(&o->state);
     free(o->called.threads);
     if (o->pidfd >= 0)

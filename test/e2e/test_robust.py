@@ -103,6 +103,15 @@ def test_organizer_killed_at_random_moments(folder):
     assert hit > 0
 
 
+def test_kill_at_random(folder):
+    """The script that kills every program and every organizer: a few here, all with TBD_LONG=1."""
+    how = ["--kills", "50", "--organizers", "20"] if tbdtest.LONG else \
+          ["--kills", "2", "--organizers", "1", "--seed", "7", "dl", "exceptions", "forks", "redzone", "shell", "spawns", "ticks"]
+    result = tbdtest.run([os.path.join(tbdtest.SOURCE, "scripts", "kill-at-random"), "--build", tbdtest.BUILD] + how,
+                         timeout=590 if not tbdtest.LONG else 7200)
+    assert result.code == 0 and b" 0 failed" in result.out.splitlines()[-1], result.out.decode() + result.err.decode()
+
+
 def test_organizer_ignores_signals_for_the_group(folder):
     """Ctrl-C reaches the program only; the trace ends with the program."""
     argv = [tbdtest.program("many_windows")]

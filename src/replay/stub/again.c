@@ -46,6 +46,9 @@ const struct tbd_msg_special *tbd_stub_next_others(struct tbd_effects *effects, 
     /* Play was refused the memory; here it may be there, because the file has changed meanwhile. */
     if (!message && tbd_log_peek(TBD_MSG_INTERRUPTED))
         tbd_stub_faulted(tbd_slot_last_insn(tbd_runtime.thread), 0, tbd_runtime.thread->regs.rip);
+    /* A program killed in the middle of a long one has done only so many pieces. */
+    if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
+        tbd_stub_finish();
     if (!message)
         return NULL;
     again.next++;

@@ -150,9 +150,7 @@ void tbd_stub_settle(struct tbd_thread *thread)
 
 /* ---- system calls ---- */
 
-/* Nothing more is logged, and this block is the window's last: the program was killed, or play let
- * it go. */
-static bool is_where_play_stopped(void)
+bool tbd_stub_is_where_play_stopped(void)
 {
     return tbd_stub.log_next == tbd_stub.plan->log.count &&
            tbd_stub_time() == tbd_stub.plan->blocks;
@@ -212,7 +210,7 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
     const struct tbd_message *message;
     struct tbd_msg_syscall call;
 
-    if (is_where_play_stopped()) /* in a call that never came back */
+    if (tbd_stub_is_where_play_stopped()) /* in a call that never came back */
         tbd_stub_finish();
     message = tbd_log_peek(TBD_MSG_INTERRUPTED);
     if (message) { /* a signal came before the call was made: it is made again later */
@@ -280,6 +278,8 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
         memcpy(&logged, message + 1, sizeof(logged));
         check_special(&logged, special);
     }
+    if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
+        tbd_stub_finish(); /* killed before it was logged */
     if (message && !(logged.flags & TBD_SPECIAL_F_REPLAYED))
         supply(thread, message, insn_bytes);
     else
@@ -289,7 +289,7 @@ void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint3
 
 void tbd_stub_detached(const char *why)
 {
-    if (is_where_play_stopped())
+    if (tbd_stub_is_where_play_stopped())
         tbd_stub_finish();
     tbd_stub_diverge(TBD_PLAN_LAST_INSN, "play went on where %s", why);
 }

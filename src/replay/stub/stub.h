@@ -93,6 +93,9 @@ void tbd_stub_shared_begin(struct tbd_thread *thread);
  * entered, it is seen to that it is left at the same place. */
 uint64_t tbd_stub_left_time(void);
 void tbd_stub_leave_block(struct tbd_thread *thread);
+/* Nothing more is logged, and this block is the window's last: the program was killed, or play let
+ * it go. */
+bool tbd_stub_is_where_play_stopped(void);
 /* The program itself faulted: registers are exact, `insn` instructions of the block entered last
  * ran. */
 _Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);
