@@ -211,6 +211,7 @@ static struct toc *toc_of(struct tbd_trace *trace, uint32_t window)
 {
     struct toc *toc;
 
+    trace->toc_failure = TBD_NOMEM;
     if (!reserve_tocs(trace, window))
         return NULL;
     toc = trace->tocs[window];
@@ -221,7 +222,8 @@ static struct toc *toc_of(struct tbd_trace *trace, uint32_t window)
     if (trace->toc_count >= TOC_CACHE)
         close_old_tocs(trace);
     toc = malloc(sizeof(*toc));
-    if (!toc || tbd_toc_open(trace, window, toc, NULL)) {
+    trace->toc_failure = toc ? tbd_toc_open(trace, window, toc, NULL) : TBD_NOMEM;
+    if (trace->toc_failure) {
         free(toc);
         return NULL;
     }
@@ -234,13 +236,14 @@ static struct toc *toc_of(struct tbd_trace *trace, uint32_t window)
 enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint32_t window, uint64_t word,
                                     struct tbd_word_summary *out)
 {
-    enum tbd_status status = TBD_CORRUPT;
+    enum tbd_status status;
     const struct toc *toc;
 
     if (window >= trace->window_count)
         return TBD_NOWINDOW;
     pthread_mutex_lock(&trace->lock);
     toc = toc_of(trace, window);
+    status = trace->toc_failure;
     if (toc && toc->words.payload) {
         status = tbd_words_find(&toc->words, toc->meta.window.window, word & ~7ull, out);
         out->previous = status ? 0 : tbd_place_of(trace, out->previous);
@@ -255,13 +258,14 @@ enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint32_t window, ui
 enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window, uint32_t id,
                                      struct tbd_block_summary *out)
 {
-    enum tbd_status status = TBD_CORRUPT;
+    enum tbd_status status;
     const struct toc *toc;
 
     if (window >= trace->window_count)
         return TBD_NOWINDOW;
     pthread_mutex_lock(&trace->lock);
     toc = toc_of(trace, window);
+    status = trace->toc_failure;
     if (toc && toc->block_summaries.payload) {
         status = tbd_block_summaries_find(&toc->block_summaries, toc->meta.window.window, id, out);
         out->previous = status ? 0 : tbd_place_of(trace, out->previous);
@@ -316,7 +320,7 @@ static enum tbd_status from_earlier(struct tbd_trace *trace, const struct page_q
     size_t count;
 
     if (!toc)
-        return TBD_CORRUPT;
+        return trace->toc_failure;
     pages = tbd_toc_find_page(toc, q->address, &count);
     for (size_t i = 0; i < count; i++) {
         struct tbd_moment then = moment_of_page(window, pages + i);
@@ -339,7 +343,7 @@ static enum tbd_status from_first_use(struct tbd_trace *trace, const struct page
     size_t count;
 
     if (!toc)
-        return TBD_CORRUPT;
+        return trace->toc_failure;
     pages = tbd_toc_find_page(toc, q->address, &count);
     for (size_t i = 0; i < count; i++) {
         struct tbd_moment then = moment_of_page(window, pages + i);
@@ -397,10 +401,11 @@ static enum tbd_status open_image(struct tbd_trace *trace)
 {
     if (!trace->image_tried) {
         trace->image_tried = true;
-        if (tbd_image_open(trace, &trace->image, NULL))
-            trace->image.file.bytes = NULL;
+        trace->image_failure = tbd_image_open(trace, &trace->image, NULL);
+        if (trace->image_failure == TBD_NOTRACE) /* windows were dropped meanwhile */
+            trace->image_failure = TBD_BUSY;
     }
-    return trace->image.file.bytes ? TBD_OK : TBD_CORRUPT;
+    return trace->image_failure;
 }
 
 static enum tbd_status page_in_image(struct tbd_trace *trace, uint64_t address, uint8_t *out)
@@ -456,7 +461,7 @@ static enum tbd_status page_before(struct tbd_trace *trace, uint32_t window, uin
             end ? step_back(trace, window, address, begin, &visit, &toc) : NULL;
 
         if (end && !toc)
-            return TBD_CORRUPT;
+            return trace->toc_failure;
         status = page ? tbd_toc_page(toc, page, part) : page_in_image(trace, address, part);
         if (status)
             return status;

@@ -153,10 +153,12 @@ struct tbd_trace {
     bool key_files_listed;
     struct toc image;
     bool image_tried;
+    enum tbd_status image_failure;
     struct mapped_copy *copies;
     size_t copy_count;
     struct toc **tocs;   /* by window; NULL = not open */
     size_t toc_slots;
+    enum tbd_status toc_failure; /* why the last one that could not be opened could not */
     size_t toc_count;    /* open ones, about TOC_CACHE at most */
     uint64_t toc_clock;  /* how many were opened so far */
 };

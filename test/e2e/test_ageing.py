@@ -143,6 +143,27 @@ def test_a_budget_is_kept_while_recording(folder):
     trace.verify()
 
 
+def test_questions_while_windows_age(folder):
+    """Answers of a trace that is being recorded, under a budget that lets hardly anything stay as it is: right,
+    or that the trace has changed meanwhile."""
+    os.makedirs(os.path.join(folder, "t"))
+    argv = [tbdtest.program("many_windows")]
+    env = tbdtest.trace_env(os.path.join(folder, "t"), "window=20000,budget=16M")
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=tbdtest.clean_env(env))
+    answers = 0
+    while child.poll() is None or tbdtest.organizers(folder):
+        trace = tbdtest.find_trace(os.path.join(folder, "t"), argv[0])
+        if trace is None or not os.path.exists(os.path.join(trace.path, "header")):
+            continue
+        for words in (("--at", "12345", "mem", "rsp", "16"), ("goto", "first", "forward", "store", "3"), ("windows",)):
+            result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, *words])
+            answers += result.code == 0
+            assert result.code in (0, 1) or b"ask again" in result.err or b"no such" in result.err or \
+                b"still being written" in result.err or b"not in the trace" in result.err, result
+    assert child.returncode == 0 and answers > 5, answers
+    trace.verify()
+
+
 def test_limits_by_number(folder):
     _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=50000,level3=5,level2=7")
     found = levels(trace)

@@ -50,7 +50,10 @@ def test_traces_of_older_versions(folder):
     count = 0
     for name, trace in traces(folder):
         check_answers(name, trace)
-        trace.verify()
+        result = trace.tbdq("verify")
+        if b"this processor's vector registers differ" in result.out + result.err:
+            raise tbdtest.Skip("another kind of processor")
+        assert result.code == 0, result
         count += 1
     assert count >= 3
 
