@@ -165,6 +165,7 @@ enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *wri
                                  struct tbd_error *why)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
+    enum tbd_status status;
 
     *out = (struct tbd_change){ 0 };
     if (!tbd_change_is_possible(trace, window))
@@ -178,7 +179,11 @@ enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *wri
     out->disk.window.level = level;
     out->disk.window.trace_bytes = 0;
     out->disk.window.block_bytes = 0;
-    return level == 1 ? lower_toc(trace, writer, window, out, why) : TBD_OK;
+    if (level > 1)
+        return TBD_OK;
+    status = lower_toc(trace, writer, window, out, why);
+    tbd_trace_forget_toc(trace, window); /* how deep differences go counts from what is there now */
+    return status;
 }
 
 static enum tbd_status write_events(struct tbd_writer *writer, const struct tbd_window *window,

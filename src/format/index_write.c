@@ -53,6 +53,19 @@ static void put_record(struct index_writer *w, enum tbd_record_type type,
 
 /* ---- what holds from the beginning ---- */
 
+/* A copy of the header's records, for when that is damaged. */
+static void put_head(struct index_writer *w)
+{
+    struct tbd_file header = w->trace->header;
+    struct tbd_record_view record;
+
+    if (!header.bytes)
+        return;
+    header.next = tbd_file_header(&header)->header_bytes;
+    while (!tbd_file_next(&header, &record, NULL))
+        put_record(w, (enum tbd_record_type)record.type, NULL, record.payload, record.bytes);
+}
+
 static void put_modules(struct index_writer *w)
 {
     for (size_t i = 0; i < w->trace->module_count; i++) {
@@ -244,7 +257,10 @@ enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tb
 
     if (first)
         base.image = base.window;
+    if (trace->damage.count) /* what is lost now may be found again by better means */
+        return TBD_CORRUPT;
     tbd_file_put_header(out, TBD_FILE_INDEX, 0, trace->id);
+    put_head(&w);
     if (base.window)
         put_record(&w, TBD_REC_BASE, NULL, &base, sizeof(base));
     put_modules(&w);

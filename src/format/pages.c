@@ -166,6 +166,14 @@ static void close_toc(struct tbd_trace *trace, size_t window)
     trace->toc_count--;
 }
 
+void tbd_trace_forget_toc(struct tbd_trace *trace, uint32_t window)
+{
+    pthread_mutex_lock(&trace->lock);
+    if (window < trace->toc_slots)
+        close_toc(trace, window);
+    pthread_mutex_unlock(&trace->lock);
+}
+
 void tbd_pages_free(struct tbd_trace *trace)
 {
     free(trace->history.keys);
@@ -921,6 +929,91 @@ static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_wi
     take_later_stores(r, window, pos);
     return r->missing ? take_rest(trace, r, window, &q) : TBD_OK;
 }
+
+/* ---- bytes that the window does not store to ---- */
+
+/* The page's next contents in this window's table, after q->at. */
+static enum tbd_status captured_later(struct tbd_trace *trace, const struct page_query *q,
+                                      uint8_t *out)
+{
+    struct tbd_moment end = { q->at.window, UINT32_MAX, UINT64_MAX };
+    struct toc *toc = toc_of(trace, q->at.window);
+    const struct tbd_disk_page *pages;
+    size_t count;
+
+    if (!toc)
+        return TBD_CORRUPT;
+    pages = tbd_toc_find_page(toc, q->address, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_moment then = moment_of_page(q->at.window, pages + i);
+
+        if (pages[i].flags & TBD_DISK_PAGE_END)
+            then = end;
+        if (pages[i].flags & (TBD_DISK_PAGE_END | TBD_DISK_PAGE_GONE) &&
+            tbd_moment_compare(&then, &q->at) > 0 && tbd_moment_compare(&then, &q->died) < 0)
+            return page_of_entry(trace, toc, pages + i, out);
+    }
+    return TBD_NOTFOUND;
+}
+
+static enum tbd_status untouched_page(struct tbd_trace *trace, const struct tbd_moment *at,
+                                      uint64_t address, uint8_t *out)
+{
+    struct page_query q;
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = ask(trace, at, address, &q);
+    if (!status)
+        status = captured_later(trace, &q, out);
+    if (status == TBD_NOTFOUND)
+        status = unmodified_page(trace, &q, out);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+static enum tbd_status read_untouched(struct tbd_trace *trace, const struct tbd_window *window,
+                                      struct tbd_position pos, uint64_t address, uint8_t *out,
+                                      size_t bytes)
+{
+    struct tbd_moment at = moment_of(window, pos);
+    enum tbd_status status = TBD_OK;
+    uint8_t page[4096];
+
+    if (!window->complete || !window->words || last_touch(window, address, bytes))
+        return TBD_NOTKEPT;
+    while (bytes && !status) {
+        size_t part = 4096 - (address & 4095) < bytes ? 4096 - (address & 4095) : bytes;
+
+        status = untouched_page(trace, &at, address & ~4095ull, page);
+        if (!status)
+            memcpy(out, page + (address & 4095), part);
+        address += part;
+        out += part;
+        bytes -= part;
+    }
+    return status;
+}
+
+enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace, uint32_t index,
+                                         struct tbd_position pos, uint64_t address, void *out,
+                                         size_t bytes)
+{
+    struct tbd_window *window;
+    enum tbd_status status;
+
+    if (bytes > TBD_USER_END || address > TBD_USER_END - bytes)
+        return TBD_UNMAPPED;
+    status = tbd_window_load_summaries(trace, index, &window, NULL);
+    if (!status && (pos.time < window->first_time || pos.time - window->first_time > window->blocks))
+        status = TBD_NOTIME;
+    if (!status)
+        status = read_untouched(trace, window, pos, address, out, bytes);
+    tbd_window_free(window);
+    return status;
+}
+
+/* ---- any bytes ---- */
 
 enum tbd_status tbd_trace_read(struct tbd_trace *trace, const struct tbd_window *window,
                                struct tbd_position pos, uint64_t address, void *out, size_t bytes)

@@ -329,6 +329,12 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
                                               struct tbd_position pos, uint64_t address,
                                               void *out, size_t bytes);
 
+/* The same for bytes that no store of the window touches, by its summaries: its events are not needed, so
+ * any detail level will do.  TBD_NOTKEPT: some are touched. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace, uint32_t index,
+                                                        struct tbd_position pos, uint64_t address,
+                                                        void *out, size_t bytes);
+
 /* Contents of one page at the start of window `index`: from dirty pages of earlier windows, first
  * touches, the initial image, or the mapped file's copy.  `out` has 4096 bytes. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index,

@@ -3,6 +3,7 @@
 #include "query/commands.h"
 
 #include "format/change.h"
+#include "format/file.h"
 #include "replay/raise.h"
 
 #include <errno.h>
@@ -52,11 +53,19 @@ static bool parse_range(struct ageing *a, const char *text)
 
 /* ---- one handle after the other ---- */
 
+/* What is damaged is not changed: that could only make it worse. */
 static enum tbd_status open_trace(struct ageing *a)
 {
+    const char *path = a->run->session->info->path;
+    enum tbd_status status;
+
     tbd_trace_close(a->trace);
     a->trace = NULL;
-    return tbd_trace_open(a->run->session->info->path, &a->trace, &a->run->session->why);
+    status = tbd_trace_open(path, &a->trace, &a->run->session->why);
+    if (status == TBD_OK && tbd_trace_info(a->trace)->damage_count != 0)
+        status = tbd_error_set(&a->run->session->why, TBD_CORRUPT, path, 0, "%s",
+                               tbd_trace_damage(a->trace, 0));
+    return status;
 }
 
 static enum tbd_status begin(struct ageing *a, struct tbd_command_run *run)

@@ -218,6 +218,10 @@ enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_positio
     uint32_t index;
     enum tbd_status status = window_at(session, position, &index);
 
+    /* a window that has no events on disk need not be replayed for memory that it does not modify */
+    if (status == TBD_OK && tbd_trace_window(session->trace, index)->level < 3 &&
+        tbd_trace_read_untouched(session->trace, index, position, address, out, bytes) == TBD_OK)
+        return TBD_OK;
     if (status == TBD_OK)
         status = tbd_session_window(session, index, false, &window);
     return status == TBD_OK ? tbd_trace_read(session->trace, window, position, address, out, bytes)

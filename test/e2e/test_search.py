@@ -6,6 +6,9 @@ import os
 import random
 import re
 import shutil
+import signal
+import subprocess
+import time
 
 import tbdtest
 
@@ -128,6 +131,38 @@ def test_what_the_index_does_not_cover_is_found_by_the_summaries(folder):
     shutil.rmtree(trace.path + "/keys")
     result, numbers = explained(trace, *question)
     assert result.out == expected and numbers[2] == 3 and searched(result)[1][1] == 0, result
+
+
+def test_memory_is_the_same_at_every_level(folder):
+    """What windows hold that are lowered: without a replay where they do not modify it, else with one."""
+    trace = recorded(folder, "strings", 3000)
+    chance, last = random.Random(9), trace.info()["blocks"] - 1
+    stores = [int(e["addr"], 16) for e in trace.ask("all", "store", "where", "time>%d" % (last * 9 // 10))]
+    asked = [(chance.randrange(last // 3, last), chance.choice(stores) & ~7) for _ in range(25)]
+
+    def answers():
+        results = [trace.tbdq("--at", str(time), "mem", hex(address), "64") for time, address in asked]
+        return [(r.code, r.out) for r in results]
+    before = answers()
+    assert sum(code == 0 for code, _ in before) > 15, before
+    assert trace.tbdq("lower", "all", "1").code == 0
+    assert {w["level"] for w in trace.ask("windows")} >= {1}
+    assert answers() == before
+
+
+def test_an_interrupted_question_leaves_the_trace_as_it_was(folder):
+    trace = recorded(folder, "many_windows", 2000)
+    files = {name: os.path.getsize(name) for name in glob.glob(trace.path + "/**", recursive=True)}
+    for _ in range(3):
+        question = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, "all", "load", "where", "oldval==99 and size==3"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tbdtest.clean_env())
+        time.sleep(0.3)
+        question.send_signal(signal.SIGINT)
+        question.communicate(timeout=60)
+    after = {name: os.path.getsize(name) for name in glob.glob(trace.path + "/**", recursive=True)}
+    assert {n: s for n, s in after.items() if n in files} == files and not [n for n in after if ".part" in n], after
+    result, numbers = explained(trace, "all", "store", "where", "addr==&rare")
+    assert result.code == 0 and numbers[2] == 5, result
 
 
 def damaged(chance, path):
