@@ -514,17 +514,60 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
     return TBD_OK;
 }
 
+/* Does a pending record speak of a window behind this one? */
+static bool is_of_later(const struct tbd_record *head, const uint8_t *payload, uint32_t window)
+{
+    struct tbd_disk_when when;
+
+    switch (head->type) {
+    case TBD_REC_REGION:
+    case TBD_REC_UNMAP:
+    case TBD_REC_NOTE:
+    case TBD_REC_PAGES:
+    case TBD_REC_THREAD:
+    case TBD_REC_RAN:
+        memcpy(&when, payload, sizeof(when));
+        return when.window > window;
+    default:
+        return false;
+    }
+}
+
+/* Windows are joined before the ones in front of them are committed.  What the index says of a window comes just
+ * before its WINDOW record: whoever rewrites the index knows only of windows that it names. */
+static void take_later(struct tbd_writer *w, uint32_t window, struct tbd_buffer *later)
+{
+    struct tbd_buffer now = { 0 };
+    struct tbd_record head;
+
+    for (size_t at = 0, bytes; at < w->pending.used; at += bytes) {
+        const uint8_t *record = w->pending.bytes + at;
+
+        memcpy(&head, record, sizeof(head));
+        bytes = (sizeof(head) + head.bytes + 7) & ~(size_t)7;
+        tbd_buffer_put(is_of_later(&head, record + sizeof(head), window) ? later : &now, record,
+                       bytes);
+    }
+    now.failed |= w->pending.failed || later->failed;
+    tbd_buffer_free(&w->pending);
+    w->pending = now;
+}
+
 enum tbd_status tbd_writer_commit_window(struct tbd_writer *w, struct tbd_window_files *files)
 {
     struct tbd_disk_when when = { .window = files->disk.window };
+    struct tbd_buffer later = { 0 };
     enum tbd_status status;
 
+    take_later(w, files->disk.window, &later);
     files->disk.highest_id = w->last_block;
     tbd_writer_event(w, TBD_REC_PAGES, &when, files->pages, files->pages_bytes);
     tbd_file_put_record(&w->pending, TBD_REC_WINDOW, &files->disk, sizeof(files->disk));
     free(files->pages);
     files->pages = NULL;
     status = flush_pending(w);
+    tbd_buffer_free(&w->pending);
+    w->pending = later;
     if (status)
         remove_window_files(w, files->disk.window);
     return status;
