@@ -180,6 +180,9 @@ tbd_signal_restorer:
         .type   tbd_signal_entry, @function
 tbd_signal_entry:
         cld
+        pushfq
+        andl    $0xfffbffff, (%rsp)
+        popfq
         jmp     tbd_signal_handle
         .size   tbd_signal_entry, . - tbd_signal_entry
 
@@ -277,7 +280,11 @@ tbd_insn_done:
         pushfq
         popq    %gs:TBD_ASM_GS_RFLAGS
         cld
-        pop     %r15
+        testb   $4, %gs:(TBD_ASM_GS_RFLAGS + 2) /* AC */
+        jz      1f
+        pushq   $2
+        popfq
+1:      pop     %r15
         pop     %r14
         pop     %r13
         pop     %r12

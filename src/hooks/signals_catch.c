@@ -267,6 +267,17 @@ static bool is_from_processor(int signo, const uint8_t *info)
     return (ALWAYS_OURS & BIT(signo)) && code_of(info) > 0;
 }
 
+static bool handle_step(struct tbd_ucontext *context)
+{
+    struct tbd_regs cpu;
+
+    cpu_registers(context, &cpu);
+    if (!tbd_patcher_step(tbd_runtime.thread, &cpu, context->trap))
+        return false;
+    context->rflags = cpu.rflags;
+    return true;
+}
+
 void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
     if (!is_from_processor(signo, info)) {
@@ -278,6 +289,8 @@ void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
         return;
     }
     if (signo == SIGSEGV_ && (handle_guard(info, context) || handle_shared(signo, info, context)))
+        return;
+    if ((signo == SIGBUS_ || signo == SIGTRAP_) && handle_step(context))
         return;
     program_fault(signo, info, context);
 }

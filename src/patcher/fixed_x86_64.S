@@ -83,6 +83,10 @@ tbd_fixed_exit:
         pushfq
         popq    %gs:TBD_GS_RFLAGS
         cld
+        testb   $4, %gs:(TBD_GS_RFLAGS + 2) /* AC: C code does not keep to it */
+        jz      1f
+        pushq   $2
+        popfq
         jmp     1f
 
 /* tbd_fixed_run(thread): starts with thread->regs; never returns. */

@@ -125,6 +125,10 @@ struct tbd_interruption {
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state);
 
+/* SIG context, the processor's signal with `trap` at cpu->rip.  Hooks and ways out do not keep to alignment; where the program
+ * has switched alignment checks on (AC) they are stepped through without.  True: cpu->rflags were changed, go on there. */
+bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t trap);
+
 /* SIG context, fault on the guard behind the entries area: `cache_pc` is the frame's rip, a
  * block's entry store.  Returns the address to continue at (new rip of the frame) so that
  * `boundary` is called and then the block entered. */

@@ -272,6 +272,32 @@ bool tbd_patcher_owns(uint64_t pc)
            (pc >= (uint64_t)(uintptr_t)tbd_fixed_start && pc < (uint64_t)(uintptr_t)tbd_fixed_end);
 }
 
+#define FLAG_TF 0x100ull
+#define FLAG_AC 0x40000ull
+#define TRAP_DEBUG 1u
+#define TRAP_ALIGNMENT 17u
+
+bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t trap)
+{
+    struct tbd_interruption where;
+    static bool is_stepping; /* one thread at a time runs, and nothing comes between */
+    struct tbd_regs state;
+
+    if (trap == TRAP_DEBUG && is_stepping) {
+        is_stepping = false;
+        cpu->rflags = (cpu->rflags & ~FLAG_TF) | FLAG_AC;
+        return true;
+    }
+    if (trap != TRAP_ALIGNMENT || !tbd_patcher_owns(cpu->rip))
+        return false;
+    where = tbd_patcher_interrupted(thread, cpu, &state);
+    if (where.where == TBD_INT_INSIDE && !where.in_hook)
+        return false; /* the program's own */
+    is_stepping = true;
+    cpu->rflags = (cpu->rflags & ~FLAG_AC) | FLAG_TF;
+    return true;
+}
+
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state)
 {

@@ -33,6 +33,8 @@ struct kernel_sigaction {
 /* start.S; hidden, so that their addresses need no table. */
 __attribute__((visibility("hidden"))) void tbd_stub_restorer(void);
 __attribute__((visibility("hidden"))) void tbd_stub_after_fault(void);
+__attribute__((visibility("hidden"))) void tbd_stub_signal_entry(int, siginfo_t *, void *);
+__attribute__((visibility("hidden"))) void tbd_stub_signal(int, siginfo_t *, void *);
 void tbd_stub_after_fault_c(void);
 __attribute__((visibility("hidden"))) extern const char tbd_copy_faultable_begin[],
     tbd_copy_faultable_end[];
@@ -153,10 +155,22 @@ static void leave_to_engine(ucontext_t *frame, int signo, uint64_t address)
     if (fault.is_ours)
         fault.address = cpu.rip;
     frame->uc_mcontext.gregs[REG_RSP] = (greg_t)tbd_runtime.thread->engine_stack;
+    frame->uc_mcontext.gregs[REG_EFL] = 0x202;
     continue_at(frame, (uint64_t)(uintptr_t)tbd_stub_after_fault);
 }
 
-static void handle(int signo, siginfo_t *info, void *context)
+static bool step(ucontext_t *frame)
+{
+    struct tbd_regs cpu;
+
+    regs_from_frame(frame, &cpu);
+    if (!tbd_patcher_step(tbd_runtime.thread, &cpu, (uint64_t)frame->uc_mcontext.gregs[REG_TRAPNO]))
+        return false;
+    frame->uc_mcontext.gregs[REG_EFL] = (greg_t)cpu.rflags;
+    return true;
+}
+
+void tbd_stub_signal(int signo, siginfo_t *info, void *context)
 {
     ucontext_t *frame = context;
     uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
@@ -180,6 +194,8 @@ static void handle(int signo, siginfo_t *info, void *context)
         if (end_copy(frame))
             return;
     }
+    if ((signo == SIGBUS || signo == SIGTRAP) && step(frame))
+        return;
     leave_to_engine(frame, signo, address);
 }
 
@@ -194,7 +210,7 @@ void tbd_stub_after_fault_c(void)
 bool tbd_stub_catch_faults(void)
 {
     static const int caught[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP };
-    struct kernel_sigaction action = { .handler = handle, .restorer = tbd_stub_restorer,
+    struct kernel_sigaction action = { .handler = tbd_stub_signal_entry, .restorer = tbd_stub_restorer,
                                        .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG,
                                        .mask = UINT64_MAX };
     stack_t stack = { .ss_sp = signal_stack, .ss_size = sizeof(signal_stack) };

@@ -27,6 +27,16 @@ tbd_stub_restorer:
     syscall
     ud2
 
+/*   tbd_stub_signal_entry  our signal handler: the program's DF and AC may be set */
+    .globl tbd_stub_signal_entry
+    .hidden tbd_stub_signal_entry
+tbd_stub_signal_entry:
+    cld
+    pushfq
+    andl $0xfffbffff, (%rsp)
+    popfq
+    jmp tbd_stub_signal
+
     .globl tbd_stub_after_fault
     .hidden tbd_stub_after_fault
 tbd_stub_after_fault:
