@@ -36,7 +36,15 @@ static struct tbd_disk_when base_moment(const struct index_writer *w)
 /* A moment of the trace, whose windows are places, as files have it. */
 static struct tbd_disk_when numbered(const struct index_writer *w, struct tbd_disk_when when)
 {
-    when.window = w->trace->windows[when.window].summary.number;
+    uint32_t next;
+    uint64_t time;
+
+    if (when.window < w->trace->window_count) {
+        when.window = w->trace->windows[when.window].summary.number;
+        return when;
+    }
+    tbd_trace_next_window(w->trace, &next, &time);
+    when.window = next + (when.window - (uint32_t)w->trace->window_count);
     return when;
 }
 
@@ -233,6 +241,22 @@ static void put_window(struct index_writer *w, uint32_t place)
         put_record(w, TBD_REC_CHANGE, NULL, &change, sizeof(change));
 }
 
+/* What is known already of windows whose own records follow later: their files are being written. */
+static void put_rest(struct index_writer *w)
+{
+    const struct tbd_thread_table *table = &w->trace->threads;
+
+    put_events(w, UINT32_MAX);
+    for (; w->ran < table->ran_count; w->ran++) {
+        const struct tbd_ran *ran = &table->ran[w->ran];
+        struct tbd_disk_when when = numbered(w, (struct tbd_disk_when){ .window = ran->window });
+
+        if (ran->window >= w->trace->window_count)
+            put_record(w, TBD_REC_RAN, &when, ran->records,
+                       ran->count * sizeof(struct tbd_disk_ran));
+    }
+}
+
 static void put_end(struct index_writer *w)
 {
     const struct tbd_trace_info *info = &w->trace->info;
@@ -271,6 +295,7 @@ enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tb
     }
     for (uint32_t i = first; i < trace->window_count; i++)
         put_window(&w, i);
+    put_rest(&w);
     put_end(&w);
     return status ? status : out->failed ? TBD_NOMEM : TBD_OK;
 }
