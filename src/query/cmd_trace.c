@@ -321,6 +321,20 @@ static void dump_call(const struct tbd_msg_syscall *message, FILE *out)
     fprintf(out, ": %s", line);
 }
 
+static void dump_thread(const struct tbd_cursor *cursor, FILE *out)
+{
+    struct tbd_msg_thread message = tbd_thread_message(cursor->message);
+
+    if (message.event == TBD_THREAD_START)
+        fprintf(out, ": thread %" PRIu32 " made by %" PRIu32, message.thread, message.from);
+    else if (message.event == TBD_THREAD_END)
+        fprintf(out, ": thread %" PRIu32 " ended", message.thread);
+    else
+        fprintf(out, ": control to thread %" PRIu32 " from %" PRIu32, message.thread, message.from);
+    if (message.event == TBD_THREAD_SWITCH && message.block_time != TBD_NO_BLOCK_TIME)
+        fprintf(out, ", in the call of block %" PRIu64, message.block_time);
+}
+
 static void dump_message(const struct tbd_cursor *cursor, FILE *out)
 {
     struct tbd_message message;
@@ -337,6 +351,8 @@ static void dump_message(const struct tbd_cursor *cursor, FILE *out)
     } else if (message.kind == TBD_MSG_SPECIAL) {
         memcpy(&special, payload, sizeof(special));
         fprintf(out, ": special instruction %" PRIu32, special.special);
+    } else if (message.kind == TBD_MSG_THREAD) {
+        dump_thread(cursor, out);
     }
     fputc('\n', out);
     dump_writes(message.kind, payload, message.bytes, out);

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Threads: questions about them against gdb, against each other, and against a plain reading of the windows."""
+import collections
+import re
+
+import othertools
+import tbdtest
+
+KEPT = "rbx r12 r13 r14 r15".split()
+SMALL = "quantum=61,window=97"
+
+
+def recorded(folder, name, options=SMALL):
+    _, trace = tbdtest.record([tbdtest.program(name)], folder, options)
+    assert trace.ask("threads"), trace
+    return trace
+
+
+def on_thread(trace, thread, command, at=None):
+    words = [tbdtest.TBDQ, "-t", trace.path, "--json", "--thread", str(thread)] + (["--at", at] if at else [])
+    result = tbdtest.run(words + command.split(), stdin=None)
+    assert result.code == 0, result
+    return [tbdtest.json.loads(line) for line in result.out.decode().splitlines()]
+
+
+class Reading:
+    """Block entries, calls and system calls of a trace, read from what `dump` prints of each window."""
+
+    def __init__(self, trace):
+        self.entries = []   # (time, thread, address)
+        self.entered = []   # (time, thread): blocks behind a call of their thread
+        self.calls = []     # (time of the call's block, thread)
+        self.switches = []  # (time of the next block, thread, from)
+        thread = trace.ask("threads")[0]["thread"]
+        called, began = {}, {}
+        for window in range(trace.info()["windows"]):
+            text = trace.tbdq("dump", window, json_output=False).out.decode()
+            for line in text.splitlines():
+                words = line.split()
+                if "block" in words[2:3]:
+                    time = int(words[1])
+                    self.entries.append((time, thread, int(words[4], 16)))
+                    if called.pop(thread, False):
+                        self.entered.append((time, thread))
+                    began[thread] = time
+                elif words[2:3] == ["call"]:
+                    called[thread] = True
+                elif "control to thread" in line:
+                    match = re.search(r"control to thread (\d+) from (\d+)", line)
+                    thread = int(match.group(1))
+                    self.switches.append((self.entries[-1][0] + 1 if self.entries else 0, thread, int(match.group(2))))
+                elif "message %d," % 8 in line:
+                    self.calls.append((began[thread], thread))
+                elif "message %d," % 10 in line:
+                    called.pop(thread, None)
+
+
+def test_registers_of_waiting_threads_as_gdb_sees_them(folder):
+    path = tbdtest.program("thread_registers")
+    said = othertools.gdb_script([path], """
+gdb.execute("set non-stop off")
+gdb.Breakpoint("marker")
+run()
+for thread in gdb.selected_inferior().threads():
+    thread.switch()
+    say([value("$" + r) for r in "%s".split()] + [value("$xmm8.v2_int64[0]"), str(gdb.newest_frame().name())])
+""" % " ".join(KEPT))
+    wanted = sorted(tuple(row[:6]) for row in said if row[6] == "wait_here")
+    assert len(wanted) == 3, said
+    trace = recorded(folder, "thread_registers", "quantum=61")
+    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==marker")
+    found = []
+    for thread in trace.ask("threads"):
+        if thread.get("function") == "wait_here":
+            regs = on_thread(trace, thread["thread"], "regs")[0]
+            assert regs["thread"] == thread["thread"] and regs["rip"] == thread["pc"]
+            found.append(tuple([tbdtest.number(regs[r]) for r in KEPT] + [tbdtest.number(regs["xmm8"]) & (1 << 64) - 1]))
+            assert [f["function"] for f in on_thread(trace, thread["thread"], "bt")][:2] == ["wait_here", "start_thread"]
+    assert sorted(found) == wanted, (found, wanted)
+
+
+def test_counts_of_threads_add_up(folder):
+    trace = recorded(folder, "thread_locks")
+    threads, info = trace.ask("threads"), trace.info()
+    assert len(threads) == info["threads"] > 3
+    assert sum(t["blocks"] for t in threads) == info["blocks"]
+    assert sum(t["switches"] for t in threads) == info["switches"] == trace.count("thread_switch")
+    for kind, total in (("store", None), ("syscall", info["syscalls"]), ("func_exit", info["returns"])):
+        total = trace.count(kind) if total is None else total
+        assert sum(trace.count(kind, "thread==%d" % t["thread"]) for t in threads) == total, kind
+    for thread in threads[1:4]:
+        assert trace.count("block_entry", "thread==%d" % thread["thread"]) == thread["blocks"]
+    assert all(t["creator"] in [c["thread"] for c in threads] for t in threads[1:])
+
+
+def test_events_belong_to_the_thread_that_ran(folder):
+    trace = recorded(folder, "thread_registers", "quantum=16,window=23")
+    reading = Reading(trace)
+    assert len(reading.entries) == trace.info()["blocks"]
+    events = trace.events("block_entry")
+    assert [(e["time"], e["thread"], tbdtest.number(e["pc"])) for e in events] == reading.entries
+    switches = [(e["time"], e["thread"], e["previous"]) for e in trace.events("thread_switch")]
+    assert switches == reading.switches and len(switches) > 20
+    calls = [(e.get("began", e["time"]), e["thread"]) for e in trace.events("syscall")]
+    assert calls == reading.calls and any(e.get("began") for e in trace.events("syscall"))
+
+
+def check_entries(trace, most):
+    """Entries of the functions entered most often: found by all ways, and what the plain reading says."""
+    plain = Reading(trace)
+    entered = set(plain.entered)
+    events = trace.events("func_enter")
+    found = [(e["time"], e["thread"]) for e in events]
+    assert len(set(found)) == len(found) and set(found) <= entered
+    pcs = collections.Counter(e["pc"] for e in events)
+    for pc, count in pcs.most_common(most):
+        wanted = [(t, thread) for t, thread, start in plain.entries if start == tbdtest.number(pc) and (t, thread) in entered]
+        assert [(e["time"], e["thread"]) for e in trace.events("func_enter", "pc==%s" % pc)] == wanted, pc
+        assert len(wanted) == count, (pc, wanted, count)
+        last = trace.one("goto", "last", "backward", "func_enter", 1, "where", "pc==%s" % pc)
+        assert (last["time"], last["thread"]) == wanted[-1], (last, wanted[-1])
+    return events
+
+
+def test_functions_are_entered_by_the_thread_that_called(folder):
+    check_entries(recorded(folder, "thread_cancel", "quantum=61,window=500"), 12)
+
+
+def test_calls_that_windows_cut_from_their_targets_are_found(folder):
+    """Quanta and windows of a few blocks: many calls wait for their target through windows of others."""
+    events = check_entries(recorded(folder, "thread_registers", "quantum=16,window=17"), 5)
+    work = [e for e in events if e["function"] == "work"]
+    assert len(work) == 3 and len({e["thread"] for e in work}) == 3
+
+
+def test_a_call_that_waited_shows_its_own_instruction(folder):
+    trace = recorded(folder, "thread_pipes", "quantum=500,window=20000")
+    waited = [e for e in trace.events("syscall", "syscall==read") if "began" in e]
+    assert len(waited) > 5
+    for event in waited[:3] + waited[-3:]:
+        assert event["text"] == "syscall" and event["began"] < event["time"], event
+        regs = on_thread(trace, event["thread"], "regs", at=tbdtest.position(event))[0]
+        assert regs["rip"] == event["pc"] and tbdtest.number(regs["rax"]) == 0, (regs, event)
+        begin = trace.one("where", at=str(event["began"]))
+        assert begin["thread"] == event["thread"] and begin["function"] == event["function"], begin
+    question = ["goto", "first", "forward", "syscall", 1, "where",
+                "syscall==read and time==%d and thread==%d" % (waited[0]["time"], waited[0]["thread"])]
+    event = trace.one(*question)
+    assert trace.one("regs")["thread"] == event["thread"], "the thread of the answer is remembered"
+    assert trace.count("syscall", "syscall==read and rip==pc") == trace.count("syscall", "syscall==read")
+
+
+def test_stack_conditions_follow_each_thread(folder):
+    trace = recorded(folder, "threads", "quantum=61,window=5000")
+    inside = trace.events("func_enter", "func==__pthread_mutex_lock and stack=<**,start_thread,work,__pthread_mutex_lock>")
+    everything = trace.events("func_enter", "func==__pthread_mutex_lock")
+    assert 4000 < len(inside) < len(everything), len(inside)
+    for event in inside[::len(inside) // 4] + everything[:3] + everything[-3:]:
+        names = [f["function"] for f in trace.ask("bt", at=tbdtest.position(event))]
+        matches = names[0].endswith("pthread_mutex_lock") and names[1:3] == ["work", "start_thread"]
+        assert matches == (event in inside), (event, names)
+
+
+def test_threads_replay_in_windows_of_any_size(folder):
+    for name in ("thread_signals", "thread_registers", "thread_cancel"):
+        for options in ("quantum=17,window=16", "quantum=400,window=100", "quantum=1000,window=1000"):
+            tbdtest.check_run([tbdtest.program(name)], folder + "/" + options, options)
+
+
+def test_names_of_threads(folder):
+    _, trace = tbdtest.record([tbdtest.program("thread_names")], folder, SMALL)
+    names = [t["name"] for t in trace.ask("threads")]
+    assert names == ["renamed main", "thread_names", "worker two", "renamed main"], names
+
+
+def test_wrong_threads_get_one_clear_line(folder):
+    trace = recorded(folder, "thread_registers", "")
+    for words in (["--thread", "x", "where"], ["--thread", "99999999", "regs"], ["regs", "thread", "no"]):
+        result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path] + words, stdin=None)
+        assert result.code in (1, 2) and result.err.startswith(b"tbdq: "), result
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[f for n, f in list(globals().items()) if n.startswith("test_")])
