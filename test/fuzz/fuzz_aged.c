@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_organizer tbd_format tbd_base PkgConfig::XXHASH
+// sources: ../unit/stream_maker.c
+// iterations: 500
+/* fuzz_aged.c - forged traces whose windows were lowered and merged
+ *
+ * The input patches a file of such a trace (byte 0 chooses it; then offset 2 bytes, length 1 byte, bytes), and all
+ * checksums are made good again.  Oracles: no crash, and an end to everything that is done with what can be
+ * opened: loading, memory, summaries, merging what is left, an index written anew. */
+#include "format/change.h"
+#include "format/file.h"
+#include "format/index_write.h"
+#include "format/merge.h"
+#include "format/window.h"
+#include "organizer/organize.h"
+#include "stream_maker.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define WINDOWS_MOST 16u
+
+static const char *const names[] = { "index", "windows/0/000-3.toc", "windows/0/003.toc",
+                                     "windows/0/004.toc", "image" };
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+static char root[64], path[80];
+static struct tbd_buffer good[NAMES];
+
+static void check(bool fine)
+{
+    if (!fine)
+        abort();
+}
+
+static void write_file(size_t file, const void *data, size_t bytes)
+{
+    char name[160];
+    int fd;
+
+    snprintf(name, sizeof(name), "%s/%s", path, names[file]);
+    fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    check(fd >= 0 && !tbd_write_all(fd, data, bytes));
+    close(fd);
+}
+
+static void read_file(size_t file)
+{
+    struct tbd_file mapped;
+
+    check(!tbd_file_map(path, names[file], &mapped, NULL));
+    tbd_buffer_put(&good[file], mapped.bytes, mapped.size);
+    tbd_file_close(&mapped);
+}
+
+static void merge_first(void)
+{
+    struct tbd_change change;
+    struct tbd_writer *writer;
+    struct tbd_trace *trace;
+
+    check(!tbd_writer_open(path, &writer, NULL));
+    check(!tbd_trace_open(path, &trace, NULL));
+    check(!tbd_change_merge(trace, writer, 0, 3, &change, NULL));
+    check(!tbd_change_commit(writer, &change));
+    tbd_change_free(&change);
+    tbd_trace_close(trace);
+    tbd_writer_free(writer);
+}
+
+static void clean_up(void)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "rm -rf '%s'", root);
+    if (system(command))
+        perror(command);
+    for (size_t i = 0; i < NAMES; i++)
+        tbd_buffer_free(&good[i]);
+}
+
+static void set_up(void)
+{
+    struct tbd_organize_options options = { .root = root, .program = "fuzz", .threads = 1,
+                                            .age = { .level3 = 1, .level2 = 1 } };
+    static struct sim s;
+    struct maker m;
+
+    snprintf(root, sizeof(root), "/tmp/tbd-fuzz-XXXXXX");
+    check(mkdtemp(root));
+    snprintf(path, sizeof(path), "%s/fuzz-1", root);
+    maker_open(&m, 0);
+    m.alone = true;
+    sim_start(&s, &m, 99);
+    for (int i = 0; i < 120; i++) {
+        sim_step(&s);
+        if (i % 20 == 19)
+            sim_end_window(&s);
+    }
+    sim_end(&s);
+    options.stream_fd = m.fd;
+    check(!tbd_organize(&options, NULL));
+    maker_close(&m);
+    sim_free(&s);
+    merge_first();
+    for (size_t i = 0; i < NAMES; i++)
+        read_file(i);
+    atexit(clean_up);
+}
+
+static void seal(uint8_t *bytes, size_t size)
+{
+    struct tbd_file_header *header = (void *)bytes;
+    size_t at = sizeof(*header);
+
+    header->checksum = XXH3_64bits(header, offsetof(struct tbd_file_header, checksum));
+    while (at + sizeof(struct tbd_record) <= size) {
+        struct tbd_record head;
+
+        memcpy(&head, bytes + at, sizeof(head));
+        if (head.bytes > size - at - sizeof(head))
+            return;
+        head.checksum = XXH3_64bits_withSeed(bytes + at + sizeof(head), head.bytes,
+                                             XXH3_64bits(&head, 16));
+        memcpy(bytes + at, &head, sizeof(head));
+        at += sizeof(head) + head.bytes;
+        at += -at & 7;
+    }
+}
+
+static void use_window(struct tbd_trace *trace, uint32_t index)
+{
+    struct tbd_word_summary word;
+    struct tbd_window *window;
+    uint8_t page[4096];
+
+    if (!tbd_window_load(trace, index, false, &window, NULL)) {
+        for (size_t i = 0; i < window->word_count && i < 8; i++)
+            check(tbd_trace_find_word(trace, index, window->words[i].word, &word) == TBD_OK);
+        tbd_window_free(window);
+    }
+    for (uint64_t at = 0; at < SIM_PAGES; at += 3)
+        check(tbd_trace_page_at_start(trace, index, SIM_BASE + at * 4096, page) != TBD_SYNTAX);
+}
+
+static void use(void)
+{
+    struct tbd_disk_shift shifts[WINDOWS_MOST];
+    struct tbd_buffer out = { 0 };
+    struct tbd_trace *trace;
+    struct tbd_window *merged;
+    uint32_t count;
+
+    if (tbd_trace_open(path, &trace, NULL))
+        return;
+    count = tbd_trace_window_count(trace);
+    count = count < WINDOWS_MOST ? count : WINDOWS_MOST;
+    for (uint32_t i = 0; i < count; i++)
+        use_window(trace, i);
+    if (count && !tbd_merge_windows(trace, 0, count, &merged, shifts, NULL))
+        tbd_window_free(merged);
+    if (count)
+        check(tbd_index_put(trace, count / 2, &out) != TBD_SYNTAX);
+    tbd_buffer_free(&out);
+    tbd_trace_close(trace);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *bytes;
+    size_t file;
+
+    if (!root[0])
+        set_up();
+    if (size < 2)
+        return 0;
+    file = data[0] % NAMES;
+    bytes = malloc(good[file].used);
+    check(bytes);
+    memcpy(bytes, good[file].bytes, good[file].used);
+    for (size_t at = 1; at + 4 <= size;) {
+        size_t offset = (data[at] | (size_t)data[at + 1] << 8) % good[file].used;
+        size_t n = data[at + 2] % 9;
+
+        at += 3;
+        for (size_t i = 0; i < n && at < size && offset + i < good[file].used; i++)
+            bytes[offset + i] = data[at++];
+    }
+    seal(bytes, good[file].used);
+    write_file(file, bytes, good[file].used);
+    use();
+    write_file(file, good[file].bytes, good[file].used);
+    free(bytes);
+    return 0;
+}
