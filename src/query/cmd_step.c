@@ -49,21 +49,29 @@ static enum tbd_status current_frame(struct tbd_session *session, uint64_t *out)
     return status;
 }
 
-/* Also by thread: other threads have larger frames too. */
-static enum tbd_exit go_in_frame(struct tbd_command_run *run, bool backward, const char *type,
-                                 const char *what, int64_t distance)
+static enum tbd_status current_thread(struct tbd_session *session, uint32_t *out)
 {
     struct tbd_place place;
+    enum tbd_status status = tbd_session_place(session, tbd_session_current(session), &place);
+
+    *out = status == TBD_OK ? place.thread : 0;
+    return status;
+}
+
+/* Also by thread: other threads have larger frames too. */
+static enum tbd_exit go_in_frame(struct tbd_command_run *run, bool backward, const char *type)
+{
+    uint32_t thread;
     char where[96];
     uint64_t frame;
     enum tbd_status status = current_frame(run->session, &frame);
 
     if (status == TBD_OK)
-        status = tbd_session_place(run->session, tbd_session_current(run->session), &place);
+        status = current_thread(run->session, &thread);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
-    snprintf(where, sizeof(where), "%s >= 0x%" PRIx64 " and thread == %" PRIu32, what,
-             frame + (uint64_t)distance, place.thread);
+    snprintf(where, sizeof(where), "frame >= 0x%" PRIx64 " and thread == %" PRIu32, frame,
+             thread);
     return go(run, backward, type, where);
 }
 
@@ -79,27 +87,66 @@ enum tbd_exit tbd_command_reverse_step(struct tbd_command_run *run)
 
 enum tbd_exit tbd_command_next(struct tbd_command_run *run)
 {
-    return go_in_frame(run, false, "line", "frame", 0);
+    return go_in_frame(run, false, "line");
 }
 
 enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run)
 {
-    return go_in_frame(run, true, "line", "frame", 0);
+    return go_in_frame(run, true, "line");
 }
 
 /* ---- functions ---- */
 
+/* The thread's next block from here on, or the one before: other threads may come between.  The
+ * position is its first instruction, or behind us its last one. */
+static enum tbd_status thread_block(struct tbd_command_run *run, bool backward, uint32_t thread,
+                                    struct tbd_position *out)
+{
+    struct tbd_event event;
+    struct tbd_place place;
+    char text[128];
+    enum tbd_status status;
+
+    snprintf(text, sizeof(text),
+             "%" PRIu64 "+%" PRIu32 " %s block_entry 1 where thread == %" PRIu32, out->time,
+             out->offset, backward ? "backward" : "forward", thread);
+    status = tbd_command_find_event(run, text, &event);
+    if (status == TBD_OK)
+        *out = event.position;
+    if (status == TBD_OK && backward)
+        status = tbd_session_place(run->session, *out, &place);
+    if (status == TBD_OK && backward)
+        out->offset = place.block->def.insn_count == 0 ? 0 : place.block->def.insn_count - 1;
+    return status;
+}
+
 enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
 {
-    struct tbd_position behind;
+    struct tbd_position from = tbd_session_current(run->session), behind;
+    uint64_t frame;
+    uint32_t thread;
+    char text[192];
     enum tbd_exit result;
+    enum tbd_status status = current_frame(run->session, &frame);
 
     if (run->argc != 0)
         return tbd_command_usage(run, "finish takes no arguments");
-    result = go_in_frame(run, false, "func_exit", "sp", -8);
-    if (result != TBD_EXIT_FOUND ||
-        tbd_command_states(run->session, tbd_session_current(run->session), false, 1, &behind) !=
-            TBD_OK)
+    if (status == TBD_OK)
+        status = current_thread(run->session, &thread);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    /* From before this instruction: it may be the return itself. */
+    if (from.offset != 0)
+        from.offset--;
+    else if (from.time != 0)
+        from = (struct tbd_position){ from.time - 1, TBD_BLOCK_MAX_INSNS };
+    snprintf(text, sizeof(text),
+             "%" PRIu64 "+%" PRIu32 " forward func_exit 1 where sp >= 0x%" PRIx64
+             " and thread == %" PRIu32,
+             from.time, from.offset, frame - 8, thread);
+    result = tbd_command_goto_text(run, text);
+    behind = tbd_session_current(run->session);
+    if (result != TBD_EXIT_FOUND || thread_block(run, false, thread, &behind) != TBD_OK)
         return result;
     return tbd_command_go(run, behind);
 }
@@ -109,22 +156,28 @@ enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
     struct tbd_position start = tbd_session_current(run->session), call;
     struct tbd_command_run entry = *run;
     uint64_t frame;
-    char text[160];
+    uint32_t thread;
+    char text[192];
     enum tbd_exit result;
     enum tbd_status status = current_frame(run->session, &frame);
 
     if (run->argc != 0)
         return tbd_command_usage(run, "reverse-finish takes no arguments");
+    if (status == TBD_OK)
+        status = current_thread(run->session, &thread);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     /* From behind this instruction: it may be the function's first one. */
-    snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32 " backward func_enter 1 where sp >= 0x%" PRIx64,
-             start.time, start.offset + 1, frame - 8);
+    snprintf(text, sizeof(text),
+             "%" PRIu64 "+%" PRIu32 " backward func_enter 1 where sp >= 0x%" PRIx64
+             " and thread == %" PRIu32,
+             start.time, start.offset + 1, frame - 8, thread);
     entry.silent = true;
     result = tbd_command_goto_text(&entry, text);
     if (result != TBD_EXIT_FOUND)
         return result;
-    status = tbd_command_states(run->session, tbd_session_current(run->session), true, 1, &call);
+    call = tbd_session_current(run->session);
+    status = thread_block(run, true, thread, &call);
     return status == TBD_OK ? tbd_command_go(run, call) : tbd_command_fail(run, status);
 }
 

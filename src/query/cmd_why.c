@@ -11,6 +11,7 @@
 #include "query/output.h"
 #include "query/rows.h"
 #include "query/source_place.h"
+#include "hooks/syscalls.h"
 
 #include <Zydis/Zydis.h>
 #include <inttypes.h>
@@ -170,6 +171,21 @@ static bool is_string_move(const ZydisDecodedInstruction *insn)
 
 /* ---- memory ---- */
 
+/* The call that the instruction at why->at made. */
+static void end_in_system_call(struct why *why)
+{
+    char question[128];
+    struct tbd_event event;
+    const char *name = NULL;
+
+    snprintf(question, sizeof(question), "first forward syscall 1 where time == %" PRIu64,
+             why->at.time);
+    if (tbd_command_find_event(why->run, question, &event) == TBD_OK)
+        name = tbd_syscall_name(event.number);
+    end(why, "");
+    snprintf(why->what, sizeof(why->what), "made by the system call %s", name == NULL ? "?" : name);
+}
+
 /* What the store at why->at stored at why->address. */
 static void follow_store(struct why *why, const struct tbd_event *store,
                          const struct tbd_place *place)
@@ -180,7 +196,7 @@ static void follow_store(struct why *why, const struct tbd_event *store,
     if (!decode(why, place, &d)) {
         end(why, "written by the kernel, for a signal handler");
     } else if (d.insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {
-        end(why, "written by the kernel in a system call");
+        end_in_system_call(why);
     } else if (is_string_move(&d.insn) && need_registers(why, &d)) {
         why->address = d.state.regs.gpr[TBD_RSI] + offset;
         snprintf(why->what, sizeof(why->what), "from memory at 0x%" PRIx64, why->address);
@@ -245,7 +261,7 @@ static bool writes(const struct decoded *d, ZydisRegister reg)
 static void follow_writer(struct why *why, struct decoded *d)
 {
     if (d->insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL)
-        end(why, "the result of a system call");
+        end_in_system_call(why);
     else if (is_copy(d->insn.mnemonic) ||
              (d->insn.mnemonic == ZYDIS_MNEMONIC_MOVSD && !is_string_move(&d->insn)))
         follow(why, d, &d->operands[1], 0);

@@ -128,6 +128,8 @@ def test_steps_go_both_ways(folder):
     call = walk(trace, inside[1], "reverse-finish")[0]
     assert behind["function"] == "main" and trace.one("where", at=call)["text"].startswith("call"), (behind, call)
     assert walk(trace, call, "stepi") == [tbdtest.position(push)]
+    exit = trace.ask("calls", "push")[2]["exit"]
+    assert walk(trace, exit, "finish") == walk(trace, tbdtest.position(push), "finish") == [inside[3]]
     assert walk(trace, call, "stepi 7", "reverse-stepi 7", "goto current forward state 3", "reverse-stepi 3")[1::2] == [call, call]
 
 
