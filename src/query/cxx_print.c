@@ -99,7 +99,7 @@ static bool open_string(const struct tbd_place_of *place, const struct tbd_data 
 static bool open_bits(const struct tbd_place_of *place, const struct tbd_data *data,
                       struct tbd_cxx *cxx)
 {
-    uint64_t last, offset;
+    uint64_t last, offset, limit = 0;
 
     if (!dig_number(place, data, "_M_impl._M_start._M_p", &cxx->node) ||
         !dig_number(place, data, "_M_impl._M_finish._M_p", &last) ||
@@ -108,7 +108,10 @@ static bool open_bits(const struct tbd_place_of *place, const struct tbd_data *d
     cxx->walk = WALK_BITS;
     cxx->count = (last - cxx->node) * 8 + offset;
     cxx->type = tbd_type_made(DW_ATE_boolean, 1);
-    snprintf(cxx->title, sizeof(cxx->title), "std::vector<bool> of length %" PRIu64, cxx->count);
+    (void)dig_number(place, data, "_M_impl._M_end_of_storage", &limit);
+    snprintf(cxx->title, sizeof(cxx->title),
+             "std::vector<bool> of length %" PRIu64 ", capacity %" PRIu64, cxx->count,
+             limit < cxx->node ? 0 : (limit - cxx->node) * 8);
     return true;
 }
 

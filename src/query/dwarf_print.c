@@ -146,6 +146,11 @@ static void print_enum(struct print *p, const struct tbd_type_view *view, uint64
 {
     const char *name = tbd_type_enumerator(&view->die, value);
 
+    const char *type = tbd_die_name(&view->die);
+
+    /* `enum class Color`: Color::Green */
+    if (name != NULL && type != NULL && tbd_die_flag(&view->die, DW_AT_enum_class))
+        fprintf(p->out, "%s::", type);
     if (name != NULL)
         fputs(name, p->out);
     else if (view->is_signed)
@@ -337,6 +342,23 @@ static bool print_container(struct print *p, const struct tbd_data *data)
     return true;
 }
 
+/* A base class without data, as most helpers of the C++ library are: not worth a word. */
+static bool is_empty_base(struct print *p, const struct tbd_member *member, int nesting)
+{
+    struct tbd_type_view view = tbd_type_look(&member->type);
+    struct tbd_member inner;
+    Dwarf_Die of, at;
+
+    if (!member->is_base || view.kind != TBD_TYPE_STRUCT || view.bytes > 1 || nesting > NESTING_MAX)
+        return false;
+    of = tbd_type_complete(p->printer->place->dwarf, &view.die);
+    for (bool first = true; tbd_type_next_member(&of, first, &at, &inner); first = false) {
+        if (!inner.is_static && !is_empty_base(p, &inner, nesting + 1))
+            return false;
+    }
+    return true;
+}
+
 static void print_struct(struct print *p, const struct tbd_data *data,
                          const struct tbd_type_view *view)
 {
@@ -352,7 +374,7 @@ static void print_struct(struct print *p, const struct tbd_data *data,
     }
     fputc('{', p->out);
     for (; tbd_type_next_member(&of, first, &at, &member); first = false) {
-        if (member.is_static)
+        if (member.is_static || is_empty_base(p, &member, 0))
             continue;
         if (any)
             fputs(", ", p->out);

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Stacks, locals and globals at random moments of many programs are what gdb shows there.
+
+A moment is a time chosen by a seed; gdb gets to it by counting how often its instruction was executed since main() began,
+in a run with the same addresses.  Frames are compared by address through all libraries up to _start, names and variables
+in the program's own frames."""
+import os
+import random
+import re
+import subprocess
+
+import othertools
+import tbdtest
+from test_source import known
+
+OPTIONS, REFUSED = "window=500000", "windox=500000"  # same length: the stack is laid out the same
+# (folder, programs); the first list runs always, the second with TBD_LONG=1.  Left out: programs whose memory holds random
+# bytes of the kernel (stack protectors, pointer guards), and those that gdb would take minutes for.
+PROGRAMS = [("programs", ["containers", "recursion_fixed", "rep", "switches", "variables_O2_5"]), ("examples/forensics", ["leak", "ring"])]
+MORE = [("programs", ["recursion", "straddle", "strings", "tls", "variables_O0_4", "variables_O0_5", "variables_O2_4", "vector_sse", "floating",
+                      "flags", "args", "jumps", "funcptr", "stores", "stores_fixed", "sys_regs", "atomics"]),
+        ("examples/forensics", ["list_fixed", "neighbour", "stale_flag", "uninitialised", "use_after_free", "double_free_fixed", "leak_fixed",
+                                "ring_fixed", "use_after_free_fixed"]),
+        ("examples", ["list", "overflow", "stale", "lost"])]
+MOMENTS = 12 if tbdtest.LONG else 4
+LIMIT = 400000  # blocks: gdb stops at every execution of an instruction, however often it is told to go on
+
+SCRIPT = """
+for line in ("set backtrace past-main on", "set backtrace past-entry off", "set print frame-arguments none", "set print null-stop on",
+             "set print symbol off", "set print repeats unlimited", "set print elements 200", "set max-value-size unlimited",
+             "set print object off", "set host-charset ASCII", "set target-charset ASCII", "set print static-members off", "set print vtbl off"):
+    gdb.execute(line)
+own = %r
+if own.startswith("containers"):
+    gdb.execute("set language c++")
+def text(symbol, frame):
+    try:
+        return symbol.value(frame).format_string()
+    except gdb.error as error:
+        return "error: %%s" %% error
+# An object of C++ that is not constructed yet is nonsense, and gdb's printers say so in ways of their own.
+def is_made(symbol, frame):
+    return not own.startswith("containers") or symbol.is_argument or frame.find_sal().line > symbol.line
+def variables(frame):
+    try:
+        block = frame.block()
+    except RuntimeError:
+        return None
+    found = []
+    while block is not None:
+        found += [[s.name, text(s, frame)] for s in block if (s.is_variable or s.is_argument) and is_made(s, frame)]
+        if block.function is not None:
+            return found
+        block = block.superblock
+    return found
+def is_own(frame):
+    line = frame.find_sal().symtab
+    return line is not None and line.objfile.filename.split("/")[-1] == own
+def stack():
+    frame, found = gdb.newest_frame(), []
+    while frame is not None and len(found) < 60:
+        # Not on the stack: what jumped away (gdb's conclusion), and a guess that leads into data.
+        if frame.type() == gdb.TAILCALL_FRAME or frame.name() is None:
+            frame = frame.older()
+            continue
+        found.append([frame.pc(), frame.name() if is_own(frame) else None, frame.type() == gdb.INLINE_FRAME,
+                      frame.type() == gdb.SIGTRAMP_FRAME, variables(frame) if is_own(frame) else None])
+        frame = frame.older()
+    return found
+gdb.Breakpoint("main", temporary=True)
+run()
+wanted = %r
+stops = {}
+for pc, hit in wanted:
+    if value("$pc") == pc:
+        hit -= 1
+    if hit == 0:
+        say([pc, stack(), value("$rsp")])
+        continue
+    b = gdb.Breakpoint("*%%#x" %% pc)
+    b.ignore_count = hit - 1
+    stops[pc] = b
+while stops and alive():
+    go()
+    if not alive():
+        break
+    pc = value("$pc")
+    if pc in stops:
+        say([pc, stack(), value("$rsp")])
+        stops.pop(pc).delete()
+"""
+
+
+def moments(trace, seed):
+    """{pc: (time, hits since main() began)} of random times after main() began; each pc once."""
+    main = tbdtest.position(trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==main"))
+    first, last = int(main.split("+")[0]), int(tbdtest.position(trace.one("goto", "last")).split("+")[0])
+    chosen, found = random.Random(seed), {}
+    for _ in range(4 * MOMENTS):
+        time = chosen.randint(first, last - 1)
+        pc = int(trace.one("where", at="%d+0" % time)["pc"], 16)
+        # How often since main() began; the block at main() counts when it begins there.
+        if pc in found or len(found) >= MOMENTS:
+            continue
+        hits = len(trace.ask("all", "block_entry", "where", "pc==%#x and time>=%d and time<=%d" % (pc, first, time)))
+        if hits <= 200:
+            found[pc] = (time, hits)
+    return found
+
+
+def tidy_name(name):
+    """Without parameters and the mark that a compiler gives to a part of a function."""
+    return re.sub(r"\(.*|\.(part|cold|constprop|isra)\.\d+", "", name or "")
+
+
+def tidy_value(text):
+    text = known(text)
+    text = re.sub(r"\[\d+\] = ", "", text)  # gdb numbers the elements of lists and sets
+    text = re.sub(r"std::variant<.*?> \[", "std::variant [", text)
+    text = re.sub(r'"((?:[^"\\]|\\(?!000).)*)\\000(?:[^"\\]|\\.)*"(\.\.\.)?', r'"\1"', text)  # up to the first NUL
+    text = re.sub(r"@0x[0-9a-f]+: ", "", text)  # its printers leave out where a reference leads
+    text = re.sub(r" <(vtable|VTT) for [^>]*>", "", text)  # gdb says what the pointer leads to
+    text = re.sub(r"<(\w+::)+(\w+)> = ", r"<\2> = ", text)  # a base class, without its namespace
+    return re.sub(r"std::(\w+)<(\w+::)*(\w+)>", r"std::\1<\3>", text)
+
+
+def same_values(found, wanted):
+    """Names that both know; what gdb cannot read is not compared."""
+    differences, number = [], 0
+    # gdb lists what an inlined function inherits twice, once without a place.
+    places = {name for name, text in wanted if "<optimized out>" not in text}
+    wanted = [(name, text) for name, text in wanted if text != "<optimized out>" or name not in places]
+    for name, text in wanted:
+        if name not in found or text.startswith("error: ") or "<error" in text or "<synthetic" in text:
+            continue
+        # gdb believes that a register which functions may change freely still is what it was in the caller.
+        if any("which a called function may have changed" in t for t in found[name]):
+            continue
+        number += 1
+        if tidy_value(text) not in [tidy_value(t) for t in found[name]]:
+            differences.append((name, found[name], text))
+    return differences, number
+
+
+def check_moment(trace, where, said, tally):
+    at, (pc, wanted, sp) = "%d+0" % where, said
+    frames = trace.ask("bt", at=at)
+    assert int(trace.one("regs", at=at)["rsp"], 16) == sp, (at, hex(pc))
+    frames = frames[:60]
+    found = [int(f["pc"], 16) for f in frames if not f.get("inlined")]
+    theirs = [f[0] for f in wanted if not f[2]]
+    assert found == theirs, (at, [hex(a) for a in found], [hex(a) for a in theirs])
+    tally["frames"] += len(theirs)
+    for number, (frame, (_, name, inlined, _, variables)) in enumerate(zip(frames, wanted)):
+        if name is None:
+            continue
+        assert tidy_name(frame["function"]) == tidy_name(name) and bool(frame.get("inlined")) == inlined, (at, number, frame, name)
+        # What libraries keep in templates of their own is printed by gdb's printers in ways of their own.
+        # Values at entry are followed through a limited number of callers.
+        if len(wanted) >= 60 or not variables or name.startswith(("std::", "__gnu_cxx::", "operator")):
+            continue
+        ours = {}
+        for v in trace.ask("locals", number, at=at):
+            ours.setdefault(v["name"], []).append(v["value"])
+        differences, count = same_values(ours, variables)
+        assert not differences, (at, number, name, differences)
+        tally["values"] += count
+
+
+def check_program(path, folder, tally):
+    result, trace = tbdtest.record(tbdtest.fixed([path]), folder, OPTIONS)
+    trace = tbdtest.find_trace(folder, path)
+    if trace is None or trace.info()["blocks"] > LIMIT:
+        return
+    wanted = moments(trace, path.split("/")[-1])
+    env = {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}
+    said = othertools.gdb_script([path], SCRIPT % (os.path.basename(path), [(pc, hits) for pc, (_, hits) in wanted.items()]), env=env,
+                                 own_mistakes=True)
+    for answer in said:
+        check_moment(trace, wanted[answer[0]][0], answer, tally)
+        tally["moments"] += 1
+    tally["programs"] += bool(said)
+
+
+def test_random_moments_are_as_gdb_sees_them(folder):
+    tally = {"programs": 0, "moments": 0, "frames": 0, "values": 0}
+    paths = [os.path.join(tbdtest.BUILD, where, name) for where, names in PROGRAMS + (MORE if tbdtest.LONG else []) for name in names]
+    for path in [p for p in paths if os.path.exists(p)]:
+        try:
+            check_program(path, os.path.join(folder, path.replace("/", "_")), tally)
+        except AssertionError as error:
+            raise AssertionError("%s: %s" % (path, error))
+        print("        %s: %s" % (os.path.basename(path), tally))
+    assert tally["programs"] >= (25 if tbdtest.LONG else 6) and tally["values"] > 100, tally
+
+
+if __name__ == "__main__":
+    tbdtest.main(test_random_moments_are_as_gdb_sees_them)
