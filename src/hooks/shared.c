@@ -455,9 +455,8 @@ void tbd_shared_found(struct tbd_thread *thread, uint32_t insn)
     struct decoding d = { .pc = thread->regs.rip };
 
     tbd_runtime_callbacks()->with_vector_state(decode, &d);
-    if (!d.ok || d.insn.kind != TBD_INSN_PLAIN)
-        tbd_detach(thread, "it has a stack or code pointers in memory that other processes may write",
-                   insn);
+    if (!d.ok)
+        tbd_detach(thread, "an instruction cannot be decoded again", insn);
     if (!tbd_singles_add(d.pc))
         tbd_detach(thread, "too many of its instructions use memory that other processes may write",
                    insn);

@@ -392,6 +392,76 @@ bool tbd_shared_copy_piece(struct tbd_special_run *s, const struct tbd_string_pi
     return true;
 }
 
+/* ---- calls, jumps, returns ---- */
+
+static bool is_transfer(const struct shared_run *run)
+{
+    return run->insn.kind != TBD_INSN_PLAIN;
+}
+
+static bool load_target(const struct shared_run *run, const struct tbd_sys_range *range, uint64_t *target)
+{
+    return range->bytes == sizeof(*target) &&
+           tbd_shared_load(run->s->effects, target, range->address, sizeof(*target), &run->s->others);
+}
+
+static bool push(const struct shared_run *run, uint64_t value)
+{
+    struct tbd_special_run *s = run->s;
+    struct tbd_sys_range to = { s->thread->regs.gpr[TBD_RSP] - sizeof(value), sizeof(value) };
+    uint64_t old;
+
+    if (!may_write(&to) || tbd_shared_read(&old, to.address, sizeof(old)) != sizeof(old) ||
+        !tbd_store_to_program(to.address, (const uint8_t *)&value, sizeof(value)))
+        return false;
+    tbd_effects_add_known(s->effects, to.address, (const uint8_t *)&old, (const uint8_t *)&value,
+                          sizeof(value));
+    tbd_pages_mark_written(&tbd_runtime.pages, to.address, to.address + sizeof(value));
+    s->thread->regs.gpr[TBD_RSP] = to.address;
+    return true;
+}
+
+/* The registers were recorded before the block was left (patcher/cut.c).  False: the memory is not there. */
+static bool run_transfer(const struct shared_run *run)
+{
+    const struct tbd_insn *insn = &run->insn;
+    struct tbd_regs *regs = &run->s->thread->regs;
+    uint64_t target = insn->target;
+
+    if (insn->kind == TBD_INSN_RETURN) {
+        struct tbd_sys_range top = { regs->gpr[TBD_RSP], sizeof(target) };
+
+        if (!load_target(run, &top, &target))
+            return false;
+        regs->gpr[TBD_RSP] += sizeof(target) + insn->pop_bytes;
+    } else if (insn->field[TBD_FIELD_RM] != TBD_NO_REG) {
+        target = regs->gpr[insn->field[TBD_FIELD_RM]];
+    } else if (insn->kind != TBD_INSN_CALL && !load_target(run, &run->access[0].range, &target)) {
+        return false;
+    }
+    if ((insn->kind == TBD_INSN_CALL || insn->kind == TBD_INSN_CALL_INDIRECT) &&
+        !push(run, insn->pc + insn->length))
+        return false;
+    regs->rip = target - run->s->insn_bytes; /* which finishing adds */
+    return true;
+}
+
+static void perform_transfer(const struct shared_run *run)
+{
+    struct tbd_single *single = tbd_singles_find(run->insn.pc);
+
+    if (single) {
+        single->runs++;
+        single->hits += run->shared_count != 0;
+    }
+    if (tbd_runtime.next_others)
+        tbd_runtime.next_others(run->s->effects, &run->s->others);
+    if (run_transfer(run))
+        return;
+    tbd_detach(run->s->thread, "it calls or returns through memory that is not there",
+               tbd_slot_last_insn(run->s->thread));
+}
+
 /* ---- all ---- */
 
 static const struct access *operand_in_shared(const struct shared_run *run)
@@ -434,7 +504,9 @@ void tbd_shared_perform(struct tbd_special_run *s)
     if (!run.ok)
         tbd_detach(s->thread, "an instruction cannot be decoded again", tbd_slot_last_insn(s->thread));
     find_accesses(&run);
-    if (tbd_runtime.next_others) {
+    if (is_transfer(&run)) {
+        perform_transfer(&run);
+    } else if (tbd_runtime.next_others) {
         tbd_runtime.next_others(s->effects, &s->others);
         run_plainly(&run);
     } else {

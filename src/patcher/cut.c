@@ -73,6 +73,13 @@ static bool stores(const struct tbd_insn *insn)
     return false;
 }
 
+/* What the engine can execute because of the memory it accesses (patcher/singles.h). */
+static bool may_be_single(uint8_t kind)
+{
+    return kind == TBD_INSN_PLAIN || kind == TBD_INSN_CALL || kind == TBD_INSN_CALL_INDIRECT ||
+           kind == TBD_INSN_JUMP_INDIRECT || kind == TBD_INSN_RETURN;
+}
+
 /* Decodes into cut->insn; returns how the block ends.  *out_looked: behind the last byte that had a say. */
 static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, bool changes,
                           const struct tbd_codegen_config *config, uint64_t *out_looked)
@@ -89,7 +96,8 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
         if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
             insn->kind = TBD_INSN_PLAIN;
-        if (insn->kind == TBD_INSN_PLAIN && tbd_singles_has(pc + at)) {
+        if (may_be_single(insn->kind) && tbd_singles_has(pc + at)) {
+            insn->transfer = insn->kind;
             insn->kind = TBD_INSN_SPECIAL;
             insn->special = TBD_SPECIAL_SHARED;
         }
@@ -251,9 +259,9 @@ static void remember_register(struct layout *l, unsigned reg, uint32_t at)
 }
 
 /* Import stubs: `jmp *[rip + x]` and `jmp *%r11`. */
-static bool is_tail_call(const struct tbd_insn *insn)
+static bool is_tail_call(const struct tbd_insn *insn, uint8_t kind)
 {
-    return insn->kind == TBD_INSN_JUMP_INDIRECT &&
+    return kind == TBD_INSN_JUMP_INDIRECT &&
            (insn->rip_relative || insn->field[TBD_FIELD_RM] == TBD_R11);
 }
 
@@ -280,22 +288,33 @@ static void add_return(struct layout *l, uint32_t insn)
     l->bytes += 16;
 }
 
-/* Order within an instruction: loads, the call or return, stores. */
+static void add_transfer(struct layout *l, uint32_t n, uint8_t kind)
+{
+    bool is_call = kind == TBD_INSN_CALL || kind == TBD_INSN_CALL_INDIRECT;
+
+    if (!(l->config->hook_set & TBD_HOOK_CALLS))
+        return;
+    if (is_call || is_tail_call(&l->cut->insn[n], kind))
+        add_call(l, n, !is_call);
+    if (kind == TBD_INSN_RETURN)
+        add_return(l, n);
+}
+
+/* Order within an instruction: loads, the call or return, stores.  Of what the engine executes it reports the
+ * accesses. */
 static void lay_out_insn(struct layout *l, uint32_t n)
 {
     const struct tbd_insn *insn = &l->cut->insn[n];
     uint32_t set = l->config->hook_set;
-    bool is_call = insn->kind == TBD_INSN_CALL || insn->kind == TBD_INSN_CALL_INDIRECT;
 
-    if (insn->kind == TBD_INSN_SPECIAL)
-        return; /* the engine reports what it does */
+    if (insn->kind == TBD_INSN_SPECIAL) {
+        add_transfer(l, n, insn->special == TBD_SPECIAL_SHARED ? insn->transfer : TBD_INSN_PLAIN);
+        return;
+    }
     for (uint8_t a = 0; (set & TBD_HOOK_LOADS) && a < insn->access_count; a++)
         if (insn->access[a].flags & TBD_ACCESS_READ)
             add_load(l, n, a);
-    if ((set & TBD_HOOK_CALLS) && (is_call || is_tail_call(insn)))
-        add_call(l, n, !is_call);
-    if ((set & TBD_HOOK_CALLS) && insn->kind == TBD_INSN_RETURN)
-        add_return(l, n);
+    add_transfer(l, n, insn->kind);
     for (uint8_t a = 0; (set & TBD_HOOK_STORES) && a < insn->access_count; a++)
         if (insn->access[a].flags & TBD_ACCESS_WRITE)
             add_store(l, n, a);

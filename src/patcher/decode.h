@@ -78,6 +78,7 @@ struct tbd_insn {
     uint8_t length;
     uint8_t kind;    /* enum tbd_insn_kind */
     uint8_t special; /* enum tbd_special */
+    uint8_t transfer; /* TBD_SPECIAL_SHARED: the kind that it is by its bytes */
     uint16_t reads;  /* registers whose value matters, also partly */
     uint16_t writes;
     uint16_t kills;     /* writes that replace all 64 bits, always; not in reads */

@@ -405,6 +405,17 @@ static uint16_t prepare_transfer(struct tbd_translation *t, const struct tbd_ins
     return hw_mask(t, insn->reads | TBD_BIT(TBD_RSP));
 }
 
+/* The engine executes it; of a call or return, registers are reported here. */
+static void lower_special(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    bool reports = op_of_kind(t, TBD_OP_CALL) || op_of_kind(t, TBD_OP_RET);
+
+    set_phase(t, TBD_PHASE_HOOK);
+    if (reports)
+        prepare_transfer(t, insn);
+    finish_and_leave(t, TBD_EXIT_SPECIAL);
+}
+
 static void push_return_address(struct tbd_translation *t, uint64_t address, uint16_t avoid)
 {
     unsigned s;
@@ -496,7 +507,7 @@ static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
     case TBD_INSN_JUMP_INDIRECT: lower_jump_indirect(t, insn); break;
     case TBD_INSN_RETURN: lower_return(t, insn); break;
     case TBD_INSN_SYSCALL: finish_and_leave(t, TBD_EXIT_SYSCALL); break;
-    case TBD_INSN_SPECIAL: finish_and_leave(t, TBD_EXIT_SPECIAL); break;
+    case TBD_INSN_SPECIAL: lower_special(t, insn); break;
     default: /* TBD_INSN_NOP: nothing to do */ break;
     }
 }
