@@ -6,6 +6,7 @@
  *
  * Each worker uses its own worker number of one replayer (replay.h allows that). */
 #include "query/commands.h"
+#include "query/diverged.h"
 #include "query/output.h"
 #include "query/progress.h"
 
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define EXPLAINED 10u /* windows whose divergence is told at length */
 
 struct outcome {
     enum tbd_status status;
@@ -113,8 +116,22 @@ static void describe(const struct outcome *outcome, char *out, size_t bytes)
              why->detail[0] == '\0' ? "" : ": ", why->detail);
 }
 
+/* What play did before, and what such a difference often means. */
+static void print_explanation(const struct tbd_command_run *run,
+                              const struct tbd_divergence *divergence)
+{
+    const char *cause = tbd_diverged_cause(divergence->what);
+    json_t *lines = tbd_diverged_before(run->session, divergence);
+
+    for (size_t i = 0; i < json_array_size(lines); i++)
+        fprintf(run->out, "    %s\n", json_string_value(json_array_get(lines, i)));
+    json_decref(lines);
+    if (cause != NULL)
+        fprintf(run->out, "  likely: %s\n", cause);
+}
+
 static void print_outcome(const struct tbd_command_run *run, uint32_t window,
-                          const struct outcome *outcome)
+                          const struct outcome *outcome, bool explain)
 {
     const struct tbd_position *position = &outcome->divergence.position;
     char text[800];
@@ -127,6 +144,8 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
         if (outcome->divergence.thread != 0 && tbd_trace_thread_count(run->session->trace) > 1)
             fprintf(run->out, " in thread %" PRIu32, outcome->divergence.thread);
         fprintf(run->out, ": %s\n", text);
+        if (explain)
+            print_explanation(run, &outcome->divergence);
         return;
     }
     if (!run->session->json) {
@@ -142,6 +161,12 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
         json_object_set_new(object, "thread",
                             json_integer((json_int_t)outcome->divergence.thread));
     json_object_set_new(object, "what", json_string(text));
+    if (explain && outcome->status == TBD_DIVERGED) {
+        json_object_set_new(object, "before",
+                            tbd_diverged_before(run->session, &outcome->divergence));
+        if (tbd_diverged_cause(text) != NULL)
+            json_object_set_new(object, "likely", json_string(tbd_diverged_cause(text)));
+    }
     tbd_output_line(object, run->out);
 }
 
@@ -152,9 +177,9 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
     uint32_t failed = atomic_load(&verify->failed);
     json_t *object;
 
-    for (uint32_t i = 0; i < verify->windows; i++) {
+    for (uint32_t i = 0, shown = 0; i < verify->windows; i++) {
         if (verify->outcomes[i].status != TBD_OK)
-            print_outcome(run, i, &verify->outcomes[i]);
+            print_outcome(run, i, &verify->outcomes[i], shown++ < EXPLAINED);
     }
     if (run->session->json) {
         object = json_object();
