@@ -260,10 +260,45 @@ static struct tbd_lowered from_data(struct tbd_lowering *l, const struct tbd_dat
     return out;
 }
 
+/* The struct at *place becomes its member; false if there is none of this name. */
+static bool take_member(struct tbd_lowering *l, struct tbd_lowered *place, const char *name)
+{
+    struct tbd_type_view view = tbd_type_look(&place->type);
+    Dwarf_Die die = tbd_type_complete(l->at->scope->place->dwarf, &view.die);
+    struct tbd_member found;
+
+    if (!tbd_type_find_member(&die, name, strlen(name), &found) || found.is_static)
+        return false;
+    place->node =
+        tbd_lowering_binary(l, TBD_EXPR_ADD, place->node, tbd_lowering_number(l, found.offset));
+    place->type = found.type;
+    place->bits = found.bits;
+    place->bit_offset = found.bit_offset;
+    return true;
+}
+
+/* In a method of C++, a member of the object. */
+static bool find_in_this(struct tbd_lowering *l, const char *name, struct tbd_lowered *out)
+{
+    struct tbd_type target;
+    Dwarf_Die die;
+
+    if (!tbd_c_find_local(l->at->scope->place, "this", &die))
+        return false;
+    *out = tbd_lowering_local(l, &die);
+    *out = load(l, out);
+    if (!is_pointer(out) || !tbd_type_target(&out->type, &target) ||
+        tbd_type_look(&target).kind != TBD_TYPE_STRUCT)
+        return false;
+    *out = place_at(out->node, &target);
+    return take_member(l, out, name);
+}
+
 static struct tbd_lowered lower_variable(struct tbd_lowering *l)
 {
     const struct tbd_c_scope *scope = l->at->scope;
     const char *name = l->from->symbols[l->node->which];
+    struct tbd_lowered member;
     struct tbd_data data;
     Dwarf_Die die;
 
@@ -271,6 +306,10 @@ static struct tbd_lowered lower_variable(struct tbd_lowering *l)
         l->from->symbol_found[l->node->which] = 1;
         tbd_location_value(scope->place, &die, &data);
         return data.is_known ? from_data(l, &data) : tbd_lowering_local(l, &die);
+    }
+    if (find_in_this(l, name, &member)) {
+        l->from->symbol_found[l->node->which] = 1;
+        return member;
     }
     if ((scope->place->dwarf != NULL && tbd_c_find(scope->place, name, &data)) ||
         (scope->variable != NULL && scope->variable(scope->context, name, &data))) {
@@ -315,9 +354,7 @@ static struct tbd_lowered lower_member(struct tbd_lowering *l)
     const char *name = l->from->symbols[l->node->which];
     struct tbd_lowered of = l->node->value != 0 ? lower_value(l, l->node->left)
                                                 : lower_place(l, l->node->left);
-    struct tbd_member found;
     struct tbd_type_view view;
-    Dwarf_Die die;
 
     if (l->node->value != 0)
         of = follow(l, &of);
@@ -337,14 +374,8 @@ static struct tbd_lowered lower_member(struct tbd_lowering *l)
                                                   ? "this is a pointer: write ->%s"
                                                   : "this is not a struct or union, to have '%s'",
                                  name);
-    die = tbd_type_complete(l->at->scope->place->dwarf, &view.die);
-    if (!tbd_type_find_member(&die, name, strlen(name), &found) || found.is_static)
-        return tbd_lowering_gone(l, TBD_NAME, "there is no member '%s'", name);
-    of.node = tbd_lowering_binary(l, TBD_EXPR_ADD, of.node, tbd_lowering_number(l, found.offset));
-    of.type = found.type;
-    of.bits = found.bits;
-    of.bit_offset = found.bit_offset;
-    return of;
+    return take_member(l, &of, name) ? of
+                                     : tbd_lowering_gone(l, TBD_NAME, "there is no member '%s'", name);
 }
 
 static uint64_t step_of(const struct tbd_lowered *pointer)

@@ -204,6 +204,34 @@ def test_bookmarks(folder):
     assert trace.tbdq("where", at="@nowhere").code == 2 and trace.tbdq("mark", "a b").code == 2
 
 
+COUNTER = """
+#include <cstdio>
+namespace shop {
+struct base { int kind; };
+class counter : public base {
+    int total = 0; double mean = 0;
+public:
+    explicit counter(int k) { kind = k; }
+    __attribute__((noinline)) int add(const int &by) { total += by; mean = total / 2.0; return total; }
+};
+}
+int main() { shop::counter a(1), b(2); for (int i = 0; i < 5; i++) { a.add(i); b.add(10 * i); } return 0; }
+"""
+
+
+def test_members_of_the_object_in_a_method(folder):
+    source, path = os.path.join(folder, "counter.cc"), os.path.join(folder, "counter")
+    with open(source, "w", encoding="utf-8") as file:
+        file.write(COUNTER)
+    built = tbdtest.run([tbdtest.need("g++"), "-g", "-O0", "-o", path, source])
+    assert built.code == 0, built
+    _, trace = tbdtest.record([path], os.path.join(folder, "traces"))
+    for where, count in (("total == 30 and kind == 2", 1), ("this->total > 0", 8), ("mean > 14.5 and by == 30", 1), ("kind == 1 && by == 4", 1),
+                         ("(*this).total + by == 90", 1), ("kind == 3", 0)):
+        found = trace.ask("all", "func_exit", "where", "func==\"*add*\" and " + where)
+        assert len(found) == count, (where, found)
+
+
 VALID = ["goto first forward store 1 where func==push and item->key == 22", "all line where src=<variables.c,113> && pushes > 2",
          "goto last backward store 1 of points[1] where old.x == 3 and new.x != old.x then backward func_enter where func==main",
          "stores of head->at.x where newval > 5", "calls push where key in (3)", "count store of counter where oldval < newval by line",
