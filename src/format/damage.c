@@ -2,8 +2,10 @@
 /* damage.c - see damage.h */
 #include "format/damage.h"
 
+#include "format/toc_write.h"
 #include "format/trace_private.h"
 
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +121,29 @@ enum tbd_status tbd_damage_next(struct tbd_trace *trace, struct tbd_file *file,
 
 /* ---- windows ---- */
 
+/* How many windows the TOC file that begins with number `number` is of. */
+static uint32_t find_span(const struct tbd_trace *trace, uint32_t number)
+{
+    struct dirent *entry;
+    uint32_t span = 1;
+    char path[4200];
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "%s/windows/%u", trace->path, number / 1000);
+    folder = opendir(path);
+    while (folder && (entry = readdir(folder))) {
+        unsigned first, many;
+        int end = 0;
+
+        if (sscanf(entry->d_name, "%3u-%9u.toc%n", &first, &many, &end) == 2 && end &&
+            !entry->d_name[end] && first == number % 1000 && many > span)
+            span = many;
+    }
+    if (folder)
+        closedir(folder);
+    return span;
+}
+
 static uint64_t file_bytes(const struct tbd_trace *trace, uint32_t window, const char *suffix)
 {
     struct stat status;
@@ -135,18 +160,8 @@ static bool keep_pages(struct tbd_trace *trace, const struct toc *toc)
 {
     struct tbd_damage *damage = &trace->damage;
     struct tbd_buffer pages = { 0 };
-    uint64_t last = 0;
 
-    for (size_t i = 0; i < toc->page_count;) {
-        uint64_t address = toc->pages[i].address;
-        uint64_t kinds = 0;
-
-        for (; i < toc->page_count && toc->pages[i].address == address; i++)
-            kinds |= toc->pages[i].flags & TBD_DISK_PAGE_FIRST ? TBD_PAGES_FIRST
-                                                               : TBD_PAGES_CAPTURED;
-        tbd_buffer_varint(&pages, (address / 4096 - last) << 2 | kinds);
-        last = address / 4096;
-    }
+    tbd_toc_pages(toc->pages, toc->page_count, &pages);
     if (pages.failed || !tbd_array_grow(&damage->owned, damage->owned_count,
                                         &damage->owned_capacity, sizeof(*damage->owned))) {
         tbd_buffer_free(&pages);
@@ -173,17 +188,19 @@ bool tbd_damage_pages(struct tbd_trace *trace, uint32_t number, uint32_t span)
 }
 
 /* One line for all that follow on each other. */
-static void note_restored(struct tbd_trace *trace, uint32_t number)
+static void note_restored(struct tbd_trace *trace, uint32_t number, uint32_t span)
 {
     struct tbd_damage *damage = &trace->damage;
 
-    if (damage->restored == number && number && damage->count)
+    if (damage->restored == number && damage->count == damage->restored_note + 1)
         damage->count--;
     else
         damage->restored_from = number;
-    damage->restored = number + 1;
-    tbd_damage_note(trace, "index: windows %u to %u come from their own files, without what was mapped in them",
-                    damage->restored_from, number);
+    damage->restored_note = damage->count;
+    damage->restored = number + span;
+    tbd_damage_note(trace,
+                    "index: windows %u to %u come from their own files, without what was mapped then",
+                    damage->restored_from, number + span - 1);
 }
 
 /* The next window, from its TOC.  TBD_NOTFOUND: there is none that fits. */
@@ -192,15 +209,18 @@ static enum tbd_status restore_window(struct tbd_trace *trace, uint64_t limit)
     struct tbd_disk_window disk;
     enum tbd_status status = TBD_OK;
     struct toc toc;
-    uint32_t number;
+    uint32_t number, span = 1;
     uint64_t time;
 
     tbd_trace_next_window(trace, &number, &time);
-    if (tbd_toc_peek(trace, number, 1, &toc))
-        return TBD_NOTFOUND;
+    if (tbd_toc_peek(trace, number, span, &toc)) {
+        span = find_span(trace, number);
+        if (span == 1 || tbd_toc_peek(trace, number, span, &toc))
+            return TBD_NOTFOUND;
+    }
     disk = toc.meta.window;
     if (disk.first_time != time || !disk.level || disk.level > 3 || disk.blocks > UINT32_MAX ||
-        disk.blocks > limit - time)
+        disk.blocks > limit - time || (span > 1 && disk.level > 2))
         status = TBD_NOTFOUND;
     if (!status && !keep_pages(trace, &toc))
         status = TBD_NOMEM;
@@ -212,8 +232,8 @@ static enum tbd_status restore_window(struct tbd_trace *trace, uint64_t limit)
     disk.block_bytes = file_bytes(trace, number, "blocks");
     if (disk.level == 3 && (!disk.trace_bytes || !disk.block_bytes))
         disk.level = 2;
-    note_restored(trace, number);
-    return tbd_trace_add_window(trace, &disk, 1);
+    note_restored(trace, number, span);
+    return tbd_trace_add_window(trace, &disk, span);
 }
 
 /* First time of the next window behind `from` that has a TOC, or of the one behind the gap. */
@@ -244,7 +264,6 @@ static enum tbd_status lose_window(struct tbd_trace *trace, uint32_t behind, uin
     disk.blocks = until - disk.first_time;
     if (until < disk.first_time || disk.blocks > UINT32_MAX)
         return TBD_CORRUPT;
-    trace->damage.restored = 0;
     tbd_damage_note(trace, "index: window %u is lost", disk.window);
     trace->next_pages = NULL;
     trace->next_pages_bytes = 0;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* damage.h - reading on behind damage, so that everything undamaged still answers
  *
- * Records are found again by their checksums; windows that the index has lost come back from their own TOCs,
- * which say which window they are.  Whatever is missing is said: tbd_trace_damage().
+ * Records are found again by their checksums; windows that the index has lost come back from their
+ * own TOCs, which say which window they are.  Whatever is missing is said: tbd_trace_damage().
  *
- * D1  Nothing is made up.  A window of which nobody knows anything keeps its number and its times, is_lost,
- *     and cannot be loaded; contents of memory that it may have changed are not known behind it. */
+ * D1  Nothing is made up.  A window of which nobody knows anything keeps its number and its times,
+ *     is_lost, and cannot be loaded; contents of memory that it may have changed are not known
+ *     behind it. */
 #ifndef TBD_FORMAT_DAMAGE_H
 #define TBD_FORMAT_DAMAGE_H
 
@@ -17,8 +18,9 @@ struct tbd_damage {
     char (*texts)[200]; /* owned */
     size_t count;
     size_t capacity;
-    uint32_t restored;  /* number + 1 of the window that came back last */
+    uint32_t restored;  /* number behind the window that came back last */
     uint32_t restored_from;
+    size_t restored_note; /* which of `texts` says so */
     void **owned;       /* owned, and what they point to: pages of windows that came back */
     size_t owned_count;
     size_t owned_capacity;

@@ -162,18 +162,16 @@ static void page_list_free(struct page_list *list)
 
 /* ---- windows ---- */
 
-/* Page numbers with what the window has of them, for the index. */
-static void pages_for_index(const struct page_list *list, struct tbd_buffer *out)
+void tbd_toc_pages(const struct tbd_disk_page *pages, size_t count, struct tbd_buffer *out)
 {
     uint64_t last = 0;
 
-    for (size_t i = 0; i < list->count;) {
-        uint64_t address = list->disk[i].address;
+    for (size_t i = 0; i < count;) {
+        uint64_t address = pages[i].address;
         uint64_t kinds = 0;
 
-        for (; i < list->count && list->disk[i].address == address; i++)
-            kinds |= list->disk[i].flags & TBD_DISK_PAGE_FIRST ? TBD_PAGES_FIRST
-                                                               : TBD_PAGES_CAPTURED;
+        for (; i < count && pages[i].address == address; i++)
+            kinds |= pages[i].flags & TBD_DISK_PAGE_FIRST ? TBD_PAGES_FIRST : TBD_PAGES_CAPTURED;
         tbd_buffer_varint(out, (address / 4096 - last) << 2 | kinds);
         last = address / 4096;
     }
@@ -306,7 +304,7 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     put_log(out, window, content->is_old);
     put_early_calls(out, window);
     put_summaries(out, content);
-    pages_for_index(&list, for_index);
+    tbd_toc_pages(list.disk, list.count, for_index);
     page_list_free(&list);
     return out->failed || for_index->failed ? TBD_NOMEM : TBD_OK;
 }

@@ -203,6 +203,23 @@ def test_damage_costs_only_what_is_damaged(folder):
     assert lost < 30, lost
 
 
+def test_windows_that_the_index_has_lost_come_from_their_own_files(folder):
+    trace = recorded(folder, "planted", 25000)
+    assert trace.tbdq("lower", "10-60", "1").code == 0 and trace.tbdq("merge", "16-31").code == 0
+    kept = ("time", "blocks", "level", "stores")
+    whole = [[w[k] for k in kept] for w in trace.ask("windows")]
+    with open(trace.path + "/index", "rb") as f:
+        index = f.read()
+    for size in (0, 70):
+        with open(trace.path + "/index", "wb") as f:
+            f.write(index[:size])
+        found = [[w[k] for k in kept] for w in trace.ask("windows")]
+        assert found == whole, (size, [pair for pair in zip(found, whole) if pair[0] != pair[1]][:3], len(found), len(whole))
+    with open(trace.path + "/index", "wb") as f:
+        f.write(index)
+    assert trace.info()["damage"] == []
+
+
 def test_lists_show_the_values_that_positions_have(folder):
     trace = recorded(folder, "strings", 3000)
     blocks = trace.info()["blocks"]
