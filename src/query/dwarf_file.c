@@ -233,6 +233,22 @@ static int compare_ranges(const void *left, const void *right)
     return (a->start > b->start) - (a->start < b->start);
 }
 
+static bool is_unit(Dwarf_Die *die)
+{
+    return dwarf_tag(die) == DW_TAG_compile_unit || dwarf_tag(die) == DW_TAG_skeleton_unit;
+}
+
+/* A unit whose entries are in a file of their own (.dwo): these, if it is there. */
+static void take_split(Dwarf_Die *die)
+{
+    Dwarf_Die split = { .addr = NULL };
+    uint8_t type = 0;
+
+    if (dwarf_cu_info(die->cu, NULL, &type, NULL, &split, NULL, NULL, NULL) == 0 &&
+        type == DW_UT_skeleton && split.addr != NULL)
+        *die = split;
+}
+
 /* Keeps I1. */
 static void make_index(struct tbd_dwarf *dwarf)
 {
@@ -246,8 +262,7 @@ static void make_index(struct tbd_dwarf *dwarf)
            dwarf_nextcu(dwarf->dwarf, at, &next, &head, NULL, NULL, NULL) == 0 && next > at) {
         Dwarf_Die die;
 
-        if (dwarf_offdie(dwarf->dwarf, at + head, &die) != NULL &&
-            dwarf_tag(&die) == DW_TAG_compile_unit)
+        if (dwarf_offdie(dwarf->dwarf, at + head, &die) != NULL && is_unit(&die))
             add_unit(dwarf, &die);
         at = next;
     }
@@ -264,8 +279,10 @@ size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf)
 bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out)
 {
     make_index(dwarf);
-    return index < dwarf->unit_count &&
-           dwarf_offdie(dwarf->dwarf, dwarf->units[index], out) != NULL;
+    if (index >= dwarf->unit_count || dwarf_offdie(dwarf->dwarf, dwarf->units[index], out) == NULL)
+        return false;
+    take_split(out);
+    return true;
 }
 
 /* By .debug_aranges, which is faster to read than all units; it may be missing or wrong. */
@@ -275,11 +292,14 @@ static bool unit_by_table(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *
     Dwarf_Arange *found;
     Dwarf_Off offset;
 
-    return dwarf_getaranges(dwarf->dwarf, &table, NULL) == 0 &&
-           (found = dwarf_getarange_addr(table, address)) != NULL &&
-           dwarf_getarangeinfo(found, NULL, NULL, &offset) == 0 &&
-           dwarf_offdie(dwarf->dwarf, offset, out) != NULL &&
-           dwarf_tag(out) == DW_TAG_compile_unit && dwarf_haspc(out, address) == 1;
+    if (dwarf_getaranges(dwarf->dwarf, &table, NULL) != 0 ||
+        (found = dwarf_getarange_addr(table, address)) == NULL ||
+        dwarf_getarangeinfo(found, NULL, NULL, &offset) != 0 ||
+        dwarf_offdie(dwarf->dwarf, offset, out) == NULL || !is_unit(out) ||
+        dwarf_haspc(out, address) != 1)
+        return false;
+    take_split(out);
+    return true;
 }
 
 static bool unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out)

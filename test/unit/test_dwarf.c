@@ -41,8 +41,13 @@ static const char text[] =
     "double half = 0.5;\n"
     "short *at = &grid[1][1];\n";
 
-static const char *const kinds[] = { "-O0 -gdwarf-4", "-O0 -gdwarf-5", "-O2 -gdwarf-4",
-                                     "-O2 -gdwarf-5", "-O2 -gdwarf-5 -gz" };
+static const char *const kinds[] = { "-O0 -gdwarf-4",
+                                     "-O0 -gdwarf-5",
+                                     "-O2 -gdwarf-4",
+                                     "-O2 -gdwarf-5",
+                                     "-O2 -gdwarf-5 -gz",
+                                     "-O0 -gdwarf-5 -gsplit-dwarf",
+                                     "-O2 -gdwarf-4 -gsplit-dwarf" };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static char folder[] = "/tmp/tbd-dwarf-XXXXXX";
