@@ -121,20 +121,37 @@ static bool add_mapping(void *context, const struct tbd_msg_region *map, const c
 }
 
 /* The kernel grows the stack downward on touch, up to the limit; pages below are zero. */
+#define MOST_STACK (1ull << 30)
+
+uint64_t tbd_begin_stack_start(uint64_t limit)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    uint64_t bytes = limit < MOST_STACK ? limit & ~(TBD_PAGE_SIZE - 1) : MOST_STACK;
+    uint64_t lowest = TBD_PAGE_SIZE * 16;
+    uint64_t start = 0;
+    uint64_t end = 0;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (!(map->flags & TBD_REGION_STACK)) {
+            lowest = end ? lowest : map->end + 256 * TBD_PAGE_SIZE;
+            continue;
+        }
+        start = end ? start : map->start;
+        end = map->end;
+    }
+    if (bytes < end && end - bytes > lowest)
+        lowest = end - bytes;
+    return lowest < start ? lowest : start;
+}
+
 static void extend_stack(struct tbd_region *region)
 {
     uint64_t limit[2] = { 0, 0 };
-    uint64_t lowest = TBD_PAGE_SIZE * 16;
-    uint64_t bytes;
 
     tbd_sys4(302 /* prlimit64 */, 0, 3 /* RLIMIT_STACK */, 0, tbd_sys_pointer(limit));
-    bytes = limit[0] < (256ull << 20) ? limit[0] & ~(TBD_PAGE_SIZE - 1) : 256ull << 20;
-    if (region > tbd_runtime.regions.table)
-        lowest = region[-1].map.end + 256 * TBD_PAGE_SIZE;
-    if (bytes < region->map.end && region->map.end - bytes > lowest)
-        lowest = region->map.end - bytes;
-    if (lowest < region->map.start)
-        region->map.start = lowest;
+    region->map.start = tbd_begin_stack_start(limit[0]);
     region->map.map_flags |= 0x100; /* MAP_GROWSDOWN */
 }
 

@@ -16,6 +16,8 @@ bool tbd_begin_environment(char **envp);
 /* Regions as the kernel has them now, without the engine's; where the heap is.  `library`: an address in
  * libtbd.so, whose folder is noted; 0 = known.  Says nothing. */
 bool tbd_begin_mappings(uint64_t library);
+/* How far down the stack can grow with such a limit: pages from there to its first region will be zero. */
+uint64_t tbd_begin_stack_start(uint64_t limit);
 /* The stream, and an organizer that is ready to take it, if one is wanted (tbd_runtime.recording). */
 bool tbd_begin_stream(void);
 

@@ -9,14 +9,16 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/begin.h"
 #include "hooks/calls.h"
 #include "hooks/maps.h"
+#include "hooks/safe_copy.h"
 #include "hooks/shared.h"
 
 enum {
     NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25, NR_MADVISE = 28,
     NR_SHMAT = 30, NR_SHMCTL = 31, NR_SHMDT = 67, NR_REMAP_FILE_PAGES = 216, NR_PKEY_MPROTECT = 329,
-    NR_MAP_SHADOW_STACK = 453, NR_MSEAL = 462,
+    NR_MAP_SHADOW_STACK = 453, NR_SETRLIMIT = 160, NR_PRLIMIT64 = 302, RLIMIT_STACK_ = 3, NR_MSEAL = 462,
     SYS_FSTAT = 5, SYS_READLINK = 89,
     PROT_READ_ = 1, PROT_WRITE_ = 2,
     MAP_SHARED_ = 1, MAP_TYPE_ = 15, MAP_FIXED_ = 0x10, MAP_FIXED_NOREPLACE_ = 0x100000, EEXIST_ = -17, MAP_ANONYMOUS_ = 0x20,
@@ -503,6 +505,30 @@ static void advise(struct tbd_call *call)
     send_regions(call, start, end, true);
 }
 
+/* A stack limit that was raised: as much more can be touched, and is zero until then.  Replay finds where the stack
+ * begins now in the message, as a sixth argument (0: as before). */
+static void change_limit(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    bool is_prlimit = call->sys.number == NR_PRLIMIT64;
+    bool is_own = !is_prlimit || (int)args[0] == 0 || (uint32_t)args[0] == tbd_runtime.pid;
+    uint64_t resource = is_prlimit ? (uint32_t)args[1] : (uint32_t)args[0];
+    uint64_t pointer = is_prlimit ? args[2] : args[1];
+    uint64_t end = tbd_begin_stack_start(0);
+    uint64_t limit = 0;
+    struct tbd_msg_region map = { .end = end, .prot = 3, .map_flags = 0x102, .flags = TBD_REGION_STACK };
+
+    call->sys.args[5] = 0;
+    if (is_own && resource == RLIMIT_STACK_ && pointer)
+        tbd_copy_from_program(&limit, pointer, sizeof(limit));
+    map.start = limit ? tbd_begin_stack_start(limit) : end;
+    if (map.start < end)
+        call->sys.args[5] = map.start;
+    tbd_call_plain(call);
+    if (!failed(call) && map.start < end)
+        add_region(call, &map, "[stack]");
+}
+
 /* Old system calls that nothing uses any more, and shadow stacks, which are refused as on a processor
  * without them. */
 static void refuse(struct tbd_call *call)
@@ -541,6 +567,10 @@ void tbd_call_mapping(struct tbd_call *call)
         break;
     case NR_MSEAL:
         perform(call);
+        break;
+    case NR_SETRLIMIT:
+    case NR_PRLIMIT64:
+        change_limit(call);
         break;
     case NR_REMAP_FILE_PAGES:
     case NR_MAP_SHADOW_STACK:

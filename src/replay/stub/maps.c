@@ -62,6 +62,19 @@ static bool do_mmap(const struct tbd_msg_syscall *call)
     return true;
 }
 
+/* The stack may grow further: play says where to, behind the arguments.  Nothing is between. */
+static bool do_limit(const struct tbd_msg_syscall *call)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    uint64_t start = call->args[5];
+    size_t i = tbd_regions_lower(regions, start);
+
+    if (!start || i == regions->count || regions->table[i].map.start <= start)
+        return true;
+    return tbd_memory_map(start, regions->table[i].map.start - start, PROT_READ | PROT_WRITE, true,
+                          this_order());
+}
+
 /* Play says how many bytes, behind the arguments (hooks/memory_calls.c). */
 static bool do_shmat(const struct tbd_msg_syscall *call)
 {
@@ -153,6 +166,9 @@ bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thre
         return do_mprotect(call);
     case SYS_mremap:
         return do_mremap(call);
+    case SYS_setrlimit:
+    case SYS_prlimit64:
+        return do_limit(call);
     case SYS_brk:
         return do_brk(call);
     case SYS_madvise:
