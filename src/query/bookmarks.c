@@ -32,8 +32,8 @@ static bool read_line(const char *line, struct bookmark *out)
     int end = 0;
 
     out->position.offset = 0;
-    return sscanf(line, "%63[A-Za-z0-9_] %" SCNu64 "+%" SCNu32 "%n", out->name,
-                  &out->position.time, &out->position.offset, &end) >= 2;
+    return sscanf(line, "%63[A-Za-z0-9_] %" SCNu64 "+%" SCNu32 "%n", out->name, &out->position.time,
+                  &out->position.offset, &end) >= 2;
 }
 
 static void put(struct bookmark *all, size_t *count, const struct bookmark *one)
@@ -69,7 +69,7 @@ static struct bookmark *read_all(const struct tbd_session *session, size_t *out_
 }
 
 static bool find(struct tbd_session *session, const char *name, size_t bytes,
-                       struct tbd_position *out)
+                 struct tbd_position *out)
 {
     size_t count;
     struct bookmark *all = read_all(session, &count);
@@ -171,12 +171,11 @@ enum tbd_exit tbd_command_marks(struct tbd_command_run *run)
 
             json_object_set_new(object, "name", json_string(all[i].name));
             json_object_set_new(object, "time", json_integer((json_int_t)all[i].position.time));
-            json_object_set_new(object, "offset",
-                                json_integer((json_int_t)all[i].position.offset));
+            json_object_set_new(object, "offset", json_integer((json_int_t)all[i].position.offset));
             tbd_output_line(object, run->out);
         } else {
-            fprintf(run->out, "@%s  %" PRIu64 "+%" PRIu32 "\n", all[i].name,
-                    all[i].position.time, all[i].position.offset);
+            fprintf(run->out, "@%s  %" PRIu64 "+%" PRIu32 "\n", all[i].name, all[i].position.time,
+                    all[i].position.offset);
         }
     }
     free(all);

@@ -152,8 +152,9 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
                        &error) != TBD_OK) {
         result = tbd_command_wrong(run, &error);
     } else if (!history.object.is_known || !history.object.in_memory || history.object.bits != 0) {
-        result = refuse(run, history.object.is_known ? "it is in a register, a bit-field or a result"
-                                                     : history.object.why);
+        result =
+            refuse(run, history.object.is_known ? "it is in a register, a bit-field or a result"
+                                                : history.object.why);
     } else {
         history.bytes = (size_t)tbd_type_look(&history.object.type).bytes;
         result = history.bytes == 0 || history.bytes > OBJECT_MAX

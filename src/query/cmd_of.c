@@ -92,8 +92,14 @@ static bool write_scalar(FILE *out, const struct tbd_data *data, bool is_after)
                : view.bytes == 2 ? casts[2]
                : view.bytes == 1 ? casts[1]
                                  : "";
-    fprintf(out, "%s%s%s[0x%" PRIx64 ",%" PRIu64 "]", cast, real ? "real" : is_after ? "" : "mem",
-            real ? (is_after ? "_after" : "") : is_after ? "after" : "", data->address, view.bytes);
+    fprintf(out, "%s%s%s[0x%" PRIx64 ",%" PRIu64 "]", cast,
+            real       ? "real"
+            : is_after ? ""
+                       : "mem",
+            real       ? (is_after ? "_after" : "")
+            : is_after ? "after"
+                       : "",
+            data->address, view.bytes);
     return true;
 }
 

@@ -56,16 +56,18 @@ enum tbd_exit tbd_command_stores(struct tbd_command_run *run)
 
 enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run)
 {
-    static const char *const columns[] = { "position", "thread", "call", "source", "function",
-                                           NULL };
+    static const char *const columns[] = {
+        "position", "thread", "call", "source", "function", NULL
+    };
 
     return list(run, "syscall", arguments_of(run), columns);
 }
 
 enum tbd_exit tbd_command_signals(struct tbd_command_run *run)
 {
-    static const char *const columns[] = { "position", "thread", "signal", "from", "function",
-                                           NULL };
+    static const char *const columns[] = {
+        "position", "thread", "signal", "from", "function", NULL
+    };
 
     return list(run, "signal", arguments_of(run), columns);
 }
@@ -131,8 +133,8 @@ static bool add_call(void *context, const struct tbd_event *event)
 {
     struct calls *calls = context;
 
-    calls->no_memory = !reserve((void **)&calls->all, &calls->room, calls->count + 1,
-                                sizeof(*calls->all));
+    calls->no_memory =
+        !reserve((void **)&calls->all, &calls->room, calls->count + 1, sizeof(*calls->all));
     if (!calls->no_memory)
         calls->all[calls->count++] = (struct call){ .enter = *event };
     return !calls->no_memory;
@@ -224,8 +226,7 @@ static json_t *call_row(struct tbd_session *session, const struct call *call)
     json_object_set_new(row, "caller",
                         tbd_output_text(tbd_symbols_format(session->symbols, window,
                                                            call->enter.from, text, sizeof(text))));
-    json_object_set_new(row, "exit",
-                        call->has_exit ? tbd_rows_position(call->exit) : json_null());
+    json_object_set_new(row, "exit", call->has_exit ? tbd_rows_position(call->exit) : json_null());
     json_object_set_new(row, "retval", call->has_exit ? tbd_output_hex(call->retval) : json_null());
     if (call->has_exit)
         tbd_output_result(session, &call->enter, call->retval, row);
@@ -235,8 +236,8 @@ static json_t *call_row(struct tbd_session *session, const struct call *call)
 /* calls FUNC [where ...] */
 enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
 {
-    static const char *const columns[] = { "position", "exit",   "nesting", "thread",
-                                           "function", "values", "result",  "caller", NULL };
+    static const char *const columns[] = { "position", "exit",   "nesting", "thread", "function",
+                                           "values",   "result", "caller",  NULL };
     const char *rest = arguments_of(run), *more = strstr(rest, " where ");
     struct calls calls = { 0 };
     struct tbd_rows rows;
@@ -244,7 +245,8 @@ enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
     enum tbd_exit result;
 
     if (run->argc == 0 || (run->argc > 1 && strcmp(run->argv[1], "where") != 0))
-        return tbd_command_usage(run, "calls takes the name of a function, and perhaps a condition");
+        return tbd_command_usage(run,
+                                 "calls takes the name of a function, and perhaps a condition");
     if (asprintf(&question, "func_enter where func==\"%s\"%s%s%s",
                  run->argv[0] + (run->argv[0][0] == '"'), more == NULL ? "" : " and (",
                  more == NULL ? "" : more + strlen(" where "), more == NULL ? "" : ")") < 0)
@@ -378,7 +380,8 @@ enum tbd_exit tbd_command_count(struct tbd_command_run *run)
     if (run->argc == 0 || (strcmp(counting.by, "func") != 0 && strcmp(counting.by, "line") != 0 &&
                            strcmp(counting.by, "value") != 0)) {
         free(question);
-        return tbd_command_usage(run, "count takes a question, and what to count by: func, line or value");
+        return tbd_command_usage(
+            run, "count takes a question, and what to count by: func, line or value");
     }
     counting.counts = json_object();
     result = tbd_command_each(run, question, count_event, &counting);

@@ -30,8 +30,8 @@ static enum tbd_exit go(struct tbd_command_run *run, bool backward, const char *
 
     if (!take_count(run, &count))
         return tbd_command_usage(run, "expected a count of at least 1");
-    snprintf(text, sizeof(text), "current %s %s %" PRIu64 "%s%s",
-             backward ? "backward" : "forward", type, count, *where == '\0' ? "" : " where ", where);
+    snprintf(text, sizeof(text), "current %s %s %" PRIu64 "%s%s", backward ? "backward" : "forward",
+             type, count, *where == '\0' ? "" : " where ", where);
     return tbd_command_goto_text(run, text);
 }
 
@@ -70,8 +70,7 @@ static enum tbd_exit go_in_frame(struct tbd_command_run *run, bool backward, con
         status = current_thread(run->session, &thread);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
-    snprintf(where, sizeof(where), "frame >= 0x%" PRIx64 " and thread == %" PRIu32, frame,
-             thread);
+    snprintf(where, sizeof(where), "frame >= 0x%" PRIx64 " and thread == %" PRIu32, frame, thread);
     return go(run, backward, type, where);
 }
 

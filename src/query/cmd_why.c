@@ -63,10 +63,9 @@ static bool decode(struct why *why, const struct tbd_place *place, struct decode
 /* A row about the instruction at why->at. */
 static void add_row(struct why *why, const struct tbd_place *place)
 {
-    struct tbd_event event = { .type = TBD_EVENT_POSITION,
-                               .position = why->at,
-                               .pc = place->pc,
-                               .thread = place->thread };
+    struct tbd_event event = {
+        .type = TBD_EVENT_POSITION, .position = why->at, .pc = place->pc, .thread = place->thread
+    };
     json_t *row = tbd_rows_event(why->run->session, &event);
 
     json_object_set_new(row, "what", tbd_output_text(why->what));
@@ -106,8 +105,7 @@ static bool address_of(struct why *why, struct decoded *d, const ZydisDecodedOpe
 
     if (!need_registers(why, d) ||
         (operand->mem.base != ZYDIS_REGISTER_NONE && !get_register(d, operand->mem.base, &base)) ||
-        (operand->mem.index != ZYDIS_REGISTER_NONE &&
-         !get_register(d, operand->mem.index, &index)))
+        (operand->mem.index != ZYDIS_REGISTER_NONE && !get_register(d, operand->mem.index, &index)))
         return false;
     if (operand->mem.segment == ZYDIS_REGISTER_FS)
         segment = d->state.regs.fs_base;
@@ -144,13 +142,13 @@ static void follow(struct why *why, struct decoded *d, const ZydisDecodedOperand
 static bool is_copy(ZydisMnemonic mnemonic)
 {
     static const ZydisMnemonic copies[] = {
-        ZYDIS_MNEMONIC_MOV,    ZYDIS_MNEMONIC_MOVZX,  ZYDIS_MNEMONIC_MOVSX,
-        ZYDIS_MNEMONIC_MOVSXD, ZYDIS_MNEMONIC_MOVAPS, ZYDIS_MNEMONIC_MOVUPS,
-        ZYDIS_MNEMONIC_MOVAPD, ZYDIS_MNEMONIC_MOVUPD, ZYDIS_MNEMONIC_MOVDQA,
-        ZYDIS_MNEMONIC_MOVDQU, ZYDIS_MNEMONIC_MOVQ,   ZYDIS_MNEMONIC_MOVD,
-        ZYDIS_MNEMONIC_MOVSS,  ZYDIS_MNEMONIC_MOVNTI, ZYDIS_MNEMONIC_VMOVDQU,
-        ZYDIS_MNEMONIC_VMOVDQA, ZYDIS_MNEMONIC_VMOVUPS, ZYDIS_MNEMONIC_VMOVAPS,
-        ZYDIS_MNEMONIC_VMOVQ,  ZYDIS_MNEMONIC_VMOVD,  ZYDIS_MNEMONIC_VMOVDQU64,
+        ZYDIS_MNEMONIC_MOV,      ZYDIS_MNEMONIC_MOVZX,   ZYDIS_MNEMONIC_MOVSX,
+        ZYDIS_MNEMONIC_MOVSXD,   ZYDIS_MNEMONIC_MOVAPS,  ZYDIS_MNEMONIC_MOVUPS,
+        ZYDIS_MNEMONIC_MOVAPD,   ZYDIS_MNEMONIC_MOVUPD,  ZYDIS_MNEMONIC_MOVDQA,
+        ZYDIS_MNEMONIC_MOVDQU,   ZYDIS_MNEMONIC_MOVQ,    ZYDIS_MNEMONIC_MOVD,
+        ZYDIS_MNEMONIC_MOVSS,    ZYDIS_MNEMONIC_MOVNTI,  ZYDIS_MNEMONIC_VMOVDQU,
+        ZYDIS_MNEMONIC_VMOVDQA,  ZYDIS_MNEMONIC_VMOVUPS, ZYDIS_MNEMONIC_VMOVAPS,
+        ZYDIS_MNEMONIC_VMOVQ,    ZYDIS_MNEMONIC_VMOVD,   ZYDIS_MNEMONIC_VMOVDQU64,
         ZYDIS_MNEMONIC_VMOVDQU8,
     };
 
@@ -363,16 +361,15 @@ static enum tbd_exit start_at_variable(struct why *why)
 
 enum tbd_exit tbd_command_why(struct tbd_command_run *run)
 {
-    static const char *const columns[] = { "position", "what",     "text",
-                                           "source",   "function", NULL };
+    static const char *const columns[] = { "position", "what", "text", "source", "function", NULL };
     struct why why = { .run = run, .at = tbd_session_current(run->session) };
     struct tbd_place place;
     enum tbd_exit result = TBD_EXIT_FOUND;
 
     if (run->argc == 0)
         return tbd_command_usage(run, "why takes a variable or a $register");
-    if (!ZYAN_SUCCESS(ZydisDecoderInit(&why.decoder, ZYDIS_MACHINE_MODE_LONG_64,
-                                       ZYDIS_STACK_WIDTH_64)))
+    if (!ZYAN_SUCCESS(
+            ZydisDecoderInit(&why.decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
         return TBD_EXIT_SYSTEM;
     why.status = tbd_session_place(run->session, why.at, &place);
     if (why.status != TBD_OK)

@@ -170,8 +170,7 @@ static bool told_by_event(const struct tbd_expr_node *node, const struct tbd_eve
     if (bytes != NULL)
         *out = tbd_event_bytes_value(bytes + (address - event->addr), node->value);
     else if (node->is_after && (event->flags & TBD_EVENT_HAS_VALUE) != 0 && address == event->addr)
-        *out = node->value == 8 ? event->value
-                                : event->value & ((1ull << node->value * 8) - 1);
+        *out = node->value == 8 ? event->value : event->value & ((1ull << node->value * 8) - 1);
     else
         return false;
     return true;
@@ -193,8 +192,9 @@ static struct tbd_value eval_memory(const struct tbd_expr *expr, const struct tb
         return address;
     if (told_by_event(node, env->event, address.v, &v))
         return known(v);
-    state = env->read == NULL || node->is_after ? TBD_VALUE_UNKNOWN
-                              : env->read(env->read_context, address.v, node->value, &v);
+    state = env->read == NULL || node->is_after
+                ? TBD_VALUE_UNKNOWN
+                : env->read(env->read_context, address.v, node->value, &v);
     if (state == TBD_VALUE_BAD)
         return bad(&env->unmapped);
     return state == TBD_VALUE_OK ? known(v) : unknown();

@@ -314,8 +314,7 @@ struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *v
         return number_of(&t, &type, tbd_lowering_register(l, reg));
     if (t.is_value)
         return number_of(&t, &type, t.stack[t.depth - 1]);
-    return (struct tbd_lowered){ .kind = TBD_LOWERED_PLACE,
-                                 .node = t.stack[t.depth - 1],
-                                 .has_type = true,
-                                 .type = type };
+    return (struct tbd_lowered){
+        .kind = TBD_LOWERED_PLACE, .node = t.stack[t.depth - 1], .has_type = true, .type = type
+    };
 }

@@ -26,8 +26,8 @@ int32_t tbd_lowering_add(struct tbd_lowering *l, const struct tbd_expr_node *nod
 
     if ((out->node_count & (out->node_count - 1)) == 0) {
         size_t room = out->node_count == 0 ? 1 : (size_t)out->node_count * 2;
-        void *bigger = out->node_count >= NODES_MAX ? NULL
-                                                    : realloc(out->nodes, room * sizeof(*node));
+        void *bigger =
+            out->node_count >= NODES_MAX ? NULL : realloc(out->nodes, room * sizeof(*node));
 
         if (bigger == NULL) {
             l->no_memory = true;
@@ -45,9 +45,7 @@ int32_t tbd_lowering_add(struct tbd_lowering *l, const struct tbd_expr_node *nod
 
 int32_t tbd_lowering_number(struct tbd_lowering *l, uint64_t value)
 {
-    struct tbd_expr_node node = {
-        .op = TBD_EXPR_NUMBER, .left = -1, .right = -1, .value = value
-    };
+    struct tbd_expr_node node = { .op = TBD_EXPR_NUMBER, .left = -1, .right = -1, .value = value };
 
     return tbd_lowering_add(l, &node);
 }
@@ -157,8 +155,7 @@ static struct tbd_lowered load_bits(struct tbd_lowering *l, const struct tbd_low
         return tbd_lowering_gone(l, TBD_TYPE, "the bit-field is too wide");
     node = tbd_lowering_binary(l, TBD_EXPR_ADD, v->node, tbd_lowering_number(l, first));
     node = tbd_lowering_memory(l, node, (bits + 7) / 8);
-    node = tbd_lowering_binary(l, TBD_EXPR_SHR, node,
-                               tbd_lowering_number(l, v->bit_offset % 8));
+    node = tbd_lowering_binary(l, TBD_EXPR_SHR, node, tbd_lowering_number(l, v->bit_offset % 8));
     node = tbd_lowering_extend(l, node, v->bits, is_signed);
     return (struct tbd_lowered){
         .kind = TBD_LOWERED_NUMBER, .node = node, .has_type = true, .type = v->type
@@ -213,9 +210,9 @@ static struct tbd_lowered load(struct tbd_lowering *l, const struct tbd_lowered 
         return out;
     default: break;
     }
-    return tbd_lowering_gone(l, TBD_TYPE, view.kind == TBD_TYPE_STRUCT
-                                              ? "a struct is no single value"
-                                              : "the size of this value is not known");
+    return tbd_lowering_gone(l, TBD_TYPE,
+                             view.kind == TBD_TYPE_STRUCT ? "a struct is no single value"
+                                                          : "the size of this value is not known");
 }
 
 static bool is_real(const struct tbd_lowered *v)
@@ -352,8 +349,8 @@ static struct tbd_lowered follow(struct tbd_lowering *l, const struct tbd_lowere
 static struct tbd_lowered lower_member(struct tbd_lowering *l)
 {
     const char *name = l->from->symbols[l->node->which];
-    struct tbd_lowered of = l->node->value != 0 ? lower_value(l, l->node->left)
-                                                : lower_place(l, l->node->left);
+    struct tbd_lowered of =
+        l->node->value != 0 ? lower_value(l, l->node->left) : lower_place(l, l->node->left);
     struct tbd_type_view view;
 
     if (l->node->value != 0)
@@ -370,12 +367,14 @@ static struct tbd_lowered lower_member(struct tbd_lowering *l)
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a struct or union");
     view = tbd_type_look(&of.type);
     if (view.kind != TBD_TYPE_STRUCT)
-        return tbd_lowering_gone(l, TBD_TYPE, view.kind == TBD_TYPE_POINTER
-                                                  ? "this is a pointer: write ->%s"
-                                                  : "this is not a struct or union, to have '%s'",
+        return tbd_lowering_gone(l, TBD_TYPE,
+                                 view.kind == TBD_TYPE_POINTER
+                                     ? "this is a pointer: write ->%s"
+                                     : "this is not a struct or union, to have '%s'",
                                  name);
-    return take_member(l, &of, name) ? of
-                                     : tbd_lowering_gone(l, TBD_NAME, "there is no member '%s'", name);
+    return take_member(l, &of, name)
+               ? of
+               : tbd_lowering_gone(l, TBD_NAME, "there is no member '%s'", name);
 }
 
 static uint64_t step_of(const struct tbd_lowered *pointer)
@@ -478,8 +477,8 @@ static struct tbd_lowered lower_sizeof(struct tbd_lowering *l)
         if (v.kind == TBD_LOWERED_GONE)
             return v;
     }
-    return made_number(
-        tbd_lowering_number(l, v.has_type ? tbd_type_look(&v.type).bytes : 8u), DW_ATE_unsigned, 8);
+    return made_number(tbd_lowering_number(l, v.has_type ? tbd_type_look(&v.type).bytes : 8u),
+                       DW_ATE_unsigned, 8);
 }
 
 /* ---- strings ---- */
@@ -492,9 +491,8 @@ static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint6
 
     *out_room = UINT64_MAX;
     if (v.kind == TBD_LOWERED_GONE || !v.has_type)
-        return v.kind == TBD_LOWERED_GONE
-                   ? v
-                   : tbd_lowering_gone(l, TBD_TYPE, "this is not a string");
+        return v.kind == TBD_LOWERED_GONE ? v
+                                          : tbd_lowering_gone(l, TBD_TYPE, "this is not a string");
     view = tbd_type_look(&v.type);
     if (view.kind == TBD_TYPE_ARRAY && view.bytes != 0)
         *out_room = view.bytes;
@@ -878,7 +876,8 @@ enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struct tbd_lower *lo
     if (root.kind == TBD_LOWERED_GONE || is_real(&root))
         root.node = nowhere(&l);
     if (!l.no_memory && l.out->levels > TBD_EXPR_MAX_LEVELS) {
-        (void)tbd_lowering_gone(&l, TBD_TYPE, "it needs too many reads of memory inside each other");
+        (void)tbd_lowering_gone(&l, TBD_TYPE,
+                                "it needs too many reads of memory inside each other");
         l.out->node_count = l.out->memory_count = l.out->levels = 0;
         root.node = nowhere(&l);
     }

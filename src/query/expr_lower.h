@@ -44,8 +44,8 @@ struct tbd_lowering {
 /* A value while it is lowered. */
 struct tbd_lowered {
     enum { TBD_LOWERED_GONE = 0, TBD_LOWERED_NUMBER, TBD_LOWERED_PLACE } kind;
-    int32_t node;   /* NUMBER: the value; PLACE: its address */
-    bool has_type;  /* else an unsigned number of 64 bits */
+    int32_t node;  /* NUMBER: the value; PLACE: its address */
+    bool has_type; /* else an unsigned number of 64 bits */
     bool is_literal;
     struct tbd_type type;
     uint32_t bits, bit_offset; /* PLACE: a bit-field */
@@ -62,8 +62,7 @@ int32_t tbd_lowering_register(struct tbd_lowering *l, uint32_t which);
 int32_t tbd_lowering_extend(struct tbd_lowering *l, int32_t value, uint32_t bits, bool is_signed);
 /* Notes why there is no value; the result has none. */
 struct tbd_lowered tbd_lowering_gone(struct tbd_lowering *l, enum tbd_status status,
-                                     const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+                                     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* A local variable or parameter, from its debug information. */
 struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *variable);

@@ -87,15 +87,16 @@ static bool op_is_boolean(enum tbd_expr_op op)
     return (op >= TBD_EXPR_TOUCHES && op <= TBD_EXPR_GE) && op != TBD_EXPR_NUMBER;
 }
 
-int32_t tbd_parser_add_binary(struct tbd_parser *p, const struct tbd_token *token, enum tbd_expr_op op,
-                          int32_t left, int32_t right)
+int32_t tbd_parser_add_binary(struct tbd_parser *p, const struct tbd_token *token,
+                              enum tbd_expr_op op, int32_t left, int32_t right)
 {
     struct tbd_expr_node node = tbd_parser_leaf(token, op);
 
     if (left == NONE || (right == NONE && op != TBD_EXPR_NOT && op != TBD_EXPR_NEG &&
                          op != TBD_EXPR_BITNOT && op != TBD_EXPR_SIGNED))
         return NONE;
-    node.is_typed = p->expr->nodes[left].is_typed || (right != NONE && p->expr->nodes[right].is_typed);
+    node.is_typed =
+        p->expr->nodes[left].is_typed || (right != NONE && p->expr->nodes[right].is_typed);
     node.left = left;
     node.right = right;
     node.is_boolean = op_is_boolean(op);
@@ -121,7 +122,8 @@ int32_t tbd_parser_add_symbol(struct tbd_parser *p, char *text)
 {
     struct tbd_expr *expr = p->expr;
 
-    if (text == NULL || !grow((void **)&expr->symbols, expr->symbol_count, sizeof(*expr->symbols)) ||
+    if (text == NULL ||
+        !grow((void **)&expr->symbols, expr->symbol_count, sizeof(*expr->symbols)) ||
         !grow((void **)&expr->symbol_found, expr->symbol_count, sizeof(*expr->symbol_found))) {
         free(text);
         return tbd_parser_out_of_memory(p);
@@ -141,10 +143,9 @@ int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind
         free(text);
         return tbd_parser_out_of_memory(p);
     }
-    expr->names[expr->name_count] = (struct tbd_expr_name){ .text = text,
-                                                            .kind = kind,
-                                                            .at = (uint32_t)token->at,
-                                                            .length = (uint32_t)token->length };
+    expr->names[expr->name_count] = (struct tbd_expr_name){
+        .text = text, .kind = kind, .at = (uint32_t)token->at, .length = (uint32_t)token->length
+    };
     expr->uses |= TBD_USES_NAMES;
     return (int32_t)expr->name_count++;
 }
@@ -232,7 +233,8 @@ static int32_t parse_name_compare(struct tbd_parser *p, bool is_module)
 {
     struct tbd_token word = p->lexer.token;
     const struct tbd_token *token = &p->lexer.token;
-    struct tbd_expr_node node = tbd_parser_leaf(&word, is_module ? TBD_EXPR_MODULE : TBD_EXPR_FUNCTION);
+    struct tbd_expr_node node =
+        tbd_parser_leaf(&word, is_module ? TBD_EXPR_MODULE : TBD_EXPR_FUNCTION);
     bool unequal;
     int32_t index;
 
@@ -246,8 +248,8 @@ static int32_t parse_name_compare(struct tbd_parser *p, bool is_module)
     if (token->kind != TBD_TOKEN_WORD && token->kind != TBD_TOKEN_STRING)
         return FAIL(p, TBD_TYPE, "names may be quoted: \"operator new*\"",
                     "expected the name of a %s", is_module ? "module" : "function");
-    index = tbd_parser_add_name(p, token_name(token), is_module ? TBD_NAME_MODULE : TBD_NAME_FUNCTION,
-                                token);
+    index = tbd_parser_add_name(p, token_name(token),
+                                is_module ? TBD_NAME_MODULE : TBD_NAME_FUNCTION, token);
     if (index == NONE)
         return NONE;
     node.which = (uint32_t)index;
@@ -382,9 +384,8 @@ static bool parse_item(struct tbd_parser *p, struct tbd_expr_pattern *pattern)
         return add_item(p, pattern, TBD_PATTERN_ONE);
     if (n == 2 && s[0] == '*' && s[1] == '*')
         return add_item(p, pattern, TBD_PATTERN_RUN);
-    index =
-        tbd_parser_add_name(p, *s == '"' ? copy_text(s + 1, n - 2) : copy_text(s, n), TBD_NAME_FUNCTION,
-                            &lexer->token);
+    index = tbd_parser_add_name(p, *s == '"' ? copy_text(s + 1, n - 2) : copy_text(s, n),
+                                TBD_NAME_FUNCTION, &lexer->token);
     return index != NONE && add_item(p, pattern, index);
 }
 
@@ -515,10 +516,17 @@ static const struct {
     const char *word;
     int32_t (*parse)(struct tbd_parser *p);
 } constructs[] = {
-    { "func", parse_function },   { "module", parse_module }, { "mem", parse_mem },
-    { "after", parse_after },     { "real", parse_real },     { "real_after", parse_real_after },
-    { "touches", parse_touches }, { "signed", parse_signed }, { "stack", parse_stack },
-    { "src", tbd_parser_src },    { "sizeof", tbd_parser_sizeof },
+    { "func", parse_function },
+    { "module", parse_module },
+    { "mem", parse_mem },
+    { "after", parse_after },
+    { "real", parse_real },
+    { "real_after", parse_real_after },
+    { "touches", parse_touches },
+    { "signed", parse_signed },
+    { "stack", parse_stack },
+    { "src", tbd_parser_src },
+    { "sizeof", tbd_parser_sizeof },
 };
 
 /* Is the word followed by what makes it a construct?  Programs have variables of these names. */
@@ -617,9 +625,10 @@ static int prefix_at(const struct tbd_token *token)
     static const struct {
         char sign;
         uint8_t op;
-    } prefixes[] = {
-        { '-', TBD_EXPR_NEG }, { '~', TBD_EXPR_BITNOT }, { '!', TBD_EXPR_NOT }, { '*', TBD_EXPR_DEREF }
-    };
+    } prefixes[] = { { '-', TBD_EXPR_NEG },
+                     { '~', TBD_EXPR_BITNOT },
+                     { '!', TBD_EXPR_NOT },
+                     { '*', TBD_EXPR_DEREF } };
 
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         if (tbd_token_is_sign(token, (unsigned char)prefixes[i].sign))
@@ -697,8 +706,8 @@ static int32_t check_compare(struct tbd_parser *p, int32_t index)
         return NONE;
     node = &p->expr->nodes[index];
     right = &p->expr->nodes[node->right];
-    if (node->op != TBD_EXPR_LT || node->is_signed || node->is_typed || right->op != TBD_EXPR_NUMBER ||
-        right->value != 0)
+    if (node->op != TBD_EXPR_LT || node->is_signed || node->is_typed ||
+        right->op != TBD_EXPR_NUMBER || right->value != 0)
         return index;
     p->lexer.token.at = node->at;
     p->lexer.token.length = node->length;
@@ -729,7 +738,8 @@ static int32_t parse_binary(struct tbd_parser *p, unsigned level)
             return FAIL(p, TBD_SYNTAX, "write a<b and b<c, or use ( )",
                         "comparisons cannot be chained");
         tbd_parser_next(p);
-        left = tbd_parser_add_binary(p, &token, (enum tbd_expr_op)op, left, parse_binary(p, level + 1));
+        left = tbd_parser_add_binary(p, &token, (enum tbd_expr_op)op, left,
+                                     parse_binary(p, level + 1));
         if (level == LEVEL_COMPARE)
             left = check_compare(p, left);
     }

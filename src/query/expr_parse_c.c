@@ -210,8 +210,8 @@ int32_t tbd_parser_deref(struct tbd_parser *p)
 static bool is_type_word(const struct tbd_token *token)
 {
     static const char *const words[] = {
-        "unsigned", "signed", "long",  "short",  "char",  "int",  "float", "double",
-        "struct",   "union",  "enum",  "class",  "const", "_Bool", "bool", "void",
+        "unsigned", "signed", "long", "short", "char",  "int",   "float", "double",
+        "struct",   "union",  "enum", "class", "const", "_Bool", "bool",  "void",
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -245,8 +245,8 @@ static bool take_type(struct tbd_lexer *lexer, bool needs_value, struct tbd_toke
             return false;
         tbd_lexer_next(lexer);
     }
-    while (words != 0 && (tbd_token_is_sign(&lexer->token, '*') ||
-                          tbd_token_is_word(&lexer->token, "const"))) {
+    while (words != 0 &&
+           (tbd_token_is_sign(&lexer->token, '*') || tbd_token_is_word(&lexer->token, "const"))) {
         has_star = true;
         tbd_lexer_next(lexer);
     }
@@ -282,9 +282,9 @@ int32_t tbd_parser_cast(struct tbd_parser *p, bool *is_cast)
     if (!*is_cast)
         return NONE;
     value = tbd_parser_unary(p);
-    return value == NONE ? NONE
-                         : add_named(p, &type, TBD_EXPR_CAST, value,
-                                     p->lexer.source + type.at, type.length);
+    return value == NONE
+               ? NONE
+               : add_named(p, &type, TBD_EXPR_CAST, value, p->lexer.source + type.at, type.length);
 }
 
 int32_t tbd_parser_sizeof(struct tbd_parser *p)
@@ -351,8 +351,8 @@ int32_t tbd_parser_like(struct tbd_parser *p, const struct tbd_token *sign, int3
         return FAIL(p, TBD_TYPE, "for example name =~ \"^tmp\"",
                     "expected a regular expression in quotes");
     /* a{99}{99}{99} would take all memory */
-    if (token.length > REGEX_MAX || memchr(token.text, '{', token.length - 2) !=
-                                        memrchr(token.text, '{', token.length - 2))
+    if (token.length > REGEX_MAX ||
+        memchr(token.text, '{', token.length - 2) != memrchr(token.text, '{', token.length - 2))
         return FAIL(p, TBD_SYNTAX, NULL, "the regular expression is too long or repeats too much");
     text = strndup(token.text, token.length - 2);
     bigger = realloc(expr->regexes, (expr->regex_count + 1) * sizeof(*bigger));
@@ -404,10 +404,9 @@ int32_t tbd_parser_src(struct tbd_parser *p)
     }
     file += line == 0 ? strspn(s + 1 + file, ", ") : strspn(s + 1 + file, ", ") + line;
     file += strspn(s + 1 + file, " ");
-    lexer->token = (struct tbd_token){ .kind = TBD_TOKEN_STRING,
-                                       .text = s,
-                                       .at = (size_t)(s - lexer->source),
-                                       .length = file + 2 };
+    lexer->token = (struct tbd_token){
+        .kind = TBD_TOKEN_STRING, .text = s, .at = (size_t)(s - lexer->source), .length = file + 2
+    };
     index = tbd_parser_add_name(p, name, TBD_NAME_SOURCE, &lexer->token);
     if (index == NONE)
         return NONE;

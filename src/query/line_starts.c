@@ -58,8 +58,7 @@ static uint64_t find_bits(struct tbd_session *session, uint32_t window, uint32_t
     uint64_t bits = 0;
 
     for (uint32_t i = 0; i < count && i < 64; i++) {
-        if (tbd_disas_insn(session->disas, id, i, &insn) &&
-            begins_line(session, window, insn.pc))
+        if (tbd_disas_insn(session->disas, id, i, &insn) && begins_line(session, window, insn.pc))
             bits |= 1ull << i;
     }
     return bits;

@@ -24,8 +24,8 @@ struct script {
     const struct tbd_line_options *options;
     struct variable variables[VARIABLES_MAX];
     size_t variable_count;
-    char *answer; /* of the last command; owned */
-    bool found;   /* did it find something? */
+    char *answer;            /* of the last command; owned */
+    bool found;              /* did it find something? */
     bool taken[DEPTH_MAX];   /* by `if` block: a branch of it was or is taken */
     bool skipped[DEPTH_MAX]; /* the branch under way is not */
     int depth;
@@ -270,18 +270,19 @@ enum tbd_exit tbd_script_run(struct tbd_session *session, const struct tbd_line_
 
 void tbd_script_help(FILE *out)
 {
-    fprintf(out,
-            "tbdq -f FILE carries out the commands in a file, one on a line; without -f FILE and\n"
-            "without a command those of standard input, if that is no terminal.\n\n"
-            "  # ...               a comment\n"
-            "  let NAME = EXPR     a variable, from a C expression at the current position;\n"
-            "                      ${NAME} in any line is its value\n"
-            "  assert EXPR         fails unless the C expression is true at the current position\n"
-            "  expect TEXT         fails unless the last answer contains the text\n"
-            "  if EXPR ... else ... end\n"
-            "  if found, if not found   did the last command find something?\n"
-            "  - COMMAND           may find nothing; any other command that does fails\n"
-            "  mark NAME           a bookmark: @NAME is this position in any command\n"
-            "  echo TEXT\n\n"
-            "The first line that fails ends the script: it is printed, and the exit status is 1.\n");
+    fprintf(
+        out,
+        "tbdq -f FILE carries out the commands in a file, one on a line; without -f FILE and\n"
+        "without a command those of standard input, if that is no terminal.\n\n"
+        "  # ...               a comment\n"
+        "  let NAME = EXPR     a variable, from a C expression at the current position;\n"
+        "                      ${NAME} in any line is its value\n"
+        "  assert EXPR         fails unless the C expression is true at the current position\n"
+        "  expect TEXT         fails unless the last answer contains the text\n"
+        "  if EXPR ... else ... end\n"
+        "  if found, if not found   did the last command find something?\n"
+        "  - COMMAND           may find nothing; any other command that does fails\n"
+        "  mark NAME           a bookmark: @NAME is this position in any command\n"
+        "  echo TEXT\n\n"
+        "The first line that fails ends the script: it is printed, and the exit status is 1.\n");
 }

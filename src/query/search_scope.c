@@ -142,8 +142,8 @@ static void make_place(struct tbd_scopes *scopes, uint64_t pc, struct tbd_place_
         tbd_symbols_module_at(scopes->session->symbols, scopes->window->index, pc);
     struct tbd_dwarf_function function;
 
-    *out = (struct tbd_place_of){ .memory = &scopes->memory,
-                                  .fs_base = scopes->window->regs.fs_base };
+    *out =
+        (struct tbd_place_of){ .memory = &scopes->memory, .fs_base = scopes->window->regs.fs_base };
     if (module == NULL)
         return;
     out->bias = module->bias;
@@ -202,8 +202,7 @@ static bool find_type(void *context, const char *name, struct tbd_type *out)
     for (size_t i = 0; i < count; i++) {
         struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
 
-        if (dwarf != NULL && dwarf != names->place->dwarf &&
-            tbd_type_find(dwarf, NULL, name, out))
+        if (dwarf != NULL && dwarf != names->place->dwarf && tbd_type_find(dwarf, NULL, name, out))
             return true;
     }
     return false;
