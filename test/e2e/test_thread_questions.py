@@ -168,6 +168,18 @@ def test_threads_replay_in_windows_of_any_size(folder):
             tbdtest.check_run([tbdtest.program(name)], folder + "/" + options, options)
 
 
+def test_windows_that_lost_their_events_know_their_threads(folder):
+    trace = recorded(folder, "thread_registers", "quantum=16,window=50,level3=2,level2=2")
+    trace.verify()
+    windows = trace.ask("windows")
+    assert {w["level"] for w in windows} == {1, 2, 3}, windows
+    check_entries(trace, 4)
+    threads = trace.ask("threads")
+    assert sum(t["blocks"] for t in threads) == trace.info()["blocks"]
+    for thread in threads:
+        assert trace.count("block_entry", "thread==%d" % thread["thread"]) == thread["blocks"], thread
+
+
 def test_names_of_threads(folder):
     _, trace = tbdtest.record([tbdtest.program("thread_names")], folder, SMALL)
     names = [t["name"] for t in trace.ask("threads")]
