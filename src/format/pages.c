@@ -942,7 +942,7 @@ static enum tbd_status captured_later(struct tbd_trace *trace, const struct page
     size_t count;
 
     if (!toc)
-        return TBD_CORRUPT;
+        return trace->toc_failure;
     pages = tbd_toc_find_page(toc, q->address, &count);
     for (size_t i = 0; i < count; i++) {
         struct tbd_moment then = moment_of_page(q->at.window, pages + i);

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+/* build_finish.c - the window of what was collected: log, pages, registers, summaries */
+#include "organizer/build_private.h"
+
+#include "format/codec.h"
+#include "format/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool tbd_build_adopt(struct work *w, void *memory)
+{
+    return !memory || tbd_window_adopt(w->window, memory);
+}
+
+static bool finish_log(struct work *w)
+{
+    for (size_t i = 0; i < w->log_count; i++)
+        w->log[i].message = (const void *)(w->operands + w->log_offsets[i]);
+    free(w->log_offsets);
+    w->log_offsets = NULL;
+    w->window->log = w->log;
+    w->window->log_count = w->log_count;
+    if (!tbd_build_adopt(w, w->log))
+        w->log = NULL;
+    return w->log || !w->log_count;
+}
+
+static int compare_page_contents(const void *left, const void *right)
+{
+    const struct tbd_page_contents *a = left;
+    const struct tbd_page_contents *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* The page messages that `wanted` picks, sorted. */
+static struct tbd_page_contents *pick_pages(struct work *w,
+                                            bool (*wanted)(const struct tbd_page_note *),
+                                            size_t *out_count)
+{
+    struct tbd_page_contents *pages;
+    size_t count = 0;
+
+    for (size_t i = 0; i < w->page_count; i++)
+        count += wanted(&w->pages[i]);
+    pages = tbd_window_memory(w->window, count * sizeof(*pages));
+    if (!pages)
+        return NULL;
+    *out_count = 0;
+    for (size_t i = 0; i < w->page_count; i++)
+        if (wanted(&w->pages[i]))
+            pages[(*out_count)++] = (struct tbd_page_contents){
+                w->pages[i].address, w->pages[i].time, w->pages[i].order, w->pages[i].bytes
+            };
+    if (count)
+        qsort(pages, count, sizeof(*pages), compare_page_contents);
+    return pages;
+}
+
+static bool is_dirty(const struct tbd_page_note *note)
+{
+    return note->at_end && note->flags & TBD_PAGE_DIRTY;
+}
+
+static bool is_gone(const struct tbd_page_note *note)
+{
+    return !note->at_end && note->flags & TBD_PAGE_DIRTY;
+}
+
+static bool is_image(const struct tbd_page_note *note)
+{
+    return note->flags & TBD_PAGE_IMAGE;
+}
+
+/* ---- summaries ---- */
+
+static int compare_ids(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left;
+    uint32_t b = *(const uint32_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static bool finish_words(struct work *w)
+{
+    struct tbd_shadow *shadow = &w->builder->shadow;
+    size_t count = shadow->word_count;
+    struct tbd_word_summary *words = tbd_window_memory(w->window, count * sizeof(*words));
+
+    if (!words || shadow->failed)
+        return false;
+    tbd_shadow_drain(shadow, words);
+    w->window->words = words;
+    w->window->word_count = count;
+    return true;
+}
+
+/* Sums over the blocks that were entered, and their summaries; clears what was counted. */
+static bool finish_blocks(struct work *w)
+{
+    struct tbd_builder *b = w->builder;
+    struct tbd_window_summary *counts = &w->out->counts;
+    struct tbd_block_summary *blocks =
+        tbd_window_memory(w->window, b->id_count * sizeof(*blocks));
+    size_t n = 0;
+
+    if (!blocks)
+        return false;
+    if (b->id_count)
+        qsort(b->ids, b->id_count, sizeof(*b->ids), compare_ids);
+    for (size_t i = 0; i < b->id_count; i++) {
+        struct block_count *count = &b->counts[b->ids[i]];
+        const struct tbd_plan *plan = &w->plans[count->plan];
+
+        if (count->count)
+            blocks[n++] = (struct tbd_block_summary){ .id = b->ids[i], .count = count->count,
+                                                      .last = count->last, .enters = count->enters,
+                                                      .last_enter = count->last_enter };
+        counts->stores += (uint64_t)plan->store_count * count->count;
+        counts->calls += (uint64_t)plan->calls * count->count;
+        counts->returns += (uint64_t)plan->returns * count->count;
+        *count = (struct block_count){ 0 };
+    }
+    b->id_count = 0;
+    w->window->block_summaries = blocks;
+    w->window->block_summary_count = n;
+    return true;
+}
+
+static int compare_addresses(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left;
+    uint64_t b = *(const uint64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static bool finish_reads(struct work *w)
+{
+    size_t kept = 0;
+
+    if (w->read_count)
+        qsort(w->reads, w->read_count, sizeof(*w->reads), compare_addresses);
+    for (size_t i = 0; i < w->read_count; i++)
+        if (!kept || w->reads[kept - 1] != w->reads[i])
+            w->reads[kept++] = w->reads[i];
+    w->window->read_pages = w->reads;
+    w->window->read_page_count = kept;
+    if (tbd_build_adopt(w, w->reads))
+        return true;
+    w->reads = NULL;
+    return false;
+}
+
+static int compare_threads(const void *left, const void *right)
+{
+    const struct tbd_thread_state *a = left, *b = right;
+
+    return a->regs.thread < b->regs.thread ? -1 : a->regs.thread > b->regs.thread;
+}
+
+/* The end state: of the thread in control, and of all others by tid. */
+static bool finish_regs(struct work *w)
+{
+    struct tbd_window *window = w->window;
+    size_t others = w->reg_count ? w->reg_count - 1 : 0;
+    struct tbd_thread_state *threads = tbd_window_memory(window, others * sizeof(*threads));
+
+    if (!threads)
+        return false;
+    if (w->reg_count) {
+        window->end_regs = w->regs[others].regs;
+        window->end_xsave = w->regs[others].xsave;
+    }
+    if (others) {
+        memcpy(threads, w->regs, others * sizeof(*threads));
+        qsort(threads, others, sizeof(*threads), compare_threads);
+    }
+    window->end_threads = threads;
+    window->end_thread_count = others;
+    return true;
+}
+
+/* Whose turn it was is asked when the window is joined to the one before. */
+static bool finish_turns(struct work *w)
+{
+    bool good;
+
+    w->turns.turns[w->turns.current].called = w->called;
+    w->out->turns = w->turns;
+    good = tbd_build_adopt(w, w->turns.turns);
+    good = tbd_build_adopt(w, w->turns.opens) && good;
+    w->turns = (struct tbd_turns){ 0 };
+    return good;
+}
+
+static bool find_first_contents(struct work *w)
+{
+    struct tbd_page_notes notes = { w->pages, w->page_count, w->out->side, w->out->side_count,
+                                    w->out->has_end ? w->out->end.offset : UINT64_MAX };
+
+    return tbd_undo_first_contents(w->window, &notes);
+}
+
+bool tbd_build_finish(struct work *w)
+{
+    struct tbd_window *window = w->window;
+    bool good;
+
+    tbd_build_close_gap(w);
+    window->entries = w->entries;
+    window->entry_count = w->kept_entries;
+    window->operands = w->operands;
+    window->operand_bytes = w->kept;
+    window->blocks = w->time;
+    window->has_events = true;
+    if (w->out->damaged || w->cut)
+        window->complete = false;
+    good = finish_turns(w);
+    good = good && finish_regs(w) && finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
+    if (good)
+        window->dirty = pick_pages(w, is_dirty, &window->dirty_count);
+    if (good)
+        window->gone = pick_pages(w, is_gone, &window->gone_count);
+    if (good)
+        w->out->image = pick_pages(w, is_image, &w->out->image_count);
+    good = good && window->dirty && window->gone && w->out->image && find_first_contents(w);
+    if (good)
+        window->digest = tbd_window_digest(window);
+    if (w->builder->codes)
+        w->out->coded = &w->builder->coded;
+    return good && !w->builder->coded.failed;
+}

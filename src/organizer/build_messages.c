@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+/* build_messages.c - messages of a raw window
+ *
+ * Those that belong to the order of events stay in it, and are noted in the log; those about state and about the trace
+ * are taken out.  Invariants B1, B3 of build.c hold here. */
+#include "organizer/build_private.h"
+
+#include "base/layout.h"
+#include "format/codec.h"
+#include "format/window.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The block entered last was left before its instruction `limit`: what its record says about later
+ * instructions did not happen. */
+static bool cut_last_block(struct work *w, uint64_t limit)
+{
+    struct tbd_window_summary *counts = &w->out->counts;
+    const struct tbd_block *block =
+        w->last_plan ? tbd_window_block(w->window, w->last_plan->id) : NULL;
+
+    if (!block || limit >= block->def.insn_count)
+        return true;
+    if (!tbd_array_grow(&w->cuts, w->cut_count, &w->cut_room, sizeof(*w->cuts)))
+        return false;
+    w->cuts[w->cut_count++] = (struct cut_block){ w->last_index, (uint32_t)limit };
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        bool is_real = block->ops[i].insn < limit;
+
+        counts->stores -= !is_real && block->ops[i].kind == TBD_OP_STORE;
+        counts->calls -= !is_real && block->ops[i].kind == TBD_OP_CALL;
+        counts->returns -= !is_real && block->ops[i].kind == TBD_OP_RET;
+    }
+    w->called = 0;
+    w->last_plan = NULL; /* once */
+    return true;
+}
+
+/* The block entered last is another thread's: what follows is not about it. */
+static bool take_thread(struct work *w, const uint8_t *payload)
+{
+    struct tbd_msg_thread message;
+
+    memcpy(&message, payload, sizeof(message));
+    w->out->thread_messages++;
+    if (message.event == TBD_THREAD_SWITCH)
+        w->last_plan = NULL;
+    return tbd_turns_take(&w->turns, &message, &w->called);
+}
+
+static bool take_interruption(struct work *w, uint32_t kind, const uint8_t *payload)
+{
+    uint64_t limit;
+
+    if (kind != TBD_MSG_INTERRUPTED)
+        return true;
+    memcpy(&limit, payload, sizeof(limit));
+    return cut_last_block(w, limit);
+}
+
+static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    struct tbd_write_cursor cursor;
+    struct tbd_write_view write;
+
+    if (!tbd_message_check(kind, payload, bytes))
+        return tbd_build_damage(w, "a message that is too short");
+    if (w->log_count == w->log_capacity) {
+        size_t capacity = w->log_capacity;
+
+        if (!tbd_array_grow(&w->log, w->log_count, &w->log_capacity, sizeof(*w->log)) ||
+            !tbd_array_grow(&w->log_offsets, w->log_count, &capacity, sizeof(*w->log_offsets)))
+            return TBD_NOMEM;
+    }
+    if (!take_interruption(w, kind, payload))
+        return TBD_NOMEM;
+    if (kind != TBD_MSG_THREAD)
+        tbd_turns_settle(&w->turns);
+    else if (!take_thread(w, payload))
+        return TBD_NOMEM;
+    tbd_writes_first(kind, payload, bytes, &cursor);
+    while (tbd_writes_next(&cursor, &write))
+        if (write.address < TBD_USER_END && write.bytes <= TBD_USER_END - write.address)
+            tbd_shadow_range(&w->builder->shadow, write.address, write.bytes, (uint32_t)w->index);
+    w->log[w->log_count].time = w->time;
+    w->log_offsets[w->log_count++] = w->kept + (w->in - w->moved_from);
+    w->out->counts.syscalls += kind == TBD_MSG_SYSCALL;
+    w->out->counts.specials += kind == TBD_MSG_SPECIAL;
+    w->out->counts.signals += kind == TBD_MSG_SIGNAL;
+    if (kind == TBD_MSG_SIGNAL)
+        w->called = 0;
+    w->index++;
+    return TBD_OK;
+}
+
+static enum tbd_status take_page(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_page head;
+
+    if (bytes != sizeof(head) + PAGE_BYTES)
+        return tbd_build_damage(w, "a page message of another length");
+    memcpy(&head, payload, sizeof(head));
+    if (head.address % PAGE_BYTES || head.address >= TBD_USER_END)
+        return tbd_build_damage(w, "an impossible page");
+    if (!tbd_array_grow(&w->pages, w->page_count, &w->page_capacity, sizeof(*w->pages)))
+        return TBD_NOMEM;
+    w->pages[w->page_count++] = (struct tbd_page_note){
+        .address = head.address, .flags = head.flags, .bytes = payload + sizeof(head),
+        .time = w->time, .order = (uint32_t)w->log_count, .at_end = true,
+    };
+    w->pages_pending++;
+    return TBD_OK;
+}
+
+static enum tbd_status take_reads(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    for (uint32_t at = 0; at + 8 <= bytes; at += 8) {
+        uint64_t address;
+
+        memcpy(&address, payload + at, sizeof(address));
+        if (address % PAGE_BYTES || address >= TBD_USER_END)
+            return tbd_build_damage(w, "an impossible page");
+        if (!tbd_array_grow(&w->reads, w->read_count, &w->read_capacity, sizeof(*w->reads)))
+            return TBD_NOMEM;
+        w->reads[w->read_count++] = address;
+    }
+    return TBD_OK;
+}
+
+/* Registers: of the window's end, unless an event follows, then of its start.  Of two messages about
+ * one thread the later one counts. */
+static enum tbd_status take_regs(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_thread_state state;
+    size_t kept = 0;
+
+    if (bytes < sizeof(state.regs))
+        return tbd_build_damage(w, "a register message that is too short");
+    memcpy(&state.regs, payload, sizeof(state.regs));
+    if (state.regs.xsave_bytes > bytes - sizeof(state.regs))
+        return tbd_build_damage(w, "a register message that is too short");
+    state.xsave = tbd_build_keep(w, payload + sizeof(state.regs), state.regs.xsave_bytes);
+    if (!state.xsave || !tbd_array_grow(&w->regs, w->reg_count, &w->reg_room, sizeof(state)))
+        return TBD_NOMEM;
+    if (!w->index && !w->reg_count) {
+        w->window->regs = state.regs;
+        w->window->xsave = state.xsave;
+    }
+    for (size_t i = 0; i < w->reg_count; i++)
+        if (w->regs[i].regs.thread != state.regs.thread)
+            w->regs[kept++] = w->regs[i];
+    w->regs[kept++] = state;
+    w->reg_count = kept;
+    return TBD_OK;
+}
+
+static enum tbd_status take_side(struct work *w, uint32_t kind, const uint8_t *payload,
+                                 uint32_t bytes)
+{
+    static const uint32_t least[TBD_MSG_KIND_COUNT] = {
+        [TBD_MSG_REGION] = sizeof(struct tbd_msg_region) + 1,
+        [TBD_MSG_UNMAP] = sizeof(struct tbd_range),
+        [TBD_MSG_NOTE] = 5,
+    };
+    struct tbd_side_message side = { .kind = kind, .bytes = bytes, .time = w->time,
+                                     .order = (uint32_t)w->log_count };
+    struct tbd_range range;
+
+    if (bytes < least[kind] || (kind != TBD_MSG_UNMAP && payload[bytes - 1]))
+        return tbd_build_damage(w, "a message that is too short");
+    memcpy(&range, payload, kind == TBD_MSG_NOTE ? 0 : sizeof(range)); /* a region begins with it */
+    if (kind != TBD_MSG_NOTE && !tbd_range_check(range.start, range.end))
+        return tbd_build_damage(w, "an impossible range");
+    if (!tbd_array_grow(&w->out->side, w->out->side_count, &w->side_capacity, sizeof(side)))
+        return TBD_NOMEM;
+    side.payload = tbd_build_keep(w, payload, bytes);
+    if (!side.payload)
+        return TBD_NOMEM;
+    w->out->side[w->out->side_count++] = side;
+    return TBD_OK;
+}
+
+static enum tbd_status take_end(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_product *out = w->out;
+
+    if (bytes < sizeof(out->end))
+        return tbd_build_damage(w, "an end message that is too short");
+    memcpy(&out->end, payload, sizeof(out->end));
+    snprintf(out->end_text, sizeof(out->end_text), "%.*s", (int)(bytes - sizeof(out->end)),
+             (const char *)payload + sizeof(out->end));
+    out->has_end = true;
+    return cut_last_block(w, out->end.offset) ? TBD_OK : TBD_NOMEM;
+}
+
+static enum tbd_status take_window_end(struct work *w, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_window_end end;
+
+    if (bytes < sizeof(end))
+        return tbd_build_damage(w, "a window end that is too short");
+    memcpy(&end, payload, sizeof(end));
+    w->out->end_time = end.time;
+    w->window->complete = w->reg_count != 0;
+    return TBD_OK;
+}
+
+/* A message of which nothing goes into the order of events. */
+static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    switch (kind) {
+    case TBD_MSG_START:
+        if (!tbd_start_check(payload, bytes))
+            return tbd_build_damage(w, "an impossible start message");
+        w->out->start = tbd_build_keep(w, payload, bytes);
+        w->out->start_bytes = bytes;
+        return w->out->start ? TBD_OK : TBD_NOMEM;
+    case TBD_MSG_PAGE:
+        return take_page(w, payload, bytes);
+    case TBD_MSG_READ_PAGES:
+        return take_reads(w, payload, bytes);
+    case TBD_MSG_REGS:
+        return take_regs(w, payload, bytes);
+    case TBD_MSG_REGION:
+    case TBD_MSG_UNMAP:
+    case TBD_MSG_NOTE:
+        return take_side(w, kind, payload, bytes);
+    case TBD_MSG_WINDOW_END:
+        return take_window_end(w, payload, bytes);
+    case TBD_MSG_END:
+        return take_end(w, payload, bytes);
+    default:
+        return tbd_build_damage(w, "a message of unknown kind");
+    }
+}
+
+enum tbd_status tbd_build_message(struct work *w, uint32_t kind)
+{
+    size_t left = w->operand_bytes - w->in;
+    struct tbd_message head;
+    const uint8_t *payload;
+    enum tbd_status status;
+
+    if (left < sizeof(head))
+        return tbd_build_damage(w, "a message outside the operands");
+    memcpy(&head, w->operands + w->in, sizeof(head));
+    if (head.kind != kind || head.bytes > left - sizeof(head))
+        return tbd_build_damage(w, "a message outside the operands");
+    payload = w->operands + w->in + sizeof(head);
+    if (tbd_message_is_event(kind)) {
+        status = tbd_build_go_on(w);
+        if (!status)
+            status = take_event(w, kind, payload, head.bytes);
+        if (!status)
+            w->entries[w->kept_entries++] = TBD_ENTRY_MESSAGE | kind;
+        w->in += status ? 0 : sizeof(head) + head.bytes;
+        return status;
+    }
+    tbd_build_close_gap(w);
+    status = take_state(w, kind, payload, head.bytes);
+    w->in += sizeof(head) + head.bytes;
+    w->moved_from = w->in;
+    return status;
+}

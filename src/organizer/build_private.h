@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+/* build_private.h - a raw window being understood: what the files of build.h share
+ *
+ * build.c goes through entries and their records, build_messages.c takes messages on the way, build_finish.c makes
+ * the window of what was collected. */
+#ifndef TBD_ORGANIZER_BUILD_PRIVATE_H
+#define TBD_ORGANIZER_BUILD_PRIVATE_H
+
+#include "organizer/build.h"
+#include "organizer/shadow.h"
+#include "organizer/turns.h"
+#include "organizer/undo.h"
+
+#define PAGE_BYTES 4096u
+
+/* What is counted for one id. */
+struct block_count {
+    uint32_t count;
+    uint32_t last;
+    uint32_t enters;
+    uint32_t last_enter;
+    /* in the segment */
+    uint32_t most;   /* how often it occurs at most */
+    uint32_t row;    /* where its next row is */
+    uint32_t stride; /* of its rows; 0: no operands, and row 0 is for what nobody wants */
+    uint32_t plan;   /* an id of the stream */
+};
+
+#define PREFIX 4u /* a row begins with the event index of the block's entry */
+
+struct tbd_builder {
+    struct tbd_shadow shadow;
+    struct block_count *counts; /* by id of the table */
+    uint32_t count_capacity;
+    struct tbd_row_set *sets;   /* of the segment, in order of first occurrence */
+    size_t set_count, set_room;
+    uint32_t *ids;              /* of the window, in order of first occurrence */
+    size_t id_count, id_room;
+    uint8_t *rows;
+    size_t row_room;
+    bool codes;
+    struct tbd_coder *coder;    /* for `coder_table` */
+    struct tbd_block_table *coder_table;
+    struct tbd_buffer coded;
+};
+
+/* A block that was left in the middle: of its record, only events of instructions 0 .. limit-1 are
+ * real. */
+struct cut_block {
+    uint32_t index; /* of its entry's event; ascending */
+    uint32_t limit;
+};
+
+struct work {
+    struct tbd_builder *builder;
+    const struct tbd_plan *plans;
+    uint32_t plan_count;
+    struct tbd_product *out;
+    struct tbd_window *window;
+    uint32_t *entries; /* the raw window's, rewritten in place */
+    size_t entry_count;
+    uint8_t *operands;
+    size_t operand_bytes;
+    bool cut;
+
+    size_t in;          /* operand offset read */
+    size_t kept;        /* operand offset written */
+    size_t moved_from;  /* operands [moved_from, in) still have to be moved to `kept` */
+    size_t kept_entries;
+    size_t segment_end; /* in kept entries */
+    uint64_t index;     /* of the next event */
+    uint32_t time;      /* relative: of the next block entry */
+    uint32_t called;    /* the thread's block before, if that ended with a call; else 0 */
+    const struct tbd_plan *last_plan; /* of the last block entered */
+    uint32_t last_index;              /* and its entry's event */
+    struct cut_block *cuts;
+    size_t cut_count, cut_room;
+    struct tbd_turns turns;
+    struct tbd_thread_state *regs; /* REGS messages since the last event; of the thread in control last */
+    size_t reg_count, reg_room;
+
+    struct tbd_log_entry *log;
+    size_t log_count, log_capacity;
+    size_t *log_offsets; /* where messages lie; pointers are made at the end */
+    struct tbd_page_note *pages;
+    size_t page_count, page_capacity;
+    size_t pages_pending; /* the last so many may be the window's end state */
+    uint64_t *reads;
+    size_t read_count, read_capacity;
+    size_t side_capacity;
+};
+
+/* build.c */
+/* A copy that lives in the window; NULL without memory. */
+void *tbd_build_keep(struct work *w, const void *data, size_t bytes);
+/* The window ends here; returns TBD_NOTFOUND. */
+enum tbd_status tbd_build_damage(struct work *w, const char *what);
+void tbd_build_close_gap(struct work *w);
+TBD_MUST_CHECK enum tbd_status tbd_build_go_on(struct work *w);
+
+/* build_messages.c: the message that is next in the operands. */
+TBD_MUST_CHECK enum tbd_status tbd_build_message(struct work *w, uint32_t kind);
+
+/* build_finish.c */
+TBD_MUST_CHECK bool tbd_build_adopt(struct work *w, void *memory);
+TBD_MUST_CHECK bool tbd_build_finish(struct work *w);
+
+#endif
