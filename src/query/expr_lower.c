@@ -15,222 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES_MAX 16384u
-#define DEREF_MAX 8u /* bytes of a scalar */
-
-/* ---- nodes ---- */
-
-int32_t tbd_lowering_add(struct tbd_lowering *l, const struct tbd_expr_node *node)
-{
-    struct tbd_expr *out = l->out;
-
-    if ((out->node_count & (out->node_count - 1)) == 0) {
-        size_t room = out->node_count == 0 ? 1 : (size_t)out->node_count * 2;
-        void *bigger =
-            out->node_count >= NODES_MAX ? NULL : realloc(out->nodes, room * sizeof(*node));
-
-        if (bigger == NULL) {
-            l->no_memory = true;
-            return 0;
-        }
-        out->nodes = bigger;
-    }
-    out->nodes[out->node_count] = *node;
-    out->nodes[out->node_count].at = l->node->at;
-    out->nodes[out->node_count].length = l->node->length;
-    out->nodes[out->node_count].is_typed = 0;
-    tbd_expr_note_level(out, &out->nodes[out->node_count]);
-    return (int32_t)out->node_count++;
-}
-
-int32_t tbd_lowering_number(struct tbd_lowering *l, uint64_t value)
-{
-    struct tbd_expr_node node = { .op = TBD_EXPR_NUMBER, .left = -1, .right = -1, .value = value };
-
-    return tbd_lowering_add(l, &node);
-}
-
-int32_t tbd_lowering_binary(struct tbd_lowering *l, enum tbd_expr_op op, int32_t left,
-                            int32_t right)
-{
-    struct tbd_expr_node node = { .op = (uint8_t)op, .left = left, .right = right };
-    const struct tbd_expr_node *a = left < 0 ? NULL : &l->out->nodes[left];
-    const struct tbd_expr_node *b = right < 0 ? NULL : &l->out->nodes[right];
-
-    if (a != NULL && b != NULL && a->op == TBD_EXPR_NUMBER && b->op == TBD_EXPR_NUMBER &&
-        op == TBD_EXPR_ADD)
-        return tbd_lowering_number(l, a->value + b->value);
-    return tbd_lowering_add(l, &node);
-}
-
-int32_t tbd_lowering_memory(struct tbd_lowering *l, int32_t address, uint64_t bytes)
-{
-    struct tbd_expr_node node = { .op = TBD_EXPR_MEMORY,
-                                  .left = address,
-                                  .right = -1,
-                                  .value = bytes,
-                                  .which = l->out->memory_count++ };
-
-    l->out->uses |= TBD_USES_MEMORY;
-    return tbd_lowering_add(l, &node);
-}
-
-int32_t tbd_lowering_register(struct tbd_lowering *l, uint32_t which)
-{
-    struct tbd_expr_node node = {
-        .op = TBD_EXPR_REGISTER, .left = -1, .right = -1, .which = which, .width = 64
-    };
-    struct tbd_event probe = { .type = l->at->type, .flags = TBD_EVENT_HAS_SP };
-    uint64_t value;
-
-    if (l->at->type != TBD_EVENT_FUNC_ENTER && l->at->type != TBD_EVENT_FUNC_EXIT)
-        probe.flags = 0;
-    if (which >= TBD_REG_COUNT || !tbd_event_register(&probe, which, &value))
-        l->out->uses |= TBD_USES_REGS;
-    return tbd_lowering_add(l, &node);
-}
-
-int32_t tbd_lowering_extend(struct tbd_lowering *l, int32_t value, uint32_t bits, bool is_signed)
-{
-    struct tbd_expr_node node = {
-        .op = TBD_EXPR_EXTEND, .left = value, .right = -1, .value = bits, .is_signed = is_signed
-    };
-
-    return bits >= 64 ? value : tbd_lowering_add(l, &node);
-}
-
-struct tbd_lowered tbd_lowering_gone(struct tbd_lowering *l, enum tbd_status status,
-                                     const char *format, ...)
-{
-    va_list args;
-
-    if (l->problem->status == TBD_OK) {
-        *l->problem = (struct tbd_query_error){ .status = status,
-                                                .at = l->node->at,
-                                                .length = l->node->length };
-        va_start(args, format);
-        vsnprintf(l->problem->message, sizeof(l->problem->message), format, args);
-        va_end(args);
-    }
-    return (struct tbd_lowered){ .kind = TBD_LOWERED_GONE };
-}
-
-/* ---- values ---- */
-
 static int32_t nowhere(struct tbd_lowering *l)
 {
     struct tbd_expr_node node = { .op = TBD_EXPR_NOWHERE, .left = -1, .right = -1 };
 
     node.value = l->problem->status == TBD_UNMAPPED;
     return tbd_lowering_add(l, &node);
-}
-
-static struct tbd_lowered made_number(int32_t node, uint8_t encoding, uint8_t bytes)
-{
-    return (struct tbd_lowered){ .kind = TBD_LOWERED_NUMBER,
-                                 .node = node,
-                                 .has_type = true,
-                                 .type = tbd_type_made(encoding, bytes) };
-}
-
-static struct tbd_lowered untyped(int32_t node)
-{
-    return (struct tbd_lowered){ .kind = TBD_LOWERED_NUMBER, .node = node };
-}
-
-static struct tbd_lowered place_at(int32_t address, const struct tbd_type *type)
-{
-    return (struct tbd_lowered){
-        .kind = TBD_LOWERED_PLACE, .node = address, .has_type = true, .type = *type
-    };
-}
-
-static struct tbd_lowered load_bits(struct tbd_lowering *l, const struct tbd_lowered *v,
-                                    bool is_signed)
-{
-    uint64_t first = v->bit_offset / 8, bits = v->bit_offset % 8 + v->bits;
-    int32_t node;
-
-    if (v->bits > 64 || bits > 64)
-        return tbd_lowering_gone(l, TBD_TYPE, "the bit-field is too wide");
-    node = tbd_lowering_binary(l, TBD_EXPR_ADD, v->node, tbd_lowering_number(l, first));
-    node = tbd_lowering_memory(l, node, (bits + 7) / 8);
-    node = tbd_lowering_binary(l, TBD_EXPR_SHR, node, tbd_lowering_number(l, v->bit_offset % 8));
-    node = tbd_lowering_extend(l, node, v->bits, is_signed);
-    return (struct tbd_lowered){
-        .kind = TBD_LOWERED_NUMBER, .node = node, .has_type = true, .type = v->type
-    };
-}
-
-static struct tbd_lowered load_real(struct tbd_lowering *l, int32_t address, uint64_t bytes)
-{
-    int32_t node;
-
-    if (bytes != 4 && bytes != 8)
-        return tbd_lowering_gone(l, TBD_TYPE, "long double is not supported in conditions");
-    node = tbd_lowering_memory(l, address, bytes);
-    if (bytes == 4)
-        node = tbd_lowering_binary(l, TBD_EXPR_WIDEN, node, -1);
-    return made_number(node, DW_ATE_float, 8);
-}
-
-/* What an expression of C makes of a place: its value; of an array the address. */
-static struct tbd_lowered load(struct tbd_lowering *l, const struct tbd_lowered *v)
-{
-    struct tbd_type_view view;
-    struct tbd_type target;
-    struct tbd_lowered out = *v;
-
-    if (v->kind != TBD_LOWERED_PLACE)
-        return out;
-    view = tbd_type_look(&v->type);
-    out.kind = TBD_LOWERED_NUMBER;
-    if (v->bits != 0)
-        return load_bits(l, v, view.is_signed);
-    switch (view.kind) {
-    case TBD_TYPE_FLOAT: return load_real(l, v->node, view.bytes);
-    case TBD_TYPE_ARRAY:
-        if (tbd_type_target(&v->type, &target))
-            out.type = tbd_type_pointer_to(&target);
-        return out;
-    case TBD_TYPE_FUNCTION: out.type = tbd_type_pointer_to(&v->type); return out;
-    case TBD_TYPE_REFERENCE:
-        if (!tbd_type_target(&v->type, &target))
-            break;
-        out = place_at(tbd_lowering_memory(l, v->node, 8), &target);
-        return load(l, &out);
-    case TBD_TYPE_INTEGER:
-    case TBD_TYPE_ENUM:
-    case TBD_TYPE_POINTER:
-        if (view.bytes < 1 || view.bytes > DEREF_MAX)
-            break;
-        out.node = tbd_lowering_memory(l, v->node, view.bytes);
-        if (view.is_signed && view.bytes < 8)
-            out.node = tbd_lowering_extend(l, out.node, (uint32_t)view.bytes * 8, true);
-        return out;
-    default: break;
-    }
-    return tbd_lowering_gone(l, TBD_TYPE,
-                             view.kind == TBD_TYPE_STRUCT ? "a struct is no single value"
-                                                          : "the size of this value is not known");
-}
-
-static bool is_real(const struct tbd_lowered *v)
-{
-    return v->has_type && tbd_type_look(&v->type).kind == TBD_TYPE_FLOAT;
-}
-
-static bool is_pointer(const struct tbd_lowered *v)
-{
-    return v->has_type && tbd_type_look(&v->type).kind == TBD_TYPE_POINTER;
-}
-
-static int32_t to_real(struct tbd_lowering *l, const struct tbd_lowered *v)
-{
-    struct tbd_expr_node node = { .op = TBD_EXPR_TO_REAL, .left = v->node, .right = -1 };
-
-    node.is_signed = !v->has_type || tbd_type_look(&v->type).is_signed;
-    return is_real(v) ? v->node : tbd_lowering_add(l, &node);
 }
 
 /* ---- variables ---- */
@@ -283,11 +73,11 @@ static bool find_in_this(struct tbd_lowering *l, const char *name, struct tbd_lo
     if (!tbd_c_find_local(l->at->scope->place, "this", &die))
         return false;
     *out = tbd_lowering_local(l, &die);
-    *out = load(l, out);
-    if (!is_pointer(out) || !tbd_type_target(&out->type, &target) ||
+    *out = tbd_lowered_load(l, out);
+    if (!tbd_lowered_is_pointer(out) || !tbd_type_target(&out->type, &target) ||
         tbd_type_look(&target).kind != TBD_TYPE_STRUCT)
         return false;
-    *out = place_at(out->node, &target);
+    *out = tbd_lowered_place(out->node, &target);
     return take_member(l, out, name);
 }
 
@@ -331,7 +121,7 @@ static struct tbd_lowered lower_value(struct tbd_lowering *l, int32_t index)
 {
     struct tbd_lowered v = lower_place(l, index);
 
-    return load(l, &v);
+    return tbd_lowered_load(l, &v);
 }
 
 /* The thing that a pointer (or array) value leads to. */
@@ -341,9 +131,9 @@ static struct tbd_lowered follow(struct tbd_lowering *l, const struct tbd_lowere
 
     if (v->kind == TBD_LOWERED_GONE)
         return *v;
-    if (!is_pointer(v) || !tbd_type_target(&v->type, &target))
+    if (!tbd_lowered_is_pointer(v) || !tbd_type_target(&v->type, &target))
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a pointer");
-    return place_at(v->node, &target);
+    return tbd_lowered_place(v->node, &target);
 }
 
 static struct tbd_lowered lower_member(struct tbd_lowering *l)
@@ -361,7 +151,7 @@ static struct tbd_lowered lower_member(struct tbd_lowering *l)
         struct tbd_type target;
 
         if (of.kind == TBD_LOWERED_PLACE && tbd_type_target(&of.type, &target))
-            of = place_at(tbd_lowering_memory(l, of.node, 8), &target);
+            of = tbd_lowered_place(tbd_lowering_memory(l, of.node, 8), &target);
     }
     if (of.kind != TBD_LOWERED_PLACE || !of.has_type)
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a struct or union");
@@ -407,7 +197,8 @@ static struct tbd_lowered lower_index(struct tbd_lowering *l)
 
     if (base.kind == TBD_LOWERED_GONE || number.kind == TBD_LOWERED_GONE)
         return base.kind == TBD_LOWERED_GONE ? base : number;
-    if (!is_pointer(&base) || is_pointer(&number) || is_real(&number))
+    if (!tbd_lowered_is_pointer(&base) || tbd_lowered_is_pointer(&number) ||
+        tbd_lowered_is_real(&number))
         return tbd_lowering_gone(l, TBD_TYPE, "this cannot be indexed");
     base = step_pointer(l, TBD_EXPR_ADD, &base, &number);
     return follow(l, &base);
@@ -421,7 +212,7 @@ static struct tbd_lowered lower_address(struct tbd_lowering *l)
         return v;
     if (v.kind != TBD_LOWERED_PLACE || v.bits != 0)
         return tbd_lowering_gone(l, TBD_TYPE, "it has no address here");
-    return untyped(v.node); /* counted in bytes, as &NAME is */
+    return tbd_lowered_untyped(v.node); /* counted in bytes, as &NAME is */
 }
 
 /* ---- types ---- */
@@ -439,8 +230,8 @@ static struct tbd_lowered convert(struct tbd_lowering *l, struct tbd_lowered v,
     if (v.kind == TBD_LOWERED_GONE)
         return v;
     if (view.kind == TBD_TYPE_FLOAT)
-        return made_number(to_real(l, &v), DW_ATE_float, 8);
-    if (is_real(&v))
+        return tbd_lowered_made(tbd_lowered_to_real(l, &v), DW_ATE_float, 8);
+    if (tbd_lowered_is_real(&v))
         return tbd_lowering_gone(l, TBD_TYPE, "a floating-point number cannot be cast to this");
     if (view.kind != TBD_TYPE_INTEGER && view.kind != TBD_TYPE_ENUM &&
         view.kind != TBD_TYPE_POINTER)
@@ -477,8 +268,8 @@ static struct tbd_lowered lower_sizeof(struct tbd_lowering *l)
         if (v.kind == TBD_LOWERED_GONE)
             return v;
     }
-    return made_number(tbd_lowering_number(l, v.has_type ? tbd_type_look(&v.type).bytes : 8u),
-                       DW_ATE_unsigned, 8);
+    return tbd_lowered_made(tbd_lowering_number(l, v.has_type ? tbd_type_look(&v.type).bytes : 8u),
+                            DW_ATE_unsigned, 8);
 }
 
 /* ---- strings ---- */
@@ -496,8 +287,8 @@ static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint6
     view = tbd_type_look(&v.type);
     if (view.kind == TBD_TYPE_ARRAY && view.bytes != 0)
         *out_room = view.bytes;
-    v = load(l, &v);
-    if (v.kind != TBD_LOWERED_GONE && !is_pointer(&v))
+    v = tbd_lowered_load(l, &v);
+    if (v.kind != TBD_LOWERED_GONE && !tbd_lowered_is_pointer(&v))
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a string");
     return v;
 }
@@ -513,7 +304,7 @@ static struct tbd_lowered compare_string(struct tbd_lowering *l, int32_t index, 
     if (at.kind == TBD_LOWERED_GONE)
         return at;
     if (bytes - 1 > room)
-        return made_number(tbd_lowering_number(l, unequal), DW_ATE_signed, 4);
+        return tbd_lowered_made(tbd_lowering_number(l, unequal), DW_ATE_signed, 4);
     bytes = bytes > room ? room : bytes;
     for (uint64_t i = 0; i < bytes; i += 8) {
         uint64_t size = bytes - i < 8 ? bytes - i : 8, wanted = 0;
@@ -526,7 +317,7 @@ static struct tbd_lowered compare_string(struct tbd_lowering *l, int32_t index, 
     }
     if (unequal)
         all = tbd_lowering_binary(l, TBD_EXPR_NOT, all, -1);
-    return made_number(all, DW_ATE_signed, 4);
+    return tbd_lowered_made(all, DW_ATE_signed, 4);
 }
 
 static struct tbd_lowered lower_like(struct tbd_lowering *l)
@@ -543,7 +334,7 @@ static struct tbd_lowered lower_like(struct tbd_lowering *l)
         return at;
     l->out->memory_count += TBD_EXPR_MATCH_SLOTS;
     l->out->uses |= TBD_USES_MEMORY;
-    return made_number(tbd_lowering_add(l, &node), DW_ATE_signed, 4);
+    return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_signed, 4);
 }
 
 /* ---- operators ---- */
@@ -568,7 +359,7 @@ static void adopt(struct tbd_lowering *l, struct tbd_lowered *v, const struct tb
 {
     struct tbd_type_view view;
 
-    if (v->has_type || !other->has_type || is_real(other))
+    if (v->has_type || !other->has_type || tbd_lowered_is_real(other))
         return;
     if (v->is_literal) {
         int64_t value = (int64_t)l->out->nodes[v->node].value; /* -1 is a literal here */
@@ -598,10 +389,10 @@ static struct tbd_lowered combine_integers(struct tbd_lowering *l, const struct 
     }
     left = add_operator(l, left, right, !is_unsigned, false);
     if (is_comparison(l->node->op))
-        return made_number(left, DW_ATE_signed, 4);
+        return tbd_lowered_made(left, DW_ATE_signed, 4);
     if (bytes == 4)
         left = tbd_lowering_extend(l, left, 32, !is_unsigned);
-    return made_number(left, is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, bytes);
+    return tbd_lowered_made(left, is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, bytes);
 }
 
 static struct tbd_lowered combine_pointers(struct tbd_lowering *l, const struct tbd_lowered *a,
@@ -611,19 +402,19 @@ static struct tbd_lowered combine_pointers(struct tbd_lowering *l, const struct 
     int32_t node;
 
     if (is_comparison(op))
-        return made_number(add_operator(l, a->node, b->node, false, false), DW_ATE_signed, 4);
-    if (op == TBD_EXPR_SUB && is_pointer(a) && is_pointer(b)) {
+        return tbd_lowered_made(add_operator(l, a->node, b->node, false, false), DW_ATE_signed, 4);
+    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a) && tbd_lowered_is_pointer(b)) {
         struct tbd_expr_node divide = { .op = TBD_EXPR_DIV, .is_signed = 1 };
 
         node = add_operator(l, a->node, b->node, true, false);
         divide.left = node;
         divide.right = tbd_lowering_number(l, step_of(a));
-        return made_number(tbd_lowering_add(l, &divide), DW_ATE_signed, 8);
+        return tbd_lowered_made(tbd_lowering_add(l, &divide), DW_ATE_signed, 8);
     }
-    if (op == TBD_EXPR_ADD && !(is_pointer(a) && is_pointer(b)))
-        return is_pointer(a) ? step_pointer(l, TBD_EXPR_ADD, a, b)
-                             : step_pointer(l, TBD_EXPR_ADD, b, a);
-    if (op == TBD_EXPR_SUB && is_pointer(a))
+    if (op == TBD_EXPR_ADD && !(tbd_lowered_is_pointer(a) && tbd_lowered_is_pointer(b)))
+        return tbd_lowered_is_pointer(a) ? step_pointer(l, TBD_EXPR_ADD, a, b)
+                                         : step_pointer(l, TBD_EXPR_ADD, b, a);
+    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a))
         return step_pointer(l, TBD_EXPR_SUB, a, b);
     return tbd_lowering_gone(l, TBD_TYPE, "this operator does not take pointers");
 }
@@ -636,9 +427,9 @@ static struct tbd_lowered combine_reals(struct tbd_lowering *l, const struct tbd
 
     if (!is_comparison(op) && (op < TBD_EXPR_ADD || op > TBD_EXPR_DIV))
         return tbd_lowering_gone(l, TBD_TYPE, "this operator takes integers");
-    node = add_operator(l, to_real(l, a), to_real(l, b), true, true);
-    return is_comparison(op) ? made_number(node, DW_ATE_signed, 4)
-                             : made_number(node, DW_ATE_float, 8);
+    node = add_operator(l, tbd_lowered_to_real(l, a), tbd_lowered_to_real(l, b), true, true);
+    return is_comparison(op) ? tbd_lowered_made(node, DW_ATE_signed, 4)
+                             : tbd_lowered_made(node, DW_ATE_float, 8);
 }
 
 /* `kind == RED`: an enumerator of the other side's type. */
@@ -702,15 +493,15 @@ static struct tbd_lowered lower_binary(struct tbd_lowering *l)
     lower_operands(l, &a, &b);
     if (a.kind == TBD_LOWERED_GONE || b.kind == TBD_LOWERED_GONE)
         return a.kind == TBD_LOWERED_GONE ? a : b;
-    if (is_real(&a) || is_real(&b))
+    if (tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b))
         return combine_reals(l, &a, &b);
-    if ((is_pointer(&a) && a.has_type) || (is_pointer(&b) && b.has_type))
+    if ((tbd_lowered_is_pointer(&a) && a.has_type) || (tbd_lowered_is_pointer(&b) && b.has_type))
         return combine_pointers(l, &a, &b);
     adopt(l, &a, &b);
     adopt(l, &b, &a);
     if (a.has_type && b.has_type)
         return combine_integers(l, &a, &b);
-    return untyped(add_operator(l, a.node, b.node, node->is_signed, false));
+    return tbd_lowered_untyped(add_operator(l, a.node, b.node, node->is_signed, false));
 }
 
 static struct tbd_lowered lower_unary(struct tbd_lowering *l)
@@ -721,19 +512,19 @@ static struct tbd_lowered lower_unary(struct tbd_lowering *l)
 
     if (v.kind == TBD_LOWERED_GONE)
         return v;
-    if (op == TBD_EXPR_NOT && is_real(&v))
+    if (op == TBD_EXPR_NOT && tbd_lowered_is_real(&v))
         return tbd_lowering_gone(l, TBD_TYPE, "'!' takes an integer or a pointer: compare with 0");
-    if (is_real(&v) && op != TBD_EXPR_NEG)
+    if (tbd_lowered_is_real(&v) && op != TBD_EXPR_NEG)
         return tbd_lowering_gone(l, TBD_TYPE, "this operator takes integers");
     if (!v.has_type || op == TBD_EXPR_SIGNED)
-        return untyped(add_operator(l, v.node, -1, l->node->is_signed, false));
+        return tbd_lowered_untyped(add_operator(l, v.node, -1, l->node->is_signed, false));
     if (op == TBD_EXPR_NOT)
-        return made_number(add_operator(l, v.node, -1, false, false), DW_ATE_signed, 4);
+        return tbd_lowered_made(add_operator(l, v.node, -1, false, false), DW_ATE_signed, 4);
     view = tbd_type_look(&v.type);
-    v.node = add_operator(l, v.node, -1, view.is_signed, is_real(&v));
-    if (!is_real(&v) && view.bytes <= 4)
+    v.node = add_operator(l, v.node, -1, view.is_signed, tbd_lowered_is_real(&v));
+    if (!tbd_lowered_is_real(&v) && view.bytes <= 4)
         v.node = tbd_lowering_extend(l, v.node, 32, view.is_signed || view.bytes < 4);
-    if (!is_real(&v) && view.bytes < 4)
+    if (!tbd_lowered_is_real(&v) && view.bytes < 4)
         v.type = tbd_type_made(DW_ATE_signed, 4);
     return v;
 }
@@ -747,11 +538,11 @@ static struct tbd_lowered lower_logical(struct tbd_lowering *l)
         sides[i] = lower_value(l, i == 0 ? l->node->left : l->node->right);
         if (sides[i].kind == TBD_LOWERED_GONE)
             sides[i].node = nowhere(l);
-        else if (is_real(&sides[i]))
+        else if (tbd_lowered_is_real(&sides[i]))
             sides[i].node = nowhere(l);
     }
-    return made_number(add_operator(l, sides[0].node, sides[1].node, false, false), DW_ATE_signed,
-                       4);
+    return tbd_lowered_made(add_operator(l, sides[0].node, sides[1].node, false, false),
+                            DW_ATE_signed, 4);
 }
 
 /* ---- what conditions have without variables ---- */
@@ -771,7 +562,7 @@ static struct tbd_lowered lower_memory(struct tbd_lowering *l)
     index = tbd_lowering_add(l, &node);
     if (l->node->is_real && node.value == 4)
         index = tbd_lowering_binary(l, TBD_EXPR_WIDEN, index, -1);
-    return l->node->is_real ? made_number(index, DW_ATE_float, 8) : untyped(index);
+    return l->node->is_real ? tbd_lowered_made(index, DW_ATE_float, 8) : tbd_lowered_untyped(index);
 }
 
 static struct tbd_lowered lower_touches(struct tbd_lowering *l)
@@ -781,7 +572,7 @@ static struct tbd_lowered lower_touches(struct tbd_lowering *l)
 
     if (a.kind == TBD_LOWERED_GONE || b.kind == TBD_LOWERED_GONE)
         return a.kind == TBD_LOWERED_GONE ? a : b;
-    return untyped(add_operator(l, a.node, b.node, false, false));
+    return tbd_lowered_untyped(add_operator(l, a.node, b.node, false, false));
 }
 
 static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
@@ -793,14 +584,14 @@ static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
     if (node.op == TBD_EXPR_FIELD && node.which == TBD_FIELD_LINE)
         return l->at->line == 0
                    ? tbd_lowering_gone(l, TBD_TYPE, "the source line is not known here")
-                   : made_number(tbd_lowering_number(l, l->at->line), DW_ATE_unsigned, 4);
+                   : tbd_lowered_made(tbd_lowering_number(l, l->at->line), DW_ATE_unsigned, 4);
     if (node.op == TBD_EXPR_REGISTER && node.width < 64) {
-        out = untyped(tbd_lowering_add(l, &node));
+        out = tbd_lowered_untyped(tbd_lowering_add(l, &node));
         return out;
     }
     if (node.is_real)
-        return made_number(tbd_lowering_add(l, &node), DW_ATE_float, 8);
-    out = untyped(tbd_lowering_add(l, &node));
+        return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, 8);
+    out = tbd_lowered_untyped(tbd_lowering_add(l, &node));
     out.is_literal = node.op == TBD_EXPR_NUMBER;
     return out;
 }
@@ -873,7 +664,7 @@ enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struct tbd_lower *lo
     borrow(l.out, expr);
     l.node = &expr->nodes[expr->root];
     root = lower_value(&l, expr->root);
-    if (root.kind == TBD_LOWERED_GONE || is_real(&root))
+    if (root.kind == TBD_LOWERED_GONE || tbd_lowered_is_real(&root))
         root.node = nowhere(&l);
     if (!l.no_memory && l.out->levels > TBD_EXPR_MAX_LEVELS) {
         (void)tbd_lowering_gone(&l, TBD_TYPE,

@@ -30,7 +30,7 @@ TBD_MUST_CHECK enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struc
                                               struct tbd_expr **out,
                                               struct tbd_query_error *problem);
 
-/* ---- for expr_lower.c and expr_location.c ---- */
+/* ---- for expr_lower.c, expr_values.c and expr_location.c ---- */
 
 struct tbd_lowering {
     const struct tbd_lower *at;
@@ -63,6 +63,19 @@ int32_t tbd_lowering_extend(struct tbd_lowering *l, int32_t value, uint32_t bits
 /* Notes why there is no value; the result has none. */
 struct tbd_lowered tbd_lowering_gone(struct tbd_lowering *l, enum tbd_status status,
                                      const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- values (expr_values.c) ---- */
+
+/* A number of a type that C makes: DW_ATE_*, bytes; one without a type; what lies at an address. */
+struct tbd_lowered tbd_lowered_made(int32_t node, uint8_t encoding, uint8_t bytes);
+struct tbd_lowered tbd_lowered_untyped(int32_t node);
+struct tbd_lowered tbd_lowered_place(int32_t address, const struct tbd_type *type);
+/* The value of a place; of an array its address. */
+struct tbd_lowered tbd_lowered_load(struct tbd_lowering *l, const struct tbd_lowered *v);
+bool tbd_lowered_is_real(const struct tbd_lowered *v);
+bool tbd_lowered_is_pointer(const struct tbd_lowered *v);
+/* As a double. */
+int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v);
 
 /* A local variable or parameter, from its debug information. */
 struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *variable);
