@@ -242,7 +242,7 @@ bool tbd_shared_load(struct tbd_effects *effects, void *out, uint64_t address, s
 
 static uint8_t guarded[CELL_PAGES / 8];
 static bool has_second_map;
-static uint32_t guard_count;
+uint32_t tbd_shared_guards;
 
 static bool is_guarded(uint64_t index)
 {
@@ -268,7 +268,7 @@ uint16_t *tbd_shared_cell(uint16_t *cell, uint64_t page)
 {
     uint64_t at = page * 2 & (TBD_TOUCH_BYTES - 1);
 
-    if (!guard_count || !is_guarded(at / TBD_PAGE_SIZE))
+    if (!is_guarded(at / TBD_PAGE_SIZE))
         return cell;
     return (uint16_t *)(second_map() + at);
 }
@@ -286,7 +286,7 @@ static void set_guard(uint64_t index, bool guard)
         memcpy(first, second, TBD_PAGE_SIZE);
     }
     guarded[index / 8] ^= (uint8_t)(1u << (index % 8));
-    guard_count += guard ? 1 : -1u;
+    tbd_shared_guards += guard ? 1 : -1u;
 }
 
 /* Cells that marks of an access to [start, end) can be in: marks of accesses close to each other are shared, so
@@ -342,7 +342,7 @@ bool tbd_shared_owns_sigsafe(uint64_t address)
 {
     uint64_t offset = address - tbd_sys_pointer(tbd_runtime.pages.touch);
 
-    return guard_count && offset < TBD_TOUCH_BYTES && is_guarded(offset / TBD_PAGE_SIZE);
+    return tbd_shared_guards && offset < TBD_TOUCH_BYTES && is_guarded(offset / TBD_PAGE_SIZE);
 }
 
 /* ---- where mappings go ---- */
@@ -415,7 +415,7 @@ void tbd_shared_take_over(void)
 void tbd_shared_reset(void)
 {
     tbd_singles_clear();
-    for (uint64_t index = 0; guard_count && index < CELL_PAGES; index++)
+    for (uint64_t index = 0; tbd_shared_guards && index < CELL_PAGES; index++)
         if (is_guarded(index))
             set_guard(index, false);
     if (has_second_map)

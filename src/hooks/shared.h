@@ -51,7 +51,9 @@ void tbd_shared_add_others(struct tbd_effects *effects, uint64_t address, const 
 bool tbd_shared_load(struct tbd_effects *effects, void *out, uint64_t address, size_t bytes,
                      uint32_t *others);
 
-/* Touch-map cell of a page (base/layout.h) in place of the one at `cell`. */
+/* How many pages of the touch map are read-only. */
+extern uint32_t tbd_shared_guards;
+/* Touch-map cell of a page (base/layout.h) in place of the one at `cell`, if there are any. */
 uint16_t *tbd_shared_cell(uint16_t *cell, uint64_t page);
 
 /* Translated code was stopped before the instruction at thread->regs.rip, the `insn`th of its block. */

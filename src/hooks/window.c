@@ -15,7 +15,9 @@
 
 static uint16_t *cell_of(const struct tbd_pages *pages, uint64_t page)
 {
-    return tbd_shared_cell((uint16_t *)(pages->touch + (page * 2 & (TBD_TOUCH_BYTES - 1))), page);
+    uint16_t *cell = (uint16_t *)(pages->touch + (page * 2 & (TBD_TOUCH_BYTES - 1)));
+
+    return tbd_shared_guards ? tbd_shared_cell(cell, page) : cell;
 }
 
 static bool is_known(const struct tbd_pages *pages, uint64_t page)
