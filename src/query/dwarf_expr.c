@@ -350,6 +350,8 @@ static bool compare_string(struct reader *r, const struct tbd_c_node *node, stru
             return true;
         }
         is_array = true; /* its characters, where they are */
+    } else {
+        length++; /* the NUL, too */
     }
     if (!is_array && !take_operand(r, data, &a)) {
         *out = *data;

@@ -286,6 +286,7 @@ static void expressions_have_their_values(void **state)
         { "nothing", "error" },
         { "first.name == \"one\" && \"two\" == second.name", "1" },
         { "first.name != \"one \"", "1" },
+        { "first.name == \"on\"", "0" },
         { "total < 0 ? 7 : 1 / 0", "7" },
         { "total > 0 ? 7 : half > 0.25 ? 5 : 6", "5" },
         { "(long)total < 0u", "1" },
