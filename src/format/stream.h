@@ -340,6 +340,8 @@ enum tbd_special {
     TBD_SPECIAL_RDFSBASE, TBD_SPECIAL_WRFSBASE, TBD_SPECIAL_RDGSBASE, TBD_SPECIAL_WRGSBASE,
     TBD_SPECIAL_OTHER,
     TBD_SPECIAL_SHARED, /* any instruction that is in the set of TBD_MSG_SHARED */
+    TBD_SPECIAL_LOADS,  /* loads of which the place or extent is not known when code is translated: repeated
+                           lods, scas, cmps; gathers */
 };
 
 struct tbd_msg_special {

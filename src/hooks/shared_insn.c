@@ -396,7 +396,7 @@ bool tbd_shared_copy_piece(struct tbd_special_run *s, const struct tbd_string_pi
 
 static bool is_transfer(const struct shared_run *run)
 {
-    return run->insn.kind != TBD_INSN_PLAIN;
+    return run->insn.kind != TBD_INSN_PLAIN && run->insn.kind != TBD_INSN_SPECIAL; /* string loads come here, too */
 }
 
 static bool load_target(const struct shared_run *run, const struct tbd_sys_range *range, uint64_t *target)

@@ -37,6 +37,7 @@ struct tbd_slot {
     uint8_t string_bytes;
     bool reads_string;
     bool has_narrow_addresses; /* address-size prefix */
+    struct tbd_string_loads string_loads;
     int64_t disp;              /* rip-relative operands: the address itself */
 };
 
@@ -105,6 +106,10 @@ static void describe_vector_index(struct tbd_slot *slot, const struct decoded *d
     case ZYDIS_MNEMONIC_VSCATTERDPS:
     case ZYDIS_MNEMONIC_VPSCATTERDD:
     case ZYDIS_MNEMONIC_VPSCATTERDQ:
+    case ZYDIS_MNEMONIC_VGATHERDPD:
+    case ZYDIS_MNEMONIC_VGATHERDPS:
+    case ZYDIS_MNEMONIC_VPGATHERDD:
+    case ZYDIS_MNEMONIC_VPGATHERDQ:
         slot->index_bytes = 4;
         break;
     default:
@@ -204,6 +209,27 @@ static void describe_string(struct tbd_slot *slot, const struct decoded *d)
     }
 }
 
+/* Repeated lods, scas, cmps. */
+static void describe_string_loads(struct tbd_slot *slot, const struct decoded *d)
+{
+    struct tbd_string_loads *loads = &slot->string_loads;
+
+    *loads = (struct tbd_string_loads){ 0 };
+    if (d->insn.meta.category != ZYDIS_CATEGORY_STRINGOP || slot->string_bytes)
+        return;
+    for (unsigned i = 0; i < d->insn.operand_count; i++) {
+        if (d->operands[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
+            continue;
+        loads->bytes = d->operands[i].size / 8u;
+        loads->from_rsi |= register_number(d->operands[i].mem.base) == TBD_RSI;
+        loads->from_rdi |= register_number(d->operands[i].mem.base) == TBD_RDI;
+    }
+    loads->while_equal = d->insn.attributes & ZYDIS_ATTRIB_HAS_REPE;
+    loads->until_equal = d->insn.attributes & ZYDIS_ATTRIB_HAS_REPNE;
+    if (!loads->from_rdi) /* lods does not compare */
+        loads->while_equal = loads->until_equal = false;
+}
+
 static void describe(struct tbd_slot *slot, const struct decoded *d)
 {
     slot->base = slot->index = slot->vector_index = NONE;
@@ -214,11 +240,12 @@ static void describe(struct tbd_slot *slot, const struct decoded *d)
     slot->reads_string = false;
     slot->has_narrow_addresses = d->insn.address_width == 32;
     describe_string(slot, d);
+    describe_string_loads(slot, d);
     for (unsigned i = 0; i < d->insn.operand_count && !slot->string_bytes; i++) {
         const ZydisDecodedOperand *op = &d->operands[i];
 
         if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
-            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)) {
+            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE || op->mem.type == ZYDIS_MEMOP_TYPE_VSIB)) {
             describe_store(slot, d, op);
             return;
         }
@@ -506,4 +533,9 @@ uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot)
 bool tbd_slot_reads_string(const struct tbd_slot *slot)
 {
     return slot->reads_string;
+}
+
+struct tbd_string_loads tbd_slot_string_loads(const struct tbd_slot *slot)
+{
+    return slot->string_loads;
 }

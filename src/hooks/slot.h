@@ -39,6 +39,15 @@ enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const stru
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot);
 bool tbd_slot_reads_string(const struct tbd_slot *slot); /* movs: rsi is the source */
 
+/* Repeated string loads: what they read and when they end; bytes = 0: it is none. */
+struct tbd_string_loads {
+    uint32_t bytes; /* of an element */
+    bool from_rsi;
+    bool from_rdi;
+    bool while_equal; /* repe, repne; neither: until the count is 0 */
+    bool until_equal;
+};
+struct tbd_string_loads tbd_slot_string_loads(const struct tbd_slot *slot);
 /* The bits of pointers and count that it uses. */
 uint64_t tbd_slot_address_mask(const struct tbd_slot *slot);
 

@@ -15,6 +15,7 @@
 #include "hooks/effects.h"
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
+#include "hooks/shared.h"
 #include "hooks/special.h"
 
 #define PIECE_BYTES 65536u
@@ -303,6 +304,114 @@ static void run_string(struct tbd_special_run *s)
     tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
+/* ---- loads ---- */
+
+#define FLAG_ZF 0x40ull
+
+/* Elements from `pointer` on that begin on its page. */
+static uint64_t elements_on_page(uint64_t pointer, uint32_t size, bool backward)
+{
+    uint64_t offset = pointer & (TBD_PAGE_SIZE - 1);
+
+    return backward ? offset / size + 1 : (TBD_PAGE_SIZE - offset + size - 1) / size;
+}
+
+static void mark_elements(uint64_t pointer, uint64_t count, uint32_t size, bool backward)
+{
+    uint64_t first = backward ? pointer - (count - 1) * size : pointer;
+
+    tbd_pages_mark_read(&tbd_runtime.pages, first, first + count * size);
+}
+
+/* So many at once that no page is marked which is not read; the last one may reach into the next. */
+static uint64_t mark_piece(const struct tbd_regs *regs, const struct tbd_string_loads *loads,
+                           uint64_t mask)
+{
+    bool backward = regs->rflags & FLAG_DF;
+    uint64_t rsi = regs->gpr[TBD_RSI] & mask, rdi = regs->gpr[TBD_RDI] & mask;
+    uint64_t count = regs->gpr[TBD_RCX] & mask, most;
+
+    most = loads->from_rsi ? elements_on_page(rsi, loads->bytes, backward) : count;
+    count = most < count ? most : count;
+    most = loads->from_rdi ? elements_on_page(rdi, loads->bytes, backward) : count;
+    count = most < count ? most : count;
+    if (count && loads->from_rsi)
+        mark_elements(rsi, count, loads->bytes, backward);
+    if (count && loads->from_rdi)
+        mark_elements(rdi, count, loads->bytes, backward);
+    return count;
+}
+
+static void run_string_loads(struct tbd_special_run *s, const struct tbd_string_loads *loads)
+{
+    struct tbd_regs *regs = &s->thread->regs;
+    uint64_t mask = tbd_slot_address_mask(s->slot);
+    uint64_t left, rest;
+
+    do {
+        uint64_t count = mark_piece(regs, loads, mask);
+        bool equal;
+
+        rest = (regs->gpr[TBD_RCX] & mask) - count;
+        if (count)
+            regs->gpr[TBD_RCX] = count;
+        s->thread->scratch[TBD_SLOT_REST] = rest;
+        tbd_slot_run(s->thread, s->slot);
+        left = regs->gpr[TBD_RCX] & mask;
+        regs->gpr[TBD_RCX] += rest;
+        s->thread->scratch[TBD_SLOT_REST] = 0;
+        equal = regs->rflags & FLAG_ZF;
+        if ((loads->while_equal && !equal) || (loads->until_equal && equal))
+            break;
+    } while (!left && rest);
+    tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
+}
+
+#define FAR_ENOUGH (1ull << 20) /* to look for shared memory */
+
+static bool may_be_shared(uint64_t pointer, uint64_t count, uint32_t size, bool backward)
+{
+    uint64_t bytes = count < FAR_ENOUGH / size ? count * size : FAR_ENOUGH;
+    uint64_t start = !backward ? pointer : pointer > bytes ? pointer + size - bytes : 0;
+
+    return tbd_shared_holds(start, start + bytes);
+}
+
+static bool loads_shared(const struct tbd_special_run *s, const struct tbd_string_loads *loads)
+{
+    const struct tbd_regs *regs = &s->thread->regs;
+    uint64_t mask = tbd_slot_address_mask(s->slot);
+    uint64_t count = regs->gpr[TBD_RCX] & mask;
+    bool backward = regs->rflags & FLAG_DF;
+
+    if (loads->from_rsi && may_be_shared(regs->gpr[TBD_RSI] & mask, count, loads->bytes, backward))
+        return true;
+    return loads->from_rdi &&
+           may_be_shared(regs->gpr[TBD_RDI] & mask, count, loads->bytes, backward);
+}
+
+/* In a replay process what others wrote comes first, out of the log. */
+static void run_loads(struct tbd_special_run *s)
+{
+    struct tbd_string_loads loads = tbd_slot_string_loads(s->slot);
+    struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
+    size_t count;
+
+    if (tbd_runtime.next_others || (loads.bytes && loads_shared(s, &loads))) {
+        tbd_shared_perform(s);
+        return;
+    }
+    if (loads.bytes) {
+        run_string_loads(s, &loads);
+        return;
+    }
+    (void)tbd_slot_stores(s->thread, s->slot, ranges, &count); /* of a gather: where it reads, at most */
+    for (size_t i = 0; i < count; i++)
+        tbd_pages_mark_read(&tbd_runtime.pages, ranges[i].address, ranges[i].address + ranges[i].bytes);
+    tbd_slot_run(s->thread, s->slot);
+    tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
+}
+
 /* ---- all ---- */
 
 static void perform(struct tbd_special_run *s)
@@ -326,6 +435,9 @@ static void perform(struct tbd_special_run *s)
         break;
     case TBD_SPECIAL_REP_STORE:
         run_string(s);
+        break;
+    case TBD_SPECIAL_LOADS:
+        run_loads(s);
         break;
     case TBD_SPECIAL_MASKED_STORE:
     case TBD_SPECIAL_OTHER_STORE:

@@ -57,12 +57,13 @@ static uint8_t end_of_kind(uint8_t kind)
     return ends[kind];
 }
 
-/* Special only because its stores have no fixed size: as good as any other when nothing is
+/* Special only because its accesses have no fixed place or size: as good as any other when nothing is
  * reported. */
 static bool is_plain_without_hooks(const struct tbd_insn *insn)
 {
     return insn->kind == TBD_INSN_SPECIAL &&
-           (insn->special == TBD_SPECIAL_REP_STORE || insn->special == TBD_SPECIAL_MASKED_STORE);
+           (insn->special == TBD_SPECIAL_REP_STORE || insn->special == TBD_SPECIAL_MASKED_STORE ||
+            insn->special == TBD_SPECIAL_LOADS);
 }
 
 static bool stores(const struct tbd_insn *insn)

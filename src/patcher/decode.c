@@ -196,9 +196,46 @@ static uint8_t special_by_operand(const struct zinsn *z, const ZydisDecodedOpera
         return TBD_SPECIAL_OTHER;
     if (is_masked_store(z, op))
         return TBD_SPECIAL_MASKED_STORE;
+    if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB && z->i.meta.category != ZYDIS_CATEGORY_PREFETCH)
+        return TBD_SPECIAL_LOADS;
     if (op->mem.type == ZYDIS_MEMOP_TYPE_MIB && z->i.meta.category != ZYDIS_CATEGORY_MPX)
         return TBD_SPECIAL_OTHER;
     return 0;
+}
+
+/* Any of the six, also where it means nothing: before a memory operand gs would not count. */
+static bool has_segment_prefix(const struct zinsn *z)
+{
+    for (unsigned n = 0; n < z->i.raw.prefix_count; n++)
+        switch (z->i.raw.prefixes[n].value) {
+        case 0x26:
+        case 0x2e:
+        case 0x36:
+        case 0x3e:
+        case 0x64:
+        case 0x65: return true;
+        default: break;
+        }
+    return false;
+}
+
+static bool is_string_load(ZydisMnemonic m)
+{
+    switch (m) {
+    case ZYDIS_MNEMONIC_LODSB:
+    case ZYDIS_MNEMONIC_LODSW:
+    case ZYDIS_MNEMONIC_LODSD:
+    case ZYDIS_MNEMONIC_LODSQ:
+    case ZYDIS_MNEMONIC_SCASB:
+    case ZYDIS_MNEMONIC_SCASW:
+    case ZYDIS_MNEMONIC_SCASD:
+    case ZYDIS_MNEMONIC_SCASQ:
+    case ZYDIS_MNEMONIC_CMPSB:
+    case ZYDIS_MNEMONIC_CMPSW:
+    case ZYDIS_MNEMONIC_CMPSD:
+    case ZYDIS_MNEMONIC_CMPSQ: return true;
+    default: return false;
+    }
 }
 
 static uint8_t special_of(const struct zinsn *z)
@@ -211,6 +248,9 @@ static uint8_t special_of(const struct zinsn *z)
         return special;
     if (repeats && z->i.meta.category == ZYDIS_CATEGORY_STRINGOP && is_string_store(z->i.mnemonic))
         return TBD_SPECIAL_REP_STORE;
+    if (repeats && z->i.meta.category == ZYDIS_CATEGORY_STRINGOP && is_string_load(z->i.mnemonic) &&
+        !has_segment_prefix(z))
+        return TBD_SPECIAL_LOADS;
     for (unsigned n = 0; n < z->i.operand_count && !special; n++)
         special = special_by_operand(z, &z->op[n]);
     return special;
@@ -689,22 +729,6 @@ static bool same_effect_in_memory(const struct zinsn *z, const ZydisDecodedOpera
     if (z->i.mnemonic == ZYDIS_MNEMONIC_MOV && z->i.opcode == 0x8c)
         return false;
     return !(op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) || op->size != 32;
-}
-
-/* Any of the six, also where it means nothing: before a memory operand gs would not count. */
-static bool has_segment_prefix(const struct zinsn *z)
-{
-    for (unsigned n = 0; n < z->i.raw.prefix_count; n++)
-        switch (z->i.raw.prefixes[n].value) {
-        case 0x26:
-        case 0x2e:
-        case 0x36:
-        case 0x3e:
-        case 0x64:
-        case 0x65: return true;
-        default: break;
-        }
-    return false;
 }
 
 static uint8_t find_slot_form(const struct tbd_insn *insn, const struct zinsn *z)
