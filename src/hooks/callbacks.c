@@ -161,6 +161,9 @@ void tbd_runtime_send_end(enum tbd_end_how how, uint32_t value, uint64_t offset,
         return;
     if (tbd_runtime.options.hooks & TBD_HOOK_TOUCH)
         send_touched_pages(tbd_runtime.thread);
+    if (tbd_runtime.unknown_calls)
+        tbd_runtime_note(0, "%lu system calls were not described: their writes were found by comparison",
+                         tbd_runtime.unknown_calls);
     tbd_ring_send(ring, tbd_runtime.thread, TBD_MSG_END, parts, 2);
     tbd_threads_send_regs(tbd_runtime.thread);
     tbd_window_send_end(ring, tbd_runtime.thread, &tbd_runtime.pages, &tbd_runtime.vector,

@@ -71,6 +71,7 @@ bool tbd_child_record(struct tbd_thread *thread)
 
     tbd_shared_reset();
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
+    tbd_runtime.unknown_calls = 0;
     if (!tbd_runtime.options.children || !tbd_runtime.recording || !begin())
         return false;
     tbd_signals_block_all();

@@ -42,6 +42,7 @@ struct tbd_runtime {
     uint32_t pid;
     bool recording;         /* an organizer consumes the stream */
     bool has_fsgsbase;
+    uint64_t unknown_calls; /* system calls whose writes were found by comparison */
     bool taken_over;        /* translated code runs: faults may be the program's */
     const struct tbd_patcher_callbacks *callbacks; /* NULL in play; the replay stub's */
     void (*instead_of_detach)(const char *why);    /* NULL in play; does not return */

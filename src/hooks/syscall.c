@@ -121,6 +121,7 @@ static void note_unknown(uint64_t number)
 static void perform_unknown(struct tbd_call *call)
 {
     note_unknown(call->sys.number);
+    tbd_runtime.unknown_calls++;
     tbd_effects_watch_all(call->effects);
     call->result = tbd_call_perform(&call->sys);
     if (call->result == TBD_CALL_INTERRUPTED)
