@@ -71,7 +71,7 @@ struct bases {
     uint8_t page[4096];
 };
 
-/* What a reader will find for a difference (pages.c): the page's first contents, if they are from
+/* What a reader will find for a difference (page_base.c): the page's first contents, if they are from
  * the window's start, else the latest before; these must be of the same mapping, so that nothing that
  * becomes of older windows takes them away. */
 static const uint8_t *base_of(void *context, uint64_t address)

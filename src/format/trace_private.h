@@ -205,10 +205,12 @@ TBD_MUST_CHECK enum tbd_status tbd_threads_settle(struct tbd_trace *trace);
 /* keys_read.c */
 void tbd_trace_keys_free(struct tbd_trace *trace);
 
-/* pages.c */
+/* open_tocs.c */
 /* The window has another TOC now: what is open is closed. */
 void tbd_trace_forget_toc(struct tbd_trace *trace, uint32_t window);
 void tbd_pages_free(struct tbd_trace *trace);
+
+/* page_base.c */
 /* The latest contents of a page that the trace has from before the events of window `index`: what a
  * difference stored there is to.  `how` may be NULL.  TBD_NOTFOUND: it has none. */
 struct tbd_page_base {

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+/* page_bytes.c - any bytes at a position, from the events of its window and pages.c */
+#include "format/pages_private.h"
+#include "format/window.h"
+#include "format/window_private.h"
+
+#include <string.h>
+
+struct reading {
+    uint64_t address;
+    uint8_t *out;
+    uint32_t bytes; /* inside one page */
+    uint32_t missing;
+    uint8_t have[4096];
+    uint64_t until; /* relative time from which on stores belong to another mapping */
+};
+
+static void take_old(struct reading *r, uint64_t address, uint64_t bytes, const uint8_t *old_bytes)
+{
+    uint64_t low = address > r->address ? address : r->address;
+    uint64_t end = r->address + r->bytes;
+    uint64_t high = address + bytes < end ? address + bytes : end;
+
+    for (uint64_t at = low; at < high; at++) {
+        uint64_t i = at - r->address;
+
+        if (r->have[i])
+            continue;
+        r->have[i] = 1;
+        r->out[i] = old_bytes[at - address];
+        r->missing--;
+    }
+}
+
+static void take_message(struct reading *r, const struct tbd_message *message)
+{
+    struct tbd_write_cursor cursor;
+    struct tbd_write_view write;
+    struct tbd_message head;
+
+    memcpy(&head, message, sizeof(head));
+    tbd_writes_first(head.kind, (const uint8_t *)message + sizeof(head), head.bytes, &cursor);
+    while (tbd_writes_next(&cursor, &write))
+        if (write.old_bytes)
+            take_old(r, write.address, write.bytes, write.old_bytes);
+}
+
+/* Highest event index at which a store touches [address, address + bytes), plus 1; 0 if none
+ * does. */
+static uint64_t last_touch(const struct tbd_window *window, uint64_t address, uint64_t bytes)
+{
+    uint64_t last = 0;
+    size_t low = 0;
+    size_t high = window->word_count;
+
+    if (!window->words)
+        return UINT64_MAX;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->words[middle].word < (address & ~7ull))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < window->word_count && window->words[low].word < address + bytes; low++)
+        if (window->words[low].last + 1ull > last)
+            last = window->words[low].last + 1ull;
+    return window->has_loads && last ? UINT64_MAX : last;
+}
+
+/* Old bytes of stores at or after `pos`. */
+static void take_later_stores(struct reading *r, const struct tbd_window *window,
+                              struct tbd_position pos)
+{
+    uint64_t last = last_touch(window, r->address, r->bytes);
+    struct tbd_cursor c;
+
+    if (!last || !tbd_cursor_seek(window, pos.time, &c))
+        return;
+    for (; c.kind != TBD_AT_END && c.index < last && r->missing; tbd_cursor_next(&c)) {
+        if (c.time - window->first_time >= r->until)
+            return;
+        if (c.kind == TBD_AT_MESSAGE)
+            take_message(r, c.message);
+        else if (c.kind == TBD_AT_OP && c.op->kind == TBD_OP_STORE &&
+                 (c.time > pos.time || c.op->insn >= pos.offset))
+            take_old(r, tbd_cursor_address(&c), c.op->size, c.record + c.op->data);
+    }
+}
+
+static const struct tbd_page_contents *capture_after(const struct tbd_window *window,
+                                                     const struct tbd_page_query *q)
+{
+    struct tbd_moment end = { .window = window->index, .time = UINT64_MAX };
+
+    for (size_t i = 0; i < window->gone_count; i++) {
+        const struct tbd_page_contents *page = &window->gone[i];
+        struct tbd_moment then = { window->index, page->order, page->time };
+
+        if (page->address == q->address && tbd_moment_compare(&then, &q->at) > 0 &&
+            tbd_moment_compare(&then, &q->died) < 0)
+            return page;
+    }
+    if (tbd_moment_compare(&end, &q->died) > 0)
+        return NULL;
+    for (size_t low = 0, high = window->dirty_count; low < high;) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->dirty[middle].address == q->address)
+            return &window->dirty[middle];
+        if (window->dirty[middle].address < q->address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* Does a store of this window touch bytes that no later store tells?  Then, without an end state
+ * (the program was killed, and the window is not replayed), nobody knows what it left there. */
+static bool is_lost(const struct tbd_window *window, const struct reading *r)
+{
+    if (window->complete)
+        return false;
+    for (uint32_t i = 0; i < r->bytes; i++)
+        if (!r->have[i] && last_touch(window, r->address + i, 1))
+            return true;
+    return false;
+}
+
+static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
+                                 const struct tbd_window *window, const struct tbd_page_query *q)
+{
+    const struct tbd_page_contents *capture = capture_after(window, q);
+    enum tbd_status status = TBD_OK;
+    uint8_t page[4096];
+
+    if (!capture && is_lost(window, r))
+        return TBD_NOTKEPT;
+    if (capture) {
+        memcpy(page, capture->bytes, sizeof(page));
+    } else {
+        pthread_mutex_lock(&trace->lock);
+        status = tbd_page_unmodified_locked(trace, q, page);
+        pthread_mutex_unlock(&trace->lock);
+    }
+    for (uint32_t i = 0; i < r->bytes && !status; i++)
+        if (!r->have[i])
+            r->out[i] = page[(r->address & 4095) + i];
+    return status;
+}
+
+static struct tbd_moment moment_of(const struct tbd_window *window, struct tbd_position pos)
+{
+    struct tbd_moment at = { .window = window->index, .time = pos.time - window->first_time };
+    size_t low = 0;
+    size_t high = window->log_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (window->log[middle].time <= at.time)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    at.order = (uint32_t)low;
+    return at;
+}
+
+static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_window *window,
+                                    struct tbd_position pos, struct reading *r)
+{
+    struct tbd_moment at = moment_of(window, pos);
+    struct region_piece piece;
+    struct tbd_page_query q;
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_page_ask_locked(trace, &at, r->address & ~4095ull, &q);
+    if (!status) {
+        piece = *q.piece;
+        q.piece = &piece;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    if (status)
+        return status;
+    r->until = q.died.window == window->index ? q.died.time : UINT64_MAX;
+    take_later_stores(r, window, pos);
+    return r->missing ? take_rest(trace, r, window, &q) : TBD_OK;
+}
+
+/* ---- bytes that the window does not store to ---- */
+
+/* The page's next contents in this window's table, after q->at. */
+static enum tbd_status captured_later(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                      uint8_t *out)
+{
+    struct tbd_moment end = { q->at.window, UINT32_MAX, UINT64_MAX };
+    struct toc *toc = tbd_toc_of_locked(trace, q->at.window);
+    const struct tbd_disk_page *pages;
+    size_t count;
+
+    if (!toc)
+        return trace->toc_failure;
+    pages = tbd_toc_find_page(toc, q->address, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_moment then = tbd_moment_of_page(q->at.window, pages + i);
+
+        if (pages[i].flags & TBD_DISK_PAGE_END)
+            then = end;
+        if (pages[i].flags & (TBD_DISK_PAGE_END | TBD_DISK_PAGE_GONE) &&
+            tbd_moment_compare(&then, &q->at) > 0 && tbd_moment_compare(&then, &q->died) < 0)
+            return tbd_page_of_entry_locked(trace, toc, pages + i, out);
+    }
+    return TBD_NOTFOUND;
+}
+
+static enum tbd_status untouched_page(struct tbd_trace *trace, const struct tbd_moment *at,
+                                      uint64_t address, uint8_t *out)
+{
+    struct tbd_page_query q;
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_page_ask_locked(trace, at, address, &q);
+    if (!status)
+        status = captured_later(trace, &q, out);
+    if (status == TBD_NOTFOUND)
+        status = tbd_page_unmodified_locked(trace, &q, out);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+static enum tbd_status read_untouched(struct tbd_trace *trace, const struct tbd_window *window,
+                                      struct tbd_position pos, uint64_t address, uint8_t *out,
+                                      size_t bytes)
+{
+    struct tbd_moment at = moment_of(window, pos);
+    enum tbd_status status = TBD_OK;
+    uint8_t page[4096];
+
+    if (!window->complete || !window->words || last_touch(window, address, bytes))
+        return TBD_NOTKEPT;
+    while (bytes && !status) {
+        size_t part = 4096 - (address & 4095) < bytes ? 4096 - (address & 4095) : bytes;
+
+        status = untouched_page(trace, &at, address & ~4095ull, page);
+        if (!status)
+            memcpy(out, page + (address & 4095), part);
+        address += part;
+        out += part;
+        bytes -= part;
+    }
+    return status;
+}
+
+enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace, uint32_t index,
+                                         struct tbd_position pos, uint64_t address, void *out,
+                                         size_t bytes)
+{
+    struct tbd_window *window;
+    enum tbd_status status;
+
+    if (bytes > TBD_USER_END || address > TBD_USER_END - bytes)
+        return TBD_UNMAPPED;
+    status = tbd_window_load_summaries(trace, index, &window, NULL);
+    if (!status &&
+        (pos.time < window->first_time || pos.time - window->first_time > window->blocks))
+        status = TBD_NOTIME;
+    if (!status)
+        status = read_untouched(trace, window, pos, address, out, bytes);
+    tbd_window_free(window);
+    return status;
+}
+
+/* ---- any bytes ---- */
+
+enum tbd_status tbd_trace_read(struct tbd_trace *trace, const struct tbd_window *window,
+                               struct tbd_position pos, uint64_t address, void *out, size_t bytes)
+{
+    uint8_t *at = out;
+
+    if (pos.time < window->first_time || pos.time - window->first_time > window->blocks)
+        return TBD_NOTIME;
+    if (bytes > TBD_USER_END || address > TBD_USER_END - bytes)
+        return TBD_UNMAPPED;
+    while (bytes) {
+        struct reading r = { .address = address, .out = at };
+        enum tbd_status status;
+
+        r.bytes = (uint32_t)(4096 - (address & 4095));
+        if (r.bytes > bytes)
+            r.bytes = (uint32_t)bytes;
+        r.missing = r.bytes;
+        status = read_in_page(trace, window, pos, &r);
+        if (status)
+            return status;
+        address += r.bytes;
+        at += r.bytes;
+        bytes -= r.bytes;
+    }
+    return TBD_OK;
+}
