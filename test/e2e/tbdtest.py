@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -149,6 +150,30 @@ def find_trace(root, program):
     return Trace(min(found)[1]) if found else None
 
 
+def traces(root):
+    """All traces below `root`, in the order of their names."""
+    return [Trace(path) for path in sorted(glob.glob(root + "/*-[0-9]*"))]
+
+
+def check_traces(root, least=1, may_be_killed=False):
+    """Asserts that every process below `root` was recorded whole and replays; prints what was measured.
+    `may_be_killed`: the program ends processes of its own with SIGKILL."""
+    wait_organizers(root)
+    infos, found = [], traces(root)
+    for trace in found:
+        info = trace.info()
+        assert info["finished"] and info["dropped"] == 0, (trace, info)
+        assert info["end"].startswith(("exit ", "exec", "signal ") + (("killed",) if may_be_killed else ())), (trace, info)
+        trace.verify()
+        infos.append(info)
+    assert len(found) >= least, "%d traces, expected %d: %s" % (len(found), least, found)
+    print("recorded: %d traces, %d windows, %d blocks, 0 divergences" %
+          (len(found), sum(info["windows"] for info in infos), sum(info["blocks"] for info in infos)))
+    for note in sorted({note for info in infos for note in info["notes"]}):
+        print("noted: " + note)
+    return found
+
+
 def same(native, traced, tool_lines=False):
     """Asserts that nothing of the program's own changed.  With `tool_lines` lines of stderr that
     begin with "tbd: " or "hint: " are the tracer's."""
@@ -267,6 +292,13 @@ def check_run(argv, folder, options="", preload="", verify=True, tool_lines=Fals
     if verify:
         trace.verify()
     return traced, trace
+
+
+def free_port():
+    """A port that nobody listens on at this moment, on loopback."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def main(*tests):

@@ -9,11 +9,6 @@ import time
 import tbdtest
 
 
-def traces_in(root):
-    return [tbdtest.Trace(os.path.join(root, name)) for name in sorted(os.listdir(root))
-            if name != "latest" and name[0] != "."]
-
-
 def check_tree(argv, folder, forked, started, ends=None, options="", env=None):
     """Runs natively and traced; `forked` traces begin at a fork, `started` at an exec or with the run; each is
     whole and verifies.  Returns the rows of `tbdq processes`."""
@@ -21,7 +16,7 @@ def check_tree(argv, folder, forked, started, ends=None, options="", env=None):
     native = tbdtest.run(argv, env=env)
     traced, first = tbdtest.record(argv, root, options, env=env)
     tbdtest.same(native, traced)
-    traces = traces_in(root)
+    traces = tbdtest.traces(root)
     infos = [trace.info() for trace in traces]
     kinds = [sum(info["forked"] is kind for info in infos) for kind in (True, False)]
     assert kinds == [forked, started], "%s forked and %s started: %s" % (kinds[0], kinds[1], [t.path for t in traces])
@@ -123,14 +118,14 @@ def test_relative_folder(folder):
     end = time.monotonic() + 30
     while len(os.listdir(os.path.join(here, "traces"))) < 4 and time.monotonic() < end:
         time.sleep(0.05)
-    assert len(traces_in(os.path.join(here, "traces"))) == 3, os.listdir(os.path.join(here, "traces"))
+    assert len(tbdtest.traces(os.path.join(here, "traces"))) == 3, os.listdir(os.path.join(here, "traces"))
 
 
 def test_children_can_be_left_out(folder):
     root = os.path.join(folder, "traces")
     result, trace = tbdtest.record([tbdtest.program("processes"), "work"], root, "children=no")
     assert result.code == 0 and result.err == b"", result
-    assert len(traces_in(root)) == 1 and "untraced" in trace.info()["notes"][0], trace.info()
+    assert len(tbdtest.traces(root)) == 1 and "untraced" in trace.info()["notes"][0], trace.info()
 
 
 def test_a_child_without_an_organizer_runs_natively(folder):

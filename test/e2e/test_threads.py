@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Programs with threads: small quanta and windows, killed programs and organizers, real programs."""
-import glob
 import os
 import random
 import shutil
 import signal
-import socket
-import subprocess
 import time
 
 import inputs
@@ -16,10 +13,6 @@ import tbdtest
 
 def chance(seed):
     return random.Random(os.urandom(8) if tbdtest.LONG else seed)
-
-
-def traces(root):
-    return [tbdtest.Trace(path) for path in sorted(glob.glob(root + "/*-[0-9]*"))]
 
 
 def programs():
@@ -38,7 +31,7 @@ def test_small_quanta_and_windows(folder):
         traced, trace = tbdtest.record([path], root, options)
         tbdtest.same(native, traced)
         assert trace is not None, (path, options)
-        for one in traces(root):
+        for one in tbdtest.traces(root):
             one.verify()
         shutil.rmtree(root)
 
@@ -52,7 +45,7 @@ def test_killed_at_random_moments(folder):
         process.kill()
         process.communicate(timeout=60)
         tbdtest.wait_organizers(root)
-        for trace in traces(root):
+        for trace in tbdtest.traces(root):
             info = trace.info()
             assert info["dropped"] == 0, info
             trace.verify()
@@ -126,50 +119,6 @@ def test_python(folder):
     tbdtest.check_run(["/usr/bin/python3", "-c", script], folder)
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def talk(port, *command):
-    """One request in the server's protocol; the first line of the answer."""
-    request = b"*%d\r\n" % len(command) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in command)
-    with socket.create_connection(("127.0.0.1", port), 30) as connection:
-        connection.sendall(request)
-        return connection.makefile("rb").readline()
-
-
-def wait_for(port, process):
-    end = time.monotonic() + 60
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            if talk(port, b"PING") == b"+PONG\r\n":
-                return
-        except OSError:
-            time.sleep(0.05)
-    raise AssertionError("the server does not answer")
-
-
-def test_redis_server(folder):
-    port = free_port()
-    process = tbdtest.start([tbdtest.need("redis-server"), "--port", str(port), "--save", "", "--dir", folder], folder + "/traces",
-                    stdout=subprocess.DEVNULL)
-    try:
-        wait_for(port, process)
-        load = tbdtest.run([tbdtest.need("redis-benchmark"), "-p", str(port), "-q", "-c", "50", "-n",
-                            "100000" if tbdtest.LONG else "2000", "-t", "set,get,lpush,mset"], timeout=280)
-        assert load.code == 0 and b"MSET" in load.out, load
-        assert talk(port, b"LLEN", b"mylist") == (b":100000\r\n" if tbdtest.LONG else b":2000\r\n")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0 and not process.stderr.read()
-    finally:
-        process.kill()
-        process.stderr.close()
-    tbdtest.wait_organizers(folder)
-    tbdtest.find_trace(folder + "/traces", "redis-server").verify()
-
-
 if __name__ == "__main__":
     tbdtest.main(test_small_quanta_and_windows, test_killed_at_random_moments, test_organizer_killed_at_random_moments,
-                 test_stop_and_continue, test_xz, test_pigz, test_sort, test_python, test_redis_server)
+                 test_stop_and_continue, test_xz, test_pigz, test_sort, test_python)
