@@ -72,6 +72,8 @@ bool tbd_child_record(struct tbd_thread *thread)
     tbd_shared_reset();
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
     tbd_runtime.unknown_calls = 0;
+    if (tbd_runtime.pid == 1)
+        return false; /* its organizer would become its own child, and it would wait for that */
     if (!tbd_runtime.options.children || !tbd_runtime.recording || !begin())
         return false;
     tbd_signals_block_all();

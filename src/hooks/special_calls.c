@@ -20,8 +20,8 @@ enum {
     NR_SIGALTSTACK = 131, NR_ARCH_PRCTL = 158, NR_SET_TID_ADDRESS = 218, NR_EXIT_GROUP = 231,
     NR_SET_ROBUST_LIST = 273, NR_EXECVEAT = 322, NR_RSEQ = 334, NR_CLONE3 = 435,
     CLONE_VM_ = 0x100, CLONE_VFORK_ = 0x4000, CLONE_THREAD_ = 0x10000, CLONE_SETTLS_ = 0x80000,
+    CLONE_NEWPID_ = 0x20000000,
     CLONE_PARENT_SETTID_ = 0x100000,
-    CLONE_NEW_ANY = 0x7e020000, /* mount, cgroup, uts, ipc, user, pid, net */
     ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004,
     EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
 };
@@ -259,11 +259,10 @@ bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out)
     }
 }
 
-/* A child with its own memory gets a trace of its own; one in new namespaces does not: its process id there
- * says nothing here. */
+/* A child with its own memory gets a trace of its own (but see tbd_child_record). */
 static bool may_record(const struct tbd_clone *arguments)
 {
-    return !(arguments->flags & (CLONE_VM_ | CLONE_NEW_ANY));
+    return !(arguments->flags & (CLONE_VM_ | CLONE_NEWPID_));
 }
 
 /* The new process goes on behind the system call: recorded, or natively.  It has its own copy of the thread
@@ -281,6 +280,8 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
     regs->gpr[TBD_R11] = regs->rflags;
     if (arguments->stack)
         regs->gpr[TBD_RSP] = arguments->stack;
+    if (arguments->flags & CLONE_SETTLS_)
+        regs->fs_base = arguments->tls;
     if (!(arguments->flags & CLONE_VM_))
         tbd_threads_after_fork(call->thread);
     if (may_record(arguments) && tbd_child_record(call->thread)) {
@@ -368,8 +369,6 @@ static void fork_call(struct tbd_call *call)
     }
     if ((arguments.flags & CLONE_VM_) && !(arguments.flags & CLONE_VFORK_))
         tbd_call_detach(call, "it starts a process that shares its memory");
-    if (arguments.flags & CLONE_SETTLS_)
-        tbd_call_detach(call, "it forks with a thread pointer of the child's own");
     watch_child(call, &arguments);
     if (!(arguments.flags & CLONE_VM_))
         tbd_shared_fork();

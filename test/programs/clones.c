@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+/* Children made by clone and clone3 with flags that fork does not use: in new namespaces (where that is
+ * allowed), with a thread pointer and a stack of their own. */
+#define _GNU_SOURCE
+#include "check.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static long clone_plain(unsigned long flags, void *stack, void *tls)
+{
+    return syscall(SYS_clone, flags | SIGCHLD, stack, NULL, NULL, tls);
+}
+
+static int status_of(long pid)
+{
+    int status;
+
+    CHECK(waitpid((pid_t)pid, &status, 0) == pid && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static uint64_t work(uint64_t n)
+{
+    volatile uint64_t sum = 0;
+
+    for (uint64_t i = 0; i < n; i++)
+        sum += i * i;
+    return sum;
+}
+
+/* Its process id there is 1: it is the parent of all orphans, a tracer's too, so it must not have any. */
+static void in_namespaces(void)
+{
+    long pid = clone_plain(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS, NULL, NULL);
+
+    if (pid == 0) {
+        long grandchild;
+
+        CHECK(syscall(SYS_getpid) == 1);
+        grandchild = clone_plain(0, NULL, NULL);
+        if (grandchild == 0)
+            _exit(work(1000) == 332833500 ? 3 : 4);
+        CHECK(grandchild > 1);
+        CHECK(status_of(grandchild) == 3);
+        CHECK(waitpid(-1, NULL, 0) == -1 && errno == ECHILD);
+        _exit(3);
+    }
+    CHECK(pid > 0 ? status_of(pid) == 3 : errno == EPERM || errno == ENOSPC || errno == EINVAL);
+}
+
+/* The child does without libc: its thread pointer is not libc's. */
+static void with_a_thread_pointer(void)
+{
+    static uint64_t block[64];
+    long pid;
+
+    block[0] = (uint64_t)(uintptr_t)block;
+    block[5] = 0x1234; /* the stack check reads its guard here */
+    pid = clone_plain(CLONE_SETTLS, NULL, block);
+    if (pid == 0) {
+        uint64_t self, result;
+
+        __asm__ volatile("mov %%fs:0, %0" : "=r"(self));
+        result = self == block[0] ? 7 : 8;
+        __asm__ volatile("syscall" : : "a"(SYS_exit_group), "D"(result) : "rcx", "r11", "memory");
+    }
+    CHECK(status_of(pid) == 7);
+}
+
+/* A user namespace alone: an ordinary child, with a trace. */
+static void in_a_user_namespace(void)
+{
+    long pid = clone_plain(CLONE_NEWUSER, NULL, NULL);
+
+    if (pid == 0)
+        _exit(work(10) == 285 ? 5 : 6);
+    CHECK(pid > 0 ? status_of(pid) == 5 : errno == EPERM || errno == ENOSPC || errno == EINVAL);
+}
+
+static void with_clone3(void)
+{
+    struct clone_args args = { .exit_signal = SIGCHLD, .flags = CLONE_CLEAR_SIGHAND };
+    long pid = syscall(SYS_clone3, &args, sizeof(args));
+
+    if (pid == 0)
+        _exit(work(10) == 285 ? 9 : 10);
+    CHECK(status_of(pid) == 9);
+}
+
+int main(void)
+{
+    in_namespaces();
+    in_a_user_namespace();
+    with_a_thread_pointer();
+    with_clone3();
+    printf("all children ended as they should\n");
+    return 0;
+}
