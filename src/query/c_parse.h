@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* c_parse.h - C expressions as trees: what dwarf_expr.c evaluates and c_code.c compiles
+/* c_parse.h - C expressions as trees, which dwarf_expr.c evaluates
  *
  *   ?: || && | ^ & == != < <= > >= << >> + - * / %   ! ~ - + * & (TYPE) sizeof   [] . -> ()
  *   numbers, 'c', "strings", names (also A::b and ::b), $rax and other registers

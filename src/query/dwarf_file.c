@@ -545,54 +545,6 @@ bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwar
     return out->count != 0;
 }
 
-/* Keeps of *out what `die` holds (inside) or does not hold of it, around the address. */
-static void clip(Dwarf_Die *die, uint64_t address, bool inside, struct tbd_elf_range *out)
-{
-    Dwarf_Addr base, start, end;
-    ptrdiff_t at = 0;
-    size_t ranges = 0;
-
-    while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0 && ranges++ < RANGES_MAX) {
-        bool holds = start <= address && address < end;
-
-        if (holds && inside) {
-            out->start = out->start > start ? out->start : start;
-            out->end = out->end < end ? out->end : end;
-            return;
-        }
-        if (inside || start >= end)
-            continue;
-        if (end <= address && end > out->start)
-            out->start = end;
-        if (start > address && start < out->end)
-            out->end = start;
-    }
-}
-
-void tbd_dwarf_scope_range(struct tbd_dwarf *dwarf, const struct tbd_dwarf_scopes *scopes,
-                           uint64_t address, struct tbd_elf_range *out)
-{
-    Dwarf_Die die, child;
-    uint32_t visits = 0;
-
-    *out = (struct tbd_elf_range){ 0, UINT64_MAX };
-    if (dwarf == NULL)
-        return;
-    if (scopes->count == 0) {
-        *out = (struct tbd_elf_range){ address, address + 1 };
-        return;
-    }
-    for (size_t i = 0; i < scopes->count; i++) {
-        die = scopes->dies[i];
-        clip(&die, address, true, out);
-    }
-    for (bool more = tbd_die_child(&scopes->dies[0], &child); more && visits++ < VISITS_MAX;
-         more = tbd_die_next(&child, &child)) {
-        if (has_code(dwarf_tag(&child)))
-            clip(&child, address, false, out);
-    }
-}
-
 /* Where an inlined function was called. */
 static struct tbd_source_line call_site(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
                                         const Dwarf_Die *die)

@@ -44,11 +44,6 @@ struct tbd_dwarf_scopes {
 };
 bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwarf_scopes *out);
 
-/* The addresses around `address` that have the same scopes: all names mean the same there.  The
- * address alone where nothing is known about it; everything if `dwarf` is NULL. */
-void tbd_dwarf_scope_range(struct tbd_dwarf *dwarf, const struct tbd_dwarf_scopes *scopes,
-                           uint64_t address, struct tbd_elf_range *out);
-
 /* One function around an address.  An address in inlined code has several. */
 struct tbd_dwarf_function {
     size_t first, end;           /* scopes that belong to it: [first, end), the last is itself */

@@ -212,7 +212,9 @@ static struct tbd_lowered lower_address(struct tbd_lowering *l)
         return v;
     if (v.kind != TBD_LOWERED_PLACE || v.bits != 0)
         return tbd_lowering_gone(l, TBD_TYPE, "it has no address here");
-    return tbd_lowered_untyped(v.node); /* counted in bytes, as &NAME is */
+    v = tbd_lowered_untyped(v.node); /* counted in bytes, as &NAME is */
+    v.is_address = true;
+    return v;
 }
 
 /* ---- types ---- */
@@ -403,7 +405,8 @@ static struct tbd_lowered combine_pointers(struct tbd_lowering *l, const struct 
 
     if (is_comparison(op))
         return tbd_lowered_made(add_operator(l, a->node, b->node, false, false), DW_ATE_signed, 4);
-    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a) && tbd_lowered_is_pointer(b)) {
+    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a) &&
+        (tbd_lowered_is_pointer(b) || b->is_address)) {
         struct tbd_expr_node divide = { .op = TBD_EXPR_DIV, .is_signed = 1 };
 
         node = add_operator(l, a->node, b->node, true, false);

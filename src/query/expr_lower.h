@@ -47,6 +47,7 @@ struct tbd_lowered {
     int32_t node;  /* NUMBER: the value; PLACE: its address */
     bool has_type; /* else an unsigned number of 64 bits */
     bool is_literal;
+    bool is_address; /* of &: counted in bytes, but what is pointed to lies there */
     struct tbd_type type;
     uint32_t bits, bit_offset; /* PLACE: a bit-field */
 };

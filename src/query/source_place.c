@@ -73,20 +73,6 @@ static void fill(struct tbd_source_place *of, size_t number, size_t frame, size_
         take_module(place, module, at->call_pc, function);
 }
 
-struct tbd_elf_file *tbd_source_place_static(struct tbd_session *session, uint32_t window,
-                                             uint64_t address, struct tbd_source_place *out)
-{
-    const struct tbd_module *module = tbd_symbols_module_at(session->symbols, window, address);
-
-    out->session = session;
-    out->stack = (struct tbd_source_stack){ .window = window };
-    out->state = NULL;
-    out->places[0] = (struct tbd_place_of){ .address = address };
-    if (module != NULL)
-        take_module(&out->places[0], module, address, 0);
-    return module == NULL ? NULL : module->file;
-}
-
 static void fill_all(struct tbd_source_place *of, size_t call)
 {
     size_t frame = of->stack.calls[call].stack;

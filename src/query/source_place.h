@@ -26,10 +26,6 @@ TBD_MUST_CHECK enum tbd_status tbd_source_place_open(struct tbd_session *session
                                                      struct tbd_position position, size_t frame,
                                                      struct tbd_source_place *out);
 void tbd_source_place_close(struct tbd_source_place *place);
-/* A place without a frame: places[0] has the scopes of `address` and no registers or memory; for
- * names and types.  Its module's file, NULL if it is in none.  Nothing to close. */
-struct tbd_elf_file *tbd_source_place_static(struct tbd_session *session, uint32_t window,
-                                             uint64_t address, struct tbd_source_place *out);
 /* For expressions and output at the place; borrow it. */
 struct tbd_c_scope tbd_source_scope(struct tbd_source_place *place);
 struct tbd_printer tbd_source_printer(struct tbd_source_place *place, char format);

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+/* condition_value.h - the value of a C expression as a condition has it: lowered at a place, then
+ * evaluated with the place's memory and no registers */
+#ifndef TBD_TEST_CONDITION_VALUE_H
+#define TBD_TEST_CONDITION_VALUE_H
+
+#include "query/expr_lower.h"
+
+static inline enum tbd_value_state condition_read(void *context, uint64_t address, uint64_t bytes,
+                                                  uint64_t *out)
+{
+    const struct tbd_stack_memory *memory = context;
+
+    *out = 0;
+    return bytes <= sizeof(*out) && memory->read(memory->context, address, out, bytes)
+               ? TBD_VALUE_OK
+               : TBD_VALUE_BAD;
+}
+
+/* False where it has none: it is no condition, without a type anywhere, or means nothing at the
+ * place. */
+static inline bool condition_value(const struct tbd_c_scope *scope, const char *text, uint64_t *out)
+{
+    struct tbd_lower lower = { .scope = scope, .type = TBD_EVENT_LINE };
+    struct tbd_event event = { .type = TBD_EVENT_LINE };
+    struct tbd_expr_env env = { .event = &event,
+                                .read = condition_read,
+                                .read_context = (void *)(uintptr_t)scope->place->memory };
+    struct tbd_query_error problem;
+    struct tbd_value value = { .state = TBD_VALUE_BAD };
+    struct tbd_expr *expr, *lowered;
+
+    if (tbd_expr_parse(text, 0, TBD_EVENT_LINE, &expr, &problem) != TBD_OK)
+        return false;
+    if ((expr->uses & TBD_USES_TYPES) != 0 &&
+        tbd_expr_lower(expr, &lower, &lowered, &problem) == TBD_OK) {
+        if (problem.status == TBD_OK)
+            value = tbd_expr_eval(lowered, lowered->root, &env);
+        tbd_expr_free(lowered);
+    }
+    tbd_expr_free(expr);
+    *out = value.v;
+    return value.state == TBD_VALUE_OK;
+}
+
+#endif
