@@ -80,7 +80,7 @@ def test_make(folder):
     """Several compilers at once, started by make."""
     project, files = folder + "/project", 15 if tbdtest.LONG else 2
     for i in range(files):
-        put(project, "part%d.c" % i, c_file(20 if tbdtest.LONG else 1, i))
+        put(project, "part%d.c" % i, c_file(4 if tbdtest.LONG else 1, i))
     put(project, "Makefile", MAKEFILE)
     made = []
 
@@ -239,7 +239,7 @@ def self_test(argv, folder, least, timeout=1500):
     return tbdtest.check_traces(folder + "/traces", least, may_be_killed=True)
 
 
-STRESSORS = {"cpu": (3, 60), "vm": (2, 200), "signal": (200, 20000), "fork": (10, 300), "futex": (500, 20000),
+STRESSORS = {"cpu": (3, 60), "vm": (2, 200), "signal": (200, 20000), "fork": (10, 100), "futex": (500, 20000),
              "mmap": (1, 10), "pipe": (500, 50000)}
 
 
