@@ -235,11 +235,19 @@ static bool handle_shared(int signo, const uint8_t *info, struct tbd_ucontext *c
 
 /* ---- asynchronous ---- */
 
+/* The program's system call has not begun or has just ended: its caller settles, and so looks at `pending`,
+ * before any translated code runs.  That is where most signals come that a program waits for or sends itself. */
+static bool settles_anyway(uint64_t rip)
+{
+    return rip >= at(tbd_program_syscall_check) && rip <= at(tbd_program_syscall_done);
+}
+
 /* A thread whose turn it is not looks at `pending` when it gets the baton. */
 static void queue(int signo, const uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_seat *seat = tbd_seat_of_sigsafe(&signo);
     struct tbd_signals *signals = &seat->signals;
+    bool settles = settles_anyway(context->rip);
 
     if (signals->pending)
         return; /* one of ALWAYS_OURS sent by somebody while another signal waits */
@@ -248,7 +256,7 @@ static void queue(int signo, const uint8_t *info, struct tbd_ucontext *context)
     context->mask |= ~ALWAYS_OURS;
     if (is_between(context->rip, tbd_program_syscall_check, tbd_program_syscall_done))
         continue_at(context, tbd_program_syscall_interrupted);
-    if (!tbd_seat_is_holder_sigsafe(seat))
+    if (settles || !tbd_seat_is_holder_sigsafe(seat))
         return;
     __atomic_store_n(&tbd_runtime.thread->kick, 1, __ATOMIC_RELAXED);
     if (tbd_runtime.options.hooks != TBD_HOOKS_NONE) {
