@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+/* signals.c - `signals N`: N signals that the program sends itself with kill, while a timer sends others
+ * every 0.1 ms.  How many of the timer's come depends on the time and is not printed. */
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t own;
+static volatile sig_atomic_t ticks;
+
+static void count(int number)
+{
+    if (number == SIGUSR1)
+        own++;
+    else
+        ticks++;
+}
+
+int main(int argc, char **argv)
+{
+    const struct itimerval fast = { { 0, 100 }, { 0, 100 } };
+    const struct itimerval off = { { 0, 0 }, { 0, 0 } };
+    uint64_t signals = argc == 2 ? strtoull(argv[1], NULL, 10) : 0;
+    struct sigaction act = { .sa_handler = count, .sa_flags = SA_RESTART };
+
+    sigaction(SIGUSR1, &act, NULL);
+    sigaction(SIGALRM, &act, NULL);
+    if (setitimer(ITIMER_REAL, &fast, NULL))
+        return 1;
+    for (uint64_t i = 0; i < signals; i++)
+        if (kill(getpid(), SIGUSR1))
+            return 1;
+    if (setitimer(ITIMER_REAL, &off, NULL))
+        return 1;
+    printf("%d\n", (int)own);
+    return ticks ? 0 : 1;
+}
