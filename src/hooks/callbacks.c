@@ -94,11 +94,29 @@ static void end_window(struct tbd_thread *thread)
     TBD_LOG(TBD_LOG_DEBUG, "window", "ended at time %lu", tbd_ring_time(ring, thread));
 }
 
+/* System calls log any number of bytes with few blocks.  The consumer has a window's bytes in memory. */
+#define WINDOW_MAX_BYTES (64u << 20)
+
+static void end_large_window_now(struct tbd_ring *ring, struct tbd_thread *thread)
+{
+    uint64_t time = tbd_ring_time(ring, thread);
+
+    if (ring->window_bytes < WINDOW_MAX_BYTES || !tbd_runtime.recording ||
+        time <= tbd_runtime.window_due - tbd_runtime.options.window)
+        return;
+    if (time < tbd_runtime.window_due)
+        tbd_runtime.window_due = time;
+    if (time < ring->due)
+        ring->due = time;
+}
+
 /* The window's end, another thread's turn. */
 static void do_what_is_due(struct tbd_thread *thread)
 {
     struct tbd_ring *ring = &tbd_runtime.ring;
 
+    if (ring->due != TBD_TIME_NEVER)
+        end_large_window_now(ring, thread);
     if (ring->due == TBD_TIME_NEVER || tbd_ring_time(ring, thread) < ring->due)
         return;
     if (tbd_ring_time(ring, thread) >= tbd_runtime.window_due)

@@ -188,6 +188,9 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
 
     chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring, ring->number));
     chunk->flags = flags;
+    ring->window_bytes += chunk->operand_bytes;
+    if (flags & TBD_CHUNK_ENDS_WINDOW)
+        ring->window_bytes = 0;
     __atomic_store_n(&chunk->entry_count, open_entries(ring, entry_next), __ATOMIC_RELEASE);
     ring->number++;
     __atomic_store_n(&head->published, ring->number, __ATOMIC_RELEASE); /* (A) */

@@ -19,6 +19,7 @@ struct tbd_ring {
     uint64_t bytes;         /* of the mapping */
     uint64_t first_time;    /* time of the open chunk's first block entry */
     uint64_t due;           /* time at which `boundary` must be called: the entries area ends there */
+    uint64_t window_bytes;  /* operands of the window's chunks before the open one */
     uint32_t number;        /* of the open chunk; its slot is number % chunk_count */
     uint32_t messages;      /* message entries in the open chunk */
     bool discard;           /* nobody consumes: chunks are reused, nothing is handed over */

@@ -36,6 +36,15 @@ def test_windows_of_a_few_blocks(folder):
     check([tbdtest.program("recursion")], folder, 40, samples=3)
 
 
+def test_windows_that_calls_fill_end_early(folder):
+    """Few blocks, and calls that log a megabyte read and what it overwrote: no window is much above 64 MiB."""
+    argv = ["/bin/dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=100", "status=none"]
+    _, trace = tbdtest.check_run(argv, folder)
+    windows = trace.ask("windows")
+    assert 3 <= len(windows) <= 5, windows
+    assert all(b["time"] == a["time"] + a["blocks"] for a, b in zip(windows, windows[1:])), windows
+
+
 def test_lua(folder):
     script = "local t={} for i=1,3000 do t[i]=tostring(i*i) end print(#table.concat(t))"
     check([tbdtest.need("lua5.4"), "-e", script], folder, 100000)
