@@ -88,17 +88,10 @@ static bool has_bmi2(void)
 
 static bool check_machine(const struct tbd_boot *boot)
 {
-    uint64_t gs = 0;
-
     tbd_runtime.has_fsgsbase = find_auxiliary(boot->envp, AT_HWCAP2) & HWCAP2_FSGSBASE;
     if (!has_bmi2() || !tbd_vector_init(&tbd_runtime.vector)) {
         tbd_say("this processor lacks BMI2 or XSAVE: the program runs untraced");
         tbd_say("hint: x86-64-v3 (2013 and later) is needed");
-        return false;
-    }
-    tbd_sys3(SYS_ARCH_PRCTL, ARCH_GET_GS, tbd_sys_pointer(&gs), 0);
-    if (gs) {
-        tbd_say("the program uses the gs register: it runs untraced");
         return false;
     }
     return true;
@@ -122,11 +115,11 @@ void tbd_set_fs_base(uint64_t base)
         tbd_sys3(SYS_ARCH_PRCTL, ARCH_SET_FS, base, 0);
 }
 
-static uint64_t fs_base(void)
+static uint64_t get_base(uint64_t which)
 {
     uint64_t base = 0;
 
-    tbd_sys3(SYS_ARCH_PRCTL, ARCH_GET_FS, tbd_sys_pointer(&base), 0);
+    tbd_sys3(SYS_ARCH_PRCTL, which, tbd_sys_pointer(&base), 0);
     return base;
 }
 
@@ -206,7 +199,8 @@ static void set_registers(const struct tbd_boot *boot)
 {
     struct tbd_regs *regs = &tbd_runtime.thread->regs;
 
-    *regs = (struct tbd_regs){ .rip = boot->regs->rip, .rflags = 0x202, .fs_base = fs_base() };
+    *regs = (struct tbd_regs){ .rip = boot->regs->rip, .rflags = 0x202,
+                               .fs_base = get_base(ARCH_GET_FS), .gs_base = get_base(ARCH_GET_GS) };
     regs->gpr[TBD_RBX] = boot->regs->rbx;
     regs->gpr[TBD_RBP] = boot->regs->rbp;
     regs->gpr[TBD_RSP] = boot->regs->rsp;

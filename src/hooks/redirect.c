@@ -24,39 +24,18 @@ struct slot {
 static uint64_t area;
 static struct slot slots[SLOTS];
 
-static bool is_legacy_prefix(uint8_t byte)
-{
-    switch (byte) {
-    case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
-    case 0x66: case 0x67: case 0xf0: case 0xf2: case 0xf3:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* Length of SIB and displacement behind a ModRM byte of a memory operand. */
-static uint32_t operand_bytes(const uint8_t *modrm)
-{
-    uint32_t mod = modrm[0] >> 6;
-    bool has_sib = (modrm[0] & 7) == 4;
-    bool has_disp32 = mod == 2 || (mod == 0 && ((modrm[0] & 7) == 5 || (has_sib && (modrm[1] & 7) == 5)));
-
-    return (has_sib ? 1u : 0u) + (mod == 1 ? 1u : has_disp32 ? 4u : 0u);
-}
-
 /* The new instruction; its length, 0 if it would be too long. */
 static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn, const uint8_t *bytes,
                         uint64_t code, uint64_t buffer)
 {
-    uint32_t rest_at = insn->modrm_at + 1u + operand_bytes(bytes + insn->modrm_at);
+    uint32_t rest_at = insn->modrm_at + 1u + tbd_decode_operand_bytes(bytes + insn->modrm_at);
     uint32_t rest = insn->length - rest_at;
     uint32_t count = 0;
     bool in_prefixes = true;
     int32_t distance;
 
     for (uint32_t i = 0; i < insn->modrm_at; i++) {
-        in_prefixes = in_prefixes && is_legacy_prefix(bytes[i]);
+        in_prefixes = in_prefixes && tbd_decode_is_prefix(bytes[i]);
         if (!in_prefixes || (bytes[i] != 0x64 && bytes[i] != 0x67)) /* fs, 32-bit addresses */
             out[count++] = bytes[i];
     }

@@ -65,7 +65,7 @@ static uint64_t address_of(const struct tbd_access *a, const struct tbd_regs *re
         address += (uint64_t)bit_offset(a, regs);
     if (a->ea.addr32)
         address &= 0xffffffff;
-    return address + (a->ea.fs ? regs->fs_base : 0);
+    return address + (a->ea.fs ? regs->fs_base : a->ea.gs ? regs->gs_base : 0);
 }
 
 static void find_accesses(struct shared_run *run)
@@ -503,6 +503,9 @@ void tbd_shared_perform(struct tbd_special_run *s)
         tbd_runtime_callbacks()->with_vector_state(decode, &run);
     if (!run.ok)
         tbd_detach(s->thread, "an instruction cannot be decoded again", tbd_slot_last_insn(s->thread));
+    if (run.insn.gs && !is_transfer(&run))
+        tbd_detach(s->thread, "it uses the gs register for memory that other processes may write",
+                   tbd_slot_last_insn(s->thread));
     find_accesses(&run);
     if (is_transfer(&run)) {
         perform_transfer(&run);

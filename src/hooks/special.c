@@ -20,6 +20,7 @@
 
 #define PIECE_BYTES 65536u
 #define FLAG_DF 0x400ull
+#define CANONICAL_HALF (1ull << 47)
 
 void tbd_special_send(struct tbd_special_run *s, uint32_t flags)
 {
@@ -89,6 +90,32 @@ static void run_wrfsbase(struct tbd_special_run *s)
     tbd_slot_run(s->thread, s->slot);
     __asm__ volatile("rdfsbase %0" : "=r"(base));
     s->thread->regs.fs_base = base;
+    tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
+}
+
+/* rdgsbase, wrgsbase: f3 [REX] 0f ae, ModRM of a register.  What the instruction names is the program's; the
+ * processor's gs base is the engine's. */
+static void run_gsbase(struct tbd_special_run *s)
+{
+    struct tbd_regs *regs = &s->thread->regs;
+    uint8_t bytes[15] = { 0 };
+    uint8_t rex, reg;
+    uint64_t mask;
+
+    if (s->insn_bytes < 4 || s->insn_bytes > sizeof(bytes) ||
+        !tbd_copy_from_program(bytes, regs->rip, s->insn_bytes))
+        give_up_unknown(s);
+    rex = (bytes[s->insn_bytes - 4] & 0xf0) == 0x40 ? bytes[s->insn_bytes - 4] : 0;
+    reg = (uint8_t)((bytes[s->insn_bytes - 1] & 7) | (rex & 1) << 3);
+    mask = rex & 8 ? UINT64_MAX : UINT32_MAX;
+    if (!tbd_runtime.has_fsgsbase)
+        tbd_slot_run(s->thread, s->slot); /* raises SIGILL */
+    if (s->kind == TBD_SPECIAL_RDGSBASE)
+        regs->gpr[reg] = regs->gs_base & mask;
+    else if (((regs->gpr[reg] & mask) + CANONICAL_HALF) >> 48)
+        tbd_slot_run(s->thread, s->slot); /* raises SIGSEGV */
+    else
+        regs->gs_base = regs->gpr[reg] & mask;
     tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
@@ -448,7 +475,8 @@ static void perform(struct tbd_special_run *s)
         break;
     case TBD_SPECIAL_RDGSBASE:
     case TBD_SPECIAL_WRGSBASE:
-        give_up(s, "it uses the gs register");
+        run_gsbase(s);
+        break;
     case TBD_SPECIAL_OTHER:
     default:
         give_up_unknown(s);
@@ -462,7 +490,7 @@ void tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind, uint3
 
     if (insn_bytes == 0)
         tbd_detach(thread, "no room for its code within reach", TBD_END_WHOLE);
-    if (kind == TBD_SPECIAL_OTHER || kind == TBD_SPECIAL_WRGSBASE || kind == TBD_SPECIAL_RDGSBASE)
+    if (kind == TBD_SPECIAL_OTHER)
         perform(&s);
     s.slot = tbd_slot_get(thread, insn_bytes);
     if (!s.effects || !s.slot)

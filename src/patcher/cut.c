@@ -148,7 +148,7 @@ static void apply_insn(struct layout *l, const struct tbd_insn *insn)
 
 static bool is_plain(const struct tbd_access *a)
 {
-    return !a->ea.fs && !a->ea.addr32 && !(a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS));
+    return !a->ea.fs && !a->ea.gs && !a->ea.addr32 && !(a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS));
 }
 
 static bool is_constant(const struct tbd_access *a)

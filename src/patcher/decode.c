@@ -191,9 +191,6 @@ static uint8_t special_by_operand(const struct zinsn *z, const ZydisDecodedOpera
     }
     if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
         return 0;
-    if (op->mem.segment == ZYDIS_REGISTER_GS && z->i.meta.category != ZYDIS_CATEGORY_NOP &&
-        z->i.meta.category != ZYDIS_CATEGORY_WIDENOP)
-        return TBD_SPECIAL_OTHER;
     if (is_masked_store(z, op))
         return TBD_SPECIAL_MASKED_STORE;
     if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB && z->i.meta.category != ZYDIS_CATEGORY_PREFETCH)
@@ -238,12 +235,59 @@ static bool is_string_load(ZydisMnemonic m)
     }
 }
 
+/* Hints and cache maintenance name memory but do not access it. */
+static bool only_names_memory(const struct zinsn *z)
+{
+    switch (z->i.meta.category) {
+    case ZYDIS_CATEGORY_NOP:
+    case ZYDIS_CATEGORY_WIDENOP:
+    case ZYDIS_CATEGORY_PREFETCH:
+    case ZYDIS_CATEGORY_PREFETCHWT1:
+    case ZYDIS_CATEGORY_CLDEMOTE:
+    case ZYDIS_CATEGORY_CLFLUSHOPT:
+    case ZYDIS_CATEGORY_CLWB:
+    case ZYDIS_CATEGORY_MPX: /* nops: the kernel does not enable it any more */ return true;
+    default: return z->i.mnemonic == ZYDIS_MNEMONIC_CLFLUSH;
+    }
+}
+
+/* The operand that is relative to gs base; NULL if there is none, or it is never accessed. */
+static const ZydisDecodedOperand *gs_operand(const struct zinsn *z)
+{
+    switch (z->i.meta.category) {
+    case ZYDIS_CATEGORY_NOP:
+    case ZYDIS_CATEGORY_WIDENOP:
+    case ZYDIS_CATEGORY_PREFETCH:
+    case ZYDIS_CATEGORY_PREFETCHWT1: return NULL;
+    default: break;
+    }
+    for (unsigned n = 0; n < z->i.operand_count; n++)
+        if (z->op[n].type == ZYDIS_OPERAND_TYPE_MEMORY && z->op[n].mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
+            z->op[n].mem.segment == ZYDIS_REGISTER_GS)
+            return &z->op[n];
+    return NULL;
+}
+
+/* One address, known before the instruction, which can stand in a register (patcher/reencode.c). */
+static bool is_simple_gs(const struct zinsn *z, const ZydisDecodedOperand *op)
+{
+    if (op->mem.type != ZYDIS_MEMOP_TYPE_MEM || is_masked_store(z, op) || only_names_memory(z))
+        return false;
+    if (z->i.mnemonic == ZYDIS_MNEMONIC_XLAT)
+        return z->i.address_width == 64;
+    return op->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM ||
+           op->encoding == ZYDIS_OPERAND_ENCODING_DISP16_32_64;
+}
+
 static uint8_t special_of(const struct zinsn *z)
 {
+    const ZydisDecodedOperand *gs = gs_operand(z);
     uint8_t special = special_by_mnemonic(z->i.mnemonic);
     bool repeats =
         z->i.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
 
+    if (gs && (special || !is_simple_gs(z, gs)))
+        return TBD_SPECIAL_OTHER;
     if (special)
         return special;
     if (repeats && z->i.meta.category == ZYDIS_CATEGORY_STRINGOP && is_string_store(z->i.mnemonic))
@@ -454,12 +498,13 @@ static struct tbd_ea make_ea(const struct zinsn *z, const struct tbd_insn *insn,
         .index = gpr_number(op->mem.index),
         .scale = op->mem.scale ? op->mem.scale : 1,
         .fs = op->mem.segment == ZYDIS_REGISTER_FS,
+        .gs = op->mem.segment == ZYDIS_REGISTER_GS,
         .addr32 = z->i.address_width == 32,
     };
 
     if (is_relative(op))
         ea.disp += (int64_t)(insn->pc + insn->length);
-    if (op->mem.base == ZYDIS_REGISTER_EIP)
+    if (ea.addr32 && ea.base == TBD_NO_REG && ea.index == TBD_NO_REG)
         ea.disp = (uint32_t)ea.disp;
     return ea;
 }
@@ -499,22 +544,6 @@ static bool is_aligned_move(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_VMOVNTPD:
     case ZYDIS_MNEMONIC_CMPXCHG16B: return true;
     default: return false;
-    }
-}
-
-/* Hints and cache maintenance name memory but do not access it. */
-static bool only_names_memory(const struct zinsn *z)
-{
-    switch (z->i.meta.category) {
-    case ZYDIS_CATEGORY_NOP:
-    case ZYDIS_CATEGORY_WIDENOP:
-    case ZYDIS_CATEGORY_PREFETCH:
-    case ZYDIS_CATEGORY_PREFETCHWT1:
-    case ZYDIS_CATEGORY_CLDEMOTE:
-    case ZYDIS_CATEGORY_CLFLUSHOPT:
-    case ZYDIS_CATEGORY_CLWB:
-    case ZYDIS_CATEGORY_MPX: /* nops: the kernel does not enable it any more */ return true;
-    default: return z->i.mnemonic == ZYDIS_MNEMONIC_CLFLUSH;
     }
 }
 
@@ -604,6 +633,22 @@ static void collect_accesses(struct tbd_insn *out, const struct zinsn *z)
         }
     if (!stack)
         add_stack_access(out, z);
+}
+
+/* For the address of an operand: what can stand as a base in a ModRM byte alone, without an extension bit. */
+#define PLAIN_BASES                                                                                \
+    (TBD_BIT(TBD_RAX) | TBD_BIT(TBD_RCX) | TBD_BIT(TBD_RDX) | TBD_BIT(TBD_RBX) | TBD_BIT(TBD_RSI) | \
+     TBD_BIT(TBD_RDI))
+
+static void collect_gs(struct tbd_insn *out, const struct zinsn *z)
+{
+    if (out->kind == TBD_INSN_SPECIAL || !gs_operand(z))
+        return;
+    out->gs = true;
+    if (!(PLAIN_BASES & ~(out->reads | out->writes))) {
+        out->kind = TBD_INSN_SPECIAL;
+        out->special = TBD_SPECIAL_OTHER;
+    }
 }
 
 static void collect_rip_relative(struct tbd_insn *out, const struct zinsn *z)
@@ -777,6 +822,26 @@ static void correct_base(struct zinsn *z)
     }
 }
 
+uint32_t tbd_decode_operand_bytes(const uint8_t *modrm)
+{
+    uint32_t mod = modrm[0] >> 6;
+    bool has_sib = (modrm[0] & 7) == 4;
+    bool has_disp32 = mod == 2 || (mod == 0 && ((modrm[0] & 7) == 5 || (has_sib && (modrm[1] & 7) == 5)));
+
+    return (has_sib ? 1u : 0u) + (mod == 1 ? 1u : has_disp32 ? 4u : 0u);
+}
+
+bool tbd_decode_is_prefix(uint8_t byte)
+{
+    switch (byte) {
+    case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
+    case 0x66: case 0x67: case 0xf0: case 0xf2: case 0xf3:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit)
 {
     struct zinsn z;
@@ -797,6 +862,8 @@ bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t 
     if (out->kind == TBD_INSN_NOP || out->kind == TBD_INSN_BAD || out->kind == TBD_INSN_SYSCALL)
         return true;
     collect_accesses(out, &z);
-    collect_rip_relative(out, &z);
+    collect_gs(out, &z);
+    if (!out->gs)
+        collect_rip_relative(out, &z);
     return true;
 }

@@ -23,6 +23,7 @@ struct tbd_ea {
     uint8_t index;
     uint8_t scale; /* 1, 2, 4, 8 */
     bool fs;       /* relative to fs base */
+    bool gs;       /* relative to the program's gs base, which is not the processor's */
     bool addr32;   /* truncated to 32 bits before the segment base is added */
 };
 
@@ -99,6 +100,7 @@ struct tbd_insn {
                              effect; TBD_NO_REG otherwise */
     uint8_t disp_at;   /* of the rip-relative displacement */
     bool rip_relative;
+    bool gs;          /* an access is relative to gs base: emitted with the address in a register */
     bool cuts_target; /* the same, but the address is cut to 32 bits: reaches everything there is */
 };
 
@@ -111,5 +113,10 @@ void tbd_decode_init(void);
 /* Decodes the instruction at `pc` from `bytes` (at most `limit` of them).  False if they are no
  * instruction.  Inside with_vector_state. */
 bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit);
+
+/* Length of SIB and displacement behind a ModRM byte of a memory operand. */
+uint32_t tbd_decode_operand_bytes(const uint8_t *modrm);
+/* Of the legacy prefixes: which come before REX, VEX and the opcode. */
+bool tbd_decode_is_prefix(uint8_t byte);
 
 #endif

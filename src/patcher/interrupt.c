@@ -61,7 +61,7 @@ static bool is_before_itself(const struct tbd_insn *last, const struct tbd_watch
            last->kind == TBD_INSN_SYSCALL || last->kind == TBD_INSN_SPECIAL;
 }
 
-/* Accesses with fs base, bit numbers and the like are never of those that must be aligned. */
+/* Accesses with fs or gs base, bit numbers and the like are never of those that must be aligned. */
 static uint64_t address_of(const struct tbd_access *a, const struct tbd_regs *regs)
 {
     uint64_t address = (uint64_t)a->ea.disp;
@@ -72,7 +72,7 @@ static uint64_t address_of(const struct tbd_access *a, const struct tbd_regs *re
         address += regs->gpr[a->ea.index] * a->ea.scale;
     if (a->ea.addr32)
         address = (uint32_t)address;
-    return a->ea.fs ? address + regs->fs_base : address;
+    return address + (a->ea.fs ? regs->fs_base : a->ea.gs ? regs->gs_base : 0);
 }
 
 static bool is_misaligned(const struct tbd_insn *insn, const struct tbd_regs *regs)

@@ -4,7 +4,7 @@
  * r14 and r15 become one of r8-r11: the extension bits in REX, VEX or EVEX are 1 for all of them,
  * so only three-bit fields change, and none of r8-r11 has a special meaning in ModRM or SIB.  A
  * rip-relative operand gets a new displacement, or, out of reach, becomes [scratch] with scratch
- * below r8. */
+ * below r8.  So does an operand relative to gs base, which in the processor is the engine's. */
 #include "patcher/translate.h"
 
 static void set_low3(uint8_t *byte, unsigned shift, unsigned hw)
@@ -103,6 +103,55 @@ void tbd_reencode_slot(struct tbd_translation *t, const struct tbd_insn *insn)
     tbd_emit_bytes(e, code + opcode_end + 1, insn->length - opcode_end - 1u);
 }
 
+/* Segments and address size, of which the address in the register has no need. */
+static bool is_of_address(uint8_t prefix)
+{
+    return prefix != 0x66 && prefix < 0xf0;
+}
+
+/* xlat and moves between rax and a fixed address, which have no ModRM byte, as mov.  Returns the length. */
+static unsigned make_mov(uint8_t *out, const struct tbd_insn *insn, unsigned scratch)
+{
+    bool is_store = (insn->opcode & 0xfe) == 0xa2;
+    bool is_wide = insn->opcode != 0xd7 && (insn->opcode & 1);
+
+    out[0] = (uint8_t)((is_store ? 0x88u : 0x8au) | (is_wide ? 1u : 0u));
+    out[1] = (uint8_t)scratch;
+    return 2;
+}
+
+/* A REX that is not directly before the opcode means nothing. */
+static bool is_before(const uint8_t *code, unsigned at, const struct tbd_insn *insn)
+{
+    bool is_lost = (code[at] & 0xf0) == 0x40 && at != insn->prefix_at;
+
+    return tbd_decode_is_prefix(code[at]) || is_lost;
+}
+
+/* gs:[...] -> [scratch] */
+static void emit_without_gs(struct tbd_emit *e, uint8_t *code, const struct tbd_insn *insn, unsigned scratch)
+{
+    uint8_t out[16];
+    unsigned count = 0, at = 0, rest;
+
+    clear_extension_b(code, insn);
+    for (; is_before(code, at, insn); at++)
+        if (!is_of_address(code[at]))
+            out[count++] = code[at];
+    if (!insn->modrm_at) {
+        if (insn->prefix_bytes)
+            out[count++] = code[at] & 0xf8; /* REX */
+        tbd_emit_bytes(e, out, count + make_mov(out + count, insn, scratch));
+        return;
+    }
+    while (at < insn->modrm_at)
+        out[count++] = code[at++];
+    out[count++] = (uint8_t)((code[at] & 0x38) | scratch);
+    rest = at + 1 + tbd_decode_operand_bytes(code + at);
+    __builtin_memcpy(out + count, code + rest, insn->length - rest);
+    tbd_emit_bytes(e, out, count + insn->length - rest);
+}
+
 void tbd_reencode(struct tbd_translation *t, const struct tbd_insn *insn, unsigned scratch)
 {
     uint8_t code[16];
@@ -110,6 +159,10 @@ void tbd_reencode(struct tbd_translation *t, const struct tbd_insn *insn, unsign
 
     __builtin_memcpy(code, insn->bytes, length);
     substitute(t, insn, code);
+    if (insn->gs) {
+        emit_without_gs(&t->e, code, insn, scratch);
+        return;
+    }
     if (insn->rip_relative && scratch != TBD_NO_REG) {
         length = through_scratch(code, insn, scratch);
     } else if (insn->rip_relative) {

@@ -86,14 +86,22 @@ static void add_bit_offset(struct tbd_translation *t, const struct tbd_access *a
     tbd_emit_lea(&t->e, s, &sum);
 }
 
-static void add_fs_base(struct tbd_translation *t, unsigned s, uint16_t avoid)
+/* `field`: in struct tbd_regs. */
+static void add_base(struct tbd_translation *t, unsigned s, uint16_t avoid, size_t field)
 {
     unsigned base = tbd_place_scratch(t, avoid | TBD_BIT(s));
     struct tbd_ea sum = { .base = (uint8_t)s, .index = (uint8_t)base, .scale = 1 };
 
-    tbd_emit_load_gs(&t->e, base,
-                     TBD_THREAD_GS(regs) + (int32_t)offsetof(struct tbd_regs, fs_base));
+    tbd_emit_load_gs(&t->e, base, TBD_THREAD_GS(regs) + (int32_t)field);
     tbd_emit_lea(&t->e, s, &sum);
+}
+
+static void add_segment_base(struct tbd_translation *t, const struct tbd_ea *ea, unsigned s, uint16_t avoid)
+{
+    if (ea->fs)
+        add_base(t, s, avoid, offsetof(struct tbd_regs, fs_base));
+    if (ea->gs)
+        add_base(t, s, avoid, offsetof(struct tbd_regs, gs_base));
 }
 
 static void add_al(struct tbd_translation *t, unsigned s, uint16_t avoid)
@@ -110,7 +118,7 @@ static bool is_simple(const struct tbd_translation *t, const struct tbd_access *
     bool absolute = a->ea.base == TBD_NO_REG && a->ea.index == TBD_NO_REG;
     bool large = a->ea.disp > INT32_MAX - 8192 || a->ea.disp < INT32_MIN + 8192;
 
-    if (a->ea.fs || a->ea.addr32 || (a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS)))
+    if (a->ea.fs || a->ea.gs || a->ea.addr32 || (a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS)))
         return false;
     return absolute ? tbd_emit_reaches(&t->e, (uint64_t)a->ea.disp) : !large;
 }
@@ -131,8 +139,7 @@ static struct tbd_ea hook_ea(struct tbd_translation *t, const struct tbd_access 
         add_al(t, s, avoid);
     if (a->flags & TBD_ACCESS_BITS)
         add_bit_offset(t, a, s, avoid);
-    if (a->ea.fs)
-        add_fs_base(t, s, avoid);
+    add_segment_base(t, &a->ea, s, avoid);
     return at_register(s);
 }
 
@@ -213,14 +220,42 @@ static uint16_t prepare(struct tbd_translation *t, const struct tbd_insn *insn)
     return hw_mask(t, insn->reads) | (hw_mask(t, insn->writes & 0xc000));
 }
 
-/* A register below r8 that the instruction does not name, with the operand's address. */
-static unsigned far_operand(struct tbd_translation *t, const struct tbd_insn *insn)
+static const struct tbd_access *gs_access(const struct tbd_insn *insn)
 {
+    const struct tbd_access *a = insn->access;
+
+    while (!a->ea.gs)
+        a++;
+    return a;
+}
+
+/* Bit offsets are the instruction's own. */
+static void gs_operand(struct tbd_translation *t, const struct tbd_access *a, unsigned s, uint16_t avoid)
+{
+    struct tbd_ea ea = hw_ea(t, &a->ea);
+
+    if (a->flags & TBD_ACCESS_XLAT)
+        ea.index = TBD_NO_REG;
+    address_to(t, s, &ea);
+    if (a->flags & TBD_ACCESS_XLAT)
+        add_al(t, s, avoid);
+    add_segment_base(t, &ea, s, avoid);
+}
+
+/* A register below r8 that the instruction does not name, with the operand's address. */
+static unsigned far_operand(struct tbd_translation *t, const struct tbd_insn *insn, uint16_t avoid)
+{
+    uint16_t named = insn->reads | insn->writes;
     unsigned s;
 
+    if (insn->gs) {
+        s = tbd_place_scratch(t, named | TBD_BIT(TBD_RBP) | 0xff00);
+        gs_operand(t, gs_access(insn), s, avoid | named);
+        return s;
+    }
     if (!insn->rip_relative || insn->cuts_target || tbd_emit_reaches_rip(&t->e, insn->target))
         return TBD_NO_REG;
-    s = tbd_place_scratch(t, insn->reads | insn->writes | TBD_BIT(TBD_RBP) | 0xff00);
+    s = tbd_place_scratch(t, named | TBD_BIT(TBD_RBP) | 0xff00);
     tbd_emit_mov_imm(&t->e, s, insn->target);
     return s;
 }
@@ -271,7 +306,7 @@ static void lower_plain(struct tbd_translation *t, const struct tbd_insn *insn)
     set_phase(t, TBD_PHASE_HOOK);
     avoid = prepare(t, insn);
     hook_accesses(t, avoid);
-    scratch = far_operand(t, insn);
+    scratch = far_operand(t, insn, avoid);
     set_phase(t, TBD_PHASE_INSN);
     tbd_reencode(t, insn, scratch);
     tbd_place_written(t, insn->writes);
@@ -374,7 +409,10 @@ static void target_to_rcx(struct tbd_translation *t, const struct tbd_insn *insn
         return;
     }
     ea = hw_ea(t, &a->ea);
-    if (insn->rip_relative && !tbd_emit_reaches(&t->e, insn->target)) {
+    if (insn->gs) {
+        gs_operand(t, gs_access(insn), TBD_RCX, hw_mask(t, insn->reads));
+        ea = at_register(TBD_RCX);
+    } else if (insn->rip_relative && !tbd_emit_reaches(&t->e, insn->target)) {
         tbd_emit_mov_imm(&t->e, TBD_RCX, insn->target);
         ea = at_register(TBD_RCX);
     }

@@ -112,7 +112,7 @@ void tbd_place_finish(struct tbd_translation *t, uint16_t leave);
 
 /* ---- reencode.c ---- */
 /* Emits the instruction with r14, r15 replaced by their substitutes and rip-relative operands
- * re-displaced; `scratch` holds the operand's address if that is out of reach, else TBD_NO_REG. */
+ * re-displaced; `scratch` holds the operand's address if that is out of reach or relative to gs base, else TBD_NO_REG. */
 void tbd_reencode(struct tbd_translation *t, const struct tbd_insn *insn, unsigned scratch);
 /* Emits the instruction with its slot in the thread block in place of insn->slot_form. */
 void tbd_reencode_slot(struct tbd_translation *t, const struct tbd_insn *insn);

@@ -11,11 +11,14 @@
 #define _GNU_SOURCE
 #include "check.h"
 #include <Zydis/Zydis.h>
+#include <asm/prctl.h>
 #include <cpuid.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #define PAGE 4096u
 #define ARENA 0x20000000ull /* between pages without access */
@@ -85,6 +88,8 @@ __asm__("   .text\n"
         "   pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"
         "   ret\n");
 _Static_assert(offsetof(struct state, flags) == 128 && offsetof(struct state, xsave) == 192, "assembly");
+
+#define GS_BASE 0x1234560ull
 
 static ZydisDecoder decoder;
 static uint64_t seed = 1;
@@ -175,6 +180,7 @@ static void set_up(void)
     __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
     features = a & XSAVE_MASK;
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    CHECK(syscall(SYS_arch_prctl, ARCH_SET_GS, GS_BASE) == 0);
 }
 
 /* ---- the state before ---- */
@@ -298,7 +304,7 @@ static bool is_segment_operand(const ZydisDecodedOperand *op)
         return op->reg.value >= ZYDIS_REGISTER_ES && op->reg.value <= ZYDIS_REGISTER_GS &&
                op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
     return op->type == ZYDIS_OPERAND_TYPE_MEMORY &&
-           (op->mem.segment == ZYDIS_REGISTER_FS || op->mem.segment == ZYDIS_REGISTER_GS);
+           op->mem.segment == ZYDIS_REGISTER_FS;
 }
 
 static bool is_left_out(const struct sample *s)
@@ -363,6 +369,8 @@ static void aim(struct sample *s, const ZydisDecodedOperand *op, uint64_t code)
 
     if (below(10) == 0 && may_fault(s, op))
         target = below(2) ? ARENA - below(32) : ARENA + ARENA_BYTES - below(70);
+    if (op->mem.segment == ZYDIS_REGISTER_GS)
+        target -= GS_BASE;
     if (op->mem.base == ZYDIS_REGISTER_RIP || op->mem.base == ZYDIS_REGISTER_EIP) {
         disp = (int32_t)(target - (code + s->insn.length));
         memcpy(s->bytes + s->insn.raw.disp.offset, &disp, 4);
@@ -524,6 +532,41 @@ static bool is_read_only_round(uint64_t round)
     return round & 1;
 }
 
+/* What programs are not let go for: README.md, limits. */
+static bool is_followed_with_gs(const struct sample *s, const ZydisDecodedOperand *op)
+{
+    bool is_masked = op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE &&
+                     ((s->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX && s->insn.avx.mask.reg != ZYDIS_REGISTER_K0 &&
+                       s->insn.avx.mask.reg != ZYDIS_REGISTER_NONE) ||
+                      s->insn.mnemonic == ZYDIS_MNEMONIC_VMASKMOVPS || s->insn.mnemonic == ZYDIS_MNEMONIC_VMASKMOVPD ||
+                      s->insn.mnemonic == ZYDIS_MNEMONIC_VPMASKMOVD || s->insn.mnemonic == ZYDIS_MNEMONIC_VPMASKMOVQ);
+
+    switch (s->insn.mnemonic) {
+    case ZYDIS_MNEMONIC_CLFLUSH: case ZYDIS_MNEMONIC_CLFLUSHOPT: case ZYDIS_MNEMONIC_CLWB: case ZYDIS_MNEMONIC_CLDEMOTE:
+    case ZYDIS_MNEMONIC_MOVDIR64B: case ZYDIS_MNEMONIC_CLZERO:
+        return false;
+    default: break;
+    }
+    return op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type == ZYDIS_MEMOP_TYPE_MEM && !is_masked &&
+           op->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM && s->insn.meta.category != ZYDIS_CATEGORY_MPX;
+}
+
+/* Of the same instruction, one in four that can be. */
+static void make_relative_to_gs(struct sample *s, uint64_t round)
+{
+    struct sample with = { .bytes = { 0x65 } };
+
+    seed = seed_of(s->bytes, round + 1000);
+    if (below(4) || s->bytes[0] == 0x65)
+        return;
+    memcpy(with.bytes + 1, s->bytes, 14);
+    for (unsigned n = 0; n < s->insn.operand_count_visible; n++)
+        if (is_followed_with_gs(s, &s->op[n]) && decode(&with)) {
+            *s = with;
+            return;
+        }
+}
+
 static void try_bytes(const uint8_t *bytes, uint64_t round, uint64_t code, bool in_full)
 {
     struct sample s;
@@ -531,6 +574,8 @@ static void try_bytes(const uint8_t *bytes, uint64_t round, uint64_t code, bool 
     memcpy(s.bytes, bytes, 15);
     if (!decode(&s) || is_left_out(&s))
         return;
+    if (!in_full)
+        make_relative_to_gs(&s, round);
     memset(s.bytes + s.insn.length, 0, 15u - s.insn.length);
     seed = seed_of(s.bytes, round);
     make_start();

@@ -233,7 +233,7 @@ static void substitutes_replace_r14_and_r15_wherever_they_are_named(void **state
 
         random_bytes(bytes);
         if (!tbd_decode(&insn, 0x1000, bytes, 15) || insn.kind != TBD_INSN_PLAIN ||
-            !names_r14_or_r15(&insn) || insn.rip_relative)
+            !names_r14_or_r15(&insn) || insn.rip_relative || insn.gs)
             continue;
         snprintf(expected, sizeof(expected), "%s", text_of(bytes, 0x1000));
         substitute_text(expected, t.place.sub[0] - 8u, t.place.sub[1] - 8u);
@@ -243,6 +243,58 @@ static void substitutes_replace_r14_and_r15_wherever_they_are_named(void **state
             print_error("was %s\n", text_of(bytes, 0x1000));
         assert_string_equal(text_of(buffer, 0x1000), expected);
         tried++;
+    }
+}
+
+static void operands_relative_to_gs_are_in_a_register(void **state)
+{
+    static const struct {
+        uint8_t bytes[15];
+        const char *text;
+    } cases[] = {
+        { { 0x65, 0x48, 0x8b, 0x04, 0x25, 0x28 }, "mov rax, [rsi]" },
+        { { 0x65, 0x67, 0x4d, 0x01, 0x7c, 0x98, 0x10 }, "add [rsi], r10" },
+        { { 0x48, 0x65, 0x66, 0x81, 0xb8, 0, 1, 0, 0, 0x34, 0x12 }, "cmp word ptr [rsi], 0x1234" },
+        { { 0x65, 0x8a, 0x05, 1, 0, 0, 0 }, "mov al, [rsi]" },
+        { { 0x65, 0x48, 0xa3, 8 }, "mov [rsi], rax" },
+        { { 0x65, 0xa0, 8 }, "mov al, [rsi]" },
+        { { 0x65, 0xd7 }, "mov al, [rsi]" },
+        { { 0x65, 0xc4, 0x81, 0x7a, 0x6f, 0x0c, 0x31 }, "vmovdqu xmm1, [rsi]" },
+        { { 0x65, 0x62, 0xd1, 0x7e, 0x48, 0x7f, 0x48, 0x01 }, "vmovdqu32 zmmword ptr [rsi], zmm1" },
+    };
+
+    (void)state;
+    for (unsigned n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+        struct tbd_translation t = { .place = { .sub = { 9, 10 } } };
+        struct tbd_insn insn;
+
+        assert_true(tbd_decode(&insn, 0x1000, cases[n].bytes, 15));
+        assert_true(insn.gs && insn.kind == TBD_INSN_PLAIN);
+        t.e = emitter(0x1000);
+        tbd_reencode(&t, &insn, TBD_RSI);
+        assert_string_equal(text_of(buffer, 0x1000), cases[n].text);
+    }
+}
+
+/* What the engine cannot give an address of its own is left to it, and so is what has no register free. */
+static void other_uses_of_gs_are_not_translated(void **state)
+{
+    static const uint8_t cases[][15] = {
+        { 0x65, 0xa4 },                               /* movsb */
+        { 0xf3, 0x65, 0xa5 },                         /* rep movsd */
+        { 0x65, 0x0f, 0xae, 0x00 },                   /* fxsave gs:[rax] */
+        { 0x65, 0x48, 0x0f, 0xc7, 0x0c, 0x3e },       /* cmpxchg16b gs:[rsi + rdi] */
+        { 0x65, 0xc4, 0xe2, 0x7d, 0x2e, 0x08 },       /* vmaskmovps gs:[rax], ymm0, ymm1 */
+        { 0x65, 0xc4, 0xe2, 0x75, 0x90, 0x04, 0x20 }, /* a gather */
+    };
+
+    (void)state;
+    for (unsigned n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+        struct tbd_insn insn;
+
+        assert_true(tbd_decode(&insn, 0x1000, cases[n], 15));
+        assert_int_equal(insn.kind, TBD_INSN_SPECIAL);
+        assert_int_equal(insn.special, TBD_SPECIAL_OTHER);
     }
 }
 
@@ -316,6 +368,8 @@ int main(void)
         cmocka_unit_test(a_patchable_jump_does_not_straddle_a_line),
         cmocka_unit_test(past_the_end_is_sticky_and_writes_nothing),
         cmocka_unit_test(substitutes_replace_r14_and_r15_wherever_they_are_named),
+        cmocka_unit_test(operands_relative_to_gs_are_in_a_register),
+        cmocka_unit_test(other_uses_of_gs_are_not_translated),
         cmocka_unit_test(rip_relative_operands_keep_their_target),
         cmocka_unit_test(r14_and_r15_can_be_memory_operands),
     };

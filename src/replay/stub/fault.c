@@ -62,6 +62,7 @@ static void regs_from_frame(const ucontext_t *frame, struct tbd_regs *out)
     out->rip = (uint64_t)frame->uc_mcontext.gregs[REG_RIP];
     out->rflags = (uint64_t)frame->uc_mcontext.gregs[REG_EFL];
     out->fs_base = tbd_runtime.thread->regs.fs_base;
+    out->gs_base = tbd_runtime.thread->regs.gs_base;
 }
 
 static void continue_at(ucontext_t *frame, uint64_t address)

@@ -149,6 +149,8 @@ static bool do_arch_prctl(const struct tbd_msg_syscall *call, struct tbd_thread 
         thread->regs.fs_base = call->args[1];
         tbd_set_fs_base(call->args[1]);
     }
+    if (call->args[0] == ARCH_SET_GS)
+        thread->regs.gs_base = call->args[1];
     return true;
 }
 
