@@ -43,6 +43,9 @@ void tbd_builder_free(struct tbd_builder *builder)
     tbd_coder_free(builder->coder);
     tbd_buffer_free(&builder->coded);
     free(builder->counts);
+    free(builder->slots);
+    free(builder->slot_of);
+    free(builder->met);
     free(builder->sets);
     free(builder->ids);
     free(builder->rows);
@@ -109,6 +112,22 @@ enum tbd_status tbd_build_go_on(struct work *w)
 
 /* ---- block entries ---- */
 
+static bool reserve_slots(struct tbd_builder *b, uint32_t plan_count)
+{
+    size_t room = (size_t)plan_count + plan_count / 2 + 1024;
+    uint32_t *grown;
+
+    if (plan_count < b->slot_of_room)
+        return true;
+    grown = realloc(b->slot_of, room * sizeof(*grown));
+    if (!grown)
+        return false;
+    memset(grown + b->slot_of_room, 0, (room - b->slot_of_room) * sizeof(*grown));
+    b->slot_of = grown;
+    b->slot_of_room = room;
+    return true;
+}
+
 static bool reserve_counts(struct tbd_builder *b, uint32_t id)
 {
     uint32_t capacity = id + id / 2 + 1024;
@@ -127,14 +146,38 @@ static bool reserve_counts(struct tbd_builder *b, uint32_t id)
 
 /* ---- segments ---- */
 
-static bool note_id(struct tbd_builder *b, uint32_t id)
+static bool new_slot(struct tbd_builder *b, const struct tbd_plan *plan)
 {
+    struct block_count *count = &b->counts[plan->id];
+
     if (!tbd_array_grow(&b->sets, b->set_count, &b->set_room, sizeof(*b->sets)) ||
+        !tbd_array_grow(&b->slots, b->set_count + 1, &b->slot_room, sizeof(*b->slots)) ||
         !tbd_array_grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
         return false;
-    b->sets[b->set_count++] = (struct tbd_row_set){ .id = id };
-    if (!b->counts[id].count)
-        b->ids[b->id_count++] = id;
+    b->sets[b->set_count++] = (struct tbd_row_set){ .id = plan->id };
+    b->slots[b->set_count] = (struct block_slot){
+        .id = plan->id, .operand_bytes = plan->operand_bytes, .op_count = plan->op_count,
+        .stride = (uint16_t)(plan->operand_bytes ? plan->operand_bytes + PREFIX : 0),
+        .calls = plan->calls != 0,
+    };
+    count->slot = (uint32_t)b->set_count;
+    if (!count->count)
+        b->ids[b->id_count++] = plan->id;
+    return true;
+}
+
+/* A block of the stream that is new in the segment.  Several can be one of the trace's. */
+static bool meet(struct work *w, uint32_t entry)
+{
+    const struct tbd_plan *plan = &w->plans[entry];
+    struct tbd_builder *b = w->builder;
+
+    if (!tbd_array_grow(&b->met, b->met_count, &b->met_room, sizeof(*b->met)) ||
+        (!b->counts[plan->id].slot && !new_slot(b, plan)))
+        return false;
+    b->met[b->met_count++] = entry;
+    b->counts[plan->id].plan = entry;
+    b->slot_of[entry] = b->counts[plan->id].slot;
     return true;
 }
 
@@ -145,19 +188,20 @@ static bool count_segment(struct work *w, size_t i)
     size_t left = TBD_SEGMENT_ENTRIES;
 
     b->set_count = 0;
+    if (!tbd_array_grow(&b->slots, 0, &b->slot_room, sizeof(*b->slots)))
+        return false;
+    b->slots[0] = (struct block_slot){ 0 };
     for (; i < w->entry_count && left; i++) {
         uint32_t entry = w->entries[i];
-        struct block_count *count;
 
         if (entry - 1 >= w->plan_count) {
             left -= tbd_message_is_event(entry & ~TBD_ENTRY_MESSAGE);
             continue;
         }
         left--;
-        count = &b->counts[w->plans[entry].id];
-        count->plan = entry;
-        if (!count->most++ && !note_id(b, w->plans[entry].id))
+        if (__builtin_expect(!b->slot_of[entry], 0) && !meet(w, entry))
             return false;
+        b->slots[b->slot_of[entry]].count++;
     }
     return true;
 }
@@ -171,14 +215,13 @@ static bool begin_segment(struct work *w, size_t i)
     if (!count_segment(w, i))
         return false;
     for (size_t k = 0; k < b->set_count; k++) {
-        struct block_count *count = &b->counts[b->sets[k].id];
-        uint32_t operand_bytes = w->plans[count->plan].operand_bytes;
+        struct block_slot *slot = &b->slots[k + 1];
 
-        count->row = operand_bytes ? (uint32_t)bytes : 0;
-        count->stride = operand_bytes ? operand_bytes + PREFIX : 0;
-        b->sets[k].start = count->row;
-        if (operand_bytes)
-            bytes += (size_t)count->most * count->stride + TBD_ROW_STEP;
+        slot->row = slot->stride ? (uint32_t)bytes : 0;
+        b->sets[k].start = slot->row;
+        if (slot->stride)
+            bytes += (size_t)slot->count * slot->stride + TBD_ROW_STEP;
+        slot->count = 0;
     }
     w->segment_end = w->kept_entries + TBD_SEGMENT_ENTRIES;
     if (bytes + TBD_ROW_SLACK <= b->row_room)
@@ -186,6 +229,8 @@ static bool begin_segment(struct work *w, size_t i)
     free(b->rows);
     b->row_room = bytes + bytes / 2 + TBD_ROW_SLACK;
     b->rows = malloc(b->row_room);
+    if (!b->rows)
+        b->row_room = 0;
     return b->rows;
 }
 
@@ -229,15 +274,28 @@ static void count_stores(const struct work *w, const struct tbd_plan_store *stor
 
 /* One block's rows are complete: how many came, and what they stored.  A block that stores has
  * operands: the old bytes. */
-static void finish_set(struct work *w, struct tbd_row_set *set)
+static void finish_set(struct work *w, struct tbd_row_set *set, const struct block_slot *slot)
 {
     struct block_count *count = &w->builder->counts[set->id];
     const struct tbd_plan *plan = &w->plans[count->plan];
 
-    set->count = count->stride ? (count->row - set->start) / count->stride : 0;
-    count->most = 0;
+    count->slot = 0;
+    count->count += slot->count;
+    if (slot->count)
+        count->last = slot->last;
+    count->enters += slot->enters;
+    if (slot->enters)
+        count->last_enter = slot->last_enter;
+    set->count = slot->stride ? slot->count : 0;
     for (uint16_t i = 0; i < plan->store_count; i++)
-        count_stores(w, plan->stores + i, w->builder->rows + set->start, count->stride, set->count);
+        count_stores(w, plan->stores + i, w->builder->rows + set->start, slot->stride, set->count);
+}
+
+static void forget_slots(struct tbd_builder *b)
+{
+    for (size_t i = 0; i < b->met_count; i++)
+        b->slot_of[b->met[i]] = 0;
+    b->met_count = 0;
 }
 
 static void finish_segment(struct work *w)
@@ -247,11 +305,12 @@ static void finish_segment(struct work *w)
     bool is_empty = w->kept_entries + TBD_SEGMENT_ENTRIES == w->segment_end;
 
     for (size_t i = 0; i < b->set_count; i++) {
-        finish_set(w, &b->sets[i]);
+        finish_set(w, &b->sets[i], &b->slots[i + 1]);
         if (b->sets[i].count)
             b->sets[sets++] = b->sets[i];
     }
     b->set_count = 0;
+    forget_slots(b);
     if (b->codes && !is_empty)
         tbd_coder_put_segment(b->coder, &b->coded, b->sets, sets, b->rows, PREFIX);
 }
@@ -260,50 +319,53 @@ static void finish_segment(struct work *w)
  * segment's end. */
 static size_t take_blocks(struct work *w, size_t i)
 {
-    struct block_count *counts = w->builder->counts;
+    struct block_slot *slots = w->builder->slots;
+    const uint32_t *slot_of = w->builder->slot_of;
     uint8_t *rows = w->builder->rows;
-    const struct tbd_plan *plans = w->plans;
+    uint32_t *entries = w->entries;
+    const uint8_t *operands = w->operands;
     const uint32_t plan_count = w->plan_count;
     const size_t in_end = w->operand_bytes;
     size_t in = w->in, kept_entries = w->kept_entries;
     uint64_t next_index = w->index;
     uint32_t time = w->time;
     uint32_t called = w->called != 0;
-    const struct tbd_plan *last_plan = w->last_plan;
+    uint32_t last_entry = 0;
 
     for (; i < w->entry_count && kept_entries < w->segment_end; i++) {
-        uint32_t entry = w->entries[i];
-        const struct tbd_plan *plan;
-        struct block_count *count;
+        uint32_t entry = entries[i];
         uint32_t index = (uint32_t)next_index;
+        struct block_slot *slot;
+        uint32_t bytes, row;
 
         if (entry - 1 >= plan_count) /* a message, 0, or not defined */
             break;
-        plan = &plans[entry];
-        if (!plan->id || plan->operand_bytes > in_end - in)
+        slot = &slots[slot_of[entry]];
+        bytes = slot->operand_bytes;
+        if (!slot->id || bytes > in_end - in)
             break;
-        count = &counts[plan->id];
-        memcpy(rows + count->row, &index, sizeof(index));
-        tbd_row_copy(rows + count->row + PREFIX, w->operands + in, plan->operand_bytes);
-        count->row += count->stride;
-        count->count++;
-        count->last = time;
-        count->enters += called;
-        count->last_enter = called ? time : count->last_enter;
-        called = plan->calls != 0;
-        in += plan->operand_bytes;
-        next_index += 1u + plan->op_count;
-        last_plan = plan;
-        w->entries[kept_entries++] = plan->id;
+        row = slot->row;
+        slot->row = row + slot->stride;
+        slot->count++;
+        slot->last = time;
+        slot->enters += called;
+        slot->last_enter = called ? time : slot->last_enter;
+        called = slot->calls;
+        next_index += 1u + slot->op_count;
+        last_entry = entry;
+        entries[kept_entries++] = slot->id;
+        memcpy(rows + row, &index, sizeof(index));
+        tbd_row_copy(rows + row + PREFIX, operands + in, bytes);
+        in += bytes;
         time++;
     }
     w->in = in;
     w->kept_entries = kept_entries;
-    if (time != w->time) {
-        w->last_index = (uint32_t)(next_index - 1u - last_plan->op_count);
-        w->called = called ? last_plan->id : 0;
+    if (last_entry) {
+        w->last_plan = &w->plans[last_entry];
+        w->last_index = (uint32_t)(next_index - 1u - w->last_plan->op_count);
+        w->called = called ? w->last_plan->id : 0;
     }
-    w->last_plan = last_plan;
     w->index = next_index;
     w->time = time;
     return i;
@@ -375,7 +437,8 @@ static enum tbd_status pass(struct work *w)
     return status;
 }
 
-static bool prepare(struct tbd_builder *b, uint32_t highest_id, struct tbd_block_table *table)
+static bool prepare(struct tbd_builder *b, const struct tbd_raw_window *raw,
+                    struct tbd_block_table *table)
 {
     b->coded.used = 0;
     b->coded.failed = false;
@@ -384,7 +447,8 @@ static bool prepare(struct tbd_builder *b, uint32_t highest_id, struct tbd_block
         b->coder = tbd_coder_new(table);
         b->coder_table = table;
     }
-    return reserve_counts(b, highest_id) && (b->coder || !b->codes);
+    return reserve_counts(b, raw->highest_id) && reserve_slots(b, raw->plan_count) &&
+           (b->coder || !b->codes);
 }
 
 static void fill_counts(struct tbd_product *out)
@@ -414,7 +478,7 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
             raw->operands = NULL;
             w.window->first_time = raw->first_time;
             drop_last(&w);
-            status = prepare(builder, raw->highest_id, table) && tbd_turns_begin(&w.turns)
+            status = prepare(builder, raw, table) && tbd_turns_begin(&w.turns)
                          ? pass(&w)
                          : TBD_NOMEM;
             if (status != TBD_NOMEM)
@@ -438,6 +502,7 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
         if (builder->counts)
             memset(builder->counts, 0, builder->count_capacity * sizeof(*builder->counts));
         builder->id_count = 0;
+        forget_slots(builder);
         tbd_product_free(out);
         return status;
     }

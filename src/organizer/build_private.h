@@ -19,12 +19,25 @@ struct block_count {
     uint32_t last;
     uint32_t enters;
     uint32_t last_enter;
-    /* in the segment */
-    uint32_t most;   /* how often it occurs at most */
-    uint32_t row;    /* where its next row is */
-    uint32_t stride; /* of its rows; 0: no operands, and row 0 is for what nobody wants */
-    uint32_t plan;   /* an id of the stream */
+    uint32_t plan; /* an id of the stream */
+    uint32_t slot; /* in the segment; 0: not met yet */
 };
+
+/* What is needed and counted for a block at each of its entries in a segment.  Slots lie behind each other in
+ * order of first occurrence, so those of a segment stay in the cache, where counts by id would not. */
+struct block_slot {
+    uint32_t row;    /* where its next row is */
+    uint32_t count;  /* at first: how often it occurs at most */
+    uint32_t last;
+    uint32_t enters;
+    uint32_t last_enter;
+    uint32_t id;
+    uint16_t operand_bytes;
+    uint16_t op_count;
+    uint16_t stride; /* of its rows; 0: no operands, and row 0 is for what nobody wants */
+    uint16_t calls;
+};
+_Static_assert(sizeof(struct block_slot) == 32, "two in a cache line");
 
 #define PREFIX 4u /* a row begins with the event index of the block's entry */
 
@@ -32,6 +45,12 @@ struct tbd_builder {
     struct tbd_shadow shadow;
     struct block_count *counts; /* by id of the table */
     uint32_t count_capacity;
+    struct block_slot *slots;   /* of the segment: that of sets[k] is slots[k + 1] */
+    size_t slot_room;
+    uint32_t *slot_of;          /* by id of the stream; 0: not met in the segment */
+    size_t slot_of_room;
+    uint32_t *met;              /* ids of the stream that have a slot */
+    size_t met_count, met_room;
     struct tbd_row_set *sets;   /* of the segment, in order of first occurrence */
     size_t set_count, set_room;
     uint32_t *ids;              /* of the window, in order of first occurrence */
