@@ -330,6 +330,8 @@ _Static_assert(sizeof(struct tbd_msg_syscall) == 72, "tbd_msg_syscall is 72 byte
 #define TBD_SYSCALL_CONTINUED 2u/* this is such a further message */
 #define TBD_SYSCALL_UNKNOWN 4u  /* not in the table: its writes were found by comparison */
 #define TBD_SYSCALL_NORETURN 8u /* exit, exit_group, execve that succeeded, rt_sigreturn */
+#define TBD_SYSCALL_REFUSED 16u /* not made: a filter of the program's own (seccomp) gave the result, or, with
+                                   NORETURN, ended the thread */
 
 enum tbd_special {
     TBD_SPECIAL_RDTSC = 1, TBD_SPECIAL_RDTSCP, TBD_SPECIAL_CPUID, TBD_SPECIAL_RDRAND,

@@ -66,6 +66,8 @@ bool tbd_call_exchange_word(struct tbd_call *call, uint64_t address, uint32_t wa
 /* thread_calls.c: clone with CLONE_THREAD, exit with others left, set_tid_address. */
 void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments);
 void tbd_call_thread_exit(struct tbd_call *call);
+/* Others are left: a filter for system calls ends this one alone. */
+void tbd_call_thread_killed(struct tbd_call *call);
 void tbd_call_set_tid_address(struct tbd_call *call);
 
 /* Performs and records a call that the engine has no part in: by the table, or by comparison. */

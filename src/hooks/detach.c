@@ -2,7 +2,8 @@
 /* detach.c - letting the program go on natively, exactly where it is
  *
  * Its registers are in the thread block, its vector state is in the processor, the kernel has its masks
- * and descriptors: what is left to undo are signal handlers, signal stack and gs base.  The engine's
+ * and descriptors: what is left to undo are signal handlers, signal stack and gs base, and last
+ * the filters for system calls that the engine has kept (seccomp.h).  The engine's
  * memory stays where it is, unused; only the stream is unmapped, so that the organizer's end is not
  * held up.  Other threads follow on their own, as soon as they come out of where they wait (threads.h, B5): their
  * handlers are the program's again before.  Contexts: APP, FORK_CHILD. */
@@ -15,6 +16,7 @@ _Noreturn void tbd_native_jump(const struct tbd_regs *regs);
 void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
 {
     struct tbd_regs regs = thread->regs;
+    const struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
 
     if (!shares_memory)
         tbd_threads_restore_cleared(tbd_runtime.threads.holder);
@@ -22,6 +24,7 @@ void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
     if (!shares_memory)
         tbd_sys_munmap(TBD_STREAM_BASE, tbd_runtime.ring.bytes);
     tbd_set_gs_base(regs.gs_base);
+    tbd_seccomp_install(filters);
     tbd_native_jump(&regs);
 }
 

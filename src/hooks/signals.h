@@ -87,6 +87,8 @@ void tbd_signals_let_in(void);
 void tbd_signals_deliver(struct tbd_thread *thread);
 /* Raises a synchronous signal made by the engine at thread->regs.rip. */
 void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal *fault);
+/* The program ends by a signal that its instruction brings when it is executed natively; `offset` of it in its block. */
+_Noreturn void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset);
 /* Is there a handler that would run for this synchronous signal now? */
 bool tbd_signals_has_handler(uint32_t signo);
 _Noreturn void tbd_signals_after_fault(struct tbd_thread *thread);

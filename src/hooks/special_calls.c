@@ -22,6 +22,7 @@ enum {
     CLONE_VM_ = 0x100, CLONE_VFORK_ = 0x4000, CLONE_THREAD_ = 0x10000, CLONE_SETTLS_ = 0x80000,
     CLONE_NEWPID_ = 0x20000000,
     CLONE_PARENT_SETTID_ = 0x100000,
+    NR_FACCESSAT2 = 439, AT_FDCWD_ = -100, AT_EACCESS_ = 0x200, X_OK_ = 1,
     ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004,
     EPERM_ = -1, EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
 };
@@ -224,15 +225,55 @@ static void exec_failed(struct robust_head *robust)
     __atomic_store_n(&tbd_runtime.ring.head->engine_state, TBD_ENGINE_RUNNING, __ATOMIC_RELEASE);
 }
 
-static void exec_call(struct tbd_call *call)
+static void exec_plainly(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
     struct robust_head *robust = exec_begin(call->thread);
 
     tbd_signals_before_exec();
-    call->result = tbd_call_perform(&call->sys);
+    call->result = tbd_call_perform(sys);
     tbd_signals_after_exec();
     exec_failed(robust);
     tbd_call_finish(call);
+}
+
+/* A good guess.  A file that cannot be executed is the usual failure: shells try one folder after another. */
+static bool can_execute(const struct tbd_sys_call *sys)
+{
+    bool has_folder = sys->number == NR_EXECVEAT;
+    uint64_t folder = has_folder ? sys->args[0] : (uint64_t)AT_FDCWD_;
+    uint64_t flags = AT_EACCESS_ | (has_folder ? sys->args[4] : 0);
+
+    return tbd_sys4(NR_FACCESSAT2, folder, sys->args[has_folder ? 1 : 0], X_OK_, flags) == 0;
+}
+
+/* The new program is under the thread's filters for real.  When it does not come to that all the same, the program
+ * is let go: they hold for the engine too. */
+static void exec_filtered(struct tbd_call *call)
+{
+    struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
+    struct tbd_sys_call sys = call->sys;
+    uint64_t *environment = &sys.args[sys.number == NR_EXECVEAT ? 3 : 2];
+
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+        finish(call, TBD_CALL_INTERRUPTED);
+        return;
+    }
+    if (!tbd_seccomp_lets_record(filters) && *environment)
+        *environment = tbd_seccomp_environment(*environment);
+    if (!*environment)
+        *environment = call->sys.args[sys.number == NR_EXECVEAT ? 3 : 2]; /* the kernel says what is wrong */
+    tbd_seccomp_install(filters);
+    *filters = (struct tbd_seccomp){ 0 };
+    tbd_runtime.let_go = "it is under its own filters for system calls (seccomp)";
+    exec_plainly(call, &sys);
+}
+
+static void exec_call(struct tbd_call *call)
+{
+    if (tbd_runtime.threads.holder->seccomp.newest && can_execute(&call->sys))
+        exec_filtered(call);
+    else
+        exec_plainly(call, &call->sys);
 }
 
 /* ---- forks ---- */

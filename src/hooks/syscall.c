@@ -10,15 +10,15 @@
 #include "base/string.h"
 #include "hooks/calls.h"
 #include "hooks/safe_copy.h"
+#include "hooks/seccomp.h"
 
 enum {
     EFAULT_ = -14, ENOSYS_ = -38,
-    NR_RT_SIGSUSPEND = 130, NR_PRCTL = 157, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
-    NR_EPOLL_PWAIT = 281, NR_SECCOMP = 317, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
+    NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
+    NR_EPOLL_PWAIT = 281, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
     NR_IO_URING_ENTER = 426, NR_IO_URING_REGISTER = 427, NR_EPOLL_PWAIT2 = 441,
     FUTEX_COMMAND = 0x7f, FUTEX_WAIT_ = 0, FUTEX_LOCK_PI_ = 6, FUTEX_WAIT_BITSET_ = 9,
     FUTEX_WAIT_REQUEUE_PI_ = 11, FUTEX_LOCK_PI2_ = 13,
-    PR_SET_SECCOMP_ = 22,
 };
 
 int64_t tbd_call_perform(const struct tbd_sys_call *sys)
@@ -240,13 +240,6 @@ static void refuse(struct tbd_call *call)
     tbd_call_finish(call);
 }
 
-/* Afterwards the engine's own calls could be refused or kill the program. */
-static bool is_sandboxing(const struct tbd_sys_call *sys)
-{
-    return (sys->number == NR_SECCOMP && sys->args[0] <= 1) ||
-           (sys->number == NR_PRCTL && sys->args[0] == PR_SET_SECCOMP_);
-}
-
 void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
 {
     const struct tbd_regs *regs = &thread->regs;
@@ -262,11 +255,11 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
 
     if (!call.effects)
         tbd_call_detach(&call, "no memory for the old bytes of system calls");
-    if (is_sandboxing(&call.sys))
-        tbd_call_detach(&call, "it restricts its system calls (seccomp)");
+    tbd_effects_clear(call.effects);
+    if (tbd_seccomp_refuses(&call) || tbd_seccomp_call(&call))
+        return;
     if (call.sys.number == NR_USERFAULTFD) /* who waits for another thread at a page would keep it from running */
         tbd_call_detach(&call, "it handles its own page faults (userfaultfd)");
-    tbd_effects_clear(call.effects);
     if (is_refused(call.sys.number)) {
         refuse(&call);
         return;

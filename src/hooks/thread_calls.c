@@ -162,7 +162,7 @@ static void give_up_robust(struct tbd_call *call)
 }
 
 /* Those who are woken find the baton taken, and the words as they will see them. */
-void tbd_call_thread_exit(struct tbd_call *call)
+static void end_thread(struct tbd_call *call, uint64_t status)
 {
     const struct tbd_seat *seat = tbd_runtime.threads.holder;
     uint64_t cleared = seat->is_watched ? seat->cleared : 0;
@@ -179,7 +179,18 @@ void tbd_call_thread_exit(struct tbd_call *call)
         wake(cleared, 1);
     call->flags |= TBD_SYSCALL_NORETURN;
     tbd_call_send(call);
-    tbd_threads_end(call->thread, call->sys.args[0]);
+    tbd_threads_end(call->thread, status);
+}
+
+void tbd_call_thread_exit(struct tbd_call *call)
+{
+    end_thread(call, call->sys.args[0]);
+}
+
+void tbd_call_thread_killed(struct tbd_call *call)
+{
+    call->flags |= TBD_SYSCALL_REFUSED;
+    end_thread(call, 0);
 }
 
 /* As long as there is one thread the kernel keeps it. */

@@ -380,6 +380,7 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat,
     seat->tid = regs->thread;
     seat->regs = *regs;
     seat->block_time = TBD_NO_BLOCK_TIME;
+    seat->seccomp = threads->holder->seccomp;
     seat->signals = (struct tbd_signals){ .mask = tbd_runtime.signals->mask,
                                           .altstack = { .flags = 2 /* SS_DISABLE */ } };
     tbd_vector_store(&tbd_runtime.vector, seat->image);
@@ -471,5 +472,6 @@ void tbd_threads_leave(struct tbd_seat *seat)
     tbd_threads_restore_cleared(seat);
     tbd_signals_restore_thread(&seat->signals);
     tbd_set_gs_base(regs.gs_base);
+    tbd_seccomp_install(&seat->seccomp);
     tbd_native_jump(&regs);
 }

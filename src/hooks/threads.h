@@ -24,6 +24,7 @@
 #ifndef TBD_HOOKS_THREADS_H
 #define TBD_HOOKS_THREADS_H
 
+#include "hooks/seccomp.h"
 #include "hooks/signals.h"
 #include "hooks/vector.h"
 
@@ -31,6 +32,7 @@
 
 struct tbd_seat {
     struct tbd_signals signals;
+    struct tbd_seccomp seccomp;
     struct tbd_regs regs;     /* while it does not hold the baton */
     uint64_t block_time;      /* of the block whose system call it waits in, or TBD_NO_BLOCK_TIME */
     uint64_t cleared;         /* the program's word that is cleared at the thread's end (CLONE_CHILD_CLEARTID) */

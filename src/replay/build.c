@@ -295,6 +295,8 @@ static struct tbd_plan_range mapped_by(const struct tbd_message *message, uint64
     if (head.kind != TBD_MSG_SYSCALL || head.bytes < sizeof(call))
         return (struct tbd_plan_range){ 0, 0 };
     memcpy(&call, message + 1, sizeof(call));
+    if (call.flags & TBD_SYSCALL_REFUSED)
+        return (struct tbd_plan_range){ 0, 0 };
     bytes = call.number == SYS_mmap     ? call.args[1]
             : call.number == SYS_mremap ? call.args[2]
             : call.number == SYS_shmat  ? call.args[5]

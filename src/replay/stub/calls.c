@@ -198,11 +198,24 @@ static void apply_call(const struct tbd_message *message)
     }
 }
 
+/* By a filter of the program's own: nothing came of it but its result. */
+static bool is_refused(const struct tbd_msg_syscall *call)
+{
+    return call->flags & TBD_SYSCALL_REFUSED;
+}
+
+/* Nothing follows that the thread would do. */
+static bool is_thread_end(const struct tbd_msg_syscall *call)
+{
+    return is_refused(call) ? call->flags & TBD_SYSCALL_NORETURN : call->number == SYS_exit;
+}
+
 /* exit of a thread leaves the others; the program ends with exit_group, or with its last thread. */
 static bool is_end(const struct tbd_msg_syscall *call)
 {
-    return call->number == SYS_exit_group ||
-           (call->number == SYS_exit && !tbd_log_peek(TBD_MSG_THREAD));
+    return !is_refused(call) &&
+           (call->number == SYS_exit_group ||
+            (call->number == SYS_exit && !tbd_log_peek(TBD_MSG_THREAD)));
 }
 
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
@@ -222,16 +235,17 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
     message = expect(TBD_MSG_SYSCALL, "a system call");
     memcpy(&call, message + 1, sizeof(call));
     check_call(&call, thread);
-    tbd_maps_before(&call);
-    if (!tbd_maps_change(&call, thread))
+    if (!is_refused(&call))
+        tbd_maps_before(&call);
+    if (!is_refused(&call) && !tbd_maps_change(&call, thread))
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s cannot be done again",
                          tbd_syscall_name(call.number) ? tbd_syscall_name(call.number) : "?");
     apply_call(message);
     if (is_end(&call))
         tbd_stub_finish();
-    if (call.number == SYS_exit)
+    if (is_thread_end(&call))
         return;
-    if (call.number == SYS_rt_sigreturn)
+    if (call.number == SYS_rt_sigreturn && !is_refused(&call))
         tbd_signal_return(thread);
     else
         set_result(thread, call.result, insn_bytes);
