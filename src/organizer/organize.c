@@ -32,6 +32,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -484,7 +485,9 @@ static bool is_gone(const struct organizer *o)
     if (__atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED ||
         has_executed(o))
         return true;
-    return o->pidfd >= 0 && poll(&fd, 1, 0) == 1;
+    if (o->pidfd < 0) /* it had been killed, and reaped, before we looked */
+        return o->options->pid && kill(o->options->pid, 0) && errno == ESRCH;
+    return poll(&fd, 1, 0) == 1;
 }
 
 static void break_stream(struct organizer *o, enum tbd_status status, const struct tbd_error *why)

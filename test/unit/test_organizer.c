@@ -513,6 +513,36 @@ static void killed_producer_leaves_all_complete_records(void **state)
     maker_close(&m);
 }
 
+/* Killed, and reaped by its parent, before the organizer has looked at it. */
+static void producer_that_is_gone_already_is_noticed(void **state)
+{
+    static struct sim s;
+    struct maker m;
+    struct run run;
+    struct tbd_trace *trace;
+    pid_t child;
+
+    (void)state;
+    maker_open(&m, 0);
+    child = fork();
+    if (!child) {
+        sim_start(&s, &m, 51);
+        for (int i = 0; i < 100; i++)
+            sim_step(&s);
+        kill(getpid(), SIGKILL);
+    }
+    waitpid(child, NULL, 0);
+    run = (struct run){ .options = { .stream_fd = m.fd, .root = root, .program = "sim",
+                                     .pid = child } };
+    assert_int_equal(pthread_create(&run.thread, NULL, run_organizer, &run), 0);
+    finish_organizer(&run);
+    trace = open_latest();
+    assert_int_equal(tbd_trace_info(trace)->end.how, TBD_ENDED_KILLED);
+    assert_true(tbd_trace_info(trace)->blocks >= 99);
+    tbd_trace_close(trace);
+    maker_close(&m);
+}
+
 static void unwritable_root_is_said_and_leaves_nothing(void **state)
 {
     struct maker m;
@@ -613,6 +643,7 @@ int main(void)
         cmocka_unit_test(previous_windows_are_linked),
         cmocka_unit_test(chunk_borders_leave_no_mark),
         cmocka_unit_test(killed_producer_leaves_all_complete_records),
+        cmocka_unit_test(producer_that_is_gone_already_is_noticed),
         cmocka_unit_test(unwritable_root_is_said_and_leaves_nothing),
         cmocka_unit_test(directory_and_files_are_private),
         cmocka_unit_test(scribbled_streams_never_harm),
