@@ -176,9 +176,12 @@ static bool may_others_write(const struct tbd_msg_region *map)
            (map->map_flags & MAP_SHARED_) && map->inode;
 }
 
+/* Shared anonymous memory is fresh, too: what others wrote before this process used a page comes as its first
+ * contents (hooks/shared.c). */
 static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const char *path)
 {
-    bool is_fresh = !map->inode && !(map->map_flags & MAP_SHARED_);
+    bool is_fresh = !map->inode;
+    struct tbd_msg_region told;
 
     forget(call, map->start, map->end);
     send_unmap(call, map->start, map->end);
@@ -187,9 +190,11 @@ static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const 
     if (!tbd_regions_add(&tbd_runtime.regions, map, path))
         tbd_runtime.let_go = "it has too many mappings";
     tbd_shared_update(map->start, map->end);
-    if (is_fresh)
+    if (is_fresh && !(map->map_flags & MAP_SHARED_))
         tbd_pages_set_known(&tbd_runtime.pages, map->start, map->end, true);
-    send_regions(call, map->start, map->end, is_fresh);
+    told = *map;
+    told.flags |= is_fresh ? TBD_REGION_ANON_ZERO : 0;
+    send_region(call, &told, path);
 }
 
 /* New shared memory is put apart from other mappings, where the program does not care (hooks/shared.h). */

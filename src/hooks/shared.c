@@ -81,8 +81,7 @@ static uint32_t new_index(void)
     return views.used < MAX_VIEWS ? ++views.used : 0;
 }
 
-/* The view of a page; taken now if there is none.  NULL: it is not there, or too many. */
-static uint8_t *view_of(uint64_t page)
+static uint8_t *take_view(uint64_t page)
 {
     uint8_t *found = find_view(page);
     uint32_t n;
@@ -101,6 +100,20 @@ static uint8_t *view_of(uint64_t page)
         return bytes_of(n - 1);
     tbd_shared_forget(page, page + TBD_PAGE_SIZE);
     return NULL;
+}
+
+/* The view of a page; taken now if there is none.  NULL: it is not there, or too many.  The trace gets it at once:
+ * should the program be killed before the window's end, nobody else knows what it was. */
+static uint8_t *view_of(uint64_t page)
+{
+    uint8_t *found = find_view(page);
+
+    if (found)
+        return found;
+    found = take_view(page);
+    if (found && tbd_runtime.recording)
+        tbd_window_send_first(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, page);
+    return found;
 }
 
 static void drop_view(uint64_t page)
@@ -153,6 +166,16 @@ static uint64_t page_part(uint64_t address, uint64_t bytes)
     uint64_t part = TBD_PAGE_SIZE - (address & (TBD_PAGE_SIZE - 1));
 
     return part < bytes ? part : bytes;
+}
+
+bool tbd_shared_read_page(void *out, uint64_t page)
+{
+    const uint8_t *view = is_shared_page(page) ? take_view(page) : NULL;
+
+    if (!view)
+        return tbd_copy_from_program(out, page, TBD_PAGE_SIZE);
+    memcpy(out, view, TBD_PAGE_SIZE);
+    return true;
 }
 
 size_t tbd_shared_read(void *out, uint64_t address, size_t bytes)

@@ -3,7 +3,7 @@
  *
  * What such memory holds for the trace, and for a replay, is not what it really holds: others write to it, and
  * nobody tells.  So the engine keeps a copy of every page of it that the program has used, the *view*: the
- * contents as the log has them.  Before an instruction reads such memory, whatever differs from the view is
+ * contents as the log has them (its first contents are sent when it is taken).  Before an instruction reads such memory, whatever differs from the view is
  * logged as stores of others, and is in the view from then on.
  *
  * To that end translated code must not touch it.  The touch map's cells of such pages are read-only, so the mark
@@ -41,6 +41,8 @@ void tbd_shared_take_over(void);
 
 /* Memory as the log has it, ordinary memory as it is; how much, from the front, could be read. */
 size_t tbd_shared_read(void *out, uint64_t address, size_t bytes);
+/* The same for a page that is just being sent. */
+bool tbd_shared_read_page(void *out, uint64_t page);
 /* The log says that this was written. */
 void tbd_shared_logged(uint64_t address, const void *now, size_t bytes);
 /* Memory was found to hold `now`: what differs from the view is added to `effects`, `*others` grows by the

@@ -84,10 +84,18 @@ bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint
     if (!at)
         return true;
     memcpy(at, &head, sizeof(head));
-    if (tbd_shared_read(at + sizeof(head), address, TBD_PAGE_SIZE) != TBD_PAGE_SIZE)
+    if (!tbd_shared_read_page(at + sizeof(head), address))
         return false; /* not committed: as if it had not been reserved */
     tbd_ring_commit(ring, thread);
     return true;
+}
+
+void tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
+                           struct tbd_pages *pages, uint64_t address)
+{
+    if (!is_known(pages, address >> TBD_PAGE_SHIFT) &&
+        tbd_window_send_page(ring, thread, address, TBD_PAGE_FIRST))
+        set_known(pages, address >> TBD_PAGE_SHIFT);
 }
 
 /* ---- scanning ---- */

@@ -38,6 +38,9 @@ void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
 /* One page as it is now; false if it cannot be read. */
 bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
                           uint64_t flags);
+/* One page, unless the trace knows its contents; marks stay. */
+void tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
+                           struct tbd_pages *pages, uint64_t address);
 void tbd_window_send_regs(struct tbd_ring *ring, struct tbd_thread *thread,
                           const struct tbd_vector_info *vector);
 /* REGS, WINDOW_END, and the chunk handed over; the next window's first chunk is open then, with
