@@ -6,6 +6,8 @@
  * I3  The folder holds at most CACHE_MAX bytes: the copies not used for longest go. */
 #include "query/debug_cache.h"
 
+#include "query/user_path.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,29 +25,6 @@
 #define FILES_MAX   4096
 
 /* ---- places ---- */
-
-/* The folder; made with all above it. */
-static bool cache_folder(char *out, size_t bytes)
-{
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    int length;
-
-    if (cache != NULL && cache[0] == '/')
-        length = snprintf(out, bytes, "%s/tbd/debug/", cache);
-    else if (home != NULL && home[0] == '/')
-        length = snprintf(out, bytes, "%s/.cache/tbd/debug/", home);
-    else
-        return false;
-    if (length < 0 || (size_t)length >= bytes)
-        return false;
-    for (char *at = strchr(out + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(out, 0700) != 0 && errno != EEXIST)
-            return false;
-        *at = '/';
-    }
-    return true;
-}
 
 static bool copy_path(const char *folder, int fd, const char *build_id, char *out, size_t bytes)
 {
@@ -222,7 +201,8 @@ bool tbd_debug_cache_open(const struct tbd_elf_one *debug, const char *build_id,
     if (debug->fd < 0 || debug->elf == NULL)
         return false;
     bytes = packed_bytes(debug->elf);
-    if (bytes < WORTH_BYTES || bytes > COPY_MAX || !cache_folder(folder, sizeof(folder)) ||
+    if (bytes < WORTH_BYTES || bytes > COPY_MAX ||
+        !tbd_user_path("XDG_CACHE_HOME", ".cache", "debug/", folder, sizeof(folder)) ||
         !copy_path(folder, debug->fd, build_id, path, sizeof(path)))
         return false;
     if (open_copy(path, out))

@@ -7,9 +7,9 @@
 #include "query/complete.h"
 #include "query/pager.h"
 #include "query/source.h"
+#include "query/user_path.h"
 
 #include <editline/readline.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -54,29 +54,6 @@ static char **complete(const char *text, int start, int end)
 }
 
 /* ---- history ---- */
-
-/* Where it is; its folders are made. */
-static bool history_path(char *out, size_t bytes)
-{
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int length;
-
-    if (state != NULL && state[0] == '/')
-        length = snprintf(out, bytes, "%s/tbd/history", state);
-    else if (home != NULL && home[0] == '/')
-        length = snprintf(out, bytes, "%s/.local/state/tbd/history", home);
-    else
-        return false;
-    if (length < 0 || (size_t)length >= bytes)
-        return false;
-    for (char *at = strchr(out + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(out, 0700) != 0 && errno != EEXIST)
-            return false;
-        *at = '/';
-    }
-    return true;
-}
 
 static void start_editing(const char *path)
 {
@@ -197,7 +174,8 @@ static char *trim(char *line)
 enum tbd_exit tbd_prompt(struct tbd_session *session, const struct tbd_line_options *options)
 {
     char prompt[128], path[PATH_BYTES];
-    bool has_path = history_path(path, sizeof(path));
+    bool has_path = tbd_user_path("XDG_STATE_HOME", ".local/state", "history", path,
+                                  sizeof(path));
     enum tbd_exit result = TBD_EXIT_FOUND;
     char *line;
 
