@@ -40,6 +40,7 @@ enum tbd_file_kind {
     TBD_FILE_TRACE = 6,
     TBD_FILE_ENTRIES = 7,
     TBD_FILE_KEYS = 8,
+    TBD_FILE_RAISED = 9,
 };
 
 struct tbd_file_header {
@@ -100,7 +101,25 @@ enum tbd_record_type {
     TBD_REC_BLOCK_BITS = 51,  /* of block ids */
     TBD_REC_CALLED_BITS = 52, /* of block ids that were entered by a call */
     TBD_REC_EARLY_CALLS = 53, /* varints: thread, id, relative time */
+    TBD_REC_RAISED = 60,         /* struct tbd_disk_raised */
+    TBD_REC_RAISED_ENTRIES = 61, /* LZ4 frame: what a block file has */
+    TBD_REC_RAISED_RECORDS = 62, /* LZ4 frame: what a trace file has */
 };
+
+/* Of what a file below cache/ is. */
+struct tbd_disk_raised {
+    uint64_t first_time;    /*  0: of the window */
+    uint64_t blocks;        /*  8 */
+    uint64_t digest;        /* 16: of its end state, as in its TOC */
+    uint64_t entry_count;   /* 24 */
+    uint64_t operand_bytes; /* 32: records and messages */
+    uint64_t coded_bytes;   /* 40: of the content of RAISED_RECORDS */
+    uint32_t hooks;         /* 48: TBD_HOOK_* it was replayed with */
+    uint32_t span;          /* 52: how many windows are merged in it */
+    uint32_t level;         /* 56: the trace had it at */
+    uint32_t reserved;      /* 60 */
+};
+_Static_assert(sizeof(struct tbd_disk_raised) == 64, "tbd_disk_raised is 64 bytes");
 
 /* A place in the order of events: after `order` log messages of the window, at relative time
  * `time`. */
@@ -114,7 +133,8 @@ _Static_assert(sizeof(struct tbd_disk_when) == 16, "tbd_disk_when is 16 bytes");
 struct tbd_disk_config {
     uint64_t window_blocks; /*  0: N */
     uint64_t hook_set;      /*  8 */
-    uint64_t reserved[2];   /* 16 */
+    uint64_t budget;        /* 16: bytes that the trace may have; 0: no limit, or not known */
+    uint64_t reserved;      /* 24 */
 };
 _Static_assert(sizeof(struct tbd_disk_config) == 32, "tbd_disk_config is 32 bytes");
 

@@ -112,6 +112,7 @@ static enum tbd_status read_head_record(struct tbd_trace *trace,
     if (record->type == TBD_REC_CONFIG && record->bytes >= sizeof(config)) {
         memcpy(&config, record->payload, sizeof(config));
         trace->info.window_blocks = config.window_blocks;
+        trace->info.budget = config.budget;
         trace->has_config = true;
     }
     return TBD_OK;

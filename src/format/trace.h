@@ -39,6 +39,7 @@ struct tbd_trace_info {
     bool is_forked;         /* begins where fork returned 0 in the parent's program */
     uint64_t realtime_ns;   /* CLOCK_REALTIME at take-over */
     uint64_t window_blocks; /* N */
+    uint64_t budget;        /* bytes that it may have; 0: no limit, or not known */
     uint64_t xcr0;
     uint64_t brk_end;       /* end of the heap at take-over */
     uint32_t hook_set;      /* TBD_HOOK_*: what was recorded */

@@ -54,6 +54,7 @@ struct tbd_ager {
     size_t count, capacity;
     struct level levels[4];
     uint64_t other;   /* bytes of files that are neither windows nor growing */
+    uint64_t cache;   /* bytes that questions keep: they hold it small themselves */
     uint64_t other_step; /* most that they grew by at once: a file of keys */
     uint64_t largest; /* window so far */
     uint32_t writing; /* windows whose files are being written */
@@ -135,11 +136,12 @@ static void measure_others_locked(struct tbd_ager *ager)
     if (ager->other && other > ager->other + ager->other_step)
         ager->other_step = other - ager->other;
     ager->other = other;
+    ager->cache = folder_bytes(path, "cache");
 }
 
 static uint64_t fixed_bytes(const struct tbd_ager *ager)
 {
-    return ager->other + tbd_writer_bytes(ager->writer);
+    return ager->other + ager->cache + tbd_writer_bytes(ager->writer);
 }
 
 static uint64_t window_bytes(const struct tbd_ager *ager)

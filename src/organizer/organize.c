@@ -110,6 +110,7 @@ static enum tbd_status join_start(struct organizer *o, const struct tbd_product 
     struct tbd_disk_config config = {
         .window_blocks = o->head->window_blocks,
         .hook_set = o->head->hook_set,
+        .budget = o->options->age.budget,
     };
     enum tbd_status status;
 

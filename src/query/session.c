@@ -35,6 +35,8 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
         return status;
     session->window_max = session->borrows_replayer ? 1 : TBD_SESSION_WINDOWS;
     session->info = tbd_trace_info(session->trace);
+    if (!session->borrows_replayer)
+        session->cache = tbd_window_cache_new(session->trace, 0);
     status = tbd_symbols_new(session->trace, &session->symbols);
     if (status != TBD_OK)
         return status;
@@ -49,6 +51,7 @@ enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struc
     session->worker = worker;
     session->workers = 1;
     session->replayer = of->replayer;
+    session->cache = of->cache;
     session->borrows_replayer = true;
     return tbd_session_open(session, of->info->path);
 }
@@ -59,6 +62,8 @@ void tbd_session_close(struct tbd_session *session)
         tbd_window_free(session->windows[i].window);
     if (session->replayer != NULL && !session->borrows_replayer)
         tbd_replayer_free(session->replayer);
+    if (!session->borrows_replayer)
+        tbd_window_cache_free(session->cache);
     tbd_disas_free(session->disas);
     tbd_symbols_free(session->symbols);
     tbd_trace_close(session->trace);
@@ -90,6 +95,24 @@ static enum tbd_status raise_window(struct tbd_session *session, uint32_t index,
                            &session->divergence, &session->why);
 }
 
+/* The same by an earlier question's replay, if its answer was kept. */
+static enum tbd_status raise_or_reuse(struct tbd_session *session, uint32_t index,
+                                      struct tbd_window **out)
+{
+    enum tbd_status status;
+
+    *out = session->cache == NULL ? NULL
+                                  : tbd_window_cache_get(session->cache, session->trace, index);
+    if (*out != NULL) {
+        session->stats.cached++;
+        return TBD_OK;
+    }
+    status = raise_window(session, index, TBD_HOOKS_FULL, out);
+    if (status == TBD_OK && session->cache != NULL)
+        tbd_window_cache_put(session->cache, session->trace, *out);
+    return status;
+}
+
 static enum tbd_status load_window(struct tbd_session *session, uint32_t index, bool with_loads,
                                    struct tbd_window **out)
 {
@@ -103,12 +126,12 @@ static enum tbd_status load_window(struct tbd_session *session, uint32_t index, 
         return TBD_OK;
     status = tbd_window_load(session->trace, index, true, out, &session->why);
     if (status == TBD_NOTKEPT)
-        return raise_window(session, index, TBD_HOOKS_FULL, out);
+        return raise_or_reuse(session, index, out);
     if (!tbd_session_is_damage(status))
         return status;
     /* perhaps only its events are damaged: then a replay brings them back */
     why = session->why;
-    if (raise_window(session, index, TBD_HOOKS_FULL, out) == TBD_OK)
+    if (raise_or_reuse(session, index, out) == TBD_OK)
         return TBD_OK;
     session->why = why;
     return status;

@@ -9,6 +9,7 @@
 #include "query/disas.h"
 #include "query/expr.h"
 #include "query/stack.h"
+#include "query/window_cache.h"
 #include "replay/replay.h"
 
 #define TBD_SESSION_WINDOWS 4
@@ -17,6 +18,7 @@
 
 struct tbd_session_stats {
     uint32_t considered, skipped, scanned, raised; /* windows */
+    uint32_t cached; /* windows that an earlier question had raised */
     uint32_t other_time, not_in_index, not_in_toc; /* why they were skipped */
     uint32_t searched[TBD_STATS_WINDOWS];          /* the first ones that were, by number */
     uint32_t searched_count;
@@ -37,6 +39,7 @@ struct tbd_session {
     unsigned workers;
     unsigned worker;       /* this session's number among the replayer's workers */
     bool borrows_replayer; /* from the session that it helps */
+    struct tbd_window_cache *cache; /* NULL: none; borrowed with the replayer */
     enum tbd_syntax syntax;
     bool json;
     bool csv; /* rows; not with json */

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Windows that a question had replayed are kept for the next one: it replays none, and has the same answers,
+whatever becomes of the trace and of the files meanwhile."""
+import os
+import random
+import re
+import shutil
+import subprocess
+
+import tbdtest
+
+QUESTIONS = (["all", "store", "where", "newval==12345"], ["all", "func_enter", "where", "func==main"],
+             ["all", "syscall"], ["count", "block_entry"])
+SCAN = ["count", "store", "where", "newval==12345"]
+
+
+def recorded(folder, options="window=150000", name="many_windows"):
+    return tbdtest.record([tbdtest.program(name)], folder, options)[1]
+
+
+def explained(trace, *words):
+    """The answer; windows replayed; windows from the cache."""
+    result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "--explain", *words], stdin=None)
+    numbers = re.search(rb"(\d+) replayed in full, (\d+) replayed for an earlier question", result.err)
+    assert numbers and result.code in (0, 1), result
+    return result.out, int(numbers[1]), int(numbers[2])
+
+
+def cache_of(trace):
+    folder = os.path.join(trace.path, "cache")
+    return {name: os.path.join(folder, name) for name in sorted(os.listdir(folder))} if os.path.isdir(folder) else {}
+
+
+def cache_bytes(trace):
+    return sum(os.path.getsize(path) for path in cache_of(trace).values())
+
+
+def answers(trace, times):
+    found = [trace.tbdq(*question).out for question in QUESTIONS]
+    for time in times:
+        found += [trace.tbdq(*words, at=str(time)).out for words in (("regs",), ("mem", "rsp", "64"), ("bt",), ("stores", "all"))]
+    return found
+
+
+def test_the_second_question_replays_nothing(folder):
+    trace = recorded(folder)
+    times = [w["time"] + w["blocks"] // 3 for w in trace.ask("windows")][::16]
+    fresh, whole = answers(trace, times), explained(trace, *SCAN)
+    assert whole[1:] == (0, 0) and not cache_of(trace), whole
+    for what in (("lower", "0-24", "2"), ("lower", "0-20", "1"), ("merge", "0-10", "4"), ("lower", "all", "1")):
+        trace.ask(*what)
+        first = explained(trace, *SCAN)
+        assert first[0] == whole[0] and first[1] > 0, (what, first)
+        assert explained(trace, *SCAN) == (whole[0], 0, first[1] + first[2]), what
+        assert answers(trace, times) == fresh, what
+    for path in cache_of(trace).values():
+        assert os.stat(path).st_mode & 0o777 == 0o600, path
+    assert os.stat(os.path.join(trace.path, "cache")).st_mode & 0o777 == 0o700
+    trace.verify()
+
+
+def test_programs_of_all_kinds(folder):
+    """Signals, threads, mappings that come and go: events from the cache are those of the fresh trace."""
+    for name in ("threads", "segv_repair", "maps"):
+        trace = recorded(os.path.join(folder, name), "window=4000", name)
+        questions = (["all", "block_entry"], ["all", "store"], ["all", "signal"], ["all", "thread_switch"])
+        fresh = [trace.tbdq(*question).out for question in questions]
+        trace.ask("lower", "all", "1")
+        for _ in range(2):
+            assert [trace.tbdq(*question).out for question in questions] == fresh, name
+        assert explained(trace, "count", "store")[2] > 0
+
+
+def test_damage_costs_a_replay(folder):
+    trace = recorded(folder)
+    trace.ask("lower", "all", "1")
+    whole, raised, _ = explained(trace, *SCAN)
+    files = list(cache_of(trace).values())
+    rng = random.Random(7)
+    assert raised == len(files) > 22
+    for i, path in enumerate(files[:20]):
+        with open(path, "r+b") as file:
+            size = os.path.getsize(path)
+            if i % 2:
+                file.truncate(rng.randrange(size))
+            else:
+                at = rng.randrange(size - 8)
+                file.seek(at)
+                byte = file.read(1)[0]
+                file.seek(at)
+                file.write(bytes([byte ^ 1 << rng.randrange(8)]))
+    shutil.copy(files[21], files[20])  # a good file under another's name
+    assert explained(trace, *SCAN) == (whole, 21, raised - 21)
+    assert explained(trace, *SCAN) == (whole, 0, raised)
+
+
+def test_many_ask_at_once(folder):
+    trace = recorded(folder)
+    whole = trace.tbdq(*SCAN).out
+    trace.ask("lower", "all", "1")
+    children = [subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, "-j", "2", *SCAN], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tbdtest.clean_env({})) for _ in range(4)]
+    for child in children:
+        out, err = child.communicate()
+        assert child.returncode in (0, 1) and not err, (child.returncode, err)
+        assert out == explained(trace, *SCAN)[0], out
+    last = explained(trace, *SCAN)
+    assert last[1] == 0, (last, whole)
+    assert all(name.endswith(".raised") for name in cache_of(trace)), cache_of(trace)
+
+
+def test_the_folder_stays_small(folder):
+    """A budget of 64M leaves 4M: a question that needs more keeps its first windows, and later ones push out what was
+    not used for longest."""
+    trace = recorded(folder, "window=100000,budget=64M")
+    trace.ask("lower", "all", "1")
+    whole, raised, _ = explained(trace, *SCAN)
+    kept = set(cache_of(trace))
+    assert 0 < cache_bytes(trace) <= 4 << 20 and len(kept) < raised, (cache_bytes(trace), len(kept), raised)
+    second = explained(trace, *SCAN)
+    assert second[0] == whole and second[2] > 0 and cache_bytes(trace) <= 4 << 20, (second, cache_bytes(trace))
+    windows = trace.ask("windows")
+    for window in windows:
+        assert trace.tbdq("list", at=str(window["time"] + window["blocks"] // 2)).code in (0, 1), window
+        assert cache_bytes(trace) <= 4 << 20, cache_bytes(trace)
+    assert not kept <= set(cache_of(trace)), kept
+
+
+def test_without_a_folder_nothing_is_lost(folder):
+    trace = recorded(folder)
+    trace.ask("lower", "all", "1")
+    with open(os.path.join(trace.path, "cache"), "w") as file:
+        file.write("not a folder")
+    first, second = explained(trace, *SCAN), explained(trace, *SCAN)
+    assert first == second and first[1] > 0 and first[2] == 0, (first, second)
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
