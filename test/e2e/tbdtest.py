@@ -111,11 +111,11 @@ def stop_and_continue(process):
         process.send_signal(signal.SIGCONT)
 
 
-def organizers(root):
-    """Process ids of organizers that write below `root`."""
+def organizers(root, since=0):
+    """Process ids (from `since` upwards) of organizers that write below `root`."""
     found = []
-    for name in glob.glob("/proc/[0-9]*/cmdline"):
-        pid = int(name.split("/")[2])
+    for pid in (int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) >= since):
+        name = "/proc/%d/cmdline" % pid
         command, environment = _read(name), _read("/proc/%d/environ" % pid)
         if command.split(b"\0")[0].endswith(b"tbd-organizer") and os.fsencode(root) in command + environment:
             found.append(pid)
