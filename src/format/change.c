@@ -7,6 +7,7 @@
  * C2  Files go away only after the index says that they are not needed. */
 #include "format/change.h"
 
+#include "base/search.h"
 #include "format/merge.h"
 #include "format/packed.h"
 #include "format/toc_write.h"
@@ -78,19 +79,11 @@ static const uint8_t *base_of(void *context, uint64_t address)
 {
     struct bases *bases = context;
     const struct tbd_window *window = bases->window;
-    size_t low = 0, high = window->first_count;
+    size_t found = TBD_COUNT_BEFORE(i, window->first_count, window->first[i].address < address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (window->first[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < window->first_count && window->first[low].address == address)
-        return window->first[low].time || window->first[low].order ? NULL
-                                                                   : window->first[low].bytes;
+    if (found < window->first_count && window->first[found].address == address)
+        return window->first[found].time || window->first[found].order ? NULL
+                                                                   : window->first[found].bytes;
     return tbd_trace_delta_base(bases->trace, bases->first, bases->last, address, DEPTH_MAX,
                                 bases->page)
                ? bases->page

@@ -6,6 +6,7 @@
  * their numbers. */
 #include "format/window.h"
 
+#include "base/search.h"
 #include "format/window_private.h"
 
 #include <string.h>
@@ -146,18 +147,10 @@ static void start_at(const struct tbd_window *window, const struct tbd_checkpoin
 bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
 {
     const struct tbd_window_private *private = window->private;
-    size_t low = 0;
-    size_t high = private->checkpoint_count;
+    size_t upto = TBD_COUNT_BEFORE(i, private->checkpoint_count,
+                                  private->checkpoints[i].time <= time);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (private->checkpoints[middle].time <= time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    start_at(window, low ? &private->checkpoints[low - 1] : NULL, out);
+    start_at(window, upto ? &private->checkpoints[upto - 1] : NULL, out);
     while (out->kind != TBD_AT_END && (out->kind != TBD_AT_BLOCK || out->time < time))
         tbd_cursor_skip_block(out);
     if (out->kind == TBD_AT_BLOCK && out->time != time) {
@@ -170,18 +163,10 @@ bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_
 bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, struct tbd_cursor *out)
 {
     const struct tbd_window_private *private = window->private;
-    size_t low = 0;
-    size_t high = private->checkpoint_count;
+    size_t upto = TBD_COUNT_BEFORE(i, private->checkpoint_count,
+                                  private->checkpoints[i].index <= index);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (private->checkpoints[middle].index <= index)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    start_at(window, low ? &private->checkpoints[low - 1] : NULL, out);
+    start_at(window, upto ? &private->checkpoints[upto - 1] : NULL, out);
     while (out->kind != TBD_AT_END && out->index < index)
         tbd_cursor_next(out);
     return out->kind != TBD_AT_END;

@@ -2,6 +2,7 @@
 /* damage.c - see damage.h */
 #include "format/damage.h"
 
+#include "base/search.h"
 #include "format/toc_write.h"
 #include "format/trace_private.h"
 
@@ -323,16 +324,7 @@ enum tbd_status tbd_damage_settle(struct tbd_trace *trace)
 
 bool tbd_damage_between(const struct tbd_trace *trace, uint32_t from, uint32_t to)
 {
-    size_t low = 0;
-    size_t high = trace->damage.lost_count;
+    size_t found = TBD_COUNT_BEFORE(i, trace->damage.lost_count, trace->damage.lost[i] < from);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (trace->damage.lost[middle] < from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < trace->damage.lost_count && trace->damage.lost[low] < to;
+    return found < trace->damage.lost_count && trace->damage.lost[found] < to;
 }

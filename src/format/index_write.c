@@ -13,6 +13,7 @@
  *     nothing. */
 #include "format/index_write.h"
 
+#include "format/numbers.h"
 #include "format/toc_write.h"
 #include "format/trace_private.h"
 
@@ -344,14 +345,6 @@ static enum tbd_status add_page(struct tbd_trace *trace, uint32_t first, uint64_
     return TBD_OK;
 }
 
-static int compare_u64(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
-}
-
 static enum tbd_status collect(struct tbd_trace *trace, uint32_t first, struct image *image)
 {
     uint64_t *addresses;
@@ -360,11 +353,9 @@ static enum tbd_status collect(struct tbd_trace *trace, uint32_t first, struct i
 
     if (status)
         return status;
-    if (count)
-        qsort(addresses, count, sizeof(*addresses), compare_u64);
+    count = tbd_numbers_sort_unique(addresses, count);
     for (size_t i = 0; i < count && !status; i++)
-        if (!i || addresses[i] != addresses[i - 1])
-            status = add_page(trace, first, addresses[i], image);
+        status = add_page(trace, first, addresses[i], image);
     free(addresses);
     return status;
 }

@@ -13,6 +13,7 @@
 
 #include "format/file.h"
 #include "format/keys_private.h"
+#include "format/numbers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,23 +36,16 @@ static void put_key(struct sequence *sequence, uint64_t key)
     sequence->last = key;
 }
 
-static int compare_numbers(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
-}
-
 /* `keys` in any order, from malloc; NULL: there was no memory. */
 static void put_sorted(struct sequence *sequence, uint64_t *keys, size_t count)
 {
-    sequence->out->failed |= !keys;
-    if (count)
-        qsort(keys, count, sizeof(*keys), compare_numbers);
+    if (!keys) {
+        sequence->out->failed = true;
+        return;
+    }
+    count = tbd_numbers_sort_unique(keys, count);
     for (size_t i = 0; i < count; i++)
-        if (!i || keys[i] != keys[i - 1])
-            put_key(sequence, keys[i]);
+        put_key(sequence, keys[i]);
     free(keys);
 }
 

@@ -5,6 +5,7 @@
  * read. A group that is damaged answers with all windows. */
 #include "format/keys.h"
 
+#include "base/search.h"
 #include "format/keys_private.h"
 #include "format/summaries.h"
 #include "format/trace_private.h"
@@ -77,18 +78,9 @@ static bool next_entry(const struct tbd_keys *keys, struct group *group, uint64_
 /* The last group whose first key is not above `key`; 0 if none is. */
 static size_t group_of(const struct tbd_keys *keys, uint64_t key)
 {
-    size_t low = 0;
-    size_t high = keys->groups;
+    size_t upto = TBD_COUNT_BEFORE(i, keys->groups, keys->directory[i].key <= key);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (keys->directory[middle].key <= key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? low - 1 : 0;
+    return upto ? upto - 1 : 0;
 }
 
 /* ---- questions ---- */
@@ -96,18 +88,7 @@ static size_t group_of(const struct tbd_keys *keys, uint64_t key)
 /* First of the ascending `numbers` that is not below `value`. */
 static size_t lower_bound(const uint64_t *numbers, size_t count, uint64_t value)
 {
-    size_t low = 0;
-    size_t high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (numbers[middle] < value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return TBD_COUNT_BEFORE(i, count, numbers[i] < value);
 }
 
 uint64_t tbd_keys_range(const struct tbd_keys *keys, uint64_t first, uint64_t last)
@@ -325,21 +306,13 @@ size_t tbd_trace_segment_count(struct tbd_trace *trace)
 
 size_t tbd_trace_segment_from(struct tbd_trace *trace, uint64_t time)
 {
-    size_t low = 0;
-    size_t high = tbd_trace_segment_count(trace);
+    size_t upto = TBD_COUNT_BEFORE(i, tbd_trace_segment_count(trace),
+                                  trace->key_files[i].first_time <= time);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (trace->key_files[middle].first_time <= time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     /* one that begins at `time` may hold nothing but empty windows: the one before may matter */
-    while (low && trace->key_files[low - 1].first_time == time)
-        low--;
-    return low ? low - 1 : 0;
+    while (upto && trace->key_files[upto - 1].first_time == time)
+        upto--;
+    return upto ? upto - 1 : 0;
 }
 
 bool tbd_trace_segment_begins_before(struct tbd_trace *trace, size_t index, uint64_t time)

@@ -13,6 +13,7 @@
  *     the page's mapping was made in it. */
 #include "format/merge.h"
 
+#include "format/numbers.h"
 #include "format/trace_private.h"
 #include "format/window.h"
 
@@ -66,18 +67,10 @@ static bool merge_log(struct merge *m)
     return true;
 }
 
-static int compare_u64(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
-}
-
 static bool merge_read_pages(struct merge *m)
 {
     uint64_t *pages;
-    size_t count = 0, kept = 0;
+    size_t count = 0;
 
     for (uint32_t i = 0; i < m->count; i++)
         count += m->parts[i].window->read_page_count;
@@ -91,13 +84,8 @@ static bool merge_read_pages(struct merge *m)
         for (size_t k = 0; k < part->read_page_count; k++)
             pages[count++] = part->read_pages[k];
     }
-    if (count)
-        qsort(pages, count, sizeof(*pages), compare_u64);
-    for (size_t i = 0; i < count; i++)
-        if (!kept || pages[kept - 1] != pages[i])
-            pages[kept++] = pages[i];
     m->out->read_pages = pages;
-    m->out->read_page_count = kept;
+    m->out->read_page_count = tbd_numbers_sort_unique(pages, count);
     return true;
 }
 
@@ -294,21 +282,9 @@ static bool is_superseded(const struct merge *m, uint32_t part, uint64_t address
 {
     uint32_t limit = end ? end->when.window - m->first : m->count;
 
-    for (uint32_t i = part + 1; i < limit; i++) {
-        const struct tbd_window *window = m->parts[i].window;
-        size_t low = 0, high = window->dirty_count;
-
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-
-            if (window->dirty[middle].address < address)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (low < window->dirty_count && window->dirty[low].address == address)
+    for (uint32_t i = part + 1; i < limit; i++)
+        if (tbd_window_dirty(m->parts[i].window, address))
             return true;
-    }
     return false;
 }
 

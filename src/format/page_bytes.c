@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* page_bytes.c - any bytes at a position, from the events of its window and pages.c */
 #include "format/pages_private.h"
+#include "base/search.h"
 #include "format/window.h"
 #include "format/window_private.h"
 
@@ -50,22 +51,14 @@ static void take_message(struct reading *r, const struct tbd_message *message)
 static uint64_t last_touch(const struct tbd_window *window, uint64_t address, uint64_t bytes)
 {
     uint64_t last = 0;
-    size_t low = 0;
-    size_t high = window->word_count;
+    size_t i;
 
     if (!window->words)
         return UINT64_MAX;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (window->words[middle].word < (address & ~7ull))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < window->word_count && window->words[low].word < address + bytes; low++)
-        if (window->words[low].last + 1ull > last)
-            last = window->words[low].last + 1ull;
+    i = TBD_COUNT_BEFORE(k, window->word_count, window->words[k].word < (address & ~7ull));
+    for (; i < window->word_count && window->words[i].word < address + bytes; i++)
+        if (window->words[i].last + 1ull > last)
+            last = window->words[i].last + 1ull;
     return window->has_loads && last ? UINT64_MAX : last;
 }
 
@@ -104,17 +97,7 @@ static const struct tbd_page_contents *capture_after(const struct tbd_window *wi
     }
     if (tbd_moment_compare(&end, &q->died) > 0)
         return NULL;
-    for (size_t low = 0, high = window->dirty_count; low < high;) {
-        size_t middle = low + (high - low) / 2;
-
-        if (window->dirty[middle].address == q->address)
-            return &window->dirty[middle];
-        if (window->dirty[middle].address < q->address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    return tbd_window_dirty(window, q->address);
 }
 
 /* Does a store of this window touch bytes that no later store tells?  Then, without an end state
@@ -154,18 +137,9 @@ static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
 static struct tbd_moment moment_of(const struct tbd_window *window, struct tbd_position pos)
 {
     struct tbd_moment at = { .window = window->index, .time = pos.time - window->first_time };
-    size_t low = 0;
-    size_t high = window->log_count;
+    size_t before = TBD_COUNT_BEFORE(i, window->log_count, window->log[i].time <= at.time);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (window->log[middle].time <= at.time)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    at.order = (uint32_t)low;
+    at.order = (uint32_t)before;
     return at;
 }
 

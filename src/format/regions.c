@@ -8,6 +8,8 @@
  * born says nothing about it. */
 #include "format/trace_private.h"
 
+#include "base/search.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,18 +33,7 @@ static bool map_reserve(struct region_map *map, size_t more)
 /* Index of the first piece that ends behind `address`. */
 static size_t piece_from(const struct region_map *map, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = map->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (map->pieces[middle].region.end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return TBD_COUNT_BEFORE(i, map->count, map->pieces[i].region.end <= address);
 }
 
 const struct region_piece *tbd_region_find(const struct region_map *map, uint64_t address)
@@ -175,22 +166,17 @@ bool tbd_region_map_copy(const struct region_map *from, struct region_map *out)
     return true;
 }
 
+static bool is_after(const struct tbd_disk_when *when, const struct tbd_moment *moment)
+{
+    struct tbd_moment then = { when->window, when->order, when->time };
+
+    return tbd_moment_compare(&then, moment) > 0;
+}
+
 size_t tbd_region_events_before(const struct tbd_trace *trace, const struct tbd_moment *moment)
 {
-    size_t low = 0;
-    size_t high = trace->region_event_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct tbd_disk_when *when = &trace->region_events[middle].when;
-        struct tbd_moment then = { when->window, when->order, when->time };
-
-        if (tbd_moment_compare(&then, moment) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return TBD_COUNT_BEFORE(i, trace->region_event_count,
+                            !is_after(&trace->region_events[i].when, moment));
 }
 
 size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window)

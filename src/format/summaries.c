@@ -6,6 +6,8 @@
  * group.  Numbers are small by differences: keys to the one before, windows to this one. */
 #include "format/summaries.h"
 
+#include "base/search.h"
+
 #include <stdlib.h>
 
 #define KEY_NONE UINT64_MAX
@@ -328,27 +330,19 @@ static enum tbd_status find(const struct tbd_record_view *record, uint32_t windo
                             uint64_t limit, struct tbd_word_summary *word,
                             struct tbd_block_summary *block)
 {
-    uint64_t low = 0;
-    uint64_t high;
+    uint64_t upto;
     uint64_t key;
     struct groups g;
     struct tbd_reader in;
 
     if (!open_groups(record, &g))
         return TBD_CORRUPT;
-    for (high = g.groups; low < high;) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (group_at(&g, middle).key <= wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low)
+    upto = TBD_COUNT_BEFORE(i, g.groups, group_at(&g, i).key <= wanted);
+    if (!upto)
         return TBD_NOTFOUND;
-    if (!open_group(&g, low - 1, &in, &key))
+    if (!open_group(&g, upto - 1, &in, &key))
         return TBD_CORRUPT;
-    for (uint64_t k = 0; k < group_entries(&g, low - 1); k++) {
+    for (uint64_t k = 0; k < group_entries(&g, upto - 1); k++) {
         if (k && !next_key(&in, &key, limit))
             return TBD_CORRUPT;
         if (key > wanted)
@@ -469,24 +463,16 @@ static enum tbd_status find_bit(const struct tbd_record_view *record, uint64_t w
                                 uint64_t limit)
 {
     struct run_reader r;
-    uint64_t low = 0;
-    uint64_t high;
+    uint64_t upto;
 
     if (!runs_open(record, limit, &r))
         return TBD_CORRUPT;
-    for (high = r.groups.groups; low < high;) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (group_at(&r.groups, middle).key <= wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!low)
+    upto = TBD_COUNT_BEFORE(i, r.groups.groups, group_at(&r.groups, i).key <= wanted);
+    if (!upto)
         return TBD_NOTFOUND;
-    r.group = low - 1;
-    r.groups.groups = low;
-    r.groups.count = low * TBD_SUMMARY_GROUP < r.groups.count ? low * TBD_SUMMARY_GROUP
+    r.group = upto - 1;
+    r.groups.groups = upto;
+    r.groups.count = upto * TBD_SUMMARY_GROUP < r.groups.count ? upto * TBD_SUMMARY_GROUP
                                                               : r.groups.count;
     while (runs_next(&r) && r.run.key <= wanted)
         if (wanted - r.run.key <= r.run.more)

@@ -6,6 +6,7 @@
  *     index does not have, is passed over; only sizes must be right. */
 #include "format/threads.h"
 
+#include "base/search.h"
 #include "format/trace_private.h"
 #include "format/window.h"
 
@@ -71,17 +72,9 @@ void tbd_thread_table_free(struct tbd_thread_table *table)
 /* The record of this window, or the latest before; NULL: the main thread has had control all the time. */
 static const struct tbd_ran *ran_until(const struct tbd_thread_table *table, uint32_t window)
 {
-    size_t low = 0, high = table->ran_count;
+    size_t upto = TBD_COUNT_BEFORE(i, table->ran_count, table->ran[i].window <= window);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (table->ran[middle].window <= window)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? &table->ran[low - 1] : NULL;
+    return upto ? &table->ran[upto - 1] : NULL;
 }
 
 static struct tbd_disk_ran ran_entry(const struct tbd_ran *ran, uint32_t i)

@@ -6,6 +6,8 @@
  *     PAGE_DATA. */
 #include "format/trace_private.h"
 
+#include "base/search.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -247,20 +249,11 @@ enum tbd_status tbd_toc_page(const struct toc *toc, const struct tbd_disk_page *
 const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t address,
                                               size_t *out_count)
 {
-    size_t low = 0;
-    size_t high = toc->page_count;
+    size_t found = TBD_COUNT_BEFORE(i, toc->page_count, toc->pages[i].address < address);
     size_t end;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (toc->pages[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (end = low; end < toc->page_count && toc->pages[end].address == address;)
+    for (end = found; end < toc->page_count && toc->pages[end].address == address;)
         end++;
-    *out_count = end - low;
-    return toc->pages + low;
+    *out_count = end - found;
+    return toc->pages + found;
 }

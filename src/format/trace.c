@@ -10,6 +10,7 @@
  * R2  Strings taken from the index end with a NUL inside their record. */
 #include "format/trace.h"
 
+#include "base/search.h"
 #include "format/codec.h"
 #include "format/trace_private.h"
 #include "format/window.h"
@@ -857,38 +858,23 @@ const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace,
 
 uint32_t tbd_trace_window_with(const struct tbd_trace *trace, uint32_t number)
 {
-    size_t low = 0;
-    size_t high = trace->window_count;
+    size_t upto = TBD_COUNT_BEFORE(i, trace->window_count,
+                                   trace->windows[i].summary.number <= number);
+    const struct tbd_window_summary *s = upto ? &trace->windows[upto - 1].summary : NULL;
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct tbd_window_summary *s = &trace->windows[middle].summary;
+    return s && number - s->number < s->span ? (uint32_t)(upto - 1) : UINT32_MAX;
+}
 
-        if (number < s->number)
-            high = middle;
-        else if (number - s->number >= s->span)
-            low = middle + 1;
-        else
-            return (uint32_t)middle;
-    }
-    return UINT32_MAX;
+static bool ends_by(const struct tbd_window_summary *window, uint64_t time)
+{
+    return window->first_time <= time && time - window->first_time >= window->blocks;
 }
 
 uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time)
 {
-    size_t low = 0;
-    size_t high = trace->window_count;
+    /* windows without blocks begin where the next one does */
+    size_t i = TBD_COUNT_BEFORE(k, trace->window_count, ends_by(&trace->windows[k].summary, time));
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct tbd_window_summary *s = &trace->windows[middle].summary;
-
-        if (time < s->first_time)
-            high = middle;
-        else if (time - s->first_time >= s->blocks)
-            low = middle + 1;
-        else
-            return (uint32_t)middle;
-    }
-    return UINT32_MAX;
+    return i < trace->window_count && trace->windows[i].summary.first_time <= time ? (uint32_t)i
+                                                                                   : UINT32_MAX;
 }

@@ -322,6 +322,9 @@ static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
 }
 
 /* ---- memory without replay (T20) ---- */
+/* The page's final contents, if the window modified it; NULL if not. */
+const struct tbd_page_contents *tbd_window_dirty(const struct tbd_window *window, uint64_t address);
+
 /* Copies `bytes` bytes at `address` as they were at `pos`, into `out`.  `window` is pos's window
  * with events.  TBD_UNMAPPED if some of it is not mapped there, TBD_NOTKEPT if the trace has no
  * contents for a page. */

@@ -7,6 +7,7 @@
 #include "format/window.h"
 
 #include "base/layout.h"
+#include "base/search.h"
 #include "format/window_private.h"
 
 #include <stdlib.h>
@@ -70,6 +71,13 @@ void tbd_window_free(struct tbd_window *window)
     free(window);
 }
 
+const struct tbd_page_contents *tbd_window_dirty(const struct tbd_window *window, uint64_t address)
+{
+    size_t i = TBD_COUNT_BEFORE(k, window->dirty_count, window->dirty[k].address < address);
+
+    return i < window->dirty_count && window->dirty[i].address == address ? &window->dirty[i] : NULL;
+}
+
 bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from)
 {
     struct tbd_window_private *private = window->private;
@@ -95,20 +103,12 @@ void tbd_window_count_early_calls(struct tbd_window *window)
 
     for (size_t i = 0; i < window->early_call_count; i++) {
         const struct tbd_early_call *call = &window->early_calls[i];
-        size_t low = 0, high = window->block_summary_count;
+        size_t found = TBD_COUNT_BEFORE(k, window->block_summary_count, blocks[k].id < call->id);
 
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-
-            if (blocks[middle].id < call->id)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (low == window->block_summary_count || blocks[low].id != call->id)
+        if (found == window->block_summary_count || blocks[found].id != call->id)
             continue;
-        if (!blocks[low].enters++ || blocks[low].last_enter < call->time)
-            blocks[low].last_enter = call->time;
+        if (!blocks[found].enters++ || blocks[found].last_enter < call->time)
+            blocks[found].last_enter = call->time;
     }
 }
 

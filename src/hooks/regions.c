@@ -5,6 +5,7 @@
 #include "hooks/regions.h"
 
 #include "base/layout.h"
+#include "base/search.h"
 #include "base/string.h"
 
 #define MAX_REGIONS 131072u
@@ -31,18 +32,7 @@ void tbd_regions_clear(struct tbd_regions *regions)
 
 size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = regions->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (regions->table[middle].map.end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return TBD_COUNT_BEFORE(i, regions->count, regions->table[i].map.end <= address);
 }
 
 struct tbd_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address)

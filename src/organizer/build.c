@@ -19,6 +19,7 @@
  * B3  Payloads that pointers keep are copied before anything is moved over them. */
 #include "organizer/build_private.h"
 
+#include "base/search.h"
 #include "format/codec.h"
 #include "format/window.h"
 
@@ -237,18 +238,9 @@ static bool begin_segment(struct work *w, size_t i)
 /* Was the block whose entry is this event left before this instruction? */
 static bool is_cut(const struct work *w, uint32_t index, uint32_t insn)
 {
-    size_t low = 0;
-    size_t high = w->cut_count;
+    size_t found = TBD_COUNT_BEFORE(i, w->cut_count, w->cuts[i].index < index);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (w->cuts[middle].index < index)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < w->cut_count && w->cuts[low].index == index && insn >= w->cuts[low].limit;
+    return found < w->cut_count && w->cuts[found].index == index && insn >= w->cuts[found].limit;
 }
 
 static void count_stores(const struct work *w, const struct tbd_plan_store *store,

@@ -3,6 +3,7 @@
 #include "organizer/build_private.h"
 
 #include "format/codec.h"
+#include "format/numbers.h"
 #include "format/window.h"
 
 #include <stdlib.h>
@@ -133,25 +134,10 @@ static bool finish_blocks(struct work *w)
     return true;
 }
 
-static int compare_addresses(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left;
-    uint64_t b = *(const uint64_t *)right;
-
-    return a < b ? -1 : a > b;
-}
-
 static bool finish_reads(struct work *w)
 {
-    size_t kept = 0;
-
-    if (w->read_count)
-        qsort(w->reads, w->read_count, sizeof(*w->reads), compare_addresses);
-    for (size_t i = 0; i < w->read_count; i++)
-        if (!kept || w->reads[kept - 1] != w->reads[i])
-            w->reads[kept++] = w->reads[i];
     w->window->read_pages = w->reads;
-    w->window->read_page_count = kept;
+    w->window->read_page_count = tbd_numbers_sort_unique(w->reads, w->read_count);
     if (tbd_build_adopt(w, w->reads))
         return true;
     w->reads = NULL;

@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "base/sys.h"
 #include "patcher/fixed.h"
 
@@ -317,20 +318,14 @@ const struct tbd_area *tbd_cache_area_of(uint64_t cache_pc)
 struct tbd_block_code *tbd_cache_block_at(uint64_t cache_pc)
 {
     const struct tbd_area *area = tbd_cache_area_of(cache_pc);
-    uint32_t low = 0;
-    uint32_t high = area ? area->count : 0;
+    size_t found;
 
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (cache.block[area->block[middle]].cache_end <= cache_pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (!area || low == area->count || cache.block[area->block[low]].cache_start > cache_pc)
+    if (!area)
         return NULL;
-    return &cache.block[area->block[low]];
+    found = TBD_COUNT_BEFORE(i, area->count, cache.block[area->block[i]].cache_end <= cache_pc);
+    if (found == area->count || cache.block[area->block[found]].cache_start > cache_pc)
+        return NULL;
+    return &cache.block[area->block[found]];
 }
 
 /* ---- links ---- */

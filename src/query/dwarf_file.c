@@ -6,6 +6,7 @@
  *     TBD_DWARF_MAX_SCOPES deep, and one question visits at most VISITS_MAX entries. */
 #include "query/dwarf_file.h"
 
+#include "base/search.h"
 #include "query/debug_cache.h"
 
 #include <dwarf.h>
@@ -304,22 +305,14 @@ static bool unit_by_table(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *
 
 static bool unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out)
 {
-    size_t low = 0, high;
+    size_t upto;
 
     if (!dwarf->indexed && unit_by_table(dwarf, address, out))
         return true;
     make_index(dwarf);
-    high = dwarf->range_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (dwarf->ranges[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low != 0 && address < dwarf->ranges[low - 1].end &&
-           tbd_dwarf_unit(dwarf, dwarf->ranges[low - 1].unit, out);
+    upto = TBD_COUNT_BEFORE(i, dwarf->range_count, dwarf->ranges[i].start <= address);
+    return upto != 0 && address < dwarf->ranges[upto - 1].end &&
+           tbd_dwarf_unit(dwarf, dwarf->ranges[upto - 1].unit, out);
 }
 
 /* ---- lines ---- */
@@ -335,17 +328,7 @@ static uint64_t line_address(Dwarf_Lines *lines, size_t index)
 /* How many rows are at or before `address`. */
 static size_t rows_until(Dwarf_Lines *lines, size_t count, uint64_t address)
 {
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (line_address(lines, middle) <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return TBD_COUNT_BEFORE(i, count, line_address(lines, i) <= address);
 }
 
 /* Among rows of one address the last one counts, but one that begins a statement is preferred. */
@@ -382,17 +365,8 @@ static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
 /* Where a new path belongs. */
 static size_t path_index(const struct tbd_dwarf *dwarf, const char *relative)
 {
-    size_t low = 0, high = dwarf->path_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if ((uintptr_t)dwarf->paths[middle].relative < (uintptr_t)relative)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return TBD_COUNT_BEFORE(i, dwarf->path_count,
+                            (uintptr_t)dwarf->paths[i].relative < (uintptr_t)relative);
 }
 
 /* The path with the folder of compilation before it, where that makes it absolute. */

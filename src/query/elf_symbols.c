@@ -10,6 +10,7 @@
  * I3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
 #include "query/elf_file.h"
 
+#include "base/search.h"
 #include "query/demangle.h"
 
 #include <inttypes.h>
@@ -387,21 +388,13 @@ static bool sort_names(struct tbd_elf_symbols *symbols)
 /* Keeps I3. */
 static const struct tbd_elf_symbol *span_at(const struct tbd_elf_symbols *symbols, uint64_t address)
 {
-    size_t low = 0, high = symbols->span_count;
+    size_t upto = TBD_COUNT_BEFORE(i, symbols->span_count, symbols->spans[i].start <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (symbols->spans[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (size_t steps = 0; low-- > 0 && steps < LOOKUP_MAX; steps++) {
-        if (address >= symbols->spans[low].reach)
+    for (size_t steps = 0; upto-- > 0 && steps < LOOKUP_MAX; steps++) {
+        if (address >= symbols->spans[upto].reach)
             return NULL;
-        if (address < symbols->spans[low].end)
-            return &symbols->all[symbols->spans[low].symbol];
+        if (address < symbols->spans[upto].end)
+            return &symbols->all[symbols->spans[upto].symbol];
     }
     return NULL;
 }
@@ -436,17 +429,8 @@ const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_
 
 size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *name)
 {
-    size_t low = 0, high = symbols->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (strcmp(symbols->all[symbols->by_name[middle]].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return TBD_COUNT_BEFORE(i, symbols->count,
+                            strcmp(symbols->all[symbols->by_name[i]].name, name) < 0);
 }
 
 /* ---- functions without a symbol ---- */

@@ -6,6 +6,7 @@
  * a bad operand in what decides makes the whole condition bad, which counts as "does not match".  A
  * bad right side behind an unknown left side stays unknown: the left one may decide without it. */
 #include "query/expr.h"
+#include "base/search.h"
 #include "query/lexer.h"
 
 #include <stdio.h>
@@ -30,20 +31,9 @@ static struct tbd_value bad(uint64_t *counter)
 
 bool tbd_expr_in_ranges(const struct tbd_expr_name *name, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = name->count;
+    size_t i = TBD_COUNT_BEFORE(k, name->count, name->ranges[k].end <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (address < name->ranges[middle].start)
-            high = middle;
-        else if (address >= name->ranges[middle].end)
-            low = middle + 1;
-        else
-            return true;
-    }
-    return false;
+    return i < name->count && name->ranges[i].start <= address;
 }
 
 /* items[0..n) against frames, both outermost first; frames are stored innermost first.  The usual

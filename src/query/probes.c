@@ -305,24 +305,6 @@ void tbd_probes_step(struct tbd_probes *probes)
 
 /* ---- the window's end ---- */
 
-static const uint8_t *dirty_page(const struct tbd_window *window, uint64_t address)
-{
-    size_t low = 0;
-    size_t high = window->dirty_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (window->dirty[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == window->dirty_count || window->dirty[low].address != address)
-        return NULL;
-    return window->dirty[low].bytes;
-}
-
 static bool is_gone(const struct tbd_window *window, uint64_t address)
 {
     for (size_t i = 0; i < window->gone_count; i++) {
@@ -334,10 +316,10 @@ static bool is_gone(const struct tbd_window *window, uint64_t address)
 
 static const uint8_t *end_page(struct tbd_probes *p, uint64_t address)
 {
-    const uint8_t *dirty = dirty_page(p->window, address);
+    const struct tbd_page_contents *dirty = tbd_window_dirty(p->window, address);
 
     if (dirty != NULL)
-        return dirty;
+        return dirty->bytes;
     if (p->page_address != address) {
         p->page_address = address;
         p->page_known =

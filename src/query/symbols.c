@@ -11,6 +11,7 @@
 #include "query/symbols.h"
 
 #include "base/layout.h"
+#include "base/search.h"
 #include "query/demangle.h"
 #include "query/elf_file.h"
 
@@ -428,17 +429,9 @@ enum tbd_status tbd_symbols_modules(struct tbd_symbols *symbols, uint32_t window
 
 static const struct tbd_module *view_find(const struct view *view, uint64_t address)
 {
-    size_t low = 0, high = view->count;
+    size_t upto = TBD_COUNT_BEFORE(i, view->count, view->modules[i].start <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (view->modules[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && address < view->modules[low - 1].end ? &view->modules[low - 1] : NULL;
+    return upto && address < view->modules[upto - 1].end ? &view->modules[upto - 1] : NULL;
 }
 
 const struct tbd_module *tbd_symbols_module_at(struct tbd_symbols *symbols, uint32_t window,

@@ -10,6 +10,7 @@
  * I2  Every message in the plan's log lies wholly in the plan. */
 #include "replay/worker.h"
 
+#include "format/numbers.h"
 #include "format/window.h"
 
 #include <stdlib.h>
@@ -63,26 +64,6 @@ static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *
 
 /* ---- pages ---- */
 
-static int compare_u64(const void *a, const void *b)
-{
-    uint64_t left, right;
-
-    memcpy(&left, a, 8);
-    memcpy(&right, b, 8);
-    return (left > right) - (left < right);
-}
-
-static size_t sort_unique(uint64_t *values, size_t count)
-{
-    size_t kept = 0;
-
-    qsort(values, count, sizeof(*values), compare_u64);
-    for (size_t i = 0; i < count; i++)
-        if (!kept || values[kept - 1] != values[i])
-            values[kept++] = values[i];
-    return kept;
-}
-
 /* Addresses of all pages that the window is known to touch; owned by the caller, NULL without
  * memory. */
 static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
@@ -109,7 +90,7 @@ static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
         pages[count++] = def->start & ~(TBD_PAGE_SIZE - 1);
         pages[count++] = (def->start + def->code_bytes) & ~(TBD_PAGE_SIZE - 1);
     }
-    *out_count = sort_unique(pages, count);
+    *out_count = tbd_numbers_sort_unique(pages, count);
     return pages;
 }
 
@@ -199,8 +180,7 @@ static size_t kept_pages(struct tbd_worker *worker, uint64_t *kept)
             return SIZE_MAX;
         kept[count++] = worker->pages[i].address;
     }
-    qsort(kept, count, sizeof(*kept), compare_u64);
-    return count;
+    return tbd_numbers_sort_unique(kept, count);
 }
 
 static void flush(struct tbd_worker *worker)

@@ -5,6 +5,8 @@
  * bytes of the blocks that were entered. */
 #include "replay/worker.h"
 
+#include "base/search.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,17 +18,9 @@ static uint64_t page_of(uint64_t address)
 static const struct tbd_region *find_region(const struct tbd_region *regions, size_t count,
                                             uint64_t address)
 {
-    size_t low = 0, high = count;
+    size_t found = TBD_COUNT_BEFORE(i, count, regions[i].end <= address);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (regions[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < count && regions[low].start <= address ? &regions[low] : NULL;
+    return found < count && regions[found].start <= address ? &regions[found] : NULL;
 }
 
 const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint64_t address)
@@ -80,23 +74,17 @@ static bool overlay(const struct tbd_block *block, uint64_t page, uint8_t *out)
 
 static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *out)
 {
-    size_t low = 0, high;
     bool found = false;
+    size_t i;
 
     if (!tbd_worker_code(worker))
         return false;
-    high = worker->code_count;
-    while (low < high) { /* first block that may reach into the page */
-        size_t middle = low + (high - low) / 2;
-
-        if (worker->code[middle]->def.start + TBD_PAGE_SIZE <= page)
-            low = middle + 1;
-        else
-            high = middle;
-    }
     memset(out, 0, TBD_PAGE_SIZE);
-    for (; low < worker->code_count && worker->code[low]->def.start < page + TBD_PAGE_SIZE; low++)
-        found |= overlay(worker->code[low], page, out);
+    /* from the first block that may reach into the page */
+    i = TBD_COUNT_BEFORE(k, worker->code_count,
+                         worker->code[k]->def.start + TBD_PAGE_SIZE <= page);
+    for (; i < worker->code_count && worker->code[i]->def.start < page + TBD_PAGE_SIZE; i++)
+        found |= overlay(worker->code[i], page, out);
     return found;
 }
 

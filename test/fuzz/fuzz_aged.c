@@ -13,6 +13,7 @@
 #include "format/merge.h"
 #include "format/window.h"
 #include "organizer/organize.h"
+#include "seal.h"
 #include "stream_maker.h"
 
 #include <fcntl.h>
@@ -20,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -114,26 +114,6 @@ static void set_up(void)
     atexit(clean_up);
 }
 
-static void seal(uint8_t *bytes, size_t size)
-{
-    struct tbd_file_header *header = (void *)bytes;
-    size_t at = sizeof(*header);
-
-    header->checksum = XXH3_64bits(header, offsetof(struct tbd_file_header, checksum));
-    while (at + sizeof(struct tbd_record) <= size) {
-        struct tbd_record head;
-
-        memcpy(&head, bytes + at, sizeof(head));
-        if (head.bytes > size - at - sizeof(head))
-            return;
-        head.checksum = XXH3_64bits_withSeed(bytes + at + sizeof(head), head.bytes,
-                                             XXH3_64bits(&head, 16));
-        memcpy(bytes + at, &head, sizeof(head));
-        at += sizeof(head) + head.bytes;
-        at += -at & 7;
-    }
-}
-
 static void use_window(struct tbd_trace *trace, uint32_t index)
 {
     struct tbd_word_summary word;
@@ -192,7 +172,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < n && at < size && offset + i < good[file].used; i++)
             bytes[offset + i] = data[at++];
     }
-    seal(bytes, good[file].used);
+    seal_records(bytes, good[file].used);
     write_file(file, bytes, good[file].used);
     use();
     write_file(file, good[file].bytes, good[file].used);

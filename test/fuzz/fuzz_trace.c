@@ -11,6 +11,7 @@
 #include "format/file.h"
 #include "format/window.h"
 #include "organizer/organize.h"
+#include "seal.h"
 #include "stream_maker.h"
 
 #include <fcntl.h>
@@ -128,50 +129,6 @@ static void set_up(void)
     atexit(clean_up);
     use(true);
     check(good_digest[0] && good_digest[1]);
-}
-
-/* ---- making checksums good again ---- */
-
-static void seal_header(struct tbd_file_header *header)
-{
-    header->checksum = XXH3_64bits(header, offsetof(struct tbd_file_header, checksum));
-}
-
-static void seal_records(uint8_t *bytes, size_t size)
-{
-    size_t at = sizeof(struct tbd_file_header);
-
-    seal_header((void *)bytes);
-    while (at + sizeof(struct tbd_record) <= size) {
-        struct tbd_record head;
-
-        memcpy(&head, bytes + at, sizeof(head));
-        if (head.bytes > size - at - sizeof(head))
-            return;
-        head.checksum = XXH3_64bits_withSeed(bytes + at + sizeof(head), head.bytes,
-                                             XXH3_64bits(&head, 16));
-        memcpy(bytes + at, &head, sizeof(head));
-        at += sizeof(head) + head.bytes;
-        at += -at & 7;
-    }
-}
-
-static void seal_packed(uint8_t *bytes, size_t size)
-{
-    struct tbd_disk_packed head;
-    uint8_t *content;
-
-    if (size < sizeof(head))
-        return;
-    memcpy(&head, bytes, sizeof(head));
-    seal_header(&head.header);
-    content = head.packed_bytes < 1 << 20 ? malloc(head.packed_bytes + 1) : NULL;
-    if (content && !tbd_lz4_unpack(bytes + sizeof(head), size - sizeof(head), content,
-                                   head.packed_bytes))
-        head.checksum = XXH3_64bits(content, head.packed_bytes);
-    free(content);
-    head.head_checksum = XXH3_64bits(&head, offsetof(struct tbd_disk_packed, head_checksum));
-    memcpy(bytes, &head, sizeof(head));
 }
 
 /* ---- using a trace ---- */

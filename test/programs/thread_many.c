@@ -4,7 +4,9 @@
 #include "check.h"
 #include <pthread.h>
 
+#ifndef COUNT
 #define COUNT 200
+#endif
 
 static pthread_barrier_t barrier;
 static unsigned values[COUNT];
