@@ -62,7 +62,7 @@ void tbd_block_table_release(struct tbd_block_table *table)
     free(table);
 }
 
-static const char *check_op(const struct tbd_block_def *def, const struct tbd_op *op)
+static const char *check_op(const struct tbd_block_def *def, const struct tbd_op *op, bool from_replay)
 {
     uint64_t data_bytes = 0;
 
@@ -80,6 +80,12 @@ static const char *check_op(const struct tbd_block_def *def, const struct tbd_op
         break;
     case TBD_OP_LOAD:
         break;
+    case TBD_OP_NOTE:
+        data_bytes = op->size;
+        if (!from_replay || op->add < 0 || op->add > UINT32_MAX ||
+            op->size != tbd_note_bytes((uint32_t)op->add))
+            return "a note of impossible registers";
+        break;
     default:
         return "an event of unknown kind";
     }
@@ -92,7 +98,7 @@ static const char *check_op(const struct tbd_block_def *def, const struct tbd_op
     return NULL;
 }
 
-const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops)
+const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops, bool from_replay)
 {
     if (def->operand_bytes > TBD_RECORD_MAX_BYTES)
         return "the record is too long";
@@ -105,7 +111,7 @@ const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op
     if (def->end != TBD_END_FAULT && (!def->code_bytes || def->last_insn >= def->code_bytes))
         return "the last instruction lies outside the code";
     for (uint16_t i = 0; i < def->op_count; i++) {
-        const char *wrong = check_op(def, ops + i);
+        const char *wrong = check_op(def, ops + i, from_replay);
 
         if (wrong)
             return wrong;

@@ -16,8 +16,8 @@ struct tbd_block_table *tbd_block_table_retain(struct tbd_block_table *table);
 void tbd_block_table_release(struct tbd_block_table *table); /* NULL is fine */
 
 /* Is this definition consistent in itself?  NULL if so, else what is wrong with it.  `ops` has
- * def->op_count elements. */
-const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops);
+ * def->op_count elements.  `from_replay`: notes are fine (TBD_OP_NOTE). */
+const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops, bool from_replay);
 
 /* Copies a checked block in under `id` (1 .. 2^30-1, not used yet). */
 TBD_MUST_CHECK enum tbd_status tbd_block_table_put(struct tbd_block_table *table, uint32_t id,

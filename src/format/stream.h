@@ -130,6 +130,7 @@ enum tbd_organizer_state {
 #define TBD_HOOK_CALLS 4u   /* function entries and exits */
 #define TBD_HOOK_TOUCH 8u   /* touch map: pages read and written */
 #define TBD_HOOK_LOADS 16u  /* load addresses, as events */
+#define TBD_HOOK_NOTES 32u  /* registers before chosen instructions: replay only, struct tbd_note_site */
 #define TBD_HOOKS_NONE 0u   /* patching alone, for measurement */
 #define TBD_HOOKS_PLAY (TBD_HOOK_BLOCKS | TBD_HOOK_STORES | TBD_HOOK_CALLS | TBD_HOOK_TOUCH)
 #define TBD_HOOKS_FULL (TBD_HOOK_BLOCKS | TBD_HOOK_STORES | TBD_HOOK_CALLS)
@@ -179,7 +180,27 @@ enum tbd_op_kind {
                          stubs): flag TBD_OPF_TAIL. */
     TBD_OP_RET = 3,   /* function exit: uint64_t sp (where the return address lies), rax (16 bytes) */
     TBD_OP_LOAD = 4,  /* no data */
+    TBD_OP_NOTE = 5,  /* replay only: the registers of the mask `add` (TBD_NOTE_*) before the instruction,
+                         `size` bytes at `data`: the general ones in order, then the vector ones */
 };
+
+/* Registers that a replay is asked to report before the instruction at `pc` (TBD_HOOK_NOTES). */
+struct tbd_note_site {
+    uint64_t pc;        /* 0 */
+    uint32_t registers; /* 8: TBD_NOTE_* */
+    uint32_t reserved;  /* 12 */
+};
+_Static_assert(sizeof(struct tbd_note_site) == 16, "tbd_note_site is 16 bytes");
+#define TBD_NOTE_GENERAL 0x0000ffffu /* bit r: register r, 8 bytes */
+#define TBD_NOTE_VECTOR 0xffff0000u  /* bit 16 + n: the low 16 bytes of vector register n */
+static inline uint32_t tbd_note_bytes(uint32_t registers)
+{
+    uint32_t bytes = 0;
+
+    for (; registers; registers &= registers - 1)
+        bytes += registers & TBD_NOTE_GENERAL ? 8 : 16;
+    return bytes;
+}
 
 struct tbd_op {
     uint8_t kind;     /* 0: enum tbd_op_kind */

@@ -641,7 +641,7 @@ static enum tbd_status read_block(struct tbd_trace *trace, const struct tbd_file
     else
         ops = (const void *)(record->payload + def->ops_offset);
     if (!wrong)
-        wrong = tbd_block_check(def, ops);
+        wrong = tbd_block_check(def, ops, false);
     if (wrong)
         return tbd_error_set(why, TBD_CORRUPT, file->path, record->offset, "block %u: %s", id,
                              wrong);

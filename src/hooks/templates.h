@@ -37,6 +37,10 @@ void tbd_hook_touch(struct tbd_emit *e, const struct tbd_hook_access *access);
 void tbd_hook_call(struct tbd_emit *e, uint32_t data_at);
 void tbd_hook_return(struct tbd_emit *e, uint32_t data_at);
 
+/* note.c: a register as it is before the instruction; the low half of a vector register. */
+void tbd_hook_note(struct tbd_emit *e, unsigned reg, uint32_t at);
+void tbd_hook_note_vector(struct tbd_emit *e, unsigned number, uint32_t at);
+
 /* [r14 + at] */
 static inline struct tbd_ea tbd_hook_operand(uint32_t at)
 {

@@ -287,7 +287,7 @@ static enum tbd_status import_one(struct tbd_consumer *c, uint32_t id, struct tb
         return TBD_NOMEM;
     memcpy(ops, c->bytes + c->heap_offset + def.ops_offset, sizeof(*ops) * def.op_count);
     memcpy(code, c->bytes + c->heap_offset + def.code_offset, def.code_bytes);
-    wrong = tbd_block_check(&def, ops);
+    wrong = tbd_block_check(&def, ops, c->known != NULL);
     if (wrong) {
         free(ops);
         return tbd_error_set(why, TBD_CORRUPT, "stream", at, "block %u: %s", id, wrong);

@@ -24,6 +24,7 @@ struct recorded {
 
 #define MAX_RECORDED 96
 #define INSN_MAX_BYTES 15u
+#define NOTES_MAX_BYTES 2048u /* of a block; the rest of the record is for what it does */
 
 struct layout {
     struct tbd_cut *cut;
@@ -301,13 +302,48 @@ static void add_transfer(struct layout *l, uint32_t n, uint8_t kind)
         add_return(l, n);
 }
 
-/* Order within an instruction: loads, the call or return, stores.  Of what the engine executes it reports the
+/* Registers asked for at `pc`; 0 = none. */
+static uint32_t noted_at(const struct tbd_codegen_config *config, uint64_t pc)
+{
+    uint64_t low = 0, high = config->note_count;
+
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (config->notes[middle].pc < pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < config->note_count && config->notes[low].pc == pc ? config->notes[low].registers
+                                                                   : 0;
+}
+
+/* What has no room in the record is not noted. */
+static void add_note(struct layout *l, uint32_t insn)
+{
+    uint32_t registers = noted_at(l->config, l->cut->insn[insn].pc);
+    uint32_t bytes = tbd_note_bytes(registers);
+    struct tbd_op *op;
+
+    if (!registers || l->bytes + bytes > NOTES_MAX_BYTES)
+        return;
+    op = add_op(l, TBD_OP_NOTE, insn, 0);
+    op->add = registers;
+    op->size = bytes;
+    op->data = l->bytes;
+    l->bytes += bytes;
+}
+
+/* Order within an instruction: the note, loads, the call or return, stores.  Of what the engine executes it reports the
  * accesses. */
 static void lay_out_insn(struct layout *l, uint32_t n)
 {
     const struct tbd_insn *insn = &l->cut->insn[n];
     uint32_t set = l->config->hook_set;
 
+    if (set & TBD_HOOK_NOTES)
+        add_note(l, n);
     if (insn->kind == TBD_INSN_SPECIAL) {
         add_transfer(l, n, insn->special == TBD_SPECIAL_SHARED ? insn->transfer : TBD_INSN_PLAIN);
         return;
@@ -359,8 +395,8 @@ static void lay_out(struct tbd_cut *cut, const struct tbd_codegen_config *config
     cut->def.operand_bytes = l.bytes;
 }
 
-_Static_assert(TBD_BLOCK_MAX_INSNS *(8 + 8 + 64) + 72 <= TBD_RECORD_MAX_BYTES,
-               "an address of a load, a store of 64 bytes at each instruction, and a call");
+_Static_assert(TBD_BLOCK_MAX_INSNS *(8 + 8 + 64) + 72 + NOTES_MAX_BYTES <= TBD_RECORD_MAX_BYTES,
+               "an address of a load, a store of 64 bytes at each instruction, a call, and notes");
 
 void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
                    const struct tbd_codegen_config *config, uint64_t pc)

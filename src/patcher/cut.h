@@ -16,7 +16,7 @@
 #include "patcher/patcher.h"
 #include "patcher/touch.h"
 
-#define TBD_CUT_MAX_OPS (3u * TBD_BLOCK_MAX_INSNS)
+#define TBD_CUT_MAX_OPS (4u * TBD_BLOCK_MAX_INSNS)
 
 /* What goes into the record for an op's address: nothing (address_at is TBD_BASE_NONE), the
  * address, or only its base register, from which the address differs by a constant. */

@@ -235,6 +235,11 @@ void tbd_emit_store(struct tbd_emit *e, unsigned src, const struct tbd_ea *ea, u
     modrm_memory(e, &f, src, ea);
 }
 
+void tbd_emit_store_vector(struct tbd_emit *e, unsigned src, const struct tbd_ea *ea)
+{
+    modrm_memory(e, &(struct form){ .escape = 0x0f, .opcode = 0x11 }, src, ea);
+}
+
 void tbd_emit_movsx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned size)
 {
     struct form f = { .rex = REX_W, .opcode = 0x63 };

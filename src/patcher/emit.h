@@ -52,6 +52,8 @@ void tbd_emit_lea(struct tbd_emit *e, unsigned dst, const struct tbd_ea *ea);
 /* mov of 1, 2, 4 or 8 bytes; narrow loads are zero-extended */
 void tbd_emit_load(struct tbd_emit *e, unsigned dst, const struct tbd_ea *ea, unsigned size);
 void tbd_emit_store(struct tbd_emit *e, unsigned src, const struct tbd_ea *ea, unsigned size);
+/* movups [ea], xmm        0F 11 /r */
+void tbd_emit_store_vector(struct tbd_emit *e, unsigned src, const struct tbd_ea *ea);
 /* movsxd r64, r32; movsx r64, r16 */
 void tbd_emit_movsx(struct tbd_emit *e, unsigned dst, unsigned src, unsigned size);
 /* movzx r32, r8 for al */

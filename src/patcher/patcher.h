@@ -56,6 +56,9 @@ struct tbd_codegen_config {
     uint32_t hook_set; /* TBD_HOOK_* */
     uint32_t
         max_insns; /* <= TBD_BLOCK_MAX_INSNS; part of what a block is: same in play and replay */
+    const struct tbd_note_site *notes; /* TBD_HOOK_NOTES: by pc, ascending; borrowed until the next
+                                          configure or tbd_patcher_place_notes() */
+    uint64_t note_count;
     bool link;     /* false: every block leaves through the engine (testing) */
     uint32_t area_bytes; /* of patch areas made from now on; power of two, 0 = 64 MiB (testing) */
 };
@@ -75,6 +78,9 @@ bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
                       const struct tbd_codegen_config *config);
 /* Changes the hook set: flushes every translation (T4). */
 void tbd_patcher_configure(const struct tbd_codegen_config *config);
+
+/* The same notes as those of the last configure lie here now. */
+void tbd_patcher_place_notes(const struct tbd_note_site *notes);
 
 /* Runs the program from thread->regs under translation.  Never returns; leaves only through a
  * callback that does not return.  gs base must be the thread's; call on any stack. */

@@ -63,6 +63,11 @@ void tbd_patcher_configure(const struct tbd_codegen_config *config)
     tbd_cache_forget_ids();
 }
 
+void tbd_patcher_place_notes(const struct tbd_note_site *notes)
+{
+    run.config.notes = notes;
+}
+
 void tbd_patcher_run(struct tbd_thread *thread)
 {
     tbd_cache_add_thread(thread);

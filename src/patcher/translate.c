@@ -531,8 +531,34 @@ static void lower_trap(struct tbd_translation *t)
     tbd_emit_bytes(&t->e, ud2, sizeof(ud2));
 }
 
+/* The registers that somebody wants to know before the instruction. */
+static void note_registers(struct tbd_translation *t)
+{
+    const struct tbd_op *note = op_of_kind(t, TBD_OP_NOTE);
+    uint32_t at;
+
+    if (!note)
+        return;
+    set_phase(t, TBD_PHASE_HOOK);
+    at = note->data;
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++) {
+        if (!(note->add >> r & 1))
+            continue;
+        tbd_place_need(t, r, 0);
+        tbd_hook_note(&t->e, tbd_place_hw(t, r), at);
+        at += 8;
+    }
+    for (unsigned n = 0; n < 16; n++) {
+        if (!(note->add >> (16 + n) & 1))
+            continue;
+        tbd_hook_note_vector(&t->e, n, at);
+        at += 16;
+    }
+}
+
 static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
 {
+    note_registers(t);
     if (insn->pc == tbd_translate_trap)
         lower_trap(t);
     switch (insn->kind) {

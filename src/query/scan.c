@@ -308,6 +308,7 @@ static void at_op(struct tbd_scan *scan)
     case TBD_OP_RET: at_return(scan); break;
     case TBD_OP_STORE:
     case TBD_OP_LOAD: at_access(scan); break;
+    case TBD_OP_NOTE: break; /* windows with notes have nothing else (notes.h) */
     }
 }
 

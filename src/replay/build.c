@@ -386,6 +386,19 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
     return TBD_OK;
 }
 
+static enum tbd_status add_notes(struct tbd_worker *worker, struct tbd_error *why)
+{
+    size_t bytes = worker->note_count * sizeof(*worker->notes);
+    uint64_t offset = tbd_process_plan_alloc(&worker->process, bytes + 1);
+
+    if (!offset)
+        return out_of_memory(why);
+    worker->process.plan->notes = (struct tbd_plan_section){ offset, worker->note_count };
+    if (bytes)
+        memcpy(tbd_process_plan_at(&worker->process, offset), worker->notes, bytes);
+    return TBD_OK;
+}
+
 static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error *why)
 {
     const struct tbd_window *window = worker->window;
@@ -501,6 +514,8 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
         status = add_log(worker, why);
     if (status == TBD_OK)
         status = add_areas(worker, why);
+    if (status == TBD_OK)
+        status = add_notes(worker, why);
     if (status == TBD_OK)
         status = add_dirty(worker, why);
     if (status == TBD_OK)

@@ -35,6 +35,8 @@ static enum tbd_status begin(void *context, struct tbd_error *why)
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     if (full->hooks & TBD_HOOK_LOADS)
         table = worker->loads;
+    if (full->hooks & TBD_HOOK_NOTES)
+        table = worker->noted;
     if (!worker->consumer)
         status = tbd_consumer_new(worker->process.stream_fd, table, known, &worker->consumer, why);
     if (status != TBD_OK)

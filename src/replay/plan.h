@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC 0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION 2
+#define TBD_PLAN_VERSION 3
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
 /* Descriptors a stub is started with. */
@@ -148,6 +148,8 @@ struct tbd_plan_head {
     struct tbd_plan_section log;     /* struct tbd_plan_log */
     struct tbd_plan_section dirty;   /* uint64_t: pages that play wrote */
     struct tbd_plan_section stops;   /* struct tbd_plan_stop */
+    struct tbd_plan_section notes;   /* struct tbd_note_site, by pc (TBD_HOOK_NOTES); others than in the
+                                        plan before come with TBD_PLAN_FLUSH */
     struct tbd_plan_section avoid;   /* struct tbd_plan_range: no patch areas here */
     struct tbd_plan_section prefer;  /* struct tbd_plan_range: where play had its patch areas */
     struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */

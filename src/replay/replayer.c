@@ -47,6 +47,8 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
         tbd_worker_stop(worker);
         tbd_builder_free(worker->builder);
         tbd_block_table_release(worker->loads);
+        tbd_block_table_release(worker->noted);
+        free(worker->notes);
         tbd_trace_close(worker->trace);
         free(worker->code);
         free(worker->pages);
@@ -242,6 +244,37 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
     made->trace = replayer->trace;
     *out = made;
     return TBD_OK;
+}
+
+enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                 const struct tbd_note_site *sites, size_t count,
+                                 struct tbd_window **out, struct tbd_divergence *divergence,
+                                 struct tbd_error *why)
+{
+    struct tbd_window *toc;
+    enum tbd_status status = begin(replayer, worker, window, false, &toc, why);
+    size_t entry;
+
+    *out = NULL;
+    if (status == TBD_OK && !tbd_worker_add_notes(&replayer->workers[worker], sites, count))
+        status = tbd_process_error(why, TBD_NOMEM, "no memory for notes");
+    if (status == TBD_OK)
+        status = tbd_full_replay(&replayer->workers[worker], TBD_HOOK_BLOCKS | TBD_HOOK_NOTES, out,
+                                 divergence, why);
+    if (status == TBD_OK) {
+        status = tbd_compare_windows(toc, *out, divergence);
+        if (status != TBD_OK)
+            tbd_process_error(why, status, "the replayed window differs");
+    }
+    if (status == TBD_OK && tbd_window_index(*out, &entry) != TBD_OK)
+        status = tbd_process_error(why, TBD_CORRUPT, "entry %zu of the replayed window is impossible",
+                                   entry);
+    if (status != TBD_OK) {
+        tbd_window_free(*out);
+        *out = NULL;
+    }
+    finish(replayer, worker, toc);
+    return status;
 }
 
 /* A window below level 3 has no events to compare; everything else is. */

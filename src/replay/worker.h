@@ -30,6 +30,9 @@ struct tbd_worker {
     struct tbd_consumer *consumer;  /* of the process's stream; owned; NULL until needed */
     struct tbd_builder *builder;    /* owned; NULL until needed */
     struct tbd_block_table *loads;  /* blocks with load events, by the trace's ids; owned */
+    struct tbd_block_table *noted;  /* blocks with notes at `notes`; owned */
+    struct tbd_note_site *notes;    /* by pc; owned */
+    size_t note_count;
 
     struct tbd_code_page *pages;    /* hash table of code pages, owned */
     size_t page_capacity;           /* power of two, or 0 */
@@ -53,6 +56,10 @@ bool tbd_worker_code_changes(const struct tbd_region *region);
 TBD_MUST_CHECK bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address,
                                          const uint8_t *contents);
 void tbd_worker_forget_code(struct tbd_worker *worker);
+
+/* notes.c: from now on registers are noted at these sites (by pc), too. */
+TBD_MUST_CHECK bool tbd_worker_add_notes(struct tbd_worker *worker, const struct tbd_note_site *sites,
+                                         size_t count);
 
 /* build.c: writes the plan for worker->window.  `states` may be NULL. */
 TBD_MUST_CHECK enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,

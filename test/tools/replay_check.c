@@ -5,8 +5,10 @@
  *   loads     with load events added, the other events are the same, and load addresses are
  *   readable registers partial replay to random calls and returns gives the registers that play
  *   recorded there
+ *   notes     registers noted while a window runs are those that partial replay finds at the same positions
  *
  * Prints one line per kind and exits 0, or says what differs and exits 1. */
+#include "format/blocks.h"
 #include "format/window.h"
 #include "replay/replay.h"
 
@@ -247,10 +249,114 @@ static size_t check_registers(uint32_t index, size_t most)
     return count;
 }
 
+/* ---- notes ---- */
+
+#define SITES 500u
+#define XSAVE_XMM 160u /* in an xsave image */
+#define XSAVE_BV 512u
+
+static int compare_sites(const void *a, const void *b)
+{
+    const struct tbd_note_site *x = a, *y = b;
+
+    return x->pc < y->pc ? -1 : x->pc > y->pc;
+}
+
+/* First and last instructions of blocks that were entered, some registers each; by pc. */
+static size_t choose_sites(const struct tbd_window *window, struct tbd_note_site *out)
+{
+    size_t count = 0, kept = 0;
+
+    while (count < SITES && window->block_summary_count) {
+        size_t at = (size_t)rand() % window->block_summary_count;
+        const struct tbd_block *block = tbd_block_table_get(window->blocks_by_id,
+                                                            window->block_summaries[at].id);
+        uint32_t registers = (uint32_t)rand() << 16 ^ (uint32_t)rand();
+
+        out[count++] = (struct tbd_note_site){
+            .pc = block->def.start + (rand() & 1 ? block->def.last_insn : 0), .registers = registers
+        };
+    }
+    qsort(out, count, sizeof(*out), compare_sites);
+    for (size_t i = 0; i < count; i++)
+        if (!kept || out[kept - 1].pc != out[i].pc)
+            out[kept++] = out[i];
+    return kept;
+}
+
+static bool is_noted(const struct tbd_cursor *note, const struct tbd_reg_state *state)
+{
+    const uint8_t *at = note->record + note->op->data;
+    uint64_t in_use;
+
+    memcpy(&in_use, state->xsave + XSAVE_BV, sizeof(in_use));
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++) {
+        if (!(note->op->add >> r & 1))
+            continue;
+        if (memcmp(at, &state->regs.gpr[r], 8) != 0)
+            return false;
+        at += 8;
+    }
+    for (unsigned n = 0; n < 16; n++) {
+        static const uint8_t zero[16];
+        const uint8_t *is = in_use & 2 ? state->xsave + XSAVE_XMM + (size_t)n * 16 : zero;
+
+        if (!(note->op->add >> (16 + n) & 1))
+            continue;
+        if (memcmp(at, is, 16) != 0)
+            return false;
+        at += 16;
+    }
+    return true;
+}
+
+static size_t check_notes(uint32_t index, size_t most)
+{
+    static struct tbd_note_site sites[SITES];
+    struct tbd_window *window = load(index), *noted;
+    struct tbd_reg_state *states = calloc(most, sizeof(*states));
+    struct tbd_cursor *notes = calloc(most, sizeof(*notes)), cursor;
+    struct tbd_divergence divergence = { 0 };
+    struct tbd_error why = { 0 };
+    size_t site_count = choose_sites(window, sites), count = 0, all = 0, step;
+
+    if (!window->complete)
+        return 0;
+    if (tbd_replay_notes(replayer, 0, index, sites, site_count, &noted, &divergence, &why))
+        fail("notes", index, &divergence, &why);
+    tbd_cursor_first(noted, &cursor);
+    do
+        all += cursor.kind == TBD_AT_OP;
+    while (next(&cursor));
+    step = all / most + 1;
+    all = (size_t)rand() % step;
+    tbd_cursor_first(noted, &cursor);
+    do
+        if (cursor.kind == TBD_AT_OP && ++all % step == 0 && count < most) {
+            states[count].position = (struct tbd_position){ cursor.time, cursor.op->insn };
+            notes[count++] = cursor;
+        }
+    while (next(&cursor));
+    if (count && tbd_replay_regs(replayer, 0, index, states, count, &divergence, &why))
+        fail("notes", index, &divergence, &why);
+    for (size_t i = 0; i < count; i++)
+        if (!is_noted(&notes[i], &states[i])) {
+            printf("at %lu+%u: other registers than partial replay finds\n",
+                   states[i].position.time, states[i].position.offset);
+            fail("notes", index, NULL, NULL);
+        }
+    tbd_window_free(noted);
+    tbd_window_free(window);
+    free(states);
+    free(notes);
+    return count;
+}
+
 int main(int argc, char **argv)
 {
     struct tbd_error why = { 0 };
     uint64_t loads = 0;
+    size_t noted = 0;
     size_t positions = 0, most = argc > 2 ? strtoul(argv[2], NULL, 10) : 50;
     uint32_t count;
 
@@ -267,8 +373,9 @@ int main(int argc, char **argv)
         check_raised(i);
         positions += check_registers(i, most ? most : 1);
         loads += check_loads(i);
+        noted += check_notes(i, most ? most : 1);
     }
-    printf("%u windows, %lu loads, %zu positions: all as recorded\n", count, loads, positions);
+    printf("%u windows, %lu loads, %zu positions, %zu notes: all as recorded\n", count, loads, positions, noted);
     tbd_replayer_free(replayer);
     tbd_trace_close(trace);
     return 0;

@@ -238,12 +238,19 @@ static void load_registers(struct tbd_thread *thread)
 
 static void configure(void)
 {
-    struct tbd_codegen_config config = { .hook_set = tbd_stub.plan->hook_set,
-                                         .max_insns = tbd_stub.plan->max_insns,
-                                         .link = true };
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+    struct tbd_codegen_config config = {
+        .hook_set = plan->hook_set,
+        .max_insns = plan->max_insns,
+        .notes = (const void *)((const char *)plan + plan->notes.offset),
+        .note_count = plan->notes.count,
+        .link = true
+    };
 
-    if (tbd_stub.hook_set == config.hook_set && !(tbd_stub.plan->flags & TBD_PLAN_FLUSH))
+    if (tbd_stub.hook_set == config.hook_set && !(plan->flags & TBD_PLAN_FLUSH)) {
+        tbd_patcher_place_notes(config.notes);
         return;
+    }
     tbd_patcher_configure(&config);
     tbd_stub.hook_set = config.hook_set;
 }
