@@ -9,6 +9,7 @@
 #include "patcher/cut.h"
 
 #include "base/hash.h"
+#include "base/search.h"
 #include "patcher/singles.h"
 
 struct value {
@@ -305,18 +306,9 @@ static void add_transfer(struct layout *l, uint32_t n, uint8_t kind)
 /* Registers asked for at `pc`; 0 = none. */
 static uint32_t noted_at(const struct tbd_codegen_config *config, uint64_t pc)
 {
-    uint64_t low = 0, high = config->note_count;
+    size_t at = TBD_COUNT_BEFORE(i, config->note_count, config->notes[i].pc < pc);
 
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (config->notes[middle].pc < pc)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < config->note_count && config->notes[low].pc == pc ? config->notes[low].registers
-                                                                   : 0;
+    return at < config->note_count && config->notes[at].pc == pc ? config->notes[at].registers : 0;
 }
 
 /* What has no room in the record is not noted. */
