@@ -127,6 +127,28 @@ static struct value fresh(struct layout *l)
     return (struct value){ .root = ++l->next_root };
 }
 
+/* and rsp, -16 */
+static bool aligns_stack(const struct tbd_insn *insn)
+{
+    uint32_t immediate_bytes = insn->opcode == 0x83 ? 1 : insn->opcode == 0x81 ? 4 : 0;
+
+    return immediate_bytes && insn->prefix_bytes == 1 && insn->field[TBD_FIELD_RM] == TBD_RSP &&
+           (insn->bytes[insn->modrm_at] & 0x38) == 0x20 && insn->bytes[insn->length - immediate_bytes] % 8 == 0;
+}
+
+/* rsp is taken for a multiple of 8 until a block gives it a value of which that is not known. */
+static void follow_stack(struct layout *l, const struct tbd_insn *insn)
+{
+    if (!(insn->writes & TBD_BIT(TBD_RSP)))
+        return;
+    if (aligns_stack(insn))
+        l->touch.odd_stack = l->config->odd_stack;
+    else if (insn->copy_dst == TBD_RSP)
+        l->touch.odd_stack |= insn->copy_src != TBD_RSP || insn->copy_add % 8 != 0;
+    else
+        l->touch.odd_stack |= !insn->stack_add || insn->stack_add % 8 != 0;
+}
+
 static void apply_insn(struct layout *l, const struct tbd_insn *insn)
 {
     struct value copy = { 0 };
@@ -369,6 +391,7 @@ static void lay_out(struct tbd_cut *cut, const struct tbd_codegen_config *config
     l.cut = cut;
     l.config = config;
     l.recorded_count = l.next_root = l.bytes = l.ops = l.touch.count = 0;
+    l.touch.odd_stack = config->odd_stack;
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
         l.reg[r] = fresh(&l);
     for (uint32_t n = 0; n < cut->count; n++) {
@@ -378,6 +401,7 @@ static void lay_out(struct tbd_cut *cut, const struct tbd_codegen_config *config
         __builtin_memset(cut->touch[n], 0, sizeof(cut->touch[n]));
         if (config->hook_set & TBD_HOOK_TOUCH)
             add_touches(&l, n);
+        follow_stack(&l, &cut->insn[n]);
         apply_insn(&l, &cut->insn[n]);
     }
     tbd_touch_finish(&l.touch, cut->touch);

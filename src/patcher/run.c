@@ -234,6 +234,20 @@ static void boundary(struct tbd_thread *thread)
     run.callbacks->boundary(thread);
 }
 
+/* Blocks are made for an rsp that is a multiple of 8 until it is seen not to be (patcher/touch.c); new code, where
+ * such a thing begins, always comes by here. */
+static bool is_new_oddity(const struct tbd_thread *thread)
+{
+    return thread->regs.gpr[TBD_RSP] % 8 && !run.config.odd_stack;
+}
+
+static uint64_t enter_with_odd_stack(struct tbd_thread *thread, uint64_t pc)
+{
+    run.config.odd_stack = true;
+    tbd_cache_flush_all();
+    return enter(thread, pc);
+}
+
 /* Where the program goes on when nothing else is due: a kick makes a boundary first. */
 static uint64_t go_on(struct tbd_thread *thread, uint32_t kind)
 {
@@ -248,6 +262,8 @@ static uint64_t go_on(struct tbd_thread *thread, uint32_t kind)
         run.callbacks->boundary(thread);
         return enter(thread, thread->regs.rip);
     }
+    if (is_new_oddity(thread))
+        return enter_with_odd_stack(thread, pc);
     if (kind == TBD_EXIT_DIRECT)
         return enter_direct(thread, (uint32_t)thread->exit_arg);
     return kind == TBD_EXIT_INDIRECT ? enter_indirect(thread, pc) : enter(thread, pc);

@@ -46,11 +46,11 @@ static void extend(struct tbd_bracket *b, int64_t low, int64_t high, uint8_t fla
     }
 }
 
-/* Naturally aligned stack slots do not straddle: compilers keep rsp aligned to 8. */
-static bool may_straddle(const struct tbd_access *a)
+/* Naturally aligned stack slots do not straddle, as long as rsp is a multiple of 8 (tbd_touch_plan.odd_stack). */
+static bool may_straddle(const struct tbd_touch_plan *plan, const struct tbd_access *a)
 {
     bool on_stack = a->ea.base == TBD_RSP && a->ea.index == TBD_NO_REG && a->size <= 8 &&
-                    a->ea.disp % a->size == 0;
+                    a->ea.disp % a->size == 0 && !plan->odd_stack;
 
     return !(a->flags & TBD_ACCESS_ALIGNED) && !on_stack;
 }
@@ -89,7 +89,7 @@ void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint
             b->first.scale = 0; /* joins nobody: no address has this scale */
     }
     if (a->flags & TBD_ACCESS_WRITE)
-        b->may_straddle |= may_straddle(a);
+        b->may_straddle |= may_straddle(plan, a);
     extend(b, low, high, a->flags);
 }
 

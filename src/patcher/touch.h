@@ -45,6 +45,7 @@ struct tbd_bracket {
 #define TBD_MAX_BRACKETS (2u * TBD_BLOCK_MAX_INSNS)
 
 struct tbd_touch_plan {
+    bool odd_stack; /* rsp need not be a multiple of 8 here */
     uint32_t count;
     struct tbd_bracket bracket[TBD_MAX_BRACKETS];
 };
