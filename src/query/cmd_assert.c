@@ -38,21 +38,15 @@ enum tbd_exit tbd_command_evaluate(struct tbd_session *session, const char *expr
 {
     struct tbd_command_run run = { .session = session, .text = expression };
     struct tbd_source_place place;
-    struct tbd_c_scope scope;
-    struct tbd_query_error error;
     struct tbd_data data;
     enum tbd_exit result;
-    enum tbd_status status =
-        tbd_source_place_open(session, tbd_session_current(session), SIZE_MAX, &place);
 
     *truth = false;
-    if (status != TBD_OK)
-        return tbd_command_fail(&run, status);
-    scope = tbd_source_scope(&place);
-    if (tbd_c_evaluate(&scope, expression, 0, strlen(expression), &data, &error) != TBD_OK)
-        result = tbd_command_wrong(&run, &error);
-    else
-        result = take_value(&place, &data, truth, text);
+    result = tbd_command_value_of(&run, tbd_session_current(session), 0, strlen(expression), &place,
+                                  &data);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    result = take_value(&place, &data, truth, text);
     tbd_source_place_close(&place);
     return result;
 }

@@ -136,22 +136,15 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
 {
     struct tbd_source_place place;
     struct history history = { .run = run, .place = &place };
-    struct tbd_query_error error;
-    struct tbd_c_scope scope;
     enum tbd_exit result;
-    enum tbd_status status;
 
     if (run->argc == 0)
         return tbd_command_usage(run, "history takes an expression");
-    status =
-        tbd_source_place_open(run->session, tbd_session_current(run->session), SIZE_MAX, &place);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
-    scope = tbd_source_scope(&place);
-    if (tbd_c_evaluate(&scope, run->text, run->arguments, strlen(run->text), &history.object,
-                       &error) != TBD_OK) {
-        result = tbd_command_wrong(run, &error);
-    } else if (!history.object.is_known || !history.object.in_memory || history.object.bits != 0) {
+    result = tbd_command_value_of(run, tbd_session_current(run->session), run->arguments,
+                                  strlen(run->text), &place, &history.object);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (!history.object.is_known || !history.object.in_memory || history.object.bits != 0) {
         result =
             refuse(run, history.object.is_known ? "it is in a register, a bit-field or a result"
                                                 : history.object.why);

@@ -233,21 +233,17 @@ enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out)
     struct tbd_data data;
     struct of_text of;
     enum tbd_exit result;
-    enum tbd_status status;
 
     *out = NULL;
     if (!find_of(run, &of))
         return TBD_EXIT_FOUND;
     if (is_wrong(run, &of, &error))
         return tbd_command_wrong(run, &error);
-    status = tbd_source_place_open(run->session, start_of(run), SIZE_MAX, &place);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
+    result = tbd_command_value_of(run, start_of(run), of.from, of.to, &place, &data);
+    if (result != TBD_EXIT_FOUND)
+        return result;
     scope = tbd_source_scope(&place);
-    if (tbd_c_evaluate(&scope, run->text, of.from, of.to, &data, &error) != TBD_OK)
-        result = tbd_command_wrong(run, &error);
-    else
-        result = make_text(run, &of, &scope, &data, out);
+    result = make_text(run, &of, &scope, &data, out);
     tbd_source_place_close(&place);
     return result;
 }

@@ -45,6 +45,20 @@ static void put_value(struct tbd_source_place *place, char format, const struct 
     free(text);
 }
 
+enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_position position,
+                                   size_t from, size_t to, struct tbd_source_place *place,
+                                   struct tbd_data *out)
+{
+    struct tbd_query_error error = { .status = TBD_OK };
+    enum tbd_status status =
+        tbd_source_evaluate(run->session, position, run->text, from, to, place, out, &error);
+
+    if (status == TBD_OK)
+        return TBD_EXIT_FOUND;
+    return error.message[0] != '\0' ? tbd_command_wrong(run, &error)
+                                    : tbd_command_fail(run, status);
+}
+
 /* ---- print ---- */
 
 struct request {
@@ -113,25 +127,18 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
 enum tbd_exit tbd_command_print(struct tbd_command_run *run)
 {
     struct tbd_source_place place;
-    struct tbd_c_scope scope;
-    struct tbd_query_error error;
     struct tbd_data data;
     struct request request;
-    enum tbd_status status;
     enum tbd_exit result;
 
     if (run->argc == 0)
         return tbd_command_usage(run, "print takes an expression");
     take_format(run, &request);
-    status =
-        tbd_source_place_open(run->session, tbd_session_current(run->session), SIZE_MAX, &place);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
-    scope = tbd_source_scope(&place);
-    if (tbd_c_evaluate(&scope, run->text, request.from, request.to, &data, &error) != TBD_OK)
-        result = tbd_command_wrong(run, &error);
-    else
-        result = print_value(run, &place, &request, &data);
+    result = tbd_command_value_of(run, tbd_session_current(run->session), request.from, request.to,
+                                  &place, &data);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    result = print_value(run, &place, &request, &data);
     tbd_source_place_close(&place);
     return result;
 }
@@ -282,30 +289,38 @@ static void print_type(const struct tbd_command_run *run, const struct tbd_place
         print_members(run, place, &view.die);
 }
 
+/* A type; false if the words are none. */
+static bool print_named_type(struct tbd_command_run *run, struct tbd_source_place *place)
+{
+    struct tbd_c_scope scope = tbd_source_scope(place);
+    struct tbd_type type;
+
+    if (tbd_c_type(&scope, run->text + run->arguments, &type) != TBD_OK)
+        return false;
+    print_type(run, &place->places[0], &type);
+    return true;
+}
+
 enum tbd_exit tbd_command_ptype(struct tbd_command_run *run)
 {
+    struct tbd_position position = tbd_session_current(run->session);
     struct tbd_source_place place;
-    struct tbd_c_scope scope;
-    struct tbd_query_error error;
     struct tbd_data data;
-    struct tbd_type type;
-    enum tbd_exit result = TBD_EXIT_FOUND;
-    enum tbd_status status;
+    enum tbd_exit result;
+    bool is_type;
 
     if (run->argc == 0)
         return tbd_command_usage(run, "ptype takes a type or an expression");
-    status =
-        tbd_source_place_open(run->session, tbd_session_current(run->session), SIZE_MAX, &place);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
-    scope = tbd_source_scope(&place);
-    if (tbd_c_type(&scope, run->text + run->arguments, &type) == TBD_OK)
-        print_type(run, &place.places[0], &type);
-    else if (tbd_c_evaluate(&scope, run->text, run->arguments, strlen(run->text), &data, &error) ==
-             TBD_OK)
-        print_type(run, &place.places[0], &data.type);
-    else
-        result = tbd_command_wrong(run, &error);
+    if (tbd_source_place_glance(run->session, position, &place)) {
+        is_type = print_named_type(run, &place);
+        tbd_source_place_close(&place);
+        if (is_type)
+            return TBD_EXIT_FOUND;
+    }
+    result = tbd_command_value_of(run, position, run->arguments, strlen(run->text), &place, &data);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    print_type(run, &place.places[0], &data.type);
     tbd_source_place_close(&place);
     return result;
 }

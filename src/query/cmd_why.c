@@ -333,25 +333,19 @@ static enum tbd_exit start_at_variable(struct why *why)
 {
     struct tbd_command_run *run = why->run;
     struct tbd_source_place place;
-    struct tbd_query_error error = { .status = TBD_OK };
-    struct tbd_c_scope scope;
+    struct tbd_query_error error = { .status = TBD_TYPE, .at = run->arguments, .length = 1 };
     struct tbd_data data;
-    enum tbd_exit result = TBD_EXIT_FOUND;
-    enum tbd_status status = tbd_source_place_open(run->session, why->at, SIZE_MAX, &place);
+    enum tbd_exit result = tbd_command_value_of(run, why->at, run->arguments, strlen(run->text),
+                                                &place, &data);
 
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
-    scope = tbd_source_scope(&place);
-    if (tbd_c_evaluate(&scope, run->text, run->arguments, strlen(run->text), &data, &error) ==
-            TBD_OK &&
-        (!data.is_known || !data.in_memory)) {
-        error = (struct tbd_query_error){ .status = TBD_TYPE, .at = run->arguments, .length = 1 };
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (!data.is_known || !data.in_memory) {
         snprintf(error.message, sizeof(error.message), "it is not in memory here%s%s",
                  data.is_known ? "" : ": ", data.is_known ? "" : data.why);
         snprintf(error.hint, sizeof(error.hint), "a register is followed too: why $rax");
-    }
-    if (error.status != TBD_OK)
         result = tbd_command_wrong(run, &error);
+    }
     why->address = data.address;
     why->bytes = tbd_type_look(&data.type).bytes;
     why->bytes = why->bytes == 0 ? 1 : why->bytes;

@@ -17,6 +17,9 @@ enum tbd_exit {
 };
 
 /* One command being carried out. */
+struct tbd_source_place;
+struct tbd_data;
+
 struct tbd_command_run {
     struct tbd_session *session;
     const char *text; /* the whole question: command and arguments joined by blanks */
@@ -52,6 +55,11 @@ void tbd_command_help_context(FILE *out);
 enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status);
 enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
                                 const struct tbd_query_error *error);
+/* tbd_source_evaluate() of the run's text[from, to); says what is wrong.  Only after TBD_EXIT_FOUND *place is to be
+ * closed. */
+enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_position position,
+                                   size_t from, size_t to, struct tbd_source_place *place,
+                                   struct tbd_data *out);
 /* The words after the command's name are not what it takes. */
 enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
 /* "thread N" as the only arguments: the session asks for that thread from here on, and there are none left. */

@@ -84,15 +84,16 @@ static void add_symbols(struct completer *c)
         return;
     for (size_t i = 0; i < count; i++) {
         const struct tbd_elf_symbols *symbols = tbd_elf_symbols(modules[i].file);
+        const uint32_t *by_name = tbd_elf_by_name(modules[i].file);
 
-        for (size_t at = tbd_elf_lower_bound(symbols, c->word); at < symbols->count; at++) {
-            const char *name = symbols->all[symbols->by_name[at]].name;
+        for (size_t at = tbd_elf_lower_bound(modules[i].file, c->word); at < symbols->count; at++) {
+            const char *name = symbols->all[by_name[at]].name;
 
             if (strncmp(name, c->word, strlen(c->word)) != 0 ||
                 c->out->count >= TBD_COMPLETIONS_MAX)
                 break;
             /* Not import stubs, compilers' parts of functions, made-up names. */
-            if (strpbrk(name, "@.") == NULL && !symbols->all[symbols->by_name[at]].is_made_up)
+            if (strpbrk(name, "@.") == NULL && !symbols->all[by_name[at]].is_made_up)
                 add(c, name);
         }
     }
@@ -177,8 +178,9 @@ static void add_source_names(struct completer *c)
 
     if (place == NULL)
         return;
-    if (tbd_source_place_open(c->session, tbd_session_current(c->session), SIZE_MAX, place) ==
-        TBD_OK) {
+    if (tbd_source_place_glance(c->session, tbd_session_current(c->session), place) ||
+        tbd_source_place_open(c->session, tbd_session_current(c->session), SIZE_MAX, place) ==
+            TBD_OK) {
         at = &place->places[0];
         scope = tbd_source_scope(place);
         for (size_t i = at->first; end == 0 && i < at->end && i < at->scopes.count; i++)

@@ -4,8 +4,8 @@
  * Between symbols.c (which knows where a file was mapped) and libelf/libdw (which know the
  * formats).
  *
- * I1  Files are read with pread (ELF_C_READ), never mapped: a file that shrinks is a read error,
- * not SIGBUS. I2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <=
+ * I1  Files that others may write are read with pread (ELF_C_READ), not mapped: a file that shrinks
+ * is a read error, not SIGBUS. I2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <=
  * memsz.  Later code relies on it. I3  A separate debug file is used only if its build id is the
  * same, or, for files without one, the
  *     checksum in the debug link fits. */
@@ -94,7 +94,7 @@ static bool is_usable(Elf *elf)
            header.e_machine == EM_X86_64;
 }
 
-static enum tbd_status one_open(const char *path, struct tbd_elf_one *out)
+static enum tbd_status one_open(const char *path, Elf_Cmd how, struct tbd_elf_one *out)
 {
     struct stat info;
 
@@ -105,7 +105,7 @@ static enum tbd_status one_open(const char *path, struct tbd_elf_one *out)
         one_close(out);
         return TBD_IO;
     }
-    out->elf = elf_begin(out->fd, ELF_C_READ, NULL); /* I1 */
+    out->elf = elf_begin(out->fd, how, NULL); /* I1 */
     if (!is_usable(out->elf)) {
         one_close(out);
         return TBD_CORRUPT;
@@ -245,7 +245,7 @@ static struct tbd_elf_file *file_new(void)
     return file;
 }
 
-enum tbd_status tbd_elf_open(const char *path, struct tbd_elf_file **out)
+static enum tbd_status open_file(const char *path, Elf_Cmd how, struct tbd_elf_file **out)
 {
     struct tbd_elf_file *file;
     enum tbd_status status;
@@ -256,12 +256,26 @@ enum tbd_status tbd_elf_open(const char *path, struct tbd_elf_file **out)
     file = file_new();
     if (!file)
         return TBD_NOMEM;
-    status = one_open(path, &file->main);
+    status = one_open(path, how, &file->main);
     if (status != TBD_OK) {
         tbd_elf_close(file);
         return status;
     }
     return finish_open(file, path, out);
+}
+
+enum tbd_status tbd_elf_open(const char *path, struct tbd_elf_file **out)
+{
+    return open_file(path, ELF_C_READ, out);
+}
+
+enum tbd_status tbd_elf_open_copy(const char *path, const char *origin, struct tbd_elf_file **out)
+{
+    enum tbd_status status = open_file(path, ELF_C_READ_MMAP, out);
+
+    if (status == TBD_OK)
+        (*out)->origin = strdup(origin);
+    return status;
 }
 
 enum tbd_status tbd_elf_open_image(const char *name, const void *image, size_t bytes,
@@ -307,6 +321,7 @@ void tbd_elf_close(struct tbd_elf_file *file)
     one_close(&file->debug);
     one_close(&file->main);
     free(file->path);
+    free(file->origin);
     free(file);
 }
 
@@ -424,7 +439,7 @@ static bool has_checksum(int fd, uint32_t expected)
 /* Keeps I3.  `checksum` is NULL if there is no debug link to go by. */
 static bool try_debug(struct tbd_elf_file *file, const char *path, const uint32_t *checksum)
 {
-    if (one_open(path, &file->debug) != TBD_OK)
+    if (one_open(path, ELF_C_READ, &file->debug) != TBD_OK)
         return false;
     if (file->build_id_bytes ? has_same_build_id(file, file->debug.elf)
                              : checksum && has_checksum(file->debug.fd, *checksum))
@@ -476,16 +491,16 @@ static void find_by_link(struct tbd_elf_file *file)
         const char *before, *after;
     } places[] = { { "", "" }, { "", "/.debug" }, { "/usr/lib/debug", "" } };
     char name[256], path[4096 + 512];
-    const char *slash = strrchr(file->path, '/');
+    const char *own = file->origin ? file->origin : file->path, *slash = strrchr(own, '/');
     uint32_t crc;
 
-    if (!slash || slash - file->path > 4096 ||
+    if (!slash || slash - own > 4096 ||
         !debug_link(file->main.elf, name, sizeof(name), &crc))
         return;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i].before, (int)(slash - file->path),
-                 file->path, places[i].after, name);
-        if (strcmp(path, file->path) != 0 && try_debug(file, path, &crc))
+        snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i].before, (int)(slash - own), own,
+                 places[i].after, name);
+        if (strcmp(path, own) != 0 && try_debug(file, path, &crc))
             return;
     }
 }

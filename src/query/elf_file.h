@@ -63,7 +63,7 @@ struct tbd_elf_symbols {
     struct tbd_elf_symbol *all; /* owned; sorted by start, then rank */
     size_t count;
     size_t capacity;
-    uint32_t *by_name;          /* owned; indexes into all, sorted by name */
+    uint32_t *by_name;          /* owned; NULL until tbd_elf_by_name() */
     struct tbd_elf_span *spans; /* owned; sorted by start */
     size_t span_count;
 };
@@ -75,7 +75,8 @@ struct tbd_elf_one { /* a file as libelf sees it */
 };
 
 struct tbd_elf_file {
-    char *path; /* owned */
+    char *path;   /* owned */
+    char *origin; /* owned; where the program had it, if `path` is a copy of that; else NULL */
     struct tbd_elf_one main;
     struct tbd_elf_one debug; /* separate debug file, elf == NULL if there is none */
     bool debug_tried;
@@ -99,6 +100,9 @@ struct tbd_elf_file {
 
 /* Fails with TBD_IO (cannot be read), TBD_CORRUPT (not a usable 64-bit x86 ELF file), TBD_NOMEM. */
 TBD_MUST_CHECK enum tbd_status tbd_elf_open(const char *path, struct tbd_elf_file **out);
+/* A trace's own copy of the file at `origin`: nobody else writes to it, so it is mapped, not read. */
+TBD_MUST_CHECK enum tbd_status tbd_elf_open_copy(const char *path, const char *origin,
+                                                 struct tbd_elf_file **out);
 /* Copies `bytes` bytes at `image`: the vDSO. */
 TBD_MUST_CHECK enum tbd_status tbd_elf_open_image(const char *name, const void *image, size_t bytes,
                                                   struct tbd_elf_file **out);
@@ -124,8 +128,10 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file);
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address);
 /* The name to show: demangled. */
 const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol);
-/* First index in by_name that is not before `name`. */
-size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *name);
+/* Indexes into all[], sorted by name; made at the first call.  NULL without symbols or memory. */
+const uint32_t *tbd_elf_by_name(struct tbd_elf_file *file);
+/* First index in by_name that is not before `name`; the number of symbols when there is none. */
+size_t tbd_elf_lower_bound(struct tbd_elf_file *file, const char *name);
 
 /* Functions that the frame information's search table knows, in address order as the file has
  * them.  *out is the caller's to free, also when there are none. */

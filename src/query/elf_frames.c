@@ -9,8 +9,10 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define TABLE_MAX (1u << 20)
+#define TABLE_MAX   (1u << 20)
+#define PIECE_BYTES (64u << 10)
 
 struct table_head {
     uint8_t version;
@@ -51,12 +53,34 @@ static bool table_place(struct tbd_elf_file *file, uint64_t *out)
     return false;
 }
 
+/* Descriptions lie one behind the other, mostly in the order of the table: they are read in pieces. */
+struct piece {
+    uint64_t start;
+    size_t count;
+    uint8_t bytes[PIECE_BYTES];
+};
+
+static bool read_description(struct tbd_elf_file *file, struct piece *piece, uint64_t place,
+                             struct description *out)
+{
+    if (place < piece->start || place - piece->start > piece->count ||
+        piece->count - (place - piece->start) < sizeof(*out)) {
+        piece->start = place;
+        piece->count = tbd_elf_read(file, place, piece->bytes, sizeof(piece->bytes));
+        if (piece->count < sizeof(*out))
+            return false;
+    }
+    memcpy(out, piece->bytes + (place - piece->start), sizeof(*out));
+    return true;
+}
+
 /* Length of the function that begins at `start`; 0 if its description says something else. */
-static uint64_t function_bytes(struct tbd_elf_file *file, uint64_t place, uint64_t start)
+static uint64_t function_bytes(struct tbd_elf_file *file, struct piece *piece, uint64_t place,
+                               uint64_t start)
 {
     struct description description;
 
-    if (tbd_elf_read(file, place, &description, sizeof(description)) != sizeof(description) ||
+    if (!read_description(file, piece, place, &description) ||
         place + 8 + (uint64_t)(int64_t)description.function != start)
         return 0;
     return description.function_bytes;
@@ -66,6 +90,7 @@ size_t tbd_elf_frame_functions(struct tbd_elf_file *file, struct tbd_elf_range *
 {
     struct table_head head;
     struct table_entry *entries;
+    struct piece *piece;
     uint64_t base = 0;
     size_t bytes, found = 0;
 
@@ -78,17 +103,19 @@ size_t tbd_elf_frame_functions(struct tbd_elf_file *file, struct tbd_elf_range *
         return 0;
     bytes = head.count * sizeof(*entries);
     entries = malloc(bytes);
+    piece = calloc(1, sizeof(*piece));
     *out = malloc(head.count * sizeof(**out));
-    if (entries && *out && tbd_elf_read(file, base + sizeof(head), entries, bytes) == bytes) {
+    if (entries && piece && *out && tbd_elf_read(file, base + sizeof(head), entries, bytes) == bytes) {
         for (uint32_t i = 0; i < head.count; i++) {
             uint64_t start = base + (uint64_t)(int64_t)entries[i].function;
             uint64_t length =
-                function_bytes(file, base + (uint64_t)(int64_t)entries[i].description, start);
+                function_bytes(file, piece, base + (uint64_t)(int64_t)entries[i].description, start);
 
             if (length && tbd_elf_is_code(file, start) && length <= file->high - start)
                 (*out)[found++] = (struct tbd_elf_range){ start, start + length };
         }
     }
+    free(piece);
     free(entries);
     return found;
 }

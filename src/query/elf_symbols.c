@@ -371,18 +371,6 @@ static int compare_names(const void *left, const void *right, void *context)
     return order ? order : (a > b) - (a < b);
 }
 
-static bool sort_names(struct tbd_elf_symbols *symbols)
-{
-    symbols->by_name = malloc((symbols->count + 1) * sizeof(symbols->by_name[0]));
-    if (!symbols->by_name)
-        return false;
-    for (size_t i = 0; i < symbols->count; i++)
-        symbols->by_name[i] = (uint32_t)i;
-    qsort_r(symbols->by_name, symbols->count, sizeof(symbols->by_name[0]), compare_names,
-            symbols->all);
-    return true;
-}
-
 /* ---- look-up ---- */
 
 /* Keeps I3. */
@@ -427,10 +415,31 @@ const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_
     return own->readable;
 }
 
-size_t tbd_elf_lower_bound(const struct tbd_elf_symbols *symbols, const char *name)
+const uint32_t *tbd_elf_by_name(struct tbd_elf_file *file)
 {
-    return TBD_COUNT_BEFORE(i, symbols->count,
-                            strcmp(symbols->all[symbols->by_name[i]].name, name) < 0);
+    struct tbd_elf_symbols *symbols = &file->symbols;
+
+    (void)tbd_elf_symbols(file);
+    if (symbols->by_name != NULL || symbols->count == 0)
+        return symbols->by_name;
+    symbols->by_name = malloc(symbols->count * sizeof(symbols->by_name[0]));
+    if (symbols->by_name == NULL)
+        return NULL;
+    for (size_t i = 0; i < symbols->count; i++)
+        symbols->by_name[i] = (uint32_t)i;
+    qsort_r(symbols->by_name, symbols->count, sizeof(symbols->by_name[0]), compare_names,
+            symbols->all);
+    return symbols->by_name;
+}
+
+size_t tbd_elf_lower_bound(struct tbd_elf_file *file, const char *name)
+{
+    const uint32_t *by_name = tbd_elf_by_name(file);
+    const struct tbd_elf_symbol *all = file->symbols.all;
+
+    if (by_name == NULL)
+        return file->symbols.count;
+    return TBD_COUNT_BEFORE(i, file->symbols.count, strcmp(all[by_name[i]].name, name) < 0);
 }
 
 /* ---- functions without a symbol ---- */
@@ -502,8 +511,7 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file)
             take_tables(file, file->main.elf, SHT_DYNSYM);
     }
     take_stubs(file);
-    if (!index_symbols(file) || (take_unnamed(file) && !index_symbols(file)) ||
-        !sort_names(symbols)) {
+    if (!index_symbols(file) || (take_unnamed(file) && !index_symbols(file))) {
         symbols->count = 0;
         symbols->span_count = 0;
     }

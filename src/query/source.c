@@ -88,7 +88,7 @@ static bool selection_path(const struct tbd_session *session, char *out, size_t 
 }
 
 /* A line "TIME+K NUMBER": it counts only at that position. */
-static size_t read_selection(const struct tbd_session *session, struct tbd_position position)
+size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position)
 {
     char path[4096];
     FILE *file = selection_path(session, path, sizeof(path)) ? fopen(path, "re") : NULL;
@@ -132,7 +132,7 @@ enum tbd_status tbd_source_stack(struct tbd_session *session, struct tbd_positio
         tbd_source_stack_free(out);
         return status;
     }
-    out->selected = read_selection(session, position);
+    out->selected = tbd_source_selected(session, position);
     if (out->selected >= out->count)
         out->selected = 0;
     return TBD_OK;

@@ -39,6 +39,8 @@ TBD_MUST_CHECK enum tbd_status tbd_source_stack(struct tbd_session *session,
                                                 struct tbd_position position,
                                                 struct tbd_source_stack *out);
 void tbd_source_stack_free(struct tbd_source_stack *stack);
+/* The frame that was selected there; 0: the innermost, or none. */
+size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position);
 /* Remembers `number` as the selected frame of the position, as far as the trace can be written. */
 void tbd_source_select(struct tbd_session *session, struct tbd_position position, size_t number);
 

@@ -108,6 +108,51 @@ enum tbd_status tbd_source_place_open(struct tbd_session *session, struct tbd_po
     return status;
 }
 
+bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position position,
+                             struct tbd_source_place *out)
+{
+    const struct tbd_module *module;
+    struct tbd_place at;
+
+    if (session->has_thread || tbd_source_selected(session, position) != 0 ||
+        tbd_session_place(session, position, &at) != TBD_OK)
+        return false;
+    out->session = session;
+    out->state = NULL;
+    out->stack = (struct tbd_source_stack){ .position = position, .window = at.window };
+    out->memory = (struct tbd_stack_memory){ read_memory, out };
+    out->places[0] = (struct tbd_place_of){ .memory = &out->memory };
+    module = tbd_symbols_module_at(session->symbols, at.window, at.pc);
+    if (module != NULL)
+        take_module(&out->places[0], module, at.pc, 0);
+    return true;
+}
+
+enum tbd_status tbd_source_evaluate(struct tbd_session *session, struct tbd_position position,
+                                    const char *text, size_t from, size_t to,
+                                    struct tbd_source_place *out, struct tbd_data *out_data,
+                                    struct tbd_query_error *error)
+{
+    struct tbd_c_scope scope;
+    enum tbd_status status;
+
+    if (tbd_source_place_glance(session, position, out)) {
+        scope = tbd_source_scope(out);
+        if (tbd_c_evaluate(&scope, text, from, to, out_data, error) == TBD_OK && out_data->is_known)
+            return TBD_OK;
+        tbd_source_place_close(out);
+    }
+    error->message[0] = '\0';
+    status = tbd_source_place_open(session, position, SIZE_MAX, out);
+    if (status != TBD_OK)
+        return status;
+    scope = tbd_source_scope(out);
+    status = tbd_c_evaluate(&scope, text, from, to, out_data, error);
+    if (status != TBD_OK)
+        tbd_source_place_close(out);
+    return status;
+}
+
 void tbd_source_place_close(struct tbd_source_place *place)
 {
     tbd_source_stack_free(&place->stack);

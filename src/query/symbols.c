@@ -252,7 +252,7 @@ static struct known_file *file_of(struct tbd_symbols *symbols, uint32_t window,
         known->file = open_vdso(symbols, window, region);
     } else if (!region->copy) {
         known->file = open_original(symbols, region);
-    } else if (tbd_elf_open(region->copy, &known->file) != TBD_OK) {
+    } else if (tbd_elf_open_copy(region->copy, region->path, &known->file) != TBD_OK) {
         add_note(symbols, "the trace's copy of %s cannot be used: %s", region->path, region->copy);
         known->file = open_original(symbols, region);
     }
@@ -605,8 +605,11 @@ static void find_in(const struct tbd_module *module, const char *name, bool is_p
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
 
-    for (size_t i = is_pattern ? 0 : tbd_elf_lower_bound(symbols, name); i < symbols->count; i++) {
-        const struct tbd_elf_symbol *symbol = &symbols->all[symbols->by_name[i]];
+    const uint32_t *by_name = tbd_elf_by_name(module->file);
+
+    for (size_t i = is_pattern ? 0 : tbd_elf_lower_bound(module->file, name);
+         by_name != NULL && i < symbols->count; i++) {
+        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
 
         if (is_pattern ? fnmatch(name, symbol->name, 0) == 0 : strcmp(name, symbol->name) == 0)
             take_match(search, module, symbol);
@@ -621,8 +624,11 @@ static void find_readable(const struct tbd_module *module, const char *name, boo
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
 
-    for (size_t i = tbd_elf_lower_bound(symbols, "_Z"); i < symbols->count; i++) {
-        const struct tbd_elf_symbol *symbol = &symbols->all[symbols->by_name[i]];
+    const uint32_t *by_name = tbd_elf_by_name(module->file);
+
+    for (size_t i = tbd_elf_lower_bound(module->file, "_Z"); by_name != NULL && i < symbols->count;
+         i++) {
+        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
         const char *readable;
 
         if (!tbd_is_mangled(symbol->name))

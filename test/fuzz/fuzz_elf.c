@@ -20,16 +20,16 @@ static void check(bool good)
 static void check_symbols(struct tbd_elf_file *file)
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(file);
+    const uint32_t *by_name = tbd_elf_by_name(file);
 
     for (size_t i = 0; i < symbols->count; i++) {
         const struct tbd_elf_symbol *symbol = &symbols->all[i];
-        const char *named = symbols->all[symbols->by_name[i]].name;
+        const char *named = symbols->all[by_name[i]].name;
 
         check(symbol->start >= file->low && symbol->end <= file->high);
         check(i == 0 || symbols->all[i - 1].start <= symbol->start);
-        check(symbols->by_name[i] < symbols->count);
-        check(strcmp(symbols->all[symbols->by_name[tbd_elf_lower_bound(symbols, named)]].name,
-                     named) == 0);
+        check(by_name[i] < symbols->count);
+        check(strcmp(symbols->all[by_name[tbd_elf_lower_bound(file, named)]].name, named) == 0);
     }
 }
 

@@ -93,11 +93,12 @@ static struct tbd_elf_file *open_made(size_t kind)
 static const struct tbd_elf_symbol *symbol(struct tbd_elf_file *file, const char *name)
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(file);
-    size_t index = tbd_elf_lower_bound(symbols, name);
+    const uint32_t *by_name = tbd_elf_by_name(file);
+    size_t index = tbd_elf_lower_bound(file, name);
 
     assert_true(index < symbols->count);
-    assert_string_equal(symbols->all[symbols->by_name[index]].name, name);
-    return &symbols->all[symbols->by_name[index]];
+    assert_string_equal(symbols->all[by_name[index]].name, name);
+    return &symbols->all[by_name[index]];
 }
 
 static void functions_have_their_lines(void **state)
