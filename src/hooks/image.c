@@ -16,7 +16,8 @@ static uint64_t realtime_ns(void)
     int64_t now[2] = { 0, 0 };
 
     tbd_sys3(228 /* clock_gettime */, 0, tbd_sys_pointer(now), 0);
-    return (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
+    tbd_runtime.realtime_ns = (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
+    return tbd_runtime.realtime_ns;
 }
 
 struct text {

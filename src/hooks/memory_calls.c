@@ -14,6 +14,7 @@
 #include "hooks/maps.h"
 #include "hooks/safe_copy.h"
 #include "hooks/shared.h"
+#include "hooks/young_files.h"
 
 enum {
     NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25, NR_MADVISE = 28,
@@ -251,6 +252,8 @@ static void map_memory(struct tbd_call *call)
     map.start = (uint64_t)call->result;
     map.end = map.start + bytes;
     add_region(call, &map, path);
+    if (map.inode)
+        tbd_young_files_send(call->thread, &map, (int)args[4]);
 }
 
 struct lookup {

@@ -39,6 +39,7 @@ struct tbd_runtime {
     uint64_t window_due;    /* time at which the window ends */
     uint64_t gs_base;       /* of the engine, in every thread */
     uint64_t decoder_tls;   /* fs base for the decoder library; 0 without fsgsbase */
+    uint64_t realtime_ns;   /* when the trace began, as START says */
     uint32_t pid;
     bool recording;         /* an organizer consumes the stream */
     bool has_fsgsbase;

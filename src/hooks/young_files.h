@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+/* young_files.h - private mappings of files that nobody will find again
+ *
+ * What a page of a mapped file holds is sent at the end of the window that touched it; for a program that is
+ * killed before, the organizer copies the file instead (organizer/mapped_files.h).  It can not when the file
+ * has been deleted, or written since the trace began: what such a file holds is sent when it is mapped. */
+#ifndef TBD_HOOKS_YOUNG_FILES_H
+#define TBD_HOOKS_YOUNG_FILES_H
+
+#include "format/stream.h"
+#include "patcher/thread.h"
+
+/* `map` was just made, of the file `fd`, and the trace knows it.  Context: APP. */
+void tbd_young_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd);
+
+#endif
