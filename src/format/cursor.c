@@ -11,9 +11,8 @@
 
 #include <string.h>
 
-/* Before which instruction was the block at the cursor left?  Told by the message behind it, or by
- * the trace's end. */
-static uint64_t insn_limit(const struct tbd_cursor *c)
+/* Told by the message behind it, or by the trace's end. */
+uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
     const struct tbd_trace_info *info = window->trace ? tbd_trace_info(window->trace) : NULL;
@@ -32,7 +31,7 @@ static uint64_t insn_limit(const struct tbd_cursor *c)
 
 static uint32_t op_limit(const struct tbd_cursor *c)
 {
-    uint64_t limit = insn_limit(c);
+    uint64_t limit = tbd_cursor_insn_limit(c);
     uint32_t ops = c->block->def.op_count;
 
     if (limit >= c->block->def.insn_count)

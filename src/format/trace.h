@@ -311,6 +311,9 @@ bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, stru
 /* From a cursor on a block's entry (or on any of its events) past all of its ops, to the
  * next block entry or message.  false at the end. */
 bool tbd_cursor_skip_block(struct tbd_cursor *cursor);
+/* Before which instruction of its block, on which (or on whose events) the cursor is, was the block left?
+ * UINT64_MAX if it was not. */
+uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *cursor);
 /* Address of a STORE or LOAD op the cursor is on. */
 static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
 {

@@ -373,10 +373,11 @@ static void add_address_registers(struct tbd_insn *out, const ZydisDecodedOperan
         out->reads |= TBD_BIT(index);
 }
 
-/* bsf, bsr with a zero source leave the destination as it was. */
+/* bsf, bsr with a zero source leave the destination as it was, and so does rdssp without a shadow stack. */
 static bool keeps_destination(ZydisMnemonic m)
 {
-    return m == ZYDIS_MNEMONIC_BSF || m == ZYDIS_MNEMONIC_BSR;
+    return m == ZYDIS_MNEMONIC_BSF || m == ZYDIS_MNEMONIC_BSR || m == ZYDIS_MNEMONIC_RDSSPD ||
+           m == ZYDIS_MNEMONIC_RDSSPQ;
 }
 
 static bool is_zeroing(const struct zinsn *z)

@@ -84,35 +84,11 @@ static const uint8_t *payload_of(const struct tbd_message *message, struct tbd_m
     return (const uint8_t *)message + sizeof(*out);
 }
 
-static uint32_t interrupted_at(const struct tbd_cursor *cursor)
-{
-    const struct tbd_window *window = cursor->window;
-    size_t message_at =
-        cursor->operand + cursor->block->def.operand_bytes + sizeof(struct tbd_message);
-    uint64_t k = UINT32_MAX;
-
-    if (cursor->entry + 1 < window->entry_count &&
-        window->entries[cursor->entry + 1] == (TBD_ENTRY_MESSAGE | TBD_MSG_INTERRUPTED) &&
-        message_at + sizeof(k) <= window->operand_bytes)
-        memcpy(&k, window->operands + message_at, sizeof(k));
-    return k < UINT32_MAX ? (uint32_t)k : UINT32_MAX;
-}
-
-static uint32_t ended_at(const struct tbd_cursor *cursor)
-{
-    const struct tbd_trace_info *info = tbd_trace_info(cursor->window->trace);
-
-    if (!info->finished || info->end.offset >= UINT32_MAX || cursor->time + 1 != info->blocks)
-        return UINT32_MAX;
-    return (uint32_t)info->end.offset;
-}
-
 static uint32_t block_limit(const struct tbd_cursor *cursor)
 {
-    uint32_t interrupted = interrupted_at(cursor);
-    uint32_t ended = cursor->window->trace != NULL ? ended_at(cursor) : UINT32_MAX;
+    uint64_t limit = tbd_cursor_insn_limit(cursor);
 
-    return interrupted < ended ? interrupted : ended;
+    return limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
 }
 
 /* Instructions below `limit`, as bits. */

@@ -364,6 +364,15 @@ struct tbd_position tbd_session_first(const struct tbd_session *session)
     return (struct tbd_position){ .time = window == NULL ? 0 : window->first_time };
 }
 
+/* Of a block that nothing follows in the trace of a killed program only its entry is certain. */
+static uint64_t last_insn_of(const struct tbd_window *window, const struct tbd_cursor *cursor)
+{
+    uint64_t limit = tbd_cursor_insn_limit(cursor), last = cursor->block->def.insn_count - 1u;
+    bool is_followed = window->complete || cursor->entry + 1 < window->entry_count;
+
+    return !is_followed ? 0 : limit < last ? limit : last;
+}
+
 /* The state before the last instruction that ran (or was about to, when a signal ended the
  * program). */
 struct tbd_position tbd_session_last(struct tbd_session *session)
@@ -373,14 +382,11 @@ struct tbd_position tbd_session_last(struct tbd_session *session)
     const struct tbd_window *window;
     struct tbd_cursor cursor;
     uint32_t index = tbd_trace_window_of(session->trace, last.time);
-    uint64_t end = session->info->finished ? session->info->end.offset : TBD_END_WHOLE;
 
     if (index == UINT32_MAX || tbd_session_window(session, index, false, &window) != TBD_OK ||
         !tbd_cursor_seek(window, last.time, &cursor) || cursor.block->def.insn_count == 0)
         return last;
-    last.offset = cursor.block->def.insn_count - 1u;
-    if (end < last.offset)
-        last.offset = (uint32_t)end;
+    last.offset = (uint32_t)last_insn_of(window, &cursor);
     return last;
 }
 
