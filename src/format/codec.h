@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* codec.h - growing byte buffers, varints, LZ4 frames
+/* codec.h - growing byte buffers, varints, LZ4 and Zstandard frames
  *
  * A buffer's overflow (no memory) is sticky: later appends do nothing, and `failed` is asked once,
  * at the end.  Readers never go past `end` and report that with a sticky flag too. */
@@ -91,15 +91,16 @@ static inline const uint8_t *tbd_reader_take(struct tbd_reader *r, uint64_t byte
 
 /* Appends one standard LZ4 frame with the content. */
 void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes);
-/* The same, smaller, and ten times as slow to make. */
-void tbd_lz4_pack_hard(struct tbd_buffer *out, const void *data, size_t bytes);
-/* Unpacks a frame whose content is at most `most` long. */
-TBD_MUST_CHECK enum tbd_status tbd_lz4_unpack_some(const void *frame, size_t frame_bytes, void *out,
-                                                   size_t most, size_t *out_bytes);
-/* Unpacks a frame whose content must be exactly `raw_bytes` long, into `out`. */
-TBD_MUST_CHECK enum tbd_status tbd_lz4_unpack(const void *frame, size_t frame_bytes, void *out,
-                                              size_t raw_bytes);
-/* No LZ4 frame of `frame_bytes` has more content than this: a bound for hostile sizes. */
+/* Appends one standard Zstandard frame with the content: smaller, and ten times as slow to make.  (An
+ * LZ4 frame where that would be above tbd_lz4_most().) */
+void tbd_pack_hard(struct tbd_buffer *out, const void *data, size_t bytes);
+/* Unpacks a frame of either kind, whose content is at most `most` long. */
+TBD_MUST_CHECK enum tbd_status tbd_unpack_some(const void *frame, size_t frame_bytes, void *out,
+                                               size_t most, size_t *out_bytes);
+/* Unpacks a frame of either kind, whose content must be exactly `raw_bytes` long, into `out`. */
+TBD_MUST_CHECK enum tbd_status tbd_unpack(const void *frame, size_t frame_bytes, void *out,
+                                          size_t raw_bytes);
+/* No frame of `frame_bytes` that is written here has more content than this: a bound for hostile sizes. */
 static inline uint64_t tbd_lz4_most(uint64_t frame_bytes)
 {
     return frame_bytes * 256 + 64;

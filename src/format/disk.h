@@ -56,6 +56,9 @@ struct tbd_file_header {
     uint64_t reserved;       /* 48: 0 */
     uint64_t checksum;       /* 56: XXH3_64 of the 56 bytes before */
 };
+/* need_features */
+#define TBD_NEEDS_ZSTD 1u /* frames may be Zstandard ones */
+#define TBD_NEEDS_KNOWN TBD_NEEDS_ZSTD
 _Static_assert(sizeof(struct tbd_file_header) == 64, "tbd_file_header is 64 bytes");
 _Static_assert(offsetof(struct tbd_file_header, trace_id) == 24, "offset");
 _Static_assert(offsetof(struct tbd_file_header, checksum) == 56, "offset");

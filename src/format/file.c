@@ -88,7 +88,7 @@ enum tbd_status tbd_file_check_header(const struct tbd_file_header *header, enum
                              TBD_FILE_MAJOR);
     if (header->checksum != XXH3_64bits(header, offsetof(struct tbd_file_header, checksum)))
         return tbd_error_set(why, TBD_CHECKSUM, path, offset, "in the file header");
-    if (header->need_features)
+    if (header->need_features & ~(uint64_t)TBD_NEEDS_KNOWN)
         return tbd_error_set(why, TBD_UNSUPPORTED, path, offset + 32, "needs features %#llx",
                              (unsigned long long)header->need_features);
     if (header->kind != kind)
@@ -191,6 +191,18 @@ void tbd_file_put_header(struct tbd_buffer *out, enum tbd_file_kind kind, uint32
     struct tbd_file_header header = tbd_file_make_header(kind, window, trace_id);
 
     tbd_buffer_put(out, &header, sizeof(header));
+}
+
+void tbd_file_need(struct tbd_buffer *file, uint64_t features)
+{
+    struct tbd_file_header header;
+
+    if (file->used < sizeof(header))
+        return;
+    memcpy(&header, file->bytes, sizeof(header));
+    header.need_features |= features;
+    header.checksum = XXH3_64bits(&header, offsetof(struct tbd_file_header, checksum));
+    memcpy(file->bytes, &header, sizeof(header));
 }
 
 size_t tbd_file_begin_record(struct tbd_buffer *out, enum tbd_record_type type)

@@ -53,6 +53,8 @@ void tbd_file_put_header(struct tbd_buffer *out, enum tbd_file_kind kind, uint32
                          uint64_t trace_id);
 struct tbd_file_header tbd_file_make_header(enum tbd_file_kind kind, uint32_t window,
                                             uint64_t trace_id);
+/* The file that begins the buffer cannot be read without these. */
+void tbd_file_need(struct tbd_buffer *file, uint64_t features);
 void tbd_file_put_record(struct tbd_buffer *out, enum tbd_record_type type, const void *payload,
                          size_t bytes);
 /* A record whose payload is appended between the two calls. */

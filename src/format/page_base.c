@@ -118,7 +118,7 @@ enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
 }
 
 /* Contents of an entry of this window's table, whatever they are stored as. */
-enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, const struct toc *toc,
+enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *toc,
                                          const struct tbd_disk_page *page, uint8_t *out)
 {
     enum tbd_status status = tbd_toc_page(toc, page, out);

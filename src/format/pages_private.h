@@ -31,7 +31,7 @@ TBD_MUST_CHECK enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, u
                                                       struct tbd_page_base *how);
 /* Contents of an entry of this window's table, whatever they are stored as. */
 TBD_MUST_CHECK enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace,
-                                                        const struct toc *toc,
+                                                        struct toc *toc,
                                                         const struct tbd_disk_page *page,
                                                         uint8_t *out);
 

@@ -145,7 +145,7 @@ static enum tbd_status get_entries(const struct raised *r, struct tbd_window *wi
     if (!entries)
         return TBD_NOMEM;
     window->entries = entries;
-    return tbd_lz4_unpack(r->entries.payload, r->entries.bytes, entries,
+    return tbd_unpack(r->entries.payload, r->entries.bytes, entries,
                           window->entry_count * sizeof(*entries));
 }
 
@@ -178,7 +178,7 @@ static enum tbd_status get_records(const struct raised *r, struct tbd_window *wi
     if (!operands || !coded)
         status = TBD_NOMEM;
     if (!status)
-        status = tbd_lz4_unpack(r->records.payload, r->records.bytes, coded, r->head.coded_bytes);
+        status = tbd_unpack(r->records.payload, r->records.bytes, coded, r->head.coded_bytes);
     if (!status) {
         window->operands = operands;
         status = tbd_records_decode(coded, r->head.coded_bytes, window, operands);

@@ -442,7 +442,7 @@ enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
     images = tbd_window_memory(window, total);
     if (!images)
         return TBD_NOMEM;
-    if (tbd_lz4_unpack(rest, most, images, total))
+    if (tbd_unpack(rest, most, images, total))
         return TBD_CORRUPT;
     place_images(end_threads, head.at_end, place_images(threads, head.at_start, images));
     window->threads = threads;

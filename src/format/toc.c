@@ -9,6 +9,7 @@
 #include "base/search.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void tbd_toc_name(uint32_t number, uint32_t span, const char *suffix, char *out, size_t bytes)
@@ -216,34 +217,51 @@ enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
 void tbd_toc_close(struct toc *toc)
 {
     tbd_file_close(&toc->file);
+    free(toc->group);
+    toc->group = NULL;
 }
 
-static enum tbd_status page_of_group(const uint8_t *frame, const struct tbd_disk_page *page,
+static enum tbd_status unpack_group(struct toc *toc, const uint8_t *frame, size_t bytes)
+{
+    enum tbd_status status;
+
+    if (!toc->group)
+        toc->group = calloc(1, sizeof(*toc->group));
+    if (!toc->group)
+        return TBD_NOMEM;
+    if (toc->group->frame == frame)
+        return TBD_OK;
+    toc->group->frame = NULL;
+    status = tbd_unpack_some(frame, bytes, toc->group->pages, sizeof(toc->group->pages),
+                             &toc->group->bytes);
+    if (!status)
+        toc->group->frame = frame;
+    return status;
+}
+
+static enum tbd_status page_of_group(struct toc *toc, const struct tbd_disk_page *page,
                                      uint8_t *out)
 {
-    uint8_t pages[TBD_PAGE_GROUP * 4096];
-    size_t bytes;
-    enum tbd_status status =
-        tbd_lz4_unpack_some(frame, page->bytes, pages, sizeof(pages), &bytes);
     size_t at = (size_t)(page->flags >> 16) * 4096;
+    enum tbd_status status = unpack_group(toc, toc->page_data + page->offset, page->bytes);
 
     if (status)
         return status;
-    if (at + 4096 > bytes)
+    if (at + 4096 > toc->group->bytes)
         return TBD_CORRUPT;
-    memcpy(out, pages + at, 4096);
+    memcpy(out, toc->group->pages + at, 4096);
     return TBD_OK;
 }
 
-enum tbd_status tbd_toc_page(const struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
+enum tbd_status tbd_toc_page(struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
 {
     if (page->flags & TBD_DISK_PAGE_ZERO) {
         memset(out, 0, 4096);
         return TBD_OK;
     }
     if (page->flags & TBD_DISK_PAGE_GROUP)
-        return page_of_group(toc->page_data + page->offset, page, out);
-    return tbd_lz4_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
+        return page_of_group(toc, page, out);
+    return tbd_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
 }
 
 const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t address,

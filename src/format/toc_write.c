@@ -86,7 +86,7 @@ static void put_group(struct tbd_buffer *data, struct page_group *group)
 
     if (!group->count)
         return;
-    tbd_lz4_pack_hard(data, group->bytes, group->count * 4096ul);
+    tbd_pack_hard(data, group->bytes, group->count * 4096ul);
     for (uint32_t i = 0; i < group->count; i++) {
         group->members[i]->flags |= TBD_DISK_PAGE_GROUP | i << 16;
         group->members[i]->offset = before;
@@ -221,7 +221,7 @@ static void put_log(struct tbd_buffer *out, const struct tbd_window *window, boo
     head.raw_bytes = raw.used;
     tbd_buffer_put(out, &head, sizeof(head));
     if (is_old)
-        tbd_lz4_pack_hard(out, raw.bytes, raw.used);
+        tbd_pack_hard(out, raw.bytes, raw.used);
     else
         tbd_lz4_pack(out, raw.bytes, raw.used);
     tbd_file_finish_record(out, begin);
@@ -296,6 +296,8 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     content->disk->words = window->word_count;
     content->disk->block_ids = window->block_summary_count;
     tbd_file_put_header(out, TBD_FILE_TOC, window->number, content->trace_id);
+    if (content->is_old)
+        tbd_file_need(out, TBD_NEEDS_ZSTD);
     put_meta(out, window, content->disk);
     put_state(out, window);
     tbd_thread_states_put(out, window);

@@ -63,6 +63,13 @@ struct region_snapshot {
     struct region_snapshot *next;
 };
 
+/* Pages that share a frame: their neighbours are asked for next. */
+struct unpacked_group {
+    const uint8_t *frame; /* NULL: none */
+    size_t bytes;
+    uint8_t pages[TBD_PAGE_GROUP * 4096];
+};
+
 /* One window's TOC, mapped. */
 struct toc {
     struct tbd_file file;
@@ -75,6 +82,7 @@ struct toc {
     size_t page_data_bytes;
     struct tbd_record_view state, read_pages, log, words, block_summaries, threads, called;
     struct tbd_record_view word_bits, block_bits, called_bits, early_calls;
+    struct unpacked_group *group; /* owned; NULL, or the group of pages that was unpacked last */
 };
 
 #define TOC_CACHE 4096
@@ -193,7 +201,7 @@ TBD_MUST_CHECK enum tbd_status tbd_image_open(const struct tbd_trace *trace, str
 void tbd_toc_close(struct toc *toc);
 /* What is stored of one entry of the page table: its contents, or with DELTA a difference.  `out` has
  * 4096 bytes. */
-TBD_MUST_CHECK enum tbd_status tbd_toc_page(const struct toc *toc, const struct tbd_disk_page *page,
+TBD_MUST_CHECK enum tbd_status tbd_toc_page(struct toc *toc, const struct tbd_disk_page *page,
                                             uint8_t *out);
 /* First entry of the table with this address; `*out_count` of them. */
 const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t address,

@@ -27,14 +27,14 @@ static enum tbd_status read_state(const struct toc *toc, struct tbd_window *wind
     image = tbd_window_memory(window, start + end);
     if (!image)
         return TBD_NOMEM;
-    if (tbd_lz4_unpack(toc->state.payload, toc->state.bytes, image, start + end))
+    if (tbd_unpack(toc->state.payload, toc->state.bytes, image, start + end))
         return bad(toc, &toc->state, "the xsave images do not unpack", why);
     window->xsave = image;
     window->end_xsave = image + start;
     return TBD_OK;
 }
 
-static const struct tbd_page_contents *read_page_kind(const struct toc *toc, uint32_t flag,
+static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t flag,
                                                       struct tbd_window *window, size_t *out_count,
                                                       enum tbd_status *status)
 {
@@ -65,7 +65,7 @@ static const struct tbd_page_contents *read_page_kind(const struct toc *toc, uin
     return pages;
 }
 
-static enum tbd_status read_pages(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status read_pages(struct toc *toc, struct tbd_window *window,
                                   struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
@@ -156,7 +156,7 @@ static enum tbd_status read_log(const struct toc *toc, struct tbd_window *window
     log = tbd_window_memory(window, head.count * sizeof(*log));
     if (!bytes || !log)
         return TBD_NOMEM;
-    if (tbd_lz4_unpack(record->payload + sizeof(head), record->bytes - sizeof(head), bytes,
+    if (tbd_unpack(record->payload + sizeof(head), record->bytes - sizeof(head), bytes,
                        head.raw_bytes))
         return bad(toc, record, "the log does not unpack", why);
     window->log = log;
@@ -255,7 +255,7 @@ static void read_meta(const struct toc *toc, struct tbd_window *window)
     window->operand_bytes = toc->meta.operand_bytes;
 }
 
-static enum tbd_status read_toc(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status read_toc(struct toc *toc, struct tbd_window *window,
                                 struct tbd_error *why)
 {
     enum tbd_status status;

@@ -100,6 +100,19 @@ def test_sizes_shrink(folder):
     assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) == 4, sizes
 
 
+def test_eight_merged_windows_take_a_third(folder):
+    """On a real program; bench/run has the geometric mean over many."""
+    script = "local t = {} for i = 1, 100000 do t[i % 1000] = (t[i % 997] or 0) + i % 7 end print(#t)"
+    _, trace = tbdtest.record([tbdtest.need("lua5.4"), "-e", script], folder, "window=50000")
+    assert len(trace.ask("windows")) > 32
+    sizes = []
+    for what in (("lower", "all", "1"), ("merge", "all", "8")):
+        trace.ask(*what)
+        sizes.append(sum(tree(os.path.join(trace.path, "windows")).values()))
+    assert sizes[1] * 3 <= sizes[0], sizes
+    trace.verify()
+
+
 def disk_use(path):
     """Bytes of a trace; files may come and go meanwhile."""
     total = 0

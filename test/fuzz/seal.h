@@ -48,7 +48,7 @@ static inline void seal_packed(uint8_t *bytes, size_t size)
     memcpy(&head, bytes, sizeof(head));
     seal_header(&head.header);
     content = head.packed_bytes < 1 << 20 ? malloc(head.packed_bytes + 1) : NULL;
-    if (content && !tbd_lz4_unpack(bytes + sizeof(head), size - sizeof(head), content,
+    if (content && !tbd_unpack(bytes + sizeof(head), size - sizeof(head), content,
                                    head.packed_bytes))
         head.checksum = XXH3_64bits(content, head.packed_bytes);
     free(content);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_format
+/* Frames: what was packed comes back, whichever kind it is; nothing else is taken for a frame. */
+#include "format/codec.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MOST (1u << 20)
+
+static const uint8_t zstd_magic[4] = { 0x28, 0xb5, 0x2f, 0xfd };
+
+/* Text-like: neither empty nor all noise. */
+static uint8_t *content_of(size_t bytes, unsigned seed)
+{
+    uint8_t *content = malloc(bytes + 1);
+
+    for (size_t i = 0; i < bytes; i++) {
+        seed = seed * 1103515245u + 12345u;
+        content[i] = (uint8_t)"page of a window "[(seed >> 16) % 17];
+    }
+    return content;
+}
+
+typedef void pack_function(struct tbd_buffer *out, const void *data, size_t bytes);
+
+static void check_round_trip(pack_function *pack, const uint8_t *content, size_t bytes)
+{
+    struct tbd_buffer frame = { 0 };
+    uint8_t *back = malloc(MOST);
+    size_t some;
+
+    pack(&frame, content, bytes);
+    assert_false(frame.failed);
+    assert_int_equal(tbd_unpack(frame.bytes, frame.used, back, bytes), TBD_OK);
+    assert_memory_equal(back, content, bytes);
+    assert_int_equal(tbd_unpack_some(frame.bytes, frame.used, back, MOST, &some), TBD_OK);
+    assert_int_equal(some, bytes);
+    assert_int_not_equal(tbd_unpack(frame.bytes, frame.used, back, bytes + 1), TBD_OK);
+    if (bytes)
+        assert_int_not_equal(tbd_unpack(frame.bytes, frame.used, back, bytes - 1), TBD_OK);
+    assert_true(bytes <= tbd_lz4_most(frame.used));
+    free(back);
+    tbd_buffer_free(&frame);
+}
+
+static void what_was_packed_comes_back(void **state)
+{
+    static const size_t sizes[] = { 0, 1, 7, 4096, 65536, 65537, MOST };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        uint8_t *content = content_of(sizes[i], (unsigned)i);
+
+        check_round_trip(tbd_lz4_pack, content, sizes[i]);
+        check_round_trip(tbd_pack_hard, content, sizes[i]);
+        free(content);
+    }
+}
+
+/* Readers allocate by tbd_lz4_most(): a frame that is smaller than that would not be read back. */
+static void zeroes_are_not_packed_smaller_than_readers_believe(void **state)
+{
+    uint8_t *zeroes = calloc(1, MOST);
+    struct tbd_buffer frame = { 0 };
+
+    (void)state;
+    check_round_trip(tbd_pack_hard, zeroes, MOST);
+    tbd_pack_hard(&frame, zeroes, MOST);
+    assert_memory_not_equal(frame.bytes, zstd_magic, sizeof(zstd_magic));
+    tbd_buffer_free(&frame);
+    free(zeroes);
+}
+
+static void hard_frames_are_smaller(void **state)
+{
+    uint8_t *content = content_of(65536, 3);
+    struct tbd_buffer lz4 = { 0 }, hard = { 0 };
+
+    (void)state;
+    tbd_lz4_pack(&lz4, content, 65536);
+    tbd_pack_hard(&hard, content, 65536);
+    assert_memory_equal(hard.bytes, zstd_magic, sizeof(zstd_magic));
+    assert_true(hard.used < lz4.used);
+    tbd_buffer_free(&lz4);
+    tbd_buffer_free(&hard);
+    free(content);
+}
+
+/* Cut anywhere, or with more behind it, it is no frame. */
+static void half_a_frame_is_none(void **state)
+{
+    uint8_t *content = content_of(4096, 5), *back = malloc(4096);
+    pack_function *const kinds[] = { tbd_lz4_pack, tbd_pack_hard };
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct tbd_buffer frame = { 0 };
+
+        kinds[k](&frame, content, 4096);
+        for (size_t bytes = 0; bytes < frame.used; bytes++)
+            assert_int_not_equal(tbd_unpack(frame.bytes, bytes, back, 4096), TBD_OK);
+        tbd_buffer_put(&frame, "x", 1);
+        assert_int_not_equal(tbd_unpack(frame.bytes, frame.used, back, 4096), TBD_OK);
+        tbd_buffer_free(&frame);
+    }
+    free(back);
+    free(content);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_packed_comes_back),
+        cmocka_unit_test(zeroes_are_not_packed_smaller_than_readers_believe),
+        cmocka_unit_test(hard_frames_are_smaller),
+        cmocka_unit_test(half_a_frame_is_none),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
