@@ -13,7 +13,7 @@ enum {
     SYS_PAUSE = 34, SYS_CLONE = 56, SYS_WAIT4 = 61, SYS_KILL = 62, SYS_PRCTL = 157,
     SYS_RT_SIGPROCMASK = 14, SYS_PROCESS_VM_READV = 310,
     PR_SET_PDEATHSIG_ = 1, SIGKILL_ = 9, SIG_SETMASK_ = 2,
-    CLONE_FS_FILES = 0x600, WALL = 0x40000000,
+    CLONE_FS_FILES = 0x600, CLONE_UNTRACED_ = 0x800000, WALL = 0x40000000,
 };
 
 _Noreturn static void freeze(void)
@@ -39,7 +39,7 @@ bool tbd_snapshot_read(const struct tbd_snapshot *snapshot, uint64_t address, vo
 bool tbd_snapshot_take(struct tbd_snapshot *snapshot)
 {
     uint64_t mask = tbd_signals_block_all();
-    long pid = tbd_sys6(SYS_CLONE, CLONE_FS_FILES, 0, 0, 0, 0, 0);
+    long pid = tbd_sys6(SYS_CLONE, CLONE_FS_FILES | CLONE_UNTRACED_, 0, 0, 0, 0, 0);
     uint32_t probe;
 
     if (pid == 0)

@@ -17,6 +17,7 @@
 
 enum {
     SYS_CLONE = 56,
+    CLONE_UNTRACED_ = 0x800000,
     SYS_KILL = 62,
     SYS_PRLIMIT64 = 302,
     RLIMIT_NOFILE_ = 7,
@@ -148,9 +149,10 @@ _Noreturn static void become_organizer(int fd, char **envp)
     tbd_sys_exit_group(127);
 }
 
+/* No exit signal; a debugger of the program does not see it. */
 static long fork_silently(void)
 {
-    return tbd_sys6(SYS_CLONE, 0, 0, 0, 0, 0, 0); /* exit signal 0 */
+    return tbd_sys6(SYS_CLONE, CLONE_UNTRACED_, 0, 0, 0, 0, 0);
 }
 
 /* The stream is mapped DONTFORK: the processes in between get it by the descriptor. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "hooks/calls.h"
+#include "hooks/own_memory.h"
 #include "hooks/safe_copy.h"
 #include "hooks/seccomp.h"
 
@@ -219,10 +220,15 @@ void tbd_call_plain(struct tbd_call *call)
 {
     if (call->sys.number == NR_FUTEX && tbd_threads_are_many() && tbd_call_futex_pi(call))
         return;
+    if (tbd_own_memory_write(call)) {
+        tbd_call_finish(call);
+        return;
+    }
     if (tbd_syscall_is_described(&call->sys))
         perform_described(call);
     else
         perform_unknown(call);
+    tbd_own_memory_note(call);
     note_asynchronous(call->sys.number);
     tbd_call_finish(call);
 }
