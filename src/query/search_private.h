@@ -90,6 +90,37 @@ bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_e
 /* Tells whether the same modules are mapped. */
 uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count);
 
+/* ---- search_judge.c: one event ---- */
+
+/* With what is known now, as `here` says. */
+enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_event *event);
+/* Finds `here`; with the answers of all walks before, in the order in which they were asked.  env.memory stays
+ * set. */
+enum tbd_verdict tbd_search_judge_answered(struct tbd_search_run *run, struct tbd_event *event);
+/* Does the event get probes? */
+bool tbd_search_asks(const struct tbd_search_run *run, enum tbd_verdict verdict);
+/* Asks for the memory that it needs in this walk. */
+void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event, enum tbd_verdict verdict);
+
+/* ---- search_candidates.c: events that only registers can decide ---- */
+
+/* False without memory. */
+bool tbd_search_keep_candidate(struct tbd_search_run *run, const struct tbd_event *event,
+                               enum tbd_verdict verdict);
+/* Goes through the candidates in the direction of the search, deciding them as needed. */
+TBD_MUST_CHECK enum tbd_status tbd_search_take_candidates(struct tbd_search_run *run);
+
+/* ---- search_callers.c: run->callers while a window is walked ---- */
+
+bool tbd_search_needs_callers(const struct tbd_search_run *run);
+/* The stack of the thread with which the window begins. */
+void tbd_search_seed_callers(struct tbd_search_run *run);
+void tbd_search_change_turn(void *run, uint32_t from, uint32_t to);
+/* Frees run->others. */
+void tbd_search_forget_callers(struct tbd_search_run *run);
+
+/* ---- windows ---- */
+
 /* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
 TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);
 /* Binds names for window `index`, which the plan left in, opens and searches it. */
@@ -97,8 +128,6 @@ TBD_MUST_CHECK enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uin
 /* Binds symbols and names as of window `start`, and plans. */
 TBD_MUST_CHECK enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start);
 void tbd_search_release(struct tbd_search_run *run);
-/* Frees run->others. */
-void tbd_search_forget_callers(struct tbd_search_run *run);
 static inline bool tbd_search_is_done(const struct tbd_search_run *run)
 {
     return run->is_stopped ||
