@@ -65,10 +65,10 @@ static void explain(const struct tbd_session *session, double seconds)
             "tbdq: windows: %" PRIu32 " considered, %" PRIu32
             " skipped by their summaries, %" PRIu32 " searched, %" PRIu32
             " replayed in full, %" PRIu32
-            " replayed for an earlier question; events that needed memory or registers: %" PRIu64
+            " replayed for an earlier question, %" PRIu32 " replayed for registers; events that needed memory or registers: %" PRIu64
             "; positions replayed to: %" PRIu64 "; %.3f s\n",
             stats->considered, stats->skipped, stats->scanned, stats->raised, stats->cached,
-            stats->candidates, stats->replayed, seconds);
+            stats->noted, stats->candidates, stats->replayed, seconds);
     explain_windows(stats);
     fprintf(stderr,
             "tbdq: seconds of all workers: %.3f planning, %.3f opening windows, %.3f walking them\n",

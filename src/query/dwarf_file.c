@@ -10,6 +10,7 @@
 #include "query/debug_cache.h"
 
 #include <dwarf.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ struct tbd_dwarf {
     size_t range_count, range_capacity;
     uint64_t last_address;         /* of `last`; functions are asked for again and again */
     struct tbd_dwarf_scopes *last; /* owned */
+    void *found; /* owned: tree of struct tbd_dwarf_found */
 };
 
 static bool has_debug_info(Elf *elf)
@@ -99,7 +101,32 @@ void tbd_dwarf_free(struct tbd_dwarf *dwarf)
     free(dwarf->units);
     free(dwarf->ranges);
     free(dwarf->last);
+    tdestroy(dwarf->found, free);
     free(dwarf);
+}
+
+/* ---- names that were asked for ---- */
+
+static int compare_found(const void *a, const void *b)
+{
+    const struct tbd_dwarf_found *x = a, *y = b;
+
+    return x->unit != y->unit ? (x->unit < y->unit ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+struct tbd_dwarf_found *tbd_dwarf_found(struct tbd_dwarf *dwarf, Dwarf_Off unit, const char *name)
+{
+    size_t bytes = strlen(name) + 1;
+    struct tbd_dwarf_found *found = calloc(1, sizeof(*found) + bytes), **at;
+
+    if (found == NULL)
+        return NULL;
+    found->unit = unit;
+    memcpy(found->name, name, bytes);
+    at = tsearch(found, &dwarf->found, compare_found);
+    if (at == NULL || *at != found)
+        free(found);
+    return at == NULL ? NULL : *at;
 }
 
 /* ---- entries ---- */

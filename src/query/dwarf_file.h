@@ -59,6 +59,18 @@ size_t tbd_dwarf_functions(const struct tbd_dwarf_scopes *scopes, struct tbd_dwa
 size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf);
 bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out);
 
+/* What a name means at the top of a unit, or of all (TBD_DWARF_ALL_UNITS): kept for whoever asks again.  NULL
+ * without memory. */
+#define TBD_DWARF_ALL_UNITS ((Dwarf_Off)-1)
+struct tbd_dwarf_found {
+    Dwarf_Off unit;
+    bool is_known; /* the search was made: the rest says what came of it */
+    bool is_there;
+    Dwarf_Die die;
+    char name[];
+};
+struct tbd_dwarf_found *tbd_dwarf_found(struct tbd_dwarf *dwarf, Dwarf_Off unit, const char *name);
+
 /* ---- careful walks ---- */
 
 /* The first child, the next sibling; false at the end, when something is wrong, or when one

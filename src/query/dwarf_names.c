@@ -149,12 +149,27 @@ static bool find_qualified(const Dwarf_Die *unit, const char *path, Dwarf_Die *o
     return false;
 }
 
-static bool find_in_unit(const Dwarf_Die *unit, const char *name, Dwarf_Die *out)
+static bool search_unit(const Dwarf_Die *unit, const char *name, Dwarf_Die *out)
 {
     if (strncmp(name, "::", 2) == 0)
         name += 2;
     return strstr(name, "::") != NULL ? find_qualified(unit, name, out)
                                       : find_top(unit, name, 0, out);
+}
+
+/* A condition asks for the same few names at thousands of instructions. */
+static bool find_in_unit(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const char *name, Dwarf_Die *out)
+{
+    struct tbd_dwarf_found *found =
+        tbd_dwarf_found(dwarf, dwarf_dieoffset((Dwarf_Die *)(uintptr_t)unit), name);
+
+    if (found == NULL)
+        return search_unit(unit, name, out);
+    if (!found->is_known)
+        found->is_there = search_unit(unit, name, &found->die);
+    found->is_known = true;
+    *out = found->die;
+    return found->is_there;
 }
 
 void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *die, struct tbd_data *out)
@@ -167,15 +182,28 @@ void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *die, struct t
         tbd_location_value(place, die, out);
 }
 
-static bool find_global(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *out)
+static bool search_units(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *out)
 {
     Dwarf_Die unit;
 
     for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
-        if (tbd_dwarf_unit(dwarf, i, &unit) && find_in_unit(&unit, name, out))
+        if (tbd_dwarf_unit(dwarf, i, &unit) && search_unit(&unit, name, out))
             return true;
     }
     return false;
+}
+
+static bool find_global(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *out)
+{
+    struct tbd_dwarf_found *found = tbd_dwarf_found(dwarf, TBD_DWARF_ALL_UNITS, name);
+
+    if (found == NULL)
+        return search_units(dwarf, name, out);
+    if (!found->is_known)
+        found->is_there = search_units(dwarf, name, &found->die);
+    found->is_known = true;
+    *out = found->die;
+    return found->is_there;
 }
 
 bool tbd_c_find_local(const struct tbd_place_of *place, const char *name, Dwarf_Die *out)
@@ -222,7 +250,7 @@ bool tbd_c_find_entry(const struct tbd_place_of *place, const char *name,
     if (place->dwarf == NULL)
         return false;
     if (find_local(place, name, out) ||
-        (place->scopes.count != 0 && find_in_unit(&place->scopes.unit, name, out)))
+        (place->scopes.count != 0 && find_in_unit(place->dwarf, &place->scopes.unit, name, out)))
         return true;
     out_place->scopes.count = 0;
     return find_global(place->dwarf, name, out);

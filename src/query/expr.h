@@ -95,6 +95,7 @@ enum tbd_field {
 #define TBD_EXPR_RFLAGS  (TBD_REG_COUNT + 1)
 #define TBD_EXPR_FS_BASE (TBD_REG_COUNT + 2)
 #define TBD_EXPR_GS_BASE (TBD_REG_COUNT + 3)
+#define TBD_EXPR_XMM0    (TBD_REG_COUNT + 4) /* vector registers: their low 16 bytes */
 
 struct tbd_expr_node {
     uint8_t op; /* enum tbd_expr_op */
@@ -107,7 +108,7 @@ struct tbd_expr_node {
     uint8_t level;       /* MEMORY, MATCHES: 1 + reads of memory that its address needs */
     uint32_t which;      /* FIELD, REGISTER: number; others: slot */
     int32_t left, right; /* indices of operands; -1 = none */
-    uint64_t value;      /* NUMBER: value; MEMORY: bytes; REGISTER: shift */
+    uint64_t value;      /* NUMBER: value; MEMORY: bytes; REGISTER: shift, in bits */
     uint32_t at, length; /* in the text */
 };
 
@@ -147,6 +148,7 @@ struct tbd_expr_pattern {
 #define TBD_USES_NAMES  16u
 #define TBD_USES_TYPES  32u /* variables, casts: must be lowered at each place */
 #define TBD_USES_FRAME  64u /* the function's frame */
+#define TBD_USES_STATE  128u /* registers that no note gives (query/notes.h): flags, segment bases */
 
 #define TBD_EXPR_MAX_LEVELS  8u  /* reads of memory, each at an address that the one before gave */
 #define TBD_EXPR_MATCH_SLOTS 32u /* words of a string that a regular expression sees */
@@ -161,6 +163,7 @@ struct tbd_expr {
     uint32_t pattern_count;
     uint32_t memory_count; /* slots of MEMORY nodes */
     uint32_t uses;         /* TBD_USES_* */
+    uint32_t registers;    /* TBD_NOTE_*: of TBD_USES_REGS */
     char **symbols;        /* texts of SYMBOL, VARIABLE, ... nodes, by node->which */
     uint8_t *symbol_found; /* 1: lowering has found the variable somewhere */
     uint32_t symbol_count;
@@ -181,6 +184,18 @@ static inline void tbd_expr_note_level(struct tbd_expr *expr, struct tbd_expr_no
     node->level = (uint8_t)(level > 255 ? 255 : level);
     if (level > expr->levels)
         expr->levels = level;
+}
+
+/* The condition reads a register that the event does not know. */
+static inline void tbd_expr_note_register(struct tbd_expr *expr, uint32_t which)
+{
+    expr->uses |= TBD_USES_REGS;
+    if (which < TBD_REG_COUNT)
+        expr->registers |= 1u << which;
+    else if (which >= TBD_EXPR_XMM0)
+        expr->registers |= 1u << (16 + which - TBD_EXPR_XMM0);
+    else
+        expr->uses |= TBD_USES_STATE;
 }
 
 /* Parses text[from..) as a condition on events of `type`.  On failure *error says where, *out is
@@ -218,6 +233,7 @@ struct tbd_value {
 struct tbd_expr_env {
     const struct tbd_event *event;
     const struct tbd_regs *regs;
+    const uint8_t *vector;          /* low 16 bytes of each of the 16 vector registers */
     const struct tbd_value *memory; /* by slot; UNKNOWN where not read yet */
     /* Reads memory at the event at once, where a slot has no value. */
     enum tbd_value_state (*read)(void *context, uint64_t address, uint64_t bytes, uint64_t *out);

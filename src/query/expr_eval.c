@@ -69,11 +69,23 @@ bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_p
     return item == pattern->count;
 }
 
+static struct tbd_value eval_vector(const struct tbd_expr_node *node, const struct tbd_expr_env *env)
+{
+    uint64_t v = 0;
+
+    if (env->vector == NULL)
+        return unknown();
+    memcpy(&v, env->vector + (node->which - TBD_EXPR_XMM0) * 16 + node->value / 8, node->width / 8);
+    return known(v);
+}
+
 static struct tbd_value eval_register(const struct tbd_expr_node *node,
                                       const struct tbd_expr_env *env)
 {
     uint64_t v;
 
+    if (node->which >= TBD_EXPR_XMM0)
+        return eval_vector(node, env);
     if (node->which == TBD_EXPR_RIP)
         v = env->event->pc;
     else if (node->which < TBD_REG_COUNT && tbd_event_register(env->event, node->which, &v))

@@ -651,6 +651,7 @@ static void borrow(struct tbd_expr *out, const struct tbd_expr *from)
     out->regexes = from->regexes;
     out->regex_count = from->regex_count;
     out->uses = from->uses & ~(uint32_t)(TBD_USES_MEMORY | TBD_USES_TYPES);
+    out->registers = from->registers;
 }
 
 enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struct tbd_lower *lower_at,

@@ -180,7 +180,7 @@ static void note_field_use(struct tbd_parser *p, enum tbd_field field)
     if (field == TBD_FIELD_NEWVAL || (field == TBD_FIELD_OLDVAL && p->type == TBD_EVENT_LOAD))
         p->expr->uses |= TBD_USES_VALUE;
     if (field == TBD_FIELD_SP && !calls)
-        p->expr->uses |= TBD_USES_REGS;
+        tbd_expr_note_register(p->expr, TBD_RSP);
     if (field == TBD_FIELD_FRAME)
         p->expr->uses |= TBD_USES_FRAME;
     if (field == TBD_FIELD_LINE)
@@ -223,7 +223,7 @@ static int32_t parse_register(struct tbd_parser *p, const struct tbd_register_na
     node.width = reg->width;
     node.value = reg->shift;
     if (!event_knows_register(p->type, reg->which))
-        p->expr->uses |= TBD_USES_REGS;
+        tbd_expr_note_register(p->expr, reg->which);
     tbd_parser_next(p);
     return tbd_parser_add(p, &node);
 }

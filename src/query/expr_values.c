@@ -82,7 +82,7 @@ int32_t tbd_lowering_register(struct tbd_lowering *l, uint32_t which)
     if (l->at->type != TBD_EVENT_FUNC_ENTER && l->at->type != TBD_EVENT_FUNC_EXIT)
         probe.flags = 0;
     if (which >= TBD_REG_COUNT || !tbd_event_register(&probe, which, &value))
-        l->out->uses |= TBD_USES_REGS;
+        tbd_expr_note_register(l->out, which);
     return tbd_lowering_add(l, &node);
 }
 

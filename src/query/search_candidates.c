@@ -8,6 +8,12 @@
 #include "query/search_private.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* Where an XSAVE image has what; its standard form. */
+#define XSAVE_XMM   160u
+#define XSAVE_STATE 512u
+#define XSAVE_SSE   2u
 
 #define BATCH_FIRST 16u
 #define BATCH_MAX   8192u
@@ -89,6 +95,18 @@ static enum tbd_value_state read_now(void *context, uint64_t address, uint64_t b
                : TBD_VALUE_BAD;
 }
 
+/* Low 16 bytes of the vector registers in an XSAVE image; NULL: they are not there. */
+static const uint8_t *vector_of(const struct tbd_reg_state *state)
+{
+    static const uint8_t none[16 * 16];
+    uint64_t in_use;
+
+    if (state->regs.xsave_bytes < XSAVE_STATE + sizeof(in_use))
+        return NULL;
+    memcpy(&in_use, state->xsave + XSAVE_STATE, sizeof(in_use));
+    return (in_use & XSAVE_SSE) != 0 ? state->xsave + XSAVE_XMM : none;
+}
+
 static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *candidate,
                             const struct tbd_reg_state *state)
 {
@@ -100,12 +118,14 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
         run->here->memory_count == 0 ? NULL : &run->memory_values[candidate->first_memory];
     run->env.stack_bits = &candidate->stack_bits;
     run->env.regs = &state->regs;
+    run->env.vector = vector_of(state);
     run->env.read = read_now;
     run->env.read_context = &read;
     candidate->verdict = tbd_search_judge(run, &candidate->event);
     if (candidate->verdict == TBD_VERDICT_OPEN)
         candidate->verdict = TBD_VERDICT_MISS;
     run->env.regs = NULL;
+    run->env.vector = NULL;
     run->env.read = NULL;
     run->env.memory = NULL;
     run->env.stack_bits = NULL;

@@ -36,12 +36,9 @@ static bool reserve_memory(struct tbd_search_run *run, uint32_t slots)
     return true;
 }
 
-/* Finds out what the condition means here, if what needs no variables leaves it open. */
+/* Finds out what the condition means here; false without memory. */
 static bool find_meaning(struct tbd_search_run *run, const struct tbd_event *event)
 {
-    run->here = run->where;
-    if (run->scopes == NULL || tbd_search_judge(run, event) != TBD_VERDICT_OPEN)
-        return false;
     run->here = tbd_scopes_get(run->scopes, run->where, event);
     if (run->here == NULL || !reserve_memory(run, run->here->memory_count)) {
         run->here = run->where;
@@ -59,17 +56,39 @@ static uint64_t frame_of(const struct tbd_callers *callers)
     return callers->count == 0 ? 0 : callers->frames[callers->count - 1].slot + 8;
 }
 
+/* The registers that the condition needs here, if there are notes. */
+static void take_note(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    const struct tbd_noted *noted;
+
+    if (run->notes.window == NULL || (run->here->uses & TBD_USES_REGS) == 0)
+        return;
+    noted = tbd_notes_at(&run->notes, event);
+    run->unnoted += noted == NULL;
+    run->env.regs = noted == NULL ? NULL : &noted->regs;
+    run->env.vector = noted == NULL ? NULL : noted->vector;
+}
+
 static enum tbd_verdict judge_first(struct tbd_search_run *run, const struct tbd_event *event)
 {
+    enum tbd_verdict verdict;
+
     if ((run->uses & TBD_USES_STACK) != 0)
         run->env.frames = tbd_callers_pcs(&run->callers, event->pc, &run->env.frame_count);
     run->env.frame = frame_of(&run->callers);
+    run->env.regs = NULL;
+    run->env.vector = NULL;
+    run->here = run->where;
     if (run->where == NULL)
         return TBD_VERDICT_MATCH;
+    verdict = tbd_search_judge(run, event);
+    if (verdict != TBD_VERDICT_OPEN)
+        return verdict;
     if (run->scopes != NULL && !find_meaning(run, event))
-        return run->status == TBD_OK ? tbd_search_judge(run, event) : TBD_VERDICT_MISS;
-    if (run->scopes == NULL)
-        run->here = run->where;
+        return TBD_VERDICT_MISS;
+    if (run->scopes == NULL && run->notes.window == NULL)
+        return verdict;
+    take_note(run, event);
     return tbd_search_judge(run, event);
 }
 
@@ -181,12 +200,25 @@ enum tbd_verdict tbd_search_judge_answered(struct tbd_search_run *run, struct tb
     return verdict;
 }
 
+/* What notes could tell. */
+static void ask_registers(struct tbd_search_run *run, const struct tbd_event *event)
+{
+    if (run->where == NULL || (run->here->uses & TBD_USES_REGS) == 0)
+        return;
+    run->missed++;
+    if (run->notes.window == NULL &&
+        !tbd_note_sites_add(&run->sites, event->pc, run->here->registers))
+        run->status = TBD_NOMEM;
+}
+
 void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event, enum tbd_verdict verdict)
 {
     uint32_t walk = run->answered;
 
     if (walk == 0)
         ask_value(run, event);
+    if (walk == 0 && verdict == TBD_VERDICT_OPEN)
+        ask_registers(run, event);
     if (verdict == TBD_VERDICT_OPEN)
         ask_memory(run, event, walk);
 }

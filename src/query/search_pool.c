@@ -336,6 +336,7 @@ static void end_helper(struct helper *helper, struct tbd_search_run *run)
     stats->open_s += own->open_s;
     stats->walk_s += own->walk_s;
     stats->raised += own->raised;
+    stats->noted += own->noted;
     stats->cached += own->cached;
     stats->candidates += own->candidates;
     stats->replayed += own->replayed;

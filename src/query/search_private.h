@@ -4,6 +4,7 @@
 #ifndef TBD_QUERY_SEARCH_PRIVATE_H
 #define TBD_QUERY_SEARCH_PRIVATE_H
 
+#include "query/notes.h"
 #include "query/plan.h"
 #include "query/scan.h"
 #include "query/search.h"
@@ -48,6 +49,10 @@ struct tbd_search_run {
     uint32_t answered;                        /* walks whose probes are answered */
     uint32_t levels;                          /* of all meanings so far; 0: no memory is read */
     bool asked;                               /* the walk under way has asked for something */
+    struct tbd_note_sites sites; /* which registers the first walk misses, and where; ... */
+    uint64_t missed;             /* ... at so many events */
+    struct tbd_notes notes;      /* those registers */
+    uint64_t unnoted;            /* events that miss them still */
     struct tbd_callers callers; /* of the thread that has control */
     struct tbd_thread_callers *others;
     size_t other_count, other_room;

@@ -4,13 +4,12 @@
  * A condition is evaluated at every event of its type with what the event itself tells; most decide
  * at once.  Conditions over variables mean something else at each instruction (search_scope.c).
  * Where it needs memory, a first walk asks (probes.h) and a second one, event by event
- * the same, has the answers; where these are addresses of more, further walks follow.  What is open then (candidates) gets registers, by partial replay in
- * batches in the direction of the search, and memory at addresses that need registers, read one by
- * one.
+ * the same, has the answers; where these are addresses of more, further walks follow.  Where many events need
+ * registers, the window is replayed once with notes of them (notes.h) before memory is asked for; where few do, they
+ * are candidates at the end (search_candidates.c).
  *
  * I1  All walks see the same events in the same order, so probes are numbered alike.
- * I2  Candidates of a window are in ascending order of position; each is decided at most once.
- * I3  A window is walked with probes or a stack of callers only if the condition uses them. */
+ * I2  A window is walked with probes or a stack of callers only if the condition uses them. */
 #include "query/search_private.h"
 
 #include <string.h>
@@ -37,7 +36,7 @@ static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event
 
     run->env.memory = NULL;
     if (verdict == TBD_VERDICT_OPEN && run->answered != 0 &&
-        (run->here->uses & TBD_USES_REGS) == 0) {
+        ((run->here->uses & TBD_USES_REGS) == 0 || run->env.regs != NULL)) {
         run->env.unmapped++;
         return TBD_VERDICT_MISS;
     }
@@ -158,7 +157,7 @@ static enum tbd_status collect_window(struct tbd_search_run *run)
 static bool asks_anything(const struct tbd_search_run *run)
 {
     return (run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY)) != 0 || run->wants_values ||
-           run->scopes != NULL;
+           run->scopes != NULL || (run->uses & TBD_USES_REGS) != 0;
 }
 
 /* Walks until nothing more is asked for: once for each level of memory that leads to memory. */
@@ -177,23 +176,65 @@ static enum tbd_status ask_window(struct tbd_search_run *run)
     return run->status;
 }
 
-enum tbd_status tbd_search_one(struct tbd_search_run *run)
+static void forget_answers(struct tbd_search_run *run)
 {
-    enum tbd_status status = TBD_OK;
-
-    run->status = TBD_OK;
-    if (run->scopes != NULL)
-        tbd_scopes_set_window(run->scopes, run->window);
-    if (asks_anything(run))
-        status = ask_window(run);
-    if (status == TBD_OK && (run->all_uses & TBD_USES_REGS) != 0)
-        status = collect_window(run);
-    else if (status == TBD_OK)
-        count_window(run);
     for (uint32_t i = 0; i < TBD_EXPR_MAX_LEVELS; i++) {
         tbd_probes_free(run->probes[i]);
         run->probes[i] = NULL;
     }
     run->answered = 0;
+}
+
+/* A replay with notes costs as much as one that stops at so many of a window's positions. */
+#define BLOCKS_PER_STOP 64u
+#define STOPS_MIN       64u
+
+static bool wants_notes(const struct tbd_search_run *run)
+{
+    return run->missed >= STOPS_MIN && run->missed >= run->window->blocks / BLOCKS_PER_STOP &&
+           run->window->complete && (run->all_uses & TBD_USES_STATE) == 0;
+}
+
+/* The window's registers, where the first walk missed them; then all walks once more.  Where that replay does not
+ * succeed, those that stop at positions will say why. */
+static enum tbd_status note_window(struct tbd_search_run *run)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_window *window;
+    enum tbd_status status = tbd_session_replayer(session);
+
+    if (status != TBD_OK)
+        return status;
+    tbd_note_sites_sort(&run->sites);
+    if (tbd_replay_notes(session->replayer, session->worker, run->window->index, run->sites.table,
+                         run->sites.count, &window, &session->divergence, &session->why) != TBD_OK)
+        return TBD_OK;
+    session->stats.noted++;
+    tbd_notes_take(&run->notes, window);
+    forget_answers(run);
+    run->unnoted = 0;
+    return ask_window(run);
+}
+
+enum tbd_status tbd_search_one(struct tbd_search_run *run)
+{
+    enum tbd_status status = TBD_OK;
+
+    run->status = TBD_OK;
+    run->missed = 0;
+    if (run->scopes != NULL)
+        tbd_scopes_set_window(run->scopes, run->window);
+    if (asks_anything(run))
+        status = ask_window(run);
+    if (status == TBD_OK && wants_notes(run))
+        status = note_window(run);
+    if (status == TBD_OK && (run->all_uses & TBD_USES_REGS) != 0 &&
+        (run->notes.window == NULL || run->unnoted != 0))
+        status = collect_window(run);
+    else if (status == TBD_OK)
+        count_window(run);
+    forget_answers(run);
+    tbd_note_sites_free(&run->sites);
+    tbd_notes_free(&run->notes);
     return status != TBD_OK ? status : run->status;
 }

@@ -18,6 +18,7 @@
 
 struct tbd_session_stats {
     uint32_t considered, skipped, scanned, raised; /* windows */
+    uint32_t noted;  /* windows that were replayed for registers at many events */
     uint32_t cached; /* windows that an earlier question had raised */
     uint32_t other_time, not_in_index, not_in_toc; /* why they were skipped */
     uint32_t searched[TBD_STATS_WINDOWS];          /* the first ones that were, by number */

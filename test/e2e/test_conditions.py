@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Conditions over variables that are wherever a compiler puts them, counted against what the program computes."""
+import re
+
+import tbdtest
+
+ROUNDS = 20000
+MASK = 0xffffffff
+
+
+def rounds(count):
+    """What the loop of hot_values.c has in its variables, as they are when `sink` is written."""
+    total, at, real = 1, 0, 0.0
+    for i in range(count):
+        mixed = (total * 2654435761 + i) & MASK
+        yield {"i": i, "mixed": mixed, "total": total, "weight": at * at, "sum": real}
+        real = real * 0.5 + (mixed & 1023)
+        total = mixed ^ (mixed >> 7) ^ (at * at)
+        at = (at + 1) % 7
+
+
+def explained(trace, condition, workers):
+    """How many stores there are, and how many windows were replayed for registers."""
+    result = trace.tbdq("-j", workers, "--explain", "count", "store", "where", condition, json_output=False)
+    words = re.search(rb"(\d+) replayed for registers", result.err)
+    lines = result.out.split()
+    return (int(lines[2]) if result.code == 0 else 0), int(words.group(1))
+
+
+def test_variables_in_registers(folder):
+    _, trace = tbdtest.record([tbdtest.program("hot_values"), str(ROUNDS)], folder, "window=7000")
+    values = list(rounds(ROUNDS))
+    here = "func==churn and addr>=&sink and addr<&sink+1024 and "
+    for condition, holds in (("mixed % 7 == 3", lambda v: v["mixed"] % 7 == 3),
+                             ("i >= 19990 or i < 5", lambda v: v["i"] >= 19990 or v["i"] < 5),
+                             ("at->weight == 25 && i % 3 == 1", lambda v: v["weight"] == 25 and v["i"] % 3 == 1),
+                             ("at->next->next->weight == 9", lambda v: v["weight"] == 1),
+                             ("newval == mixed", lambda v: True),
+                             ("mixed == 0x11223344", lambda v: v["mixed"] == 0x11223344)):
+        for workers in ("1", "2"):
+            found, replayed = explained(trace, here + "(%s)" % condition, workers)
+            assert found == sum(1 for v in values if holds(v)), (condition, found)
+            assert replayed > 1, (condition, replayed)
+
+
+def test_many_events_have_the_registers_of_single_ones(folder):
+    """The registers that one replay notes are those that a stop at the position finds."""
+    _, trace = tbdtest.record([tbdtest.program("hot_values"), "4000"], folder, "window=3000")
+    for kind, register in (("store", "rcx"), ("line", "rdx"), ("block_entry", "r10"), ("load", "rsi"), ("func_exit", "rbx"),
+                           ("func_enter", "r12")):
+        events = trace.ask("all", kind, "where", "%s&1 == 1" % register)
+        everything = {tbdtest.position(e) for e in trace.ask("all", kind)}
+        odd = {tbdtest.position(e) for e in events}
+        assert 0 < len(odd) < len(everything), (kind, len(odd), len(everything))
+        for which, bit in ((odd, 1), (everything - odd, 0)):
+            for at in sorted(which)[::len(which) // 5 + 1]:
+                value = tbdtest.number(trace.one("regs", at=at)[register])
+                assert value & 1 == bit, (kind, at, value)
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
