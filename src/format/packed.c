@@ -10,9 +10,9 @@
  *     says. */
 #include "format/packed.h"
 
+#include "format/room.h"
 #include "format/trace_private.h"
 
-#include <stdlib.h>
 #include <xxhash.h>
 
 /* ---- writing ---- */
@@ -65,7 +65,7 @@ void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *win
 struct packed {
     struct tbd_file file;
     struct tbd_disk_packed head;
-    uint8_t *content; /* owned */
+    uint8_t *content; /* from room.h; owned */
 };
 
 static enum tbd_status open_packed(const char *path, uint32_t window, enum tbd_file_kind kind,
@@ -102,7 +102,7 @@ static enum tbd_status unpack(struct packed *p, struct tbd_error *why)
     const struct tbd_disk_packed *head = &p->head;
     enum tbd_status status;
 
-    p->content = malloc(head->packed_bytes + 8);
+    p->content = tbd_room_take(head->packed_bytes + 8);
     if (!p->content)
         return tbd_error_set(why, TBD_NOMEM, p->file.path, 80, "content of %llu bytes",
                              (unsigned long long)head->packed_bytes);
@@ -118,7 +118,7 @@ static enum tbd_status unpack(struct packed *p, struct tbd_error *why)
 static void close_packed(struct packed *p)
 {
     tbd_file_close(&p->file);
-    free(p->content);
+    tbd_room_give(p->content);
     p->content = NULL;
 }
 
@@ -137,7 +137,7 @@ static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
         return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88,
                              "%llu entries where the TOC has %zu",
                              (unsigned long long)p->head.count, window->entry_count);
-    if (!tbd_window_adopt(window, p->content)) {
+    if (!tbd_window_adopt_room(window, p->content)) {
         p->content = NULL;
         return TBD_NOMEM;
     }
@@ -164,8 +164,8 @@ static enum tbd_status get_records(struct packed *p, struct tbd_window *window,
 
     if (!is_possible(p, window))
         return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88, "impossible length");
-    operands = malloc(window->operand_bytes + TBD_ROW_SLACK);
-    status = operands && tbd_window_adopt(window, operands) ? TBD_OK : TBD_NOMEM;
+    operands = tbd_window_room(window, window->operand_bytes + TBD_ROW_SLACK);
+    status = operands ? TBD_OK : TBD_NOMEM;
     if (!status) {
         window->operands = operands;
         status = tbd_records_decode(p->content, p->head.packed_bytes, window, operands);

@@ -50,15 +50,22 @@ static void take_message(struct reading *r, const struct tbd_message *message)
  * does. */
 static uint64_t last_touch(const struct tbd_window *window, uint64_t address, uint64_t bytes)
 {
+    const uint32_t *lasts = NULL;
     uint64_t last = 0;
     size_t i;
 
     if (!window->words)
         return UINT64_MAX;
     i = TBD_COUNT_BEFORE(k, window->word_count, window->words[k].word < (address & ~7ull));
-    for (; i < window->word_count && window->words[i].word < address + bytes; i++)
-        if (window->words[i].last + 1ull > last)
-            last = window->words[i].last + 1ull;
+    if (i == window->word_count || window->words[i].word >= address + bytes)
+        return 0;
+    if (window->level == 1 && window->has_events && !(lasts = tbd_window_last_stores(window)))
+        return UINT64_MAX;
+    for (; i < window->word_count && window->words[i].word < address + bytes; i++) {
+        uint64_t behind = lasts ? lasts[i] : window->words[i].last + 1ull;
+
+        last = behind > last ? behind : last;
+    }
     return window->has_loads && last ? UINT64_MAX : last;
 }
 

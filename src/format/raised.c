@@ -9,7 +9,7 @@
 
 #include "format/coding.h"
 #include "format/file.h"
-#include "format/summaries.h"
+#include "format/room.h"
 #include "format/trace_private.h"
 
 #include <stdio.h>
@@ -37,14 +37,6 @@ static struct tbd_disk_raised describe(const struct tbd_trace *trace, uint32_t i
 
 /* ---- writing ---- */
 
-/* Level 1 has only bits: what a replay counted, it would have to count again. */
-static void put_counts(struct tbd_buffer *out, const struct tbd_window *window)
-{
-    tbd_words_put(out, window->number, window->words, window->word_count);
-    tbd_block_summaries_put(out, window->number, window->block_summaries,
-                            window->block_summary_count);
-}
-
 static void put_packed(struct tbd_buffer *out, enum tbd_record_type type, const void *content,
                        size_t bytes)
 {
@@ -70,8 +62,6 @@ void tbd_raised_put(const struct tbd_trace *trace, const struct tbd_window *wind
     put_packed(out, TBD_REC_RAISED_ENTRIES, window->entries,
                window->entry_count * sizeof(*window->entries));
     put_packed(out, TBD_REC_RAISED_RECORDS, coded.bytes, coded.used);
-    if (head.level == 1)
-        put_counts(out, window);
     out->failed |= coded.failed;
     tbd_buffer_free(&coded);
 }
@@ -81,7 +71,7 @@ void tbd_raised_put(const struct tbd_trace *trace, const struct tbd_window *wind
 struct raised {
     struct tbd_file file;
     struct tbd_disk_raised head;
-    struct tbd_record_view entries, records, words, blocks;
+    struct tbd_record_view entries, records;
 };
 
 static enum tbd_status bad(const struct raised *r, const char *what, struct tbd_error *why)
@@ -99,8 +89,6 @@ static enum tbd_status take_record(struct raised *r, const struct tbd_record_vie
         break;
     case TBD_REC_RAISED_ENTRIES: r->entries = *record; break;
     case TBD_REC_RAISED_RECORDS: r->records = *record; break;
-    case TBD_REC_WORDS: r->words = *record; break;
-    case TBD_REC_BLOCK_SUMMARIES: r->blocks = *record; break;
     default: break;
     }
     return TBD_OK;
@@ -141,7 +129,7 @@ static enum tbd_status get_entries(const struct raised *r, struct tbd_window *wi
     if (r->head.entry_count > tbd_lz4_most(r->entries.bytes) / sizeof(*entries))
         return TBD_CORRUPT;
     window->entry_count = r->head.entry_count;
-    entries = tbd_window_memory(window, window->entry_count * sizeof(*entries));
+    entries = tbd_window_room(window, window->entry_count * sizeof(*entries));
     if (!entries)
         return TBD_NOMEM;
     window->entries = entries;
@@ -173,8 +161,8 @@ static enum tbd_status get_records(const struct raised *r, struct tbd_window *wi
     if (!is_possible(r, window))
         return TBD_CORRUPT;
     window->operand_bytes = r->head.operand_bytes;
-    operands = tbd_window_memory(window, window->operand_bytes + TBD_ROW_SLACK);
-    coded = malloc(r->head.coded_bytes + 8);
+    operands = tbd_window_room(window, window->operand_bytes + TBD_ROW_SLACK);
+    coded = tbd_room_take(r->head.coded_bytes + 8);
     if (!operands || !coded)
         status = TBD_NOMEM;
     if (!status)
@@ -183,34 +171,8 @@ static enum tbd_status get_records(const struct raised *r, struct tbd_window *wi
         window->operands = operands;
         status = tbd_records_decode(coded, r->head.coded_bytes, window, operands);
     }
-    free(coded);
+    tbd_room_give(coded);
     return status;
-}
-
-static enum tbd_status get_counts(const struct raised *r, struct tbd_window *window)
-{
-    struct tbd_word_summary *words;
-    struct tbd_block_summary *blocks;
-    size_t word_count, block_count;
-
-    if (!r->words.payload || !r->blocks.payload || tbd_summaries_count(&r->words, &word_count) ||
-        tbd_summaries_count(&r->blocks, &block_count) || word_count != window->word_count ||
-        block_count != window->block_summary_count)
-        return TBD_CORRUPT;
-    words = tbd_window_memory(window, word_count * sizeof(*words));
-    blocks = tbd_window_memory(window, block_count * sizeof(*blocks));
-    if (!words || !blocks)
-        return TBD_NOMEM;
-    window->words = words;
-    window->block_summaries = blocks;
-    if (tbd_words_get(&r->words, window->number, words) ||
-        tbd_block_summaries_get(&r->blocks, window->number, blocks))
-        return TBD_CORRUPT;
-    for (size_t i = 0; i < word_count; i++) /* nobody knows the windows before */
-        words[i].previous = 0;
-    for (size_t i = 0; i < block_count; i++)
-        blocks[i].previous = 0;
-    return TBD_OK;
 }
 
 static enum tbd_status fill(const struct raised *r, struct tbd_window *window,
@@ -221,12 +183,9 @@ static enum tbd_status fill(const struct raised *r, struct tbd_window *window,
 
     if (!status)
         status = get_records(r, window);
-    if (!status && window->level == 1)
-        status = get_counts(r, window);
     if (!status)
         status = tbd_window_index(window, &entry);
     window->has_events = true;
-    window->level = 3;
     return status ? tbd_error_set(why, status, r->file.path, 0, "impossible events") : TBD_OK;
 }
 

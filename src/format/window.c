@@ -8,6 +8,8 @@
 
 #include "base/layout.h"
 #include "base/search.h"
+#include "format/codec.h"
+#include "format/room.h"
 #include "format/window_private.h"
 
 #include <stdlib.h>
@@ -29,23 +31,42 @@ struct tbd_window *tbd_window_new(struct tbd_block_table *blocks)
     return window;
 }
 
-bool tbd_window_adopt(struct tbd_window *window, void *memory)
+static void release(const struct tbd_owned *owned)
+{
+    if (owned->is_room)
+        tbd_room_give(owned->memory);
+    else
+        free(owned->memory);
+}
+
+static bool own(struct tbd_window *window, struct tbd_owned owned)
 {
     struct tbd_window_private *private = window->private;
 
-    if (private->owned_count == private->owned_capacity) {
-        size_t capacity = private->owned_capacity * 2 + 16;
-        void **owned = realloc(private->owned, capacity * sizeof(*owned));
-
-        if (!owned) {
-            free(memory);
-            return false;
-        }
-        private->owned = owned;
-        private->owned_capacity = capacity;
+    if (!tbd_array_grow(&private->owned, private->owned_count, &private->owned_capacity,
+                        sizeof(*private->owned))) {
+        release(&owned);
+        return false;
     }
-    private->owned[private->owned_count++] = memory;
+    private->owned[private->owned_count++] = owned;
     return true;
+}
+
+bool tbd_window_adopt(struct tbd_window *window, void *memory)
+{
+    return own(window, (struct tbd_owned){ memory, false });
+}
+
+bool tbd_window_adopt_room(struct tbd_window *window, void *room)
+{
+    return own(window, (struct tbd_owned){ room, true });
+}
+
+void *tbd_window_room(struct tbd_window *window, size_t bytes)
+{
+    void *room = tbd_room_take(bytes);
+
+    return room && tbd_window_adopt_room(window, room) ? room : NULL;
 }
 
 void *tbd_window_memory(struct tbd_window *window, size_t bytes)
@@ -63,9 +84,10 @@ void tbd_window_free(struct tbd_window *window)
         return;
     private = window->private;
     for (size_t i = 0; i < private->owned_count; i++)
-        free(private->owned[i]);
+        release(&private->owned[i]);
     free(private->owned);
     free(private->checkpoints);
+    free(private->last_stores);
     free(private);
     tbd_block_table_release(window->blocks_by_id);
     free(window);
@@ -82,7 +104,7 @@ bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from)
 {
     struct tbd_window_private *private = window->private;
     size_t count = private->owned_count + from->private->owned_count;
-    void **owned = realloc(private->owned, (count + 1) * sizeof(*owned));
+    struct tbd_owned *owned = realloc(private->owned, (count + 1) * sizeof(*owned));
 
     if (!owned)
         return false;
@@ -110,6 +132,35 @@ void tbd_window_count_early_calls(struct tbd_window *window)
         if (!blocks[found].enters++ || blocks[found].last_enter < call->time)
             blocks[found].last_enter = call->time;
     }
+}
+
+bool tbd_window_take_events(struct tbd_window *window, struct tbd_window *from)
+{
+    struct tbd_window_private *to = window->private, *source = from->private;
+    struct tbd_window events = *from;
+    struct tbd_checkpoint *checkpoints = source->checkpoints;
+    size_t count = source->checkpoint_count;
+
+    tbd_block_table_retain(events.blocks_by_id);
+    source->checkpoints = NULL;
+    if (!tbd_window_inherit(window, from)) {
+        source->checkpoints = checkpoints;
+        tbd_block_table_release(events.blocks_by_id);
+        return false;
+    }
+    free(to->checkpoints);
+    to->checkpoints = checkpoints;
+    to->checkpoint_count = to->checkpoint_capacity = count;
+    tbd_block_table_release(window->blocks_by_id);
+    window->blocks_by_id = events.blocks_by_id;
+    window->entries = events.entries;
+    window->entry_count = events.entry_count;
+    window->operands = events.operands;
+    window->operand_bytes = events.operand_bytes;
+    window->log = events.log;
+    window->log_count = events.log_count;
+    window->has_events = true;
+    return true;
 }
 
 /* ---- messages ---- */
@@ -268,6 +319,11 @@ static bool put_checkpoint(struct tbd_window_private *private, const struct tbd_
     }
     private->checkpoints[private->checkpoint_count++] = *here;
     return true;
+}
+
+bool tbd_window_put_checkpoint(struct tbd_window *window, const struct tbd_checkpoint *here)
+{
+    return put_checkpoint(window->private, here);
 }
 
 /* Length of the message at `operand`, 0 if it is not complete or not `kind`. */

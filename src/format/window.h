@@ -14,6 +14,10 @@ struct tbd_window *tbd_window_new(struct tbd_block_table *blocks);
 void *tbd_window_memory(struct tbd_window *window, size_t bytes);
 /* Takes over a pointer from malloc.  On failure it is freed and false returned. */
 bool tbd_window_adopt(struct tbd_window *window, void *memory);
+/* Memory for at least `bytes` bytes of any contents; for a window's events.  NULL without memory. */
+void *tbd_window_room(struct tbd_window *window, size_t bytes);
+/* Takes over what tbd_room_take() gave.  On failure it is given back and false returned. */
+bool tbd_window_adopt_room(struct tbd_window *window, void *room);
 
 /* Moves all memory that `from` owns to `window` and frees `from`: what its pointers lead to lives
  * on. False without memory; nothing has changed then. */
@@ -22,6 +26,22 @@ bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from);
 /* Checks entries and operands against each other and the blocks, and makes the checkpoints for
  * tbd_cursor_seek().  TBD_CORRUPT: `*out_entry` is the entry where it goes wrong. */
 TBD_MUST_CHECK enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry);
+
+/* A block entry that a cursor can start from: every so many entries there is one. */
+#define TBD_CHECKPOINT_ENTRIES 512u
+struct tbd_checkpoint {
+    size_t entry;
+    size_t operand;
+    uint64_t time;  /* absolute */
+    uint32_t index; /* of its event */
+    uint32_t thread; /* that enters it */
+};
+/* For who checks a window while it is made, instead of tbd_window_index().  False without memory. */
+bool tbd_window_put_checkpoint(struct tbd_window *window, const struct tbd_checkpoint *here);
+
+/* `window` without events gets those of `from`, which is the same window and is freed: entries, operands, log,
+ * checkpoints, blocks.  On failure (no memory) both stay as they are. */
+bool tbd_window_take_events(struct tbd_window *window, struct tbd_window *from);
 
 /* Is this a message that belongs to the order of events (and so to the log and the operands)? */
 static inline bool tbd_message_is_event(uint32_t kind)

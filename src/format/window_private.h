@@ -3,28 +3,31 @@
 #ifndef TBD_FORMAT_WINDOW_PRIVATE_H
 #define TBD_FORMAT_WINDOW_PRIVATE_H
 
+#include "format/window.h"
+
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define TBD_PAGE_BYTES 4096u
-#define TBD_CHECKPOINT_ENTRIES 512u
-
-/* A block entry that a cursor can start from. */
-struct tbd_checkpoint {
-    size_t entry;
-    size_t operand;
-    uint64_t time;  /* absolute */
-    uint32_t index; /* of its event */
-    uint32_t thread; /* that enters it */
+/* What a window owns: from malloc, or from room.h. */
+struct tbd_owned {
+    void *memory;
+    bool is_room;
 };
 
 struct tbd_window_private {
-    void **owned;
+    struct tbd_owned *owned;
     size_t owned_count;
     size_t owned_capacity;
     struct tbd_checkpoint *checkpoints;
     size_t checkpoint_count;
     size_t checkpoint_capacity;
+    uint32_t *last_stores; /* by word of the summaries; owned; NULL until somebody asked */
 };
+
+/* Of each of the window's words (level 1, with events): 1 + the index of an event behind which no other stores to it.
+ * Borrowed from the window; NULL without memory. */
+const uint32_t *tbd_window_last_stores(const struct tbd_window *window);
 
 #endif

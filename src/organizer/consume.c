@@ -58,6 +58,7 @@ struct tbd_consumer {
     struct stores *stores;
 
     uint32_t taken; /* chunks given back so far */
+    struct tbd_chunk seen; /* the one that tbd_consumer_peek() gave */
     struct tbd_raw_window raw;
     bool raw_started;
     bool ended;
@@ -196,6 +197,11 @@ void tbd_consumer_use(struct tbd_consumer *c, struct tbd_block_table *table)
 const struct tbd_plan *tbd_consumer_plans(const struct tbd_consumer *c)
 {
     return c->plans;
+}
+
+uint32_t tbd_consumer_plan_count(const struct tbd_consumer *c)
+{
+    return c->plan_count;
 }
 
 struct tbd_block_table *tbd_consumer_table(const struct tbd_consumer *c)
@@ -354,17 +360,26 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
     return true;
 }
 
-static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
-                                  const struct tbd_chunk *chunk, struct tbd_error *why)
+static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number,
+                                   const struct tbd_chunk *chunk, struct tbd_error *why)
 {
-    struct tbd_raw_window *raw = &c->raw;
-
     if (chunk->entries_offset % 4 || chunk->entries_offset > TBD_ENTRIES_BYTES ||
         chunk->entry_count > (TBD_ENTRIES_BYTES - chunk->entries_offset) / 4 ||
         chunk->operand_bytes > TBD_OPERANDS_BYTES)
         return tbd_error_set(why, TBD_CORRUPT, "stream",
                              256 + (uint64_t)(number % c->chunk_count) * sizeof(*chunk),
                              "impossible chunk");
+    return TBD_OK;
+}
+
+static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
+                                  const struct tbd_chunk *chunk, struct tbd_error *why)
+{
+    struct tbd_raw_window *raw = &c->raw;
+    enum tbd_status status = check_chunk(c, number, chunk, why);
+
+    if (status)
+        return status;
     if (!raw_reserve(c, chunk->entry_count, chunk->operand_bytes))
         return TBD_NOMEM;
     if (!c->raw_started)
@@ -410,20 +425,50 @@ void tbd_consumer_drop(struct tbd_consumer *c)
     c->raw_started = false;
 }
 
+/* The next chunk, if there is one; definitions of all its blocks are there. */
+static enum tbd_status next_chunk(struct tbd_consumer *c, struct tbd_chunk *out,
+                                  struct tbd_error *why)
+{
+    uint32_t published = __atomic_load_n(&c->head->published, __ATOMIC_ACQUIRE); /* (A) */
+
+    if (published == c->taken)
+        return TBD_NOTFOUND;
+    if (published - c->taken > c->chunk_count)
+        return tbd_error_set(why, TBD_CORRUPT, "stream", 128, "more chunks than there are");
+    memcpy(out, &c->head->chunks[c->taken % c->chunk_count], sizeof(*out));
+    return import_defs(c, why);
+}
+
+enum tbd_status tbd_consumer_peek(struct tbd_consumer *c, struct tbd_chunk_view *out,
+                                  struct tbd_error *why)
+{
+    enum tbd_status status = next_chunk(c, &c->seen, why);
+
+    if (!status)
+        status = check_chunk(c, c->taken, &c->seen, why);
+    if (!status)
+        *out = (struct tbd_chunk_view){
+            .entries = (const void *)(entries_of(c, c->taken) + c->seen.entries_offset),
+            .entry_count = c->seen.entry_count,
+            .operands = operands_of(c, c->taken),
+            .operand_bytes = c->seen.operand_bytes,
+            .ends_window = c->seen.flags & TBD_CHUNK_ENDS_WINDOW,
+        };
+    return status;
+}
+
+void tbd_consumer_pass(struct tbd_consumer *c)
+{
+    give_back(c, &c->seen);
+}
+
 enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window *out,
                                   struct tbd_error *why)
 {
     for (;;) {
-        uint32_t published = __atomic_load_n(&c->head->published, __ATOMIC_ACQUIRE); /* (A) */
         struct tbd_chunk chunk;
-        enum tbd_status status;
+        enum tbd_status status = next_chunk(c, &chunk, why);
 
-        if (published == c->taken)
-            return TBD_NOTFOUND;
-        if (published - c->taken > c->chunk_count)
-            return tbd_error_set(why, TBD_CORRUPT, "stream", 128, "more chunks than there are");
-        memcpy(&chunk, &c->head->chunks[c->taken % c->chunk_count], sizeof(chunk));
-        status = import_defs(c, why);
         if (!status)
             status = copy_chunk(c, c->taken, &chunk, why);
         if (status)

@@ -67,6 +67,21 @@ void tbd_consumer_use(struct tbd_consumer *consumer, struct tbd_block_table *tab
  * TBD_NOMEM. */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_take(struct tbd_consumer *consumer,
                                                  struct tbd_raw_window *out, struct tbd_error *why);
+
+/* Or a chunk at a time, where it lies: the producer shares that memory, and may change it. */
+struct tbd_chunk_view {
+    const volatile uint32_t *entries;
+    size_t entry_count;
+    const uint8_t *operands;
+    size_t operand_bytes;
+    bool ends_window;
+};
+/* TBD_OK: the next chunk, to be given back with tbd_consumer_pass(); definitions of its blocks are there.
+ * Otherwise as tbd_consumer_take(). */
+TBD_MUST_CHECK enum tbd_status tbd_consumer_peek(struct tbd_consumer *consumer,
+                                                 struct tbd_chunk_view *out, struct tbd_error *why);
+void tbd_consumer_pass(struct tbd_consumer *consumer);
+
 /* Waits until something is published, at most `timeout_ms`. */
 void tbd_consumer_wait(const struct tbd_consumer *consumer, unsigned timeout_ms);
 /* The producer ended or died: what is left, with the open chunk's complete entries, is the last
@@ -79,6 +94,7 @@ void tbd_consumer_drop(struct tbd_consumer *consumer);
 
 /* Plans of the stream's ids 1 .. raw.plan_count; entry 0 is unused.  Stay where they are. */
 const struct tbd_plan *tbd_consumer_plans(const struct tbd_consumer *consumer);
+uint32_t tbd_consumer_plan_count(const struct tbd_consumer *consumer);
 struct tbd_block_table *tbd_consumer_table(const struct tbd_consumer *consumer);
 
 #endif

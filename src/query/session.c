@@ -91,8 +91,8 @@ static enum tbd_status raise_window(struct tbd_session *session, uint32_t index,
     if (status != TBD_OK)
         return status;
     session->stats.raised++;
-    return tbd_replay_full(session->replayer, session->worker, index, hooks, out,
-                           &session->divergence, &session->why);
+    return tbd_replay_events(session->replayer, session->worker, index, hooks, out,
+                             &session->divergence, &session->why);
 }
 
 /* The same by an earlier question's replay, if its answer was kept. */

@@ -10,6 +10,7 @@
 #include "replay/compare.h"
 #include "replay/run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,16 @@ static enum tbd_status take(void *context, struct tbd_error *why)
 
 /* ---- the product ---- */
 
+/* Where the replayed window ends too early, and why. */
+static void fill_damage(const struct tbd_worker *worker, const struct tbd_window *window,
+                        const char *what, struct tbd_divergence *divergence)
+{
+    divergence->position = (struct tbd_position){ worker->window->first_time + window->blocks, 0 };
+    divergence->window = worker->window->index;
+    divergence->thread = 0;
+    snprintf(divergence->what, sizeof(divergence->what), "%s", what);
+}
+
 static enum tbd_status understand(struct full *full, struct tbd_product *out,
                                   struct tbd_divergence *divergence, struct tbd_error *why)
 {
@@ -78,14 +89,8 @@ static enum tbd_status understand(struct full *full, struct tbd_product *out,
         return tbd_process_error(why, status, "the replayed window cannot be built");
     if (!out->damaged)
         return TBD_OK;
-    if (divergence) {
-        divergence->position = (struct tbd_position){
-            worker->window->first_time + out->window->blocks, 0
-        };
-        divergence->window = worker->window->index;
-        divergence->thread = 0;
-        memcpy(divergence->what, out->damage, sizeof(out->damage));
-    }
+    if (divergence)
+        fill_damage(worker, out->window, out->damage, divergence);
     tbd_process_error(why, TBD_DIVERGED, "%s", out->damage);
     tbd_product_free(out);
     return TBD_DIVERGED;
@@ -114,6 +119,64 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
     (*out)->level = 3;
     (*out)->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
     return TBD_OK;
+}
+
+/* ---- events alone ---- */
+
+static enum tbd_status begin_events(void *context, struct tbd_error *why)
+{
+    struct full *full = context;
+    struct tbd_worker *worker = full->worker;
+    enum tbd_status status = begin(context, why);
+
+    if (!worker->gather)
+        worker->gather = tbd_gather_new();
+    if (status == TBD_OK)
+        status = worker->gather ? tbd_gather_begin(worker->gather, worker->consumer,
+                                                   worker->window->first_time,
+                                                   worker->window->regs.thread)
+                                : TBD_NOMEM;
+    return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
+}
+
+static enum tbd_status take_events(void *context, struct tbd_error *why)
+{
+    struct full *full = context;
+    struct tbd_process *process = &full->worker->process;
+    enum tbd_status status;
+
+    process->seen_published = __atomic_load_n(process->published, __ATOMIC_ACQUIRE);
+    status = tbd_gather_take(full->worker->gather, why);
+    return status == TBD_NOTFOUND ? TBD_OK : status;
+}
+
+enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32_t hooks, struct tbd_window **out,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct full full = { .worker = worker, .hooks = hooks };
+    struct tbd_run_consumer consumer = { .begin = begin_events, .take = take_events,
+                                         .context = &full };
+    struct tbd_error damage = { 0 };
+    enum tbd_status status;
+
+    *out = NULL;
+    status = tbd_run_plan(worker, hooks, NULL, 0, &consumer, divergence, why);
+    if (status == TBD_OK)
+        status = tbd_gather_finish(worker->gather, out, &damage);
+    if (*out) {
+        (*out)->index = worker->window->index;
+        (*out)->number = worker->window->number;
+        (*out)->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
+    }
+    if (damage.status && why)
+        *why = damage;
+    if (status != TBD_DIVERGED || !*out)
+        return status;
+    if (divergence)
+        fill_damage(worker, *out, damage.detail, divergence);
+    tbd_window_free(*out);
+    *out = NULL;
+    return status;
 }
 
 /* ---- what only play knew ---- */

@@ -34,6 +34,14 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, un
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
+/* The same for who only walks the events: it takes much less time, and the summaries are those that the trace
+ * has at the window's level. */
+TBD_MUST_CHECK enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker,
+                                                 uint32_t window, uint32_t hooks,
+                                                 struct tbd_window **out,
+                                                 struct tbd_divergence *divergence,
+                                                 struct tbd_error *why);
+
 struct tbd_reg_state {
     struct tbd_position position;
     uint32_t thread;            /* whose; 0: the thread that has control at the position */

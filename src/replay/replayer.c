@@ -46,6 +46,7 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
 
         tbd_worker_stop(worker);
         tbd_builder_free(worker->builder);
+        tbd_gather_free(worker->gather);
         tbd_block_table_release(worker->loads);
         tbd_block_table_release(worker->noted);
         free(worker->notes);
@@ -215,6 +216,15 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
 
 /* ---- whole windows ---- */
 
+static enum tbd_status compare(const struct tbd_window *play, const struct tbd_window *replay,
+                               struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    enum tbd_status status = tbd_compare_windows(play, replay, divergence);
+
+    return status == TBD_OK ? TBD_OK
+                            : tbd_process_error(why, status, "the replayed window differs");
+}
+
 enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
                                 uint32_t hooks, struct tbd_window **out,
                                 struct tbd_divergence *divergence, struct tbd_error *why)
@@ -228,11 +238,8 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
         hooks |= TBD_HOOK_TOUCH; /* play has not said which pages were written */
     if (status == TBD_OK)
         status = tbd_full_replay(&replayer->workers[worker], hooks, &made, divergence, why);
-    if (status == TBD_OK) {
-        status = tbd_compare_windows(toc, made, divergence);
-        if (status != TBD_OK)
-            tbd_process_error(why, status, "the replayed window differs");
-    }
+    if (status == TBD_OK)
+        status = compare(toc, made, divergence, why);
     finish(replayer, worker, NULL);
     if (status == TBD_OK)
         status = tbd_full_complete(made, toc, why);
@@ -246,6 +253,49 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
     return TBD_OK;
 }
 
+static enum tbd_status replay_events(struct tbd_replayer *replayer, unsigned worker,
+                                     struct tbd_window *toc, uint32_t hooks,
+                                     struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_window *made;
+    enum tbd_status status =
+        tbd_full_events(&replayer->workers[worker], hooks, &made, divergence, why);
+
+    if (status == TBD_OK)
+        status = compare(toc, made, divergence, why);
+    if (status == TBD_OK && !tbd_window_take_events(toc, made))
+        status = tbd_process_error(why, TBD_NOMEM, "no memory");
+    else if (status == TBD_OK)
+        return TBD_OK;
+    tbd_window_free(made);
+    return status;
+}
+
+enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                  uint32_t hooks, struct tbd_window **out,
+                                  struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_window *toc;
+    enum tbd_status status;
+
+    *out = NULL;
+    if (window < tbd_trace_window_count(replayer->trace) &&
+        !tbd_trace_window(replayer->trace, window)->complete)
+        return tbd_replay_full(replayer, worker, window, hooks, out, divergence, why);
+    status = begin(replayer, worker, window, false, &toc, why);
+    if (status == TBD_OK)
+        status = replay_events(replayer, worker, toc, hooks, divergence, why);
+    finish(replayer, worker, NULL);
+    if (status != TBD_OK) {
+        tbd_window_free(toc);
+        return status;
+    }
+    toc->trace = replayer->trace;
+    toc->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
+    *out = toc;
+    return TBD_OK;
+}
+
 enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
                                  const struct tbd_note_site *sites, size_t count,
                                  struct tbd_window **out, struct tbd_divergence *divergence,
@@ -253,22 +303,15 @@ enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
 {
     struct tbd_window *toc;
     enum tbd_status status = begin(replayer, worker, window, false, &toc, why);
-    size_t entry;
 
     *out = NULL;
     if (status == TBD_OK && !tbd_worker_add_notes(&replayer->workers[worker], sites, count))
         status = tbd_process_error(why, TBD_NOMEM, "no memory for notes");
     if (status == TBD_OK)
-        status = tbd_full_replay(&replayer->workers[worker], TBD_HOOK_BLOCKS | TBD_HOOK_NOTES, out,
+        status = tbd_full_events(&replayer->workers[worker], TBD_HOOK_BLOCKS | TBD_HOOK_NOTES, out,
                                  divergence, why);
-    if (status == TBD_OK) {
-        status = tbd_compare_windows(toc, *out, divergence);
-        if (status != TBD_OK)
-            tbd_process_error(why, status, "the replayed window differs");
-    }
-    if (status == TBD_OK && tbd_window_index(*out, &entry) != TBD_OK)
-        status = tbd_process_error(why, TBD_CORRUPT, "entry %zu of the replayed window is impossible",
-                                   entry);
+    if (status == TBD_OK)
+        status = compare(toc, *out, divergence, why);
     if (status != TBD_OK) {
         tbd_window_free(*out);
         *out = NULL;
@@ -296,21 +339,10 @@ enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker
     enum tbd_status status = begin_verify(replayer, worker, window, &play, why);
 
     if (status == TBD_OK)
-        status = tbd_full_replay(&replayer->workers[worker], TBD_HOOKS_PLAY, &replay, divergence,
+        status = tbd_full_events(&replayer->workers[worker], TBD_HOOKS_PLAY, &replay, divergence,
                                  why);
-    if (status == TBD_OK) {
-        size_t entry;
-
-        status = tbd_window_index(replay, &entry);
-        if (status != TBD_OK)
-            tbd_process_error(why, status, "entry %zu of the replayed window is impossible",
-                              entry);
-    }
-    if (status == TBD_OK) {
-        status = tbd_compare_windows(play, replay, divergence);
-        if (status != TBD_OK)
-            tbd_process_error(why, status, "the replayed window differs");
-    }
+    if (status == TBD_OK)
+        status = compare(play, replay, divergence, why);
     finish(replayer, worker, play);
     tbd_window_free(replay);
     return status;

@@ -34,6 +34,8 @@ static bool collides(const struct tbd_worker *worker)
 
 void tbd_worker_stop(struct tbd_worker *worker)
 {
+    if (worker->gather)
+        tbd_gather_forget(worker->gather);
     tbd_consumer_free(worker->consumer);
     worker->consumer = NULL;
     tbd_process_stop(&worker->process);

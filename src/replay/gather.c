@@ -1,0 +1,568 @@
+// SPDX-License-Identifier: MIT
+/* gather.c - see gather.h
+ *
+ * Operands are copied behind each other as chunks come, entries become the trace's ids on the way.  Messages about state are
+ * taken out: they come at the window's end, so hardly anything is moved.  In `operands`:
+ *
+ *     | kept: final | gap | run: checked, not yet moved | not yet checked |
+ *     0           kept  run_start                      in               have
+ *
+ * Invariants
+ * G1  Entries are read once, operands are copied before they are looked at: a process gone astray cannot change
+ *     them behind our back.
+ * G2  Every entry kept names a block of the table or a message whose payload is complete, and records and messages
+ *     fill the operands exactly (W1 of format/window.c): cursors need no checks.
+ * G3  The first thing that is wrong ends the window before it (`damage`); the rest of its stream is only passed. */
+#include "replay/gather.h"
+
+#include "base/layout.h"
+#include "format/codec.h"
+#include "format/coding.h"
+#include "format/room.h"
+#include "format/window.h"
+#include "replay/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_ENTRIES ((size_t)1 << 31)
+
+/* What is needed of a block at each of its entries. */
+struct slim {
+    uint32_t id; /* in the table; 0: there is none, or its record is another one */
+    uint16_t operand_bytes;
+    uint16_t op_count;
+};
+
+struct end_page {
+    uint64_t address;
+    size_t offset; /* in page_bytes */
+};
+
+struct tbd_gather {
+    struct tbd_consumer *consumer; /* borrowed */
+    const struct tbd_block_table *table; /* that `slim` is about */
+    struct slim *slim;             /* by id of the stream */
+    uint32_t slim_count;
+    size_t slim_room;
+
+    struct tbd_window *window;     /* owned until it is finished */
+    uint32_t *entries;             /* room; owned until then */
+    uint8_t *operands;             /* room; owned until then */
+    size_t entry_count, entry_hint;
+    size_t kept, run_start, in, have, operand_hint;
+    uint64_t index, blocks;
+    uint32_t thread;
+    size_t due;                    /* entries at the next checkpoint */
+    uint32_t held;                 /* an entry whose operands come with the next chunk; 0: none */
+    bool is_over;
+    const char *damage;            /* NULL: nothing is wrong */
+
+    struct tbd_log_entry *log;     /* malloc; owned until finished */
+    size_t *log_offsets;
+    size_t log_count, log_room, offset_room;
+    struct tbd_thread_state *regs; /* since the last event; xsave lives in the window */
+    size_t reg_count, reg_room;
+    struct end_page *pages;        /* modified ones, since the last event */
+    size_t page_count, page_room;
+    uint8_t *page_bytes;           /* room */
+    bool has_end;
+};
+
+struct tbd_gather *tbd_gather_new(void)
+{
+    return calloc(1, sizeof(struct tbd_gather));
+}
+
+static void drop(struct tbd_gather *g)
+{
+    tbd_window_free(g->window);
+    tbd_room_give(g->entries);
+    tbd_room_give(g->operands);
+    free(g->log);
+    g->window = NULL;
+    g->entries = NULL;
+    g->operands = NULL;
+    g->log = NULL;
+    g->log_room = 0;
+}
+
+void tbd_gather_free(struct tbd_gather *g)
+{
+    if (!g)
+        return;
+    drop(g);
+    tbd_room_give(g->page_bytes);
+    free(g->slim);
+    free(g->log_offsets);
+    free(g->regs);
+    free(g->pages);
+    free(g);
+}
+
+enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *consumer,
+                                 uint64_t first_time, uint32_t thread)
+{
+    drop(g);
+    if (g->consumer != consumer || g->table != tbd_consumer_table(consumer))
+        g->slim_count = 0;
+    g->consumer = consumer;
+    g->table = tbd_consumer_table(consumer);
+    g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
+    g->index = g->blocks = 0;
+    g->log_count = g->reg_count = g->page_count = 0;
+    g->thread = thread;
+    g->held = 0;
+    g->is_over = g->has_end = false;
+    g->damage = NULL;
+    g->window = tbd_window_new(tbd_consumer_table(consumer));
+    if (!g->window)
+        return TBD_NOMEM;
+    g->window->first_time = first_time;
+    g->window->regs.thread = thread;
+    return TBD_OK;
+}
+
+void tbd_gather_forget(struct tbd_gather *g)
+{
+    drop(g);
+    g->consumer = NULL;
+    g->slim_count = 0;
+}
+
+static enum tbd_status wrong(struct tbd_gather *g, const char *what)
+{
+    g->damage = what;
+    return TBD_OK;
+}
+
+/* ---- blocks ---- */
+
+/* Definitions that came since. */
+static enum tbd_status take_definitions(struct tbd_gather *g)
+{
+    const struct tbd_plan *plans = tbd_consumer_plans(g->consumer);
+    uint32_t count = tbd_consumer_plan_count(g->consumer);
+
+    while (g->slim_count <= count) {
+        const struct tbd_plan *plan = &plans[g->slim_count];
+        const struct tbd_block *block =
+            g->slim_count && plan->id ? tbd_block_table_get(g->table, plan->id) : NULL;
+        struct slim slim = { 0 };
+
+        if (!tbd_array_grow(&g->slim, g->slim_count, &g->slim_room, sizeof(*g->slim)))
+            return TBD_NOMEM;
+        if (block && block->def.operand_bytes == plan->operand_bytes)
+            slim = (struct slim){ plan->id, plan->operand_bytes, block->def.op_count };
+        g->slim[g->slim_count++] = slim;
+    }
+    return TBD_OK;
+}
+
+/* Block entries up to the next message, the first impossible one, or the next checkpoint. */
+static size_t take_some(struct tbd_gather *g, const volatile uint32_t *from, size_t count)
+{
+    const struct slim *slim = g->slim;
+    const uint32_t known = g->slim_count;
+    const size_t have = g->have;
+    uint32_t *out = g->entries + g->entry_count;
+    size_t in = g->in, i;
+    uint64_t index = g->index;
+
+    for (i = 0; i < count; i++) {
+        uint32_t entry = from[i];
+        struct slim block;
+
+        if (entry >= known) /* a message, or not defined */
+            break;
+        block = slim[entry];
+        if (!block.id || block.operand_bytes > have - in)
+            break;
+        out[i] = block.id;
+        in += block.operand_bytes;
+        index += 1u + block.op_count;
+    }
+    g->in = in;
+    g->index = index;
+    g->entry_count += i;
+    g->blocks += i;
+    return i;
+}
+
+static bool put_checkpoint(struct tbd_gather *g)
+{
+    struct tbd_checkpoint here = {
+        .entry = g->entry_count,
+        .operand = g->kept + (g->in - g->run_start),
+        .time = g->window->first_time + g->blocks,
+        .index = (uint32_t)g->index,
+        .thread = g->thread,
+    };
+
+    if (!tbd_window_put_checkpoint(g->window, &here))
+        return false;
+    g->due = g->entry_count + TBD_CHECKPOINT_ENTRIES;
+    return true;
+}
+
+/* The run so far stays: closes the gap in front of it. */
+static void close_run(struct tbd_gather *g)
+{
+    size_t bytes = g->in - g->run_start;
+
+    if (g->kept != g->run_start && bytes)
+        memmove(g->operands + g->kept, g->operands + g->run_start, bytes);
+    g->kept += bytes;
+    g->run_start = g->in;
+}
+
+/* ---- messages ---- */
+
+/* What was the end state so far is not. */
+static void go_on(struct tbd_gather *g)
+{
+    g->reg_count = g->page_count = 0;
+}
+
+static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    struct tbd_msg_thread thread;
+
+    if (!tbd_message_check(kind, payload, bytes))
+        return wrong(g, "a message that is too short");
+    if (!tbd_array_grow(&g->log, g->log_count, &g->log_room, sizeof(*g->log)) ||
+        !tbd_array_grow(&g->log_offsets, g->log_count, &g->offset_room, sizeof(*g->log_offsets)))
+        return TBD_NOMEM;
+    go_on(g);
+    g->log[g->log_count].time = g->blocks;
+    g->log_offsets[g->log_count++] = g->kept + (g->in - g->run_start);
+    if (kind == TBD_MSG_THREAD) {
+        memcpy(&thread, payload, sizeof(thread));
+        if (thread.event == TBD_THREAD_SWITCH)
+            g->thread = thread.thread;
+    }
+    g->entries[g->entry_count++] = TBD_ENTRY_MESSAGE | kind;
+    g->in += sizeof(struct tbd_message) + bytes;
+    g->index++;
+    return TBD_OK;
+}
+
+static enum tbd_status take_page(struct tbd_gather *g, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_msg_page head;
+    uint8_t *grown;
+
+    if (bytes != sizeof(head) + TBD_PAGE_SIZE)
+        return wrong(g, "a page message of another length");
+    memcpy(&head, payload, sizeof(head));
+    if (head.address % TBD_PAGE_SIZE || head.address >= TBD_USER_END)
+        return wrong(g, "an impossible page");
+    if (!(head.flags & TBD_PAGE_DIRTY))
+        return TBD_OK;
+    if (!tbd_array_grow(&g->pages, g->page_count, &g->page_room, sizeof(*g->pages)))
+        return TBD_NOMEM;
+    if (!g->page_bytes || tbd_room_bytes(g->page_bytes) < (g->page_count + 1) * TBD_PAGE_SIZE) {
+        grown = tbd_room_grow(g->page_bytes, g->page_count * TBD_PAGE_SIZE,
+                              (g->page_count * 2 + 64) * TBD_PAGE_SIZE);
+        if (!grown)
+            return TBD_NOMEM;
+        g->page_bytes = grown;
+    }
+    memcpy(g->page_bytes + g->page_count * TBD_PAGE_SIZE, payload + sizeof(head), TBD_PAGE_SIZE);
+    g->pages[g->page_count] = (struct end_page){ head.address, g->page_count * TBD_PAGE_SIZE };
+    g->page_count++;
+    return TBD_OK;
+}
+
+/* Of two messages about one thread the later one counts; the last of all is about the one in control. */
+static enum tbd_status take_regs(struct tbd_gather *g, const uint8_t *payload, uint32_t bytes)
+{
+    struct tbd_thread_state state;
+    uint8_t *xsave;
+    size_t kept = 0;
+
+    if (bytes < sizeof(state.regs))
+        return wrong(g, "a register message that is too short");
+    memcpy(&state.regs, payload, sizeof(state.regs));
+    if (state.regs.xsave_bytes > bytes - sizeof(state.regs))
+        return wrong(g, "a register message that is too short");
+    xsave = tbd_window_memory(g->window, state.regs.xsave_bytes);
+    if (!xsave || !tbd_array_grow(&g->regs, g->reg_count, &g->reg_room, sizeof(state)))
+        return TBD_NOMEM;
+    memcpy(xsave, payload + sizeof(state.regs), state.regs.xsave_bytes);
+    state.xsave = xsave;
+    for (size_t i = 0; i < g->reg_count; i++)
+        if (g->regs[i].regs.thread != state.regs.thread)
+            g->regs[kept++] = g->regs[i];
+    g->regs[kept++] = state;
+    g->reg_count = kept;
+    return TBD_OK;
+}
+
+/* A message of which nothing goes into the order of events.  What a replay says of mappings, pages read, and the
+ * end of the program, play has said. */
+static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
+                                  uint32_t bytes)
+{
+    switch (kind) {
+    case TBD_MSG_PAGE:
+        return take_page(g, payload, bytes);
+    case TBD_MSG_REGS:
+        return take_regs(g, payload, bytes);
+    case TBD_MSG_WINDOW_END:
+        g->has_end = true;
+        return TBD_OK;
+    case TBD_MSG_READ_PAGES:
+    case TBD_MSG_REGION:
+    case TBD_MSG_UNMAP:
+    case TBD_MSG_NOTE:
+    case TBD_MSG_END:
+        return TBD_OK;
+    default:
+        return wrong(g, "a message of unknown kind");
+    }
+}
+
+/* The message that is next in the operands.  TBD_NOTFOUND: it is not there yet. */
+static enum tbd_status take_message(struct tbd_gather *g, uint32_t kind)
+{
+    size_t left = g->have - g->in;
+    const uint8_t *payload;
+    struct tbd_message head;
+    enum tbd_status status;
+
+    if (left < sizeof(head))
+        return TBD_NOTFOUND;
+    memcpy(&head, g->operands + g->in, sizeof(head));
+    if (head.kind != kind)
+        return wrong(g, "a message of another kind");
+    if (head.bytes > left - sizeof(head))
+        return TBD_NOTFOUND;
+    payload = g->operands + g->in + sizeof(head);
+    if (tbd_message_is_event(kind))
+        return take_event(g, kind, payload, head.bytes);
+    close_run(g);
+    status = take_state(g, kind, payload, head.bytes);
+    g->in += sizeof(head) + head.bytes;
+    g->run_start = g->in;
+    return status;
+}
+
+/* ---- chunks ---- */
+
+static const char *why_not_a_block(const struct tbd_gather *g, uint32_t entry)
+{
+    if (!entry || entry >= g->slim_count)
+        return "a block that was not defined";
+    if (!g->slim[entry].id)
+        return "a block that play did not have";
+    return "a record outside the operands";
+}
+
+/* One entry that is no block, or not to be taken with others.  TBD_NOTFOUND: its operands are not there yet. */
+static enum tbd_status take_one(struct tbd_gather *g, uint32_t entry)
+{
+    if (entry & TBD_ENTRY_MESSAGE)
+        return take_message(g, entry & ~TBD_ENTRY_MESSAGE);
+    if (entry && entry < g->slim_count && g->slim[entry].id)
+        return TBD_NOTFOUND;
+    return wrong(g, why_not_a_block(g, entry));
+}
+
+/* All entries; the last one's operands may come with the next chunk. */
+static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_t *from,
+                                    size_t count)
+{
+    enum tbd_status status = TBD_OK;
+    size_t i = 0;
+
+    while (i < count && status == TBD_OK && !g->damage) {
+        size_t most, taken;
+        uint32_t entry;
+
+        if (g->entry_count >= g->due && !(from[i] & TBD_ENTRY_MESSAGE) && !put_checkpoint(g))
+            return TBD_NOMEM;
+        most = g->entry_count < g->due ? g->due - g->entry_count : 1;
+        taken = take_some(g, from + i, most < count - i ? most : count - i);
+        if (taken && g->page_count + g->reg_count)
+            go_on(g);
+        i += taken;
+        if (taken == most || i == count)
+            continue;
+        entry = from[i++];
+        status = take_one(g, entry);
+        if (status != TBD_NOTFOUND)
+            continue;
+        status = TBD_OK;
+        if (i == count)
+            g->held = entry;
+        else
+            wrong(g, "a record outside the operands");
+    }
+    if (g->index > UINT32_MAX)
+        wrong(g, "too many events");
+    return status;
+}
+
+static bool reserve(struct tbd_gather *g, const struct tbd_chunk_view *chunk)
+{
+    size_t entries = g->entry_count + chunk->entry_count + 1;
+    size_t operands = g->have + chunk->operand_bytes + TBD_ROW_SLACK;
+    void *grown;
+
+    if (entries > MOST_ENTRIES)
+        return false;
+    if (!g->entries || tbd_room_bytes(g->entries) / sizeof(*g->entries) < entries) {
+        size_t more = entries + entries / 2 > g->entry_hint ? entries + entries / 2 : g->entry_hint;
+
+        grown = tbd_room_grow(g->entries, g->entry_count * sizeof(*g->entries),
+                              more * sizeof(*g->entries));
+        if (!grown)
+            return false;
+        g->entries = grown;
+    }
+    if (!g->operands || tbd_room_bytes(g->operands) < operands) {
+        size_t more =
+            operands + operands / 2 > g->operand_hint ? operands + operands / 2 : g->operand_hint;
+
+        grown = tbd_room_grow(g->operands, g->have, more);
+        if (!grown)
+            return false;
+        g->operands = grown;
+    }
+    return true;
+}
+
+static enum tbd_status take_chunk(struct tbd_gather *g, const struct tbd_chunk_view *chunk)
+{
+    enum tbd_status status = TBD_OK;
+
+    if (g->damage)
+        return TBD_OK;
+    if (!reserve(g, chunk))
+        return TBD_NOMEM;
+    memcpy(g->operands + g->have, chunk->operands, chunk->operand_bytes);
+    g->have += chunk->operand_bytes;
+    if (g->held) {
+        uint32_t held = g->held;
+
+        g->held = 0;
+        status = take_entries(g, &held, 1);
+    }
+    if (!status && g->held)
+        return wrong(g, "a record outside the operands");
+    return status ? status : take_entries(g, chunk->entries, chunk->entry_count);
+}
+
+enum tbd_status tbd_gather_take(struct tbd_gather *g, struct tbd_error *why)
+{
+    while (!g->is_over) {
+        struct tbd_chunk_view chunk;
+        enum tbd_status status = tbd_consumer_peek(g->consumer, &chunk, why);
+
+        if (!status)
+            status = take_definitions(g);
+        if (!status)
+            status = take_chunk(g, &chunk);
+        if (status)
+            return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
+        g->is_over = chunk.ends_window;
+        tbd_consumer_pass(g->consumer);
+    }
+    return TBD_OK;
+}
+
+/* ---- the window ---- */
+
+static int compare_pages(const void *left, const void *right)
+{
+    const struct tbd_page_contents *a = left, *b = right;
+
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+static int compare_threads(const void *left, const void *right)
+{
+    const struct tbd_thread_state *a = left, *b = right;
+
+    return (a->regs.thread > b->regs.thread) - (a->regs.thread < b->regs.thread);
+}
+
+static bool finish_state(struct tbd_gather *g, struct tbd_window *window)
+{
+    size_t others = g->reg_count ? g->reg_count - 1 : 0;
+    struct tbd_page_contents *pages =
+        tbd_window_memory(window, g->page_count * sizeof(*pages));
+    struct tbd_thread_state *threads = tbd_window_memory(window, others * sizeof(*threads));
+
+    if (!pages || !threads)
+        return false;
+    for (size_t i = 0; i < g->page_count; i++)
+        pages[i] = (struct tbd_page_contents){ .address = g->pages[i].address, .time = g->blocks,
+                                               .order = (uint32_t)g->log_count,
+                                               .bytes = g->page_bytes + g->pages[i].offset };
+    qsort(pages, g->page_count, sizeof(*pages), compare_pages);
+    window->dirty = pages;
+    window->dirty_count = g->page_count;
+    if (g->reg_count) {
+        window->end_regs = g->regs[others].regs;
+        window->end_xsave = g->regs[others].xsave;
+    }
+    if (others) {
+        memcpy(threads, g->regs, others * sizeof(*threads));
+        qsort(threads, others, sizeof(*threads), compare_threads);
+    }
+    window->end_threads = threads;
+    window->end_thread_count = others;
+    window->complete = g->has_end && g->reg_count && !g->damage;
+    return true;
+}
+
+static bool finish_events(struct tbd_gather *g, struct tbd_window *window)
+{
+    close_run(g);
+    for (size_t i = 0; i < g->log_count; i++)
+        g->log[i].message = (const void *)(g->operands + g->log_offsets[i]);
+    window->log = g->log;
+    window->log_count = g->log_count;
+    window->entries = g->entries;
+    window->entry_count = g->entry_count;
+    window->operands = g->operands;
+    window->operand_bytes = g->kept;
+    window->blocks = g->blocks;
+    window->has_events = true;
+    g->entry_hint = g->entry_count + g->entry_count / 16;
+    g->operand_hint = g->have + g->have / 16;
+    g->entries = NULL;
+    g->operands = NULL;
+    g->log = NULL;
+    g->log_room = 0;
+    /* On failure the memory is freed: no shortcut, so that all three pointers have an owner. */
+    return (int)tbd_window_adopt_room(window, (void *)(uintptr_t)window->entries) &
+           (int)tbd_window_adopt_room(window, (void *)(uintptr_t)window->operands) &
+           (int)tbd_window_adopt(window, (void *)(uintptr_t)window->log);
+}
+
+enum tbd_status tbd_gather_finish(struct tbd_gather *g, struct tbd_window **out,
+                                  struct tbd_error *why)
+{
+    struct tbd_window *window = g->window;
+    const char *damage;
+
+    *out = NULL;
+    if (!g->is_over)
+        return tbd_process_error(why, TBD_STUBDIED, "the window's stream has no end");
+    if (!g->damage && (g->held || g->in != g->have))
+        wrong(g, "operands without an entry");
+    damage = g->damage;
+    g->window = NULL;
+    if (!finish_state(g, window) || !finish_events(g, window)) {
+        tbd_window_free(window);
+        drop(g);
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    }
+    *out = window;
+    return damage ? tbd_process_error(why, TBD_DIVERGED, "entry %zu: %s", window->entry_count, damage)
+                  : TBD_OK;
+}
