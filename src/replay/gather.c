@@ -41,7 +41,7 @@ struct end_page {
 
 struct tbd_gather {
     struct tbd_consumer *consumer; /* borrowed */
-    const struct tbd_block_table *table; /* that `slim` is about */
+    struct tbd_block_table *table; /* that `slim` is about; a reference is held */
     struct slim *slim;             /* by id of the stream */
     uint32_t slim_count;
     size_t slim_room;
@@ -92,6 +92,7 @@ void tbd_gather_free(struct tbd_gather *g)
     if (!g)
         return;
     drop(g);
+    tbd_block_table_release(g->table);
     tbd_room_give(g->page_bytes);
     free(g->slim);
     free(g->log_offsets);
@@ -107,6 +108,8 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     if (g->consumer != consumer || g->table != tbd_consumer_table(consumer))
         g->slim_count = 0;
     g->consumer = consumer;
+    tbd_block_table_retain(tbd_consumer_table(consumer));
+    tbd_block_table_release(g->table);
     g->table = tbd_consumer_table(consumer);
     g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
     g->index = g->blocks = 0;
