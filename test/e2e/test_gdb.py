@@ -24,7 +24,7 @@ MORE = [("programs", ["recursion", "straddle", "strings", "tls", "variables_O0_4
         ("examples/forensics", ["list_fixed", "neighbour", "stale_flag", "uninitialised", "use_after_free", "double_free_fixed", "leak_fixed",
                                 "ring_fixed", "use_after_free_fixed"]),
         ("examples", ["list", "overflow", "stale", "lost"])]
-MOMENTS = 12 if tbdtest.LONG else 4
+MOMENTS = 24 if tbdtest.LONG else 4
 LIMIT = 400000  # blocks: gdb stops at every execution of an instruction, however often it is told to go on
 
 SCRIPT = """
@@ -97,7 +97,7 @@ def moments(trace, seed):
     main = tbdtest.position(trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==main"))
     first, last = int(main.split("+")[0]), int(tbdtest.position(trace.one("goto", "last")).split("+")[0])
     chosen, found = random.Random(seed), {}
-    for _ in range(4 * MOMENTS):
+    for _ in range(8 * MOMENTS):
         time = chosen.randint(first, last - 1)
         pc = int(trace.one("where", at="%d+0" % time)["pc"], 16)
         # How often since main() began; the block at main() counts when it begins there.
@@ -135,6 +135,9 @@ def same_values(found, wanted):
     for name, text in wanted:
         if name not in found or text.startswith("error: ") or "<error" in text or "<synthetic" in text:
             continue
+        # Its printer of std::deque, while the constructor is at work: fewer than no elements.
+        if re.match(r"std::\w+ with -\d+ elements", text):
+            continue
         # gdb believes that a register which functions may change freely still is what it was in the caller.
         if any("which a called function may have changed" in t for t in found[name]):
             continue
@@ -153,6 +156,9 @@ def check_moment(trace, where, said, tally):
     # Code of the C runtime without frame information: gdb guesses, into data at times.
     wanted = [f for f in wanted if f[1] is not None or f[0] in found]
     theirs = [f[0] for f in wanted if not f[2]]
+    # Where nothing says how to go on (the bottom of a coroutine's stack), gdb ends; tbdq shows what looks like a caller, with a mark.
+    while len(found) > len(theirs) and frames[-1].get("guess"):
+        frames, found = frames[:-1], found[:-1]
     assert found == theirs, (at, [hex(a) for a in found], [hex(a) for a in theirs])
     tally["frames"] += len(theirs)
     for number, (frame, (_, name, inlined, _, variables)) in enumerate(zip(frames, wanted)):
@@ -195,7 +201,8 @@ def test_random_moments_are_as_gdb_sees_them(folder):
         except AssertionError as error:
             raise AssertionError("%s: %s" % (path, error))
         print("        %s: %s" % (os.path.basename(path), tally))
-    assert tally["programs"] >= (25 if tbdtest.LONG else 6) and tally["values"] > 100, tally
+    assert tally["programs"] >= (30 if tbdtest.LONG else 6) and tally["values"] > 100, tally
+    assert tally["moments"] >= (300 if tbdtest.LONG else 20), tally
 
 
 if __name__ == "__main__":
