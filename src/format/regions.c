@@ -186,6 +186,14 @@ size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window)
     return tbd_region_events_before(trace, &start);
 }
 
+bool tbd_trace_mapping_change(const struct tbd_trace *trace, size_t number, struct tbd_region *out)
+{
+    if (number >= trace->region_event_count || trace->region_events[number].unmap)
+        return false;
+    *out = trace->region_events[number].region;
+    return true;
+}
+
 enum tbd_status tbd_regions_at_locked(struct tbd_trace *trace, size_t events)
 {
     if (events < trace->regions_at) {

@@ -121,6 +121,8 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32
 
 /* How often mappings had changed when window `window` began; the number of windows is fine too. */
 size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window);
+/* What change `number` (from 0) put there, as the call said; false if it took a mapping away, or if there is none. */
+bool tbd_trace_mapping_change(const struct tbd_trace *trace, size_t number, struct tbd_region *out);
 
 /* ---- windows ---- */
 /* Windows have places 0 .. count-1 in the trace; that is what everything here calls `window` or

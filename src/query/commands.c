@@ -110,11 +110,12 @@ const struct tbd_command tbd_commands[] = {
     { "trace", tbd_command_trace, "FROM TO [where CONTEXT]",
       "the source lines that were executed between two positions", "",
       "tbdq trace 1200 1300", true },
-    { "why", tbd_command_why, "EXPR",
-      "follow a value back to the instruction that made it",
-      "Through copies in memory and registers; each hop with its source line.  EXPR is a variable or\n"
-      "$register at the current position.",
-      "tbdq why result", true },
+    { "why", tbd_command_why, "[/DEPTH] EXPR",
+      "follow a value back to the instructions that made it",
+      "Through copies in memory and registers, and through what calculations made it from, DEPTH (3)\n"
+      "calculations deep; each hop with its source line.  EXPR is a variable or $register at the\n"
+      "current position.",
+      "tbdq why /5 result", true },
     { "mark", tbd_command_mark, "NAME",
       "name the current position",
       "@NAME stands for it in every command from then on; kept in the trace's folder.",

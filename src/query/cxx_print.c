@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ELEMENT_STEPS_MAX (1u << 16)
 #define RB_NODE_BYTES   32u
 #define LIST_NODE_BYTES 16u
 #define HASH_NODE_BYTES 8u
@@ -484,4 +485,36 @@ bool tbd_cxx_next(const struct tbd_place_of *place, struct tbd_cxx *cxx, struct 
         return true;
     pair = *element;
     return dig(place, &pair, "first", element) && dig(place, &pair, "second", second);
+}
+
+bool tbd_cxx_element(const struct tbd_place_of *place, const struct tbd_data *data, uint64_t index,
+                     struct tbd_data *out)
+{
+    struct tbd_data second;
+    struct tbd_cxx cxx;
+
+    if (!tbd_cxx_open(place, data, &cxx) || index >= cxx.count ||
+        (cxx.kind != TBD_CXX_SEQUENCE && cxx.kind != TBD_CXX_STRING))
+        return false;
+    if (cxx.kind == TBD_CXX_STRING) {
+        tbd_data_at(cxx.data.address + index, &cxx.data.type, out);
+        return true;
+    }
+    if (cxx.walk == WALK_ARRAY || cxx.walk == WALK_BITS)
+        cxx.index = index;
+    while (cxx.index < index) {
+        if (index > ELEMENT_STEPS_MAX || !tbd_cxx_next(place, &cxx, out, &second))
+            return false;
+    }
+    return tbd_cxx_next(place, &cxx, out, &second);
+}
+
+bool tbd_cxx_pointer(const struct tbd_place_of *place, const struct tbd_data *data,
+                     struct tbd_data *out)
+{
+    struct tbd_data second;
+    struct tbd_cxx cxx;
+
+    return tbd_cxx_open(place, data, &cxx) && cxx.kind == TBD_CXX_POINTER &&
+           tbd_cxx_next(place, &cxx, out, &second);
 }

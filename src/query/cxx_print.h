@@ -32,6 +32,12 @@ struct tbd_cxx {
 /* Is this a container?  Then *out is ready to be walked. */
 bool tbd_cxx_open(const struct tbd_place_of *place, const struct tbd_data *data,
                   struct tbd_cxx *out);
+/* The element `index` of what has elements in order; false if it is no such thing, or shorter. */
+bool tbd_cxx_element(const struct tbd_place_of *place, const struct tbd_data *data, uint64_t index,
+                     struct tbd_data *out);
+/* The pointer in a unique_ptr or shared_ptr. */
+bool tbd_cxx_pointer(const struct tbd_place_of *place, const struct tbd_data *data,
+                     struct tbd_data *out);
 /* The next element; `second` is the value behind a map's key.  False at the end, or when memory is
  * not as it should be. */
 bool tbd_cxx_next(const struct tbd_place_of *place, struct tbd_cxx *cxx, struct tbd_data *element,

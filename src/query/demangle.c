@@ -55,15 +55,22 @@ static char *behind_result(char *text)
     return name;
 }
 
-char *tbd_demangle(const char *name)
+char *tbd_demangle_whole(const char *name)
 {
     int status = 0;
-    char *text, *shown;
+    char *text;
 
     if (!tbd_is_mangled(name) || strlen(name) > NAME_MAX_BYTES)
         return NULL;
     text = __cxa_demangle(name, NULL, NULL, &status);
-    if (text == NULL || status != 0)
+    return status == 0 ? text : NULL;
+}
+
+char *tbd_demangle(const char *name)
+{
+    char *text = tbd_demangle_whole(name), *shown;
+
+    if (text == NULL)
         return NULL;
     /* "vtable for X" is no function. */
     if (strstr(text, " for ") != NULL)
@@ -123,6 +130,36 @@ bool tbd_is_name_for(const char *readable, const char *name)
     for (const char *at = readable; *at != '\0'; at++) {
         depth += (*at == '<' || *at == '(') - (*at == '>' || *at == ')');
         if (depth == 0 && at[0] == ':' && at[1] == ':' && is_same(at + 2, name))
+            return true;
+    }
+    return false;
+}
+
+/* Compares without blanks; what is left of `whole` may only say what the object is. */
+static bool is_same_but_blanks(const char *whole, const char *name)
+{
+    for (;;) {
+        whole += strspn(whole, " ");
+        name += strspn(name, " ");
+        if (*name == '\0')
+            return *whole == '\0' || strcmp(whole, "const") == 0 ;
+        if (*whole++ != *name++)
+            return false;
+    }
+}
+
+bool tbd_is_overload(const char *whole, const char *name)
+{
+    int depth = 0;
+
+    if (strchr(name, '(') == NULL)
+        return false;
+    if (is_same_but_blanks(whole, name))
+        return true;
+    for (const char *at = whole; *at != '\0'; at++) {
+        depth += (*at == '<' || *at == '(') - (*at == '>' || *at == ')');
+        if (depth == 0 && ((at[0] == ':' && at[1] == ':' && is_same_but_blanks(at + 2, name)) ||
+                           (at[0] == ' ' && is_same_but_blanks(at + 1, name))))
             return true;
     }
     return false;

@@ -463,6 +463,16 @@ static bool cast(struct reader *r, size_t at, const struct tbd_type *type, struc
 
 /* ---- unary operators ---- */
 
+/* The pointers of the C++ library point, too. */
+static void take_pointer(struct reader *r, struct tbd_data *data)
+{
+    struct tbd_data pointer;
+
+    if (tbd_type_look(&data->type).kind == TBD_TYPE_STRUCT &&
+        tbd_cxx_pointer(r->scope->place, data, &pointer))
+        *data = pointer;
+}
+
 static bool dereference(struct reader *r, size_t at, struct tbd_data *data)
 {
     struct tbd_type target;
@@ -471,6 +481,7 @@ static bool dereference(struct reader *r, size_t at, struct tbd_data *data)
 
     follow_reference(r, data);
     decay(data);
+    take_pointer(r, data);
     kind = tbd_type_look(&data->type).kind;
     if (data->is_known && kind != TBD_TYPE_POINTER)
         return wrong(r, TBD_TYPE, at, 1, "this is not a pointer");
@@ -556,6 +567,21 @@ static bool member(struct reader *r, const struct tbd_c_node *node, struct tbd_d
     return true;
 }
 
+/* An element of a vector, string, deque, ... of the C++ library. */
+static bool library_element(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data,
+                            struct tbd_data *index)
+{
+    struct tbd_data found;
+    struct operand number;
+
+    if (!take_operand(r, index, &number))
+        return r->error->status == TBD_OK;
+    if (!tbd_cxx_element(r->scope->place, data, number.number, &found))
+        return wrong(r, TBD_TYPE, node->at, 1, "it has no element %" PRIu64 " here", number.number);
+    *data = found;
+    return true;
+}
+
 static bool element(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data)
 {
     struct tbd_data index;
@@ -567,6 +593,8 @@ static bool element(struct reader *r, const struct tbd_c_node *node, struct tbd_
         return false;
     follow_reference(r, data);
     view = tbd_type_look(&data->type);
+    if (view.kind == TBD_TYPE_STRUCT && data->is_known)
+        return library_element(r, node, data, &index);
     /* An array in registers has no address. */
     if (view.kind == TBD_TYPE_ARRAY && data->is_known && !data->in_memory) {
         if (!take_operand(r, &index, &number))

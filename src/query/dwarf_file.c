@@ -8,6 +8,7 @@
 
 #include "base/search.h"
 #include "query/debug_cache.h"
+#include "query/dwarf_alt.h"
 
 #include <dwarf.h>
 #include <search.h>
@@ -19,6 +20,12 @@
 #define RANGES_MAX  (1u << 22)
 #define VISITS_MAX  (1u << 22)
 #define ORIGINS_MAX 8
+
+struct unit {
+    Dwarf *dwarf; /* borrowed: this file's, or that of the file it shares with others */
+    Dwarf_Off at; /* of its entry */
+    bool is_apart; /* in .debug_types, DWARF 4's section for types */
+};
 
 struct unit_range {
     uint64_t start, end;
@@ -32,11 +39,13 @@ struct joined_path {
 };
 
 struct tbd_dwarf {
+    struct tbd_elf_file *file; /* borrowed; it owns this */
     Dwarf *dwarf;              /* owned */
+    struct tbd_dwarf_alt alt;  /* owned */
     struct joined_path *paths; /* owned; sorted by the address of `relative` */
     size_t path_count, path_capacity;
     bool indexed;
-    Dwarf_Off *units; /* owned; offsets of the units' entries */
+    struct unit *units; /* owned */
     size_t unit_count, unit_capacity;
     struct unit_range *ranges; /* owned; sorted by start */
     size_t range_count, range_capacity;
@@ -78,6 +87,7 @@ struct tbd_dwarf *tbd_dwarf_of(struct tbd_elf_file *file)
     file->source = calloc(1, sizeof(*file->source));
     if (file->source == NULL)
         return NULL;
+    file->source->file = file;
     if (elf == file->debug.elf &&
         tbd_debug_cache_open(&file->debug, file->build_id_text, &file->unpacked))
         file->source->dwarf = dwarf_begin_elf(file->unpacked.elf, DWARF_C_READ, NULL);
@@ -86,8 +96,15 @@ struct tbd_dwarf *tbd_dwarf_of(struct tbd_elf_file *file)
     if (file->source->dwarf == NULL) {
         free(file->source);
         file->source = NULL;
+        return NULL;
     }
+    tbd_dwarf_alt_open(file, file->source->dwarf, &file->source->alt);
     return file->source;
+}
+
+struct tbd_elf_file *tbd_dwarf_elf(const struct tbd_dwarf *dwarf)
+{
+    return dwarf->file;
 }
 
 void tbd_dwarf_free(struct tbd_dwarf *dwarf)
@@ -95,6 +112,7 @@ void tbd_dwarf_free(struct tbd_dwarf *dwarf)
     if (dwarf == NULL)
         return;
     dwarf_end(dwarf->dwarf);
+    tbd_dwarf_alt_close(&dwarf->alt);
     for (size_t i = 0; i < dwarf->path_count; i++)
         free(dwarf->paths[i].path);
     free(dwarf->paths);
@@ -211,6 +229,28 @@ const char *tbd_die_name(const Dwarf_Die *die)
     return tbd_die_attribute(die, DW_AT_name, &attribute) ? dwarf_formstring(&attribute) : NULL;
 }
 
+/* Entries lie inside the entry they belong to, in the order of the section. */
+size_t tbd_die_around(const Dwarf_Die *die, Dwarf_Die *out, size_t max)
+{
+    Dwarf_Die within, child, from = *die;
+    size_t count = 0;
+
+    if (dwarf_diecu(&from, &within, NULL, NULL) == NULL)
+        return 0;
+    while (count < max) {
+        Dwarf_Die found = { .addr = NULL };
+
+        for (bool more = tbd_die_child(&within, &child);
+             more && (const char *)child.addr <= (const char *)die->addr;
+             more = tbd_die_next(&child, &child))
+            found = child;
+        if (found.addr == NULL || found.addr == die->addr)
+            return found.addr == NULL ? 0 : count;
+        out[count++] = within = found;
+    }
+    return 0;
+}
+
 /* ---- units ---- */
 
 static bool grow(void **array, size_t count, size_t *capacity, size_t item, size_t limit)
@@ -239,7 +279,7 @@ static void add_range(struct tbd_dwarf *dwarf, uint64_t start, uint64_t end)
         (struct unit_range){ start, end, (uint32_t)dwarf->unit_count };
 }
 
-static void add_unit(struct tbd_dwarf *dwarf, Dwarf_Die *die)
+static void add_unit(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart, Dwarf_Die *die)
 {
     Dwarf_Addr base, start, end;
     ptrdiff_t at = 0;
@@ -248,7 +288,7 @@ static void add_unit(struct tbd_dwarf *dwarf, Dwarf_Die *die)
     if (!grow((void **)&dwarf->units, dwarf->unit_count, &dwarf->unit_capacity,
               sizeof(*dwarf->units), UNITS_MAX))
         return;
-    dwarf->units[dwarf->unit_count] = dwarf_dieoffset(die);
+    dwarf->units[dwarf->unit_count] = (struct unit){ from, dwarf_dieoffset(die), is_apart };
     while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0 && ranges++ < RANGES_MAX)
         add_range(dwarf, start, end);
     dwarf->unit_count++;
@@ -266,6 +306,12 @@ static bool is_unit(Dwarf_Die *die)
     return dwarf_tag(die) == DW_TAG_compile_unit || dwarf_tag(die) == DW_TAG_skeleton_unit;
 }
 
+/* Units without code: types that several units share. */
+static bool is_shared_unit(Dwarf_Die *die)
+{
+    return dwarf_tag(die) == DW_TAG_partial_unit || dwarf_tag(die) == DW_TAG_type_unit;
+}
+
 /* A unit whose entries are in a file of their own (.dwo): these, if it is there. */
 static void take_split(Dwarf_Die *die)
 {
@@ -277,23 +323,40 @@ static void take_split(Dwarf_Die *die)
         *die = split;
 }
 
+static Dwarf_Die *entry_at(Dwarf *from, Dwarf_Off at, bool is_apart, Dwarf_Die *out)
+{
+    return is_apart ? dwarf_offdie_types(from, at, out) : dwarf_offdie(from, at, out);
+}
+
+static void add_units(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart)
+{
+    Dwarf_Off at = 0, next;
+    uint64_t signature;
+    size_t head;
+
+    while (dwarf->unit_count < UNITS_MAX &&
+           dwarf_next_unit(from, at, &next, &head, NULL, NULL, NULL, NULL,
+                           is_apart ? &signature : NULL, NULL) == 0 &&
+           next > at) {
+        Dwarf_Die die;
+
+        if (entry_at(from, at + head, is_apart, &die) != NULL &&
+            (is_unit(&die) || is_shared_unit(&die)))
+            add_unit(dwarf, from, is_apart, &die);
+        at = next;
+    }
+}
+
 /* Keeps I1. */
 static void make_index(struct tbd_dwarf *dwarf)
 {
-    Dwarf_Off at = 0, next;
-    size_t head;
-
     if (dwarf->indexed)
         return;
     dwarf->indexed = true;
-    while (dwarf->unit_count < UNITS_MAX &&
-           dwarf_nextcu(dwarf->dwarf, at, &next, &head, NULL, NULL, NULL) == 0 && next > at) {
-        Dwarf_Die die;
-
-        if (dwarf_offdie(dwarf->dwarf, at + head, &die) != NULL && is_unit(&die))
-            add_unit(dwarf, &die);
-        at = next;
-    }
+    add_units(dwarf, dwarf->dwarf, false);
+    add_units(dwarf, dwarf->dwarf, true);
+    if (dwarf->alt.dwarf != NULL)
+        add_units(dwarf, dwarf->alt.dwarf, false);
     if (dwarf->range_count != 0)
         qsort(dwarf->ranges, dwarf->range_count, sizeof(*dwarf->ranges), compare_ranges);
 }
@@ -306,8 +369,11 @@ size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf)
 
 bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out)
 {
+    const struct unit *unit;
+
     make_index(dwarf);
-    if (index >= dwarf->unit_count || dwarf_offdie(dwarf->dwarf, dwarf->units[index], out) == NULL)
+    unit = index < dwarf->unit_count ? &dwarf->units[index] : NULL;
+    if (unit == NULL || entry_at(unit->dwarf, unit->at, unit->is_apart, out) == NULL)
         return false;
     take_split(out);
     return true;
@@ -474,7 +540,7 @@ size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t
     Dwarf_Die unit;
 
     for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
-        if (tbd_dwarf_unit(dwarf, i, &unit))
+        if (tbd_dwarf_unit(dwarf, i, &unit) && !is_shared_unit(&unit))
             found = unit_line_ranges(&unit, file, line, out, max, found);
     }
     return found;

@@ -18,6 +18,8 @@ struct tbd_dwarf;
 /* From the separate debug file, or the file itself; opened at the first call.  Borrowed until the
  * file is closed. */
 struct tbd_dwarf *tbd_dwarf_of(struct tbd_elf_file *file);
+/* The module's file that it belongs to. */
+struct tbd_elf_file *tbd_dwarf_elf(const struct tbd_dwarf *dwarf);
 /* For tbd_elf_close(). */
 void tbd_dwarf_free(struct tbd_dwarf *dwarf);
 
@@ -55,7 +57,7 @@ struct tbd_dwarf_function {
 size_t tbd_dwarf_functions(const struct tbd_dwarf_scopes *scopes, struct tbd_dwarf_function *out,
                            size_t max);
 
-/* The number of compilation units, and one of them: for walks over everything. */
+/* The number of units (of compilation, and of what they share), and one of them: for walks over everything. */
 size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf);
 bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out);
 
@@ -84,6 +86,8 @@ bool tbd_die_attribute(const Dwarf_Die *die, unsigned name, Dwarf_Attribute *out
 /* A constant; false if it is none. */
 bool tbd_die_number(const Dwarf_Die *die, unsigned name, uint64_t *out);
 bool tbd_die_flag(const Dwarf_Die *die, unsigned name);
+/* The entries around `die`, outermost first, without the unit; how many (0 also when it is not found). */
+size_t tbd_die_around(const Dwarf_Die *die, Dwarf_Die *out, size_t max);
 /* NULL if it has no name. */
 const char *tbd_die_name(const Dwarf_Die *die);
 

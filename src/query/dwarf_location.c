@@ -6,6 +6,8 @@
  * I2  The first thing that is missing ends the evaluation, and `why` says what it was. */
 #include "query/dwarf_location.h"
 
+#include "query/dwarf_thread.h"
+
 #include <dwarf.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -284,17 +286,12 @@ static bool push_frame_base(struct machine *m, uint64_t offset)
                             : fail(m, "its function has no frame base");
 }
 
-/* Thread-local variables of the program itself: the first block that the thread's vector lists. */
 static bool push_thread_address(struct machine *m, uint64_t offset)
 {
-    uint64_t vector = 0, block = 0;
+    uint64_t block = 0;
+    const char *why = tbd_thread_block(m->place, &block);
 
-    if (!m->place->is_main_program || m->place->fs_base == 0 || m->place->memory == NULL)
-        return fail(m, "thread-local variables of libraries are not supported");
-    if (!m->place->memory->read(m->place->memory->context, m->place->fs_base + 8, &vector, 8) ||
-        !m->place->memory->read(m->place->memory->context, vector + 16, &block, 8))
-        return fail(m, "the thread's local storage is not there");
-    return push(m, block + offset);
+    return why == NULL ? push(m, block + offset) : fail(m, "%s", why);
 }
 
 /* ---- values at function entry ---- */

@@ -28,11 +28,30 @@ static bool is_called(const Dwarf_Die *die, const char *name)
     return own != NULL && strcmp(own, name) == 0;
 }
 
+/* A value of an enumeration. */
+static bool find_enumerator(const Dwarf_Die *enumeration, const char *name, Dwarf_Die *out)
+{
+    for (bool more = tbd_die_child(enumeration, out); more; more = tbd_die_next(out, out)) {
+        if (dwarf_tag(out) == DW_TAG_enumerator && is_called(out, name))
+            return true;
+    }
+    return false;
+}
+
+/* The values of `enum class` need its name before them. */
+static bool find_plain_enumerator(Dwarf_Die *die, const char *name, Dwarf_Die *out)
+{
+    return dwarf_tag(die) == DW_TAG_enumeration_type && !tbd_die_flag(die, DW_AT_enum_class) &&
+           find_enumerator(die, name, out);
+}
+
 static bool find_child(const Dwarf_Die *scope, const char *name, Dwarf_Die *out)
 {
     Dwarf_Die die;
 
     for (bool more = tbd_die_child(scope, &die); more; more = tbd_die_next(&die, &die)) {
+        if (find_plain_enumerator(&die, name, out))
+            return true;
         if (is_variable(dwarf_tag(&die)) && is_called(&die, name) &&
             !tbd_die_flag(&die, DW_AT_declaration)) {
             *out = die;
@@ -68,6 +87,19 @@ static void function_value(const Dwarf_Die *die, uint64_t bias, struct tbd_data 
     tbd_data_at(low + bias, &type, out);
 }
 
+/* Of the enumeration that it belongs to. */
+static void enumerator_value(const Dwarf_Die *die, struct tbd_data *out)
+{
+    Dwarf_Die around[TBD_DWARF_MAX_SCOPES];
+    size_t count = tbd_die_around(die, around, TBD_DWARF_MAX_SCOPES);
+    struct tbd_type type = count == 0 ? tbd_type_made(DW_ATE_signed, 4)
+                                      : tbd_type_from(&around[count - 1]);
+    uint64_t value = 0;
+
+    (void)tbd_die_number(die, DW_AT_const_value, &value);
+    tbd_data_number(value, &type, out);
+}
+
 static bool is_function_here(Dwarf_Die *die)
 {
     Dwarf_Addr low;
@@ -88,6 +120,8 @@ static bool find_top(const Dwarf_Die *parent, const char *name, int nesting, Dwa
             *out = die;
             return true;
         }
+        if (find_plain_enumerator(&die, name, out))
+            return true;
         if (tag == DW_TAG_namespace && nesting < NESTING_MAX &&
             find_top(&die, name, nesting + 1, out))
             return true;
@@ -98,7 +132,7 @@ static bool find_top(const Dwarf_Die *parent, const char *name, int nesting, Dwa
 static bool has_members(int tag)
 {
     return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
-           tag == DW_TAG_union_type;
+           tag == DW_TAG_union_type || tag == DW_TAG_enumeration_type;
 }
 
 /* The declaration of A::B: in what is called A; namespaces without a name are looked through. */
@@ -113,10 +147,13 @@ static bool find_declared(const Dwarf_Die *parent, const char *path, int nesting
         const char *own = tbd_die_name(&die);
 
         if (colons == NULL && own != NULL && strcmp(own, path) == 0 &&
-            (is_variable(tag) || tag == DW_TAG_member || tag == DW_TAG_subprogram)) {
+            (is_variable(tag) || tag == DW_TAG_member || tag == DW_TAG_subprogram ||
+             tag == DW_TAG_enumerator)) {
             *out = die;
             return true;
         }
+        if (colons == NULL && find_plain_enumerator(&die, path, out))
+            return true;
         if (!has_members(tag) || nesting >= NESTING_MAX)
             continue;
         if (own == NULL ? tag == DW_TAG_namespace && find_declared(&die, path, nesting + 1, out)
@@ -137,7 +174,7 @@ static bool find_qualified(const Dwarf_Die *unit, const char *path, Dwarf_Die *o
         return false;
     *out = declared;
     if (is_function_here(&declared) || has_place(&declared))
-        return true;
+        return true; /* enumerators have their value there */
     for (bool more = tbd_die_child(unit, &die); more; more = tbd_die_next(&die, &die)) {
         if (dwarf_attr(&die, DW_AT_specification, &attribute) != NULL &&
             dwarf_formref_die(&attribute, &specification) != NULL &&
@@ -178,6 +215,8 @@ void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *die, struct t
 
     if (dwarf_tag(&from) == DW_TAG_subprogram)
         function_value(die, place->bias, out);
+    else if (dwarf_tag(&from) == DW_TAG_enumerator)
+        enumerator_value(die, out);
     else
         tbd_location_value(place, die, out);
 }

@@ -142,21 +142,35 @@ static void print_integer(struct print *p, const struct tbd_type_view *view, uin
     fputc('\'', p->out);
 }
 
+/* In C++ "ns::" before the values of `enum ns::kind`, "ns::Color::" before those of `enum class ns::Color`. */
+static void print_enum_scope(struct print *p, const struct tbd_type_view *view)
+{
+    struct tbd_type type = tbd_type_from(&view->die);
+    char text[256], *last = NULL;
+
+    (void)tbd_type_text(&type, text, sizeof(text));
+    if (strncmp(text, "enum ", 5) == 0 || tbd_die_name(&view->die) == NULL)
+        return;
+    for (char *at = text; (at = strstr(at, "::")) != NULL; at += 2)
+        last = at + 2;
+    if (tbd_die_flag(&view->die, DW_AT_enum_class))
+        fprintf(p->out, "%s::", text);
+    else if (last != NULL)
+        fprintf(p->out, "%.*s", (int)(last - text), text);
+}
+
 static void print_enum(struct print *p, const struct tbd_type_view *view, uint64_t value)
 {
     const char *name = tbd_type_enumerator(&view->die, value);
 
-    const char *type = tbd_die_name(&view->die);
-
-    /* `enum class Color`: Color::Green */
-    if (name != NULL && type != NULL && tbd_die_flag(&view->die, DW_AT_enum_class))
-        fprintf(p->out, "%s::", type);
-    if (name != NULL)
+    if (name != NULL) {
+        print_enum_scope(p, view);
         fputs(name, p->out);
-    else if (view->is_signed)
+    } else if (view->is_signed) {
         fprintf(p->out, "%" PRId64, (int64_t)value);
-    else
+    } else {
         fprintf(p->out, "%" PRIu64, value);
+    }
 }
 
 static void print_pointer(struct print *p, const struct tbd_type *type, uint64_t value)

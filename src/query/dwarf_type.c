@@ -46,14 +46,27 @@ static bool is_transparent(int tag)
            tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type;
 }
 
+/* What a type unit has in full is only referred to here (-fdebug-types-section). */
+static void take_signed(Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Die full;
+
+    if (dwarf_attr(die, DW_AT_signature, &attribute) != NULL &&
+        dwarf_formref_die(&attribute, &full) != NULL)
+        *die = full;
+}
+
 /* False: nothing is left, as in `const void`. */
 static bool peel(Dwarf_Die *die)
 {
     for (int i = 0; i < CHAIN_MAX; i++) {
         Dwarf_Die next;
 
-        if (!is_transparent(dwarf_tag(die)))
+        if (!is_transparent(dwarf_tag(die))) {
+            take_signed(die);
             return true;
+        }
         if (!tbd_die_reference(die, DW_AT_type, &next))
             return false;
         *die = next;
@@ -567,19 +580,44 @@ static const char *keyword_in(Dwarf_Die *die)
     case DW_LANG_C_plus_plus:
     case DW_LANG_C_plus_plus_03:
     case DW_LANG_C_plus_plus_11:
-    case DW_LANG_C_plus_plus_14: return "";
+    case DW_LANG_C_plus_plus_14:
+    case 0x2a: /* of 2017 */
+    case 0x2b: /* of 2020 */ return "";
     default: return keyword_of(dwarf_tag(die));
+    }
+}
+
+/* "shop::" before Item: namespaces, and structs whose members are types. */
+static void put_scopes(struct type_text *text, const Dwarf_Die *die)
+{
+    Dwarf_Die around[TBD_DWARF_MAX_SCOPES];
+    size_t count = tbd_die_around(die, around, TBD_DWARF_MAX_SCOPES);
+
+    for (size_t i = count; i-- > 0;) {
+        const char *name = tbd_die_name(&around[i]);
+        bool is_namespace = dwarf_tag(&around[i]) == DW_TAG_namespace;
+        char all[TEXT_BYTES];
+
+        if (!is_namespace && *keyword_of(dwarf_tag(&around[i])) == '\0')
+            break; /* a function */
+        snprintf(all, sizeof(all), "%.200s::", name != NULL ? name
+                                               : is_namespace ? "(anonymous namespace)" : "{...}");
+        put_before(text, all);
     }
 }
 
 static void put_name(struct type_text *text, Dwarf_Die *die)
 {
-    const char *name = tbd_die_name(die);
+    const char *name, *keyword = keyword_in(die);
     char all[TEXT_BYTES];
 
-    snprintf(all, sizeof(all), "%s%.200s%s", keyword_in(die), name == NULL ? "{...}" : name,
+    take_signed(die);
+    name = tbd_die_name(die);
+    snprintf(all, sizeof(all), "%s%.200s%s", keyword, name == NULL ? "{...}" : name,
              *text->before == '\0' ? "" : " ");
     put_before(text, all);
+    if (*keyword == '\0' && dwarf_tag(die) != DW_TAG_base_type)
+        put_scopes(text, die);
 }
 
 /* One level; false at the end. */

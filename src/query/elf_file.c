@@ -75,7 +75,7 @@ void tbd_names_free(struct tbd_names *names)
 
 /* ---- opening ---- */
 
-static void one_close(struct tbd_elf_one *one)
+void tbd_elf_one_close(struct tbd_elf_one *one)
 {
     if (one->elf)
         elf_end(one->elf);
@@ -102,12 +102,12 @@ static enum tbd_status one_open(const char *path, Elf_Cmd how, struct tbd_elf_on
     if (out->fd < 0)
         return TBD_IO;
     if (fstat(out->fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-        one_close(out);
+        tbd_elf_one_close(out);
         return TBD_IO;
     }
     out->elf = elf_begin(out->fd, how, NULL); /* I1 */
     if (!is_usable(out->elf)) {
-        one_close(out);
+        tbd_elf_one_close(out);
         return TBD_CORRUPT;
     }
     return TBD_OK;
@@ -317,11 +317,12 @@ void tbd_elf_close(struct tbd_elf_file *file)
     free(file->symbols.spans);
     free(file->symbols.slots);
     tbd_names_free(&file->names);
-    one_close(&file->unpacked);
-    one_close(&file->debug);
-    one_close(&file->main);
+    tbd_elf_one_close(&file->unpacked);
+    tbd_elf_one_close(&file->debug);
+    tbd_elf_one_close(&file->main);
     free(file->path);
     free(file->origin);
+    free(file->debug_path);
     free(file);
 }
 
@@ -401,14 +402,29 @@ size_t tbd_elf_read(struct tbd_elf_file *file, uint64_t address, void *out, size
 
 /* ---- the separate debug file ---- */
 
-static bool has_same_build_id(const struct tbd_elf_file *file, Elf *other)
+static bool has_build_id(Elf *elf, const uint8_t *wanted, size_t wanted_bytes)
 {
     const uint8_t *id;
     size_t bytes;
 
-    if (!build_id_from_sections(other, &id, &bytes) && !build_id_from_segments(other, &id, &bytes))
+    if (!build_id_from_sections(elf, &id, &bytes) && !build_id_from_segments(elf, &id, &bytes))
         return false;
-    return bytes == file->build_id_bytes && memcmp(id, file->build_id, bytes) == 0;
+    return bytes == wanted_bytes && memcmp(id, wanted, bytes) == 0;
+}
+
+bool tbd_elf_one_open(const char *path, const uint8_t *id, size_t id_bytes, struct tbd_elf_one *out)
+{
+    struct stat info;
+
+    *out = (struct tbd_elf_one){ .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) };
+    if (out->fd < 0)
+        return false;
+    if (fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode))
+        out->elf = elf_begin(out->fd, ELF_C_READ, NULL); /* I1 */
+    if (out->elf != NULL && elf_kind(out->elf) == ELF_K_ELF && has_build_id(out->elf, id, id_bytes))
+        return true;
+    tbd_elf_one_close(out);
+    return false;
 }
 
 static uint32_t crc32_add(uint32_t crc, const uint8_t *at, size_t bytes)
@@ -441,10 +457,12 @@ static bool try_debug(struct tbd_elf_file *file, const char *path, const uint32_
 {
     if (one_open(path, ELF_C_READ, &file->debug) != TBD_OK)
         return false;
-    if (file->build_id_bytes ? has_same_build_id(file, file->debug.elf)
-                             : checksum && has_checksum(file->debug.fd, *checksum))
+    if (file->build_id_bytes ? has_build_id(file->debug.elf, file->build_id, file->build_id_bytes)
+                             : checksum && has_checksum(file->debug.fd, *checksum)) {
+        file->debug_path = strdup(path);
         return true;
-    one_close(&file->debug);
+    }
+    tbd_elf_one_close(&file->debug);
     return false;
 }
 

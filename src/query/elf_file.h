@@ -79,6 +79,7 @@ struct tbd_elf_file {
     char *origin; /* owned; where the program had it, if `path` is a copy of that; else NULL */
     struct tbd_elf_one main;
     struct tbd_elf_one debug; /* separate debug file, elf == NULL if there is none */
+    char *debug_path;       /* owned; of `debug`, NULL if there is none */
     bool debug_tried;
     struct tbd_elf_one unpacked; /* debug_cache.h; elf == NULL if there is none */
     GElf_Phdr segments[TBD_ELF_MAX_SEGMENTS]; /* PT_LOAD only, in file order */
@@ -122,6 +123,11 @@ bool tbd_elf_is_code(const struct tbd_elf_file *file, uint64_t address);
 
 /* The separate debug file, NULL if there is none; opened at the first call. */
 Elf *tbd_elf_debug(struct tbd_elf_file *file);
+
+/* Another ELF file that belongs to a module: opened if it has this build id, and closed. */
+bool tbd_elf_one_open(const char *path, const uint8_t *id, size_t id_bytes,
+                      struct tbd_elf_one *out);
+void tbd_elf_one_close(struct tbd_elf_one *one);
 
 /* Symbols, loaded at the first call; an empty table when there are none or memory is short. */
 const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file);

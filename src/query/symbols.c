@@ -368,49 +368,21 @@ static enum tbd_status view_at(struct tbd_symbols *symbols, uint32_t window)
     return symbols->view.window == window ? TBD_OK : view_build(symbols, window);
 }
 
-/* One mapping message of the window's log. */
-static void add_message(struct tbd_symbols *symbols, uint32_t window,
-                        const struct tbd_message *message)
-{
-    struct tbd_message head;
-    struct tbd_msg_region wire;
-    struct tbd_region region;
-    char path[4096];
-
-    memcpy(&head, message, sizeof(head));
-    if (head.kind != TBD_MSG_REGION || head.bytes <= sizeof(wire) ||
-        head.bytes - sizeof(wire) > sizeof(path))
-        return;
-    memcpy(&wire, (const uint8_t *)message + sizeof(head), sizeof(wire));
-    memcpy(path, (const uint8_t *)message + sizeof(head) + sizeof(wire), head.bytes - sizeof(wire));
-    path[head.bytes - sizeof(wire) - 1] = 0;
-    region = (struct tbd_region){ .start = wire.start,
-                                  .end = wire.end,
-                                  .file_offset = wire.file_offset,
-                                  .inode = wire.inode,
-                                  .device = wire.device,
-                                  .prot = wire.prot,
-                                  .map_flags = wire.map_flags,
-                                  .flags = wire.flags,
-                                  .path = path };
-    add_region(symbols, window, &region);
-}
-
-/* A module that came and went inside the window, or came in the last one, is only in the window's
- * log. */
+/* A module that came and went inside the window, or came in the last one, is not there when any begins. */
 static bool view_deepen(struct tbd_symbols *symbols, uint32_t window)
 {
-    struct tbd_window *loaded;
-    size_t before = symbols->view.count;
+    size_t before = symbols->view.count, end;
 
     if (!symbols->trace || symbols->view.deep)
         return false;
     symbols->view.deep = true;
-    if (tbd_window_load(symbols->trace, window, false, &loaded, NULL) != TBD_OK)
-        return false;
-    for (size_t i = 0; i < loaded->log_count; i++)
-        add_message(symbols, window, loaded->log[i].message);
-    tbd_window_free(loaded);
+    end = tbd_trace_mapping_changes(symbols->trace, window + 1);
+    for (size_t i = tbd_trace_mapping_changes(symbols->trace, window); i < end; i++) {
+        struct tbd_region region;
+
+        if (tbd_trace_mapping_change(symbols->trace, i, &region))
+            add_region(symbols, window, &region);
+    }
     sort_modules(&symbols->view);
     return symbols->view.count > before;
 }
@@ -618,25 +590,40 @@ static void find_in(const struct tbd_module *module, const char *name, bool is_p
     }
 }
 
+enum how { BY_PATTERN, BY_NAME, BY_OVERLOAD };
+
+static bool is_called(const struct tbd_module *module, const struct tbd_elf_symbol *symbol,
+                      const char *name, enum how how)
+{
+    char *whole;
+    bool is;
+
+    if (how == BY_PATTERN)
+        return fnmatch(name, tbd_elf_symbol_name(module->file, symbol), 0) == 0;
+    if (!tbd_may_be_called(symbol->name, name))
+        return false;
+    if (how == BY_NAME)
+        return tbd_is_name_for(tbd_elf_symbol_name(module->file, symbol), name);
+    whole = tbd_demangle_whole(symbol->name);
+    is = whole != NULL && tbd_is_overload(whole, name);
+    free(whole);
+    return is;
+}
+
 /* Mangled names that `name` is the readable form of, or the end of it. */
-static void find_readable(const struct tbd_module *module, const char *name, bool is_pattern,
+static void find_readable(const struct tbd_module *module, const char *name, enum how how,
                           struct search *search)
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
-
     const uint32_t *by_name = tbd_elf_by_name(module->file);
 
     for (size_t i = tbd_elf_lower_bound(module->file, "_Z"); by_name != NULL && i < symbols->count;
          i++) {
         const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
-        const char *readable;
 
         if (!tbd_is_mangled(symbol->name))
             break;
-        if (!is_pattern && !tbd_may_be_called(symbol->name, name))
-            continue;
-        readable = tbd_elf_symbol_name(module->file, symbol);
-        if (is_pattern ? fnmatch(name, readable, 0) == 0 : tbd_is_name_for(readable, name))
+        if (is_called(module, symbol, name, how))
             take_match(search, module, symbol);
     }
 }
@@ -657,10 +644,10 @@ static int compare_found(const void *left, const void *right)
 
 static void find_in_view(const struct view *view, const char *name, struct search *search)
 {
+    static const enum how orders[][2] = { { BY_PATTERN, BY_OVERLOAD }, { BY_NAME, BY_OVERLOAD } };
     const char *mark = strchr(name, '!');
     size_t length = mark ? (size_t)(mark - name) : 0;
     const char *symbol = mark ? mark + 1 : name;
-
     bool is_pattern = strpbrk(symbol, "*?[") != NULL;
 
     for (size_t i = 0; i < view->count; i++)
@@ -668,9 +655,11 @@ static void find_in_view(const struct view *view, const char *name, struct searc
             find_in(&view->modules[i], symbol, is_pattern, search);
     if (search->found != 0 && !is_pattern)
         return;
-    for (size_t i = 0; i < view->count; i++)
-        if (!mark || is_module_called(&view->modules[i], name, length))
-            find_readable(&view->modules[i], symbol, is_pattern, search);
+    /* "copy(char*)" may be meant as it stands. */
+    for (size_t way = 0; way < 2 && (way == 0 || search->found == 0); way++)
+        for (size_t i = 0; i < view->count; i++)
+            if (!mark || is_module_called(&view->modules[i], name, length))
+                find_readable(&view->modules[i], symbol, orders[!is_pattern][way], search);
 }
 
 size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char *name,

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Names and values in programs compiled in unusual ways: overloads, enumerators, containers; thread-local variables of
+libraries; debug information in type units, in files that programs share (dwz), behind a debug link."""
+import os
+import subprocess
+
+import tbdtest
+
+CXX = """
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+namespace ns {
+enum class colour { red, green };
+enum plain { one = 1, two };
+struct counter {
+    int n = 0;
+    __attribute__((noinline)) void add(int by) { n += by; }
+    __attribute__((noinline)) void add(double by) { n += (int)by; }
+    template <class T> __attribute__((noinline)) T twice(T v) { return v + v; }
+};
+struct shape { colour c = colour::green; plain p = two; };
+}
+int main()
+{
+    ns::counter counter;
+    ns::shape shape;
+    std::vector<int> numbers{ 1, 5, 3 };
+    std::deque<long> queue{ 7, 8 };
+    std::string text = "tbd";
+    auto unique = std::make_unique<ns::shape>();
+    auto shared = std::make_shared<int>(42);
+
+    counter.add(3);
+    counter.add(2.5);
+    counter.add(4);
+    counter.twice(4);
+    return counter.n + (int)shape.c + *shared + (int)unique->c - 53;
+}
+"""
+
+LIBRARY = """
+__thread int %(p)s_first = 11;
+static __thread long %(p)s_second = 22;
+int bump_%(p)s(int by)
+{
+    %(p)s_first += by;
+    %(p)s_second += 2 * by;
+    return %(p)s_first + (int)%(p)s_second;
+}
+"""
+
+USER = """
+#include <dlfcn.h>
+#include <pthread.h>
+int bump_linked(int by);
+__thread int own = 3;
+static void *thread(void *argument)
+{
+    own = 9;
+    bump_linked(100);
+    return argument;
+}
+int main(void)
+{
+    pthread_t other;
+    int (*bump)(int) = (int (*)(int))dlsym(dlopen("./libopened.so", RTLD_NOW), "bump_opened");
+
+    bump_linked(1);
+    bump(5);
+    pthread_create(&other, 0, thread, 0);
+    pthread_join(other, 0);
+    return 0;
+}
+"""
+
+
+def compile_in(folder, name, text, *flags, compiler="cc"):
+    source = os.path.join(folder, name + (".cc" if compiler == "c++" else ".c"))
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(text)
+    subprocess.run([compiler, "-g", "-O0", "-o", name, source, *flags], cwd=folder, check=True)
+    return os.path.join(folder, name)
+
+
+def at_end(folder, path, function="main"):
+    result, trace = tbdtest.record([path], folder + "/traces", cwd=folder)
+    assert result.code == 0, result
+    trace.one("goto", "last", "backward", "func_exit", 1, "where", "func==%s" % function)
+    return trace
+
+
+def values(trace, wanted):
+    found = {name: [row["value"] for row in trace.ask("print", name)] for name in wanted}
+    assert found == {name: [value] for name, value in wanted.items()}, found
+
+
+def refused(trace, *words):
+    result = trace.tbdq(*words)
+    assert result.code == 2, (words, result)
+
+
+def test_cxx_names(folder):
+    trace = at_end(folder, compile_in(folder, "names", CXX, compiler="c++"))
+    for name, count in (("ns::counter::add", 3), ("ns::counter::add(int)", 2), ("counter::add( double )", 1), ("add(long)", None),
+                        ("*counter::add*", 3), ("ns::counter::twice", 1), ("twice<int>(int)", 1), ("*::twice*", 1)):
+        if count is None:
+            refused(trace, "all", "func_enter", "where", 'func=="%s"' % name)
+        else:
+            assert len(trace.ask("all", "func_enter", "where", 'func=="%s"' % name)) == count, name
+    assert len(trace.ask("calls", "ns::counter::add(int)")) == 2
+    trace.one("goto", "last", "backward", "line", 1, "where", "func==main")
+    values(trace, {"ns::colour::green": "ns::colour::green", "shape.c == ns::colour::green": "1", "ns::two": "ns::two", "shape.p == two": "1",
+                   "numbers[1]": "5", "queue[1]": "8", "text[2]": "100 'd'", "unique->p == ns::two": "1", "*shared": "42"})
+    assert trace.one("ptype", "shape")["ctype"] == "ns::shape" and trace.one("ptype", "&shape")["ctype"] == "ns::shape *"
+    refused(trace, "print", "numbers[3]")
+
+
+def test_thread_local_variables_of_libraries(folder):
+    for name in ("linked", "opened"):
+        compile_in(folder, "lib%s.so" % name, LIBRARY % {"p": name}, "-fPIC", "-shared")
+    trace = at_end(folder, compile_in(folder, "user", USER, "-L.", "-llinked", "-Wl,-rpath,."))
+    values(trace, {"linked_first": "12", "linked_second": "24", "own": "3", "opened_first": "16", "opened_second": "32"})
+    trace.one("goto", "first", "forward", "func_exit", 1, "where", "func==thread")
+    values(trace, {"linked_first": "111", "linked_second": "222", "own": "9"})
+    assert "has not used" in trace.one("print", "opened_first")["value"]
+
+
+def many_types(number):
+    types = "".join("struct s%d { int first_%d; struct s%d *next; char text[%d]; enum { A%d, B%d } kind; };\n" % ((i,) * 3 + (i + 1, i, i))
+                    for i in range(60))
+    objects = "".join("struct s%d v%d = { %d, &v%d, \"\", B%d };\n" % (i, i, i + 100, i, i) for i in range(60))
+    return types + objects + "int main(void) { return v%d.first_%d + (int)v3.kind - %d; }\n" % (number, number, number + 101)
+
+
+WANTED = {"v3.first_3": "103", "v3.kind": "B3", "B7": "B7", "((struct s4 *)&v4)->next->first_4": "104", "sizeof(struct s4)": "32"}
+
+
+def check_types(folder, path):
+    trace = at_end(folder, path)
+    values(trace, WANTED)
+    assert "first_3 = 103" in trace.one("print", "v3")["value"] and trace.one("ptype", "v3")["ctype"] == "struct s3"
+
+
+def test_types_in_units_of_their_own(folder):
+    for version in ("4", "5"):
+        check_types(folder, compile_in(folder, "typed" + version, many_types(1), "-gdwarf-" + version, "-fdebug-types-section"))
+
+
+def test_debug_information_that_programs_share(folder):
+    tbdtest.need("dwz")
+    paths = [compile_in(folder, "shared%d" % number, many_types(number)) for number in (1, 2)]
+    os.mkdir(folder + "/common")
+    subprocess.run(["dwz", "-m", "common/types", "-M", "common/types", *paths], cwd=folder, check=True)
+    with open(paths[0], "rb") as f:
+        assert b".gnu_debugaltlink" in f.read()
+    for path in paths:
+        check_types(folder, path)
+
+
+def test_a_debug_link_beside_the_program(folder):
+    path = compile_in(folder, "linked", many_types(1), "-Wl,--build-id=none")
+    os.mkdir(folder + "/.debug")
+    for command in (["objcopy", "--only-keep-debug", "--compress-debug-sections", path, folder + "/.debug/linked.dbg"],
+                    ["strip", path], ["objcopy", "--add-gnu-debuglink=" + folder + "/.debug/linked.dbg", path]):
+        subprocess.run(command, check=True)
+    check_types(folder, path)
+
+
+ORDER = """
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+struct order { int price, count, total; } o;
+static int limit(int v)
+{
+    return v > 1000 ? 1000 : v;
+}
+static void settle(struct order *o, int rate)
+{
+    int gross = o->price * o->count;
+    o->total = limit(gross - rate);
+}
+int main(void)
+{
+    char text[16] = "";
+    int p[2], rate = 3, scaled = 0;
+    if (pipe(p) != 0 || write(p[1], "7 12", 4) != 4 || read(p[0], text, 4) != 4)
+        return 1;
+    sscanf(text, "%d %d", &o.price, &o.count);
+    settle(&o, rate);
+    double half = o.total * 0.5;
+    return (int)half - 40 + scaled;
+}
+"""
+
+
+def test_why_follows_calculations_to_all_they_were_made_from(folder):
+    for level in ("-O0", "-O2"):
+        trace = at_end(folder, compile_in(folder, "order" + level, ORDER, level))
+        trace.one("goto", "last", "backward", "line", 1, "where", "func==main")
+        hops = trace.ask("why", "/16", "o.total")
+        ends = [h["what"] for h in hops]
+        assert any("system call read" in end for end in ends), (level, ends)
+        assert "a constant 3" in ends or any("constant 3" in end or "constant -3" in end or "rax-0x3" in h["text"]
+                                             for end, h in zip(ends, hops)), (level, ends)
+        deep = [h["depth"] for h in hops]
+        assert deep[0] == 0 and max(deep) > 3 and all(b <= a + 1 for a, b in zip(deep, deep[1:])), deep
+        within = {}
+        for hop in hops:
+            time = [hop["time"], hop["offset"]]
+            assert hop["depth"] == 0 or time <= within[hop["depth"] - 1], ("a hop goes forward in time", hop)
+            within[hop["depth"]] = time
+        assert {h["function"] for h in hops if "code" in h} & {"settle", "main"}, hops
+        short = trace.ask("why", "/0", "o.total")
+        assert short == [h for h in hops[:len(short)]] and {h["depth"] for h in short} == {0}, short
+        assert "depth" not in trace.tbdq("why", "o.total", json_output=False).out.decode().splitlines()[0]
+
+
+if __name__ == "__main__":
+    tbdtest.main(test_cxx_names, test_thread_local_variables_of_libraries, test_types_in_units_of_their_own,
+                 test_debug_information_that_programs_share, test_a_debug_link_beside_the_program, test_why_follows_calculations_to_all_they_were_made_from)
