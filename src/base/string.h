@@ -5,6 +5,7 @@
 #ifndef TBD_BASE_STRING_H
 #define TBD_BASE_STRING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,5 +19,13 @@ int strcmp(const char *a, const char *b);
 #else
 #include <string.h>
 #endif
+
+static inline bool tbd_starts_with(const char *text, const char *start)
+{
+    while (*start)
+        if (*text++ != *start++)
+            return false;
+    return true;
+}
 
 #endif

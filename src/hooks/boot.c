@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "hooks/begin.h"
 #include "hooks/decoder.h"
+#include "hooks/exec_environment.h"
 #include "hooks/runtime.h"
 #include "hooks/shared.h"
 #include "hooks/slot.h"
@@ -259,9 +260,11 @@ static bool prepare(const struct tbd_boot *boot)
 
 void tbd_boot(const struct tbd_boot *boot)
 {
+    bool is_ready = prepare(boot);
     struct tbd_thread *thread;
 
-    if (!prepare(boot))
+    tbd_exec_environment_hide(boot->envp);
+    if (!is_ready)
         return;
     thread = tbd_runtime.thread;
     unregister_rseq(boot);

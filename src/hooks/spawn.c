@@ -36,21 +36,13 @@ enum {
     STEP_MS = 50,
 };
 
-static bool starts_with(const char *text, const char *start)
-{
-    while (*start)
-        if (*text++ != *start++)
-            return false;
-    return true;
-}
-
 /* The organizer must not be traced itself. */
 static void copy_environment(char **envp, char **out)
 {
     size_t count = 0;
 
     for (; *envp && count < MAX_VARIABLES - 1; envp++)
-        if (!starts_with(*envp, "LD_PRELOAD=") && !starts_with(*envp, "TBD_OPTIONS="))
+        if (!tbd_starts_with(*envp, "LD_PRELOAD=") && !tbd_starts_with(*envp, "TBD_OPTIONS="))
             out[count++] = *envp;
     out[count] = NULL;
 }

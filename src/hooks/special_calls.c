@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "hooks/calls.h"
 #include "hooks/child.h"
+#include "hooks/exec_environment.h"
 #include "hooks/safe_copy.h"
 #include "hooks/shared.h"
 
@@ -270,10 +271,14 @@ static void exec_filtered(struct tbd_call *call)
 
 static void exec_call(struct tbd_call *call)
 {
-    if (tbd_runtime.threads.holder->seccomp.newest && can_execute(&call->sys))
+    struct tbd_sys_call sys = call->sys;
+
+    if (tbd_runtime.threads.holder->seccomp.newest && can_execute(&sys)) {
         exec_filtered(call);
-    else
-        exec_plainly(call, &call->sys);
+        return;
+    }
+    tbd_exec_environment_extend(&sys);
+    exec_plainly(call, &sys);
 }
 
 /* ---- forks ---- */

@@ -143,5 +143,31 @@ def test_a_child_without_an_organizer_runs_natively(folder):
     trace.verify()
 
 
+def test_programs_started_without_the_library(folder):
+    """They find the environment that they were given; what their own preloads were stays."""
+    sh = ["sh", "-c", "echo $A; env -u PWD -u OLDPWD -u SHLVL -u _ | sort"]
+    check_tree(["env", "-i", "A=b"] + sh, folder + "/1", 2, 4)
+    check_tree(["env", "-u", "LD_PRELOAD", "A=c", "sh", "-c", "echo $LD_PRELOAD $A; exec cat /dev/null"], folder + "/2", 0, 3)
+    check_tree(["env", "LD_PRELOAD=libm.so.6", "sh", "-c", "echo $LD_PRELOAD; exec grep -c libm.so /proc/self/maps"], folder + "/3", 0, 3)
+    script = folder + "/script"
+    with open(script, "w", encoding="utf-8") as f:
+        f.write("#! /bin/sh -e\necho script $# $A\n")
+    os.chmod(script, 0o755)
+    check_tree(["env", "-i", "A=d", script, "one"], folder + "/4", 0, 2)
+
+
+def test_programs_that_are_not_to_be_recorded(folder):
+    """An empty LD_PRELOAD says so; a static program, or none at all, cannot be."""
+    check_tree(["env", "LD_PRELOAD=", "sh", "-c", "echo ${LD_PRELOAD-unset}"], folder + "/1", 0, 1)
+    check_tree(["env", "-i", "/no/such/program"], folder + "/2", 0, 1, ends=["exit 127"])
+    source, program = folder + "/static.c", folder + "/static"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("#include <stdio.h>\nextern char **environ;\nint main(void) { for (char **v = environ; *v; v++) puts(*v); return 5; }\n")
+    if tbdtest.run([tbdtest.need("gcc"), "-static", "-o", program, source]).code:
+        raise tbdtest.Skip("no static C library")
+    result = check_tree(["env", "-i", "A=b", program], folder + "/3", 0, 1, ends=["exec"])
+    assert len(result) == 1
+
+
 if __name__ == "__main__":
     tbdtest.main(*[function for name, function in sorted(globals().items()) if name.startswith("test_")])
