@@ -237,23 +237,15 @@ static enum tbd_status read_untouched(struct tbd_trace *trace, const struct tbd_
     return status;
 }
 
-enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace, uint32_t index,
+enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace, const struct tbd_window *window,
                                          struct tbd_position pos, uint64_t address, void *out,
                                          size_t bytes)
 {
-    struct tbd_window *window;
-    enum tbd_status status;
-
     if (bytes > TBD_USER_END || address > TBD_USER_END - bytes)
         return TBD_UNMAPPED;
-    status = tbd_window_load_summaries(trace, index, &window, NULL);
-    if (!status &&
-        (pos.time < window->first_time || pos.time - window->first_time > window->blocks))
-        status = TBD_NOTIME;
-    if (!status)
-        status = read_untouched(trace, window, pos, address, out, bytes);
-    tbd_window_free(window);
-    return status;
+    if (pos.time < window->first_time || pos.time - window->first_time > window->blocks)
+        return TBD_NOTIME;
+    return read_untouched(trace, window, pos, address, out, bytes);
 }
 
 /* ---- any bytes ---- */

@@ -53,7 +53,7 @@ static bool open_copy(const char *path, struct tbd_elf_one *out)
     if (fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
         (info.st_mode & 022) == 0) {
         (void)futimens(out->fd, NULL); /* used now */
-        out->elf = elf_begin(out->fd, ELF_C_READ, NULL);
+        out->elf = elf_begin(out->fd, ELF_C_READ_MMAP, NULL); /* I1, I2: it stays as it is */
     }
     if (out->elf != NULL && elf_kind(out->elf) == ELF_K_ELF)
         return true;
@@ -200,13 +200,14 @@ bool tbd_debug_cache_open(const struct tbd_elf_one *debug, const char *build_id,
     *out = (struct tbd_elf_one){ .fd = -1 };
     if (debug->fd < 0 || debug->elf == NULL)
         return false;
-    bytes = packed_bytes(debug->elf);
-    if (bytes < WORTH_BYTES || bytes > COPY_MAX ||
-        !tbd_user_path("XDG_CACHE_HOME", ".cache", "debug/", folder, sizeof(folder)) ||
+    if (!tbd_user_path("XDG_CACHE_HOME", ".cache", "debug/", folder, sizeof(folder)) ||
         !copy_path(folder, debug->fd, build_id, path, sizeof(path)))
         return false;
     if (open_copy(path, out))
         return true;
+    bytes = packed_bytes(debug->elf); /* libelf reads the sections for that */
+    if (bytes < WORTH_BYTES || bytes > COPY_MAX)
+        return false;
     make_room(folder, bytes);
     return make_copy(debug->fd, folder, path) && open_copy(path, out);
 }

@@ -60,6 +60,8 @@ void tbd_session_close(struct tbd_session *session)
 {
     for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
         tbd_window_free(session->windows[i].window);
+    tbd_window_free(session->summaries);
+    free(session->moment);
     if (session->replayer != NULL && !session->borrows_replayer)
         tbd_replayer_free(session->replayer);
     if (!session->borrows_replayer)
@@ -174,10 +176,8 @@ enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index, 
     return TBD_OK;
 }
 
-/* ---- state at a position ---- */
-
-static enum tbd_status window_at(struct tbd_session *session, struct tbd_position position,
-                                 uint32_t *out)
+enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_position position,
+                                      uint32_t *out)
 {
     *out = tbd_trace_window_of(session->trace, position.time);
     if (*out != UINT32_MAX)
@@ -187,133 +187,6 @@ static enum tbd_status window_at(struct tbd_session *session, struct tbd_positio
              "time %" PRIu64 " is not in the trace, which has times 0 to %" PRIu64, position.time,
              session->info->blocks == 0 ? 0 : session->info->blocks - 1);
     return TBD_NOTIME;
-}
-
-static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tbd_position position,
-                          struct tbd_reg_state *out)
-{
-    struct tbd_window *window;
-
-    if (position.offset != 0 ||
-        tbd_trace_window(session->trace, index)->first_time != position.time)
-        return false;
-    if (tbd_window_load(session->trace, index, false, &window, &session->why) != TBD_OK)
-        return false;
-    if ((session->thread != 0 && session->thread != window->regs.thread) ||
-        (window->log_count != 0 && window->log[0].time == 0)) { /* something comes before the block */
-        tbd_window_free(window);
-        return false;
-    }
-    memset(out, 0, sizeof(*out));
-    out->position = position;
-    out->regs = window->regs;
-    if (window->xsave != NULL)
-        memcpy(out->xsave, window->xsave,
-               window->regs.xsave_bytes < sizeof(out->xsave) ? window->regs.xsave_bytes
-                                                             : sizeof(out->xsave));
-    tbd_window_free(window);
-    return true;
-}
-
-enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_position position,
-                                 struct tbd_reg_state *out)
-{
-    uint32_t window;
-    enum tbd_status status = window_at(session, position, &window);
-
-    if (status != TBD_OK || regs_at_start(session, window, position, out))
-        return status;
-    status = tbd_session_replayer(session);
-    if (status != TBD_OK)
-        return status;
-    memset(out, 0, sizeof(*out));
-    out->position = position;
-    out->thread = session->thread;
-    session->stats.replayed++;
-    return tbd_replay_regs(session->replayer, session->worker, window, out, 1, &session->divergence,
-                           &session->why);
-}
-
-enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_position position,
-                                 uint64_t address, void *out, size_t bytes)
-{
-    const struct tbd_window *window;
-    uint32_t index;
-    enum tbd_status status = window_at(session, position, &index);
-
-    /* a window that has no events on disk need not be replayed for memory that it does not modify */
-    if (status == TBD_OK && tbd_trace_window(session->trace, index)->level < 3 &&
-        tbd_trace_read_untouched(session->trace, index, position, address, out, bytes) == TBD_OK)
-        return TBD_OK;
-    if (status == TBD_OK)
-        status = tbd_session_window(session, index, false, &window);
-    return status == TBD_OK ? tbd_trace_read(session->trace, window, position, address, out, bytes)
-                            : status;
-}
-
-/* A stack is read word by word, and each read walks the window: lines of it are kept. */
-#define LINE_BYTES 512u
-#define LINES      8u
-
-struct stack_lines {
-    struct tbd_session *session;
-    struct tbd_position position;
-    uint64_t addresses[LINES]; /* 1 = none */
-    unsigned oldest;
-    uint8_t bytes[LINES][LINE_BYTES];
-};
-
-static const uint8_t *find_line(struct stack_lines *lines, uint64_t address)
-{
-    unsigned use = lines->oldest;
-
-    for (unsigned i = 0; i < LINES; i++) {
-        if (lines->addresses[i] == address)
-            return lines->bytes[i];
-    }
-    lines->addresses[use] = 1;
-    if (tbd_session_read(lines->session, lines->position, address, lines->bytes[use], LINE_BYTES) !=
-        TBD_OK)
-        return NULL;
-    lines->addresses[use] = address;
-    lines->oldest = (use + 1) % LINES;
-    return lines->bytes[use];
-}
-
-static bool read_memory(void *context, uint64_t address, void *out, size_t bytes)
-{
-    struct stack_lines *lines = context;
-    uint64_t start = address & ~(uint64_t)(LINE_BYTES - 1);
-    const uint8_t *line = NULL;
-
-    if (address - start + bytes <= LINE_BYTES)
-        line = find_line(lines, start);
-    if (line != NULL)
-        memcpy(out, line + (address - start), bytes);
-    return line != NULL ||
-           tbd_session_read(lines->session, lines->position, address, out, bytes) == TBD_OK;
-}
-
-enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_position position,
-                                  struct tbd_frame *out, size_t max, size_t *out_count)
-{
-    struct stack_lines lines = { .session = session,
-                                 .position = position,
-                                 .addresses = { 1, 1, 1, 1, 1, 1, 1, 1 } };
-    struct tbd_stack_memory memory = { read_memory, &lines };
-    struct tbd_reg_state *state = malloc(sizeof(*state));
-    enum tbd_status status;
-
-    *out_count = 0;
-    if (state == NULL)
-        return TBD_NOMEM;
-    status = tbd_session_regs(session, position, state);
-    if (status == TBD_OK)
-        status =
-            tbd_stack_unwind(session->symbols, tbd_trace_window_of(session->trace, position.time),
-                             &state->regs, &memory, out, max, out_count);
-    free(state);
-    return status;
 }
 
 /* ---- places ---- */
@@ -336,7 +209,7 @@ enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_positi
     enum tbd_status status;
 
     memset(out, 0, sizeof(*out));
-    status = window_at(session, position, &out->window);
+    status = tbd_session_window_at(session, position, &out->window);
     if (status == TBD_OK)
         status = tbd_session_window(session, out->window, false, &window);
     if (status != TBD_OK)

@@ -31,6 +31,13 @@ struct tbd_session_stats {
     uint64_t divisions, unmapped, optimized; /* evaluations that could not be made */
 };
 
+/* What a replay to a position gave. */
+struct tbd_moment_known {
+    uint32_t thread;   /* that was asked for, or 0 */
+    struct tbd_reg_state state;
+    uint8_t stack[16384]; /* state.stack_bytes of them */
+};
+
 struct tbd_session {
     struct tbd_trace *trace;
     const struct tbd_trace_info *info;
@@ -56,6 +63,8 @@ struct tbd_session {
         bool has_loads;
         uint64_t used; /* larger = more recently */
     } windows[TBD_SESSION_WINDOWS];
+    struct tbd_moment_known *moment; /* owned: the position asked for last; NULL: none */
+    struct tbd_window *summaries;    /* owned: of the window asked for last; NULL: none */
     size_t window_max; /* of `windows` used */
     uint64_t clock;
 };
@@ -77,6 +86,9 @@ TBD_MUST_CHECK enum tbd_status tbd_session_window(struct tbd_session *session, u
 /* Does this say that files of the trace are damaged? */
 bool tbd_session_is_damage(enum tbd_status status);
 TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);
+/* TBD_NOTIME, and session->why says so, for a position that is not in the trace. */
+TBD_MUST_CHECK enum tbd_status tbd_session_window_at(struct tbd_session *session,
+                                                     struct tbd_position position, uint32_t *out);
 /* Registers of session->thread at `position`; from the trace where it has them, else by partial replay. */
 TBD_MUST_CHECK enum tbd_status tbd_session_regs(struct tbd_session *session,
                                                 struct tbd_position position,
@@ -104,6 +116,10 @@ struct tbd_place {
 };
 TBD_MUST_CHECK enum tbd_status
 tbd_session_place(struct tbd_session *session, struct tbd_position position, struct tbd_place *out);
+/* Only its instruction's address. */
+TBD_MUST_CHECK enum tbd_status tbd_session_pc(struct tbd_session *session,
+                                              struct tbd_position position, uint32_t *out_window,
+                                              uint64_t *out);
 
 struct tbd_position tbd_session_first(const struct tbd_session *session);
 struct tbd_position tbd_session_last(struct tbd_session *session);

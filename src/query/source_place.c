@@ -112,19 +112,20 @@ bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position po
                              struct tbd_source_place *out)
 {
     const struct tbd_module *module;
-    struct tbd_place at;
+    uint64_t pc;
+    uint32_t window;
 
     if (session->has_thread || tbd_source_selected(session, position) != 0 ||
-        tbd_session_place(session, position, &at) != TBD_OK)
+        tbd_session_pc(session, position, &window, &pc) != TBD_OK)
         return false;
     out->session = session;
     out->state = NULL;
-    out->stack = (struct tbd_source_stack){ .position = position, .window = at.window };
+    out->stack = (struct tbd_source_stack){ .position = position, .window = window };
     out->memory = (struct tbd_stack_memory){ read_memory, out };
     out->places[0] = (struct tbd_place_of){ .memory = &out->memory };
-    module = tbd_symbols_module_at(session->symbols, at.window, at.pc);
+    module = tbd_symbols_module_at(session->symbols, window, pc);
     if (module != NULL)
-        take_module(&out->places[0], module, at.pc, 0);
+        take_module(&out->places[0], module, pc, 0);
     return true;
 }
 

@@ -371,16 +371,20 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
         return out_of_memory(why);
     process->plan->stops = (struct tbd_plan_section){ offset, count };
     for (size_t i = 0; i < count; i++) {
+        uint64_t room = states[i].stack ? states[i].stack_room : 0;
         uint64_t xsave = tbd_process_plan_alloc(process, TBD_PLAN_XSAVE_BYTES);
+        uint64_t stack = tbd_process_plan_alloc(process, room + 1);
         struct tbd_plan_stop *out = tbd_process_plan_at(process, offset);
 
-        if (!xsave)
+        if (!xsave || !stack || room > TBD_REPLAY_STACK_BYTES)
             return out_of_memory(why);
         out[i] = (struct tbd_plan_stop){
             .time = states[i].position.time - worker->window->first_time,
             .instruction = states[i].position.offset,
             .xsave = xsave,
             .thread = states[i].thread,
+            .stack = stack,
+            .stack_bytes = (uint32_t)room,
         };
     }
     return TBD_OK;

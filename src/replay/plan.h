@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC 0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION 3
+#define TBD_PLAN_VERSION 4
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
 /* Descriptors a stub is started with. */
@@ -86,8 +86,10 @@ struct tbd_plan_stop {
     uint32_t done;        /* 12: set by the stub: TBD_STOP_* */
     uint64_t xsave;       /* 16: offset of TBD_PLAN_XSAVE_BYTES for the image */
     uint32_t thread;      /* 24: whose; 0 = the one that has control there */
-    uint32_t reserved;    /* 28 */
-    struct tbd_regs regs; /* 32 */
+    uint32_t stack_bytes; /* 28: of the stack, too; set by the stub: so many could be read */
+    uint64_t stack;       /* 32: offset of room for them */
+    uint64_t stack_start; /* 40: set by the stub: their address */
+    struct tbd_regs regs; /* 48 */
 };
 #define TBD_PLAN_XSAVE_BYTES 12288u
 #define TBD_STOP_FILLED 1u

@@ -47,7 +47,12 @@ struct tbd_reg_state {
     uint32_t thread;            /* whose; 0: the thread that has control at the position */
     struct tbd_regs regs;       /* rip = the instruction about to execute */
     uint8_t xsave[4096];        /* regs.xsave_bytes of it; longer images are cut */
+    uint8_t *stack;             /* input: room for stack_room bytes of the stack, too; NULL: none */
+    size_t stack_room;          /* at most TBD_REPLAY_STACK_BYTES */
+    uint64_t stack_start;       /* what came of it: the stack_bytes bytes from here on; 0 at a window's ends */
+    size_t stack_bytes;
 };
+#define TBD_REPLAY_STACK_BYTES 65536u
 
 /* Partial replay (T19): registers at each of `count` positions, ascending, all in `window`.
  * Position and thread of each are the input; the rest is filled, with regs.thread the thread meant.

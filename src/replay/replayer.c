@@ -158,6 +158,18 @@ static bool is_known(const struct tbd_window *window, struct tbd_reg_state *stat
     return false;
 }
 
+/* What the stub says is checked: it shares memory with the program. */
+static void put_stack(struct tbd_worker *worker, struct tbd_reg_state *state,
+                      const struct tbd_plan_stop *stop)
+{
+    if (!state->stack || stop->stack_bytes > state->stack_room ||
+        stop->stack > worker->process.plan_bytes - stop->stack_bytes)
+        return;
+    memcpy(state->stack, tbd_process_plan_at(&worker->process, stop->stack), stop->stack_bytes);
+    state->stack_start = stop->stack_start;
+    state->stack_bytes = stop->stack_bytes;
+}
+
 static enum tbd_status take_states(struct tbd_worker *worker, struct tbd_reg_state *states,
                                    size_t count, struct tbd_error *why)
 {
@@ -176,6 +188,7 @@ static enum tbd_status take_states(struct tbd_worker *worker, struct tbd_reg_sta
             return tbd_process_error(why, TBD_NOTIME, "position %lu+%u was not reached",
                                      states[i].position.time, states[i].position.offset);
         put_state(&states[i], &stop.regs, tbd_process_plan_at(&worker->process, stop.xsave));
+        put_stack(worker, &states[i], &stop);
     }
     return TBD_OK;
 }

@@ -110,6 +110,18 @@ def test_conditions_with_registers_and_memory(folder):
     assert not trace.ask("goto", "first", "forward", "store", 1, "where", "addr==&neighbour and newval==41")
 
 
+def test_memory_around_the_stack_pointer_is_the_same_from_a_replay_and_from_events(folder):
+    """`mem rsp N` has it from the replay for the registers, `mem ADDRESS N` from what the trace recorded."""
+    trace = recorded(folder)
+    total = trace.info()["blocks"]
+    for time in range(total // 40, total, total // 17):
+        sp = tbdtest.number(trace.one("regs", at=str(time))["rsp"])
+        for offset, count in ((-128, 640), (3000, 64), (16384 - 128 - 32, 64)):
+            by_replay = trace.tbdq("mem", "rsp+%d" % offset if offset > 0 else "rsp-%d" % -offset, count, at=str(time))
+            by_events = trace.tbdq("mem", hex(sp + offset), count, at=str(time))
+            assert by_replay.code == by_events.code and by_replay.out == by_events.out, (time, by_replay, by_events)
+
+
 def test_disassembly_at_a_function(folder):
     trace = recorded(folder)
     event = trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==ackermann")

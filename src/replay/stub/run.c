@@ -13,6 +13,7 @@
 #include "base/fmt.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/safe_copy.h"
 #include "patcher/cut.h"
 #include "replay/stub/memory.h"
 
@@ -111,6 +112,15 @@ void tbd_stub_finish(void)
 
 /* ---- stops ---- */
 
+#define RED_ZONE 128u /* below the stack pointer a function may keep something, too */
+
+static void copy_stack(struct tbd_plan_stop *stop)
+{
+    stop->stack_start = stop->regs.gpr[TBD_RSP] - RED_ZONE;
+    stop->stack_bytes = (uint32_t)tbd_copy_prefix_from_program((char *)tbd_stub.plan + stop->stack,
+                                                               stop->stack_start, stop->stack_bytes);
+}
+
 static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *thread)
 {
     void *image = (char *)tbd_stub.plan + stop->xsave;
@@ -124,6 +134,8 @@ static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *threa
         stop->done = TBD_STOP_NO_THREAD;
     }
     stop->regs.xsave_bytes = tbd_runtime.vector.bytes;
+    if (stop->stack_bytes && stop->done == TBD_STOP_FILLED)
+        copy_stack(stop);
     tbd_stub.stop_next++;
 }
 
