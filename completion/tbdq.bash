@@ -21,7 +21,7 @@ _tbdq() {
         esac
     done
     if [[ $cur == -* && ${#words[@]} == 0 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-t --trace --at --json -j --workers --att --explain -q --quiet --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "-t --trace --at --json -j --workers --att --explain --no-cache -q --quiet --help --version" -- "$cur")
         return
     fi
     local line="${words[*]}${words[*]:+ }$cur" word

@@ -24,7 +24,7 @@ struct options {
     const char *script; /* "-": standard input */
     const char *thread;
     const char *complete; /* a line whose continuations a shell wants to know */
-    bool json, csv, quiet, att, explain;
+    bool json, csv, quiet, att, explain, no_cache;
     unsigned workers;
 };
 
@@ -42,6 +42,7 @@ static void print_usage(FILE *out)
             "  -j, --workers N     windows replayed at once (default: number of processors)\n"
             "      --att           AT&T syntax\n"
             "      --explain       say how a search went: windows skipped, replayed, seconds\n"
+            "      --no-cache      neither use nor keep what earlier questions had replayed or found\n"
             "  -q, --quiet         no progress line\n"
             "      --help, --version\n\ncommands:\n");
     tbd_line_list(out);
@@ -174,6 +175,7 @@ static int ask(const struct options *options, size_t count, char **words)
     struct tbd_session session = { .json = options->json,
                                    .csv = options->csv,
                                    .workers = options->workers,
+                                   .no_cache = options->no_cache,
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };
     struct tbd_command_run run = { .session = &session, .text = "", .out = stdout };
     enum tbd_status status = tbd_session_open(&session, options->trace);
@@ -213,6 +215,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         { "workers", required_argument, NULL, 'j' },
         { "att", no_argument, NULL, 'A' },
         { "explain", no_argument, NULL, 'E' },
+        { "no-cache", no_argument, NULL, 'N' },
         { "quiet", no_argument, NULL, 'q' },
         { "help", no_argument, NULL, 'h' },
         { "version", no_argument, NULL, 'V' },
@@ -233,6 +236,7 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 'J': options->json = true; break;
         case 'A': options->att = true; break;
         case 'E': options->explain = true; break;
+        case 'N': options->no_cache = true; break;
         case 'q': options->quiet = true; break;
         case 'j':
             if (parse_workers(optarg, &options->workers))

@@ -41,6 +41,7 @@ enum tbd_file_kind {
     TBD_FILE_ENTRIES = 7,
     TBD_FILE_KEYS = 8,
     TBD_FILE_RAISED = 9,
+    TBD_FILE_ANSWER = 10,
 };
 
 struct tbd_file_header {
@@ -107,7 +108,16 @@ enum tbd_record_type {
     TBD_REC_RAISED = 60,         /* struct tbd_disk_raised */
     TBD_REC_RAISED_ENTRIES = 61, /* LZ4 frame: what a block file has */
     TBD_REC_RAISED_RECORDS = 62, /* LZ4 frame: what a trace file has */
+    TBD_REC_QUESTION = 63,       /* text */
+    TBD_REC_ANSWER = 64,         /* struct tbd_disk_answer, LZ4 frame: text */
 };
+
+struct tbd_disk_answer {
+    uint64_t text_bytes; /*  0: unpacked */
+    uint32_t result;     /*  8: exit status */
+    uint32_t reserved;   /* 12 */
+};
+_Static_assert(sizeof(struct tbd_disk_answer) == 16, "tbd_disk_answer is 16 bytes");
 
 /* Of what a file below cache/ is. */
 struct tbd_disk_raised {

@@ -826,6 +826,11 @@ const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace)
     return &trace->info;
 }
 
+const char *tbd_trace_module(const struct tbd_trace *trace, uint32_t index)
+{
+    return index < trace->module_count ? trace->modules[index].path : NULL;
+}
+
 const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index)
 {
     return index < trace->note_count ? trace->notes[index] : NULL;

@@ -74,6 +74,9 @@ const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index);
 /* What of the trace's files is damaged, in words; what is not, is read all the same. */
 const char *tbd_trace_damage(const struct tbd_trace *trace, uint64_t index);
 
+/* Paths of the files that were mapped executable, as the program knew them; NULL behind the last one. */
+const char *tbd_trace_module(const struct tbd_trace *trace, uint32_t index);
+
 /* ---- threads: in the order in which they were made, the first is the main thread ----
  * A tid may occur twice: the kernel gives numbers of threads that have ended again. */
 struct tbd_thread_info {

@@ -2,6 +2,7 @@
 /* command_line.c - see command_line.h */
 #include "query/command_line.h"
 
+#include "query/answers.h"
 #include "query/bookmarks.h"
 #include "query/script.h"
 
@@ -137,7 +138,7 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
     if (command == NULL || command->run == NULL)
         return tbd_line_unknown(words[0]);
     session->stats = (struct tbd_session_stats){ 0 };
-    return command->run(&run);
+    return tbd_answers_run(&run, command);
 }
 
 enum tbd_exit tbd_words_run(struct tbd_session *session, const struct tbd_line_options *options,

@@ -35,7 +35,7 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
         return status;
     session->window_max = session->borrows_replayer ? 1 : TBD_SESSION_WINDOWS;
     session->info = tbd_trace_info(session->trace);
-    if (!session->borrows_replayer)
+    if (!session->borrows_replayer && !session->no_cache)
         session->cache = tbd_window_cache_new(session->trace, 0);
     status = tbd_symbols_new(session->trace, &session->symbols);
     if (status != TBD_OK)

@@ -47,6 +47,7 @@ struct tbd_session {
     unsigned workers;
     unsigned worker;       /* this session's number among the replayer's workers */
     bool borrows_replayer; /* from the session that it helps */
+    bool no_cache;         /* set before it is opened */
     struct tbd_window_cache *cache; /* NULL: none; borrowed with the replayer */
     enum tbd_syntax syntax;
     bool json;

@@ -5,7 +5,7 @@
  * I2  The folder holds about `limit` bytes at most: before more is written, the files not used for longest go.
  * I3  Nothing is written when the disk is nearly full: the room is the recording's.
  * I4  One question writes no more than `limit` bytes: one that needs more windows than fit keeps the first ones, and does
- *     not throw them out for the last ones. */
+ *     not throw them out for the last ones.  Its answer is written all the same. */
 #include "query/window_cache.h"
 
 #include "format/file.h"
@@ -162,19 +162,30 @@ static bool has_room(const struct tbd_window_cache *cache, uint64_t bytes)
            (uint64_t)disk.f_bavail * disk.f_frsize >= ROOM_MIN + bytes;
 }
 
-/* False: nobody needs to try again. */
-static bool reserve_locked(struct tbd_window_cache *cache, uint64_t bytes)
+static bool take_room_locked(struct tbd_window_cache *cache, uint64_t bytes)
 {
-    if (cache->is_off || cache->written + bytes > cache->limit || !open_folder_locked(cache) ||
-        !has_room(cache, bytes))
+    if (!open_folder_locked(cache) || !has_room(cache, bytes))
         return false;
     if (cache->total + bytes > cache->limit)
         make_room_locked(cache, bytes);
     if (cache->total + bytes > cache->limit)
         return false;
     cache->total += bytes;
+    return true;
+}
+
+/* False: nobody needs to try again. */
+static bool reserve_locked(struct tbd_window_cache *cache, uint64_t bytes)
+{
+    if (cache->is_off || cache->written + bytes > cache->limit || !take_room_locked(cache, bytes))
+        return false;
     cache->written += bytes;
     return true;
+}
+
+static void name_temporary_locked(struct tbd_window_cache *cache, char *out)
+{
+    snprintf(out, NAME_BYTES, "new.%d.%u", (int)getpid(), cache->names++);
 }
 
 static bool reserve(struct tbd_window_cache *cache, uint64_t bytes, char *out_temporary)
@@ -184,7 +195,7 @@ static bool reserve(struct tbd_window_cache *cache, uint64_t bytes, char *out_te
     pthread_mutex_lock(&cache->lock);
     good = reserve_locked(cache, bytes);
     cache->is_off |= !good;
-    snprintf(out_temporary, NAME_BYTES, "new.%d.%u", (int)getpid(), cache->names++);
+    name_temporary_locked(cache, out_temporary);
     pthread_mutex_unlock(&cache->lock);
     return good;
 }
@@ -229,18 +240,51 @@ void tbd_window_cache_put(struct tbd_window_cache *cache, const struct tbd_trace
     tbd_buffer_free(&content);
 }
 
+void tbd_window_cache_keep(struct tbd_window_cache *cache, const char *name,
+                           const struct tbd_buffer *content)
+{
+    char temporary[NAME_BYTES];
+    bool good;
+
+    pthread_mutex_lock(&cache->lock);
+    good = content->used <= cache->limit / 8 && take_room_locked(cache, content->used);
+    name_temporary_locked(cache, temporary);
+    pthread_mutex_unlock(&cache->lock);
+    if (good)
+        (void)write_file(cache, name, temporary, content);
+}
+
 /* ---- reading ---- */
+
+static void mark_used(const struct tbd_window_cache *cache, const char *name)
+{
+    char path[PATH_BYTES + NAME_BYTES];
+
+    snprintf(path, sizeof(path), "%s/%s", cache->folder, name);
+    (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+bool tbd_window_cache_answer(struct tbd_window_cache *cache, const struct tbd_trace *trace,
+                             struct tbd_answer *answer)
+{
+    char name[NAME_BYTES];
+
+    if (tbd_answer_load(trace, cache->folder, answer, NULL) != TBD_OK)
+        return false;
+    tbd_answer_name(answer->question, name, sizeof(name));
+    mark_used(cache, name);
+    return true;
+}
 
 struct tbd_window *tbd_window_cache_get(struct tbd_window_cache *cache, struct tbd_trace *trace,
                                         uint32_t index)
 {
-    char path[PATH_BYTES + NAME_BYTES], name[NAME_BYTES];
+    char name[NAME_BYTES];
     struct tbd_window *window;
 
     tbd_raised_name(trace, index, name, sizeof(name));
     if (tbd_raised_load(trace, index, cache->folder, name, &window, NULL) != TBD_OK)
         return NULL;
-    snprintf(path, sizeof(path), "%s/%s", cache->folder, name);
-    (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW); /* used now */
+    mark_used(cache, name);
     return window;
 }

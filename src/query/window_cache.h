@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* window_cache.h - windows that questions had replayed are kept on disk, below the trace's cache/
+/* window_cache.h - windows that questions had replayed, and answers, are kept on disk, below the trace's cache/
  *
  * The next question about them reads them instead.  It is a convenience: whatever goes wrong with it (a full disk, a
  * folder that cannot be written, damage) only costs a replay.  Any number of processes may use the folder of a
@@ -7,6 +7,7 @@
 #ifndef TBD_QUERY_WINDOW_CACHE_H
 #define TBD_QUERY_WINDOW_CACHE_H
 
+#include "format/answer.h"
 #include "format/trace.h"
 
 struct tbd_window_cache;
@@ -25,5 +26,12 @@ struct tbd_window *tbd_window_cache_get(struct tbd_window_cache *cache, struct t
 /* Keeps a window that such a replay gave. */
 void tbd_window_cache_put(struct tbd_window_cache *cache, const struct tbd_trace *trace,
                           const struct tbd_window *window);
+
+/* The text of the answer to answer->question, if it is there; the caller's to free. */
+bool tbd_window_cache_answer(struct tbd_window_cache *cache, const struct tbd_trace *trace,
+                             struct tbd_answer *answer);
+/* Keeps another file, unless it would take more than an eighth of what the folder may have. */
+void tbd_window_cache_keep(struct tbd_window_cache *cache, const char *name,
+                           const struct tbd_buffer *content);
 
 #endif

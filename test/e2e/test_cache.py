@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Windows that a question had replayed are kept for the next one: it replays none, and has the same answers,
+"""Windows that a question had replayed, and answers about whole runs, are kept for the next one: it has the same answers,
 whatever becomes of the trace and of the files meanwhile."""
 import os
 import random
@@ -27,13 +27,21 @@ def explained(trace, *words):
     return result.out, int(numbers[1]), int(numbers[2])
 
 
-def cache_of(trace):
+def files_of(trace):
     folder = os.path.join(trace.path, "cache")
     return {name: os.path.join(folder, name) for name in sorted(os.listdir(folder))} if os.path.isdir(folder) else {}
 
 
+def cache_of(trace):
+    return {name: path for name, path in files_of(trace).items() if not name.endswith(".answer")}
+
+
+def answers_of(trace):
+    return [path for name, path in files_of(trace).items() if name.endswith(".answer")]
+
+
 def cache_bytes(trace):
-    return sum(os.path.getsize(path) for path in cache_of(trace).values())
+    return sum(os.path.getsize(path) for path in files_of(trace).values())
 
 
 def answers(trace, times):
@@ -54,7 +62,7 @@ def test_the_second_question_replays_nothing(folder):
         assert first[0] == whole[0] and first[1] > 0, (what, first)
         assert explained(trace, *SCAN) == (whole[0], 0, first[1] + first[2]), what
         assert answers(trace, times) == fresh, what
-    for path in cache_of(trace).values():
+    for path in files_of(trace).values():
         assert os.stat(path).st_mode & 0o777 == 0o600, path
     assert os.stat(os.path.join(trace.path, "cache")).st_mode & 0o777 == 0o700
     trace.verify()
@@ -66,10 +74,10 @@ def test_programs_of_all_kinds(folder):
         trace = recorded(os.path.join(folder, name), "window=4000", name)
         questions = (["all", "store", "where", "newval & 7 == 3"], ["all", "syscall"], ["all", "signal"],
                      ["all", "thread_switch"])
-        fresh = [trace.tbdq(*question).out for question in questions]
+        fresh = [told(trace, "--no-cache", *question) for question in questions]
         trace.ask("lower", "all", "1")
         for _ in range(2):
-            assert [trace.tbdq(*question).out for question in questions] == fresh, name
+            assert [told(trace, *question) for question in questions] == fresh, name
         assert explained(trace, "count", "store")[2] > 0
 
 
@@ -135,6 +143,91 @@ def test_without_a_folder_nothing_is_lost(folder):
         file.write("not a folder")
     first, second = explained(trace, *SCAN), explained(trace, *SCAN)
     assert first == second and first[1] > 0 and first[2] == 0, (first, second)
+
+
+# Questions that search all windows.
+WHOLE = (SCAN, ["--json", *SCAN], ["--csv", *SCAN], ["all", "store", "where", "newval & 0xffff == 77"],
+         ["stores", "where", "newval & 0xffff == 77"])
+
+
+def told(trace, *words):
+    """Without anything said beside the answer."""
+    done = subprocess.run([tbdtest.TBDQ, "-t", trace.path, *words], stdin=subprocess.DEVNULL, capture_output=True, check=False,
+                          env=tbdtest.clean_env())
+    assert done.returncode in (0, 1) and not done.stderr, done
+    return done.stdout
+
+
+def test_answers_are_kept(folder):
+    """Nothing is searched when a question is asked again: it is answered with the windows taken away."""
+    trace = recorded(folder, "window=8000", "strings")
+    fresh = [told(trace, "--no-cache", *words) for words in WHOLE]
+    assert all(fresh) and len(set(fresh)) == len(fresh) and not files_of(trace)
+    assert [told(trace, *words) for words in WHOLE] == fresh
+    assert len(answers_of(trace)) == len(WHOLE), answers_of(trace)
+    os.rename(trace.path + "/windows", trace.path + "/away")
+    assert [told(trace, *words) for words in WHOLE] == fresh
+    assert trace.tbdq("count", "store", "where", "newval == 12345").err  # not asked before
+    assert trace.tbdq("--no-cache", *SCAN).err
+    os.rename(trace.path + "/away", trace.path + "/windows")
+    trace.ask("lower", "all", "1")
+    trace.ask("merge", "all", "4")
+    assert [told(trace, *words) for words in WHOLE] == fresh and not cache_of(trace)
+    assert [told(trace, "--no-cache", *words) for words in WHOLE[:1]] == fresh[:1] and not cache_of(trace)
+
+
+def test_answers_are_of_their_position(folder):
+    """What an expression denotes depends on where it is asked; a goto in between is another question."""
+    trace = recorded(folder, "window=2000", "strings")
+    question = ("count", "store", "of", "*(long *)$rsp")
+    last = trace.info()["blocks"] - 1
+    times = [last * k // 9 for k in (1, 4, 6, 9)]
+    fresh = [told(trace, "--no-cache", "--at", str(time), *question) for time in times]
+    assert len(set(fresh)) > 1, fresh
+    for _ in range(2):
+        assert [told(trace, "--at", str(time), *question) for time in times] == fresh
+        for time, expected in zip(times, fresh):
+            trace.tbdq("goto", str(time))
+            assert told(trace, *question) == expected
+
+
+def test_damaged_answers_are_found_anew(folder):
+    trace = recorded(folder, "window=4000", "strings")
+    whole, rng = told(trace, *SCAN), random.Random(3)
+    path, = answers_of(trace)
+    with open(path, "rb") as file:
+        good = file.read()
+    for i in range(12):
+        bad = bytearray(good[:rng.randrange(len(good))] if i % 2 else good)
+        if i % 2 == 0:
+            bad[rng.randrange(len(bad))] ^= 1 << rng.randrange(8)
+        with open(path, "wb") as file:
+            file.write(bad)
+        assert told(trace, *SCAN) == whole, i
+        with open(path, "rb") as file:
+            kept = file.read()
+        assert kept == good or len(bad) >= len(good) - 7, i  # what is only padding is no damage
+
+
+def test_a_trace_that_grows_keeps_no_answers(folder):
+    """While it is recorded there are no last answers; windows that are finished are answered from."""
+    argv = [tbdtest.program("many_windows")]
+    child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             env=tbdtest.clean_env(tbdtest.trace_env(folder, "window=20000,budget=24M")))
+    seen = 0
+    while child.poll() is None or tbdtest.organizers(folder):
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            result = tbdtest.run([tbdtest.TBDQ, "-t", path, *SCAN], stdin=None)
+            finished = tbdtest.run([tbdtest.TBDQ, "-t", path, "--json", "info"], stdin=None)
+            if b'"finished":false' in finished.out:
+                seen += result.code in (0, 1)
+                assert not [n for n in os.listdir(path + "/cache") if n.endswith(".answer")] \
+                    if os.path.isdir(path + "/cache") else True
+    assert child.returncode == 0 and seen > 0
+    trace = tbdtest.find_trace(folder, argv[0])
+    whole = told(trace, "--no-cache", *SCAN)
+    assert b"main" in whole and told(trace, *SCAN) == whole and told(trace, *SCAN) == whole and len(answers_of(trace)) == 1
 
 
 if __name__ == "__main__":

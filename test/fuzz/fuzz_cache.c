@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_organizer tbd_format tbd_base PkgConfig::XXHASH
+// sources: ../unit/stream_maker.c
+// iterations: 3000
+/* fuzz_cache.c - forged files of what questions left: events of lowered windows, an answer
+ *
+ * The input patches one of them (byte 0 chooses it; then offset 2 bytes, length 1 byte, bytes), and all checksums are made good
+ * again.  Oracles: no crash, and what can be loaded can be walked to its end; an answer is given to its own
+ * question only. */
+#include "format/answer.h"
+#include "format/change.h"
+#include "format/file.h"
+#include "format/raised.h"
+#include "format/window.h"
+#include "organizer/organize.h"
+#include "seal.h"
+#include "stream_maker.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define QUESTION "count store by func"
+enum { RAISED_2, RAISED_1, ANSWER, FILES };
+
+static char root[64], path[80], names[FILES][64];
+static struct tbd_buffer good[FILES];
+static struct tbd_trace *trace;
+
+static void check(bool fine)
+{
+    if (!fine)
+        abort();
+}
+
+static void write_file(size_t file, const void *data, size_t bytes)
+{
+    char name[160];
+    int fd;
+
+    snprintf(name, sizeof(name), "%s/%s", root, names[file]);
+    fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    check(fd >= 0 && !tbd_write_all(fd, data, bytes));
+    close(fd);
+}
+
+static void clean_up(void)
+{
+    char command[128];
+
+    tbd_trace_close(trace);
+    snprintf(command, sizeof(command), "rm -rf '%s'", root);
+    if (system(command))
+        perror(command);
+    for (size_t i = 0; i < FILES; i++)
+        tbd_buffer_free(&good[i]);
+}
+
+static void record(void)
+{
+    struct tbd_organize_options options = { .root = root, .program = "fuzz", .threads = 1 };
+    static struct sim s;
+    struct maker m;
+
+    maker_open(&m, 0);
+    m.alone = true;
+    sim_start(&s, &m, 17);
+    for (int i = 0; i < 90; i++) {
+        sim_step(&s);
+        if (i % 30 == 29)
+            sim_end_window(&s);
+    }
+    sim_end(&s);
+    options.stream_fd = m.fd;
+    check(!tbd_organize(&options, NULL));
+    maker_close(&m);
+    sim_free(&s);
+}
+
+static void lower(uint32_t window, uint8_t level)
+{
+    struct tbd_change change;
+    struct tbd_writer *writer;
+    struct tbd_trace *whole;
+
+    check(!tbd_writer_open(path, &writer, NULL) && !tbd_trace_open(path, &whole, NULL));
+    check(!tbd_change_lower(whole, writer, window, level, &change, NULL));
+    check(!tbd_change_commit(writer, &change));
+    tbd_change_free(&change);
+    tbd_trace_close(whole);
+    tbd_writer_free(writer);
+}
+
+/* Events of windows 0 and 1 as they were before these lost them. */
+static void make_raised(void)
+{
+    struct tbd_window *windows[2];
+    struct tbd_trace *whole;
+
+    check(!tbd_trace_open(path, &whole, NULL));
+    for (uint32_t i = 0; i < 2; i++) {
+        check(!tbd_window_load(whole, i, true, &windows[i], NULL));
+        lower(i, i == RAISED_2 ? 2 : 1);
+    }
+    check(!tbd_trace_open(path, &trace, NULL));
+    for (uint32_t i = 0; i < 2; i++) {
+        tbd_raised_name(trace, i, names[i], sizeof(names[i]));
+        tbd_raised_put(trace, windows[i], &good[i]);
+        tbd_window_free(windows[i]);
+    }
+    tbd_trace_close(whole);
+}
+
+static void make_answer(void)
+{
+    char text[400];
+    struct tbd_answer answer = { .question = QUESTION, .text = text, .bytes = sizeof(text) };
+
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (char)('a' + i * i % 26);
+    tbd_answer_name(QUESTION, names[ANSWER], sizeof(names[ANSWER]));
+    tbd_answer_put(trace, &answer, &good[ANSWER]);
+}
+
+/* True: it was loaded. */
+static bool use(size_t file)
+{
+    struct tbd_answer answer = { .question = QUESTION };
+    struct tbd_window *window;
+    struct tbd_cursor cursor;
+
+    if (file == ANSWER) {
+        if (tbd_answer_load(trace, root, &answer, NULL))
+            return false;
+        check(strlen(answer.text) <= answer.bytes);
+        free((void *)(uintptr_t)answer.text);
+        return true;
+    }
+    if (tbd_raised_load(trace, (uint32_t)file, root, names[file], &window, NULL))
+        return false;
+    if (tbd_cursor_seek(window, window->first_time, &cursor))
+        while (cursor.kind != TBD_AT_END)
+            tbd_cursor_next(&cursor);
+    tbd_window_free(window);
+    return true;
+}
+
+static void set_up(void)
+{
+    snprintf(root, sizeof(root), "/tmp/tbd-fuzz-XXXXXX");
+    check(mkdtemp(root));
+    snprintf(path, sizeof(path), "%s/fuzz-1", root);
+    record();
+    make_raised();
+    make_answer();
+    for (size_t i = 0; i < FILES; i++) {
+        write_file(i, good[i].bytes, good[i].used);
+        check(use(i));
+    }
+    atexit(clean_up);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *bytes;
+    size_t file;
+
+    if (!root[0])
+        set_up();
+    if (size < 2)
+        return 0;
+    file = data[0] % FILES;
+    bytes = malloc(good[file].used);
+    check(bytes);
+    memcpy(bytes, good[file].bytes, good[file].used);
+    for (size_t at = 1; at + 4 <= size;) {
+        size_t offset = (data[at] | (size_t)data[at + 1] << 8) % good[file].used;
+        size_t n = data[at + 2] % 9;
+
+        at += 3;
+        for (size_t i = 0; i < n && at < size && offset + i < good[file].used; i++)
+            bytes[offset + i] = data[at++];
+    }
+    seal_records(bytes, good[file].used);
+    write_file(file, bytes, good[file].used);
+    (void)use(file);
+    free(bytes);
+    return 0;
+}
