@@ -12,6 +12,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/begin.h"
+#include "hooks/debugged.h"
 #include "hooks/decoder.h"
 #include "hooks/exec_environment.h"
 #include "hooks/runtime.h"
@@ -248,6 +249,10 @@ static bool prepare(const struct tbd_boot *boot)
 {
     if (!parse_options(boot) || !check_machine(boot))
         return false;
+    if (tbd_debugged_by_recorded()) {
+        tbd_say("process %u is watched by a recorded debugger: it runs untraced", (uint32_t)tbd_sys_getpid());
+        return false;
+    }
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
     if (!map_thread() || !map_page_maps() ||
         !tbd_regions_init(&tbd_runtime.regions) || !tbd_begin_mappings(boot->library)) {

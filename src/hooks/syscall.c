@@ -14,7 +14,7 @@
 #include "hooks/seccomp.h"
 
 enum {
-    EFAULT_ = -14, ENOSYS_ = -38,
+    EFAULT_ = -14, ENOSYS_ = -38, NR_PTRACE = 101, PTRACE_TRACEME_ = 0,
     NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
     NR_EPOLL_PWAIT = 281, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
     NR_IO_URING_ENTER = 426, NR_IO_URING_REGISTER = 427, NR_EPOLL_PWAIT2 = 441,
@@ -266,6 +266,8 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
         return;
     if (call.sys.number == NR_USERFAULTFD) /* who waits for another thread at a page would keep it from running */
         tbd_call_detach(&call, "it handles its own page faults (userfaultfd)");
+    if (call.sys.number == NR_PTRACE && call.sys.args[0] == PTRACE_TRACEME_) /* hooks/debugged.h */
+        tbd_call_detach(&call, "it has its parent watch it (ptrace)");
     if (is_refused(call.sys.number)) {
         refuse(&call);
         return;

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Tools of people who write programs - debuggers, build systems, compilers, test runners, parallel libraries - recorded
+with all that they start."""
+import os
+import re
+import shutil
+
+import tbdtest
+from test_workloads import check_all, put, self_test
+
+
+def compiled(folder, text, *flags):
+    program = folder + "/program"
+    argv = [tbdtest.need("gcc"), "-g", "-O1", "-o", program, put(folder, "program.c", text), *flags]
+    if tbdtest.run(argv).code:
+        raise tbdtest.Skip("cannot be compiled: " + " ".join(flags))
+    return program
+
+
+# ---- what watches other programs ----
+
+LOOP = """
+#include <stdio.h>
+static int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); }
+int main(void) { int s = 0; for (int i = 0; i < 3; i++) s += f(i); printf("%d\\n", s); return s; }
+"""
+
+
+def calls_in(log):
+    with open(log, encoding="utf-8") as f:
+        return re.findall(r"^(?:\[pid +\d+\] )?(\w+)\(", f.read(), re.M)
+
+
+def test_strace(folder):
+    """What it watches runs natively, so that it shows what it shows natively."""
+    program, logs = compiled(folder, LOOP), [folder + "/native.log", folder + "/traced.log"]
+    argv = [tbdtest.need("strace"), "-e", "trace=clone,rt_sigaction,futex,getrandom,pread64,exit_group", "-o"]
+    native = tbdtest.run(argv + [logs[0], program])
+    traced, trace = tbdtest.record(argv + [logs[1], program], folder + "/traces")
+    tbdtest.same(native, traced, tool_lines=True)
+    assert traced.code == 2 and calls_in(logs[0]) == calls_in(logs[1]), calls_in(logs[1])
+    trace.verify()
+
+
+def test_gdb_long(folder):
+    if not tbdtest.LONG:
+        raise tbdtest.Skip("--long")
+    program, argv = compiled(folder, LOOP), [tbdtest.need("gdb"), "-q", "-batch", "-nx"]
+    for command in ("break f", "run", "bt", "up", "watch s", "delete 1", "continue", "continue", "continue"):
+        argv += ["-ex", command]
+    native = tbdtest.run(argv + [program], timeout=600)
+    traced, trace = tbdtest.record(argv + [program], folder + "/traces", timeout=600)
+    assert b"Hardware watchpoint" in native.out, native
+    tbdtest.same(native, traced, tool_lines=True)
+    for trace in tbdtest.traces(folder + "/traces"):
+        trace.verify()
+
+
+# ---- threads by the compiler ----
+
+OPENMP = """
+#include <omp.h>
+#include <stdio.h>
+int main(void)
+{
+    static double roots[20000];
+    long sum = 0, tasks = 0;
+    int seen[4] = { 0 };
+    #pragma omp parallel num_threads(4) reduction(+ : sum)
+    {
+        #pragma omp for schedule(dynamic, 64)
+        for (int i = 0; i < 20000; i++)
+            sum += i * 7L % 13;
+        #pragma omp for nowait
+        for (int i = 0; i < 20000; i++)
+            roots[i] = i * 0.5;
+        #pragma omp barrier
+        #pragma omp critical
+        seen[omp_get_thread_num()]++;
+        #pragma omp single
+        for (int k = 0; k < 10; k++)
+            #pragma omp task
+            {
+                #pragma omp atomic
+                tasks += k;
+            }
+    }
+    printf("%ld %ld %g %d%d%d%d\\n", sum, tasks, roots[19999], seen[0], seen[1], seen[2], seen[3]);
+    return 0;
+}
+"""
+
+
+def test_openmp(folder):
+    result, _ = check_all([compiled(folder, OPENMP, "-fopenmp")], folder)
+    assert result.out == b"119991 45 9999.5 1111\n", result
+
+
+# ---- builders and testers ----
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.20)
+project(small C)
+enable_testing()
+add_library(part STATIC part.c)
+add_executable(whole whole.c)
+target_link_libraries(whole part)
+add_test(NAME one COMMAND whole)
+add_test(NAME two COMMAND whole 2)
+"""
+
+
+def test_cmake_ninja_ctest_long(folder):
+    if not tbdtest.LONG:
+        raise tbdtest.Skip("--long")
+    source, build = folder + "/source", folder + "/build"
+    put(source, "CMakeLists.txt", CMAKE)
+    put(source, "part.c", "int part(int n) { return n * 2; }\n")
+    put(source, "whole.c", "int part(int n);\nint main(int argc, char **argv) { return part(argc) + !argv[0] > 4; }\n")
+    tbdtest.need("cmake", "ninja", "ctest")
+    check_all(["cmake", "-G", "Ninja", "-S", source, "-B", build], folder + "/1", 20, lambda: shutil.rmtree(build, ignore_errors=True),
+              timeout=600)
+    self_test(["ninja", "-C", build], folder, 8)
+    shutil.rmtree(folder + "/traces")
+    self_test(["ctest", "--test-dir", build, "-j2"], folder, 3)
+
+
+def test_prove_long(folder):
+    if not tbdtest.LONG:
+        raise tbdtest.Skip("--long")
+    for i in range(2):
+        put(folder, "%d.t" % i, "use Test::More tests => 3; ok(1); is(2, 1 + 1);\n"
+            "my $p = fork(); exit 3 unless $p; waitpid $p, 0; is($? >> 8, 3);\n")
+    self_test([tbdtest.need("prove"), "-j2", folder + "/0.t", folder + "/1.t"], folder, 5)
+
+
+def test_clang_long(folder):
+    """Compiler and linker in one process each, with threads of their own."""
+    if not tbdtest.LONG:
+        raise tbdtest.Skip("--long")
+    source = put(folder, "program.c", OPENMP)
+    check_all([tbdtest.need("clang"), "-O2", "-c", "-o", folder + "/program.o", source], folder, timeout=600)
+
+
+RUST = """
+use std::{collections::BTreeMap, sync::{Arc, Mutex}, thread};
+fn main() {
+    let m = Arc::new(Mutex::new(BTreeMap::new()));
+    let all: Vec<_> = (0..4u64).map(|k| { let m = m.clone(); thread::spawn(move || for i in 0..1000u64 {
+        *m.lock().unwrap().entry(i % 37).or_insert(0u64) += i * k; }) }).collect();
+    for one in all { one.join().unwrap(); }
+    std::panic::set_hook(Box::new(|_| {}));
+    let caught = std::panic::catch_unwind(|| { let v: Vec<i32> = vec![]; v[0] }).is_err();
+    println!("{:?} {}", m.lock().unwrap().iter().nth(5), caught);
+}
+"""
+
+
+def test_rust_long(folder):
+    """The compiler, and what it made."""
+    if not tbdtest.LONG:
+        raise tbdtest.Skip("--long")
+    program = folder + "/program"
+    check_all([tbdtest.need("rustc"), "-O", "-o", program, put(folder, "program.rs", RUST)], folder + "/1", timeout=1500)
+    check_all([program], folder + "/2", timeout=600)
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
