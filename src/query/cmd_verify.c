@@ -7,6 +7,7 @@
  * Each worker uses its own worker number of one replayer (replay.h allows that). */
 #include "query/commands.h"
 #include "query/diverged.h"
+#include "query/interrupt.h"
 #include "query/output.h"
 #include "query/progress.h"
 
@@ -48,7 +49,8 @@ static void *verify_windows(void *argument)
     struct verify *verify = worker->verify;
     uint32_t window;
 
-    while ((window = atomic_fetch_add(&verify->next, 1)) < verify->windows) {
+    while (!tbd_is_interrupted() &&
+           (window = atomic_fetch_add(&verify->next, 1)) < verify->windows) {
         struct outcome *outcome = &verify->outcomes[window];
 
         outcome->status = tbd_replay_verify(verify->session->replayer, worker->number, window,
@@ -68,7 +70,8 @@ static void watch(struct verify *verify, bool quiet)
     struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
 
     tbd_progress_start(&progress, quiet);
-    while (progress.enabled && atomic_load(&verify->done) < verify->windows) {
+    while (progress.enabled && atomic_load(&verify->done) < verify->windows &&
+           !tbd_is_interrupted()) {
         tbd_progress_show(&progress, "verifying", atomic_load(&verify->done), verify->windows,
                           atomic_load(&verify->diverged));
         nanosleep(&pause, NULL);
@@ -234,6 +237,8 @@ enum tbd_exit tbd_command_verify(struct tbd_command_run *run)
     status = verify.outcomes == NULL ? TBD_NOMEM : tbd_session_replayer(run->session);
     if (status == TBD_OK)
         status = run_workers(&verify, run->session->workers, run->quiet);
+    if (status == TBD_OK && tbd_is_interrupted())
+        status = TBD_INTERRUPTED;
     result = status == TBD_OK ? print_result(run, &verify, tbd_progress_now() - started)
                               : tbd_command_fail(run, status);
     free(verify.outcomes);

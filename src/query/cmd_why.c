@@ -11,6 +11,7 @@
  * I1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all, and nothing is
  *     followed twice.
  * I2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so. */
+#include "query/interrupt.h"
 #include "query/output.h"
 #include "query/rows.h"
 #include "query/source_place.h"
@@ -257,6 +258,8 @@ static enum tbd_status find_instruction(struct why *why, const struct value *val
 
         if (find_in_block(why, value, time, limit, out))
             return TBD_OK;
+        if (tbd_is_interrupted())
+            return TBD_INTERRUPTED;
         if (time-- == 0)
             break;
         status =

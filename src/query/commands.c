@@ -266,7 +266,7 @@ static enum tbd_exit exit_of(enum tbd_status status)
 {
     if (status == TBD_OK)
         return TBD_EXIT_FOUND;
-    if (status == TBD_NOTFOUND)
+    if (status == TBD_NOTFOUND || status == TBD_INTERRUPTED)
         return TBD_EXIT_NOT_FOUND;
     if (status == TBD_SYNTAX || status == TBD_NAME || status == TBD_TYPE || status == TBD_USAGE ||
         status == TBD_NOTIME || status == TBD_NOWINDOW || status == TBD_UNMAPPED)

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: MIT
 /* prompt.c - see prompt.h; lines are edited by libedit
  *
- * A move (the position is another one afterwards) shows the line of source it led to. */
+ * A move (the position is another one afterwards) shows the line of source it led to.  Ctrl-C ends the line that is
+ * being edited, or the question that is being answered; Ctrl-D ends the program. */
 #include "query/prompt.h"
 
 #include "query/complete.h"
+#include "query/interrupt.h"
 #include "query/pager.h"
 #include "query/source.h"
 #include "query/user_path.h"
 
 #include <editline/readline.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #define HISTORY_MAX 2000
 #define PATH_BYTES  4096
@@ -53,6 +58,58 @@ static char **complete(const char *text, int start, int end)
     return rl_completion_matches(text, next_word);
 }
 
+/* ---- keys ---- */
+
+/* What ends a line that is not wanted any more: to its beginning, all of it away, Enter. */
+static const char drop_line[] = "\001\013\n";
+static size_t dropping; /* how much of that libedit has read; 0: nothing is dropped */
+
+/* A byte of standard input; EOF at its end.  False: Ctrl-C came first. */
+static bool next_byte(int *out)
+{
+    struct pollfd waiting[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+                                { .fd = tbd_interrupt_descriptor(), .events = POLLIN } };
+    unsigned char byte;
+
+    while (poll(waiting, 2, -1) < 0 && errno == EINTR)
+        ;
+    if (waiting[1].revents != 0)
+        return false;
+    *out = read(STDIN_FILENO, &byte, 1) == 1 ? byte : EOF;
+    return true;
+}
+
+/* A character, for libedit: bytes of UTF-8 put together. */
+static int next_key(FILE *in)
+{
+    mbstate_t state = { 0 };
+    wchar_t wide;
+    int byte;
+
+    (void)in;
+    if (dropping != 0 && drop_line[dropping] != '\0')
+        return drop_line[dropping++];
+    dropping = 0;
+    for (;;) {
+        char text;
+        size_t used;
+
+        if (!next_byte(&byte)) {
+            tbd_interrupt_clear();
+            fputs("^C", stdout);
+            return drop_line[dropping++];
+        }
+        if (byte == EOF)
+            return EOF;
+        text = (char)byte;
+        used = mbrtowc(&wide, &text, 1, &state);
+        if (used == (size_t)-1)
+            return byte;
+        if (used != (size_t)-2)
+            return (int)wide;
+    }
+}
+
 /* ---- history ---- */
 
 static void start_editing(const char *path)
@@ -60,6 +117,8 @@ static void start_editing(const char *path)
     static char breaks[] = " \t\n\"\\'`><=;|&{}()[]+-*/%~!?,.^";
 
     rl_readline_name = "tbdq";
+    rl_catch_signals = 0;
+    rl_getc_function = next_key;
     rl_initialize();
     rl_attempted_completion_function = complete;
     rl_completer_word_break_characters = breaks;
@@ -139,10 +198,12 @@ static enum tbd_exit answer(struct tbd_session *session, const struct tbd_line_o
     if (pager == NULL)
         return TBD_EXIT_SYSTEM;
     own.out = tbd_pager_stream(pager);
+    tbd_interrupt_clear();
     result = tbd_line_run(session, &own, line);
     if (!session->json && !is_same(before, tbd_session_current(session)))
         show_line(session, own.out);
     tbd_pager_close(pager);
+    tbd_interrupt_clear(); /* it may have come when the answer was there */
     return result;
 }
 
@@ -181,6 +242,7 @@ enum tbd_exit tbd_prompt(struct tbd_session *session, const struct tbd_line_opti
 
     completed = session;
     signal(SIGPIPE, SIG_IGN); /* a pager that is left early */
+    tbd_interrupt_catch();
     start_editing(has_path ? path : NULL);
     printf("%s; `help` lists the commands, `quit` ends\n", session->info->path);
     for (;;) {

@@ -2,6 +2,7 @@
 /* rows.c - see rows.h */
 #include "query/rows.h"
 
+#include "query/interrupt.h"
 #include "query/output.h"
 
 #include <inttypes.h>
@@ -153,7 +154,7 @@ enum tbd_exit tbd_rows_end(struct tbd_rows *rows)
 {
     bool is_table = !rows->run->session->json && !rows->run->session->csv;
 
-    if (is_table && rows->count == 0)
+    if (is_table && rows->count == 0 && !tbd_is_interrupted())
         fprintf(rows->run->out, "none\n");
     else if (is_table && !rows->has_widths)
         print_waiting(rows);

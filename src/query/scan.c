@@ -14,6 +14,7 @@
 #include "query/scan.h"
 
 #include "format/window.h"
+#include "query/interrupt.h"
 #include "query/scan_threads.h"
 
 #include <string.h>
@@ -521,7 +522,7 @@ void tbd_scan_run(struct tbd_scan *scan)
         return;
     tbd_scan_begin_turns(scan);
     while (step(scan)) {
-        if ((scan->stopped && scan->probes == NULL) || is_past(scan))
+        if ((scan->stopped && scan->probes == NULL) || is_past(scan) || tbd_is_interrupted())
             break;
     }
     deliver_insns(scan, UINT32_MAX);

@@ -6,6 +6,7 @@
  * are mapped. */
 #include "query/search_private.h"
 
+#include "query/interrupt.h"
 #include "query/progress.h"
 
 #include <stdlib.h>
@@ -227,7 +228,7 @@ enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
     begin = tbd_progress_now();
     status = tbd_search_one(run);
     stats->walk_s += tbd_progress_now() - begin;
-    return status;
+    return tbd_is_interrupted() ? TBD_INTERRUPTED : status;
 }
 
 /* One by one, until `max` windows were searched.  *io_i is the first one that was not looked at. */
@@ -242,6 +243,8 @@ static enum tbd_status search_serial(struct tbd_search_run *run, uint32_t start,
         uint32_t index = tbd_search_window_number(run, start, *io_i);
         bool is_chosen;
 
+        if (tbd_is_interrupted())
+            return TBD_INTERRUPTED;
         if (run->search->progress != NULL)
             run->search->progress(run->search->progress_context, *io_i, windows, run->total);
         status = consider(run, index, &is_chosen);
@@ -264,6 +267,8 @@ static enum tbd_status choose(struct tbd_search_run *run, uint32_t start, uint32
         uint32_t index = tbd_search_window_number(run, start, i);
         bool is_chosen;
 
+        if (tbd_is_interrupted())
+            return TBD_INTERRUPTED;
         status = consider(run, index, &is_chosen);
         if (status == TBD_OK && is_chosen)
             chosen[(*out_count)++] = index;

@@ -16,6 +16,7 @@
 #include "query/search_private.h"
 
 #include "format/codec.h"
+#include "query/interrupt.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -140,7 +141,7 @@ static bool take(struct pool *pool, uint32_t *out)
     pthread_mutex_lock(&pool->lock);
     while (!pool->stop && pool->next < pool->count && pool->next >= pool->at_main + AHEAD)
         pthread_cond_wait(&pool->moved, &pool->lock);
-    got = !pool->stop && pool->next < pool->count;
+    got = !pool->stop && pool->next < pool->count && !tbd_is_interrupted();
     *out = pool->next;
     pool->next += got;
     pthread_mutex_unlock(&pool->lock);

@@ -76,13 +76,14 @@ static int spawn(struct tbd_process *process, const char *path)
     char *argv[] = { name, NULL }, *envp[] = { NULL };
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none;
+    sigset_t blocked;
     int error;
 
-    sigemptyset(&none);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGINT); /* Ctrl-C is for tbdq, and the process ends with it */
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigmask(&attributes, &blocked);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_adddup2(&actions, plan, TBD_PLAN_FD);
     posix_spawn_file_actions_adddup2(&actions, stream, TBD_PLAN_STREAM_FD);

@@ -118,6 +118,22 @@ def test_shells_complete(folder):
     assert said == b"first->key\ncurrent first last\n", said
 
 
+def test_zsh_completes(folder):
+    tbdtest.need("zsh")
+    trace = record(folder)
+    trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==sum_list")
+    # What zsh calls while a line is edited, with the words it would have.
+    script = """PATH=%s:$PATH; compadd() { print -r -- "$@" }; _path_files() { print -r -- files "$@" }
+                words=(tbdq -t %s print 'first->ke'); CURRENT=5; . %s/completion/_tbdq
+                words=(tbdq goto ''); CURRENT=3; . %s/completion/_tbdq
+                words=(tbdq --j); CURRENT=2; . %s/completion/_tbdq
+                words=(tbdq -t ''); CURRENT=3; . %s/completion/_tbdq
+             """ % (os.path.dirname(tbdtest.TBDQ), trace.path, ROOT, ROOT, ROOT, ROOT)
+    said = subprocess.run(["zsh", "-f", "-c", script], stdout=subprocess.PIPE, check=True).stdout.decode().splitlines()
+    assert said[0].split() == ["-U", "-p", "first->", "--", "key"], said
+    assert said[1].split()[-3:] == ["current", "first", "last"] and "--json" in said[2].split() and said[3].startswith("files -/ -W"), said
+
+
 def test_completion_is_fast(folder):
     """Warm, as at the prompt, it must not be felt; the first time files are read."""
     trace = record(folder)
@@ -131,6 +147,33 @@ def test_completion_is_fast(folder):
     prompt.quit()
     print("        completed and answered, fastest of 6: %.1f ms" % (min(times) * 1000))
     assert min(times) < 0.1, times
+
+
+def has_children(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid), encoding="ascii") as f:
+        return f.read() != ""
+
+
+def test_ctrl_c_ends_a_line_or_a_question(folder):
+    _, trace = tbdtest.record([tbdtest.program("many_windows")], folder + "/traces")
+    prompt = Prompt(trace, folder)
+    os.write(prompt.master, b"this is no question\x03")
+    prompt.until("> ")
+    where = prompt.ask("where\r")
+    assert "position" in where and "no command" not in where, where
+    # Long: registers at every block; it is at it when there are processes that replay.
+    os.write(prompt.master, b"count block_entry where mem[mem[rsp,8],8] + rax + rbx == 5 by func\r")
+    end = time.monotonic() + 60
+    while not has_children(prompt.process.pid) and time.monotonic() < end:
+        time.sleep(0.001)
+    os.write(prompt.master, b"\x03")
+    said = prompt.until("> ")
+    assert "tbdq: interrupted" in said and "none" not in said, said
+    assert where.splitlines()[0] in (again := prompt.ask("where\r")), (again, where)
+    os.write(prompt.master, b"\x04")
+    status = prompt.process.wait(60)
+    assert status == 0, status
+    os.close(prompt.master)
 
 
 if __name__ == "__main__":
