@@ -365,6 +365,11 @@ enum tbd_special {
     TBD_SPECIAL_SHARED, /* any instruction that is in the set of TBD_MSG_SHARED */
     TBD_SPECIAL_LOADS,  /* loads of which the place or extent is not known when code is translated: repeated
                            lods, scas, cmps; gathers */
+    TBD_SPECIAL_APART,  /* plain accesses that translated code cannot make: relative to gs without a register for the
+                           address; as SHARED otherwise */
+    TBD_SPECIAL_STATE,  /* outputs that depend on the processor's state: rdpmc, lsl, reads of segment registers, xtest */
+    TBD_SPECIAL_SEGMENT,/* loads of a segment register */
+    TBD_SPECIAL_XBEGIN, /* a transaction, which aborts at once */
 };
 
 struct tbd_msg_special {

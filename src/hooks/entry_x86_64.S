@@ -293,6 +293,37 @@ tbd_insn_done:
         ret
         .size   tbd_insn_run, . - tbd_insn_run
 
+/* void tbd_insn_run_gs(struct tbd_thread *thread, uint64_t code)
+ * The same for an instruction that uses gs: the processor's gs base is the program's while it runs, and
+ * thread->regs.gs_base is what it has become.  `code` ends with a jump to tbd_insn_done_gs.  Needs fsgsbase. */
+        .globl  tbd_insn_run_gs, tbd_insn_done_gs
+        .type   tbd_insn_run_gs, @function
+tbd_insn_run_gs:
+        mov     %rsi, insn_target(%rip)
+        rdgsbase %rax
+        mov     %rax, insn_own_base(%rip)
+        mov     %gs:TBD_ASM_GS_GS_BASE, %rax
+        mov     %rax, insn_base(%rip)
+        lea     insn_enter_gs(%rip), %rsi
+        jmp     tbd_insn_run
+insn_enter_gs:
+        mov     %rax, insn_rax(%rip)
+        mov     insn_base(%rip), %rax
+        wrgsbase %rax
+        mov     insn_rax(%rip), %rax
+        jmp     *insn_target(%rip)
+tbd_insn_done_gs:
+        mov     %rax, insn_rax(%rip)
+        rdgsbase %rax
+        mov     %rax, insn_base(%rip)
+        mov     insn_own_base(%rip), %rax
+        wrgsbase %rax
+        mov     insn_base(%rip), %rax
+        mov     %rax, %gs:TBD_ASM_GS_GS_BASE
+        mov     insn_rax(%rip), %rax
+        jmp     tbd_insn_done
+        .size   tbd_insn_run_gs, . - tbd_insn_run_gs
+
 /* void tbd_vector_call(void (*fn)(void *), void *arg, void *save, uint64_t fs)
  * Calls fn(arg) with xmm0-15 and MXCSR saved in `save` (264 bytes) and, when `fs` is not 0, with fs base
  * `fs` (needs fsgsbase).  Legacy SSE instructions leave the upper halves alone. */
@@ -376,6 +407,15 @@ tbd_xrstor:
         .size   tbd_xrstor, . - tbd_xrstor
 
         .bss
+        .balign 8
+insn_target:
+        .zero   8
+insn_base:
+        .zero   8
+insn_own_base:
+        .zero   8
+insn_rax:
+        .zero   8
         .balign 64
         .zero   65536
 boot_stack_top:

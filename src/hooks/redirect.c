@@ -9,7 +9,7 @@
 #include "base/sys.h"
 #include "hooks/runtime.h"
 
-enum { SLOT_BYTES = 64, SLOTS = 512, INSN_MAX = 15, AREA_BYTES = 65536, BUFFER_AT = AREA_BYTES - 4096 };
+enum { SLOT_BYTES = 64, SLOTS = 512, INSN_MAX = 15, AREA_BYTES = 65536, BUFFER_AT = AREA_BYTES - 8192 };
 
 extern const char tbd_insn_done[];
 void tbd_insn_run(struct tbd_thread *thread, uint64_t code);
@@ -36,7 +36,7 @@ static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn, 
 
     for (uint32_t i = 0; i < insn->modrm_at; i++) {
         in_prefixes = in_prefixes && tbd_decode_is_prefix(bytes[i]);
-        if (!in_prefixes || (bytes[i] != 0x64 && bytes[i] != 0x67)) /* fs, 32-bit addresses */
+        if (!in_prefixes || (bytes[i] != 0x64 && bytes[i] != 0x65 && bytes[i] != 0x67)) /* fs, gs, 32-bit addresses */
             out[count++] = bytes[i];
     }
     if (count + 5 + rest > INSN_MAX)

@@ -11,8 +11,9 @@
 
 #include <stdbool.h>
 
-/* No operand is longer. */
+/* No operand of an instruction that translated code can have is longer; no store (xsave) at all. */
 #define TBD_REDIRECT_MAX_BYTES 512u
+#define TBD_REDIRECT_STORE_BYTES 4096u
 
 struct tbd_redirected {
     uint64_t code;

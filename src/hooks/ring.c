@@ -197,11 +197,28 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
     tbd_sys_futex_wake(&head->published);
 }
 
+/* The last entry that is a block's; messages stand behind it, perhaps all that the open chunk has. */
+static uint32_t last_block(const struct tbd_ring *ring, uint64_t entry_next)
+{
+    uint32_t count = open_entries(ring, entry_next);
+
+    for (const uint32_t *entry = (const uint32_t *)entry_next; count; count--)
+        if (!(*--entry & TBD_ENTRY_MESSAGE))
+            return *entry;
+    return ring->last_block;
+}
+
+uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_thread *thread)
+{
+    return last_block(ring, thread->entry_next);
+}
+
 static void turn(struct tbd_ring *ring, uint64_t *entry_next, uint64_t *operand_next,
                  uint32_t flags)
 {
     uint64_t time = time_at(ring, *entry_next);
 
+    ring->last_block = last_block(ring, *entry_next);
     if (!ring->discard && (flags || open_entries(ring, *entry_next) > 0)) {
         publish(ring, *entry_next, *operand_next, flags);
         wait_for_slot(ring);

@@ -22,6 +22,7 @@ struct tbd_ring {
     uint64_t window_bytes;  /* operands of the window's chunks before the open one */
     uint32_t number;        /* of the open chunk; its slot is number % chunk_count */
     uint32_t messages;      /* message entries in the open chunk */
+    uint32_t last_block;    /* id of the last block entered in the chunks before; 0 if there is none */
     bool discard;           /* nobody consumes: chunks are reused, nothing is handed over */
     bool is_protected;      /* a signal handler made an entries area inaccessible: */
     uint32_t protected_number; /* of this chunk, the open one then */
@@ -48,6 +49,8 @@ TBD_MUST_CHECK enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd,
 void tbd_ring_start(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t time, uint64_t due);
 /* Time of the next block entry. */
 uint64_t tbd_ring_time(const struct tbd_ring *ring, const struct tbd_thread *thread);
+/* Id of the block entered last; 0 if there is none. */
+uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_thread *thread);
 /* Hands the open chunk over (if anything is in it) and opens the next, waiting until one is free. */
 void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags);
 /* Sets the next due time; takes effect at once. */

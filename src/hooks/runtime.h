@@ -89,6 +89,18 @@ _Noreturn void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory
 
 /* base of the thread's segment registers */
 void tbd_set_gs_base(uint64_t base);
+/* SIG: a handler begins, perhaps while an instruction of the program runs with the program's gs base (slot.h).  What
+ * it was; to be set again when that instruction goes on. */
+static inline uint64_t tbd_gs_base_take_sigsafe(void)
+{
+    uint64_t was = tbd_runtime.gs_base;
+
+    if (tbd_runtime.has_fsgsbase)
+        __asm__ volatile("rdgsbase %0" : "=r"(was));
+    if (was != tbd_runtime.gs_base)
+        tbd_set_gs_base(tbd_runtime.gs_base);
+    return was;
+}
 void tbd_set_fs_base(uint64_t base);
 
 #endif

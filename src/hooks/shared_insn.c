@@ -119,15 +119,6 @@ static void run_plainly(const struct shared_run *run)
     add_stores(run, NULL);
 }
 
-static bool may_write(const struct tbd_sys_range *range)
-{
-    const struct tbd_region *first = tbd_regions_find(&tbd_runtime.regions, range->address);
-    const struct tbd_region *last =
-        tbd_regions_find(&tbd_runtime.regions, range->address + range->bytes - 1);
-
-    return first && last && (first->map.prot & 2) && (last->map.prot & 2);
-}
-
 /* An instruction that will fault runs as it is, too. */
 static bool is_there(const struct shared_run *run)
 {
@@ -135,7 +126,7 @@ static bool is_there(const struct shared_run *run)
         const struct access *access = &run->access[i];
         uint8_t ends[2];
 
-        if ((is_written(access) && !may_write(&access->range)) ||
+        if ((is_written(access) && !tbd_shared_is_writable(&access->range)) ||
             !tbd_copy_from_program(&ends[0], access->range.address, 1) ||
             !tbd_copy_from_program(&ends[1], access->range.address + access->range.bytes - 1, 1))
             return false;
@@ -222,13 +213,27 @@ static bool prepare(const struct shared_run *run, struct on_buffer *b)
 {
     const struct tbd_sys_range *range = &b->access->range;
 
-    if (range->bytes > TBD_REDIRECT_MAX_BYTES || (b->access->what->flags & (TBD_ACCESS_BITS | TBD_ACCESS_XLAT)))
+    if (range->bytes > TBD_REDIRECT_MAX_BYTES)
         return false;
     if (!tbd_redirect(&run->insn, run->bytes, range->address, &b->redirected))
         return false;
-    if (is_written(b->access) && !may_write(range))
+    if (is_written(b->access) && !tbd_shared_is_writable(range))
         return false;
     return tbd_shared_read(b->old, range->address, range->bytes) == range->bytes;
+}
+
+/* The word that has the bit is the operand: what is left of the bit's number is its place there. */
+static void run_redirected(const struct shared_run *run, const struct on_buffer *b)
+{
+    struct tbd_regs *regs = &run->s->thread->regs;
+    const struct tbd_access *what = b->access->what;
+    uint64_t number = what->flags & TBD_ACCESS_BITS ? regs->gpr[what->bit_reg] : 0;
+
+    if (what->flags & TBD_ACCESS_BITS)
+        regs->gpr[what->bit_reg] &= what->size * 8u - 1;
+    tbd_redirect_run(run->s->thread, &b->redirected);
+    if (what->flags & TBD_ACCESS_BITS)
+        regs->gpr[what->bit_reg] = number;
 }
 
 /* Until nobody came between.  False: the memory went away. */
@@ -242,7 +247,7 @@ static bool execute(const struct shared_run *run, const struct on_buffer *b, uin
         if (!tbd_load_from_program(read, range->address, range->bytes))
             return false;
         memcpy(b->redirected.buffer, read, range->bytes);
-        tbd_redirect_run(run->s->thread, &b->redirected);
+        run_redirected(run, b);
         if (!is_written(b->access))
             return true;
         if (!atomic)
@@ -273,6 +278,18 @@ static bool run_on_buffer(const struct shared_run *run, const struct access *acc
     return true;
 }
 
+/* xlat: al becomes the byte. */
+static bool run_xlat(const struct shared_run *run, const struct access *access)
+{
+    struct tbd_special_run *s = run->s;
+    uint8_t byte;
+
+    if (!tbd_shared_load(s->effects, &byte, access->range.address, 1, &s->others))
+        return false;
+    s->thread->regs.gpr[TBD_RAX] = (s->thread->regs.gpr[TBD_RAX] & ~0xffull) | byte;
+    return true;
+}
+
 /* ---- strings ---- */
 
 static bool is_string(const struct shared_run *run)
@@ -280,8 +297,13 @@ static bool is_string(const struct shared_run *run)
     uint8_t opcode = run->insn.opcode;
 
     return !run->insn.modrm_at && run->insn.prefix_bytes <= 1 && run->insn.access_count &&
-           ((opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf)) &&
-           !has_prefix(run, 0x64) && !has_prefix(run, 0x67);
+           ((opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf));
+}
+
+/* The pointer that an access goes by moved from `from` as the buffer's did; cut as the processor cuts it. */
+static uint64_t moved(const struct shared_run *run, uint64_t from, uint64_t step)
+{
+    return has_prefix(run, 0x67) ? (uint32_t)(from + step) : from + step;
 }
 
 /* One element, its pointers replaced by buffers.  False: the memory is not there. */
@@ -297,7 +319,7 @@ static bool run_element(struct shared_run *run)
     for (unsigned i = 0; i < run->insn.access_count; i++) {
         const struct access *access = &run->access[i];
 
-        if ((is_written(access) && !may_write(&access->range)) ||
+        if ((is_written(access) && !tbd_shared_is_writable(&access->range)) ||
             !tbd_shared_load(s->effects, &buffer[i], access->range.address, access->range.bytes,
                              &s->others))
             return false;
@@ -309,11 +331,12 @@ static bool run_element(struct shared_run *run)
         regs->gpr[run->access[i].what->ea.base] = tbd_sys_pointer(&buffer[i]);
     }
     memcpy(old, &buffer[run->insn.access_count - 1], sizeof(old));
-    tbd_slot_run(s->thread, s->slot);
+    tbd_slot_run_element(s->thread, s->slot);
     for (unsigned i = 0; i < run->insn.access_count; i++) {
         const struct access *access = &run->access[i];
 
-        regs->gpr[access->what->ea.base] += real[i] - tbd_sys_pointer(&buffer[i]);
+        regs->gpr[access->what->ea.base] =
+            moved(run, real[i], regs->gpr[access->what->ea.base] - tbd_sys_pointer(&buffer[i]));
         if (!is_written(access))
             continue;
         tbd_store_to_program(access->range.address, &buffer[i], access->range.bytes);
@@ -328,7 +351,7 @@ static bool run_string(struct shared_run *run)
     struct tbd_regs *regs = &run->s->thread->regs;
     bool repeats = has_prefix(run, 0xf3) || has_prefix(run, 0xf2);
     bool compares = (run->insn.opcode & 0xfe) == 0xa6 || (run->insn.opcode & 0xfe) == 0xae;
-    uint64_t left = regs->gpr[TBD_RCX];
+    uint64_t left = moved(run, regs->gpr[TBD_RCX], 0);
     bool found = true;
 
     if (!repeats)
@@ -411,7 +434,7 @@ static bool push(const struct shared_run *run, uint64_t value)
     struct tbd_sys_range to = { s->thread->regs.gpr[TBD_RSP] - sizeof(value), sizeof(value) };
     uint64_t old;
 
-    if (!may_write(&to) || tbd_shared_read(&old, to.address, sizeof(old)) != sizeof(old) ||
+    if (!tbd_shared_is_writable(&to) || tbd_shared_read(&old, to.address, sizeof(old)) != sizeof(old) ||
         !tbd_store_to_program(to.address, (const uint8_t *)&value, sizeof(value)))
         return false;
     tbd_effects_add_known(s->effects, to.address, (const uint8_t *)&old, (const uint8_t *)&value,
@@ -462,6 +485,22 @@ static void perform_transfer(const struct shared_run *run)
                tbd_slot_last_insn(run->s->thread));
 }
 
+/* ---- segment registers ---- */
+
+#define SELECTOR_LOCAL 4u /* of the table that the program itself can fill (modify_ldt) */
+
+/* The selectors stay in the processor; the base of gs was noted when the engine took its own back. */
+static void take_bases(struct tbd_thread *thread)
+{
+    uint32_t ds, es, fs, gs;
+
+    __asm__ volatile("mov %%ds, %0; mov %%es, %1; mov %%fs, %2; mov %%gs, %3" : "=r"(ds), "=r"(es), "=r"(fs), "=r"(gs));
+    if (tbd_runtime.has_fsgsbase)
+        __asm__ volatile("rdfsbase %0" : "=r"(thread->regs.fs_base));
+    if (!tbd_runtime.has_fsgsbase || ((ds | es | fs | gs) & SELECTOR_LOCAL))
+        tbd_runtime.let_go = "it uses segments of its own";
+}
+
 /* ---- all ---- */
 
 static const struct access *operand_in_shared(const struct shared_run *run)
@@ -488,7 +527,12 @@ static void run_in_play(struct shared_run *run)
         run_plainly(run);
         return;
     }
-    done = is_string(run) ? run_string(run) : operand && run_on_buffer(run, operand);
+    if (is_string(run))
+        done = run_string(run);
+    else if (operand && (operand->what->flags & TBD_ACCESS_XLAT))
+        done = run_xlat(run, operand);
+    else
+        done = operand && run_on_buffer(run, operand);
     if (done)
         return;
     note_not_followed(run);
@@ -503,9 +547,6 @@ void tbd_shared_perform(struct tbd_special_run *s)
         tbd_runtime_callbacks()->with_vector_state(decode, &run);
     if (!run.ok)
         tbd_detach(s->thread, "an instruction cannot be decoded again", tbd_slot_last_insn(s->thread));
-    if (run.insn.gs && !is_transfer(&run))
-        tbd_detach(s->thread, "it uses the gs register for memory that other processes may write",
-                   tbd_slot_last_insn(s->thread));
     find_accesses(&run);
     if (is_transfer(&run)) {
         perform_transfer(&run);
@@ -516,5 +557,7 @@ void tbd_shared_perform(struct tbd_special_run *s)
         run_in_play(&run);
     }
     mark_reads(&run);
-    tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
+    if (s->kind == TBD_SPECIAL_SEGMENT)
+        take_bases(s->thread);
+    tbd_special_finish(s, s->kind == TBD_SPECIAL_STATE ? 0 : TBD_SPECIAL_F_REPLAYED);
 }

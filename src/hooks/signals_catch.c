@@ -286,7 +286,7 @@ static bool handle_step(struct tbd_ucontext *context)
     return true;
 }
 
-void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
+static void handle(int signo, const uint8_t *info, struct tbd_ucontext *context)
 {
     if (!is_from_processor(signo, info)) {
         queue(signo, info, context);
@@ -301,4 +301,14 @@ void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
     if ((signo == SIGBUS_ || signo == SIGTRAP_) && handle_step(context))
         return;
     program_fault(signo, info, context);
+}
+
+void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
+{
+    uint64_t rip = context->rip;
+    uint64_t gs_base = tbd_gs_base_take_sigsafe();
+
+    handle(signo, info, context);
+    if (gs_base != tbd_runtime.gs_base && context->rip == rip)
+        tbd_set_gs_base(gs_base);
 }

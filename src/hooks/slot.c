@@ -3,7 +3,10 @@
  *
  * Slots live in small areas of their own, 64 bytes each: the instruction, then a jump to tbd_insn_done.
  * They are kept, found again by the instruction's address and bytes, and overwritten in turn.  Like patch
- * areas they are writable and executable. */
+ * areas they are writable and executable.
+ *
+ * An instruction that uses gs runs with the program's gs base in the processor, and so do signal handlers that
+ * come meanwhile (tbd_gs_base_take_sigsafe). */
 #include "hooks/slot.h"
 
 #include "base/string.h"
@@ -16,21 +19,28 @@
 enum { SLOT_BYTES = 64, AREA_BYTES = 65536, MAX_AREAS = 16, INSN_MAX = 15,
        SLOTS = AREA_BYTES / SLOT_BYTES };
 
-extern const char tbd_insn_done[];
+extern const char tbd_insn_done[], tbd_insn_done_gs[];
 void tbd_insn_run(struct tbd_thread *thread, uint64_t code);
+void tbd_insn_run_gs(struct tbd_thread *thread, uint64_t code);
+
+enum segment { SEGMENT_NONE, SEGMENT_FS, SEGMENT_GS };
 
 struct tbd_slot {
     uint64_t pc;
     uint64_t code;             /* where the copy is */
     uint8_t bytes[INSN_MAX];
     uint8_t length;
+    bool uses_gs;
     bool has_store;            /* the fields below are valid */
-    bool is_fs;
+    uint8_t segment;           /* enum segment: whose base is added to the address of the store, or of what a */
+                               /* string instruction reads at rsi */
     uint8_t base, index;       /* enum tbd_reg; NONE */
     uint8_t scale;
     uint8_t vector_index;      /* register number; NONE */
     uint8_t index_bytes;       /* of an element of the vector index */
     uint8_t mask;              /* number of the mask register; 0 = none */
+    uint8_t vector_mask;       /* of the vector register whose elements' signs are the mask; NONE */
+    uint8_t vector_data;       /* of a gather's target, a scatter's source; NONE */
     bool is_compress;          /* the chosen elements are stored side by side */
     uint16_t element_bytes;
     uint16_t element_count;
@@ -87,20 +97,52 @@ static uint8_t register_number(ZydisRegister r)
     return NONE;
 }
 
+/* NONE, 0 bytes: not a vector register. */
+static uint8_t vector_number(ZydisRegister r, uint32_t *out_bytes)
+{
+    *out_bytes = 0;
+    if (r < ZYDIS_REGISTER_XMM0 || r > ZYDIS_REGISTER_ZMM31)
+        return NONE;
+    *out_bytes = r >= ZYDIS_REGISTER_ZMM0 ? 64 : r >= ZYDIS_REGISTER_YMM0 ? 32 : 16;
+    return (uint8_t)(r - (r >= ZYDIS_REGISTER_ZMM0   ? ZYDIS_REGISTER_ZMM0
+                          : r >= ZYDIS_REGISTER_YMM0 ? ZYDIS_REGISTER_YMM0
+                                                     : ZYDIS_REGISTER_XMM0));
+}
+
+/* The `n`th vector register among the operands. */
+static uint8_t vector_operand(const struct decoded *d, unsigned n)
+{
+    uint32_t bytes;
+
+    for (unsigned i = 0; i < d->insn.operand_count_visible; i++) {
+        uint8_t number = d->operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER
+                             ? vector_number(d->operands[i].reg.value, &bytes)
+                             : NONE;
+
+        if (number != NONE && n-- == 0)
+            return number;
+    }
+    return NONE;
+}
+
+/* AVX and AVX2: the signs of a vector's elements. */
+static uint8_t find_vector_mask(const struct decoded *d)
+{
+    switch (d->insn.mnemonic) {
+    case ZYDIS_MNEMONIC_VMASKMOVPS:
+    case ZYDIS_MNEMONIC_VMASKMOVPD:
+    case ZYDIS_MNEMONIC_VPMASKMOVD:
+    case ZYDIS_MNEMONIC_VPMASKMOVQ: return vector_operand(d, 0);
+    default: return d->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_VEX ? vector_operand(d, 1) : NONE;
+    }
+}
+
 static void describe_vector_index(struct tbd_slot *slot, const struct decoded *d, ZydisRegister r)
 {
     uint32_t register_bytes;
 
-    if (r >= ZYDIS_REGISTER_ZMM0 && r <= ZYDIS_REGISTER_ZMM31) {
-        slot->vector_index = (uint8_t)(r - ZYDIS_REGISTER_ZMM0);
-        register_bytes = 64;
-    } else if (r >= ZYDIS_REGISTER_YMM0 && r <= ZYDIS_REGISTER_YMM31) {
-        slot->vector_index = (uint8_t)(r - ZYDIS_REGISTER_YMM0);
-        register_bytes = 32;
-    } else {
-        slot->vector_index = (uint8_t)(r - ZYDIS_REGISTER_XMM0);
-        register_bytes = 16;
-    }
+    slot->vector_index = vector_number(r, &register_bytes);
+    slot->vector_data = vector_operand(d, 0);
     switch (d->insn.mnemonic) {
     case ZYDIS_MNEMONIC_VSCATTERDPD:
     case ZYDIS_MNEMONIC_VSCATTERDPS:
@@ -119,6 +161,13 @@ static void describe_vector_index(struct tbd_slot *slot, const struct decoded *d
     slot->element_count = (uint16_t)(register_bytes / slot->index_bytes);
     if (slot->element_count > d->insn.avx.vector_length / 8 / slot->element_bytes)
         slot->element_count = (uint16_t)(d->insn.avx.vector_length / 8 / slot->element_bytes);
+}
+
+static uint8_t segment_of(const ZydisDecodedOperand *op)
+{
+    return op->mem.segment == ZYDIS_REGISTER_FS   ? SEGMENT_FS
+           : op->mem.segment == ZYDIS_REGISTER_GS ? SEGMENT_GS
+                                                  : SEGMENT_NONE;
 }
 
 /* It pushes rbp, and as many words more as its second operand says; the decoder only says [rsp]. */
@@ -156,7 +205,7 @@ static void describe_store(struct tbd_slot *slot, const struct decoded *d,
                            const ZydisDecodedOperand *op)
 {
     slot->has_store = true;
-    slot->is_fs = op->mem.segment == ZYDIS_REGISTER_FS;
+    slot->segment = segment_of(op);
     slot->base = register_number(op->mem.base);
     slot->index = register_number(op->mem.index);
     slot->scale = op->mem.scale;
@@ -181,6 +230,7 @@ static void describe_store(struct tbd_slot *slot, const struct decoded *d,
     if (d->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX &&
         d->insn.avx.mask.reg > ZYDIS_REGISTER_K0 && d->insn.avx.mask.reg <= ZYDIS_REGISTER_K7)
         slot->mask = (uint8_t)(d->insn.avx.mask.reg - ZYDIS_REGISTER_K0);
+    slot->vector_mask = slot->element_count > 1 ? find_vector_mask(d) : NONE;
     slot->is_compress = is_compress(d->insn.mnemonic);
     if (d->insn.mnemonic == ZYDIS_MNEMONIC_ENTER)
         describe_enter(slot, d);
@@ -230,9 +280,37 @@ static void describe_string_loads(struct tbd_slot *slot, const struct decoded *d
         loads->while_equal = loads->until_equal = false;
 }
 
+/* The segment of what is read at rsi: the only one that a prefix can change. */
+static void describe_source(struct tbd_slot *slot, const struct decoded *d)
+{
+    if (d->insn.meta.category != ZYDIS_CATEGORY_STRINGOP)
+        return;
+    for (unsigned i = 0; i < d->insn.operand_count; i++)
+        if (d->operands[i].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+            register_number(d->operands[i].mem.base) == TBD_RSI)
+            slot->segment = segment_of(&d->operands[i]);
+}
+
+/* In memory, or by loading its selector. */
+static bool uses_gs(const struct decoded *d)
+{
+    for (unsigned i = 0; i < d->insn.operand_count; i++) {
+        const ZydisDecodedOperand *op = &d->operands[i];
+
+        if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.segment == ZYDIS_REGISTER_GS)
+            return true;
+        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->reg.value == ZYDIS_REGISTER_GS &&
+            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+            return true;
+    }
+    return false;
+}
+
 static void describe(struct tbd_slot *slot, const struct decoded *d)
 {
-    slot->base = slot->index = slot->vector_index = NONE;
+    slot->uses_gs = uses_gs(d);
+    slot->segment = SEGMENT_NONE;
+    slot->base = slot->index = slot->vector_index = slot->vector_mask = slot->vector_data = NONE;
     slot->has_store = false;
     slot->mask = 0;
     slot->is_compress = false;
@@ -241,6 +319,7 @@ static void describe(struct tbd_slot *slot, const struct decoded *d)
     slot->has_narrow_addresses = d->insn.address_width == 32;
     describe_string(slot, d);
     describe_string_loads(slot, d);
+    describe_source(slot, d);
     for (unsigned i = 0; i < d->insn.operand_count && !slot->string_bytes; i++) {
         const ZydisDecodedOperand *op = &d->operands[i];
 
@@ -279,24 +358,29 @@ static struct area *find_area(uint64_t pc)
     return area;
 }
 
-/* A rip-relative operand of the copy must name the same address. */
-static bool write_code(const struct tbd_slot *slot, const struct decoded *d)
+static void write_jump(const struct tbd_slot *slot, const char *target)
 {
     uint8_t *at = (uint8_t *)slot->code;
     uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 }; /* jmp [rip] */
-    uint64_t done = (uint64_t)(uintptr_t)tbd_insn_done;
+    uint64_t done = (uint64_t)(uintptr_t)target;
 
     memcpy(at, slot->bytes, slot->length);
+    memcpy(at + slot->length, jump, sizeof(jump));
+    memcpy(at + slot->length + sizeof(jump), &done, sizeof(done));
+}
+
+/* A rip-relative operand of the copy must name the same address. */
+static bool write_code(const struct tbd_slot *slot, const struct decoded *d)
+{
+    write_jump(slot, slot->uses_gs ? tbd_insn_done_gs : tbd_insn_done);
     if (d->insn.attributes & ZYDIS_ATTRIB_IS_RELATIVE && d->insn.raw.disp.size == 32) {
         int64_t disp = d->insn.raw.disp.value + (int64_t)(slot->pc - slot->code);
         int32_t narrow = (int32_t)disp;
 
         if (narrow != disp && d->insn.address_width == 64)
             return false;
-        memcpy(at + d->insn.raw.disp.offset, &narrow, sizeof(narrow));
+        memcpy((uint8_t *)slot->code + d->insn.raw.disp.offset, &narrow, sizeof(narrow));
     }
-    memcpy(at + slot->length, jump, sizeof(jump));
-    memcpy(at + slot->length + sizeof(jump), &done, sizeof(done));
     return true;
 }
 
@@ -388,7 +472,30 @@ void tbd_slot_forget(void)
 
 void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot)
 {
-    tbd_insn_run(thread, slot->code);
+    if (slot->uses_gs)
+        tbd_insn_run_gs(thread, slot->code);
+    else
+        tbd_insn_run(thread, slot->code);
+}
+
+/* The last slot of an area serves all of them; it is written anew each time. */
+void tbd_slot_run_element(struct tbd_thread *thread, const struct tbd_slot *slot)
+{
+    struct area *area = find_area(slot->pc);
+    struct tbd_slot *element = &area->slots[SLOTS - 1];
+    uint8_t *code = (uint8_t *)(area->start + (SLOTS - 1) * SLOT_BYTES);
+
+    *element = (struct tbd_slot){ .code = (uint64_t)(uintptr_t)code };
+    for (uint32_t i = 0; i < slot->length; i++)
+        if (slot->bytes[i] != 0x64 && slot->bytes[i] != 0x65 && slot->bytes[i] != 0x67)
+            element->bytes[element->length++] = slot->bytes[i];
+    write_jump(element, tbd_insn_done);
+    tbd_slot_run(thread, element);
+}
+
+bool tbd_slot_uses_gs(const struct tbd_slot *slot)
+{
+    return slot->uses_gs;
 }
 
 bool tbd_slot_owns(uint64_t pc)
@@ -409,13 +516,8 @@ uint32_t tbd_slot_last_insn(const struct tbd_thread *thread)
     const struct tbd_stream_head *head = tbd_runtime.ring.head;
     const struct tbd_block_def *defs =
         (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
-    uint32_t id;
+    uint32_t id = tbd_ring_last_block(&tbd_runtime.ring, thread);
 
-    for (const uint32_t *entry = (const uint32_t *)(thread->entry_next - 4);; entry--) {
-        id = *entry;
-        if (!(id & TBD_ENTRY_MESSAGE))
-            break;
-    }
     if (tbd_runtime.options.hooks == TBD_HOOKS_NONE || id == 0 || id > head->def_count)
         return 0;
     return defs[id - 1].insn_count ? defs[id - 1].insn_count - 1u : 0;
@@ -441,6 +543,18 @@ static int64_t vector_element(const uint8_t *vector, uint32_t i, uint32_t bytes)
     return wide;
 }
 
+static uint64_t segment_base(const struct tbd_thread *thread, const struct tbd_slot *slot)
+{
+    return slot->segment == SEGMENT_FS   ? thread->regs.fs_base
+           : slot->segment == SEGMENT_GS ? thread->regs.gs_base
+                                         : 0;
+}
+
+uint64_t tbd_slot_source_base(const struct tbd_thread *thread, const struct tbd_slot *slot)
+{
+    return segment_base(thread, slot);
+}
+
 /* `more`: the part that a vector index adds. */
 static uint64_t operand_address(const struct tbd_thread *thread, const struct tbd_slot *slot, int64_t more)
 {
@@ -451,23 +565,64 @@ static uint64_t operand_address(const struct tbd_thread *thread, const struct tb
         address += regs->gpr[slot->base];
     if (slot->index != NONE)
         address += regs->gpr[slot->index] * slot->scale;
-    return (address & tbd_slot_address_mask(slot)) + (slot->is_fs ? regs->fs_base : 0);
+    return (address & tbd_slot_address_mask(slot)) + segment_base(thread, slot);
 }
 
-static size_t scattered(const struct tbd_thread *thread, const struct tbd_slot *slot, uint64_t mask,
-                        struct tbd_sys_range *out)
+static uint64_t signs_of(const struct tbd_slot *slot)
 {
     uint8_t vector[TBD_VECTOR_REGISTER_BYTES];
-    size_t count = 0;
+    uint64_t mask = 0;
 
+    tbd_vector_read(&tbd_runtime.vector, slot->vector_mask, vector);
+    for (uint32_t i = 0; i < slot->element_count; i++)
+        mask |= (uint64_t)(vector[(i + 1) * slot->element_bytes - 1] >> 7) << i;
+    return mask;
+}
+
+/* Elements that it accesses, as bits. */
+static uint64_t chosen(const struct tbd_slot *slot)
+{
+    uint64_t mask = ~0ull;
+
+    if (slot->mask)
+        mask = tbd_vector_read_mask(&tbd_runtime.vector, slot->mask);
+    else if (slot->vector_mask != NONE)
+        mask = signs_of(slot);
+    return slot->element_count < 64 ? mask & ((1ull << slot->element_count) - 1) : mask;
+}
+
+size_t tbd_slot_elements(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                         struct tbd_slot_elements *out)
+{
+    uint8_t vector[TBD_VECTOR_REGISTER_BYTES];
+    uint64_t mask = chosen(slot);
+
+    out->count = 0;
+    out->bytes = slot->element_bytes;
+    out->data = slot->vector_data;
+    out->mask = slot->mask;
+    if (!slot->has_store || slot->vector_index == NONE || slot->vector_data == NONE)
+        return 0;
     tbd_vector_read(&tbd_runtime.vector, slot->vector_index, vector);
     for (uint32_t i = 0; i < slot->element_count; i++) {
         int64_t offset = vector_element(vector, i, slot->index_bytes) * slot->scale;
 
-        if (mask >> i & 1)
-            out[count++] = (struct tbd_sys_range){ operand_address(thread, slot, offset),
-                                                   slot->element_bytes };
+        if (!(mask >> i & 1))
+            continue;
+        out->place[out->count] = (uint8_t)i;
+        out->address[out->count++] = operand_address(thread, slot, offset);
     }
+    return out->count;
+}
+
+static size_t scattered(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                        struct tbd_sys_range *out)
+{
+    struct tbd_slot_elements elements;
+    size_t count = tbd_slot_elements(thread, slot, &elements);
+
+    for (size_t i = 0; i < count; i++)
+        out[i] = (struct tbd_sys_range){ elements.address[i], elements.bytes };
     return count;
 }
 
@@ -501,28 +656,30 @@ static uint64_t count_bits(uint64_t mask)
 enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
                                      struct tbd_sys_range *out, size_t *count)
 {
-    uint64_t mask = ~0ull;
+    uint64_t mask;
     uint64_t address;
 
     *count = 0;
     if (!slot->has_store)
         return TBD_SLOT_UNKNOWN;
+    mask = chosen(slot);
     address = operand_address(thread, slot, 0);
-    if (slot->mask)
-        mask = tbd_vector_read_mask(&tbd_runtime.vector, slot->mask);
-    if (slot->element_count < 64)
-        mask &= (1ull << slot->element_count) - 1;
     if (slot->is_compress) {
         uint64_t bytes = count_bits(mask) * slot->element_bytes;
 
         out[0] = (struct tbd_sys_range){ address, bytes };
         *count = 1;
     } else if (slot->vector_index != NONE) {
-        *count = scattered(thread, slot, mask, out);
+        *count = scattered(thread, slot, out);
     } else {
         *count = side_by_side(slot, address, mask, out);
     }
-    return slot->mask ? TBD_SLOT_EXACTLY : TBD_SLOT_UP_TO;
+    return slot->mask || slot->vector_mask != NONE ? TBD_SLOT_EXACTLY : TBD_SLOT_UP_TO;
+}
+
+uint64_t tbd_slot_operand(const struct tbd_thread *thread, const struct tbd_slot *slot)
+{
+    return operand_address(thread, slot, 0);
 }
 
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot)

@@ -24,6 +24,11 @@ const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t bytes);
 const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit);
 /* Runs it; registers and flags are updated, rip is not.  A fault does not return. */
 void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot);
+/* The same for a string instruction, once and without prefixes for segments and 32-bit addresses: on pointers that are
+ * whole addresses. */
+void tbd_slot_run_element(struct tbd_thread *thread, const struct tbd_slot *slot);
+/* It can be run only where the gs base can be written without a system call. */
+bool tbd_slot_uses_gs(const struct tbd_slot *slot);
 
 /* Most that a scatter or masked store has. */
 #define TBD_SLOT_MAX_RANGES 64u
@@ -35,6 +40,20 @@ enum tbd_slot_stores {
 /* Where the instruction writes: `count` ranges, 0 is possible. */
 enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
                                      struct tbd_sys_range *out, size_t *count);
+/* Where its memory operand begins, if it is not addressed by a vector. */
+uint64_t tbd_slot_operand(const struct tbd_thread *thread, const struct tbd_slot *slot);
+/* What a gather or scatter accesses, in order: the element number `place` of vector register `data` each. */
+struct tbd_slot_elements {
+    size_t count;
+    uint64_t address[TBD_SLOT_MAX_RANGES];
+    uint8_t place[TBD_SLOT_MAX_RANGES];
+    uint16_t bytes; /* of an element */
+    uint8_t data;
+    uint8_t mask;   /* number of the mask register; 0 = none */
+};
+/* How many; 0 also if it is another instruction. */
+size_t tbd_slot_elements(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                         struct tbd_slot_elements *out);
 /* For string instructions: bytes of an element; 0 = not one that the engine knows. */
 uint32_t tbd_slot_string_bytes(const struct tbd_slot *slot);
 bool tbd_slot_reads_string(const struct tbd_slot *slot); /* movs: rsi is the source */
@@ -48,6 +67,8 @@ struct tbd_string_loads {
     bool until_equal;
 };
 struct tbd_string_loads tbd_slot_string_loads(const struct tbd_slot *slot);
+/* What is added to rsi, after it was cut. */
+uint64_t tbd_slot_source_base(const struct tbd_thread *thread, const struct tbd_slot *slot);
 /* The bits of pointers and count that it uses. */
 uint64_t tbd_slot_address_mask(const struct tbd_slot *slot);
 

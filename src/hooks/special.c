@@ -59,14 +59,39 @@ _Noreturn static void give_up(struct tbd_special_run *s, const char *why)
     tbd_detach(s->thread, why, tbd_slot_last_insn(s->thread));
 }
 
-/* Names the bytes, so that it can be told which one it was. */
-_Noreturn static void give_up_unknown(struct tbd_special_run *s)
+#define VENDOR_AMD 0x68747541u   /* Auth: cpuid 0, ebx */
+#define VENDOR_HYGON 0x6f677948u /* Hygo */
+
+/* AMD's processors do not have it in 64-bit code. */
+static bool has_sysenter(void)
+{
+    uint32_t r[4];
+
+    tbd_cpuid(0, 0, r);
+    return r[1] != VENDOR_AMD && r[1] != VENDOR_HYGON;
+}
+
+static bool is_sysenter(const uint8_t *bytes, uint32_t length)
+{
+    return bytes[length - 2] == 0x0f && bytes[length - 1] == 0x34;
+}
+
+/* What is let go of: with its bytes, so that it can be told which one it was. */
+_Noreturn static void perform_unknown(struct tbd_special_run *s)
 {
     static char text[96]; /* said when this function has long been left */
     uint8_t bytes[15] = { 0 };
     size_t used;
 
+    if (s->insn_bytes < 2 || s->insn_bytes > sizeof(bytes))
+        give_up(s, "it runs an instruction that is not supported");
     tbd_copy_from_program(bytes, s->thread->regs.rip, s->insn_bytes);
+    if (bytes[s->insn_bytes - 2] == 0xcd && bytes[s->insn_bytes - 1] == 0x80)
+        give_up(s, "it makes system calls of 32-bit programs (int 0x80)");
+    if (is_sysenter(bytes, s->insn_bytes) && s->slot && !has_sysenter())
+        tbd_slot_run(s->thread, s->slot); /* raises SIGILL */
+    if (is_sysenter(bytes, s->insn_bytes))
+        give_up(s, "it makes system calls of 32-bit programs (sysenter)");
     used = tbd_fmt(text, sizeof(text), "it runs an instruction that is not supported:");
     for (uint32_t i = 0; i < s->insn_bytes && i < sizeof(bytes); i++)
         used += tbd_fmt(text + used, sizeof(text) - used, " %x%x", bytes[i] >> 4, bytes[i] & 15u);
@@ -104,7 +129,7 @@ static void run_gsbase(struct tbd_special_run *s)
 
     if (s->insn_bytes < 4 || s->insn_bytes > sizeof(bytes) ||
         !tbd_copy_from_program(bytes, regs->rip, s->insn_bytes))
-        give_up_unknown(s);
+        perform_unknown(s);
     rex = (bytes[s->insn_bytes - 4] & 0xf0) == 0x40 ? bytes[s->insn_bytes - 4] : 0;
     reg = (uint8_t)((bytes[s->insn_bytes - 1] & 7) | (rex & 1) << 3);
     mask = rex & 8 ? UINT64_MAX : UINT32_MAX;
@@ -116,6 +141,36 @@ static void run_gsbase(struct tbd_special_run *s)
         tbd_slot_run(s->thread, s->slot); /* raises SIGSEGV */
     else
         regs->gs_base = regs->gpr[reg] & mask;
+    tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
+}
+
+/* ---- transactions ---- */
+
+#define CPUID_RTM (1u << 11) /* leaf 7, ebx */
+
+static bool has_transactions(struct tbd_special_run *s)
+{
+    uint32_t r[4];
+
+    if (tbd_runtime.next_others)
+        return tbd_runtime.next_others(s->effects, &s->others); /* as in play */
+    tbd_cpuid(7, 0, r);
+    return r[1] & CPUID_RTM;
+}
+
+/* A processor may abort any transaction, for any reason: here all of them do, with a status that does not ask for
+ * another try.  The instruction ends with the distance to the place where it goes on then. */
+static void run_xbegin(struct tbd_special_run *s)
+{
+    struct tbd_regs *regs = &s->thread->regs;
+    int32_t distance;
+
+    if (!has_transactions(s))
+        tbd_slot_run(s->thread, s->slot); /* raises SIGILL */
+    if (!tbd_copy_from_program(&distance, regs->rip + s->insn_bytes - sizeof(distance), sizeof(distance)))
+        perform_unknown(s);
+    regs->gpr[TBD_RAX] = 0;
+    regs->rip += (uint64_t)(int64_t)distance;
     tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
@@ -139,12 +194,18 @@ static void run_elements(struct tbd_special_run *s)
 
     switch (tbd_slot_stores(s->thread, s->slot, ranges, &count)) {
     case TBD_SLOT_EXACTLY:
-        tbd_effects_watch(s->effects, ranges, count);
-        tbd_slot_run(s->thread, s->slot);
-        tbd_effects_written(s->effects, ranges, count);
+        if (!tbd_shared_store(s, ranges, count, true)) {
+            tbd_effects_watch(s->effects, ranges, count);
+            tbd_slot_run(s->thread, s->slot);
+            tbd_effects_written(s->effects, ranges, count);
+        }
         tbd_special_finish(s, flags);
         return;
     case TBD_SLOT_UP_TO:
+        if (tbd_shared_store(s, ranges, count, false)) {
+            tbd_special_finish(s, flags);
+            return;
+        }
         tbd_effects_watch(s->effects, ranges, count);
         break;
     case TBD_SLOT_UNKNOWN:
@@ -163,6 +224,10 @@ static void run_xsave(struct tbd_special_run *s)
     if (tbd_slot_stores(s->thread, s->slot, ranges, &count) == TBD_SLOT_UNKNOWN || !count)
         give_up(s, "it stores its vector state in a way that is not known");
     ranges[0].bytes = tbd_runtime.vector.all_bytes;
+    if (tbd_shared_store(s, ranges, 1, false)) {
+        tbd_special_finish(s, 0);
+        return;
+    }
     tbd_effects_watch(s->effects, ranges, 1);
     run_and_compare(s, 0);
 }
@@ -174,12 +239,14 @@ struct string {
     bool backward;
     bool has_source;
     uint64_t mask;     /* of addresses and the count: with address-size prefix 32 bits */
+    uint64_t base;     /* of the source's segment */
 };
 
-static struct tbd_sys_range string_range(uint64_t pointer, uint64_t count, const struct string *string)
+static struct tbd_sys_range string_range(uint64_t pointer, uint64_t base, uint64_t count,
+                                         const struct string *string)
 {
     uint64_t bytes = count * string->size;
-    uint64_t at = pointer & string->mask;
+    uint64_t at = (pointer & string->mask) + base;
 
     return (struct tbd_sys_range){ string->backward ? at + string->size - bytes : at, bytes };
 }
@@ -212,8 +279,8 @@ static bool is_present(const struct tbd_sys_range *range)
 
 static bool is_accessible(const struct tbd_regs *regs, uint64_t count, const struct string *string)
 {
-    struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], count, string);
-    struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], count, string);
+    struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], 0, count, string);
+    struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], string->base, count, string);
 
     if (!is_allowed(&to, 3) || !is_present(&to))
         return false;
@@ -223,11 +290,11 @@ static bool is_accessible(const struct tbd_regs *regs, uint64_t count, const str
 static struct tbd_string_piece make_piece(const struct tbd_regs *regs, const struct string *string,
                                           uint64_t count)
 {
-    struct tbd_string_piece piece = { .to = string_range(regs->gpr[TBD_RDI], count, string),
+    struct tbd_string_piece piece = { .to = string_range(regs->gpr[TBD_RDI], 0, count, string),
                                       .size = string->size, .backward = string->backward };
 
     if (string->has_source)
-        piece.from = string_range(regs->gpr[TBD_RSI], count, string);
+        piece.from = string_range(regs->gpr[TBD_RSI], string->base, count, string);
     return piece;
 }
 
@@ -235,7 +302,7 @@ static struct tbd_string_piece make_piece(const struct tbd_regs *regs, const str
 static uint64_t limit_shared(const struct tbd_regs *regs, const struct string *string, uint64_t count)
 {
     struct tbd_string_piece piece = make_piece(regs, string, count);
-    uint64_t distance = regs->gpr[TBD_RDI] - regs->gpr[TBD_RSI];
+    uint64_t distance = piece.to.address - piece.from.address;
 
     if (!count || !tbd_shared_has_piece(&piece))
         return count;
@@ -270,17 +337,18 @@ static uint64_t piece_of_log(struct tbd_special_run *s, const struct string *str
     return left - logged->gpr[TBD_RCX];
 }
 
-static bool copy_shared(struct tbd_special_run *s, const struct tbd_string_piece *piece, uint64_t count)
+static bool copy_shared(struct tbd_special_run *s, const struct tbd_string_piece *piece, uint64_t count,
+                        uint64_t mask)
 {
     struct tbd_regs *regs = &s->thread->regs;
     uint64_t step = piece->backward ? 0 - piece->to.bytes : piece->to.bytes;
 
     if (!tbd_shared_has_piece(piece) || !tbd_shared_copy_piece(s, piece))
         return false;
-    regs->gpr[TBD_RDI] += step;
+    regs->gpr[TBD_RDI] = (regs->gpr[TBD_RDI] + step) & mask;
     if (piece->from.bytes)
-        regs->gpr[TBD_RSI] += step;
-    regs->gpr[TBD_RCX] -= count;
+        regs->gpr[TBD_RSI] = (regs->gpr[TBD_RSI] + step) & mask;
+    regs->gpr[TBD_RCX] = (regs->gpr[TBD_RCX] - count) & mask;
     return true;
 }
 
@@ -291,7 +359,7 @@ static void run_piece(struct tbd_special_run *s, const struct string *string, ui
     struct tbd_string_piece piece = make_piece(regs, string, count);
     uint64_t rest = (regs->gpr[TBD_RCX] & string->mask) - count;
 
-    if (!copy_shared(s, &piece, count)) {
+    if (!copy_shared(s, &piece, count, string->mask)) {
         tbd_effects_watch(s->effects, &piece.to, 1);
         regs->gpr[TBD_RCX] = count;
         s->thread->scratch[TBD_SLOT_REST] = rest; /* for a fault: the count the program has left */
@@ -311,7 +379,8 @@ static void run_string(struct tbd_special_run *s)
     struct string string = { .size = tbd_slot_string_bytes(s->slot),
                              .backward = regs->rflags & FLAG_DF,
                              .has_source = tbd_slot_reads_string(s->slot),
-                             .mask = tbd_slot_address_mask(s->slot) };
+                             .mask = tbd_slot_address_mask(s->slot),
+                             .base = tbd_slot_source_base(s->thread, s->slot) };
 
     if (!string.size)
         give_up(s, "it uses a string instruction that is not known");
@@ -351,11 +420,13 @@ static void mark_elements(uint64_t pointer, uint64_t count, uint32_t size, bool 
 }
 
 /* So many at once that no page is marked which is not read; the last one may reach into the next. */
-static uint64_t mark_piece(const struct tbd_regs *regs, const struct tbd_string_loads *loads,
+static uint64_t mark_piece(const struct tbd_special_run *s, const struct tbd_string_loads *loads,
                            uint64_t mask)
 {
+    const struct tbd_regs *regs = &s->thread->regs;
     bool backward = regs->rflags & FLAG_DF;
-    uint64_t rsi = regs->gpr[TBD_RSI] & mask, rdi = regs->gpr[TBD_RDI] & mask;
+    uint64_t rsi = (regs->gpr[TBD_RSI] & mask) + tbd_slot_source_base(s->thread, s->slot);
+    uint64_t rdi = regs->gpr[TBD_RDI] & mask;
     uint64_t count = regs->gpr[TBD_RCX] & mask, most;
 
     most = loads->from_rsi ? elements_on_page(rsi, loads->bytes, backward) : count;
@@ -376,7 +447,7 @@ static void run_string_loads(struct tbd_special_run *s, const struct tbd_string_
     uint64_t left, rest;
 
     do {
-        uint64_t count = mark_piece(regs, loads, mask);
+        uint64_t count = mark_piece(s, loads, mask);
         bool equal;
 
         rest = (regs->gpr[TBD_RCX] & mask) - count;
@@ -411,7 +482,8 @@ static bool loads_shared(const struct tbd_special_run *s, const struct tbd_strin
     uint64_t count = regs->gpr[TBD_RCX] & mask;
     bool backward = regs->rflags & FLAG_DF;
 
-    if (loads->from_rsi && may_be_shared(regs->gpr[TBD_RSI] & mask, count, loads->bytes, backward))
+    if (loads->from_rsi && may_be_shared((regs->gpr[TBD_RSI] & mask) + tbd_slot_source_base(s->thread, s->slot),
+                                         count, loads->bytes, backward))
         return true;
     return loads->from_rdi &&
            may_be_shared(regs->gpr[TBD_RDI] & mask, count, loads->bytes, backward);
@@ -421,22 +493,15 @@ static bool loads_shared(const struct tbd_special_run *s, const struct tbd_strin
 static void run_loads(struct tbd_special_run *s)
 {
     struct tbd_string_loads loads = tbd_slot_string_loads(s->slot);
-    struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
-    size_t count;
 
-    if (tbd_runtime.next_others || (loads.bytes && loads_shared(s, &loads))) {
+    if (!loads.bytes) {
+        tbd_shared_gather(s);
+        tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
+    } else if (tbd_runtime.next_others || loads_shared(s, &loads)) {
         tbd_shared_perform(s);
-        return;
-    }
-    if (loads.bytes) {
+    } else {
         run_string_loads(s, &loads);
-        return;
     }
-    (void)tbd_slot_stores(s->thread, s->slot, ranges, &count); /* of a gather: where it reads, at most */
-    for (size_t i = 0; i < count; i++)
-        tbd_pages_mark_read(&tbd_runtime.pages, ranges[i].address, ranges[i].address + ranges[i].bytes);
-    tbd_slot_run(s->thread, s->slot);
-    tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
 /* ---- all ---- */
@@ -471,7 +536,13 @@ static void perform(struct tbd_special_run *s)
         run_elements(s);
         break;
     case TBD_SPECIAL_SHARED:
+    case TBD_SPECIAL_APART:
+    case TBD_SPECIAL_STATE:
+    case TBD_SPECIAL_SEGMENT:
         tbd_shared_perform(s);
+        break;
+    case TBD_SPECIAL_XBEGIN:
+        run_xbegin(s);
         break;
     case TBD_SPECIAL_RDGSBASE:
     case TBD_SPECIAL_WRGSBASE:
@@ -479,7 +550,7 @@ static void perform(struct tbd_special_run *s)
         break;
     case TBD_SPECIAL_OTHER:
     default:
-        give_up_unknown(s);
+        perform_unknown(s);
     }
 }
 
@@ -490,11 +561,13 @@ void tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind, uint3
 
     if (insn_bytes == 0)
         tbd_detach(thread, "no room for its code within reach", TBD_END_WHOLE);
-    if (kind == TBD_SPECIAL_OTHER)
-        perform(&s);
     s.slot = tbd_slot_get(thread, insn_bytes);
+    if (kind == TBD_SPECIAL_OTHER)
+        perform_unknown(&s);
     if (!s.effects || !s.slot)
         give_up(&s, "an instruction cannot be executed apart from its place");
+    if (tbd_slot_uses_gs(s.slot) && !tbd_runtime.has_fsgsbase)
+        give_up(&s, "it uses the gs register in a way that needs fsgsbase");
     tbd_effects_clear(s.effects);
     perform(&s);
 }

@@ -24,6 +24,13 @@ void tbd_special_finish(struct tbd_special_run *s, uint32_t flags);
 /* An instruction of the set in patcher/singles.h. */
 void tbd_shared_perform(struct tbd_special_run *s);
 
+/* Runs a gather; its message is left to the caller. */
+void tbd_shared_gather(struct tbd_special_run *s);
+/* Runs an instruction that stores to `ranges` (exactly: to all of them), if it is a scatter or some lie in memory that
+ * other processes may write, and adds its stores to the effects.  False: the caller runs it. */
+bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count, bool exactly);
+bool tbd_shared_is_writable(const struct tbd_sys_range *range);
+
 /* A piece of a repeated string store: movs or stos. */
 struct tbd_string_piece {
     struct tbd_sys_range to;

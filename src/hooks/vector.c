@@ -126,16 +126,53 @@ void tbd_vector_read(const struct tbd_vector_info *info, uint8_t number, uint8_t
         memcpy(out + 32, image + info->offset[COMPONENT_ZMM] + number * 32u, 32);
 }
 
+void tbd_vector_write(const struct tbd_vector_info *info, uint8_t number, const uint8_t *bytes)
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+    uint64_t mask = info->mask & ~(uint64_t)XCR0_X87;
+
+    memset(image, 0, info->bytes); /* components in their initial state are not stored */
+    tbd_xsave(image, mask);
+    put(image, XSTATE_BV, mask, 8);
+    if (number >= 16) {
+        if (has(info, COMPONENT_HIGH))
+            memcpy(image + info->offset[COMPONENT_HIGH] + (number - 16u) * 64u, bytes, 64);
+    } else {
+        memcpy(image + XMM_AT + number * 16u, bytes, 16);
+        if (has(info, COMPONENT_YMM))
+            memcpy(image + info->offset[COMPONENT_YMM] + number * 16u, bytes + 16, 16);
+        if (has(info, COMPONENT_ZMM))
+            memcpy(image + info->offset[COMPONENT_ZMM] + number * 32u, bytes + 32, 32);
+    }
+    tbd_xrstor(image, mask);
+}
+
+/* In its initial state the component is not stored: then it is all zeros. */
+static uint8_t *read_masks(const struct tbd_vector_info *info, uint8_t *image)
+{
+    memset(image + LEGACY_BYTES, 0, HEADER_BYTES);
+    memset(image + info->offset[COMPONENT_MASKS], 0, 64);
+    tbd_xsave(image, 1ull << COMPONENT_MASKS);
+    return image + info->offset[COMPONENT_MASKS];
+}
+
 uint64_t tbd_vector_read_mask(const struct tbd_vector_info *info, uint8_t number)
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
     uint64_t value = 0;
 
-    if (!has(info, COMPONENT_MASKS))
-        return 0;
-    memset(image + LEGACY_BYTES, 0, HEADER_BYTES);
-    memset(image + info->offset[COMPONENT_MASKS], 0, 64); /* in its initial state it is not stored */
-    tbd_xsave(image, 1ull << COMPONENT_MASKS);
-    memcpy(&value, image + info->offset[COMPONENT_MASKS] + number * 8u, sizeof(value));
+    if (has(info, COMPONENT_MASKS))
+        memcpy(&value, read_masks(info, image) + number * 8u, sizeof(value));
     return value;
+}
+
+void tbd_vector_write_mask(const struct tbd_vector_info *info, uint8_t number, uint64_t value)
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+
+    if (!has(info, COMPONENT_MASKS))
+        return;
+    put(read_masks(info, image), number * 8u, value, 8);
+    put(image, XSTATE_BV, 1ull << COMPONENT_MASKS, 8);
+    tbd_xrstor(image, 1ull << COMPONENT_MASKS);
 }

@@ -30,8 +30,11 @@ void tbd_vector_load(const struct tbd_vector_info *info, const void *image);
 #define TBD_VECTOR_REGISTER_BYTES 64u
 /* Contents of vector register `number` (0 .. 31), zero where the processor has less. */
 void tbd_vector_read(const struct tbd_vector_info *info, uint8_t number, uint8_t *out);
+/* Its new contents, all 64 bytes or as many as the processor has. */
+void tbd_vector_write(const struct tbd_vector_info *info, uint8_t number, const uint8_t *bytes);
 /* Mask register k `number`. */
 uint64_t tbd_vector_read_mask(const struct tbd_vector_info *info, uint8_t number);
+void tbd_vector_write_mask(const struct tbd_vector_info *info, uint8_t number, uint64_t value);
 /* Initial state, as the kernel gives it to a signal handler. */
 void tbd_vector_clear(const struct tbd_vector_info *info);
 

@@ -63,7 +63,7 @@ static uint8_t end_of_kind(uint8_t kind)
  * reported. */
 static bool is_plain_without_hooks(const struct tbd_insn *insn)
 {
-    return insn->kind == TBD_INSN_SPECIAL &&
+    return insn->kind == TBD_INSN_SPECIAL && !insn->gs &&
            (insn->special == TBD_SPECIAL_REP_STORE || insn->special == TBD_SPECIAL_MASKED_STORE ||
             insn->special == TBD_SPECIAL_LOADS);
 }

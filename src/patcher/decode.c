@@ -100,20 +100,27 @@ static uint8_t special_by_mnemonic(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_WRFSBASE: return TBD_SPECIAL_WRFSBASE;
     case ZYDIS_MNEMONIC_RDGSBASE: return TBD_SPECIAL_RDGSBASE;
     case ZYDIS_MNEMONIC_WRGSBASE: return TBD_SPECIAL_WRGSBASE;
+    case ZYDIS_MNEMONIC_XEND:
+    case ZYDIS_MNEMONIC_XTEST:
+    case ZYDIS_MNEMONIC_XABORT:
+    case ZYDIS_MNEMONIC_LAR:
+    case ZYDIS_MNEMONIC_LSL:
+    case ZYDIS_MNEMONIC_VERR:
+    case ZYDIS_MNEMONIC_VERW:
+    case ZYDIS_MNEMONIC_SLDT:
+    case ZYDIS_MNEMONIC_STR:
+    case ZYDIS_MNEMONIC_SMSW:
+    case ZYDIS_MNEMONIC_RDPMC:
+    case ZYDIS_MNEMONIC_RDPRU: return TBD_SPECIAL_STATE;
+    case ZYDIS_MNEMONIC_XBEGIN: return TBD_SPECIAL_XBEGIN;
+    case ZYDIS_MNEMONIC_LFS:
+    case ZYDIS_MNEMONIC_LGS:
+    case ZYDIS_MNEMONIC_LSS: return TBD_SPECIAL_SEGMENT;
     case ZYDIS_MNEMONIC_INT:
     case ZYDIS_MNEMONIC_IRET:
     case ZYDIS_MNEMONIC_IRETD:
     case ZYDIS_MNEMONIC_IRETQ:
     case ZYDIS_MNEMONIC_SYSENTER:
-    case ZYDIS_MNEMONIC_XBEGIN:
-    case ZYDIS_MNEMONIC_XEND:
-    case ZYDIS_MNEMONIC_XTEST:
-    case ZYDIS_MNEMONIC_XABORT:
-    case ZYDIS_MNEMONIC_LFS:
-    case ZYDIS_MNEMONIC_LGS:
-    case ZYDIS_MNEMONIC_LSS:
-    case ZYDIS_MNEMONIC_RDPMC:
-    case ZYDIS_MNEMONIC_RDPRU:
     case ZYDIS_MNEMONIC_ENQCMD:
     case ZYDIS_MNEMONIC_VMCALL:
     case ZYDIS_MNEMONIC_VMMCALL: return TBD_SPECIAL_OTHER;
@@ -129,6 +136,7 @@ static bool raises_signal(const struct zinsn *z)
     case ZYDIS_MNEMONIC_UD2:
     case ZYDIS_MNEMONIC_INT1:
     case ZYDIS_MNEMONIC_INT3: return true;
+    case ZYDIS_MNEMONIC_INT: return z->op[0].imm.value.u != 0x80;
     case ZYDIS_MNEMONIC_INCSSPD: /* there are no shadow stacks here (D9) */
     case ZYDIS_MNEMONIC_INCSSPQ:
     case ZYDIS_MNEMONIC_RSTORSSP:
@@ -184,10 +192,10 @@ static bool is_masked_store(const struct zinsn *z, const ZydisDecodedOperand *op
 static uint8_t special_by_operand(const struct zinsn *z, const ZydisDecodedOperand *op)
 {
     if (op->type == ZYDIS_OPERAND_TYPE_REGISTER) {
-        bool is_segment = op->reg.value >= ZYDIS_REGISTER_ES && op->reg.value <= ZYDIS_REGISTER_GS;
-
-        return is_segment && (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) ? TBD_SPECIAL_OTHER
-                                                                             : 0;
+        if (op->reg.value < ZYDIS_REGISTER_ES || op->reg.value > ZYDIS_REGISTER_GS ||
+            op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+            return 0;
+        return op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? TBD_SPECIAL_SEGMENT : TBD_SPECIAL_STATE;
     }
     if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
         return 0;
@@ -279,24 +287,36 @@ static bool is_simple_gs(const struct zinsn *z, const ZydisDecodedOperand *op)
            op->encoding == ZYDIS_OPERAND_ENCODING_DISP16_32_64;
 }
 
+/* The processor keeps the operand's address: it must not be that of another register, which has the base in it. */
+static bool is_x87(const struct zinsn *z)
+{
+    return z->i.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY && z->i.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT &&
+           z->i.opcode >= 0xd8 && z->i.opcode <= 0xdf;
+}
+
+static uint8_t special_string(const struct zinsn *z)
+{
+    bool repeats =
+        z->i.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
+
+    if (!repeats || z->i.meta.category != ZYDIS_CATEGORY_STRINGOP)
+        return 0;
+    return is_string_store(z->i.mnemonic)  ? TBD_SPECIAL_REP_STORE
+           : is_string_load(z->i.mnemonic) ? TBD_SPECIAL_LOADS
+                                           : 0;
+}
+
 static uint8_t special_of(const struct zinsn *z)
 {
     const ZydisDecodedOperand *gs = gs_operand(z);
     uint8_t special = special_by_mnemonic(z->i.mnemonic);
-    bool repeats =
-        z->i.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE);
 
-    if (gs && (special || !is_simple_gs(z, gs)))
-        return TBD_SPECIAL_OTHER;
-    if (special)
-        return special;
-    if (repeats && z->i.meta.category == ZYDIS_CATEGORY_STRINGOP && is_string_store(z->i.mnemonic))
-        return TBD_SPECIAL_REP_STORE;
-    if (repeats && z->i.meta.category == ZYDIS_CATEGORY_STRINGOP && is_string_load(z->i.mnemonic) &&
-        !has_segment_prefix(z))
-        return TBD_SPECIAL_LOADS;
+    if (!special)
+        special = special_string(z);
     for (unsigned n = 0; n < z->i.operand_count && !special; n++)
         special = special_by_operand(z, &z->op[n]);
+    if (!special && gs && (!is_simple_gs(z, gs) || is_x87(z)))
+        special = TBD_SPECIAL_APART;
     return special;
 }
 
@@ -643,12 +663,12 @@ static void collect_accesses(struct tbd_insn *out, const struct zinsn *z)
 
 static void collect_gs(struct tbd_insn *out, const struct zinsn *z)
 {
-    if (out->kind == TBD_INSN_SPECIAL || !gs_operand(z))
+    if (!gs_operand(z))
         return;
     out->gs = true;
-    if (!(PLAIN_BASES & ~(out->reads | out->writes))) {
+    if (out->kind != TBD_INSN_SPECIAL && !(PLAIN_BASES & ~(out->reads | out->writes))) {
         out->kind = TBD_INSN_SPECIAL;
-        out->special = TBD_SPECIAL_OTHER;
+        out->special = TBD_SPECIAL_APART;
     }
 }
 

@@ -171,9 +171,8 @@ static bool step(ucontext_t *frame)
     return true;
 }
 
-void tbd_stub_signal(int signo, siginfo_t *info, void *context)
+static void handle(int signo, const siginfo_t *info, ucontext_t *frame)
 {
-    ucontext_t *frame = context;
     uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
 
     if (signo == SIGSEGV) {
@@ -198,6 +197,17 @@ void tbd_stub_signal(int signo, siginfo_t *info, void *context)
     if ((signo == SIGBUS || signo == SIGTRAP) && step(frame))
         return;
     leave_to_engine(frame, signo, address);
+}
+
+void tbd_stub_signal(int signo, siginfo_t *info, void *context)
+{
+    ucontext_t *frame = context;
+    greg_t rip = frame->uc_mcontext.gregs[REG_RIP];
+    uint64_t gs_base = tbd_gs_base_take_sigsafe();
+
+    handle(signo, info, frame);
+    if (gs_base != tbd_runtime.gs_base && frame->uc_mcontext.gregs[REG_RIP] == rip)
+        tbd_set_gs_base(gs_base);
 }
 
 void tbd_stub_after_fault_c(void)
