@@ -45,6 +45,8 @@ void tbd_builder_free(struct tbd_builder *builder)
     tbd_buffer_free(&builder->coded);
     free(builder->counts);
     free(builder->slots);
+    free(builder->tallies);
+    free(builder->call_at);
     free(builder->slot_of);
     free(builder->met);
     free(builder->sets);
@@ -111,267 +113,13 @@ enum tbd_status tbd_build_go_on(struct work *w)
     return TBD_OK;
 }
 
-/* ---- block entries ---- */
-
-static bool reserve_slots(struct tbd_builder *b, uint32_t plan_count)
-{
-    size_t room = (size_t)plan_count + plan_count / 2 + 1024;
-    uint32_t *grown;
-
-    if (plan_count < b->slot_of_room)
-        return true;
-    grown = realloc(b->slot_of, room * sizeof(*grown));
-    if (!grown)
-        return false;
-    memset(grown + b->slot_of_room, 0, (room - b->slot_of_room) * sizeof(*grown));
-    b->slot_of = grown;
-    b->slot_of_room = room;
-    return true;
-}
-
-static bool reserve_counts(struct tbd_builder *b, uint32_t id)
-{
-    uint32_t capacity = id + id / 2 + 1024;
-    struct block_count *grown;
-
-    if (id < b->count_capacity)
-        return true;
-    grown = realloc(b->counts, capacity * sizeof(*grown));
-    if (!grown)
-        return false;
-    memset(grown + b->count_capacity, 0, (capacity - b->count_capacity) * sizeof(*grown));
-    b->counts = grown;
-    b->count_capacity = capacity;
-    return true;
-}
-
-/* ---- segments ---- */
-
-static bool new_slot(struct tbd_builder *b, const struct tbd_plan *plan)
-{
-    struct block_count *count = &b->counts[plan->id];
-
-    if (!tbd_array_grow(&b->sets, b->set_count, &b->set_room, sizeof(*b->sets)) ||
-        !tbd_array_grow(&b->slots, b->set_count + 1, &b->slot_room, sizeof(*b->slots)) ||
-        !tbd_array_grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
-        return false;
-    b->sets[b->set_count++] = (struct tbd_row_set){ .id = plan->id };
-    b->slots[b->set_count] = (struct block_slot){
-        .id = plan->id, .operand_bytes = plan->operand_bytes, .op_count = plan->op_count,
-        .stride = (uint16_t)(plan->operand_bytes ? plan->operand_bytes + PREFIX : 0),
-        .calls = plan->calls != 0,
-    };
-    count->slot = (uint32_t)b->set_count;
-    if (!count->count)
-        b->ids[b->id_count++] = plan->id;
-    return true;
-}
-
-/* A block of the stream that is new in the segment.  Several can be one of the trace's. */
-static bool meet(struct work *w, uint32_t entry)
-{
-    const struct tbd_plan *plan = &w->plans[entry];
-    struct tbd_builder *b = w->builder;
-
-    if (!tbd_array_grow(&b->met, b->met_count, &b->met_room, sizeof(*b->met)) ||
-        (!b->counts[plan->id].slot && !new_slot(b, plan)))
-        return false;
-    b->met[b->met_count++] = entry;
-    b->counts[plan->id].plan = entry;
-    b->slot_of[entry] = b->counts[plan->id].slot;
-    return true;
-}
-
-/* How often each block occurs in the segment that begins with entry i, at most. */
-static bool count_segment(struct work *w, size_t i)
-{
-    struct tbd_builder *b = w->builder;
-    size_t left = TBD_SEGMENT_ENTRIES;
-
-    b->set_count = 0;
-    if (!tbd_array_grow(&b->slots, 0, &b->slot_room, sizeof(*b->slots)))
-        return false;
-    b->slots[0] = (struct block_slot){ 0 };
-    for (; i < w->entry_count && left; i++) {
-        uint32_t entry = w->entries[i];
-
-        if (entry - 1 >= w->plan_count) {
-            left -= tbd_message_is_event(entry & ~TBD_ENTRY_MESSAGE);
-            continue;
-        }
-        left--;
-        if (__builtin_expect(!b->slot_of[entry], 0) && !meet(w, entry))
-            return false;
-        b->slots[b->slot_of[entry]].count++;
-    }
-    return true;
-}
-
-/* Room for the segment's rows. */
-static bool begin_segment(struct work *w, size_t i)
-{
-    struct tbd_builder *b = w->builder;
-    size_t bytes = TBD_ROW_SLACK;
-
-    if (!count_segment(w, i))
-        return false;
-    for (size_t k = 0; k < b->set_count; k++) {
-        struct block_slot *slot = &b->slots[k + 1];
-
-        slot->row = slot->stride ? (uint32_t)bytes : 0;
-        b->sets[k].start = slot->row;
-        if (slot->stride)
-            bytes += (size_t)slot->count * slot->stride + TBD_ROW_STEP;
-        slot->count = 0;
-    }
-    w->segment_end = w->kept_entries + TBD_SEGMENT_ENTRIES;
-    if (bytes + TBD_ROW_SLACK <= b->row_room)
-        return true;
-    free(b->rows);
-    b->row_room = bytes + bytes / 2 + TBD_ROW_SLACK;
-    b->rows = malloc(b->row_room);
-    if (!b->rows)
-        b->row_room = 0;
-    return b->rows;
-}
-
-/* Was the block whose entry is this event left before this instruction? */
-static bool is_cut(const struct work *w, uint32_t index, uint32_t insn)
-{
-    size_t found = TBD_COUNT_BEFORE(i, w->cut_count, w->cuts[i].index < index);
-
-    return found < w->cut_count && w->cuts[found].index == index && insn >= w->cuts[found].limit;
-}
-
-static void count_stores(const struct work *w, const struct tbd_plan_store *store,
-                         const uint8_t *row, size_t stride, uint32_t count)
-{
-    struct tbd_shadow *shadow = &w->builder->shadow;
-    bool has_cuts = w->cut_count != 0;
-    bool has_base = store->base != TBD_BASE_NONE;
-
-    for (uint32_t i = 0; i < count; i++, row += stride) {
-        uint64_t address = 0;
-        uint32_t index;
-
-        memcpy(&index, row, sizeof(index));
-        if (has_cuts && is_cut(w, index, store->insn))
-            continue;
-        if (has_base)
-            memcpy(&address, row + PREFIX + store->base, sizeof(address));
-        address += (uint64_t)store->add;
-        tbd_shadow_store(shadow, address, store->bytes, index + store->index);
-    }
-}
-
-/* One block's rows are complete: how many came, and what they stored.  A block that stores has
- * operands: the old bytes. */
-static void finish_set(struct work *w, struct tbd_row_set *set, const struct block_slot *slot)
-{
-    struct block_count *count = &w->builder->counts[set->id];
-    const struct tbd_plan *plan = &w->plans[count->plan];
-
-    count->slot = 0;
-    count->count += slot->count;
-    if (slot->count)
-        count->last = slot->last;
-    count->enters += slot->enters;
-    if (slot->enters)
-        count->last_enter = slot->last_enter;
-    set->count = slot->stride ? slot->count : 0;
-    for (uint16_t i = 0; i < plan->store_count; i++)
-        count_stores(w, plan->stores + i, w->builder->rows + set->start, slot->stride, set->count);
-}
-
-static void forget_slots(struct tbd_builder *b)
-{
-    for (size_t i = 0; i < b->met_count; i++)
-        b->slot_of[b->met[i]] = 0;
-    b->met_count = 0;
-}
-
-static void finish_segment(struct work *w)
-{
-    struct tbd_builder *b = w->builder;
-    size_t sets = 0;
-    bool is_empty = w->kept_entries + TBD_SEGMENT_ENTRIES == w->segment_end;
-
-    for (size_t i = 0; i < b->set_count; i++) {
-        finish_set(w, &b->sets[i], &b->slots[i + 1]);
-        if (b->sets[i].count)
-            b->sets[sets++] = b->sets[i];
-    }
-    b->set_count = 0;
-    forget_slots(b);
-    if (b->codes && !is_empty)
-        tbd_coder_put_segment(b->coder, &b->coded, b->sets, sets, b->rows, PREFIX);
-}
-
-/* Block entries from entry i on, up to the next message, the first impossible one, or the
- * segment's end. */
-static size_t take_blocks(struct work *w, size_t i)
-{
-    struct block_slot *slots = w->builder->slots;
-    const uint32_t *slot_of = w->builder->slot_of;
-    uint8_t *rows = w->builder->rows;
-    uint32_t *entries = w->entries;
-    const uint8_t *operands = w->operands;
-    const uint32_t plan_count = w->plan_count;
-    const size_t in_end = w->operand_bytes;
-    size_t in = w->in, kept_entries = w->kept_entries;
-    uint64_t next_index = w->index;
-    uint32_t time = w->time;
-    uint32_t called = w->called != 0;
-    uint32_t last_entry = 0;
-
-    for (; i < w->entry_count && kept_entries < w->segment_end; i++) {
-        uint32_t entry = entries[i];
-        uint32_t index = (uint32_t)next_index;
-        struct block_slot *slot;
-        uint32_t bytes, row;
-
-        if (entry - 1 >= plan_count) /* a message, 0, or not defined */
-            break;
-        slot = &slots[slot_of[entry]];
-        bytes = slot->operand_bytes;
-        if (!slot->id || bytes > in_end - in)
-            break;
-        row = slot->row;
-        slot->row = row + slot->stride;
-        slot->count++;
-        slot->last = time;
-        slot->enters += called;
-        slot->last_enter = called ? time : slot->last_enter;
-        called = slot->calls;
-        next_index += 1u + slot->op_count;
-        last_entry = entry;
-        entries[kept_entries++] = slot->id;
-        memcpy(rows + row, &index, sizeof(index));
-        tbd_row_copy(rows + row + PREFIX, operands + in, bytes);
-        in += bytes;
-        time++;
-    }
-    w->in = in;
-    w->kept_entries = kept_entries;
-    if (last_entry) {
-        w->last_plan = &w->plans[last_entry];
-        w->last_index = (uint32_t)(next_index - 1u - w->last_plan->op_count);
-        w->called = called ? w->last_plan->id : 0;
-    }
-    w->index = next_index;
-    w->time = time;
-    return i;
-}
-
 /* ---- the pass ---- */
 
 static const char *why_not_a_block(const struct work *w, uint32_t entry)
 {
     if (!entry || entry > w->plan_count)
         return "a block that was not defined";
-    if (!w->plans[entry].id)
-        return "a block that play did not have";
-    return "a record outside the operands";
+    return "a block that play did not have";
 }
 
 /* The last entry of a killed program: its operands may not be complete, so it counts only if it has
@@ -388,7 +136,7 @@ static void drop_last(struct work *w)
 /* Entries of a segment, from *i on. */
 static enum tbd_status take_segment(struct work *w, size_t *i)
 {
-    while (*i < w->entry_count && w->kept_entries < w->segment_end) {
+    while (*i < w->counted_end) {
         uint32_t entry = w->entries[*i];
         enum tbd_status status;
 
@@ -402,14 +150,15 @@ static enum tbd_status take_segment(struct work *w, size_t *i)
         status = tbd_build_go_on(w);
         if (status)
             return status;
-        if (tbd_turns_is_open(&w->turns) && entry && entry <= w->plan_count &&
-            !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
+        if (tbd_turns_is_open(&w->turns) &&
+            !tbd_turns_open(&w->turns, w->builder->slots[entry].id, w->time))
             return TBD_NOMEM;
-        *i = take_blocks(w, *i);
-        if (*i < w->entry_count && w->kept_entries < w->segment_end &&
-            !(w->entries[*i] & TBD_ENTRY_MESSAGE))
-            return tbd_build_damage(w, why_not_a_block(w, w->entries[*i]));
+        *i = tbd_build_take_run(w, *i);
+        if (*i < w->counted_end && !(w->entries[*i] & TBD_ENTRY_MESSAGE))
+            return tbd_build_damage(w, "a record outside the operands");
     }
+    if (w->counted_bad)
+        return tbd_build_damage(w, why_not_a_block(w, w->entries[*i]));
     return w->index > UINT32_MAX ? tbd_build_damage(w, "too many events") : TBD_OK;
 }
 
@@ -421,10 +170,10 @@ static enum tbd_status pass(struct work *w)
     if (w->entry_count > TOO_MANY_ENTRIES)
         return tbd_build_damage(w, "too many entries");
     while (i < w->entry_count && !status) {
-        if (!begin_segment(w, i))
+        if (!tbd_build_begin_segment(w, i))
             return TBD_NOMEM;
         status = take_segment(w, &i);
-        finish_segment(w);
+        tbd_build_finish_segment(w, status != TBD_OK);
     }
     return status;
 }
@@ -439,8 +188,7 @@ static bool prepare(struct tbd_builder *b, const struct tbd_raw_window *raw,
         b->coder = tbd_coder_new(table);
         b->coder_table = table;
     }
-    return reserve_counts(b, raw->highest_id) && reserve_slots(b, raw->plan_count) &&
-           (b->coder || !b->codes);
+    return tbd_build_reserve(b, raw->plan_count, raw->highest_id) && (b->coder || !b->codes);
 }
 
 static void fill_counts(struct tbd_product *out)
@@ -494,7 +242,7 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
         if (builder->counts)
             memset(builder->counts, 0, builder->count_capacity * sizeof(*builder->counts));
         builder->id_count = 0;
-        forget_slots(builder);
+        tbd_build_forget_slots(builder);
         tbd_product_free(out);
         return status;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* build_private.h - a raw window being understood: what the files of build.h share
  *
- * build.c goes through entries and their records, build_messages.c takes messages on the way, build_finish.c makes
+ * build.c goes through the entries, build_segment.c takes those of blocks, build_messages.c messages on the way, build_finish.c makes
  * the window of what was collected. */
 #ifndef TBD_ORGANIZER_BUILD_PRIVATE_H
 #define TBD_ORGANIZER_BUILD_PRIVATE_H
@@ -23,21 +23,23 @@ struct block_count {
     uint32_t slot; /* in the segment; 0: not met yet */
 };
 
-/* What is needed and counted for a block at each of its entries in a segment.  Slots lie behind each other in
- * order of first occurrence, so those of a segment stay in the cache, where counts by id would not. */
+/* What the two passes over a segment's entries need of a block and note for it.  Both are small and lie behind each
+ * other in order of first occurrence, so those of a segment stay in the cache, where counts by id would not. */
+struct block_tally {
+    uint32_t count; /* in the segment */
+    uint32_t last;  /* relative time */
+    uint32_t calls; /* 1: it ends with a call */
+    uint32_t reserved;
+};
 struct block_slot {
-    uint32_t row;    /* where its next row is */
-    uint32_t count;  /* at first: how often it occurs at most */
-    uint32_t last;
-    uint32_t enters;
-    uint32_t last_enter;
+    uint32_t row;           /* where its next row is */
     uint32_t id;
     uint16_t operand_bytes;
-    uint16_t op_count;
-    uint16_t stride; /* of its rows; 0: no operands, and row 0 is for what nobody wants */
-    uint16_t calls;
+    uint16_t stride;        /* of its rows; 0: no operands, and row 0 is for what nobody wants */
+    uint16_t events;        /* the entry and those of its operands */
+    uint16_t reserved;
 };
-_Static_assert(sizeof(struct block_slot) == 32, "two in a cache line");
+_Static_assert(sizeof(struct block_tally) == 16 && sizeof(struct block_slot) == 16, "four in a cache line");
 
 #define PREFIX 4u /* a row begins with the event index of the block's entry */
 
@@ -46,7 +48,10 @@ struct tbd_builder {
     struct block_count *counts; /* by id of the table */
     uint32_t count_capacity;
     struct block_slot *slots;   /* of the segment: that of sets[k] is slots[k + 1] */
+    struct block_tally *tallies; /* as many */
     size_t slot_room;
+    uint32_t *call_at;          /* entries of the segment that end with a call, in order */
+    size_t call_count, calls_taken;
     uint32_t *slot_of;          /* by id of the stream; 0: not met in the segment */
     size_t slot_of_room;
     uint32_t *met;              /* ids of the stream that have a slot */
@@ -86,7 +91,10 @@ struct work {
     size_t kept;        /* operand offset written */
     size_t moved_from;  /* operands [moved_from, in) still have to be moved to `kept` */
     size_t kept_entries;
-    size_t segment_end; /* in kept entries */
+    size_t segment_begin; /* in kept entries */
+    uint32_t segment_time;
+    size_t counted_end;   /* entries before it are slots or messages */
+    bool counted_bad;     /* the next one is neither */
     uint64_t index;     /* of the next event */
     uint32_t time;      /* relative: of the next block entry */
     uint32_t called;    /* the thread's block before, if that ended with a call; else 0 */
@@ -116,6 +124,15 @@ void *tbd_build_keep(struct work *w, const void *data, size_t bytes);
 enum tbd_status tbd_build_damage(struct work *w, const char *what);
 void tbd_build_close_gap(struct work *w);
 TBD_MUST_CHECK enum tbd_status tbd_build_go_on(struct work *w);
+
+/* build_segment.c */
+TBD_MUST_CHECK bool tbd_build_reserve(struct tbd_builder *builder, uint32_t plan_count, uint32_t highest_id);
+/* False without memory. */
+TBD_MUST_CHECK bool tbd_build_begin_segment(struct work *w, size_t i);
+/* Takes blocks from entry i on; returns the entry it stops at. */
+size_t tbd_build_take_run(struct work *w, size_t i);
+void tbd_build_finish_segment(struct work *w, bool is_cut_short);
+void tbd_build_forget_slots(struct tbd_builder *builder);
 
 /* build_messages.c: the message that is next in the operands. */
 TBD_MUST_CHECK enum tbd_status tbd_build_message(struct work *w, uint32_t kind);
