@@ -47,6 +47,8 @@ void tbd_builder_free(struct tbd_builder *builder)
     free(builder->slots);
     free(builder->tallies);
     free(builder->call_at);
+    free(builder->slot_at);
+    free(builder->run_ends);
     free(builder->slot_of);
     free(builder->met);
     free(builder->sets);
@@ -151,7 +153,7 @@ static enum tbd_status take_segment(struct work *w, size_t *i)
         if (status)
             return status;
         if (tbd_turns_is_open(&w->turns) &&
-            !tbd_turns_open(&w->turns, w->builder->slots[entry].id, w->time))
+            !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
             return TBD_NOMEM;
         *i = tbd_build_take_run(w, *i);
         if (*i < w->counted_end && !(w->entries[*i] & TBD_ENTRY_MESSAGE))

@@ -27,7 +27,7 @@ struct block_count {
  * other in order of first occurrence, so those of a segment stay in the cache, where counts by id would not. */
 struct block_tally {
     uint32_t count; /* in the segment */
-    uint32_t last;  /* relative time */
+    uint32_t last;  /* block of the segment */
     uint32_t calls; /* 1: it ends with a call */
     uint32_t reserved;
 };
@@ -50,8 +50,14 @@ struct tbd_builder {
     struct block_slot *slots;   /* of the segment: that of sets[k] is slots[k + 1] */
     struct block_tally *tallies; /* as many */
     size_t slot_room;
-    uint32_t *call_at;          /* entries of the segment that end with a call, in order */
+    uint32_t *slot_at;          /* of the segment's blocks, in the order of their entries */
+    uint32_t block_count, blocks_taken;
+    uint32_t *run_ends;         /* blocks before each message */
+    size_t run_count, runs_taken, run_room;
+    uint32_t *call_at;          /* blocks that end with a call */
     size_t call_count, calls_taken;
+    uint32_t longest;           /* of the segment's records, in bytes */
+    bool renames;               /* some entries are not the trace's ids */
     uint32_t *slot_of;          /* by id of the stream; 0: not met in the segment */
     size_t slot_of_room;
     uint32_t *met;              /* ids of the stream that have a slot */
@@ -93,7 +99,7 @@ struct work {
     size_t kept_entries;
     size_t segment_begin; /* in kept entries */
     uint32_t segment_time;
-    size_t counted_end;   /* entries before it are slots or messages */
+    size_t counted_end;   /* entries before it are blocks or messages */
     bool counted_bad;     /* the next one is neither */
     uint64_t index;     /* of the next event */
     uint32_t time;      /* relative: of the next block entry */

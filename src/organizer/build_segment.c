@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* build_segment.c - the block entries of a segment, and their records
  *
- * A segment's entries are gone through twice.  Counting them (G1) looks every block up, once: the entry becomes
- * the number of the block's slot.  Taking them (G2), run by run between messages, lays their records behind
- * each other, block by block, and makes entries of slot numbers again: ids of the trace.  Both loops do nothing
- * else, as they are half of what the organizer does.
+ * A segment's entries are gone through twice.  Counting them (G1) looks every block up, once, and notes its slot.
+ * Taking them (G2), run by run between messages, lays their records behind each other, block by block.  Both loops
+ * do nothing else, as they are a large part of what the organizer does.
  *
  * Invariants
- * G1  Entries [segment's begin, counted_end) are slot numbers or messages, until they are taken.
- * G2  Only entries below counted_end are taken: those have slots, and rows have room for them all. */
+ * G1  slot_at[n] is the slot of the segment's n-th block entry; call_at, run_ends, tallies count those, too.
+ * G2  Only blocks that were counted are taken: those have slots, and rows have room for them all. */
 #include "organizer/build_private.h"
 
 #include "format/codec.h"
@@ -52,7 +51,9 @@ bool tbd_build_reserve(struct tbd_builder *b, uint32_t plan_count, uint32_t high
 {
     if (!b->call_at)
         b->call_at = malloc((TBD_SEGMENT_ENTRIES + 1) * sizeof(*b->call_at));
-    return b->call_at && reserve_counts(b, highest_id) && reserve_slots(b, plan_count);
+    if (!b->slot_at)
+        b->slot_at = malloc(TBD_SEGMENT_ENTRIES * sizeof(*b->slot_at));
+    return b->call_at && b->slot_at && reserve_counts(b, highest_id) && reserve_slots(b, plan_count);
 }
 
 /* ---- counting ---- */
@@ -91,20 +92,23 @@ static bool meet(struct work *w, uint32_t entry)
     b->met[b->met_count++] = entry;
     b->counts[plan->id].plan = entry;
     b->slot_of[entry] = b->counts[plan->id].slot;
+    b->renames |= plan->id != entry;
+    if (b->longest < plan->operand_bytes)
+        b->longest = plan->operand_bytes;
     return true;
 }
 
 /* Blocks from entry i on, up to `end`, a message, one that is new in the segment, or an impossible one. */
-static size_t count_run(struct work *w, size_t i, size_t end, uint32_t *io_time)
+static size_t count_run(struct work *w, size_t i, size_t end)
 {
     struct tbd_builder *b = w->builder;
     struct block_tally *tallies = b->tallies;
     const uint32_t *slot_of = b->slot_of;
+    const uint32_t *entries = w->entries;
     const uint32_t plan_count = w->plan_count;
-    uint32_t *entries = w->entries;
-    uint32_t *call_at = b->call_at;
-    size_t calls = b->call_count;
-    uint32_t time = *io_time;
+    uint32_t *slot_at = b->slot_at;
+    uint32_t *call_at = b->call_at + b->call_count;
+    uint32_t n = b->block_count;
 
     for (; i < end; i++) {
         uint32_t entry = entries[i];
@@ -115,27 +119,39 @@ static size_t count_run(struct work *w, size_t i, size_t end, uint32_t *io_time)
         slot = slot_of[entry];
         if (!slot)
             break;
-        entries[i] = slot;
+        slot_at[n] = slot;
         tallies[slot].count++;
-        tallies[slot].last = time++;
-        call_at[calls] = (uint32_t)i;
-        calls += tallies[slot].calls;
+        tallies[slot].last = n;
+        *call_at = n++;
+        call_at += tallies[slot].calls;
     }
-    b->call_count = calls;
-    *io_time = time;
+    b->call_count = (size_t)(call_at - b->call_at);
+    b->block_count = n;
     return i;
+}
+
+/* The blocks since the message before are a run. */
+static bool end_run(struct tbd_builder *b)
+{
+    if (b->run_count && b->run_ends[b->run_count - 1] == b->block_count)
+        return true;
+    if (!b->block_count)
+        return true;
+    if (!tbd_array_grow(&b->run_ends, b->run_count, &b->run_room, sizeof(*b->run_ends)))
+        return false;
+    b->run_ends[b->run_count++] = b->block_count;
+    return true;
 }
 
 /* How often each block occurs in the segment that begins with entry i. */
 static bool count_segment(struct work *w, size_t i)
 {
     size_t left = TBD_SEGMENT_ENTRIES;
-    uint32_t time = w->time;
 
     w->counted_bad = false;
     while (i < w->entry_count && left && !w->counted_bad) {
         size_t limit = w->entry_count - i < left ? w->entry_count : i + left;
-        size_t stop = count_run(w, i, limit, &time);
+        size_t stop = count_run(w, i, limit);
         uint32_t entry;
 
         left -= stop - i;
@@ -146,6 +162,8 @@ static bool count_segment(struct work *w, size_t i)
         if (entry & TBD_ENTRY_MESSAGE) {
             left -= tbd_message_is_event(entry & ~TBD_ENTRY_MESSAGE);
             i++;
+            if (!end_run(w->builder))
+                return false;
         } else if (!entry || entry > w->plan_count || !w->plans[entry].id) {
             w->counted_bad = true;
         } else if (!meet(w, entry)) {
@@ -153,7 +171,17 @@ static bool count_segment(struct work *w, size_t i)
         }
     }
     w->counted_end = i;
-    return true;
+    return end_run(w->builder);
+}
+
+static void forget_segment(struct tbd_builder *b)
+{
+    b->set_count = 0;
+    b->block_count = b->blocks_taken = 0;
+    b->run_count = b->runs_taken = 0;
+    b->call_count = b->calls_taken = 0;
+    b->longest = 0;
+    b->renames = false;
 }
 
 /* Room for the segment's rows. */
@@ -162,8 +190,7 @@ bool tbd_build_begin_segment(struct work *w, size_t i)
     struct tbd_builder *b = w->builder;
     size_t bytes = TBD_ROW_SLACK;
 
-    b->set_count = 0;
-    b->call_count = b->calls_taken = 0;
+    forget_segment(b);
     if (!count_segment(w, i))
         return false;
     for (size_t k = 0; k < b->set_count; k++) {
@@ -188,26 +215,103 @@ bool tbd_build_begin_segment(struct work *w, size_t i)
 
 /* ---- taking ---- */
 
-/* Which blocks of those that were just taken were entered by a call: kept entry `kept` was entry `i`, at `time`. */
-static void note_calls(struct work *w, size_t i, size_t end, size_t kept)
+/* Which blocks of those that were just taken were entered by a call: blocks [first, end) of the segment, the
+ * first of which is entry `kept`. */
+static void note_calls(struct work *w, uint32_t first, uint32_t end)
 {
+    const uint32_t *entries = w->entries + w->kept_entries - first;
     struct tbd_builder *b = w->builder;
 
     if (w->called) {
-        b->counts[w->entries[kept]].enters++;
-        b->counts[w->entries[kept]].last_enter = w->time;
-    }
-    while (b->calls_taken < b->call_count && b->call_at[b->calls_taken] + 1u < end) {
-        size_t behind = b->call_at[b->calls_taken++] + 1u - i;
-        struct block_count *count = &b->counts[w->entries[kept + behind]];
-
-        count->enters++;
-        count->last_enter = w->time + (uint32_t)behind;
+        b->counts[entries[first]].enters++;
+        b->counts[entries[first]].last_enter = w->time;
     }
     w->called = 0;
-    if (b->calls_taken < b->call_count && b->call_at[b->calls_taken] + 1u == end) {
-        w->called = w->entries[kept + (end - 1 - i)];
-        b->calls_taken++;
+    while (b->calls_taken < b->call_count && b->call_at[b->calls_taken] < end) {
+        uint32_t caller = b->call_at[b->calls_taken++];
+        struct block_count *count;
+
+        if (caller + 1 == end) {
+            w->called = entries[caller];
+            break;
+        }
+        count = &b->counts[entries[caller + 1]];
+        count->enters++;
+        count->last_enter = w->segment_time + caller + 1;
+    }
+}
+
+/* Lays the records of blocks [*io_block, end) to their rows; each is at most `most` bytes long, so that what is left
+ * of the operands need not be looked at for each.  Returns where the operands go on. */
+static inline __attribute__((always_inline)) const uint8_t *
+lay_rows(struct tbd_builder *b, const uint8_t *at, uint32_t block, uint32_t end, uint64_t *io_index)
+{
+    struct block_slot *slots = b->slots;
+    const uint32_t *slot_at = b->slot_at;
+    uint8_t *rows = b->rows;
+    uint64_t index = *io_index;
+
+    for (; block < end; block++) {
+        struct block_slot *slot = &slots[slot_at[block]];
+        uint32_t low = (uint32_t)index, bytes = slot->operand_bytes;
+        uint8_t *row = rows + slot->row;
+
+        slot->row += slot->stride;
+        index += slot->events;
+        memcpy(row, &low, sizeof(low));
+        tbd_row_copy(row + PREFIX, at, bytes);
+        at += bytes;
+    }
+    *io_index = index;
+    return at;
+}
+
+__attribute__((target("avx2"))) static const uint8_t *
+lay_rows_avx2(struct tbd_builder *b, const uint8_t *at, uint32_t block, uint32_t end, uint64_t *io_index)
+{
+    return lay_rows(b, at, block, end, io_index);
+}
+
+static const uint8_t *lay_rows_any(struct tbd_builder *b, const uint8_t *at, uint32_t block, uint32_t end,
+                                   uint64_t *io_index)
+{
+    return __builtin_cpu_supports("avx2") ? lay_rows_avx2(b, at, block, end, io_index)
+                                          : lay_rows(b, at, block, end, io_index);
+}
+
+/* As many of the blocks up to `end` as have their records inside the operands. */
+static uint32_t take_records(struct work *w, uint32_t block, uint32_t end)
+{
+    struct tbd_builder *b = w->builder;
+
+    while (block < end) {
+        size_t left = w->operand_bytes - w->in;
+        uint32_t some = end - block;
+        const uint8_t *at = w->operands + w->in;
+
+        if ((uint64_t)some * b->longest > left)
+            some = (uint32_t)(left / b->longest);
+        if (!some)
+            some = b->slots[b->slot_at[block]].operand_bytes <= left;
+        if (!some)
+            break;
+        w->in += (size_t)(lay_rows_any(b, at, block, block + some, &w->index) - at);
+        block += some;
+    }
+    return block;
+}
+
+/* Entries become ids of the trace, and move to where messages were. */
+static void keep_entries(struct work *w, size_t i, uint32_t block, uint32_t end)
+{
+    const struct tbd_builder *b = w->builder;
+    uint32_t *to = w->entries + w->kept_entries;
+
+    if (b->renames) {
+        for (; block < end; block++)
+            *to++ = b->slots[b->slot_at[block]].id;
+    } else if (to != w->entries + i) {
+        memmove(to, w->entries + i, (end - block) * sizeof(*to));
     }
 }
 
@@ -216,66 +320,33 @@ static void note_calls(struct work *w, size_t i, size_t end, size_t kept)
 size_t tbd_build_take_run(struct work *w, size_t i)
 {
     struct tbd_builder *b = w->builder;
-    struct block_slot *slots = b->slots;
-    uint8_t *rows = b->rows;
-    uint32_t *entries = w->entries;
-    const uint8_t *operands = w->operands;
-    const size_t in_end = w->operand_bytes, end = w->counted_end, first = i;
-    size_t in = w->in, kept_entries = w->kept_entries;
-    uint64_t next_index = w->index;
+    uint32_t first = b->blocks_taken;
+    uint32_t end = take_records(w, first, b->run_ends[b->runs_taken++]);
+    const struct block_slot *last;
 
-    for (; i < end; i++) {
-        uint32_t entry = entries[i];
-        uint32_t index = (uint32_t)next_index;
-        struct block_slot *slot;
-        uint32_t bytes, row;
-
-        if (entry & TBD_ENTRY_MESSAGE)
-            break;
-        slot = &slots[entry];
-        bytes = slot->operand_bytes;
-        if (bytes > in_end - in)
-            break;
-        row = slot->row;
-        slot->row = row + slot->stride;
-        memcpy(rows + row, &index, sizeof(index));
-        tbd_row_copy(rows + row + PREFIX, operands + in, bytes);
-        entries[kept_entries++] = slot->id;
-        next_index += slot->events;
-        in += bytes;
-    }
-    w->in = in;
-    if (i > first) {
-        const struct block_count *last = &b->counts[entries[kept_entries - 1]];
-
-        note_calls(w, first, i, w->kept_entries);
-        w->last_plan = &w->plans[last->plan];
-        w->last_index = (uint32_t)(next_index - 1u - w->last_plan->op_count);
-        w->time += (uint32_t)(i - first);
-    }
-    w->kept_entries = kept_entries;
-    w->index = next_index;
-    return i;
+    if (end == first)
+        return i;
+    keep_entries(w, i, first, end);
+    note_calls(w, first, end);
+    last = &b->slots[b->slot_at[end - 1]];
+    w->last_plan = &w->plans[b->counts[last->id].plan];
+    w->last_index = (uint32_t)(w->index - last->events);
+    w->time += end - first;
+    w->kept_entries += end - first;
+    b->blocks_taken = end;
+    return i + (end - first);
 }
 
 /* ---- the end of a segment ---- */
 
 /* The window ends in the middle of the segment: counts are of what was taken. */
-static void count_again(struct work *w)
+static void count_again(struct tbd_builder *b)
 {
-    struct tbd_builder *b = w->builder;
-    uint32_t time = w->segment_time;
-
     for (size_t i = 0; i < b->set_count; i++)
         b->tallies[i + 1].count = 0;
-    for (size_t i = w->segment_begin; i < w->kept_entries; i++) {
-        struct block_tally *tally;
-
-        if (w->entries[i] & TBD_ENTRY_MESSAGE)
-            continue;
-        tally = &b->tallies[b->counts[w->entries[i]].slot];
-        tally->count++;
-        tally->last = time++;
+    for (uint32_t block = 0; block < b->blocks_taken; block++) {
+        b->tallies[b->slot_at[block]].count++;
+        b->tallies[b->slot_at[block]].last = block;
     }
 }
 
@@ -329,7 +400,7 @@ static void finish_set(struct work *w, struct tbd_row_set *set, size_t k)
     count->slot = 0;
     count->count += tally->count;
     if (tally->count)
-        count->last = tally->last;
+        count->last = w->segment_time + tally->last;
     set->count = slot->stride ? tally->count : 0;
     for (uint16_t i = 0; i < plan->store_count; i++)
         count_stores(w, plan->stores + i, w->builder->rows + set->start, slot->stride, set->count);
@@ -349,7 +420,7 @@ void tbd_build_finish_segment(struct work *w, bool is_cut_short)
     size_t sets = 0;
 
     if (is_cut_short)
-        count_again(w);
+        count_again(b);
     for (size_t i = 0; i < b->set_count; i++) {
         finish_set(w, &b->sets[i], i + 1);
         if (b->sets[i].count)
