@@ -15,6 +15,7 @@
  *   BASE + 16 GiB       the stream: memory shared with the organizer
  *   BASE + 40 GiB       replay only: the plan (replay/plan.h), then one bit a page: present
  *   BASE + 56 GiB       play only: the second touch map (hooks/shared.h)
+ *   BASE + 60 GiB       play only: one bit a page: logged (hooks/lazy.h)
  *   BASE + 64 GiB       the thread area; gs base = area + 2 GiB
  *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/waiting.c)
  *   BASE + 4 TiB        end
@@ -44,6 +45,8 @@
 #define TBD_PLAN_BASE (TBD_ENGINE_BASE + (40ull << 30))
 #define TBD_PRESENT_BASE (TBD_ENGINE_BASE + (56ull << 30)) /* 4 GiB */
 #define TBD_SECOND_TOUCH_BASE TBD_PRESENT_BASE                     /* 4 GiB */
+#define TBD_LAZY_BASE (TBD_ENGINE_BASE + (60ull << 30))
+#define TBD_LAZY_BYTES (TBD_USER_END >> TBD_PAGE_SHIFT >> 3) /* 4 GiB */
 #define TBD_THREADS_BASE (TBD_ENGINE_BASE + (64ull << 30))
 #define TBD_THREAD_AREA_BYTES (8ull << 30)
 #define TBD_THREAD_GS_OFFSET (2ull << 30)

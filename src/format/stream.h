@@ -386,6 +386,7 @@ _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 by
 #define TBD_SPECIAL_F_REPLAYED 1u /* outputs are a function of the inputs: replay executes it again
                                      and must get the same writes */
 #define TBD_SPECIAL_F_MORE 2u     /* further messages for the same execution follow */
+#define TBD_SPECIAL_F_LEFT 4u     /* a repeated one that is not over: the next block begins with it */
 
 struct tbd_msg_signal {
     uint32_t signo;       /*  0 */
@@ -431,7 +432,8 @@ _Static_assert(sizeof(struct tbd_msg_thread) == 24, "tbd_msg_thread is 24 bytes"
 /* Memory that other processes may write is only accessed by instructions that the engine executes; they end
  * their blocks (TBD_SPECIAL_SHARED).  Which those are is found out while the program runs: an INTERRUPTED with
  * this message behind it is a block that was left before such an instruction for the first time.  It is in the
- * set from there on.  A window begins with the whole set, unless it is empty. */
+ * set from there on.  A window begins with the whole set, unless it is empty.  With no address and no flag, the block was
+ * left because its last instruction had to wait for a page that somebody else fills (userfaultfd). */
 struct tbd_msg_shared {
     uint32_t flags; /* 0: TBD_SHARED_* */
     uint32_t count; /* 4: of the addresses that follow */

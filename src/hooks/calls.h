@@ -43,6 +43,8 @@ bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, 
 bool tbd_call_wait(struct tbd_call *call);
 /* The same for a call that writes nothing. */
 void tbd_call_wait_plainly(struct tbd_call *call);
+/* The same, made as `sys`. */
+void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys);
 /* The same for one that the engine makes before the program's own is to be made again. */
 void tbd_call_pause(struct tbd_call *call);
 /* futex_calls.c: true when the call is done. */
@@ -70,6 +72,8 @@ void tbd_call_thread_exit(struct tbd_call *call);
 void tbd_call_thread_killed(struct tbd_call *call);
 void tbd_call_set_tid_address(struct tbd_call *call);
 
+/* Performs a call without giving way to other threads; its effects are noted, nothing is sent. */
+void tbd_call_perform_here(struct tbd_call *call);
 /* Performs and records a call that the engine has no part in: by the table, or by comparison. */
 void tbd_call_plain(struct tbd_call *call);
 

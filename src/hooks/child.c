@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "hooks/begin.h"
+#include "hooks/lazy.h"
 #include "hooks/runtime.h"
 #include "hooks/shared.h"
 #include "hooks/slot.h"
@@ -69,6 +70,7 @@ bool tbd_child_record(struct tbd_thread *thread)
 {
     uint32_t parent = tbd_runtime.pid;
 
+    tbd_lazy_reset();
     tbd_shared_reset();
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
     tbd_runtime.unknown_calls = 0;

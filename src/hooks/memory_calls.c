@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "hooks/begin.h"
 #include "hooks/calls.h"
+#include "hooks/lazy.h"
 #include "hooks/maps.h"
 #include "hooks/safe_copy.h"
 #include "hooks/shared.h"
@@ -131,6 +132,7 @@ static void forget(struct tbd_call *call, uint64_t start, uint64_t end)
     tbd_regions_remove(&tbd_runtime.regions, start, end);
     tbd_pages_set_known(&tbd_runtime.pages, start, end, false);
     tbd_shared_forget(start, end);
+    tbd_lazy_unregister(start, end);
     tbd_shared_update(start, end);
 }
 
@@ -139,9 +141,18 @@ static bool failed(const struct tbd_call *call)
     return tbd_sys_failed(call->result) || call->result == TBD_CALL_INTERRUPTED;
 }
 
+/* With userfaultfd the kernel may wait until somebody has read of it. */
+static void perform_as(struct tbd_call *call, const struct tbd_sys_call *sys)
+{
+    if (tbd_lazy_waits_for_events())
+        tbd_call_wait_as(call, sys);
+    else
+        call->result = tbd_call_perform(sys);
+}
+
 static void perform(struct tbd_call *call)
 {
-    call->result = tbd_call_perform(&call->sys);
+    perform_as(call, &call->sys);
     tbd_call_finish(call);
 }
 
@@ -223,7 +234,7 @@ static void perform_wish(struct tbd_call *call)
         }
         sys.args[0] = 0;
     }
-    call->result = tbd_call_perform(&sys);
+    perform_as(call, &sys);
     tbd_call_finish(call);
 }
 
@@ -441,6 +452,7 @@ static void remap_memory(struct tbd_call *call)
     const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
     struct tbd_region moved = region ? *region : (struct tbd_region){ .path = "" };
     bool keeps_old = args[3] & MREMAP_DONTUNMAP_;
+    bool is_lazy = tbd_lazy_move(args[0]);
 
     check_range(call, args[0], args[1]);
     if (args[3] & MREMAP_FIXED_) {
@@ -465,6 +477,10 @@ static void remap_memory(struct tbd_call *call)
     if (!tbd_regions_add(&tbd_runtime.regions, &moved.map, moved.path))
         tbd_runtime.let_go = "it has too many mappings";
     tbd_shared_update(moved.map.start, moved.map.end);
+    if (keeps_old)
+        tbd_lazy_dropped(args[0], old_end);
+    if (is_lazy)
+        tbd_lazy_moved(args[0], moved.map.start, moved.map.end);
     send_regions(call, moved.map.start, moved.map.end, false); /* its pages are known when touched */
 }
 
@@ -474,6 +490,7 @@ static void forget_contents(uint64_t start, uint64_t end)
     const struct tbd_regions *regions = &tbd_runtime.regions;
 
     tbd_shared_forget(start, end);
+    tbd_lazy_dropped(start, end);
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
@@ -503,7 +520,7 @@ static void advise(struct tbd_call *call)
     capture(call, start, end);
     if (advice == ADVICE_FREE)
         sys.args[2] = ADVICE_DONTNEED;
-    call->result = tbd_call_perform(&sys);
+    perform_as(call, &sys);
     tbd_call_finish(call);
     if (failed(call))
         return;

@@ -31,6 +31,11 @@ static bool read_batch(const struct tbd_pagemap *map, uint64_t page, size_t coun
     return map->fd >= 0 && tbd_sys_pread(map->fd, out, count * 8, page * 8) == (long)(count * 8);
 }
 
+bool tbd_pagemap_state(const struct tbd_pagemap *map, uint64_t address, uint64_t *out)
+{
+    return read_batch(map, address >> TBD_PAGE_SHIFT, 1, out);
+}
+
 static bool is_wanted(uint64_t entry, enum tbd_page_kind kind)
 {
     if (!(entry & BIT_PRESENT) || (entry & BIT_FILE))

@@ -14,6 +14,9 @@ struct tbd_pagemap {
 void tbd_pagemap_open(struct tbd_pagemap *map);
 void tbd_pagemap_close(struct tbd_pagemap *map);
 
+/* One page's 64 bits, as the kernel documents them; false if that cannot be known. */
+bool tbd_pagemap_state(const struct tbd_pagemap *map, uint64_t address, uint64_t *out);
+
 enum tbd_page_kind {
     TBD_PAGES_PRIVATE,  /* exist and are the process's own: anonymous, or of a private mapping and written */
     TBD_PAGES_UNSHARED, /* those of them that no other process shares: after a fork, what was written since */

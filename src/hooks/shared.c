@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/lazy.h"
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
 #include "patcher/decode.h"
@@ -339,14 +340,15 @@ static bool is_guard_needed(uint64_t index)
     for (size_t i = 0; i < regions->count; i++)
         if (is_shared(&regions->table[i]) && is_needed_by(&regions->table[i], index))
             return true;
-    return false;
+    return tbd_lazy_needs_guard(index);
 }
 
 void tbd_shared_update(uint64_t start, uint64_t end)
 {
     struct cells cells = cells_of(start, end);
 
-    if (!views.is_needed && !tbd_regions_any(&tbd_runtime.regions, start, end, TBD_REGION_SHARED))
+    if (!views.is_needed && !tbd_lazy_count &&
+        !tbd_regions_any(&tbd_runtime.regions, start, end, TBD_REGION_SHARED))
         return;
     views.is_needed = true;
     if (!make_second_map() || !make_views()) {

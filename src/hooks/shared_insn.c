@@ -11,6 +11,7 @@
 
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/lazy.h"
 #include "hooks/redirect.h"
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
@@ -32,6 +33,7 @@ struct shared_run {
     bool ok;
     struct access access[TBD_INSN_MAX_ACCESSES];
     uint32_t shared_count;
+    bool is_lazy; /* one of them is to memory that others fill (lazy.h) */
 };
 
 /* ---- what it accesses ---- */
@@ -73,6 +75,7 @@ static void find_accesses(struct shared_run *run)
     const struct tbd_regs *regs = &run->s->thread->regs;
 
     run->shared_count = 0;
+    run->is_lazy = false;
     for (unsigned i = 0; i < run->insn.access_count; i++) {
         struct access *access = &run->access[i];
 
@@ -82,6 +85,8 @@ static void find_accesses(struct shared_run *run)
         access->is_shared = tbd_shared_holds(access->range.address,
                                              access->range.address + access->range.bytes);
         run->shared_count += access->is_shared;
+        run->is_lazy |= tbd_lazy_holds(access->range.address,
+                                       access->range.address + access->range.bytes);
     }
 }
 
@@ -143,6 +148,36 @@ static void note_not_followed(const struct shared_run *run)
     said = true;
     tbd_runtime_note(1, "the instruction at 0x%lx uses memory that other processes may write in a way that is not followed",
                      run->insn.pc);
+}
+
+/* ---- pages that others fill ---- */
+
+static bool misses_page(const struct shared_run *run, uint64_t *address, bool *is_write)
+{
+    for (unsigned i = 0; run->is_lazy && i < run->insn.access_count; i++) {
+        *is_write = is_written(&run->access[i]);
+        if (tbd_lazy_misses(&run->access[i].range, *is_write, address))
+            return true;
+    }
+    return false;
+}
+
+static void adopt_pages(const struct shared_run *run)
+{
+    for (unsigned i = 0; run->is_lazy && i < run->insn.access_count; i++)
+        tbd_lazy_adopt(run->s->effects, &run->access[i].range, &run->s->others);
+}
+
+/* Before any of it is executed.  True: not now. */
+static bool leaves_for_page(const struct shared_run *run)
+{
+    uint64_t address;
+    bool is_write;
+
+    if (!misses_page(run, &address, &is_write))
+        return false;
+    tbd_lazy_leave_block(run->s, address, is_write);
+    return true;
 }
 
 /* ---- on a buffer ---- */
@@ -306,7 +341,7 @@ static uint64_t moved(const struct shared_run *run, uint64_t from, uint64_t step
     return has_prefix(run, 0x67) ? (uint32_t)(from + step) : from + step;
 }
 
-/* One element, its pointers replaced by buffers.  False: the memory is not there. */
+/* One element, its pointers replaced by buffers.  False: the memory is not there, or not yet (is_left). */
 static bool run_element(struct shared_run *run)
 {
     struct tbd_special_run *s = run->s;
@@ -314,8 +349,14 @@ static bool run_element(struct shared_run *run)
     uint64_t buffer[TBD_INSN_MAX_ACCESSES] = { 0 };
     uint64_t real[TBD_INSN_MAX_ACCESSES];
     uint8_t old[8];
+    uint64_t missing;
+    bool is_write;
 
     find_accesses(run);
+    s->is_left = misses_page(run, &missing, &is_write);
+    if (s->is_left)
+        return false;
+    adopt_pages(run);
     for (unsigned i = 0; i < run->insn.access_count; i++) {
         const struct access *access = &run->access[i];
 
@@ -342,6 +383,7 @@ static bool run_element(struct shared_run *run)
         tbd_store_to_program(access->range.address, &buffer[i], access->range.bytes);
         tbd_effects_add_known(s->effects, access->range.address, old, &buffer[i], access->range.bytes);
     }
+    mark_reads(run);
     return true;
 }
 
@@ -361,9 +403,9 @@ static bool run_string(struct shared_run *run)
     while (left && found) {
         regs->gpr[TBD_RCX] = 1;
         found = run_element(run);
-        if (!found) { /* it will fault by itself */
+        if (!found) { /* it will fault by itself, or go on later */
             regs->gpr[TBD_RCX] = left;
-            return false;
+            return run->s->is_left;
         }
         left--;
         if (compares)
@@ -475,10 +517,11 @@ static void perform_transfer(const struct shared_run *run)
 
     if (single) {
         single->runs++;
-        single->hits += run->shared_count != 0;
+        single->hits += run->shared_count != 0 || run->is_lazy;
     }
     if (tbd_runtime.next_others)
         tbd_runtime.next_others(run->s->effects, &run->s->others);
+    adopt_pages(run);
     if (run_transfer(run))
         return;
     tbd_detach(run->s->thread, "it calls or returns through memory that is not there",
@@ -521,12 +564,15 @@ static void run_in_play(struct shared_run *run)
 
     if (single) {
         single->runs++;
-        single->hits += run->shared_count != 0;
+        single->hits += run->shared_count != 0 || run->is_lazy;
     }
-    if (!run->shared_count) {
+    if (!run->shared_count && !(run->is_lazy && is_string(run))) {
+        adopt_pages(run);
         run_plainly(run);
         return;
     }
+    if (!is_string(run))
+        adopt_pages(run);
     if (is_string(run))
         done = run_string(run);
     else if (operand && (operand->what->flags & TBD_ACCESS_XLAT))
@@ -539,6 +585,20 @@ static void run_in_play(struct shared_run *run)
     run_plainly(run);
 }
 
+/* A repeated one of which play executed so many elements before it had to wait for a page. */
+static void run_as_logged(const struct shared_run *run, const struct tbd_msg_special *logged)
+{
+    struct tbd_regs *regs = &run->s->thread->regs;
+    uint64_t rest = 0;
+
+    run->s->is_left = logged && (logged->flags & TBD_SPECIAL_F_LEFT);
+    if (run->s->is_left && logged->gpr[TBD_RCX] < regs->gpr[TBD_RCX])
+        rest = logged->gpr[TBD_RCX];
+    regs->gpr[TBD_RCX] -= rest;
+    run_plainly(run);
+    regs->gpr[TBD_RCX] += rest;
+}
+
 void tbd_shared_perform(struct tbd_special_run *s)
 {
     struct shared_run run = { .s = s };
@@ -548,16 +608,20 @@ void tbd_shared_perform(struct tbd_special_run *s)
     if (!run.ok)
         tbd_detach(s->thread, "an instruction cannot be decoded again", tbd_slot_last_insn(s->thread));
     find_accesses(&run);
+    if (leaves_for_page(&run))
+        return;
     if (is_transfer(&run)) {
         perform_transfer(&run);
     } else if (tbd_runtime.next_others) {
-        tbd_runtime.next_others(s->effects, &s->others);
-        run_plainly(&run);
+        run_as_logged(&run, tbd_runtime.next_others(s->effects, &s->others));
     } else {
         run_in_play(&run);
     }
     mark_reads(&run);
     if (s->kind == TBD_SPECIAL_SEGMENT)
         take_bases(s->thread);
-    tbd_special_finish(s, s->kind == TBD_SPECIAL_STATE ? 0 : TBD_SPECIAL_F_REPLAYED);
+    if (s->is_left)
+        tbd_special_send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_LEFT);
+    else
+        tbd_special_finish(s, s->kind == TBD_SPECIAL_STATE ? 0 : TBD_SPECIAL_F_REPLAYED);
 }

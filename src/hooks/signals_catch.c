@@ -15,6 +15,7 @@
 extern const char tbd_program_syscall_check[], tbd_program_syscall_done[];
 extern const char tbd_program_syscall_interrupted[];
 extern const char tbd_copy_faultable_begin[], tbd_copy_faultable_end[];
+extern const char tbd_touch_begin[], tbd_touch_end[];
 extern const char tbd_fault_entry[];
 
 /* From tbd_signal_entry (entry_x86_64.S). */
@@ -229,6 +230,7 @@ static bool handle_shared(int signo, const uint8_t *info, struct tbd_ucontext *c
         return false;
     fault->signo = 0;
     fault->is_shared = true;
+    tbd_runtime.thread->regs.rflags &= ~FLAG_RF; /* of a fault that the program does not have */
     leave_to_engine(context, tbd_runtime.thread);
     return true;
 }
@@ -256,6 +258,8 @@ static void queue(int signo, const uint8_t *info, struct tbd_ucontext *context)
     context->mask |= ~ALWAYS_OURS;
     if (is_between(context->rip, tbd_program_syscall_check, tbd_program_syscall_done))
         continue_at(context, tbd_program_syscall_interrupted);
+    if (is_between(context->rip, tbd_touch_begin, tbd_touch_end))
+        continue_at(context, tbd_copy_faultable_end); /* it waited for a page (lazy.h) */
     if (settles || !tbd_seat_is_holder_sigsafe(seat))
         return;
     __atomic_store_n(&tbd_runtime.thread->kick, 1, __ATOMIC_RELAXED);

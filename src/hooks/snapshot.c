@@ -7,6 +7,7 @@
 #include "hooks/snapshot.h"
 
 #include "base/sys.h"
+#include "hooks/lazy.h"
 #include "hooks/runtime.h"
 
 enum {
@@ -38,10 +39,14 @@ bool tbd_snapshot_read(const struct tbd_snapshot *snapshot, uint64_t address, vo
 
 bool tbd_snapshot_take(struct tbd_snapshot *snapshot)
 {
-    uint64_t mask = tbd_signals_block_all();
-    long pid = tbd_sys6(SYS_CLONE, CLONE_FS_FILES | CLONE_UNTRACED_, 0, 0, 0, 0, 0);
+    uint64_t mask;
+    long pid;
     uint32_t probe;
 
+    if (tbd_lazy_follows_forks()) /* somebody would be told of it, and waited for */
+        return false;
+    mask = tbd_signals_block_all();
+    pid = tbd_sys6(SYS_CLONE, CLONE_FS_FILES | CLONE_UNTRACED_, 0, 0, 0, 0, 0);
     if (pid == 0)
         freeze();
     /* What came while everything was blocked waits in the kernel; a queued signal keeps it so. */

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "hooks/effects.h"
+#include "hooks/lazy.h"
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
 #include "hooks/shared.h"
@@ -191,8 +192,11 @@ static void run_elements(struct tbd_special_run *s)
     uint32_t flags = s->kind == TBD_SPECIAL_OTHER_STORE ? 0 : TBD_SPECIAL_F_REPLAYED;
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
     size_t count;
+    enum tbd_slot_stores known = tbd_slot_stores(s->thread, s->slot, ranges, &count);
 
-    switch (tbd_slot_stores(s->thread, s->slot, ranges, &count)) {
+    if (tbd_lazy_leaves(s, ranges, count, true))
+        return;
+    switch (known) {
     case TBD_SLOT_EXACTLY:
         if (!tbd_shared_store(s, ranges, count, true)) {
             tbd_effects_watch(s->effects, ranges, count);
@@ -224,6 +228,8 @@ static void run_xsave(struct tbd_special_run *s)
     if (tbd_slot_stores(s->thread, s->slot, ranges, &count) == TBD_SLOT_UNKNOWN || !count)
         give_up(s, "it stores its vector state in a way that is not known");
     ranges[0].bytes = tbd_runtime.vector.all_bytes;
+    if (tbd_lazy_leaves(s, ranges, 1, true))
+        return;
     if (tbd_shared_store(s, ranges, 1, false)) {
         tbd_special_finish(s, 0);
         return;
@@ -281,10 +287,22 @@ static bool is_accessible(const struct tbd_regs *regs, uint64_t count, const str
 {
     struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], 0, count, string);
     struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], string->base, count, string);
+    uint64_t unused;
 
-    if (!is_allowed(&to, 3) || !is_present(&to))
+    if (!is_allowed(&to, 3) || !is_present(&to) || tbd_lazy_misses(&to, true, &unused))
         return false;
     return !string->has_source || (is_allowed(&from, 1) && is_present(&from));
+}
+
+/* Has somebody still to fill the next element's page?  Which byte's. */
+static bool waits_for_page(const struct tbd_regs *regs, const struct string *string, uint64_t *address,
+                           bool *is_write)
+{
+    struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], 0, 1, string);
+    struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], string->base, 1, string);
+
+    *is_write = !string->has_source || !tbd_lazy_misses(&from, false, address);
+    return !*is_write || tbd_lazy_misses(&to, true, address);
 }
 
 static struct tbd_string_piece make_piece(const struct tbd_regs *regs, const struct string *string,
@@ -331,6 +349,7 @@ static uint64_t piece_of_log(struct tbd_special_run *s, const struct string *str
         tbd_runtime.next_others ? tbd_runtime.next_others(s->effects, &s->others) : NULL;
     uint64_t left = s->thread->regs.gpr[TBD_RCX] & string->mask;
 
+    s->is_left = logged && (logged->flags & TBD_SPECIAL_F_LEFT);
     if (!logged || logged->gpr[TBD_RCX] > left ||
         left - logged->gpr[TBD_RCX] > PIECE_BYTES / string->size)
         return next_piece(&s->thread->regs, string);
@@ -359,6 +378,9 @@ static void run_piece(struct tbd_special_run *s, const struct string *string, ui
     struct tbd_string_piece piece = make_piece(regs, string, count);
     uint64_t rest = (regs->gpr[TBD_RCX] & string->mask) - count;
 
+    tbd_lazy_adopt(s->effects, &piece.to, &s->others);
+    if (string->has_source)
+        tbd_lazy_adopt(s->effects, &piece.from, &s->others);
     if (!copy_shared(s, &piece, count, string->mask)) {
         tbd_effects_watch(s->effects, &piece.to, 1);
         regs->gpr[TBD_RCX] = count;
@@ -382,8 +404,16 @@ static void run_string(struct tbd_special_run *s)
                              .mask = tbd_slot_address_mask(s->slot),
                              .base = tbd_slot_source_base(s->thread, s->slot) };
 
+    uint64_t address;
+    bool is_write;
+
     if (!string.size)
         give_up(s, "it uses a string instruction that is not known");
+    if (tbd_lazy_count && (regs->gpr[TBD_RCX] & string.mask) &&
+        waits_for_page(regs, &string, &address, &is_write)) {
+        tbd_lazy_leave_block(s, address, is_write);
+        return;
+    }
     for (;;) {
         uint64_t count;
 
@@ -395,6 +425,10 @@ static void run_string(struct tbd_special_run *s)
             run_piece(s, &string, count);
         if (!(regs->gpr[TBD_RCX] & string.mask))
             break;
+        if (s->is_left || (tbd_lazy_count && waits_for_page(regs, &string, &address, &is_write))) {
+            tbd_special_send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_LEFT);
+            return;
+        }
         tbd_special_send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_MORE);
     }
     tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
@@ -472,7 +506,7 @@ static bool may_be_shared(uint64_t pointer, uint64_t count, uint32_t size, bool 
     uint64_t bytes = count < FAR_ENOUGH / size ? count * size : FAR_ENOUGH;
     uint64_t start = !backward ? pointer : pointer > bytes ? pointer + size - bytes : 0;
 
-    return tbd_shared_holds(start, start + bytes);
+    return tbd_shared_holds(start, start + bytes) || tbd_lazy_holds(start, start + bytes);
 }
 
 static bool loads_shared(const struct tbd_special_run *s, const struct tbd_string_loads *loads)
@@ -489,12 +523,28 @@ static bool loads_shared(const struct tbd_special_run *s, const struct tbd_strin
            may_be_shared(regs->gpr[TBD_RDI] & mask, count, loads->bytes, backward);
 }
 
+/* For pages that somebody has still to fill. */
+static bool gather_leaves(struct tbd_special_run *s)
+{
+    struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
+    struct tbd_slot_elements elements;
+
+    if (!tbd_lazy_count)
+        return false;
+    tbd_slot_elements(s->thread, s->slot, &elements);
+    for (size_t i = 0; i < elements.count; i++)
+        ranges[i] = (struct tbd_sys_range){ elements.address[i], elements.bytes };
+    return tbd_lazy_leaves(s, ranges, elements.count, false);
+}
+
 /* In a replay process what others wrote comes first, out of the log. */
 static void run_loads(struct tbd_special_run *s)
 {
     struct tbd_string_loads loads = tbd_slot_string_loads(s->slot);
 
     if (!loads.bytes) {
+        if (gather_leaves(s))
+            return;
         tbd_shared_gather(s);
         tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
     } else if (tbd_runtime.next_others || loads_shared(s, &loads)) {

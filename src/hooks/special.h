@@ -13,6 +13,7 @@ struct tbd_special_run {
     enum tbd_special kind;
     uint32_t insn_bytes;
     uint32_t others; /* writes of other processes, added to the effects before all of its own */
+    bool is_left;    /* a repeated one: not all of it can be executed now */
     struct tbd_regs before;
 };
 

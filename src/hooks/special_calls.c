@@ -12,6 +12,7 @@
 #include "hooks/calls.h"
 #include "hooks/child.h"
 #include "hooks/exec_environment.h"
+#include "hooks/lazy.h"
 #include "hooks/safe_copy.h"
 #include "hooks/shared.h"
 
@@ -418,6 +419,8 @@ static void fork_call(struct tbd_call *call)
     }
     if ((arguments.flags & CLONE_VM_) && !(arguments.flags & CLONE_VFORK_))
         tbd_call_detach(call, "it starts a process that shares its memory");
+    if (tbd_lazy_follows_forks()) /* the kernel waits in the middle of it */
+        tbd_call_detach(call, "it handles the page faults of its children (userfaultfd)");
     watch_child(call, &arguments);
     if (!(arguments.flags & CLONE_VM_))
         tbd_shared_fork();

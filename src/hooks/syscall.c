@@ -9,13 +9,14 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "hooks/calls.h"
+#include "hooks/lazy.h"
 #include "hooks/own_memory.h"
 #include "hooks/safe_copy.h"
 #include "hooks/seccomp.h"
 
 enum {
     EFAULT_ = -14, ENOSYS_ = -38, NR_PTRACE = 101, PTRACE_TRACEME_ = 0,
-    NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
+    NR_IOCTL = 16, NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
     NR_EPOLL_PWAIT = 281, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
     NR_IO_URING_ENTER = 426, NR_IO_URING_REGISTER = 427, NR_EPOLL_PWAIT2 = 441,
     FUTEX_COMMAND = 0x7f, FUTEX_WAIT_ = 0, FUTEX_LOCK_PI_ = 6, FUTEX_WAIT_BITSET_ = 9,
@@ -31,7 +32,7 @@ int64_t tbd_call_perform(const struct tbd_sys_call *sys)
 static uint64_t instructions_before_call(const struct tbd_thread *thread)
 {
     const struct tbd_stream_head *head = tbd_runtime.ring.head;
-    uint32_t id = *(const uint32_t *)(thread->entry_next - 4);
+    uint32_t id = tbd_ring_last_block(&tbd_runtime.ring, thread);
     const struct tbd_block_def *defs =
         (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
 
@@ -162,8 +163,7 @@ static void note_temporary_mask(const struct tbd_sys_call *sys)
                                                        sizeof(signals->temporary_mask));
 }
 
-/* Without giving way to other threads. */
-static void perform_here(struct tbd_call *call)
+void tbd_call_perform_here(struct tbd_call *call)
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
     static struct tbd_sys_range did[TBD_SYS_MAX_RANGES];
@@ -186,6 +186,14 @@ static void perform_here(struct tbd_call *call)
         tbd_effects_written(call->effects, did, did_count);
 }
 
+/* Those ioctls that wait do not write; others would write in place, at a time that cannot be told. */
+static bool writes_memory(const struct tbd_sys_call *sys)
+{
+    struct tbd_sys_range one;
+
+    return tbd_syscall_may_write(sys, &one, 1) != 0;
+}
+
 static bool may_wait(const struct tbd_sys_call *sys)
 {
     uint32_t command = sys->args[1] & FUTEX_COMMAND;
@@ -194,19 +202,28 @@ static bool may_wait(const struct tbd_sys_call *sys)
         return command == FUTEX_WAIT_ || command == FUTEX_WAIT_BITSET_ ||
                command == FUTEX_WAIT_REQUEUE_PI_ || command == FUTEX_LOCK_PI_ ||
                command == FUTEX_LOCK_PI2_;
+    if (sys->number == NR_IOCTL && writes_memory(sys))
+        return false;
     return tbd_syscall_flags(sys->number) & TBD_SYS_BLOCKS;
+}
+
+/* For other threads, or for somebody who fills pages that the kernel is about to use. */
+static bool gives_way(const struct tbd_sys_call *sys)
+{
+    return (tbd_threads_are_many() && may_wait(sys)) || tbd_lazy_has_pointer(sys);
 }
 
 static void perform_described(struct tbd_call *call)
 {
     note_temporary_mask(&call->sys);
-    if (!tbd_threads_are_many() || !may_wait(&call->sys) || !tbd_call_wait(call))
-        perform_here(call);
+    if (!gives_way(&call->sys) || !tbd_call_wait(call))
+        tbd_call_perform_here(call);
     if (call->result != -4 /* EINTR */)
         tbd_runtime.signals->has_temporary = false;
     if (call->result != TBD_CALL_INTERRUPTED && tbd_effects_is_cut(call->effects))
         tbd_runtime_note(1, "system call %lu: some old bytes are missing", call->sys.number);
 }
+
 static void note_asynchronous(uint64_t number)
 {
     static uint8_t said[SAID_BYTES];
@@ -264,8 +281,12 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
     tbd_effects_clear(call.effects);
     if (tbd_seccomp_refuses(&call) || tbd_seccomp_call(&call))
         return;
-    if (call.sys.number == NR_USERFAULTFD) /* who waits for another thread at a page would keep it from running */
-        tbd_call_detach(&call, "it handles its own page faults (userfaultfd)");
+    if (call.sys.number == NR_USERFAULTFD) {
+        tbd_call_lazy_open(&call);
+        return;
+    }
+    if (call.sys.number == NR_IOCTL && tbd_call_lazy_ioctl(&call))
+        return;
     if (call.sys.number == NR_PTRACE && call.sys.args[0] == PTRACE_TRACEME_) /* hooks/debugged.h */
         tbd_call_detach(&call, "it has its parent watch it (ptrace)");
     if (is_refused(call.sys.number)) {

@@ -17,6 +17,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls.h"
+#include "hooks/lazy.h"
 #include "hooks/safe_copy.h"
 #include "hooks/shared.h"
 #include "hooks/sys_table.h"
@@ -39,6 +40,7 @@ struct place {
     uint8_t *copy;     /* exchanged: what the kernel reads and writes; else the old bytes */
     bool is_exchanged;
     bool is_length;    /* tells how much was written elsewhere */
+    bool is_lazy;      /* pages of it may have to be filled by others (lazy.h) */
 };
 
 struct waiting {
@@ -124,6 +126,7 @@ static uint64_t exchange(struct waiting *waiting, uint64_t address, enum use use
     struct place *place = find_place(waiting, address);
 
     if (!place || !is_writable(place->address, place->bytes) ||
+        (place->is_lazy && !tbd_lazy_is_for_kernel()) ||
         (use == READ_TOO && !tbd_copy_from_program(place->copy, address, place->bytes)))
         return address;
     place->is_exchanged = true;
@@ -230,13 +233,21 @@ static void exchange_arguments(struct waiting *waiting)
 
 /* ---- before ---- */
 
+static bool is_lazy(const struct tbd_sys_range *range)
+{
+    uint64_t missing;
+
+    return tbd_lazy_misses(range, true, &missing);
+}
+
 static void lay_out_places(struct waiting *waiting)
 {
     for (size_t i = 0; i < waiting->count; i++) {
         struct tbd_sys_range range = waiting->may[i];
 
         waiting->places[i] = (struct place){ .address = range.address, .bytes = range.bytes,
-                                             .copy = take(waiting, range.bytes) };
+                                             .copy = take(waiting, range.bytes),
+                                             .is_lazy = is_lazy(&range) };
     }
 }
 
@@ -326,6 +337,14 @@ static void record_in_place(struct tbd_call *call, const struct place *place, ui
     tbd_effects_written(call->effects, &range, 1);
 }
 
+/* What others had filled its pages with comes first. */
+static void adopt(struct tbd_call *call, const struct tbd_sys_range *range)
+{
+    uint32_t others = 0;
+
+    tbd_lazy_adopt(call->effects, range, &others);
+}
+
 static void complete(struct tbd_call *call, const struct waiting *waiting)
 {
     size_t count;
@@ -342,6 +361,7 @@ static void complete(struct tbd_call *call, const struct waiting *waiting)
         if (!place || !place->is_exchanged || call->result == EFAULT_)
             continue;
         if (!place->is_length) {
+            adopt(call, range);
             tbd_effects_watch(call->effects, range, 1);
             tbd_copy_to_program(range->address, place->copy, range->bytes);
         }
@@ -380,8 +400,21 @@ _Noreturn static void leave(const struct tbd_call *call, struct tbd_seat *seat)
     tbd_threads_leave(seat);
 }
 
+/* Pages that the results will be copied to: as much as a call that tells a length can have written. */
+static void fill_places(const struct tbd_call *call, const struct waiting *waiting)
+{
+    for (size_t i = 0; waiting && call->result >= 0 && i < waiting->count; i++) {
+        const struct place *place = &waiting->places[i];
+        uint64_t most = call->result ? (uint64_t)call->result : TBD_PAGE_SIZE;
+
+        if (place->is_lazy && place->is_exchanged)
+            tbd_lazy_fill(waiting->seat, place->address, place->bytes < most ? place->bytes : most);
+    }
+}
+
 /* The engine's state is another thread's meanwhile: what is needed lies on this stack.  False: let go. */
-static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struct tbd_seat *seat)
+static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struct tbd_seat *seat,
+                    const struct waiting *waiting)
 {
     struct tbd_thread *thread = call->thread;
     uint64_t now = tbd_ring_time(&tbd_runtime.ring, thread);
@@ -389,16 +422,56 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struc
     tbd_threads_give(thread, sys->number == NR_SCHED_YIELD ? TBD_SWITCH_YIELD : TBD_SWITCH_BLOCKED,
                      now ? now - 1 : TBD_NO_BLOCK_TIME);
     call->result = tbd_program_syscall(sys, &seat->signals.pending);
+    fill_places(call, waiting);
     return tbd_threads_take(thread, seat);
+}
+
+/* What the kernel reads and writes, or writes whole, must be there first: it is copied. */
+static size_t find_missing(const struct tbd_call *call, struct tbd_sys_range *out)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(call->sys.number);
+    struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+    size_t count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
+    uint64_t missing;
+    size_t found = 0;
+
+    for (unsigned i = 0; row && i < 6; i++) {
+        uint8_t effect = row->args[i].effect;
+
+        for (size_t n = 0; n < count; n++)
+            if ((effect == TBD_EFFECT_FIXED || effect == TBD_EFFECT_ARRAY || effect == TBD_EFFECT_FD_SET) &&
+                may[n].address == call->sys.args[i] && found < 6 && tbd_lazy_misses(&may[n], true, &missing))
+                out[found++] = may[n];
+    }
+    return found;
+}
+
+static void fill_first(struct tbd_call *call)
+{
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    uint64_t now = tbd_ring_time(&tbd_runtime.ring, call->thread);
+    struct tbd_sys_range missing[6];
+    size_t count = tbd_lazy_count && tbd_lazy_is_for_kernel() ? find_missing(call, missing) : 0;
+
+    if (!count)
+        return;
+    tbd_threads_give(call->thread, TBD_SWITCH_BLOCKED, now ? now - 1 : TBD_NO_BLOCK_TIME);
+    for (size_t i = 0; i < count; i++)
+        tbd_lazy_fill(seat, missing[i].address, missing[i].bytes);
+    if (tbd_threads_take(call->thread, seat))
+        return;
+    call->result = TBD_CALL_INTERRUPTED; /* it is made natively */
+    leave(call, seat);
 }
 
 bool tbd_call_wait(struct tbd_call *call)
 {
     struct waiting waiting;
 
+    fill_first(call);
     if (!prepare(call, &waiting))
         return false;
-    if (!perform(call, &waiting.sys, waiting.seat)) {
+    if (!perform(call, &waiting.sys, waiting.seat, &waiting)) {
         if (call->result != TBD_CALL_INTERRUPTED)
             complete_natively(call, &waiting);
         leave(call, waiting.seat);
@@ -412,16 +485,21 @@ void tbd_call_pause(struct tbd_call *call)
 {
     struct tbd_seat *seat = tbd_runtime.threads.holder;
 
-    if (!perform(call, &call->sys, seat)) {
+    if (!perform(call, &call->sys, seat, NULL)) {
         call->result = TBD_CALL_INTERRUPTED; /* the program's is made natively */
         leave(call, seat);
     }
 }
 
-void tbd_call_wait_plainly(struct tbd_call *call)
+void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
     struct tbd_seat *seat = tbd_runtime.threads.holder;
 
-    if (!perform(call, &call->sys, seat))
+    if (!perform(call, sys, seat, NULL))
         leave(call, seat);
+}
+
+void tbd_call_wait_plainly(struct tbd_call *call)
+{
+    tbd_call_wait_as(call, &call->sys);
 }

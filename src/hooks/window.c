@@ -141,6 +141,14 @@ static void send_contents(struct scan *scan, uint64_t page, bool written)
     scan->pages->dirty += written;
 }
 
+/* Instructions that the engine executes mark both pages; and to look at a page of shared memory can make it. */
+static bool is_exact(uint64_t page)
+{
+    uint64_t at = page << TBD_PAGE_SHIFT;
+
+    return tbd_shared_guards && tbd_shared_holds(at, at + 1);
+}
+
 /* A load that straddles marks its first page only (base/layout.h). */
 static void send_touched(struct scan *scan, uint64_t page, uint16_t marks)
 {
@@ -150,7 +158,7 @@ static void send_touched(struct scan *scan, uint64_t page, uint16_t marks)
         note_read(scan, page);
     send_contents(scan, page, marks & 0xff00);
     if (reads && (marks & 0xff) && page + 1 < scan->limit &&
-        !*cell_of(scan->pages, page + 1)) {
+        !*cell_of(scan->pages, page + 1) && !is_exact(page + 1)) {
         note_read(scan, page + 1);
         send_contents(scan, page + 1, false);
     }
@@ -221,7 +229,7 @@ void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
 
             if (marks)
                 send_unknown(&scan, page);
-            if ((marks & 0xff) && page + 1 < limit)
+            if ((marks & 0xff) && page + 1 < limit && !is_exact(page + 1))
                 send_unknown(&scan, page + 1);
         }
     }

@@ -190,11 +190,11 @@ static void hook_access(struct tbd_translation *t, unsigned access, uint16_t avo
         return;
     h.ea = hook_ea(t, a, avoid);
     h.scratch = (uint8_t)tbd_place_scratch(t, avoid | ea_mask(&h.ea));
+    tbd_hook_touch(&t->e, &h); /* before anything else: it says whether the memory may be touched (hooks/shared.h) */
     hook_address(t, &h, load);
     if (store)
         tbd_hook_store(&t->e, &h, store->data);
     hook_address(t, &h, store);
-    tbd_hook_touch(&t->e, &h);
 }
 
 static void hook_accesses(struct tbd_translation *t, uint16_t avoid)

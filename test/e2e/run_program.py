@@ -42,6 +42,8 @@ def check(source, binary, folder):
     how = {"stdin": want.get("stdin", "").encode(), "timeout": 100,
            "env": dict(pair.split("=", 1) for pair in want.get("env", "").split())}
     native = tbdtest.run(argv, **how)
+    if native.code == 77:
+        raise tbdtest.Skip(native.out.decode(errors="replace").strip())
     check_end(native, want)
     traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"), options=want.get("options", ""), **how)
     tbdtest.same(native, traced, tool_lines="missing" in want)

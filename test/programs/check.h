@@ -11,6 +11,7 @@
  *   end: WORD                how the trace says that it ended, if not as the program did
  *   missing: WORD            the trace must say that it lacks something (a note with WORD)
  *   replay: no               windows need not verify yet
+ * A program that cannot be tested here says why and exits with 77.
  */
 #ifndef TEST_PROGRAMS_CHECK_H
 #define TEST_PROGRAMS_CHECK_H

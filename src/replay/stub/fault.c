@@ -21,6 +21,7 @@
 
 #define SA_RESTORER_FLAG 0x04000000ul
 #define PAGE_FAULT_WRITE 2u
+#define FLAG_RESUME 0x10000ull
 #define SIGNAL_STACK_BYTES (64u << 10)
 
 struct kernel_sigaction {
@@ -311,6 +312,8 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
                          logged);
     tbd_log_send(message);
     tbd_patcher_trap(tbd_runtime.thread, 0);
+    if (tbd_log_peek(TBD_MSG_SHARED))
+        tbd_runtime.thread->regs.rflags &= ~FLAG_RESUME; /* the trap's, as in play */
     if (!tbd_log_peek(TBD_MSG_SHARED) && !tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
         tbd_stub_finish();
     if (tbd_stub.is_inside)
