@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cmd_history.c - values over time: history, first, last; and trace, the lines that were executed */
+/* cmd_history.c - values over time: history; and trace, the lines that were executed */
 #include "query/output.h"
 #include "query/rows.h"
 #include "query/source_place.h"
@@ -156,32 +156,6 @@ enum tbd_exit tbd_command_history(struct tbd_command_run *run)
     }
     tbd_source_place_close(&place);
     return result;
-}
-
-/* ---- first, last ---- */
-
-static enum tbd_exit go_where(struct tbd_command_run *run, const char *start)
-{
-    char *question;
-    enum tbd_exit result;
-
-    if (run->argc == 0)
-        return tbd_command_usage(run, "expected a condition");
-    if (asprintf(&question, "%s line 1 where %s", start, run->text + run->arguments) < 0)
-        return TBD_EXIT_SYSTEM;
-    result = tbd_command_goto_text(run, question);
-    free(question);
-    return result;
-}
-
-enum tbd_exit tbd_command_first(struct tbd_command_run *run)
-{
-    return go_where(run, "first forward");
-}
-
-enum tbd_exit tbd_command_last(struct tbd_command_run *run)
-{
-    return go_where(run, "last backward");
 }
 
 /* ---- trace ---- */

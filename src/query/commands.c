@@ -37,8 +37,8 @@ const struct tbd_command tbd_commands[] = {
     { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
       "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter,\n"
-      "func_exit, block_entry, store, load, syscall, thread_switch, line or signal; COUNT is 1 for the next one, 2 for\n"
-      "the one after it, ...; TYPE `state` counts instructions.  `then` goes on from what was found:\n"
+      "func_exit, block_entry, store, load, syscall, thread_switch, line, signal or state (every instruction);\n"
+      "COUNT is 1 for the next one, 2 for the one after it, ...  `then` goes on from what was found:\n"
       "goto last backward store of p then backward func_enter where func==insert.  A search looks strictly after (before) where it starts; first and last stand\n"
       "before the first and behind the last event.  A store or load of EXPR touches the variable that\n"
       "this C expression denotes where the search starts.  CONTEXT is a condition: see `tbdq help context`.\n"
@@ -102,10 +102,15 @@ const struct tbd_command tbd_commands[] = {
       "The variable is what the C expression denotes at the current position.",
       "tbdq history table[3]", true },
     { "first", tbd_command_first, "CONTEXT",
-      "go to the first source line at which a condition holds", "",
+      "go to the instruction that makes a condition true for the first time",
+      "It was true at a line's beginning, or anywhere if at none.  The answer is the store, or another instruction, with\n"
+      "which it became true, and since when it holds: print it there.  A condition that is true when its variables\n"
+      "begin to exist holds from there on.",
       "tbdq first 'func == insert and list->count == 3'", true },
     { "last", tbd_command_last, "CONTEXT",
-      "go to the last source line at which a condition holds", "",
+      "go to the instruction that ends a condition for the last time",
+      "The store, or another instruction, behind which it is not true any more; or the last one at which its variables\n"
+      "exist.",
       "tbdq last 'total < 0'", true },
     { "trace", tbd_command_trace, "FROM TO [where CONTEXT]",
       "the source lines that were executed between two positions", "",

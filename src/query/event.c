@@ -14,6 +14,7 @@ static const char *const type_names[TBD_EVENT_TYPE_COUNT] = {
     [TBD_EVENT_STORE] = "store",         [TBD_EVENT_LOAD] = "load",
     [TBD_EVENT_SYSCALL] = "syscall",     [TBD_EVENT_THREAD_SWITCH] = "thread_switch",
     [TBD_EVENT_LINE] = "line",           [TBD_EVENT_SIGNAL] = "signal",
+    [TBD_EVENT_STATE] = "state",
 };
 
 static const uint8_t call_args[6] = { TBD_RDI, TBD_RSI, TBD_RDX, TBD_RCX, TBD_R8, TBD_R9 };

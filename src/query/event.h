@@ -13,7 +13,8 @@
  *                which is at another thread's instruction: `pc` and the registers are its own all the same
  *   thread_switch  the first instruction that the thread executes from here on
  *   line         the first instruction of a source line's code: the one before belongs to another
- *   signal       the handler's first instruction */
+ *   signal       the handler's first instruction
+ *   state        every instruction */
 #ifndef TBD_QUERY_EVENT_H
 #define TBD_QUERY_EVENT_H
 
@@ -30,6 +31,7 @@ enum tbd_event_type {
     TBD_EVENT_THREAD_SWITCH,
     TBD_EVENT_LINE,
     TBD_EVENT_SIGNAL,
+    TBD_EVENT_STATE,
     TBD_EVENT_TYPE_COUNT
 };
 

@@ -241,6 +241,7 @@ static void put_own(struct tbd_session *session, const struct tbd_event *event, 
     case TBD_EVENT_SIGNAL: put_signal(event, object); break;
     case TBD_EVENT_POSITION:
     case TBD_EVENT_LINE:
+    case TBD_EVENT_STATE:
     case TBD_EVENT_BLOCK_ENTRY:
     case TBD_EVENT_TYPE_COUNT: break;
     }

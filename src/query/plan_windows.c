@@ -191,6 +191,7 @@ static bool may_hold_summary(const struct tbd_plan *plan, const struct tbd_windo
     case TBD_EVENT_THREAD_SWITCH: return summary->switches != 0;
     case TBD_EVENT_SIGNAL: return summary->signals != 0;
     case TBD_EVENT_LINE:
+    case TBD_EVENT_STATE:
     case TBD_EVENT_POSITION:
     case TBD_EVENT_BLOCK_ENTRY:
     case TBD_EVENT_LOAD:

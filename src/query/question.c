@@ -54,17 +54,12 @@ static enum tbd_status parse_direction(struct tbd_lexer *lexer, struct tbd_quest
 static enum tbd_status parse_type(struct tbd_lexer *lexer, struct tbd_question *out)
 {
     out->type = TBD_EVENT_POSITION;
-    out->is_states = tbd_token_is_word(&lexer->token, "state");
-    if (out->is_states) {
-        tbd_lexer_next(lexer);
-        return TBD_OK;
-    }
     if (lexer->token.kind == TBD_TOKEN_WORD)
         out->type = tbd_event_type_find(lexer->token.text, lexer->token.length);
     if (out->type == TBD_EVENT_POSITION)
         return tbd_lexer_fail(lexer, TBD_SYNTAX,
                               "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, "
-                              "line or signal",
+                              "line, signal or state",
                               "expected a type of event");
     tbd_lexer_next(lexer);
     return TBD_OK;
@@ -86,12 +81,9 @@ static enum tbd_status parse_count(struct tbd_lexer *lexer, struct tbd_question 
 
 static enum tbd_status parse_where(struct tbd_lexer *lexer, struct tbd_question *out)
 {
+    out->is_states = out->type == TBD_EVENT_STATE && lexer->token.kind == TBD_TOKEN_END;
     if (lexer->token.kind == TBD_TOKEN_END)
         return TBD_OK;
-    if (out->is_states)
-        return tbd_lexer_fail(lexer, TBD_SYNTAX, "instructions are counted without a condition",
-                              "'%.*s' is not expected here", (int)lexer->token.length,
-                              lexer->source + lexer->token.at);
     if (!tbd_token_is_word(&lexer->token, "where"))
         return tbd_lexer_fail(lexer, TBD_SYNTAX, "a condition begins with 'where'",
                               "'%.*s' is not expected here", (int)lexer->token.length,
@@ -133,8 +125,6 @@ enum tbd_status tbd_question_parse_all(const char *text, size_t from, struct tbd
     out->is_search = true;
     out->count = UINT64_MAX;
     status = parse_type(&lexer, out);
-    if (out->is_states)
-        return tbd_lexer_fail(&lexer, TBD_SYNTAX, NULL, "all lists events, not states");
     return status == TBD_OK ? parse_where(&lexer, out) : status;
 }
 

@@ -12,7 +12,7 @@ struct tbd_question {
     struct tbd_position position; /* TBD_FROM_POSITION */
     bool is_search;               /* false: go to `from`, nothing else is filled */
     bool backward;
-    bool is_states; /* count instructions, not events */
+    bool is_states; /* all instructions count: no events need to be searched */
     enum tbd_event_type type;
     uint64_t count;         /* >= 1 */
     struct tbd_expr *where; /* owned; NULL = every event of the type */

@@ -103,12 +103,15 @@ static void expect_insns(struct tbd_scan *scan)
 {
     const struct tbd_cursor *cursor = &scan->cursor;
     uint32_t insn = 0;
-    bool entry = scan->type == TBD_EVENT_BLOCK_ENTRY;
+    bool entry = scan->type == TBD_EVENT_BLOCK_ENTRY, all = scan->type == TBD_EVENT_STATE;
 
     scan->due = 0;
-    if (!is_wanted_block(scan) || (!entry && (scan->type != TBD_EVENT_LINE || scan->lines == NULL)))
+    if (!is_wanted_block(scan) ||
+        (!entry && !all && (scan->type != TBD_EVENT_LINE || scan->lines == NULL)))
         return;
-    if (!entry)
+    if (all)
+        scan->due = bits_below(scan->limit) & bits_below(cursor->block->def.insn_count);
+    else if (!entry)
         scan->due = tbd_line_starts_of(scan->lines, scan->window->index, cursor->id) &
                     bits_below(scan->limit);
     else if (!scan->has_pc || tbd_disas_index_of(scan->disas, cursor->id, scan->pc, &insn))
@@ -175,7 +178,8 @@ static bool can_skip(const struct tbd_scan *scan)
     if (scan->probes != NULL || scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
         return false;
     return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL ||
-           scan->type == TBD_EVENT_LINE || scan->type == TBD_EVENT_SIGNAL ||
+           scan->type == TBD_EVENT_LINE || scan->type == TBD_EVENT_STATE ||
+           scan->type == TBD_EVENT_SIGNAL ||
            scan->type == TBD_EVENT_THREAD_SWITCH || !is_wanted_block(scan);
 }
 

@@ -59,5 +59,57 @@ def test_many_events_have_the_registers_of_single_ones(folder):
                 assert value & 1 == bit, (kind, at, value)
 
 
+def truth(trace, expression, position):
+    """What print says: None where it has no value."""
+    result = trace.tbdq("print", "(%s) != 0" % expression, at=position, json_output=False)
+    return int(result.out) if result.code == 0 and result.out.strip().isdigit() else None
+
+
+def changed(trace, command, condition):
+    """The event of first or last; checks that the condition holds just where the answer says."""
+    event = trace.one(command, condition)
+    assert trace.one("where")["time"] == event["time"]
+    assert truth(trace, condition, event["since" if command == "first" else "until"]) == 1, (command, condition, event)
+    return event
+
+
+def test_first_and_last_are_the_instructions_that_change_a_condition(folder):
+    _, trace = tbdtest.record([tbdtest.program("moments")], folder, "window=600")
+    for command, condition, function, values in (
+            ("first", "total > 1000", "count_down", None), ("last", "total > 1000", "main", ("0x64f", "0x5")),
+            ("first", "level > 20", "raise_by", ("0xf", "0x15")), ("last", "level < 40", "raise_by", ("0x24", "0x2d")),
+            ("first", "level == 21 && steps == 10", "raise_by", ("0xf", "0x15"))):
+        event = changed(trace, command, condition)
+        assert (event["type"], event["function"]) == ("store", function), (command, condition, event)
+        assert values is None or (event["oldval"], event["newval"]) == values, (condition, event)
+        if function != "raise_by":
+            assert truth(trace, condition, tbdtest.position(event)) == (0 if command == "first" else 1), event
+    total = changed(trace, "first", "total > 1000")
+    assert tbdtest.number(total["oldval"]) <= 1000 < tbdtest.number(total["newval"]), total
+    for command, condition in (("first", "rounds == 20"), ("last", "rounds == 20"), ("first", "height < 50")):
+        event = changed(trace, command, condition)
+        assert event["function"] == "count_down" and event["type"] == "state", (condition, event)
+        assert truth(trace, condition, tbdtest.position(event)) == (0 if command == "first" else 1), (condition, event)
+    event = changed(trace, "last", "rounds == 34")
+    assert event["function"] == "count_down" and event["text"].startswith("ret"), event
+    event = changed(trace, "first", "height == 100")
+    assert event["function"] == "count_down" and tbdtest.position(event) == event["since"], event
+    assert trace.ask("first", "total == 77") == [] and trace.ask("last", "level == 77") == []
+
+
+def test_every_instruction_is_a_state(folder):
+    _, trace = tbdtest.record([tbdtest.program("moments")], folder, "window=600")
+    states = trace.ask("all", "state", "where", "func==count_down")
+    steps = trace.one("goto", tbdtest.position(states[0]))
+    for state in states[1:8]:
+        steps = trace.one("stepi")
+        assert tbdtest.position(steps) == tbdtest.position(state) and steps["pc"] == state["pc"], (steps, state)
+    assert trace.count("state", "func==count_down") == len(states)
+    late = {tbdtest.position(s) for s in trace.ask("all", "state", "where", "func==count_down and rounds >= 30")}
+    for state in states[::len(states) // 15]:
+        at = tbdtest.position(state)
+        assert (truth(trace, "rounds >= 30", at) == 1) == (at in late), state
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

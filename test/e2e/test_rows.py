@@ -84,13 +84,6 @@ def test_rows_agree_with_all_and_with_counts(folder):
             assert [c["count"] for c in counts] == sorted((c["count"] for c in counts), reverse=True)
 
 
-def test_first_and_last_are_where_a_condition_begins_and_ends(folder):
-    trace = recorded("O0_5", folder)
-    everything = trace.ask("all", "line", "where", "func==push and pushes==3")
-    assert trace.one("first", "func==push and pushes==3") == everything[0] and trace.one("last", "func==push and pushes==3") == everything[-1]
-    assert trace.ask("first", "func==push and pushes==77") == []
-
-
 def test_trace_lists_the_lines_that_ran(folder):
     trace = recorded("O0_5", folder)
     call = trace.ask("calls", "add")[0]
