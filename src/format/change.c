@@ -18,8 +18,9 @@
 #include <stdlib.h>
 
 /* A page whose contents have to be put together from more than so many differences is stored
- * whole. */
+ * whole.  Each of merged windows costs a group of pages to unpack, so there it is fewer. */
 #define DEPTH_MAX 8u
+#define DEPTH_MERGED_MAX 4u
 
 void tbd_change_free(struct tbd_change *change)
 {
@@ -69,6 +70,7 @@ struct bases {
     struct tbd_trace *trace;
     const struct tbd_window *window;
     uint32_t first, last; /* places that the window takes */
+    uint32_t depth;
     uint8_t page[4096];
 };
 
@@ -84,7 +86,7 @@ static const uint8_t *base_of(void *context, uint64_t address)
     if (found < window->first_count && window->first[found].address == address)
         return window->first[found].time || window->first[found].order ? NULL
                                                                    : window->first[found].bytes;
-    return tbd_trace_delta_base(bases->trace, bases->first, bases->last, address, DEPTH_MAX,
+    return tbd_trace_delta_base(bases->trace, bases->first, bases->last, address, bases->depth,
                                 bases->page)
                ? bases->page
                : NULL;
@@ -96,7 +98,8 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
                                  struct tbd_change *change)
 {
     struct bases bases = { .trace = trace, .window = window, .first = window->index,
-                           .last = last };
+                           .last = last,
+                           .depth = change->disk.span > 1 ? DEPTH_MERGED_MAX : DEPTH_MAX };
     struct tbd_toc_content content = { .window = window, .disk = &change->disk.window,
                                        .trace_id = trace->id, .level = change->disk.window.level,
                                        .is_old = change->disk.span > 1,
@@ -250,7 +253,8 @@ static enum tbd_status write_merged(struct tbd_trace *trace, struct tbd_writer *
 }
 
 enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first,
-                                 uint32_t count, struct tbd_change *out, struct tbd_error *why)
+                                 uint32_t count, uint8_t level, struct tbd_change *out,
+                                 struct tbd_error *why)
 {
     struct tbd_window *window;
     enum tbd_status status;
@@ -264,7 +268,7 @@ enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *wri
     out->shifts = calloc(count, sizeof(*out->shifts));
     if (!out->shifts)
         return TBD_NOMEM;
-    status = tbd_merge_windows(trace, first, count, &window, out->shifts, why);
+    status = tbd_merge_windows(trace, first, count, level, &window, out->shifts, why);
     if (status)
         return status;
     for (uint32_t i = 0; i < count; i++) {

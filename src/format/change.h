@@ -37,10 +37,10 @@ TBD_MUST_CHECK enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct 
 TBD_MUST_CHECK enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window,
                                                       struct tbd_change *out);
 
-/* `count` windows from `first` on become one, of level 1 if one of them has level 1, else 2.
+/* `count` windows from `first` on become one, of level 1 if that is `level` or one of them has level 1, else 2.
  * TBD_NOREPLAY: it would be too large, or one of them is not complete. */
 TBD_MUST_CHECK enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer,
-                                                uint32_t first, uint32_t count,
+                                                uint32_t first, uint32_t count, uint8_t level,
                                                 struct tbd_change *out, struct tbd_error *why);
 
 /* `window` has all its events, and everything a window of level 3 has: writes its files. */

@@ -433,7 +433,7 @@ static uint64_t count_events(const struct merge *m, const struct tbd_window *win
 static enum tbd_status load_parts(struct merge *m, struct tbd_error *why)
 {
     uint64_t events = 0, blocks = 0, order = 0;
-    uint8_t level = 2;
+    uint8_t level = m->out->level;
 
     for (uint32_t i = 0; i < m->count; i++) {
         struct part *part = &m->parts[i];
@@ -448,7 +448,7 @@ static enum tbd_status load_parts(struct merge *m, struct tbd_error *why)
         blocks += part->window->blocks;
         order += part->window->log_count;
         level = part->window->level < level ? part->window->level : level;
-        if (blocks > UINT32_MAX || events > EVENTS_MAX || order > UINT32_MAX)
+        if (blocks > UINT32_MAX || (level > 1 && events > EVENTS_MAX) || order > UINT32_MAX)
             return tbd_error_set(why, TBD_NOREPLAY, m->trace->path, 0,
                                  "windows %u to %u would have too many events as one", m->first,
                                  m->first + m->count - 1);
@@ -507,14 +507,18 @@ static enum tbd_status merge(struct merge *m, struct tbd_error *why)
 }
 
 enum tbd_status tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint32_t count,
-                                  struct tbd_window **out, struct tbd_disk_shift *shifts,
-                                  struct tbd_error *why)
+                                  uint8_t level, struct tbd_window **out,
+                                  struct tbd_disk_shift *shifts, struct tbd_error *why)
 {
     struct merge m = { .trace = trace, .first = first, .count = count, .shifts = shifts,
                        .parts = calloc(count, sizeof(*m.parts)),
                        .out = tbd_window_new(tbd_trace_blocks(trace)) };
-    enum tbd_status status = m.parts && m.out ? merge(&m, why) : TBD_NOMEM;
+    enum tbd_status status = TBD_NOMEM;
 
+    if (m.parts && m.out) {
+        m.out->level = level < 2 ? level : 2;
+        status = merge(&m, why);
+    }
     for (uint32_t i = 0; i < count && m.parts; i++)
         if (m.parts[i].window)
             tbd_window_free(m.parts[i].window);

@@ -52,22 +52,42 @@ static bool is_zero(const uint8_t *bytes)
     return !bytes[0] && memcmp(bytes, bytes + 1, 4095) == 0;
 }
 
+/* Words that the packer has to tell: those that are not as the word before. */
+static size_t count_news(const uint8_t *bytes)
+{
+    uint64_t words[512];
+    size_t news = 0;
+
+    memcpy(words, bytes, sizeof(words));
+    for (size_t i = 1; i < 512; i++)
+        news += words[i] != words[i - 1];
+    return news;
+}
+
+/* Does the difference take less than the page?  Where one has far fewer words to tell, nobody needs to try. */
+static bool is_smaller(const uint8_t *difference, const uint8_t *bytes)
+{
+    struct tbd_buffer trial = { 0 };
+    size_t of_difference = count_news(difference), of_page = count_news(bytes), whole;
+    bool smaller;
+
+    if (of_difference * 2 < of_page || of_page * 2 < of_difference)
+        return of_difference < of_page;
+    tbd_lz4_pack(&trial, bytes, 4096);
+    whole = trial.used;
+    tbd_lz4_pack(&trial, difference, 4096);
+    smaller = !trial.failed && trial.used - whole < whole;
+    tbd_buffer_free(&trial);
+    return smaller;
+}
+
 /* What is stored of a page: its bytes, or into `room` the difference where that packs smaller. */
 static const uint8_t *choose_difference(struct tbd_disk_page *page, const uint8_t *bytes,
                                         const uint8_t *base, uint8_t *room)
 {
-    struct tbd_buffer trial = { 0 };
-    size_t whole;
-
     memcpy(room, bytes, 4096);
     tbd_page_xor(room, base);
-    tbd_lz4_pack(&trial, bytes, 4096);
-    whole = trial.used;
-    tbd_lz4_pack(&trial, room, 4096);
-    if (trial.failed || trial.used - whole >= whole)
-        room = NULL;
-    tbd_buffer_free(&trial);
-    if (!room)
+    if (!is_smaller(room, bytes))
         return bytes;
     page->flags |= TBD_DISK_PAGE_DELTA;
     return room;

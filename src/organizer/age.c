@@ -4,7 +4,9 @@
  * Which change is next depends on the sizes of the windows at each level alone.  Limits by number come
  * first.  Over budget, the level that takes most of its share (events half of it, counts and bits a
  * quarter each) gives something up, its oldest window first; at level 1 that is eight windows of the
- * same span becoming one, so that windows get longer the older they are.  If nothing can be given up any
+ * same span becoming one, so that windows get longer the older they are.  While both counts and bits take more than their
+ * share, which is always so once a long run has filled its budget, eight windows with counts become one of bits at
+ * once: the pages of eight windows, most of them the same, are packed once and not nine times.  If nothing can be given up any
  * more, the oldest windows are dropped: a budget is a promise.
  *
  * Invariants
@@ -241,6 +243,26 @@ static bool plan_merge(const struct tbd_ager *ager, struct plan *out)
     return true;
 }
 
+/* The oldest windows that have counts, eight at once. */
+static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
+{
+    struct plan oldest = { 0 };
+    uint64_t blocks = 0;
+    uint32_t run = 0;
+
+    if (!find_oldest(ager, 2, 0, &oldest))
+        return false;
+    for (size_t i = oldest.first; i < ager->count && run < MERGE_COUNT; i++, run++) {
+        blocks += ager->windows[i].disk.blocks;
+        if (ager->windows[i].disk.level != 2 || ager->windows[i].stays || blocks > MERGED_BLOCKS)
+            return false;
+    }
+    if (run < MERGE_COUNT)
+        return false;
+    *out = (struct plan){ .action = MERGE, .first = oldest.first, .count = run };
+    return true;
+}
+
 static bool plan_level(const struct tbd_ager *ager, unsigned level, struct plan *out)
 {
     if (level == 1)
@@ -271,6 +293,9 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
 
     if (!is_over_budget(ager))
         return false;
+    if (ager->levels[3].bytes <= room / shares[3] && ager->levels[2].bytes > room / shares[2] &&
+        ager->levels[1].bytes > room / shares[1] && plan_merge_counted(ager, out))
+        return true;
     for (unsigned level = 3; level; level--)
         if (ager->levels[level].bytes > room / shares[level] && plan_level(ager, level, out))
             return true;
@@ -391,6 +416,18 @@ static enum tbd_status see_window(struct tbd_ager *ager, uint32_t number, uint32
     return *place == UINT32_MAX ? TBD_NOWINDOW : TBD_OK;
 }
 
+/* ... with so many behind it.  What the handle does not know of them, that they were lowered since, their TOCs say. */
+static enum tbd_status see_windows(struct tbd_ager *ager, uint32_t number, uint32_t count,
+                                   uint32_t *place)
+{
+    enum tbd_status status = see_window(ager, number, place);
+
+    if (status || *place + count <= tbd_trace_window_count(ager->trace))
+        return status;
+    forget_trace(ager);
+    return see_window(ager, number, place);
+}
+
 /* Index, and what we know, in one. */
 static enum tbd_status commit(struct tbd_ager *ager, uint32_t first,
                               const struct tbd_change *change)
@@ -449,12 +486,11 @@ static enum tbd_status merge(struct tbd_ager *ager, const struct plan *plan,
 {
     struct tbd_change change = { 0 };
     uint32_t place;
-    enum tbd_status status;
+    enum tbd_status status = see_windows(ager, window->window, plan->count, &place);
 
-    forget_trace(ager);
-    status = see_window(ager, window->window, &place);
     if (!status)
-        status = tbd_change_merge(ager->trace, ager->writer, place, plan->count, &change, NULL);
+        status =
+            tbd_change_merge(ager->trace, ager->writer, place, plan->count, 1, &change, NULL);
     if (!status)
         status = commit(ager, plan->first, &change);
     tbd_change_free(&change);
