@@ -9,6 +9,7 @@
 #include "query/prompt.h"
 #include "query/question.h"
 #include "query/script.h"
+#include "query/user_cache.h"
 
 #include <getopt.h>
 #include <signal.h>
@@ -236,7 +237,10 @@ static int parse_options(int argc, char **argv, struct options *options)
         case 'J': options->json = true; break;
         case 'A': options->att = true; break;
         case 'E': options->explain = true; break;
-        case 'N': options->no_cache = true; break;
+        case 'N':
+            options->no_cache = true;
+            tbd_user_cache_off();
+            break;
         case 'q': options->quiet = true; break;
         case 'j':
             if (parse_workers(optarg, &options->workers))

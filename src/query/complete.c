@@ -5,6 +5,7 @@
  * `goto`, an expression whose members are wanted; else by names that can stand anywhere. */
 #include "query/complete.h"
 
+#include "query/demangle.h"
 #include "query/elf_file.h"
 #include "query/names.h"
 #include "query/source_place.h"
@@ -72,6 +73,53 @@ static void tidy(struct tbd_completions *out)
 
 /* ---- names of the program ---- */
 
+/* Names as the file has them; not import stubs, compilers' parts of functions, made-up names. */
+static void add_plain_names(struct completer *c, struct tbd_elf_file *file)
+{
+    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(file);
+    const uint32_t *by_name = tbd_elf_by_name(file);
+
+    for (size_t at = tbd_elf_lower_bound(file, c->word); at < symbols->count; at++) {
+        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[at]];
+
+        if (strncmp(symbol->name, c->word, strlen(c->word)) != 0 ||
+            c->out->count >= TBD_COMPLETIONS_MAX)
+            break;
+        if (strpbrk(symbol->name, "@.") == NULL && !symbol->is_made_up)
+            add(c, symbol->name);
+    }
+}
+
+/* "ns::thing", or "thing" for who did not begin with the namespace. */
+static void add_readable_name(struct completer *c, const char *name)
+{
+    if (strpbrk(name, "<(@. ") != NULL)
+        return;
+    while (strncmp(name, c->word, strlen(c->word)) != 0) {
+        name = strstr(name, "::");
+        if (name == NULL)
+            return;
+        name += 2;
+    }
+    add(c, name);
+}
+
+static void add_readable_names(struct completer *c, struct tbd_elf_file *file)
+{
+    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(file);
+    const uint32_t *by_name = tbd_elf_by_name(file);
+
+    for (size_t at = tbd_elf_lower_bound(file, "_Z"); at < symbols->count; at++) {
+        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[at]];
+
+        if (!tbd_is_mangled(symbol->name) || c->out->count >= TBD_COMPLETIONS_MAX)
+            break;
+        /* All names together, as soon as there is one. */
+        tbd_elf_read_names(file);
+        add_readable_name(c, tbd_elf_symbol_name(file, symbol));
+    }
+}
+
 static void add_symbols(struct completer *c)
 {
     const struct tbd_module *modules;
@@ -83,19 +131,8 @@ static void add_symbols(struct completer *c)
         tbd_symbols_modules(c->session->symbols, window, &modules, &count) != TBD_OK)
         return;
     for (size_t i = 0; i < count; i++) {
-        const struct tbd_elf_symbols *symbols = tbd_elf_symbols(modules[i].file);
-        const uint32_t *by_name = tbd_elf_by_name(modules[i].file);
-
-        for (size_t at = tbd_elf_lower_bound(modules[i].file, c->word); at < symbols->count; at++) {
-            const char *name = symbols->all[by_name[at]].name;
-
-            if (strncmp(name, c->word, strlen(c->word)) != 0 ||
-                c->out->count >= TBD_COMPLETIONS_MAX)
-                break;
-            /* Not import stubs, compilers' parts of functions, made-up names. */
-            if (strpbrk(name, "@.") == NULL && !symbols->all[by_name[at]].is_made_up)
-                add(c, name);
-        }
+        add_plain_names(c, modules[i].file);
+        add_readable_names(c, modules[i].file);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "base/search.h"
 #include "query/debug_cache.h"
 #include "query/dwarf_alt.h"
+#include "query/dwarf_index.h"
 
 #include <dwarf.h>
 #include <search.h>
@@ -42,6 +43,7 @@ struct tbd_dwarf {
     struct tbd_elf_file *file; /* borrowed; it owns this */
     Dwarf *dwarf;              /* owned */
     struct tbd_dwarf_alt alt;  /* owned */
+    struct tbd_dwarf_index *index; /* owned; NULL: none yet */
     struct joined_path *paths; /* owned; sorted by the address of `relative` */
     size_t path_count, path_capacity;
     bool indexed;
@@ -107,10 +109,16 @@ struct tbd_elf_file *tbd_dwarf_elf(const struct tbd_dwarf *dwarf)
     return dwarf->file;
 }
 
+struct tbd_dwarf_index **tbd_dwarf_index_place(struct tbd_dwarf *dwarf)
+{
+    return &dwarf->index;
+}
+
 void tbd_dwarf_free(struct tbd_dwarf *dwarf)
 {
     if (dwarf == NULL)
         return;
+    tbd_dwarf_index_free(dwarf->index);
     dwarf_end(dwarf->dwarf);
     tbd_dwarf_alt_close(&dwarf->alt);
     for (size_t i = 0; i < dwarf->path_count; i++)

@@ -20,6 +20,9 @@ struct tbd_dwarf;
 struct tbd_dwarf *tbd_dwarf_of(struct tbd_elf_file *file);
 /* The module's file that it belongs to. */
 struct tbd_elf_file *tbd_dwarf_elf(const struct tbd_dwarf *dwarf);
+/* Where dwarf_index.c keeps what it made. */
+struct tbd_dwarf_index;
+struct tbd_dwarf_index **tbd_dwarf_index_place(struct tbd_dwarf *dwarf);
 /* For tbd_elf_close(). */
 void tbd_dwarf_free(struct tbd_dwarf *dwarf);
 

@@ -2,6 +2,8 @@
 /* dwarf_names.c - which variable a name means at a place (dwarf_expr.h) */
 #include "query/dwarf_expr.h"
 
+#include "query/dwarf_index.h"
+
 #include <dwarf.h>
 #include <string.h>
 
@@ -223,10 +225,12 @@ void tbd_c_take(const struct tbd_place_of *place, const Dwarf_Die *die, struct t
 
 static bool search_units(struct tbd_dwarf *dwarf, const char *name, Dwarf_Die *out)
 {
+    struct tbd_unit_walk walk;
     Dwarf_Die unit;
 
-    for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
-        if (tbd_dwarf_unit(dwarf, i, &unit) && search_unit(&unit, name, out))
+    tbd_unit_walk_start(&walk, dwarf, name);
+    while (tbd_unit_walk_next(&walk, &unit)) {
+        if (search_unit(&unit, name, out))
             return true;
     }
     return false;

@@ -5,6 +5,8 @@
  * I2  Sizes come from the file and are only numbers here: who allocates or reads checks them. */
 #include "query/dwarf_type.h"
 
+#include "query/dwarf_index.h"
+
 #include <dwarf.h>
 #include <stdio.h>
 #include <string.h>
@@ -442,14 +444,16 @@ static bool find_in(const Dwarf_Die *parent, const char *name, int nesting, Dwar
 bool tbd_type_find(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const char *name,
                    struct tbd_type *out)
 {
+    struct tbd_unit_walk walk;
     Dwarf_Die found, other;
 
     if (unit != NULL && find_in(unit, name, 0, &found)) {
         *out = tbd_type_from(&found);
         return true;
     }
-    for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
-        if (tbd_dwarf_unit(dwarf, i, &other) && find_in(&other, name, 0, &found)) {
+    tbd_unit_walk_start(&walk, dwarf, name);
+    while (tbd_unit_walk_next(&walk, &other)) {
+        if (find_in(&other, name, 0, &found)) {
             *out = tbd_type_from(&found);
             return true;
         }

@@ -312,8 +312,8 @@ void tbd_elf_close(struct tbd_elf_file *file)
     if (file->dwarf)
         dwarf_end(file->dwarf);
     tbd_dwarf_free(file->source);
+    tbd_elf_free_names(file);
     free(file->symbols.all);
-    free(file->symbols.by_name);
     free(file->symbols.spans);
     free(file->symbols.slots);
     tbd_names_free(&file->names);

@@ -20,6 +20,7 @@
 #define TBD_ELF_BUILD_ID_BYTES 64
 
 struct tbd_dwarf;
+struct tbd_elf_names;
 
 /* Names are kept in blocks that never move. */
 struct tbd_names {
@@ -63,7 +64,6 @@ struct tbd_elf_symbols {
     struct tbd_elf_symbol *all; /* owned; sorted by start, then rank */
     size_t count;
     size_t capacity;
-    uint32_t *by_name;          /* owned; NULL until tbd_elf_by_name() */
     struct tbd_elf_span *spans; /* owned; sorted by start */
     size_t span_count;
 };
@@ -90,6 +90,7 @@ struct tbd_elf_file {
     char build_id_text[2 * TBD_ELF_BUILD_ID_BYTES + 1];
     struct tbd_elf_symbols symbols;
     struct tbd_names names;
+    struct tbd_elf_names *by_name; /* owned; elf_names.c; NULL until somebody asks for a name */
     Dwarf_CFI *eh_frame;
     bool eh_frame_tried;
     Dwarf *dwarf;           /* of the debug file, or of the file itself */
@@ -134,10 +135,15 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file);
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address);
 /* The name to show: demangled. */
 const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol);
+/* Demangles all names that are not yet, for who will ask for most of them: from the cache, or on all processors. */
+void tbd_elf_read_names(struct tbd_elf_file *file);
 /* Indexes into all[], sorted by name; made at the first call.  NULL without symbols or memory. */
 const uint32_t *tbd_elf_by_name(struct tbd_elf_file *file);
 /* First index in by_name that is not before `name`; the number of symbols when there is none. */
 size_t tbd_elf_lower_bound(struct tbd_elf_file *file, const char *name);
+
+/* For tbd_elf_close(). */
+void tbd_elf_free_names(struct tbd_elf_file *file);
 
 /* Functions that the frame information's search table knows, in address order as the file has
  * them.  *out is the caller's to free, also when there are none. */

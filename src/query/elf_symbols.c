@@ -11,7 +11,6 @@
 #include "query/elf_file.h"
 
 #include "base/search.h"
-#include "query/demangle.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -362,15 +361,6 @@ static bool make_spans(struct tbd_elf_symbols *symbols)
     return true;
 }
 
-static int compare_names(const void *left, const void *right, void *context)
-{
-    const struct tbd_elf_symbol *all = context;
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    int order = strcmp(all[a].name, all[b].name);
-
-    return order ? order : (a > b) - (a < b);
-}
-
 /* ---- look-up ---- */
 
 /* Keeps I3. */
@@ -390,56 +380,6 @@ static const struct tbd_elf_symbol *span_at(const struct tbd_elf_symbols *symbol
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address)
 {
     return span_at(tbd_elf_symbols(file), address);
-}
-
-const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol)
-{
-    struct tbd_elf_symbol *own = &file->symbols.all[symbol - file->symbols.all];
-    const char *suffix = strchr(own->name, '@'); /* import stubs: NAME@plt */
-    char *mangled, *text;
-
-    if (own->readable != NULL)
-        return own->readable;
-    own->readable = own->name;
-    if (!tbd_is_mangled(own->name))
-        return own->readable;
-    suffix = suffix == NULL ? "" : suffix;
-    mangled = strndup(own->name, strlen(own->name) - strlen(suffix));
-    text = mangled == NULL ? NULL : tbd_demangle(mangled);
-    if (text != NULL)
-        own->readable = tbd_names_add(&file->names, text, strlen(text), suffix);
-    if (own->readable == NULL)
-        own->readable = own->name;
-    free(mangled);
-    free(text);
-    return own->readable;
-}
-
-const uint32_t *tbd_elf_by_name(struct tbd_elf_file *file)
-{
-    struct tbd_elf_symbols *symbols = &file->symbols;
-
-    (void)tbd_elf_symbols(file);
-    if (symbols->by_name != NULL || symbols->count == 0)
-        return symbols->by_name;
-    symbols->by_name = malloc(symbols->count * sizeof(symbols->by_name[0]));
-    if (symbols->by_name == NULL)
-        return NULL;
-    for (size_t i = 0; i < symbols->count; i++)
-        symbols->by_name[i] = (uint32_t)i;
-    qsort_r(symbols->by_name, symbols->count, sizeof(symbols->by_name[0]), compare_names,
-            symbols->all);
-    return symbols->by_name;
-}
-
-size_t tbd_elf_lower_bound(struct tbd_elf_file *file, const char *name)
-{
-    const uint32_t *by_name = tbd_elf_by_name(file);
-    const struct tbd_elf_symbol *all = file->symbols.all;
-
-    if (by_name == NULL)
-        return file->symbols.count;
-    return TBD_COUNT_BEFORE(i, file->symbols.count, strcmp(all[by_name[i]].name, name) < 0);
 }
 
 /* ---- functions without a symbol ---- */

@@ -152,6 +152,7 @@ enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_positio
 }
 
 /* A stack is read word by word, and each read walks the window: lines of it are kept. */
+#define DEAR_BLOCKS 8192u
 #define LINE_BYTES 512u
 #define LINES      8u
 
@@ -216,7 +217,13 @@ enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_positi
     return status;
 }
 
-/* By the window's events if they are there, else by the registers: a replay takes less time than unpacking them. */
+/* A replay translates the program's code anew: a large program's takes longer than unpacking a window's events. */
+static bool is_replay_dear(const struct tbd_session *session)
+{
+    return tbd_trace_block_count(session->trace) > DEAR_BLOCKS;
+}
+
+/* By the window's events if they are there, else by the registers: a replay takes less time than unpacking them, mostly. */
 enum tbd_status tbd_session_pc(struct tbd_session *session, struct tbd_position position,
                                uint32_t *out_window, uint64_t *out)
 {
@@ -226,7 +233,7 @@ enum tbd_status tbd_session_pc(struct tbd_session *session, struct tbd_position 
 
     if (status != TBD_OK)
         return status;
-    if (!has_window(session, *out_window)) {
+    if (!has_window(session, *out_window) && !is_replay_dear(session)) {
         state = malloc(sizeof(*state));
         status = state == NULL ? TBD_NOMEM : tbd_session_regs(session, position, state);
         *out = status == TBD_OK ? state->regs.rip : 0;

@@ -139,9 +139,12 @@ enum tbd_status tbd_source_evaluate(struct tbd_session *session, struct tbd_posi
 
     if (tbd_source_place_glance(session, position, out)) {
         scope = tbd_source_scope(out);
-        if (tbd_c_evaluate(&scope, text, from, to, out_data, error) == TBD_OK && out_data->is_known)
+        status = tbd_c_evaluate(&scope, text, from, to, out_data, error);
+        if (status == TBD_OK && out_data->is_known)
             return TBD_OK;
         tbd_source_place_close(out);
+        if (status == TBD_NAME || status == TBD_SYNTAX) /* whatever the registers are */
+            return status;
     }
     error->message[0] = '\0';
     status = tbd_source_place_open(session, position, SIZE_MAX, out);

@@ -617,6 +617,8 @@ static void find_readable(const struct tbd_module *module, const char *name, enu
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
     const uint32_t *by_name = tbd_elf_by_name(module->file);
 
+    if (how == BY_PATTERN)
+        tbd_elf_read_names(module->file);
     for (size_t i = tbd_elf_lower_bound(module->file, "_Z"); by_name != NULL && i < symbols->count;
          i++) {
         const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];

@@ -219,6 +219,87 @@ def test_why_follows_calculations_to_all_they_were_made_from(folder):
         assert "depth" not in trace.tbdq("why", "o.total", json_output=False).out.decode().splitlines()[0]
 
 
+def many_names(folder):
+    """A program of 20 units and 10,000 functions with namespaces."""
+    sources = []
+    for unit in range(20):
+        name = os.path.join(folder, "unit%d.cc" % unit)
+        with open(name, "w", encoding="utf-8") as f:
+            f.write("namespace unit%d {\nint counter_%d = %d;\nstruct only_%d { int first, second; } pair_%d = { %d, 2 };\n"
+                    % ((unit,) * 6))
+            f.write("".join("int work_%d(int value) { return value + %d; }\n" % (i, i) for i in range(500)))
+            f.write("int run() { return work_7(counter_%d) + pair_%d.second; }\n}\n" % (unit, unit))
+        sources.append(name)
+    main = "".join("namespace unit%d { int run(); }\n" % unit for unit in range(20)) + \
+        "int main() { return (" + " + ".join("unit%d::run()" % unit for unit in range(20)) + ") == 370 ? 0 : 1; }\n"
+    return compile_in(folder, "many", main, *sources, compiler="c++")
+
+
+KEPT = [["print", "counter_17"], ["print", "unit3::pair_3"], ["ptype", "only_12"], ["print", "((only_5 *)&pair_5)->second"],
+        ["print", "no_such_name"], ["goto", "first", "forward", "func_enter", "3", "where", 'func=="*::run"'],
+        ["goto", "first", "forward", "func_enter", "1", "where", "func==unit9::work_7"], ["--complete", "print unit1::count"],
+        ["--complete", "print pair_1"]]
+
+
+def answers(trace, cache, *options):
+    env = {"XDG_CACHE_HOME": cache}
+    found = [tbdtest.run([tbdtest.TBDQ, "-q", "-t", trace.path, *options, *words], stdin=None, env=env) for words in KEPT]
+    return [(r.code, r.out, r.err) for r in found]
+
+
+def damage(path, how):
+    with open(path, "rb") as f:
+        content = bytearray(f.read())
+    if how == "cut":
+        content = content[:len(content) // 2]
+    elif how == "empty":
+        content = bytearray()
+    elif how == "changed":
+        content[len(content) // 2] ^= 64
+    elif how == "head":
+        content[12] ^= 1
+    os.unlink(path)
+    with open(path, "wb") as f:
+        f.write(content)
+    os.chmod(path, 0o666 if how == "open" else 0o600)
+
+
+def test_names_are_kept_for_the_next_question(folder):
+    trace = at_end(folder, many_names(folder))
+    cache = folder + "/cache"
+    wanted = answers(trace, folder + "/none", "--no-cache")
+    assert not os.path.exists(folder + "/none")
+    assert [code for code, _, _ in wanted] == [0, 0, 0, 0, 2, 0, 0, 0, 0], wanted
+    assert wanted[0][1] == b"17\n" and wanted[7][1] == b"unit1::counter_1\n" and b"pair_19\n" in wanted[8][1], wanted
+    assert answers(trace, cache) == wanted, "cold"
+    kept = {name: os.stat(os.path.join(cache, "tbd/names", name)) for name in os.listdir(cache + "/tbd/names")}
+    assert {name.rsplit(".")[-1] for name in kept} == {"order", "readable", "units"}, kept
+    assert all(s.st_mode & 0o777 == 0o600 for s in kept.values()) and os.stat(cache + "/tbd/names").st_mode & 0o777 == 0o700
+    assert answers(trace, cache) == wanted, "warm"
+    assert {name: s.st_ino for name, s in kept.items()} == {e.name: e.inode() for e in os.scandir(cache + "/tbd/names")}
+    for how in ("cut", "empty", "changed", "head", "open"):
+        for name in kept:
+            damage(os.path.join(cache, "tbd/names", name), how)
+        assert answers(trace, cache) == wanted, how
+    # Another recording of the program finds the same tables.
+    names = sorted(os.listdir(cache + "/tbd/names"))
+    _, again = tbdtest.record([folder + "/many"], folder + "/again")
+    again.one("goto", "last", "backward", "func_exit", 1, "where", "func==main")
+    assert [a[:2] for a in answers(again, cache)][:5] == [a[:2] for a in wanted][:5]
+    assert sorted(os.listdir(cache + "/tbd/names")) == names
+
+
+def test_many_make_the_tables_at_once(folder):
+    trace = at_end(folder, many_names(folder))
+    env = tbdtest.clean_env({"XDG_CACHE_HOME": folder + "/cache"})
+    running = [subprocess.Popen([tbdtest.TBDQ, "-q", "-t", trace.path, *KEPT[i % 6]], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+               for i in range(12)]
+    said = [process.communicate() for process in running]
+    assert said[:6] == said[6:] and said[0][0] == b"17\n", said
+    assert not [name for name in os.listdir(folder + "/cache/tbd/names") if name.startswith(".")]
+
+
 if __name__ == "__main__":
     tbdtest.main(test_cxx_names, test_thread_local_variables_of_libraries, test_types_in_units_of_their_own,
-                 test_debug_information_that_programs_share, test_a_debug_link_beside_the_program, test_why_follows_calculations_to_all_they_were_made_from)
+                 test_debug_information_that_programs_share, test_a_debug_link_beside_the_program, test_why_follows_calculations_to_all_they_were_made_from,
+                 test_names_are_kept_for_the_next_question, test_many_make_the_tables_at_once)
