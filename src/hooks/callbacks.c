@@ -408,6 +408,7 @@ const struct tbd_patcher_callbacks *tbd_runtime_callbacks(void)
         .special = on_special,
         .boundary = boundary,
         .bad_code = bad_code,
+        .forgetting = tbd_x87_settle,
         .with_vector_state = with_vector_state,
     };
 

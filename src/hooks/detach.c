@@ -18,6 +18,7 @@ void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
     struct tbd_regs regs = thread->regs;
     const struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
 
+    tbd_x87_settle();
     if (!shares_memory)
         tbd_threads_restore_cleared(tbd_runtime.threads.holder);
     tbd_signals_restore();

@@ -564,6 +564,7 @@ static void refuse(struct tbd_call *call)
 
 void tbd_call_mapping(struct tbd_call *call)
 {
+    tbd_x87_settle(); /* as long as the code is there */
     switch (call->sys.number) {
     case NR_MMAP:
         map_memory(call);

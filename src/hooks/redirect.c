@@ -110,3 +110,10 @@ bool tbd_redirect_owns(uint64_t pc)
 {
     return area && pc - area < AREA_BYTES;
 }
+
+uint64_t tbd_redirect_program_pc(uint64_t pc)
+{
+    uint64_t place = (pc - area) / SLOT_BYTES;
+
+    return area && place < SLOTS ? slots[place].pc : 0;
+}

@@ -28,5 +28,7 @@ void tbd_redirect_run(struct tbd_thread *thread, const struct tbd_redirected *re
 /* The code is not there any more (a forked child). */
 void tbd_redirect_forget(void);
 bool tbd_redirect_owns(uint64_t pc);
+/* The program's instruction that lies there now; 0 if none. */
+uint64_t tbd_redirect_program_pc(uint64_t pc);
 
 #endif

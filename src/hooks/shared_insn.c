@@ -544,6 +544,30 @@ static void take_bases(struct tbd_thread *thread)
         tbd_runtime.let_go = "it uses segments of its own";
 }
 
+/* ---- x87 ---- */
+
+static bool is_x87(const struct shared_run *run)
+{
+    uint32_t at = run->insn.modrm_at;
+
+    return at && run->insn.prefix_bytes <= 1 && (run->bytes[at - 1] & 0xf8) == 0xd8 &&
+           (at < 2 || run->bytes[at - 2] != 0x0f);
+}
+
+/* The slot that it ran in may be another instruction's soon.  The processor keeps addresses without the segment's base. */
+static void settle_x87(const struct shared_run *run)
+{
+    const struct tbd_regs *regs = &run->s->thread->regs;
+    const struct access *operand = &run->access[0];
+
+    if (!run->insn.access_count)
+        tbd_x87_settle();
+    else
+        tbd_x87_settle_operand(operand->range.address - (operand->what->ea.fs   ? regs->fs_base
+                                                         : operand->what->ea.gs ? regs->gs_base
+                                                                                : 0));
+}
+
 /* ---- all ---- */
 
 static const struct access *operand_in_shared(const struct shared_run *run)
@@ -618,6 +642,8 @@ void tbd_shared_perform(struct tbd_special_run *s)
         run_in_play(&run);
     }
     mark_reads(&run);
+    if (is_x87(&run))
+        settle_x87(&run);
     if (s->kind == TBD_SPECIAL_SEGMENT)
         take_bases(s->thread);
     if (s->is_left)

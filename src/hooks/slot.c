@@ -506,6 +506,14 @@ bool tbd_slot_owns(uint64_t pc)
     return tbd_redirect_owns(pc);
 }
 
+uint64_t tbd_slot_program_pc(uint64_t pc)
+{
+    for (uint32_t i = 0; i < area_count; i++)
+        if (pc - areas[i].start < AREA_BYTES)
+            return areas[i].slots[(pc - areas[i].start) / SLOT_BYTES].pc;
+    return tbd_redirect_program_pc(pc);
+}
+
 uint32_t tbd_slot_offset(uint64_t pc)
 {
     return (uint32_t)(pc % SLOT_BYTES);

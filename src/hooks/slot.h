@@ -79,6 +79,8 @@ uint64_t tbd_slot_address_mask(const struct tbd_slot *slot);
 void tbd_slot_forget(void);
 
 bool tbd_slot_owns(uint64_t pc);
+/* Address of the program's instruction that lies there now; 0 if none. */
+uint64_t tbd_slot_program_pc(uint64_t pc);
 /* How far into its slot. */
 uint32_t tbd_slot_offset(uint64_t pc);
 /* Index of the last instruction of the block entered last: the one that a slot runs. */

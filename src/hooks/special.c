@@ -180,19 +180,33 @@ static void run_xbegin(struct tbd_special_run *s)
 /* What changed was written; a store of equal bytes cannot be told from none. */
 static void run_and_compare(struct tbd_special_run *s, uint32_t flags)
 {
+    uint64_t address = tbd_slot_operand(s->thread, s->slot);
+
     tbd_slot_run(s->thread, s->slot);
+    if (s->kind == TBD_SPECIAL_OTHER_STORE)
+        tbd_x87_correct_environment(s->thread->regs.rip, s->insn_bytes, address);
     tbd_effects_compare(s->effects);
     tbd_special_finish(s, flags);
 }
 
-/* x87 environments (OTHER_STORE) hold the address of the last instruction, which was ours and is another
- * in replay: as run_xsave(). */
+/* x87 environments (OTHER_STORE) hold the address of the last instruction: some processors cannot be told another one
+ * than theirs, and then it is another in replay. */
+static bool can_be_replayed(const struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count)
+{
+    if (s->kind != TBD_SPECIAL_OTHER_STORE)
+        return true;
+    for (size_t i = 0; i < count; i++)
+        if (tbd_shared_holds(ranges[i].address, ranges[i].address + ranges[i].bytes))
+            return false;
+    return tbd_x87_is_exact();
+}
+
 static void run_elements(struct tbd_special_run *s)
 {
-    uint32_t flags = s->kind == TBD_SPECIAL_OTHER_STORE ? 0 : TBD_SPECIAL_F_REPLAYED;
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
     size_t count;
     enum tbd_slot_stores known = tbd_slot_stores(s->thread, s->slot, ranges, &count);
+    uint32_t flags = can_be_replayed(s, ranges, count) ? TBD_SPECIAL_F_REPLAYED : 0;
 
     if (tbd_lazy_leaves(s, ranges, count, true))
         return;
@@ -573,6 +587,7 @@ static void perform(struct tbd_special_run *s)
         run_wrfsbase(s);
         break;
     case TBD_SPECIAL_XSAVE:
+        tbd_x87_settle();
         run_xsave(s);
         break;
     case TBD_SPECIAL_REP_STORE:
@@ -581,8 +596,11 @@ static void perform(struct tbd_special_run *s)
     case TBD_SPECIAL_LOADS:
         run_loads(s);
         break;
-    case TBD_SPECIAL_MASKED_STORE:
     case TBD_SPECIAL_OTHER_STORE:
+        tbd_x87_settle();
+        run_elements(s);
+        break;
+    case TBD_SPECIAL_MASKED_STORE:
         run_elements(s);
         break;
     case TBD_SPECIAL_SHARED:

@@ -60,6 +60,7 @@ bool tbd_vector_init(struct tbd_vector_info *info)
     if (!(r[2] >> 27 & 1)) /* OSXSAVE */
         return false;
     info->mask = read_xcr0() & ~XCR0_AMX;
+    (void)tbd_x87_is_exact(); /* asking takes away what the processor has noted */
     info->bytes = image_bytes(info->mask, info->offset);
     tbd_cpuid(13, 0, r);
     tbd_cpuid(13, 1, compact);
@@ -77,14 +78,12 @@ void tbd_vector_store(const struct tbd_vector_info *info, void *image)
     uint8_t *bytes = image;
     uint64_t present;
 
+    tbd_x87_settle();
     memset(bytes, 0, info->bytes);
     tbd_xsave(bytes, info->mask);
     memcpy(&present, bytes + XSTATE_BV, sizeof(present));
     if (!(present & XCR0_X87))
         put(bytes, 0, FCW_INITIAL, 2);
-    put(bytes, 6, 0, 2);   /* FOP */
-    put(bytes, 8, 0, 8);   /* FIP */
-    put(bytes, 16, 0, 8);  /* FDP */
     put(bytes, XSTATE_BV, info->mask, 8);
 }
 

@@ -724,7 +724,7 @@ void tbd_cache_kill(struct tbd_block_code *block)
         forget_target(block);
 }
 
-static bool has_blocks(uint64_t start, uint64_t end)
+bool tbd_cache_has_blocks(uint64_t start, uint64_t end)
 {
     uint64_t first = start >> TBD_PAGE_SHIFT;
     uint64_t last = (end - 1) >> TBD_PAGE_SHIFT;
@@ -739,7 +739,7 @@ static bool has_blocks(uint64_t start, uint64_t end)
 
 void tbd_cache_flush_range(uint64_t start, uint64_t end)
 {
-    if (start >= end || !has_blocks(start, end))
+    if (start >= end || !tbd_cache_has_blocks(start, end))
         return;
     for (uint32_t n = 0; n < cache.block_count; n++) {
         struct tbd_block_code *block = &cache.block[n];

@@ -94,6 +94,8 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
 bool tbd_cache_add_tag(struct tbd_block_code *block);
 /* Joins the site to the block, so that the jump does not leave any more. */
 void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block);
+/* Perhaps: are there translations of code in this range? */
+bool tbd_cache_has_blocks(uint64_t start, uint64_t end);
 void tbd_cache_flush_range(uint64_t start, uint64_t end);
 /* Forgets one block, if it is not forgotten yet. */
 void tbd_cache_kill(struct tbd_block_code *block);

@@ -89,8 +89,6 @@ static uint8_t special_by_mnemonic(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_ENTER:
     case ZYDIS_MNEMONIC_CLZERO:
     case ZYDIS_MNEMONIC_MOVDIR64B:
-    case ZYDIS_MNEMONIC_SGDT:
-    case ZYDIS_MNEMONIC_SIDT:
     case ZYDIS_MNEMONIC_TILESTORED:
     case ZYDIS_MNEMONIC_STTILECFG: return TBD_SPECIAL_OTHER_STORE;
     case ZYDIS_MNEMONIC_MASKMOVQ:
@@ -110,6 +108,8 @@ static uint8_t special_by_mnemonic(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_SLDT:
     case ZYDIS_MNEMONIC_STR:
     case ZYDIS_MNEMONIC_SMSW:
+    case ZYDIS_MNEMONIC_SGDT: /* another one on every processor */
+    case ZYDIS_MNEMONIC_SIDT:
     case ZYDIS_MNEMONIC_RDPMC:
     case ZYDIS_MNEMONIC_RDPRU: return TBD_SPECIAL_STATE;
     case ZYDIS_MNEMONIC_XBEGIN: return TBD_SPECIAL_XBEGIN;

@@ -48,6 +48,8 @@ struct tbd_patcher_callbacks {
     void (*boundary)(struct tbd_thread *thread);
     /* The bytes at regs.rip cannot be executed (TBD_END_FAULT): raise the signal, or detach. */
     void (*bad_code)(struct tbd_thread *thread);
+    /* Translations are about to be forgotten.  May be NULL. */
+    void (*forgetting)(void);
     /* Private decoder needs vector registers and its own TLS: run `fn(arg)` with them saved. */
     void (*with_vector_state)(void (*fn)(void *), void *arg);
 };
@@ -131,6 +133,10 @@ struct tbd_interruption {
  * registers in *state, for any pc inside a patch area or the fixed entry/exit routines. */
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state);
+
+/* Address of the program's instruction that translated code at `cache_pc` is; 0: none, or it is not known any more.
+ * APP. */
+uint64_t tbd_patcher_program_pc(struct tbd_thread *thread, uint64_t cache_pc);
 
 /* SIG context, the processor's signal with `trap` at cpu->rip.  Hooks and ways out do not keep to alignment; where the program
  * has switched alignment checks on (AC) they are stepped through without.  True: cpu->rflags were changed, go on there. */

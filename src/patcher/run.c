@@ -56,10 +56,26 @@ bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
     return tbd_cache_init();
 }
 
+static void forget_all(void)
+{
+    if (run.callbacks->forgetting)
+        run.callbacks->forgetting();
+    tbd_cache_flush_all();
+}
+
+static void forget_range(uint64_t start, uint64_t end)
+{
+    if (!tbd_cache_has_blocks(start, end))
+        return;
+    if (run.callbacks->forgetting)
+        run.callbacks->forgetting();
+    tbd_cache_flush_range(start, end);
+}
+
 void tbd_patcher_configure(const struct tbd_codegen_config *config)
 {
+    forget_all(); /* as they were made */
     run.config = *config;
-    tbd_cache_flush_all();
     tbd_cache_forget_ids();
 }
 
@@ -91,7 +107,7 @@ struct tbd_patcher_stats tbd_patcher_stats(void)
 void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t end)
 {
     (void)thread;
-    tbd_cache_flush_range(start, end);
+    forget_range(start, end);
 }
 
 uint64_t tbd_patcher_boundary_exit(struct tbd_thread *thread, uint64_t cache_pc)
@@ -107,9 +123,9 @@ void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc)
     (void)thread;
     if (pc == before)
         return;
+    forget_range(before, before + 1);
+    forget_range(pc, pc + 1);
     tbd_translate_trap = pc;
-    tbd_cache_flush_range(before, before + 1);
-    tbd_cache_flush_range(pc, pc + 1);
 }
 
 void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, uint32_t insns)
@@ -130,7 +146,7 @@ static struct tbd_block_code *make(struct tbd_thread *thread, struct tbd_make wa
     if (block)
         return block;
     run.flushes++;
-    tbd_cache_flush_all();
+    forget_all();
     wanted.after = TBD_NO_INDEX;
     block = tbd_cache_make(run.callbacks, &run.config, &wanted);
     if (!block) {
@@ -243,8 +259,8 @@ static bool is_new_oddity(const struct tbd_thread *thread)
 
 static uint64_t enter_with_odd_stack(struct tbd_thread *thread, uint64_t pc)
 {
+    forget_all();
     run.config.odd_stack = true;
-    tbd_cache_flush_all();
     return enter(thread, pc);
 }
 
@@ -323,4 +339,13 @@ struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state)
 {
     return tbd_interrupt_find(run.callbacks, &run.config, thread, cpu, state);
+}
+
+uint64_t tbd_patcher_program_pc(struct tbd_thread *thread, uint64_t cache_pc)
+{
+    struct tbd_regs cpu = { .rip = cache_pc }, state;
+
+    if (!tbd_cache_block_at(cache_pc))
+        return 0;
+    return tbd_patcher_interrupted(thread, &cpu, &state).where == TBD_INT_INSIDE ? state.rip : 0;
 }

@@ -235,6 +235,7 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
     message = expect(TBD_MSG_SYSCALL, "a system call");
     memcpy(&call, message + 1, sizeof(call));
     check_call(&call, thread);
+    tbd_x87_settle();
     if (!is_refused(&call))
         tbd_maps_before(&call);
     if (!is_refused(&call) && !tbd_maps_change(&call, thread))
@@ -279,6 +280,8 @@ static void supply(struct tbd_thread *thread, const struct tbd_message *message,
         if (special.gpr_mask >> r & 1)
             thread->regs.gpr[r] = special.gpr[r];
     thread->regs.rflags = special.rflags;
+    if (special.special == TBD_SPECIAL_OTHER_STORE)
+        tbd_x87_environment_stored(thread->regs.rip, insn_bytes);
     thread->regs.rip += insn_bytes;
     tbd_log_send(message);
 }

@@ -74,6 +74,7 @@ const struct tbd_patcher_callbacks tbd_stub_callbacks = {
     .special = tbd_stub_special,
     .boundary = tbd_stub_boundary,
     .bad_code = tbd_stub_bad_code,
+    .forgetting = tbd_x87_settle,
     .with_vector_state = with_vector_state,
 };
 
