@@ -167,11 +167,16 @@ def check_traces(root, least=1, may_be_killed=False):
         trace.verify()
         infos.append(info)
     assert len(found) >= least, "%d traces, expected %d: %s" % (len(found), least, found)
-    print("recorded: %d traces, %d windows, %d blocks, 0 divergences" %
-          (len(found), sum(info["windows"] for info in infos), sum(info["blocks"] for info in infos)))
+    _print_recorded(infos)
     for note in sorted({note for info in infos for note in info["notes"]}):
         print("noted: " + note)
     return found
+
+
+def _print_recorded(infos):
+    """What `scripts/check --long` lists at its end, of traces that were verified."""
+    print("recorded: %d traces, %d windows, %d blocks, 0 divergences" %
+          (len(infos), sum(info["windows"] for info in infos), sum(info["blocks"] for info in infos)))
 
 
 def same(native, traced, tool_lines=False):
@@ -291,6 +296,7 @@ def check_run(argv, folder, options="", preload="", verify=True, tool_lines=Fals
     ends_like(trace, traced)
     if verify:
         trace.verify()
+        _print_recorded([trace.info()])
     return traced, trace
 
 
