@@ -29,10 +29,8 @@ void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
     tbd_native_jump(&regs);
 }
 
-void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset)
+void tbd_let_go(const char *why, uint64_t offset)
 {
-    if (tbd_runtime.instead_of_detach)
-        tbd_runtime.instead_of_detach(why);
     if (tbd_runtime.recording && !tbd_runtime.ring.discard)
         tbd_runtime_note(1, "detached: %s", why);
     tbd_runtime_send_end(TBD_ENDED_DETACHED, 0, offset, why);
@@ -41,5 +39,12 @@ void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset)
     tbd_signals_block_all();
     tbd_signals_restore_handlers();
     tbd_threads_release();
+}
+
+void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset)
+{
+    if (tbd_runtime.instead_of_detach)
+        tbd_runtime.instead_of_detach(why);
+    tbd_let_go(why, offset);
     tbd_detach_silently(thread, false);
 }

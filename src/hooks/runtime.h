@@ -83,6 +83,8 @@ void tbd_runtime_wait_done(void);
 
 /* detach.c: the program goes on natively at thread->regs, signal state and gs base as it set them. */
 _Noreturn void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset);
+/* The same, but for the caller's own thread, which is left to the caller. */
+void tbd_let_go(const char *why, uint64_t offset);
 /* Same without a word: after END was sent, or in a forked child (`shares_memory`: vfork).  Other threads stay where
  * they are. */
 _Noreturn void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory);

@@ -406,6 +406,7 @@ static void fork_call(struct tbd_call *call)
     struct tbd_sys_call sys;
     uint64_t block[CLONE_ARGS_WORDS] = { 0 };
     struct tbd_regs saved = call->thread->regs;
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
     uint64_t mask;
 
     if (!tbd_call_read_clone(call, &arguments) || !engine_call(call, &sys, block)) {
@@ -429,10 +430,14 @@ static void fork_call(struct tbd_call *call)
         finish(call, TBD_CALL_INTERRUPTED); /* delivered by the parent, before there is a child */
         return;
     }
+    if (arguments.flags & CLONE_VM_)
+        tbd_threads_step_out(call->thread, call); /* its child may wait for another thread */
     call->result = tbd_sys6((long)sys.number, sys.args[0], sys.args[1], sys.args[2], sys.args[3],
                             sys.args[4], sys.args[5]); /* inline: the child must not return */
     if (call->result == 0)
         become_child(call, &arguments, mask);
+    if ((arguments.flags & CLONE_VM_) && !tbd_threads_step_in(seat))
+        tbd_call_robbed(call, seat, &saved);
     call->thread->regs = saved;
     tbd_signals_set_kernel_mask(mask);
     tbd_effects_compare(call->effects);

@@ -17,7 +17,7 @@
 enum {
     EFAULT_ = -14, ENOSYS_ = -38, NR_PTRACE = 101, PTRACE_TRACEME_ = 0,
     NR_IOCTL = 16, NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
-    NR_EPOLL_PWAIT = 281, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
+    NR_IO_SETUP = 206, NR_IO_CANCEL = 210, NR_IO_PGETEVENTS = 333, NR_EPOLL_PWAIT = 281, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
     NR_IO_URING_ENTER = 426, NR_IO_URING_REGISTER = 427, NR_EPOLL_PWAIT2 = 441,
     FUTEX_COMMAND = 0x7f, FUTEX_WAIT_ = 0, FUTEX_LOCK_PI_ = 6, FUTEX_WAIT_BITSET_ = 9,
     FUTEX_WAIT_REQUEUE_PI_ = 11, FUTEX_LOCK_PI2_ = 13,
@@ -97,6 +97,23 @@ void tbd_call_detach(struct tbd_call *call, const char *why)
     tbd_detach(call->thread, why, call->insns_before);
 }
 
+/* With the baton in hand, though it may wait (threads.h, B6). */
+static void perform_outside(struct tbd_call *call)
+{
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    struct tbd_regs regs;
+
+    if (!tbd_threads_are_many()) {
+        call->result = tbd_call_perform(&call->sys);
+        return;
+    }
+    regs = call->thread->regs;
+    tbd_threads_step_out(call->thread, call);
+    call->result = tbd_call_perform(&call->sys);
+    if (!tbd_threads_step_in(seat))
+        tbd_call_robbed(call, seat, &regs);
+}
+
 /* ---- calls whose effects the table does not describe ---- */
 
 #define SAID_BYTES 128u
@@ -125,7 +142,7 @@ static void perform_unknown(struct tbd_call *call)
     note_unknown(call->sys.number);
     tbd_runtime.unknown_calls++;
     tbd_effects_watch_all(call->effects);
-    call->result = tbd_call_perform(&call->sys);
+    perform_outside(call);
     if (call->result == TBD_CALL_INTERRUPTED)
         return;
     tbd_effects_compare(call->effects);
@@ -175,7 +192,10 @@ void tbd_call_perform_here(struct tbd_call *call)
         return;
     }
     tbd_effects_watch(call->effects, may, may_count);
-    call->result = tbd_call_perform(&call->sys);
+    if (tbd_syscall_flags(call->sys.number) & TBD_SYS_BLOCKS)
+        perform_outside(call);
+    else
+        call->result = tbd_call_perform(&call->sys);
     if (call->result == TBD_CALL_INTERRUPTED)
         return;
     did_count = tbd_syscall_did_write(&call->sys, call->result, may, may_count, did,
@@ -254,7 +274,8 @@ void tbd_call_plain(struct tbd_call *call)
  * without them, which their users must expect. */
 static bool is_refused(uint64_t number)
 {
-    return number == NR_IO_URING_SETUP || number == NR_IO_URING_ENTER || number == NR_IO_URING_REGISTER;
+    return number == NR_IO_URING_SETUP || number == NR_IO_URING_ENTER || number == NR_IO_URING_REGISTER ||
+           (number >= NR_IO_SETUP && number <= NR_IO_CANCEL) || number == NR_IO_PGETEVENTS;
 }
 
 static void refuse(struct tbd_call *call)

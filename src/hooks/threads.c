@@ -6,12 +6,13 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/runtime.h"
+#include "hooks/calls.h"
 
 enum {
     PROT_RW = 3,
     MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
     ADVICE_DONTDUMP = 16,
+    SYS_SCHED_YIELD = 24,
     SYS_EXIT = 60,
     SYS_PRCTL = 157,
     SYS_FUTEX = 202,
@@ -21,6 +22,9 @@ enum {
     PR_GET_TID_ADDRESS_ = 40,
     FUTEX_WAIT_PRIVATE = 128,
     FUTEX_WAKE_PRIVATE = 129,
+    ETIMEDOUT_ = -110,
+    LOOK_SECONDS = 1, /* those who wait for their turn look so often whether the holder waits for them, */
+    PATIENCE = 3,     /* and give up after so many times */
     LOCK_FREE = 0,
     LOCK_TAKEN = 1,
     LOCK_WANTED = 2,
@@ -41,6 +45,15 @@ _Noreturn void tbd_native_jump(const struct tbd_regs *regs);
 static void wait_on(const uint32_t *word, uint32_t expected)
 {
     tbd_sys4(SYS_FUTEX, tbd_sys_pointer(word), FUTEX_WAIT_PRIVATE, expected, 0);
+}
+
+/* True: nobody woke it. */
+static bool wait_on_for(const uint32_t *word, uint32_t expected, int64_t seconds)
+{
+    const int64_t timeout[2] = { seconds, 0 };
+
+    return tbd_sys4(SYS_FUTEX, tbd_sys_pointer(word), FUTEX_WAIT_PRIVATE, expected,
+                    tbd_sys_pointer(timeout)) == ETIMEDOUT_;
 }
 
 static void wake_one(const uint32_t *word)
@@ -95,6 +108,7 @@ static void sit_alone(struct tbd_seat *seat, uint32_t tid)
     seat->alive = 1;
     seat->next = NULL;
     seat->turn = 0;
+    seat->outside = 0;
     seat->is_watched = false;
     seat->block_time = TBD_NO_BLOCK_TIME;
     tbd_runtime.signals = &seat->signals;
@@ -143,6 +157,46 @@ struct tbd_seat *tbd_threads_new_seat(void)
     if (threads->seats == TBD_MAX_THREADS || !map_seat(threads->seats))
         return NULL;
     return tbd_seat_at(threads->seats++);
+}
+
+bool tbd_threads_are_many(void)
+{
+    return tbd_runtime.threads.count > 1;
+}
+
+/* ---- registers ---- */
+
+static void save(struct tbd_thread *thread, struct tbd_seat *seat)
+{
+    seat->regs = thread->regs;
+    tbd_vector_store(&tbd_runtime.vector, seat->image);
+}
+
+static void send_thread(struct tbd_thread *thread, const struct tbd_msg_thread *message)
+{
+    struct tbd_part part = { message, sizeof(*message) };
+
+    tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_THREAD, &part, 1);
+}
+
+/* The baton is the seat's: so is the processor. */
+static void load(struct tbd_thread *thread, struct tbd_seat *seat)
+{
+    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_msg_thread message = { .event = TBD_THREAD_SWITCH,
+                                      .thread = seat->tid,
+                                      .from = thread->tid,
+                                      .reason = threads->reason,
+                                      .block_time = seat->block_time };
+
+    if (threads->runner == seat)
+        return;
+    threads->runner = seat;
+    thread->regs = seat->regs;
+    thread->tid = seat->tid;
+    thread->engine_stack = stack_top(seat);
+    tbd_runtime.signals = &seat->signals;
+    send_thread(thread, &message);
 }
 
 /* ---- the baton ---- */
@@ -198,16 +252,114 @@ static void hand_over(struct tbd_seat *again)
         grant(next);
 }
 
-static void wait_for_turn(struct tbd_seat *seat)
-{
-    while (!__atomic_load_n(&seat->turn, __ATOMIC_ACQUIRE))
-        wait_on(&seat->turn, 0);
-    seat->turn = 0;
-}
-
 static bool is_detached(void)
 {
     return __atomic_load_n(&tbd_runtime.threads.is_detached, __ATOMIC_ACQUIRE);
+}
+
+static void unlink_locked(struct tbd_seat *seat)
+{
+    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_seat *before = NULL;
+
+    for (struct tbd_seat *at = threads->first; at && at != seat; at = at->next)
+        before = at;
+    if (before)
+        before->next = seat->next;
+    else
+        threads->first = seat->next;
+    if (threads->last == seat)
+        threads->last = before;
+}
+
+/* The call for which the holder has stepped out. */
+static uint32_t call_of_holder(void)
+{
+    const struct tbd_seat *holder = __atomic_load_n(&tbd_runtime.threads.holder, __ATOMIC_RELAXED);
+
+    return holder ? __atomic_load_n(&holder->outside, __ATOMIC_ACQUIRE) : 0;
+}
+
+static bool rob(struct tbd_seat *seat, uint32_t call)
+{
+    struct tbd_threads *threads = &tbd_runtime.threads;
+    bool done;
+
+    lock();
+    done = threads->holder && !seat->turn &&
+           __atomic_compare_exchange_n(&threads->holder->outside, &call, TBD_ROBBED, false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    if (done) {
+        unlink_locked(seat);
+        threads->reason = TBD_SWITCH_BLOCKED;
+        set_holder(seat);
+    }
+    unlock();
+    return done;
+}
+
+/* What the call has done so far is all that the trace has of it. */
+static void send_call(struct tbd_thread *thread, struct tbd_seat *robbed)
+{
+    struct tbd_call call = *robbed->call;
+
+    thread->regs = robbed->regs;
+    call.result = 0;
+    call.flags |= TBD_SYSCALL_NORETURN;
+    tbd_effects_compare(call.effects);
+    tbd_call_finish(&call);
+    robbed->regs = thread->regs;
+    robbed->block_time = TBD_NO_BLOCK_TIME;
+}
+
+static void let_go(struct tbd_seat *seat)
+{
+    send_call(tbd_runtime.thread, tbd_runtime.threads.runner);
+    load(tbd_runtime.thread, seat);
+    tbd_let_go("a system call that is made without giving way waits for another thread", TBD_END_WHOLE);
+}
+
+static void wait_for_turn(struct tbd_seat *seat)
+{
+    uint32_t call = 0;
+    unsigned looked = 0;
+
+    while (!__atomic_load_n(&seat->turn, __ATOMIC_ACQUIRE)) {
+        if (!wait_on_for(&seat->turn, 0, LOOK_SECONDS))
+            continue;
+        looked = call && call == call_of_holder() ? looked + 1 : 0;
+        call = call_of_holder();
+        if (looked < PATIENCE || !rob(seat, call))
+            continue;
+        let_go(seat);
+        break;
+    }
+    seat->turn = 0;
+}
+
+void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_call *call)
+{
+    struct tbd_threads *threads = &tbd_runtime.threads;
+    uint64_t now = tbd_ring_time(&tbd_runtime.ring, thread);
+
+    if (!tbd_threads_are_many())
+        return;
+    save(thread, threads->holder);
+    threads->holder->block_time = now ? now - 1 : TBD_NO_BLOCK_TIME;
+    threads->holder->call = call;
+    threads->steps = threads->steps % (TBD_ROBBED - 1) + 1;
+    __atomic_store_n(&threads->holder->outside, threads->steps, __ATOMIC_RELEASE);
+}
+
+bool tbd_threads_step_in(struct tbd_seat *seat)
+{
+    bool robbed = __atomic_exchange_n(&seat->outside, 0, __ATOMIC_ACQ_REL) == TBD_ROBBED;
+
+    if (!robbed)
+        seat->block_time = TBD_NO_BLOCK_TIME;
+    while (robbed && !is_detached())
+        tbd_sys3(SYS_SCHED_YIELD, 0, 0, 0);
+    return !robbed;
 }
 
 /* False: nobody gets it any more. */
@@ -231,46 +383,6 @@ static bool get_baton(struct tbd_seat *seat)
     if (!mine)
         wait_for_turn(seat);
     return !is_detached();
-}
-
-bool tbd_threads_are_many(void)
-{
-    return tbd_runtime.threads.count > 1;
-}
-
-/* ---- registers ---- */
-
-static void save(struct tbd_thread *thread, struct tbd_seat *seat)
-{
-    seat->regs = thread->regs;
-    tbd_vector_store(&tbd_runtime.vector, seat->image);
-}
-
-static void send_thread(struct tbd_thread *thread, const struct tbd_msg_thread *message)
-{
-    struct tbd_part part = { message, sizeof(*message) };
-
-    tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_THREAD, &part, 1);
-}
-
-/* The baton is the seat's: so is the processor. */
-static void load(struct tbd_thread *thread, struct tbd_seat *seat)
-{
-    struct tbd_threads *threads = &tbd_runtime.threads;
-    struct tbd_msg_thread message = { .event = TBD_THREAD_SWITCH,
-                                      .thread = seat->tid,
-                                      .from = thread->tid,
-                                      .reason = threads->reason,
-                                      .block_time = seat->block_time };
-
-    if (threads->runner == seat)
-        return;
-    threads->runner = seat;
-    thread->regs = seat->regs;
-    thread->tid = seat->tid;
-    thread->engine_stack = stack_top(seat);
-    tbd_runtime.signals = &seat->signals;
-    send_thread(thread, &message);
 }
 
 void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, uint64_t block_time)
@@ -355,6 +467,7 @@ int64_t tbd_threads_clone(struct tbd_seat *seat, uint64_t flags, uint64_t tls)
 
     seat->alive = 1;
     seat->turn = 0;
+    seat->outside = 0;
     seat->is_watched = true;
     result = tbd_thread_clone(flags, stack_top(seat), &seat->alive, tls, seat);
     if (result < 0)

@@ -19,6 +19,9 @@
  * B3  A seat is used again only when the kernel has cleared `alive`: its stack is free then.
  * B4  With one thread nothing of this is done.
  * B5  After `is_detached` nobody gets the baton: who wakes goes on natively from its own seat.
+ * B6  A holder that makes a call which may wait for other threads has stepped out: it touches nothing of the engine's until it
+ *     has stepped in again.  When those who are ready have waited too long for it, one of them takes the baton away
+ *     and lets the program go.
  *
  * Contexts: APP; _sigsafe SIG too. */
 #ifndef TBD_HOOKS_THREADS_H
@@ -29,6 +32,8 @@
 #include "hooks/vector.h"
 
 #define TBD_MAX_THREADS 895u /* stack slots */
+
+struct tbd_call;
 
 struct tbd_seat {
     struct tbd_signals signals;
@@ -43,8 +48,12 @@ struct tbd_seat {
     uint32_t tid;             /* 0: the seat is free, or its thread has ended */
     uint32_t alive;           /* cleared by the kernel */
     uint32_t turn;            /* futex: 1 = it has been given the baton, or must leave */
+    uint32_t outside;         /* number of the call for which it has stepped out; 0: it has not; TBD_ROBBED */
+    const struct tbd_call *call; /* which that is; lives on its stack */
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES]; /* vector state, for window ends */
 };
+
+#define TBD_ROBBED UINT32_MAX /* the baton was taken away meanwhile */
 
 struct tbd_threads {
     struct tbd_seat *holder;  /* NULL: nobody */
@@ -57,6 +66,7 @@ struct tbd_threads {
     uint32_t seats;           /* that have ever been used */
     uint32_t reason;          /* why the runner gave way: enum tbd_thread_reason */
     uint32_t leader_status;   /* what the main thread left with, if it left first */
+    uint32_t steps;           /* out, so far */
     bool is_detached;
 };
 
@@ -80,6 +90,10 @@ bool tbd_threads_are_many(void);
 void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, uint64_t block_time);
 /* Takes it again.  False: the program was let go; only tbd_threads_leave() is left. */
 bool tbd_threads_take(struct tbd_thread *thread, struct tbd_seat *seat);
+/* Around a call that is made with the baton in hand; with one thread nothing.  False: the program was let go, and what
+ * the seat has for registers is not what the thread goes on with. */
+void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_call *call);
+bool tbd_threads_step_in(struct tbd_seat *seat);
 /* At a block boundary, when the tick is due: somebody else's turn, if anybody is ready.  The next tick. */
 void tbd_threads_tick(struct tbd_thread *thread);
 /* When the ring must stop for a tick at the latest. */

@@ -386,8 +386,7 @@ static void complete_natively(struct tbd_call *call, const struct waiting *waiti
 
 /* ---- the call ---- */
 
-/* The call is over, or is to be made natively. */
-_Noreturn static void leave(const struct tbd_call *call, struct tbd_seat *seat)
+void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat)
 {
     struct tbd_regs *regs = &seat->regs;
 
@@ -410,6 +409,13 @@ static void fill_places(const struct tbd_call *call, const struct waiting *waiti
         if (place->is_lazy && place->is_exchanged)
             tbd_lazy_fill(waiting->seat, place->address, place->bytes < most ? place->bytes : most);
     }
+}
+
+void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat, const struct tbd_regs *regs)
+{
+    seat->regs = *regs;
+    tbd_effects_clear(call->effects); /* nobody else uses them any more */
+    tbd_call_leave(call, seat);
 }
 
 /* The engine's state is another thread's meanwhile: what is needed lies on this stack.  False: let go. */
@@ -461,7 +467,7 @@ static void fill_first(struct tbd_call *call)
     if (tbd_threads_take(call->thread, seat))
         return;
     call->result = TBD_CALL_INTERRUPTED; /* it is made natively */
-    leave(call, seat);
+    tbd_call_leave(call, seat);
 }
 
 bool tbd_call_wait(struct tbd_call *call)
@@ -474,7 +480,7 @@ bool tbd_call_wait(struct tbd_call *call)
     if (!perform(call, &waiting.sys, waiting.seat, &waiting)) {
         if (call->result != TBD_CALL_INTERRUPTED)
             complete_natively(call, &waiting);
-        leave(call, waiting.seat);
+        tbd_call_leave(call, waiting.seat);
     }
     if (call->result != TBD_CALL_INTERRUPTED)
         complete(call, &waiting);
@@ -487,7 +493,7 @@ void tbd_call_pause(struct tbd_call *call)
 
     if (!perform(call, &call->sys, seat, NULL)) {
         call->result = TBD_CALL_INTERRUPTED; /* the program's is made natively */
-        leave(call, seat);
+        tbd_call_leave(call, seat);
     }
 }
 
@@ -496,7 +502,7 @@ void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys)
     struct tbd_seat *seat = tbd_runtime.threads.holder;
 
     if (!perform(call, sys, seat, NULL))
-        leave(call, seat);
+        tbd_call_leave(call, seat);
 }
 
 void tbd_call_wait_plainly(struct tbd_call *call)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* io_uring: refused under tbd, as by a kernel without it; natively it may be there. */
+/* io_uring and the kernel's asynchronous I/O (aio): refused under tbd, as by a kernel without them; natively they may be there. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
@@ -10,6 +10,7 @@ int main(void)
 {
     char parameters[120] = { 0 };
     long fd = syscall(425, 4, parameters);
+    unsigned long context = 0;
     int ends[2];
     char text[4];
 
@@ -17,6 +18,10 @@ int main(void)
     if (fd >= 0)
         close((int)fd);
     CHECK(getenv("LD_PRELOAD") == NULL || !strstr(getenv("LD_PRELOAD"), "libtbd") || fd < 0);
+    fd = syscall(SYS_io_setup, 4, &context);
+    CHECK(fd == 0 || errno == ENOSYS || errno == EPERM);
+    CHECK(getenv("LD_PRELOAD") == NULL || !strstr(getenv("LD_PRELOAD"), "libtbd") || fd < 0);
+    CHECK(fd < 0 || syscall(SYS_io_destroy, context) == 0);
     CHECK(pipe(ends) == 0 && write(ends[1], "abc", 4) == 4 && read(ends[0], text, 4) == 4);
     CHECK(strcmp(text, "abc") == 0);
     puts("refused calls ok");
