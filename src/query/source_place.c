@@ -129,6 +129,14 @@ bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position po
     return true;
 }
 
+/* What stands before the word?  What members a value has may depend on it: pointers of the C++ library. */
+static bool is_member(const char *text, size_t at)
+{
+    while (at > 0 && text[at - 1] == ' ')
+        at--;
+    return at > 0 && (text[at - 1] == '.' || (at > 1 && text[at - 1] == '>' && text[at - 2] == '-'));
+}
+
 enum tbd_status tbd_source_evaluate(struct tbd_session *session, struct tbd_position position,
                                     const char *text, size_t from, size_t to,
                                     struct tbd_source_place *out, struct tbd_data *out_data,
@@ -143,8 +151,8 @@ enum tbd_status tbd_source_evaluate(struct tbd_session *session, struct tbd_posi
         if (status == TBD_OK && out_data->is_known)
             return TBD_OK;
         tbd_source_place_close(out);
-        if (status == TBD_NAME || status == TBD_SYNTAX) /* whatever the registers are */
-            return status;
+        if (status == TBD_SYNTAX || (status == TBD_NAME && !is_member(text, error->at)))
+            return status; /* whatever the registers are */
     }
     error->message[0] = '\0';
     status = tbd_source_place_open(session, position, SIZE_MAX, out);

@@ -8,14 +8,11 @@
  * I2  A file that cannot be used is remembered as such, with one note, and not opened again.
  * I3  Without a copy in the trace, a file is used only if the code of the trace's blocks is in it.
  * */
-#include "query/symbols.h"
+#include "query/symbols_private.h"
 
 #include "base/layout.h"
 #include "base/search.h"
-#include "query/demangle.h"
-#include "query/elf_file.h"
 
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,34 +23,6 @@
 #define NO_WINDOW      UINT32_MAX
 #define VDSO_MAX_BYTES (64u << 10)
 #define CODE_CHECKS    256
-
-struct known_file {
-    struct known_file *next; /* owned */
-    char *path;              /* owned; what was opened */
-    char *shown;             /* owned; the path that the program mapped */
-    uint64_t inode;
-    uint32_t device;
-    struct tbd_elf_file *file; /* owned; NULL: cannot be used (I2) */
-};
-
-struct view {
-    uint32_t window;            /* NO_WINDOW: none yet */
-    bool deep;                  /* mappings that lived only inside the window are in too */
-    struct tbd_module *modules; /* owned */
-    size_t count;
-    size_t capacity;
-};
-
-struct tbd_symbols {
-    struct tbd_trace *trace;        /* borrowed; NULL with fixed regions */
-    const struct tbd_region *fixed; /* borrowed */
-    size_t fixed_count;
-    struct known_file *files; /* owned */
-    struct view view;
-    struct tbd_names names;
-    char **notes; /* owned array; strings live in names */
-    size_t note_count;
-};
 
 enum tbd_status tbd_symbols_new(struct tbd_trace *trace, struct tbd_symbols **out)
 {
@@ -91,6 +60,8 @@ void tbd_symbols_free(struct tbd_symbols *symbols)
         free(known);
     }
     free(symbols->view.modules);
+    free(symbols->last.name);
+    free(symbols->last.found);
     free(symbols->notes);
     tbd_names_free(&symbols->names);
     free(symbols);
@@ -261,7 +232,7 @@ static struct known_file *file_of(struct tbd_symbols *symbols, uint32_t window,
 
 /* ---- modules of a window ---- */
 
-static bool view_has(const struct view *view, const struct tbd_elf_file *file, uint64_t bias)
+static bool view_has(const struct symbols_view *view, const struct tbd_elf_file *file, uint64_t bias)
 {
     for (size_t i = 0; i < view->count; i++)
         if (view->modules[i].file == file && view->modules[i].bias == bias)
@@ -269,7 +240,7 @@ static bool view_has(const struct view *view, const struct tbd_elf_file *file, u
     return false;
 }
 
-static struct tbd_module *view_room(struct view *view)
+static struct tbd_module *view_room(struct symbols_view *view)
 {
     if (view->count == view->capacity) {
         size_t capacity = view->capacity ? 2 * view->capacity : 16;
@@ -324,7 +295,7 @@ static int compare_modules(const void *left, const void *right)
     return (a->start > b->start) - (a->start < b->start);
 }
 
-static void sort_modules(struct view *view)
+static void sort_modules(struct symbols_view *view)
 {
     if (view->count)
         qsort(view->modules, view->count, sizeof(view->modules[0]), compare_modules);
@@ -361,7 +332,7 @@ static enum tbd_status view_build(struct tbd_symbols *symbols, uint32_t window)
     return status;
 }
 
-static enum tbd_status view_at(struct tbd_symbols *symbols, uint32_t window)
+enum tbd_status tbd_symbols_view_at(struct tbd_symbols *symbols, uint32_t window)
 {
     if (!symbols->trace)
         window = 0;
@@ -369,7 +340,7 @@ static enum tbd_status view_at(struct tbd_symbols *symbols, uint32_t window)
 }
 
 /* A module that came and went inside the window, or came in the last one, is not there when any begins. */
-static bool view_deepen(struct tbd_symbols *symbols, uint32_t window)
+bool tbd_symbols_view_deepen(struct tbd_symbols *symbols, uint32_t window)
 {
     size_t before = symbols->view.count, end;
 
@@ -390,16 +361,16 @@ static bool view_deepen(struct tbd_symbols *symbols, uint32_t window)
 enum tbd_status tbd_symbols_modules(struct tbd_symbols *symbols, uint32_t window,
                                     const struct tbd_module **out, size_t *out_count)
 {
-    enum tbd_status status = view_at(symbols, window);
+    enum tbd_status status = tbd_symbols_view_at(symbols, window);
 
     if (status == TBD_OK)
-        view_deepen(symbols, window);
+        tbd_symbols_view_deepen(symbols, window);
     *out = symbols->view.modules;
     *out_count = status == TBD_OK ? symbols->view.count : 0;
     return status;
 }
 
-static const struct tbd_module *view_find(const struct view *view, uint64_t address)
+const struct tbd_module *tbd_symbols_view_find(const struct symbols_view *view, uint64_t address)
 {
     size_t upto = TBD_COUNT_BEFORE(i, view->count, view->modules[i].start <= address);
 
@@ -411,17 +382,17 @@ const struct tbd_module *tbd_symbols_module_at(struct tbd_symbols *symbols, uint
 {
     const struct tbd_module *module;
 
-    if (view_at(symbols, window) != TBD_OK)
+    if (tbd_symbols_view_at(symbols, window) != TBD_OK)
         return NULL;
-    module = view_find(&symbols->view, address);
-    if (!module && view_deepen(symbols, window))
-        module = view_find(&symbols->view, address);
+    module = tbd_symbols_view_find(&symbols->view, address);
+    if (!module && tbd_symbols_view_deepen(symbols, window))
+        module = tbd_symbols_view_find(&symbols->view, address);
     return module;
 }
 
 /* ---- names ---- */
 
-static struct tbd_symbol make_symbol(const struct tbd_module *module,
+struct tbd_symbol tbd_symbols_make(const struct tbd_module *module,
                                      const struct tbd_elf_symbol *symbol)
 {
     return (struct tbd_symbol){ .module = module->name,
@@ -445,7 +416,7 @@ bool tbd_symbols_at(struct tbd_symbols *symbols, uint32_t window, uint64_t addre
         return false;
     symbol = tbd_elf_symbol_at(module->file, address - module->bias);
     if (symbol)
-        *out = make_symbol(module, symbol);
+        *out = tbd_symbols_make(module, symbol);
     else
         *out = (struct tbd_symbol){ .module = module->name,
                                     .start = module->start,
@@ -459,224 +430,6 @@ bool tbd_symbols_is_function_start(struct tbd_symbols *symbols, uint32_t window,
 
     return tbd_symbols_at(symbols, window, address, &symbol) && symbol.is_function &&
            symbol.start == address;
-}
-
-/* "libc.so.6" is meant by libc.so.6, libc and libc.so. */
-static bool is_module_called(const struct tbd_module *module, const char *name, size_t length)
-{
-    const char *so = strstr(module->name, ".so");
-
-    if (strncmp(module->name, name, length) != 0)
-        return false;
-    return module->name[length] == 0 ||
-           (so && (module->name + length == so || module->name + length == so + 3));
-}
-
-struct search {
-    struct tbd_symbols *symbols;
-    uint32_t window;
-    struct tbd_symbol *out;
-    size_t max;
-    size_t found;
-};
-
-/* Aliases have the same start; the first one found stays. */
-static bool is_known(const struct search *search, uint64_t start)
-{
-    for (size_t i = 0; i < search->found && i < search->max; i++)
-        if (search->out[i].start == start)
-            return true;
-    return false;
-}
-
-static void add_match(struct search *search, struct tbd_symbol symbol)
-{
-    if (is_known(search, symbol.start))
-        return;
-    if (search->found < search->max)
-        search->out[search->found] = symbol;
-    search->found++;
-}
-
-static bool read_word(struct search *search, uint32_t window, uint64_t address, uint64_t *out)
-{
-    uint8_t page[TBD_PAGE_SIZE];
-    uint64_t at = address % TBD_PAGE_SIZE;
-
-    if (at > TBD_PAGE_SIZE - sizeof(*out) ||
-        tbd_trace_page_at_start(search->symbols->trace, window, address - at, page) != TBD_OK)
-        return false;
-    memcpy(out, page + at, sizeof(*out));
-    return true;
-}
-
-/* The function that the slot at `place` leads to at the start of `window`; false if it is not
- * bound yet. */
-static bool take_target(struct search *search, uint32_t window, uint64_t place, const char *name)
-{
-    const struct tbd_module *target;
-    const struct tbd_elf_symbol *symbol;
-    struct tbd_symbol found;
-    uint64_t address;
-
-    if (!read_word(search, window, place, &address) ||
-        (target = view_find(&search->symbols->view, address)) == NULL)
-        return false;
-    symbol = tbd_elf_symbol_at(target->file, address - target->bias);
-    if (!symbol || symbol->is_stub || symbol->is_resolver || !symbol->is_function ||
-        target->bias + symbol->start != address)
-        return false;
-    found = make_symbol(target, symbol);
-    found.name = name;
-    add_match(search, found);
-    return true;
-}
-
-/* With lazy binding a slot may be filled later than at the window's start: the last window knows.
- * */
-static bool follow_slot(struct search *search, uint64_t place, const char *name)
-{
-    uint32_t windows = search->symbols->trace ? tbd_trace_window_count(search->symbols->trace) : 0;
-
-    return windows && (take_target(search, search->window, place, name) ||
-                       take_target(search, windows - 1, place, name));
-}
-
-/* An indirect function is never called itself: the resolver runs once and says what to call.  False
- * if no slot says so. */
-static bool take_targets(struct search *search, const struct tbd_module *owner,
-                         const struct tbd_elf_symbol *resolver)
-{
-    const struct view *view = &search->symbols->view;
-    bool any = false;
-
-    for (size_t i = 0; i < view->count; i++) {
-        const struct tbd_module *module = &view->modules[i];
-        const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
-
-        for (size_t k = 0; k < symbols->slot_count; k++) {
-            const struct tbd_elf_slot *slot = &symbols->slots[k];
-
-            if (slot->name ? strcmp(slot->name, resolver->name) == 0
-                           : module == owner && slot->resolver == resolver->start)
-                any |= follow_slot(search, module->bias + slot->address, resolver->name);
-        }
-    }
-    return any;
-}
-
-static void take_match(struct search *search, const struct tbd_module *module,
-                       const struct tbd_elf_symbol *symbol)
-{
-    if (!symbol->is_resolver || !take_targets(search, module, symbol))
-        add_match(search, make_symbol(module, symbol));
-}
-
-static void find_in(const struct tbd_module *module, const char *name, bool is_pattern,
-                    struct search *search)
-{
-    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
-
-    const uint32_t *by_name = tbd_elf_by_name(module->file);
-
-    for (size_t i = is_pattern ? 0 : tbd_elf_lower_bound(module->file, name);
-         by_name != NULL && i < symbols->count; i++) {
-        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
-
-        if (is_pattern ? fnmatch(name, symbol->name, 0) == 0 : strcmp(name, symbol->name) == 0)
-            take_match(search, module, symbol);
-        else if (!is_pattern)
-            break;
-    }
-}
-
-enum how { BY_PATTERN, BY_NAME, BY_OVERLOAD };
-
-static bool is_called(const struct tbd_module *module, const struct tbd_elf_symbol *symbol,
-                      const char *name, enum how how)
-{
-    char *whole;
-    bool is;
-
-    if (how == BY_PATTERN)
-        return fnmatch(name, tbd_elf_symbol_name(module->file, symbol), 0) == 0;
-    if (!tbd_may_be_called(symbol->name, name))
-        return false;
-    if (how == BY_NAME)
-        return tbd_is_name_for(tbd_elf_symbol_name(module->file, symbol), name);
-    whole = tbd_demangle_whole(symbol->name);
-    is = whole != NULL && tbd_is_overload(whole, name);
-    free(whole);
-    return is;
-}
-
-/* Mangled names that `name` is the readable form of, or the end of it. */
-static void find_readable(const struct tbd_module *module, const char *name, enum how how,
-                          struct search *search)
-{
-    const struct tbd_elf_symbols *symbols = tbd_elf_symbols(module->file);
-    const uint32_t *by_name = tbd_elf_by_name(module->file);
-
-    if (how == BY_PATTERN)
-        tbd_elf_read_names(module->file);
-    for (size_t i = tbd_elf_lower_bound(module->file, "_Z"); by_name != NULL && i < symbols->count;
-         i++) {
-        const struct tbd_elf_symbol *symbol = &symbols->all[by_name[i]];
-
-        if (!tbd_is_mangled(symbol->name))
-            break;
-        if (is_called(module, symbol, name, how))
-            take_match(search, module, symbol);
-    }
-}
-
-static int order_of(const struct tbd_symbol *symbol)
-{
-    return symbol->is_stub ? 2 : !symbol->is_function;
-}
-
-static int compare_found(const void *left, const void *right)
-{
-    const struct tbd_symbol *a = left, *b = right;
-
-    if (order_of(a) != order_of(b))
-        return order_of(a) - order_of(b);
-    return (a->start > b->start) - (a->start < b->start);
-}
-
-static void find_in_view(const struct view *view, const char *name, struct search *search)
-{
-    static const enum how orders[][2] = { { BY_PATTERN, BY_OVERLOAD }, { BY_NAME, BY_OVERLOAD } };
-    const char *mark = strchr(name, '!');
-    size_t length = mark ? (size_t)(mark - name) : 0;
-    const char *symbol = mark ? mark + 1 : name;
-    bool is_pattern = strpbrk(symbol, "*?[") != NULL;
-
-    for (size_t i = 0; i < view->count; i++)
-        if (!mark || is_module_called(&view->modules[i], name, length))
-            find_in(&view->modules[i], symbol, is_pattern, search);
-    if (search->found != 0 && !is_pattern)
-        return;
-    /* "copy(char*)" may be meant as it stands. */
-    for (size_t way = 0; way < 2 && (way == 0 || search->found == 0); way++)
-        for (size_t i = 0; i < view->count; i++)
-            if (!mark || is_module_called(&view->modules[i], name, length))
-                find_readable(&view->modules[i], symbol, orders[!is_pattern][way], search);
-}
-
-size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char *name,
-                        struct tbd_symbol *out, size_t max)
-{
-    struct search search = { symbols, window, out, max, 0 };
-
-    if (view_at(symbols, window) != TBD_OK)
-        return 0;
-    find_in_view(&symbols->view, name, &search);
-    if (!search.found && view_deepen(symbols, window))
-        find_in_view(&symbols->view, name, &search);
-    if (search.found && max)
-        qsort(out, search.found < max ? search.found : max, sizeof(*out), compare_found);
-    return search.found;
 }
 
 char *tbd_symbols_format(struct tbd_symbols *symbols, uint32_t window, uint64_t address, char *out,
