@@ -86,6 +86,7 @@ enum tbd_record_type {
     TBD_REC_END = 16,         /* struct tbd_msg_end, text NUL */
     TBD_REC_THREAD = 17,      /* struct tbd_disk_when, struct tbd_disk_thread */
     TBD_REC_RAN = 18,         /* struct tbd_disk_when, struct tbd_disk_ran[] */
+    TBD_REC_CLOSED = 19,      /* struct tbd_disk_closed */
     TBD_REC_CHANGE = 21,      /* struct tbd_disk_change, struct tbd_disk_shift[count] if count > 1 */
     TBD_REC_BASE = 22,        /* struct tbd_disk_base: before all windows */
     TBD_REC_BLOCKS = 20,      /* struct tbd_disk_blocks, defs, ops, code bytes */
@@ -111,6 +112,13 @@ enum tbd_record_type {
     TBD_REC_QUESTION = 63,       /* text */
     TBD_REC_ANSWER = 64,         /* struct tbd_disk_answer, LZ4 frame: text */
 };
+
+/* In the header: what the index had when its last writer was done with it. */
+struct tbd_disk_closed {
+    uint64_t index_bytes; /*  0: at least */
+    uint64_t reserved;    /*  8 */
+};
+_Static_assert(sizeof(struct tbd_disk_closed) == 16, "tbd_disk_closed is 16 bytes");
 
 struct tbd_disk_answer {
     uint64_t text_bytes; /*  0: unpacked */

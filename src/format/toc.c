@@ -162,6 +162,9 @@ enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, str
         return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", window);
     tbd_toc_name(summary->number, summary->span, "toc", name, sizeof(name));
     status = tbd_file_open(trace->path, name, TBD_FILE_TOC, trace->id, &out->file, why);
+    if (status == TBD_NOTRACE && trace->damage.count)
+        return tbd_error_set(why, TBD_TRUNCATED, name, 0,
+                             "it is not there: the index has lost what became of it");
     if (status == TBD_NOTRACE)
         return tbd_error_set(why, TBD_BUSY, name, 0,
                              "it was merged or dropped since the trace was opened: ask again");

@@ -107,9 +107,14 @@ static enum tbd_status read_head_record(struct tbd_trace *trace,
                                         struct tbd_error *why)
 {
     struct tbd_disk_config config;
+    struct tbd_disk_closed closed;
 
     if (record->type == TBD_REC_START)
         return read_start(trace, record, why);
+    if (record->type == TBD_REC_CLOSED && record->bytes >= sizeof(closed)) {
+        memcpy(&closed, record->payload, sizeof(closed));
+        trace->closed_bytes = closed.index_bytes;
+    }
     if (record->type == TBD_REC_CONFIG && record->bytes >= sizeof(config)) {
         memcpy(&config, record->payload, sizeof(config));
         trace->info.window_blocks = config.window_blocks;
@@ -587,7 +592,9 @@ static void settle_end(struct tbd_trace *trace, bool recording)
     trace->info.finished = !recording;
     trace->info.end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
     snprintf(trace->end_text, sizeof(trace->end_text), "%s",
-             recording ? "it is still being recorded" : "the organizer died");
+             recording                                 ? "it is still being recorded"
+             : trace->index.size < trace->closed_bytes ? "the end of the index is lost"
+                                                       : "the organizer died");
     trace->info.end_text = trace->end_text;
 }
 
@@ -614,6 +621,10 @@ static enum tbd_status read_index(struct tbd_trace *trace, struct tbd_error *why
     if (status != TBD_NOTFOUND && !recording)
         tbd_damage_note(trace, "index, offset %llu: it is cut off there: %s",
                         (unsigned long long)own.offset, own.detail);
+    else if (trace->index.size < trace->closed_bytes && !recording)
+        tbd_damage_note(trace, "index, offset %llu: it is cut off there, of %llu bytes",
+                        (unsigned long long)trace->index.size,
+                        (unsigned long long)trace->closed_bytes);
     if (trace->damage.count && !recording && tbd_damage_follow(trace))
         return TBD_NOMEM;
     if (!trace->info.finished)

@@ -127,6 +127,7 @@ struct tbd_trace {
     struct tbd_file header;
     struct tbd_file header_copy; /* the index once more, if the header is damaged */
     bool has_config;
+    uint64_t closed_bytes; /* that the index had at least when its last writer was done with it; 0: not known */
     struct tbd_file index;
     struct tbd_block_table *blocks;
     uint64_t highest_id; /* that windows may name */

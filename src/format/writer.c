@@ -46,6 +46,8 @@ struct tbd_writer {
     struct tbd_disk_module *modules;
     size_t module_count;
     bool started;
+    bool is_reopened; /* tbd_writer_open() */
+    bool has_changed; /* ... and the index is longer since */
 };
 
 /* ---- directories ---- */
@@ -189,24 +191,6 @@ static void remove_unstarted(struct tbd_writer *w)
     rmdir(w->path);
 }
 
-void tbd_writer_free(struct tbd_writer *w)
-{
-    if (!w)
-        return;
-    if (!w->started && w->path)
-        remove_unstarted(w);
-    close_fd(w->index);
-    close_fd(w->blocks);
-    close_fd(w->header);
-    close_fd(w->dir);
-    close_fd(w->root_dir);
-    tbd_buffer_free(&w->pending);
-    free(w->modules);
-    free(w->path);
-    free(w->root);
-    free(w);
-}
-
 const char *tbd_writer_path(const struct tbd_writer *w)
 {
     return w->path;
@@ -226,6 +210,42 @@ static enum tbd_status append(int fd, off_t *size, const struct tbd_buffer *data
     else if (ftruncate(fd, *size) || lseek(fd, *size, SEEK_SET) < 0)
         status = TBD_IO;
     return status;
+}
+
+/* So that an index that is cut off between two records does not look like one whose writer died.  Without it
+ * nothing is wrong. */
+static void put_closed(const struct tbd_writer *w)
+{
+    struct tbd_disk_closed closed = { .index_bytes = (uint64_t)w->index_bytes };
+    struct tbd_buffer record = { 0 };
+    int fd = openat(w->dir, "header", O_WRONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+
+    tbd_file_put_record(&record, TBD_REC_CLOSED, &closed, sizeof(closed));
+    if (size >= 0)
+        (void)append(fd, &size, &record);
+    close_fd(fd);
+    tbd_buffer_free(&record);
+}
+
+void tbd_writer_free(struct tbd_writer *w)
+{
+    if (!w)
+        return;
+    if (!w->started && w->path)
+        remove_unstarted(w);
+    if (w->has_changed)
+        put_closed(w);
+    close_fd(w->index);
+    close_fd(w->blocks);
+    close_fd(w->header);
+    close_fd(w->dir);
+    close_fd(w->root_dir);
+    tbd_buffer_free(&w->pending);
+    free(w->modules);
+    free(w->path);
+    free(w->root);
+    free(w);
 }
 
 static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
@@ -634,7 +654,7 @@ enum tbd_status tbd_writer_open(const char *path, struct tbd_writer **out, struc
     if (!w)
         return TBD_NOMEM;
     w->root_dir = w->dir = w->header = w->index = w->blocks = -1;
-    w->started = true;
+    w->started = w->is_reopened = true;
     w->path = strdup(path);
     status = w->path ? open_trace(w, why) : TBD_NOMEM;
     if (status) {
@@ -709,6 +729,7 @@ enum tbd_status tbd_writer_change(struct tbd_writer *w, const struct tbd_disk_ch
         tbd_buffer_put(&out, shifts, change->count * sizeof(*shifts));
     tbd_file_finish_record(&out, begin);
     status = append(w->index, &w->index_bytes, &out);
+    w->has_changed |= w->is_reopened;
     tbd_buffer_free(&out);
     return status;
 }
@@ -716,6 +737,7 @@ enum tbd_status tbd_writer_change(struct tbd_writer *w, const struct tbd_disk_ch
 enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *end,
                                const char *text)
 {
+    enum tbd_status status;
     size_t begin;
 
     unlinkat(w->dir, "reserve", 0);
@@ -723,5 +745,8 @@ enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *e
     tbd_buffer_put(&w->pending, end, sizeof(*end));
     tbd_buffer_put(&w->pending, text, strlen(text) + 1);
     tbd_file_finish_record(&w->pending, begin);
-    return flush_pending(w);
+    status = flush_pending(w);
+    if (!status)
+        put_closed(w);
+    return status;
 }

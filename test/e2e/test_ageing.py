@@ -113,6 +113,31 @@ def test_eight_merged_windows_take_a_third(folder):
     trace.verify()
 
 
+def test_an_index_that_lost_its_last_changes_is_told(folder):
+    """It ends between two records, behind the record that says how the program ended: what the windows' own files say
+    of themselves counts.  Windows that were merged are lost with the record that says so, and those whose pages are differences to theirs; all
+    others answer."""
+    trace = record("many_windows", folder, 100000)
+    windows, question = trace.ask("windows"), ("--no-cache", "count", "store", "where", "newval & 0xfff == 77 and time >= %d")
+    start = windows[20]["time"]
+    fresh, end = [trace.tbdq(*question[:-1], question[-1] % t).out for t in (0, start)], os.path.getsize(trace.path + "/index")
+    trace.ask("lower", "0-19", "1")
+    lowered = os.path.getsize(trace.path + "/index")
+    shutil.copy(trace.path + "/index", trace.path + "/whole")
+    os.truncate(trace.path + "/index", end)
+    assert "cut off" in " ".join(trace.info()["damage"]), trace.info()
+    assert trace.tbdq(*question[:-1], question[-1] % 0).out == fresh[0]
+    os.rename(trace.path + "/whole", trace.path + "/index")
+    trace.ask("merge", "0-15", "8")
+    assert len(trace.ask("windows")) == len(windows) - 14 and not trace.info()["damage"]
+    os.truncate(trace.path + "/index", lowered)
+    assert "cut off" in " ".join(trace.info()["damage"]), trace.info()
+    found = trace.tbdq(*question[:-1], question[-1] % start).out
+    assert found == fresh[1] != fresh[0], (found, fresh)
+    result = trace.tbdq("mem", "&table", "8", at=str(windows[15]["time"]))
+    assert result.code == 3 and b"the index has lost" in result.err, (result.code, result.out, result.err)
+
+
 def disk_use(path):
     """Bytes of a trace; files may come and go meanwhile."""
     total = 0

@@ -185,12 +185,6 @@ static unsigned use(size_t file, size_t size)
         check_error(&why, file, size);
         return 0;
     }
-    /* cut off between two records, it looks as if recording had ended there */
-    if (file == INDEX && !tbd_trace_info(trace)->damage_count &&
-        tbd_trace_window_count(trace) < WINDOWS) {
-        tbd_trace_close(trace);
-        return 0;
-    }
     assert_int_equal(tbd_trace_window_count(trace), WINDOWS);
     for (uint32_t w = 0; w < WINDOWS; w++) {
         struct tbd_window *window;
@@ -231,6 +225,68 @@ static void files_cut_off_at_any_length_are_told(void **state)
         assert_int_equal(use(file, content.size), WINDOWS);
         free(content.bytes);
     }
+}
+
+/* The places between the records of a file, and its end. */
+static size_t next_record(const struct content *content, size_t at)
+{
+    struct tbd_record head;
+
+    memcpy(&head, content->bytes + at, sizeof(head));
+    return at + sizeof(head) + ((head.bytes + 7) & ~7ull);
+}
+
+/* Nothing that is left of it is wrong; the header says how long it was. */
+static void an_index_cut_off_between_records_is_told(void **state)
+{
+    struct content index = read_file(INDEX);
+    unsigned cuts = 0;
+
+    (void)state;
+    for (size_t at = 64; at < index.size; at = next_record(&index, at)) {
+        struct tbd_error why;
+        struct tbd_trace *trace;
+
+        write_file(INDEX, index.bytes, at);
+        trace = open_trace(&why);
+        assert_non_null(trace);
+        assert_int_equal(tbd_trace_info(trace)->damage_count > 0, true);
+        assert_non_null(strstr(tbd_trace_damage(trace, 0), "index"));
+        assert_null(strstr(tbd_trace_info(trace)->end_text, "organizer died"));
+        tbd_trace_close(trace);
+        assert_int_equal(use(INDEX, at), WINDOWS); /* their TOCs say that they are there */
+        cuts++;
+    }
+    assert_true(cuts > WINDOWS);
+    write_file(INDEX, index.bytes, index.size);
+    free(index.bytes);
+}
+
+/* An organizer that died says nothing in the header, and its index has no end. */
+static void a_dead_organizer_is_no_damage(void **state)
+{
+    struct content index = read_file(INDEX), header = read_file(HEADER);
+    size_t end = 64, closed = 64;
+    struct tbd_error why;
+    struct tbd_trace *trace;
+
+    (void)state;
+    while (next_record(&index, end) < index.size)
+        end = next_record(&index, end);
+    while (next_record(&header, closed) < header.size)
+        closed = next_record(&header, closed);
+    write_file(INDEX, index.bytes, end);
+    write_file(HEADER, header.bytes, closed);
+    trace = open_trace(&why);
+    assert_non_null(trace);
+    assert_int_equal(tbd_trace_info(trace)->damage_count, 0);
+    assert_string_equal(tbd_trace_info(trace)->end_text, "the organizer died");
+    assert_int_equal(tbd_trace_window_count(trace), WINDOWS);
+    tbd_trace_close(trace);
+    write_file(INDEX, index.bytes, index.size);
+    write_file(HEADER, header.bytes, header.size);
+    free(index.bytes);
+    free(header.bytes);
 }
 
 static void flipped_bits_are_told_or_do_not_matter(void **state)
@@ -343,6 +399,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_cut_off_at_any_length_are_told),
+        cmocka_unit_test(an_index_cut_off_between_records_is_told),
+        cmocka_unit_test(a_dead_organizer_is_no_damage),
         cmocka_unit_test(flipped_bits_are_told_or_do_not_matter),
         cmocka_unit_test(another_version_is_refused_by_name),
         cmocka_unit_test(a_lost_window_is_not_made_up),
