@@ -543,6 +543,72 @@ static void producer_that_is_gone_already_is_noticed(void **state)
     maker_close(&m);
 }
 
+static void send_first(struct maker *m, const struct sim *s, uint32_t page)
+{
+    struct tbd_msg_page head = { SIM_BASE + page * 4096ull, TBD_PAGE_FIRST };
+    uint8_t payload[sizeof(head) + 4096];
+
+    memcpy(payload, &head, sizeof(head));
+    memcpy(payload + sizeof(head), s->memory + page * 4096u, 4096);
+    maker_message(m, TBD_MSG_PAGE, payload, sizeof(payload));
+}
+
+/* Block 1 has one store; the page was zero. */
+static void enter_block_that_stores(struct maker *m, struct sim *s, uint32_t page)
+{
+    const struct tbd_op *op = &s->ops[1][0];
+    uint64_t base = SIM_BASE + page * 4096ull + 64 - (uint64_t)op->add;
+    uint8_t record[512] = { 0 };
+
+    assert_int_equal(op->kind, TBD_OP_STORE);
+    memcpy(record + op->base, &base, sizeof(base));
+    memset(s->memory + page * 4096u + 64, 0xff, op->size);
+    maker_enter(m, s->ids[1], record, s->defs[1].operand_bytes);
+}
+
+static const uint8_t *first_contents(const struct tbd_window *window, uint32_t page)
+{
+    for (size_t i = 0; i < window->first_count; i++)
+        if (window->first[i].address == SIM_BASE + page * 4096ull && !window->first[i].time)
+            return window->first[i].bytes;
+    return NULL;
+}
+
+/* Killed in the middle of a fork: its contents are sent, and nothing comes behind them. */
+static void page_seen_last_had_other_contents_at_first(void **state)
+{
+    static const uint8_t zeros[4096];
+    static struct sim s;
+    struct maker m;
+    struct run run;
+    struct tbd_trace *trace;
+    struct tbd_window *window;
+    pid_t child;
+
+    (void)state;
+    maker_open(&m, 0);
+    m.alone = true;
+    sim_start(&s, &m, 57);
+    enter_block_that_stores(&m, &s, 6);
+    send_first(&m, &s, 6);
+    child = fork();
+    if (!child)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    run = (struct run){ .options = { .stream_fd = m.fd, .root = root, .program = "sim", .pid = child } };
+    assert_int_equal(pthread_create(&run.thread, NULL, run_organizer, &run), 0);
+    finish_organizer(&run);
+    trace = open_latest();
+    assert_int_equal(tbd_trace_info(trace)->end.how, TBD_ENDED_KILLED);
+    window = load(trace, 0);
+    assert_non_null(first_contents(window, 6));
+    assert_memory_equal(first_contents(window, 6), zeros, 4096);
+    tbd_window_free(window);
+    tbd_trace_close(trace);
+    maker_close(&m);
+    sim_free(&s);
+}
+
 static void unwritable_root_is_said_and_leaves_nothing(void **state)
 {
     struct maker m;
@@ -644,6 +710,7 @@ int main(void)
         cmocka_unit_test(chunk_borders_leave_no_mark),
         cmocka_unit_test(killed_producer_leaves_all_complete_records),
         cmocka_unit_test(producer_that_is_gone_already_is_noticed),
+        cmocka_unit_test(page_seen_last_had_other_contents_at_first),
         cmocka_unit_test(unwritable_root_is_said_and_leaves_nothing),
         cmocka_unit_test(directory_and_files_are_private),
         cmocka_unit_test(scribbled_streams_never_harm),
