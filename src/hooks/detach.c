@@ -11,12 +11,12 @@
 #include "base/sys.h"
 #include "hooks/runtime.h"
 
-_Noreturn void tbd_native_jump(const struct tbd_regs *regs);
 
 void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
 {
     struct tbd_regs regs = thread->regs;
     const struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
+    uint64_t mask = tbd_runtime.signals->mask;
 
     tbd_x87_settle();
     if (!shares_memory)
@@ -25,8 +25,7 @@ void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
     if (!shares_memory)
         tbd_sys_munmap(TBD_STREAM_BASE, tbd_runtime.ring.bytes);
     tbd_set_gs_base(regs.gs_base);
-    tbd_seccomp_install(filters);
-    tbd_native_jump(&regs);
+    tbd_signals_go_native(&regs, mask, filters);
 }
 
 void tbd_let_go(const char *why, uint64_t offset)
@@ -37,6 +36,7 @@ void tbd_let_go(const char *why, uint64_t offset)
     if (tbd_log_level >= TBD_LOG_WARN)
         tbd_say("process %u goes on untraced: %s", tbd_runtime.pid, why);
     tbd_signals_block_all();
+    tbd_signals_repeat_last_fault();
     tbd_signals_restore_handlers();
     tbd_threads_release();
 }

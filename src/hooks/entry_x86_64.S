@@ -43,14 +43,26 @@ tbd_engine_boot:
         ret
         .size   tbd_engine_boot, . - tbd_engine_boot
 
-/* _Noreturn void tbd_native_jump(const struct tbd_regs *regs)
- * in:  rdi = registers; gs base and signal state are the program's already
- * Continues at regs->rip with every general register, rsp and rflags as given.  iretq because it is the
- * only way that needs no register and no program stack. */
+/* _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask)
+ * in:  rdi = registers, rsi = the signal mask, NULL: it is set already; gs base and handlers are the program's already
+ * Continues at regs->rip with every general register, rsp and rflags as given.  Signals that have waited come on the
+ * program's stack.  iretq because it is the only way that needs no register and no program stack. */
         .globl  tbd_native_jump
         .type   tbd_native_jump, @function
 tbd_native_jump:
-        and     $-16, %rsp
+        test    %rsi, %rsi
+        jz      1f
+        mov     %rdi, %rbx
+        mov     %rsp, %rbp
+        mov     8*4(%rdi), %rsp
+        mov     $2, %edi                /* SIG_SETMASK */
+        xor     %edx, %edx
+        mov     $8, %r10d
+        mov     $14, %eax               /* rt_sigprocmask */
+        syscall
+        mov     %rbp, %rsp
+        mov     %rbx, %rdi
+1:      and     $-16, %rsp
         xor     %eax, %eax
         mov     %ss, %ax
         push    %rax
@@ -214,6 +226,43 @@ tbd_fault_entry:
         and     $-16, %rsp
         call    tbd_signals_after_fault
         hlt
+
+/* void tbd_raise(uint64_t what, uint64_t address)      signals_last.c
+ * A fault of the kind, which the signal handler makes go on at tbd_raise_done because tbd_raise_expected is set. */
+        .globl  tbd_raise, tbd_raise_done, tbd_raise_expected
+        .type   tbd_raise, @function
+tbd_raise:
+        movl    $1, tbd_raise_expected(%rip)
+        xor     %eax, %eax
+        xor     %edx, %edx
+        lea     9f(%rip), %rcx
+        lea     (%rcx, %rdi, 8), %rcx
+        jmp     *%rcx
+        .balign 8
+9:      testb   %al, (%rsi)             /* each at most 8 bytes, then on to the end */
+        jmp     tbd_raise_done
+        .balign 8
+        lock orb %al, (%rsi)
+        jmp     tbd_raise_done
+        .balign 8
+        jmp     *%rsi
+        .balign 8
+        div     %eax
+        jmp     tbd_raise_done
+        .balign 8
+        int3
+        jmp     tbd_raise_done
+        .balign 8
+        .byte   0xf1                    /* int1 */
+        jmp     tbd_raise_done
+        .balign 8
+        ud2
+        .balign 8
+        hlt
+tbd_raise_done:
+        movl    $0, tbd_raise_expected(%rip)
+        ret
+        .size   tbd_raise, . - tbd_raise
 
 /* int64_t tbd_sigreturn_perform(uint8_t *frame)
  * in: rdi = copy of a signal frame's ucontext; its general registers are overwritten so that rt_sigreturn
@@ -428,6 +477,8 @@ tbd_xrstor:
 
         .bss
         .balign 8
+tbd_raise_expected:
+        .zero   8
 insn_target:
         .zero   8
 insn_base:

@@ -66,11 +66,14 @@ struct tbd_signals {
 
 /* BOOT: reads what the program inherited, installs the engine's handlers and signal stack. */
 bool tbd_signals_init(struct tbd_thread *thread);
-/* The program's own handlers, mask and signal stack, for detaching. */
+/* The program's own handlers and signal stack, for detaching; its mask is set by tbd_signals_go_native(). */
 void tbd_signals_restore(void);
-/* The two halves of it: handlers of the process; mask, signal stack and queued signal of this thread (`signals`). */
+/* The two halves of it: handlers of the process; signal stack and queued signal of this thread (`signals`). */
 void tbd_signals_restore_handlers(void);
 void tbd_signals_restore_thread(const struct tbd_signals *signals);
+/* Goes on at `regs`, with the program's mask: what has waited until now is handled on the program's stack. */
+struct tbd_seccomp;
+_Noreturn void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask, const struct tbd_seccomp *filters);
 /* The engine's signal stack, below `top` + half a stack slot, for the calling thread; what it had. */
 void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old);
 /* Before and after execve: what the new program inherits. */
@@ -100,5 +103,8 @@ int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_a
                              struct tbd_altstack *old);
 /* rt_sigreturn: registers from the frame at rsp.  False: the frame is not readable. */
 bool tbd_signals_return(struct tbd_thread *thread);
+
+/* signals_last.c: the kernel's memory of the thread's last fault is the program's again.  Before its handlers are. */
+void tbd_signals_repeat_last_fault(void);
 
 #endif

@@ -81,6 +81,8 @@ void tbd_signals_restore_handlers(void)
             tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
 }
 
+/* The kernel has no way back to the time before the first sigaltstack: frames of a program that never had a signal stack
+ * say SS_DISABLE from here on, where they said 0. */
 void tbd_signals_restore_thread(const struct tbd_signals *signals)
 {
     struct tbd_altstack none = { .flags = SS_DISABLE_ };
@@ -90,7 +92,17 @@ void tbd_signals_restore_thread(const struct tbd_signals *signals)
     if (signals->pending) /* nobody has seen it yet: it comes again, natively */
         tbd_sys4(SYS_RT_TGSIGQUEUEINFO, tbd_runtime.pid, (uint64_t)tbd_sys_gettid(),
                  signals->queued.signo, tbd_sys_pointer(signals->queued.info));
-    tbd_signals_set_kernel_mask(signals->mask);
+}
+
+_Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
+
+/* Filters can forbid to set the mask once they hold. */
+void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask, const struct tbd_seccomp *filters)
+{
+    if (filters->newest)
+        tbd_signals_set_kernel_mask(mask);
+    tbd_seccomp_install(filters);
+    tbd_native_jump(regs, filters->newest ? NULL : &mask);
 }
 
 void tbd_signals_restore(void)

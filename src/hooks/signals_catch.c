@@ -17,6 +17,8 @@ extern const char tbd_program_syscall_interrupted[];
 extern const char tbd_copy_faultable_begin[], tbd_copy_faultable_end[];
 extern const char tbd_touch_begin[], tbd_touch_end[];
 extern const char tbd_fault_entry[];
+extern const char tbd_raise_done[];
+extern uint32_t tbd_raise_expected;
 
 /* From tbd_signal_entry (entry_x86_64.S). */
 void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context);
@@ -294,6 +296,10 @@ static void handle(int signo, const uint8_t *info, struct tbd_ucontext *context)
 {
     if (!is_from_processor(signo, info)) {
         queue(signo, info, context);
+        return;
+    }
+    if (tbd_raise_expected) {
+        continue_at(context, tbd_raise_done);
         return;
     }
     if (is_between(context->rip, tbd_copy_faultable_begin, tbd_copy_faultable_end)) {

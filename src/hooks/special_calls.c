@@ -339,6 +339,8 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
         tbd_patcher_run(call->thread);
     }
     tbd_signals_set_kernel_mask(mask);
+    if (!(arguments->flags & CLONE_VM_))
+        tbd_signals_repeat_last_fault();
     tbd_detach_silently(call->thread, arguments->flags & CLONE_VM_);
 }
 

@@ -38,7 +38,6 @@ _Static_assert(TBD_STACKS_BASE + (TBD_MAX_THREADS + 1) * TBD_STACK_SLOT_BYTES <=
 int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls,
                          struct tbd_seat *seat);
 _Noreturn void tbd_threads_begin(struct tbd_seat *seat);
-_Noreturn void tbd_native_jump(const struct tbd_regs *regs);
 
 /* ---- futexes ---- */
 
@@ -585,6 +584,5 @@ void tbd_threads_leave(struct tbd_seat *seat)
     tbd_threads_restore_cleared(seat);
     tbd_signals_restore_thread(&seat->signals);
     tbd_set_gs_base(regs.gs_base);
-    tbd_seccomp_install(&seat->seccomp);
-    tbd_native_jump(&regs);
+    tbd_signals_go_native(&regs, seat->signals.mask, &seat->seccomp);
 }
