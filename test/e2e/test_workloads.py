@@ -297,9 +297,10 @@ def library(folder, name, *more):
     python = "/usr/bin/python3"
     if tbdtest.run([python, "-c", "import test.test_mmap"]).code:
         raise tbdtest.Skip("the tests of Python's library are not installed")
-    # As `python3 -m test`; a server in a test gives its clients 5 s, which is not much on a busy machine.
-    patient = "from test import support; support.LOOPBACK_TIMEOUT = 300; from test.libregrtest import main; main()"
-    self_test([python, "-c", patient, "-q", *more, name], folder, 1)
+    # As `python3 -m test`; servers and clients in tests give each other 5 or 30 s, which is not much on a busy machine.
+    patient = "from test import support; support.LOOPBACK_TIMEOUT = support.SHORT_TIMEOUT = 900; " \
+              "from test.libregrtest import main; main()"
+    self_test([python, "-c", patient, "-q", *more, name], folder, 1, 3000 if tbdtest.LONG else 1500)
 
 
 def test_python_mmap(folder):
