@@ -89,6 +89,8 @@ enum tbd_status tbd_ager_new(const struct tbd_age_limits *limits, struct tbd_wri
     if (!ager)
         return TBD_NOMEM;
     ager->limits = *limits;
+    if (!ager->limits.index_slack)
+        ager->limits.index_slack = INDEX_SLACK;
     ager->writer = writer;
     ager->lock = lock;
     return TBD_OK;
@@ -342,7 +344,8 @@ static struct plan make_plan(const struct tbd_ager *ager)
     if (plan_keep(ager, &plan) || plan_by_number(ager, &plan) || plan_by_budget(ager, &plan))
         return plan;
     plan = (struct plan){ 0 };
-    if (tbd_writer_bytes(ager->writer) > ager->index_bytes + ager->index_bytes / 2 + INDEX_SLACK)
+    if (tbd_writer_bytes(ager->writer) >
+        ager->index_bytes + ager->index_bytes / 2 + ager->limits.index_slack)
         plan.action = SHORTEN;
     return plan;
 }

@@ -17,6 +17,7 @@ struct tbd_age_limits {
     uint32_t level2;       /* and so many before them their counts */
     uint64_t keep_bytes;   /* the oldest windows are dropped beyond this size */
     uint64_t keep_seconds; /* or this age */
+    uint64_t index_slack;  /* the index is written anew when it has grown by half and so much more; 0: as is good */
 };
 
 struct tbd_ager;

@@ -12,8 +12,10 @@
 #include "format/raised.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -138,8 +140,18 @@ static void make_room_locked(struct tbd_window_cache *cache, uint64_t more)
 
 /* ---- writing ---- */
 
+/* What a process left half done that is gone: named by name_temporary_locked(). */
+static void remove_left(int folder, const char *name)
+{
+    int pid;
+
+    if (sscanf(name, "new.%d.", &pid) == 1 && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
+        (void)unlinkat(folder, name, 0);
+}
+
 static bool open_folder_locked(struct tbd_window_cache *cache)
 {
+    struct cached_file *files;
     uint64_t bytes;
     size_t count;
 
@@ -149,7 +161,10 @@ static bool open_folder_locked(struct tbd_window_cache *cache)
     cache->dir = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (cache->dir < 0)
         return false;
-    free(list_files(cache->dir, &count, &bytes));
+    files = list_files(cache->dir, &count, &bytes);
+    for (size_t i = 0; i < count; i++)
+        remove_left(cache->dir, files[i].name);
+    free(files);
     cache->total = bytes;
     return true;
 }

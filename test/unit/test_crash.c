@@ -212,7 +212,7 @@ static bool has_header(const char *program)
 
 /* Everything that can happen to windows happens in this little trace. */
 static const struct tbd_age_limits limits[] = {
-    { .level3 = 3, .level2 = 3 },
+    { .level3 = 3, .level2 = 3, .index_slack = 2048 },
     { .budget = 350u << 10, .level3 = 2, .level2 = 2 },
     { .keep_bytes = 480u << 10 },
 };
@@ -234,6 +234,7 @@ static void an_organizer_that_dies_leaves_a_trace(void **state)
 
                 check_trace(trace, good);
                 assert_int_equal(tbd_trace_info(trace)->finished, true);
+                assert_int_equal(tbd_trace_info(trace)->damage_count, 0);
                 tbd_trace_close(trace);
             }
             remove_trace("dies");
@@ -247,31 +248,45 @@ static void an_organizer_that_dies_leaves_a_trace(void **state)
 static void a_full_disk_ends_the_trace_in_order(void **state)
 {
     struct tbd_trace *good = open_trace("good");
-    unsigned step = getenv("TBD_LONG") ? 1 : 17;
+    unsigned step = getenv("TBD_LONG") ? 1 : 31;
 
     (void)state;
-    for (unsigned changes = 30;; changes += step) {
-        int outcome = organize_until("full", &limits[0], changes, true);
+    for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
+        for (unsigned changes = 30 + (unsigned)l;; changes += step) {
+            int outcome = organize_until("full", &limits[l], changes, true);
 
-        if (has_header("full")) {
-            struct tbd_trace *trace = open_trace("full");
+            if (has_header("full")) {
+                struct tbd_trace *trace = open_trace("full");
 
-            check_trace(trace, good);
-            assert_int_equal(tbd_trace_info(trace)->finished, true);
-            if (outcome)
-                assert_non_null(strstr(tbd_trace_info(trace)->end_text, "recording stopped"));
-            tbd_trace_close(trace);
+                check_trace(trace, good);
+                assert_int_equal(tbd_trace_info(trace)->finished, true);
+                assert_int_equal(tbd_trace_info(trace)->damage_count, 0);
+                if (outcome)
+                    assert_non_null(strstr(tbd_trace_info(trace)->end_text, "recording stopped"));
+                tbd_trace_close(trace);
+            }
+            remove_trace("full");
+            if (outcome == 0)
+                break;
         }
-        remove_trace("full");
-        if (outcome == 0)
-            break;
     }
     tbd_trace_close(good);
+}
+
+static off_t index_bytes(const char *program)
+{
+    struct stat info;
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/%s-1/index", root, program);
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_size;
 }
 
 /* The limits above do what they are there for. */
 static void windows_age_in_these_runs(void **state)
 {
+    static const struct tbd_age_limits grows = { .level3 = 3, .level2 = 3 };
     uint32_t all;
     struct tbd_trace *trace = open_trace("good");
     bool merged = false;
@@ -286,6 +301,8 @@ static void windows_age_in_these_runs(void **state)
     assert_int_equal(tbd_trace_window(trace, all - 5)->level, 2);
     assert_int_equal(tbd_trace_window(trace, 0)->level, 1);
     tbd_trace_close(trace);
+    assert_int_equal(organize("grows", &grows), TBD_OK);
+    assert_true(index_bytes("levels") < index_bytes("grows")); /* it was written anew */
     assert_int_equal(organize("merges", &limits[1]), TBD_OK);
     trace = open_trace("merges");
     for (uint32_t i = 0; i < tbd_trace_window_count(trace); i++)
