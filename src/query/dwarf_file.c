@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_file.c - source lines and scopes, from libdw
+/* dwarf_file.c - units and scopes, from libdw
  *
  * I1  Units are indexed by address once, from their own ranges, unless .debug_aranges can tell.
  * I2  Walks are bounded: tbd_die_next() only goes forward in the section, scopes nest at most
  *     TBD_DWARF_MAX_SCOPES deep, and one question visits at most VISITS_MAX entries. */
-#include "query/dwarf_file.h"
+#include "query/dwarf_private.h"
 
 #include "base/search.h"
 #include "query/debug_cache.h"
-#include "query/dwarf_alt.h"
 #include "query/dwarf_index.h"
 
 #include <dwarf.h>
@@ -17,44 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define UNITS_MAX   (1u << 20)
-#define RANGES_MAX  (1u << 22)
-#define VISITS_MAX  (1u << 22)
-#define ORIGINS_MAX 8
-
-struct unit {
-    Dwarf *dwarf; /* borrowed: this file's, or that of the file it shares with others */
-    Dwarf_Off at; /* of its entry */
-    bool is_apart; /* in .debug_types, DWARF 4's section for types */
-};
-
-struct unit_range {
-    uint64_t start, end;
-    uint32_t unit;
-};
-
-/* A source path that is relative to where its unit was compiled, and what that makes of it. */
-struct joined_path {
-    const char *relative; /* borrowed from the debug information */
-    char *path;           /* owned */
-};
-
-struct tbd_dwarf {
-    struct tbd_elf_file *file; /* borrowed; it owns this */
-    Dwarf *dwarf;              /* owned */
-    struct tbd_dwarf_alt alt;  /* owned */
-    struct tbd_dwarf_index *index; /* owned; NULL: none yet */
-    struct joined_path *paths; /* owned; sorted by the address of `relative` */
-    size_t path_count, path_capacity;
-    bool indexed;
-    struct unit *units; /* owned */
-    size_t unit_count, unit_capacity;
-    struct unit_range *ranges; /* owned; sorted by start */
-    size_t range_count, range_capacity;
-    uint64_t last_address;         /* of `last`; functions are asked for again and again */
-    struct tbd_dwarf_scopes *last; /* owned */
-    void *found; /* owned: tree of struct tbd_dwarf_found */
-};
+#define RANGES_MAX (1u << 22)
+#define VISITS_MAX (1u << 22)
 
 static bool has_debug_info(Elf *elf)
 {
@@ -155,113 +118,9 @@ struct tbd_dwarf_found *tbd_dwarf_found(struct tbd_dwarf *dwarf, Dwarf_Off unit,
     return at == NULL ? NULL : *at;
 }
 
-/* ---- entries ---- */
-
-bool tbd_die_child(const Dwarf_Die *die, Dwarf_Die *out)
-{
-    Dwarf_Die from = *die;
-
-    return dwarf_child(&from, out) == 0 && (const char *)out->addr > (const char *)die->addr;
-}
-
-bool tbd_die_next(const Dwarf_Die *die, Dwarf_Die *out)
-{
-    Dwarf_Die from = *die;
-
-    return dwarf_siblingof(&from, out) == 0 && (const char *)out->addr > (const char *)from.addr;
-}
-
-static bool own_reference(const Dwarf_Die *die, unsigned name, Dwarf_Die *out)
-{
-    Dwarf_Die from = *die;
-    Dwarf_Attribute attribute;
-
-    return dwarf_attr(&from, name, &attribute) != NULL &&
-           dwarf_formref_die(&attribute, out) != NULL;
-}
-
-bool tbd_die_attribute(const Dwarf_Die *die, unsigned name, Dwarf_Attribute *out)
-{
-    Dwarf_Die at = *die;
-
-    for (int i = 0; i < ORIGINS_MAX; i++) {
-        Dwarf_Die origin;
-
-        if (dwarf_attr(&at, name, out) != NULL)
-            return true;
-        if (!own_reference(&at, DW_AT_abstract_origin, &origin) &&
-            !own_reference(&at, DW_AT_specification, &origin))
-            return false;
-        at = origin;
-    }
-    return false;
-}
-
-bool tbd_die_reference(const Dwarf_Die *die, unsigned name, Dwarf_Die *out)
-{
-    Dwarf_Attribute attribute;
-
-    return tbd_die_attribute(die, name, &attribute) && dwarf_formref_die(&attribute, out) != NULL;
-}
-
-bool tbd_die_number(const Dwarf_Die *die, unsigned name, uint64_t *out)
-{
-    Dwarf_Attribute attribute;
-    Dwarf_Sword number;
-
-    if (!tbd_die_attribute(die, name, &attribute))
-        return false;
-    /* Implicit constants and DW_FORM_sdata are signed, the others are not. */
-    if (dwarf_whatform(&attribute) == DW_FORM_sdata ||
-        dwarf_whatform(&attribute) == DW_FORM_implicit_const) {
-        if (dwarf_formsdata(&attribute, &number) != 0)
-            return false;
-        *out = (uint64_t)number;
-        return true;
-    }
-    return dwarf_formudata(&attribute, out) == 0;
-}
-
-bool tbd_die_flag(const Dwarf_Die *die, unsigned name)
-{
-    Dwarf_Attribute attribute;
-    bool set = false;
-
-    return tbd_die_attribute(die, name, &attribute) && dwarf_formflag(&attribute, &set) == 0 && set;
-}
-
-const char *tbd_die_name(const Dwarf_Die *die)
-{
-    Dwarf_Attribute attribute;
-
-    return tbd_die_attribute(die, DW_AT_name, &attribute) ? dwarf_formstring(&attribute) : NULL;
-}
-
-/* Entries lie inside the entry they belong to, in the order of the section. */
-size_t tbd_die_around(const Dwarf_Die *die, Dwarf_Die *out, size_t max)
-{
-    Dwarf_Die within, child, from = *die;
-    size_t count = 0;
-
-    if (dwarf_diecu(&from, &within, NULL, NULL) == NULL)
-        return 0;
-    while (count < max) {
-        Dwarf_Die found = { .addr = NULL };
-
-        for (bool more = tbd_die_child(&within, &child);
-             more && (const char *)child.addr <= (const char *)die->addr;
-             more = tbd_die_next(&child, &child))
-            found = child;
-        if (found.addr == NULL || found.addr == die->addr)
-            return found.addr == NULL ? 0 : count;
-        out[count++] = within = found;
-    }
-    return 0;
-}
-
 /* ---- units ---- */
 
-static bool grow(void **array, size_t count, size_t *capacity, size_t item, size_t limit)
+bool tbd_dwarf_grow(void **array, size_t count, size_t *capacity, size_t item, size_t limit)
 {
     size_t wanted = *capacity == 0 ? 64 : 2 * *capacity;
     void *bigger;
@@ -280,11 +139,11 @@ static void add_range(struct tbd_dwarf *dwarf, uint64_t start, uint64_t end)
 {
     /* Functions that the linker dropped begin at 0. */
     if (start == 0 || end <= start ||
-        !grow((void **)&dwarf->ranges, dwarf->range_count, &dwarf->range_capacity,
-              sizeof(*dwarf->ranges), RANGES_MAX))
+        !tbd_dwarf_grow((void **)&dwarf->ranges, dwarf->range_count, &dwarf->range_capacity,
+                        sizeof(*dwarf->ranges), RANGES_MAX))
         return;
     dwarf->ranges[dwarf->range_count++] =
-        (struct unit_range){ start, end, (uint32_t)dwarf->unit_count };
+        (struct dwarf_range){ start, end, (uint32_t)dwarf->unit_count };
 }
 
 static void add_unit(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart, Dwarf_Die *die)
@@ -293,10 +152,10 @@ static void add_unit(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart, Dwarf_
     ptrdiff_t at = 0;
     size_t ranges = 0;
 
-    if (!grow((void **)&dwarf->units, dwarf->unit_count, &dwarf->unit_capacity,
-              sizeof(*dwarf->units), UNITS_MAX))
+    if (!tbd_dwarf_grow((void **)&dwarf->units, dwarf->unit_count, &dwarf->unit_capacity,
+                        sizeof(*dwarf->units), TBD_DWARF_UNITS_MAX))
         return;
-    dwarf->units[dwarf->unit_count] = (struct unit){ from, dwarf_dieoffset(die), is_apart };
+    dwarf->units[dwarf->unit_count] = (struct dwarf_unit){ from, dwarf_dieoffset(die), is_apart };
     while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0 && ranges++ < RANGES_MAX)
         add_range(dwarf, start, end);
     dwarf->unit_count++;
@@ -304,7 +163,7 @@ static void add_unit(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart, Dwarf_
 
 static int compare_ranges(const void *left, const void *right)
 {
-    const struct unit_range *a = left, *b = right;
+    const struct dwarf_range *a = left, *b = right;
 
     return (a->start > b->start) - (a->start < b->start);
 }
@@ -315,7 +174,7 @@ static bool is_unit(Dwarf_Die *die)
 }
 
 /* Units without code: types that several units share. */
-static bool is_shared_unit(Dwarf_Die *die)
+bool tbd_dwarf_is_shared_unit(Dwarf_Die *die)
 {
     return dwarf_tag(die) == DW_TAG_partial_unit || dwarf_tag(die) == DW_TAG_type_unit;
 }
@@ -342,14 +201,14 @@ static void add_units(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart)
     uint64_t signature;
     size_t head;
 
-    while (dwarf->unit_count < UNITS_MAX &&
+    while (dwarf->unit_count < TBD_DWARF_UNITS_MAX &&
            dwarf_next_unit(from, at, &next, &head, NULL, NULL, NULL, NULL,
                            is_apart ? &signature : NULL, NULL) == 0 &&
            next > at) {
         Dwarf_Die die;
 
         if (entry_at(from, at + head, is_apart, &die) != NULL &&
-            (is_unit(&die) || is_shared_unit(&die)))
+            (is_unit(&die) || tbd_dwarf_is_shared_unit(&die)))
             add_unit(dwarf, from, is_apart, &die);
         at = next;
     }
@@ -377,7 +236,7 @@ size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf)
 
 bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out)
 {
-    const struct unit *unit;
+    const struct dwarf_unit *unit;
 
     make_index(dwarf);
     unit = index < dwarf->unit_count ? &dwarf->units[index] : NULL;
@@ -404,7 +263,7 @@ static bool unit_by_table(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *
     return true;
 }
 
-static bool unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out)
+bool tbd_dwarf_unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out)
 {
     size_t upto;
 
@@ -414,144 +273,6 @@ static bool unit_at(struct tbd_dwarf *dwarf, uint64_t address, Dwarf_Die *out)
     upto = TBD_COUNT_BEFORE(i, dwarf->range_count, dwarf->ranges[i].start <= address);
     return upto != 0 && address < dwarf->ranges[upto - 1].end &&
            tbd_dwarf_unit(dwarf, dwarf->ranges[upto - 1].unit, out);
-}
-
-/* ---- lines ---- */
-
-static uint64_t line_address(Dwarf_Lines *lines, size_t index)
-{
-    Dwarf_Addr address = 0;
-
-    (void)dwarf_lineaddr(dwarf_onesrcline(lines, index), &address);
-    return address;
-}
-
-/* How many rows are at or before `address`. */
-static size_t rows_until(Dwarf_Lines *lines, size_t count, uint64_t address)
-{
-    return TBD_COUNT_BEFORE(i, count, line_address(lines, i) <= address);
-}
-
-/* Among rows of one address the last one counts, but one that begins a statement is preferred. */
-static Dwarf_Line *best_row(Dwarf_Lines *lines, size_t index)
-{
-    uint64_t address = line_address(lines, index);
-    Dwarf_Line *last = dwarf_onesrcline(lines, index);
-
-    for (size_t i = index + 1; i-- > 0 && line_address(lines, i) == address;) {
-        Dwarf_Line *row = dwarf_onesrcline(lines, i);
-        bool begins = false, ends = false;
-
-        if (dwarf_lineendsequence(row, &ends) != 0 || ends)
-            break;
-        if (dwarf_linebeginstatement(row, &begins) == 0 && begins)
-            return row;
-    }
-    return last;
-}
-
-static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
-{
-    bool ends = true;
-    int line = 0;
-
-    if (row == NULL || dwarf_lineendsequence(row, &ends) != 0 || ends ||
-        dwarf_lineno(row, &line) != 0 || line <= 0)
-        return false;
-    out->file = dwarf_linesrc(row, NULL, NULL);
-    out->line = (uint32_t)line;
-    return out->file != NULL;
-}
-
-/* Where a new path belongs. */
-static size_t path_index(const struct tbd_dwarf *dwarf, const char *relative)
-{
-    return TBD_COUNT_BEFORE(i, dwarf->path_count,
-                            (uintptr_t)dwarf->paths[i].relative < (uintptr_t)relative);
-}
-
-/* The path with the folder of compilation before it, where that makes it absolute. */
-static const char *whole_path(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const char *relative)
-{
-    size_t at = path_index(dwarf, relative);
-    Dwarf_Attribute attribute;
-    const char *folder;
-    char *path;
-
-    if (relative[0] == '/')
-        return relative;
-    if (at < dwarf->path_count && dwarf->paths[at].relative == relative)
-        return dwarf->paths[at].path;
-    if (!tbd_die_attribute(unit, DW_AT_comp_dir, &attribute) ||
-        (folder = dwarf_formstring(&attribute)) == NULL || folder[0] != '/' ||
-        !grow((void **)&dwarf->paths, dwarf->path_count, &dwarf->path_capacity,
-              sizeof(*dwarf->paths), UNITS_MAX) ||
-        asprintf(&path, "%s/%s", folder, relative) < 0)
-        return relative;
-    memmove(dwarf->paths + at + 1, dwarf->paths + at,
-            (dwarf->path_count - at) * sizeof(*dwarf->paths));
-    dwarf->paths[at] = (struct joined_path){ relative, path };
-    dwarf->path_count++;
-    return path;
-}
-
-bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out)
-{
-    Dwarf_Die unit;
-    Dwarf_Lines *lines;
-    size_t count, after;
-
-    if (!unit_at(dwarf, address, &unit) || dwarf_getsrclines(&unit, &lines, &count) != 0)
-        return false;
-    after = rows_until(lines, count, address);
-    if (after == 0 || !take_row(best_row(lines, after - 1), out))
-        return false;
-    out->file = whole_path(dwarf, &unit, out->file);
-    return true;
-}
-
-/* "list.c" and "src/list.c" mean /some/where/src/list.c. */
-static bool is_file_called(const char *path, const char *name)
-{
-    size_t all = strlen(path), end = strlen(name);
-
-    return end != 0 && end <= all && strcmp(path + all - end, name) == 0 &&
-           (all == end || path[all - end - 1] == '/');
-}
-
-static size_t unit_line_ranges(Dwarf_Die *unit, const char *file, uint32_t line,
-                               struct tbd_elf_range *out, size_t max, size_t found)
-{
-    Dwarf_Lines *lines;
-    size_t count;
-
-    if (dwarf_getsrclines(unit, &lines, &count) != 0)
-        return found;
-    for (size_t i = 0; i + 1 < count; i++) {
-        struct tbd_elf_range range = { line_address(lines, i), line_address(lines, i + 1) };
-        struct tbd_source_line row;
-
-        if (range.end <= range.start || !take_row(best_row(lines, i), &row) ||
-            (line != 0 && row.line != line) || !is_file_called(row.file, file))
-            continue;
-        if (found < max)
-            out[found] = range;
-        found++;
-    }
-    return found;
-}
-
-size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t line,
-                             struct tbd_elf_range *out, size_t max)
-{
-    size_t found = 0;
-    Dwarf_Die unit;
-
-    for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
-        if (tbd_dwarf_unit(dwarf, i, &unit) && !is_shared_unit(&unit))
-            found = unit_line_ranges(&unit, file, line, out, max, found);
-    }
-    return found;
 }
 
 /* ---- scopes ---- */
@@ -606,7 +327,7 @@ bool tbd_dwarf_scopes(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_dwar
     }
     out->count = 0;
     out->dwarf = dwarf;
-    if (unit_at(dwarf, address, &out->unit) && descend(&d, &out->unit, 0)) {
+    if (tbd_dwarf_unit_at(dwarf, address, &out->unit) && descend(&d, &out->unit, 0)) {
         out->count = d.depth;
         for (size_t i = 0; i < d.depth; i++)
             out->dies[i] = d.path[d.depth - 1 - i];
@@ -636,7 +357,7 @@ static struct tbd_source_line call_site(struct tbd_dwarf *dwarf, const Dwarf_Die
         return call;
     call.file = dwarf_filesrc(files, (size_t)file, NULL, NULL);
     if (call.file != NULL)
-        call.file = whole_path(dwarf, unit, call.file);
+        call.file = tbd_dwarf_whole_path(dwarf, unit, call.file);
     call.line = call.file == NULL ? 0 : (uint32_t)line;
     return call;
 }

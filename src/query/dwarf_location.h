@@ -49,6 +49,8 @@ bool tbd_data_read(const struct tbd_place_of *place, const struct tbd_data *data
                    void *out, size_t bytes);
 /* A scalar: integer, enumeration, pointer, extended to 64 bits by its sign. */
 bool tbd_data_scalar(const struct tbd_place_of *place, const struct tbd_data *data, uint64_t *out);
+/* A number of `bits` bits as one of 64. */
+uint64_t tbd_data_extend(uint64_t value, uint32_t bits, bool is_signed);
 /* A floating-point number of 4, 8 or 16 bytes. */
 bool tbd_data_float(const struct tbd_place_of *place, const struct tbd_data *data,
                     long double *out);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_type.c - see dwarf_type.h
  *
- * I1  Chains of typedefs, pointers and anonymous members are followed CHAIN_MAX steps at most.
+ * I1  Chains of typedefs, pointers and anonymous members are followed TBD_TYPE_CHAIN_MAX steps at most.
  * I2  Sizes come from the file and are only numbers here: who allocates or reads checks them. */
-#include "query/dwarf_type.h"
+#include "query/dwarf_type_private.h"
 
 #include "query/dwarf_index.h"
 
@@ -11,10 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CHAIN_MAX   32
 #define NESTING_MAX 8
 #define MEMBERS_MAX 100000u
-#define TEXT_BYTES  256
 
 struct tbd_type tbd_type_made(uint8_t encoding, uint8_t bytes)
 {
@@ -49,7 +47,7 @@ static bool is_transparent(int tag)
 }
 
 /* What a type unit has in full is only referred to here (-fdebug-types-section). */
-static void take_signed(Dwarf_Die *die)
+void tbd_type_take_signed(Dwarf_Die *die)
 {
     Dwarf_Attribute attribute;
     Dwarf_Die full;
@@ -62,11 +60,11 @@ static void take_signed(Dwarf_Die *die)
 /* False: nothing is left, as in `const void`. */
 static bool peel(Dwarf_Die *die)
 {
-    for (int i = 0; i < CHAIN_MAX; i++) {
+    for (int i = 0; i < TBD_TYPE_CHAIN_MAX; i++) {
         Dwarf_Die next;
 
         if (!is_transparent(dwarf_tag(die))) {
-            take_signed(die);
+            tbd_type_take_signed(die);
             return true;
         }
         if (!tbd_die_reference(die, DW_AT_type, &next))
@@ -90,7 +88,7 @@ static uint64_t subrange_count(const Dwarf_Die *die)
 }
 
 /* Elements of dimension `index` and all after it; false if there is no such dimension. */
-static bool array_counts(const Dwarf_Die *array, unsigned index, uint64_t *first, uint64_t *all)
+bool tbd_type_array_counts(const Dwarf_Die *array, unsigned index, uint64_t *first, uint64_t *all)
 {
     Dwarf_Die die;
     unsigned number = 0;
@@ -119,7 +117,8 @@ static uint64_t array_size(const Dwarf_Die *die, unsigned index, int nesting)
     uint64_t first = 0, all = 0, bytes;
     Dwarf_Die element;
 
-    if (!array_counts(die, index, &first, &all) || !tbd_die_reference(die, DW_AT_type, &element) ||
+    if (!tbd_type_array_counts(die, index, &first, &all) ||
+        !tbd_die_reference(die, DW_AT_type, &element) ||
         __builtin_mul_overflow(all, size_of(&element, nesting + 1), &bytes))
         return 0;
     return bytes;
@@ -221,7 +220,7 @@ struct tbd_type_view tbd_type_look(const struct tbd_type *type)
         encoding = enum_encoding(&view.die);
     } else if (view.kind == TBD_TYPE_ARRAY) {
         view.bytes = array_size(&view.die, type->dimensions, 0);
-        (void)array_counts(&view.die, type->dimensions, &view.count, &all);
+        (void)tbd_type_array_counts(&view.die, type->dimensions, &view.count, &all);
     }
     view.encoding = (uint8_t)encoding;
     view.is_signed = is_signed_encoding(encoding);
@@ -232,7 +231,7 @@ static bool array_element(const struct tbd_type *array, const Dwarf_Die *die, st
 {
     uint64_t first = 0, all = 0;
 
-    if (array_counts(die, array->dimensions + 1u, &first, &all)) {
+    if (tbd_type_array_counts(die, array->dimensions + 1u, &first, &all)) {
         *out = *array;
         out->dimensions++;
         return true;
@@ -368,7 +367,7 @@ const char *tbd_type_enumerator(const Dwarf_Die *of, uint64_t value)
 
 /* ---- by name ---- */
 
-static const char *keyword_of(int tag)
+const char *tbd_type_keyword(int tag)
 {
     switch (tag) {
     case DW_TAG_structure_type: return "struct ";
@@ -391,7 +390,7 @@ static bool is_with_defaults(const char *own, const char *name)
 static bool is_type_called(Dwarf_Die *die, const char *name)
 {
     int tag = dwarf_tag(die);
-    const char *keyword = keyword_of(tag);
+    const char *keyword = tbd_type_keyword(tag);
     const char *own;
 
     if (tag != DW_TAG_base_type && tag != DW_TAG_typedef && *keyword == '\0')
@@ -417,7 +416,7 @@ static bool is_scope_called(Dwarf_Die *die, const char *name, size_t bytes)
     const char *own = tbd_die_name(die);
 
     return own != NULL && strlen(own) == bytes && memcmp(own, name, bytes) == 0 &&
-           (dwarf_tag(die) == DW_TAG_namespace || *keyword_of(dwarf_tag(die)) != '\0');
+           (dwarf_tag(die) == DW_TAG_namespace || *tbd_type_keyword(dwarf_tag(die)) != '\0');
 }
 
 /* Complete types at the top of a unit, or in its namespaces; A::B in what is called A. */
@@ -465,243 +464,11 @@ Dwarf_Die tbd_type_complete(struct tbd_dwarf *dwarf, const Dwarf_Die *of)
 {
     Dwarf_Die die = *of;
     struct tbd_type found;
-    char name[TEXT_BYTES];
+    char name[TBD_TYPE_TEXT_BYTES];
     const char *own = tbd_die_name(of);
 
     if (dwarf == NULL || own == NULL || !tbd_die_flag(of, DW_AT_declaration))
         return die;
-    snprintf(name, sizeof(name), "%s%s", keyword_of(dwarf_tag(&die)), own);
+    snprintf(name, sizeof(name), "%s%s", tbd_type_keyword(dwarf_tag(&die)), own);
     return tbd_type_find(dwarf, NULL, name, &found) ? found.die : die;
-}
-
-/* ---- text ---- */
-
-static const struct {
-    const char *name;
-    uint8_t encoding, bytes;
-} made_types[] = {
-    { "void", 0, 0 },
-    { "char", DW_ATE_signed_char, 1 },
-    { "signed char", DW_ATE_signed_char, 1 },
-    { "unsigned char", DW_ATE_unsigned_char, 1 },
-    { "short", DW_ATE_signed, 2 },
-    { "unsigned short", DW_ATE_unsigned, 2 },
-    { "int", DW_ATE_signed, 4 },
-    { "signed", DW_ATE_signed, 4 },
-    { "unsigned int", DW_ATE_unsigned, 4 },
-    { "unsigned", DW_ATE_unsigned, 4 },
-    { "long", DW_ATE_signed, 8 },
-    { "unsigned long", DW_ATE_unsigned, 8 },
-    { "long long", DW_ATE_signed, 8 },
-    { "unsigned long long", DW_ATE_unsigned, 8 },
-    { "_Bool", DW_ATE_boolean, 1 },
-    { "bool", DW_ATE_boolean, 1 },
-    { "float", DW_ATE_float, 4 },
-    { "double", DW_ATE_float, 8 },
-    { "size_t", DW_ATE_unsigned, 8 },
-    { "int8_t", DW_ATE_signed_char, 1 },
-    { "int16_t", DW_ATE_signed, 2 },
-    { "int32_t", DW_ATE_signed, 4 },
-    { "int64_t", DW_ATE_signed, 8 },
-    { "uint8_t", DW_ATE_unsigned_char, 1 },
-    { "uint16_t", DW_ATE_unsigned, 2 },
-    { "uint32_t", DW_ATE_unsigned, 4 },
-    { "uint64_t", DW_ATE_unsigned, 8 },
-};
-#define MADE_TYPES (sizeof(made_types) / sizeof(made_types[0]))
-
-bool tbd_type_made_find(const char *name, struct tbd_type *out)
-{
-    for (size_t i = 0; i < MADE_TYPES; i++) {
-        if (strcmp(made_types[i].name, name) == 0) {
-            *out = tbd_type_made(made_types[i].encoding, made_types[i].bytes);
-            return true;
-        }
-    }
-    return false;
-}
-
-static const char *made_text(const struct tbd_type *type)
-{
-    for (size_t i = 0; i < MADE_TYPES; i++) {
-        if (made_types[i].encoding == type->encoding && made_types[i].bytes == type->bytes)
-            return made_types[i].name;
-    }
-    return "?";
-}
-
-struct type_text {
-    char before[TEXT_BYTES]; /* in reverse order of nesting: kept as text to the left */
-    char after[TEXT_BYTES];
-};
-
-static void put_before(struct type_text *text, const char *what)
-{
-    char all[TEXT_BYTES];
-
-    snprintf(all, sizeof(all), "%s%.*s", what, (int)(TEXT_BYTES - 1 - strlen(what)), text->before);
-    memcpy(text->before, all, sizeof(all));
-}
-
-static void put_after(struct type_text *text, const char *what)
-{
-    size_t used = strlen(text->after);
-
-    snprintf(text->after + used, sizeof(text->after) - used, "%s", what);
-}
-
-/* A pointer to an array or a function needs brackets. */
-static void put_pointer(struct type_text *text, const Dwarf_Die *target, bool is_reference)
-{
-    Dwarf_Die die = *target;
-    int tag = target->addr == NULL ? 0 : dwarf_tag(&die);
-
-    put_before(text, is_reference ? "&" : "*");
-    if (tag == DW_TAG_array_type || tag == DW_TAG_subroutine_type) {
-        put_before(text, "(");
-        put_after(text, ")");
-    }
-}
-
-static void put_dimensions(struct type_text *text, const Dwarf_Die *die, unsigned dimension)
-{
-    uint64_t first = 0, all;
-    char count[32];
-
-    while (array_counts(die, dimension++, &first, &all)) {
-        snprintf(count, sizeof(count), first == 0 ? "[]" : "[%llu]", (unsigned long long)first);
-        put_after(text, count);
-    }
-}
-
-/* C++ names its structs without the keyword. */
-static const char *keyword_in(Dwarf_Die *die)
-{
-    Dwarf_Die unit;
-    int language = dwarf_diecu(die, &unit, NULL, NULL) == NULL ? 0 : dwarf_srclang(&unit);
-
-    switch (language) {
-    case DW_LANG_C_plus_plus:
-    case DW_LANG_C_plus_plus_03:
-    case DW_LANG_C_plus_plus_11:
-    case DW_LANG_C_plus_plus_14:
-    case 0x2a: /* of 2017 */
-    case 0x2b: /* of 2020 */ return "";
-    default: return keyword_of(dwarf_tag(die));
-    }
-}
-
-/* "shop::" before Item: namespaces, and structs whose members are types. */
-static void put_scopes(struct type_text *text, const Dwarf_Die *die)
-{
-    Dwarf_Die around[TBD_DWARF_MAX_SCOPES];
-    size_t count = tbd_die_around(die, around, TBD_DWARF_MAX_SCOPES);
-
-    for (size_t i = count; i-- > 0;) {
-        const char *name = tbd_die_name(&around[i]);
-        bool is_namespace = dwarf_tag(&around[i]) == DW_TAG_namespace;
-        char all[TEXT_BYTES];
-
-        if (!is_namespace && *keyword_of(dwarf_tag(&around[i])) == '\0')
-            break; /* a function */
-        snprintf(all, sizeof(all), "%.200s::", name != NULL ? name
-                                               : is_namespace ? "(anonymous namespace)" : "{...}");
-        put_before(text, all);
-    }
-}
-
-static void put_name(struct type_text *text, Dwarf_Die *die)
-{
-    const char *name, *keyword = keyword_in(die);
-    char all[TEXT_BYTES];
-
-    take_signed(die);
-    name = tbd_die_name(die);
-    snprintf(all, sizeof(all), "%s%.200s%s", keyword, name == NULL ? "{...}" : name,
-             *text->before == '\0' ? "" : " ");
-    put_before(text, all);
-    if (*keyword == '\0' && dwarf_tag(die) != DW_TAG_base_type)
-        put_scopes(text, die);
-}
-
-/* One level; false at the end. */
-static bool put_level(struct type_text *text, Dwarf_Die *die, unsigned dimension)
-{
-    Dwarf_Die next = { .addr = NULL };
-    int tag = dwarf_tag(die);
-    bool has_next = tbd_die_reference(die, DW_AT_type, &next);
-
-    if (tag == DW_TAG_const_type || tag == DW_TAG_volatile_type) {
-        Dwarf_Die inner = next;
-        bool is_pointer = has_next && dwarf_tag(&inner) == DW_TAG_pointer_type;
-        const char *word = tag == DW_TAG_const_type ? "const" : "volatile";
-
-        if (is_pointer) {
-            put_before(text, " ");
-            put_before(text, word);
-        }
-    } else if (tag == DW_TAG_pointer_type || tag == DW_TAG_reference_type ||
-               tag == DW_TAG_rvalue_reference_type) {
-        put_pointer(text, &next, tag != DW_TAG_pointer_type);
-    } else if (tag == DW_TAG_array_type) {
-        put_dimensions(text, die, dimension);
-    } else if (tag == DW_TAG_subroutine_type || tag == DW_TAG_subprogram) {
-        put_after(text, "()");
-    } else {
-        put_name(text, die);
-        return false;
-    }
-    if (!has_next)
-        put_before(text, *text->before == '\0' ? "void" : "void ");
-    else
-        *die = next;
-    return has_next;
-}
-
-/* "const char *": a qualifier of what is pointed to comes first. */
-static const char *leading_qualifier(Dwarf_Die die)
-{
-    const char *found = "";
-
-    for (int i = 0; i < CHAIN_MAX; i++) {
-        int tag = dwarf_tag(&die);
-        Dwarf_Die next;
-
-        if (tag == DW_TAG_const_type || tag == DW_TAG_volatile_type)
-            found = tag == DW_TAG_const_type ? "const " : "volatile ";
-        else if (tag == DW_TAG_pointer_type)
-            found = "";
-        else if (tag != DW_TAG_array_type && tag != DW_TAG_restrict_type)
-            break;
-        if (!tbd_die_reference(&die, DW_AT_type, &next))
-            break;
-        die = next;
-    }
-    return found;
-}
-
-char *tbd_type_text(const struct tbd_type *type, char *out, size_t bytes)
-{
-    struct type_text text = { .before = "" };
-    Dwarf_Die die = type->die;
-    const char *qualifier = "";
-
-    for (unsigned i = 0; i < type->pointers; i++)
-        put_before(&text, "*");
-    if (type->pointers != 0 && die.addr != NULL && dwarf_tag(&die) == DW_TAG_array_type) {
-        put_before(&text, "(");
-        put_after(&text, ")");
-    }
-    if (die.addr == NULL) {
-        if (*text.before != '\0')
-            put_before(&text, " ");
-        put_before(&text, made_text(type));
-    } else {
-        qualifier = leading_qualifier(die);
-        for (int i = 0; i < CHAIN_MAX && put_level(&text, &die, type->dimensions); i++)
-            ;
-    }
-    snprintf(out, bytes, "%s%s%s%s", qualifier, text.before,
-             *text.after == '[' && *text.before != '\0' ? " " : "", text.after);
-    return out;
 }
