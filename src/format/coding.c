@@ -33,10 +33,18 @@ struct fields {
     struct field field[];
 };
 
+/* What is needed of a block at each of its entries. */
+struct slim {
+    uint32_t set; /* in the segment + 1; 0: not met yet, or without operands */
+    uint16_t operand_bytes;
+    uint16_t op_count;
+    bool is_known;
+};
+
 struct tbd_coder {
     const struct tbd_block_table *blocks; /* a reference is held */
     struct fields **fields;               /* by id, made when needed */
-    uint32_t *set_of;                     /* by id: its set in the segment + 1 */
+    struct slim *slim;                    /* by id */
     uint32_t *next;                       /* by set: where its next row is */
     uint32_t ids;
     struct tbd_row_set *sets;
@@ -61,7 +69,7 @@ void tbd_coder_free(struct tbd_coder *coder)
     for (uint32_t id = 0; id < coder->ids; id++)
         free(coder->fields[id]);
     free(coder->fields);
-    free(coder->set_of);
+    free(coder->slim);
     free(coder->next);
     free(coder->sets);
     free(coder->rows);
@@ -113,16 +121,16 @@ static bool grow_ids(struct tbd_coder *coder, uint32_t id)
 {
     uint32_t ids = id + id / 2 + 1024;
     struct fields **fields = realloc(coder->fields, ids * sizeof(*fields));
-    uint32_t *set_of = realloc(coder->set_of, ids * sizeof(*set_of));
+    struct slim *slim = realloc(coder->slim, ids * sizeof(*slim));
 
     if (fields)
         coder->fields = fields;
-    if (set_of)
-        coder->set_of = set_of;
-    if (!fields || !set_of)
+    if (slim)
+        coder->slim = slim;
+    if (!fields || !slim)
         return false;
     memset(fields + coder->ids, 0, (ids - coder->ids) * sizeof(*fields));
-    memset(set_of + coder->ids, 0, (ids - coder->ids) * sizeof(*set_of));
+    memset(slim + coder->ids, 0, (ids - coder->ids) * sizeof(*slim));
     coder->ids = ids;
     return true;
 }
@@ -271,34 +279,51 @@ static bool new_set(struct tbd_coder *coder, uint32_t id)
         coder->set_room = room;
     }
     coder->sets[coder->set_count++] = (struct tbd_row_set){ .id = id };
-    coder->set_of[id] = (uint32_t)coder->set_count;
+    coder->slim[id].set = (uint32_t)coder->set_count;
     return true;
 }
 
 static void forget_sets(struct tbd_coder *coder)
 {
     for (size_t i = 0; i < coder->set_count; i++)
-        coder->set_of[coder->sets[i].id] = 0;
+        coder->slim[coder->sets[i].id].set = 0;
     coder->set_count = 0;
+}
+
+/* A block's first entry in the segment, or at all.  TBD_CORRUPT if it is none. */
+static enum tbd_status meet(struct tbd_coder *coder, uint32_t id)
+{
+    const struct tbd_block *block = tbd_block_table_get(coder->blocks, id);
+    struct slim *slim;
+
+    if (!block)
+        return TBD_CORRUPT;
+    if (id >= coder->ids && !grow_ids(coder, id))
+        return TBD_NOMEM;
+    slim = &coder->slim[id];
+    slim->is_known = true;
+    slim->operand_bytes = (uint16_t)block->def.operand_bytes;
+    slim->op_count = block->def.op_count;
+    return !slim->operand_bytes || new_set(coder, id) ? TBD_OK : TBD_NOMEM;
 }
 
 /* TBD_CORRUPT if an entry is no block. */
 static enum tbd_status count_rows(struct tbd_coder *coder, const uint32_t *entries, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct tbd_block *block;
+        uint32_t id = entries[i];
 
-        if (entries[i] & TBD_ENTRY_MESSAGE)
+        if (id & TBD_ENTRY_MESSAGE)
             continue;
-        block = tbd_block_table_get(coder->blocks, entries[i]);
-        if (!block)
-            return TBD_CORRUPT;
-        if (!block->def.operand_bytes)
-            continue;
-        if ((entries[i] >= coder->ids && !grow_ids(coder, entries[i])) ||
-            (!coder->set_of[entries[i]] && !new_set(coder, entries[i])))
-            return TBD_NOMEM;
-        coder->sets[coder->set_of[entries[i]] - 1].count++;
+        if (__builtin_expect(id >= coder->ids || !coder->slim[id].is_known ||
+                                 (coder->slim[id].operand_bytes && !coder->slim[id].set), 0)) {
+            enum tbd_status status = meet(coder, id);
+
+            if (status)
+                return status;
+        }
+        if (coder->slim[id].operand_bytes)
+            coder->sets[coder->slim[id].set - 1].count++;
     }
     return TBD_OK;
 }
@@ -316,8 +341,7 @@ static enum tbd_status lay_out(struct tbd_coder *coder, const uint32_t *entries,
         struct tbd_row_set *set = &coder->sets[i];
 
         set->start = coder->next[i] = (uint32_t)at;
-        at += (size_t)set->count * tbd_block_table_get(coder->blocks, set->id)->def.operand_bytes +
-              TBD_ROW_STEP;
+        at += (size_t)set->count * coder->slim[set->id].operand_bytes + TBD_ROW_STEP;
     }
     if (at + TBD_ROW_SLACK > coder->row_room) {
         free(coder->rows);
@@ -356,10 +380,10 @@ static const uint8_t *gather(struct tbd_coder *coder, const uint32_t *entries, s
             at += message_bytes(at);
             continue;
         }
-        bytes = tbd_block_table_get(coder->blocks, entries[i])->def.operand_bytes;
+        bytes = coder->slim[entries[i]].operand_bytes;
         if (!bytes)
             continue;
-        set = coder->set_of[entries[i]] - 1;
+        set = coder->slim[entries[i]].set - 1;
         tbd_row_copy(coder->rows + coder->next[set], at, bytes);
         coder->next[set] += bytes;
         at += bytes;
@@ -414,22 +438,42 @@ static inline bool get_value(struct decoder *d, uint64_t *out)
     return true;
 }
 
+/* No value can take more, whatever its length says. */
+#define VALUE_MOST 16u
+
+/* `bytes` is a constant in most callers.  Where there are values enough, so that none lies outside whatever the
+ * lengths say, nothing is checked but that no length was impossible. */
 static inline __attribute__((always_inline)) bool
 decode_field(struct decoder *d, uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
 {
+    static const uint64_t masks[16] = {
+        0, 0xff, 0xffff, 0xffffff, UINT32_MAX, 0xffffffffffull, 0xffffffffffffull,
+        0xffffffffffffffull, UINT64_MAX,
+    };
     struct decoder local = *d;
-    uint64_t value = 0;
+    uint64_t value = 0, z;
+    unsigned lengths = 0;
+    uint32_t i = 0;
 
-    for (uint32_t i = 0; i < count; i++, at += stride) {
-        uint64_t z;
+    for (; i < count && (size_t)(local.end - local.values) >= VALUE_MOST; i++, at += stride) {
+        unsigned length = local.lengths[local.n >> 1] >> ((local.n & 1) * 4) & 15;
 
+        memcpy(&z, local.values, sizeof(z));
+        z &= masks[length];
+        lengths |= length + 7; /* 16: one was more than 8 */
+        local.values += length;
+        local.n++;
+        value += (uint64_t)tbd_unzigzag(z);
+        memcpy(at, &value, bytes);
+    }
+    for (; i < count; i++, at += stride) {
         if (!get_value(&local, &z))
             return false;
         value += (uint64_t)tbd_unzigzag(z);
         memcpy(at, &value, bytes);
     }
     *d = local;
-    return true;
+    return lengths < 16;
 }
 
 static bool decode_rows(struct decoder *d, const struct fields *f, uint8_t *rows, uint32_t count)
@@ -484,38 +528,104 @@ static enum tbd_status get_segment(struct tbd_coder *coder, struct tbd_reader *i
 }
 
 struct spreading {
+    struct tbd_window *window;
     struct tbd_log_entry *log;
     size_t log_left;
     uint8_t *at;
     size_t room;
+    struct tbd_checkpoint here;
+    uint64_t index;
+    size_t due; /* entries at the next checkpoint */
 };
 
-/* Rows of a segment, and messages, to where the entries say. */
-static enum tbd_status spread(struct tbd_coder *coder, const uint32_t *entries, size_t count,
+static enum tbd_status spread_message(struct spreading *s, uint32_t kind)
+{
+    struct tbd_msg_thread thread;
+    uint64_t bytes;
+
+    if (!s->log_left)
+        return TBD_CORRUPT;
+    bytes = message_bytes(s->log->message);
+    if (bytes > s->room || tbd_message_kind(s->log->message) != kind ||
+        s->log->time != s->here.time - s->window->first_time)
+        return TBD_CORRUPT;
+    memcpy(s->at, s->log->message, bytes);
+    s->log->message = (const void *)s->at;
+    if (kind == TBD_MSG_THREAD) {
+        thread = tbd_thread_message(s->log->message);
+        if (thread.event == TBD_THREAD_SWITCH)
+            s->here.thread = thread.thread;
+    }
+    s->log++;
+    s->log_left--;
+    s->at += bytes;
+    s->room -= bytes;
+    s->index++;
+    return TBD_OK;
+}
+
+/* Records up to the next message; returns how many entries that are, SIZE_MAX if there is no room. */
+static size_t spread_blocks(const struct tbd_coder *coder, const uint32_t *entries, size_t count,
+                            struct spreading *s)
+{
+    const struct slim *slim = coder->slim;
+    uint64_t index = s->index;
+    uint8_t *at = s->at;
+    size_t room = s->room, i;
+
+    for (i = 0; i < count && !(entries[i] & TBD_ENTRY_MESSAGE); i++) {
+        struct slim block = slim[entries[i]];
+        uint32_t *next;
+
+        index += 1u + block.op_count;
+        if (!block.operand_bytes)
+            continue;
+        if (block.operand_bytes > room)
+            return SIZE_MAX;
+        next = &coder->next[block.set - 1];
+        tbd_row_copy(at, coder->rows + *next, block.operand_bytes);
+        *next += block.operand_bytes;
+        at += block.operand_bytes;
+        room -= block.operand_bytes;
+    }
+    s->index = index;
+    s->at = at;
+    s->room = room;
+    s->here.time += i;
+    return i;
+}
+
+static bool put_checkpoint(struct spreading *s, size_t entry)
+{
+    s->here.entry = entry;
+    s->here.operand = (size_t)(s->at - s->window->operands);
+    s->here.index = (uint32_t)s->index;
+    s->due = entry + TBD_CHECKPOINT_ENTRIES;
+    return tbd_window_put_checkpoint(s->window, &s->here);
+}
+
+/* Rows of the segment that begins with entry `from`, and messages, to where the entries say. */
+static enum tbd_status spread(struct tbd_coder *coder, size_t from, size_t count,
                               struct spreading *s)
 {
-    for (size_t i = 0; i < count; i++) {
-        bool is_message = entries[i] & TBD_ENTRY_MESSAGE;
-        uint64_t bytes;
+    const uint32_t *entries = s->window->entries;
 
-        if (is_message && !s->log_left)
-            return TBD_CORRUPT;
-        bytes = is_message ? message_bytes(s->log->message)
-                           : tbd_block_table_get(coder->blocks, entries[i])->def.operand_bytes;
-        if (bytes > s->room)
-            return TBD_CORRUPT;
-        if (is_message) {
-            memcpy(s->at, s->log->message, bytes);
-            s->log++->message = (const void *)s->at;
-            s->log_left--;
-        } else if (bytes) {
-            uint32_t *next = &coder->next[coder->set_of[entries[i]] - 1];
+    for (size_t i = from; i < from + count;) {
+        size_t most = from + count - i, taken;
 
-            tbd_row_copy(s->at, coder->rows + *next, (uint32_t)bytes);
-            *next += (uint32_t)bytes;
+        if (entries[i] & TBD_ENTRY_MESSAGE) {
+            enum tbd_status status = spread_message(s, entries[i++] & ~TBD_ENTRY_MESSAGE);
+
+            if (status)
+                return status;
+            continue;
         }
-        s->at += bytes;
-        s->room -= bytes;
+        if (i >= s->due && !put_checkpoint(s, i))
+            return TBD_NOMEM;
+        taken = spread_blocks(coder, entries + i, most < s->due - i ? most : s->due - i, s);
+        if (taken == SIZE_MAX)
+            return TBD_CORRUPT;
+        i += taken;
     }
     return TBD_OK;
 }
@@ -525,10 +635,14 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct 
 {
     struct tbd_coder *coder = tbd_coder_new(window->blocks_by_id);
     struct tbd_reader in = { content, content + bytes, false };
-    struct spreading s = { (struct tbd_log_entry *)(uintptr_t)window->log, window->log_count,
-                           operands, window->operand_bytes };
+    struct spreading s = {
+        .window = window, .log = (struct tbd_log_entry *)(uintptr_t)window->log,
+        .log_left = window->log_count, .at = operands, .room = window->operand_bytes,
+        .here = { .time = window->first_time, .thread = window->regs.thread },
+    };
     enum tbd_status status = coder ? TBD_OK : TBD_NOMEM;
 
+    window->operands = operands;
     for (size_t i = 0; i < window->entry_count && !status; i += TBD_SEGMENT_ENTRIES) {
         size_t count = segment_entries(window, i);
 
@@ -536,10 +650,11 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct 
         if (!status)
             status = get_segment(coder, &in);
         if (!status)
-            status = spread(coder, window->entries + i, count, &s);
+            status = spread(coder, i, count, &s);
     }
     tbd_coder_free(coder);
-    if (!status && (in.at != in.end || s.room || s.log_left))
+    if (!status && (in.at != in.end || s.room || s.log_left || s.index > UINT32_MAX ||
+                    s.here.time - window->first_time != window->blocks))
         status = TBD_CORRUPT;
     return status;
 }

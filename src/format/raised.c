@@ -179,12 +179,9 @@ static enum tbd_status fill(const struct raised *r, struct tbd_window *window,
                             struct tbd_error *why)
 {
     enum tbd_status status = get_entries(r, window);
-    size_t entry;
 
     if (!status)
         status = get_records(r, window);
-    if (!status)
-        status = tbd_window_index(window, &entry);
     window->has_events = true;
     return status ? tbd_error_set(why, status, r->file.path, 0, "impossible events") : TBD_OK;
 }
