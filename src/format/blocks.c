@@ -3,15 +3,11 @@
  *
  * Ids are looked up in segments of pointers, so that nothing moves when the table grows.  A second,
  * hashed index (open addressing, ids as values) finds a block by its start and code. */
-#include "format/blocks.h"
+#include "format/blocks_private.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SEGMENT_BITS 10
-#define SEGMENT_BLOCKS (1u << SEGMENT_BITS)
-#define SEGMENTS (1u << (30 - SEGMENT_BITS))
 #define STORE_BYTES (1u << 20)
 
 struct store {
@@ -19,16 +15,6 @@ struct store {
     size_t used;
     size_t capacity;
     _Alignas(16) uint8_t bytes[];
-};
-
-struct tbd_block_table {
-    const struct tbd_block **segments[SEGMENTS];
-    struct store *stores; /* owned: where blocks lie */
-    uint32_t *by_key;     /* owned: key_slots ids, 0 = free */
-    uint32_t key_slots;   /* power of two */
-    uint32_t key_count;
-    uint32_t highest;
-    atomic_uint references;
 };
 
 struct tbd_block_table *tbd_block_table_new(void)
@@ -50,7 +36,7 @@ void tbd_block_table_release(struct tbd_block_table *table)
 {
     if (!table || atomic_fetch_sub_explicit(&table->references, 1, memory_order_acq_rel) != 1)
         return;
-    for (uint32_t i = 0; i <= table->highest >> SEGMENT_BITS; i++)
+    for (uint32_t i = 0; i <= table->highest >> TBD_SEGMENT_BITS; i++)
         free(table->segments[i]);
     while (table->stores) {
         struct store *next = table->stores->next;
@@ -149,7 +135,7 @@ static uint32_t key_hash(const struct tbd_block_def *def)
 /* A block that is there: ids in the hashed index are. */
 static const struct tbd_block *block_of(const struct tbd_block_table *table, uint32_t id)
 {
-    return table->segments[id >> SEGMENT_BITS][id & (SEGMENT_BLOCKS - 1)];
+    return table->segments[id >> TBD_SEGMENT_BITS][id & (TBD_SEGMENT_BLOCKS - 1)];
 }
 
 static bool key_grow(struct tbd_block_table *table)
@@ -200,9 +186,9 @@ enum tbd_status tbd_block_table_put(struct tbd_block_table *table, uint32_t id,
 
     if (!id || id >> 30 || tbd_block_table_get(table, id))
         return TBD_CORRUPT;
-    segment = &table->segments[id >> SEGMENT_BITS];
+    segment = &table->segments[id >> TBD_SEGMENT_BITS];
     if (!*segment)
-        *segment = calloc(SEGMENT_BLOCKS, sizeof(**segment));
+        *segment = calloc(TBD_SEGMENT_BLOCKS, sizeof(**segment));
     block = store_take(table, sizeof(*block) + ops_bytes + def->code_bytes);
     if (!*segment || !block)
         return TBD_NOMEM;
@@ -213,7 +199,7 @@ enum tbd_status tbd_block_table_put(struct tbd_block_table *table, uint32_t id,
         memcpy(block + 1, ops, ops_bytes);
     if (def->code_bytes)
         memcpy((uint8_t *)(block + 1) + ops_bytes, code, def->code_bytes);
-    (*segment)[id & (SEGMENT_BLOCKS - 1)] = block;
+    (*segment)[id & (TBD_SEGMENT_BLOCKS - 1)] = block;
     if (id > table->highest)
         table->highest = id;
     return key_put(table, def, id) ? TBD_OK : TBD_NOMEM;
@@ -221,9 +207,7 @@ enum tbd_status tbd_block_table_put(struct tbd_block_table *table, uint32_t id,
 
 const struct tbd_block *tbd_block_table_get(const struct tbd_block_table *table, uint32_t id)
 {
-    const struct tbd_block **segment = id >> 30 ? NULL : table->segments[id >> SEGMENT_BITS];
-
-    return segment ? segment[id & (SEGMENT_BLOCKS - 1)] : NULL;
+    return tbd_block_at(table, id);
 }
 
 uint32_t tbd_block_table_count(const struct tbd_block_table *table)

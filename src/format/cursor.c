@@ -7,6 +7,7 @@
 #include "format/window.h"
 
 #include "base/search.h"
+#include "format/blocks_private.h"
 #include "format/window_private.h"
 
 #include <string.h>
@@ -76,7 +77,7 @@ static bool arrive(struct tbd_cursor *c)
     }
     c->kind = TBD_AT_BLOCK;
     c->id = entry;
-    c->block = tbd_window_block(window, entry);
+    c->block = tbd_block_at(window->blocks_by_id, entry);
     c->record = window->operands + c->operand;
     c->time = c->began = c->next_time++;
     c->op_limit = op_limit(c);
@@ -127,6 +128,64 @@ bool tbd_cursor_skip_block(struct tbd_cursor *c)
     if (c->kind == TBD_AT_END)
         return false;
     return leave(c);
+}
+
+/* Does an access of this kind touch [start, end)? */
+static bool has_access(const struct tbd_block *block, const uint8_t *record, uint8_t kind,
+                       uint64_t start, uint64_t end)
+{
+    for (uint32_t i = 0; i < block->def.op_count; i++) {
+        const struct tbd_op *op = &block->ops[i];
+        uint64_t address = 0;
+
+        if (op->kind != kind)
+            continue;
+        if (op->base != TBD_BASE_NONE)
+            memcpy(&address, record + op->base, sizeof(address));
+        address += (uint64_t)op->add;
+        if (address < end && (address >= start || start - address < op->size))
+            return true;
+    }
+    return false;
+}
+
+/* Is nothing wanted of this block? */
+static bool can_pass(const struct tbd_pass *pass, const struct tbd_block *block, uint32_t id,
+                     const uint8_t *record)
+{
+    if (pass->blocks && pass->blocks[id] &&
+        (!pass->accesses || has_access(block, record, pass->accesses, pass->start, pass->end)))
+        return false;
+    return pass->watch_start >= pass->watch_end ||
+           !has_access(block, record, TBD_OP_STORE, pass->watch_start, pass->watch_end);
+}
+
+void tbd_cursor_pass(struct tbd_cursor *c, const struct tbd_pass *pass)
+{
+    const struct tbd_window *window = c->window;
+    const struct tbd_block *block = c->block;
+    const uint8_t *record = c->record;
+    uint32_t id = c->id, index = c->index;
+    uint64_t time = c->time;
+    size_t entry = c->entry;
+
+    if (c->kind != TBD_AT_BLOCK)
+        return;
+    while (entry + 1 < window->entry_count && time <= pass->until &&
+           !(window->entries[entry + 1] & TBD_ENTRY_MESSAGE) && can_pass(pass, block, id, record)) {
+        record += block->def.operand_bytes;
+        index += 1u + block->def.op_count;
+        time++;
+        id = window->entries[++entry];
+        block = tbd_block_at(window->blocks_by_id, id);
+    }
+    if (entry == c->entry)
+        return;
+    c->entry = entry;
+    c->operand = (size_t)(record - window->operands);
+    c->index = index;
+    c->next_time = time;
+    arrive(c);
 }
 
 static void start_at(const struct tbd_window *window, const struct tbd_checkpoint *from,

@@ -319,6 +319,17 @@ bool tbd_cursor_skip_block(struct tbd_cursor *cursor);
 /* Before which instruction of its block, on which (or on whose events) the cursor is, was the block left?
  * UINT64_MAX if it was not. */
 uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *cursor);
+/* Blocks of which nothing is wanted. */
+struct tbd_pass {
+    const uint8_t *blocks; /* by id: 0 = nothing is; NULL: of none */
+    uint8_t accesses;      /* of the others, only TBD_OP_STOREs (or LOADs) that touch [start, end); 0: anything */
+    uint64_t start, end;
+    uint64_t watch_start, watch_end; /* stores that touch this are wanted of all blocks; empty: none */
+    uint64_t until;        /* no further than behind this time */
+};
+/* From a block's entry on, over such blocks, quickly: to one of which something may be wanted, or that a message or the
+ * window's end follows. */
+void tbd_cursor_pass(struct tbd_cursor *cursor, const struct tbd_pass *pass);
 /* Address of a STORE or LOAD op the cursor is on. */
 static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
 {

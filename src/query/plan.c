@@ -30,12 +30,37 @@ static void note_time(struct tbd_plan *plan, const struct tbd_expr *expr,
         plan->time_low = value;
 }
 
+/* touches[N,SIZE], or addr == N, of a store or a load.  Of several, the last one will do. */
+static void note_range(struct tbd_plan *plan, const struct tbd_expr *expr, int32_t index)
+{
+    const struct tbd_expr_node *node = &expr->nodes[index];
+    uint64_t start, bytes = 1;
+
+    if (plan->type != TBD_EVENT_STORE && plan->type != TBD_EVENT_LOAD)
+        return;
+    if (node->op == TBD_EXPR_TOUCHES) {
+        if (expr->nodes[node->left].op != TBD_EXPR_NUMBER ||
+            expr->nodes[node->right].op != TBD_EXPR_NUMBER)
+            return;
+        start = expr->nodes[node->left].value;
+        bytes = expr->nodes[node->right].value;
+    } else if (!tbd_expr_is_field_equals(expr, index, TBD_FIELD_ADDR, &start)) {
+        return;
+    }
+    if (bytes == 0 || bytes > UINT64_MAX - start)
+        return;
+    plan->has_range = true;
+    plan->range_start = start;
+    plan->range_end = start + bytes;
+}
+
 static void note_conjunct(void *context, const struct tbd_expr *expr, int32_t index)
 {
     struct tbd_plan *plan = context;
     const struct tbd_expr_node *node = &expr->nodes[index];
     uint64_t value;
 
+    note_range(plan, expr, index);
     if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_PC, &value)) {
         plan->has_pc = true;
         plan->pc = value;
@@ -103,12 +128,33 @@ static enum answer ask(const struct subject *subject, const struct tbd_expr *exp
 
 /* ---- blocks ---- */
 
+/* Where accesses lie whose address is the same each time, is known. */
+static bool may_touch(const struct tbd_plan *plan, const struct tbd_block *block)
+{
+    if (plan->type != TBD_EVENT_STORE || block->def.end == TBD_END_SYSCALL ||
+        block->def.end == TBD_END_SPECIAL)
+        return true;
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        const struct tbd_op *op = &block->ops[i];
+        uint64_t address = (uint64_t)op->add;
+
+        if (op->kind == TBD_OP_STORE &&
+            (op->base != TBD_BASE_NONE ||
+             (address < plan->range_end &&
+              (address >= plan->range_start || plan->range_start - address < op->size))))
+            return true;
+    }
+    return false;
+}
+
 static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_block *block)
 {
     struct subject subject = { .plan = plan, .start = block->def.start };
 
     subject.end = subject.start + (block->def.code_bytes == 0 ? 1 : block->def.code_bytes);
     if (!tbd_scan_block_has(block, plan->type))
+        return false;
+    if (plan->has_range && !plan->has_blocks && !may_touch(plan, block))
         return false;
     if (plan->type == TBD_EVENT_SIGNAL) /* its handler may be entered in the next window */
         return true;

@@ -23,6 +23,8 @@ struct tbd_plan {
     enum tbd_event_type type;
     const struct tbd_expr *where; /* borrowed */
     bool has_words;               /* the condition names addresses, or a system call */
+    bool has_range;               /* addresses in [range_start, range_end) are touched, necessarily */
+    uint64_t range_start, range_end;
     bool has_pc;                  /* pc == this, necessarily */
     uint64_t pc;
     uint64_t time_low, time_high; /* inclusive */

@@ -54,6 +54,8 @@ struct tbd_probes {
     uint32_t part_count, part_free;
     struct slot *slots;
     uint32_t slot_count, slot_mask;
+    uint32_t waiting;          /* parts in the table */
+    uint64_t low, high;        /* words [low, high) are all that they wait for; waiting != 0 */
     struct queued queue[QUEUE_MAX];
     uint32_t queued;
     uint64_t page_address; /* of `page`, 1 = none */
@@ -189,6 +191,10 @@ static void arm(struct tbd_probes *p, uint32_t number)
         }
         p->parts[part] = (struct part){ .probe = number, .next = slot->head };
         slot->head = part;
+        if (p->waiting++ == 0 || word < p->low)
+            p->low = word;
+        if (p->waiting == 1 || word >= p->high)
+            p->high = word + 1;
     }
 }
 
@@ -260,6 +266,7 @@ static void store_word(struct tbd_probes *p, struct slot *slot, const struct que
         *link = p->parts[part].next;
         p->parts[part].next = p->part_free;
         p->part_free = part;
+        p->waiting--;
     }
 }
 
@@ -291,6 +298,12 @@ void tbd_probes_store(struct tbd_probes *probes, uint64_t address, uint64_t size
     if (probes->queued == QUEUE_MAX)
         tbd_probes_step(probes);
     probes->queue[probes->queued++] = (struct queued){ address, size, old };
+}
+
+void tbd_probes_waiting(const struct tbd_probes *probes, uint64_t *out_start, uint64_t *out_end)
+{
+    *out_start = probes->waiting == 0 ? 0 : probes->low * 8;
+    *out_end = probes->waiting == 0 ? 0 : probes->high * 8;
 }
 
 void tbd_probes_step(struct tbd_probes *probes)

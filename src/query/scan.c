@@ -479,12 +479,39 @@ static bool is_past(const struct tbd_scan *scan)
     return scan->probes == NULL && !scan->span.to_end && scan->cursor.time > scan->span.before.time;
 }
 
+/* Blocks of which nothing is wanted are passed without a look, where nothing waits for the next block. */
+static void hurry(struct tbd_scan *scan)
+{
+    struct tbd_pass pass = {
+        .blocks = scan->blocks, .start = scan->range_start, .end = scan->range_end,
+        .until = scan->span.to_end ? UINT64_MAX : scan->span.before.time,
+    };
+
+    if (scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER || scan->waiting.is_there ||
+        scan->has_switch || scan->due != 0)
+        return;
+    if (scan->type == TBD_EVENT_SYSCALL || scan->type == TBD_EVENT_SIGNAL ||
+        scan->type == TBD_EVENT_THREAD_SWITCH)
+        pass.blocks = NULL;
+    else if (scan->blocks == NULL)
+        return;
+    if (scan->has_range)
+        pass.accesses = scan->type == TBD_EVENT_STORE ? TBD_OP_STORE : TBD_OP_LOAD;
+    if (scan->probes != NULL) {
+        settle(scan);
+        tbd_probes_waiting(scan->probes, &pass.watch_start, &pass.watch_end);
+        pass.until = UINT64_MAX;
+    }
+    tbd_cursor_pass(&scan->cursor, &pass);
+}
+
 static bool step(struct tbd_scan *scan)
 {
     bool skip = false;
 
     switch (scan->cursor.kind) {
     case TBD_AT_BLOCK:
+        hurry(scan);
         at_block(scan);
         skip = can_skip(scan);
         break;

@@ -38,6 +38,8 @@ struct tbd_scan {
     enum tbd_event_type type;
     struct tbd_span span;
     const uint8_t *blocks; /* by id: may this block hold a wanted event?  NULL: all may */
+    bool has_range;        /* store, load: only those that touch [range_start, range_end) are wanted */
+    uint64_t range_start, range_end;
     bool has_pc;           /* block_entry: of a block that contains `pc`, at that instruction */
     uint64_t pc;
     struct tbd_line_starts *lines; /* for line events */
