@@ -231,6 +231,19 @@ def test_lists_show_the_values_that_positions_have(folder):
             assert single == everything[n], (single, everything[n])
 
 
+def test_a_search_at_one_place_finds_what_a_search_everywhere_does(folder):
+    """Stores and their values: at one place, blocks that do not touch it are passed without a look."""
+    for name, window in (("strings", 9000), ("sigstack", 2000)):
+        trace = recorded(os.path.join(folder, name), name, window)
+        stores = [e for e in trace.ask("all", "store") if e["size"] > 0]
+        places = random.Random(4).sample(sorted({int(e["addr"], 16) for e in stores}), 3)
+        for level in (3, 1):
+            for place in places:
+                wanted = [e for e in stores if place < int(e["addr"], 16) + e["size"] and int(e["addr"], 16) < place + 5]
+                assert trace.ask("all", "store", "where", "touches[%d,5]" % place) == wanted, (name, level, hex(place))
+            trace.ask("lower", "all", "1")
+
+
 def test_conditions_on_values_agree_with_the_values_shown(folder):
     trace = recorded(folder, "stores", 700)
     stores = [e for e in trace.ask("all", "store") if "newval" in e]
