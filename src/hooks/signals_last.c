@@ -5,10 +5,12 @@
  * the engine, from the program's own last fault (signals_deliver.c).  Before the program goes on natively that fault is
  * raised once more, at the same address and for the same reason, and caught; without one, what leaves everything at zero: a
  * page fault at address 0, then a division by zero (trap 0).  Memory that is accessible by now is made inaccessible for a moment,
- * which only a program with one thread can do.  Context: APP, before the handlers are the program's. */
+ * which only a program with one thread can do.  Not where somebody fills pages that are missing: the access would wait for
+ * it.  Context: APP, before the handlers are the program's. */
 #include "hooks/signals_private.h"
 
 #include "base/sys.h"
+#include "hooks/lazy.h"
 
 enum { PROT_READ_ = 1, PROT_WRITE_ = 2, PROT_EXEC_ = 4, SYS_MPROTECT_ = 10,
        ERROR_PRESENT = 1, ERROR_FETCH = 16 };
@@ -63,6 +65,8 @@ void tbd_signals_repeat_last_fault(void)
     const struct tbd_signals *signals = tbd_runtime.signals;
     bool is_page_fault = signals->last_trap == TRAP_PAGE_FAULT;
 
+    if (!tbd_runtime.taken_over || tbd_lazy_count)
+        return;
     repeat_page_fault(signals->last_address, is_page_fault ? signals->last_error : 0);
     repeat_trap(signals->last_trap);
 }
