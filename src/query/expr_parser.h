@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* expr_parser.h - what expr_parse.c (events and operators) and expr_parse_c.c (variables) share */
+/* expr_parser.h - what the parts of a condition's parser share */
 #ifndef TBD_QUERY_EXPR_PARSER_H
 #define TBD_QUERY_EXPR_PARSER_H
 
@@ -25,7 +25,14 @@ static inline void tbd_parser_next(struct tbd_parser *p)
     tbd_lexer_next(&p->lexer);
 }
 
+/* ---- expr_parser.c ---- */
+
 int32_t tbd_parser_out_of_memory(struct tbd_parser *p);
+/* Room for one more element of `item` bytes in *array; false without memory. */
+bool tbd_parser_grow(void **array, uint32_t count, size_t item);
+int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, uint64_t value);
+/* A quoted or bare name: text without quotes, the caller's to free. */
+char *tbd_parser_token_name(const struct tbd_token *token);
 /* Index of a copy of `node`. */
 int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node);
 struct tbd_expr_node tbd_parser_leaf(const struct tbd_token *token, enum tbd_expr_op op);
@@ -37,8 +44,14 @@ bool tbd_parser_expect(struct tbd_parser *p, char sign, const char *where);
 int32_t tbd_parser_add_symbol(struct tbd_parser *p, char *text);
 int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind kind,
                             const struct tbd_token *token);
+
+/* ---- expr_parse.c, expr_parse_operators.c, expr_parse_stack.c ---- */
+
+int32_t tbd_parser_primary(struct tbd_parser *p);
 int32_t tbd_parser_or(struct tbd_parser *p);
 int32_t tbd_parser_unary(struct tbd_parser *p);
+/* "stack=<...>" at the word stack. */
+int32_t tbd_parser_stack(struct tbd_parser *p);
 
 /* ---- expr_parse_c.c ---- */
 
