@@ -55,13 +55,16 @@ enum tbd_expr_op {
     TBD_EXPR_CAST,       /* (symbols[slot])left */
     TBD_EXPR_SIZEOF,     /* of left, or without one of the type symbols[slot] */
     TBD_EXPR_LIKE,       /* left =~ regexes[slot] */
+    TBD_EXPR_CHOICE,     /* left ? the sides of `right`: its left or its right */
+    TBD_EXPR_SIDES,      /* only there */
     /* made by lowering only */
     TBD_EXPR_EXTEND,     /* the low `value` bits of left, by its sign */
     TBD_EXPR_FRAME,      /* stack pointer before the call of the function (CFA) */
     TBD_EXPR_NOWHERE,    /* has no value here; value 1: optimized out */
     TBD_EXPR_TO_REAL,    /* integer to double */
     TBD_EXPR_WIDEN,      /* bytes of a float to double */
-    TBD_EXPR_MATCHES,    /* the string at left matches regexes[value]; slots from `which` on */
+    TBD_EXPR_MATCHES,    /* the string at left, of length `right` if there is one, matches regexes[value]; slots
+                            from `which` on */
 };
 // clang-format on
 

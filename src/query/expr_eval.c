@@ -234,6 +234,17 @@ static struct tbd_value eval_or(const struct tbd_expr *expr, const struct tbd_ex
     return right.state == TBD_VALUE_OK ? known(right.v != 0) : right;
 }
 
+static struct tbd_value eval_choice(const struct tbd_expr *expr, const struct tbd_expr_node *node,
+                                    struct tbd_expr_env *env)
+{
+    struct tbd_value truth = tbd_expr_eval(expr, node->left, env);
+    const struct tbd_expr_node *sides = &expr->nodes[node->right];
+
+    if (truth.state != TBD_VALUE_OK)
+        return truth;
+    return tbd_expr_eval(expr, truth.v != 0 ? sides->left : sides->right, env);
+}
+
 static struct tbd_value divide(const struct tbd_expr_node *node, uint64_t a, uint64_t b,
                                struct tbd_expr_env *env)
 {
@@ -388,16 +399,12 @@ static struct tbd_value match_word(const struct tbd_expr_node *node, uint32_t i,
     return word;
 }
 
-static struct tbd_value eval_matches(const struct tbd_expr *expr, const struct tbd_expr_node *node,
-                                     struct tbd_expr_env *env)
+/* Up to a NUL, or `length` bytes; what is longer than the slots is cut. */
+static struct tbd_value read_text(const struct tbd_expr_node *node, uint64_t address, uint64_t length,
+                                  struct tbd_expr_env *env, char *text)
 {
-    struct tbd_value address = tbd_expr_eval(expr, node->left, env);
-    char text[TBD_EXPR_MATCH_SLOTS * 8 + 1] = "";
-
-    if (address.state != TBD_VALUE_OK)
-        return address;
-    for (uint32_t i = 0; i < TBD_EXPR_MATCH_SLOTS; i++) {
-        struct tbd_value word = match_word(node, i, address.v, env);
+    for (uint32_t i = 0; i < TBD_EXPR_MATCH_SLOTS && (uint64_t)i * 8 < length; i++) {
+        struct tbd_value word = match_word(node, i, address, env);
 
         if (word.state == TBD_VALUE_BAD)
             return bad(&env->unmapped);
@@ -407,6 +414,27 @@ static struct tbd_value eval_matches(const struct tbd_expr *expr, const struct t
         if (memchr(text + (size_t)i * 8, '\0', 8) != NULL)
             break;
     }
+    if (length < TBD_EXPR_MATCH_SLOTS * 8)
+        text[length] = '\0';
+    return known(1);
+}
+
+static struct tbd_value eval_matches(const struct tbd_expr *expr, const struct tbd_expr_node *node,
+                                     struct tbd_expr_env *env)
+{
+    struct tbd_value address = tbd_expr_eval(expr, node->left, env);
+    struct tbd_value length = known(UINT64_MAX), state;
+    char text[TBD_EXPR_MATCH_SLOTS * 8 + 1] = "";
+
+    if (address.state != TBD_VALUE_OK)
+        return address;
+    if (node->right >= 0)
+        length = tbd_expr_eval(expr, node->right, env);
+    if (length.state != TBD_VALUE_OK)
+        return length;
+    state = read_text(node, address.v, length.v, env, text);
+    if (state.state != TBD_VALUE_OK)
+        return state;
     return known(regexec(&expr->regexes[node->value], text, 0, NULL, 0) == 0);
 }
 
@@ -458,6 +486,7 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     case TBD_EXPR_FRAME: return env->frame != 0 ? known(env->frame) : unknown();
     case TBD_EXPR_NOWHERE: return eval_nowhere(node, env);
     case TBD_EXPR_MATCHES: return eval_matches(expr, node, env);
+    case TBD_EXPR_CHOICE: return eval_choice(expr, node, env);
     case TBD_EXPR_VARIABLE:
     case TBD_EXPR_STRING:
     case TBD_EXPR_MEMBER:
@@ -466,6 +495,7 @@ struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t index, struc
     case TBD_EXPR_ADDRESS:
     case TBD_EXPR_CAST:
     case TBD_EXPR_SIZEOF:
+    case TBD_EXPR_SIDES:
     case TBD_EXPR_LIKE: /* what they mean depends on the place */ return unknown();
     default: return eval_binary(expr, node, env);
     }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define XMM_FIRST 17u /* DWARF's number of the first vector register */
 #define STEPS_MAX 256u
 #define DEPTH_MAX 32u
 
@@ -25,6 +26,8 @@ struct translator {
     unsigned depth;
     bool in_register, is_value;
     uint64_t reg;
+    struct tbd_piece pieces[TBD_PIECES_MAX];
+    uint32_t piece_count;
     const char *why; /* NULL: all is well */
 };
 
@@ -62,6 +65,26 @@ static bool general_register(uint64_t number, uint32_t *out)
     if (number >= 16)
         return false;
     *out = order[number];
+    return true;
+}
+
+/* A whole register as a piece of what it holds; false: conditions do not know it. */
+static bool register_piece(struct tbd_lowering *l, uint64_t number, struct tbd_piece *out)
+{
+    uint32_t reg;
+
+    *out = (struct tbd_piece){ .node = -1, .upper_node = -1, .bytes = 8 };
+    if (general_register(number, &reg)) {
+        out->node = tbd_lowering_register(l, reg);
+        return true;
+    }
+    if (number < XMM_FIRST || number >= XMM_FIRST + 16)
+        return false;
+    reg = TBD_EXPR_XMM0 + (uint32_t)(number - XMM_FIRST);
+    out->bytes = 16;
+    out->node = tbd_lowering_register(l, reg);
+    out->upper_node = tbd_lowering_register(l, reg);
+    l->out->nodes[out->upper_node].value = 64;
     return true;
 }
 
@@ -160,6 +183,26 @@ static bool change(struct translator *t, const Dwarf_Op *op)
     }
 }
 
+/* What was translated since the last piece is one. */
+static bool end_piece(struct translator *t, uint64_t bytes)
+{
+    struct tbd_piece piece = { .node = -1, .upper_node = -1 };
+
+    if (t->piece_count == TBD_PIECES_MAX || bytes == 0 || bytes > UINT16_MAX)
+        return fail(t, "it is in too many places");
+    if (t->in_register && !register_piece(t->l, t->reg, &piece))
+        return fail(t, "it is in a register that conditions do not know");
+    if (!t->in_register && t->depth != 0) {
+        piece.node = t->stack[t->depth - 1];
+        piece.in_memory = !t->is_value;
+    }
+    piece.bytes = (uint32_t)bytes;
+    t->pieces[t->piece_count++] = piece;
+    t->depth = 0;
+    t->in_register = t->is_value = false;
+    return true;
+}
+
 static bool translate_other(struct translator *t, const Dwarf_Op *op)
 {
     switch (op->atom) {
@@ -177,7 +220,7 @@ static bool translate_other(struct translator *t, const Dwarf_Op *op)
     case DW_OP_entry_value:
     case DW_OP_GNU_entry_value:
         return fail(t, "only the caller may know it: print it at the position instead");
-    case DW_OP_piece:
+    case DW_OP_piece: return end_piece(t, op->number);
     case DW_OP_bit_piece: return fail(t, "it is in several places");
     default: return fail(t, "its location is too complicated for a condition");
     }
@@ -214,7 +257,9 @@ static bool translate_all(struct translator *t, Dwarf_Attribute *attribute)
         if (!translate(t, &ops[i]))
             return false;
     }
-    return t->in_register || t->depth != 0 ? true : fail(t, "its location is damaged");
+    return t->in_register || t->depth != 0 || t->piece_count != 0
+               ? true
+               : fail(t, "its location is damaged");
 }
 
 /* ---- parameters at a function's first instruction ---- */
@@ -274,19 +319,89 @@ static bool take_parameter(struct translator *t, const Dwarf_Die *variable)
     return push(t, tbd_lowering_register(t->l, order[number]));
 }
 
+/* A floating-point parameter: the n-th one is in xmm n-1, if nothing before it is passed otherwise. */
+static bool take_real_parameter(struct translator *t, const Dwarf_Die *variable)
+{
+    uint64_t next = 0;
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(t->function, &die); more; more = tbd_die_next(&die, &die)) {
+        struct tbd_type type = tbd_type_of(&die);
+        struct tbd_type_view view = tbd_type_look(&type);
+        bool is_real = view.kind == TBD_TYPE_FLOAT && (view.bytes == 4 || view.bytes == 8);
+
+        if (dwarf_tag(&die) != DW_TAG_formal_parameter)
+            continue;
+        if (die.addr == variable->addr) {
+            t->in_register = is_real && next < 8;
+            t->reg = XMM_FIRST + next;
+            t->piece_count = 0;
+            return t->in_register;
+        }
+        if (!is_real && registers_of(&type) < 0)
+            return false;
+        next += is_real;
+    }
+    return false;
+}
+
+/* Below the frame at a function's first instruction: unoptimized code has yet to store it there. */
+static bool is_not_stored_yet(const struct translator *t, const Dwarf_Die *variable)
+{
+    const struct tbd_expr *out = t->l->out;
+    const struct tbd_expr_node *node = t->depth == 0 ? NULL : &out->nodes[t->stack[t->depth - 1]];
+
+    return t->l->at->is_entry && node != NULL && !t->is_value &&
+           dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter &&
+           node->op == TBD_EXPR_ADD && out->nodes[node->left].op == TBD_EXPR_FRAME &&
+           (int64_t)out->nodes[node->right].value < 0;
+}
+
 /* ---- the result ---- */
 
-static struct tbd_lowered number_of(struct translator *t, const struct tbd_type *type, int32_t node)
+static struct tbd_lowered in_pieces(const struct tbd_type *type, const struct tbd_piece *pieces,
+                                    uint32_t count)
+{
+    struct tbd_lowered out = { .kind = TBD_LOWERED_PIECES, .has_type = true, .type = *type,
+                               .piece_count = count };
+
+    memcpy(out.pieces, pieces, count * sizeof(*pieces));
+    return out;
+}
+
+static struct tbd_lowered number_of(struct tbd_lowering *l, const struct tbd_type *type, int32_t node)
 {
     struct tbd_type_view view = tbd_type_look(type);
+    struct tbd_piece whole = { .node = node, .upper_node = -1, .bytes = 8 };
+    struct tbd_type target;
 
+    if (view.kind == TBD_TYPE_REFERENCE && tbd_type_target(type, &target))
+        return tbd_lowered_place(node, &target);
     if (view.kind == TBD_TYPE_FLOAT || view.kind == TBD_TYPE_STRUCT || view.kind == TBD_TYPE_ARRAY)
-        return tbd_lowering_gone(t->l, TBD_UNMAPPED, "it is not kept in memory here");
+        return in_pieces(type, &whole, 1);
     if (view.bytes != 0 && view.bytes < 8)
-        node = tbd_lowering_extend(t->l, node, (uint32_t)view.bytes * 8, view.is_signed);
+        node = tbd_lowering_extend(l, node, (uint32_t)view.bytes * 8, view.is_signed);
     return (struct tbd_lowered){
         .kind = TBD_LOWERED_NUMBER, .node = node, .has_type = true, .type = *type
     };
+}
+
+static struct tbd_lowered result_of(struct translator *t, const struct tbd_type *type)
+{
+    struct tbd_piece whole;
+    uint32_t reg;
+
+    if (t->in_register && general_register(t->reg, &reg))
+        return number_of(t->l, type, tbd_lowering_register(t->l, reg));
+    if (t->in_register)
+        return register_piece(t->l, t->reg, &whole)
+                   ? in_pieces(type, &whole, 1)
+                   : tbd_lowering_gone(t->l, TBD_UNMAPPED, "it is in a register that conditions do not know");
+    if (t->piece_count != 0)
+        return in_pieces(type, t->pieces, t->piece_count);
+    if (t->is_value)
+        return number_of(t->l, type, t->stack[t->depth - 1]);
+    return tbd_lowered_place(t->stack[t->depth - 1], type);
 }
 
 struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *variable)
@@ -295,7 +410,6 @@ struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *v
     struct translator t = { .l = l };
     struct tbd_type type = tbd_type_of(variable);
     Dwarf_Attribute attribute;
-    uint32_t reg;
     bool good = false;
 
     if (place->scopes.count != 0)
@@ -304,17 +418,11 @@ struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *v
         good = translate_all(&t, &attribute);
     else
         (void)fail(&t, "it has no location");
-    if (!(good && t.in_register) && take_parameter(&t, variable))
+    if (!(good && (t.in_register || t.piece_count != 0)) && take_parameter(&t, variable))
         good = true;
+    else if (good && is_not_stored_yet(&t, variable) && !take_real_parameter(&t, variable))
+        good = fail(&t, "it is passed in a way that only unwinding tells");
     if (!good)
         return tbd_lowering_gone(l, TBD_UNMAPPED, "its value is not known here: %s", t.why);
-    if (t.in_register && !general_register(t.reg, &reg))
-        return tbd_lowering_gone(l, TBD_UNMAPPED, "it is in a vector register");
-    if (t.in_register)
-        return number_of(&t, &type, tbd_lowering_register(l, reg));
-    if (t.is_value)
-        return number_of(&t, &type, t.stack[t.depth - 1]);
-    return (struct tbd_lowered){
-        .kind = TBD_LOWERED_PLACE, .node = t.stack[t.depth - 1], .has_type = true, .type = type
-    };
+    return result_of(&t, &type);
 }

@@ -56,8 +56,11 @@ static bool take_member(struct tbd_lowering *l, struct tbd_lowered *place, const
 
     if (!tbd_type_find_member(&die, name, strlen(name), &found) || found.is_static)
         return false;
-    place->node =
-        tbd_lowering_binary(l, TBD_EXPR_ADD, place->node, tbd_lowering_number(l, found.offset));
+    if (place->kind == TBD_LOWERED_PIECES)
+        place->offset += found.offset;
+    else
+        place->node =
+            tbd_lowering_binary(l, TBD_EXPR_ADD, place->node, tbd_lowering_number(l, found.offset));
     place->type = found.type;
     place->bits = found.bits;
     place->bit_offset = found.bit_offset;
@@ -136,6 +139,16 @@ static struct tbd_lowered follow(struct tbd_lowering *l, const struct tbd_lowere
     return tbd_lowered_place(v->node, &target);
 }
 
+/* What a reference of C++ in memory refers to. */
+static void through_reference(struct tbd_lowering *l, struct tbd_lowered *place)
+{
+    struct tbd_type target;
+
+    if (tbd_type_look(&place->type).kind == TBD_TYPE_REFERENCE &&
+        tbd_type_target(&place->type, &target))
+        *place = tbd_lowered_place(tbd_lowering_memory(l, place->node, 8), &target);
+}
+
 static struct tbd_lowered lower_member(struct tbd_lowering *l)
 {
     const char *name = l->from->symbols[l->node->which];
@@ -147,13 +160,9 @@ static struct tbd_lowered lower_member(struct tbd_lowering *l)
         of = follow(l, &of);
     if (of.kind == TBD_LOWERED_GONE)
         return of;
-    if (of.has_type && tbd_type_look(&of.type).kind == TBD_TYPE_REFERENCE) {
-        struct tbd_type target;
-
-        if (of.kind == TBD_LOWERED_PLACE && tbd_type_target(&of.type, &target))
-            of = tbd_lowered_place(tbd_lowering_memory(l, of.node, 8), &target);
-    }
-    if (of.kind != TBD_LOWERED_PLACE || !of.has_type)
+    if (of.kind == TBD_LOWERED_PLACE && of.has_type)
+        through_reference(l, &of);
+    if ((of.kind != TBD_LOWERED_PLACE && of.kind != TBD_LOWERED_PIECES) || !of.has_type)
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a struct or union");
     view = tbd_type_look(&of.type);
     if (view.kind != TBD_TYPE_STRUCT)
@@ -276,13 +285,37 @@ static struct tbd_lowered lower_sizeof(struct tbd_lowering *l)
 
 /* ---- strings ---- */
 
-/* The address of a string: of a char array, or a pointer's value.  *out_room: of an array. */
-static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint64_t *out_room)
+/* A std::string or std::string_view becomes the pointer to its characters; *out_length: its length. */
+static void take_std_string(struct tbd_lowering *l, struct tbd_lowered *v, int32_t *out_length)
+{
+    struct tbd_lowered characters = *v, length = *v;
+
+    if (tbd_type_look(&v->type).kind != TBD_TYPE_STRUCT)
+        return;
+    if (!(take_member(l, &characters, "_M_dataplus") && take_member(l, &characters, "_M_p") &&
+          take_member(l, &length, "_M_string_length")) &&
+        !(take_member(l, &characters, "_M_str") && take_member(l, &length, "_M_len")))
+        return;
+    *v = characters;
+    length = tbd_lowered_load(l, &length);
+    if (length.kind == TBD_LOWERED_NUMBER)
+        *out_length = length.node;
+}
+
+/* The address of a string: of a char array, or a pointer's value.  *out_room: of an array;
+ * *out_length: the node of a std::string's length, else -1. */
+static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint64_t *out_room,
+                                    int32_t *out_length)
 {
     struct tbd_lowered v = lower_place(l, index);
     struct tbd_type_view view;
 
     *out_room = UINT64_MAX;
+    *out_length = -1;
+    if (v.kind == TBD_LOWERED_PLACE && v.has_type)
+        through_reference(l, &v);
+    if ((v.kind == TBD_LOWERED_PLACE || v.kind == TBD_LOWERED_PIECES) && v.has_type)
+        take_std_string(l, &v, out_length);
     if (v.kind == TBD_LOWERED_GONE || !v.has_type)
         return v.kind == TBD_LOWERED_GONE ? v
                                           : tbd_lowering_gone(l, TBD_TYPE, "this is not a string");
@@ -300,14 +333,17 @@ static struct tbd_lowered compare_string(struct tbd_lowering *l, int32_t index, 
                                          bool unequal)
 {
     uint64_t room, bytes = strlen(text) + 1;
-    struct tbd_lowered at = string_at(l, index, &room);
+    int32_t length;
+    struct tbd_lowered at = string_at(l, index, &room, &length);
     int32_t all = -1;
 
     if (at.kind == TBD_LOWERED_GONE)
         return at;
     if (bytes - 1 > room)
         return tbd_lowered_made(tbd_lowering_number(l, unequal), DW_ATE_signed, 4);
-    bytes = bytes > room ? room : bytes;
+    if (length >= 0)
+        all = tbd_lowering_binary(l, TBD_EXPR_EQ, length, tbd_lowering_number(l, bytes - 1));
+    bytes = length >= 0 ? bytes - 1 : bytes > room ? room : bytes;
     for (uint64_t i = 0; i < bytes; i += 8) {
         uint64_t size = bytes - i < 8 ? bytes - i : 8, wanted = 0;
         int32_t part = tbd_lowering_binary(l, TBD_EXPR_ADD, at.node, tbd_lowering_number(l, i));
@@ -325,10 +361,11 @@ static struct tbd_lowered compare_string(struct tbd_lowering *l, int32_t index, 
 static struct tbd_lowered lower_like(struct tbd_lowering *l)
 {
     uint64_t room;
-    struct tbd_lowered at = string_at(l, l->node->left, &room);
+    int32_t length;
+    struct tbd_lowered at = string_at(l, l->node->left, &room, &length);
     struct tbd_expr_node node = { .op = TBD_EXPR_MATCHES,
                                   .left = at.node,
-                                  .right = -1,
+                                  .right = length,
                                   .value = l->node->which,
                                   .which = l->out->memory_count };
 
@@ -548,6 +585,65 @@ static struct tbd_lowered lower_logical(struct tbd_lowering *l)
                             DW_ATE_signed, 4);
 }
 
+/* `node` is one of the two: it has the type that C gives to both. */
+static struct tbd_lowered as_common(struct tbd_lowering *l, const struct tbd_lowered *a,
+                                    const struct tbd_lowered *b, int32_t node)
+{
+    struct tbd_lowered out = a->kind == TBD_LOWERED_GONE || tbd_lowered_is_pointer(b) ? *b : *a;
+    struct tbd_type_view x, y;
+    bool is_unsigned;
+
+    out.kind = TBD_LOWERED_NUMBER;
+    out.node = node;
+    out.is_literal = false;
+    if (a->kind == TBD_LOWERED_GONE || b->kind == TBD_LOWERED_GONE || !a->has_type || !b->has_type ||
+        tbd_lowered_is_pointer(&out))
+        return out;
+    x = tbd_type_look(&a->type);
+    y = tbd_type_look(&b->type);
+    if (x.bytes > 4 || y.bytes > 4) {
+        is_unsigned = (x.bytes > 4 && !x.is_signed) || (y.bytes > 4 && !y.is_signed);
+        return tbd_lowered_made(node, is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, 8);
+    }
+    is_unsigned = (x.bytes == 4 && !x.is_signed) || (y.bytes == 4 && !y.is_signed);
+    return tbd_lowered_made(tbd_lowering_extend(l, node, 32, !is_unsigned),
+                            is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, 4);
+}
+
+static int32_t side_node(struct tbd_lowering *l, const struct tbd_lowered *side, bool real)
+{
+    if (side->kind == TBD_LOWERED_GONE)
+        return nowhere(l);
+    return real ? tbd_lowered_to_real(l, side) : side->node;
+}
+
+/* The side that is not chosen need not have a value. */
+static struct tbd_lowered lower_choice(struct tbd_lowering *l)
+{
+    const struct tbd_expr_node *sides = &l->from->nodes[l->node->right];
+    struct tbd_lowered truth = lower_value(l, l->node->left), a, b;
+    struct tbd_expr_node node = { .op = TBD_EXPR_SIDES };
+    bool real;
+
+    if (truth.kind == TBD_LOWERED_GONE)
+        return truth;
+    if (tbd_lowered_is_real(&truth))
+        return tbd_lowering_gone(l, TBD_TYPE, "what stands before '?' is compared with 0");
+    a = lower_value(l, sides->left);
+    b = lower_value(l, sides->right);
+    real = tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b);
+    if (!real && a.kind != TBD_LOWERED_GONE && b.kind != TBD_LOWERED_GONE) {
+        adopt(l, &a, &b);
+        adopt(l, &b, &a);
+    }
+    node.left = side_node(l, &a, real);
+    node.right = side_node(l, &b, real);
+    node = (struct tbd_expr_node){ .op = TBD_EXPR_CHOICE, .left = truth.node,
+                                   .right = tbd_lowering_add(l, &node) };
+    return real ? tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, 8)
+                : as_common(l, &a, &b, tbd_lowering_add(l, &node));
+}
+
 /* ---- what conditions have without variables ---- */
 
 static struct tbd_lowered lower_memory(struct tbd_lowering *l)
@@ -618,6 +714,7 @@ static struct tbd_lowered lower(struct tbd_lowering *l, int32_t index)
     case TBD_EXPR_CAST: return lower_cast(l);
     case TBD_EXPR_SIZEOF: return lower_sizeof(l);
     case TBD_EXPR_LIKE: return lower_like(l);
+    case TBD_EXPR_CHOICE: return lower_choice(l);
     case TBD_EXPR_STRING:
         return tbd_lowering_gone(l, TBD_TYPE, "a string can only be compared, by == != or =~");
     case TBD_EXPR_MEMORY: return lower_memory(l);

@@ -41,10 +41,22 @@ struct tbd_lowering {
     bool no_memory;
 };
 
+#define TBD_PIECES_MAX 4u
+/* A part of something that lies in several places, or in registers. */
+struct tbd_piece {
+    int32_t node;       /* its value, or with in_memory its address; -1: nowhere */
+    int32_t upper_node; /* of 16 bytes in a register: the upper half */
+    uint32_t bytes;
+    bool in_memory;
+};
+
 /* A value while it is lowered. */
 struct tbd_lowered {
-    enum { TBD_LOWERED_GONE = 0, TBD_LOWERED_NUMBER, TBD_LOWERED_PLACE } kind;
+    enum { TBD_LOWERED_GONE = 0, TBD_LOWERED_NUMBER, TBD_LOWERED_PLACE, TBD_LOWERED_PIECES } kind;
     int32_t node;  /* NUMBER: the value; PLACE: its address */
+    uint64_t offset; /* PIECES: of what is meant, in `pieces` */
+    struct tbd_piece pieces[TBD_PIECES_MAX];
+    uint32_t piece_count;
     bool has_type; /* else an unsigned number of 64 bits */
     bool is_literal;
     bool is_address; /* of &: counted in bytes, but what is pointed to lies there */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* expr_parse.c - recursive descent from text to typed nodes
  *
+ *   choice := or [ "?" choice ":" choice ]
  *   or     := and { "or" and }                 sum     := product { (+ | -) product }
  *   and    := not { "and" not }                product := unary { (* | / | %) unary }
  *   not    := "not" not | compare              unary   := (- | ~ | !) unary | primary

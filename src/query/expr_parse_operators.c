@@ -168,7 +168,7 @@ static int32_t parse_and(struct tbd_parser *p)
     return left;
 }
 
-int32_t tbd_parser_or(struct tbd_parser *p)
+static int32_t parse_or(struct tbd_parser *p)
 {
     int32_t left = parse_and(p);
 
@@ -180,4 +180,31 @@ int32_t tbd_parser_or(struct tbd_parser *p)
         left = tbd_parser_add_binary(p, &token, TBD_EXPR_OR, left, parse_and(p));
     }
     return left;
+}
+
+/* Behind the sign '?'. */
+static int32_t parse_choice(struct tbd_parser *p, const struct tbd_token *sign, int32_t truth)
+{
+    int32_t left, right;
+
+    if (p->depth >= MAX_DEPTH)
+        return FAIL(p, TBD_SYNTAX, NULL, "the condition is nested too deeply");
+    p->depth++;
+    tbd_parser_next(p);
+    left = tbd_parser_or(p);
+    right = left != NONE && tbd_parser_expect(p, ':', "between the two values of '?'")
+                ? tbd_parser_or(p)
+                : NONE;
+    p->depth--;
+    return tbd_parser_add_binary(p, sign, TBD_EXPR_CHOICE, truth,
+                                 tbd_parser_add_binary(p, sign, TBD_EXPR_SIDES, left, right));
+}
+
+int32_t tbd_parser_or(struct tbd_parser *p)
+{
+    struct tbd_token token;
+    int32_t value = parse_or(p);
+
+    token = p->lexer.token;
+    return value != NONE && tbd_token_is_sign(&token, '?') ? parse_choice(p, &token, value) : value;
 }

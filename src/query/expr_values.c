@@ -133,6 +133,67 @@ struct tbd_lowered tbd_lowered_place(int32_t address, const struct tbd_type *typ
     };
 }
 
+/* ---- what lies in pieces ---- */
+
+/* The piece that has all of [offset, offset + bytes); its own offset in *out_at. */
+static const struct tbd_piece *piece_of(const struct tbd_lowered *v, uint64_t bytes, uint64_t *out_at)
+{
+    uint64_t start = 0;
+
+    for (uint32_t i = 0; i < v->piece_count; start += v->pieces[i++].bytes) {
+        if (v->offset < start || v->offset + bytes > start + v->pieces[i].bytes)
+            continue;
+        *out_at = v->offset - start;
+        return &v->pieces[i];
+    }
+    return NULL;
+}
+
+/* `bytes` bytes as an unsigned number; -1: they are nowhere, or in more than one piece. */
+static int32_t load_piece(struct tbd_lowering *l, const struct tbd_lowered *v, uint64_t bytes)
+{
+    uint64_t at;
+    const struct tbd_piece *piece = piece_of(v, bytes, &at);
+    int32_t node;
+
+    if (piece == NULL || piece->node < 0 || bytes > 8)
+        return -1;
+    if (piece->in_memory)
+        return tbd_lowering_memory(
+            l, tbd_lowering_binary(l, TBD_EXPR_ADD, piece->node, tbd_lowering_number(l, at)), bytes);
+    if (at / 8 != (at + bytes - 1) / 8 || (at >= 8 && piece->upper_node < 0))
+        return -1;
+    node = at < 8 ? piece->node : piece->upper_node;
+    if (at % 8 != 0)
+        node = tbd_lowering_binary(l, TBD_EXPR_SHR, node, tbd_lowering_number(l, at % 8 * 8));
+    return tbd_lowering_extend(l, node, (uint32_t)bytes * 8, false);
+}
+
+static struct tbd_lowered load_from_pieces(struct tbd_lowering *l, const struct tbd_lowered *v,
+                                           const struct tbd_type_view *view)
+{
+    struct tbd_lowered out = *v;
+    uint64_t first = v->bit_offset / 8, bits = v->bits == 0 ? view->bytes * 8 : v->bit_offset % 8 + v->bits;
+
+    out.kind = TBD_LOWERED_NUMBER;
+    out.offset += v->bits == 0 ? 0 : first;
+    out.node = bits == 0 || bits > 64 ? -1 : load_piece(l, &out, (bits + 7) / 8);
+    if (out.node < 0)
+        return tbd_lowering_gone(l, TBD_UNMAPPED, "it is in several places");
+    if (view->kind == TBD_TYPE_FLOAT) {
+        if (view->bytes == 4)
+            out.node = tbd_lowering_binary(l, TBD_EXPR_WIDEN, out.node, -1);
+        return tbd_lowered_made(out.node, DW_ATE_float, 8);
+    }
+    if (v->bits != 0)
+        out.node = tbd_lowering_binary(l, TBD_EXPR_SHR, out.node,
+                                       tbd_lowering_number(l, v->bit_offset % 8));
+    out.node = tbd_lowering_extend(l, out.node, v->bits != 0 ? v->bits : (uint32_t)view->bytes * 8,
+                                   view->is_signed);
+    out.bits = 0;
+    return out;
+}
+
 static struct tbd_lowered load_bits(struct tbd_lowering *l, const struct tbd_lowered *v,
                                     bool is_signed)
 {
@@ -169,9 +230,18 @@ struct tbd_lowered tbd_lowered_load(struct tbd_lowering *l, const struct tbd_low
     struct tbd_type target;
     struct tbd_lowered out = *v;
 
-    if (v->kind != TBD_LOWERED_PLACE)
-        return out;
     view = tbd_type_look(&v->type);
+    if (v->kind == TBD_LOWERED_PIECES && view.kind == TBD_TYPE_REFERENCE && tbd_type_target(&v->type, &target)) {
+        out = tbd_lowered_place(load_piece(l, v, 8), &target);
+        return out.node < 0 ? tbd_lowering_gone(l, TBD_UNMAPPED, "it is in several places")
+                            : tbd_lowered_load(l, &out);
+    }
+    if (v->kind == TBD_LOWERED_PIECES && view.kind != TBD_TYPE_STRUCT && view.kind != TBD_TYPE_ARRAY)
+        return load_from_pieces(l, v, &view);
+    if (v->kind != TBD_LOWERED_PLACE && v->kind != TBD_LOWERED_PIECES)
+        return out;
+    if (v->kind == TBD_LOWERED_PIECES)
+        return tbd_lowering_gone(l, TBD_TYPE, "it is in registers, and no single value");
     out.kind = TBD_LOWERED_NUMBER;
     if (v->bits != 0)
         return load_bits(l, v, view.is_signed);

@@ -218,7 +218,7 @@ static void lex_sign(struct tbd_lexer *lexer)
         lexer->token.sign = TBD_SIGN(s[0], s[1]);
         lexer->token.length = 2;
         lexer->at += 2;
-    } else if (strchr("<>=+-*/%&|^~()[],!", s[0]) != NULL) {
+    } else if (strchr("<>=+-*/%&|^~()[],!?:", s[0]) != NULL) {
         lexer->token.sign = (unsigned char)s[0];
         lexer->token.length = 1;
         lexer->at++;

@@ -5,10 +5,13 @@
  * kept in a hash table by address.  Modules that come and go change what is at an address, so the
  * table starts anew when they do; what was lowered stays until the end, because candidates borrow it.
  *
- * Thread-local variables are resolved for the thread that the window begins with. */
+ * Where thread-local variables are, is found by reading the thread's memory: a meaning for which that was done is one for
+ * this thread alone. */
 #include "query/search_private.h"
 
+#include "format/window.h"
 #include "query/expr_lower.h"
+#include "query/scan_threads.h"
 #include "query/source.h"
 
 #include <stdlib.h>
@@ -16,8 +19,9 @@
 
 struct meaning {
     uint64_t pc; /* 0: free */
+    uint32_t thread; /* 0: all */
     bool is_entry;
-    struct tbd_expr *expr;
+    struct tbd_expr *expr; /* NULL: each thread has its own */
 };
 
 struct tbd_scopes {
@@ -28,17 +32,19 @@ struct tbd_scopes {
     size_t count, mask;
     struct tbd_expr **all; /* owned */
     size_t all_count;
+    struct tbd_position at; /* of the event under way */
+    bool has_read;          /* memory was read to find out what is where */
     size_t good; /* places where it had a value */
     struct tbd_query_error problem;
     struct tbd_stack_memory memory;
 };
 
-static bool read_start(void *context, uint64_t address, void *out, size_t bytes)
+static bool read_then(void *context, uint64_t address, void *out, size_t bytes)
 {
-    const struct tbd_scopes *scopes = context;
-    struct tbd_position at = { .time = scopes->window->first_time };
+    struct tbd_scopes *scopes = context;
 
-    return tbd_trace_read(scopes->session->trace, scopes->window, at, address, out, bytes) ==
+    scopes->has_read = true;
+    return tbd_trace_read(scopes->session->trace, scopes->window, scopes->at, address, out, bytes) ==
            TBD_OK;
 }
 
@@ -48,7 +54,7 @@ enum tbd_status tbd_scopes_new(struct tbd_session *session, struct tbd_scopes **
     if (*out == NULL)
         return TBD_NOMEM;
     (*out)->session = session;
-    (*out)->memory = (struct tbd_stack_memory){ read_start, *out };
+    (*out)->memory = (struct tbd_stack_memory){ read_then, *out };
     return TBD_OK;
 }
 
@@ -83,12 +89,14 @@ void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *w
 
 /* ---- the table ---- */
 
-static struct meaning *find(const struct tbd_scopes *scopes, uint64_t pc, bool is_entry)
+static struct meaning *find(const struct tbd_scopes *scopes, uint64_t pc, bool is_entry,
+                            uint32_t thread)
 {
-    size_t at = (size_t)((pc * 0x9e3779b97f4a7c15ull) >> 32) & scopes->mask;
+    size_t at = (size_t)(((pc + thread) * 0x9e3779b97f4a7c15ull) >> 32) & scopes->mask;
 
     while (scopes->table[at].pc != 0 &&
-           (scopes->table[at].pc != pc || scopes->table[at].is_entry != is_entry))
+           (scopes->table[at].pc != pc || scopes->table[at].is_entry != is_entry ||
+            scopes->table[at].thread != thread))
         at = (at + 1) & scopes->mask;
     return &scopes->table[at];
 }
@@ -109,7 +117,7 @@ static bool grow_table(struct tbd_scopes *scopes)
     scopes->mask = room - 1;
     for (size_t i = 0; i < size; i++) {
         if (old[i].pc != 0)
-            *find(scopes, old[i].pc, old[i].is_entry) = old[i];
+            *find(scopes, old[i].pc, old[i].is_entry, old[i].thread) = old[i];
     }
     free(old);
     return true;
@@ -136,14 +144,37 @@ static bool is_program(const struct tbd_module *module)
     return strstr(module->name, ".so") == NULL && module->name[0] != '[';
 }
 
-static void make_place(struct tbd_scopes *scopes, uint64_t pc, struct tbd_place_of *out)
+/* Of a thread that was made in this window its first registers tell. */
+static uint64_t fs_base_of(const struct tbd_window *window, uint32_t thread)
 {
+    const struct tbd_regs *regs = tbd_scan_thread_regs(window, thread);
+    struct tbd_regs first;
+
+    for (size_t i = 0; regs == NULL && i < window->log_count; i++) {
+        const struct tbd_message *message = window->log[i].message;
+        struct tbd_msg_thread start;
+
+        if (tbd_message_kind(message) != TBD_MSG_THREAD)
+            continue;
+        start = tbd_thread_message(message);
+        if (start.event != TBD_THREAD_START || start.thread != thread)
+            continue;
+        memcpy(&first, (const uint8_t *)message + sizeof(*message) + sizeof(start), sizeof(first));
+        return first.fs_base;
+    }
+    return regs == NULL ? 0 : regs->fs_base;
+}
+
+static void make_place(struct tbd_scopes *scopes, const struct tbd_event *event,
+                       struct tbd_place_of *out)
+{
+    uint64_t pc = event->pc;
     const struct tbd_module *module =
         tbd_symbols_module_at(scopes->session->symbols, scopes->window->index, pc);
     struct tbd_dwarf_function function;
 
-    *out =
-        (struct tbd_place_of){ .memory = &scopes->memory, .fs_base = scopes->window->regs.fs_base };
+    *out = (struct tbd_place_of){ .memory = &scopes->memory,
+                                  .fs_base = fs_base_of(scopes->window, event->thread) };
     if (module == NULL)
         return;
     out->bias = module->bias;
@@ -221,7 +252,9 @@ static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *whe
     struct tbd_source_line line;
     struct tbd_expr *expr;
 
-    make_place(scopes, event->pc, &place);
+    scopes->at = event->position;
+    scopes->has_read = false;
+    make_place(scopes, event, &place);
     lower.is_entry = event->type == TBD_EVENT_FUNC_ENTER;
     if (tbd_source_line_at(scopes->session, scopes->window->index, event->pc, &line))
         lower.line = line.line;
@@ -245,19 +278,28 @@ struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *wher
 {
     bool is_entry = event->type == TBD_EVENT_FUNC_ENTER;
     struct meaning *found;
+    struct tbd_expr *expr;
 
     if (!grow_table(scopes))
         return NULL;
-    found = find(scopes, event->pc, is_entry);
-    if (found->pc == 0) {
-        struct tbd_expr *expr = lower_at(scopes, where, event);
-
-        if (expr == NULL)
-            return NULL;
-        *found = (struct meaning){ .pc = event->pc, .is_entry = is_entry, .expr = expr };
-        scopes->count++;
+    found = find(scopes, event->pc, is_entry, 0);
+    if (found->pc != 0 && found->expr == NULL)
+        found = find(scopes, event->pc, is_entry, event->thread);
+    if (found->pc != 0)
+        return found->expr;
+    expr = lower_at(scopes, where, event);
+    if (expr == NULL)
+        return NULL;
+    if (scopes->has_read) {
+        found = find(scopes, event->pc, is_entry, 0);
+        scopes->count += found->pc == 0;
+        *found = (struct meaning){ .pc = event->pc, .is_entry = is_entry };
+        found = find(scopes, event->pc, is_entry, event->thread);
     }
-    return found->expr;
+    *found = (struct meaning){ .pc = event->pc, .is_entry = is_entry, .expr = expr,
+                               .thread = scopes->has_read ? event->thread : 0 };
+    scopes->count++;
+    return expr;
 }
 
 bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_error *problem)

@@ -111,5 +111,39 @@ def test_every_instruction_is_a_state(folder):
         assert (truth(trace, "rounds >= 30", at) == 1) == (at in late), state
 
 
+def test_each_thread_has_its_own_variables(folder):
+    _, trace = tbdtest.record([tbdtest.program("thread_moods")], folder, "window=900,quantum=300")
+    for by in (1, 2, 3, 4):
+        calls = trace.ask("all", "func_enter", "where", "func==cheer and by==%d and mood >= %d" % (by, 30 * by))
+        assert len(calls) == 10, (by, calls)
+        stores = trace.ask("all", "store", "where", "func==cheer and addr==&all_moods and mood == %d" % (7 * by))
+        expected = [n for n in (1, 2, 3, 4) if 7 * by % n == 0 and 7 * by <= 40 * n]
+        assert len(stores) == len({e["thread"] for e in stores}) == len(expected), (by, stores)
+
+
+def test_variables_in_vector_registers_and_in_pieces(folder):
+    _, trace = tbdtest.record([tbdtest.program("views")], folder, "window=20000")
+    for condition, count in (("who.name == \"bob\"", 1), ("\"bob\" != who.name", 2), ("who.name =~ \"heap$\"", 1), ("who.name == \"\"", 1),
+                             ("title == \"doctor\"", 1), ("title != \"doctor\"", 2), ("title =~ \"^doctor$\"", 1), ("title =~ \"sor$\"", 2),
+                             ("raw == \"bob\"", 1), ("weight == 70.5", 1), ("weight > 65 && weight < 90", 2), ("both.first == 4", 1),
+                             ("both.second == 2 && both.first > 3", 2), ("(who.age > 3 ? both.first : 100) == 5", 1),
+                             ("(who.age == 4 ? weight : 0) > 70.25", 1), ("(title == \"doctor\" ? 1 : 0) != 0", 1), ("mood == 10", 1)):
+        found = trace.ask("all", "func_enter", "where", "func==\"*visit*\" and " + condition)
+        assert len(found) == count, (condition, found)
+    for condition in ("title == 3", "both == 3", "weight ? 1 : 0", "who.name ? 1 : 2", "weight =~ \"a\""):
+        result = trace.tbdq("count", "func_enter", "where", "func==\"*visit*\" and (%s)" % condition, json_output=False)
+        assert result.code == 2 and len(result.err.splitlines()) >= 3, (condition, result)
+
+
+def test_sums_in_vector_registers(folder):
+    _, trace = tbdtest.record([tbdtest.program("hot_values"), "3000"], folder, "window=7000")
+    values = [dict(v, sum=v["sum"] * 0.5 + (v["mixed"] & 1023)) for v in rounds(3000)]  # when it is written to `reals`
+    here = "func==churn and addr>=&reals and addr<&reals+32 and "
+    for condition, holds in (("sum > 1500", lambda v: v["sum"] > 1500), ("sum / 2 < 300 && i > 10", lambda v: v["sum"] < 600 and v["i"] > 10),
+                             ("(i % 2 == 0 ? sum : 0) > 1000", lambda v: v["i"] % 2 == 0 and v["sum"] > 1000)):
+        found, replayed = explained(trace, here + "(%s)" % condition, "1")
+        assert found == sum(1 for v in values if holds(v)) and found > 10 and replayed > 0, (condition, found, replayed)
+
+
 if __name__ == "__main__":
     tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])

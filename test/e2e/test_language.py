@@ -205,13 +205,13 @@ def test_bookmarks(folder):
 
 
 COUNTER = """
-#include <cstdio>
+#include <string>
 namespace shop {
-struct base { int kind; };
+struct base { int kind; std::string name; };
 class counter : public base {
     int total = 0; double mean = 0;
 public:
-    explicit counter(int k) { kind = k; }
+    explicit counter(int k) { kind = k; name = k == 1 ? "one" : "a longer name, on the heap"; }
     __attribute__((noinline)) int add(const int &by) { total += by; mean = total / 2.0; return total; }
 };
 }
@@ -227,9 +227,12 @@ def test_members_of_the_object_in_a_method(folder):
     assert built.code == 0, built
     _, trace = tbdtest.record([path], os.path.join(folder, "traces"))
     for where, count in (("total == 30 and kind == 2", 1), ("this->total > 0", 8), ("mean > 14.5 and by == 30", 1), ("kind == 1 && by == 4", 1),
-                         ("(*this).total + by == 90", 1), ("kind == 3", 0)):
-        found = trace.ask("all", "func_exit", "where", "func==\"*add*\" and " + where)
+                         ("(*this).total + by == 90", 1), ("kind == 3", 0), ("name == \"one\"", 5),
+                         ("\"one\" != name and by == 10", 1), ("name == \"on\"", 0), ("name =~ \"heap$\"", 5)):
+        found = trace.ask("all", "func_exit", "where", "func==\"*counter3add*\" and " + where)
         assert len(found) == count, (where, found)
+    where = "func==\"*counter3add*\" and by == 30 and name != \"one\""  # `by` is in a register
+    assert len(trace.ask("all", "func_enter", "where", where)) == 1
 
 
 VALID = ["goto first forward store 1 where func==push and item->key == 22", "all line where src=<variables.c,113> && pushes > 2",

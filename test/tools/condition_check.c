@@ -60,6 +60,14 @@ static enum tbd_value_state read_now(void *context, uint64_t address, uint64_t b
                : TBD_VALUE_BAD;
 }
 
+/* Vector registers of an XSAVE image; NULL: they are not there, or not in use. */
+static const uint8_t *vector_of(const struct tbd_source_place *place)
+{
+    const uint8_t *xsave = place->places[0].xsave;
+
+    return xsave != NULL && (xsave[512] & 2) != 0 ? xsave + 160 : NULL;
+}
+
 /* The condition's value; false where it has none. */
 static bool value_of(struct tbd_source_place *place, const char *text, uint64_t *out)
 {
@@ -69,6 +77,7 @@ static bool value_of(struct tbd_source_place *place, const char *text, uint64_t 
     struct tbd_regs regs = { .rip = frame->pc, .fs_base = place->places[0].fs_base };
     struct tbd_expr_env env = { .event = &event,
                                 .regs = &regs,
+                                .vector = vector_of(place),
                                 .frame = frame->cfa,
                                 .read = read_now,
                                 .read_context = &place->memory };
