@@ -192,15 +192,20 @@ def check_program(path, folder, tally):
     tally["programs"] += bool(said)
 
 
-def test_random_moments_are_as_gdb_sees_them(folder):
-    tally = {"programs": 0, "moments": 0, "frames": 0, "values": 0}
+def check_programs(check, folder, tally):
+    """check(path, folder, tally) for each program; test_gdb_rows.py has the same ones."""
     paths = [os.path.join(tbdtest.BUILD, where, name) for where, names in PROGRAMS + (MORE if tbdtest.LONG else []) for name in names]
     for path in [p for p in paths if os.path.exists(p)]:
         try:
-            check_program(path, os.path.join(folder, path.replace("/", "_")), tally)
+            check(path, os.path.join(folder, path.replace("/", "_")), tally)
         except AssertionError as error:
             raise AssertionError("%s: %s" % (path, error))
-        print("        %s: %s" % (os.path.basename(path), tally))
+        print("        %s: %s" % (os.path.basename(path), tally), flush=True)
+
+
+def test_random_moments_are_as_gdb_sees_them(folder):
+    tally = {"programs": 0, "moments": 0, "frames": 0, "values": 0}
+    check_programs(check_program, folder, tally)
     assert tally["programs"] >= (30 if tbdtest.LONG else 6) and tally["values"] > 100, tally
     assert tally["moments"] >= (300 if tbdtest.LONG else 20), tally
 

@@ -11,7 +11,7 @@ import subprocess
 import othertools
 import tbdtest
 from test_compare import next_instruction
-from test_gdb import LIMIT, MORE, OPTIONS, PROGRAMS, REFUSED
+from test_gdb import LIMIT, OPTIONS, REFUSED, check_programs
 
 VARIABLES, FUNCTIONS = (4, 4) if tbdtest.LONG else (2, 2)
 STOPS = 400  # of gdb, for each variable and function; what comes behind is not compared
@@ -60,7 +60,7 @@ def globals_of(path):
 
 
 def address_in_run(trace, name):
-    """Where the variable is, and whether it is one number."""
+    """Where the variable is; None where that is not known."""
     for row in trace.ask("print", "&" + name, at="last"):
         return int(row["value"].split()[0].rstrip(")").split("0x")[-1].split(" ")[0], 16)
     return None
@@ -171,13 +171,7 @@ def check_program(path, folder, tally):
 
 def test_accesses_and_calls_of_many_programs_are_gdb_s(folder):
     tally = {"programs": 0, "variables": 0, "accesses": 0, "functions": 0, "values": 0}
-    paths = [os.path.join(tbdtest.BUILD, where, name) for where, names in PROGRAMS + (MORE if tbdtest.LONG else []) for name in names]
-    for path in [p for p in paths if os.path.exists(p)]:
-        try:
-            check_program(path, os.path.join(folder, path.replace("/", "_")), tally)
-        except AssertionError as error:
-            raise AssertionError("%s: %s" % (path, error))
-        print("        %s: %s" % (os.path.basename(path), tally), flush=True)
+    check_programs(check_program, folder, tally)
     assert tally["programs"] >= (30 if tbdtest.LONG else 6) and tally["accesses"] > 20 and tally["values"] > 20, tally
 
 
