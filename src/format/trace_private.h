@@ -172,7 +172,14 @@ struct tbd_trace {
     uint64_t toc_clock;  /* how many were opened so far */
 };
 
-/* trace.c */
+/* trace_head.c; waits for a header that is just being made */
+TBD_MUST_CHECK enum tbd_status tbd_trace_read_head(struct tbd_trace *trace, struct tbd_error *why);
+/* trace_blocks.c; after the index */
+TBD_MUST_CHECK enum tbd_status tbd_trace_read_blocks(struct tbd_trace *trace,
+                                                     struct tbd_error *why);
+/* trace_index.c */
+TBD_MUST_CHECK enum tbd_status tbd_trace_read_index(struct tbd_trace *trace,
+                                                    struct tbd_error *why);
 /* Number and time that the next window must have. */
 void tbd_trace_next_window(const struct tbd_trace *trace, uint32_t *out_number, uint64_t *out_time);
 /* The next window; takes next_pages. */
@@ -250,6 +257,19 @@ static inline void tbd_page_xor(uint8_t *page, const uint8_t *with)
 {
     for (size_t i = 0; i < 4096; i++)
         page[i] ^= with[i];
+}
+
+/* The NUL-terminated string at `at`, or NULL if it does not end before `end`. */
+static inline const char *tbd_record_string(const uint8_t *at, const uint8_t *end)
+{
+    return at < end && memchr(at, 0, (size_t)(end - at)) ? (const char *)at : NULL;
+}
+
+static inline enum tbd_status tbd_record_corrupt(const struct tbd_file *file,
+                                                 const struct tbd_record_view *record,
+                                                 const char *what, struct tbd_error *why)
+{
+    return tbd_error_set(why, TBD_CORRUPT, file->path, record->offset, "%s", what);
 }
 
 /* A summary on disk names windows by number + 1: the same by place, 0 if it was dropped. */

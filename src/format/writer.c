@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* writer.c - making a trace directory
+/* writer.c - making a trace directory: its files but those of windows
  *
  * Invariants
  * K1  A file of a window exists under its name only when complete (tbd_write_file); the index names
@@ -8,13 +8,10 @@
  * K2  index and blocks only grow, by whole records; a write that fails is cut off again.
  * K3  `reserve` holds some disk space until the end, so that a full disk still takes the end
  *     record. */
-#include "format/writer.h"
+#include "format/writer_private.h"
 
-#include "format/file.h"
 #include "format/modules.h"
-#include "format/packed.h"
 #include "format/toc_write.h"
-#include "format/trace_private.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,27 +25,6 @@
 
 #define RESERVE_BYTES (64 << 10)
 #define BATCH_BLOCKS 8u
-
-struct tbd_writer {
-    char *root;
-    char *path;
-    char *name; /* borrowed: last part of path */
-    uint64_t id;
-    int root_dir;
-    int dir;
-    int header; /* locked while we live */
-    int index;
-    int blocks;
-    off_t index_bytes;
-    off_t blocks_bytes;
-    uint32_t last_block;
-    struct tbd_buffer pending; /* records for the index */
-    struct tbd_disk_module *modules;
-    size_t module_count;
-    bool started;
-    bool is_reopened; /* tbd_writer_open() */
-    bool has_changed; /* ... and the index is longer since */
-};
 
 /* ---- directories ---- */
 
@@ -173,7 +149,7 @@ enum tbd_status tbd_writer_new(const char *root, const char *program, struct tbd
     return TBD_OK;
 }
 
-static void close_fd(int fd)
+void tbd_writer_close(int fd)
 {
     if (fd >= 0)
         close(fd);
@@ -198,7 +174,7 @@ const char *tbd_writer_path(const struct tbd_writer *w)
 
 /* ---- append-only files ---- */
 
-static enum tbd_status append(int fd, off_t *size, const struct tbd_buffer *data)
+enum tbd_status tbd_writer_append(int fd, off_t *size, const struct tbd_buffer *data)
 {
     enum tbd_status status;
 
@@ -223,8 +199,8 @@ static void put_closed(const struct tbd_writer *w)
 
     tbd_file_put_record(&record, TBD_REC_CLOSED, &closed, sizeof(closed));
     if (size >= 0)
-        (void)append(fd, &size, &record);
-    close_fd(fd);
+        (void)!tbd_writer_append(fd, &size, &record);
+    tbd_writer_close(fd);
     tbd_buffer_free(&record);
 }
 
@@ -236,11 +212,11 @@ void tbd_writer_free(struct tbd_writer *w)
         remove_unstarted(w);
     if (w->has_changed)
         put_closed(w);
-    close_fd(w->index);
-    close_fd(w->blocks);
-    close_fd(w->header);
-    close_fd(w->dir);
-    close_fd(w->root_dir);
+    tbd_writer_close(w->index);
+    tbd_writer_close(w->blocks);
+    tbd_writer_close(w->header);
+    tbd_writer_close(w->dir);
+    tbd_writer_close(w->root_dir);
     tbd_buffer_free(&w->pending);
     free(w->modules);
     free(w->path);
@@ -258,7 +234,7 @@ static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
     if (*fd < 0)
         return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
     tbd_file_put_header(&head, kind, 0, w->id);
-    status = append(*fd, size, &head);
+    status = tbd_writer_append(*fd, size, &head);
     tbd_buffer_free(&head);
     return status;
 }
@@ -388,7 +364,7 @@ enum tbd_status tbd_writer_blocks(struct tbd_writer *w, const struct tbd_block_t
         return TBD_OK;
     for (uint32_t id = first; id <= last; id += BATCH_BLOCKS)
         put_batch(&out, table, id, last - id < BATCH_BLOCKS ? last : id + BATCH_BLOCKS - 1);
-    status = append(w->blocks, &w->blocks_bytes, &out);
+    status = tbd_writer_append(w->blocks, &w->blocks_bytes, &out);
     tbd_buffer_free(&out);
     if (!status)
         w->last_block = last;
@@ -434,9 +410,9 @@ void tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode, u
     tbd_file_finish_record(&w->pending, begin);
 }
 
-static enum tbd_status flush_pending(struct tbd_writer *w)
+enum tbd_status tbd_writer_flush(struct tbd_writer *w)
 {
-    enum tbd_status status = append(w->index, &w->index_bytes, &w->pending);
+    enum tbd_status status = tbd_writer_append(w->index, &w->index_bytes, &w->pending);
 
     w->pending.used = 0;
     return status;
@@ -454,286 +430,6 @@ enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_con
     return status;
 }
 
-/* ---- windows ---- */
-
-static enum tbd_status write_window_file(struct tbd_writer *w, uint32_t window, const char *suffix,
-                                         struct tbd_buffer *content, uint64_t *out_bytes)
-{
-    enum tbd_status status = TBD_NOMEM;
-    char name[64];
-
-    tbd_toc_name(window, 1, suffix, name, sizeof(name));
-    if (!content->failed)
-        status = tbd_write_file(w->dir, name, content->bytes, content->used);
-    *out_bytes = content->used;
-    content->used = 0;
-    return status;
-}
-
-static void remove_window_files(struct tbd_writer *w, uint32_t window)
-{
-    static const char *const suffixes[] = { "toc", "trace", "blocks" };
-    char name[64];
-
-    for (size_t i = 0; i < 3; i++) {
-        tbd_toc_name(window, 1, suffixes[i], name, sizeof(name));
-        unlinkat(w->dir, name, 0);
-    }
-}
-
-static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window *window,
-                                   const struct tbd_buffer *coded,
-                                   struct tbd_disk_window *disk, struct tbd_buffer *for_index)
-{
-    struct tbd_toc_content toc = { .window = window, .disk = disk, .trace_id = w->id,
-                                   .level = disk->level };
-    struct tbd_buffer out = { 0 };
-    enum tbd_status status = tbd_toc_put(&toc, &out, for_index);
-
-    if (!status)
-        status = write_window_file(w, window->number, "toc", &out, &disk->toc_bytes);
-    if (!status && disk->level == 3) {
-        tbd_packed_put_records(&out, window, coded, w->id);
-        status = write_window_file(w, window->number, "trace", &out, &disk->trace_bytes);
-    }
-    if (!status && disk->level == 3) {
-        tbd_packed_put_entries(&out, window, w->id);
-        status = write_window_file(w, window->number, "blocks", &out, &disk->block_bytes);
-    }
-    tbd_buffer_free(&out);
-    return status;
-}
-
-enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_window *window,
-                                      const struct tbd_window_summary *counts,
-                                      const struct tbd_buffer *coded,
-                                      struct tbd_window_files *out)
-{
-    struct tbd_buffer for_index = { 0 };
-    enum tbd_status status;
-    char folder[64];
-
-    *out = (struct tbd_window_files){
-        .disk = { .window = window->number, .level = counts->level, .complete = window->complete,
-                  .first_time = window->first_time, .blocks = window->blocks,
-                  .stores = counts->stores, .calls = counts->calls, .returns = counts->returns,
-                  .syscalls = counts->syscalls, .specials = counts->specials,
-                  .signals = counts->signals },
-    };
-    snprintf(folder, sizeof(folder), "windows/%u", window->number / 1000);
-    if (mkdirat(w->dir, folder, 0700) && errno != EEXIST)
-        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
-    status = write_files(w, window, coded, &out->disk, &for_index);
-    if (status) {
-        tbd_buffer_free(&for_index);
-        remove_window_files(w, window->number);
-        return status;
-    }
-    out->pages = for_index.bytes;
-    out->pages_bytes = for_index.used;
-    return TBD_OK;
-}
-
-/* Does a pending record speak of a window behind this one? */
-static bool is_of_later(const struct tbd_record *head, const uint8_t *payload, uint32_t window)
-{
-    struct tbd_disk_when when;
-
-    switch (head->type) {
-    case TBD_REC_REGION:
-    case TBD_REC_UNMAP:
-    case TBD_REC_NOTE:
-    case TBD_REC_PAGES:
-    case TBD_REC_THREAD:
-    case TBD_REC_RAN:
-        memcpy(&when, payload, sizeof(when));
-        return when.window > window;
-    default:
-        return false;
-    }
-}
-
-/* Windows are joined before the ones in front of them are committed.  What the index says of a window comes just
- * before its WINDOW record: whoever rewrites the index knows only of windows that it names. */
-static void take_later(struct tbd_writer *w, uint32_t window, struct tbd_buffer *later)
-{
-    struct tbd_buffer now = { 0 };
-    struct tbd_record head;
-
-    for (size_t at = 0, bytes; at < w->pending.used; at += bytes) {
-        const uint8_t *record = w->pending.bytes + at;
-
-        memcpy(&head, record, sizeof(head));
-        bytes = (sizeof(head) + head.bytes + 7) & ~(size_t)7;
-        tbd_buffer_put(is_of_later(&head, record + sizeof(head), window) ? later : &now, record,
-                       bytes);
-    }
-    now.failed |= w->pending.failed || later->failed;
-    tbd_buffer_free(&w->pending);
-    w->pending = now;
-}
-
-enum tbd_status tbd_writer_commit_window(struct tbd_writer *w, struct tbd_window_files *files)
-{
-    struct tbd_disk_when when = { .window = files->disk.window };
-    struct tbd_buffer later = { 0 };
-    enum tbd_status status;
-
-    take_later(w, files->disk.window, &later);
-    files->disk.highest_id = w->last_block;
-    tbd_writer_event(w, TBD_REC_PAGES, &when, files->pages, files->pages_bytes);
-    tbd_file_put_record(&w->pending, TBD_REC_WINDOW, &files->disk, sizeof(files->disk));
-    free(files->pages);
-    files->pages = NULL;
-    status = flush_pending(w);
-    tbd_buffer_free(&w->pending);
-    w->pending = later;
-    if (status)
-        remove_window_files(w, files->disk.window);
-    return status;
-}
-
-void tbd_writer_segment(const struct tbd_writer *w, struct tbd_key_segment *segment)
-{
-    struct tbd_buffer out = { 0 };
-    char name[64];
-
-    tbd_key_segment_name(segment, name, sizeof(name));
-    tbd_key_segment_encode(segment, w->id, &out);
-    (void)mkdirat(w->dir, "keys", 0700);
-    if (!out.failed)
-        (void)!tbd_write_file(w->dir, name, out.bytes, out.used);
-    tbd_buffer_free(&out);
-}
-
-/* ---- changes of what is written ---- */
-
-/* Onto the end of the index's last complete record: what is behind it was never finished. */
-static enum tbd_status open_index(struct tbd_writer *w, struct tbd_error *why)
-{
-    struct tbd_record_view record;
-    struct tbd_file file;
-    enum tbd_status status = tbd_file_open(w->path, "index", TBD_FILE_INDEX, 0, &file, why);
-
-    if (status)
-        return status;
-    w->id = tbd_file_header(&file)->trace_id;
-    while (!(status = tbd_file_next(&file, &record, why)))
-        ;
-    w->index_bytes = (off_t)file.next;
-    tbd_file_close(&file);
-    if (status != TBD_NOTFOUND && status != TBD_TRUNCATED)
-        return status;
-    w->index = openat(w->dir, "index", O_RDWR | O_CLOEXEC);
-    if (w->index < 0 || ftruncate(w->index, w->index_bytes) ||
-        lseek(w->index, w->index_bytes, SEEK_SET) < 0)
-        return tbd_error_set(why, TBD_IO, w->path, 0, "index: %s", strerror(errno));
-    return TBD_OK;
-}
-
-static enum tbd_status open_trace(struct tbd_writer *w, struct tbd_error *why)
-{
-    w->dir = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (w->dir >= 0)
-        w->header = openat(w->dir, "header", O_RDONLY | O_CLOEXEC);
-    if (w->header < 0)
-        return tbd_error_set(why, TBD_NOTRACE, w->path, 0, "%s", strerror(errno));
-    if (flock(w->header, LOCK_EX | LOCK_NB))
-        return tbd_error_set(why, TBD_BUSY, w->path, 0,
-                             "it is being recorded, or changed by somebody else");
-    w->started = true;
-    return open_index(w, why);
-}
-
-enum tbd_status tbd_writer_open(const char *path, struct tbd_writer **out, struct tbd_error *why)
-{
-    struct tbd_writer *w = calloc(1, sizeof(*w));
-    enum tbd_status status;
-
-    *out = NULL;
-    if (!w)
-        return TBD_NOMEM;
-    w->root_dir = w->dir = w->header = w->index = w->blocks = -1;
-    w->started = w->is_reopened = true;
-    w->path = strdup(path);
-    status = w->path ? open_trace(w, why) : TBD_NOMEM;
-    if (status) {
-        tbd_writer_free(w);
-        return status;
-    }
-    *out = w;
-    return TBD_OK;
-}
-
-enum tbd_status tbd_writer_file(struct tbd_writer *w, const char *name,
-                                const struct tbd_buffer *content)
-{
-    return content->failed ? TBD_NOMEM
-                           : tbd_write_file(w->dir, name, content->bytes, content->used);
-}
-
-void tbd_writer_remove(struct tbd_writer *w, const char *name)
-{
-    if (unlinkat(w->dir, name, 0) && errno == EISDIR)
-        unlinkat(w->dir, name, AT_REMOVEDIR);
-}
-
-/* The new file is open before it gets its name: what is appended from then on goes to the right
- * one. */
-enum tbd_status tbd_writer_index(struct tbd_writer *w, const struct tbd_buffer *content)
-{
-    static const char temporary[] = "index.part";
-    enum tbd_status status = content->failed ? TBD_NOMEM : TBD_OK;
-    int fd = -1;
-
-    if (!status) {
-        fd = openat(w->dir, temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        status = fd < 0 ? TBD_IO : tbd_write_all(fd, content->bytes, content->used);
-    }
-    if (!status && renameat(w->dir, temporary, w->dir, "index"))
-        status = TBD_IO;
-    if (status) {
-        close_fd(fd);
-        unlinkat(w->dir, temporary, 0);
-        return status;
-    }
-    close_fd(w->index);
-    w->index = fd;
-    w->index_bytes = (off_t)content->used;
-    return TBD_OK;
-}
-
-uint64_t tbd_writer_bytes(const struct tbd_writer *w)
-{
-    return (uint64_t)(w->index_bytes + w->blocks_bytes);
-}
-
-enum tbd_status tbd_writer_change(struct tbd_writer *w, const struct tbd_disk_change *change,
-                                  const struct tbd_disk_shift *shifts,
-                                  const struct tbd_buffer *pages)
-{
-    struct tbd_disk_when when = { .window = change->window.window };
-    struct tbd_buffer out = { 0 };
-    enum tbd_status status;
-    size_t begin;
-
-    if (pages->used) {
-        begin = tbd_file_begin_record(&out, TBD_REC_PAGES);
-        tbd_buffer_put(&out, &when, sizeof(when));
-        tbd_buffer_put(&out, pages->bytes, pages->used);
-        tbd_file_finish_record(&out, begin);
-    }
-    begin = tbd_file_begin_record(&out, TBD_REC_CHANGE);
-    tbd_buffer_put(&out, change, sizeof(*change));
-    if (change->count > 1)
-        tbd_buffer_put(&out, shifts, change->count * sizeof(*shifts));
-    tbd_file_finish_record(&out, begin);
-    status = append(w->index, &w->index_bytes, &out);
-    w->has_changed |= w->is_reopened;
-    tbd_buffer_free(&out);
-    return status;
-}
-
 enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *end,
                                const char *text)
 {
@@ -745,7 +441,7 @@ enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *e
     tbd_buffer_put(&w->pending, end, sizeof(*end));
     tbd_buffer_put(&w->pending, text, strlen(text) + 1);
     tbd_file_finish_record(&w->pending, begin);
-    status = flush_pending(w);
+    status = tbd_writer_flush(w);
     if (!status)
         put_closed(w);
     return status;
