@@ -22,6 +22,13 @@ void tbd_special_send(struct tbd_special_run *s, uint32_t flags);
 /* The whole instruction: rip moves on. */
 void tbd_special_finish(struct tbd_special_run *s, uint32_t flags);
 
+/* Lets the program go before the instruction. */
+_Noreturn void tbd_special_give_up(struct tbd_special_run *s, const char *why);
+
+/* Repeated movs and stos; lods, scas and cmps. */
+void tbd_special_string_stores(struct tbd_special_run *s);
+void tbd_special_string_loads(struct tbd_special_run *s);
+
 /* An instruction of the set in patcher/singles.h. */
 void tbd_shared_perform(struct tbd_special_run *s);
 
