@@ -37,7 +37,7 @@ static const struct row rows[] = {
     { .name = "quantum", .values = "N", .help = "block entries until it is another thread's turn",
       .kind = KIND_NUMBER, .offset = AT(quantum), .initial = 30000, .low = 16, .high = 1ull << 40 },
     { .name = "chunks", .values = "N", .help = "chunks of shared memory (1.25 MiB each)",
-      .kind = KIND_NUMBER, .offset = AT(chunks), .initial = 16, .low = 2,
+      .kind = KIND_NUMBER, .offset = AT(chunks), .initial = 32, .low = 2,
       .high = TBD_STREAM_MAX_CHUNKS },
     { .name = "insns", .values = "N", .help = "instructions in a block at most",
       .kind = KIND_NUMBER, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,

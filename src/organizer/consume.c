@@ -16,6 +16,7 @@
 #include "format/coding.h"
 #include "format/file.h"
 
+#include <emmintrin.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -28,6 +29,7 @@
 #include <unistd.h>
 
 #define GUARD_BYTES 4096u
+#define LINE_BYTES 64u
 #define STORES_BYTES (256u << 10)
 #define RAW_MAX_ENTRIES ((size_t)1 << 31)
 
@@ -372,6 +374,30 @@ static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number
     return TBD_OK;
 }
 
+/* What is copied is looked at much later, by another thread, when it has long left the caches: past them it goes
+ * without being fetched first, and leaves them to the workers and to the program.  Recording perl and sqlite3 takes
+ * a tenth less time for it. */
+static void copy_past_caches(void *out, const uint8_t *from, size_t bytes)
+{
+    uint8_t *to = out;
+    size_t head = -(uintptr_t)to % LINE_BYTES;
+
+    if (bytes < 2 * LINE_BYTES) {
+        if (bytes) /* else there may be no buffer yet */
+            memcpy(to, from, bytes);
+        return;
+    }
+    memcpy(to, from, LINE_BYTES);
+    to += head;
+    from += head;
+    bytes -= head;
+    for (; bytes >= LINE_BYTES; bytes -= LINE_BYTES, to += LINE_BYTES, from += LINE_BYTES)
+        for (size_t i = 0; i < LINE_BYTES; i += sizeof(__m128i))
+            _mm_stream_si128((__m128i *)(void *)(to + i), _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+    memcpy(to, from, bytes);
+    _mm_sfence(); /* before anybody is told of it */
+}
+
 static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
                                   const struct tbd_chunk *chunk, struct tbd_error *why)
 {
@@ -385,11 +411,9 @@ static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
     if (!c->raw_started)
         raw->first_time = chunk->first_time;
     c->raw_started = true;
-    if (chunk->entry_count) /* else there may be no buffer yet */
-        memcpy(raw->entries + raw->entry_count, entries_of(c, number) + chunk->entries_offset,
-               (size_t)chunk->entry_count * 4);
-    if (chunk->operand_bytes)
-        memcpy(raw->operands + raw->operand_bytes, operands_of(c, number), chunk->operand_bytes);
+    copy_past_caches(raw->entries + raw->entry_count, entries_of(c, number) + chunk->entries_offset,
+                     (size_t)chunk->entry_count * 4);
+    copy_past_caches(raw->operands + raw->operand_bytes, operands_of(c, number), chunk->operand_bytes);
     raw->entry_count += chunk->entry_count;
     raw->operand_bytes += chunk->operand_bytes;
     return TBD_OK;
