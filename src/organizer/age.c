@@ -234,12 +234,10 @@ static bool find_merge(const struct tbd_ager *ager, uint32_t least, bool same_sp
     return run >= least;
 }
 
-static bool plan_merge(const struct tbd_ager *ager, struct plan *out)
+static bool plan_merge(const struct tbd_ager *ager, uint64_t most, struct plan *out)
 {
-    if (!find_merge(ager, MERGE_COUNT, true, MERGED_BLOCKS, out) &&
-        !find_merge(ager, 2, true, MERGED_BLOCKS, out) &&
-        !find_merge(ager, 2, false, MERGED_BLOCKS, out) &&
-        !find_merge(ager, 2, false, MERGED_BLOCKS_MOST, out))
+    if (!find_merge(ager, MERGE_COUNT, true, most, out) && !find_merge(ager, 2, true, most, out) &&
+        !find_merge(ager, 2, false, most, out))
         return false;
     out->action = MERGE;
     return true;
@@ -268,7 +266,7 @@ static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
 static bool plan_level(const struct tbd_ager *ager, unsigned level, struct plan *out)
 {
     if (level == 1)
-        return plan_merge(ager, out);
+        return plan_merge(ager, MERGED_BLOCKS, out);
     if (!find_oldest(ager, (uint8_t)level, level == 3 ? NEWEST : 0, out))
         return false;
     out->action = level == 3 ? EVENTS : COUNTS;
@@ -304,7 +302,8 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
     for (unsigned level = 3; level; level--)
         if (plan_level(ager, level, out))
             return true;
-    return plan_drop(ager, ager->limits.budget / 16, out);
+    return plan_merge(ager, MERGED_BLOCKS_MOST, out) ||
+           plan_drop(ager, ager->limits.budget / 16, out);
 }
 
 static uint64_t now_seconds(void)
