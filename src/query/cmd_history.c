@@ -12,6 +12,17 @@
 
 /* ---- history ---- */
 
+#define FRAMES_MAX 256u
+#define RED_ZONE   128u /* below the stack pointer: of a function that calls none */
+
+/* From the call of the function that an object on the stack belongs to until its return: before and behind, other
+ * functions have other things there. */
+struct lifetime {
+    bool is_bounded; /* false: it is as old as the trace */
+    bool has_end;    /* the function returns in the trace */
+    struct tbd_position from, to;
+};
+
 struct history {
     struct tbd_command_run *run;
     struct tbd_source_place *place;
@@ -20,7 +31,7 @@ struct history {
     struct tbd_rows rows;
     json_t *row; /* of the value that holds now; NULL before the first one */
     uint8_t now[OBJECT_MAX];
-    bool is_known;
+    struct lifetime life;
 };
 
 static char *text_of(struct history *history)
@@ -90,7 +101,8 @@ static bool add_store(void *context, const struct tbd_event *event)
     struct tbd_position after = { event->position.time, event->position.offset + 1 };
     uint8_t value[OBJECT_MAX];
 
-    if (history->row == NULL && read_object(history, event->position, history->now))
+    if (history->row == NULL && read_object(history, event->position, history->now) &&
+        !history->life.is_bounded)
         begin_value(history, tbd_session_first(history->run->session), NULL);
     if (!value_after(history, event, value))
         return true;
@@ -102,21 +114,75 @@ static bool add_store(void *context, const struct tbd_event *event)
     return ferror(history->run->out) == 0;
 }
 
+/* The call frame of the function on whose stack the object lies; 0: it is no local variable. */
+static uint64_t frame_of(struct history *history, struct tbd_position position)
+{
+    struct tbd_frame *frames = calloc(FRAMES_MAX, sizeof(*frames));
+    uint64_t address = history->object.address, found = 0;
+    size_t count = 0;
+
+    if (frames != NULL && tbd_session_stack(history->run->session, position, frames, FRAMES_MAX,
+                                            &count) != TBD_OK)
+        count = 0;
+    for (size_t i = 0; i < count && found == 0; i++) {
+        uint64_t low = frames[i].sp - (i == 0 ? RED_ZONE : 0);
+
+        if (frames[i].cfa > low && address - low < frames[i].cfa - low)
+            found = frames[i].cfa;
+    }
+    free(frames);
+    return found;
+}
+
+/* From behind this instruction, which may be the function's first, and from before it, as it may be the last. */
+static void find_lifetime(struct history *history)
+{
+    struct tbd_session *session = history->run->session;
+    struct tbd_position at = tbd_session_current(session);
+    struct tbd_reg_state *state = malloc(sizeof(*state));
+    uint64_t frame = frame_of(history, at);
+    struct tbd_event event = { 0 };
+    char question[192];
+
+    if (state == NULL || frame == 0 || tbd_session_regs(session, at, state) != TBD_OK) {
+        free(state);
+        return;
+    }
+    snprintf(question, sizeof(question),
+             "%" PRIu64 "+%" PRIu32 " backward func_enter 1 where sp == 0x%" PRIx64
+             " and thread == %" PRIu32,
+             at.time, at.offset + 1, frame - 8, state->regs.thread);
+    history->life.is_bounded = tbd_command_find_event(history->run, question, &event) == TBD_OK;
+    history->life.from = event.position;
+    snprintf(question, sizeof(question),
+             "%" PRIu64 "+%" PRIu32 " forward func_exit 1 where sp >= 0x%" PRIx64 " and thread == %" PRIu32
+             " and time >= %" PRIu64,
+             at.time == 0 ? 0 : at.time - 1, TBD_BLOCK_MAX_INSNS, frame - 8, state->regs.thread, at.time);
+    history->life.has_end = history->life.is_bounded &&
+                            tbd_command_find_event(history->run, question, &event) == TBD_OK;
+    history->life.to = event.position;
+    free(state);
+}
+
 static enum tbd_exit list_history(struct history *history)
 {
     static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
     struct tbd_command_run *run = history->run;
-    char question[80];
+    const struct lifetime *life = &history->life;
+    char question[192];
     enum tbd_exit result;
 
-    snprintf(question, sizeof(question), "store where touches[0x%" PRIx64 ",%zu]",
-             history->object.address, history->bytes);
+    find_lifetime(history);
+    snprintf(question, sizeof(question),
+             "store where touches[0x%" PRIx64 ",%zu] and time >= %" PRIu64 " and time <= %" PRIu64,
+             history->object.address, history->bytes, life->is_bounded ? life->from.time : 0,
+             life->has_end ? life->to.time : UINT64_MAX);
     tbd_rows_start(&history->rows, run, columns);
     result = tbd_command_each(run, question, add_store, history);
     if (result == TBD_EXIT_NOT_FOUND &&
         read_object(history, tbd_session_current(run->session), history->now))
-        begin_value(history, tbd_session_first(run->session), NULL);
-    end_value(history, NULL);
+        begin_value(history, life->is_bounded ? life->from : tbd_session_first(run->session), NULL);
+    end_value(history, life->has_end ? &life->to : NULL);
     if (result <= TBD_EXIT_NOT_FOUND)
         return tbd_rows_end(&history->rows);
     json_decref(history->rows.waiting);

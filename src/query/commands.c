@@ -99,7 +99,8 @@ const struct tbd_command tbd_commands[] = {
       "tbdq count store of total by line", true },
     { "history", tbd_command_history, "EXPR",
       "the values that a variable had: from when to when, and who wrote them",
-      "The variable is what the C expression denotes at the current position.",
+      "The variable is what the C expression denotes at the current position; one on the stack has its history\n"
+      "from the call of its function to the return.",
       "tbdq history table[3]", true },
     { "first", tbd_command_first, "CONTEXT",
       "go to the instruction that makes a condition true for the first time",

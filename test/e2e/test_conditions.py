@@ -97,6 +97,22 @@ def test_first_and_last_are_the_instructions_that_change_a_condition(folder):
     assert trace.ask("first", "total == 77") == [] and trace.ask("last", "level == 77") == []
 
 
+def test_a_local_variable_has_the_history_of_its_own_call(folder):
+    _, trace = tbdtest.record([tbdtest.program("moments")], folder, "window=600")
+    enter, leave = (trace.one("goto", "first", "forward", kind, 1, "where", "func==climb") for kind in ("func_enter", "func_exit"))
+    trace.one("goto", "first", "forward", "func_enter", 5, "where", "func==raise_by")
+    for what, at in (("*what", None), ("level", tbdtest.position(leave))):
+        if at is not None:
+            trace.one("goto", tbdtest.position(enter))
+            trace.one("goto", "current", "forward", "line", 4, "where", "func==climb")
+        rows = trace.ask("history", what)
+        assert [int(r["value"]) for r in rows] == [0, 1, 3, 6, 10, 15, 21, 28, 36, 45], (what, rows)
+        assert rows[-1]["to"] == tbdtest.position(leave), rows[-1]
+        assert all(a["to"] == a2["position"] for a, a2 in zip(rows, rows[1:])), rows
+        assert int(rows[0]["from"].split("+")[0]) >= enter["time"], rows[0]
+    assert int(trace.ask("history", "total", at="last")[-1]["value"]) == 5
+
+
 def test_every_instruction_is_a_state(folder):
     _, trace = tbdtest.record([tbdtest.program("moments")], folder, "window=600")
     states = trace.ask("all", "state", "where", "func==count_down")
