@@ -528,6 +528,7 @@ static void advise(struct tbd_call *call)
     forget_contents(start, end);
     send_unmap(call, start, end); /* what they held ends here (I6 of stream.h) */
     send_regions(call, start, end, true);
+    tbd_young_files_send_again(call->thread, start, end);
 }
 
 /* A stack limit that was raised: as much more can be touched, and is zero until then.  Replay finds where the stack

@@ -26,19 +26,42 @@ static bool is_young(const uint64_t *stat)
                                     tbd_runtime.realtime_ns;
 }
 
+static bool is_wanted(const struct tbd_msg_region *map)
+{
+    return tbd_runtime.recording && tbd_runtime.options.hooks & TBD_HOOK_TOUCH &&
+           !(map->flags & TBD_REGION_SHARED) && map->prot & PROT_READ_;
+}
+
+static void send(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
+{
+    bytes = bytes < MOST_BYTES ? bytes : MOST_BYTES;
+    for (uint64_t at = start; at < start + bytes; at += TBD_PAGE_SIZE)
+        tbd_window_send_first(&tbd_runtime.ring, thread, &tbd_runtime.pages, at);
+}
+
 void tbd_young_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd)
 {
     uint64_t stat[STAT_WORDS];
     uint64_t bytes;
 
-    if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH) ||
-        map->flags & TBD_REGION_SHARED || !(map->prot & PROT_READ_) ||
+    if (!is_wanted(map) ||
         tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)) ||
         !is_young(stat) || stat[STAT_SIZE] <= map->file_offset)
         return;
     bytes = stat[STAT_SIZE] - map->file_offset;
-    bytes = bytes < map->end - map->start ? bytes : map->end - map->start;
-    bytes = bytes < MOST_BYTES ? bytes : MOST_BYTES;
-    for (uint64_t at = map->start; at < map->start + bytes; at += TBD_PAGE_SIZE)
-        tbd_window_send_first(&tbd_runtime.ring, thread, &tbd_runtime.pages, at);
+    send(thread, map->start, bytes < map->end - map->start ? bytes : map->end - map->start);
+}
+
+void tbd_young_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        uint64_t from = map->start > start ? map->start : start;
+
+        if (map->inode && is_wanted(map))
+            send(thread, from, (map->end < end ? map->end : end) - from);
+    }
 }

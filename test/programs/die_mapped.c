@@ -2,6 +2,7 @@
 // signal: 9
 /* Killed in the window that mapped files: one that is deleted, one that was just written and is overwritten, a part of one,
  * one that ends within its mapping.  What the program read is in no file any more. */
+#define _DEFAULT_SOURCE
 #include "check.h"
 #include <fcntl.h>
 #include <signal.h>
@@ -55,6 +56,9 @@ int main(void)
     look(map(stays, 1, 3, PROT_READ), 3 * PAGE);
     writable = map(stays, 0, PAGES, PROT_READ | PROT_WRITE);
     writable[3] = sum;
+    look(writable, PAGES * PAGE);
+    CHECK(madvise(writable, 2 * PAGE, MADV_DONTNEED) == 0);
+    CHECK(writable[3] != sum);
     look(writable, PAGES * PAGE);
     CHECK(unlink(kept) == 0 && ftruncate(stays, 0) == 0);
     printf("%llx\n", (unsigned long long)sum);
