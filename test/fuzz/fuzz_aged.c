@@ -161,18 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2)
         return 0;
     file = data[0] % NAMES;
-    bytes = malloc(good[file].used);
-    check(bytes);
-    memcpy(bytes, good[file].bytes, good[file].used);
-    for (size_t at = 1; at + 4 <= size;) {
-        size_t offset = (data[at] | (size_t)data[at + 1] << 8) % good[file].used;
-        size_t n = data[at + 2] % 9;
-
-        at += 3;
-        for (size_t i = 0; i < n && at < size && offset + i < good[file].used; i++)
-            bytes[offset + i] = data[at++];
-    }
-    seal_records(bytes, good[file].used);
+    bytes = patched_copy(&good[file], data + 1, size - 1);
     write_file(file, bytes, good[file].used);
     use();
     write_file(file, good[file].bytes, good[file].used);

@@ -56,4 +56,25 @@ static inline void seal_packed(uint8_t *bytes, size_t size)
     memcpy(bytes, &head, sizeof(head));
 }
 
+/* A copy of a file of records with patches of (offset 2 bytes, length 1 byte, bytes), its checksums good again; the
+ * caller's. */
+static inline uint8_t *patched_copy(const struct tbd_buffer *good, const uint8_t *data, size_t size)
+{
+    uint8_t *bytes = malloc(good->used);
+
+    if (!bytes)
+        abort();
+    memcpy(bytes, good->bytes, good->used);
+    for (size_t at = 0; at + 3 <= size;) {
+        size_t offset = (data[at] | (size_t)data[at + 1] << 8) % good->used;
+        size_t n = data[at + 2] % 9;
+
+        at += 3;
+        for (size_t i = 0; i < n && at < size && offset + i < good->used; i++)
+            bytes[offset + i] = data[at++];
+    }
+    seal_records(bytes, good->used);
+    return bytes;
+}
+
 #endif
