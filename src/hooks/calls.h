@@ -51,6 +51,7 @@ _Noreturn void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat
 _Noreturn void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat, const struct tbd_regs *regs);
 /* The same for one that the engine makes before the program's own is to be made again. */
 void tbd_call_pause(struct tbd_call *call);
+void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys);
 /* futex_calls.c: true when the call is done. */
 bool tbd_call_futex_pi(struct tbd_call *call);
 

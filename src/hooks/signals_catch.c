@@ -11,6 +11,7 @@
 #include "base/sys.h"
 #include "hooks/shared.h"
 #include "hooks/slot.h"
+#include "hooks/strangers.h"
 
 extern const char tbd_program_syscall_check[], tbd_program_syscall_done[];
 extern const char tbd_program_syscall_interrupted[];
@@ -247,12 +248,14 @@ static bool settles_anyway(uint64_t rip)
 }
 
 /* A thread whose turn it is not looks at `pending` when it gets the baton. */
-static void queue(int signo, const uint8_t *info, struct tbd_ucontext *context)
+static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
     struct tbd_seat *seat = tbd_seat_of_sigsafe(&signo);
     struct tbd_signals *signals = &seat->signals;
     bool settles = settles_anyway(context->rip);
 
+    if (signo == SIGCHLD_ && code_of(info) > 0 && tbd_strangers_sent_sigsafe(info))
+        return;
     if (signals->pending)
         return; /* one of ALWAYS_OURS sent by somebody while another signal waits */
     fill_queued(&signals->queued, signo, info, context);
@@ -292,7 +295,7 @@ static bool handle_step(struct tbd_ucontext *context)
     return true;
 }
 
-static void handle(int signo, const uint8_t *info, struct tbd_ucontext *context)
+static void handle(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
     if (!is_from_processor(signo, info)) {
         queue(signo, info, context);

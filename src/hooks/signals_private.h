@@ -8,7 +8,7 @@
 #include "hooks/sigframe.h"
 
 enum {
-    SIGILL_ = 4, SIGTRAP_ = 5, SIGBUS_ = 7, SIGFPE_ = 8, SIGKILL_ = 9, SIGSEGV_ = 11,
+    SIGILL_ = 4, SIGTRAP_ = 5, SIGBUS_ = 7, SIGFPE_ = 8, SIGKILL_ = 9, SIGSEGV_ = 11, SIGCHLD_ = 17,
     SIGSTOP_ = 19,
     SYS_RT_SIGACTION = 13, SYS_RT_SIGPROCMASK = 14, SYS_SIGALTSTACK = 131, SYS_TGKILL = 234,
     SYS_RT_TGSIGQUEUEINFO = 297,
@@ -48,7 +48,7 @@ static inline bool tbd_signals_is_ours(uint64_t signo)
     uint64_t handler = tbd_runtime.actions[signo].handler;
 
     return (ALWAYS_OURS & BIT(signo)) || handler > 1 ||
-           (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)));
+           (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)) && tbd_runtime.pid != 1); /* which they do not end */
 }
 
 static inline bool tbd_altstack_holds(const struct tbd_altstack *stack, uint64_t sp)

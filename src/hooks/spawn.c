@@ -2,7 +2,8 @@
 /* spawn.c - see spawn.h
  *
  *   program -fork-> middle -fork-> organizer         middle exits at once and is reaped here;
- *                                                    the organizer becomes init's child
+ *                                                    the organizer becomes init's child, or, if that is
+ *                                                    the program itself, a hidden one (strangers.h)
  *
  * The two processes are copies of the program that run only this file's code until execve.  The
  * organizer's descriptors: the stream as 3, stderr as the program has it (for one line should it fail

@@ -13,10 +13,11 @@
 #include "hooks/own_memory.h"
 #include "hooks/safe_copy.h"
 #include "hooks/seccomp.h"
+#include "hooks/strangers.h"
 
 enum {
     EFAULT_ = -14, ENOSYS_ = -38, NR_PTRACE = 101, PTRACE_TRACEME_ = 0,
-    NR_IOCTL = 16, NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
+    NR_IOCTL = 16, NR_WAIT4 = 61, NR_WAITID = 247, NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
     NR_IO_SETUP = 206, NR_IO_CANCEL = 210, NR_IO_PGETEVENTS = 333, NR_EPOLL_PWAIT = 281, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
     NR_IO_URING_ENTER = 426, NR_IO_URING_REGISTER = 427, NR_EPOLL_PWAIT2 = 441,
     FUTEX_COMMAND = 0x7f, FUTEX_WAIT_ = 0, FUTEX_LOCK_PI_ = 6, FUTEX_WAIT_BITSET_ = 9,
@@ -253,12 +254,31 @@ static void note_asynchronous(uint64_t number)
                          number);
 }
 
+static bool waits_for_child(const struct tbd_sys_call *sys)
+{
+    return sys->number == NR_WAIT4 || sys->number == NR_WAITID;
+}
+
+static void wait_beside_strangers(struct tbd_call *call)
+{
+    struct tbd_sys_call sys = call->sys;
+
+    if (tbd_strangers_before_wait(call))
+        perform_described(call);
+    call->sys = sys;
+    tbd_call_finish(call);
+}
+
 void tbd_call_plain(struct tbd_call *call)
 {
     if (call->sys.number == NR_FUTEX && tbd_threads_are_many() && tbd_call_futex_pi(call))
         return;
     if (tbd_own_memory_write(call)) {
         tbd_call_finish(call);
+        return;
+    }
+    if (waits_for_child(&call->sys) && tbd_strangers_come()) {
+        wait_beside_strangers(call);
         return;
     }
     if (tbd_syscall_is_described(&call->sys))

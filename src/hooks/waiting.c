@@ -489,9 +489,14 @@ bool tbd_call_wait(struct tbd_call *call)
 
 void tbd_call_pause(struct tbd_call *call)
 {
+    tbd_call_pause_as(call, &call->sys);
+}
+
+void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys)
+{
     struct tbd_seat *seat = tbd_runtime.threads.holder;
 
-    if (!perform(call, &call->sys, seat, NULL)) {
+    if (!perform(call, sys, seat, NULL)) {
         call->result = TBD_CALL_INTERRUPTED; /* the program's is made natively */
         tbd_call_leave(call, seat);
     }

@@ -143,6 +143,27 @@ def test_a_child_without_an_organizer_runs_natively(folder):
     trace.verify()
 
 
+def test_process_one_of_a_namespace(folder):
+    """Orphans come to it, organizers too: it does not see them."""
+    inside = [tbdtest.need("unshare"), "--pid", "--fork", "--mount-proc"]
+    if tbdtest.run(inside + ["true"]).code:
+        inside += ["--user", "--map-root-user"]
+        if tbdtest.run(inside + ["true"]).code:
+            raise tbdtest.Skip("no namespaces here")
+    root = os.path.join(folder, "traces")
+    os.makedirs(root)
+    program = tbdtest.program("subreaper")
+    native = tbdtest.run(inside + [program])
+    traced = tbdtest.run(inside + [os.path.join(tbdtest.BUILD, "tbd"), "record", "--dir=" + root, "--", program])
+    tbdtest.same(native, traced)
+    tbdtest.wait_organizers(root)
+    traces = tbdtest.traces(root)
+    assert len(traces) == 5, traces
+    for trace in traces:
+        assert trace.info()["end"].startswith("exit "), trace.info()
+        trace.verify()
+
+
 def test_programs_started_without_the_library(folder):
     """They find the environment that they were given; what their own preloads were stays."""
     sh = ["sh", "-c", "echo $A; env -u PWD -u OLDPWD -u SHLVL -u _ | sort"]
