@@ -59,6 +59,17 @@ def test_many_events_have_the_registers_of_single_ones(folder):
                 assert value & 1 == bit, (kind, at, value)
 
 
+def test_registers_that_have_no_room_in_a_block_are_found_one_by_one(folder):
+    """A condition that reads all registers at all instructions: more than a block's record takes."""
+    _, trace = tbdtest.record([tbdtest.program("moments")], folder, "window=100000")
+    zero = "+".join("(%s^%s)" % (r, r) for r in ("rbx rcx rdx rsi rdi rbp rsp r8 r9 r10 r11 r12 r13 r14 r15").split())
+    few = trace.tbdq("count", "state", "where", "rax & 1 == 1", json_output=False)
+    many = trace.tbdq("--explain", "count", "state", "where", "rax & 1 == 1 or %s != 0" % zero, json_output=False)
+    assert few.code == many.code == 0 and few.out == many.out, (few, many)
+    noted, single = (int(n) for n in re.search(rb"(\d+) replayed for registers.*positions replayed to: (\d+)", many.err).groups())
+    assert noted > 0 and single > 0, many.err
+
+
 def truth(trace, expression, position):
     """What print says: None where it has no value."""
     result = trace.tbdq("print", "(%s) != 0" % expression, at=position, json_output=False)
