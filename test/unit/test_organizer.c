@@ -333,6 +333,23 @@ static void seeking_finds_what_walking_finds(void **state)
 }
 
 /* Counts again, from the events, what the summaries say. */
+static void check_block_summary(const struct tbd_window *window, const struct tbd_block_summary *summary)
+{
+    uint32_t count = 0, last = 0, time = 0;
+
+    for (size_t i = 0; i < window->entry_count; i++) {
+        if (window->entries[i] & TBD_ENTRY_MESSAGE)
+            continue;
+        if (window->entries[i] == summary->id) {
+            count++;
+            last = time;
+        }
+        time++;
+    }
+    assert_int_equal(summary->count, count);
+    assert_int_equal(summary->last, last);
+}
+
 static void check_summaries(const struct tbd_window *window)
 {
     uint64_t total = 0;
@@ -366,8 +383,10 @@ static void check_summaries(const struct tbd_window *window)
         assert_int_equal(word->count, count);
         assert_int_equal(word->last, last);
     }
-    for (size_t i = 0; i < window->block_summary_count; i++)
+    for (size_t i = 0; i < window->block_summary_count; i++) {
+        check_block_summary(window, &window->block_summaries[i]);
         total += window->block_summaries[i].count;
+    }
     assert_int_equal(total, window->blocks);
 }
 
@@ -389,6 +408,48 @@ static void summaries_count_what_happened(void **state)
     tbd_trace_close(trace);
     maker_close(&m);
     sim_free(&s);
+}
+
+/* What comes behind an impossible entry is not counted, although it was met when the segment was counted. */
+static void summaries_end_where_a_damaged_stream_does(void **state)
+{
+    static struct sim s;
+    const uint32_t wrong[] = { 0x00ffffff, 0 }; /* not defined; a record outside the operands */
+
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct tbd_organize_options options = { .root = root, .program = "cut", .threads = 1 };
+        struct tbd_error why = { 0 };
+        struct tbd_trace *trace;
+        struct tbd_window *window;
+        struct maker m;
+        uint64_t blocks;
+        uint32_t longest = 0;
+
+        maker_open(&m, 0);
+        m.alone = true;
+        sim_start(&s, &m, 31 + k);
+        for (uint32_t i = 1; i < SIM_BLOCKS; i++)
+            if (s.defs[i].operand_bytes > s.defs[longest].operand_bytes)
+                longest = i;
+        for (int i = 0; i < 90; i++)
+            sim_step(&s);
+        blocks = m.time;
+        for (int i = 0; i < 3; i++) /* records that are not there */
+            maker_enter(&m, wrong[k] ? wrong[k] : s.ids[longest], "", 0);
+        maker_finish(&m);
+        options.stream_fd = m.fd;
+        assert_int_equal(tbd_organize(&options, &why), TBD_CORRUPT);
+        trace = open_latest();
+        assert_int_equal(tbd_trace_window_count(trace), 1);
+        window = load(trace, 0);
+        assert_int_equal(window->blocks, blocks);
+        check_summaries(window);
+        tbd_window_free(window);
+        tbd_trace_close(trace);
+        maker_close(&m);
+        sim_free(&s);
+    }
 }
 
 static void previous_windows_are_linked(void **state)
@@ -706,6 +767,7 @@ int main(void)
         cmocka_unit_test(pages_at_window_starts_follow_from_the_windows_before),
         cmocka_unit_test(seeking_finds_what_walking_finds),
         cmocka_unit_test(summaries_count_what_happened),
+        cmocka_unit_test(summaries_end_where_a_damaged_stream_does),
         cmocka_unit_test(previous_windows_are_linked),
         cmocka_unit_test(chunk_borders_leave_no_mark),
         cmocka_unit_test(killed_producer_leaves_all_complete_records),
