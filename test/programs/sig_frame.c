@@ -154,7 +154,7 @@ static void catch_all(int flags)
 
 int main(void)
 {
-    stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
+    stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) }, none = { .ss_flags = SS_DISABLE };
     sigset_t some;
     char here;
 
@@ -162,6 +162,7 @@ int main(void)
     stack_high = (uintptr_t)&here + 65536;
     page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(page != MAP_FAILED && mprotect(page + 4096, 4096, PROT_NONE) == 0);
+    CHECK(sigaltstack(&none, NULL) == 0); /* before that frames say 0 (sigstack.c): no call brings it back after letting go */
     catch_all(0);
     all_faults();
     others();

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static char alternate[65536];
@@ -12,6 +13,13 @@ static volatile int order[16], count, depth;
 static sigjmp_buf back;
 
 static int on_alternate(const void *p) { return (const char *)p >= alternate && (const char *)p < alternate + sizeof(alternate); }
+
+static void before_any(int signal, siginfo_t *info, void *context)
+{
+    (void)signal;
+    (void)info;
+    printf("never set: %d\n", ((ucontext_t *)context)->uc_stack.ss_flags);
+}
 
 static void first(int signal, siginfo_t *info, void *context)
 {
@@ -57,8 +65,10 @@ int main(void)
 {
     stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) }, old;
     struct sigaction action = { .sa_sigaction = first, .sa_flags = SA_SIGINFO | SA_ONSTACK }, previous;
+    struct sigaction early = { .sa_sigaction = before_any, .sa_flags = SA_SIGINFO };
     sigset_t set, pending;
 
+    CHECK(sigaction(SIGUSR1, &early, NULL) == 0 && raise(SIGUSR1) == 0);
     CHECK(sigaltstack(NULL, &old) == 0 && old.ss_flags == SS_DISABLE && sigaltstack(&stack, NULL) == 0);
     sigemptyset(&action.sa_mask);
     sigaddset(&action.sa_mask, SIGUSR2);
