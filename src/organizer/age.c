@@ -33,6 +33,8 @@
 #define MERGED_BLOCKS_MOST (1ull << 31)
 /* The newest windows are asked about most, and are what `tbdq` begins with. */
 #define NEWEST 2u
+/* The index over windows takes no more of a budget than this part, or its oldest files go: the TOCs say the same. */
+#define KEYS_SHARE 8u
 /* The index is written anew when it has grown by so much more than half. */
 #define INDEX_SLACK (256u << 10)
 
@@ -56,6 +58,8 @@ struct tbd_ager {
     size_t count, capacity;
     struct level levels[4];
     uint64_t other;   /* bytes of files that are neither windows nor growing */
+    uint64_t keys;    /* of these, bytes of the index over windows */
+    uint32_t key_files;
     uint64_t cache;   /* bytes that questions keep: they hold it small themselves */
     uint64_t other_step; /* most that they grew by at once: a file of keys */
     uint64_t largest; /* window so far */
@@ -66,7 +70,7 @@ struct tbd_ager {
     struct tbd_trace *trace; /* owned; NULL, or opened after the last merge or drop */
 };
 
-enum action { NOTHING, EVENTS, COUNTS, MERGE, DROP, SHORTEN };
+enum action { NOTHING, KEYS, EVENTS, COUNTS, MERGE, DROP, SHORTEN };
 
 struct plan {
     enum action action;
@@ -112,7 +116,7 @@ static uint64_t bytes_of(const struct tbd_disk_window *window)
     return window->toc_bytes + window->trace_bytes + window->block_bytes;
 }
 
-static uint64_t folder_bytes(const char *path, const char *folder)
+static uint64_t folder_bytes(const char *path, const char *folder, uint32_t *out_files)
 {
     char name[4096];
     struct dirent *entry;
@@ -124,8 +128,10 @@ static uint64_t folder_bytes(const char *path, const char *folder)
     dir = opendir(name);
     while (dir && (entry = readdir(dir)))
         if (strcmp(entry->d_name, "index") != 0 && strcmp(entry->d_name, "blocks") != 0 &&
-            !fstatat(dirfd(dir), entry->d_name, &status, 0) && S_ISREG(status.st_mode))
+            !fstatat(dirfd(dir), entry->d_name, &status, 0) && S_ISREG(status.st_mode)) {
             bytes += (uint64_t)status.st_size;
+            ++*out_files;
+        }
     if (dir)
         closedir(dir);
     return bytes;
@@ -134,13 +140,16 @@ static uint64_t folder_bytes(const char *path, const char *folder)
 static void measure_others_locked(struct tbd_ager *ager)
 {
     const char *path = tbd_writer_path(ager->writer);
-    uint64_t other =
-        folder_bytes(path, ".") + folder_bytes(path, "modules") + folder_bytes(path, "keys");
+    uint32_t files = 0;
+    uint64_t other = folder_bytes(path, ".", &files) + folder_bytes(path, "modules", &files);
 
+    ager->key_files = 0;
+    ager->keys = folder_bytes(path, "keys", &ager->key_files);
+    other += ager->keys;
     if (ager->other && other > ager->other + ager->other_step)
         ager->other_step = other - ager->other;
     ager->other = other;
-    ager->cache = folder_bytes(path, "cache");
+    ager->cache = folder_bytes(path, "cache", &files);
 }
 
 static uint64_t fixed_bytes(const struct tbd_ager *ager)
@@ -293,6 +302,10 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
 
     if (!is_over_budget(ager))
         return false;
+    if (ager->key_files > 1 && ager->keys > ager->limits.budget / KEYS_SHARE) {
+        out->action = KEYS;
+        return true;
+    }
     if (ager->levels[3].bytes <= room / shares[3] && ager->levels[2].bytes > room / shares[2] &&
         ager->levels[1].bytes > room / shares[1] && plan_merge_counted(ager, out))
         return true;
@@ -539,6 +552,31 @@ static enum tbd_status drop(struct tbd_ager *ager, const struct plan *plan,
     return status ? status : replace_index(ager, window, plan->first);
 }
 
+/* The oldest file of the index over windows, by its name: it begins with the time. */
+static void drop_keys(struct tbd_ager *ager)
+{
+    char path[4096], oldest[300] = "";
+    struct dirent *entry;
+    uint32_t files;
+    DIR *dir;
+
+    snprintf(path, sizeof(path), "%s/keys", tbd_writer_path(ager->writer));
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir)))
+        if (entry->d_name[0] != '.' && (!*oldest || strcmp(entry->d_name, oldest) < 0))
+            snprintf(oldest, sizeof(oldest), "%s", entry->d_name);
+    if (dir)
+        closedir(dir);
+    snprintf(path, sizeof(path), "keys/%s", oldest);
+    pthread_mutex_lock(ager->lock);
+    files = ager->key_files;
+    if (*oldest)
+        tbd_writer_remove(ager->writer, path);
+    measure_others_locked(ager);
+    ager->is_stuck |= ager->key_files >= files;
+    pthread_mutex_unlock(ager->lock);
+}
+
 /* A window that cannot be changed stays; the trace is as good with it. */
 static enum tbd_status settle(struct tbd_ager *ager, const struct plan *plan,
                               enum tbd_status status)
@@ -567,6 +605,9 @@ enum tbd_status tbd_ager_step(struct tbd_ager *ager)
     pthread_mutex_unlock(ager->lock);
     switch (plan.action) {
     case NOTHING:
+        break;
+    case KEYS:
+        drop_keys(ager);
         break;
     case EVENTS:
         status = drop_events(ager, &plan, &window);

@@ -248,7 +248,7 @@ static void an_organizer_that_dies_leaves_a_trace(void **state)
 static void a_full_disk_ends_the_trace_in_order(void **state)
 {
     struct tbd_trace *good = open_trace("good");
-    unsigned step = getenv("TBD_LONG") ? 1 : 31;
+    unsigned step = getenv("TBD_LONG") ? 1 : 61;
 
     (void)state;
     for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
