@@ -149,12 +149,22 @@ static bool has_access(const struct tbd_block *block, const uint8_t *record, uin
     return false;
 }
 
+static bool has_call(const struct tbd_block *block)
+{
+    for (uint32_t i = 0; i < block->def.op_count; i++)
+        if (block->ops[i].kind == TBD_OP_CALL || block->ops[i].kind == TBD_OP_RET)
+            return true;
+    return false;
+}
+
 /* Is nothing wanted of this block? */
 static bool can_pass(const struct tbd_pass *pass, const struct tbd_block *block, uint32_t id,
                      const uint8_t *record)
 {
     if (pass->blocks && pass->blocks[id] &&
         (!pass->accesses || has_access(block, record, pass->accesses, pass->start, pass->end)))
+        return false;
+    if (pass->calls && has_call(block))
         return false;
     return pass->watch_start >= pass->watch_end ||
            !has_access(block, record, TBD_OP_STORE, pass->watch_start, pass->watch_end);

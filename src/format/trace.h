@@ -325,6 +325,7 @@ struct tbd_pass {
     uint8_t accesses;      /* of the others, only TBD_OP_STOREs (or LOADs) that touch [start, end); 0: anything */
     uint64_t start, end;
     uint64_t watch_start, watch_end; /* stores that touch this are wanted of all blocks; empty: none */
+    bool calls;            /* function entries and exits are wanted of all blocks */
     uint64_t until;        /* no further than behind this time */
 };
 /* From a block's entry on, over such blocks, quickly: to one of which something may be wanted, or that a message or the

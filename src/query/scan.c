@@ -484,11 +484,12 @@ static void hurry(struct tbd_scan *scan)
 {
     struct tbd_pass pass = {
         .blocks = scan->blocks, .start = scan->range_start, .end = scan->range_end,
+        .calls = scan->callers != NULL,
         .until = scan->span.to_end ? UINT64_MAX : scan->span.before.time,
     };
 
-    if (scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER || scan->waiting.is_there ||
-        scan->has_switch || scan->due != 0)
+    if (scan->type == TBD_EVENT_FUNC_ENTER || scan->waiting.is_there || scan->has_switch ||
+        scan->due != 0)
         return;
     if (scan->type == TBD_EVENT_SYSCALL || scan->type == TBD_EVENT_SIGNAL ||
         scan->type == TBD_EVENT_THREAD_SWITCH)
@@ -497,8 +498,8 @@ static void hurry(struct tbd_scan *scan)
         return;
     if (scan->has_range)
         pass.accesses = scan->type == TBD_EVENT_STORE ? TBD_OP_STORE : TBD_OP_LOAD;
+    settle(scan);
     if (scan->probes != NULL) {
-        settle(scan);
         tbd_probes_waiting(scan->probes, &pass.watch_start, &pass.watch_end);
         pass.until = UINT64_MAX;
     }
