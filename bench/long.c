@@ -9,7 +9,10 @@
 
 #define SLOTS 4096u
 
-static volatile int early, seldom, level, never;
+static volatile _Alignas(64) int early;
+static volatile _Alignas(64) int seldom;
+static volatile _Alignas(64) int level;
+static volatile _Alignas(64) int never;
 static volatile uint64_t total;
 static uint32_t table[SLOTS];
 
