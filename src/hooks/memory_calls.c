@@ -444,46 +444,6 @@ static void change_heap(struct tbd_call *call)
     grow_heap(call, old_end, end);
 }
 
-static void remap_memory(struct tbd_call *call)
-{
-    const uint64_t *args = call->sys.args;
-    uint64_t old_end = args[0] + page_up(args[1]);
-    uint64_t bytes = page_up(args[2]);
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
-    struct tbd_region moved = region ? *region : (struct tbd_region){ .path = "" };
-    bool keeps_old = args[3] & MREMAP_DONTUNMAP_;
-    bool is_lazy = tbd_lazy_move(args[0]);
-
-    check_range(call, args[0], args[1]);
-    if (args[3] & MREMAP_FIXED_) {
-        check_range(call, args[4], args[2]);
-        capture(call, args[4], args[4] + bytes);
-    }
-    capture(call, args[0], old_end);
-    perform(call);
-    if (failed(call))
-        return;
-    if (moved.map.inode)
-        moved.map.file_offset += args[0] - moved.map.start;
-    moved.map.start = (uint64_t)call->result;
-    moved.map.end = moved.map.start + bytes;
-    moved.map.flags &= ~TBD_REGION_HEAP;
-    if (!keeps_old && args[1]) {
-        forget(call, args[0], old_end);
-        send_unmap(call, args[0], old_end);
-    }
-    forget(call, moved.map.start, moved.map.end);
-    send_unmap(call, moved.map.start, moved.map.end);
-    if (!tbd_regions_add(&tbd_runtime.regions, &moved.map, moved.path))
-        tbd_runtime.let_go = "it has too many mappings";
-    tbd_shared_update(moved.map.start, moved.map.end);
-    if (keeps_old)
-        tbd_lazy_dropped(args[0], old_end);
-    if (is_lazy)
-        tbd_lazy_moved(args[0], moved.map.start, moved.map.end);
-    send_regions(call, moved.map.start, moved.map.end, false); /* its pages are known when touched */
-}
-
 /* Private anonymous pages are zero now, others their file's. */
 static void forget_contents(uint64_t start, uint64_t end)
 {
@@ -499,6 +459,60 @@ static void forget_contents(uint64_t start, uint64_t end)
                             map->end < end ? map->end : end,
                             !map->inode && !(map->map_flags & MAP_SHARED_));
     }
+}
+
+/* What it held ends here (I6 of stream.h); the mapping stays. */
+static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
+{
+    flush_code(call, start, end);
+    forget_contents(start, end);
+    send_unmap(call, start, end);
+    send_regions(call, start, end, true);
+    tbd_young_files_send_again(call->thread, start, end);
+}
+
+static void remap_memory(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    uint64_t old_end = args[0] + page_up(args[1]);
+    uint64_t bytes = page_up(args[2]);
+    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
+    struct tbd_region moved = { .path = "" };
+    bool keeps_old = args[3] & MREMAP_DONTUNMAP_;
+    bool is_lazy = tbd_lazy_move(args[0]);
+
+    if (!args[1])
+        tbd_shared_double(args[0]);
+    if (region)
+        moved = *region;
+    check_range(call, args[0], args[1]);
+    if (args[3] & MREMAP_FIXED_) {
+        check_range(call, args[4], args[2]);
+        capture(call, args[4], args[4] + bytes);
+    }
+    capture(call, args[0], old_end);
+    perform(call);
+    if (failed(call))
+        return;
+    if (moved.map.inode)
+        moved.map.file_offset += args[0] - moved.map.start;
+    moved.map.start = (uint64_t)call->result;
+    moved.map.end = moved.map.start + bytes;
+    moved.map.flags &= ~TBD_REGION_HEAP;
+    if (keeps_old) {
+        drop_contents(call, args[0], old_end);
+    } else if (args[1]) {
+        forget(call, args[0], old_end);
+        send_unmap(call, args[0], old_end);
+    }
+    forget(call, moved.map.start, moved.map.end);
+    send_unmap(call, moved.map.start, moved.map.end);
+    if (!tbd_regions_add(&tbd_runtime.regions, &moved.map, moved.path))
+        tbd_runtime.let_go = "it has too many mappings";
+    tbd_shared_update(moved.map.start, moved.map.end);
+    if (is_lazy)
+        tbd_lazy_moved(args[0], moved.map.start, moved.map.end);
+    send_regions(call, moved.map.start, moved.map.end, false); /* its pages are known when touched */
 }
 
 /* MADV_FREE may or may not throw pages away, any time later: it is made the certain MADV_DONTNEED, which the
@@ -524,11 +538,7 @@ static void advise(struct tbd_call *call)
     tbd_call_finish(call);
     if (failed(call))
         return;
-    flush_code(call, start, end);
-    forget_contents(start, end);
-    send_unmap(call, start, end); /* what they held ends here (I6 of stream.h) */
-    send_regions(call, start, end, true);
-    tbd_young_files_send_again(call->thread, start, end);
+    drop_contents(call, start, end);
 }
 
 /* A stack limit that was raised: as much more can be touched, and is zero until then.  Replay finds where the stack

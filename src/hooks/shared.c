@@ -432,6 +432,14 @@ void tbd_shared_fork(void)
     all_become_shared(true);
 }
 
+void tbd_shared_double(uint64_t address)
+{
+    struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+
+    if (region && tbd_runtime.recording && (tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
+        become_shared(&region->map, true);
+}
+
 void tbd_shared_take_over(void)
 {
     all_become_shared(false);

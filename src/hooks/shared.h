@@ -34,6 +34,8 @@ void tbd_shared_forget(uint64_t start, uint64_t end);
 uint64_t tbd_shared_place(uint64_t bytes);
 /* Another process is about to share the anonymous memory that only this one had. */
 void tbd_shared_fork(void);
+/* The memory at `address` is about to be mapped a second time. */
+void tbd_shared_double(uint64_t address);
 /* In the child: nothing is known any more. */
 void tbd_shared_reset(void);
 /* Of the mappings that are there now, all shared ones: after boot's or a child's have been read. */

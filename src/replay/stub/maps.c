@@ -108,6 +108,8 @@ static bool do_mremap(const struct tbd_msg_syscall *call)
 {
     forget_code(call->args[0], call->args[1]);
     forget_code(call->result, call->args[2]);
+    if (!call->args[1]) /* shared memory is mapped once more */
+        return tbd_memory_map(call->result, call->args[2], PROT_READ | PROT_WRITE, false, this_order());
     if (!tbd_memory_move(call->args[0], call->args[1], call->result, call->args[2],
                          this_order()))
         return false;
