@@ -7,7 +7,8 @@
 #include <sched.h>
 #include <stdio.h>
 
-#define TRIES 1000
+#define TRIES 20000
+#define PAUSE 500 /* much less: one that gets the lock in the end must not give up on a busy machine */
 
 static pthread_mutex_t locks[2] = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER };
 static int owner[2] = { -1, -1 }; /* of the locks: a teller */
@@ -48,7 +49,7 @@ static void transfer(int teller, int from, int to)
     if (!take(teller, first))
         return;
     is_at_work[teller] = 1;
-    for (int i = 0; i < TRIES / 2 && !is_at_work[1 - teller]; i++)
+    for (int i = 0; i < PAUSE && !is_at_work[1 - teller]; i++)
         sched_yield(); /* where another one may come in */
     if (take(teller, second)) {
         money[from] -= 10;

@@ -58,6 +58,19 @@ static enum tbd_status current_thread(struct tbd_session *session, uint32_t *out
     return status;
 }
 
+/* The call under way, of a command without arguments. */
+static enum tbd_exit current_call(struct tbd_command_run *run, const char *usage, uint64_t *out_frame,
+                                  uint32_t *out_thread)
+{
+    enum tbd_status status = current_frame(run->session, out_frame);
+
+    if (run->argc != 0)
+        return tbd_command_usage(run, usage);
+    if (status == TBD_OK)
+        status = current_thread(run->session, out_thread);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}
+
 /* Also by thread: other threads have larger frames too. */
 static enum tbd_exit go_in_frame(struct tbd_command_run *run, bool backward, const char *type)
 {
@@ -125,15 +138,10 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
     uint64_t frame;
     uint32_t thread;
     char text[192];
-    enum tbd_exit result;
-    enum tbd_status status = current_frame(run->session, &frame);
+    enum tbd_exit result = current_call(run, "finish takes no arguments", &frame, &thread);
 
-    if (run->argc != 0)
-        return tbd_command_usage(run, "finish takes no arguments");
-    if (status == TBD_OK)
-        status = current_thread(run->session, &thread);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
+    if (result != TBD_EXIT_FOUND)
+        return result;
     /* From before this instruction: it may be the return itself. */
     if (from.offset != 0)
         from.offset--;
@@ -157,15 +165,11 @@ enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
     uint64_t frame;
     uint32_t thread;
     char text[192];
-    enum tbd_exit result;
-    enum tbd_status status = current_frame(run->session, &frame);
+    enum tbd_status status;
+    enum tbd_exit result = current_call(run, "reverse-finish takes no arguments", &frame, &thread);
 
-    if (run->argc != 0)
-        return tbd_command_usage(run, "reverse-finish takes no arguments");
-    if (status == TBD_OK)
-        status = current_thread(run->session, &thread);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
+    if (result != TBD_EXIT_FOUND)
+        return result;
     /* From behind this instruction: it may be the function's first one. */
     snprintf(text, sizeof(text),
              "%" PRIu64 "+%" PRIu32 " backward func_enter 1 where sp >= 0x%" PRIx64
