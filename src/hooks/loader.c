@@ -24,6 +24,26 @@ extern const uint8_t tbd_engine_image_end[];
 extern const int64_t __rseq_offset __attribute__((weak, visibility("default")));
 extern const unsigned __rseq_size __attribute__((weak, visibility("default")));
 
+/* Runtimes of sanitizers, in the program or in a library: they check where everything is mapped before main, and
+ * the thread and memory sanitizers want the engine's addresses for themselves. */
+extern const char __asan_init __attribute__((weak, visibility("default")));
+extern const char __tsan_init __attribute__((weak, visibility("default")));
+extern const char __msan_init __attribute__((weak, visibility("default")));
+
+/* The dynamic linker's list of libraries (link.h), as far as needed. */
+struct link_entry {
+    uint64_t bias;
+    const char *name;
+    const Elf64_Dyn *dynamic;
+    struct link_entry *next;
+};
+struct link_list {
+    int version;
+    struct link_entry *first;
+};
+extern const struct link_list _r_debug __attribute__((weak, visibility("default")));
+extern const Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
+
 void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_boot_regs *regs);
 
 void tbd_mark(const char *text)
@@ -73,6 +93,27 @@ static uint64_t thread_pointer(void)
     return value;
 }
 
+/* The address sanitizer ends a program in which another library with a name comes before it. */
+static void hide_name(void)
+{
+    struct link_entry *entry = &_r_debug ? _r_debug.first : NULL;
+
+    while (entry && entry->dynamic != _DYNAMIC)
+        entry = entry->next;
+    if (entry)
+        entry->name = "";
+}
+
+static bool has_sanitizer(void)
+{
+    if (!&__asan_init && !&__tsan_init && !&__msan_init)
+        return false;
+    hide_name();
+    tbd_say("process %u checks its own memory or threads (sanitizer): it runs untraced",
+            (unsigned)tbd_sys_getpid());
+    return true;
+}
+
 void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_boot_regs *regs)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)tbd_engine_image;
@@ -80,6 +121,8 @@ void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_b
     struct tbd_boot boot = { .regs = regs, .argc = argc, .argv = argv, .envp = envp,
                              .library = (uint64_t)(uintptr_t)tbd_engine_image };
 
+    if (has_sanitizer())
+        return;
     if (!map_engine(header)) {
         tbd_say("cannot map the engine at %p: the program runs untraced", (void *)TBD_ENGINE_BASE);
         tbd_say("hint: the address range is taken, or memory is limited (ulimit -v)");

@@ -59,7 +59,21 @@ def test_gdb_long(folder):
         trace.verify()
 
 
-# ---- threads by the compiler ----
+# ---- what the compiler adds ----
+
+def test_sanitizers(folder):
+    """Their runtimes take the engine's addresses, or do not stand other libraries before them: such programs run natively."""
+    for i, (compiler, kind) in enumerate((("gcc", "address"), ("gcc", "thread"), ("clang", "address"), ("clang", "memory"))):
+        program = "%s/%d" % (folder, i)
+        argv = [compiler, "-g", "-fsanitize=" + kind, "-o", program, put(folder, "program.c", LOOP)]
+        if not shutil.which(compiler) or tbdtest.run(argv).code or tbdtest.run([program]).code != 2:
+            continue
+        native = tbdtest.run([program])
+        traced, trace = tbdtest.record([program], "%s-traces" % program)
+        tbdtest.same(native, traced, tool_lines=True)
+        assert trace is None and b"sanitizer" in traced.err, traced
+
+
 
 OPENMP = """
 #include <omp.h>
