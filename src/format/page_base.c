@@ -127,8 +127,8 @@ enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *to
     if (status || !(page->flags & TBD_DISK_PAGE_DELTA))
         return status;
     status = tbd_page_before_locked(trace, toc->window, page->address, before, NULL);
-    if (status)
-        return TBD_CORRUPT;
+    if (status) /* BUSY: windows were merged or dropped meanwhile */
+        return status == TBD_BUSY ? status : TBD_CORRUPT;
     tbd_page_xor(out, before);
     return TBD_OK;
 }

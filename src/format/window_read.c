@@ -328,6 +328,7 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
     for (size_t i = 0; i < toc->page_count; i++) {
         const struct tbd_disk_page *page = toc->pages + i;
         uint8_t base[TBD_PAGE_BYTES];
+        enum tbd_status status;
         uint8_t *bytes;
 
         if (!(page->flags & TBD_DISK_PAGE_END))
@@ -335,7 +336,12 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
         bytes = (uint8_t *)(uintptr_t)window->dirty[at++].bytes;
         if (!(page->flags & TBD_DISK_PAGE_DELTA))
             continue;
-        if (tbd_trace_page_base(trace, window->index, page->address, base, NULL))
+        status = tbd_trace_page_base(trace, window->index, page->address, base, NULL);
+        if (status == TBD_BUSY)
+            return tbd_error_set(why, TBD_BUSY, toc->file.path, page->offset,
+                                 "windows before it were merged or dropped since the trace was "
+                                 "opened: ask again");
+        if (status)
             return tbd_error_set(why, TBD_CORRUPT, toc->file.path, page->offset,
                                  "what page 0x%llx held before is not there",
                                  (unsigned long long)page->address);

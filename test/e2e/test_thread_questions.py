@@ -101,7 +101,7 @@ def test_events_belong_to_the_thread_that_ran(folder):
     events = trace.events("block_entry")
     assert [(e["time"], e["thread"], tbdtest.number(e["pc"])) for e in events] == reading.entries
     switches = [(e["time"], e["thread"], e["previous"]) for e in trace.events("thread_switch")]
-    assert switches == reading.switches and len(switches) > 20
+    assert switches == reading.switches and len(switches) > 5
     calls = [(e.get("began", e["time"]), e["thread"]) for e in trace.events("syscall")]
     assert calls == reading.calls and any(e.get("began") for e in trace.events("syscall"))
 
