@@ -23,6 +23,7 @@ enum {
     MAP_SHARED_FIXED_NOREPLACE = 0x100001,
     MAP_PRIVATE_ANON_FIXED_NOREPLACE = 0x104022,
     SYS_FTRUNCATE = 77,
+    SYS_GETPPID = 110,
     WAIT_MS = 50,
 };
 #define FUTEX_OWNER_DIED 0x40000000u
@@ -97,7 +98,7 @@ enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_
     uint64_t bytes = tbd_ring_bytes(config);
     int flags = fd < 0 ? MAP_PRIVATE_ANON_FIXED_NOREPLACE : MAP_SHARED_FIXED_NOREPLACE;
 
-    *ring = (struct tbd_ring){ .bytes = bytes, .discard = fd < 0 };
+    *ring = (struct tbd_ring){ .bytes = bytes, .parent = config->parent, .discard = fd < 0 };
     if (bytes > TBD_PLAN_BASE - TBD_STREAM_BASE)
         return TBD_USAGE;
     if (fd >= 0 &&
@@ -151,12 +152,13 @@ static uint64_t time_at(const struct tbd_ring *ring, uint64_t entry_next)
     return ring->first_time + open_entries(ring, entry_next) - ring->messages;
 }
 
-static bool consumer_died(const struct tbd_stream_head *head)
+static bool consumer_died(const struct tbd_ring *ring)
 {
-    uint32_t lock = __atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE);
-    uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);
+    uint32_t lock = __atomic_load_n(&ring->head->organizer_lock, __ATOMIC_ACQUIRE);
+    uint32_t state = __atomic_load_n(&ring->head->organizer_state, __ATOMIC_ACQUIRE);
 
-    return (lock & FUTEX_OWNER_DIED) || state == TBD_ORGANIZER_FAILED;
+    return (lock & FUTEX_OWNER_DIED) || state == TBD_ORGANIZER_FAILED ||
+           (ring->parent && tbd_sys3(SYS_GETPPID, 0, 0, 0) != (long)ring->parent);
 }
 
 /* Waits until the slot of ring->number may be filled. */
@@ -173,7 +175,7 @@ static void wait_for_slot(struct tbd_ring *ring)
         if (!waited)
             __atomic_store_n(&head->waits, head->waits + 1, __ATOMIC_RELAXED);
         waited = true;
-        if (consumer_died(head))
+        if (consumer_died(ring))
             ring->discard = true;
         else
             tbd_sys_futex_wait(&head->released, released, WAIT_MS);

@@ -23,6 +23,7 @@ struct tbd_ring {
     uint32_t number;        /* of the open chunk; its slot is number % chunk_count */
     uint32_t messages;      /* message entries in the open chunk */
     uint32_t last_block;    /* id of the last block entered in the chunks before; 0 if there is none */
+    uint32_t parent;        /* pid of the consumer, if that is this process's parent; else 0 */
     bool discard;           /* nobody consumes: chunks are reused, nothing is handed over */
     bool is_protected;      /* a signal handler made an entries area inaccessible: */
     uint32_t protected_number; /* of this chunk, the open one then */
@@ -36,6 +37,7 @@ struct tbd_ring_config {
     uint64_t window_blocks;
     uint32_t hook_set;
     uint32_t pid;
+    uint32_t parent; /* see tbd_ring */
 };
 
 /* Bytes that a stream with these sizes takes in its file. */

@@ -92,19 +92,23 @@ def test_a_killed_replay_process_is_told_and_the_rest_goes_on(folder):
 
 
 def test_no_replay_process_stays_behind(folder):
-    _, trace = tbdtest.record([tbdtest.program("many_windows")], os.path.join(folder, "traces"), "window=20000")
-    verify = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, "verify"], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, env=tbdtest.clean_env())
-    end = time.monotonic() + 20
-    while not replay_processes(verify.pid) and verify.poll() is None and time.monotonic() < end:
-        pass
-    children = replay_processes(verify.pid)
-    verify.kill()
-    verify.wait()
-    end = time.monotonic() + 10
-    while any(os.path.exists("/proc/%d" % pid) for pid in children):
-        assert time.monotonic() < end, "replay processes outlive tbdq: %r" % children
-        time.sleep(0.05)
+    """tbdq is killed at several moments: while its processes wait for a window, and for room in a stream."""
+    for options, moments in (("window=20000", 1), ("window=2000000", 4)):
+        _, trace = tbdtest.record([tbdtest.program("many_windows")], os.path.join(folder, options), options)
+        for moment in range(moments):
+            verify = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, "verify"], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, env=tbdtest.clean_env())
+            end = time.monotonic() + 20
+            while not replay_processes(verify.pid) and verify.poll() is None and time.monotonic() < end:
+                pass
+            time.sleep(moment * 0.008)
+            children = replay_processes(verify.pid)
+            verify.kill()
+            verify.wait()
+            end = time.monotonic() + 10
+            while any(os.path.exists("/proc/%d" % pid) for pid in children):
+                assert time.monotonic() < end, "replay processes outlive tbdq: %r" % children
+                time.sleep(0.05)
 
 
 if __name__ == "__main__":

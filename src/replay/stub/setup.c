@@ -80,11 +80,12 @@ const struct tbd_patcher_callbacks tbd_stub_callbacks = {
 
 /* ---- */
 
-static bool create_stream(void)
+static bool create_stream(uint32_t driver_pid)
 {
     struct tbd_ring_config config = { .chunks = STREAM_CHUNKS, .def_capacity = STREAM_BLOCKS,
                                       .heap_capacity = STREAM_HEAP,
-                                      .pid = (uint32_t)tbd_sys_getpid() };
+                                      .pid = (uint32_t)tbd_sys_getpid(),
+                                      .parent = driver_pid };
 
     return tbd_ring_create(&tbd_runtime.ring, TBD_PLAN_STREAM_FD, &config) == TBD_OK;
 }
@@ -100,7 +101,7 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     tbd_runtime.has_fsgsbase = plan->has_fsgsbase;
     if (!tbd_vector_init(&tbd_runtime.vector))
         return "this processor has no XSAVE";
-    if (!map_thread() || !create_stream())
+    if (!map_thread() || !create_stream(plan->driver_pid))
         return "no memory for the replay process";
     why = tbd_decoder_load(&decoder);
     if (why)
