@@ -428,6 +428,14 @@ static bool read_sizeof(struct reader *r, size_t at, int32_t *out)
     return read_unary(r, &of) && add(r, node_of(TBD_C_SIZEOF, of, -1, at, 6), out);
 }
 
+/* Is this what can only follow a value?  A variable may have the name of a type: "(tally).sum". */
+static bool continues_value(struct reader *r)
+{
+    char c = peek(r);
+
+    return c == '.' || c == '[' || (c == '-' && r->end - r->at > 1 && r->text[r->at + 1] == '>');
+}
+
 /* "(TYPE) value"; *is_cast false: what stands here is something else. */
 static bool read_cast(struct reader *r, int32_t *out, bool *is_cast)
 {
@@ -436,7 +444,7 @@ static bool read_cast(struct reader *r, int32_t *out, bool *is_cast)
     struct tbd_type type;
     int32_t of;
 
-    *is_cast = accept(r, "(") && read_type(r, &type) && accept(r, ")");
+    *is_cast = accept(r, "(") && read_type(r, &type) && accept(r, ")") && !continues_value(r);
     if (!*is_cast) {
         r->at = start;
         return true;

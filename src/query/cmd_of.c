@@ -82,6 +82,7 @@ static bool write_scalar(FILE *out, const struct tbd_data *data, bool is_after)
     bool whole = view.kind == TBD_TYPE_INTEGER || view.kind == TBD_TYPE_ENUM ||
                  view.kind == TBD_TYPE_POINTER;
     const char *cast = "";
+    char pointer[256];
 
     if (!data->is_known || !data->in_memory || data->bits != 0 || (!real && !whole) ||
         view.bytes < 1 || view.bytes > 8)
@@ -92,14 +93,16 @@ static bool write_scalar(FILE *out, const struct tbd_data *data, bool is_after)
                : view.bytes == 2 ? casts[2]
                : view.bytes == 1 ? casts[1]
                                  : "";
-    fprintf(out, "%s%s%s[0x%" PRIx64 ",%" PRIu64 "]", cast,
+    if (view.kind == TBD_TYPE_POINTER) /* in parentheses: "->" may follow */
+        fprintf(out, "((%s)", tbd_type_text(&data->type, pointer, sizeof(pointer)));
+    fprintf(out, "%s%s%s[0x%" PRIx64 ",%" PRIu64 "]%s", cast,
             real       ? "real"
             : is_after ? ""
                        : "mem",
             real       ? (is_after ? "_after" : "")
             : is_after ? "after"
                        : "",
-            data->address, view.bytes);
+            data->address, view.bytes, view.kind == TBD_TYPE_POINTER ? ")" : "");
     return true;
 }
 

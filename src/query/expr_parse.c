@@ -319,8 +319,8 @@ static int32_t parse_word(struct tbd_parser *p)
     const struct tbd_field_name *field = tbd_field_find(token->text, token->length);
     struct tbd_register_name reg;
 
-    if (field != NULL)
-        return parse_field(p, field);
+    if (field != NULL) /* "newval->key", of a pointer */
+        return tbd_parser_postfix(p, parse_field(p, field));
     for (size_t i = 0; i < sizeof(constructs) / sizeof(constructs[0]); i++) {
         if (tbd_token_is_word(token, constructs[i].word) && is_construct(p, constructs[i].word))
             return constructs[i].parse(p);

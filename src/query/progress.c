@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,11 +16,22 @@ double tbd_progress_now(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
+/* Seconds without a line; a second where TBD_PROGRESS_DELAY says nothing else. */
+static double delay(void)
+{
+    const char *given = getenv("TBD_PROGRESS_DELAY");
+    char *end = NULL;
+    double seconds = given != NULL ? strtod(given, &end) : 0;
+
+    return given != NULL && end != given && *end == '\0' && seconds >= 0 ? seconds : 1.0;
+}
+
 void tbd_progress_start(struct tbd_progress *progress, bool quiet)
 {
     *progress = (struct tbd_progress){ .enabled = !quiet && isatty(STDERR_FILENO) != 0 };
     progress->started = tbd_progress_now();
     progress->last = progress->started;
+    progress->delay = delay();
 }
 
 void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
@@ -31,7 +43,7 @@ void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t
     if (!progress->enabled)
         return;
     time = tbd_progress_now();
-    if (time - progress->started < 1.0 || time - progress->last < 0.1)
+    if (time - progress->started < progress->delay || time - progress->last < 0.1)
         return;
     progress->last = time;
     progress->shown = true;

@@ -10,6 +10,7 @@ struct tbd_progress {
     bool enabled; /* stderr is a terminal, and nobody asked for quiet */
     bool shown;
     double started, last;
+    double delay; /* seconds before the first line */
 };
 
 void tbd_progress_start(struct tbd_progress *progress, bool quiet);

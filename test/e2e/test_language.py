@@ -91,6 +91,12 @@ def test_of_is_typed(folder):
     assert len(negative) == 1, negative
     found = trace.one("goto", "last", "backward", "store", 1, "of", "points[1]", "where", "old.x == 3 and new.x != old.x")
     assert "move" in found["function"], found
+    # what is stored is a pointer; a variable that has its type's name
+    trace.one("goto", "last", "backward", "func_enter", 1, "where", "func==push")
+    trace.one("goto", "current", "forward", "line", 2)
+    found = trace.ask("all", "store", "of", "*to", "where", "newval->key == 22")
+    assert len(found) == 1 and found == trace.ask("all", "store", "of", "*to", "where", "newval != 0 and newval->next->key == 11"), found
+    assert b"77" in trace.tbdq("print", "(packed).small").out
 
 
 def test_wrong_conditions_are_pointed_at(folder):

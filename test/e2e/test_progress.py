@@ -15,7 +15,7 @@ import time
 
 import tbdtest
 
-# Every window is replayed for its loads: seconds of work on any machine.
+# Every window is read for its loads: many times what it takes for a line to appear.
 LONG = ("-j", "1", "--no-cache", "all", "load", "where", "oldval == 99 and size == 3")
 KEPT = ("-j", "2", "count", "store", "where", "newval & 0xfff == 77")
 LINE = re.compile(r"\rsearching: (\d+) of (\d+) windows, found (\d+), (\d+) s left")
@@ -28,7 +28,7 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.text = ""
         self.process = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, *words], stdin=slave, stdout=slave, stderr=slave,
-                                        env=tbdtest.clean_env({"TERM": "xterm"}), start_new_session=True,
+                                        env=tbdtest.clean_env({"TERM": "xterm", "TBD_PROGRESS_DELAY": "0.1"}), start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(slave)
 
