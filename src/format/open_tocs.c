@@ -90,21 +90,35 @@ struct toc *tbd_toc_of_locked(struct tbd_trace *trace, uint32_t window)
     return toc;
 }
 
+/* The window's table, with the trace locked; NULL: `out_status` says why, and nothing is locked. */
+static const struct toc *lock_toc(struct tbd_trace *trace, uint32_t window,
+                                  enum tbd_status *out_status)
+{
+    const struct toc *toc;
+
+    *out_status = TBD_NOWINDOW;
+    if (window >= trace->window_count)
+        return NULL;
+    pthread_mutex_lock(&trace->lock);
+    toc = tbd_toc_of_locked(trace, window);
+    *out_status = trace->toc_failure;
+    if (!toc)
+        pthread_mutex_unlock(&trace->lock);
+    return toc;
+}
+
 enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint32_t window, uint64_t word,
                                     struct tbd_word_summary *out)
 {
     enum tbd_status status;
-    const struct toc *toc;
+    const struct toc *toc = lock_toc(trace, window, &status);
 
-    if (window >= trace->window_count)
-        return TBD_NOWINDOW;
-    pthread_mutex_lock(&trace->lock);
-    toc = tbd_toc_of_locked(trace, window);
-    status = trace->toc_failure;
-    if (toc && toc->words.payload) {
+    if (!toc)
+        return status;
+    if (toc->words.payload) {
         status = tbd_words_find(&toc->words, toc->meta.window.window, word & ~7ull, out);
         out->previous = status ? 0 : tbd_place_of(trace, out->previous);
-    } else if (toc) {
+    } else {
         *out = (struct tbd_word_summary){ .word = word & ~7ull, .count = 1 };
         status = tbd_word_bits_find(&toc->word_bits, word);
     }
@@ -116,17 +130,14 @@ enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window, u
                                      struct tbd_block_summary *out)
 {
     enum tbd_status status;
-    const struct toc *toc;
+    const struct toc *toc = lock_toc(trace, window, &status);
 
-    if (window >= trace->window_count)
-        return TBD_NOWINDOW;
-    pthread_mutex_lock(&trace->lock);
-    toc = tbd_toc_of_locked(trace, window);
-    status = trace->toc_failure;
-    if (toc && toc->block_summaries.payload) {
+    if (!toc)
+        return status;
+    if (toc->block_summaries.payload) {
         status = tbd_block_summaries_find(&toc->block_summaries, toc->meta.window.window, id, out);
         out->previous = status ? 0 : tbd_place_of(trace, out->previous);
-    } else if (toc) {
+    } else {
         *out = (struct tbd_block_summary){ .id = id, .count = 1 };
         status = tbd_block_bits_find(&toc->block_bits, id);
         out->enters = tbd_block_bits_find(&toc->called_bits, id) == TBD_OK;

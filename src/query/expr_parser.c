@@ -5,6 +5,8 @@
  * I2  The number of nodes is bounded by MAX_NODES. */
 #include "query/expr_parser.h"
 
+#include "query/grow.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,26 +19,13 @@ int32_t tbd_parser_out_of_memory(struct tbd_parser *p)
     return FAIL(p, TBD_NOMEM, NULL, "out of memory");
 }
 
-bool tbd_parser_grow(void **array, uint32_t count, size_t item)
-{
-    void *bigger;
-
-    if ((count & (count - 1)) != 0)
-        return true;
-    bigger = realloc(*array, (count == 0 ? 1 : (size_t)count * 2) * item);
-    if (bigger == NULL)
-        return false;
-    *array = bigger;
-    return true;
-}
-
 int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node)
 {
     struct tbd_expr *expr = p->expr;
 
     if (expr->node_count >= MAX_NODES)
         return FAIL(p, TBD_SYNTAX, NULL, "the condition is too long");
-    if (!tbd_parser_grow((void **)&expr->nodes, expr->node_count, sizeof(*node)))
+    if (!tbd_grow((void **)&expr->nodes, expr->node_count, sizeof(*node)))
         return tbd_parser_out_of_memory(p);
     expr->nodes[expr->node_count] = *node;
     tbd_expr_note_level(expr, &expr->nodes[expr->node_count]);
@@ -98,8 +87,8 @@ int32_t tbd_parser_add_symbol(struct tbd_parser *p, char *text)
     struct tbd_expr *expr = p->expr;
 
     if (text == NULL ||
-        !tbd_parser_grow((void **)&expr->symbols, expr->symbol_count, sizeof(*expr->symbols)) ||
-        !tbd_parser_grow((void **)&expr->symbol_found, expr->symbol_count, sizeof(*expr->symbol_found))) {
+        !tbd_grow((void **)&expr->symbols, expr->symbol_count, sizeof(*expr->symbols)) ||
+        !tbd_grow((void **)&expr->symbol_found, expr->symbol_count, sizeof(*expr->symbol_found))) {
         free(text);
         return tbd_parser_out_of_memory(p);
     }
@@ -114,7 +103,7 @@ int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind
 {
     struct tbd_expr *expr = p->expr;
 
-    if (text == NULL || !tbd_parser_grow((void **)&expr->names, expr->name_count, sizeof(*expr->names))) {
+    if (text == NULL || !tbd_grow((void **)&expr->names, expr->name_count, sizeof(*expr->names))) {
         free(text);
         return tbd_parser_out_of_memory(p);
     }

@@ -28,8 +28,6 @@ static inline void tbd_parser_next(struct tbd_parser *p)
 /* ---- expr_parser.c ---- */
 
 int32_t tbd_parser_out_of_memory(struct tbd_parser *p);
-/* Room for one more element of `item` bytes in *array; false without memory. */
-bool tbd_parser_grow(void **array, uint32_t count, size_t item);
 int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, uint64_t value);
 /* A quoted or bare name: text without quotes, the caller's to free. */
 char *tbd_parser_token_name(const struct tbd_token *token);

@@ -11,6 +11,7 @@
 #include "query/probes.h"
 
 #include "base/layout.h"
+#include "query/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,19 +90,6 @@ void tbd_probes_free(struct tbd_probes *probes)
     free(probes);
 }
 
-static bool grow(void **array, uint32_t count, size_t item)
-{
-    void *bigger;
-
-    if ((count & (count - 1)) != 0)
-        return true;
-    bigger = realloc(*array, (count == 0 ? 1 : (size_t)count * 2) * item);
-    if (bigger == NULL)
-        return false;
-    *array = bigger;
-    return true;
-}
-
 static uint32_t slot_start(const struct tbd_probes *p, uint64_t word)
 {
     return (uint32_t)((word * 0x9e3779b97f4a7c15ull) >> 32) & p->slot_mask;
@@ -170,7 +158,7 @@ static uint32_t part_new(struct tbd_probes *p)
         p->part_free = p->parts[part].next;
         return part;
     }
-    if (!grow((void **)&p->parts, p->part_count, sizeof(*p->parts)))
+    if (!tbd_grow((void **)&p->parts, p->part_count, sizeof(*p->parts)))
         return NONE;
     return p->part_count++;
 }
@@ -203,7 +191,7 @@ uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint6
 {
     uint32_t number = probes->probe_count;
 
-    if (!grow((void **)&probes->probes, number, sizeof(*probes->probes)))
+    if (!tbd_grow((void **)&probes->probes, number, sizeof(*probes->probes)))
         return NONE;
     probes->probes[number] = (struct probe){ .address = address,
                                              .size = (uint8_t)size,
@@ -212,7 +200,7 @@ uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint6
     probes->probe_count++;
     if (!after)
         arm(probes, number);
-    else if (grow((void **)&probes->delayed, probes->delayed_count, sizeof(*probes->delayed)))
+    else if (tbd_grow((void **)&probes->delayed, probes->delayed_count, sizeof(*probes->delayed)))
         probes->delayed[probes->delayed_count++] = number;
     else
         return NONE;

@@ -8,19 +8,14 @@
  * checksums are made good again.  Oracles: no crash, and an end to everything that is done with what can be
  * opened: loading, memory, summaries, merging what is left, an index written anew. */
 #include "format/change.h"
-#include "format/file.h"
 #include "format/index_write.h"
 #include "format/merge.h"
 #include "format/window.h"
-#include "organizer/organize.h"
 #include "seal.h"
-#include "stream_maker.h"
+#include "small_trace.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,23 +27,6 @@ static const char *const names[] = { "index", "windows/0/000-3.toc", "windows/0/
 
 static char root[64], path[80];
 static struct tbd_buffer good[NAMES];
-
-static void check(bool fine)
-{
-    if (!fine)
-        abort();
-}
-
-static void write_file(size_t file, const void *data, size_t bytes)
-{
-    char name[160];
-    int fd;
-
-    snprintf(name, sizeof(name), "%s/%s", path, names[file]);
-    fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    check(fd >= 0 && !tbd_write_all(fd, data, bytes));
-    close(fd);
-}
 
 static void read_file(size_t file)
 {
@@ -76,38 +54,15 @@ static void merge_first(void)
 
 static void clean_up(void)
 {
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    if (system(command))
-        perror(command);
+    remove_small(root);
     for (size_t i = 0; i < NAMES; i++)
         tbd_buffer_free(&good[i]);
 }
 
 static void set_up(void)
 {
-    struct tbd_organize_options options = { .root = root, .program = "fuzz", .threads = 1,
-                                            .age = { .level3 = 1, .level2 = 1 } };
-    static struct sim s;
-    struct maker m;
-
-    snprintf(root, sizeof(root), "/tmp/tbd-fuzz-XXXXXX");
-    check(mkdtemp(root));
+    record_small(root, 99, 6, 20, (struct tbd_age_limits){ .level3 = 1, .level2 = 1 });
     snprintf(path, sizeof(path), "%s/fuzz-1", root);
-    maker_open(&m, 0);
-    m.alone = true;
-    sim_start(&s, &m, 99);
-    for (int i = 0; i < 120; i++) {
-        sim_step(&s);
-        if (i % 20 == 19)
-            sim_end_window(&s);
-    }
-    sim_end(&s);
-    options.stream_fd = m.fd;
-    check(!tbd_organize(&options, NULL));
-    maker_close(&m);
-    sim_free(&s);
     merge_first();
     for (size_t i = 0; i < NAMES; i++)
         read_file(i);
@@ -162,9 +117,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     file = data[0] % NAMES;
     bytes = patched_copy(&good[file], data + 1, size - 1);
-    write_file(file, bytes, good[file].used);
+    write_whole(path, names[file], bytes, good[file].used);
     use();
-    write_file(file, good[file].bytes, good[file].used);
+    write_whole(path, names[file], good[file].bytes, good[file].used);
     free(bytes);
     return 0;
 }

@@ -9,18 +9,14 @@
  * question only. */
 #include "format/answer.h"
 #include "format/change.h"
-#include "format/file.h"
 #include "format/raised.h"
 #include "format/window.h"
-#include "organizer/organize.h"
 #include "seal.h"
-#include "stream_maker.h"
+#include "small_trace.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,54 +27,12 @@ static char root[64], path[80], names[FILES][64];
 static struct tbd_buffer good[FILES];
 static struct tbd_trace *trace;
 
-static void check(bool fine)
-{
-    if (!fine)
-        abort();
-}
-
-static void write_file(size_t file, const void *data, size_t bytes)
-{
-    char name[160];
-    int fd;
-
-    snprintf(name, sizeof(name), "%s/%s", root, names[file]);
-    fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    check(fd >= 0 && !tbd_write_all(fd, data, bytes));
-    close(fd);
-}
-
 static void clean_up(void)
 {
-    char command[128];
-
     tbd_trace_close(trace);
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    if (system(command))
-        perror(command);
+    remove_small(root);
     for (size_t i = 0; i < FILES; i++)
         tbd_buffer_free(&good[i]);
-}
-
-static void record(void)
-{
-    struct tbd_organize_options options = { .root = root, .program = "fuzz", .threads = 1 };
-    static struct sim s;
-    struct maker m;
-
-    maker_open(&m, 0);
-    m.alone = true;
-    sim_start(&s, &m, 17);
-    for (int i = 0; i < 90; i++) {
-        sim_step(&s);
-        if (i % 30 == 29)
-            sim_end_window(&s);
-    }
-    sim_end(&s);
-    options.stream_fd = m.fd;
-    check(!tbd_organize(&options, NULL));
-    maker_close(&m);
-    sim_free(&s);
 }
 
 static void lower(uint32_t window, uint8_t level)
@@ -151,14 +105,12 @@ static bool use(size_t file)
 
 static void set_up(void)
 {
-    snprintf(root, sizeof(root), "/tmp/tbd-fuzz-XXXXXX");
-    check(mkdtemp(root));
+    record_small(root, 17, 3, 30, (struct tbd_age_limits){ 0 });
     snprintf(path, sizeof(path), "%s/fuzz-1", root);
-    record();
     make_raised();
     make_answer();
     for (size_t i = 0; i < FILES; i++) {
-        write_file(i, good[i].bytes, good[i].used);
+        write_whole(root, names[i], good[i].bytes, good[i].used);
         check(use(i));
     }
     atexit(clean_up);
@@ -175,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     file = data[0] % FILES;
     bytes = patched_copy(&good[file], data + 1, size - 1);
-    write_file(file, bytes, good[file].used);
+    write_whole(root, names[file], bytes, good[file].used);
     (void)use(file);
     free(bytes);
     return 0;

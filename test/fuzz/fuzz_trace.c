@@ -8,17 +8,13 @@
  * patches of (offset 2 bytes, length 1 byte, bytes).  Oracles: no crash; an error has a file and a
  * text; a window that loads can be walked to its end, with as many blocks as it says; with honest
  * checksums, what loads is what was written. */
-#include "format/file.h"
 #include "format/window.h"
-#include "organizer/organize.h"
 #include "seal.h"
-#include "stream_maker.h"
+#include "small_trace.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,40 +25,18 @@ static const char *const names[] = { "header", "index", "blocks", "image", "wind
                                      "windows/0/000.trace", "windows/0/000.blocks" };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
-static char root[64];
+static char root[64], path[80];
 static char *good[NAMES];
 static size_t good_size[NAMES];
 static uint64_t good_digest[WINDOWS];
 
-static void check(bool fine)
-{
-    if (!fine)
-        abort();
-}
-
-static void path_of(size_t file, char *out, size_t bytes)
-{
-    snprintf(out, bytes, "%s/latest/%s", root, names[file]);
-}
-
-static void write_whole(size_t file, const void *data, size_t bytes)
-{
-    char path[160];
-    int fd;
-
-    path_of(file, path, sizeof(path));
-    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    check(fd >= 0 && !tbd_write_all(fd, data, bytes));
-    close(fd);
-}
-
 static void read_good(size_t file)
 {
-    char path[160];
+    char name[160];
     FILE *in;
 
-    path_of(file, path, sizeof(path));
-    in = fopen(path, "rb");
+    snprintf(name, sizeof(name), "%s/%s", path, names[file]);
+    in = fopen(name, "rb");
     good[file] = malloc(1 << 20);
     check(in && good[file]);
     good_size[file] = fread(good[file], 1, 1 << 20, in);
@@ -92,11 +66,7 @@ static uint64_t digest_of(const struct tbd_window *window)
 
 static void clean_up(void)
 {
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    if (system(command))
-        perror(command);
+    remove_small(root);
     for (size_t i = 0; i < NAMES; i++)
         free(good[i]);
 }
@@ -105,25 +75,8 @@ static void use(bool honest);
 
 static void set_up(void)
 {
-    struct tbd_organize_options options = { .root = root, .program = "fuzz", .threads = 1 };
-    static struct sim s;
-    struct maker m;
-
-    snprintf(root, sizeof(root), "/tmp/tbd-fuzz-XXXXXX");
-    check(mkdtemp(root));
-    maker_open(&m, 0);
-    m.alone = true;
-    sim_start(&s, &m, 99);
-    for (int i = 0; i < 40; i++) {
-        sim_step(&s);
-        if (i % 20 == 19)
-            sim_end_window(&s);
-    }
-    sim_end(&s);
-    options.stream_fd = m.fd;
-    check(!tbd_organize(&options, NULL));
-    maker_close(&m);
-    sim_free(&s);
+    record_small(root, 99, 2, 20, (struct tbd_age_limits){ 0 });
+    snprintf(path, sizeof(path), "%s/latest", root);
     for (size_t i = 0; i < NAMES; i++)
         read_good(i);
     atexit(clean_up);
@@ -160,9 +113,7 @@ static void use(bool honest)
     struct tbd_trace *trace;
     const struct tbd_region *regions;
     size_t count;
-    char path[128];
 
-    snprintf(path, sizeof(path), "%s/latest", root);
     if (tbd_trace_open(path, &trace, &why)) {
         check(why.file[0] && why.detail[0]);
         return;
@@ -212,8 +163,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         seal_records(bytes, length);
     else if (!honest)
         seal_packed(bytes, length);
-    write_whole(file, bytes, length);
+    write_whole(path, names[file], bytes, length);
     use(honest);
-    write_whole(file, good[file], good_size[file]);
+    write_whole(path, names[file], good[file], good_size[file]);
     return 0;
 }
