@@ -19,7 +19,6 @@
  * B3  Payloads that pointers keep are copied before anything is moved over them. */
 #include "organizer/build_private.h"
 
-#include "base/search.h"
 #include "format/codec.h"
 #include "format/window.h"
 

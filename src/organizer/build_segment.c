@@ -10,6 +10,7 @@
  * G2  Only blocks that were counted are taken: those have slots, and rows have room for them all. */
 #include "organizer/build_private.h"
 
+#include "base/search.h"
 #include "format/codec.h"
 
 #include <stdlib.h>
@@ -353,18 +354,9 @@ static void count_again(struct tbd_builder *b)
 /* Was the block whose entry is this event left before this instruction? */
 static bool is_cut(const struct work *w, uint32_t index, uint32_t insn)
 {
-    size_t low = 0;
-    size_t high = w->cut_count;
+    size_t found = TBD_COUNT_BEFORE(i, w->cut_count, w->cuts[i].index < index);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (w->cuts[middle].index < index)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < w->cut_count && w->cuts[low].index == index && insn >= w->cuts[low].limit;
+    return found < w->cut_count && w->cuts[found].index == index && insn >= w->cuts[found].limit;
 }
 
 static void count_stores(const struct work *w, const struct tbd_plan_store *store,
