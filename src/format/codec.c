@@ -168,19 +168,3 @@ enum tbd_status tbd_unpack(const void *frame, size_t frame_bytes, void *out, siz
 
     return status ? status : bytes == raw_bytes ? TBD_OK : TBD_CORRUPT;
 }
-
-bool tbd_array_grow(void *array, size_t count, size_t *capacity, size_t element)
-{
-    void **at = array;
-    size_t wanted = *capacity * 2 + 64;
-    void *grown;
-
-    if (count < *capacity)
-        return true;
-    grown = realloc(*at, wanted * element);
-    if (!grown)
-        return false;
-    *at = grown;
-    *capacity = wanted;
-    return true;
-}

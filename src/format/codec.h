@@ -26,10 +26,6 @@ void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes);
 void tbd_buffer_align8(struct tbd_buffer *buffer);
 void tbd_buffer_free(struct tbd_buffer *buffer);
 
-/* `array` is the address of a pointer to `*capacity` elements of `element` bytes: room for one more
- * behind `count` ones.  False without memory; the array is then as it was. */
-bool tbd_array_grow(void *array, size_t count, size_t *capacity, size_t element);
-
 static inline void tbd_buffer_varint(struct tbd_buffer *buffer, uint64_t value)
 {
     uint8_t *at = buffer->capacity - buffer->used >= 10 ? buffer->bytes + buffer->used

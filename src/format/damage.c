@@ -2,6 +2,7 @@
 /* damage.c - see damage.h */
 #include "format/damage.h"
 
+#include "base/array.h"
 #include "base/search.h"
 #include "format/toc_write.h"
 #include "format/trace_private.h"

@@ -13,6 +13,7 @@
  *     nothing. */
 #include "format/index_write.h"
 
+#include "base/array.h"
 #include "format/numbers.h"
 #include "format/toc_write.h"
 #include "format/trace_private.h"

@@ -5,6 +5,7 @@
  * read. A group that is damaged answers with all windows. */
 #include "format/keys.h"
 
+#include "base/array.h"
 #include "base/search.h"
 #include "format/keys_private.h"
 #include "format/summaries.h"

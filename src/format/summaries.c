@@ -6,6 +6,7 @@
  * group.  Numbers are small by differences: keys to the one before, windows to this one. */
 #include "format/summaries.h"
 
+#include "base/array.h"
 #include "base/search.h"
 
 #include <stdlib.h>

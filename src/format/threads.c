@@ -6,6 +6,7 @@
  *     index does not have, is passed over; only sizes must be right. */
 #include "format/threads.h"
 
+#include "base/array.h"
 #include "base/search.h"
 #include "format/trace_private.h"
 #include "format/window.h"

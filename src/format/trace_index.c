@@ -7,8 +7,9 @@
  * Invariants
  * R1  Windows' numbers and times follow on each other without gaps, from the base on.
  * R2  Strings taken from the index end with a NUL inside their record. */
-#include "format/codec.h"
 #include "format/trace_private.h"
+
+#include "base/array.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,9 +7,9 @@
  *     fill the operands exactly: cursors need no checks. */
 #include "format/window.h"
 
+#include "base/array.h"
 #include "base/layout.h"
 #include "base/search.h"
-#include "format/codec.h"
 #include "format/room.h"
 #include "format/window_private.h"
 

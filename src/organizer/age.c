@@ -15,8 +15,8 @@
  * A3  Only the ager's thread changes the files of windows that are in the trace, and uses `trace`. */
 #include "organizer/age.h"
 
+#include "base/array.h"
 #include "format/change.h"
-#include "format/codec.h"
 #include "format/index_write.h"
 
 #include <dirent.h>

@@ -5,8 +5,8 @@
  * are taken out.  Invariants B1, B3 of build.c hold here. */
 #include "organizer/build_private.h"
 
+#include "base/array.h"
 #include "base/layout.h"
-#include "format/codec.h"
 #include "format/window.h"
 
 #include <stdio.h>

@@ -10,8 +10,8 @@
  * G2  Only blocks that were counted are taken: those have slots, and rows have room for them all. */
 #include "organizer/build_private.h"
 
+#include "base/array.h"
 #include "base/search.h"
-#include "format/codec.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * part stands for both, as they are the same file. */
 #include "organizer/mapped_files.h"
 
-#include "format/codec.h"
+#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>

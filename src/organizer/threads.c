@@ -2,6 +2,7 @@
 /* threads.c - see threads.h */
 #include "organizer/threads.h"
 
+#include "base/array.h"
 #include "format/window.h"
 
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /* turns.c - see turns.h */
 #include "organizer/turns.h"
 
+#include "base/array.h"
 #include "format/window.h"
 
-#include "format/codec.h"
 
 #include <stdlib.h>
 

@@ -2,6 +2,8 @@
 /* callers.c - see callers.h */
 #include "query/callers.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 void tbd_callers_clear(struct tbd_callers *callers)
@@ -25,15 +27,9 @@ static void drop_below(struct tbd_callers *callers, uint64_t slot)
 bool tbd_callers_call(struct tbd_callers *callers, uint64_t slot, uint64_t call_pc)
 {
     drop_below(callers, slot);
-    if (callers->count == callers->capacity) {
-        size_t capacity = callers->capacity == 0 ? 64 : callers->capacity * 2;
-        struct tbd_callers_frame *bigger = realloc(callers->frames, capacity * sizeof(*bigger));
-
-        if (bigger == NULL)
-            return false;
-        callers->frames = bigger;
-        callers->capacity = capacity;
-    }
+    if (!tbd_array_grow(&callers->frames, callers->count, &callers->capacity,
+                        sizeof(*callers->frames)))
+        return false;
     callers->frames[callers->count++] = (struct tbd_callers_frame){ slot, call_pc };
     return true;
 }
@@ -48,14 +44,8 @@ const uint64_t *tbd_callers_pcs(struct tbd_callers *callers, uint64_t pc, size_t
     size_t count = callers->count + 1;
 
     *out_count = 0;
-    if (count > callers->pcs_capacity) {
-        uint64_t *bigger = realloc(callers->pcs, count * 2 * sizeof(*bigger));
-
-        if (bigger == NULL)
-            return NULL;
-        callers->pcs = bigger;
-        callers->pcs_capacity = count * 2;
-    }
+    if (!tbd_array_reserve(&callers->pcs, count, &callers->pcs_capacity, sizeof(*callers->pcs)))
+        return NULL;
     callers->pcs[0] = pc;
     for (size_t i = 1; i < count; i++)
         callers->pcs[i] = callers->frames[count - 1 - i].call_pc;

@@ -10,6 +10,8 @@
 #include "query/commands.h"
 #include "query/output.h"
 
+#include "base/array.h"
+
 #include <dirent.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -54,27 +56,12 @@ static char *join_arguments(const struct tbd_trace_info *info)
     return out;
 }
 
-static bool has_room(struct list *list)
-{
-    size_t capacity = list->capacity * 2 + 16;
-    struct row *rows;
-
-    if (list->count < list->capacity)
-        return true;
-    rows = realloc(list->rows, capacity * sizeof(*rows));
-    if (rows == NULL)
-        return false;
-    list->rows = rows;
-    list->capacity = capacity;
-    return true;
-}
-
 static enum tbd_status add_row(struct list *list, const struct tbd_trace_info *info,
                                const char *asked)
 {
     struct row *row;
 
-    if (!has_room(list))
+    if (!tbd_array_grow(&list->rows, list->count, &list->capacity, sizeof(*row)))
         return TBD_NOMEM;
     row = &list->rows[list->count];
     *row = (struct row){ .path = strdup(info->path),

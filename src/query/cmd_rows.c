@@ -7,6 +7,8 @@
 #include "query/rows.h"
 #include "query/search.h"
 
+#include "base/array.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,26 +117,12 @@ struct calls {
     bool no_memory;
 };
 
-static bool reserve(void **array, size_t *room, size_t need, size_t item)
-{
-    void *bigger;
-
-    if (need <= *room)
-        return true;
-    bigger = realloc(*array, (*room == 0 ? 64 : *room * 2) * item);
-    if (bigger == NULL)
-        return false;
-    *room = *room == 0 ? 64 : *room * 2;
-    *array = bigger;
-    return true;
-}
-
 static bool add_call(void *context, const struct tbd_event *event)
 {
     struct calls *calls = context;
 
     calls->no_memory =
-        !reserve((void **)&calls->all, &calls->room, calls->count + 1, sizeof(*calls->all));
+        !tbd_array_grow(&calls->all, calls->count, &calls->room, sizeof(*calls->all));
     if (!calls->no_memory)
         calls->all[calls->count++] = (struct call){ .enter = *event };
     return !calls->no_memory;
@@ -174,8 +162,8 @@ static void open_until(struct exits *exits, struct tbd_position position)
 
         for (size_t i = 0; i < calls->open_count; i++)
             call->nesting += calls->all[calls->open[i]].enter.thread == call->enter.thread;
-        if (!reserve((void **)&calls->open, &calls->open_room, calls->open_count + 1,
-                     sizeof(*calls->open)))
+        if (!tbd_array_grow(&calls->open, calls->open_count, &calls->open_room,
+                            sizeof(*calls->open)))
             calls->no_memory = true;
         else
             calls->open[calls->open_count++] = exits->next;

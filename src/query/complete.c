@@ -5,6 +5,7 @@
  * `goto`, an expression whose members are wanted; else by names that can stand anywhere. */
 #include "query/complete.h"
 
+#include "base/array.h"
 #include "query/demangle.h"
 #include "query/elf_file.h"
 #include "query/names.h"
@@ -28,18 +29,10 @@ struct completer {
 static void add(struct completer *c, const char *word)
 {
     struct tbd_completions *out = c->out;
-    size_t wanted = out->capacity == 0 ? 64 : 2 * out->capacity;
 
-    if (out->count >= TBD_COMPLETIONS_MAX || strncmp(word, c->word, strlen(c->word)) != 0)
+    if (out->count >= TBD_COMPLETIONS_MAX || strncmp(word, c->word, strlen(c->word)) != 0 ||
+        !tbd_array_grow(&out->words, out->count, &out->capacity, sizeof(*out->words)))
         return;
-    if (out->count == out->capacity) {
-        char **bigger = realloc(out->words, wanted * sizeof(*bigger));
-
-        if (bigger == NULL)
-            return;
-        out->words = bigger;
-        out->capacity = wanted;
-    }
     out->words[out->count] = strdup(word);
     out->count += out->words[out->count] != NULL;
 }

@@ -6,6 +6,7 @@
  *     TBD_DWARF_MAX_SCOPES deep, and one question visits at most VISITS_MAX entries. */
 #include "query/dwarf_private.h"
 
+#include "base/array.h"
 #include "base/search.h"
 #include "query/debug_cache.h"
 #include "query/dwarf_index.h"
@@ -120,27 +121,12 @@ struct tbd_dwarf_found *tbd_dwarf_found(struct tbd_dwarf *dwarf, Dwarf_Off unit,
 
 /* ---- units ---- */
 
-bool tbd_dwarf_grow(void **array, size_t count, size_t *capacity, size_t item, size_t limit)
-{
-    size_t wanted = *capacity == 0 ? 64 : 2 * *capacity;
-    void *bigger;
-
-    if (count < *capacity)
-        return true;
-    bigger = count >= limit ? NULL : realloc(*array, wanted * item);
-    if (bigger == NULL)
-        return false;
-    *array = bigger;
-    *capacity = wanted;
-    return true;
-}
-
 static void add_range(struct tbd_dwarf *dwarf, uint64_t start, uint64_t end)
 {
     /* Functions that the linker dropped begin at 0. */
-    if (start == 0 || end <= start ||
-        !tbd_dwarf_grow((void **)&dwarf->ranges, dwarf->range_count, &dwarf->range_capacity,
-                        sizeof(*dwarf->ranges), RANGES_MAX))
+    if (start == 0 || end <= start || dwarf->range_count >= RANGES_MAX ||
+        !tbd_array_grow(&dwarf->ranges, dwarf->range_count, &dwarf->range_capacity,
+                        sizeof(*dwarf->ranges)))
         return;
     dwarf->ranges[dwarf->range_count++] =
         (struct dwarf_range){ start, end, (uint32_t)dwarf->unit_count };
@@ -152,8 +138,9 @@ static void add_unit(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart, Dwarf_
     ptrdiff_t at = 0;
     size_t ranges = 0;
 
-    if (!tbd_dwarf_grow((void **)&dwarf->units, dwarf->unit_count, &dwarf->unit_capacity,
-                        sizeof(*dwarf->units), TBD_DWARF_UNITS_MAX))
+    if (dwarf->unit_count >= TBD_DWARF_UNITS_MAX ||
+        !tbd_array_grow(&dwarf->units, dwarf->unit_count, &dwarf->unit_capacity,
+                        sizeof(*dwarf->units)))
         return;
     dwarf->units[dwarf->unit_count] = (struct dwarf_unit){ from, dwarf_dieoffset(die), is_apart };
     while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0 && ranges++ < RANGES_MAX)

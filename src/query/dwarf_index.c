@@ -6,6 +6,7 @@
  * I1  A table from the cache is used only when its parts fit together and every unit exists. */
 #include "query/dwarf_index.h"
 
+#include "base/array.h"
 #include "base/search.h"
 #include "query/name_cache.h"
 
@@ -63,17 +64,11 @@ struct pairs {
 
 static void add_pair(struct pairs *pairs, const char *name, uint32_t unit)
 {
-    if (pairs->count == pairs->capacity) {
-        size_t capacity = pairs->capacity == 0 ? 1u << 16 : 2 * pairs->capacity;
-        uint64_t *bigger =
-            capacity > PAIRS_MAX ? NULL : realloc(pairs->all, capacity * sizeof(*bigger));
-
-        pairs->is_short = bigger == NULL;
-        if (bigger == NULL)
-            return;
-        pairs->all = bigger;
-        pairs->capacity = capacity;
-    }
+    pairs->is_short = pairs->count >= PAIRS_MAX ||
+                      !tbd_array_grow(&pairs->all, pairs->count, &pairs->capacity,
+                                      sizeof(*pairs->all));
+    if (pairs->is_short)
+        return;
     pairs->all[pairs->count++] = (uint64_t)key_of(name) << 32 | unit;
 }
 

@@ -2,11 +2,11 @@
 /* dwarf_lines.c - source lines of addresses and addresses of source lines (dwarf_file.h) */
 #include "query/dwarf_private.h"
 
+#include "base/array.h"
 #include "base/search.h"
 
 #include <dwarf.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static uint64_t line_address(Dwarf_Lines *lines, size_t index)
@@ -76,8 +76,9 @@ const char *tbd_dwarf_whole_path(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
         return dwarf->paths[at].path;
     if (!tbd_die_attribute(unit, DW_AT_comp_dir, &attribute) ||
         (folder = dwarf_formstring(&attribute)) == NULL || folder[0] != '/' ||
-        !tbd_dwarf_grow((void **)&dwarf->paths, dwarf->path_count, &dwarf->path_capacity,
-                        sizeof(*dwarf->paths), TBD_DWARF_UNITS_MAX) ||
+        dwarf->path_count >= TBD_DWARF_UNITS_MAX ||
+        !tbd_array_grow(&dwarf->paths, dwarf->path_count, &dwarf->path_capacity,
+                        sizeof(*dwarf->paths)) ||
         asprintf(&path, "%s/%s", folder, relative) < 0)
         return relative;
     memmove(dwarf->paths + at + 1, dwarf->paths + at,

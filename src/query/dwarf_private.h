@@ -42,8 +42,6 @@ struct tbd_dwarf {
     void *found;                   /* owned: tree of struct tbd_dwarf_found */
 };
 
-/* Room for one more item. */
-bool tbd_dwarf_grow(void **array, size_t count, size_t *capacity, size_t item, size_t limit);
 /* A unit without code: types that several units share. */
 bool tbd_dwarf_is_shared_unit(Dwarf_Die *die);
 /* The unit whose code is at `address`. */

@@ -10,6 +10,7 @@
  * I3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
 #include "query/elf_file.h"
 
+#include "base/array.h"
 #include "base/search.h"
 
 #include <inttypes.h>
@@ -22,18 +23,9 @@
 
 static struct tbd_elf_symbol *add_symbol(struct tbd_elf_symbols *symbols)
 {
-    if (symbols->count == symbols->capacity) {
-        size_t capacity = symbols->capacity ? 2 * symbols->capacity : 256;
-        struct tbd_elf_symbol *grown;
-
-        if (capacity > SYMBOLS_MAX)
-            return NULL;
-        grown = realloc(symbols->all, capacity * sizeof(*grown));
-        if (!grown)
-            return NULL;
-        symbols->all = grown;
-        symbols->capacity = capacity;
-    }
+    if (symbols->count >= SYMBOLS_MAX ||
+        !tbd_array_grow(&symbols->all, symbols->count, &symbols->capacity, sizeof(*symbols->all)))
+        return NULL;
     symbols->all[symbols->count] = (struct tbd_elf_symbol){ 0 };
     return &symbols->all[symbols->count++];
 }
@@ -147,15 +139,9 @@ static bool take_tables(struct tbd_elf_file *file, Elf *elf, uint32_t type)
 
 static bool add_slot(struct tbd_elf_symbols *symbols, struct tbd_elf_slot slot)
 {
-    if (symbols->slot_count == symbols->slot_capacity) {
-        size_t capacity = symbols->slot_capacity ? 2 * symbols->slot_capacity : 64;
-        struct tbd_elf_slot *grown = realloc(symbols->slots, capacity * sizeof(*grown));
-
-        if (!grown)
-            return false;
-        symbols->slots = grown;
-        symbols->slot_capacity = capacity;
-    }
+    if (!tbd_array_grow(&symbols->slots, symbols->slot_count, &symbols->slot_capacity,
+                        sizeof(slot)))
+        return false;
     symbols->slots[symbols->slot_count++] = slot;
     return true;
 }

@@ -2,7 +2,8 @@
 /* expr_parse_stack.c - stack=<...>: patterns for the call stack */
 #include "query/expr_parser.h"
 
-#include "query/grow.h"
+#include "base/array.h"
+
 
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 static bool add_item(struct tbd_parser *p, struct tbd_expr_pattern *pattern, int32_t item)
 {
-    if (!tbd_grow((void **)&pattern->items, pattern->count, sizeof(*pattern->items))) {
+    if (!tbd_array_double(&pattern->items, pattern->count, sizeof(*pattern->items))) {
         (void)tbd_parser_out_of_memory(p);
         return false;
     }
@@ -91,7 +92,7 @@ int32_t tbd_parser_stack(struct tbd_parser *p)
     lexer->at++;
     if (expr->pattern_count >= TBD_EXPR_MAX_PATTERNS)
         return FAIL(p, TBD_SYNTAX, NULL, "too many stack patterns");
-    if (!tbd_grow((void **)&expr->patterns, expr->pattern_count, sizeof(*expr->patterns)))
+    if (!tbd_array_double(&expr->patterns, expr->pattern_count, sizeof(*expr->patterns)))
         return tbd_parser_out_of_memory(p);
     expr->patterns[expr->pattern_count] = (struct tbd_expr_pattern){ 0 };
     node.which = expr->pattern_count++;

@@ -5,7 +5,8 @@
  * I2  The number of nodes is bounded by MAX_NODES. */
 #include "query/expr_parser.h"
 
-#include "query/grow.h"
+#include "base/array.h"
+
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node)
 
     if (expr->node_count >= MAX_NODES)
         return FAIL(p, TBD_SYNTAX, NULL, "the condition is too long");
-    if (!tbd_grow((void **)&expr->nodes, expr->node_count, sizeof(*node)))
+    if (!tbd_array_double(&expr->nodes, expr->node_count, sizeof(*node)))
         return tbd_parser_out_of_memory(p);
     expr->nodes[expr->node_count] = *node;
     tbd_expr_note_level(expr, &expr->nodes[expr->node_count]);
@@ -87,8 +88,8 @@ int32_t tbd_parser_add_symbol(struct tbd_parser *p, char *text)
     struct tbd_expr *expr = p->expr;
 
     if (text == NULL ||
-        !tbd_grow((void **)&expr->symbols, expr->symbol_count, sizeof(*expr->symbols)) ||
-        !tbd_grow((void **)&expr->symbol_found, expr->symbol_count, sizeof(*expr->symbol_found))) {
+        !tbd_array_double(&expr->symbols, expr->symbol_count, sizeof(*expr->symbols)) ||
+        !tbd_array_double(&expr->symbol_found, expr->symbol_count, sizeof(*expr->symbol_found))) {
         free(text);
         return tbd_parser_out_of_memory(p);
     }
@@ -103,7 +104,7 @@ int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind
 {
     struct tbd_expr *expr = p->expr;
 
-    if (text == NULL || !tbd_grow((void **)&expr->names, expr->name_count, sizeof(*expr->names))) {
+    if (text == NULL || !tbd_array_double(&expr->names, expr->name_count, sizeof(*expr->names))) {
         free(text);
         return tbd_parser_out_of_memory(p);
     }

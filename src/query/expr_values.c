@@ -6,10 +6,11 @@
  * sign, floating-point numbers become doubles. */
 #include "query/expr_lower.h"
 
+#include "base/array.h"
+
 #include <dwarf.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define NODES_MAX 16384u
 #define DEREF_MAX 8u /* bytes of a scalar */
@@ -20,16 +21,10 @@ int32_t tbd_lowering_add(struct tbd_lowering *l, const struct tbd_expr_node *nod
 {
     struct tbd_expr *out = l->out;
 
-    if ((out->node_count & (out->node_count - 1)) == 0) {
-        size_t room = out->node_count == 0 ? 1 : (size_t)out->node_count * 2;
-        void *bigger =
-            out->node_count >= NODES_MAX ? NULL : realloc(out->nodes, room * sizeof(*node));
-
-        if (bigger == NULL) {
-            l->no_memory = true;
-            return 0;
-        }
-        out->nodes = bigger;
+    if (out->node_count >= NODES_MAX ||
+        !tbd_array_double(&out->nodes, out->node_count, sizeof(*node))) {
+        l->no_memory = true;
+        return 0;
     }
     out->nodes[out->node_count] = *node;
     out->nodes[out->node_count].at = l->node->at;

@@ -10,8 +10,8 @@
  *     still see them, probes "after" are armed behind them. */
 #include "query/probes.h"
 
+#include "base/array.h"
 #include "base/layout.h"
-#include "query/grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +158,7 @@ static uint32_t part_new(struct tbd_probes *p)
         p->part_free = p->parts[part].next;
         return part;
     }
-    if (!tbd_grow((void **)&p->parts, p->part_count, sizeof(*p->parts)))
+    if (!tbd_array_double(&p->parts, p->part_count, sizeof(*p->parts)))
         return NONE;
     return p->part_count++;
 }
@@ -191,7 +191,7 @@ uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint6
 {
     uint32_t number = probes->probe_count;
 
-    if (!tbd_grow((void **)&probes->probes, number, sizeof(*probes->probes)))
+    if (!tbd_array_double(&probes->probes, number, sizeof(*probes->probes)))
         return NONE;
     probes->probes[number] = (struct probe){ .address = address,
                                              .size = (uint8_t)size,
@@ -200,7 +200,7 @@ uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint6
     probes->probe_count++;
     if (!after)
         arm(probes, number);
-    else if (tbd_grow((void **)&probes->delayed, probes->delayed_count, sizeof(*probes->delayed)))
+    else if (tbd_array_double(&probes->delayed, probes->delayed_count, sizeof(*probes->delayed)))
         probes->delayed[probes->delayed_count++] = number;
     else
         return NONE;

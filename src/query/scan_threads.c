@@ -6,7 +6,7 @@
  * before it began to wait. */
 #include "query/scan_threads.h"
 
-#include "format/codec.h"
+#include "base/array.h"
 #include "format/window.h"
 
 #include <stdlib.h>

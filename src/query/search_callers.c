@@ -2,8 +2,8 @@
 /* search_callers.c - the stacks of callers of all threads while a window is walked */
 #include "query/search_private.h"
 
+#include "base/array.h"
 #include "base/layout.h"
-#include "format/codec.h"
 #include "query/scan_threads.h"
 
 #include <stdlib.h>

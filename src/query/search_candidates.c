@@ -7,6 +7,8 @@
  * I1  Candidates of a window are in ascending order of position; each is decided at most once. */
 #include "query/search_private.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,23 +19,6 @@
 
 #define BATCH_FIRST 16u
 #define BATCH_MAX   8192u
-
-static bool reserve(void **array, size_t *capacity, size_t need, size_t item)
-{
-    size_t bigger = *capacity == 0 ? 256 : *capacity * 2;
-    void *memory;
-
-    if (need <= *capacity)
-        return true;
-    while (bigger < need)
-        bigger *= 2;
-    memory = realloc(*array, bigger * item);
-    if (memory == NULL)
-        return false;
-    *array = memory;
-    *capacity = bigger;
-    return true;
-}
 
 static uint64_t match_patterns(const struct tbd_search_run *run)
 {
@@ -62,10 +47,9 @@ bool tbd_search_keep_candidate(struct tbd_search_run *run, const struct tbd_even
 {
     struct tbd_candidate *candidate;
 
-    if (!reserve((void **)&run->candidates, &run->capacity, run->count + 1,
-                 sizeof(*run->candidates)) ||
-        !reserve((void **)&run->memory_values, &run->memory_value_capacity,
-                 run->memory_value_count + run->here->memory_count, sizeof(*run->memory_values)))
+    if (!tbd_array_grow(&run->candidates, run->count, &run->capacity, sizeof(*run->candidates)) ||
+        !tbd_array_reserve(&run->memory_values, run->memory_value_count + run->here->memory_count,
+                           &run->memory_value_capacity, sizeof(*run->memory_values)))
         return false;
     candidate = &run->candidates[run->count++];
     *candidate = (struct tbd_candidate){

@@ -5,7 +5,8 @@
  * walk asks, and the next one has the answers (probes.h). */
 #include "query/search_private.h"
 
-#include <stdlib.h>
+#include "base/array.h"
+
 
 static enum tbd_verdict verdict_of(struct tbd_value value)
 {
@@ -22,25 +23,12 @@ enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_e
     return verdict_of(tbd_expr_eval(run->here, run->here->root, &run->env));
 }
 
-static bool reserve_memory(struct tbd_search_run *run, uint32_t slots)
-{
-    struct tbd_value *bigger;
-
-    if (slots <= run->memory_room)
-        return true;
-    bigger = realloc(run->memory, slots * sizeof(*bigger));
-    if (bigger == NULL)
-        return false;
-    run->memory = bigger;
-    run->memory_room = slots;
-    return true;
-}
-
 /* Finds out what the condition means here; false without memory. */
 static bool find_meaning(struct tbd_search_run *run, const struct tbd_event *event)
 {
     run->here = tbd_scopes_get(run->scopes, run->where, event);
-    if (run->here == NULL || !reserve_memory(run, run->here->memory_count)) {
+    if (run->here == NULL || !tbd_array_reserve(&run->memory, run->here->memory_count,
+                                                &run->memory_room, sizeof(*run->memory))) {
         run->here = run->where;
         run->status = TBD_NOMEM;
         return false;

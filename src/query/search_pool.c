@@ -15,7 +15,7 @@
  *     is bounded. */
 #include "query/search_private.h"
 
-#include "format/codec.h"
+#include "base/array.h"
 #include "query/interrupt.h"
 
 #include <pthread.h>

@@ -42,7 +42,7 @@ struct tbd_search_run {
     struct tbd_expr *here;      /* what it means at the event being judged */
     uint32_t all_uses;          /* of `uses`, and of all its meanings so far */
     struct tbd_value *memory;   /* env.memory: one per slot */
-    uint32_t memory_room;
+    size_t memory_room;
     /* Walk n asks for what level n needs, and has the answers of the walks before. */
     struct tbd_probes *probes[TBD_EXPR_MAX_LEVELS];
     uint32_t next_probe[TBD_EXPR_MAX_LEVELS]; /* number of the next event's first probe */

@@ -9,6 +9,7 @@
  * this thread alone. */
 #include "query/search_private.h"
 
+#include "base/array.h"
 #include "format/window.h"
 #include "query/expr_lower.h"
 #include "query/scan_threads.h"
@@ -125,14 +126,8 @@ static bool grow_table(struct tbd_scopes *scopes)
 
 static bool keep(struct tbd_scopes *scopes, struct tbd_expr *expr)
 {
-    if ((scopes->all_count & (scopes->all_count - 1)) == 0) {
-        size_t room = scopes->all_count == 0 ? 1 : scopes->all_count * 2;
-        void *bigger = realloc(scopes->all, room * sizeof(*scopes->all));
-
-        if (bigger == NULL)
-            return false;
-        scopes->all = bigger;
-    }
+    if (!tbd_array_double(&scopes->all, scopes->all_count, sizeof(*scopes->all)))
+        return false;
     scopes->all[scopes->all_count++] = expr;
     return true;
 }

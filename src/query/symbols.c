@@ -10,6 +10,7 @@
  * */
 #include "query/symbols_private.h"
 
+#include "base/array.h"
 #include "base/layout.h"
 #include "base/search.h"
 
@@ -242,16 +243,9 @@ static bool view_has(const struct symbols_view *view, const struct tbd_elf_file 
 
 static struct tbd_module *view_room(struct symbols_view *view)
 {
-    if (view->count == view->capacity) {
-        size_t capacity = view->capacity ? 2 * view->capacity : 16;
-        struct tbd_module *grown = realloc(view->modules, capacity * sizeof(*grown));
-
-        if (!grown)
-            return NULL;
-        view->modules = grown;
-        view->capacity = capacity;
-    }
-    return &view->modules[view->count++];
+    return tbd_array_grow(&view->modules, view->count, &view->capacity, sizeof(*view->modules))
+               ? &view->modules[view->count++]
+               : NULL;
 }
 
 static const char *base_name(const char *path)

@@ -8,6 +8,7 @@
  * I2  The last answer is kept: it belongs to the window of the view. */
 #include "query/symbols_private.h"
 
+#include "base/array.h"
 #include "base/layout.h"
 #include "query/demangle.h"
 
@@ -42,15 +43,9 @@ struct search {
 
 static void add_match(struct search *search, struct tbd_symbol symbol)
 {
-    if (search->count == search->capacity) {
-        size_t capacity = search->capacity == 0 ? 64 : 2 * search->capacity;
-        struct match *bigger = realloc(search->matches, capacity * sizeof(*bigger));
-
-        if (bigger == NULL)
-            return;
-        search->matches = bigger;
-        search->capacity = capacity;
-    }
+    if (!tbd_array_grow(&search->matches, search->count, &search->capacity,
+                        sizeof(*search->matches)))
+        return;
     search->matches[search->count] = (struct match){ symbol, search->count };
     search->count++;
 }

@@ -8,6 +8,7 @@
  *     not throw them out for the last ones.  Its answer is written all the same. */
 #include "query/window_cache.h"
 
+#include "base/array.h"
 #include "format/file.h"
 #include "format/raised.h"
 

@@ -15,8 +15,8 @@
  * G3  The first thing that is wrong ends the window before it (`damage`); the rest of its stream is only passed. */
 #include "replay/gather.h"
 
+#include "base/array.h"
 #include "base/layout.h"
-#include "format/codec.h"
 #include "format/coding.h"
 #include "format/room.h"
 #include "format/window.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_base
-/* The leaf code: formatting without libc, arenas. */
+/* The leaf code: formatting without libc, arenas, growing arrays. */
 #include "base/arena.h"
+#include "base/array.h"
 #include "base/fmt.h"
 #include "base/status.h"
 
@@ -9,6 +10,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -107,6 +109,41 @@ static void a_reset_arena_is_zero_again(void **state)
         assert_int_equal(memory[i], 0);
 }
 
+static void arrays_keep_their_elements_as_they_grow(void **state)
+{
+    uint32_t *grown = NULL;
+    uint32_t *doubled = NULL;
+    size_t capacity = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(tbd_array_grow(&grown, i, &capacity, sizeof(*grown)));
+        assert_true(capacity > i);
+        assert_true(tbd_array_double(&doubled, i, sizeof(*doubled)));
+        grown[i] = doubled[i] = i;
+    }
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_true(grown[i] == i && doubled[i] == i);
+    free(grown);
+    free(doubled);
+}
+
+static void an_array_that_cannot_grow_stays_as_it_was(void **state)
+{
+    uint64_t *array = NULL;
+    uint64_t *before;
+    size_t capacity = 0;
+
+    (void)state;
+    assert_true(tbd_array_reserve(&array, 5, &capacity, sizeof(*array)));
+    assert_true(capacity >= 5);
+    before = array;
+    assert_false(tbd_array_reserve(&array, SIZE_MAX / 2, &capacity, sizeof(*array)));
+    assert_ptr_equal(array, before);
+    assert_true(capacity < SIZE_MAX / 2);
+    free(array);
+}
+
 static void every_status_has_a_text(void **state)
 {
     (void)state;
@@ -126,6 +163,8 @@ int main(void)
         cmocka_unit_test(arenas_align_and_end),
         cmocka_unit_test(a_rewound_arena_gives_the_same_memory_again),
         cmocka_unit_test(a_reset_arena_is_zero_again),
+        cmocka_unit_test(arrays_keep_their_elements_as_they_grow),
+        cmocka_unit_test(an_array_that_cannot_grow_stays_as_it_was),
         cmocka_unit_test(every_status_has_a_text),
     };
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+/* array.c - see array.h.  Capacities double, so that n elements cost O(n) in all. */
+#include "base/array.h"
+
+#include <stdlib.h>
+
+static bool resize(void *array, size_t elements, size_t element)
+{
+    void **at = array;
+    void *resized = reallocarray(*at, elements, element);
+
+    if (!resized)
+        return false;
+    *at = resized;
+    return true;
+}
+
+bool tbd_array_reserve(void *array, size_t need, size_t *capacity, size_t element)
+{
+    size_t wanted = *capacity * 2 + 64;
+
+    if (need <= *capacity)
+        return true;
+    if (wanted < need)
+        wanted = need;
+    if (!resize(array, wanted, element))
+        return false;
+    *capacity = wanted;
+    return true;
+}
+
+bool tbd_array_grow(void *array, size_t count, size_t *capacity, size_t element)
+{
+    return tbd_array_reserve(array, count + 1, capacity, element);
+}
+
+bool tbd_array_double(void *array, size_t count, size_t element)
+{
+    return (count & (count - 1)) != 0 || resize(array, count ? count * 2 : 1, element);
+}
