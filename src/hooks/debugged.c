@@ -5,41 +5,32 @@
 #include "base/fmt.h"
 #include "base/layout.h"
 #include "base/string.h"
-#include "base/sys.h"
+#include "hooks/proc.h"
 
-enum { O_RDONLY_CLOEXEC = 0x80000, PART_BYTES = 4096 };
+struct wanted {
+    const char *start; /* of the line */
+    char *rest;        /* what follows there */
+    size_t rest_bytes;
+    bool found;
+};
+
+static bool is_wanted(void *context, const char *line)
+{
+    struct wanted *wanted = context;
+
+    wanted->found = tbd_starts_with(line, wanted->start);
+    if (wanted->found)
+        tbd_fmt(wanted->rest, wanted->rest_bytes, "%s", line + strlen(wanted->start));
+    return !wanted->found;
+}
 
 /* Is there a line that begins with `start`?  What follows there goes to `rest`. */
 static bool find_line(const char *path, const char *start, char *rest, size_t rest_bytes)
 {
-    char text[PART_BYTES + 1];
-    size_t used = 0;
-    bool found = false;
-    int fd = (int)tbd_sys_open(path, O_RDONLY_CLOEXEC, 0);
+    struct wanted wanted = { .start = start, .rest = rest, .rest_bytes = rest_bytes };
 
-    while (fd >= 0 && !found) {
-        long bytes = tbd_sys_read(fd, text + used, PART_BYTES - used);
-        char *line = text;
-
-        if (bytes <= 0)
-            break;
-        used += (size_t)bytes;
-        text[used] = '\0';
-        for (char *end = line; *end && !found; end++) {
-            if (*end != '\n')
-                continue;
-            *end = '\0';
-            found = tbd_starts_with(line, start);
-            if (found)
-                tbd_fmt(rest, rest_bytes, "%s", line + strlen(start));
-            line = end + 1;
-        }
-        used = line == text && used == PART_BYTES ? 0 : used - (size_t)(line - text);
-        memmove(text, line, used);
-    }
-    if (fd >= 0)
-        tbd_sys_close(fd);
-    return found;
+    tbd_proc_lines(path, is_wanted, &wanted);
+    return wanted.found;
 }
 
 bool tbd_debugged_by_recorded(void)

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* maps.c - see maps.h
- *
- * A line is at most 73 bytes and a path; lines are put together from whole reads, because a
- * read of this file ends at a line's end but may not hold every line. */
+/* maps.c - see maps.h; the format is that of proc_pid_maps(5). */
 #include "hooks/maps.h"
 
 #include "base/string.h"
-#include "base/sys.h"
+#include "hooks/proc.h"
 
-enum { BUFFER_BYTES = 8192, O_RDONLY_CLOEXEC = 0x80000, MAP_SHARED_ = 1, MAP_PRIVATE_ = 2 };
+enum { MAP_SHARED_ = 1, MAP_PRIVATE_ = 2 };
 
 static const char *take_hex(const char *text, uint64_t *out)
 {
@@ -76,46 +73,23 @@ static const char *parse_line(const char *line, struct tbd_msg_region *map)
     return line;
 }
 
-/* Passes on the whole lines in buffer[0..length); how many bytes they took, or -1: stop. */
-static long visit_lines(char *buffer, size_t length, tbd_maps_visitor visit, void *context)
+struct visit {
+    tbd_maps_visitor visit;
+    void *context; /* its own */
+};
+
+static bool visit_line(void *context, const char *line)
 {
-    size_t start = 0;
+    const struct visit *visit = context;
+    struct tbd_msg_region map;
+    const char *path = parse_line(line, &map);
 
-    for (size_t i = 0; i < length; i++) {
-        struct tbd_msg_region map;
-        const char *path;
-
-        if (buffer[i] != '\n')
-            continue;
-        buffer[i] = '\0';
-        path = parse_line(buffer + start, &map);
-        if (path && !visit(context, &map, path))
-            return -1;
-        start = i + 1;
-    }
-    return (long)start;
+    return !path || visit->visit(visit->context, &map, path);
 }
 
 bool tbd_maps_read(tbd_maps_visitor visit, void *context)
 {
-    char buffer[BUFFER_BYTES];
-    size_t filled = 0;
-    /* "self" has nothing any more when the main thread has left first */
-    long fd = tbd_sys_open("/proc/thread-self/maps", O_RDONLY_CLOEXEC, 0);
-    long got;
+    struct visit each = { visit, context };
 
-    if (tbd_sys_failed(fd))
-        return false;
-    while ((got = tbd_sys_read((int)fd, buffer + filled, sizeof(buffer) - filled)) > 0) {
-        long used;
-
-        filled += (size_t)got;
-        used = visit_lines(buffer, filled, visit, context);
-        if (used < 0)
-            break;
-        memmove(buffer, buffer + used, filled - (size_t)used);
-        filled -= (size_t)used;
-    }
-    tbd_sys_close((int)fd);
-    return got >= 0;
+    return tbd_proc_lines("/proc/thread-self/maps", visit_line, &each);
 }

@@ -13,6 +13,7 @@
 #include "hooks/calls.h"
 #include "hooks/lazy.h"
 #include "hooks/maps.h"
+#include "hooks/proc.h"
 #include "hooks/safe_copy.h"
 #include "hooks/shared.h"
 #include "hooks/young_files.h"
@@ -21,7 +22,7 @@ enum {
     NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25, NR_MADVISE = 28,
     NR_SHMAT = 30, NR_SHMCTL = 31, NR_SHMDT = 67, NR_REMAP_FILE_PAGES = 216, NR_PKEY_MPROTECT = 329,
     NR_MAP_SHADOW_STACK = 453, NR_SETRLIMIT = 160, NR_PRLIMIT64 = 302, RLIMIT_STACK_ = 3, NR_MSEAL = 462,
-    SYS_FSTAT = 5, SYS_READLINK = 89,
+    SYS_FSTAT = 5,
     PROT_READ_ = 1, PROT_WRITE_ = 2,
     MAP_SHARED_ = 1, MAP_TYPE_ = 15, MAP_FIXED_ = 0x10, MAP_FIXED_NOREPLACE_ = 0x100000, EEXIST_ = -17, MAP_ANONYMOUS_ = 0x20,
     MAP_32BIT_ = 0x40,
@@ -162,23 +163,13 @@ static void perform(struct tbd_call *call)
 static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t bytes)
 {
     uint64_t stat[18];
-    char link[40] = "/proc/thread-self/fd/";
-    size_t length = strlen(link);
-    long got;
-    unsigned digit = 1000000000;
 
     path[0] = '\0';
     if (tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)))
         return;
     map->device = (uint32_t)stat[0];
     map->inode = stat[1];
-    for (; digit > 1 && (unsigned)fd < digit; digit /= 10)
-        ;
-    for (; digit; digit /= 10)
-        link[length++] = (char)('0' + (unsigned)fd / digit % 10);
-    link[length] = '\0';
-    got = tbd_sys3(SYS_READLINK, tbd_sys_pointer(link), tbd_sys_pointer(path), bytes - 1);
-    path[tbd_sys_failed(got) ? 0 : got] = '\0';
+    tbd_proc_path(fd, path, bytes);
 }
 
 /* A file can be open elsewhere; anonymous memory is the process' own until it forks. */

@@ -9,12 +9,13 @@
 #include "base/layout.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/proc.h"
 #include "hooks/safe_copy.h"
 
 enum {
     NR_WRITE = 1, NR_OPEN = 2, NR_WRITEV = 20, NR_PWRITE64 = 18, NR_OPENAT = 257, NR_PWRITEV = 296,
     NR_PWRITEV2 = 328, NR_OPENAT2 = 437,
-    SYS_LSEEK = 8, SYS_READLINK = 89, SEEK_CUR_ = 1, O_ACCMODE_ = 3, PROT_WRITE_ = 2, PROT_EXEC_ = 4,
+    SYS_LSEEK = 8, SEEK_CUR_ = 1, O_ACCMODE_ = 3, PROT_WRITE_ = 2, PROT_EXEC_ = 4,
     IOVECS_MAX = 1024,
 };
 
@@ -23,17 +24,12 @@ static bool was_opened;
 /* "/proc/PID/mem" or "/proc/PID/task/TID/mem" */
 static bool is_own_memory(uint64_t fd)
 {
-    char link[40];
     char path[64];
     char start[32];
-    long length;
-    size_t head;
+    size_t length = tbd_proc_path((int)fd, path, sizeof(path));
+    size_t head = tbd_fmt(start, sizeof(start), "/proc/%u/", tbd_runtime.pid);
 
-    tbd_fmt(link, sizeof(link), "/proc/thread-self/fd/%u", (uint32_t)fd);
-    length = tbd_sys3(SYS_READLINK, tbd_sys_pointer(link), tbd_sys_pointer(path), sizeof(path));
-    tbd_fmt(start, sizeof(start), "/proc/%u/", tbd_runtime.pid);
-    head = strlen(start);
-    return length >= (long)head + 3 && length < (long)sizeof(path) && !memcmp(path, start, head) &&
+    return length >= head + 3 && length < sizeof(path) - 1 && tbd_starts_with(path, start) &&
            !memcmp(path + length - 4, "/mem", 4);
 }
 

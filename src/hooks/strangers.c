@@ -7,6 +7,7 @@
 #include "base/fmt.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/proc.h"
 
 enum {
     NR_WAIT4 = 61, NR_WAITID = 247, SYS_PRCTL = 157, SYS_RT_SIGPENDING = 127,
@@ -46,16 +47,12 @@ enum who { GONE, ORGANIZER, OTHER };
 static enum who who_is(uint32_t pid)
 {
     const char *name = organizer_name();
-    char path[32], comm[COMM_BYTES + 1] = { 0 };
+    char path[32], comm[COMM_BYTES + 1];
     size_t length = strlen(name);
-    long fd, got;
+    long got;
 
     tbd_fmt(path, sizeof(path), "/proc/%u/comm", pid);
-    fd = tbd_sys_open(path, 0x80000 /* O_CLOEXEC */, 0);
-    if (tbd_sys_failed(fd))
-        return GONE;
-    got = tbd_sys_read((int)fd, comm, COMM_BYTES);
-    tbd_sys_close((int)fd);
+    got = tbd_proc_read(path, comm, sizeof(comm));
     length = length < COMM_BYTES - 1 ? length : COMM_BYTES - 1;
     if (got <= 0)
         return GONE;
@@ -100,18 +97,11 @@ static uint32_t next_pid(const char **text)
 static bool read_list(uint32_t thread, char *text)
 {
     char path[64];
-    long fd, got;
+    long got;
 
     tbd_fmt(path, sizeof(path), "/proc/self/task/%u/children", thread);
-    fd = tbd_sys_open(path, 0x80000 /* O_CLOEXEC */, 0);
-    if (tbd_sys_failed(fd))
-        return false;
-    got = tbd_sys_read((int)fd, text, LIST_BYTES - 1);
-    tbd_sys_close((int)fd);
-    if (got < 0 || got == LIST_BYTES - 1)
-        return false;
-    text[got] = '\0';
-    return true;
+    got = tbd_proc_read(path, text, LIST_BYTES);
+    return got >= 0 && got < LIST_BYTES - 1;
 }
 
 /* A list that is read while children come and go can lack some (proc_pid_children(5)): so it must be the same twice. */

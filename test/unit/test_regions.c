@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_hooks_host
-/* The table of the program's mappings, against a page-by-page model and against the kernel. */
+/* The table of the program's mappings, against a page-by-page model and against the kernel; files of the kernel. */
 #include "hooks/regions.h"
 
 #include "hooks/maps.h"
+#include "hooks/proc.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -136,12 +140,66 @@ static void the_kernels_list_is_understood(void **state)
     munmap(page, 3 * PAGE);
 }
 
+static bool count_line(void *context, const char *line)
+{
+    size_t *lines = context;
+
+    assert_int_equal(strlen(line), *lines % 100);
+    return ++*lines < 5000;
+}
+
+/* Line n is n % 100 bytes long. */
+static void lines_are_put_together_from_whole_reads(void **state)
+{
+    char path[] = "/tmp/tbd-lines-XXXXXX";
+    FILE *file = fdopen(mkstemp(path), "w");
+    char digits[100];
+    size_t lines = 0;
+    char text[8];
+
+    (void)state;
+    assert_non_null(file);
+    for (size_t i = 0; i < sizeof(digits); i++)
+        digits[i] = (char)('0' + i % 10);
+    for (int i = 0; i < 6000; i++)
+        fprintf(file, "%.*s\n", i % 100, digits);
+    fclose(file);
+    assert_true(tbd_proc_lines(path, count_line, &lines));
+    assert_int_equal(lines, 5000);
+    assert_int_equal(tbd_proc_read(path, text, sizeof(text)), sizeof(text) - 1);
+    assert_string_equal(text, "\n0\n01\n0");
+    unlink(path);
+    assert_false(tbd_proc_lines(path, count_line, &lines));
+    assert_true(tbd_proc_read(path, text, sizeof(text)) < 0);
+}
+
+static void a_descriptor_has_its_path(void **state)
+{
+    char path[PATH_MAX];
+    size_t length;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    length = tbd_proc_path(ends[0], path, sizeof(path));
+    assert_int_equal(strlen(path), length);
+    assert_memory_equal(path, "pipe:[", 6);
+    assert_int_equal(tbd_proc_path(ends[0], path, 5), 4);
+    assert_string_equal(path, "pipe");
+    close(ends[0]);
+    close(ends[1]);
+    assert_int_equal(tbd_proc_path(ends[0], path, sizeof(path)), 0);
+    assert_string_equal(path, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_changes_agree_with_a_model),
         cmocka_unit_test(code_is_found_in_any_part_of_a_range),
         cmocka_unit_test(the_kernels_list_is_understood),
+        cmocka_unit_test(lines_are_put_together_from_whole_reads),
+        cmocka_unit_test(a_descriptor_has_its_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
