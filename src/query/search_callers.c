@@ -94,7 +94,7 @@ static void seed_callers(struct tbd_search_run *run, const struct tbd_regs *regs
 
 bool tbd_search_needs_callers(const struct tbd_search_run *run)
 {
-    return (run->uses & (TBD_USES_STACK | TBD_USES_FRAME)) != 0 || run->scopes != NULL;
+    return ((run->uses | run->all_uses) & (TBD_USES_STACK | TBD_USES_FRAME)) != 0;
 }
 
 void tbd_search_forget_callers(struct tbd_search_run *run)
@@ -127,7 +127,7 @@ void tbd_search_change_turn(void *context, uint32_t from, uint32_t to)
 {
     struct tbd_search_run *run = context;
 
-    if (!tbd_search_needs_callers(run))
+    if (!run->has_callers)
         return;
     if (tbd_array_grow(&run->others, run->other_count, &run->other_room, sizeof(*run->others)))
         run->others[run->other_count++] = (struct tbd_thread_callers){ from, run->callers };

@@ -34,6 +34,7 @@ static bool find_meaning(struct tbd_search_run *run, const struct tbd_event *eve
         return false;
     }
     run->all_uses |= run->here->uses;
+    run->again |= !run->has_callers && tbd_search_needs_callers(run);
     if (run->here->levels > run->levels)
         run->levels = run->here->levels;
     return true;

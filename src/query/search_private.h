@@ -49,6 +49,8 @@ struct tbd_search_run {
     uint32_t answered;                        /* walks whose probes are answered */
     uint32_t levels;                          /* of all meanings so far; 0: no memory is read */
     bool asked;                               /* the walk under way has asked for something */
+    bool has_callers;                         /* it keeps up `callers` */
+    bool again;                               /* the window's walks lack something: once more, with it */
     struct tbd_note_sites sites; /* which registers the first walk misses, and where; ... */
     uint64_t missed;             /* ... at so many events */
     struct tbd_notes notes;      /* those registers */
@@ -117,6 +119,7 @@ TBD_MUST_CHECK enum tbd_status tbd_search_take_candidates(struct tbd_search_run 
 
 /* ---- search_callers.c: run->callers while a window is walked ---- */
 
+/* As far as is known: whether a variable lies in its function's frame, shows when its place is looked up. */
 bool tbd_search_needs_callers(const struct tbd_search_run *run);
 /* The stack of the thread with which the window begins. */
 void tbd_search_seed_callers(struct tbd_search_run *run);

@@ -25,7 +25,7 @@ static bool ask_event(void *context, struct tbd_event *event)
         tbd_search_ask(run, event, verdict);
     }
     run->env.memory = NULL;
-    return run->status == TBD_OK;
+    return run->status == TBD_OK && !run->again;
 }
 
 /* With everything but registers.  A value that the trace does not hold decides against the event.
@@ -91,7 +91,7 @@ static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_eve
         .pc = run->plan.pc,
         .lines = run->lines,
         .probes = feed,
-        .callers = tbd_search_needs_callers(run) ? &run->callers : NULL,
+        .callers = run->has_callers ? &run->callers : NULL,
         .emit = emit,
         .turn = tbd_search_change_turn,
         .context = run,
@@ -175,7 +175,7 @@ static enum tbd_status ask_window(struct tbd_search_run *run)
             return status;
         walk_uncounted(run, ask_event, run->probes[run->answered]);
         run->answered++;
-    } while (run->status == TBD_OK && run->asked && run->answered < run->levels);
+    } while (run->status == TBD_OK && !run->again && run->asked && run->answered < run->levels);
     return run->status;
 }
 
@@ -219,16 +219,32 @@ static enum tbd_status note_window(struct tbd_search_run *run)
     return ask_window(run);
 }
 
+/* Most conditions over variables need no stack of callers: it is kept up from where one does. */
+static enum tbd_status ask_first(struct tbd_search_run *run)
+{
+    uint64_t candidates = run->session->stats.candidates;
+    enum tbd_status status;
+
+    do {
+        forget_answers(run);
+        tbd_note_sites_free(&run->sites);
+        run->session->stats.candidates = candidates;
+        run->missed = 0;
+        run->again = false;
+        run->has_callers = tbd_search_needs_callers(run);
+        status = asks_anything(run) ? ask_window(run) : TBD_OK;
+    } while (status == TBD_OK && run->again);
+    return status;
+}
+
 enum tbd_status tbd_search_one(struct tbd_search_run *run)
 {
-    enum tbd_status status = TBD_OK;
+    enum tbd_status status;
 
     run->status = TBD_OK;
-    run->missed = 0;
     if (run->scopes != NULL)
         tbd_scopes_set_window(run->scopes, run->window);
-    if (asks_anything(run))
-        status = ask_window(run);
+    status = ask_first(run);
     if (status == TBD_OK && wants_notes(run))
         status = note_window(run);
     if (status == TBD_OK && (run->all_uses & TBD_USES_REGS) != 0 &&
