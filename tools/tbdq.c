@@ -282,7 +282,7 @@ int main(int argc, char **argv)
     /* What needs no trace, and what would not be answered with one. */
     if (count > 0 && strcmp(words[0], "help") == 0)
         result = (int)tbd_line_help(count > 1 ? argv[optind + 1] : words[1], stdout);
-    else if (count > 0 && tbd_command_find(words[0]) == NULL)
+    else if (count > 0 && !tbd_line_is_known(words[0]))
         result = (int)tbd_line_unknown(words[0]);
     else
         result = ask(&options, count, argv + optind);

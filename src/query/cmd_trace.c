@@ -167,6 +167,9 @@ enum tbd_exit tbd_command_info(struct tbd_command_run *run)
 {
     struct level_sum sums[4];
 
+    if (run->argc != 0)
+        return tbd_command_usage(
+            run, "info takes no arguments; `tbdq help gdb` has what stands for gdb's `info ...`");
     sum_levels(run->session, sums);
     if (run->session->json)
         tbd_output_line(info_object(run->session, sums), run->out);

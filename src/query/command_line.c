@@ -4,6 +4,7 @@
 
 #include "query/answers.h"
 #include "query/bookmarks.h"
+#include "query/gdb_words.h"
 #include "query/script.h"
 
 #include <stdlib.h>
@@ -41,7 +42,7 @@ void tbd_line_list(FILE *out)
 {
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
         fprintf(out, "  %-9s %s\n", command->name, command->summary);
-    fprintf(out, "  %-9s %s\n", "help", "help COMMAND, help context for conditions, help scripts");
+    fprintf(out, "  %-9s %s\n", "help", "help COMMAND, help context for conditions, help scripts, help gdb");
 }
 
 enum tbd_exit tbd_line_help(const char *name, FILE *out)
@@ -58,6 +59,10 @@ enum tbd_exit tbd_line_help(const char *name, FILE *out)
     }
     if (strcmp(name, "scripts") == 0) {
         tbd_script_help(out);
+        return TBD_EXIT_FOUND;
+    }
+    if (strcmp(name, "gdb") == 0) {
+        tbd_gdb_help(out);
         return TBD_EXIT_FOUND;
     }
     if (command == NULL)
@@ -97,9 +102,17 @@ static size_t distance(const char *a, const char *b)
     return rows[m % 3][n];
 }
 
+bool tbd_line_is_known(const char *line)
+{
+    char name[32];
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(line, " \t\n/"), line);
+    return tbd_command_find(name) != NULL || tbd_gdb_knows(line);
+}
+
 enum tbd_exit tbd_line_unknown(const char *name)
 {
-    const char *nearest = NULL;
+    const char *nearest = NULL, *hint = tbd_gdb_hint(name);
     size_t best = 3; /* farther ones are no help */
 
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++) {
@@ -111,7 +124,9 @@ enum tbd_exit tbd_line_unknown(const char *name)
         }
     }
     fprintf(stderr, "tbdq: there is no command '%s'\n", name);
-    if (nearest != NULL)
+    if (hint != NULL)
+        fprintf(stderr, "hint: %s\n", hint);
+    else if (nearest != NULL)
         fprintf(stderr, "hint: `%s` is one; `help` lists all\n", nearest);
     else
         fprintf(stderr, "hint: `tbdq help` lists all\n");
@@ -141,6 +156,30 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
     return tbd_answers_run(&run, command);
 }
 
+/* A line of gdb's, in our own words. */
+static enum tbd_exit run_ours(struct tbd_session *session, const struct tbd_line_options *options,
+                              const char *line)
+{
+    char *words[TBD_LINE_MAX_WORDS + 1] = { NULL }, *copy = strdup(line);
+    size_t count = copy == NULL ? 0 : tbd_line_split(copy, words, TBD_LINE_MAX_WORDS);
+    enum tbd_exit result =
+        count == 0 ? TBD_EXIT_SYSTEM : run_text(session, options, line, count, words);
+
+    free(copy);
+    return result;
+}
+
+static enum tbd_exit run_any(struct tbd_session *session, const struct tbd_line_options *options,
+                             const char *text, size_t count, char *const *words)
+{
+    char *ours = tbd_gdb_translate(text);
+    enum tbd_exit result = ours != NULL ? run_ours(session, options, ours)
+                                        : run_text(session, options, text, count, words);
+
+    free(ours);
+    return result;
+}
+
 enum tbd_exit tbd_words_run(struct tbd_session *session, const struct tbd_line_options *options,
                             size_t count, char *const *words)
 {
@@ -155,7 +194,7 @@ enum tbd_exit tbd_words_run(struct tbd_session *session, const struct tbd_line_o
     if (good == count)
         text = join(count, expanded);
     if (text != NULL)
-        result = run_text(session, options, text, count, expanded);
+        result = run_any(session, options, text, count, expanded);
     for (size_t i = 0; i < good; i++)
         free(expanded[i]);
     free(expanded);
@@ -186,7 +225,7 @@ enum tbd_exit tbd_line_run(struct tbd_session *session, const struct tbd_line_op
     size_t count = copy == NULL ? 0 : tbd_line_split(copy, words, TBD_LINE_MAX_WORDS);
 
     if (count != 0)
-        result = run_text(session, options, text, count, words);
+        result = run_any(session, options, text, count, words);
     free(copy);
     free(text);
     free(trimmed);

@@ -25,6 +25,8 @@ size_t tbd_line_split(char *line, char **out, size_t max);
 /* The text of `help`, `help COMMAND`; `name` NULL: the list of commands. */
 enum tbd_exit tbd_line_help(const char *name, FILE *out);
 void tbd_line_list(FILE *out);
+/* Is it a command, or what another debugger calls one? */
+bool tbd_line_is_known(const char *line);
 /* "there is no command 'gto'", with the nearest one as a hint. */
 enum tbd_exit tbd_line_unknown(const char *name);
 

@@ -3,6 +3,7 @@
 #include "query/commands.h"
 
 #include "query/names.h"
+#include "query/source_place.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -142,8 +143,9 @@ const struct tbd_command tbd_commands[] = {
       "tbdq --at 1200+3 regs", true },
     { "mem", tbd_command_mem, "ADDR LEN",
       "memory at the current position",
-      "ADDR and LEN are values as in conditions: numbers, &symbol, registers, mem[...].",
-      "tbdq mem rsp 64", true },
+      "ADDR and LEN are values as in conditions: numbers, &symbol, registers, mem[...]; or C expressions\n"
+      "over the variables of the selected frame: a pointer's value, a number, where an array or a struct lies.",
+      "tbdq mem list->head 64", true },
     { "bt", tbd_command_bt, "[thread N]",
       "the call stack at the current position",
       "Innermost first.  Frames found by guessing are marked with '?'.",
@@ -159,10 +161,10 @@ const struct tbd_command tbd_commands[] = {
     { "down", tbd_command_down, "[COUNT]",
       "select the callee's frame", "",
       "tbdq down", true },
-    { "list", tbd_command_list, "[COUNT]",
-      "source around the line of the selected frame",
+    { "list", tbd_command_list, "[FUNCTION | FILE:LINE] [COUNT]",
+      "source around the line of the selected frame, or around another place",
       "COUNT (default 10) lines.  The files are read where the debug information says they are.",
-      "tbdq list 20", true },
+      "tbdq list list.c:31 20", true },
     { "print", tbd_command_print, "[/FORMAT] EXPRESSION",
       "the value of a C expression in the selected frame",
       "The program's variables by scope, with . -> [] * & casts, sizeof and the operators of C;\n"
@@ -390,6 +392,29 @@ static enum tbd_exit evaluate(struct tbd_command_run *run, const struct tbd_expr
     return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
 }
 
+/* A C expression over the program's variables; of what is no number its address. */
+static enum tbd_exit evaluate_typed(struct tbd_command_run *word, struct tbd_position position,
+                                    uint64_t *out)
+{
+    struct tbd_source_place place;
+    struct tbd_data data;
+    enum tbd_exit result =
+        tbd_command_value_of(word, position, 0, strlen(word->text), &place, &data);
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (!data.is_known) {
+        fprintf(stderr, "tbdq: it has no value here: %s\n", data.why);
+        result = TBD_EXIT_NOT_FOUND;
+    } else if (!tbd_data_scalar(&place.places[0], &data, out)) {
+        *out = data.address;
+        if (!data.in_memory)
+            result = tbd_command_fail(word, TBD_TYPE);
+    }
+    tbd_source_place_close(&place);
+    return result;
+}
+
 enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
                                 struct tbd_position position, uint64_t *out)
 {
@@ -404,7 +429,9 @@ enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
     word.text = run->argv[index];
     if (tbd_expr_parse(word.text, 0, TBD_EVENT_POSITION, &expr, &error) != TBD_OK)
         return tbd_command_wrong(&word, &error);
-    if (tbd_expr_bind_symbols(expr, &names, &error) != TBD_OK ||
+    if ((expr->uses & TBD_USES_TYPES) != 0)
+        result = evaluate_typed(&word, position, out);
+    else if (tbd_expr_bind_symbols(expr, &names, &error) != TBD_OK ||
         tbd_expr_bind_names(expr, &names, true, &error) != TBD_OK)
         result = tbd_command_wrong(&word, &error);
     else

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What users of gdb type: it means the same, or is told how it is asked here."""
+import os
+import re
+
+import tbdtest
+
+TABLE = os.path.join(tbdtest.SOURCE, "src/query/gdb_words.c")
+
+
+def recorded(folder):
+    trace = tbdtest.record([os.path.join(tbdtest.BUILD, "examples/overflow")], folder)[1]
+    trace.one("goto", "last", "backward", "func_exit", "1", "where", "func==main")
+    return trace
+
+
+def said(trace, line):
+    return trace.tbdq(line, json_output=False)
+
+
+def test_words_of_gdb_mean_commands(folder):
+    trace = recorded(folder)
+    for theirs, ours in (("p settings", "print settings"), ("p/x settings.limit", "print /x settings.limit"),
+                         ("print/x settings.limit", "print /x settings.limit"), ("backtrace", "bt"), ("l", "list"), ("f", "frame"),
+                         ("x/2gx &settings", "mem &settings 16"), ("x/3wx settings.name", "mem settings.name 12"),
+                         ("x/4bx $rsp", "mem rsp 4"), ("x/s settings.name", "print (char *)(settings.name)"),
+                         ("x/2i $pc", "disas 2"), ("whatis settings", "ptype settings"), ("info locals", "locals"),
+                         ("info reg", "regs"), ("i r", "regs"), ("info sharedlibrary", "modules"), ("info threads", "threads"),
+                         ("when", "where")):
+        assert (one := said(trace, ours)).code == 0 and one.out, (ours, one)
+        assert (other := said(trace, theirs)).out == one.out and other.code == 0, (theirs, other)
+    words = ["x/2gx", "&settings"]
+    assert trace.tbdq(*words, json_output=False).out == said(trace, " ".join(words)).out
+    assert said(trace, "n").code == 0 and said(trace, "rn").code == 0
+
+
+def test_what_has_no_equal_is_told_how(folder):
+    trace = recorded(folder)
+    for line, hint in (("watch settings.limit", b"store 1 of"), ("b main", b"func_enter 1"), ("c", b"forward"), ("rc", b"backward"),
+                       ("set var x=1", b"past"), ("x/2i main", b"help gdb"), ("run", b"goto first"), ("thread 2", b"bt thread")):
+        result = said(trace, line)
+        assert result.code == 2 and b"hint: " in result.err and hint in result.err, (line, result)
+    result = said(trace, "info breakpoints")
+    assert result.code == 2 and b"help gdb" in result.err and not result.out, result
+
+
+def test_help_has_every_word(folder):
+    with open(TABLE, encoding="utf-8") as f:
+        words = re.findall(r'^    \{ "([\w-]+)",\s', f.read(), re.M)
+    text = tbdtest.run([tbdtest.TBDQ, "help", "gdb"], stdin=None).out.decode()
+    missing = [w for w in words if w != "info" and not re.search(r"^  (info )?%s " % w, text, re.M)]
+    assert len(words) > 30 and not missing, (missing, text)
+
+
+def test_places_to_list_and_memory_by_expression(folder):
+    trace = recorded(folder)
+    lines = trace.ask("list", "main", "3")
+    assert len(lines) == 3 and any("names[i]" in row["text"] for row in lines) and not any(row["current"] for row in lines), lines
+    row = trace.ask("list", "overflow.c:%d" % lines[1]["line"], "1")[0]
+    assert row["text"] == lines[1]["text"], row
+    assert len(trace.ask("list", "set_name")) == 10
+    for place in ("overflow.c:99999", "overflow.c:0", "nothing.c:3", "nothing"):
+        result = said(trace, "list " + place)
+        assert result.code == 1 and result.err and not result.out, (place, result)
+    memory = said(trace, "mem &settings sizeof(settings)").out
+    assert memory == said(trace, "mem settings.name 20").out and said(trace, "mem (long)&settings.limit 4").out, memory
+    assert said(trace, "mem nothing 4").code == 2
+
+
+if __name__ == "__main__":
+    tbdtest.main(test_words_of_gdb_mean_commands, test_what_has_no_equal_is_told_how, test_help_has_every_word,
+                 test_places_to_list_and_memory_by_expression)
