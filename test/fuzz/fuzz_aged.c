@@ -25,7 +25,7 @@ static const char *const names[] = { "index", "windows/0/000-3.toc", "windows/0/
                                      "windows/0/004.toc", "image" };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
-static char root[64], path[80];
+static char root[FOLDER_BYTES], path[80];
 static struct tbd_buffer good[NAMES];
 
 static void read_file(size_t file)

@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define QUESTION "count store by func"
 enum { RAISED_2, RAISED_1, ANSWER, FILES };
 
-static char root[64], path[80], names[FILES][64];
+static char root[FOLDER_BYTES], path[80], names[FILES][64];
 static struct tbd_buffer good[FILES];
 static struct tbd_trace *trace;
 

@@ -25,7 +25,7 @@ static const char *const names[] = { "header", "index", "blocks", "image", "wind
                                      "windows/0/000.trace", "windows/0/000.blocks" };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
-static char root[64], path[80];
+static char root[FOLDER_BYTES], path[80];
 static char *good[NAMES];
 static size_t good_size[NAMES];
 static uint64_t good_digest[WINDOWS];

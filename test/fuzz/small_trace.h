@@ -3,6 +3,7 @@
 #ifndef TBD_TEST_SMALL_TRACE_H
 #define TBD_TEST_SMALL_TRACE_H
 
+#include "folder.h"
 #include "format/file.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
@@ -20,26 +21,19 @@ static inline void check(bool fine)
         abort();
 }
 
-/* Windows of `steps` simulated steps each, `windows` of them and an end, from `seed`.  `root` (64 bytes) is told
+/* Windows of `steps` simulated steps each, `windows` of them and an end, from `seed`.  `root` (FOLDER_BYTES) is told
  * where: a new folder; the trace is in ROOT/fuzz-1, and ROOT/latest leads to it. */
-static inline void record_small(char *root, uint64_t seed, int windows, int steps,
+static inline void record_small(char *root, uint64_t seed, uint32_t windows, uint32_t steps,
                                 struct tbd_age_limits age)
 {
     struct tbd_organize_options options = { .root = root, .program = "fuzz", .threads = 1, .age = age };
     static struct sim s;
     struct maker m;
 
-    snprintf(root, 64, "/tmp/tbd-fuzz-XXXXXX");
-    check(mkdtemp(root));
+    check(folder_make(root, "fuzz"));
     maker_open(&m, 0);
     m.alone = true;
-    sim_start(&s, &m, seed);
-    for (int i = 0; i < windows * steps; i++) {
-        sim_step(&s);
-        if (i % steps == steps - 1)
-            sim_end_window(&s);
-    }
-    sim_end(&s);
+    sim_run(&s, &m, seed, windows * steps, steps);
     options.stream_fd = m.fd;
     check(!tbd_organize(&options, NULL));
     maker_close(&m);
@@ -48,11 +42,8 @@ static inline void record_small(char *root, uint64_t seed, int windows, int step
 
 static inline void remove_small(const char *root)
 {
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    if (system(command))
-        perror(command);
+    if (!folder_remove(root))
+        perror(root);
 }
 
 static inline void write_whole(const char *folder, const char *name, const void *data, size_t bytes)

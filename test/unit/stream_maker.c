@@ -439,6 +439,17 @@ void sim_end(struct sim *s)
     maker_finish(s->maker);
 }
 
+void sim_run(struct sim *s, struct maker *m, uint64_t seed, uint32_t steps, uint32_t window_steps)
+{
+    sim_start(s, m, seed);
+    for (uint32_t i = 1; i <= steps; i++) {
+        sim_step(s);
+        if (i % window_steps == 0 || i == steps)
+            sim_end_window(s);
+    }
+    sim_end(s);
+}
+
 void sim_free(struct sim *s)
 {
     free(s->stores);

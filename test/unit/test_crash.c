@@ -6,6 +6,7 @@
  * is what a trace without any of that says. */
 #include "format/trace.h"
 
+#include "folder.h"
 #include "format/window.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
@@ -79,7 +80,7 @@ int unlinkat(int dir, const char *name, int flags)
 
 /* ---- one run ---- */
 
-static char root[64];
+static char root[FOLDER_BYTES];
 
 struct program {
     struct maker maker;
@@ -89,16 +90,8 @@ struct program {
 static void *run_program(void *context)
 {
     struct program *program = context;
-    struct sim *s = &program->sim;
 
-    sim_start(s, &program->maker, 5);
-    for (uint32_t i = 1; i <= STEPS; i++) {
-        sim_step(s);
-        if (i % WINDOW_STEPS == 0)
-            sim_end_window(s);
-    }
-    sim_end_window(s);
-    sim_end(s);
+    sim_run(&program->sim, &program->maker, 5, STEPS, WINDOW_STEPS);
     return NULL;
 }
 
@@ -160,10 +153,10 @@ static struct tbd_trace *open_trace(const char *program)
 
 static void remove_trace(const char *program)
 {
-    char command[128];
+    char path[128];
 
-    snprintf(command, sizeof(command), "rm -rf '%s/%s-1'", root, program);
-    assert_int_equal(system(command), 0);
+    snprintf(path, sizeof(path), "%s/%s-1", root, program);
+    assert_true(folder_remove(path));
 }
 
 /* ---- what is left ---- */
@@ -223,7 +216,7 @@ static void an_organizer_that_dies_leaves_a_trace(void **state)
 
     (void)state;
     for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
-        unsigned step = getenv("TBD_LONG") ? 1 : 13;
+        unsigned step = getenv("TBD_LONG") ? 1 : 23;
 
         for (unsigned changes = (unsigned)l;; changes += step) {
             int outcome = organize_until("dies", &limits[l], changes, false);
@@ -322,17 +315,13 @@ static int set_up(void **state)
     static const struct tbd_age_limits none;
 
     (void)state;
-    snprintf(root, sizeof(root), "/tmp/tbd-test-crash-XXXXXX");
-    return mkdtemp(root) && !organize("good", &none) ? 0 : -1;
+    return folder_make(root, "crash") && !organize("good", &none) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-    char command[128];
-
     (void)state;
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    return system(command) ? -1 : 0;
+    return folder_remove(root) ? 0 : -1;
 }
 
 int main(void)

@@ -3,6 +3,8 @@
 /* The example in docs/FORMAT.md is a trace: what the page shows is what readers read. */
 #include "format/trace.h"
 
+#include "folder.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +14,7 @@
 
 #include <cmocka.h>
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 
 static FILE *open_doc(void)
 {
@@ -43,8 +45,7 @@ static int unpack_example(void **state)
     char path[128];
 
     (void)state;
-    snprintf(folder, sizeof(folder), "/tmp/tbd-test-doc-XXXXXX");
-    if (!doc || !mkdtemp(folder))
+    if (!doc || !folder_make(folder, "doc"))
         return -1;
     while (fgets(line, sizeof(line), doc)) {
         if (sscanf(line, "```hexdump %31s", name) == 1) {
@@ -65,11 +66,8 @@ static int unpack_example(void **state)
 
 static int remove_example(void **state)
 {
-    char command[128];
-
     (void)state;
-    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-    return system(command) ? -1 : 0;
+    return folder_remove(folder) ? 0 : -1;
 }
 
 static void example_of_the_documentation_opens(void **state)

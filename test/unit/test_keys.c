@@ -4,6 +4,7 @@
  * damage never makes a window go missing. */
 #include "format/keys.h"
 
+#include "folder.h"
 #include "format/file.h"
 #include "format/trace_private.h"
 
@@ -90,22 +91,13 @@ static void write_segment(const char *path, const struct tbd_buffer *file)
     close(fd);
 }
 
-static void make_folder(char *path, size_t bytes)
+static void make_folder(char *path)
 {
     char name[128];
 
-    snprintf(path, bytes, "/tmp/tbd-test-keys-XXXXXX");
-    assert_non_null(mkdtemp(path));
+    assert_true(folder_make(path, "keys"));
     snprintf(name, sizeof(name), "%s/keys", path);
     assert_int_equal(mkdir(name, 0700), 0);
-}
-
-static void remove_folder(const char *path)
-{
-    char command[128];
-
-    snprintf(command, sizeof(command), "rm -rf '%s'", path);
-    assert_int_equal(system(command), 0);
 }
 
 static uint64_t expected_range(uint64_t first, uint64_t last)
@@ -147,10 +139,10 @@ static void check_answers(const struct tbd_keys *asked)
 static void segments_answer_what_they_were_made_of(void **state)
 {
     static const uint32_t sizes[] = { 1, 2, 31, 63, 64 };
-    char path[64];
+    char path[FOLDER_BYTES];
 
     (void)state;
-    make_folder(path, sizeof(path));
+    make_folder(path);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct tbd_key_segment segment;
         struct tbd_buffer file = { 0 };
@@ -177,7 +169,7 @@ static void segments_answer_what_they_were_made_of(void **state)
         tbd_key_segment_clear(&segment);
         tbd_buffer_free(&file);
     }
-    remove_folder(path);
+    assert_true(folder_remove(path));
 }
 
 static void windows_that_do_not_follow_are_refused(void **state)
@@ -201,11 +193,11 @@ static void damage_leaves_no_window_out(void **state)
 {
     struct tbd_key_segment segment;
     struct tbd_buffer file = { 0 };
-    char path[64];
+    char path[FOLDER_BYTES];
     unsigned refused = 0;
 
     (void)state;
-    make_folder(path, sizeof(path));
+    make_folder(path);
     make_keys(~0ull);
     make_segment(&segment, 64);
     tbd_key_segment_encode(&segment, ID, &file);
@@ -238,7 +230,7 @@ static void damage_leaves_no_window_out(void **state)
     assert_in_range(refused, 100, 599);
     tbd_key_segment_clear(&segment);
     tbd_buffer_free(&file);
-    remove_folder(path);
+    assert_true(folder_remove(path));
 }
 
 int main(void)

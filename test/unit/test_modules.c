@@ -4,6 +4,8 @@
  * sharing where others may write. */
 #include "format/modules.h"
 
+#include "folder.h"
+
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,15 +17,14 @@
 
 #include <cmocka.h>
 
-static char folder[64];
+static char folder[FOLDER_BYTES];
 static int root;
 static int traces[2];
 
 static int make(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof(folder), "/tmp/tbd-test-modules-XXXXXX");
-    if (!mkdtemp(folder))
+    if (!folder_make(folder, "modules"))
         return -1;
     root = open(folder, O_RDONLY | O_DIRECTORY);
     for (int i = 0; i < 2; i++) {
@@ -41,14 +42,11 @@ static int make(void **state)
 
 static int take_away(void **state)
 {
-    char command[128];
-
     (void)state;
     close(root);
     close(traces[0]);
     close(traces[1]);
-    snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-    return system(command) ? -1 : 0;
+    return folder_remove(folder) ? 0 : -1;
 }
 
 static uint64_t write_file(const char *text, char *path, size_t bytes)

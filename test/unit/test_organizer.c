@@ -5,6 +5,7 @@
  * says about memory, events and state is what the program did. */
 #include "format/trace.h"
 
+#include "folder.h"
 #include "format/file.h"
 #include "format/window.h"
 #include "organizer/build.h"
@@ -25,22 +26,18 @@
 
 #include <cmocka.h>
 
-static char root[64];
+static char root[FOLDER_BYTES];
 
 static int make_root(void **state)
 {
     (void)state;
-    snprintf(root, sizeof(root), "/tmp/tbd-test-organizer-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return folder_make(root, "organizer") ? 0 : -1;
 }
 
 static int remove_root(void **state)
 {
-    char command[128];
-
     (void)state;
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    return system(command) ? -1 : 0;
+    return folder_remove(root) ? 0 : -1;
 }
 
 /* ---- running the organizer beside a producer ---- */
@@ -64,6 +61,14 @@ static void start_organizer(struct run *run, const struct maker *m, unsigned thr
 {
     *run = (struct run){ .options = { .stream_fd = m->fd, .root = root, .program = "sim",
                                       .threads = threads } };
+    assert_int_equal(pthread_create(&run->thread, NULL, run_organizer, run), 0);
+}
+
+/* One that looks whether its producer is still there. */
+static void start_organizer_of(struct run *run, const struct maker *m, pid_t producer)
+{
+    *run = (struct run){ .options = { .stream_fd = m->fd, .root = root, .program = "sim",
+                                      .pid = producer } };
     assert_int_equal(pthread_create(&run->thread, NULL, run_organizer, run), 0);
 }
 
@@ -107,15 +112,7 @@ static void simulate(struct sim *s, struct maker *m, uint64_t seed, uint32_t chu
 
     maker_open(m, chunk_entries);
     start_organizer(&run, m, 3);
-    sim_start(s, m, seed);
-    for (uint32_t i = 1; i <= steps; i++) {
-        sim_step(s);
-        if (i % window_steps == 0)
-            sim_end_window(s);
-    }
-    if (steps % window_steps)
-        sim_end_window(s);
-    sim_end(s);
+    sim_run(s, m, seed, steps, window_steps);
     finish_organizer(&run);
 }
 
@@ -534,9 +531,40 @@ static void chunk_borders_leave_no_mark(void **state)
 
 /* ---- ends ---- */
 
-static void killed_producer_leaves_all_complete_records(void **state)
+/* Another process sends a window of 200 blocks, and 133 more; it returns when they are there. */
+static pid_t start_producer(struct maker *m)
 {
     static struct sim s;
+    pid_t child;
+    char byte;
+    int done[2];
+
+    assert_int_equal(pipe(done), 0);
+    child = fork();
+    if (!child) {
+        sim_start(&s, m, 51);
+        for (int i = 0; i < 333; i++) {
+            sim_step(&s);
+            if (i == 199)
+                sim_end_window(&s);
+        }
+        close(done[1]);
+        pause();
+    }
+    close(done[1]);
+    assert_int_equal(read(done[0], &byte, 1), 0);
+    close(done[0]);
+    return child;
+}
+
+static void await_organizer(const struct maker *m)
+{
+    while (__atomic_load_n(&m->head->organizer_state, __ATOMIC_ACQUIRE) == TBD_ORGANIZER_STARTING)
+        usleep(200);
+}
+
+static void killed_producer_leaves_all_complete_records(void **state)
+{
     struct maker m;
     struct run run;
     struct tbd_trace *trace;
@@ -545,21 +573,9 @@ static void killed_producer_leaves_all_complete_records(void **state)
 
     (void)state;
     maker_open(&m, 0);
-    child = fork();
-    if (!child) {
-        sim_start(&s, &m, 51);
-        for (int i = 0; i < 333; i++) {
-            sim_step(&s);
-            if (i == 199)
-                sim_end_window(&s);
-        }
-        pause();
-    }
-    usleep(100000);
-    run = (struct run){ .options = { .stream_fd = m.fd, .root = root, .program = "sim",
-                                     .pid = child } };
-    assert_int_equal(pthread_create(&run.thread, NULL, run_organizer, &run), 0);
-    usleep(100000);
+    child = start_producer(&m);
+    start_organizer_of(&run, &m, child);
+    await_organizer(&m);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     finish_organizer(&run);
@@ -593,9 +609,7 @@ static void producer_that_is_gone_already_is_noticed(void **state)
         kill(getpid(), SIGKILL);
     }
     waitpid(child, NULL, 0);
-    run = (struct run){ .options = { .stream_fd = m.fd, .root = root, .program = "sim",
-                                     .pid = child } };
-    assert_int_equal(pthread_create(&run.thread, NULL, run_organizer, &run), 0);
+    start_organizer_of(&run, &m, child);
     finish_organizer(&run);
     trace = open_latest();
     assert_int_equal(tbd_trace_info(trace)->end.how, TBD_ENDED_KILLED);
@@ -656,8 +670,7 @@ static void page_seen_last_had_other_contents_at_first(void **state)
     if (!child)
         _exit(0);
     waitpid(child, NULL, 0);
-    run = (struct run){ .options = { .stream_fd = m.fd, .root = root, .program = "sim", .pid = child } };
-    assert_int_equal(pthread_create(&run.thread, NULL, run_organizer, &run), 0);
+    start_organizer_of(&run, &m, child);
     finish_organizer(&run);
     trace = open_latest();
     assert_int_equal(tbd_trace_info(trace)->end.how, TBD_ENDED_KILLED);

@@ -249,9 +249,10 @@ static void with_event(void)
 static void with_expired_timer(void)
 {
     struct itimerspec when = { .it_value.tv_nsec = 1 };
+    struct pollfd expires = { .fd = TIMER, .events = POLLIN };
 
     timerfd_settime(TIMER, 0, &when, NULL);
-    usleep(1000);
+    poll(&expires, 1, -1);
 }
 static void with_notification(void)
 {

@@ -5,6 +5,7 @@
  * is, what registers each thread had when a window began, which blocks were entered by a call. */
 #include "format/trace.h"
 
+#include "folder.h"
 #include "format/window.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
@@ -200,7 +201,7 @@ static void *run_organizer(void *context)
     return (void *)(uintptr_t)status;
 }
 
-static char root[64];
+static char root[FOLDER_BYTES];
 
 /* The program runs beside the organizer; the trace is opened afterwards. */
 static struct tbd_trace *record(struct model *m, unsigned threads)
@@ -397,17 +398,13 @@ static void test_messages_are_checked(void **state)
 static int make_root(void **state)
 {
     (void)state;
-    snprintf(root, sizeof(root), "/tmp/tbd-test-threads-XXXXXX");
-    return mkdtemp(root) && !setenv("TBD_DIR", root, 1) ? 0 : -1;
+    return folder_make(root, "threads") && !setenv("TBD_DIR", root, 1) ? 0 : -1;
 }
 
 static int remove_root(void **state)
 {
-    char command[128];
-
     (void)state;
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    return system(command) ? -1 : 0;
+    return folder_remove(root) ? 0 : -1;
 }
 
 int main(void)

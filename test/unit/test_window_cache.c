@@ -5,6 +5,7 @@
  * stays good, and nobody fails. */
 #include "query/window_cache.h"
 
+#include "folder.h"
 #include "format/window.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
@@ -46,7 +47,7 @@ ssize_t write(int fd, const void *data, size_t bytes)
 
 /* ---- a trace ---- */
 
-static char root[64];
+static char root[FOLDER_BYTES];
 static struct tbd_trace *trace;
 
 static void *run_program(void *context)
@@ -54,14 +55,7 @@ static void *run_program(void *context)
     struct maker *maker = context;
     struct sim *s = calloc(1, sizeof(*s));
 
-    sim_start(s, maker, 7);
-    for (uint32_t i = 1; i <= STEPS; i++) {
-        sim_step(s);
-        if (i % WINDOW_STEPS == 0)
-            sim_end_window(s);
-    }
-    sim_end_window(s);
-    sim_end(s);
+    sim_run(s, maker, 7, STEPS, WINDOW_STEPS);
     sim_free(s);
     free(s);
     return NULL;
@@ -76,8 +70,7 @@ static int set_up(void **state)
     char path[128];
 
     (void)state;
-    snprintf(root, sizeof(root), "/tmp/tbd-test-cache-XXXXXX");
-    if (!mkdtemp(root))
+    if (!folder_make(root, "cache"))
         return -1;
     maker_open(&maker, 0);
     options.stream_fd = maker.fd;
@@ -91,12 +84,9 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    char command[128];
-
     (void)state;
     tbd_trace_close(trace);
-    snprintf(command, sizeof(command), "rm -rf '%s'", root);
-    return system(command) ? -1 : 0;
+    return folder_remove(root) ? 0 : -1;
 }
 
 /* How many files of this kind there are; "" counts all. */
@@ -122,10 +112,10 @@ static unsigned count_files(const char *end)
 
 static void empty_folder(void)
 {
-    char command[128];
+    char path[128];
 
-    snprintf(command, sizeof(command), "rm -rf '%s/p-1/cache'", root);
-    assert_int_equal(system(command), 0);
+    snprintf(path, sizeof(path), "%s/p-1/cache", root);
+    assert_true(folder_remove(path));
 }
 
 static void put_all(struct tbd_window_cache *cache)
