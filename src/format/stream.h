@@ -8,7 +8,7 @@
  *   offset 0                  struct tbd_stream_head
  *   defs_offset               struct tbd_block_def [def_capacity]    append only
  *   heap_offset               bytes: struct tbd_op arrays, code bytes; append only
- *   chunks_offset             chunk 0, chunk 1, ... each chunk_stride bytes:
+ *   chunks_offset             slot 0, slot 1, ... each chunk_stride bytes, with a chunk in it:
  *
  *       | entries area | guard page | operand area | guard page |
  *
@@ -47,7 +47,7 @@
 #include <stdint.h>
 
 #define TBD_STREAM_MAGIC 0x0a0d6d6165727473ull /* "stream\r\n" */
-#define TBD_STREAM_VERSION 1
+#define TBD_STREAM_VERSION 2
 
 #define TBD_ENTRY_MESSAGE 0x80000000u
 
@@ -61,15 +61,19 @@
 /* A message's payload is never longer; senders split (pages, ranges, long system calls). */
 #define TBD_MESSAGE_MAX_BYTES (256u << 10)
 
-/* One per chunk slot, written by the engine before `published` grows. */
+/* A chunk on its way, written by the engine before `published` grows: that with number n is described at
+ * n % chunk_count.  Where it lies is the engine's choice: the slot given back last, as long as the consumer
+ * keeps up, so that the same few stay in the caches. */
 struct tbd_chunk {
     uint64_t first_time;     /*  0: time of the first block entry in it */
     uint32_t entries_offset; /*  8: where its first entry is, bytes into the entries area */
     uint32_t entry_count;    /* 12: TBD_COUNT_OPEN while it is being filled */
     uint32_t operand_bytes;  /* 16: valid once published */
     uint32_t flags;          /* 20: TBD_CHUNK_* */
+    uint32_t slot;           /* 24: below chunk_count: which of the slots at chunks_offset it lies in */
+    uint32_t reserved;       /* 28 */
 };
-_Static_assert(sizeof(struct tbd_chunk) == 24, "tbd_chunk is 24 bytes");
+_Static_assert(sizeof(struct tbd_chunk) == 32, "tbd_chunk is 32 bytes");
 
 #define TBD_COUNT_OPEN 0xffffffffu
 #define TBD_CHUNK_ENDS_WINDOW 1u
@@ -105,9 +109,9 @@ struct tbd_stream_head {
                                             sets FUTEX_OWNER_DIED when it dies */
     uint32_t reserved1;             /* 204 */
 
-    _Alignas(64) struct tbd_chunk chunks[TBD_STREAM_MAX_CHUNKS]; /* 256: slot = number % chunk_count */
+    _Alignas(64) struct tbd_chunk chunks[TBD_STREAM_MAX_CHUNKS]; /* 256: at number % chunk_count */
 };
-_Static_assert(sizeof(struct tbd_stream_head) == 256 + 24 * TBD_STREAM_MAX_CHUNKS, "no padding");
+_Static_assert(sizeof(struct tbd_stream_head) == 256 + 32 * TBD_STREAM_MAX_CHUNKS, "no padding");
 
 enum tbd_engine_state {
     TBD_ENGINE_RUNNING = 0,

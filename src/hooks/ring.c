@@ -3,7 +3,7 @@
  *
  *   producer:  fill the open chunk -> publish: entry_count, then published+1 (release) ...(A)
  *   consumer:  published (acquire, A) -> use it, zero the entries -> released+1 (release) .(B)
- *   producer:  released (acquire, B), before it opens the slot again
+ *   producer:  released (acquire, B), before it opens a slot again
  *
  * Invariants (I1-I5 are the stream's, format/stream.h)
  * R1  entry_next lies in the open chunk's entries area or at its end; messages use entries like
@@ -28,20 +28,24 @@ enum {
 };
 #define FUTEX_OWNER_DIED 0x40000000u
 
-static uint32_t slot_of(const struct tbd_ring *ring, uint32_t number)
+static uint32_t place_of(const struct tbd_ring *ring, uint32_t number)
 {
     return number % ring->head->chunk_count;
 }
 
-static uint64_t entries_start(const struct tbd_ring *ring, uint32_t number)
+static struct tbd_chunk *open_one(const struct tbd_ring *ring)
 {
-    return TBD_STREAM_BASE + ring->head->chunks_offset +
-           (uint64_t)slot_of(ring, number) * TBD_CHUNK_STRIDE;
+    return &ring->head->chunks[place_of(ring, ring->number)];
 }
 
-static uint64_t operands_start(const struct tbd_ring *ring, uint32_t number)
+static uint64_t entries_start(const struct tbd_ring *ring, uint32_t slot)
 {
-    return entries_start(ring, number) + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
+    return TBD_STREAM_BASE + ring->head->chunks_offset + (uint64_t)slot * TBD_CHUNK_STRIDE;
+}
+
+static uint64_t operands_start(const struct tbd_ring *ring, uint32_t slot)
+{
+    return entries_start(ring, slot) + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
 }
 
 static uint64_t page_up(uint64_t bytes)
@@ -93,6 +97,13 @@ static bool protect_guards(const struct tbd_ring *ring)
     return true;
 }
 
+/* The first chunk lies in slot 0, the next ones in 1, 2, ... until one is given back. */
+static void free_slots(struct tbd_ring *ring, uint32_t count)
+{
+    while (--count > 0)
+        ring->free[ring->free_count++] = (uint8_t)count;
+}
+
 enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_ring_config *config)
 {
     uint64_t bytes = tbd_ring_bytes(config);
@@ -108,6 +119,7 @@ enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_
         return TBD_NOMEM;
     ring->head = (struct tbd_stream_head *)TBD_STREAM_BASE;
     lay_out(ring->head, config);
+    free_slots(ring, config->chunks);
     return protect_guards(ring) ? TBD_OK : TBD_NOMEM;
 }
 
@@ -125,7 +137,7 @@ static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time)
 static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_next,
                        uint64_t *operand_next)
 {
-    struct tbd_chunk *chunk = &ring->head->chunks[slot_of(ring, ring->number)];
+    struct tbd_chunk *chunk = open_one(ring);
     uint64_t offset = start_offset(ring, time);
 
     ring->first_time = time;
@@ -134,15 +146,15 @@ static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_nex
     chunk->entries_offset = (uint32_t)offset;
     chunk->operand_bytes = 0;
     chunk->flags = 0;
-    chunk->entry_count = TBD_COUNT_OPEN;
-    *entry_next = entries_start(ring, ring->number) + offset;
-    *operand_next = operands_start(ring, ring->number);
+    chunk->slot = ring->slot;
+    __atomic_store_n(&chunk->entry_count, TBD_COUNT_OPEN, __ATOMIC_RELEASE);
+    *entry_next = entries_start(ring, ring->slot) + offset;
+    *operand_next = operands_start(ring, ring->slot);
 }
 
 static uint32_t open_entries(const struct tbd_ring *ring, uint64_t entry_next)
 {
-    const struct tbd_chunk *chunk = &ring->head->chunks[slot_of(ring, ring->number)];
-    uint64_t first = entries_start(ring, ring->number) + chunk->entries_offset;
+    uint64_t first = entries_start(ring, ring->slot) + open_one(ring)->entries_offset;
 
     return (uint32_t)((entry_next - first) / 4);
 }
@@ -161,17 +173,29 @@ static bool consumer_died(const struct tbd_ring *ring)
            (ring->parent && tbd_sys3(SYS_GETPPID, 0, 0, 0) != (long)ring->parent);
 }
 
-/* Waits until the slot of ring->number may be filled. */
-static void wait_for_slot(struct tbd_ring *ring)
+/* The slots of chunks given back meanwhile can be filled again. */
+static uint32_t collect(struct tbd_ring *ring)
+{
+    uint32_t released = __atomic_load_n(&ring->head->released, __ATOMIC_ACQUIRE); /* (B) */
+
+    while (ring->collected != released && ring->collected != ring->number)
+        ring->free[ring->free_count++] = ring->taken[place_of(ring, ring->collected++)];
+    return released;
+}
+
+/* Waits until there is a slot to fill, and takes it. */
+static void take_slot(struct tbd_ring *ring)
 {
     struct tbd_stream_head *head = ring->head;
     bool waited = false;
 
     while (!ring->discard) {
-        uint32_t released = __atomic_load_n(&head->released, __ATOMIC_ACQUIRE);
+        uint32_t released = collect(ring);
 
-        if (ring->number - released < head->chunk_count)
+        if (ring->free_count) {
+            ring->slot = ring->free[--ring->free_count];
             return;
+        }
         if (!waited)
             __atomic_store_n(&head->waits, head->waits + 1, __ATOMIC_RELAXED);
         waited = true;
@@ -186,14 +210,15 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
                     uint32_t flags)
 {
     struct tbd_stream_head *head = ring->head;
-    struct tbd_chunk *chunk = &head->chunks[slot_of(ring, ring->number)];
+    struct tbd_chunk *chunk = open_one(ring);
 
-    chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring, ring->number));
+    chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring, ring->slot));
     chunk->flags = flags;
     ring->window_bytes += chunk->operand_bytes;
     if (flags & TBD_CHUNK_ENDS_WINDOW)
         ring->window_bytes = 0;
     __atomic_store_n(&chunk->entry_count, open_entries(ring, entry_next), __ATOMIC_RELEASE);
+    ring->taken[place_of(ring, ring->number)] = (uint8_t)ring->slot;
     ring->number++;
     __atomic_store_n(&head->published, ring->number, __ATOMIC_RELEASE); /* (A) */
     tbd_sys_futex_wake(&head->published);
@@ -223,7 +248,7 @@ static void turn(struct tbd_ring *ring, uint64_t *entry_next, uint64_t *operand_
     ring->last_block = last_block(ring, *entry_next);
     if (!ring->discard && (flags || open_entries(ring, *entry_next) > 0)) {
         publish(ring, *entry_next, *operand_next, flags);
-        wait_for_slot(ring);
+        take_slot(ring);
     }
     open_chunk(ring, time, entry_next, operand_next);
 }
@@ -254,8 +279,8 @@ void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t
 
 static bool has_room(const struct tbd_ring *ring, const struct tbd_thread *thread, size_t bytes)
 {
-    uint64_t entries_end = entries_start(ring, ring->number) + TBD_ENTRIES_BYTES;
-    uint64_t operands_end = operands_start(ring, ring->number) + TBD_OPERANDS_BYTES;
+    uint64_t entries_end = entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES;
+    uint64_t operands_end = operands_start(ring, ring->slot) + TBD_OPERANDS_BYTES;
 
     return thread->entry_next + 4 <= entries_end &&
            thread->operand_next + sizeof(struct tbd_message) + bytes <= operands_end;
@@ -352,10 +377,10 @@ enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t addr
 
     if (!ring->head)
         return TBD_GUARD_NONE;
-    entries = entries_start(ring, ring->number);
-    operands = operands_start(ring, ring->number);
+    entries = entries_start(ring, ring->slot);
+    operands = operands_start(ring, ring->slot);
     if (ring->is_protected &&
-        address - entries_start(ring, ring->protected_number) < TBD_ENTRIES_BYTES)
+        address - entries_start(ring, ring->protected_slot) < TBD_ENTRIES_BYTES)
         return TBD_GUARD_ENTRIES;
     if (address - entries < TBD_ENTRIES_BYTES + TBD_PAGE_SIZE)
         return TBD_GUARD_ENTRIES;
@@ -366,29 +391,29 @@ enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t addr
 
 uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring)
 {
-    return operands_start(ring, ring->number) + TBD_OPERANDS_BYTES;
+    return operands_start(ring, ring->slot) + TBD_OPERANDS_BYTES;
 }
 
-/* A handler can come in the middle of turn(), or of the function below: so the chunk is noted, and the
+/* A handler can come in the middle of turn(), or of the function below: so the slot is noted, and the
  * flag is taken back first.  At worst an area is accessible with the flag set, which costs a system call. */
 void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
 {
     if (ring->is_protected)
         return;
-    ring->protected_number = ring->number;
+    ring->protected_slot = ring->slot;
     ring->is_protected = true;
-    tbd_sys_mprotect(entries_start(ring, ring->protected_number), TBD_ENTRIES_BYTES, PROT_NONE_);
+    tbd_sys_mprotect(entries_start(ring, ring->protected_slot), TBD_ENTRIES_BYTES, PROT_NONE_);
 }
 
 void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring)
 {
-    uint32_t number = ring->protected_number;
+    uint32_t slot = ring->protected_slot;
 
     if (!ring->is_protected)
         return;
     ring->is_protected = false;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    tbd_sys_mprotect(entries_start(ring, number), TBD_ENTRIES_BYTES, PROT_RW);
+    tbd_sys_mprotect(entries_start(ring, slot), TBD_ENTRIES_BYTES, PROT_RW);
 }
 
 void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
@@ -424,7 +449,7 @@ void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thr
     if (id == 0 || id > head->def_count)
         return;
     bytes = defs[id - 1].operand_bytes;
-    if (thread->operand_next + bytes > operands_start(ring, ring->number) + TBD_OPERANDS_BYTES)
+    if (thread->operand_next + bytes > operands_start(ring, ring->slot) + TBD_OPERANDS_BYTES)
         tbd_ring_move_record_sigsafe(ring, &thread->entry_next, &thread->operand_next,
                                      record_bytes);
     if (record_bytes < bytes)

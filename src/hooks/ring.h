@@ -20,13 +20,18 @@ struct tbd_ring {
     uint64_t first_time;    /* time of the open chunk's first block entry */
     uint64_t due;           /* time at which `boundary` must be called: the entries area ends there */
     uint64_t window_bytes;  /* operands of the window's chunks before the open one */
-    uint32_t number;        /* of the open chunk; its slot is number % chunk_count */
+    uint32_t number;        /* of the open chunk; described at number % chunk_count */
+    uint32_t slot;          /* where it lies */
+    uint32_t collected;     /* chunks given back whose slots are in `free` or used again */
+    uint32_t free_count;
+    uint8_t free[TBD_STREAM_MAX_CHUNKS];  /* slots; on top the one given back last: it is still in the caches */
+    uint8_t taken[TBD_STREAM_MAX_CHUNKS]; /* slot of the chunk at number % chunk_count, until it is collected */
     uint32_t messages;      /* message entries in the open chunk */
     uint32_t last_block;    /* id of the last block entered in the chunks before; 0 if there is none */
     uint32_t parent;        /* pid of the consumer, if that is this process's parent; else 0 */
     bool discard;           /* nobody consumes: chunks are reused, nothing is handed over */
     bool is_protected;      /* a signal handler made an entries area inaccessible: */
-    uint32_t protected_number; /* of this chunk, the open one then */
+    uint32_t protected_slot; /* of the chunk that was open then */
     bool full;              /* block table or heap is full: recording must stop */
 };
 

@@ -324,14 +324,15 @@ static enum tbd_status import_defs(struct tbd_consumer *c, struct tbd_error *why
 
 /* ---- chunks ---- */
 
-static uint8_t *entries_of(const struct tbd_consumer *c, uint32_t number)
+/* Where the copied descriptor says, after check_chunk(). */
+static uint8_t *entries_of(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
-    return c->bytes + c->chunks_offset + (uint64_t)(number % c->chunk_count) * TBD_CHUNK_STRIDE;
+    return c->bytes + c->chunks_offset + (uint64_t)chunk->slot * TBD_CHUNK_STRIDE + chunk->entries_offset;
 }
 
-static const uint8_t *operands_of(const struct tbd_consumer *c, uint32_t number)
+static const uint8_t *operands_of(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
-    return entries_of(c, number) + TBD_ENTRIES_BYTES + GUARD_BYTES;
+    return c->bytes + c->chunks_offset + (uint64_t)chunk->slot * TBD_CHUNK_STRIDE + TBD_ENTRIES_BYTES + GUARD_BYTES;
 }
 
 static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
@@ -365,7 +366,7 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
 static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number,
                                    const struct tbd_chunk *chunk, struct tbd_error *why)
 {
-    if (chunk->entries_offset % 4 || chunk->entries_offset > TBD_ENTRIES_BYTES ||
+    if (chunk->slot >= c->chunk_count || chunk->entries_offset % 4 || chunk->entries_offset > TBD_ENTRIES_BYTES ||
         chunk->entry_count > (TBD_ENTRIES_BYTES - chunk->entries_offset) / 4 ||
         chunk->operand_bytes > TBD_OPERANDS_BYTES)
         return tbd_error_set(why, TBD_CORRUPT, "stream",
@@ -414,9 +415,8 @@ static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
     if (!c->raw_started)
         raw->first_time = chunk->first_time;
     c->raw_started = true;
-    copy_out(c, raw->entries + raw->entry_count, entries_of(c, number) + chunk->entries_offset,
-                     (size_t)chunk->entry_count * 4);
-    copy_out(c, raw->operands + raw->operand_bytes, operands_of(c, number), chunk->operand_bytes);
+    copy_out(c, raw->entries + raw->entry_count, entries_of(c, chunk), (size_t)chunk->entry_count * 4);
+    copy_out(c, raw->operands + raw->operand_bytes, operands_of(c, chunk), chunk->operand_bytes);
     raw->entry_count += chunk->entry_count;
     raw->operand_bytes += chunk->operand_bytes;
     return TBD_OK;
@@ -429,7 +429,7 @@ static void futex_wake(uint32_t *word)
 
 static void give_back(struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
-    memset(entries_of(c, c->taken) + chunk->entries_offset, 0, (size_t)chunk->entry_count * 4);
+    memset(entries_of(c, chunk), 0, (size_t)chunk->entry_count * 4);
     c->taken++;
     __atomic_store_n(&c->head->released, c->taken, __ATOMIC_RELEASE); /* (B) */
     futex_wake(&c->head->released);
@@ -475,9 +475,9 @@ enum tbd_status tbd_consumer_peek(struct tbd_consumer *c, struct tbd_chunk_view 
         status = check_chunk(c, c->taken, &c->seen, why);
     if (!status)
         *out = (struct tbd_chunk_view){
-            .entries = (const void *)(entries_of(c, c->taken) + c->seen.entries_offset),
+            .entries = (const void *)entries_of(c, &c->seen),
             .entry_count = c->seen.entry_count,
-            .operands = operands_of(c, c->taken),
+            .operands = operands_of(c, &c->seen),
             .operand_bytes = c->seen.operand_bytes,
             .ends_window = c->seen.flags & TBD_CHUNK_ENDS_WINDOW,
         };
@@ -526,12 +526,14 @@ static enum tbd_status take_open_chunk(struct tbd_consumer *c, struct tbd_error 
     uint32_t limit;
 
     memcpy(&chunk, &c->head->chunks[c->taken % c->chunk_count], sizeof(chunk));
-    if (chunk.entry_count != TBD_COUNT_OPEN || chunk.entries_offset % 4 ||
-        chunk.entries_offset > TBD_ENTRIES_BYTES)
+    if (chunk.entry_count != TBD_COUNT_OPEN)
         return TBD_OK;
-    entries = entries_of(c, c->taken) + chunk.entries_offset;
-    limit = (TBD_ENTRIES_BYTES - chunk.entries_offset) / 4;
+    chunk.entry_count = 0;
     chunk.operand_bytes = TBD_OPERANDS_BYTES;
+    if (check_chunk(c, c->taken, &chunk, NULL))
+        return TBD_OK;
+    entries = entries_of(c, &chunk);
+    limit = (TBD_ENTRIES_BYTES - chunk.entries_offset) / 4;
     for (chunk.entry_count = 0; chunk.entry_count < limit; chunk.entry_count++) {
         uint32_t entry;
 

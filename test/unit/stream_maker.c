@@ -29,9 +29,15 @@ static void require(bool good)
 
 /* ---- lower half ---- */
 
+/* Any order will do, as long as a slot is free when it is filled. */
+static uint32_t slot_of(uint32_t number)
+{
+    return number * 5 % CHUNKS;
+}
+
 static uint8_t *entries_of(const struct maker *m)
 {
-    return m->bytes + m->head->chunks_offset + (size_t)(m->number % CHUNKS) * TBD_CHUNK_STRIDE;
+    return m->bytes + m->head->chunks_offset + (size_t)slot_of(m->number) * TBD_CHUNK_STRIDE;
 }
 
 static void open_chunk(struct maker *m)
@@ -40,7 +46,8 @@ static void open_chunk(struct maker *m)
 
     while (!m->alone && m->number - __atomic_load_n(&m->head->released, __ATOMIC_ACQUIRE) >= CHUNKS)
         usleep(200);
-    *chunk = (struct tbd_chunk){ .first_time = m->time, .entry_count = TBD_COUNT_OPEN };
+    *chunk = (struct tbd_chunk){ .first_time = m->time, .entry_count = TBD_COUNT_OPEN,
+                                  .slot = slot_of(m->number) };
     if (m->chunk_entries && m->chunk_entries < 1000)
         chunk->entries_offset = TBD_ENTRIES_BYTES - 1000 * 4;
     m->entries = 0;

@@ -770,6 +770,30 @@ static void scribbled_streams_never_harm(void **state)
     }
 }
 
+static void a_chunk_in_no_slot_is_refused(void **state)
+{
+    static struct sim s;
+    struct tbd_error why = { 0 };
+    struct tbd_block_table *table = tbd_block_table_new();
+    struct tbd_consumer *consumer;
+    struct tbd_raw_window raw;
+    struct maker m;
+
+    (void)state;
+    maker_open(&m, 0);
+    m.alone = true;
+    sim_start(&s, &m, 5);
+    sim_end_window(&s);
+    m.head->chunks[0].slot = m.head->chunk_count;
+    assert_int_equal(tbd_consumer_new(m.fd, table, NULL, &consumer, &why), TBD_OK);
+    assert_int_equal(tbd_consumer_take(consumer, &raw, &why), TBD_CORRUPT);
+    assert_non_null(strstr(why.detail, "chunk"));
+    tbd_consumer_free(consumer);
+    tbd_block_table_release(table);
+    maker_close(&m);
+    sim_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -789,6 +813,7 @@ int main(void)
         cmocka_unit_test(unwritable_root_is_said_and_leaves_nothing),
         cmocka_unit_test(directory_and_files_are_private),
         cmocka_unit_test(scribbled_streams_never_harm),
+        cmocka_unit_test(a_chunk_in_no_slot_is_refused),
     };
 
     return cmocka_run_group_tests(tests, make_root, remove_root);

@@ -48,15 +48,15 @@ static int tear_down(void **state)
 
 static uint32_t taken;
 
-static const uint8_t *chunk_start(uint32_t number)
-{
-    return (const uint8_t *)ring.head + ring.head->chunks_offset +
-           (uint64_t)(number % config.chunks) * TBD_CHUNK_STRIDE;
-}
-
 static const struct tbd_chunk *chunk(uint32_t number)
 {
     return &ring.head->chunks[number % config.chunks];
+}
+
+static const uint8_t *chunk_start(uint32_t number)
+{
+    return (const uint8_t *)ring.head + ring.head->chunks_offset +
+           (uint64_t)chunk(number)->slot * TBD_CHUNK_STRIDE;
 }
 
 static uint32_t entry(uint32_t number, uint32_t index)
@@ -184,6 +184,48 @@ static void a_message_behind_the_last_block_still_has_room(void **state)
     assert_true(room() > 0);
 }
 
+static void turn_with_an_entry(void)
+{
+    enter(1, 0);
+    tbd_ring_turn(&ring, thread, 0);
+}
+
+static void the_slot_given_back_last_is_filled_first(void **state)
+{
+    (void)state;
+    taken = 0;
+    tbd_ring_start(&ring, thread, 0, TBD_TIME_NEVER);
+    turn_with_an_entry();
+    for (uint32_t n = 1; n < 10; n++) { /* a consumer that takes a chunk while the next one is filled */
+        assert_int_equal(chunk(n)->slot, n % 2);
+        assert_int_equal(entry(n - 1, 0), 1);
+        release_all();
+        turn_with_an_entry();
+    }
+}
+
+static void turn_and_count(unsigned *uses)
+{
+    uses[chunk(ring.number)->slot]++;
+    turn_with_an_entry();
+}
+
+static void a_late_consumer_finds_all_slots_in_use_and_none_twice(void **state)
+{
+    unsigned uses[4] = { 0 };
+
+    (void)state;
+    taken = 0;
+    tbd_ring_start(&ring, thread, 0, TBD_TIME_NEVER);
+    for (uint32_t n = 0; n < 3; n++)
+        turn_and_count(uses);
+    uses[chunk(3)->slot]++;
+    for (uint32_t n = 0; n < 4; n++)
+        assert_int_equal(uses[n], 1);
+    for (uint32_t n = 0; n < 3; n++)
+        assert_int_equal(entry(n, 0), 1);
+}
+
 static void a_dead_consumer_stops_nobody(void **state)
 {
     (void)state;
@@ -276,6 +318,8 @@ int main(void)
         TEST(messages_take_entries_but_no_time),
         TEST(a_message_that_does_not_fit_goes_into_the_next_chunk),
         TEST(a_message_behind_the_last_block_still_has_room),
+        TEST(the_slot_given_back_last_is_filled_first),
+        TEST(a_late_consumer_finds_all_slots_in_use_and_none_twice),
         TEST(a_dead_consumer_stops_nobody),
         TEST(an_unfinished_record_moves_whole),
         TEST(definitions_are_complete_before_their_number_shows),
