@@ -2,7 +2,7 @@
 /* tbd-organizer.c - the organizer process: started by the engine, ends after the program
  *
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
- *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds SECONDS]
+ *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds SECONDS] [--lean=auto|always|never]
  *
  * It belongs to nobody's terminal: signals from there are ignored, stdin and stdout are /dev/null,
  * and stderr too once the trace directory exists; until then it may say one line about what is
@@ -91,6 +91,18 @@ static long number(const char *text, const char *option)
     return value;
 }
 
+static enum tbd_organize_lean lean(const char *text)
+{
+    if (strcmp(text, "auto") == 0)
+        return TBD_ORGANIZE_LEAN_AUTO;
+    if (strcmp(text, "always") == 0)
+        return TBD_ORGANIZE_LEAN_ALWAYS;
+    if (strcmp(text, "never") == 0)
+        return TBD_ORGANIZE_LEAN_NEVER;
+    fprintf(stderr, "tbd: --lean: %s: auto, always or never belongs here\n", text);
+    exit(EXIT_USAGE);
+}
+
 static int usage(void)
 {
     fprintf(stderr, "tbd: tbd-organizer is started by the tracer itself\n"
@@ -117,6 +129,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
         { "budget", required_argument, NULL, 'b' },    { "level3", required_argument, NULL, '3' },
         { "level2", required_argument, NULL, '2' },    { "keep-bytes", required_argument, NULL, 'k' },
         { "keep-seconds", required_argument, NULL, 'K' },
+        { "lean", required_argument, NULL, 'l' },
         { 0 },
     };
     int c;
@@ -156,6 +169,9 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
         case 'K':
             out->age.keep_seconds = (uint64_t)number(optarg, "--keep-seconds");
             break;
+        case 'l':
+            out->lean = lean(optarg);
+            break;
         default:
             return usage();
         }
@@ -165,7 +181,7 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
 
 int main(int argc, char **argv)
 {
-    struct tbd_organize_options options = { .stream_fd = -1, .ready = ready };
+    struct tbd_organize_options options = { .stream_fd = -1, .lean = TBD_ORGANIZE_LEAN_AUTO, .ready = ready };
     struct tbd_error why = { 0 };
     enum tbd_status status;
     int bad = parse(argc, argv, &options);

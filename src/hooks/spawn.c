@@ -119,16 +119,19 @@ _Noreturn static void become_organizer(int fd, char **envp)
     char pid[16];
     const char *path = organizer_path(buffer, sizeof(buffer));
     char numbers[4][24];
-    const char *argv[17] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    unsigned last = 13;
+    const char *argv[18] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
     static char *environment[MAX_VARIABLES];
     struct tbd_stream_head *head = tbd_runtime.ring.head;
 
     tbd_fmt(pid, sizeof(pid), "%u", tbd_runtime.pid);
     add_limits(argv + 5, numbers);
     if (tbd_runtime.options.dir[0]) {
-        argv[13] = "--dir";
-        argv[14] = tbd_runtime.options.dir;
+        argv[last++] = "--dir";
+        argv[last++] = tbd_runtime.options.dir;
     }
+    if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
+        argv[last++] = tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";
     copy_environment(envp, environment);
     __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);
     raise_descriptor_limit();

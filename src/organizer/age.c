@@ -11,7 +11,8 @@
  *
  * Invariants
  * A1  `windows` are those of the index, in order; changed under the lock together with it.
- * A2  Levels do not rise with age, but for windows that must stay as they are (`stays`).
+ * A2  A window only goes down.  Where windows are born at level 2, or must stay as they are (`stays`), levels also rise
+ *     with age.
  * A3  Only the ager's thread changes the files of windows that are in the trace, and uses `trace`. */
 #include "organizer/age.h"
 

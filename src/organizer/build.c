@@ -56,9 +56,9 @@ void tbd_builder_free(struct tbd_builder *builder)
     free(builder);
 }
 
-void tbd_builder_code(struct tbd_builder *builder)
+void tbd_builder_code(struct tbd_builder *builder, bool codes)
 {
-    builder->codes = true;
+    builder->codes = codes;
 }
 
 void tbd_product_free(struct tbd_product *product)

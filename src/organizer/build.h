@@ -14,8 +14,8 @@
 struct tbd_builder;
 struct tbd_builder *tbd_builder_new(void); /* NULL without memory */
 void tbd_builder_free(struct tbd_builder *builder);
-/* From now on, code the records as well: for windows that are going to be written. */
-void tbd_builder_code(struct tbd_builder *builder);
+/* From now on, are the records coded as well?  For windows that are going to be written with their events. */
+void tbd_builder_code(struct tbd_builder *builder, bool codes);
 
 /* A message that is about the trace, not about the order of the program's events. */
 struct tbd_side_message {
@@ -29,7 +29,7 @@ struct tbd_side_message {
 struct tbd_product {
     struct tbd_window *window; /* owned */
     const struct tbd_buffer *coded; /* its records, coded; borrowed until the builder's next
-                                       window; NULL unless tbd_builder_code() asked for it */
+                                       window; NULL unless tbd_builder_code() asks for it */
     struct tbd_window_summary counts;
     struct tbd_side_message *side; /* lives in the window */
     size_t side_count;

@@ -16,7 +16,9 @@
  *     for one that has it and waits for its turn.
  * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under
  *     `lock` and written without it.
- * O4  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
+ * O4  A window is born lean (level 2) only if a replay brings its events back: what is built without them and turns out
+ *     to be incomplete is coded when it is written.
+ * O5  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
  *     wait are dropped unseen, nothing more is taken, and the trace gets its end record at once. */
 #include "organizer/organize.h"
 
@@ -46,6 +48,7 @@
 
 struct job {
     uint64_t number;
+    bool is_lean; /* without its events, unless nobody could bring them back */
     struct tbd_raw_window raw;
 };
 
@@ -282,6 +285,21 @@ static enum tbd_status join_locked(struct organizer *o, struct tbd_product *prod
 
 /* ---- workers ---- */
 
+static bool is_replayable(const struct organizer *o, bool is_complete)
+{
+    return is_complete && (o->head->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
+}
+
+/* Shall the window just taken be built without its events?  When another one waits already, the program soon would. */
+static bool is_lean_locked(const struct organizer *o, const struct tbd_raw_window *raw)
+{
+    enum tbd_organize_lean lean = o->options->lean;
+    bool is_pressed = o->taken != o->queued;
+
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_pressed)) &&
+           is_replayable(o, !raw->cut);
+}
+
 static bool take_job(struct organizer *o, struct job *out)
 {
     bool got = false;
@@ -291,6 +309,7 @@ static bool take_job(struct organizer *o, struct job *out)
         pthread_cond_wait(&o->changed, &o->lock);
     if (o->taken < o->queued) {
         *out = o->queue[o->taken++ % QUEUE_SLOTS];
+        out->is_lean = is_lean_locked(o, &out->raw);
         got = true;
         pthread_cond_broadcast(&o->changed);
     }
@@ -345,13 +364,10 @@ static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
 static void age_locked(struct organizer *o, const struct tbd_disk_window *window,
                        enum tbd_status status)
 {
-    bool can_change =
-        window->complete && (o->head->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
-
     if (status || (o->failed && o->failed != TBD_CORRUPT))
         tbd_ager_take_back_locked(o->ager);
     else
-        status = tbd_ager_add_locked(o->ager, window, can_change);
+        status = tbd_ager_add_locked(o->ager, window, is_replayable(o, window->complete));
     if (status)
         fail_locked(o, status, "window");
 }
@@ -390,7 +406,10 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     enum tbd_status status;
     bool keep = false;
 
+    tbd_builder_code(builder, !job->is_lean);
     status = tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &product);
+    if (!status && job->is_lean && product.window->complete)
+        product.counts.level = 2;
     pthread_mutex_lock(&o->lock);
     wait_turn_locked(o, &o->joined, job->number);
     if (!status && !o->failed)
@@ -419,7 +438,6 @@ static void *work(void *context)
 
     if (!builder)
         abort();
-    tbd_builder_code(builder);
     while (take_job(o, &job))
         do_job(o, builder, &job);
     tbd_builder_free(builder);
@@ -463,7 +481,7 @@ static void put_job(struct organizer *o, struct tbd_raw_window *raw)
     if (o->failed || o->options->discard) {
         tbd_raw_window_free(raw);
     } else {
-        o->queue[o->queued % QUEUE_SLOTS] = (struct job){ o->queued, *raw };
+        o->queue[o->queued % QUEUE_SLOTS] = (struct job){ .number = o->queued, .raw = *raw };
         o->queued++;
         pthread_cond_broadcast(&o->changed);
     }

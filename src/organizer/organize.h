@@ -12,6 +12,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Which windows are born lean: without the events that a replay brings back. */
+enum tbd_organize_lean {
+    TBD_ORGANIZE_LEAN_NEVER = 0, /* none: the program waits for their events to be written */
+    TBD_ORGANIZE_LEAN_AUTO,      /* those that are built while others wait already */
+    TBD_ORGANIZE_LEAN_ALWAYS,    /* all that can be */
+};
+
 struct tbd_organize_options {
     int stream_fd;
     pid_t pid;             /* of the producer; 0: nobody to watch, the stream ends by itself */
@@ -19,6 +26,7 @@ struct tbd_organize_options {
     const char *program;   /* for the trace's name; NULL: found out from the pid */
     unsigned threads;      /* that build and write windows; 0: chosen by the number of cores */
     struct tbd_age_limits age;
+    enum tbd_organize_lean lean;
     bool discard;          /* measure only: take the stream, write nothing */
     void (*ready)(void *context, const char *path); /* may be NULL: the directory exists */
     void *context;

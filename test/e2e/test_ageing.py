@@ -54,8 +54,8 @@ def aged(trace):
     return two, one, merged, mixed
 
 
-def record(name, folder, window):
-    _, trace = tbdtest.record([tbdtest.program(name)], folder, "window=%d" % window)
+def record(name, folder, window, options=""):
+    _, trace = tbdtest.record([tbdtest.program(name)], folder, "window=%d%s" % (window, options))
     return trace
 
 
@@ -73,6 +73,45 @@ def test_programs_at_every_level(folder):
             other.ask("raise", "all")
             assert_same_files(os.path.join(trace.path, "windows"), os.path.join(other.path, "windows"))
         shutil.rmtree(where)
+
+
+def assert_as_a_replay_counts(trace):
+    """What was counted in play, with or without events at hand, is what a replay of the events counts, and the files are the
+    same: raised from level 1 they are made of the replay alone."""
+    trace.verify()
+    one = copy_of(trace, "one")
+    one.ask("lower", "all", "1")
+    for other in (one, trace):
+        other.ask("raise", "all")
+        assert set(levels(other)) == {3}, levels(other)
+    trace.verify()
+    assert_same_files(os.path.join(trace.path, "windows"), os.path.join(one.path, "windows"))
+
+
+def test_windows_born_without_events_are_raised(folder):
+    for name, window in {**NAMES, "many_windows": 50000}.items():
+        where = os.path.join(folder, name)
+        trace = record(name, where, window, ",lean=always")
+        # The last window of a program that was killed has them: nobody could bring them back.
+        assert set(levels(trace)[:-1]) == {2}, levels(trace)
+        assert_as_a_replay_counts(trace)
+        shutil.rmtree(where)
+
+
+def test_a_busy_organizer_leaves_events_to_replay(folder):
+    """Windows come faster than one thread builds them: which ones are born without events depends on the machine, what is
+    known of them does not."""
+    organizer = os.path.join(folder, "organizer")
+    with open(organizer, "w", encoding="ascii") as f:
+        f.write('#!/bin/sh\nexec %s/tbd-organizer "$@" --threads 1\n' % tbdtest.BUILD)
+    os.chmod(organizer, 0o755)
+    trace = record("many_windows", os.path.join(folder, "auto"), 20000, ",lean=auto,organizer=" + organizer)
+    assert set(levels(trace)) <= {2, 3}, levels(trace)
+    assert_as_a_replay_counts(trace)
+    limited = record("many_windows", os.path.join(folder, "limited"), 20000, ",lean=auto,level3=5,level2=7,organizer=" + organizer)
+    found = levels(limited)
+    assert set(found[:-12]) == {1} and set(found[-12:-5]) == {2} and set(found[-5:]) <= {2, 3}, found
+    limited.verify()
 
 
 def test_answers_stay_the_same(folder):

@@ -57,10 +57,11 @@ static void *run_organizer(void *context)
     return NULL;
 }
 
-static void start_organizer(struct run *run, const struct maker *m, unsigned threads)
+static void start_organizer(struct run *run, const struct maker *m, unsigned threads,
+                            enum tbd_organize_lean lean)
 {
     *run = (struct run){ .options = { .stream_fd = m->fd, .root = root, .program = "sim",
-                                      .threads = threads } };
+                                      .threads = threads, .lean = lean } };
     assert_int_equal(pthread_create(&run->thread, NULL, run_organizer, run), 0);
 }
 
@@ -93,27 +94,38 @@ static struct tbd_trace *open_latest(void)
     return trace;
 }
 
-static struct tbd_window *load(struct tbd_trace *trace, uint32_t index)
+static struct tbd_window *load_as(struct tbd_trace *trace, uint32_t index, bool with_events)
 {
     struct tbd_error why = { 0 };
     struct tbd_window *window;
 
-    if (tbd_window_load(trace, index, true, &window, &why))
+    if (tbd_window_load(trace, index, with_events, &window, &why))
         print_message("%s at %llu: %s\n", why.file, (unsigned long long)why.offset, why.detail);
     assert_non_null(window);
     return window;
 }
 
+static struct tbd_window *load(struct tbd_trace *trace, uint32_t index)
+{
+    return load_as(trace, index, true);
+}
+
 /* Runs the simulation with these sizes into a fresh trace. */
-static void simulate(struct sim *s, struct maker *m, uint64_t seed, uint32_t chunk_entries,
-                     uint32_t steps, uint32_t window_steps)
+static void simulate_as(enum tbd_organize_lean lean, struct sim *s, struct maker *m, uint64_t seed,
+                        uint32_t chunk_entries, uint32_t steps, uint32_t window_steps)
 {
     struct run run;
 
     maker_open(m, chunk_entries);
-    start_organizer(&run, m, 3);
+    start_organizer(&run, m, 3, lean);
     sim_run(s, m, seed, steps, window_steps);
     finish_organizer(&run);
+}
+
+static void simulate(struct sim *s, struct maker *m, uint64_t seed, uint32_t chunk_entries, uint32_t steps,
+                     uint32_t window_steps)
+{
+    simulate_as(TBD_ORGANIZE_LEAN_NEVER, s, m, seed, chunk_entries, steps, window_steps);
 }
 
 /* ---- memory: the model is taken back store by store ---- */
@@ -449,6 +461,71 @@ static void summaries_end_where_a_damaged_stream_does(void **state)
     }
 }
 
+static void assert_same_pages(const struct tbd_page_contents *a, size_t a_count, const struct tbd_page_contents *b,
+                              size_t b_count)
+{
+    assert_int_equal(a_count, b_count);
+    for (size_t i = 0; i < a_count; i++) {
+        assert_int_equal(a[i].address, b[i].address);
+        assert_int_equal(a[i].time, b[i].time);
+        assert_int_equal(a[i].order, b[i].order);
+        assert_memory_equal(a[i].bytes, b[i].bytes, 4096);
+    }
+}
+
+static void assert_same_but_for_events(struct tbd_trace *lean_trace, struct tbd_trace *full_trace, uint32_t index)
+{
+    struct tbd_window *lean = load_as(lean_trace, index, false), *full = load_as(full_trace, index, false);
+    const struct tbd_window_summary *lean_counts = tbd_trace_window(lean_trace, index);
+    const struct tbd_window_summary *full_counts = tbd_trace_window(full_trace, index);
+
+    assert_int_equal(full_counts->level, 3);
+    assert_int_equal(lean_counts->level, full_counts->complete ? 2 : 3);
+    assert_int_equal(lean_counts->first_time, full_counts->first_time);
+    assert_int_equal(lean_counts->blocks, full_counts->blocks);
+    assert_int_equal(lean_counts->stores, full_counts->stores);
+    assert_int_equal(lean_counts->calls, full_counts->calls);
+    assert_int_equal(lean_counts->returns, full_counts->returns);
+    assert_int_equal(lean->digest, full->digest);
+    assert_int_equal(lean->log_count, full->log_count);
+    assert_int_equal(lean->word_count, full->word_count);
+    assert_memory_equal(lean->words, full->words, full->word_count * sizeof(*full->words));
+    assert_int_equal(lean->block_summary_count, full->block_summary_count);
+    assert_memory_equal(lean->block_summaries, full->block_summaries,
+                        full->block_summary_count * sizeof(*full->block_summaries));
+    assert_same_pages(lean->first, lean->first_count, full->first, full->first_count);
+    assert_same_pages(lean->dirty, lean->dirty_count, full->dirty, full->dirty_count);
+    assert_same_pages(lean->gone, lean->gone_count, full->gone, full->gone_count);
+    tbd_window_free(lean);
+    tbd_window_free(full);
+}
+
+/* One stream, organized with and without events. */
+static void windows_born_lean_lack_only_events(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        static struct sim s[2];
+        struct maker m[2];
+        struct tbd_trace *traces[2];
+        uint32_t steps = seed % 3 ? 300 : 3000, windows;
+
+        for (unsigned k = 0; k < 2; k++) {
+            simulate_as(k ? TBD_ORGANIZE_LEAN_NEVER : TBD_ORGANIZE_LEAN_ALWAYS, &s[k], &m[k], seed, 0, steps, steps / 6);
+            traces[k] = open_latest();
+        }
+        windows = tbd_trace_window_count(traces[0]);
+        assert_int_equal(windows, tbd_trace_window_count(traces[1]));
+        for (uint32_t w = 0; w < windows; w++)
+            assert_same_but_for_events(traces[0], traces[1], w);
+        for (unsigned k = 0; k < 2; k++) {
+            tbd_trace_close(traces[k]);
+            maker_close(&m[k]);
+            sim_free(&s[k]);
+        }
+    }
+}
+
 static void previous_windows_are_linked(void **state)
 {
     static struct sim s;
@@ -725,10 +802,11 @@ static void directory_and_files_are_private(void **state)
 static void scribbled_streams_never_harm(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    for (uint64_t seed = 1; seed <= 120; seed++) {
         static struct sim s;
         struct tbd_error why = { 0 };
-        struct tbd_organize_options options = { .root = root, .program = "bad", .threads = 1 };
+        struct tbd_organize_options options = { .root = root, .program = "bad", .threads = 1,
+                                                .lean = seed % 2 ? TBD_ORGANIZE_LEAN_ALWAYS : TBD_ORGANIZE_LEAN_NEVER };
         struct tbd_trace *trace = NULL;
         struct maker m;
         size_t used;
@@ -762,7 +840,7 @@ static void scribbled_streams_never_harm(void **state)
                               (unsigned long long)why.offset, why.detail);
             assert_non_null(trace);
             for (uint32_t w = 0; w < tbd_trace_window_count(trace); w++)
-                tbd_window_free(load(trace, w));
+                tbd_window_free(load_as(trace, w, tbd_trace_window(trace, w)->level == 3));
             tbd_trace_close(trace);
         }
         maker_close(&m);
@@ -805,6 +883,7 @@ int main(void)
         cmocka_unit_test(seeking_finds_what_walking_finds),
         cmocka_unit_test(summaries_count_what_happened),
         cmocka_unit_test(summaries_end_where_a_damaged_stream_does),
+        cmocka_unit_test(windows_born_lean_lack_only_events),
         cmocka_unit_test(previous_windows_are_linked),
         cmocka_unit_test(chunk_borders_leave_no_mark),
         cmocka_unit_test(killed_producer_leaves_all_complete_records),
