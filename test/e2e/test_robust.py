@@ -64,7 +64,7 @@ def test_program_killed_at_random_moments(folder):
         tbdtest.wait_organizers(root)
         trace = tbdtest.find_trace(root, argv[0])
         if trace is None:
-            assert delay < 0.3, "killed after %.2f s, no trace" % delay
+            assert delay < max(0.3, whole / 2), "killed after %.2f s, no trace" % delay
             continue
         check_killed_trace(trace)
         shutil.rmtree(root)
@@ -116,8 +116,11 @@ def test_organizer_ignores_signals_for_the_group(folder):
     """Ctrl-C reaches the program only; the trace ends with the program."""
     argv = [tbdtest.program("many_windows")]
     process = tbdtest.start(argv, folder)
-    time.sleep(0.25)
-    for pid in tbdtest.organizers(folder):
+    while tbdtest.find_trace(folder, argv[0]) is None and process.poll() is None:
+        time.sleep(0.002)
+    organizers = tbdtest.organizers(folder)
+    assert organizers
+    for pid in organizers:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             os.kill(pid, number)
     out, err = process.communicate(timeout=120)
