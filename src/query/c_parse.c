@@ -396,6 +396,18 @@ static bool read_index(struct reader *r, size_t at, int32_t *out)
            add(r, node_of(TBD_C_INDEX, *out, index, at, 1), out);
 }
 
+/* "x.size()", "x->at(3)": what may be called is found out by who evaluates it. */
+static bool read_call(struct reader *r, size_t at, int32_t *out)
+{
+    enum tbd_c_op op = r->tree->nodes[*out].op;
+    int32_t argument = -1;
+
+    if (op != TBD_C_MEMBER && op != TBD_C_ARROW)
+        return wrong(r, at, 1, "functions of the program are not called");
+    return (accept(r, ")") || (read_choice(r, &argument) && expect(r, ")"))) &&
+           add(r, node_of(TBD_C_CALL, *out, argument, at, 1), out);
+}
+
 static bool read_postfix(struct reader *r, int32_t *out)
 {
     bool good = true;
@@ -408,6 +420,8 @@ static bool read_postfix(struct reader *r, int32_t *out)
             good = read_member(r, TBD_C_ARROW, at, out);
         else if (accept(r, "["))
             good = read_index(r, at, out);
+        else if (accept(r, "("))
+            good = read_call(r, at, out);
         else if (c == '.' && accept(r, "."))
             good = read_member(r, TBD_C_MEMBER, at, out);
         else

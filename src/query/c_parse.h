@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* c_parse.h - C expressions as trees, which dwarf_expr.c evaluates
  *
- *   ?: || && | ^ & == != < <= > >= << >> + - * / %   ! ~ - + * & (TYPE) sizeof   [] . -> ()
+ *   ?: || && | ^ & == != < <= > >= << >> + - * / %   ! ~ - + * & (TYPE) sizeof   [] . -> ()   x.size()
  *   numbers, 'c', "strings", names (also A::b and ::b), $rax and other registers
  *
  * Text may be anything: depth and the number of nodes are bounded, and what is wrong is said with
@@ -24,6 +24,7 @@ enum tbd_c_op {
     TBD_C_MEMBER,   /* left . text; `number` is where the sign stands */
     TBD_C_ARROW,    /* left -> text */
     TBD_C_INDEX,    /* left [right] */
+    TBD_C_CALL,     /* left (right): left is a MEMBER or an ARROW; without an argument right is -1 */
     TBD_C_CAST,     /* (type) left */
     TBD_C_SIZEOF,   /* of the expression on the left */
     TBD_C_DEREF,

@@ -167,7 +167,8 @@ const struct tbd_command tbd_commands[] = {
       "tbdq list list.c:31 20", true },
     { "print", tbd_command_print, "[/FORMAT] EXPRESSION",
       "the value of a C expression in the selected frame",
-      "The program's variables by scope, with . -> [] * & casts, sizeof and the operators of C;\n"
+      "The program's variables by scope, with . -> [] * & casts, sizeof and the operators of C; elements of\n"
+      "C++ containers by index or key, *iterator, and size(), front(), get(), value() and the like;\n"
       "$rax is a register.  FORMAT is x, d, u, o, t (binary) or c, before or behind the expression.\n"
       "What the compiler did not keep is <optimized out: reason>.",
       "tbdq print 'list->head->key + 1'", true },

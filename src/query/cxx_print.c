@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ELEMENT_STEPS_MAX (1u << 16)
 #define RB_NODE_BYTES   32u
 #define LIST_NODE_BYTES 16u
 #define HASH_NODE_BYTES 8u
@@ -71,6 +70,28 @@ static bool type_argument(const struct tbd_place_of *place, const struct tbd_typ
     return false;
 }
 
+/* What an iterator's struct says it points to: compilers do not always say what a template was made with. */
+static bool pointed_type(const struct tbd_place_of *place, const struct tbd_type *type,
+                         struct tbd_type *out)
+{
+    Dwarf_Die of = tbd_type_look(type).die, die;
+    struct tbd_type found;
+    const char *name;
+
+    if (of.addr == NULL)
+        return false;
+    of = tbd_type_complete(place->dwarf, &of);
+    for (bool more = tbd_die_child(&of, &die); more; more = tbd_die_next(&die, &die)) {
+        name = dwarf_tag(&die) == DW_TAG_typedef ? tbd_die_name(&die) : NULL;
+        if (name == NULL || (strcmp(name, "reference") != 0 && strcmp(name, "pointer") != 0))
+            continue;
+        found = tbd_type_of(&die);
+        if (tbd_type_target(&found, out))
+            return true;
+    }
+    return false;
+}
+
 static bool read_word(const struct tbd_place_of *place, uint64_t address, uint64_t *out)
 {
     return place->memory != NULL &&
@@ -107,6 +128,7 @@ static bool open_bits(const struct tbd_place_of *place, const struct tbd_data *d
         !dig_number(place, data, "_M_impl._M_finish._M_offset", &offset) || last < cxx->node)
         return false;
     cxx->walk = WALK_BITS;
+    cxx->is_indexed = true;
     cxx->count = (last - cxx->node) * 8 + offset;
     cxx->type = tbd_type_made(DW_ATE_boolean, 1);
     (void)dig_number(place, data, "_M_impl._M_end_of_storage", &limit);
@@ -134,6 +156,7 @@ static bool open_vector(const struct tbd_place_of *place, const struct tbd_data 
     if (bytes == 0 || last < cxx->node || limit < last)
         return false;
     cxx->walk = WALK_ARRAY;
+    cxx->is_indexed = true;
     cxx->count = (last - cxx->node) / bytes;
     snprintf(cxx->title, sizeof(cxx->title), "std::vector of length %" PRIu64 ", capacity %" PRIu64,
              cxx->count, (limit - cxx->node) / bytes);
@@ -272,6 +295,7 @@ static bool dig_base(const struct tbd_place_of *place, const struct tbd_data *da
 static bool open_variant(const struct tbd_place_of *place, const struct tbd_data *data,
                          struct tbd_cxx *cxx)
 {
+    struct tbd_type type;
     uint64_t index;
     size_t used;
 
@@ -291,7 +315,66 @@ static bool open_variant(const struct tbd_place_of *place, const struct tbd_data
         if (!dig(place, &cxx->data, "_M_rest", &cxx->data))
             return false;
     }
-    return dig(place, &cxx->data, "_M_first._M_storage", &cxx->data);
+    /* What has a destructor lies in bytes of its own: the type is only the template's argument. */
+    if (!dig(place, &cxx->data, "_M_first", &cxx->data) ||
+        !type_argument(place, &cxx->data.type, 0, &type))
+        return false;
+    tbd_data_part(&cxx->data, 0, &type, &cxx->data);
+    return true;
+}
+
+/* Is this the header of a red-black tree, where end() points?  It is red, and the root's parent. */
+static bool is_tree_end(const struct tbd_place_of *place, uint64_t node)
+{
+    uint64_t colour, parent, back;
+
+    return read_word(place, node, &colour) && (uint32_t)colour == 0 &&
+           read_word(place, node + 8, &parent) &&
+           (parent == 0 || (read_word(place, parent + 8, &back) && back == node));
+}
+
+/* An iterator: the member that points, to a node with `bytes` of links before the value or to the value. */
+static bool open_iterator(const struct tbd_place_of *place, const struct tbd_data *data,
+                          const char *member, uint64_t bytes, const char *what, struct tbd_cxx *cxx)
+{
+    struct tbd_data pointer;
+
+    cxx->walk = WALK_ONE;
+    cxx->kind = TBD_CXX_ITERATOR;
+    if (!dig(place, data, member, &pointer) || !tbd_data_scalar(place, &pointer, &cxx->node) ||
+        !(bytes == 0 ? tbd_type_target(&pointer.type, &cxx->type)
+                     : type_argument(place, &data->type, 0, &cxx->type) ||
+                           pointed_type(place, &data->type, &cxx->type)))
+        return false;
+    snprintf(cxx->title, sizeof(cxx->title), "non-dereferenceable iterator for %s", what);
+    cxx->count = cxx->node != 0 && (bytes != RB_NODE_BYTES || !is_tree_end(place, cxx->node));
+    tbd_data_at(cxx->node + bytes, &cxx->type, &cxx->data);
+    return true;
+}
+
+static bool open_iterator_named(const struct tbd_place_of *place, const struct tbd_data *data,
+                                const char *name, struct tbd_cxx *cxx)
+{
+    static const struct {
+        const char *name, *member;
+        uint64_t bytes;
+        const char *what;
+    } rows[] = {
+        { "__normal_iterator<", "_M_current", 0, "std::vector" },
+        { "_Deque_iterator<", "_M_cur", 0, "std::deque" },
+        { "_List_iterator<", "_M_node", LIST_NODE_BYTES, "std::list" },
+        { "_List_const_iterator<", "_M_node", LIST_NODE_BYTES, "std::list" },
+        { "_Rb_tree_iterator<", "_M_node", RB_NODE_BYTES, "associative container" },
+        { "_Rb_tree_const_iterator<", "_M_node", RB_NODE_BYTES, "associative container" },
+        { "_Node_iterator<", "_M_cur", HASH_NODE_BYTES, "unordered container" },
+        { "_Node_const_iterator<", "_M_cur", HASH_NODE_BYTES, "unordered container" },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strncmp(name, rows[i].name, strlen(rows[i].name)) == 0)
+            return open_iterator(place, data, rows[i].member, rows[i].bytes, rows[i].what, cxx);
+    }
+    return false;
 }
 
 static bool open_unique(const struct tbd_place_of *place, const struct tbd_data *data,
@@ -371,7 +454,9 @@ static bool open_named(const struct tbd_place_of *place, const struct tbd_data *
         return open_shared(place, data, name, cxx);
     if (starts_with(name, "variant<"))
         return open_variant(place, data, cxx);
-    return starts_with(name, "optional<") && open_optional(place, data, name, cxx);
+    if (starts_with(name, "optional<"))
+        return open_optional(place, data, name, cxx);
+    return open_iterator_named(place, data, name, cxx);
 }
 
 bool tbd_cxx_open(const struct tbd_place_of *place, const struct tbd_data *data,
@@ -485,36 +570,4 @@ bool tbd_cxx_next(const struct tbd_place_of *place, struct tbd_cxx *cxx, struct 
         return true;
     pair = *element;
     return dig(place, &pair, "first", element) && dig(place, &pair, "second", second);
-}
-
-bool tbd_cxx_element(const struct tbd_place_of *place, const struct tbd_data *data, uint64_t index,
-                     struct tbd_data *out)
-{
-    struct tbd_data second;
-    struct tbd_cxx cxx;
-
-    if (!tbd_cxx_open(place, data, &cxx) || index >= cxx.count ||
-        (cxx.kind != TBD_CXX_SEQUENCE && cxx.kind != TBD_CXX_STRING))
-        return false;
-    if (cxx.kind == TBD_CXX_STRING) {
-        tbd_data_at(cxx.data.address + index, &cxx.data.type, out);
-        return true;
-    }
-    if (cxx.walk == WALK_ARRAY || cxx.walk == WALK_BITS)
-        cxx.index = index;
-    while (cxx.index < index) {
-        if (index > ELEMENT_STEPS_MAX || !tbd_cxx_next(place, &cxx, out, &second))
-            return false;
-    }
-    return tbd_cxx_next(place, &cxx, out, &second);
-}
-
-bool tbd_cxx_pointer(const struct tbd_place_of *place, const struct tbd_data *data,
-                     struct tbd_data *out)
-{
-    struct tbd_data second;
-    struct tbd_cxx cxx;
-
-    return tbd_cxx_open(place, data, &cxx) && cxx.kind == TBD_CXX_POINTER &&
-           tbd_cxx_next(place, &cxx, out, &second);
 }

@@ -476,11 +476,17 @@ static void take_pointer(struct reader *r, struct tbd_data *data)
 static bool dereference(struct reader *r, size_t at, struct tbd_data *data)
 {
     struct tbd_type target;
+    struct tbd_data held;
     struct operand a;
     enum tbd_type_kind kind;
 
     follow_reference(r, data);
     decay(data);
+    if (tbd_type_look(&data->type).kind == TBD_TYPE_STRUCT &&
+        tbd_cxx_target(r->scope->place, data, &held)) {
+        *data = held;
+        return true;
+    }
     take_pointer(r, data);
     kind = tbd_type_look(&data->type).kind;
     if (data->is_known && kind != TBD_TYPE_POINTER)
@@ -567,17 +573,107 @@ static bool member(struct reader *r, const struct tbd_c_node *node, struct tbd_d
     return true;
 }
 
-/* An element of a vector, string, deque, ... of the C++ library. */
-static bool library_element(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data,
-                            struct tbd_data *index)
+/* A key that is looked for: a number, a variable, or a string between quotes. */
+struct wanted_key {
+    struct reader *reader;
+    const struct tbd_c_node *node; /* of [] or at() */
+    const struct tbd_c_node *string; /* NULL: `value` */
+    struct tbd_data value;
+};
+
+/* The characters of a std::string, in a buffer of STRING_MAX bytes. */
+static bool string_bytes(struct reader *r, const struct tbd_data *data, char *out, size_t *length)
 {
+    struct tbd_cxx text;
+
+    if (!tbd_cxx_open(r->scope->place, data, &text) || text.kind != TBD_CXX_STRING ||
+        text.count > STRING_MAX)
+        return false;
+    *length = (size_t)text.count;
+    return tbd_data_read(r->scope->place, &text.data, 0, out, *length);
+}
+
+static bool is_wanted_key(void *context, const struct tbd_data *key)
+{
+    struct wanted_key *wanted = context;
+    struct reader *r = wanted->reader;
+    struct tbd_c_node equal = { .op = TBD_C_EQUAL, .at = wanted->node->at, .length = 1 };
+    struct tbd_data left = *key, right = wanted->value;
+    char text[2][STRING_MAX];
+    size_t length[2];
+    struct operand truth;
+
+    if (r->error->status != TBD_OK)
+        return false;
+    if (wanted->string == NULL && string_bytes(r, &left, text[0], &length[0]) &&
+        string_bytes(r, &right, text[1], &length[1]))
+        return length[0] == length[1] && memcmp(text[0], text[1], length[0]) == 0;
+    if (!(wanted->string != NULL ? compare_string(r, &equal, &left, wanted->string, &left)
+                                 : combine(r, TBD_C_EQUAL, &left, &right)))
+        return false;
+    return take_operand(r, &left, &truth) && truth.number != 0;
+}
+
+/* The value behind a key of a map. */
+static bool mapped(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data)
+{
+    struct wanted_key wanted = { .reader = r, .node = node, .string = string_of(r, node->right) };
     struct tbd_data found;
+
+    if (wanted.string == NULL && !evaluate(r, node->right, &wanted.value))
+        return false;
+    follow_reference(r, &wanted.value);
+    if (!tbd_cxx_find(r->scope->place, data, is_wanted_key, &wanted, &found)) {
+        if (r->error->status != TBD_OK && r->error->length == 0) {
+            r->error->at = node->at;
+            r->error->length = 1;
+        }
+        return wrong(r, TBD_NOTFOUND, node->at, 1, "it has no such key here");
+    }
+    *data = found;
+    return true;
+}
+
+/* An element of a vector, string, deque, map, ... of the C++ library. */
+static bool library_element(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data)
+{
+    struct tbd_data found, index;
     struct operand number;
 
-    if (!take_operand(r, index, &number))
+    if (tbd_cxx_is_map(r->scope->place, data))
+        return mapped(r, node, data);
+    if (!evaluate(r, node->right, &index))
+        return false;
+    if (!take_operand(r, &index, &number))
         return r->error->status == TBD_OK;
     if (!tbd_cxx_element(r->scope->place, data, number.number, &found))
         return wrong(r, TBD_TYPE, node->at, 1, "it has no element %" PRIu64 " here", number.number);
+    *data = found;
+    return true;
+}
+
+/* What a member function of the C++ library returns. */
+static bool call(struct reader *r, const struct tbd_c_node *node, struct tbd_data *data)
+{
+    const struct tbd_c_node *of = &r->tree->nodes[node->left];
+    char name[TBD_C_NAME_BYTES];
+    struct tbd_data found;
+
+    name_of(r, of, name);
+    if (!evaluate(r, of->left, data) ||
+        (of->op == TBD_C_ARROW && !dereference(r, (size_t)of->number, data)))
+        return false;
+    follow_reference(r, data);
+    if (!data->is_known)
+        return true;
+    if (node->right >= 0 && strcmp(name, "at") == 0 &&
+        tbd_type_look(&data->type).kind == TBD_TYPE_STRUCT)
+        return library_element(r, node, data);
+    if (node->right >= 0 || !tbd_cxx_ask(r->scope->place, data, name, &found))
+        return wrong(r, TBD_TYPE, of->at, of->length,
+                     "functions of the program are not called, and this is no `%s` of the C++ library "
+                     "with a value here",
+                     name);
     *data = found;
     return true;
 }
@@ -589,12 +685,14 @@ static bool element(struct reader *r, const struct tbd_c_node *node, struct tbd_
     struct tbd_type type;
     struct operand number;
 
-    if (!evaluate(r, node->left, data) || !evaluate(r, node->right, &index))
+    if (!evaluate(r, node->left, data))
         return false;
     follow_reference(r, data);
     view = tbd_type_look(&data->type);
     if (view.kind == TBD_TYPE_STRUCT && data->is_known)
-        return library_element(r, node, data, &index);
+        return library_element(r, node, data);
+    if (!evaluate(r, node->right, &index))
+        return false;
     /* An array in registers has no address. */
     if (view.kind == TBD_TYPE_ARRAY && data->is_known && !data->in_memory) {
         if (!take_operand(r, &index, &number))
@@ -695,6 +793,8 @@ static bool evaluate(struct reader *r, int32_t index, struct tbd_data *out)
         return size_of(r, node, out);
     if (node->op == TBD_C_INDEX)
         return element(r, node, out);
+    if (node->op == TBD_C_CALL)
+        return call(r, node, out);
     if (node->op == TBD_C_CHOICE)
         return evaluate_choice(r, node, out);
     if (node->left < 0)

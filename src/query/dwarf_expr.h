@@ -3,7 +3,8 @@
  *
  * The operators and operands of c_parse.h.  The usual conversions of C apply; pointers step by what
  * they point to; a string beside == or != is compared with the characters that the other side
- * points to.  Nothing is ever written or called. */
+ * points to.  Nothing is ever written or called: what a member function
+ * of a C++ container returns is worked out from its members (cxx_print.h). */
 #ifndef TBD_QUERY_DWARF_EXPR_H
 #define TBD_QUERY_DWARF_EXPR_H
 

@@ -234,7 +234,10 @@ static void print_reference(struct print *p, const struct tbd_data *data)
         print_unmapped(p, data);
         return;
     }
-    fprintf(p->out, "@0x%" PRIx64 ": ", address);
+    fprintf(p->out, "@0x%" PRIx64, address);
+    if (p->printer->place->memory == NULL) /* nobody knows what is there */
+        return;
+    fputs(": ", p->out);
     tbd_data_at(address, &target, &inner);
     print_value(p, &inner);
 }
@@ -276,6 +279,19 @@ static void print_array(struct print *p, const struct tbd_data *data,
     fputc('}', p->out);
 }
 
+/* Behind a pointer to a class's table of virtual functions: whose it is. */
+static void print_table_name(struct print *p, const struct tbd_data *pointer)
+{
+    const struct tbd_printer *printer = p->printer;
+    char name[256];
+    uint64_t address;
+
+    if (printer->symbol != NULL && pointer->is_known &&
+        tbd_data_scalar(printer->place, pointer, &address) && address != 0 &&
+        printer->symbol(printer->context, address, name, sizeof(name)))
+        fprintf(p->out, " <%s>", name);
+}
+
 static void print_member(struct print *p, const struct tbd_data *data,
                          const struct tbd_member *member)
 {
@@ -290,6 +306,8 @@ static void print_member(struct print *p, const struct tbd_data *data,
     part.bits = member->bits;
     part.bit_offset = member->bit_offset;
     print_value(p, &part);
+    if (member->name != NULL && strncmp(member->name, "_vptr", 5) == 0)
+        print_table_name(p, &part);
 }
 
 /* Characters of a known number, NULs too. */
@@ -334,6 +352,10 @@ static bool print_container(struct print *p, const struct tbd_data *data)
         return false;
     if (cxx.kind == TBD_CXX_STRING) {
         print_counted(p, &cxx);
+        return true;
+    }
+    if (cxx.kind == TBD_CXX_ITERATOR && tbd_cxx_next(p->printer->place, &cxx, &element, &second)) {
+        print_value(p, &element);
         return true;
     }
     fputs(cxx.title, p->out);

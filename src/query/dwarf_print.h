@@ -12,6 +12,8 @@ struct tbd_printer {
     char format; /* 'x', 'd', 'u', 'o', 't', 'c'; 0: by type */
     /* The function at exactly `address` into `out`; may be NULL. */
     bool (*function)(void *context, uint64_t address, char *out, size_t bytes);
+    /* "vtable for A+16": the symbol that `address` lies in; may be NULL. */
+    bool (*symbol)(void *context, uint64_t address, char *out, size_t bytes);
     void *context;
 };
 

@@ -2,6 +2,7 @@
 /* source_place.c - see source_place.h */
 #include "query/source_place.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,9 +246,23 @@ static bool function_name(void *context, uint64_t address, char *out, size_t byt
     return true;
 }
 
+static bool symbol_name(void *context, uint64_t address, char *out, size_t bytes)
+{
+    struct tbd_source_place *place = context;
+    struct tbd_symbol symbol;
+
+    if (!tbd_symbols_at(place->session->symbols, place->stack.window, address, &symbol) ||
+        symbol.name == NULL)
+        return false;
+    snprintf(out, bytes, "%s+%" PRIu64, symbol.name, address - symbol.start);
+    return true;
+}
+
 struct tbd_printer tbd_source_printer(struct tbd_source_place *place, char format)
 {
-    return (struct tbd_printer){
-        .place = &place->places[0], .format = format, .function = function_name, .context = place
-    };
+    return (struct tbd_printer){ .place = &place->places[0],
+                                 .format = format,
+                                 .function = function_name,
+                                 .symbol = symbol_name,
+                                 .context = place };
 }

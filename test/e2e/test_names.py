@@ -41,6 +41,45 @@ int main()
 }
 """
 
+LIBRARY_TYPES = """
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+struct base { virtual ~base() {} int n = 1; };
+struct derived : base { int more = 5; };
+__attribute__((noinline)) int change(std::map<std::string, int> &m, const std::string &key) { return ++m.at(key); }
+int main()
+{
+    std::map<std::string, int> ages{ { "ann", 31 }, { "bob", 42 } };
+    std::unordered_map<int, std::vector<int>> lists{ { 7, { 1, 2, 3 } }, { 8, {} } };
+    std::map<char, long> none;
+    std::set<int> numbers{ 3, 1, 2 };
+    std::list<int> chain{ 4, 5 };
+    std::deque<int> queue{ 6, 7 };
+    std::variant<int, std::string> word = std::string("a word"), number = 9;
+    std::optional<std::string> note = "a note", nothing;
+    std::shared_ptr<base> object = std::make_shared<derived>();
+    std::string who = "bob";
+    auto at = ages.find("bob"), end = ages.end(), begin = ages.begin();
+    auto empty = none.begin();
+    auto in_list = lists.find(7), no_list = lists.find(9);
+    auto in_vector = lists[7].begin() + 1;
+    auto in_chain = chain.begin();
+    auto in_queue = queue.begin() + 1;
+    auto in_set = numbers.find(2);
+
+    return change(ages, who) + *in_vector + *in_chain + *in_queue + *in_set + (int)(at == end) + (int)(begin == at) +
+           (int)(in_list == no_list) + (int)empty._M_node->_M_color - 43 - 2 - 4 - 7 - 2;
+}
+"""
+
 LIBRARY = """
 __thread int %(p)s_first = 11;
 static __thread long %(p)s_second = 22;
@@ -299,7 +338,34 @@ def test_many_make_the_tables_at_once(folder):
     assert not [name for name in os.listdir(folder + "/cache/tbd/names") if name.startswith(".")]
 
 
+def test_containers_by_key_iterator_and_member_function(folder):
+    trace = at_end(folder, compile_in(folder, "types", LIBRARY_TYPES, "-std=c++17", compiler="c++"), "change")
+    trace.one("up")  # in main() all is destroyed at the end
+    values(trace, {
+        'ages["ann"]': "31", 'ages["bob"]': "43", "ages[who]": "43", 'ages.at("ann") + 1': "32", "ages.size()": "2",
+        "none.empty()": "true", "ages.empty()": "false", "lists[7]": "std::vector of length 3, capacity 3 = {1, 2, 3}",
+        "lists[7][1]": "2", "lists[7].back()": "3", "lists[7].front()": "1", "lists[8].size()": "0", "*lists[7].data()": "1",
+        "chain.back()": "5", "queue.front()": "6", "numbers.size()": "3", "who.size()": "3", "who.length() == 3": "1",
+        "word": 'std::variant [index 1] = {"a word"}', "number": "std::variant [index 0] = {9}",
+        "*note": '"a note"', "note.value().size()": "6", "note.has_value()": "true", "nothing.has_value()": "false",
+        "object.get()->n": "1", "((derived *)object.get())->more": "5", "at->second": "43", "(*at).first": '"bob"', "*in_vector": "2",
+        "in_vector": "2", "in_chain": "4", "in_queue": "7", "in_set": "2", "in_list->first": "7",
+        "end": "non-dereferenceable iterator for associative container",
+        "empty": "non-dereferenceable iterator for associative container",
+        "no_list": "non-dereferenceable iterator for unordered container",
+    })
+    assert "<vtable for derived+16>" in trace.one("print", "*object")["value"]
+    for wrong in ('ages["carl"]', "lists[9]", 'lists["x"]', "lists[7].at(3)", "nothing.value()", "change(ages, who)", "who.nothing()",
+                  "main()", "ages.size(", "ages.at()", "chain.data()", "lists[8].back()"):
+        result = trace.tbdq("print", wrong)
+        assert result.code in (1, 2) and result.err.startswith(b"tbdq: ") and not result.out, (wrong, result)
+    rows = trace.ask("stores", "of", 'ages["bob"]')
+    assert [int(row["newval"], 0) for row in rows[-2:]] == [42, 43], rows
+    parameters = trace.ask("calls", "change")[0]["values"]
+    assert [text.split("=")[0] for text in parameters] == ["m", "key"] and all("not known" not in text for text in parameters), parameters
+
+
 if __name__ == "__main__":
-    tbdtest.main(test_cxx_names, test_thread_local_variables_of_libraries, test_types_in_units_of_their_own,
+    tbdtest.main(test_cxx_names, test_containers_by_key_iterator_and_member_function, test_thread_local_variables_of_libraries, test_types_in_units_of_their_own,
                  test_debug_information_that_programs_share, test_a_debug_link_beside_the_program, test_why_follows_calculations_to_all_they_were_made_from,
                  test_names_are_kept_for_the_next_question, test_many_make_the_tables_at_once)
