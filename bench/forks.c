@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* forks.c - `forks N`: N children, one after the other, each with something to write to and a status of its
- * own */
+/* forks.c - `forks N`: N children, one after the other, each with something to write to and a
+ * status of its own */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

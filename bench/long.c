@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* long.c - `long N`: a run of about 28 N block entries with things to find in it
  *
- * `early` is stored to at one tenth of the run and never again, `seldom` a hundred times, `level` now and then above 100,
- * `total` all the time, `never` not at all. */
+ * `early` is stored to at one tenth of the run and never again, `seldom` a hundred times, `level`
+ * now and then above 100, `total` all the time, `never` not at all. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

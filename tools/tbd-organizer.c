@@ -2,7 +2,8 @@
 /* tbd-organizer.c - the organizer process: started by the engine, ends after the program
  *
  *   tbd-organizer --stream-fd N --pid PID [--dir DIR] [--threads N] [--discard] [--budget BYTES]
- *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds SECONDS] [--lean=auto|always|never]
+ *                 [--level3 WINDOWS] [--level2 WINDOWS] [--keep-bytes BYTES] [--keep-seconds
+ *                 SECONDS] [--lean=auto|always|never]
  *
  * It belongs to nobody's terminal: signals from there are ignored, stdin and stdout are /dev/null,
  * and stderr too once the trace directory exists; until then it may say one line about what is

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* tbd.c - tbd record [options] -- program args: sets LD_PRELOAD and TBD_OPTIONS, and runs the program
+/* tbd.c - tbd record [options] -- program args: sets LD_PRELOAD and TBD_OPTIONS, and
+ * runs the program
  *
- * Every option of TBD_OPTIONS is a flag here (hooks/options.c is the table).  What cannot be traced is said
- * in one line and runs untraced. */
+ * Every option of TBD_OPTIONS is a flag here (hooks/options.c is the table).  What cannot be traced
+ * is said in one line and runs untraced. */
 #include "hooks/options.h"
 
 #include <elf.h>
@@ -147,7 +148,8 @@ static bool has_interpreter(int fd, const Elf64_Ehdr *header)
     return false;
 }
 
-/* Why LD_PRELOAD will do nothing for it; NULL if it will.  Scripts are their interpreter's business. */
+/* Why LD_PRELOAD will do nothing for it; NULL if it will.  Scripts are their
+ * interpreter's business. */
 static const char *why_untraced(int fd, const struct stat *file)
 {
     Elf64_Ehdr header;

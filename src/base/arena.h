@@ -21,8 +21,8 @@ struct tbd_arena {
 
 /* False if the address space cannot be reserved; the arena is then empty. */
 bool tbd_arena_init(struct tbd_arena *arena, size_t bytes);
-/* Memory that was never used before is zero; after a rewind it is not.  NULL when the arena is full.
- * `align` is a power of two. */
+/* Memory that was never used before is zero; after a rewind it is not.  NULL when the arena is
+ * full.  `align` is a power of two. */
 void *tbd_arena_alloc(struct tbd_arena *arena, size_t bytes, size_t align);
 
 static inline uint8_t *tbd_arena_mark(const struct tbd_arena *arena)

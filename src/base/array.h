@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* array.h - the room of arrays that grow
  *
- * For ordinary processes: it allocates with realloc(3).  Any thread; an array has one owner, who frees it.
- * `array` is the address of the pointer to the elements, which is NULL at first; `element` is the size of one in bytes.
- * False: without memory; array and capacity are then as they were. */
+ * For ordinary processes: it allocates with realloc(3).  Any thread; an array has one owner,
+ * who frees it.  `array` is the address of the pointer to the elements, which is NULL at
+ * first; `element` is the size of one in bytes.  False: without memory; array and capacity
+ * are then as they were. */
 #ifndef TBD_BASE_ARRAY_H
 #define TBD_BASE_ARRAY_H
 
@@ -16,8 +17,8 @@ bool tbd_array_grow(void *array, size_t count, size_t *capacity, size_t element)
 /* Room for `need` elements in all. */
 bool tbd_array_reserve(void *array, size_t need, size_t *capacity, size_t element);
 
-/* Room for one more behind `count` elements, in an array without a capacity of its own: it is the power of two that
- * holds `count`. */
+/* Room for one more behind `count` elements, in an array without a capacity of its own: it is the
+ * power of two that holds `count`. */
 bool tbd_array_double(void *array, size_t count, size_t element);
 
 #endif

@@ -15,8 +15,8 @@
 #define FRAMES_MAX 256u
 #define RED_ZONE   128u /* below the stack pointer: of a function that calls none */
 
-/* From the call of the function that an object on the stack belongs to until its return: before and behind, other
- * functions have other things there. */
+/* From the call of the function that an object on the stack belongs to until its return: before and
+ * behind, other functions have other things there. */
 struct lifetime {
     bool is_bounded; /* false: it is as old as the trace */
     bool has_end;    /* the function returns in the trace */
@@ -134,7 +134,8 @@ static uint64_t frame_of(struct history *history, struct tbd_position position)
     return found;
 }
 
-/* From behind this instruction, which may be the function's first, and from before it, as it may be the last. */
+/* From behind this instruction, which may be the function's first, and from before it, as it
+ * may be the last. */
 static void find_lifetime(struct history *history)
 {
     struct tbd_session *session = history->run->session;
@@ -155,9 +156,10 @@ static void find_lifetime(struct history *history)
     history->life.is_bounded = tbd_command_find_event(history->run, question, &event) == TBD_OK;
     history->life.from = event.position;
     snprintf(question, sizeof(question),
-             "%" PRIu64 "+%" PRIu32 " forward func_exit 1 where sp >= 0x%" PRIx64 " and thread == %" PRIu32
-             " and time >= %" PRIu64,
-             at.time == 0 ? 0 : at.time - 1, TBD_BLOCK_MAX_INSNS, frame - 8, state->regs.thread, at.time);
+             "%" PRIu64 "+%" PRIu32 " forward func_exit 1 where sp >= 0x%" PRIx64
+             " and thread == %" PRIu32 " and time >= %" PRIu64,
+             at.time == 0 ? 0 : at.time - 1, TBD_BLOCK_MAX_INSNS, frame - 8, state->regs.thread,
+             at.time);
     history->life.has_end = history->life.is_bounded &&
                             tbd_command_find_event(history->run, question, &event) == TBD_OK;
     history->life.to = event.position;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* cmd_moments.c - first and last: the instruction that made a condition true, or ended that
  *
- * Lines are searched for, because there are fewer of them than instructions; between a line at which the condition holds and
- * one at which it does not, every instruction is asked.  Where the two instructions found do not follow each
- * other, others ran that the condition means nothing at, in called functions: there it is a store to the memory that it
- * reads. */
+ * Lines are searched for, because there are fewer of them than instructions; between a line at
+ * which the condition holds and one at which it does not, every instruction is asked.  Where the
+ * two instructions found do not follow each other, others ran that the condition means nothing at,
+ * in called functions: there it is a store to the memory that it reads. */
 #include "query/meaning.h"
 #include "query/output.h"
 #include "query/rows.h"
@@ -47,8 +47,8 @@ static enum tbd_status find(const struct moment *m, struct tbd_event *out, const
     return status;
 }
 
-/* Was it found?  What is neither found nor missing ends the whole.  A condition that means something at one place may
- * mean nothing (TBD_NAME) in the rest of a trace. */
+/* Was it found?  What is neither found nor missing ends the whole.  A condition that means
+ * something at one place may mean nothing (TBD_NAME) in the rest of a trace. */
 static bool is_there(enum tbd_status *status)
 {
     bool found = *status == TBD_OK;
@@ -68,7 +68,8 @@ static bool is_found(enum tbd_status *status)
 
 /* ---- the two states ---- */
 
-/* At the first line at which it holds, or between two lines; and the state before at which it does not. */
+/* At the first line at which it holds, or between two lines; and the state before at
+ * which it does not. */
 static enum tbd_status find_first(struct moment *m)
 {
     struct tbd_event line = { 0 }, before = { 0 };
@@ -76,24 +77,28 @@ static enum tbd_status find_first(struct moment *m)
     bool has_line = is_found(&status), has_before = false;
 
     if (status == TBD_OK && has_line) {
-        status = find(m, &before, "%" PRIu64 "+%u backward line 1 where not (%s)", AT(line), m->where);
+        status =
+            find(m, &before, "%" PRIu64 "+%u backward line 1 where not (%s)", AT(line), m->where);
         has_before = is_there(&status);
     }
     m->after = line;
     if (status == TBD_OK && has_before)
-        status = find(m, &m->after, "%" PRIu64 "+%u forward state 1 where (%s)", AT(before), m->where);
+        status =
+            find(m, &m->after, "%" PRIu64 "+%u forward state 1 where (%s)", AT(before), m->where);
     else if (status == TBD_OK && !has_line)
         status = find(m, &m->after, "first forward state 1 where (%s)", m->where);
     m->has_after = status == TBD_OK;
     if (status != TBD_OK || (has_line && !has_before))
         return status;
-    status = find(m, &m->before, "%" PRIu64 "+%u backward state 1 where time >= %" PRIu64 " and not (%s)",
+    status = find(m, &m->before,
+                  "%" PRIu64 "+%u backward state 1 where time >= %" PRIu64 " and not (%s)",
                   AT(m->after), has_before ? before.position.time : 0, m->where);
     m->has_before = is_there(&status);
     return status;
 }
 
-/* The last state at which it holds, and the next at which it does not: in the same block, if no line says so. */
+/* The last state at which it holds, and the next at which it does not: in the same block, if
+ * no line says so. */
 static enum tbd_status find_last(struct moment *m)
 {
     struct tbd_event line = { 0 }, after = { 0 };
@@ -101,11 +106,13 @@ static enum tbd_status find_last(struct moment *m)
     bool has_line = is_found(&status), has_after = false;
 
     if (status == TBD_OK && has_line) {
-        status = find(m, &after, "%" PRIu64 "+%u forward line 1 where not (%s)", AT(line), m->where);
+        status =
+            find(m, &after, "%" PRIu64 "+%u forward line 1 where not (%s)", AT(line), m->where);
         has_after = is_there(&status);
     }
     if (status == TBD_OK && has_after)
-        status = find(m, &m->before, "%" PRIu64 "+%u backward state 1 where time >= %" PRIu64 " and (%s)",
+        status = find(m, &m->before,
+                      "%" PRIu64 "+%u backward state 1 where time >= %" PRIu64 " and (%s)",
                       AT(after), line.position.time, m->where);
     else if (status == TBD_OK)
         status = find(m, &m->before, "last backward state 1 where time >= %" PRIu64 " and (%s)",
@@ -113,8 +120,9 @@ static enum tbd_status find_last(struct moment *m)
     m->has_before = status == TBD_OK;
     if (status != TBD_OK)
         return status;
-    status = find(m, &m->after, "%" PRIu64 "+%u forward state 1 where time <= %" PRIu64 " and not (%s)",
-                  AT(m->before), has_after ? after.position.time : m->before.position.time + 1, m->where);
+    status = find(
+        m, &m->after, "%" PRIu64 "+%u forward state 1 where time <= %" PRIu64 " and not (%s)",
+        AT(m->before), has_after ? after.position.time : m->before.position.time + 1, m->where);
     m->has_after = is_there(&status);
     return status;
 }
@@ -245,12 +253,13 @@ static void print_moment(const struct moment *m)
     json_object_set_new(object, key, tbd_rows_position(holds));
     tbd_output_print_event(session, object, m->run->out);
     if (!session->json)
-        fprintf(m->run->out, "     holds %s %" PRIu64 "+%" PRIu32 "\n", m->wanted ? "from" : "until",
-                holds.time, holds.offset);
+        fprintf(m->run->out, "     holds %s %" PRIu64 "+%" PRIu32 "\n",
+                m->wanted ? "from" : "until", holds.time, holds.offset);
     json_decref(object);
 }
 
-/* As a question of its own: its errors point at the user's words, and its answers say what is missing. */
+/* As a question of its own: its errors point at the user's words, and its answers say
+ * what is missing. */
 static enum tbd_exit say_why_not(struct moment *m)
 {
     char *question;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* cmd_processes.c - processes: the tree of traces that one trace belongs to
  *
- * All that is known are process ids and start times in the headers of the traces in one folder, so a
- * process id that was used again is told apart by time: a trace's parent is the latest trace of the parent's
- * process that began before it.
+ * All that is known are process ids and start times in the headers of the traces in one folder, so
+ * a process id that was used again is told apart by time: a trace's parent is the latest trace of
+ * the parent's process that began before it.
  *
- * Invariant: list.rows are in order of their start; `parent` is an index below the row's own, so the tree
- * has no cycles. */
+ * Invariant: list.rows are in order of their start; `parent` is an index below the row's own, so
+ * the tree has no cycles. */
 #include "query/commands.h"
 #include "query/output.h"
 
@@ -52,7 +52,8 @@ static char *join_arguments(const struct tbd_trace_info *info)
         return NULL;
     out[0] = '\0';
     for (int i = 0; i < info->argc; i++)
-        used += (size_t)snprintf(out + used, bytes - used, "%s%s", i == 0 ? "" : " ", info->argv[i]);
+        used +=
+            (size_t)snprintf(out + used, bytes - used, "%s%s", i == 0 ? "" : " ", info->argv[i]);
     return out;
 }
 
@@ -143,7 +144,8 @@ static size_t latest_of(const struct list *list, size_t before, uint32_t pid)
     return NO_PARENT;
 }
 
-/* After execve the process is the same, and so is its place in the tree: under the program before. */
+/* After execve the process is the same, and so is its place in the tree: under the
+ * program before. */
 static size_t find_parent(const struct list *list, size_t index)
 {
     const struct row *row = &list->rows[index];
@@ -167,7 +169,8 @@ static void mark_members(struct list *list)
     for (size_t i = 0; i < list->count; i++) {
         struct row *row = &list->rows[i];
 
-        row->is_member = i == root || (row->parent != NO_PARENT && list->rows[row->parent].is_member);
+        row->is_member =
+            i == root || (row->parent != NO_PARENT && list->rows[row->parent].is_member);
     }
 }
 

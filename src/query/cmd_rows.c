@@ -128,7 +128,8 @@ static bool add_call(void *context, const struct tbd_event *event)
     return !calls->no_memory;
 }
 
-/* Closes what this return leaves: all calls of the thread whose return address is at or below it. */
+/* Closes what this return leaves: all calls of the thread whose return address is
+ * at or below it. */
 static void close_calls(struct calls *calls, const struct tbd_event *exit)
 {
     size_t kept = 0;

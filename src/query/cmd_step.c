@@ -59,8 +59,8 @@ static enum tbd_status current_thread(struct tbd_session *session, uint32_t *out
 }
 
 /* The call under way, of a command without arguments. */
-static enum tbd_exit current_call(struct tbd_command_run *run, const char *usage, uint64_t *out_frame,
-                                  uint32_t *out_thread)
+static enum tbd_exit current_call(struct tbd_command_run *run, const char *usage,
+                                  uint64_t *out_frame, uint32_t *out_thread)
 {
     enum tbd_status status = current_frame(run->session, out_frame);
 

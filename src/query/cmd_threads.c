@@ -47,7 +47,8 @@ static bool read_name(struct tbd_session *session, const struct tbd_thread_info 
     return used != 0;
 }
 
-/* A thread that has not named itself has the name that its creator had then; the first one, the program's. */
+/* A thread that has not named itself has the name that its creator had then; the first one,
+ * the program's. */
 static void find_name(struct tbd_session *session, const struct tbd_thread_info *thread, char *out)
 {
     const char *program = session->info->program;

@@ -5,11 +5,11 @@
  *   register  the last instruction before that writes it, block by block
  *   flags     the same
  *
- * Copies are followed as far as they go.  A calculation has several inputs: each is followed in turn, so the
- * answer is a tree, `limit` calculations deep.  Constants and system calls are ends.
+ * Copies are followed as far as they go.  A calculation has several inputs: each is followed in
+ * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls are ends.
  *
- * I1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all, and nothing is
- *     followed twice.
+ * I1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all, and
+ *     nothing is followed twice.
  * I2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so. */
 #include "query/interrupt.h"
 #include "query/output.h"
@@ -273,8 +273,8 @@ static enum tbd_status find_instruction(struct why *why, const struct value *val
 
 /* ---- the tree ---- */
 
-/* Says what the writer made the value from; how many of `out` are to be followed.  *is_copy: the one is the value
- * itself. */
+/* Says what the writer made the value from; how many of `out` are to be followed.  *is_copy: the
+ * one is the value itself. */
 static size_t explain(struct why *why, const struct value *value, struct writer *w, bool *is_copy,
                       struct value *out)
 {

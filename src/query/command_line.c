@@ -42,7 +42,8 @@ void tbd_line_list(FILE *out)
 {
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
         fprintf(out, "  %-9s %s\n", command->name, command->summary);
-    fprintf(out, "  %-9s %s\n", "help", "help COMMAND, help context for conditions, help scripts, help gdb");
+    fprintf(out, "  %-9s %s\n", "help",
+            "help COMMAND, help context for conditions, help scripts, help gdb");
 }
 
 enum tbd_exit tbd_line_help(const char *name, FILE *out)

@@ -32,19 +32,21 @@ const struct tbd_command tbd_commands[] = {
       "tbdq processes", false },
     { "threads", tbd_command_threads, "",
       "the program's threads, and where each is at the current position",
-      "Number, name, when it was made and by whom, when it ended, its block entries, how often it was\n"
-      "given control.  Threads run one at a time; '*' marks the one that has control.",
+      "Number, name, when it was made and by whom, when it ended, its block entries, how often\n"
+      "it was given control.  Threads run one at a time; '*' marks the one that has control.",
       "tbdq threads", true },
     { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
       "move the current position",
-      "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is func_enter,\n"
-      "func_exit, block_entry, store, load, syscall, thread_switch, line, signal or state (every instruction);\n"
-      "COUNT is 1 for the next one, 2 for the one after it, ...  `then` goes on from what was found:\n"
-      "goto last backward store of p then backward func_enter where func==insert.  A search looks strictly after (before) where it starts; first and last stand\n"
-      "before the first and behind the last event.  A store or load of EXPR touches the variable that\n"
-      "this C expression denotes where the search starts.  CONTEXT is a condition: see `tbdq help context`.\n"
-      "The state at an event is the one just before its instruction executes; a function is entered\n"
-      "at its first instruction.  Exit status 1 if there is no such event.",
+      "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is\n"
+      "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, line, signal or\n"
+      "state (every instruction); COUNT is 1 for the next one, 2 for the one after it, ...\n"
+      "`then` goes on from what was found: goto last backward store of p then backward\n"
+      "func_enter where func==insert.  A search looks strictly after (before) where it starts;\n"
+      "first and last stand before the first and behind the last event.  A store or load of\n"
+      "EXPR touches the variable that this C expression denotes where the search starts.\n"
+      "CONTEXT is a condition: see `tbdq help context`.  The state at an event is the one just\n"
+      "before its instruction executes; a function is entered at its first instruction.  Exit\n"
+      "status 1 if there is no such event.",
       "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true },
     { "step", tbd_command_step, "[COUNT]",
       "to the next source line, also in called functions",
@@ -100,28 +102,28 @@ const struct tbd_command tbd_commands[] = {
       "tbdq count store of total by line", true },
     { "history", tbd_command_history, "EXPR",
       "the values that a variable had: from when to when, and who wrote them",
-      "The variable is what the C expression denotes at the current position; one on the stack has its history\n"
-      "from the call of its function to the return.",
+      "The variable is what the C expression denotes at the current position; one on the stack\n"
+      "has its history from the call of its function to the return.",
       "tbdq history table[3]", true },
     { "first", tbd_command_first, "CONTEXT",
       "go to the instruction that makes a condition true for the first time",
-      "It was true at a line's beginning, or anywhere if at none.  The answer is the store, or another instruction, with\n"
-      "which it became true, and since when it holds: print it there.  A condition that is true when its variables\n"
-      "begin to exist holds from there on.",
+      "It was true at a line's beginning, or anywhere if at none.  The answer is the store, or\n"
+      "another instruction, with which it became true, and since when it holds: print it\n"
+      "there.  A condition that is true when its variables begin to exist holds from there on.",
       "tbdq first 'func == insert and list->count == 3'", true },
     { "last", tbd_command_last, "CONTEXT",
       "go to the instruction that ends a condition for the last time",
-      "The store, or another instruction, behind which it is not true any more; or the last one at which its variables\n"
-      "exist.",
+      "The store, or another instruction, behind which it is not true any more; or the last one\n"
+      "at which its variables exist.",
       "tbdq last 'total < 0'", true },
     { "trace", tbd_command_trace, "FROM TO [where CONTEXT]",
       "the source lines that were executed between two positions", "",
       "tbdq trace 1200 1300", true },
     { "why", tbd_command_why, "[/DEPTH] EXPR",
       "follow a value back to the instructions that made it",
-      "Through copies in memory and registers, and through what calculations made it from, DEPTH (3)\n"
-      "calculations deep; each hop with its source line.  EXPR is a variable or $register at the\n"
-      "current position.",
+      "Through copies in memory and registers, and through what calculations made it from,\n"
+      "DEPTH (3) calculations deep; each hop with its source line.  EXPR is a variable or\n"
+      "$register at the current position.",
       "tbdq why /5 result", true },
     { "mark", tbd_command_mark, "NAME",
       "name the current position",
@@ -143,8 +145,9 @@ const struct tbd_command tbd_commands[] = {
       "tbdq --at 1200+3 regs", true },
     { "mem", tbd_command_mem, "ADDR LEN",
       "memory at the current position",
-      "ADDR and LEN are values as in conditions: numbers, &symbol, registers, mem[...]; or C expressions\n"
-      "over the variables of the selected frame: a pointer's value, a number, where an array or a struct lies.",
+      "ADDR and LEN are values as in conditions: numbers, &symbol, registers, mem[...]; or C\n"
+      "expressions over the variables of the selected frame: a pointer's value, a number, where\n"
+      "an array or a struct lies.",
       "tbdq mem list->head 64", true },
     { "bt", tbd_command_bt, "[thread N]",
       "the call stack at the current position",

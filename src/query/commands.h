@@ -55,14 +55,15 @@ void tbd_command_help_context(FILE *out);
 enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status);
 enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
                                 const struct tbd_query_error *error);
-/* tbd_source_evaluate() of the run's text[from, to); says what is wrong.  Only after TBD_EXIT_FOUND *place is to be
- * closed. */
+/* tbd_source_evaluate() of the run's text[from, to); says what is wrong.  Only after TBD_EXIT_FOUND
+ * *place is to be closed. */
 enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_position position,
                                    size_t from, size_t to, struct tbd_source_place *place,
                                    struct tbd_data *out);
 /* The words after the command's name are not what it takes. */
 enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
-/* "thread N" as the only arguments: the session asks for that thread from here on, and there are none left. */
+/* "thread N" as the only arguments: the session asks for that thread from here on, and there
+ * are none left. */
 bool tbd_command_take_thread(struct tbd_command_run *run);
 /* Evaluates the argument `index` (from 0) as an expression at `position`. */
 TBD_MUST_CHECK enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
@@ -73,12 +74,12 @@ struct tbd_source_stack;
 void tbd_command_print_frame(const struct tbd_command_run *run,
                              const struct tbd_source_stack *stack, size_t number);
 
-/* "... of EXPRESSION [where ...]" as a condition on addresses: the whole question anew, the caller's
- * to free; NULL if there is no "of" in it. */
+/* "... of EXPRESSION [where ...]" as a condition on addresses: the whole question anew, the
+ * caller's to free; NULL if there is no "of" in it. */
 enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out);
 
-/* The value of a C expression at the current position, as a truth and as text (the caller's to free;
- * `text` NULL: not wanted). */
+/* The value of a C expression at the current position, as a truth and as text (the caller's to
+ * free; `text` NULL: not wanted). */
 enum tbd_exit tbd_command_evaluate(struct tbd_session *session, const char *expression, bool *truth,
                                    char **text);
 /* Moves to a position and prints what is there. */

@@ -16,13 +16,14 @@ static inline bool tbd_is_mangled(const char *name)
 char *tbd_demangle(const char *name);
 /* With parameters: "shop::Item::cost(int) const"; for telling overloads apart. */
 char *tbd_demangle_whole(const char *name);
-/* Does `name` have parameters, and are they and all before those of `whole`?  Blanks do not count, nor a `const` behind. */
+/* Does `name` have parameters, and are they and all before those of `whole`?  Blanks do not count,
+ * nor a `const` behind. */
 bool tbd_is_overload(const char *whole, const char *name);
 /* Could `mangled` be "shop::Item::cost", "Item::cost" or "cost"?  A quick test that is never wrong
  * when it says no. */
 bool tbd_may_be_called(const char *mangled, const char *name);
-/* Is `readable` called `name`: all of it, or all behind some "::"?  With template arguments left out
- * of `name`, any match. */
+/* Is `readable` called `name`: all of it, or all behind some "::"?  With template arguments left
+ * out of `name`, any match. */
 bool tbd_is_name_for(const char *readable, const char *name);
 
 #endif

@@ -20,26 +20,36 @@ struct cause {
 };
 
 static const struct cause causes[] = {
-    { "before it is overwritten", "memory was written by somebody whom the trace does not know: the kernel (a system "
-                                  "call's row in syscalls.def), another process, a device" },
-    { "before the store", "memory was written by somebody whom the trace does not know: the kernel (a system call's "
-                          "row in syscalls.def), another process, a device" },
+    { "before it is overwritten",
+      "memory was written by somebody whom the trace does not know: the kernel (a system "
+      "call's row in syscalls.def), another process, a device" },
+    { "before the store",
+      "memory was written by somebody whom the trace does not know: the kernel (a system call's "
+      "row in syscalls.def), another process, a device" },
     { "written by play, is not there", "a mapping was not made again as in play" },
     { "cannot be done again", "a mapping call that replay does not know" },
-    { "turn of another thread", "a thread ran further, or less far, than in play: a switch is not where it was" },
-    { "gives way", "a thread ran further, or less far, than in play: a switch is not where it was" },
+    { "turn of another thread",
+      "a thread ran further, or less far, than in play: a switch is not where it was" },
+    { "gives way",
+      "a thread ran further, or less far, than in play: a switch is not where it was" },
     { "waits at the window's end", "a thread began, ended or was switched elsewhere than in play" },
     { "has control at the window's end", "a switch of threads is not where it was" },
-    { "vector state", "an instruction that leaves vector registers undefined, or another kind of processor" },
+    { "vector state",
+      "an instruction that leaves vector registers undefined, or another kind of processor" },
     { "rflags is", "an instruction that leaves flags undefined" },
-    { "which play did not have", "memory that play had is missing, or a wild address from an earlier difference" },
+    { "which play did not have",
+      "memory that play had is missing, or a wild address from an earlier difference" },
     { "fault after", "an instruction stopped at another place: memory or its protection differs" },
-    { "operands differ", "a register differed before; the events before it say where it came from" },
-    { "argument", "a register or memory differed before this call; the events before it say where it came from" },
+    { "operands differ",
+      "a register differed before; the events before it say where it came from" },
+    { "argument",
+      "a register or memory differed before this call; the events before it say where it came from" },
     { "system call", "control went another way before: a register or memory differed" },
     { "block 0x", "a branch went the other way: a register or memory differed before" },
-    { "special instruction", "its inputs differed, or its outputs are not those of this processor" },
-    { "at the window's end", "the last thing that wrote this value had other inputs than in play, or was not recorded" },
+    { "special instruction",
+      "its inputs differed, or its outputs are not those of this processor" },
+    { "at the window's end",
+      "the last thing that wrote this value had other inputs than in play, or was not recorded" },
 };
 
 const char *tbd_diverged_cause(const char *what)
@@ -83,7 +93,8 @@ static void describe_message(const struct tbd_cursor *cursor, char *out, size_t 
                  names[kind] == NULL ? "message" : names[kind]);
         return;
     }
-    memcpy(&message, (const uint8_t *)cursor->message + sizeof(struct tbd_message), sizeof(message));
+    memcpy(&message, (const uint8_t *)cursor->message + sizeof(struct tbd_message),
+           sizeof(message));
     call.number = message.number;
     memcpy(call.args, message.args, sizeof(call.args));
     tbd_syscall_print(&call, (int64_t)message.result, NULL, NULL, line, sizeof(line));

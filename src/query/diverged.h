@@ -9,8 +9,8 @@
 
 /* What usually lies behind a difference that is described like this; NULL: no idea. */
 const char *tbd_diverged_cause(const char *what);
-/* The last block entries and messages of play up to the divergence, as strings; empty where the window's events
- * were not kept. */
+/* The last block entries and messages of play up to the divergence, as strings; empty where the
+ * window's events were not kept. */
 json_t *tbd_diverged_before(struct tbd_session *session, const struct tbd_divergence *divergence);
 
 #endif

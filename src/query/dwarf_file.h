@@ -60,12 +60,13 @@ struct tbd_dwarf_function {
 size_t tbd_dwarf_functions(const struct tbd_dwarf_scopes *scopes, struct tbd_dwarf_function *out,
                            size_t max);
 
-/* The number of units (of compilation, and of what they share), and one of them: for walks over everything. */
+/* The number of units (of compilation, and of what they share), and one of them: for walks
+ * over everything. */
 size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf);
 bool tbd_dwarf_unit(struct tbd_dwarf *dwarf, size_t index, Dwarf_Die *out);
 
-/* What a name means at the top of a unit, or of all (TBD_DWARF_ALL_UNITS): kept for whoever asks again.  NULL
- * without memory. */
+/* What a name means at the top of a unit, or of all (TBD_DWARF_ALL_UNITS): kept for whoever asks
+ * again.  NULL without memory. */
 #define TBD_DWARF_ALL_UNITS ((Dwarf_Off)-1)
 struct tbd_dwarf_found {
     Dwarf_Off unit;
@@ -89,7 +90,8 @@ bool tbd_die_attribute(const Dwarf_Die *die, unsigned name, Dwarf_Attribute *out
 /* A constant; false if it is none. */
 bool tbd_die_number(const Dwarf_Die *die, unsigned name, uint64_t *out);
 bool tbd_die_flag(const Dwarf_Die *die, unsigned name);
-/* The entries around `die`, outermost first, without the unit; how many (0 also when it is not found). */
+/* The entries around `die`, outermost first, without the unit; how many (0 also when it
+ * is not found). */
 size_t tbd_die_around(const Dwarf_Die *die, Dwarf_Die *out, size_t max);
 /* NULL if it has no name. */
 const char *tbd_die_name(const Dwarf_Die *die);

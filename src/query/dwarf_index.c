@@ -93,7 +93,8 @@ static void add_names(struct pairs *pairs, const Dwarf_Die *parent, uint32_t uni
     }
 }
 
-/* By four bytes of the hash, the least one first: in order of units within one hash, as they came. */
+/* By four bytes of the hash, the least one first: in order of units within one
+ * hash, as they came. */
 static bool sort_pairs(struct pairs *pairs)
 {
     uint64_t *other = malloc((pairs->count + 1) * sizeof(*other)), *from = pairs->all, *to = other;

@@ -197,7 +197,8 @@ static bool search_unit(const Dwarf_Die *unit, const char *name, Dwarf_Die *out)
 }
 
 /* A condition asks for the same few names at thousands of instructions. */
-static bool find_in_unit(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const char *name, Dwarf_Die *out)
+static bool find_in_unit(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const char *name,
+                         Dwarf_Die *out)
 {
     struct tbd_dwarf_found *found =
         tbd_dwarf_found(dwarf, dwarf_dieoffset((Dwarf_Die *)(uintptr_t)unit), name);

@@ -142,7 +142,8 @@ static void print_integer(struct print *p, const struct tbd_type_view *view, uin
     fputc('\'', p->out);
 }
 
-/* In C++ "ns::" before the values of `enum ns::kind`, "ns::Color::" before those of `enum class ns::Color`. */
+/* In C++ "ns::" before the values of `enum ns::kind`, "ns::Color::" before those of `enum
+ * class ns::Color`. */
 static void print_enum_scope(struct print *p, const struct tbd_type_view *view)
 {
     struct tbd_type type = tbd_type_from(&view->die);

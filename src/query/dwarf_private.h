@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* dwarf_private.h - one file's debug information, for dwarf_file.c (opening, units, scopes) and dwarf_lines.c (lines) */
+/* dwarf_private.h - one file's debug information, for dwarf_file.c (opening, units, scopes) and
+ * dwarf_lines.c (lines) */
 #ifndef TBD_QUERY_DWARF_PRIVATE_H
 #define TBD_QUERY_DWARF_PRIVATE_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_thread.c - see dwarf_thread.h
  *
- * I1  Files are hostile: a slot that is nowhere, or a number that leads nowhere, is a block that is not there. */
+ * I1  Files are hostile: a slot that is nowhere, or a number that leads nowhere, is a block
+ *     that is not there. */
 #include "query/dwarf_thread.h"
 
 #define MODULES_MAX 65536u /* with thread-local storage, in one process */
@@ -12,7 +13,8 @@ static bool read_word(const struct tbd_place_of *place, uint64_t address, uint64
     return place->memory->read(place->memory->context, address, out, sizeof(*out));
 }
 
-/* The block that the thread's vector has for a module; allocated when the thread first asks for it. */
+/* The block that the thread's vector has for a module; allocated when the thread
+ * first asks for it. */
 static const char *listed_block(const struct tbd_place_of *place, uint64_t number, uint64_t *out)
 {
     uint64_t vector;

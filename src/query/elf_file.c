@@ -4,11 +4,12 @@
  * Between symbols.c (which knows where a file was mapped) and libelf/libdw (which know the
  * formats).
  *
- * I1  Files that others may write are read with pread (ELF_C_READ), not mapped: a file that shrinks
- * is a read error, not SIGBUS. I2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <=
- * memsz.  Later code relies on it. I3  A separate debug file is used only if its build id is the
- * same, or, for files without one, the
- *     checksum in the debug link fits. */
+ * I1  Files that others may write are read with pread (ELF_C_READ), not mapped: a file that
+ *     shrinks is a read error, not SIGBUS.
+ * I2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <= memsz.  Later
+ *     code relies on it.
+ * I3  A separate debug file is used only if its build id is the same, or, for files without one,
+ *     the checksum in the debug link fits. */
 #include "query/elf_file.h"
 
 #include "query/dwarf_file.h"

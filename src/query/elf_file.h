@@ -102,7 +102,8 @@ struct tbd_elf_file {
 
 /* Fails with TBD_IO (cannot be read), TBD_CORRUPT (not a usable 64-bit x86 ELF file), TBD_NOMEM. */
 TBD_MUST_CHECK enum tbd_status tbd_elf_open(const char *path, struct tbd_elf_file **out);
-/* A trace's own copy of the file at `origin`: nobody else writes to it, so it is mapped, not read. */
+/* A trace's own copy of the file at `origin`: nobody else writes to it, so it is
+ * mapped, not read. */
 TBD_MUST_CHECK enum tbd_status tbd_elf_open_copy(const char *path, const char *origin,
                                                  struct tbd_elf_file **out);
 /* Copies `bytes` bytes at `image`: the vDSO. */
@@ -135,7 +136,8 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file);
 const struct tbd_elf_symbol *tbd_elf_symbol_at(struct tbd_elf_file *file, uint64_t address);
 /* The name to show: demangled. */
 const char *tbd_elf_symbol_name(struct tbd_elf_file *file, const struct tbd_elf_symbol *symbol);
-/* Demangles all names that are not yet, for who will ask for most of them: from the cache, or on all processors. */
+/* Demangles all names that are not yet, for who will ask for most of them: from the cache, or on
+ * all processors. */
 void tbd_elf_read_names(struct tbd_elf_file *file);
 /* Indexes into all[], sorted by name; made at the first call.  NULL without symbols or memory. */
 const uint32_t *tbd_elf_by_name(struct tbd_elf_file *file);

@@ -53,7 +53,8 @@ static bool table_place(struct tbd_elf_file *file, uint64_t *out)
     return false;
 }
 
-/* Descriptions lie one behind the other, mostly in the order of the table: they are read in pieces. */
+/* Descriptions lie one behind the other, mostly in the order of the table: they are
+ * read in pieces. */
 struct piece {
     uint64_t start;
     size_t count;
@@ -105,11 +106,12 @@ size_t tbd_elf_frame_functions(struct tbd_elf_file *file, struct tbd_elf_range *
     entries = malloc(bytes);
     piece = calloc(1, sizeof(*piece));
     *out = malloc(head.count * sizeof(**out));
-    if (entries && piece && *out && tbd_elf_read(file, base + sizeof(head), entries, bytes) == bytes) {
+    if (entries && piece && *out &&
+        tbd_elf_read(file, base + sizeof(head), entries, bytes) == bytes) {
         for (uint32_t i = 0; i < head.count; i++) {
             uint64_t start = base + (uint64_t)(int64_t)entries[i].function;
-            uint64_t length =
-                function_bytes(file, piece, base + (uint64_t)(int64_t)entries[i].description, start);
+            uint64_t length = function_bytes(
+                file, piece, base + (uint64_t)(int64_t)entries[i].description, start);
 
             if (length && tbd_elf_is_code(file, start) && length <= file->high - start)
                 (*out)[found++] = (struct tbd_elf_range){ start, start + length };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* elf_names.c - the symbols of one ELF file by name, mangled and readable (elf_file.h)
  *
- * Sorting and demangling hundred thousands of names takes longer than most answers: both are done when somebody asks,
- * and kept for the next question (name_cache.h).
+ * Sorting and demangling hundred thousands of names takes longer than most answers: both are done
+ * when somebody asks, and kept for the next question (name_cache.h).
  *
- * I1  Tables from the cache are used only when they fit the file's symbols: as many, no index or offset beyond. */
+ * I1  Tables from the cache are used only when they fit the file's symbols: as many, no index or
+ *     offset beyond. */
 #include "query/elf_file.h"
 
 #include "base/search.h"

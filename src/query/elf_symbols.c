@@ -6,7 +6,8 @@
  * none of them covers, from frame information (elf_frames.c).
  *
  * I1  all[] is sorted by (start, rank, name); spans[] has one entry for each start that covers
- * something. I2  Every symbol lies inside the file's segments.
+ *     something.
+ * I2  Every symbol lies inside the file's segments.
  * I3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
 #include "query/elf_file.h"
 

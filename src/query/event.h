@@ -10,7 +10,8 @@
  *   block_entry  the block's first instruction, or the instruction the question asked for
  *   store, load  the accessing instruction; a system call's writes are stores of its instruction
  *   syscall      the system call instruction; where the thread waited in the call, the moment when it came back,
- *                which is at another thread's instruction: `pc` and the registers are its own all the same
+ *                which is at another thread's instruction: `pc` and the registers are its
+ *                own all the same
  *   thread_switch  the first instruction that the thread executes from here on
  *   line         the first instruction of a source line's code: the one before belongs to another
  *   signal       the handler's first instruction

@@ -5,11 +5,11 @@
  *   tbd_expr_bind()    names of symbols become addresses, constants are folded
  *   tbd_expr_eval()    the value at an event
  *
- * Values are unsigned 64-bit integers unless signed() is around them.  Variables of the program have
- * their C types; what a condition with any means at one instruction, expr_lower.h works out.  An evaluation has four
- * outcomes: true, false, unknown (needs registers, memory or a new value that the caller has not
- * got yet: ask again with more), and bad (division by zero, memory that is not mapped: such an
- * event does not match; it is counted).
+ * Values are unsigned 64-bit integers unless signed() is around them.  Variables of the program
+ * have their C types; what a condition with any means at one instruction, expr_lower.h works out.
+ * An evaluation has four outcomes: true, false, unknown (needs registers, memory or a new value
+ * that the caller has not got yet: ask again with more), and bad (division by zero, memory that is
+ * not mapped: such an event does not match; it is counted).
  *
  * Parsed expressions are immutable but for binding; evaluation may run in several threads, each
  * with an environment of its own.  Nothing here prints. */

@@ -69,7 +69,8 @@ bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_p
     return item == pattern->count;
 }
 
-static struct tbd_value eval_vector(const struct tbd_expr_node *node, const struct tbd_expr_env *env)
+static struct tbd_value eval_vector(const struct tbd_expr_node *node,
+                                    const struct tbd_expr_env *env)
 {
     uint64_t v = 0;
 
@@ -400,8 +401,8 @@ static struct tbd_value match_word(const struct tbd_expr_node *node, uint32_t i,
 }
 
 /* Up to a NUL, or `length` bytes; what is longer than the slots is cut. */
-static struct tbd_value read_text(const struct tbd_expr_node *node, uint64_t address, uint64_t length,
-                                  struct tbd_expr_env *env, char *text)
+static struct tbd_value read_text(const struct tbd_expr_node *node, uint64_t address,
+                                  uint64_t length, struct tbd_expr_env *env, char *text)
 {
     for (uint32_t i = 0; i < TBD_EXPR_MATCH_SLOTS && (uint64_t)i * 8 < length; i++) {
         struct tbd_value word = match_word(node, i, address, env);

@@ -264,7 +264,8 @@ static bool translate_all(struct translator *t, Dwarf_Attribute *attribute)
 
 /* ---- parameters at a function's first instruction ---- */
 
-/* Registers that a parameter of this type takes; -1: nobody can say without the whole convention. */
+/* Registers that a parameter of this type takes; -1: nobody can say without the
+ * whole convention. */
 static int registers_of(const struct tbd_type *type)
 {
     struct tbd_type_view view = tbd_type_look(type);
@@ -319,7 +320,8 @@ static bool take_parameter(struct translator *t, const Dwarf_Die *variable)
     return push(t, tbd_lowering_register(t->l, order[number]));
 }
 
-/* A floating-point parameter: the n-th one is in xmm n-1, if nothing before it is passed otherwise. */
+/* A floating-point parameter: the n-th one is in xmm n-1, if nothing before it is
+ * passed otherwise. */
 static bool take_real_parameter(struct translator *t, const Dwarf_Die *variable)
 {
     uint64_t next = 0;
@@ -369,7 +371,8 @@ static struct tbd_lowered in_pieces(const struct tbd_type *type, const struct tb
     return out;
 }
 
-static struct tbd_lowered number_of(struct tbd_lowering *l, const struct tbd_type *type, int32_t node)
+static struct tbd_lowered number_of(struct tbd_lowering *l, const struct tbd_type *type,
+                                    int32_t node)
 {
     struct tbd_type_view view = tbd_type_look(type);
     struct tbd_piece whole = { .node = node, .upper_node = -1, .bytes = 8 };
@@ -396,7 +399,8 @@ static struct tbd_lowered result_of(struct translator *t, const struct tbd_type 
     if (t->in_register)
         return register_piece(t->l, t->reg, &whole)
                    ? in_pieces(type, &whole, 1)
-                   : tbd_lowering_gone(t->l, TBD_UNMAPPED, "it is in a register that conditions do not know");
+                   : tbd_lowering_gone(t->l, TBD_UNMAPPED,
+                                       "it is in a register that conditions do not know");
     if (t->piece_count != 0)
         return in_pieces(type, t->pieces, t->piece_count);
     if (t->is_value)

@@ -285,7 +285,8 @@ static struct tbd_lowered lower_sizeof(struct tbd_lowering *l)
 
 /* ---- strings ---- */
 
-/* A std::string or std::string_view becomes the pointer to its characters; *out_length: its length. */
+/* A std::string or std::string_view becomes the pointer to its characters;
+ * *out_length: its length. */
 static void take_std_string(struct tbd_lowering *l, struct tbd_lowered *v, int32_t *out_length)
 {
     struct tbd_lowered characters = *v, length = *v;
@@ -596,8 +597,8 @@ static struct tbd_lowered as_common(struct tbd_lowering *l, const struct tbd_low
     out.kind = TBD_LOWERED_NUMBER;
     out.node = node;
     out.is_literal = false;
-    if (a->kind == TBD_LOWERED_GONE || b->kind == TBD_LOWERED_GONE || !a->has_type || !b->has_type ||
-        tbd_lowered_is_pointer(&out))
+    if (a->kind == TBD_LOWERED_GONE || b->kind == TBD_LOWERED_GONE || !a->has_type ||
+        !b->has_type || tbd_lowered_is_pointer(&out))
         return out;
     x = tbd_type_look(&a->type);
     y = tbd_type_look(&b->type);

@@ -24,8 +24,8 @@ struct tbd_lower {
 };
 
 /* *out borrows names, patterns and regular expressions from `expr`; tbd_expr_free() it first.
- * *problem is the first thing that has no value there (TBD_OK: all is well; TBD_UNMAPPED: a variable
- * that was optimized out).  TBD_NOMEM else. */
+ * *problem is the first thing that has no value there (TBD_OK: all is well; TBD_UNMAPPED: a
+ * variable that was optimized out).  TBD_NOMEM else. */
 TBD_MUST_CHECK enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struct tbd_lower *lower,
                                               struct tbd_expr **out,
                                               struct tbd_query_error *problem);
@@ -93,8 +93,8 @@ int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v)
 /* A local variable or parameter, from its debug information. */
 struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *variable);
 
-/* Which of rdi, rsi, ... holds a parameter of `function` at its first instruction; -1: none, or nobody
- * can say. */
+/* Which of rdi, rsi, ... holds a parameter of `function` at its first instruction; -1: none, or
+ * nobody can say. */
 int tbd_parameter_register(const Dwarf_Die *function, const Dwarf_Die *parameter);
 
 #endif

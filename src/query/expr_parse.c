@@ -11,8 +11,8 @@
  *   shift  := sum { (<< | >>) sum }                     | "signed" "(" or ")"
  *                                                       | "stack" "=" "<" items ">"
  *
- * Operators: expr_parse_operators.c; variables, members, casts and strings: expr_parse_c.c; stack patterns:
- * expr_parse_stack.c; here: events' names and values.
+ * Operators: expr_parse_operators.c; variables, members, casts and strings: expr_parse_c.c; stack
+ * patterns: expr_parse_stack.c; here: events' names and values.
  *
  * func, module: only compared with a name by == and !=; the name may be quoted and may be a
  * pattern. */

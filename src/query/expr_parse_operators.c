@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* expr_parse_operators.c - operators of a condition, from `or` down to what stands in front of a value
+/* expr_parse_operators.c - operators of a condition, from `or` down to what stands in
+ * front of a value
  *
  * I1  Depth of recursion is bounded by MAX_DEPTH. */
 #include "query/expr_parser.h"

@@ -131,7 +131,8 @@ struct tbd_lowered tbd_lowered_place(int32_t address, const struct tbd_type *typ
 /* ---- what lies in pieces ---- */
 
 /* The piece that has all of [offset, offset + bytes); its own offset in *out_at. */
-static const struct tbd_piece *piece_of(const struct tbd_lowered *v, uint64_t bytes, uint64_t *out_at)
+static const struct tbd_piece *piece_of(const struct tbd_lowered *v, uint64_t bytes,
+                                        uint64_t *out_at)
 {
     uint64_t start = 0;
 
@@ -155,7 +156,8 @@ static int32_t load_piece(struct tbd_lowering *l, const struct tbd_lowered *v, u
         return -1;
     if (piece->in_memory)
         return tbd_lowering_memory(
-            l, tbd_lowering_binary(l, TBD_EXPR_ADD, piece->node, tbd_lowering_number(l, at)), bytes);
+            l, tbd_lowering_binary(l, TBD_EXPR_ADD, piece->node, tbd_lowering_number(l, at)),
+            bytes);
     if (at / 8 != (at + bytes - 1) / 8 || (at >= 8 && piece->upper_node < 0))
         return -1;
     node = at < 8 ? piece->node : piece->upper_node;
@@ -168,7 +170,8 @@ static struct tbd_lowered load_from_pieces(struct tbd_lowering *l, const struct 
                                            const struct tbd_type_view *view)
 {
     struct tbd_lowered out = *v;
-    uint64_t first = v->bit_offset / 8, bits = v->bits == 0 ? view->bytes * 8 : v->bit_offset % 8 + v->bits;
+    uint64_t first = v->bit_offset / 8,
+             bits = v->bits == 0 ? view->bytes * 8 : v->bit_offset % 8 + v->bits;
 
     out.kind = TBD_LOWERED_NUMBER;
     out.offset += v->bits == 0 ? 0 : first;
@@ -226,12 +229,14 @@ struct tbd_lowered tbd_lowered_load(struct tbd_lowering *l, const struct tbd_low
     struct tbd_lowered out = *v;
 
     view = tbd_type_look(&v->type);
-    if (v->kind == TBD_LOWERED_PIECES && view.kind == TBD_TYPE_REFERENCE && tbd_type_target(&v->type, &target)) {
+    if (v->kind == TBD_LOWERED_PIECES && view.kind == TBD_TYPE_REFERENCE &&
+        tbd_type_target(&v->type, &target)) {
         out = tbd_lowered_place(load_piece(l, v, 8), &target);
         return out.node < 0 ? tbd_lowering_gone(l, TBD_UNMAPPED, "it is in several places")
                             : tbd_lowered_load(l, &out);
     }
-    if (v->kind == TBD_LOWERED_PIECES && view.kind != TBD_TYPE_STRUCT && view.kind != TBD_TYPE_ARRAY)
+    if (v->kind == TBD_LOWERED_PIECES && view.kind != TBD_TYPE_STRUCT &&
+        view.kind != TBD_TYPE_ARRAY)
         return load_from_pieces(l, v, &view);
     if (v->kind != TBD_LOWERED_PLACE && v->kind != TBD_LOWERED_PIECES)
         return out;

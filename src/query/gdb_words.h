@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The line with the same meaning in our own words, the caller's to free; NULL: it has none, or begins with a
- * command of ours. */
+/* The line with the same meaning in our own words, the caller's to free; NULL: it has none, or
+ * begins with a command of ours. */
 char *tbd_gdb_translate(const char *line);
 /* May a line that begins so have such a meaning? */
 bool tbd_gdb_knows(const char *line);

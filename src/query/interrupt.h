@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* interrupt.h - Ctrl-C at a prompt ends the question, not the program
  *
- * The handler only notes it; whatever takes long asks now and then, and ends with TBD_INTERRUPTED.  Without
- * tbd_interrupt_catch() nothing is caught, and the signal ends the program as it always did. */
+ * The handler only notes it; whatever takes long asks now and then, and ends with
+ * TBD_INTERRUPTED.  Without tbd_interrupt_catch() nothing is caught, and the signal ends the
+ * program as it always did. */
 #ifndef TBD_QUERY_INTERRUPT_H
 #define TBD_QUERY_INTERRUPT_H
 

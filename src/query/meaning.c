@@ -17,12 +17,14 @@ struct tbd_meaning {
     struct tbd_position memory; /* when it is read */
 };
 
-static enum tbd_value_state read_then(void *context, uint64_t address, uint64_t bytes, uint64_t *out)
+static enum tbd_value_state read_then(void *context, uint64_t address, uint64_t bytes,
+                                      uint64_t *out)
 {
     const struct tbd_meaning *meaning = context;
 
     *out = 0;
-    return tbd_session_read(meaning->session, meaning->memory, address, out, (size_t)bytes) == TBD_OK
+    return tbd_session_read(meaning->session, meaning->memory, address, out, (size_t)bytes) ==
+                   TBD_OK
                ? TBD_VALUE_OK
                : TBD_VALUE_BAD;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* meaning.h - one condition at one event: what memory it reads, and what it would be with memory of another time
+/* meaning.h - one condition at one event: what memory it reads, and what it would be with memory
+ * of another time
  *
  * Registers and frame stay those of the event. */
 #ifndef TBD_QUERY_MEANING_H

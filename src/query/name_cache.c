@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* name_cache.c - see name_cache.h
  *
- * I1  A file that is cut short, changed, of another version, or about another module gives no table. */
+ * I1  A file that is cut short, changed, of another version, or about another module
+ *     gives no table. */
 #include "query/name_cache.h"
 
 #include "query/user_cache.h"

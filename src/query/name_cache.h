@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* name_cache.h - tables made from a module's names, kept for the next question
  *
- * In the user's cache (user_cache.h), named by the module's build id and by a digest of its section headers and those of
- * its debug file, so that another file with the same build id does not find them.  A table is checked by a checksum;
- * what it says is still the reader's to validate. */
+ * In the user's cache (user_cache.h), named by the module's build id and by a digest of its section
+ * headers and those of its debug file, so that another file with the same build id does not find
+ * them.  A table is checked by a checksum; what it says is still the reader's to validate. */
 #ifndef TBD_QUERY_NAME_CACHE_H
 #define TBD_QUERY_NAME_CACHE_H
 

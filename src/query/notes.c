@@ -127,7 +127,8 @@ const struct tbd_noted *tbd_notes_at(struct tbd_notes *notes, const struct tbd_e
 {
     const struct tbd_block *block;
 
-    if (notes->window == NULL || !go_to(notes, event->position.time) || !is_at_its_own(notes, event))
+    if (notes->window == NULL || !go_to(notes, event->position.time) ||
+        !is_at_its_own(notes, event))
         return NULL;
     block = notes->cursor.block;
     for (uint16_t i = 0; i < block->def.op_count; i++) {

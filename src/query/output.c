@@ -75,7 +75,8 @@ void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t ad
         return;
     }
     json_object_set_new(object, "module", tbd_output_text(symbol.module));
-    json_object_set_new(object, "function", tbd_output_text(symbol.name == NULL ? "" : symbol.name));
+    json_object_set_new(object, "function",
+                        tbd_output_text(symbol.name == NULL ? "" : symbol.name));
     json_object_set_new(object, "function_offset",
                         json_integer((json_int_t)(address - symbol.start)));
 }
@@ -361,8 +362,8 @@ static void print_own(const json_t *object, FILE *out)
 static bool has_own(const json_t *object)
 {
     return json_object_get(object, "addr") != NULL || json_object_get(object, "args") != NULL ||
-           json_object_get(object, "retval") != NULL || json_object_get(object, "previous") != NULL ||
-           json_object_get(object, "signal") != NULL;
+           json_object_get(object, "retval") != NULL ||
+           json_object_get(object, "previous") != NULL || json_object_get(object, "signal") != NULL;
 }
 
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out)

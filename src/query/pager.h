@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* pager.h - output for a person at a terminal: coloured, and paged when it is longer than the screen
+/* pager.h - output for a person at a terminal: coloured, and paged when it is longer
+ * than the screen
  *
  * A stream that holds back what it gets until that fills the screen; only then is a pager started
  * ($PAGER, else less), and everything goes there. */

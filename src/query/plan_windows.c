@@ -136,8 +136,8 @@ static const struct tbd_plan_segment *segment_at(struct tbd_plan *plan, struct t
     return segment;
 }
 
-/* TBD_PLAN_NOT_IN_TOC: the index does not cover the window.  A window that was merged may lie in several
- * segments. */
+/* TBD_PLAN_NOT_IN_TOC: the index does not cover the window.  A window that was merged may lie in
+ * several segments. */
 static enum tbd_plan_answer ask_index(struct tbd_plan *plan, struct tbd_trace *trace,
                                       const struct tbd_window_summary *summary)
 {

@@ -23,7 +23,8 @@ uint32_t tbd_probes_add(struct tbd_probes *probes, struct tbd_position at, uint6
 /* A store (`old` NULL: old bytes are not known) of the instruction the walker is at. */
 void tbd_probes_store(struct tbd_probes *probes, uint64_t address, uint64_t size,
                       const uint8_t *old);
-/* Stores elsewhere answer nothing that waits now: [*out_start, *out_end), empty if nothing waits. */
+/* Stores elsewhere answer nothing that waits now: [*out_start, *out_end), empty if
+ * nothing waits. */
 void tbd_probes_waiting(const struct tbd_probes *probes, uint64_t *out_start, uint64_t *out_end);
 /* The walker goes on to another instruction. */
 void tbd_probes_step(struct tbd_probes *probes);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* prompt.c - see prompt.h; lines are edited by libedit
  *
- * A move (the position is another one afterwards) shows the line of source it led to.  Ctrl-C ends the line that is
- * being edited, or the question that is being answered; Ctrl-D ends the program. */
+ * A move (the position is another one afterwards) shows the line of source it led to.
+ * Ctrl-C ends the line that is being edited, or the question that is being answered; Ctrl-D
+ * ends the program. */
 #include "query/prompt.h"
 
 #include "query/complete.h"

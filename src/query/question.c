@@ -57,10 +57,11 @@ static enum tbd_status parse_type(struct tbd_lexer *lexer, struct tbd_question *
     if (lexer->token.kind == TBD_TOKEN_WORD)
         out->type = tbd_event_type_find(lexer->token.text, lexer->token.length);
     if (out->type == TBD_EVENT_POSITION)
-        return tbd_lexer_fail(lexer, TBD_SYNTAX,
-                              "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, "
-                              "line, signal or state",
-                              "expected a type of event");
+        return tbd_lexer_fail(
+            lexer, TBD_SYNTAX,
+            "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, "
+            "line, signal or state",
+            "expected a type of event");
     tbd_lexer_next(lexer);
     return TBD_OK;
 }

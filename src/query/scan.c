@@ -307,8 +307,8 @@ static bool is_resumed(const struct tbd_scan *scan)
     return scan->cursor.began != scan->cursor.time;
 }
 
-/* At the last instruction of the block entered last.  Where that was another thread, because this one waited in
- * the call, the moment is the same, but the instruction is this one's. */
+/* At the last instruction of the block entered last.  Where that was another thread, because this
+ * one waited in the call, the moment is the same, but the instruction is this one's. */
 static struct tbd_event make_message_event(const struct tbd_scan *scan, enum tbd_event_type type)
 {
     struct tbd_event event = { .type = type, .position = { .time = scan->window->first_time },
@@ -410,7 +410,8 @@ static void at_signal(struct tbd_scan *scan, const struct tbd_message *message,
 }
 
 /* Others' stores to the code of the block that is entered next. */
-static void at_code(struct tbd_scan *scan, const struct tbd_message *message, const uint8_t *payload)
+static void at_code(struct tbd_scan *scan, const struct tbd_message *message,
+                    const uint8_t *payload)
 {
     struct tbd_event event = { .type = TBD_EVENT_STORE, .thread = scan->cursor.thread };
     struct tbd_msg_code code;
@@ -479,7 +480,8 @@ static bool is_past(const struct tbd_scan *scan)
     return scan->probes == NULL && !scan->span.to_end && scan->cursor.time > scan->span.before.time;
 }
 
-/* Blocks of which nothing is wanted are passed without a look, where nothing waits for the next block. */
+/* Blocks of which nothing is wanted are passed without a look, where nothing waits for
+ * the next block. */
 static void hurry(struct tbd_scan *scan)
 {
     struct tbd_pass pass = {

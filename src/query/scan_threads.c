@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* scan_threads.c - what a walk over a window's events keeps for each thread
  *
- * A call that waits for its target is its thread's: the block entered next may be another one's.  A thread
- * that comes back into a system call finishes it there; the call's instruction is in the block that it entered
- * before it began to wait. */
+ * A call that waits for its target is its thread's: the block entered next may be another one's.  A
+ * thread that comes back into a system call finishes it there; the call's instruction is in the
+ * block that it entered before it began to wait. */
 #include "query/scan_threads.h"
 
 #include "base/array.h"

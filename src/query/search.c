@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* search.c - the windows of a search: where it starts, which can be skipped, when it is done
  *
- * The first windows that the plan leaves are searched one by one, because most answers are near; the
- * others on all workers (search_pool.c). Names of functions and modules are bound again whenever other modules
- * are mapped. */
+ * The first windows that the plan leaves are searched one by one, because most answers are near;
+ * the others on all workers (search_pool.c). Names of functions and modules are bound again
+ * whenever other modules are mapped. */
 #include "query/search_private.h"
 
 #include "query/interrupt.h"
@@ -26,7 +26,8 @@ uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count)
     return hash;
 }
 
-/* Is all that is mapped in `window`, from its start to its end, what was when names were bound last? */
+/* Is all that is mapped in `window`, from its start to its end, what was when names
+ * were bound last? */
 static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_t changes)
 {
     bool is_same = run->has_changes && run->changes == changes &&

@@ -53,8 +53,8 @@ static bool read_at_start(void *context, uint64_t address, void *out, size_t byt
     return true;
 }
 
-/* Frames of a thread at the window's start, innermost first; owned by the caller.  NULL if there is no memory for
- * them. */
+/* Frames of a thread at the window's start, innermost first; owned by the caller.  NULL if there is
+ * no memory for them. */
 static struct tbd_frame *unwind_start(struct tbd_search_run *run, const struct tbd_regs *regs,
                                       size_t *out_count)
 {

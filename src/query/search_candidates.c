@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* search_candidates.c - events that only registers can decide
  *
- * They get them by partial replay, in batches in the direction of the search, and memory at addresses that need
- * registers is read one by one.
+ * They get them by partial replay, in batches in the direction of the search, and memory at
+ * addresses that need registers is read one by one.
  *
  * I1  Candidates of a window are in ascending order of position; each is decided at most once. */
 #include "query/search_private.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* search_judge.c - one event: does it match, and what is still needed to say so?
  *
- * Conditions over variables mean something else at each instruction (search_scope.c).  What memory they need, one
- * walk asks, and the next one has the answers (probes.h). */
+ * Conditions over variables mean something else at each instruction (search_scope.c).  What memory
+ * they need, one walk asks, and the next one has the answers (probes.h). */
 #include "query/search_private.h"
 
 #include "base/array.h"
@@ -200,7 +200,8 @@ static void ask_registers(struct tbd_search_run *run, const struct tbd_event *ev
         run->status = TBD_NOMEM;
 }
 
-void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event, enum tbd_verdict verdict)
+void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event,
+                    enum tbd_verdict verdict)
 {
     uint32_t walk = run->answered;
 

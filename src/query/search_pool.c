@@ -11,8 +11,8 @@
  *
  * I1  results[i] is written by the worker that took i and read by main after `done` was seen under
  *     the lock.
- * I2  A worker takes window i only when main is less than AHEAD windows behind: what is kept for main
- *     is bounded. */
+ * I2  A worker takes window i only when main is less than AHEAD windows behind: what is kept for
+ *     main is bounded. */
 #include "query/search_private.h"
 
 #include "base/array.h"
@@ -350,7 +350,8 @@ static void end_helper(struct helper *helper, struct tbd_search_run *run)
 
 static bool needs_replay(const struct tbd_search_run *run, const uint32_t *windows, uint32_t count)
 {
-    if (run->question->type == TBD_EVENT_LOAD || (run->uses & (TBD_USES_REGS | TBD_USES_TYPES)) != 0)
+    if (run->question->type == TBD_EVENT_LOAD ||
+        (run->uses & (TBD_USES_REGS | TBD_USES_TYPES)) != 0)
         return true;
     for (uint32_t i = 0; i < count; i++) {
         if (tbd_trace_window(run->session->trace, windows[i])->level < 3)
@@ -392,7 +393,8 @@ enum tbd_status tbd_search_pool(struct tbd_search_run *run, const uint32_t *wind
         return status;
     pool.results = calloc(count, sizeof(*pool.results));
     helpers = calloc(workers, sizeof(*helpers));
-    status = pool.results == NULL || helpers == NULL ? TBD_NOMEM : run_pool(&pool, helpers, workers);
+    status =
+        pool.results == NULL || helpers == NULL ? TBD_NOMEM : run_pool(&pool, helpers, workers);
     for (uint32_t i = 0; i < count && pool.results != NULL; i++)
         drop_events(&pool.results[i]);
     run->found.old = run->search->each == NULL ? run->found.old : NULL;

@@ -101,13 +101,14 @@ uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count)
 
 /* With what is known now, as `here` says. */
 enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_event *event);
-/* Finds `here`; with the answers of all walks before, in the order in which they were asked.  env.memory stays
- * set. */
+/* Finds `here`; with the answers of all walks before, in the order in which they were asked.
+ * env.memory stays set. */
 enum tbd_verdict tbd_search_judge_answered(struct tbd_search_run *run, struct tbd_event *event);
 /* Does the event get probes? */
 bool tbd_search_asks(const struct tbd_search_run *run, enum tbd_verdict verdict);
 /* Asks for the memory that it needs in this walk. */
-void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event, enum tbd_verdict verdict);
+void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event,
+                    enum tbd_verdict verdict);
 
 /* ---- search_candidates.c: events that only registers can decide ---- */
 
@@ -119,7 +120,8 @@ TBD_MUST_CHECK enum tbd_status tbd_search_take_candidates(struct tbd_search_run 
 
 /* ---- search_callers.c: run->callers while a window is walked ---- */
 
-/* As far as is known: whether a variable lies in its function's frame, shows when its place is looked up. */
+/* As far as is known: whether a variable lies in its function's frame, shows when its
+ * place is looked up. */
 bool tbd_search_needs_callers(const struct tbd_search_run *run);
 /* The stack of the thread with which the window begins. */
 void tbd_search_seed_callers(struct tbd_search_run *run);

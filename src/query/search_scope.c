@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* search_scope.c - the meanings of a condition over variables, by instruction
  *
- * A condition is lowered (expr_lower.h) once per instruction at which an event could match, and
- * kept in a hash table by address.  Modules that come and go change what is at an address, so the
- * table starts anew when they do; what was lowered stays until the end, because candidates borrow it.
+ * A condition is lowered (expr_lower.h) once per instruction at which an event could match,
+ * and kept in a hash table by address.  Modules that come and go change what is at an
+ * address, so the table starts anew when they do; what was lowered stays until the end,
+ * because candidates borrow it.
  *
- * Where thread-local variables are, is found by reading the thread's memory: a meaning for which that was done is one for
- * this thread alone. */
+ * Where thread-local variables are, is found by reading the thread's memory: a meaning for which
+ * that was done is one for this thread alone. */
 #include "query/search_private.h"
 
 #include "base/array.h"
@@ -45,8 +46,8 @@ static bool read_then(void *context, uint64_t address, void *out, size_t bytes)
     struct tbd_scopes *scopes = context;
 
     scopes->has_read = true;
-    return tbd_trace_read(scopes->session->trace, scopes->window, scopes->at, address, out, bytes) ==
-           TBD_OK;
+    return tbd_trace_read(scopes->session->trace, scopes->window, scopes->at, address, out,
+                          bytes) == TBD_OK;
 }
 
 enum tbd_status tbd_scopes_new(struct tbd_session *session, struct tbd_scopes **out)

@@ -3,10 +3,10 @@
  *
  * A condition is evaluated at every event of its type with what the event itself tells; most decide
  * at once.  Conditions over variables mean something else at each instruction (search_scope.c).
- * Where it needs memory, a first walk asks (probes.h) and a second one, event by event
- * the same, has the answers; where these are addresses of more, further walks follow.  Where many events need
- * registers, the window is replayed once with notes of them (notes.h) before memory is asked for; where few do, they
- * are candidates at the end (search_candidates.c).
+ * Where it needs memory, a first walk asks (probes.h) and a second one, event by event the same,
+ * has the answers; where these are addresses of more, further walks follow.  Where many events need
+ * registers, the window is replayed once with notes of them (notes.h) before memory is asked for;
+ * where few do, they are candidates at the end (search_candidates.c).
  *
  * I1  All walks see the same events in the same order, so probes are numbered alike.
  * I2  A window is walked with probes or a stack of callers only if the condition uses them. */
@@ -198,8 +198,8 @@ static bool wants_notes(const struct tbd_search_run *run)
            run->window->complete && (run->all_uses & TBD_USES_STATE) == 0;
 }
 
-/* The window's registers, where the first walk missed them; then all walks once more.  Where that replay does not
- * succeed, those that stop at positions will say why. */
+/* The window's registers, where the first walk missed them; then all walks once more.  Where that
+ * replay does not succeed, those that stop at positions will say why. */
 static enum tbd_status note_window(struct tbd_search_run *run)
 {
     struct tbd_session *session = run->session;

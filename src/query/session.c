@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* session.c - see session.h
  *
- * The current position is a line "TIME+K", or "TIME+K thread TID", in the file `position` of the trace directory.  It is a
- * convenience: whatever is wrong with it, questions work, from the trace's last position. */
+ * The current position is a line "TIME+K", or "TIME+K thread TID", in the file `position` of the
+ * trace directory.  It is a convenience: whatever is wrong with it, questions work, from the
+ * trace's last position. */
 #include "query/session.h"
 
 #include <fcntl.h>

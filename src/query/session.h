@@ -70,8 +70,8 @@ struct tbd_session {
     uint64_t clock;
 };
 
-/* A folder, or the name of one in the trace root; `path` NULL: the latest trace.  On failure session->why says what is wrong; close it all the
- * same. */
+/* A folder, or the name of one in the trace root; `path` NULL: the latest trace.  On failure
+ * session->why says what is wrong; close it all the same. */
 TBD_MUST_CHECK enum tbd_status tbd_session_open(struct tbd_session *session, const char *path);
 void tbd_session_close(struct tbd_session *session);
 /* A session of its own on the same trace, for another thread; uses the replayer of `of` with worker
@@ -90,7 +90,8 @@ TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session)
 /* TBD_NOTIME, and session->why says so, for a position that is not in the trace. */
 TBD_MUST_CHECK enum tbd_status tbd_session_window_at(struct tbd_session *session,
                                                      struct tbd_position position, uint32_t *out);
-/* Registers of session->thread at `position`; from the trace where it has them, else by partial replay. */
+/* Registers of session->thread at `position`; from the trace where it has them, else by
+ * partial replay. */
 TBD_MUST_CHECK enum tbd_status tbd_session_regs(struct tbd_session *session,
                                                 struct tbd_position position,
                                                 struct tbd_reg_state *out);
@@ -124,10 +125,11 @@ TBD_MUST_CHECK enum tbd_status tbd_session_pc(struct tbd_session *session,
 
 struct tbd_position tbd_session_first(const struct tbd_session *session);
 struct tbd_position tbd_session_last(struct tbd_session *session);
-/* The remembered position, or --at; at first the last one of the trace.  With the remembered one comes the
- * remembered thread. */
+/* The remembered position, or --at; at first the last one of the trace.  With the remembered one
+ * comes the remembered thread. */
 struct tbd_position tbd_session_current(struct tbd_session *session);
-/* Remembers both (`thread` as in the session), unless --at was given or the trace cannot be written. */
+/* Remembers both (`thread` as in the session), unless --at was given or the trace
+ * cannot be written. */
 void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread);
 
 /* Names for expressions as of window `*context.window`. */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* session_state.c - registers, memory and the stack at a position
  *
- * A replay to the position gives its registers and what lies around its stack pointer; both are kept until another
- * position is asked for. */
+ * A replay to the position gives its registers and what lies around its stack pointer; both are
+ * kept until another position is asked for. */
 #include "query/session.h"
 
 #include <inttypes.h>
@@ -116,8 +116,8 @@ static bool has_window(const struct tbd_session *session, uint32_t index)
 }
 
 /* What the window does not modify needs none of its events. */
-static bool read_untouched(struct tbd_session *session, uint32_t index, struct tbd_position position,
-                           uint64_t address, void *out, size_t bytes)
+static bool read_untouched(struct tbd_session *session, uint32_t index,
+                           struct tbd_position position, uint64_t address, void *out, size_t bytes)
 {
     if (session->summaries == NULL || session->summaries->index != index) {
         tbd_window_free(session->summaries);
@@ -129,8 +129,8 @@ static bool read_untouched(struct tbd_session *session, uint32_t index, struct t
                                     bytes) == TBD_OK;
 }
 
-/* Events are only needed for what neither a replay to the position gave nor was the same all the time: unpacking a
- * window's takes longer than both. */
+/* Events are only needed for what neither a replay to the position gave nor was the same all the
+ * time: unpacking a window's takes longer than both. */
 enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_position position,
                                  uint64_t address, void *out, size_t bytes)
 {
@@ -217,13 +217,15 @@ enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_positi
     return status;
 }
 
-/* A replay translates the program's code anew: a large program's takes longer than unpacking a window's events. */
+/* A replay translates the program's code anew: a large program's takes longer than unpacking a
+ * window's events. */
 static bool is_replay_dear(const struct tbd_session *session)
 {
     return tbd_trace_block_count(session->trace) > DEAR_BLOCKS;
 }
 
-/* By the window's events if they are there, else by the registers: a replay takes less time than unpacking them, mostly. */
+/* By the window's events if they are there, else by the registers: a replay takes less time than
+ * unpacking them, mostly. */
 enum tbd_status tbd_session_pc(struct tbd_session *session, struct tbd_position position,
                                uint32_t *out_window, uint64_t *out)
 {

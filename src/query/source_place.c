@@ -130,12 +130,14 @@ bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position po
     return true;
 }
 
-/* What stands before the word?  What members a value has may depend on it: pointers of the C++ library. */
+/* What stands before the word?  What members a value has may depend on it: pointers of
+ * the C++ library. */
 static bool is_member(const char *text, size_t at)
 {
     while (at > 0 && text[at - 1] == ' ')
         at--;
-    return at > 0 && (text[at - 1] == '.' || (at > 1 && text[at - 1] == '>' && text[at - 2] == '-'));
+    return at > 0 &&
+           (text[at - 1] == '.' || (at > 1 && text[at - 1] == '>' && text[at - 2] == '-'));
 }
 
 enum tbd_status tbd_source_evaluate(struct tbd_session *session, struct tbd_position position,

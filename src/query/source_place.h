@@ -25,14 +25,14 @@ struct tbd_source_place {
 TBD_MUST_CHECK enum tbd_status tbd_source_place_open(struct tbd_session *session,
                                                      struct tbd_position position, size_t frame,
                                                      struct tbd_source_place *out);
-/* The same without registers and callers: scopes and globals, which needs no replay.  False if the selected frame
- * is another one, or when there is no such place. */
+/* The same without registers and callers: scopes and globals, which needs no replay.  False if the
+ * selected frame is another one, or when there is no such place. */
 bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position position,
                              struct tbd_source_place *out);
 void tbd_source_place_close(struct tbd_source_place *place);
-/* Opens the place at `position` for the expression text[from, to) and evaluates it there; registers are only
- * asked for when the value needs them.  On failure nothing is open, and error->message is empty if it is the
- * place that cannot be had. */
+/* Opens the place at `position` for the expression text[from, to) and evaluates it there; registers
+ * are only asked for when the value needs them.  On failure nothing is open, and error->message is
+ * empty if it is the place that cannot be had. */
 TBD_MUST_CHECK enum tbd_status
 tbd_source_evaluate(struct tbd_session *session, struct tbd_position position, const char *text,
                     size_t from, size_t to, struct tbd_source_place *out, struct tbd_data *out_data,

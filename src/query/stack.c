@@ -3,8 +3,8 @@
  *
  * One step finds the caller's registers from the callee's.  In this order:
  *   1. call frame information for call_pc (libdw evaluates the table, we evaluate its expressions)
- *   2. at a function's first instruction, in an import stub, or outside all modules (a call through a
- *      wild pointer): the return address is at sp
+ *   2. at a function's first instruction, in an import stub, or outside all modules (a call through
+ *      a wild pointer): the return address is at sp
  *   3. the frame pointer chain
  *   4. the first word up the stack that points behind a call instruction
  * 3 and 4 are guesses and say so.

@@ -233,7 +233,8 @@ static struct known_file *file_of(struct tbd_symbols *symbols, uint32_t window,
 
 /* ---- modules of a window ---- */
 
-static bool view_has(const struct symbols_view *view, const struct tbd_elf_file *file, uint64_t bias)
+static bool view_has(const struct symbols_view *view, const struct tbd_elf_file *file,
+                     uint64_t bias)
 {
     for (size_t i = 0; i < view->count; i++)
         if (view->modules[i].file == file && view->modules[i].bias == bias)
@@ -333,7 +334,8 @@ enum tbd_status tbd_symbols_view_at(struct tbd_symbols *symbols, uint32_t window
     return symbols->view.window == window ? TBD_OK : view_build(symbols, window);
 }
 
-/* A module that came and went inside the window, or came in the last one, is not there when any begins. */
+/* A module that came and went inside the window, or came in the last one, is not there
+ * when any begins. */
 bool tbd_symbols_view_deepen(struct tbd_symbols *symbols, uint32_t window)
 {
     size_t before = symbols->view.count, end;

@@ -68,9 +68,9 @@ bool tbd_symbols_is_function_start(struct tbd_symbols *symbols, uint32_t window,
 /* All symbols called `name`, or with `module!name` those of one module ("libc!malloc",
  * "libc.so.6!malloc").  `*` and `?` match as in file names.  Aliases of one address are one answer.
  * For an indirect function (memcpy, strlen, ... of libc) the answers are the functions that the
- * program's import slots lead to, under that name; without any the resolver itself.  Stores up to `max` and returns how many there
- * are; functions come first, import stubs last.  `name` matches any alias of an address, so compare
- * functions by start, not by name. */
+ * program's import slots lead to, under that name; without any the resolver itself.  Stores up to
+ * `max` and returns how many there are; functions come first, import stubs last.  `name` matches
+ * any alias of an address, so compare functions by start, not by name. */
 size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char *name,
                         struct tbd_symbol *out, size_t max);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* symbols_find.c - the addresses that a name means in the modules of a window (symbols.h)
  *
- * As the file has it, as a pattern, or as people write names of C++: with or without namespaces, template arguments
- * and parameters.
+ * As the file has it, as a pattern, or as people write names of C++: with or without namespaces,
+ * template arguments and parameters.
  *
  * I1  Of several symbols at one address there is one answer.
  * I2  The last answer is kept: it belongs to the window of the view. */

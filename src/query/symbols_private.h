@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* symbols_private.h - what symbols.c (files, modules, names of addresses) and symbols_find.c (addresses of names) share */
+/* symbols_private.h - what symbols.c (files, modules, names of addresses) and symbols_find.c
+ * (addresses of names) share */
 #ifndef TBD_QUERY_SYMBOLS_PRIVATE_H
 #define TBD_QUERY_SYMBOLS_PRIVATE_H
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* user_cache.h - files that make the next question faster, in the user's cache folder
  *
- * $XDG_CACHE_HOME/tbd (~/.cache/tbd), folders 0700.  Any number of processes may read and write it; a file appears
- * under its name complete or not at all, and only files are used that belong to the user and nobody else can write.
- * Each folder holds a gigabyte at most: what was not used for longest goes.  Without a cache everything works,
- * slower. */
+ * $XDG_CACHE_HOME/tbd (~/.cache/tbd), folders 0700.  Any number of processes may read and write it;
+ * a file appears under its name complete or not at all, and only files are used that belong to the
+ * user and nobody else can write.  Each folder holds a gigabyte at most: what was not used for
+ * longest goes.  Without a cache everything works, slower. */
 #ifndef TBD_QUERY_USER_CACHE_H
 #define TBD_QUERY_USER_CACHE_H
 
@@ -18,7 +18,8 @@
 void tbd_user_cache_off(void);
 /* The path of `name` in `folder` ("debug/"); the folder is made.  False: there is no cache. */
 bool tbd_user_cache_path(const char *folder, const char *name, char *out, size_t bytes);
-/* Opens a file of the cache, and remembers that it was used; -1 if it is not there, or not to be trusted. */
+/* Opens a file of the cache, and remembers that it was used; -1 if it is not there, or not
+ * to be trusted. */
 int tbd_user_cache_open(const char *path);
 /* Makes the file at `path`: `fill` writes it.  `bytes`: about how large it will be. */
 bool tbd_user_cache_make(const char *path, uint64_t bytes, bool (*fill)(void *context, int fd),

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* window_cache.h - windows that questions had replayed, and answers, are kept on disk, below the trace's cache/
+/* window_cache.h - windows that questions had replayed, and answers, are kept on disk, below the
+ * trace's cache/
  *
- * The next question about them reads them instead.  It is a convenience: whatever goes wrong with it (a full disk, a
- * folder that cannot be written, damage) only costs a replay.  Any number of processes may use the folder of a
- * trace at once, also while it is recorded; one struct may be used from several threads. */
+ * The next question about them reads them instead.  It is a convenience: whatever goes wrong with
+ * it (a full disk, a folder that cannot be written, damage) only costs a replay.  Any number of
+ * processes may use the folder of a trace at once, also while it is recorded; one struct may be
+ * used from several threads. */
 #ifndef TBD_QUERY_WINDOW_CACHE_H
 #define TBD_QUERY_WINDOW_CACHE_H
 
@@ -12,15 +14,16 @@
 
 struct tbd_window_cache;
 
-/* `limit`: bytes that the folder may have; 0: what tbd_window_cache_limit() says.  NULL without memory. */
+/* `limit`: bytes that the folder may have; 0: what tbd_window_cache_limit() says.  NULL
+ * without memory. */
 struct tbd_window_cache *tbd_window_cache_new(const struct tbd_trace *trace, uint64_t limit);
 void tbd_window_cache_free(struct tbd_window_cache *cache); /* NULL is fine */
 
 /* A sixteenth of the trace's budget, 256 MiB at most. */
 uint64_t tbd_window_cache_limit(const struct tbd_trace *trace);
 
-/* The window with its events, as a replay with TBD_HOOKS_FULL gives it; owned by the caller.  NULL: it is not
- * there.  `trace` is any handle on the cache's trace. */
+/* The window with its events, as a replay with TBD_HOOKS_FULL gives it; owned by the caller.  NULL:
+ * it is not there.  `trace` is any handle on the cache's trace. */
 struct tbd_window *tbd_window_cache_get(struct tbd_window_cache *cache, struct tbd_trace *trace,
                                         uint32_t index);
 /* Keeps a window that such a replay gave. */

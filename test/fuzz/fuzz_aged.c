@@ -4,9 +4,10 @@
 // iterations: 500
 /* fuzz_aged.c - forged traces whose windows were lowered and merged
  *
- * The input patches a file of such a trace (byte 0 chooses it; then offset 2 bytes, length 1 byte, bytes), and all
- * checksums are made good again.  Oracles: no crash, and an end to everything that is done with what can be
- * opened: loading, memory, summaries, merging what is left, an index written anew. */
+ * The input patches a file of such a trace (byte 0 chooses it; then offset 2 bytes, length 1
+ * byte, bytes), and all checksums are made good again.  Oracles: no crash, and an end to
+ * everything that is done with what can be opened: loading, memory, summaries, merging what is
+ * left, an index written anew. */
 #include "format/change.h"
 #include "format/index_write.h"
 #include "format/merge.h"

@@ -4,9 +4,9 @@
 // iterations: 3000
 /* fuzz_cache.c - forged files of what questions left: events of lowered windows, an answer
  *
- * The input patches one of them (byte 0 chooses it; then offset 2 bytes, length 1 byte, bytes), and all checksums are made good
- * again.  Oracles: no crash, and what can be loaded can be walked to its end; an answer is given to its own
- * question only. */
+ * The input patches one of them (byte 0 chooses it; then offset 2 bytes, length 1 byte, bytes), and
+ * all checksums are made good again.  Oracles: no crash, and what can be loaded can be walked to
+ * its end; an answer is given to its own question only. */
 #include "format/answer.h"
 #include "format/change.h"
 #include "format/raised.h"

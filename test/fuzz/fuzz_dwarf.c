@@ -2,8 +2,9 @@
 // links: tbd_query tbd_format
 /* fuzz_dwarf.c - debug information and C expressions from anywhere
  *
- * The input is a text up to its first NUL, then a file. Oracles: a line that is found at an address has
- * a file and a number; a variable has the same value in a condition as by itself; everything ends. */
+ * The input is a text up to its first NUL, then a file. Oracles: a line that is found at an
+ * address has a file and a number; a variable has the same value in a condition as by itself;
+ * everything ends. */
 #include "condition_value.h"
 #include "query/dwarf_print.h"
 

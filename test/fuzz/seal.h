@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* seal.h - makes the checksums of a patched trace file good again, so that what lies behind them is reached */
+/* seal.h - makes the checksums of a patched trace file good again, so that what lies behind
+ * them is reached */
 #ifndef TBD_TEST_SEAL_H
 #define TBD_TEST_SEAL_H
 
@@ -56,8 +57,8 @@ static inline void seal_packed(uint8_t *bytes, size_t size)
     memcpy(bytes, &head, sizeof(head));
 }
 
-/* A copy of a file of records with patches of (offset 2 bytes, length 1 byte, bytes), its checksums good again; the
- * caller's. */
+/* A copy of a file of records with patches of (offset 2 bytes, length 1 byte, bytes), its checksums
+ * good again; the caller's. */
 static inline uint8_t *patched_copy(const struct tbd_buffer *good, const uint8_t *data, size_t size)
 {
     uint8_t *bytes = malloc(good->used);

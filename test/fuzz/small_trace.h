@@ -21,8 +21,9 @@ static inline void check(bool fine)
         abort();
 }
 
-/* Windows of `steps` simulated steps each, `windows` of them and an end, from `seed`.  `root` (FOLDER_BYTES) is told
- * where: a new folder; the trace is in ROOT/fuzz-1, and ROOT/latest leads to it. */
+/* Windows of `steps` simulated steps each, `windows` of them and an end, from `seed`.
+ * `root` (FOLDER_BYTES) is told where: a new folder; the trace is in ROOT/fuzz-1, and
+ * ROOT/latest leads to it. */
 static inline void record_small(char *root, uint64_t seed, uint32_t windows, uint32_t steps,
                                 struct tbd_age_limits age)
 {

@@ -101,7 +101,8 @@ static const char *first_difference(const struct tbd_window *a, const struct tbd
         if (x->enters != y->enters || x->last_enter != y->last_enter)
             return "function entries";
     }
-    /* it is of the end state, which a window that the program's end or an exec cut off does not have */
+    /* it is of the end state, which a window that the program's end or an exec cut
+     * off does not have */
     return !a->complete || a->digest == b->digest ? NULL : "digest";
 }
 

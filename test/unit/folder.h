@@ -10,8 +10,8 @@
 
 #define FOLDER_BYTES 64 /* of its path, at most */
 
-/* Makes a new one, in memory where there is enough of that: tests that make and remove thousands of files are kept
- * waiting by file systems on disks.  False: it could not be made. */
+/* Makes a new one, in memory where there is enough of that: tests that make and remove thousands of
+ * files are kept waiting by file systems on disks.  False: it could not be made. */
 static inline bool folder_make(char path[FOLDER_BYTES], const char *test)
 {
     struct statvfs info;

@@ -69,7 +69,8 @@ void sim_start(struct sim *s, struct maker *m, uint64_t seed);
 void sim_step(struct sim *s);       /* one block; perhaps a fault in it, or a system call after it */
 void sim_end_window(struct sim *s);
 void sim_end(struct sim *s);
-/* All of it: a start, `steps` blocks with a window's end after each `window_steps` and after the last, an end. */
+/* All of it: a start, `steps` blocks with a window's end after each `window_steps` and after
+ * the last, an end. */
 void sim_run(struct sim *s, struct maker *m, uint64_t seed, uint32_t steps, uint32_t window_steps);
 void sim_free(struct sim *s);
 uint64_t sim_random(struct sim *s);

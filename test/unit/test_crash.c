@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* The organizer dies, or the disk is full, at every single change that it makes to the file system, while windows
- * age under it.  What it leaves behind opens, every window in it loads, and memory at the start of each
- * is what a trace without any of that says. */
+/* The organizer dies, or the disk is full, at every single change that it makes to the file system,
+ * while windows age under it.  What it leaves behind opens, every window in it loads, and memory at
+ * the start of each is what a trace without any of that says. */
 #include "format/trace.h"
 
 #include "folder.h"

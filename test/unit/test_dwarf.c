@@ -202,8 +202,8 @@ static void start_asking(struct asked *asked, struct tbd_elf_file *file, uint64_
         asked->place.end = asked->place.scopes.count;
 }
 
-/* As a condition the expression has the same value, or is not there at all.  Numbers that no variable
- * gives a type are unsigned in conditions, so random text is not compared. */
+/* As a condition the expression has the same value, or is not there at all.  Numbers that no
+ * variable gives a type are unsigned in conditions, so random text is not compared. */
 static void check_condition(struct asked *asked, const char *expression,
                             const struct tbd_data *data)
 {

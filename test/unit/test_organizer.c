@@ -419,7 +419,8 @@ static void summaries_count_what_happened(void **state)
     sim_free(&s);
 }
 
-/* What comes behind an impossible entry is not counted, although it was met when the segment was counted. */
+/* What comes behind an impossible entry is not counted, although it was met when the
+ * segment was counted. */
 static void summaries_end_where_a_damaged_stream_does(void **state)
 {
     static struct sim s;

@@ -596,8 +596,8 @@ static unsigned steps_left;
 static bool went_native;
 static struct tbd_interruption stopped_at;
 
-/* Single step: after enough steps in translated code the program goes on natively from the state that the
- * patcher makes out of the registers. */
+/* Single step: after enough steps in translated code the program goes on natively from the state
+ * that the patcher makes out of the registers. */
 static void on_step(int signo, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;

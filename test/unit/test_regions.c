@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_hooks_host
-/* The table of the program's mappings, against a page-by-page model and against the kernel; files of the kernel. */
+/* The table of the program's mappings, against a page-by-page model and against the kernel; files
+ * of the kernel. */
 #include "hooks/regions.h"
 
 #include "hooks/maps.h"

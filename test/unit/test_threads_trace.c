@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* Threads that take turns, from a stream through the organizer into a trace and back: whose each block
- * is, what registers each thread had when a window began, which blocks were entered by a call. */
+/* Threads that take turns, from a stream through the organizer into a trace and back: whose
+ * each block is, what registers each thread had when a window began, which blocks were
+ * entered by a call. */
 #include "format/trace.h"
 
 #include "folder.h"

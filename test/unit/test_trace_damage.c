@@ -2,8 +2,8 @@
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
 /* A small trace, each of its files cut off at every length (big ones: at many) and with bits
- * flipped: what is wrong is said, what loads is what was written, and damage to one file costs no window
- * that does not need it. */
+ * flipped: what is wrong is said, what loads is what was written, and damage to one file costs no
+ * window that does not need it. */
 #include "format/trace.h"
 
 #include "folder.h"
@@ -334,8 +334,8 @@ static void another_version_is_refused_by_name(void **state)
     free(index.bytes);
 }
 
-/* A window whose part of the index and whose TOC are damaged: the others keep their times, and memory
- * that it may have modified is not known behind it. */
+/* A window whose part of the index and whose TOC are damaged: the others keep their times, and
+ * memory that it may have modified is not known behind it. */
 static void a_lost_window_is_not_made_up(void **state)
 {
     struct content index = read_file(INDEX);

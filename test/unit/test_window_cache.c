@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* The folder of what questions found, on a disk that is full from some write on: nothing half written stays, what is there
- * stays good, and nobody fails. */
+/* The folder of what questions found, on a disk that is full from some write on: nothing half
+ * written stays, what is there stays good, and nobody fails. */
 #include "query/window_cache.h"
 
 #include "folder.h"
