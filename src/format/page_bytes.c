@@ -79,7 +79,7 @@ static void take_later_stores(struct reading *r, const struct tbd_window *window
     if (!last || !tbd_cursor_seek(window, pos.time, &c))
         return;
     for (; c.kind != TBD_AT_END && c.index < last && r->missing; tbd_cursor_next(&c)) {
-        if (c.time - window->first_time >= r->until)
+        if (c.time - window->first_time + window->slice_time >= r->until)
             return;
         if (c.kind == TBD_AT_MESSAGE)
             take_message(r, c.message);
@@ -89,10 +89,19 @@ static void take_later_stores(struct reading *r, const struct tbd_window *window
     }
 }
 
+static struct tbd_moment end_of(const struct tbd_window *window)
+{
+    if (!window->is_slice)
+        return (struct tbd_moment){ .window = window->index, .time = UINT64_MAX };
+    return (struct tbd_moment){ .window = window->index,
+                                .order = window->slice_order + (uint32_t)window->log_count,
+                                .time = window->slice_time + window->blocks };
+}
+
 static const struct tbd_page_contents *capture_after(const struct tbd_window *window,
                                                      const struct tbd_page_query *q)
 {
-    struct tbd_moment end = { .window = window->index, .time = UINT64_MAX };
+    struct tbd_moment end = end_of(window);
 
     for (size_t i = 0; i < window->gone_count; i++) {
         const struct tbd_page_contents *page = &window->gone[i];
@@ -102,7 +111,7 @@ static const struct tbd_page_contents *capture_after(const struct tbd_window *wi
             tbd_moment_compare(&then, &q->died) < 0)
             return page;
     }
-    if (tbd_moment_compare(&end, &q->died) > 0)
+    if (tbd_moment_compare(&end, &q->died) >= 0)
         return NULL;
     return tbd_window_dirty(window, q->address);
 }
@@ -119,6 +128,18 @@ static bool is_lost(const struct tbd_window *window, const struct reading *r)
     return false;
 }
 
+/* The same mapping was there already when the slice began: what the page held then. */
+static const struct tbd_page_contents *capture_before(const struct tbd_window *window,
+                                                      const struct tbd_page_query *q)
+{
+    struct tbd_moment start = { .window = window->index, .order = window->slice_order,
+                                .time = window->slice_time };
+
+    if (!q->piece->initial && tbd_moment_compare(&q->piece->born, &start) > 0)
+        return NULL;
+    return tbd_window_start(window, q->address);
+}
+
 static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
                                  const struct tbd_window *window, const struct tbd_page_query *q)
 {
@@ -128,6 +149,8 @@ static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
 
     if (!capture && is_lost(window, r))
         return TBD_NOTKEPT;
+    if (!capture)
+        capture = capture_before(window, q);
     if (capture) {
         memcpy(page, capture->bytes, sizeof(page));
     } else {
@@ -143,11 +166,12 @@ static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
 
 static struct tbd_moment moment_of(const struct tbd_window *window, struct tbd_position pos)
 {
-    struct tbd_moment at = { .window = window->index, .time = pos.time - window->first_time };
-    size_t before = TBD_COUNT_BEFORE(i, window->log_count, window->log[i].time <= at.time);
+    uint64_t time = pos.time - window->first_time;
+    size_t before = TBD_COUNT_BEFORE(i, window->log_count, window->log[i].time <= time);
 
-    at.order = (uint32_t)before;
-    return at;
+    return (struct tbd_moment){ .window = window->index,
+                                .order = window->slice_order + (uint32_t)before,
+                                .time = window->slice_time + time };
 }
 
 static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_window *window,
@@ -170,6 +194,18 @@ static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_wi
     r->until = q.died.window == window->index ? q.died.time : UINT64_MAX;
     take_later_stores(r, window, pos);
     return r->missing ? take_rest(trace, r, window, &q) : TBD_OK;
+}
+
+enum tbd_status tbd_window_page_at_start(struct tbd_trace *trace, const struct tbd_window *window,
+                                         uint64_t address, uint8_t *out)
+{
+    const struct tbd_page_contents *page = tbd_window_start(window, address & ~4095ull);
+
+    if (!page)
+        return tbd_trace_page_after(trace, window->index, window->slice_time, window->slice_order,
+                                    address, out);
+    memcpy(out, page->bytes, 4096);
+    return TBD_OK;
 }
 
 /* ---- bytes that the window does not store to ---- */

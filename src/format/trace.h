@@ -252,6 +252,16 @@ struct tbd_window {
     const uint8_t *operands;       /* the trace file */
     size_t operand_bytes;
 
+    /* A slice of a long window (replay/slices.h) is as a window of its own: from its first time, with its start state, on.
+     * But `index` and `number` are those of the whole window, `words` (level 1) are what that stores to, and moments of page contents are
+     * counted from its start.  All 0 where it is whole. */
+    bool is_slice;
+    uint64_t slice_time;           /* of the whole window's block entries, so many come before */
+    uint32_t slice_order;          /* of its log messages */
+    const struct tbd_page_contents *start; /* contents when the slice begins of pages that the whole window modifies,
+                                              sorted; NULL: as at the window's start */
+    size_t start_count;
+
     struct tbd_window_private *private;
 };
 
@@ -344,6 +354,10 @@ static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
 /* ---- memory without replay (T20) ---- */
 /* The page's final contents, if the window modified it; NULL if not. */
 const struct tbd_page_contents *tbd_window_dirty(const struct tbd_window *window, uint64_t address);
+/* Contents of one page at the start of the window, which may be a slice.  `out` has 4096 bytes. */
+TBD_MUST_CHECK enum tbd_status tbd_window_page_at_start(struct tbd_trace *trace,
+                                                        const struct tbd_window *window,
+                                                        uint64_t address, uint8_t *out);
 
 /* Copies `bytes` bytes at `address` as they were at `pos`, into `out`.  `window` is pos's window
  * with events.  TBD_UNMAPPED if some of it is not mapped there, TBD_NOTKEPT if the trace has no

@@ -94,11 +94,22 @@ void tbd_window_free(struct tbd_window *window)
     free(window);
 }
 
+static const struct tbd_page_contents *find_page(const struct tbd_page_contents *pages,
+                                                 size_t count, uint64_t address)
+{
+    size_t i = TBD_COUNT_BEFORE(k, count, pages[k].address < address);
+
+    return i < count && pages[i].address == address ? &pages[i] : NULL;
+}
+
 const struct tbd_page_contents *tbd_window_dirty(const struct tbd_window *window, uint64_t address)
 {
-    size_t i = TBD_COUNT_BEFORE(k, window->dirty_count, window->dirty[k].address < address);
+    return find_page(window->dirty, window->dirty_count, address);
+}
 
-    return i < window->dirty_count && window->dirty[i].address == address ? &window->dirty[i] : NULL;
+const struct tbd_page_contents *tbd_window_start(const struct tbd_window *window, uint64_t address)
+{
+    return find_page(window->start, window->start_count, address);
 }
 
 bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from)

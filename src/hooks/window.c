@@ -57,22 +57,28 @@ void tbd_pages_set_known(struct tbd_pages *pages, uint64_t start, uint64_t end, 
                                             (unsigned)known << (page & 7));
 }
 
-static void mark(const struct tbd_pages *pages, uint64_t start, uint64_t end, size_t byte)
+static void set_marks(const struct tbd_pages *pages, uint64_t start, uint64_t end, size_t byte,
+                      uint8_t mark)
 {
     if (start >= end)
         return;
     for (uint64_t page = start >> TBD_PAGE_SHIFT; page <= (end - 1) >> TBD_PAGE_SHIFT; page++)
-        ((uint8_t *)cell_of(pages, page))[byte] = 1;
+        ((uint8_t *)cell_of(pages, page))[byte] = mark;
 }
 
 void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end)
 {
-    mark(pages, start, end, 1);
+    set_marks(pages, start, end, 1, 1);
+}
+
+void tbd_pages_forget(struct tbd_pages *pages, uint64_t start, uint64_t end)
+{
+    set_marks(pages, start, end, 1, 0);
 }
 
 void tbd_pages_mark_read(struct tbd_pages *pages, uint64_t start, uint64_t end)
 {
-    mark(pages, start, end, 0);
+    set_marks(pages, start, end, 0, 1);
 }
 
 bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,

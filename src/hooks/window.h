@@ -51,6 +51,8 @@ void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struc
 /* Was the page used in this window, or does the trace know what it holds? */
 bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address);
 void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end);
+/* Takes such marks back. */
+void tbd_pages_forget(struct tbd_pages *pages, uint64_t start, uint64_t end);
 void tbd_pages_mark_read(struct tbd_pages *pages, uint64_t start, uint64_t end);
 void tbd_pages_set_known(struct tbd_pages *pages, uint64_t start, uint64_t end, bool known);
 

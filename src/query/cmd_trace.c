@@ -371,18 +371,10 @@ static void dump_block(struct tbd_command_run *run, const struct tbd_cursor *cur
             cursor->index, cursor->time, cursor->id, cursor->block->def.start, name);
 }
 
-enum tbd_exit tbd_command_dump(struct tbd_command_run *run)
+static void dump_window(struct tbd_command_run *run, const struct tbd_window *window)
 {
-    const struct tbd_window *window;
     struct tbd_cursor cursor;
-    uint32_t index;
-    enum tbd_status status;
 
-    if (run->argc != 1 || !parse_window(run, run->argv[0], &index))
-        return tbd_command_usage(run, "dump takes the number of a window");
-    status = tbd_session_window(run->session, index, false, &window);
-    if (status != TBD_OK)
-        return tbd_command_fail(run, status);
     tbd_cursor_first(window, &cursor);
     for (; cursor.kind != TBD_AT_END; tbd_cursor_next(&cursor)) {
         if (cursor.kind == TBD_AT_BLOCK)
@@ -392,5 +384,22 @@ enum tbd_exit tbd_command_dump(struct tbd_command_run *run)
         else
             dump_message(&cursor, run->out);
     }
-    return TBD_EXIT_FOUND;
+}
+
+enum tbd_exit tbd_command_dump(struct tbd_command_run *run)
+{
+    struct tbd_session_slice slice = { 0 };
+    enum tbd_status status = TBD_OK;
+
+    if (run->argc != 1 || !parse_window(run, run->argv[0], &slice.window))
+        return tbd_command_usage(run, "dump takes the number of a window");
+    slice.last = tbd_session_slices(run->session, slice.window, false) - 1;
+    for (; slice.slice <= slice.last && status == TBD_OK; slice.slice++) {
+        const struct tbd_window *window;
+
+        status = tbd_session_slice(run->session, &slice, &window);
+        if (status == TBD_OK)
+            dump_window(run, window);
+    }
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
 }

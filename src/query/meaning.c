@@ -46,7 +46,7 @@ static enum tbd_status lower(struct tbd_meaning *meaning, uint32_t index)
     meaning->here = meaning->where;
     if ((meaning->where->uses & TBD_USES_TYPES) == 0)
         return TBD_OK;
-    status = tbd_session_window(meaning->session, index, false, &window);
+    status = tbd_session_slice_at(meaning->session, index, meaning->event.position.time, &window);
     if (status == TBD_OK)
         status = tbd_scopes_new(meaning->session, &meaning->scopes);
     if (status != TBD_OK)

@@ -324,7 +324,7 @@ static const uint8_t *end_page(struct tbd_probes *p, uint64_t address)
     if (p->page_address != address) {
         p->page_address = address;
         p->page_known =
-            tbd_trace_page_at_start(p->trace, p->window->index, address, p->page) == TBD_OK;
+            tbd_window_page_at_start(p->trace, p->window, address, p->page) == TBD_OK;
     }
     return p->page_known ? p->page : NULL;
 }

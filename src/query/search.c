@@ -203,33 +203,47 @@ static void note_damaged(struct tbd_session_stats *stats, uint32_t index,
     }
 }
 
+enum tbd_status tbd_search_slice(struct tbd_search_run *run, const struct tbd_session_slice *slice)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_session_slice wanted = *slice;
+    double begin = tbd_progress_now(), opened;
+    enum tbd_status status;
+
+    wanted.with_loads = run->question->type == TBD_EVENT_LOAD;
+    status = tbd_session_slice(session, &wanted, &run->window);
+    opened = tbd_progress_now();
+    session->stats.open_s += opened - begin;
+    if (tbd_session_is_damage(status) ||
+        (session->info->damage_count != 0 && status != TBD_OK && status != TBD_NOMEM)) {
+        note_damaged(&session->stats, wanted.window, &session->why);
+        return TBD_NOWINDOW;
+    }
+    if (status != TBD_OK)
+        return status;
+    status = tbd_search_one(run);
+    session->stats.walk_s += tbd_progress_now() - opened;
+    return tbd_is_interrupted() ? TBD_INTERRUPTED : status;
+}
+
 enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
 {
     struct tbd_session *session = run->session;
     struct tbd_session_stats *stats = &session->stats;
-    double begin;
     enum tbd_status status = bind_window(run, index);
+    uint32_t slices;
 
     if (status != TBD_OK)
         return status;
-    begin = tbd_progress_now();
-    status =
-        tbd_session_window(session, index, run->question->type == TBD_EVENT_LOAD, &run->window);
-    stats->open_s += tbd_progress_now() - begin;
-    if (tbd_session_is_damage(status) ||
-        (session->info->damage_count != 0 && status != TBD_OK && status != TBD_NOMEM)) {
-        note_damaged(stats, index, &session->why);
-        return TBD_OK;
-    }
-    if (status != TBD_OK)
-        return status;
+    slices = tbd_session_slices(session, index, run->question->type == TBD_EVENT_LOAD);
+    status = slices > 1 ? tbd_search_slices(run, index, slices)
+                        : tbd_search_slice(run, &(struct tbd_session_slice){ .window = index });
+    if (status == TBD_NOWINDOW)
+        return TBD_OK; /* damaged */
     if (stats->searched_count < TBD_STATS_WINDOWS)
         stats->searched[stats->searched_count++] = index;
     stats->scanned++;
-    begin = tbd_progress_now();
-    status = tbd_search_one(run);
-    stats->walk_s += tbd_progress_now() - begin;
-    return tbd_is_interrupted() ? TBD_INTERRUPTED : status;
+    return status;
 }
 
 /* One by one, until `max` windows were searched.  *io_i is the first one that was not looked at. */

@@ -30,8 +30,8 @@ static const uint8_t *start_page(struct start_pages *pages, uint64_t address)
             return pages->bytes[i];
     }
     pages->addresses[use] = 1;
-    if (tbd_trace_page_at_start(run->session->trace, run->window->index, address,
-                                pages->bytes[use]) != TBD_OK)
+    if (tbd_window_page_at_start(run->session->trace, run->window, address, pages->bytes[use]) !=
+        TBD_OK)
         return NULL;
     pages->addresses[use] = address;
     pages->oldest = (use + 1) % START_PAGES;

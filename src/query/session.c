@@ -62,6 +62,7 @@ void tbd_session_close(struct tbd_session *session)
     for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
         tbd_window_free(session->windows[i].window);
     tbd_window_free(session->summaries);
+    tbd_session_end_slices(session);
     free(session->moment);
     if (session->replayer != NULL && !session->borrows_replayer)
         tbd_replayer_free(session->replayer);
@@ -80,101 +81,6 @@ enum tbd_status tbd_session_replayer(struct tbd_session *session)
     if (session->replayer != NULL)
         return TBD_OK;
     return tbd_replayer_new(session->trace, workers, &session->replayer, &session->why);
-}
-
-/* ---- windows ---- */
-
-/* The last window of a program that was killed has no end state on disk: only a replay knows what
- * its memory held in the end.  If it cannot be replayed, its recorded events must do. */
-static enum tbd_status raise_window(struct tbd_session *session, uint32_t index, uint32_t hooks,
-                                    struct tbd_window **out)
-{
-    enum tbd_status status = tbd_session_replayer(session);
-
-    if (status != TBD_OK)
-        return status;
-    session->stats.raised++;
-    return tbd_replay_events(session->replayer, session->worker, index, hooks, out,
-                             &session->divergence, &session->why);
-}
-
-/* The same by an earlier question's replay, if its answer was kept. */
-static enum tbd_status raise_or_reuse(struct tbd_session *session, uint32_t index,
-                                      struct tbd_window **out)
-{
-    enum tbd_status status;
-
-    *out = session->cache == NULL ? NULL
-                                  : tbd_window_cache_get(session->cache, session->trace, index);
-    if (*out != NULL) {
-        session->stats.cached++;
-        return TBD_OK;
-    }
-    status = raise_window(session, index, TBD_HOOKS_FULL, out);
-    if (status == TBD_OK && session->cache != NULL)
-        tbd_window_cache_put(session->cache, session->trace, *out);
-    return status;
-}
-
-static enum tbd_status load_window(struct tbd_session *session, uint32_t index, bool with_loads,
-                                   struct tbd_window **out)
-{
-    struct tbd_error why;
-    enum tbd_status status;
-
-    if (with_loads)
-        return raise_window(session, index, TBD_HOOKS_FULL | TBD_HOOK_LOADS, out);
-    if (!tbd_trace_window(session->trace, index)->complete &&
-        raise_window(session, index, TBD_HOOKS_FULL, out) == TBD_OK)
-        return TBD_OK;
-    status = tbd_window_load(session->trace, index, true, out, &session->why);
-    if (status == TBD_NOTKEPT)
-        return raise_or_reuse(session, index, out);
-    if (!tbd_session_is_damage(status))
-        return status;
-    /* perhaps only its events are damaged: then a replay brings them back */
-    why = session->why;
-    if (raise_or_reuse(session, index, out) == TBD_OK)
-        return TBD_OK;
-    session->why = why;
-    return status;
-}
-
-bool tbd_session_is_damage(enum tbd_status status)
-{
-    return status == TBD_TRUNCATED || status == TBD_CHECKSUM || status == TBD_CORRUPT ||
-           status == TBD_BADMAGIC || status == TBD_UNSUPPORTED || status == TBD_NOTRACE;
-}
-
-enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index, bool with_loads,
-                                   const struct tbd_window **out)
-{
-    size_t oldest = 0;
-    struct tbd_window *window;
-    enum tbd_status status;
-
-    *out = NULL;
-    for (size_t i = 0; i < session->window_max; i++) {
-        window = session->windows[i].window;
-        if (window != NULL && window->index == index &&
-            session->windows[i].has_loads == with_loads) {
-            session->windows[i].used = ++session->clock;
-            *out = window;
-            return TBD_OK;
-        }
-        if (session->windows[i].used < session->windows[oldest].used)
-            oldest = i;
-    }
-    tbd_window_free(session->windows[oldest].window);
-    session->windows[oldest].window = NULL;
-    status = load_window(session, index, with_loads, &window);
-    if (status != TBD_OK)
-        return status;
-    session->windows[oldest].window = window;
-    session->windows[oldest].has_loads = with_loads;
-    session->windows[oldest].used = ++session->clock;
-    *out = window;
-    return TBD_OK;
 }
 
 enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_position position,
@@ -212,7 +118,7 @@ enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_positi
     memset(out, 0, sizeof(*out));
     status = tbd_session_window_at(session, position, &out->window);
     if (status == TBD_OK)
-        status = tbd_session_window(session, out->window, false, &window);
+        status = tbd_session_slice_at(session, out->window, position.time, &window);
     if (status != TBD_OK)
         return status;
     if (!tbd_cursor_seek(window, position.time, &cursor))
@@ -257,7 +163,8 @@ struct tbd_position tbd_session_last(struct tbd_session *session)
     struct tbd_cursor cursor;
     uint32_t index = tbd_trace_window_of(session->trace, last.time);
 
-    if (index == UINT32_MAX || tbd_session_window(session, index, false, &window) != TBD_OK ||
+    if (index == UINT32_MAX ||
+        tbd_session_slice_at(session, index, last.time, &window) != TBD_OK ||
         !tbd_cursor_seek(window, last.time, &cursor) || cursor.block->def.insn_count == 0)
         return last;
     last.offset = (uint32_t)last_insn_of(window, &cursor);

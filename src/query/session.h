@@ -10,7 +10,7 @@
 #include "query/expr.h"
 #include "query/stack.h"
 #include "query/window_cache.h"
-#include "replay/replay.h"
+#include "replay/slices.h"
 
 #define TBD_SESSION_WINDOWS 4
 
@@ -29,6 +29,21 @@ struct tbd_session_stats {
     double plan_s, open_s, walk_s; /* seconds, added up over all workers */
     uint64_t candidates, replayed; /* events that needed more; positions replayed to */
     uint64_t divisions, unmapped, optimized; /* evaluations that could not be made */
+};
+
+/* A slice of a window (replay/slices.h), or all of a window that has only one. */
+struct tbd_session_slice {
+    uint32_t window;
+    uint32_t slice, last; /* the next ones are wanted, too, up to `last` */
+    bool with_loads;
+};
+
+/* A window, or a slice, that is in memory. */
+struct tbd_session_held {
+    struct tbd_window *window; /* owned; NULL: none */
+    uint32_t slice;
+    bool has_loads;
+    uint64_t used; /* larger = more recently */
 };
 
 /* What a replay to a position gave. */
@@ -59,11 +74,11 @@ struct tbd_session {
     struct tbd_session_stats stats;
     struct tbd_error why; /* of the last failure */
     struct tbd_divergence divergence;
+    struct tbd_session_held windows[TBD_SESSION_WINDOWS];
     struct {
-        struct tbd_window *window; /* owned */
-        bool has_loads;
-        uint64_t used; /* larger = more recently */
-    } windows[TBD_SESSION_WINDOWS];
+        struct tbd_slices *run; /* owned; NULL: none */
+        struct tbd_session_slice next;
+    } slices; /* that are asked for one after the other */
     struct tbd_moment_known *moment; /* owned: the position asked for last; NULL: none */
     struct tbd_window *summaries;    /* owned: of the window asked for last; NULL: none */
     size_t window_max; /* of `windows` used */
@@ -79,11 +94,21 @@ void tbd_session_close(struct tbd_session *session);
 TBD_MUST_CHECK enum tbd_status
 tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *of, unsigned worker);
 
+/* In how many slices window `index` comes. */
+uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, bool with_loads);
 /* With events; raised by replay where the trace has not kept them, or loads are wanted.  Borrowed
- * until TBD_SESSION_WINDOWS - 1 further windows were asked for; in a helper until the next one is.
+ * until TBD_SESSION_WINDOWS - 1 further ones were asked for; in a helper until the next one is.
  */
-TBD_MUST_CHECK enum tbd_status tbd_session_window(struct tbd_session *session, uint32_t index,
-                                                  bool with_loads, const struct tbd_window **out);
+TBD_MUST_CHECK enum tbd_status tbd_session_slice(struct tbd_session *session,
+                                                 const struct tbd_session_slice *wanted,
+                                                 const struct tbd_window **out);
+/* The replay that gives slices in order is not needed any more. */
+void tbd_session_end_slices(struct tbd_session *session);
+/* The one that holds `time` of window `index`, without loads. */
+TBD_MUST_CHECK enum tbd_status tbd_session_slice_at(struct tbd_session *session, uint32_t index,
+                                                    uint64_t time, const struct tbd_window **out);
+/* Is that in memory already? */
+bool tbd_session_has_slice_at(const struct tbd_session *session, uint32_t index, uint64_t time);
 /* Does this say that files of the trace are damaged? */
 bool tbd_session_is_damage(enum tbd_status status);
 TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session);

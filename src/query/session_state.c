@@ -105,16 +105,6 @@ static bool is_on_known_stack(const struct tbd_session *session, struct tbd_posi
            bytes <= moment->state.stack_bytes - (address - moment->state.stack_start);
 }
 
-static bool has_window(const struct tbd_session *session, uint32_t index)
-{
-    for (size_t i = 0; i < session->window_max; i++) {
-        if (session->windows[i].window != NULL && session->windows[i].window->index == index &&
-            !session->windows[i].has_loads)
-            return true;
-    }
-    return false;
-}
-
 /* What the window does not modify needs none of its events. */
 static bool read_untouched(struct tbd_session *session, uint32_t index,
                            struct tbd_position position, uint64_t address, void *out, size_t bytes)
@@ -142,11 +132,11 @@ enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_positio
         memcpy(out, session->moment->stack + (address - session->moment->state.stack_start), bytes);
         return TBD_OK;
     }
-    if (status == TBD_OK && !has_window(session, index) &&
+    if (status == TBD_OK && !tbd_session_has_slice_at(session, index, position.time) &&
         read_untouched(session, index, position, address, out, bytes))
         return TBD_OK;
     if (status == TBD_OK)
-        status = tbd_session_window(session, index, false, &window);
+        status = tbd_session_slice_at(session, index, position.time, &window);
     return status == TBD_OK ? tbd_trace_read(session->trace, window, position, address, out, bytes)
                             : status;
 }
@@ -235,7 +225,7 @@ enum tbd_status tbd_session_pc(struct tbd_session *session, struct tbd_position 
 
     if (status != TBD_OK)
         return status;
-    if (!has_window(session, *out_window) && !is_replay_dear(session)) {
+    if (!tbd_session_has_slice_at(session, *out_window, position.time) && !is_replay_dear(session)) {
         state = malloc(sizeof(*state));
         status = state == NULL ? TBD_NOMEM : tbd_session_regs(session, position, state);
         *out = status == TBD_OK ? state->regs.rip : 0;

@@ -361,6 +361,22 @@ static enum tbd_status add_dirty(struct tbd_worker *worker, struct tbd_error *wh
     return TBD_OK;
 }
 
+/* Between slices their contents matter. */
+static enum tbd_status add_gone(struct tbd_worker *worker, struct tbd_error *why)
+{
+    const struct tbd_window *window = worker->window;
+    size_t count = worker->range.slice ? window->gone_count : 0;
+    uint64_t offset = tbd_process_plan_alloc(&worker->process, count * 8 + 1);
+    uint64_t *out = tbd_process_plan_at(&worker->process, offset);
+
+    if (!offset)
+        return out_of_memory(why);
+    for (size_t i = 0; i < count; i++)
+        out[i] = window->gone[i].address;
+    worker->process.plan->gone = (struct tbd_plan_section){ offset, count };
+    return TBD_OK;
+}
+
 static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg_state *states,
                                  size_t count, struct tbd_error *why)
 {
@@ -500,6 +516,9 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     tbd_process_plan_clear(&worker->process);
     plan->first_time = worker->window->first_time;
     plan->blocks = worker->window->blocks;
+    plan->from = worker->range.from;
+    plan->until = worker->range.until ? worker->range.until : plan->blocks;
+    plan->slice = worker->range.slice;
     plan->complete = worker->window->complete;
     plan->hook_set = hook_set;
     plan->max_insns = tbd_trace_info(worker->trace)->max_insns;
@@ -522,6 +541,8 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
         status = add_notes(worker, why);
     if (status == TBD_OK)
         status = add_dirty(worker, why);
+    if (status == TBD_OK)
+        status = add_gone(worker, why);
     if (status == TBD_OK)
         status = add_stops(worker, states, count, why);
     return status;

@@ -14,16 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct full {
-    struct tbd_worker *worker;
-    uint32_t hooks;
-    struct tbd_raw_window raw;
-    bool has_raw;
-};
-
 static enum tbd_status begin(void *context, struct tbd_error *why)
 {
-    struct full *full = context;
+    struct tbd_full *full = context;
     struct tbd_worker *worker = full->worker;
     struct tbd_block_table *known = worker->window->blocks_by_id, *table = known;
     enum tbd_status status = TBD_OK;
@@ -50,7 +43,7 @@ static enum tbd_status begin(void *context, struct tbd_error *why)
 
 static enum tbd_status take(void *context, struct tbd_error *why)
 {
-    struct full *full = context;
+    struct tbd_full *full = context;
     struct tbd_process *process = &full->worker->process;
     enum tbd_status status = TBD_OK;
 
@@ -68,13 +61,13 @@ static enum tbd_status take(void *context, struct tbd_error *why)
 static void fill_damage(const struct tbd_worker *worker, const struct tbd_window *window,
                         const char *what, struct tbd_divergence *divergence)
 {
-    divergence->position = (struct tbd_position){ worker->window->first_time + window->blocks, 0 };
+    divergence->position = (struct tbd_position){ window->first_time + window->blocks, 0 };
     divergence->window = worker->window->index;
     divergence->thread = 0;
     snprintf(divergence->what, sizeof(divergence->what), "%s", what);
 }
 
-static enum tbd_status understand(struct full *full, struct tbd_product *out,
+static enum tbd_status understand(struct tbd_full *full, struct tbd_product *out,
                                   struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_worker *worker = full->worker;
@@ -99,7 +92,7 @@ static enum tbd_status understand(struct full *full, struct tbd_product *out,
 enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struct tbd_window **out,
                                 struct tbd_divergence *divergence, struct tbd_error *why)
 {
-    struct full full = { .worker = worker, .hooks = hooks };
+    struct tbd_full full = { .worker = worker, .hooks = hooks };
     struct tbd_run_consumer consumer = { .begin = begin, .take = take, .context = &full };
     struct tbd_product product = { 0 };
     enum tbd_status status;
@@ -123,9 +116,9 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
 
 /* ---- events alone ---- */
 
-static enum tbd_status begin_events(void *context, struct tbd_error *why)
+enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
 {
-    struct full *full = context;
+    struct tbd_full *full = context;
     struct tbd_worker *worker = full->worker;
     enum tbd_status status = begin(context, why);
 
@@ -133,15 +126,16 @@ static enum tbd_status begin_events(void *context, struct tbd_error *why)
         worker->gather = tbd_gather_new();
     if (status == TBD_OK)
         status = worker->gather ? tbd_gather_begin(worker->gather, worker->consumer,
-                                                   worker->window->first_time,
+                                                   worker->window->first_time +
+                                                       worker->range.from,
                                                    worker->window->regs.thread)
                                 : TBD_NOMEM;
     return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
 }
 
-static enum tbd_status take_events(void *context, struct tbd_error *why)
+enum tbd_status tbd_full_take_events(void *context, struct tbd_error *why)
 {
-    struct full *full = context;
+    struct tbd_full *full = context;
     struct tbd_process *process = &full->worker->process;
     enum tbd_status status;
 
@@ -150,19 +144,20 @@ static enum tbd_status take_events(void *context, struct tbd_error *why)
     return status == TBD_NOTFOUND ? TBD_OK : status;
 }
 
-enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32_t hooks, struct tbd_window **out,
-                                struct tbd_divergence *divergence, struct tbd_error *why)
+bool tbd_full_has_window(void *context)
 {
-    struct full full = { .worker = worker, .hooks = hooks };
-    struct tbd_run_consumer consumer = { .begin = begin_events, .take = take_events,
-                                         .context = &full };
-    struct tbd_error damage = { 0 };
-    enum tbd_status status;
+    const struct tbd_full *full = context;
 
-    *out = NULL;
-    status = tbd_run_plan(worker, hooks, NULL, 0, &consumer, divergence, why);
-    if (status == TBD_OK)
-        status = tbd_gather_finish(worker->gather, out, &damage);
+    return tbd_gather_is_over(full->worker->gather);
+}
+
+enum tbd_status tbd_full_finish_events(struct tbd_worker *worker, uint32_t hooks,
+                                       struct tbd_window **out, struct tbd_divergence *divergence,
+                                       struct tbd_error *why)
+{
+    struct tbd_error damage = { 0 };
+    enum tbd_status status = tbd_gather_finish(worker->gather, out, &damage);
+
     if (*out) {
         (*out)->index = worker->window->index;
         (*out)->number = worker->window->number;
@@ -177,6 +172,19 @@ enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32_t hooks, struc
     tbd_window_free(*out);
     *out = NULL;
     return status;
+}
+
+enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32_t hooks, struct tbd_window **out,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    struct tbd_full full = { .worker = worker, .hooks = hooks };
+    struct tbd_run_consumer consumer = { .begin = tbd_full_begin_events,
+                                         .take = tbd_full_take_events, .context = &full };
+    enum tbd_status status;
+
+    *out = NULL;
+    status = tbd_run_plan(worker, hooks, NULL, 0, &consumer, divergence, why);
+    return status == TBD_OK ? tbd_full_finish_events(worker, hooks, out, divergence, why) : status;
 }
 
 /* ---- what only play knew ---- */

@@ -5,7 +5,16 @@
 #ifndef TBD_REPLAY_FULL_H
 #define TBD_REPLAY_FULL_H
 
+#include "organizer/consume.h"
 #include "replay/worker.h"
+
+/* A full replay under way: what a consumer of run.h knows. */
+struct tbd_full {
+    struct tbd_worker *worker;
+    uint32_t hooks;
+    struct tbd_raw_window raw;
+    bool has_raw;
+};
 
 /* Replays worker->window.  On TBD_OK *out is a window of its own (owned by the caller) made of
  * what replay produced alone: events, log, end state, summaries. */
@@ -20,6 +29,17 @@ TBD_MUST_CHECK enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32
                                                struct tbd_window **out,
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
+
+/* begin, take and has_enough of a consumer whose context is a struct tbd_full: until worker->gather has all of a window,
+ * or of a slice. */
+TBD_MUST_CHECK enum tbd_status tbd_full_begin_events(void *full, struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status tbd_full_take_events(void *full, struct tbd_error *why);
+bool tbd_full_has_window(void *full);
+/* What came of it.  TBD_DIVERGED fills *divergence. */
+TBD_MUST_CHECK enum tbd_status tbd_full_finish_events(struct tbd_worker *worker, uint32_t hooks,
+                                                      struct tbd_window **out,
+                                                      struct tbd_divergence *divergence,
+                                                      struct tbd_error *why);
 
 /* Adds to `window`, from a full replay, what only play knew: `toc` is the same window without
  * events.  Its memory goes to `window`, so it is freed; on failure both stay as they are. */

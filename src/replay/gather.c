@@ -476,6 +476,11 @@ enum tbd_status tbd_gather_take(struct tbd_gather *g, struct tbd_error *why)
     return TBD_OK;
 }
 
+bool tbd_gather_is_over(const struct tbd_gather *g)
+{
+    return g->is_over;
+}
+
 /* ---- the window ---- */
 
 static int compare_pages(const void *left, const void *right)

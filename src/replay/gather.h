@@ -25,6 +25,9 @@ void tbd_gather_forget(struct tbd_gather *gather);
 /* Takes what is published.  TBD_NOTFOUND: the window is not complete yet. */
 TBD_MUST_CHECK enum tbd_status tbd_gather_take(struct tbd_gather *gather, struct tbd_error *why);
 
+/* Has its end come? */
+bool tbd_gather_is_over(const struct tbd_gather *gather);
+
 /* The window (owned by the caller): its events, indexed for cursors, its log, and its end state.  Contents of
  * dirty pages are borrowed until the next window begins.  TBD_DIVERGED: `why` says what is wrong with the entry
  * behind (*out)->blocks block entries. */

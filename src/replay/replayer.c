@@ -9,16 +9,11 @@
 #include "format/window.h"
 #include "replay/compare.h"
 #include "replay/full.h"
+#include "replay/replayer_private.h"
 #include "replay/run.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-struct tbd_replayer {
-    struct tbd_trace *trace; /* the caller's; borrowed */
-    unsigned count;
-    struct tbd_worker workers[];
-};
 
 enum tbd_status tbd_replayer_new(struct tbd_trace *trace, unsigned workers,
                                  struct tbd_replayer **out, struct tbd_error *why)
@@ -28,7 +23,7 @@ enum tbd_status tbd_replayer_new(struct tbd_trace *trace, unsigned workers,
     *out = NULL;
     if (!workers)
         return tbd_process_error(why, TBD_USAGE, "a replayer needs a worker");
-    replayer = calloc(1, sizeof(*replayer) + workers * sizeof(struct tbd_worker));
+    replayer = calloc(1, sizeof(*replayer) + 2 * workers * sizeof(struct tbd_worker));
     if (!replayer)
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     replayer->trace = trace;
@@ -41,7 +36,7 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
 {
     if (!replayer)
         return;
-    for (unsigned i = 0; i < replayer->count; i++) {
+    for (unsigned i = 0; i < 2 * replayer->count; i++) {
         struct tbd_worker *worker = &replayer->workers[i];
 
         tbd_worker_stop(worker);
@@ -59,15 +54,15 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
 
 /* ---- a worker with a window ---- */
 
-static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uint32_t index,
-                             bool with_events, struct tbd_window **out_window,
-                             struct tbd_error *why)
+enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer, unsigned number, uint32_t index,
+                                   bool with_events, struct tbd_window **out_window,
+                                   struct tbd_error *why)
 {
     struct tbd_worker *worker;
     enum tbd_status status = TBD_OK;
 
     *out_window = NULL;
-    if (number >= replayer->count)
+    if (number >= 2 * replayer->count)
         return tbd_process_error(why, TBD_USAGE, "no worker %u", number);
     worker = &replayer->workers[number];
     if (!worker->trace)
@@ -81,9 +76,9 @@ static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uin
     return status;
 }
 
-static void finish(struct tbd_replayer *replayer, unsigned number, struct tbd_window *window)
+void tbd_replayer_finish(struct tbd_replayer *replayer, unsigned number, struct tbd_window *window)
 {
-    if (number < replayer->count) {
+    if (number < 2 * replayer->count) {
         free(replayer->workers[number].code);
         replayer->workers[number].code = NULL;
         replayer->workers[number].window = NULL;
@@ -216,14 +211,14 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
                                 struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_window *loaded;
-    enum tbd_status status = begin(replayer, worker, window, false, &loaded, why);
+    enum tbd_status status = tbd_replayer_begin(replayer, worker, window, false, &loaded, why);
 
     if (status == TBD_OK && !are_valid(loaded, states, count))
         status = tbd_process_error(why, TBD_NOTIME, "positions are not in window %u, in order",
                                    window);
     if (status == TBD_OK)
         status = replay_states(&replayer->workers[worker], states, count, divergence, why);
-    finish(replayer, worker, loaded);
+    tbd_replayer_finish(replayer, worker, loaded);
     return status;
 }
 
@@ -246,14 +241,14 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
     enum tbd_status status;
 
     *out = NULL;
-    status = begin(replayer, worker, window, false, &toc, why);
+    status = tbd_replayer_begin(replayer, worker, window, false, &toc, why);
     if (status == TBD_OK && !toc->complete)
         hooks |= TBD_HOOK_TOUCH; /* play has not said which pages were written */
     if (status == TBD_OK)
         status = tbd_full_replay(&replayer->workers[worker], hooks, &made, divergence, why);
     if (status == TBD_OK)
         status = compare(toc, made, divergence, why);
-    finish(replayer, worker, NULL);
+    tbd_replayer_finish(replayer, worker, NULL);
     if (status == TBD_OK)
         status = tbd_full_complete(made, toc, why);
     if (status != TBD_OK) {
@@ -295,10 +290,10 @@ enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker
     if (window < tbd_trace_window_count(replayer->trace) &&
         !tbd_trace_window(replayer->trace, window)->complete)
         return tbd_replay_full(replayer, worker, window, hooks, out, divergence, why);
-    status = begin(replayer, worker, window, false, &toc, why);
+    status = tbd_replayer_begin(replayer, worker, window, false, &toc, why);
     if (status == TBD_OK)
         status = replay_events(replayer, worker, toc, hooks, divergence, why);
-    finish(replayer, worker, NULL);
+    tbd_replayer_finish(replayer, worker, NULL);
     if (status != TBD_OK) {
         tbd_window_free(toc);
         return status;
@@ -309,28 +304,44 @@ enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker
     return TBD_OK;
 }
 
-enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
-                                 const struct tbd_note_site *sites, size_t count,
-                                 struct tbd_window **out, struct tbd_divergence *divergence,
-                                 struct tbd_error *why)
+/* With the sites of all windows so far; of a slice only what is in it. */
+static enum tbd_status replay_notes(struct tbd_replayer *replayer, unsigned worker,
+                                    const struct tbd_window *window, struct tbd_window **out,
+                                    struct tbd_divergence *divergence, struct tbd_error *why)
 {
+    struct tbd_worker_range range = { window->slice_time, window->slice_time + window->blocks,
+                                      window->blocks };
+    uint32_t hooks = TBD_HOOK_BLOCKS | TBD_HOOK_NOTES;
     struct tbd_window *toc;
-    enum tbd_status status = begin(replayer, worker, window, false, &toc, why);
+    enum tbd_status status;
 
-    *out = NULL;
-    if (status == TBD_OK && !tbd_worker_add_notes(&replayer->workers[worker], sites, count))
-        status = tbd_process_error(why, TBD_NOMEM, "no memory for notes");
+    if (window->is_slice)
+        return tbd_slices_only(replayer, worker, window->index, hooks, &range, out, divergence, why);
+    status = tbd_replayer_begin(replayer, worker, window->index, false, &toc, why);
     if (status == TBD_OK)
-        status = tbd_full_events(&replayer->workers[worker], TBD_HOOK_BLOCKS | TBD_HOOK_NOTES, out,
-                                 divergence, why);
+        status = tbd_full_events(&replayer->workers[worker], hooks, out, divergence, why);
     if (status == TBD_OK)
         status = compare(toc, *out, divergence, why);
     if (status != TBD_OK) {
         tbd_window_free(*out);
         *out = NULL;
     }
-    finish(replayer, worker, toc);
+    tbd_replayer_finish(replayer, worker, toc);
     return status;
+}
+
+enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
+                                 const struct tbd_window *window,
+                                 const struct tbd_note_site *sites, size_t count,
+                                 struct tbd_window **out, struct tbd_divergence *divergence,
+                                 struct tbd_error *why)
+{
+    *out = NULL;
+    if (worker >= replayer->count)
+        return tbd_process_error(why, TBD_USAGE, "no worker %u", worker);
+    if (!tbd_worker_add_notes(&replayer->workers[worker], sites, count))
+        return tbd_process_error(why, TBD_NOMEM, "no memory for notes");
+    return replay_notes(replayer, worker, window, out, divergence, why);
 }
 
 /* A window below level 3 has no events to compare; everything else is. */
@@ -342,21 +353,26 @@ static enum tbd_status begin_verify(struct tbd_replayer *replayer, unsigned work
     if (window >= tbd_trace_window_count(replayer->trace))
         return tbd_process_error(why, TBD_NOWINDOW, "no window %u", window);
     summary = tbd_trace_window(replayer->trace, window);
-    return begin(replayer, worker, window, summary->level >= 3, out, why);
+    return tbd_replayer_begin(replayer, worker, window, summary->level >= 3, out, why);
 }
 
 enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
                                   struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_window *play = NULL, *replay = NULL;
-    enum tbd_status status = begin_verify(replayer, worker, window, &play, why);
+    enum tbd_status status;
+
+    if (tbd_slice_count(replayer->trace, window) > 1 &&
+        tbd_trace_window(replayer->trace, window)->level < 3)
+        return tbd_slices_verify(replayer, worker, window, divergence, why);
+    status = begin_verify(replayer, worker, window, &play, why);
 
     if (status == TBD_OK)
         status = tbd_full_events(&replayer->workers[worker], TBD_HOOKS_PLAY, &replay, divergence,
                                  why);
     if (status == TBD_OK)
         status = compare(play, replay, divergence, why);
-    finish(replayer, worker, play);
+    tbd_replayer_finish(replayer, worker, play);
     tbd_window_free(replay);
     return status;
 }

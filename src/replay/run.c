@@ -109,18 +109,26 @@ static enum tbd_status take(const struct tbd_run_consumer *consumer, struct tbd_
     return consumer ? consumer->take(consumer->context, why) : TBD_OK;
 }
 
-static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_consumer *consumer,
-                             struct tbd_error *why)
+static bool has_enough(const struct tbd_run_consumer *consumer)
 {
-    enum tbd_status status = TBD_OK;
+    return consumer && consumer->has_enough && consumer->has_enough(consumer->context);
+}
 
-    tbd_process_go(&worker->process);
-    while (status == TBD_OK) {
+/* `*out_over`: nothing more comes. */
+static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_consumer *consumer,
+                             bool *out_over, struct tbd_error *why)
+{
+    enum tbd_status status = take(consumer, why); /* what was published before it had enough */
+
+    *out_over = false;
+    while (status == TBD_OK && !*out_over && !has_enough(consumer)) {
         switch (tbd_process_wait(&worker->process, why)) {
         case TBD_PROCESS_DEAD:
             return TBD_STUBDIED;
         case TBD_PROCESS_DONE:
-            return take(consumer, why);
+            status = take(consumer, why);
+            *out_over = !has_enough(consumer);
+            break;
         case TBD_PROCESS_STREAM:
             status = take(consumer, why);
             break;
@@ -190,20 +198,41 @@ static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence 
     }
 }
 
-enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t hook_set,
-                             const struct tbd_reg_state *states, size_t count,
-                             const struct tbd_run_consumer *consumer,
-                             struct tbd_divergence *divergence, struct tbd_error *why)
+enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t hook_set,
+                              const struct tbd_reg_state *states, size_t count,
+                              const struct tbd_run_consumer *consumer, struct tbd_error *why)
 {
     enum tbd_status status = prepare(worker, hook_set, states, count, why);
 
     if (status == TBD_OK && consumer)
         status = consumer->begin(consumer->context, why);
     if (status == TBD_OK)
-        status = serve(worker, consumer, why);
-    if (status == TBD_OK)
+        tbd_process_go(&worker->process);
+    else
+        tbd_worker_stop(worker);
+    return status;
+}
+
+enum tbd_status tbd_run_on(struct tbd_worker *worker, const struct tbd_run_consumer *consumer,
+                           bool *out_over, struct tbd_divergence *divergence,
+                           struct tbd_error *why)
+{
+    enum tbd_status status = serve(worker, consumer, out_over, why);
+
+    if (status == TBD_OK && *out_over)
         status = outcome(worker, divergence, why);
     if (status != TBD_OK)
         tbd_worker_stop(worker);
     return status;
+}
+
+enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t hook_set,
+                             const struct tbd_reg_state *states, size_t count,
+                             const struct tbd_run_consumer *consumer,
+                             struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    bool is_over;
+    enum tbd_status status = tbd_run_begin(worker, hook_set, states, count, consumer, why);
+
+    return status == TBD_OK ? tbd_run_on(worker, consumer, &is_over, divergence, why) : status;
 }

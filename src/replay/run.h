@@ -12,6 +12,7 @@
 struct tbd_run_consumer {
     enum tbd_status (*begin)(void *context, struct tbd_error *why);
     enum tbd_status (*take)(void *context, struct tbd_error *why);
+    bool (*has_enough)(void *context); /* for tbd_run_on(); NULL: never */
     void *context;
 };
 
@@ -22,5 +23,15 @@ TBD_MUST_CHECK enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t 
                                             const struct tbd_run_consumer *consumer,
                                             struct tbd_divergence *divergence,
                                             struct tbd_error *why);
+
+/* The same in steps: begins; then on, each time, until the consumer has enough or the replay is over. */
+TBD_MUST_CHECK enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t hook_set,
+                                             const struct tbd_reg_state *states, size_t count,
+                                             const struct tbd_run_consumer *consumer,
+                                             struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status tbd_run_on(struct tbd_worker *worker,
+                                          const struct tbd_run_consumer *consumer, bool *out_over,
+                                          struct tbd_divergence *divergence,
+                                          struct tbd_error *why);
 
 #endif

@@ -17,12 +17,18 @@ struct tbd_code_page {
     bool changes;     /* it is writable, too: translations look at it at every entry */
 };
 
+/* Of a window's events (replay/plan.h); all 0: the whole window. */
+struct tbd_worker_range {
+    uint64_t from, until, slice;
+};
+
 struct tbd_worker {
     struct tbd_trace *trace;        /* own handle: page histories are not shared between threads */
     struct tbd_process process;
     uint32_t hook_set;              /* of the plan in work */
 
     const struct tbd_window *window;/* in work; borrowed */
+    struct tbd_worker_range range;
     const struct tbd_region *regions; /* at its start; borrowed from the trace */
     size_t region_count;
     const struct tbd_block **code;  /* blocks entered in it, by start; owned; NULL until needed */

@@ -324,7 +324,7 @@ static size_t check_notes(uint32_t index, size_t most)
 
     if (!window->complete)
         return 0;
-    if (tbd_replay_notes(replayer, 0, index, sites, site_count, &noted, &divergence, &why))
+    if (tbd_replay_notes(replayer, 0, window, sites, site_count, &noted, &divergence, &why))
         fail("notes", index, &divergence, &why);
     tbd_cursor_first(noted, &cursor);
     do

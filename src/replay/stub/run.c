@@ -2,7 +2,8 @@
 /* run.c - one window in a replay process
  *
  * The entries area is cut so that its guard page is reached when something is due: a stop, a
- * signal, the window's end.  In a partial replay the ring only counts (`discard`).
+ * signal, the end of a slice or of the window.  In a partial replay, and before the first slice that is wanted, the ring
+ * only counts (`discard`).
  *
  * I1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the instruction
  *     a stop asked for.
@@ -60,24 +61,32 @@ void tbd_stub_code_changed(uint64_t start, uint64_t bytes)
 
 /* ---- the end ---- */
 
-/* In full replay without a touch map the pages are those that play wrote. */
-static void mark_dirty_pages(void)
+static const uint64_t *addresses_in(const struct tbd_plan_section *section)
 {
-    const struct tbd_plan_head *plan = tbd_stub.plan;
-    const uint64_t *dirty = (const void *)((const char *)plan + plan->dirty.offset);
-
-    if (tbd_stub.hook_set & TBD_HOOK_TOUCH)
-        return;
-    for (uint64_t i = 0; i < plan->dirty.count; i++)
-        tbd_pages_mark_written(&tbd_runtime.pages, dirty[i], dirty[i] + 1);
+    return (const void *)((const char *)tbd_stub.plan + section->offset);
 }
 
-/* A window in which the program was killed has no end state: its stream just ends. */
-static void send_end(void)
+static void mark_pages(const struct tbd_plan_section *section)
+{
+    for (uint64_t i = 0; i < section->count; i++) {
+        uint64_t page = addresses_in(section)[i];
+
+        tbd_pages_mark_written(&tbd_runtime.pages, page, page + 1);
+    }
+}
+
+/* In full replay without a touch map the pages are those that play wrote, and so they are where the marks were used up for
+ * earlier slices. */
+static void mark_dirty_pages(void)
+{
+    if (!(tbd_stub.hook_set & TBD_HOOK_TOUCH) || tbd_stub.plan->slice)
+        mark_pages(&tbd_stub.plan->dirty);
+}
+
+static void send_marked_pages(void)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;
 
-    mark_dirty_pages();
     for (size_t i = 0; i < regions->count; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
         struct tbd_stretch stretch = { map->start, map->end };
@@ -86,6 +95,13 @@ static void send_end(void)
             tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
                                   &stretch, 1);
     }
+}
+
+/* A window in which the program was killed has no end state: its stream just ends. */
+static void send_end(void)
+{
+    mark_dirty_pages();
+    send_marked_pages();
     if (tbd_stub.plan->complete)
         tbd_stub_send_threads(tbd_runtime.thread);
     if (tbd_stub.plan->complete)
@@ -106,6 +122,56 @@ void tbd_stub_finish(void)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
     if (!tbd_stub.is_partial)
         send_end();
+    plan->outcome = TBD_OUTCOME_COMPLETE;
+    tbd_stub_serve(plan);
+}
+
+/* ---- slices ---- */
+
+static void configure(uint32_t hook_set);
+
+/* Marks of pages that went away must not make them part of the window's end state. */
+static void send_state(struct tbd_thread *thread)
+{
+    const struct tbd_plan_section *gone = &tbd_stub.plan->gone;
+
+    mark_dirty_pages();
+    mark_pages(gone);
+    send_marked_pages();
+    for (uint64_t i = 0; i < gone->count; i++)
+        tbd_pages_forget(&tbd_runtime.pages, addresses_in(gone)[i], addresses_in(gone)[i] + 1);
+    tbd_stub_send_threads(thread);
+    tbd_window_send_end(&tbd_runtime.ring, thread, &tbd_runtime.pages, &tbd_runtime.vector,
+                        TBD_TIME_NEVER);
+}
+
+/* So far the ring only counted: the first slice that is wanted begins. */
+static void begin_events(struct tbd_thread *thread)
+{
+    uint64_t now = absolute_time();
+
+    tbd_stub.is_partial = false;
+    tbd_runtime.ring.discard = false;
+    tbd_runtime.options.hooks = tbd_stub.plan->hook_set;
+    tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
+    configure(tbd_stub.plan->hook_set);
+    tbd_ring_start(&tbd_runtime.ring, thread, now, TBD_TIME_NEVER);
+}
+
+/* Behind the last one the window's own end follows, if it is wanted. */
+static void end_slice(struct tbd_thread *thread)
+{
+    struct tbd_plan_head *plan = tbd_stub.plan;
+    uint64_t now = absolute_time();
+
+    if (now < tbd_stub.slice_end || now == plan->first_time + plan->blocks)
+        return;
+    if (tbd_stub.is_partial)
+        begin_events(thread);
+    send_state(thread);
+    tbd_stub.slice_end = now + plan->slice;
+    if (now < tbd_stub.end)
+        return;
     plan->outcome = TBD_OUTCOME_COMPLETE;
     tbd_stub_serve(plan);
 }
@@ -208,6 +274,8 @@ static uint64_t next_due(void)
     uint64_t due = tbd_stub.end - tbd_stub.plan->first_time, between = tbd_stub_between_time();
     uint64_t now = tbd_stub_time(), left = tbd_stub_left_time();
 
+    if (tbd_stub.slice_end < tbd_stub.end)
+        due = tbd_stub.slice_end - tbd_stub.plan->first_time;
     if (left < due && left > now)
         due = left;
     if (stop->time < due && stop->time > now)
@@ -225,6 +293,7 @@ void tbd_stub_boundary(struct tbd_thread *thread)
     if (tbd_stub.is_inside) {
         reached_inside(thread);
     } else {
+        end_slice(thread);
         tbd_stub_between(thread);
         fill_stops(thread, tbd_stub_time(), 0);
         if (absolute_time() >= tbd_stub.end)
@@ -248,11 +317,11 @@ static void load_registers(struct tbd_thread *thread)
     tbd_set_fs_base(thread->regs.fs_base);
 }
 
-static void configure(void)
+static void configure(uint32_t hook_set)
 {
     const struct tbd_plan_head *plan = tbd_stub.plan;
     struct tbd_codegen_config config = {
-        .hook_set = plan->hook_set,
+        .hook_set = hook_set,
         .max_insns = plan->max_insns,
         .notes = (const void *)((const char *)plan + plan->notes.offset),
         .note_count = plan->notes.count,
@@ -276,16 +345,18 @@ void tbd_stub_run(void)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED,
                       "this processor's vector registers differ from those of the recording");
     plan->code_changed = 0;
-    tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL;
+    tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL || plan->from;
     tbd_runtime.ring.discard = tbd_stub.is_partial;
     tbd_runtime.options.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set;
-    tbd_stub.end = plan->first_time + plan->blocks;
+    tbd_stub.end = plan->first_time + plan->until;
+    tbd_stub.slice_end = plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice)
+                                     : TBD_TIME_NEVER;
     tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
     tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;
     if (!tbd_stub.is_partial) /* marks that a partial replay left */
         tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
-    configure();
+    configure(tbd_stub.is_partial ? TBD_HOOKS_PARTIAL : plan->hook_set);
     load_registers(thread);
     tbd_ring_start(&tbd_runtime.ring, thread, plan->first_time, tbd_stub.end);
     tbd_stub_shared_begin(thread);

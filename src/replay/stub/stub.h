@@ -27,7 +27,8 @@ struct tbd_stub {
     struct tbd_plan_head *plan;
     bool is_partial;           /* nothing goes into the stream */
     uint32_t hook_set;         /* of the translations that exist; 0 at first */
-    uint64_t end;              /* absolute time at which the window is over */
+    uint64_t end;              /* absolute time at which the replay is over */
+    uint64_t slice_end;        /* likewise a slice, or what comes before the first; TBD_TIME_NEVER: there are none */
     uint64_t extra;            /* entries that are no block entries: rests after inner stops */
     uint64_t log_next;         /* index of the next log entry */
     uint64_t between;          /* index of the next one that comes between blocks, if >= log_next */

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+/* session_windows.c - windows with their events, and slices of long ones, wherever they come from
+ *
+ * Slices are not kept on disk: one window's would take more than all that may be there. */
+#include "query/session.h"
+
+/* The last window of a program that was killed has no end state on disk: only a replay knows what
+ * its memory held in the end.  If it cannot be replayed, its recorded events must do. */
+static enum tbd_status raise_window(struct tbd_session *session, uint32_t index, uint32_t hooks,
+                                    struct tbd_window **out)
+{
+    enum tbd_status status = tbd_session_replayer(session);
+
+    if (status != TBD_OK)
+        return status;
+    session->stats.raised++;
+    return tbd_replay_events(session->replayer, session->worker, index, hooks, out,
+                             &session->divergence, &session->why);
+}
+
+/* The same by an earlier question's replay, if its answer was kept. */
+static enum tbd_status raise_or_reuse(struct tbd_session *session, uint32_t index,
+                                      struct tbd_window **out)
+{
+    enum tbd_status status;
+
+    *out = session->cache == NULL ? NULL
+                                  : tbd_window_cache_get(session->cache, session->trace, index);
+    if (*out != NULL) {
+        session->stats.cached++;
+        return TBD_OK;
+    }
+    status = raise_window(session, index, TBD_HOOKS_FULL, out);
+    if (status == TBD_OK && session->cache != NULL)
+        tbd_window_cache_put(session->cache, session->trace, *out);
+    return status;
+}
+
+static enum tbd_status load_window(struct tbd_session *session, uint32_t index, bool with_loads,
+                                   struct tbd_window **out)
+{
+    struct tbd_error why;
+    enum tbd_status status;
+
+    if (with_loads)
+        return raise_window(session, index, TBD_HOOKS_FULL | TBD_HOOK_LOADS, out);
+    if (!tbd_trace_window(session->trace, index)->complete &&
+        raise_window(session, index, TBD_HOOKS_FULL, out) == TBD_OK)
+        return TBD_OK;
+    status = tbd_window_load(session->trace, index, true, out, &session->why);
+    if (status == TBD_NOTKEPT)
+        return raise_or_reuse(session, index, out);
+    if (!tbd_session_is_damage(status))
+        return status;
+    /* perhaps only its events are damaged: then a replay brings them back */
+    why = session->why;
+    if (raise_or_reuse(session, index, out) == TBD_OK)
+        return TBD_OK;
+    session->why = why;
+    return status;
+}
+
+bool tbd_session_is_damage(enum tbd_status status)
+{
+    return status == TBD_TRUNCATED || status == TBD_CHECKSUM || status == TBD_CORRUPT ||
+           status == TBD_BADMAGIC || status == TBD_UNSUPPORTED || status == TBD_NOTRACE;
+}
+
+/* ---- long windows ---- */
+
+uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, bool with_loads)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(session->trace, index);
+
+    return summary == NULL || (summary->level == 3 && !with_loads)
+               ? 1
+               : tbd_slice_count(session->trace, index);
+}
+
+static enum tbd_status one_slice(struct tbd_session *session, const struct tbd_session_slice *wanted,
+                                 struct tbd_window **out)
+{
+    uint32_t hooks = TBD_HOOKS_FULL | (wanted->with_loads ? TBD_HOOK_LOADS : 0);
+
+    return tbd_replay_slice(session->replayer, session->worker, wanted->window, hooks,
+                            wanted->slice, out, &session->divergence, &session->why);
+}
+
+void tbd_session_end_slices(struct tbd_session *session)
+{
+    tbd_slices_close(session->slices.run);
+    session->slices.run = NULL;
+}
+
+static bool is_next(const struct tbd_session *session, const struct tbd_session_slice *wanted)
+{
+    const struct tbd_session_slice *next = &session->slices.next;
+
+    return session->slices.run != NULL && next->window == wanted->window &&
+           next->slice == wanted->slice && next->last == wanted->last &&
+           next->with_loads == wanted->with_loads;
+}
+
+/* Several in order come from one replay. */
+static enum tbd_status next_slice(struct tbd_session *session, const struct tbd_session_slice *wanted,
+                                  struct tbd_window **out)
+{
+    uint32_t hooks = TBD_HOOKS_FULL | (wanted->with_loads ? TBD_HOOK_LOADS : 0);
+    struct tbd_session_slice *next = &session->slices.next;
+    enum tbd_status status = TBD_OK;
+
+    if (!is_next(session, wanted)) {
+        tbd_session_end_slices(session);
+        status = tbd_slices_open(session->replayer, session->worker, wanted->window, hooks,
+                                 wanted->slice, wanted->last, &session->slices.run, &session->why);
+        *next = *wanted;
+    }
+    if (status == TBD_OK)
+        status = tbd_slices_next(session->slices.run, out, &session->divergence, &session->why);
+    if (status != TBD_OK || next->slice == next->last)
+        tbd_session_end_slices(session);
+    next->slice++;
+    return status;
+}
+
+static enum tbd_status make_slice(struct tbd_session *session, const struct tbd_session_slice *wanted,
+                                  struct tbd_window **out)
+{
+    enum tbd_status status = tbd_session_replayer(session);
+
+    if (status != TBD_OK)
+        return status;
+    session->stats.raised++;
+    return wanted->slice == wanted->last && !is_next(session, wanted)
+               ? one_slice(session, wanted, out)
+               : next_slice(session, wanted, out);
+}
+
+/* ---- those that are held ---- */
+
+static bool is_held(const struct tbd_session_held *held, const struct tbd_session_slice *wanted)
+{
+    return held->window != NULL && held->window->index == wanted->window &&
+           held->has_loads == wanted->with_loads && held->slice == wanted->slice;
+}
+
+enum tbd_status tbd_session_slice(struct tbd_session *session,
+                                  const struct tbd_session_slice *wanted,
+                                  const struct tbd_window **out)
+{
+    struct tbd_session_held *oldest = &session->windows[0];
+    struct tbd_window *window = NULL;
+    enum tbd_status status;
+
+    *out = NULL;
+    for (size_t i = 0; i < session->window_max; i++) {
+        struct tbd_session_held *held = &session->windows[i];
+
+        if (is_held(held, wanted)) {
+            held->used = ++session->clock;
+            *out = held->window;
+            return TBD_OK;
+        }
+        if (held->used < oldest->used)
+            oldest = held;
+    }
+    tbd_window_free(oldest->window);
+    oldest->window = NULL;
+    status = tbd_session_slices(session, wanted->window, wanted->with_loads) > 1
+                 ? make_slice(session, wanted, &window)
+                 : load_window(session, wanted->window, wanted->with_loads, &window);
+    if (status != TBD_OK)
+        return status;
+    *oldest = (struct tbd_session_held){ .window = window, .has_loads = wanted->with_loads,
+                                         .slice = wanted->slice, .used = ++session->clock };
+    *out = window;
+    return TBD_OK;
+}
+
+static struct tbd_session_slice slice_at(const struct tbd_session *session, uint32_t index,
+                                         uint64_t time)
+{
+    struct tbd_session_slice wanted = { .window = index };
+
+    if (tbd_session_slices(session, index, false) > 1)
+        wanted.slice = wanted.last = tbd_slice_of(session->trace, index, time);
+    return wanted;
+}
+
+enum tbd_status tbd_session_slice_at(struct tbd_session *session, uint32_t index, uint64_t time,
+                                     const struct tbd_window **out)
+{
+    struct tbd_session_slice wanted = slice_at(session, index, time);
+
+    return tbd_session_slice(session, &wanted, out);
+}
+
+bool tbd_session_has_slice_at(const struct tbd_session *session, uint32_t index, uint64_t time)
+{
+    struct tbd_session_slice wanted = slice_at(session, index, time);
+
+    for (size_t i = 0; i < session->window_max; i++) {
+        if (is_held(&session->windows[i], &wanted))
+            return true;
+    }
+    return false;
+}

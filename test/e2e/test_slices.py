@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Long windows are replayed in slices.  Cut into small ones, a merged window has the answers that it gives whole."""
+import json
+import os
+import random
+
+import tbdtest
+
+# Programs with threads, mappings that come and go, signals, deep stacks; and the size of a slice.
+PROGRAMS = {"maps": 211, "thread_mix": 30011, "sigstack": 97}
+if tbdtest.LONG:
+    PROGRAMS.update({"recursion": 20011, "stores": 61, "shared_insns": 997})
+KINDS = ("func_enter", "func_exit", "syscall", "signal", "thread_switch", "store", "load", "line")
+CONDITIONS = (("store", "newval & 0xff == 0x11"), ("store", "rax & 3 == 1"), ("func_enter", "stack=<**,main,**>"),
+              ("func_exit", "mem[rsp,8] & 1 == 1"), ("block_entry", "func==main"), ("syscall", "retval > 100"))
+
+
+def asked(trace, slice_blocks, *words, at=None):
+    """The answer without a cache."""
+    argv = [tbdtest.TBDQ, "-t", trace.path, "--json", "--no-cache", *(["--at", at] if at else []), *map(str, words)]
+    result = tbdtest.run(argv, stdin=None, env={"TBD_SLICE_BLOCKS": str(slice_blocks)} if slice_blocks else None)
+    assert result.code in (0, 1), (words, at, result)
+    return [json.loads(line) for line in result.out.decode().splitlines()] if result.code == 0 else []
+
+
+def merged(name, folder):
+    _, trace = tbdtest.record([tbdtest.program(name)], os.path.join(folder, name), "window=20000")
+    trace.ask("lower", "all", "1")
+    trace.ask("merge", "all")
+    return trace
+
+
+def check_same(trace, size, *words, at=None):
+    whole, cut = asked(trace, 0, *words, at=at), asked(trace, size, *words, at=at)
+    assert whole == cut, (trace, words, at, len(whole), len(cut), [p for p in zip(whole, cut) if p[0] != p[1]][:1])
+    return whole
+
+
+def check_searches(trace, size, chosen):
+    blocks = trace.info()["blocks"]
+    start = chosen.randrange(blocks * 2 // 3)
+    for kind in KINDS:
+        few = kind in ("syscall", "signal", "thread_switch")
+        span = "time > %d and time < %d" % ((0, blocks) if few else (start, start + min(4 * size, 5000)))
+        found = check_same(trace, size, "all", kind, "where", span)
+        for event in chosen.sample(found, min(len(found), 2)):
+            n, at = chosen.choice((1, 2, 30)), tbdtest.position(event)
+            for direction in ("forward", "backward"):
+                check_same(trace, size, "goto", at, direction, kind, n)
+    for kind, condition in CONDITIONS:
+        check_same(trace, size, "count", kind, "where", condition)
+        for start, direction in (("first", "forward"), ("last", "backward")):
+            check_same(trace, size, "goto", start, direction, kind, 1, "where", condition)
+
+
+def check_moments(trace, size, chosen):
+    blocks = trace.info()["blocks"]
+    starts = [k * size + d for k in (1, blocks // size // 2) for d in (-1, 0)]
+    for time in starts + chosen.sample(range(blocks), 4):
+        for words in (("regs",), ("bt",), ("mem", "rsp-64", 192), ("mem", "rip", 16)):
+            check_same(trace, size, *words, at=str(time))
+
+
+def test_slices_give_the_answers_of_the_whole(folder):
+    for name, size in PROGRAMS.items():
+        trace = merged(name, folder)
+        chosen = random.Random(name)
+        check_searches(trace, size, chosen)
+        check_moments(trace, size, chosen)
+
+
+def test_slices_of_any_size_verify(folder):
+    for name in PROGRAMS:
+        trace = merged(name, folder)
+        blocks = trace.one("windows")["blocks"]
+        for size in (blocks // 2, blocks // 50 + 1):
+            result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "verify"], stdin=None, env={"TBD_SLICE_BLOCKS": str(size)})
+            assert result.code == 0, (trace, size, result)
+
+
+if __name__ == "__main__":
+    tbdtest.main(*[t for n, t in sorted(globals().items()) if n.startswith("test_")])
