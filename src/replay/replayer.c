@@ -86,6 +86,17 @@ void tbd_replayer_finish(struct tbd_replayer *replayer, unsigned number, struct 
     tbd_window_free(window);
 }
 
+/* For callers from outside, who know only the first of each worker's two. */
+static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uint32_t index,
+                             bool with_events, struct tbd_window **out_window,
+                             struct tbd_error *why)
+{
+    *out_window = NULL;
+    if (number >= replayer->count)
+        return tbd_process_error(why, TBD_USAGE, "no worker %u", number);
+    return tbd_replayer_begin(replayer, number, index, with_events, out_window, why);
+}
+
 /* ---- registers at positions ---- */
 
 static bool are_valid(const struct tbd_window *window, const struct tbd_reg_state *states,
@@ -211,7 +222,7 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
                                 struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_window *loaded;
-    enum tbd_status status = tbd_replayer_begin(replayer, worker, window, false, &loaded, why);
+    enum tbd_status status = begin(replayer, worker, window, false, &loaded, why);
 
     if (status == TBD_OK && !are_valid(loaded, states, count))
         status = tbd_process_error(why, TBD_NOTIME, "positions are not in window %u, in order",
@@ -241,7 +252,7 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
     enum tbd_status status;
 
     *out = NULL;
-    status = tbd_replayer_begin(replayer, worker, window, false, &toc, why);
+    status = begin(replayer, worker, window, false, &toc, why);
     if (status == TBD_OK && !toc->complete)
         hooks |= TBD_HOOK_TOUCH; /* play has not said which pages were written */
     if (status == TBD_OK)
@@ -290,7 +301,7 @@ enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker
     if (window < tbd_trace_window_count(replayer->trace) &&
         !tbd_trace_window(replayer->trace, window)->complete)
         return tbd_replay_full(replayer, worker, window, hooks, out, divergence, why);
-    status = tbd_replayer_begin(replayer, worker, window, false, &toc, why);
+    status = begin(replayer, worker, window, false, &toc, why);
     if (status == TBD_OK)
         status = replay_events(replayer, worker, toc, hooks, divergence, why);
     tbd_replayer_finish(replayer, worker, NULL);
@@ -317,7 +328,7 @@ static enum tbd_status replay_notes(struct tbd_replayer *replayer, unsigned work
 
     if (window->is_slice)
         return tbd_slices_only(replayer, worker, window->index, hooks, &range, out, divergence, why);
-    status = tbd_replayer_begin(replayer, worker, window->index, false, &toc, why);
+    status = begin(replayer, worker, window->index, false, &toc, why);
     if (status == TBD_OK)
         status = tbd_full_events(&replayer->workers[worker], hooks, out, divergence, why);
     if (status == TBD_OK)
@@ -353,7 +364,7 @@ static enum tbd_status begin_verify(struct tbd_replayer *replayer, unsigned work
     if (window >= tbd_trace_window_count(replayer->trace))
         return tbd_process_error(why, TBD_NOWINDOW, "no window %u", window);
     summary = tbd_trace_window(replayer->trace, window);
-    return tbd_replayer_begin(replayer, worker, window, summary->level >= 3, out, why);
+    return begin(replayer, worker, window, summary->level >= 3, out, why);
 }
 
 enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
