@@ -12,7 +12,7 @@
 #include "hooks/runtime.h"
 
 
-void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
+void tbd_detach_child(struct tbd_thread *thread, bool shares_memory, bool clears_handlers)
 {
     struct tbd_regs regs = thread->regs;
     const struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
@@ -21,11 +21,19 @@ void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory)
     tbd_x87_settle();
     if (!shares_memory)
         tbd_threads_restore_cleared(tbd_runtime.threads.holder);
-    tbd_signals_restore();
+    if (shares_memory && clears_handlers)
+        tbd_signals_restore_cleared();
+    else
+        tbd_signals_restore();
     if (!shares_memory)
         tbd_sys_munmap(TBD_STREAM_BASE, tbd_runtime.ring.bytes);
     tbd_set_gs_base(regs.gs_base);
     tbd_signals_go_native(&regs, mask, filters);
+}
+
+void tbd_detach_silently(struct tbd_thread *thread)
+{
+    tbd_detach_child(thread, false, false);
 }
 
 void tbd_let_go(const char *why, uint64_t offset)
@@ -46,5 +54,5 @@ void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset)
     if (tbd_runtime.instead_of_detach)
         tbd_runtime.instead_of_detach(why);
     tbd_let_go(why, offset);
-    tbd_detach_silently(thread, false);
+    tbd_detach_silently(thread);
 }

@@ -85,9 +85,11 @@ void tbd_runtime_wait_done(void);
 _Noreturn void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset);
 /* The same, but for the caller's own thread, which is left to the caller. */
 void tbd_let_go(const char *why, uint64_t offset);
-/* Same without a word: after END was sent, or in a forked child (`shares_memory`: vfork).  Other threads stay where
- * they are. */
-_Noreturn void tbd_detach_silently(struct tbd_thread *thread, bool shares_memory);
+/* Same without a word, after END was sent.  Other threads stay where they are. */
+_Noreturn void tbd_detach_silently(struct tbd_thread *thread);
+/* In a forked child (`shares_memory`: vfork; `clears_handlers`: CLONE_CLEAR_SIGHAND). */
+_Noreturn void tbd_detach_child(struct tbd_thread *thread, bool shares_memory,
+                                bool clears_handlers);
 
 /* base of the thread's segment registers */
 void tbd_set_gs_base(uint64_t base);

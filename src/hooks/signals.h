@@ -71,6 +71,11 @@ void tbd_signals_restore(void);
 /* The two halves of it: handlers of the process; signal stack and queued signal of this thread (`signals`). */
 void tbd_signals_restore_handlers(void);
 void tbd_signals_restore_thread(const struct tbd_signals *signals);
+/* As tbd_signals_restore(), in a child made with CLONE_CLEAR_SIGHAND that shares its parent's memory. */
+void tbd_signals_restore_cleared(void);
+/* In a child made with CLONE_CLEAR_SIGHAND: what the program handled has its default action, what it ignores stays
+ * ignored. */
+void tbd_signals_clear_handlers(void);
 /* Goes on at `regs`, with the program's mask: what has waited until now is handled on the program's stack. */
 struct tbd_seccomp;
 _Noreturn void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask, const struct tbd_seccomp *filters);

@@ -112,6 +112,36 @@ void tbd_signals_restore(void)
     tbd_signals_restore_thread(tbd_runtime.signals);
 }
 
+/* What CLONE_CLEAR_SIGHAND makes of an action. */
+static struct tbd_action cleared(const struct tbd_action *action)
+{
+    return (struct tbd_action){ .handler = action->handler == 1 };
+}
+
+void tbd_signals_restore_cleared(void)
+{
+    tbd_signals_block_all();
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++) {
+        struct tbd_action action = cleared(&tbd_runtime.actions[signo]);
+
+        tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&action), 0, 8);
+    }
+    tbd_signals_restore_thread(tbd_runtime.signals);
+}
+
+void tbd_signals_clear_handlers(void)
+{
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++) {
+        struct tbd_action *action = &tbd_runtime.actions[signo];
+
+        *action = cleared(action);
+        if (tbd_signals_is_ours(signo))
+            install(signo, 0);
+        else
+            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
+    }
+}
+
 /* Ignored signals stay ignored in the new program, and the mask is inherited. */
 void tbd_signals_before_exec(void)
 {

@@ -127,7 +127,7 @@ _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t of
         tbd_sys3(SYS_TGKILL, tbd_runtime.pid, thread->tid, signo);
         tbd_signals_set_kernel_mask(unblocked);
     }
-    tbd_detach_silently(thread, false); /* executes the instruction again */
+    tbd_detach_silently(thread); /* executes the instruction again */
 }
 
 void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset)

@@ -23,7 +23,7 @@ enum {
     NR_SET_ROBUST_LIST = 273, NR_EXECVEAT = 322, NR_RSEQ = 334, NR_CLONE3 = 435,
     CLONE_VM_ = 0x100, CLONE_VFORK_ = 0x4000, CLONE_THREAD_ = 0x10000, CLONE_SETTLS_ = 0x80000,
     CLONE_NEWPID_ = 0x20000000,
-    CLONE_PARENT_SETTID_ = 0x100000,
+    CLONE_PARENT_SETTID_ = 0x100000, CLONE_SIGHAND_ = 0x800,
     NR_FACCESSAT2 = 439, AT_FDCWD_ = -100, AT_EACCESS_ = 0x200, X_OK_ = 1,
     ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004,
     EPERM_ = -1, EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
@@ -315,6 +315,14 @@ static bool may_record(const struct tbd_clone *arguments)
     return !(arguments->flags & (CLONE_VM_ | CLONE_NEWPID_));
 }
 
+/* clone3 alone takes it; handlers that are shared cannot be cleared, which the kernel says. */
+#define CLONE_CLEAR_SIGHAND_ (1ull << 32)
+
+static bool clears_handlers(const struct tbd_clone *arguments)
+{
+    return (arguments->flags & CLONE_CLEAR_SIGHAND_) && !(arguments->flags & CLONE_SIGHAND_);
+}
+
 /* The new process goes on behind the system call: recorded, or natively.  It has its own copy of the thread
  * block, unless it shares the parent's memory; then the parent sleeps until it is gone and finds its
  * registers changed, which is why the caller keeps a copy.  A function of its own: the parent's frame
@@ -334,6 +342,8 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
         regs->fs_base = arguments->tls;
     if (!(arguments->flags & CLONE_VM_))
         tbd_threads_after_fork(call->thread);
+    if (clears_handlers(arguments) && !(arguments->flags & CLONE_VM_))
+        tbd_signals_clear_handlers();
     if (may_record(arguments) && tbd_child_record(call->thread)) {
         tbd_signals_set_kernel_mask(mask);
         tbd_patcher_run(call->thread);
@@ -341,14 +351,16 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
     tbd_signals_set_kernel_mask(mask);
     if (!(arguments->flags & CLONE_VM_))
         tbd_signals_repeat_last_fault();
-    tbd_detach_silently(call->thread, arguments->flags & CLONE_VM_);
+    tbd_detach_child(call->thread, arguments->flags & CLONE_VM_, clears_handlers(arguments));
 }
 
 #define CLONE_ARGS_WORDS 11
 
 /* The call as the engine makes it: with its own stack in parent and child (the program's stack argument is
- * applied to the child's registers), and vfork as the clone that it is. */
-static bool engine_call(const struct tbd_call *call, struct tbd_sys_call *out, uint64_t *block)
+ * applied to the child's registers), with the engine's handlers in the child (the program's are cleared by the
+ * engine), and vfork as the clone that it is. */
+static bool engine_call(const struct tbd_call *call, const struct tbd_clone *arguments,
+                        struct tbd_sys_call *out, uint64_t *block)
 {
     *out = call->sys;
     if (out->number == NR_CLONE) {
@@ -360,6 +372,8 @@ static bool engine_call(const struct tbd_call *call, struct tbd_sys_call *out, u
             return false;
         block[5] = 0;
         block[6] = 0;
+        if (clears_handlers(arguments))
+            block[0] &= ~CLONE_CLEAR_SIGHAND_;
         out->args[0] = tbd_sys_pointer(block);
     } else if (out->number == NR_VFORK) {
         out->number = NR_CLONE;
@@ -411,7 +425,7 @@ static void fork_call(struct tbd_call *call)
     struct tbd_seat *seat = tbd_runtime.threads.holder;
     uint64_t mask;
 
-    if (!tbd_call_read_clone(call, &arguments) || !engine_call(call, &sys, block)) {
+    if (!tbd_call_read_clone(call, &arguments) || !engine_call(call, &arguments, &sys, block)) {
         call->result = tbd_call_perform(&call->sys); /* the kernel says what is wrong */
         tbd_call_finish(call);
         return;

@@ -347,6 +347,29 @@ def test_organizer_that_cannot_be_started(folder):
     one_line(result, "organizer")
 
 
+def test_an_organizer_that_dies_at_its_start(folder):
+    """Of the program, or of one of its children: that process goes on natively, with its own results."""
+    argv, count = [tbdtest.program("clones")], folder + "/count"
+    native = tbdtest.run(argv)
+    tbdtest.same(native, tbdtest.record(argv, folder + "/none", "children=no")[0], tool_lines=True)
+    wrapper = folder + "/organizer"
+    with open(wrapper, "w", encoding="utf-8") as f:
+        f.write("#!/bin/sh\nn=0\nuntil mkdir %s-$n 2>/dev/null; do n=$((n+1)); done\n"
+                "[ $n = $(cat %s) ] && kill -9 $$\nexec %s/tbd-organizer \"$@\"\n" % (count, count, tbdtest.BUILD))
+    os.chmod(wrapper, 0o755)
+    died = 0
+    for n in range(5):
+        for name in glob.glob(count + "-*"):
+            os.rmdir(name)
+        with open(count, "w", encoding="utf-8") as f:
+            f.write("%d" % n)
+        root = "%s/%d" % (folder, n)
+        result = tbdtest.record(argv, root, "organizer=" + wrapper)[0]
+        tbdtest.same(native, result, tool_lines=True)
+        died += b"the organizer does not start" in result.err
+    assert died >= 4, died  # one more where user namespaces are allowed
+
+
 def test_other_libraries_preloaded_too(folder):
     source, library = folder + "/p.c", folder + "/libp.so"
     with open(source, "w") as f:
