@@ -32,11 +32,8 @@ static bool wrong(struct reader *r, size_t at, size_t length, const char *format
 {
     va_list args;
 
-    if (r->error->status != TBD_OK)
-        return false;
-    *r->error = (struct tbd_query_error){ .status = TBD_SYNTAX, .at = at, .length = length };
     va_start(args, format);
-    vsnprintf(r->error->message, sizeof(r->error->message), format, args);
+    (void)tbd_query_wrong_list(r->error, TBD_SYNTAX, at, length, format, args);
     va_end(args);
     return false;
 }

@@ -17,17 +17,9 @@
 #define TBD_QUERY_EXPR_H
 
 #include "query/event.h"
+#include "query/query_error.h"
 
 #include <regex.h>
-
-/* What is wrong with a question, and where. */
-struct tbd_query_error {
-    enum tbd_status status;
-    size_t at;     /* offset of the wrong word in the text */
-    size_t length; /* of it; 0: nothing to point at */
-    char message[192];
-    char hint[192]; /* "" if there is none */
-};
 
 // clang-format off
 enum tbd_expr_op {

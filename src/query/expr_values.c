@@ -95,14 +95,9 @@ struct tbd_lowered tbd_lowering_gone(struct tbd_lowering *l, enum tbd_status sta
 {
     va_list args;
 
-    if (l->problem->status == TBD_OK) {
-        *l->problem = (struct tbd_query_error){ .status = status,
-                                                .at = l->node->at,
-                                                .length = l->node->length };
-        va_start(args, format);
-        vsnprintf(l->problem->message, sizeof(l->problem->message), format, args);
-        va_end(args);
-    }
+    va_start(args, format);
+    (void)tbd_query_wrong_list(l->problem, status, l->node->at, l->node->length, format, args);
+    va_end(args);
     return (struct tbd_lowered){ .kind = TBD_LOWERED_GONE };
 }
 

@@ -34,15 +34,13 @@ enum tbd_status tbd_lexer_fail(struct tbd_lexer *lexer, enum tbd_status status, 
                                const char *format, ...)
 {
     struct tbd_query_error *error = lexer->error;
+    size_t length = lexer->token.length != 0 ? lexer->token.length : 1;
     va_list list;
 
     if (error->status != TBD_OK)
         return error->status;
-    error->status = status;
-    error->at = lexer->token.at;
-    error->length = lexer->token.length != 0 ? lexer->token.length : 1;
     va_start(list, format);
-    vsnprintf(error->message, sizeof(error->message), format, list);
+    (void)tbd_query_wrong_list(error, status, lexer->token.at, length, format, list);
     va_end(list);
     snprintf(error->hint, sizeof(error->hint), "%s", hint == NULL ? "" : hint);
     return status;

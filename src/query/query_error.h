@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* query_error.h - what is wrong with a question, and where
+ *
+ * Whoever reads or evaluates a text fills one in; the first thing that is wrong counts.  Any thread; an
+ * error has one owner. */
+#ifndef TBD_QUERY_QUERY_ERROR_H
+#define TBD_QUERY_QUERY_ERROR_H
+
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tbd_query_error {
+    enum tbd_status status;
+    size_t at;     /* offset of the wrong word in the text */
+    size_t length; /* of it; 0: nothing to point at */
+    char message[192];
+    char hint[192]; /* "" if there is none */
+};
+
+/* Fills *error in, unless something is wrong already.  Always false, for callers that return it. */
+bool tbd_query_wrong(struct tbd_query_error *error, enum tbd_status status, size_t at,
+                     size_t length, const char *format, ...) __attribute__((format(printf, 5, 6)));
+bool tbd_query_wrong_list(struct tbd_query_error *error, enum tbd_status status, size_t at,
+                          size_t length, const char *format, va_list list)
+    __attribute__((format(printf, 5, 0)));
+
+#endif
