@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_location.c - location descriptions (DWARF 5, 2.5 and 2.6) evaluated on a frame
  *
- * I1  Every evaluation is bounded: STEPS_MAX operations in all, STACK_MAX words, NESTING_MAX
- *     expressions within expressions (frame bases, entry values).
+ * I1  Every evaluation is bounded: TBD_MACHINE_STEPS_MAX operations in all, TBD_MACHINE_STACK_MAX
+ *     words, TBD_MACHINE_NESTING_MAX expressions within expressions (frame bases, entry values).
  * I2  The first thing that is missing ends the evaluation, and `why` says what it was. */
 #include "query/dwarf_location.h"
 
+#include "query/dwarf_machine.h"
 #include "query/dwarf_thread.h"
 
 #include <dwarf.h>
@@ -15,13 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STACK_MAX    64
-#define STEPS_MAX    4096
-#define NESTING_MAX  64
 #define XMM_FIRST    17u /* DWARF number of xmm0 */
 #define XMM_COUNT    16u
 #define XMM_IN_XSAVE 160u
-#define SITES_MAX    100000u
 
 /* System V ABI, figure 3.36. */
 static const uint8_t reg_of_dwarf[TBD_REG_COUNT] = { TBD_RAX, TBD_RDX, TBD_RCX, TBD_RBX,
@@ -34,35 +31,14 @@ static const char *const reg_names[TBD_REG_COUNT] = { "rax", "rdx", "rcx", "rbx"
 
 /* ---- expressions ---- */
 
-enum result_kind {
-    IN_MEMORY = 0, /* the top of the stack is an address */
-    IN_REGISTER,
-    IS_VALUE, /* the top of the stack is the value */
-    IS_BYTES, /* `bytes` */
-};
-
-struct machine {
-    const struct tbd_place_of *place;
-    const Dwarf_Die *function; /* whose frame base counts; NULL: none */
-    uint64_t stack[STACK_MAX];
-    size_t depth;
-    enum result_kind kind;
-    uint64_t reg;
-    int nesting;
-    uint32_t *steps;      /* operations of this and all nested expressions */
-    struct tbd_data *out; /* for `why`, and pieces */
-};
-
-/* For an expression within another one, at the same or another place. */
-static struct machine nested(const struct machine *m, const struct tbd_place_of *place)
+struct tbd_machine tbd_machine_nested(const struct tbd_machine *m, const struct tbd_place_of *place)
 {
-    return (struct machine){
+    return (struct tbd_machine){
         .place = place, .nesting = m->nesting + 1, .steps = m->steps, .out = m->out
     };
 }
 
-static bool fail(struct machine *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool fail(struct machine *m, const char *format, ...)
+bool tbd_machine_fail(struct tbd_machine *m, const char *format, ...)
 {
     va_list args;
 
@@ -73,52 +49,53 @@ static bool fail(struct machine *m, const char *format, ...)
     return false;
 }
 
-static bool push(struct machine *m, uint64_t value)
+bool tbd_machine_push(struct tbd_machine *m, uint64_t value)
 {
-    if (m->depth >= STACK_MAX)
-        return fail(m, "its location is too complicated");
+    if (m->depth >= TBD_MACHINE_STACK_MAX)
+        return tbd_machine_fail(m, "its location is too complicated");
     m->stack[m->depth++] = value;
     return true;
 }
 
-static bool pop(struct machine *m, uint64_t *out)
+static bool pop(struct tbd_machine *m, uint64_t *out)
 {
     if (m->depth == 0)
-        return fail(m, "its location is damaged");
+        return tbd_machine_fail(m, "its location is damaged");
     *out = m->stack[--m->depth];
     return true;
 }
 
-static bool read_register(struct machine *m, uint64_t number, uint64_t *out)
+static bool read_register(struct tbd_machine *m, uint64_t number, uint64_t *out)
 {
     const struct tbd_frame *frame = m->place->frame;
     unsigned reg;
 
     if (frame == NULL)
-        return fail(m, "it needs a frame");
+        return tbd_machine_fail(m, "it needs a frame");
     if (number == TBD_REG_COUNT) {
         *out = frame->pc;
         return true;
     }
     if (number >= TBD_REG_COUNT)
-        return fail(m, "it is in a register that is not known here");
+        return tbd_machine_fail(m, "it is in a register that is not known here");
     reg = reg_of_dwarf[number];
     if ((frame->known >> reg & 1) == 0)
-        return fail(m, "it was in %s, which a called function may have changed", reg_names[number]);
+        return tbd_machine_fail(m, "it was in %s, which a called function may have changed",
+                                reg_names[number]);
     *out = frame->gpr[reg];
     return true;
 }
 
 /* The bytes of a whole register, also of a vector register. */
-static bool register_bytes(struct machine *m, uint64_t number, uint8_t *out, uint32_t *count)
+static bool register_bytes(struct tbd_machine *m, uint64_t number, uint8_t *out, uint32_t *count)
 {
     uint64_t value = 0;
 
     *count = 8;
     if (number - XMM_FIRST < XMM_COUNT) {
         if (m->place->xsave == NULL)
-            return fail(m, "it was in xmm%u, which a called function may have changed",
-                        (unsigned)(number - XMM_FIRST));
+            return tbd_machine_fail(m, "it was in xmm%u, which a called function may have changed",
+                                    (unsigned)(number - XMM_FIRST));
         *count = 16;
         memcpy(out, m->place->xsave + XMM_IN_XSAVE + 16 * (number - XMM_FIRST), 16);
         return true;
@@ -129,198 +106,59 @@ static bool register_bytes(struct machine *m, uint64_t number, uint8_t *out, uin
     return true;
 }
 
-static bool read_memory(struct machine *m, uint64_t address, uint64_t bytes)
+static bool read_memory(struct tbd_machine *m, uint64_t address, uint64_t bytes)
 {
     uint64_t value = 0;
 
     if (bytes == 0 || bytes > 8)
-        return fail(m, "its location is damaged");
+        return tbd_machine_fail(m, "its location is damaged");
     if (m->place->memory == NULL ||
         !m->place->memory->read(m->place->memory->context, address, &value, (size_t)bytes))
-        return fail(m, "memory at 0x%" PRIx64 " is not mapped", address);
-    return push(m, value);
+        return tbd_machine_fail(m, "memory at 0x%" PRIx64 " is not mapped", address);
+    return tbd_machine_push(m, value);
 }
 
-static bool run_attribute(struct machine *m, Dwarf_Attribute *attribute);
-
-static bool push_frame_base(struct machine *m, uint64_t offset)
+static bool push_frame_base(struct tbd_machine *m, uint64_t offset)
 {
-    struct machine inner = nested(m, m->place);
+    struct tbd_machine inner = tbd_machine_nested(m, m->place);
     Dwarf_Attribute attribute;
 
-    if (m->function == NULL || inner.nesting > NESTING_MAX ||
+    if (m->function == NULL || inner.nesting > TBD_MACHINE_NESTING_MAX ||
         !tbd_die_attribute(m->function, DW_AT_frame_base, &attribute))
-        return fail(m, "its function has no frame base");
-    if (!run_attribute(&inner, &attribute))
+        return tbd_machine_fail(m, "its function has no frame base");
+    if (!tbd_machine_run(&inner, &attribute))
         return false;
-    if (inner.kind == IN_REGISTER) {
+    if (inner.kind == TBD_IN_REGISTER) {
         uint64_t value = 0;
 
-        return read_register(m, inner.reg, &value) && push(m, value + offset);
+        return read_register(m, inner.reg, &value) && tbd_machine_push(m, value + offset);
     }
-    return inner.depth != 0 ? push(m, inner.stack[inner.depth - 1] + offset)
-                            : fail(m, "its function has no frame base");
+    return inner.depth != 0 ? tbd_machine_push(m, inner.stack[inner.depth - 1] + offset)
+                            : tbd_machine_fail(m, "its function has no frame base");
 }
 
-static bool push_thread_address(struct machine *m, uint64_t offset)
+static bool push_thread_address(struct tbd_machine *m, uint64_t offset)
 {
     uint64_t block = 0;
     const char *why = tbd_thread_block(m->place, &block);
 
-    return why == NULL ? push(m, block + offset) : fail(m, "%s", why);
-}
-
-/* ---- values at function entry ---- */
-
-static const char *linkage_name(const Dwarf_Die *die)
-{
-    Dwarf_Attribute attribute;
-
-    if (tbd_die_attribute(die, DW_AT_linkage_name, &attribute))
-        return dwarf_formstring(&attribute);
-    return tbd_die_name(die);
-}
-
-static bool is_site_of(Dwarf_Die *die, uint64_t address)
-{
-    int tag = dwarf_tag(die);
-    Dwarf_Attribute attribute;
-    Dwarf_Addr value;
-
-    if (tag != DW_TAG_call_site && tag != DW_TAG_GNU_call_site)
-        return false;
-    return dwarf_attr(die, tag == DW_TAG_call_site ? DW_AT_call_return_pc : DW_AT_low_pc,
-                      &attribute) != NULL &&
-           dwarf_formaddr(&attribute, &value) == 0 && value == address;
-}
-
-/* The call site below `parent` that returns to `address`. */
-static bool find_site(const Dwarf_Die *parent, uint64_t address, int nesting, uint32_t *visits,
-                      Dwarf_Die *out)
-{
-    Dwarf_Die die;
-
-    for (bool more = tbd_die_child(parent, &die); more && ++*visits < SITES_MAX;
-         more = tbd_die_next(&die, &die)) {
-        if (is_site_of(&die, address)) {
-            *out = die;
-            return true;
-        }
-        if (nesting < TBD_DWARF_MAX_SCOPES && dwarf_haschildren(&die) == 1 &&
-            find_site(&die, address, nesting + 1, visits, out))
-            return true;
-    }
-    return false;
-}
-
-/* Is the call one of the function that runs, and not of one that jumped to it?  A direct call names
- * its target; an indirect one computes it. */
-static bool calls_function(struct machine *m, const struct tbd_place_of *caller, Dwarf_Die *site)
-{
-    Dwarf_Die origin, callee;
-    Dwarf_Attribute attribute;
-    Dwarf_Addr low;
-    const char *a, *b;
-    struct machine target = nested(m, caller);
-
-    callee = m->place->scopes.dies[m->place->scopes.count - 1];
-    if (tbd_die_reference(
-            site, dwarf_tag(site) == DW_TAG_call_site ? DW_AT_call_origin : DW_AT_abstract_origin,
-            &origin)) {
-        a = linkage_name(&origin);
-        b = linkage_name(&callee);
-        return a != NULL && b != NULL && strcmp(a, b) == 0;
-    }
-    if (dwarf_attr(site,
-                   dwarf_tag(site) == DW_TAG_call_site ? DW_AT_call_target
-                                                       : DW_AT_GNU_call_site_target,
-                   &attribute) == NULL ||
-        dwarf_lowpc(&callee, &low) != 0 || !run_attribute(&target, &attribute) ||
-        target.kind == IN_REGISTER || target.depth == 0)
-        return false;
-    return target.stack[target.depth - 1] == low + m->place->bias;
-}
-
-static bool parameter_is_in(Dwarf_Die *die, uint64_t reg)
-{
-    Dwarf_Attribute attribute;
-    Dwarf_Op *ops;
-    size_t count;
-    int tag = dwarf_tag(die);
-
-    if ((tag != DW_TAG_call_site_parameter && tag != DW_TAG_GNU_call_site_parameter) ||
-        dwarf_attr(die, DW_AT_location, &attribute) == NULL ||
-        dwarf_getlocation(&attribute, &ops, &count) != 0 || count != 1)
-        return false;
-    return (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31 &&
-            (uint64_t)(ops[0].atom - DW_OP_reg0) == reg) ||
-           (ops[0].atom == DW_OP_regx && ops[0].number == reg);
-}
-
-static bool push_passed(struct machine *m, const struct tbd_place_of *caller, Dwarf_Die *site,
-                        uint64_t reg)
-{
-    struct machine inner = nested(m, caller);
-    Dwarf_Attribute attribute;
-    Dwarf_Die die;
-
-    if (caller->scopes.count != 0)
-        inner.function = &caller->scopes.dies[caller->scopes.count - 1];
-    for (bool more = tbd_die_child(site, &die); more; more = tbd_die_next(&die, &die)) {
-        if (!parameter_is_in(&die, reg))
-            continue;
-        if (dwarf_attr(&die, DW_AT_call_value, &attribute) == NULL &&
-            dwarf_attr(&die, DW_AT_GNU_call_site_value, &attribute) == NULL)
-            break;
-        if (!run_attribute(&inner, &attribute))
-            return false;
-        if (inner.kind == IN_REGISTER || inner.depth == 0)
-            break;
-        return push(m, inner.stack[inner.depth - 1]);
-    }
-    return fail(m, "its value at the function's entry is not known");
-}
-
-static bool push_entry_value(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
-{
-    const struct tbd_place_of *caller = m->place->caller;
-    Dwarf_Attribute inner;
-    Dwarf_Op *ops;
-    size_t count;
-    Dwarf_Die site;
-    uint32_t visits = 0;
-    uint64_t reg;
-
-    if (dwarf_getlocation_attr(attribute, op, &inner) != 0 ||
-        dwarf_getlocation(&inner, &ops, &count) != 0 || count != 1 ||
-        !((ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) || ops[0].atom == DW_OP_regx))
-        return fail(m, "its value at the function's entry is not known");
-    reg = ops[0].atom == DW_OP_regx ? ops[0].number : (uint64_t)(ops[0].atom - DW_OP_reg0);
-    *m->steps += STEPS_MAX / 256; /* looking for a call is dear */
-    if (m->nesting >= NESTING_MAX || caller == NULL || caller->dwarf == NULL ||
-        caller->scopes.count == 0 || m->place->scopes.count == 0 ||
-        !find_site(&caller->scopes.dies[caller->scopes.count - 1], caller->frame->pc - caller->bias,
-                   0, &visits, &site))
-        return fail(m, "it was changed, and the caller does not say what it passed");
-    if (!calls_function(m, caller, &site))
-        return fail(m, "it was changed, and the function was not called directly");
-    return push_passed(m, caller, &site, reg);
+    return why == NULL ? tbd_machine_push(m, block + offset) : tbd_machine_fail(m, "%s", why);
 }
 
 /* ---- operations ---- */
 
-static bool pick(struct machine *m, uint64_t index)
+static bool pick(struct tbd_machine *m, uint64_t index)
 {
-    return index < m->depth ? push(m, m->stack[m->depth - 1 - index])
-                            : fail(m, "its location is damaged");
+    return index < m->depth ? tbd_machine_push(m, m->stack[m->depth - 1 - index])
+                            : tbd_machine_fail(m, "its location is damaged");
 }
 
-static bool swap(struct machine *m, size_t count)
+static bool swap(struct tbd_machine *m, size_t count)
 {
     uint64_t top;
 
     if (m->depth < count)
-        return fail(m, "its location is damaged");
+        return tbd_machine_fail(m, "its location is damaged");
     top = m->stack[m->depth - 1];
     for (size_t i = 1; i < count; i++)
         m->stack[m->depth - i] = m->stack[m->depth - i - 1];
@@ -328,47 +166,49 @@ static bool swap(struct machine *m, size_t count)
     return true;
 }
 
-static bool combine(struct machine *m, uint8_t atom)
+static bool combine(struct tbd_machine *m, uint8_t atom)
 {
     uint64_t a = 0, b = 0;
 
     if (!pop(m, &b) || !pop(m, &a))
         return false;
     switch (atom) {
-    case DW_OP_plus: return push(m, a + b);
-    case DW_OP_minus: return push(m, a - b);
-    case DW_OP_mul: return push(m, a * b);
-    case DW_OP_and: return push(m, a & b);
-    case DW_OP_or: return push(m, a | b);
-    case DW_OP_xor: return push(m, a ^ b);
-    case DW_OP_shl: return push(m, b < 64 ? a << b : 0);
-    case DW_OP_shr: return push(m, b < 64 ? a >> b : 0);
-    case DW_OP_shra: return push(m, (uint64_t)((int64_t)a >> (b < 63 ? b : 63)));
-    case DW_OP_eq: return push(m, a == b);
-    case DW_OP_ne: return push(m, a != b);
-    case DW_OP_lt: return push(m, (int64_t)a < (int64_t)b);
-    case DW_OP_le: return push(m, (int64_t)a <= (int64_t)b);
-    case DW_OP_gt: return push(m, (int64_t)a > (int64_t)b);
-    case DW_OP_ge: return push(m, (int64_t)a >= (int64_t)b);
-    case DW_OP_mod: return b == 0 ? fail(m, "its location divides by zero") : push(m, a % b);
+    case DW_OP_plus: return tbd_machine_push(m, a + b);
+    case DW_OP_minus: return tbd_machine_push(m, a - b);
+    case DW_OP_mul: return tbd_machine_push(m, a * b);
+    case DW_OP_and: return tbd_machine_push(m, a & b);
+    case DW_OP_or: return tbd_machine_push(m, a | b);
+    case DW_OP_xor: return tbd_machine_push(m, a ^ b);
+    case DW_OP_shl: return tbd_machine_push(m, b < 64 ? a << b : 0);
+    case DW_OP_shr: return tbd_machine_push(m, b < 64 ? a >> b : 0);
+    case DW_OP_shra: return tbd_machine_push(m, (uint64_t)((int64_t)a >> (b < 63 ? b : 63)));
+    case DW_OP_eq: return tbd_machine_push(m, a == b);
+    case DW_OP_ne: return tbd_machine_push(m, a != b);
+    case DW_OP_lt: return tbd_machine_push(m, (int64_t)a < (int64_t)b);
+    case DW_OP_le: return tbd_machine_push(m, (int64_t)a <= (int64_t)b);
+    case DW_OP_gt: return tbd_machine_push(m, (int64_t)a > (int64_t)b);
+    case DW_OP_ge: return tbd_machine_push(m, (int64_t)a >= (int64_t)b);
+    case DW_OP_mod:
+        return b == 0 ? tbd_machine_fail(m, "its location divides by zero")
+                      : tbd_machine_push(m, a % b);
     default: break;
     }
     if (b == 0)
-        return fail(m, "its location divides by zero");
-    return push(m, b == UINT64_MAX ? 0 - a : (uint64_t)((int64_t)a / (int64_t)b));
+        return tbd_machine_fail(m, "its location divides by zero");
+    return tbd_machine_push(m, b == UINT64_MAX ? 0 - a : (uint64_t)((int64_t)a / (int64_t)b));
 }
 
-static bool change(struct machine *m, const Dwarf_Op *op)
+static bool change(struct tbd_machine *m, const Dwarf_Op *op)
 {
     uint64_t a = 0;
 
     if (!pop(m, &a))
         return false;
     switch (op->atom) {
-    case DW_OP_neg: return push(m, 0 - a);
-    case DW_OP_not: return push(m, ~a);
-    case DW_OP_abs: return push(m, (int64_t)a < 0 ? 0 - a : a);
-    case DW_OP_plus_uconst: return push(m, a + op->number);
+    case DW_OP_neg: return tbd_machine_push(m, 0 - a);
+    case DW_OP_not: return tbd_machine_push(m, ~a);
+    case DW_OP_abs: return tbd_machine_push(m, (int64_t)a < 0 ? 0 - a : a);
+    case DW_OP_plus_uconst: return tbd_machine_push(m, a + op->number);
     case DW_OP_deref: return read_memory(m, a, 8);
     case DW_OP_deref_size: return read_memory(m, a, op->number);
     case DW_OP_form_tls_address:
@@ -378,7 +218,7 @@ static bool change(struct machine *m, const Dwarf_Op *op)
 }
 
 /* To another base type, given by its entry; only integers. */
-static bool convert(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+static bool convert(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
 {
     Dwarf_Die die;
     struct tbd_type type;
@@ -388,58 +228,58 @@ static bool convert(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_O
     if (!pop(m, &value))
         return false;
     if (op->number == 0)
-        return push(m, value);
+        return tbd_machine_push(m, value);
     if (dwarf_getlocation_die(attribute, op, &die) != 0)
-        return fail(m, "its location is damaged");
+        return tbd_machine_fail(m, "its location is damaged");
     type = tbd_type_from(&die);
     view = tbd_type_look(&type);
     if (view.kind != TBD_TYPE_INTEGER || view.bytes == 0 || view.bytes > 8)
-        return fail(m, "it was calculated with floating-point numbers");
-    return push(m, tbd_data_extend(value, (uint32_t)view.bytes * 8, view.is_signed));
+        return tbd_machine_fail(m, "it was calculated with floating-point numbers");
+    return tbd_machine_push(m, tbd_data_extend(value, (uint32_t)view.bytes * 8, view.is_signed));
 }
 
-static bool push_indexed(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op,
+static bool push_indexed(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op,
                          bool is_address)
 {
     Dwarf_Attribute value;
     Dwarf_Word word;
 
     if (dwarf_getlocation_attr(attribute, op, &value) != 0 || dwarf_formaddr(&value, &word) != 0)
-        return fail(m, "its location is damaged");
-    return push(m, is_address ? word + m->place->bias : word);
+        return tbd_machine_fail(m, "its location is damaged");
+    return tbd_machine_push(m, is_address ? word + m->place->bias : word);
 }
 
-static bool push_register(struct machine *m, uint64_t number, uint64_t offset)
+static bool push_register(struct tbd_machine *m, uint64_t number, uint64_t offset)
 {
     uint64_t value = 0;
 
-    return read_register(m, number, &value) && push(m, value + offset);
+    return read_register(m, number, &value) && tbd_machine_push(m, value + offset);
 }
 
-static bool push_cfa(struct machine *m)
+static bool push_cfa(struct tbd_machine *m)
 {
     if (m->place->frame == NULL || m->place->frame->cfa == 0)
-        return fail(m, "the frame's start is not known");
-    return push(m, m->place->frame->cfa);
+        return tbd_machine_fail(m, "the frame's start is not known");
+    return tbd_machine_push(m, m->place->frame->cfa);
 }
 
-static bool take_bytes(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+static bool take_bytes(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
 {
     Dwarf_Block block;
 
     if (dwarf_getlocation_implicit_value(attribute, op, &block) != 0 ||
         block.length > TBD_DATA_BYTES)
-        return fail(m, "its location is damaged");
-    m->kind = IS_BYTES;
+        return tbd_machine_fail(m, "its location is damaged");
+    m->kind = TBD_IS_BYTES;
     m->out->byte_count = (uint32_t)block.length;
     memcpy(m->out->bytes, block.data, block.length);
     return true;
 }
 
-static bool step_other(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+static bool step_other(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
 {
     switch (op->atom) {
-    case DW_OP_addr: return push(m, op->number + m->place->bias);
+    case DW_OP_addr: return tbd_machine_push(m, op->number + m->place->bias);
     case DW_OP_addrx:
     case DW_OP_GNU_addr_index: return push_indexed(m, attribute, op, true);
     case DW_OP_constx:
@@ -455,22 +295,23 @@ static bool step_other(struct machine *m, Dwarf_Attribute *attribute, const Dwar
     case DW_OP_fbreg: return push_frame_base(m, op->number);
     case DW_OP_call_frame_cfa: return push_cfa(m);
     case DW_OP_entry_value:
-    case DW_OP_GNU_entry_value: return push_entry_value(m, attribute, op);
+    case DW_OP_GNU_entry_value: return tbd_machine_push_entry(m, attribute, op);
     case DW_OP_convert:
     case DW_OP_GNU_convert: return convert(m, attribute, op);
     case DW_OP_implicit_value: return take_bytes(m, attribute, op);
     case DW_OP_implicit_pointer:
     case DW_OP_GNU_implicit_pointer:
-        return fail(m, "the pointer was optimized out, not what it points to");
-    case DW_OP_GNU_parameter_ref: return fail(m, "the parameter was optimized out");
+        return tbd_machine_fail(m, "the pointer was optimized out, not what it points to");
+    case DW_OP_GNU_parameter_ref: return tbd_machine_fail(m, "the parameter was optimized out");
     case DW_OP_regx:
-        m->kind = IN_REGISTER;
+        m->kind = TBD_IN_REGISTER;
         m->reg = op->number;
         return true;
-    case DW_OP_stack_value: m->kind = IS_VALUE; return true;
+    case DW_OP_stack_value: m->kind = TBD_IS_VALUE; return true;
     case DW_OP_GNU_uninit:
     case DW_OP_nop: return true;
-    default: return fail(m, "operation 0x%02x of its location is not supported", op->atom);
+    default:
+        return tbd_machine_fail(m, "operation 0x%02x of its location is not supported", op->atom);
     }
 }
 
@@ -494,16 +335,16 @@ static bool is_binary(uint8_t atom)
            (atom >= DW_OP_eq && atom <= DW_OP_ne) || atom == DW_OP_div || atom == DW_OP_mod;
 }
 
-static bool step(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
+static bool step(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op)
 {
     if (is_constant(op->atom))
-        return push(m, op->number);
+        return tbd_machine_push(m, op->number);
     if (op->atom >= DW_OP_lit0 && op->atom <= DW_OP_lit31)
-        return push(m, (uint64_t)(op->atom - DW_OP_lit0));
+        return tbd_machine_push(m, (uint64_t)(op->atom - DW_OP_lit0));
     if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
         return push_register(m, (uint64_t)(op->atom - DW_OP_breg0), op->number);
     if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31) {
-        m->kind = IN_REGISTER;
+        m->kind = TBD_IN_REGISTER;
         m->reg = (uint64_t)(op->atom - DW_OP_reg0);
         return true;
     }
@@ -526,7 +367,7 @@ static size_t jump_target(const Dwarf_Op *ops, size_t count, size_t at)
     return SIZE_MAX;
 }
 
-static bool jumps(struct machine *m, const Dwarf_Op *op, bool *taken)
+static bool jumps(struct tbd_machine *m, const Dwarf_Op *op, bool *taken)
 {
     uint64_t value = 1;
 
@@ -537,14 +378,14 @@ static bool jumps(struct machine *m, const Dwarf_Op *op, bool *taken)
 }
 
 /* Operations [from, to) of one piece, or of the whole. */
-static bool run(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *ops, size_t from,
+static bool run(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *ops, size_t from,
                 size_t to)
 {
     for (size_t i = from; i < to;) {
         bool taken = false;
 
-        if (++*m->steps > STEPS_MAX)
-            return fail(m, "its location is too complicated");
+        if (++*m->steps > TBD_MACHINE_STEPS_MAX)
+            return tbd_machine_fail(m, "its location is too complicated");
         if (ops[i].atom != DW_OP_skip && ops[i].atom != DW_OP_bra) {
             if (!step(m, attribute, &ops[i]))
                 return false;
@@ -553,29 +394,28 @@ static bool run(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *o
         }
         i = taken ? jump_target(ops, to, i) : i + 1;
         if (taken && (i < from || i >= to))
-            return fail(m, "its location is damaged");
+            return tbd_machine_fail(m, "its location is damaged");
     }
     return true;
 }
 
 /* The description that holds at the place's address. */
-static bool choose(struct machine *m, Dwarf_Attribute *attribute, Dwarf_Op **ops, size_t *count)
+static bool choose(struct tbd_machine *m, Dwarf_Attribute *attribute, Dwarf_Op **ops, size_t *count)
 {
     int found = dwarf_getlocation_addr(attribute, m->place->address, ops, count, 1);
 
     if (found < 0)
-        return fail(m, "its location is damaged");
-    return found > 0 ? true : fail(m, "it has no location at this instruction");
+        return tbd_machine_fail(m, "its location is damaged");
+    return found > 0 ? true : tbd_machine_fail(m, "it has no location at this instruction");
 }
 
-/* A whole expression, without pieces: frame bases, what a caller passed. */
-static bool run_attribute(struct machine *m, Dwarf_Attribute *attribute)
+bool tbd_machine_run(struct tbd_machine *m, Dwarf_Attribute *attribute)
 {
     Dwarf_Op *ops;
     size_t count;
 
-    if (m->nesting > NESTING_MAX)
-        return fail(m, "its location is too complicated");
+    if (m->nesting > TBD_MACHINE_NESTING_MAX)
+        return tbd_machine_fail(m, "its location is too complicated");
     return choose(m, attribute, &ops, &count) && run(m, attribute, ops, 0, count);
 }
 
@@ -587,7 +427,7 @@ static bool is_piece(uint8_t atom)
 }
 
 /* Bytes of what [from, to) described, at the end of out->bytes. */
-static bool add_piece(struct machine *m, size_t from, size_t to, uint64_t size)
+static bool add_piece(struct tbd_machine *m, size_t from, size_t to, uint64_t size)
 {
     struct tbd_data *out = m->out;
     uint8_t bytes[16] = { 0 };
@@ -595,31 +435,32 @@ static bool add_piece(struct machine *m, size_t from, size_t to, uint64_t size)
     uint64_t value = 0;
 
     if (size > TBD_DATA_BYTES - out->byte_count)
-        return fail(m, "it is too large");
+        return tbd_machine_fail(m, "it is too large");
     if (from == to) {
         memset(out->lost + out->byte_count, 1, (size_t)size);
         out->byte_count += (uint32_t)size;
         return true;
     }
-    if (m->kind == IN_MEMORY) {
+    if (m->kind == TBD_IN_MEMORY) {
         if (!pop(m, &value) || m->place->memory == NULL ||
             !m->place->memory->read(m->place->memory->context, value, out->bytes + out->byte_count,
                                     (size_t)size))
-            return fail(m, "a part of it is not mapped");
+            return tbd_machine_fail(m, "a part of it is not mapped");
     } else {
-        if (m->kind == IN_REGISTER ? !register_bytes(m, m->reg, bytes, &count) : !pop(m, &value))
+        if (m->kind == TBD_IN_REGISTER ? !register_bytes(m, m->reg, bytes, &count)
+                                       : !pop(m, &value))
             return false;
-        if (m->kind != IN_REGISTER)
+        if (m->kind != TBD_IN_REGISTER)
             memcpy(bytes, &value, sizeof(value));
         if (size > sizeof(bytes))
-            return fail(m, "its location is damaged");
+            return tbd_machine_fail(m, "its location is damaged");
         memcpy(out->bytes + out->byte_count, bytes, (size_t)size);
     }
     out->byte_count += (uint32_t)size;
     return true;
 }
 
-static bool run_pieces(struct machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *ops,
+static bool run_pieces(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *ops,
                        size_t count)
 {
     size_t from = 0;
@@ -628,38 +469,39 @@ static bool run_pieces(struct machine *m, Dwarf_Attribute *attribute, const Dwar
         if (!is_piece(ops[i].atom))
             continue;
         if (ops[i].atom == DW_OP_bit_piece && (ops[i].number % 8 != 0 || ops[i].number2 != 0))
-            return fail(m, "its bits are in several places");
-        m->kind = IN_MEMORY;
+            return tbd_machine_fail(m, "its bits are in several places");
+        m->kind = TBD_IN_MEMORY;
         if (!run(m, attribute, ops, from, i) ||
             !add_piece(m, from, i, ops[i].atom == DW_OP_piece ? ops[i].number : ops[i].number / 8))
             return false;
         from = i + 1;
     }
-    return memchr(m->out->lost, 0, m->out->byte_count) != NULL ? true
-                                                               : fail(m, "it is kept nowhere");
+    return memchr(m->out->lost, 0, m->out->byte_count) != NULL
+               ? true
+               : tbd_machine_fail(m, "it is kept nowhere");
 }
 
-static bool take_result(struct machine *m)
+static bool take_result(struct tbd_machine *m)
 {
     struct tbd_data *out = m->out;
     uint64_t value = 0;
 
     switch (m->kind) {
-    case IS_BYTES: return true;
-    case IN_REGISTER: return register_bytes(m, m->reg, out->bytes, &out->byte_count);
-    case IS_VALUE:
+    case TBD_IS_BYTES: return true;
+    case TBD_IN_REGISTER: return register_bytes(m, m->reg, out->bytes, &out->byte_count);
+    case TBD_IS_VALUE:
         if (!pop(m, &value))
             return false;
         out->byte_count = 8;
         memcpy(out->bytes, &value, sizeof(value));
         return true;
-    case IN_MEMORY: break;
+    case TBD_IN_MEMORY: break;
     }
     out->in_memory = true;
     return pop(m, &out->address);
 }
 
-static bool run_location(struct machine *m, Dwarf_Attribute *attribute)
+static bool run_location(struct tbd_machine *m, Dwarf_Attribute *attribute)
 {
     Dwarf_Op *ops;
     size_t count;
@@ -667,7 +509,7 @@ static bool run_location(struct machine *m, Dwarf_Attribute *attribute)
     if (!choose(m, attribute, &ops, &count))
         return false;
     if (count == 0)
-        return fail(m, "it has no location at this instruction");
+        return tbd_machine_fail(m, "it has no location at this instruction");
     if (is_piece(ops[count - 1].atom))
         return run_pieces(m, attribute, ops, count);
     return run(m, attribute, ops, 0, count) && take_result(m);
@@ -696,7 +538,7 @@ void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *varia
                         struct tbd_data *out)
 {
     uint32_t steps = 0;
-    struct machine m = { .place = place, .steps = &steps, .out = out };
+    struct tbd_machine m = { .place = place, .steps = &steps, .out = out };
     Dwarf_Attribute attribute;
 
     memset(out, 0, sizeof(*out));
