@@ -81,6 +81,12 @@ def trace_env(root, options="", preload=""):
     return {"LD_PRELOAD": (preload + ":" if preload else "") + LIBRARY, "TBD_DIR": root, "TBD_OPTIONS": options}
 
 
+def idle_env(root, options=""):
+    """The same, and as long, so that the stack lies where it does in a traced run: but the options are refused, and the
+    program runs natively, for instance in gdb."""
+    return {name: text.replace("window=", "windox=") for name, text in trace_env(root, options).items()}
+
+
 def record(argv, root, options="", preload="", env=None, **how):
     """Runs traced; returns (result, trace of the first process)."""
     os.makedirs(root, exist_ok=True)

@@ -8,8 +8,7 @@ import subprocess
 import othertools
 import tbdtest
 
-# Same length, so that the stack is laid out the same; the second is refused, which is the idle run.
-OPTIONS, REFUSED = "window=500000", "windox=500000"
+OPTIONS = "window=500000"
 
 
 class Pair:
@@ -22,7 +21,7 @@ class Pair:
         result, self.trace = tbdtest.record(tbdtest.fixed(self.argv), folder, options)
         self.trace = tbdtest.find_trace(folder, self.path)
         tbdtest.same(native, result)
-        self.env = {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}
+        self.env = tbdtest.idle_env(folder, options)
 
     def address(self, symbol):
         if symbol not in self.symbols:
@@ -204,7 +203,6 @@ def enter_nth(trace, symbol, hit):
 def test_memory_in_the_middle_as_gdb_sees_it(folder):
     """The whole table and the top of the stack at calls that are a million blocks apart."""
     pair, hits = Pair("many_windows", folder, "window=300000"), (1, 2, 4, 5)
-    pair.env["TBD_OPTIONS"] = "windox=300000"
     seen = othertools.gdb_at_hits(pair.argv, "mark", hits, """
 read = gdb.selected_inferior().read_memory
 say((value("$rsp"), bytes(read(value("$rsp"), 40)).hex(), bytes(read(%d, 4 << 16)).hex(), bytes(read(%d, 8)).hex()))

@@ -14,7 +14,7 @@ import othertools
 import tbdtest
 from test_source import known
 
-OPTIONS, REFUSED = "window=500000", "windox=500000"  # same length: the stack is laid out the same
+OPTIONS = "window=500000"
 # (folder, programs); the first list runs always, the second with TBD_LONG=1.  Left out: programs whose memory holds random
 # bytes of the kernel (stack protectors, pointer guards), process ids or addresses of translated code (x87 environments), and those that gdb
 # would take minutes for.
@@ -183,7 +183,7 @@ def check_program(path, folder, tally):
     if trace is None or trace.info()["blocks"] > LIMIT:
         return
     wanted = moments(trace, path.split("/")[-1])
-    env = {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}
+    env = tbdtest.idle_env(folder, OPTIONS)
     said = othertools.gdb_script([path], SCRIPT % (os.path.basename(path), [(pc, hits) for pc, (_, hits) in wanted.items()]), env=env,
                                  own_mistakes=True)
     for answer in said:

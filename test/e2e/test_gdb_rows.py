@@ -11,7 +11,7 @@ import subprocess
 import othertools
 import tbdtest
 from test_compare import next_instruction
-from test_gdb import LIMIT, OPTIONS, REFUSED, check_programs
+from test_gdb import LIMIT, OPTIONS, check_programs
 
 VARIABLES, FUNCTIONS = (4, 4) if tbdtest.LONG else (2, 2)
 STOPS = 400  # of gdb, for each variable and function; what comes behind is not compared
@@ -153,7 +153,7 @@ def check_program(path, folder, tally):
     trace = tbdtest.find_trace(folder, path)
     if trace is None or trace.info()["blocks"] > LIMIT:
         return
-    env, chosen = {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}, random.Random(os.path.basename(path))
+    env, chosen = tbdtest.idle_env(folder, OPTIONS), random.Random(os.path.basename(path))
     variables, after = globals_of(path), next_instruction(path)
     for name in chosen.sample(sorted(variables), min(VARIABLES, len(variables))):
         if not trace.ask("print", "&" + name, at="last"):

@@ -10,14 +10,14 @@ import re
 import othertools
 import tbdtest
 
-OPTIONS, REFUSED = "window=500000", "windox=500000"
+OPTIONS = "window=500000"
 
 
 def fixed(kind, folder):
     """(program, trace at fixed addresses, environment in which gdb sees the same ones)"""
     path = tbdtest.program("variables_" + kind)
     tbdtest.record(tbdtest.fixed([path]), folder, OPTIONS)
-    return path, tbdtest.find_trace(folder, path), {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}
+    return path, tbdtest.find_trace(folder, path), tbdtest.idle_env(folder, OPTIONS)
 
 
 def recorded(kind, folder, options="window=500"):

@@ -9,8 +9,7 @@ import subprocess
 import othertools
 import tbdtest
 
-# Same length, so that the stack is laid out the same; the second is refused, which is the idle run.
-OPTIONS, REFUSED = "window=500000", "windox=500000"
+OPTIONS = "window=500000"
 KINDS = ("O0_4", "O0_5", "O2_4", "O2_5")
 FUNCTIONS = ("add", "twice", "sum_list", "push", "mean", "move", "depth", "main")
 
@@ -48,7 +47,7 @@ class Program:
         self.path = tbdtest.program("variables_" + kind)
         _, self.trace = tbdtest.record(tbdtest.fixed([self.path]), folder, OPTIONS)
         self.trace = tbdtest.find_trace(folder, self.path)
-        self.env = {**tbdtest.trace_env(folder), "TBD_OPTIONS": REFUSED}
+        self.env = tbdtest.idle_env(folder, OPTIONS)
 
     def places(self, count, seed):
         """(address, hit) of `count` instructions of the functions."""
