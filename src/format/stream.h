@@ -12,6 +12,10 @@
  *
  *       | entries area | guard page | operand area | guard page |
  *
+ *   areas_offset              replay only: operand areas of area_bytes and a guard page.  In one of them (replay/plan.h
+ *                             says which) the operands of a window's chunks lie behind each other, in place of the
+ *                             chunks' own areas, so that nobody has to put them together.
+ *
  * Entries are uint32_t.  An entry is the id of a block (1 .. 2^31-1), written when the block is
  * entered, or TBD_ENTRY_MESSAGE | kind, written after a message is complete.  0 means "nothing
  * yet": the consumer zeroes the entries area before it gives a chunk back.  Operands are bytes
@@ -77,6 +81,7 @@ _Static_assert(sizeof(struct tbd_chunk) == 32, "tbd_chunk is 32 bytes");
 
 #define TBD_COUNT_OPEN 0xffffffffu
 #define TBD_CHUNK_ENDS_WINDOW 1u
+#define TBD_CHUNK_WRAPS 2u /* the next chunk's operands begin at the operand area's start again */
 
 /* Futex words: `published`, `released`, `organizer_state`. */
 struct tbd_stream_head {
@@ -93,6 +98,10 @@ struct tbd_stream_head {
     uint64_t window_blocks;      /*  64: N of T11; 0 = windows end only on request */
     uint32_t hook_set;           /*  72: TBD_HOOK_* */
     uint32_t pid;                /*  76: of the producer */
+    uint64_t areas_offset;       /*  80 */
+    uint64_t area_bytes;         /*  88: without the guard page */
+    uint32_t area_count;         /*  96: 0 in play */
+    uint32_t reserved0;          /* 100 */
 
     /* engine writes, organizer reads (acquire) */
     _Alignas(64) uint32_t published; /* 128: chunks handed over so far, modulo 2^32 */

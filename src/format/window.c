@@ -32,35 +32,27 @@ struct tbd_window *tbd_window_new(struct tbd_block_table *blocks)
     return window;
 }
 
-static void release(const struct tbd_owned *owned)
-{
-    if (owned->is_room)
-        tbd_room_give(owned->memory);
-    else
-        free(owned->memory);
-}
-
-static bool own(struct tbd_window *window, struct tbd_owned owned)
+bool tbd_window_adopt_with(struct tbd_window *window, void *memory, void (*release)(void *))
 {
     struct tbd_window_private *private = window->private;
 
     if (!tbd_array_grow(&private->owned, private->owned_count, &private->owned_capacity,
                         sizeof(*private->owned))) {
-        release(&owned);
+        release(memory);
         return false;
     }
-    private->owned[private->owned_count++] = owned;
+    private->owned[private->owned_count++] = (struct tbd_owned){ memory, release };
     return true;
 }
 
 bool tbd_window_adopt(struct tbd_window *window, void *memory)
 {
-    return own(window, (struct tbd_owned){ memory, false });
+    return tbd_window_adopt_with(window, memory, free);
 }
 
 bool tbd_window_adopt_room(struct tbd_window *window, void *room)
 {
-    return own(window, (struct tbd_owned){ room, true });
+    return tbd_window_adopt_with(window, room, tbd_room_give);
 }
 
 void *tbd_window_room(struct tbd_window *window, size_t bytes)
@@ -85,7 +77,7 @@ void tbd_window_free(struct tbd_window *window)
         return;
     private = window->private;
     for (size_t i = 0; i < private->owned_count; i++)
-        release(&private->owned[i]);
+        private->owned[i].release(private->owned[i].memory);
     free(private->owned);
     free(private->checkpoints);
     free(private->last_stores);

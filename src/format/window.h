@@ -18,6 +18,9 @@ bool tbd_window_adopt(struct tbd_window *window, void *memory);
 void *tbd_window_room(struct tbd_window *window, size_t bytes);
 /* Takes over what tbd_room_take() gave.  On failure it is given back and false returned. */
 bool tbd_window_adopt_room(struct tbd_window *window, void *room);
+/* Takes over something that is given back with release(), by whichever thread frees the window.  On failure it is
+ * given back at once and false returned. */
+bool tbd_window_adopt_with(struct tbd_window *window, void *memory, void (*release)(void *));
 
 /* Moves all memory that `from` owns to `window` and frees `from`: what its pointers lead to lives
  * on. False without memory; nothing has changed then. */

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 #define TBD_PAGE_BYTES 4096u
-/* What a window owns: from malloc, or from room.h. */
+/* What a window owns, and how it is given back: free(), tbd_room_give(), ... */
 struct tbd_owned {
     void *memory;
-    bool is_room;
+    void (*release)(void *memory);
 };
 
 struct tbd_window_private {

@@ -11,6 +11,9 @@
  * R2  A full area is only noticed by a block's entry store (a fault) or by reserve().
  * R3  When the consumer is gone (`discard`) the same slot is filled again and again.  The engine
  *     detaches at the next boundary; until then nothing waits.
+ * R4  With an operand area (replay) each chunk's operands begin where those of the chunk before end, so that a
+ *     window's lie in one piece.  There are always TBD_OPERANDS_BYTES left when a chunk is opened, as in a chunk of
+ *     its own; when there would not be, the consumer is told (WRAPS), has taken all, and the area begins anew.
  */
 #include "hooks/ring.h"
 
@@ -43,9 +46,19 @@ static uint64_t entries_start(const struct tbd_ring *ring, uint32_t slot)
     return TBD_STREAM_BASE + ring->head->chunks_offset + (uint64_t)slot * TBD_CHUNK_STRIDE;
 }
 
-static uint64_t operands_start(const struct tbd_ring *ring, uint32_t slot)
+/* Of the open chunk. */
+static uint64_t operands_start(const struct tbd_ring *ring)
 {
-    return entries_start(ring, slot) + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
+    if (ring->area)
+        return ring->area_at;
+    return entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
+}
+
+static uint64_t operands_end(const struct tbd_ring *ring)
+{
+    if (ring->area)
+        return ring->area + ring->head->area_bytes;
+    return operands_start(ring) + TBD_OPERANDS_BYTES;
 }
 
 static uint64_t page_up(uint64_t bytes)
@@ -72,7 +85,10 @@ static void lay_out(struct tbd_stream_head *head, const struct tbd_ring_config *
     head->heap_offset =
         head->defs_offset + page_up((uint64_t)config->def_capacity * sizeof(struct tbd_block_def));
     head->chunks_offset = head->heap_offset + head->heap_capacity;
-    head->total_bytes = head->chunks_offset + (uint64_t)config->chunks * TBD_CHUNK_STRIDE;
+    head->areas_offset = head->chunks_offset + (uint64_t)config->chunks * TBD_CHUNK_STRIDE;
+    head->area_count = config->areas;
+    head->area_bytes = config->area_bytes;
+    head->total_bytes = head->areas_offset + config->areas * (config->area_bytes + TBD_PAGE_SIZE);
 }
 
 uint64_t tbd_ring_bytes(const struct tbd_ring_config *config)
@@ -94,7 +110,18 @@ static bool protect_guards(const struct tbd_ring *ring)
                                             TBD_PAGE_SIZE, PROT_NONE_)))
             return false;
     }
+    for (uint32_t i = 0; i < ring->head->area_count; i++)
+        if (tbd_sys_failed(tbd_sys_mprotect(tbd_ring_area(ring, i) + ring->head->area_bytes,
+                                            TBD_PAGE_SIZE, PROT_NONE_)))
+            return false;
     return true;
+}
+
+uint64_t tbd_ring_area(const struct tbd_ring *ring, uint32_t index)
+{
+    const struct tbd_stream_head *head = ring->head;
+
+    return TBD_STREAM_BASE + head->areas_offset + index * (head->area_bytes + TBD_PAGE_SIZE);
 }
 
 /* The first chunk lies in slot 0, the next ones in 1, 2, ... until one is given back. */
@@ -149,7 +176,8 @@ static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_nex
     chunk->slot = ring->slot;
     __atomic_store_n(&chunk->entry_count, TBD_COUNT_OPEN, __ATOMIC_RELEASE);
     *entry_next = entries_start(ring, ring->slot) + offset;
-    *operand_next = operands_start(ring, ring->slot);
+    ring->area_at = *operand_next;
+    *operand_next = operands_start(ring);
 }
 
 static uint32_t open_entries(const struct tbd_ring *ring, uint64_t entry_next)
@@ -183,8 +211,8 @@ static uint32_t collect(struct tbd_ring *ring)
     return released;
 }
 
-/* Waits until there is a slot to fill, and takes it. */
-static void take_slot(struct tbd_ring *ring)
+/* Waits until `count` slots are free, and takes one to fill it. */
+static void take_slot(struct tbd_ring *ring, uint32_t count)
 {
     struct tbd_stream_head *head = ring->head;
     bool waited = false;
@@ -192,7 +220,7 @@ static void take_slot(struct tbd_ring *ring)
     while (!ring->discard) {
         uint32_t released = collect(ring);
 
-        if (ring->free_count) {
+        if (ring->free_count >= count) {
             ring->slot = ring->free[--ring->free_count];
             return;
         }
@@ -212,7 +240,7 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
     struct tbd_stream_head *head = ring->head;
     struct tbd_chunk *chunk = open_one(ring);
 
-    chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring, ring->slot));
+    chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring));
     chunk->flags = flags;
     ring->window_bytes += chunk->operand_bytes;
     if (flags & TBD_CHUNK_ENDS_WINDOW)
@@ -240,22 +268,34 @@ uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_threa
     return last_block(ring, thread->entry_next);
 }
 
+/* Has the area no room for another chunk (R4)? */
+static bool is_used_up(const struct tbd_ring *ring, uint64_t operand_next)
+{
+    return ring->area && operands_end(ring) - operand_next < TBD_OPERANDS_BYTES;
+}
+
 static void turn(struct tbd_ring *ring, uint64_t *entry_next, uint64_t *operand_next,
                  uint32_t flags)
 {
     uint64_t time = time_at(ring, *entry_next);
+    bool wraps = is_used_up(ring, *operand_next);
 
     ring->last_block = last_block(ring, *entry_next);
+    if (wraps)
+        flags |= TBD_CHUNK_WRAPS;
     if (!ring->discard && (flags || open_entries(ring, *entry_next) > 0)) {
         publish(ring, *entry_next, *operand_next, flags);
-        take_slot(ring);
+        take_slot(ring, wraps ? ring->head->chunk_count : 1);
     }
+    if (wraps || ring->discard)
+        *operand_next = ring->area;
     open_chunk(ring, time, entry_next, operand_next);
 }
 
 void tbd_ring_start(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t time, uint64_t due)
 {
     ring->due = due;
+    thread->operand_next = ring->area;
     open_chunk(ring, time, &thread->entry_next, &thread->operand_next);
 }
 
@@ -280,10 +320,9 @@ void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t
 static bool has_room(const struct tbd_ring *ring, const struct tbd_thread *thread, size_t bytes)
 {
     uint64_t entries_end = entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES;
-    uint64_t operands_end = operands_start(ring, ring->slot) + TBD_OPERANDS_BYTES;
 
     return thread->entry_next + 4 <= entries_end &&
-           thread->operand_next + sizeof(struct tbd_message) + bytes <= operands_end;
+           thread->operand_next + sizeof(struct tbd_message) + bytes <= operands_end(ring);
 }
 
 /* A chunk that was cut short for `due` has few entries left: with one message in it the blocks up to `due`
@@ -373,25 +412,23 @@ uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
 enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address)
 {
     uint64_t entries;
-    uint64_t operands;
 
     if (!ring->head)
         return TBD_GUARD_NONE;
     entries = entries_start(ring, ring->slot);
-    operands = operands_start(ring, ring->slot);
     if (ring->is_protected &&
         address - entries_start(ring, ring->protected_slot) < TBD_ENTRIES_BYTES)
         return TBD_GUARD_ENTRIES;
     if (address - entries < TBD_ENTRIES_BYTES + TBD_PAGE_SIZE)
         return TBD_GUARD_ENTRIES;
-    if (address - operands - TBD_OPERANDS_BYTES < TBD_PAGE_SIZE)
+    if (address - operands_end(ring) < TBD_PAGE_SIZE)
         return TBD_GUARD_OPERANDS;
     return TBD_GUARD_NONE;
 }
 
 uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring)
 {
-    return operands_start(ring, ring->slot) + TBD_OPERANDS_BYTES;
+    return operands_end(ring);
 }
 
 /* A handler can come in the middle of turn(), or of the function below: so the slot is noted, and the
@@ -449,7 +486,7 @@ void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thr
     if (id == 0 || id > head->def_count)
         return;
     bytes = defs[id - 1].operand_bytes;
-    if (thread->operand_next + bytes > operands_start(ring, ring->slot) + TBD_OPERANDS_BYTES)
+    if (thread->operand_next + bytes > operands_end(ring))
         tbd_ring_move_record_sigsafe(ring, &thread->entry_next, &thread->operand_next,
                                      record_bytes);
     if (record_bytes < bytes)

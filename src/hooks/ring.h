@@ -33,6 +33,9 @@ struct tbd_ring {
     bool is_protected;      /* a signal handler made an entries area inaccessible: */
     uint32_t protected_slot; /* of the chunk that was open then */
     bool full;              /* block table or heap is full: recording must stop */
+    uint64_t area;          /* replay: where the window's operands go (tbd_ring_area(), set before tbd_ring_start());
+                               0: each chunk has its own */
+    uint64_t area_at;       /* then: where the open chunk's operands begin */
 };
 
 struct tbd_ring_config {
@@ -43,6 +46,8 @@ struct tbd_ring_config {
     uint32_t hook_set;
     uint32_t pid;
     uint32_t parent; /* see tbd_ring */
+    uint32_t areas;  /* operand areas, and bytes in each: a multiple of the page size */
+    uint64_t area_bytes;
 };
 
 /* Bytes that a stream with these sizes takes in its file. */
@@ -52,6 +57,8 @@ uint64_t tbd_ring_bytes(const struct tbd_ring_config *config);
 TBD_MUST_CHECK enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd,
                                                const struct tbd_ring_config *config);
 
+/* Where an operand area begins; a guard page follows it. */
+uint64_t tbd_ring_area(const struct tbd_ring *ring, uint32_t index);
 /* Opens the first chunk: time `time`, next boundary due at `due`. */
 void tbd_ring_start(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t time, uint64_t due);
 /* Time of the next block entry. */

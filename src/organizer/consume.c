@@ -51,6 +51,7 @@ struct tbd_consumer {
     uint64_t heap_capacity;
     uint64_t chunks_offset;
     uint32_t def_capacity;
+    struct tbd_stream_areas areas;
 
     struct tbd_block_table *table;
     struct tbd_block_table *known;
@@ -61,6 +62,8 @@ struct tbd_consumer {
 
     uint32_t taken; /* chunks given back so far */
     struct tbd_chunk seen; /* the one that tbd_consumer_peek() gave */
+    const uint8_t *area;   /* where the window's operands lie; NULL: in their chunks */
+    size_t area_used;      /* by chunks before the next one */
     struct tbd_raw_window raw;
     bool raw_started;
     bool ended;
@@ -85,6 +88,13 @@ static bool fits(uint64_t offset, uint64_t count, uint64_t element, uint64_t lim
            bytes <= limit - offset;
 }
 
+static bool areas_fit(const struct tbd_stream_head *head, uint64_t size)
+{
+    return head->area_bytes % GUARD_BYTES == 0 && head->area_bytes < size &&
+           head->areas_offset % GUARD_BYTES == 0 &&
+           fits(head->areas_offset, head->area_count, head->area_bytes + GUARD_BYTES, size);
+}
+
 static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
 {
     struct tbd_stream_head head;
@@ -99,7 +109,8 @@ static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
         head.chunks_offset % 4096 || head.def_capacity >> 30 || head.total_bytes > c->size ||
         !fits(head.defs_offset, head.def_capacity, sizeof(struct tbd_block_def), c->size) ||
         !fits(head.heap_offset, head.heap_capacity, 1, c->size) ||
-        !fits(head.chunks_offset, head.chunk_count, TBD_CHUNK_STRIDE, c->size))
+        !fits(head.chunks_offset, head.chunk_count, TBD_CHUNK_STRIDE, c->size) ||
+        !areas_fit(&head, c->size))
         return tbd_error_set(why, TBD_CORRUPT, "stream", 12, "impossible sizes");
     c->chunk_count = head.chunk_count;
     c->defs_offset = head.defs_offset;
@@ -107,6 +118,8 @@ static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
     c->heap_capacity = head.heap_capacity;
     c->chunks_offset = head.chunks_offset;
     c->def_capacity = head.def_capacity;
+    c->areas = (struct tbd_stream_areas){ head.areas_offset, head.area_bytes,
+                                          head.area_bytes + GUARD_BYTES, head.area_count };
     c->taken = head.released;
     return TBD_OK;
 }
@@ -332,6 +345,8 @@ static uint8_t *entries_of(const struct tbd_consumer *c, const struct tbd_chunk 
 
 static const uint8_t *operands_of(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
+    if (c->area)
+        return c->area + c->area_used;
     return c->bytes + c->chunks_offset + (uint64_t)chunk->slot * TBD_CHUNK_STRIDE + TBD_ENTRIES_BYTES + GUARD_BYTES;
 }
 
@@ -363,12 +378,17 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
     return true;
 }
 
+static size_t operand_room(const struct tbd_consumer *c)
+{
+    return c->area ? c->areas.bytes - c->area_used : TBD_OPERANDS_BYTES;
+}
+
 static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number,
                                    const struct tbd_chunk *chunk, struct tbd_error *why)
 {
     if (chunk->slot >= c->chunk_count || chunk->entries_offset % 4 || chunk->entries_offset > TBD_ENTRIES_BYTES ||
         chunk->entry_count > (TBD_ENTRIES_BYTES - chunk->entries_offset) / 4 ||
-        chunk->operand_bytes > TBD_OPERANDS_BYTES)
+        chunk->operand_bytes > operand_room(c))
         return tbd_error_set(why, TBD_CORRUPT, "stream",
                              256 + (uint64_t)(number % c->chunk_count) * sizeof(*chunk),
                              "impossible chunk");
@@ -427,9 +447,16 @@ static void futex_wake(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-static void give_back(struct tbd_consumer *c, const struct tbd_chunk *chunk)
+/* 0 is "nothing yet", for who salvages the open chunk of a producer that died. */
+static void zero_entries(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
     memset(entries_of(c, chunk), 0, (size_t)chunk->entry_count * 4);
+}
+
+static void give_back(struct tbd_consumer *c, const struct tbd_chunk *chunk)
+{
+    if (c->area)
+        c->area_used = chunk->flags & TBD_CHUNK_WRAPS ? 0 : c->area_used + chunk->operand_bytes;
     c->taken++;
     __atomic_store_n(&c->head->released, c->taken, __ATOMIC_RELEASE); /* (B) */
     futex_wake(&c->head->released);
@@ -480,6 +507,7 @@ enum tbd_status tbd_consumer_peek(struct tbd_consumer *c, struct tbd_chunk_view 
             .operands = operands_of(c, &c->seen),
             .operand_bytes = c->seen.operand_bytes,
             .ends_window = c->seen.flags & TBD_CHUNK_ENDS_WINDOW,
+            .wraps = c->area && c->seen.flags & TBD_CHUNK_WRAPS,
         };
     return status;
 }
@@ -487,6 +515,17 @@ enum tbd_status tbd_consumer_peek(struct tbd_consumer *c, struct tbd_chunk_view 
 void tbd_consumer_pass(struct tbd_consumer *c)
 {
     give_back(c, &c->seen);
+}
+
+void tbd_consumer_area(struct tbd_consumer *c, uint32_t index)
+{
+    c->area = index < c->areas.count ? c->bytes + c->areas.offset + index * c->areas.stride : NULL;
+    c->area_used = 0;
+}
+
+struct tbd_stream_areas tbd_consumer_areas(const struct tbd_consumer *c)
+{
+    return c->areas;
 }
 
 enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window *out,
@@ -500,6 +539,7 @@ enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window 
             status = copy_chunk(c, c->taken, &chunk, why);
         if (status)
             return status;
+        zero_entries(c, &chunk);
         give_back(c, &chunk);
         if (chunk.flags & TBD_CHUNK_ENDS_WINDOW) {
             give_out(c, out);

@@ -75,12 +75,26 @@ struct tbd_chunk_view {
     const uint8_t *operands;
     size_t operand_bytes;
     bool ends_window;
+    bool wraps; /* the operand area is full: what is wanted of it must be copied before tbd_consumer_pass() */
 };
-/* TBD_OK: the next chunk, to be given back with tbd_consumer_pass(); definitions of its blocks are there.
- * Otherwise as tbd_consumer_take(). */
+/* TBD_OK: the next chunk, to be given back with tbd_consumer_pass(); definitions of its blocks are there.  Its
+ * entries are not zeroed then, so such a stream cannot be salvaged.  Otherwise as tbd_consumer_take(). */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_peek(struct tbd_consumer *consumer,
                                                  struct tbd_chunk_view *out, struct tbd_error *why);
 void tbd_consumer_pass(struct tbd_consumer *consumer);
+/* Operands of chunks that come from now on lie behind each other in the area with this index, as the producer was
+ * told; TBD_NO_AREA: each chunk's in its own. */
+#define TBD_NO_AREA UINT32_MAX
+void tbd_consumer_area(struct tbd_consumer *consumer, uint32_t index);
+
+/* The stream's operand areas: `count` of `bytes` each, `offset` in its file, `stride` apart.  count 0: there are none. */
+struct tbd_stream_areas {
+    uint64_t offset;
+    uint64_t bytes;
+    uint64_t stride;
+    uint32_t count;
+};
+struct tbd_stream_areas tbd_consumer_areas(const struct tbd_consumer *consumer);
 
 /* Waits until something is published, at most `timeout_ms`. */
 void tbd_consumer_wait(const struct tbd_consumer *consumer, unsigned timeout_ms);

@@ -521,6 +521,7 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     plan->slice = worker->range.slice;
     plan->complete = worker->window->complete;
     plan->hook_set = hook_set;
+    plan->area = TBD_PLAN_NO_AREA;
     plan->max_insns = tbd_trace_info(worker->trace)->max_insns;
     plan->brk = heap_end(worker);
     worker->hook_set = hook_set;

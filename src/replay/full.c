@@ -37,6 +37,7 @@ static enum tbd_status begin(void *context, struct tbd_error *why)
         return status;
     tbd_consumer_use(worker->consumer, table);
     tbd_consumer_drop(worker->consumer);
+    tbd_consumer_area(worker->consumer, TBD_NO_AREA);
     worker->process.published = &tbd_consumer_head(worker->consumer)->published;
     return TBD_OK;
 }
@@ -116,6 +117,28 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
 
 /* ---- events alone ---- */
 
+/* A page with a message in an area costs as much as seven pages that are copied from chunks, or more. */
+#define MESSAGES_MOST 400u
+
+/* Where the window's operands will come; NULL: in their chunks, as those of slices do, which follow on each other while the
+ * one before is looked at. */
+static struct tbd_area *take_area(struct tbd_worker *worker)
+{
+    struct tbd_stream_areas where = tbd_consumer_areas(worker->consumer);
+    struct tbd_area *area;
+
+    if (worker->range.slice || worker->window->log_count > MESSAGES_MOST)
+        return NULL;
+    if (!worker->areas)
+        worker->areas = tbd_areas_new(worker->process.stream_fd, &where);
+    area = tbd_area_take(worker->areas);
+    if (!area)
+        return NULL;
+    worker->process.plan->area = tbd_area_index(area);
+    tbd_consumer_area(worker->consumer, tbd_area_index(area));
+    return area;
+}
+
 enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
 {
     struct tbd_full *full = context;
@@ -126,6 +149,7 @@ enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
         worker->gather = tbd_gather_new();
     if (status == TBD_OK)
         status = worker->gather ? tbd_gather_begin(worker->gather, worker->consumer,
+                                                   take_area(worker),
                                                    worker->window->first_time +
                                                        worker->range.from,
                                                    worker->window->regs.thread)

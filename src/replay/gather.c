@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* gather.c - see gather.h
  *
- * Operands are copied behind each other as chunks come, entries become the trace's ids on the way.  Messages about state are
- * taken out: they come at the window's end, so hardly anything is moved.  In `operands`:
+ * Operands lie behind each other already (operands.h), or are copied so as chunks come; entries become the trace's ids on
+ * the way.  Messages about state are taken out: they come at the window's end, so hardly anything is moved.  In `operands`:
  *
  *     | kept: final | gap | run: checked, not yet moved | not yet checked |
  *     0           kept  run_start                      in               have
  *
  * Invariants
- * G1  Entries are read once, operands are copied before they are looked at: a process gone astray cannot change
- *     them behind our back.
+ * G1  Entries are read once; of the operands, messages are this process's own before they are looked at, or copied
+ *     as a whole: a process gone astray cannot change behind our back what cursors rely on.
  * G2  Every entry kept names a block of the table or a message whose payload is complete, and records and messages
  *     fill the operands exactly (W1 of format/window.c): cursors need no checks.
  * G3  The first thing that is wrong ends the window before it (`damage`); the rest of its stream is only passed. */
@@ -26,6 +26,9 @@
 #include <string.h>
 
 #define MOST_ENTRIES ((size_t)1 << 31)
+
+/* What was copied from shared memory is not read from there again, whatever the compiler thinks of it. */
+#define READ_ONCE_UP_TO_HERE() __asm__ volatile("" ::: "memory")
 
 /* What is needed of a block at each of its entries. */
 struct slim {
@@ -48,7 +51,8 @@ struct tbd_gather {
 
     struct tbd_window *window;     /* owned until it is finished */
     uint32_t *entries;             /* room; owned until then */
-    uint8_t *operands;             /* room; owned until then */
+    uint8_t *operands;             /* in the area, or room; owned until then */
+    struct tbd_area *area;         /* owned until then; NULL: operands are room */
     size_t entry_count, entry_hint;
     size_t kept, run_start, in, have, operand_hint;
     uint64_t index, blocks;
@@ -78,8 +82,11 @@ static void drop(struct tbd_gather *g)
 {
     tbd_window_free(g->window);
     tbd_room_give(g->entries);
-    tbd_room_give(g->operands);
+    if (!g->area)
+        tbd_room_give(g->operands);
+    tbd_area_give(g->area);
     free(g->log);
+    g->area = NULL;
     g->window = NULL;
     g->entries = NULL;
     g->operands = NULL;
@@ -102,9 +109,11 @@ void tbd_gather_free(struct tbd_gather *g)
 }
 
 enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *consumer,
-                                 uint64_t first_time, uint32_t thread)
+                                 struct tbd_area *area, uint64_t first_time, uint32_t thread)
 {
     drop(g);
+    g->area = area;
+    g->operands = area ? tbd_area_bytes(area) : NULL;
     if (g->consumer != consumer || g->table != tbd_consumer_table(consumer))
         g->slim_count = 0;
     g->consumer = consumer;
@@ -208,15 +217,24 @@ static bool put_checkpoint(struct tbd_gather *g)
     return true;
 }
 
+/* Nobody else can change these operands from here on. */
+static bool own(struct tbd_gather *g, size_t from, size_t bytes)
+{
+    return !g->area || tbd_area_own(g->area, from, bytes);
+}
+
 /* The run so far stays: closes the gap in front of it. */
-static void close_run(struct tbd_gather *g)
+static bool close_run(struct tbd_gather *g)
 {
     size_t bytes = g->in - g->run_start;
 
+    if (g->kept != g->run_start && bytes && !own(g, g->kept, bytes))
+        return false;
     if (g->kept != g->run_start && bytes)
         memmove(g->operands + g->kept, g->operands + g->run_start, bytes);
     g->kept += bytes;
     g->run_start = g->in;
+    return true;
 }
 
 /* ---- messages ---- */
@@ -259,6 +277,7 @@ static enum tbd_status take_page(struct tbd_gather *g, const uint8_t *payload, u
     if (bytes != sizeof(head) + TBD_PAGE_SIZE)
         return wrong(g, "a page message of another length");
     memcpy(&head, payload, sizeof(head));
+    READ_ONCE_UP_TO_HERE();
     if (head.address % TBD_PAGE_SIZE || head.address >= TBD_USER_END)
         return wrong(g, "an impossible page");
     if (!(head.flags & TBD_PAGE_DIRTY))
@@ -288,6 +307,7 @@ static enum tbd_status take_regs(struct tbd_gather *g, const uint8_t *payload, u
     if (bytes < sizeof(state.regs))
         return wrong(g, "a register message that is too short");
     memcpy(&state.regs, payload, sizeof(state.regs));
+    READ_ONCE_UP_TO_HERE();
     if (state.regs.xsave_bytes > bytes - sizeof(state.regs))
         return wrong(g, "a register message that is too short");
     xsave = tbd_window_memory(g->window, state.regs.xsave_bytes);
@@ -337,15 +357,21 @@ static enum tbd_status take_message(struct tbd_gather *g, uint32_t kind)
 
     if (left < sizeof(head))
         return TBD_NOTFOUND;
+    if (tbd_message_is_event(kind) && !own(g, g->in, sizeof(head)))
+        return TBD_NOMEM;
     memcpy(&head, g->operands + g->in, sizeof(head));
+    READ_ONCE_UP_TO_HERE();
     if (head.kind != kind)
         return wrong(g, "a message of another kind");
     if (head.bytes > left - sizeof(head))
         return TBD_NOTFOUND;
     payload = g->operands + g->in + sizeof(head);
+    if (tbd_message_is_event(kind) && !own(g, g->in + sizeof(head), head.bytes))
+        return TBD_NOMEM;
     if (tbd_message_is_event(kind))
         return take_event(g, kind, payload, head.bytes);
-    close_run(g);
+    if (!close_run(g))
+        return TBD_NOMEM;
     status = take_state(g, kind, payload, head.bytes);
     g->in += sizeof(head) + head.bytes;
     g->run_start = g->in;
@@ -408,32 +434,60 @@ static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_
     return status;
 }
 
-static bool reserve(struct tbd_gather *g, const struct tbd_chunk_view *chunk)
+static bool reserve_entries(struct tbd_gather *g, size_t entries)
 {
-    size_t entries = g->entry_count + chunk->entry_count + 1;
-    size_t operands = g->have + chunk->operand_bytes + TBD_ROW_SLACK;
+    size_t more = entries + entries / 2;
     void *grown;
 
+    if (g->entries && tbd_room_bytes(g->entries) / sizeof(*g->entries) >= entries)
+        return true;
     if (entries > MOST_ENTRIES)
         return false;
-    if (!g->entries || tbd_room_bytes(g->entries) / sizeof(*g->entries) < entries) {
-        size_t more = entries + entries / 2 > g->entry_hint ? entries + entries / 2 : g->entry_hint;
-
-        grown = tbd_room_grow(g->entries, g->entry_count * sizeof(*g->entries),
-                              more * sizeof(*g->entries));
-        if (!grown)
-            return false;
+    more = more > g->entry_hint ? more : g->entry_hint;
+    grown = tbd_room_grow(g->entries, g->entry_count * sizeof(*g->entries),
+                          more * sizeof(*g->entries));
+    if (grown)
         g->entries = grown;
-    }
-    if (!g->operands || tbd_room_bytes(g->operands) < operands) {
-        size_t more =
-            operands + operands / 2 > g->operand_hint ? operands + operands / 2 : g->operand_hint;
+    return grown;
+}
 
-        grown = tbd_room_grow(g->operands, g->have, more);
-        if (!grown)
-            return false;
+static bool reserve_operands(struct tbd_gather *g, size_t operands)
+{
+    size_t more = operands + operands / 2;
+    void *grown;
+
+    if (g->operands && tbd_room_bytes(g->operands) >= operands)
+        return true;
+    more = more > g->operand_hint ? more : g->operand_hint;
+    grown = tbd_room_grow(g->operands, g->have, more);
+    if (grown)
         g->operands = grown;
-    }
+    return grown;
+}
+
+/* The area begins anew: from here on operands are copied. */
+static bool leave_area(struct tbd_gather *g)
+{
+    uint8_t *room = tbd_room_take(g->have * 2 + TBD_ROW_SLACK);
+
+    if (!room)
+        return false;
+    memcpy(room, g->operands, g->have);
+    tbd_area_give(g->area);
+    g->area = NULL;
+    g->operands = room;
+    return true;
+}
+
+static bool take_operands(struct tbd_gather *g, const struct tbd_chunk_view *chunk)
+{
+    if (g->area)
+        tbd_area_more(g->area, g->have, chunk->operands, chunk->operand_bytes);
+    else if (!reserve_operands(g, g->have + chunk->operand_bytes + TBD_ROW_SLACK))
+        return false;
+    else
+        memcpy(g->operands + g->have, chunk->operands, chunk->operand_bytes);
+    g->have += chunk->operand_bytes;
     return true;
 }
 
@@ -443,10 +497,8 @@ static enum tbd_status take_chunk(struct tbd_gather *g, const struct tbd_chunk_v
 
     if (g->damage)
         return TBD_OK;
-    if (!reserve(g, chunk))
+    if (!reserve_entries(g, g->entry_count + chunk->entry_count + 1) || !take_operands(g, chunk))
         return TBD_NOMEM;
-    memcpy(g->operands + g->have, chunk->operands, chunk->operand_bytes);
-    g->have += chunk->operand_bytes;
     if (g->held) {
         uint32_t held = g->held;
 
@@ -468,6 +520,8 @@ enum tbd_status tbd_gather_take(struct tbd_gather *g, struct tbd_error *why)
             status = take_definitions(g);
         if (!status)
             status = take_chunk(g, &chunk);
+        if (!status && chunk.wraps && g->area && !leave_area(g))
+            status = TBD_NOMEM;
         if (status)
             return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
         g->is_over = chunk.ends_window;
@@ -527,9 +581,23 @@ static bool finish_state(struct tbd_gather *g, struct tbd_window *window)
     return true;
 }
 
+static void give_area(void *area)
+{
+    tbd_area_give(area);
+}
+
+static bool adopt_operands(struct tbd_window *window, struct tbd_area *area)
+{
+    if (area)
+        return tbd_window_adopt_with(window, area, give_area);
+    return tbd_window_adopt_room(window, (void *)(uintptr_t)window->operands);
+}
+
 static bool finish_events(struct tbd_gather *g, struct tbd_window *window)
 {
-    close_run(g);
+    struct tbd_area *area = g->area;
+    bool is_closed = close_run(g);
+
     for (size_t i = 0; i < g->log_count; i++)
         g->log[i].message = (const void *)(g->operands + g->log_offsets[i]);
     window->log = g->log;
@@ -541,14 +609,16 @@ static bool finish_events(struct tbd_gather *g, struct tbd_window *window)
     window->blocks = g->blocks;
     window->has_events = true;
     g->entry_hint = g->entry_count + g->entry_count / 16;
-    g->operand_hint = g->have + g->have / 16;
+    if (!area)
+        g->operand_hint = g->have + g->have / 16;
     g->entries = NULL;
     g->operands = NULL;
+    g->area = NULL;
     g->log = NULL;
     g->log_room = 0;
     /* On failure the memory is freed: no shortcut, so that all three pointers have an owner. */
-    return (int)tbd_window_adopt_room(window, (void *)(uintptr_t)window->entries) &
-           (int)tbd_window_adopt_room(window, (void *)(uintptr_t)window->operands) &
+    return (int)is_closed & (int)tbd_window_adopt_room(window, (void *)(uintptr_t)window->entries) &
+           (int)adopt_operands(window, area) &
            (int)tbd_window_adopt(window, (void *)(uintptr_t)window->log);
 }
 

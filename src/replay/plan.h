@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC 0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION 5
+#define TBD_PLAN_VERSION 6
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
 /* Descriptors a stub is started with. */
@@ -109,6 +109,8 @@ struct tbd_plan_range {
     uint64_t end;   /* 8 */
 };
 
+#define TBD_PLAN_NO_AREA UINT32_MAX /* operands go into their chunks */
+
 #define TBD_PLAN_FLUSH 1u /* forget all translations first */
 
 /* What a page request is answered with. */
@@ -141,7 +143,9 @@ struct tbd_plan_head {
     uint32_t max_insns;   /* 52 */
     uint32_t flags;       /* 56: TBD_PLAN_* */
     uint32_t complete;    /* 60: 0 = the program was killed in this window: no end state */
-    struct tbd_regs regs; /* 64 */
+    uint32_t area;        /* 64: the stream's operand area for this window, or TBD_PLAN_NO_AREA */
+    uint32_t reserved0;   /* 68 */
+    struct tbd_regs regs; /* 72 */
     uint64_t xsave;       /* offset of regs.xsave_bytes */
     uint64_t xcr0;
     uint64_t brk;         /* page-aligned end of the heap */

@@ -36,7 +36,9 @@ void tbd_worker_stop(struct tbd_worker *worker)
 {
     if (worker->gather)
         tbd_gather_forget(worker->gather);
+    tbd_areas_free(worker->areas);
     tbd_consumer_free(worker->consumer);
+    worker->areas = NULL;
     worker->consumer = NULL;
     tbd_process_stop(&worker->process);
 }

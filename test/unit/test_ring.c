@@ -21,7 +21,7 @@ static struct tbd_thread *thread;
 
 static const struct tbd_ring_config config = {
     .chunks = 4, .def_capacity = 8, .heap_capacity = 8192, .window_blocks = 100,
-    .hook_set = TBD_HOOKS_PLAY, .pid = 1,
+    .hook_set = TBD_HOOKS_PLAY, .pid = 1, .areas = 1, .area_bytes = TBD_OPERANDS_BYTES + 8192,
 };
 
 static int set_up(void **state)
@@ -264,6 +264,28 @@ static void an_unfinished_record_moves_whole(void **state)
     assert_int_equal(tbd_ring_time(&ring, thread), 3);
 }
 
+static void in_an_area_operands_go_on_where_the_chunk_before_ends(void **state)
+{
+    uint64_t area = tbd_ring_area(&ring, 0);
+
+    (void)state;
+    ring.area = area;
+    tbd_ring_start(&ring, thread, 0, 100);
+    enter(1, 4096);
+    tbd_ring_turn(&ring, thread, 0);
+    assert_int_equal(chunk(0)->operand_bytes, 4096);
+    assert_int_equal(chunk(0)->flags, 0);
+    assert_int_equal(thread->operand_next, area + 4096);
+    assert_int_equal(tbd_ring_guard_sigsafe(&ring, area + config.area_bytes), TBD_GUARD_OPERANDS);
+    assert_int_equal(tbd_ring_guard_sigsafe(&ring, area + config.area_bytes - 1), TBD_GUARD_NONE);
+    enter(1, 8192);
+    ring.head->released = 2; /* as soon as it is published */
+    tbd_ring_turn(&ring, thread, 0);
+    assert_int_equal(chunk(1)->operand_bytes, 8192);
+    assert_int_equal(chunk(1)->flags, TBD_CHUNK_WRAPS);
+    assert_int_equal(thread->operand_next, area);
+}
+
 static void definitions_are_complete_before_their_number_shows(void **state)
 {
     struct tbd_op ops[2] = { { .kind = TBD_OP_STORE, .size = 8 }, { .kind = TBD_OP_RET } };
@@ -322,6 +344,7 @@ int main(void)
         TEST(a_late_consumer_finds_all_slots_in_use_and_none_twice),
         TEST(a_dead_consumer_stops_nobody),
         TEST(an_unfinished_record_moves_whole),
+        TEST(in_an_area_operands_go_on_where_the_chunk_before_ends),
         TEST(definitions_are_complete_before_their_number_shows),
         TEST(an_interrupted_record_gets_its_length),
     };

@@ -358,6 +358,8 @@ void tbd_stub_run(void)
         tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
     configure(tbd_stub.is_partial ? TBD_HOOKS_PARTIAL : plan->hook_set);
     load_registers(thread);
+    tbd_runtime.ring.area =
+        plan->area == TBD_PLAN_NO_AREA ? 0 : tbd_ring_area(&tbd_runtime.ring, plan->area);
     tbd_ring_start(&tbd_runtime.ring, thread, plan->first_time, tbd_stub.end);
     tbd_stub_shared_begin(thread);
     tbd_stub_boundary(thread);

@@ -11,7 +11,9 @@
 
 #include <sys/mman.h>
 
-#define STREAM_CHUNKS 8
+#define STREAM_CHUNKS 4
+#define STREAM_AREAS 3 /* one to fill, one that is looked at, one to spare */
+#define AREA_BYTES (1ull << 30)
 #define STREAM_BLOCKS (1u << 20)
 #define STREAM_HEAP (1ull << 30)
 
@@ -84,6 +86,7 @@ static bool create_stream(uint32_t driver_pid)
 {
     struct tbd_ring_config config = { .chunks = STREAM_CHUNKS, .def_capacity = STREAM_BLOCKS,
                                       .heap_capacity = STREAM_HEAP,
+                                      .areas = STREAM_AREAS, .area_bytes = AREA_BYTES,
                                       .pid = (uint32_t)tbd_sys_getpid(),
                                       .parent = driver_pid };
 

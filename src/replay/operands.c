@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+/* operands.c - see operands.h
+ *
+ * I1  `lent` bits and `references` change under `lock`; the rest of an area is its borrower's.
+ * I2  What an area holds of memory while nobody has it is no more than KEPT_MOST. */
+#include "replay/operands.h"
+
+#include "base/array.h"
+#include "base/layout.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define AREAS_MOST 8u
+#define KEPT_MOST  ((size_t)64 << 20)
+
+struct run {
+    size_t start, end;
+};
+
+struct tbd_area {
+    struct tbd_areas *areas;
+    uint8_t *bytes;
+    size_t used;
+    struct run *owned; /* pages; malloc */
+    size_t owned_count, owned_room;
+    size_t owned_end;  /* of the last one */
+    uint32_t index;
+    bool is_lent;
+};
+
+struct tbd_areas {
+    pthread_mutex_t lock;
+    struct tbd_stream_areas where;
+    unsigned references; /* the maker's, and one for each area lent */
+    int fd;
+    uint8_t *bytes;
+    struct tbd_area list[AREAS_MOST];
+};
+
+struct tbd_areas *tbd_areas_new(int fd, const struct tbd_stream_areas *where)
+{
+    struct tbd_areas *areas = where->count ? calloc(1, sizeof(*areas)) : NULL;
+
+    if (!areas)
+        return NULL;
+    areas->where = *where;
+    areas->references = 1;
+    if (areas->where.count > AREAS_MOST)
+        areas->where.count = AREAS_MOST;
+    areas->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    areas->bytes = areas->fd < 0 ? MAP_FAILED
+                                 : mmap(NULL, areas->where.count * where->stride,
+                                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+                                        areas->fd, (off_t)where->offset);
+    if (areas->bytes == MAP_FAILED) {
+        if (areas->fd >= 0)
+            close(areas->fd);
+        free(areas);
+        return NULL;
+    }
+    pthread_mutex_init(&areas->lock, NULL);
+    for (uint32_t i = 0; i < areas->where.count; i++)
+        areas->list[i] = (struct tbd_area){ .areas = areas, .index = i,
+                                            .bytes = areas->bytes + i * where->stride };
+    return areas;
+}
+
+/* Gives the lock back. */
+static void release_locked(struct tbd_areas *areas)
+{
+    unsigned left = --areas->references;
+
+    pthread_mutex_unlock(&areas->lock);
+    if (left)
+        return;
+    for (uint32_t i = 0; i < areas->where.count; i++)
+        free(areas->list[i].owned);
+    munmap(areas->bytes, areas->where.count * areas->where.stride);
+    close(areas->fd);
+    pthread_mutex_destroy(&areas->lock);
+    free(areas);
+}
+
+void tbd_areas_free(struct tbd_areas *areas)
+{
+    if (!areas)
+        return;
+    pthread_mutex_lock(&areas->lock);
+    release_locked(areas);
+}
+
+struct tbd_area *tbd_area_take(struct tbd_areas *areas)
+{
+    struct tbd_area *found = NULL;
+
+    if (!areas)
+        return NULL;
+    pthread_mutex_lock(&areas->lock);
+    for (uint32_t i = 0; i < areas->where.count && !found; i++)
+        if (!areas->list[i].is_lent)
+            found = &areas->list[i];
+    if (found) {
+        found->is_lent = true;
+        areas->references++;
+    }
+    pthread_mutex_unlock(&areas->lock);
+    return found;
+}
+
+/* The process's memory comes into sight again (O2). */
+static void disown(struct tbd_area *area)
+{
+    for (size_t i = 0; i < area->owned_count; i++)
+        madvise(area->bytes + area->owned[i].start, area->owned[i].end - area->owned[i].start,
+                MADV_DONTNEED);
+    area->owned_count = area->owned_end = 0;
+}
+
+static void shrink(const struct tbd_area *area)
+{
+    const struct tbd_areas *areas = area->areas;
+
+    if (area->used > KEPT_MOST)
+        fallocate(areas->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)(areas->where.offset + area->index * areas->where.stride + KEPT_MOST),
+                  (off_t)(areas->where.stride - KEPT_MOST));
+}
+
+void tbd_area_give(struct tbd_area *area)
+{
+    struct tbd_areas *areas = area ? area->areas : NULL;
+
+    if (!areas)
+        return;
+    disown(area);
+    shrink(area);
+    area->used = 0;
+    pthread_mutex_lock(&areas->lock);
+    area->is_lent = false;
+    release_locked(areas);
+}
+
+uint8_t *tbd_area_bytes(const struct tbd_area *area)
+{
+    return area->bytes;
+}
+
+size_t tbd_area_room(const struct tbd_area *area)
+{
+    return area->areas->where.bytes;
+}
+
+uint32_t tbd_area_index(const struct tbd_area *area)
+{
+    return area->index;
+}
+
+static bool note_run(struct tbd_area *area, size_t start, size_t end)
+{
+    struct run *last = area->owned_count ? &area->owned[area->owned_count - 1] : NULL;
+
+    if (last && last->start <= start && start <= last->end) {
+        last->end = last->end > end ? last->end : end;
+    } else {
+        if (!tbd_array_grow(&area->owned, area->owned_count, &area->owned_room,
+                            sizeof(*area->owned)))
+            return false;
+        area->owned[area->owned_count++] = (struct run){ start, end };
+    }
+    area->owned_end = area->owned_end > end ? area->owned_end : end;
+    return true;
+}
+
+bool tbd_area_own(struct tbd_area *area, size_t from, size_t bytes)
+{
+    size_t start = from & ~(TBD_PAGE_SIZE - 1);
+    size_t end = (from + bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+
+    if (!note_run(area, start, end))
+        return false;
+    /* The first write to a page of a private mapping copies it; a write that changes nothing, and no read before. */
+    for (size_t at = start; at < end; at += TBD_PAGE_SIZE)
+        __atomic_fetch_or(area->bytes + at, 0, __ATOMIC_RELAXED);
+    return true;
+}
+
+void tbd_area_more(struct tbd_area *area, size_t from, const uint8_t *written, size_t bytes)
+{
+    size_t owned = area->owned_end > from ? area->owned_end - from : 0;
+
+    area->used = from + bytes;
+    if (owned)
+        memcpy(area->bytes + from, written, owned < bytes ? owned : bytes);
+}

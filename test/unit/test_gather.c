@@ -1,0 +1,300 @@
+// links: tbd_replay tbd_hooks_host tbd_organizer tbd_format tbd_base
+// SPDX-License-Identifier: MIT
+/* The stream of a replay process becomes a window, wherever its operands come: in their chunks, in an area of the
+ * stream, or in one that they do not fit.  What cursors rely on is the driver's own, and areas come back clean. */
+#include "base/layout.h"
+#include "format/window.h"
+#include "hooks/ring.h"
+#include "replay/gather.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define RECORD_BYTES 1024u
+#define BLOCKS 3000u
+#define CALL_EVERY 500u
+#define CALLS (BLOCKS / CALL_EVERY)
+
+static const struct tbd_ring_config config = {
+    .chunks = 4, .def_capacity = 8, .heap_capacity = 8192, .hook_set = TBD_HOOKS_PLAY,
+    .areas = 2, .area_bytes = 5u << 20,
+};
+static const uint8_t code[4] = { 0x48, 0x89, 0x03, 0xc3 }; /* mov [rbx], rax; ret */
+
+struct fixture {
+    int fd;
+    struct tbd_ring ring;
+    struct tbd_thread thread;
+    uint32_t id;
+    struct tbd_block_table *table;
+    struct tbd_consumer *consumer;
+    struct tbd_areas *areas;
+    struct tbd_gather *gather;
+};
+
+static int set_up(void **state)
+{
+    struct tbd_op op = { .kind = TBD_OP_STORE, .size = 8, .data = 8, .base = 0 };
+    struct tbd_block_def def = { .start = 0x400000, .code_bytes = 4, .op_count = 1,
+                                 .operand_bytes = RECORD_BYTES, .insn_count = 2,
+                                 .end = TBD_END_RETURN, .last_insn = 3 };
+    struct fixture *f = calloc(1, sizeof(*f));
+    struct tbd_stream_areas where;
+
+    f->fd = memfd_create("stream", 0);
+    assert_int_equal(tbd_ring_create(&f->ring, f->fd, &config), TBD_OK);
+    f->id = tbd_ring_define(&f->ring, &def, &op, code);
+    f->table = tbd_block_table_new();
+    assert_int_equal(tbd_consumer_new(f->fd, f->table, NULL, &f->consumer, NULL), TBD_OK);
+    where = tbd_consumer_areas(f->consumer);
+    assert_int_equal(where.count, 2);
+    f->areas = tbd_areas_new(f->fd, &where);
+    assert_non_null(f->areas);
+    f->gather = tbd_gather_new();
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    tbd_gather_free(f->gather);
+    tbd_areas_free(f->areas);
+    tbd_consumer_free(f->consumer);
+    tbd_block_table_release(f->table);
+    munmap((void *)TBD_STREAM_BASE, f->ring.bytes);
+    close(f->fd);
+    free(f);
+    return 0;
+}
+
+/* ---- the process ---- */
+
+static void enter(struct fixture *f, uint32_t number)
+{
+    struct tbd_thread *thread = &f->thread;
+
+    if (thread->operand_next + RECORD_BYTES > tbd_ring_operands_end_sigsafe(&f->ring))
+        tbd_ring_turn(&f->ring, thread, 0); /* as at the guard page */
+    memcpy((void *)thread->entry_next, &f->id, sizeof(f->id));
+    thread->entry_next += sizeof(f->id);
+    for (size_t at = 0; at < RECORD_BYTES; at += sizeof(number))
+        memcpy((uint8_t *)thread->operand_next + at, &number, sizeof(number));
+    thread->operand_next += RECORD_BYTES;
+}
+
+static void send(struct fixture *f, enum tbd_message_kind kind, const void *payload, size_t bytes)
+{
+    struct tbd_part part = { payload, bytes };
+
+    tbd_ring_send(&f->ring, &f->thread, kind, &part, 1);
+}
+
+/* `pages` dirty pages at the end. */
+static void produce(struct fixture *f, uint32_t pages)
+{
+    struct tbd_msg_window_end end = { .time = BLOCKS };
+    struct tbd_regs regs = { .thread = 7, .rip = 0x400000 };
+
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        struct tbd_msg_syscall call = { .number = 39, .result = i };
+
+        enter(f, i);
+        if (i % CALL_EVERY == CALL_EVERY - 1)
+            send(f, TBD_MSG_SYSCALL, &call, sizeof(call));
+    }
+    for (uint32_t i = 0; i < pages; i++) {
+        struct {
+            struct tbd_msg_page head;
+            uint8_t bytes[TBD_PAGE_SIZE];
+        } page = { .head = { (0x500000ull + i * TBD_PAGE_SIZE), TBD_PAGE_DIRTY } };
+
+        memset(page.bytes, (int)i + 1, sizeof(page.bytes));
+        send(f, TBD_MSG_PAGE, &page, sizeof(page));
+    }
+    send(f, TBD_MSG_REGS, &regs, sizeof(regs));
+    send(f, TBD_MSG_WINDOW_END, &end, sizeof(end));
+    tbd_ring_turn(&f->ring, &f->thread, TBD_CHUNK_ENDS_WINDOW);
+}
+
+struct order {
+    struct fixture *fixture;
+    uint32_t pages;
+};
+
+static void *run(void *argument)
+{
+    struct order *order = argument;
+
+    produce(order->fixture, order->pages);
+    return NULL;
+}
+
+/* ---- the driver ---- */
+
+static struct tbd_window *replay(struct fixture *f, struct tbd_area *area, uint32_t pages)
+{
+    struct order order = { f, pages };
+    enum tbd_status status = TBD_NOTFOUND;
+    struct tbd_window *window;
+    pthread_t thread;
+
+    f->ring.area = area ? tbd_ring_area(&f->ring, tbd_area_index(area)) : 0;
+    tbd_consumer_area(f->consumer, area ? tbd_area_index(area) : TBD_NO_AREA);
+    tbd_ring_start(&f->ring, &f->thread, 0, TBD_TIME_NEVER);
+    assert_int_equal(tbd_gather_begin(f->gather, f->consumer, area, 0, 7), TBD_OK);
+    assert_int_equal(pthread_create(&thread, NULL, run, &order), 0);
+    while (status == TBD_NOTFOUND) {
+        status = tbd_gather_take(f->gather, NULL);
+        if (status == TBD_NOTFOUND)
+            tbd_consumer_wait(f->consumer, 100);
+    }
+    assert_int_equal(status, TBD_OK);
+    pthread_join(thread, NULL);
+    assert_int_equal(tbd_gather_finish(f->gather, &window, NULL), TBD_OK);
+    return window;
+}
+
+static void check(const struct tbd_window *window, uint32_t pages)
+{
+    struct tbd_cursor cursor;
+    uint32_t blocks = 0, calls = 0;
+
+    assert_true(window->complete);
+    assert_int_equal(window->blocks, BLOCKS);
+    assert_int_equal(window->log_count, CALLS);
+    assert_int_equal(window->dirty_count, pages);
+    for (uint32_t i = 0; i < pages; i++)
+        assert_int_equal(window->dirty[i].bytes[TBD_PAGE_SIZE - 1], (uint8_t)(i + 1));
+    tbd_cursor_first(window, &cursor);
+    do {
+        if (cursor.kind == TBD_AT_BLOCK) {
+            for (size_t at = 0; at < RECORD_BYTES; at += sizeof(blocks))
+                assert_memory_equal(cursor.record + at, &blocks, sizeof(blocks));
+            blocks++;
+        }
+        if (cursor.kind == TBD_AT_MESSAGE) {
+            struct tbd_msg_syscall call;
+
+            memcpy(&call, cursor.message + 1, sizeof(call));
+            assert_int_equal(call.result, (calls + 1) * CALL_EVERY - 1);
+            calls++;
+        }
+    } while (tbd_cursor_next(&cursor));
+    assert_int_equal(blocks, BLOCKS);
+    assert_int_equal(calls, CALLS);
+}
+
+/* ---- tests ---- */
+
+static void operands_may_come_in_their_chunks(void **state)
+{
+    struct fixture *f = *state;
+    struct tbd_window *window = replay(f, NULL, 3);
+
+    check(window, 3);
+    tbd_window_free(window);
+}
+
+static void operands_stay_in_the_area_where_they_came(void **state)
+{
+    struct fixture *f = *state;
+    struct tbd_area *area = tbd_area_take(f->areas);
+    const uint8_t *bytes = tbd_area_bytes(area);
+    struct tbd_window *window = replay(f, area, 3);
+
+    assert_ptr_equal(window->operands, bytes);
+    check(window, 3);
+    tbd_window_free(window);
+}
+
+static void a_window_larger_than_its_area_comes_whole(void **state)
+{
+    struct fixture *f = *state;
+    struct tbd_area *area = tbd_area_take(f->areas);
+    const uint8_t *bytes = tbd_area_bytes(area);
+    struct tbd_window *window = replay(f, area, 1000);
+
+    assert_ptr_not_equal(window->operands, bytes);
+    check(window, 1000);
+    assert_ptr_equal(tbd_area_bytes(tbd_area_take(f->areas)), bytes); /* it was given back */
+    tbd_window_free(window);
+}
+
+static void an_area_that_comes_back_has_nothing_of_the_window_before(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < 4; i++) {
+        struct tbd_area *area = tbd_area_take(f->areas);
+        struct tbd_window *window = replay(f, area, i * 2);
+
+        check(window, i * 2);
+        assert_int_equal(window->operands[0], 0);
+        tbd_window_free(window);
+        memset((void *)tbd_ring_area(&f->ring, 0), 0x5a, TBD_PAGE_SIZE);
+    }
+}
+
+static void a_process_gone_astray_cannot_change_a_message_afterwards(void **state)
+{
+    struct fixture *f = *state;
+    struct tbd_window *window = replay(f, tbd_area_take(f->areas), 0);
+    uint64_t area = f->ring.area;
+
+    for (uint32_t i = 0; i < CALLS; i++) {
+        const struct tbd_message *message = window->log[i].message;
+        size_t at = (size_t)((const uint8_t *)message - window->operands);
+        struct tbd_message head;
+
+        memset((void *)(area + at), 0xff, sizeof(head));
+        memcpy(&head, message, sizeof(head));
+        assert_int_equal(head.bytes, sizeof(struct tbd_msg_syscall));
+    }
+    tbd_window_free(window);
+}
+
+static void windows_outlive_the_process_and_areas_are_lent_once(void **state)
+{
+    struct fixture *f = *state;
+    struct tbd_area *one = tbd_area_take(f->areas);
+    struct tbd_window *window = replay(f, one, 1);
+    struct tbd_area *two = tbd_area_take(f->areas);
+
+    assert_non_null(two);
+    assert_ptr_not_equal(two, one);
+    assert_null(tbd_area_take(f->areas));
+    tbd_area_give(two);
+    tbd_gather_forget(f->gather);
+    tbd_areas_free(f->areas);
+    f->areas = NULL;
+    tbd_consumer_free(f->consumer);
+    f->consumer = NULL;
+    assert_int_equal(window->operands[0], 0);
+    assert_int_equal(window->operands[RECORD_BYTES], 1);
+    tbd_window_free(window);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(operands_may_come_in_their_chunks),
+        TEST(operands_stay_in_the_area_where_they_came),
+        TEST(a_window_larger_than_its_area_comes_whole),
+        TEST(an_area_that_comes_back_has_nothing_of_the_window_before),
+        TEST(a_process_gone_astray_cannot_change_a_message_afterwards),
+        TEST(windows_outlive_the_process_and_areas_are_lent_once),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
