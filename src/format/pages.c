@@ -241,3 +241,23 @@ enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index, ui
 
     return page_at(trace, &at, address, out);
 }
+
+bool tbd_trace_page_stays(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address)
+{
+    const struct page_visit *begin, *end;
+    bool stays;
+
+    if (last < first)
+        return true;
+    pthread_mutex_lock(&trace->lock);
+    stays = last < trace->window_count && !tbd_damage_between(trace, first, last + 1) &&
+            tbd_trace_mapping_changes(trace, first) == tbd_trace_mapping_changes(trace, last + 1) &&
+            tbd_page_history_make(trace) == TBD_OK;
+    end = stays ? tbd_page_history_of(&trace->history, address & ~4095ull, &begin) : NULL;
+    if (end) {
+        begin = tbd_page_visit_from(begin, end, first);
+        stays = begin == end || begin->window > last;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    return stays;
+}

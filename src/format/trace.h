@@ -379,7 +379,11 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace,
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index,
                                                        uint64_t address, uint8_t *out);
 
-/* The same for a mapping made inside window `index`: contents when it was made, at relative time
+/* Is it certain that no window of `first` .. `last` modified the page or changed a mapping, so that the page holds the same
+ * before and after them?  True if `last` < `first`. */
+bool tbd_trace_page_stays(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address);
+
+/* As tbd_trace_page_at_start() for a mapping made inside window `index`: contents when it was made, at relative time
  * `time` by the last of the first `order` messages of the window's log. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index,
                                                     uint64_t time, uint32_t order,

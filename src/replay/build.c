@@ -99,19 +99,32 @@ static bool is_zero(const uint8_t *page)
     return page[0] == 0 && !memcmp(page, page + 1, TBD_PAGE_SIZE - 1);
 }
 
+/* As the window before left it.  Of code what was translated stays with it. */
+static bool is_there(const struct tbd_worker *worker, uint64_t address, bool is_code)
+{
+    return tbd_worker_holds(worker, address) && (!is_code || tbd_worker_has_code(worker, address));
+}
+
 /* One page of the plan; false without memory.  A page the trace does not know is left out. */
 static bool add_page(struct tbd_worker *worker, uint64_t address)
 {
     struct tbd_plan_head *plan = worker->process.plan;
     const struct tbd_region *region = tbd_worker_region(worker, address);
     struct tbd_plan_page *out = tbd_process_plan_at(&worker->process, plan->pages.offset);
+    bool is_code = region && region->prot & 4 /* PROT_EXEC */;
     uint8_t contents[TBD_PAGE_SIZE];
     uint64_t offset = TBD_PLAN_ZERO_PAGE;
+    bool is_whole;
 
-    if (tbd_worker_page(worker, address, 0, contents) != TBD_PAGE_GIVEN)
+    if (is_there(worker, address, is_code)) {
+        out[plan->pages.count++] = (struct tbd_plan_page){ address, TBD_PLAN_SAME_PAGE };
+        return tbd_worker_note_held(worker, address);
+    }
+    if (tbd_worker_page(worker, address, 0, contents, &is_whole) != TBD_PAGE_GIVEN)
         return true;
-    if (region && region->prot & 4 /* PROT_EXEC */ &&
-        !tbd_worker_note_code(worker, address, contents))
+    if (is_code && !tbd_worker_note_code(worker, address, contents))
+        return false;
+    if (is_whole && !tbd_worker_note_held(worker, address))
         return false;
     if (!is_zero(contents)) {
         offset = tbd_process_plan_alloc(&worker->process, TBD_PAGE_SIZE);
@@ -151,10 +164,13 @@ static bool is_same_code(struct tbd_worker *worker, const struct tbd_code_page *
     const struct tbd_region *region = tbd_worker_region(worker, page->address);
     uint8_t contents[TBD_PAGE_SIZE];
     struct tbd_code_page now = *page;
+    bool is_whole;
 
     if (!region || !(region->prot & 4) || page->changes || tbd_worker_code_changes(region))
         return false;
-    if (tbd_worker_page(worker, page->address, 0, contents) != TBD_PAGE_GIVEN ||
+    if (tbd_worker_holds(worker, page->address))
+        return true;
+    if (tbd_worker_page(worker, page->address, 0, contents, &is_whole) != TBD_PAGE_GIVEN ||
         !tbd_worker_note_code(worker, page->address, contents))
         return false;
     return now.hash == page->hash;
@@ -514,6 +530,7 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     if (~tbd_trace_info(worker->trace)->hook_set & TBD_HOOKS_PLAY)
         return tbd_process_error(why, TBD_NOREPLAY, "stores, calls or pages were not recorded");
     tbd_process_plan_clear(&worker->process);
+    tbd_worker_begin_held(worker);
     plan->first_time = worker->window->first_time;
     plan->blocks = worker->window->blocks;
     plan->from = worker->range.from;

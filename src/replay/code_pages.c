@@ -68,3 +68,11 @@ void tbd_worker_forget_code(struct tbd_worker *worker)
         memset(worker->pages, 0, worker->page_capacity * sizeof(*worker->pages));
     worker->page_count = 0;
 }
+
+bool tbd_worker_has_code(const struct tbd_worker *worker, uint64_t address)
+{
+    const struct tbd_code_page *slot =
+        worker->page_count ? slot_of(worker->pages, worker->page_capacity, address) : NULL;
+
+    return slot && slot->address && !slot->changes;
+}

@@ -91,18 +91,20 @@ static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *ou
 /* ---- one page ---- */
 
 enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
-                                     uint8_t *out)
+                                     uint8_t *out, bool *out_is_whole)
 {
     uint64_t page = page_of(address);
 
     const struct tbd_window *window = worker->window;
     enum tbd_status status;
 
+    *out_is_whole = false;
     if (order > window->log_count)
         return TBD_PAGE_ABSENT;
     status = order ? tbd_trace_page_after(worker->trace, window->index, window->log[order - 1].time,
                                           (uint32_t)order, page, out)
                    : tbd_trace_page_at_start(worker->trace, window->index, page, out);
+    *out_is_whole = status == TBD_OK;
     if (status == TBD_OK || page_from_code(worker, page, out))
         return TBD_PAGE_GIVEN;
     return TBD_PAGE_ABSENT;

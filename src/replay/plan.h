@@ -66,11 +66,12 @@ struct tbd_plan_region {
 _Static_assert(sizeof(struct tbd_plan_region) == 32, "tbd_plan_region is 32 bytes");
 
 #define TBD_PLAN_ZERO_PAGE 0u /* `contents` of a page without bytes */
+#define TBD_PLAN_SAME_PAGE 1u /* of one that is right as the window before left it, if it is there still */
 
 /* A page to be present from the beginning; sorted by address. */
 struct tbd_plan_page {
     uint64_t address;  /* 0 */
-    uint64_t contents; /* 8: offset of 4096 bytes, or TBD_PLAN_ZERO_PAGE */
+    uint64_t contents; /* 8: offset of 4096 bytes, or TBD_PLAN_ZERO_PAGE, TBD_PLAN_SAME_PAGE */
 };
 _Static_assert(sizeof(struct tbd_plan_page) == 16, "tbd_plan_page is 16 bytes");
 

@@ -48,6 +48,8 @@ void tbd_replayer_free(struct tbd_replayer *replayer)
         tbd_trace_close(worker->trace);
         free(worker->code);
         free(worker->pages);
+        free(worker->held);
+        free(worker->before);
     }
     free(replayer);
 }
@@ -235,13 +237,17 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
 
 /* ---- whole windows ---- */
 
-static enum tbd_status compare(const struct tbd_window *play, const struct tbd_window *replay,
-                               struct tbd_divergence *divergence, struct tbd_error *why)
+/* The worker's window as it was in play and as its process has just replayed it. */
+static enum tbd_status compare(struct tbd_worker *worker, const struct tbd_window *play,
+                               const struct tbd_window *replay, struct tbd_divergence *divergence,
+                               struct tbd_error *why)
 {
     enum tbd_status status = tbd_compare_windows(play, replay, divergence);
 
-    return status == TBD_OK ? TBD_OK
-                            : tbd_process_error(why, status, "the replayed window differs");
+    if (status != TBD_OK)
+        return tbd_process_error(why, status, "the replayed window differs");
+    tbd_worker_at_end(worker);
+    return TBD_OK;
 }
 
 enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
@@ -258,7 +264,7 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
     if (status == TBD_OK)
         status = tbd_full_replay(&replayer->workers[worker], hooks, &made, divergence, why);
     if (status == TBD_OK)
-        status = compare(toc, made, divergence, why);
+        status = compare(&replayer->workers[worker], toc, made, divergence, why);
     tbd_replayer_finish(replayer, worker, NULL);
     if (status == TBD_OK)
         status = tbd_full_complete(made, toc, why);
@@ -281,7 +287,7 @@ static enum tbd_status replay_events(struct tbd_replayer *replayer, unsigned wor
         tbd_full_events(&replayer->workers[worker], hooks, &made, divergence, why);
 
     if (status == TBD_OK)
-        status = compare(toc, made, divergence, why);
+        status = compare(&replayer->workers[worker], toc, made, divergence, why);
     if (status == TBD_OK && !tbd_window_take_events(toc, made))
         status = tbd_process_error(why, TBD_NOMEM, "no memory");
     else if (status == TBD_OK)
@@ -332,7 +338,7 @@ static enum tbd_status replay_notes(struct tbd_replayer *replayer, unsigned work
     if (status == TBD_OK)
         status = tbd_full_events(&replayer->workers[worker], hooks, out, divergence, why);
     if (status == TBD_OK)
-        status = compare(toc, *out, divergence, why);
+        status = compare(&replayer->workers[worker], toc, *out, divergence, why);
     if (status != TBD_OK) {
         tbd_window_free(*out);
         *out = NULL;
@@ -382,7 +388,7 @@ enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker
         status = tbd_full_events(&replayer->workers[worker], TBD_HOOKS_PLAY, &replay, divergence,
                                  why);
     if (status == TBD_OK)
-        status = compare(play, replay, divergence, why);
+        status = compare(&replayer->workers[worker], play, replay, divergence, why);
     tbd_replayer_finish(replayer, worker, play);
     tbd_window_free(replay);
     return status;

@@ -47,6 +47,7 @@ static enum tbd_status start_process(struct tbd_worker *worker, struct tbd_error
 {
     tbd_worker_forget_code(worker);
     worker->forget = true;
+    worker->is_at_end = false;
     return tbd_process_start(&worker->process, why);
 }
 
@@ -92,8 +93,9 @@ static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *
     uint64_t address = page->address, order = page->order;
     enum tbd_plan_answer answer;
     uint8_t contents[TBD_PAGE_SIZE];
+    bool is_whole;
 
-    answer = tbd_worker_page(worker, address, order, contents);
+    answer = tbd_worker_page(worker, address, order, contents, &is_whole);
     region = tbd_worker_region(worker, address);
     if (answer == TBD_PAGE_GIVEN && (order || (region && region->prot & 4)) &&
         !tbd_worker_note_code(worker, address, contents))
@@ -208,6 +210,7 @@ enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t hook_set,
 
     if (status == TBD_OK && consumer)
         status = consumer->begin(consumer->context, why);
+    worker->is_at_end = false;
     if (status == TBD_OK)
         tbd_process_go(&worker->process);
     else

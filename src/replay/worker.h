@@ -47,15 +47,22 @@ struct tbd_worker {
     size_t page_capacity;           /* power of two, or 0 */
     size_t page_count;
     bool forget;                    /* its translations may be stale */
+
+    uint64_t *held;                 /* pages that the plan in work gives the process; sorted; owned */
+    size_t held_count, held_room;
+    uint64_t *before;               /* those of the plan before; likewise */
+    size_t before_count, before_room;
+    bool is_at_end;                 /* the process holds what they held at the end of window `ended` */
+    uint32_t ended;
 };
 
 /* The process and what hangs on it. */
 void tbd_worker_stop(struct tbd_worker *worker);
 
 /* contents.c: a page as it was at the window's start (`order` 0), or when its mapping was made by
- * the last of the first `order` log messages. */
+ * the last of the first `order` log messages.  Not whole: only the code of this window's blocks is there. */
 enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
-                                     uint8_t *out);
+                                     uint8_t *out, bool *out_is_whole);
 /* Blocks entered in the window, by address. */
 TBD_MUST_CHECK bool tbd_worker_code(struct tbd_worker *worker);
 const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint64_t address);
@@ -65,6 +72,17 @@ bool tbd_worker_code_changes(const struct tbd_region *region);
 TBD_MUST_CHECK bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address,
                                          const uint8_t *contents);
 void tbd_worker_forget_code(struct tbd_worker *worker);
+
+/* Is this page known as code that does not change? */
+bool tbd_worker_has_code(const struct tbd_worker *worker, uint64_t address);
+
+/* held.c: what the process has of a window from the one before.  A plan is begun; a page is in it, with true contents;
+ * does the process have the page already as it is at the window's start?  The window's end was reached, and is as it
+ * was in play. */
+void tbd_worker_begin_held(struct tbd_worker *worker);
+TBD_MUST_CHECK bool tbd_worker_note_held(struct tbd_worker *worker, uint64_t address);
+bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address);
+void tbd_worker_at_end(struct tbd_worker *worker);
 
 /* notes.c: from now on registers are noted at these sites (by pc), too. */
 TBD_MUST_CHECK bool tbd_worker_add_notes(struct tbd_worker *worker, const struct tbd_note_site *sites,

@@ -157,8 +157,8 @@ bool tbd_memory_clear_process(void)
 
 /* ---- a window begins ---- */
 
-/* Walks along what stays mapped, in address order: code that did not change (`keep`), and ordinary
- * writable pages that the next window has as well, which are only filled anew. */
+/* Walks along what stays mapped, in address order: code that did not change (`keep`), pages that did not change, and
+ * ordinary writable pages that the next window has as well, which are only filled anew. */
 struct stay {
     const struct tbd_plan_range *keep, *keep_end;
     const struct tbd_plan_page *page, *page_end;
@@ -180,12 +180,15 @@ static struct stay stay_begin(const struct tbd_plan_head *head)
     return stay;
 }
 
-static bool is_ordinary(struct stay *stay, uint64_t address)
+/* Can the page stay, which had this protection so far? */
+static bool can_stay(struct stay *stay, const struct tbd_plan_page *page, uint32_t prot)
 {
-    while (stay->region < stay->region_end && stay->region->end <= address)
+    if (prot != ORDINARY && page->contents != TBD_PLAN_SAME_PAGE)
+        return false;
+    while (stay->region < stay->region_end && stay->region->end <= page->address)
         stay->region++;
-    return stay->region < stay->region_end && stay->region->start <= address &&
-           stay->region->prot == ORDINARY;
+    return stay->region < stay->region_end && stay->region->start <= page->address &&
+           stay->region->prot == prot;
 }
 
 /* The next stretch that stays, in or behind `at`; an empty one at `end` if there is none before. */
@@ -198,10 +201,10 @@ static struct tbd_plan_range next_stay(struct stay *stay, uint64_t at, uint64_t 
             stay->keep++;
         return stay->keep < stay->keep_end && stay->keep->start < end ? *stay->keep : none;
     }
-    while (prot == ORDINARY && stay->page < stay->page_end && stay->page->address < end) {
+    while (stay->page < stay->page_end && stay->page->address < end) {
         uint64_t address = stay->page->address;
 
-        if (address >= at && is_ordinary(stay, address))
+        if (address >= at && can_stay(stay, stay->page, prot))
             return (struct tbd_plan_range){ address, address + TBD_PAGE_SIZE };
         stay->page++;
     }
@@ -275,7 +278,8 @@ static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_pla
     uint64_t start = pages[0].address, end = start + TBD_PAGE_SIZE, used = 1;
     int prot = real_prot(region->prot);
 
-    while (used < count && pages[used].address == end && end < region->end && !is_present(end)) {
+    while (used < count && pages[used].address == end && end < region->end && !is_present(end) &&
+           pages[used].contents != TBD_PLAN_SAME_PAGE) {
         end += TBD_PAGE_SIZE;
         used++;
     }
@@ -290,6 +294,8 @@ static uint64_t place_run(const struct tbd_plan_head *head, const struct tbd_pla
 
 static void fill_anew(const struct tbd_plan_head *head, const struct tbd_plan_page *page)
 {
+    if (page->contents == TBD_PLAN_SAME_PAGE)
+        return;
     if (page->contents == TBD_PLAN_ZERO_PAGE)
         memset((void *)page->address, 0, TBD_PAGE_SIZE);
     else
@@ -308,7 +314,9 @@ static const char *place_pages(const struct tbd_plan_head *head)
         if (region && is_present(pages[i].address) && region->prot == ORDINARY)
             fill_anew(head, &pages[i]);
         if (!region || is_present(pages[i].address))
-            continue; /* code that stayed */
+            continue; /* it stayed */
+        if (pages[i].contents == TBD_PLAN_SAME_PAGE)
+            continue; /* it did not, and will be asked for */
         used = place_run(head, pages + i, head->pages.count - i, region);
         if (!used)
             return "an address range of the program is taken in the replay process";

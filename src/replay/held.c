@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+/* held.c - what a replay process has of a window from the one before
+ *
+ * At the end of a window the process holds what the program's memory held then, once that was compared with play.  So
+ * pages that both windows touch need not be loaded, unpacked and copied for the next one: at its start they are right
+ * as they are, if it follows directly; else those that no window in between has modified.  That is half of the driver's
+ * work for a window of sqlite3 or python.
+ *
+ * H1  `before` has only pages whose contents the trace had, as a whole; not those of which only code was known.
+ * H2  Not memory that others write, and not a page with contents of its own for the window's start: what the process
+ *     had there may have been no more than what nobody had looked at. */
+#include "replay/worker.h"
+
+#include "base/array.h"
+#include "base/search.h"
+#include "format/window.h"
+
+#include <sys/mman.h>
+
+void tbd_worker_begin_held(struct tbd_worker *worker)
+{
+    worker->held_count = 0;
+}
+
+bool tbd_worker_note_held(struct tbd_worker *worker, uint64_t address)
+{
+    if (!tbd_array_grow(&worker->held, worker->held_count, &worker->held_room,
+                        sizeof(*worker->held)))
+        return false;
+    worker->held[worker->held_count++] = address;
+    return true;
+}
+
+static bool was_given(const struct tbd_worker *worker, uint64_t address)
+{
+    size_t at = TBD_COUNT_BEFORE(i, worker->before_count, worker->before[i] < address);
+
+    return at < worker->before_count && worker->before[at] == address;
+}
+
+static bool has_own_contents(const struct tbd_window *window, uint64_t address)
+{
+    size_t at = TBD_COUNT_BEFORE(i, window->first_count, window->first[i].address < address);
+
+    return at < window->first_count && window->first[at].address == address;
+}
+
+static bool is_private(const struct tbd_region *region)
+{
+    return region && region->map_flags & MAP_PRIVATE && !(region->flags & TBD_REGION_SHARED);
+}
+
+bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address)
+{
+    uint32_t now = worker->window->index, ended = worker->ended;
+
+    if (!worker->is_at_end || !was_given(worker, address) ||
+        !is_private(tbd_worker_region(worker, address)) ||
+        has_own_contents(worker->window, address))
+        return false;
+    if (now > ended)
+        return now == ended + 1 || tbd_trace_page_stays(worker->trace, ended + 1, now - 1, address);
+    return tbd_trace_page_stays(worker->trace, now, ended, address);
+}
+
+void tbd_worker_at_end(struct tbd_worker *worker)
+{
+    uint64_t *pages = worker->before;
+    size_t room = worker->before_room;
+
+    worker->before = worker->held;
+    worker->before_count = worker->held_count;
+    worker->before_room = worker->held_room;
+    worker->held = pages;
+    worker->held_room = room;
+    worker->held_count = 0;
+    worker->ended = worker->window->index;
+    worker->is_at_end = worker->window->complete;
+}
