@@ -28,10 +28,16 @@
 #include <time.h>
 
 #define MERGE_COUNT 8u
-/* A window that questions must still be able to replay: no more block entries than that, unless the
- * budget cannot be met otherwise. */
-#define MERGED_BLOCKS (32ull << 20)
+/* What a merged window takes is nearly all modified pages, which hardly become more when it gets
+ * longer; but who asks about a moment waits for a replay of what comes before it in its window.
+ * 512 million block entries are about a second natively, ten when nothing but a full replay will do
+ * (slice by slice: replay/slices.h).  No more than that, unless the budget cannot be met otherwise;
+ * event times in a window have 32 bits. */
+#define MERGED_BLOCKS (512ull << 20)
 #define MERGED_BLOCKS_MOST (1ull << 31)
+/* Room kept for what is being written is no more than this part of a budget: where it would be
+ * more, windows are written one at a time. */
+#define RESERVE_SHARE 4u
 /* The newest windows are asked about most, and are what `tbdq` begins with. */
 #define NEWEST 2u
 /* The index over windows takes no more of a budget than this part, or its oldest files go: the TOCs say the same. */
@@ -179,19 +185,34 @@ static void count_window(struct tbd_ager *ager, const struct aged *window, int s
 /* ---- what is due ---- */
 
 /* Windows that are being written will need room, and so does what takes the place of other files. */
-static uint64_t needed_bytes(const struct tbd_ager *ager)
+static uint64_t reserved_bytes(const struct tbd_ager *ager, uint64_t limit)
 {
-    return total_bytes(ager) + (ager->writing + 2) * ager->largest + ager->other_step;
+    uint64_t bytes = (ager->writing + 2) * ager->largest + ager->other_step;
+
+    return bytes < limit / RESERVE_SHARE ? bytes : limit / RESERVE_SHARE;
+}
+
+static bool is_over(const struct tbd_ager *ager, uint64_t limit)
+{
+    return limit && total_bytes(ager) + reserved_bytes(ager, limit) > limit;
 }
 
 static bool is_over_budget(const struct tbd_ager *ager)
 {
-    return ager->limits.budget && needed_bytes(ager) > ager->limits.budget;
+    return is_over(ager, ager->limits.budget);
 }
 
 static bool is_over_keep(const struct tbd_ager *ager)
 {
-    return ager->limits.keep_bytes && needed_bytes(ager) > ager->limits.keep_bytes;
+    return is_over(ager, ager->limits.keep_bytes);
+}
+
+/* Would it be over the limit if all that is being written were there, and one window more? */
+static bool is_full(const struct tbd_ager *ager, uint64_t limit)
+{
+    uint64_t more = (ager->writing + 1) * ager->largest + ager->other_step;
+
+    return limit && total_bytes(ager) + more > limit;
 }
 
 /* First window of this level that may be changed, and that is not among the newest `spared`. */
@@ -336,7 +357,9 @@ static bool plan_keep(const struct tbd_ager *ager, struct plan *out)
     uint32_t old = 0;
 
     if (is_over_keep(ager))
-        return plan_drop(ager, needed_bytes(ager) - limits->keep_bytes + limits->keep_bytes / 8,
+        return plan_drop(ager,
+                         total_bytes(ager) + reserved_bytes(ager, limits->keep_bytes) -
+                             limits->keep_bytes + limits->keep_bytes / 8,
                          out);
     if (!limits->keep_seconds || !ager->count ||
         now - ager->windows[0].ended <= limits->keep_seconds + limits->keep_seconds / 8)
@@ -385,9 +408,9 @@ enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk
 
 bool tbd_ager_may_write_locked(struct tbd_ager *ager)
 {
-    bool is_full = is_over_budget(ager) || is_over_keep(ager);
+    bool has_no_room = is_full(ager, ager->limits.budget) || is_full(ager, ager->limits.keep_bytes);
 
-    if (is_full && (ager->writing || tbd_ager_is_due_locked(ager)))
+    if (has_no_room && (ager->writing || tbd_ager_is_due_locked(ager)))
         return false;
     ager->writing++;
     return true;

@@ -5,6 +5,7 @@
 #include "format/change.h"
 #include "format/file.h"
 #include "replay/raise.h"
+#include "replay/slices.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -138,6 +139,22 @@ enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
 
 /* ---- raise ---- */
 
+/* Nobody could load its events: replays give them in slices. */
+static bool is_too_long(const struct ageing *a, uint32_t window)
+{
+    return tbd_trace_window(a->trace, window)->level < 3 && tbd_slice_count(a->trace, window) > 1;
+}
+
+static enum tbd_exit refuse(struct ageing *a, uint32_t window)
+{
+    fprintf(stderr,
+            "tbdq: window %" PRIu32 " has %" PRIu64
+            " block entries: too many to be kept with their events\n"
+            "hint: questions about it are answered all the same, by replays\n",
+            window, tbd_trace_window(a->trace, window)->blocks);
+    return finish(a, TBD_EXIT_USAGE);
+}
+
 enum tbd_exit tbd_command_raise(struct tbd_command_run *run)
 {
     struct tbd_session *session = run->session;
@@ -153,8 +170,11 @@ enum tbd_exit tbd_command_raise(struct tbd_command_run *run)
         return finish(&a, tbd_command_fail(run, status));
     if (!parse_range(&a, run->argv[0]))
         return finish(&a, tbd_command_usage(run, "there are no such windows"));
-    for (uint32_t i = a.from; i <= a.to; i++)
+    for (uint32_t i = a.from; i <= a.to; i++) {
+        if (is_too_long(&a, i))
+            return refuse(&a, i);
         wanted += tbd_trace_window(a.trace, i)->level < 3;
+    }
     status = tbd_replayer_new(a.trace, 1, &replayer, &session->why);
     if (status == TBD_OK)
         status = tbd_raise_windows(a.trace, replayer, a.writer, a.from, a.to,
