@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* fixed_x86_64.S - between translated code and C
  *
- * gs base is the thread's everywhere here.  The program's stack is never touched.  r14 and r15 of
- * the program are in their slots whenever translated code leaves or is entered. */
+ * gs base is the thread's everywhere here.  The program's stack is never touched.  r10, r11, r14 and r15 of
+ * the program are in their slots whenever translated code leaves or is entered (TBD_AT_HOME). */
 #include "patcher/offsets.h"
 
         .text
@@ -20,7 +20,7 @@
 tbd_fixed_start:
 
 /* tbd_fixed_miss: a table jump found no block, or a block for another address.
- * in:  rcx = target (application), the program's rcx and r11 in their slots, r11 anything,
+ * in:  rcx = target (application), the program's rcx in its slot, r10, r11 anything,
  *      r14, r15 = stream; all else the program's, flags too: nothing here changes them
  * out: goes on at the entry that the second table has for the target, registers in place; or to
  *      tbd_fixed_exit with exit_kind INDIRECT, exit_arg = target */
@@ -38,14 +38,12 @@ tbd_fixed_miss:
         movl    $2, %gs:TBD_GS_EXIT_KIND
         movq    %gs:TBD_GS_SCRATCH, %rax
         restore rcx, 1
-        restore r11, 11
         jmp     tbd_fixed_exit
 2:
         movq    %gs:(TBD_GS_SECOND + 8)(, %r11, 8), %rax
         movq    %rax, %gs:TBD_GS_RESUME
         movq    %gs:TBD_GS_SCRATCH, %rax
         restore rcx, 1
-        restore r11, 11
         jmp     *%gs:TBD_GS_RESUME
 
 /* tbd_fixed_boundary: the entry store of a block hit the guard page.
@@ -57,7 +55,7 @@ tbd_fixed_boundary:
         movl    $7, %gs:TBD_GS_EXIT_KIND
 
 /* tbd_fixed_exit: translated code leaves.
- * in:  exit_kind, exit_arg set; the program's registers in place but r14, r15 (in their slots);
+ * in:  exit_kind, exit_arg set; the program's registers in place but those in their slots;
  *      r14 = next operand, r15 = next entry; flags the program's
  * out: tbd_patcher_dispatch(thread) on the engine stack, DF clear; its result is entered */
         .globl  tbd_fixed_exit
@@ -73,8 +71,6 @@ tbd_fixed_exit:
         save    rdi, 7
         save    r8, 8
         save    r9, 9
-        save    r10, 10
-        save    r11, 11
         save    r12, 12
         save    r13, 13
         movq    %r14, %gs:TBD_GS_OPERAND_NEXT
@@ -134,8 +130,6 @@ tbd_fixed_run:
         restore rdi, 7
         restore r8, 8
         restore r9, 9
-        restore r10, 10
-        restore r11, 11
         restore r12, 12
         restore r13, 13
         jmp     *%gs:TBD_GS_RESUME

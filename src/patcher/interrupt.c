@@ -116,21 +116,21 @@ static struct tbd_interruption describe(const struct tbd_watch *watch,
     return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
 }
 
-/* rcx, r11, r14 and r15 in their slots: the check in front of a block. */
+/* rcx in its slot too: the check in front of a block. */
 static struct tbd_place place_in_tag(void)
 {
     return (struct tbd_place){
-        .own = (uint16_t)(0x3fff & ~(TBD_BIT(TBD_RCX) | TBD_BIT(TBD_R11))),
-        .slot = TBD_BIT(TBD_RCX) | TBD_BIT(TBD_R11) | TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15),
+        .own = (uint16_t)~(TBD_AT_HOME | TBD_BIT(TBD_RCX)),
+        .slot = TBD_AT_HOME | TBD_BIT(TBD_RCX),
         .sub = { TBD_NO_REG, TBD_NO_REG },
     };
 }
 
-/* Exit stubs and ways out: all registers in place, the next block is the site's. */
+/* Exit stubs and ways out: all registers where they are between blocks, the next block is the site's. */
 static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
                                               const struct tbd_regs *cpu, struct tbd_regs *state)
 {
-    struct tbd_place place = { .own = 0x3fff, .slot = 0xc000, .sub = { TBD_NO_REG, TBD_NO_REG } };
+    struct tbd_place place = { .own = (uint16_t)~TBD_AT_HOME, .slot = TBD_AT_HOME, .sub = { TBD_NO_REG, TBD_NO_REG } };
 
     fill_registers(state, &place, thread, cpu);
     state->rip = tbd_cache_stub_target(cpu->rip);

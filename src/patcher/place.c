@@ -18,8 +18,8 @@ static int32_t slot_of(unsigned r)
 
 void tbd_place_init(struct tbd_translation *t)
 {
-    t->place = (struct tbd_place){ .own = OWNABLE,
-                                   .slot = TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15),
+    t->place = (struct tbd_place){ .own = (uint16_t)~TBD_AT_HOME,
+                                   .slot = TBD_AT_HOME,
                                    .sub = { TBD_NO_REG, TBD_NO_REG } };
 }
 
@@ -94,7 +94,7 @@ static unsigned lateness(const struct tbd_translation *t, unsigned r)
         if (t->cut->insn[n].kills & TBD_BIT(r))
             return SCORE_KILLED;
     }
-    if (leaves_indirectly(t) && (r == TBD_RCX || r == TBD_R11))
+    if (leaves_indirectly(t) && r == TBD_RCX)
         return SCORE_KILLED;
     return SCORE_END;
 }
@@ -188,6 +188,9 @@ void tbd_place_finish(struct tbd_translation *t, uint16_t leave)
     for (unsigned r = 0; r < TBD_R14; r++) {
         if (leave & TBD_BIT(r))
             continue;
-        tbd_place_need(t, r, 0);
+        if (TBD_AT_HOME & TBD_BIT(r))
+            tbd_place_spill(t, r);
+        else
+            tbd_place_need(t, r, 0);
     }
 }

@@ -7,7 +7,7 @@
  *
  * In translated code: r15 = next entry, r14 = next operand; the program's r14 and r15 live in
  * regs.gpr[]; any other program register may be spilled to its regs.gpr[] slot inside a block; at
- * block boundaries all but r14, r15 are in place.
+ * block boundaries all but r10, r11, r14, r15 are in place.
  *
  * Only the owning thread writes, except `kick`.
  */

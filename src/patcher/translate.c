@@ -6,7 +6,7 @@
  * instruction that can fault.
  *
  * L1  Hooks stand before the instruction and read its addresses from the registers before it.
- * L2  An indirect exit has the target in rcx; rcx and r11 are in their slots.
+ * L2  An indirect exit has the target in rcx; rcx is in its slot.
  */
 #include "patcher/translate.h"
 
@@ -381,15 +381,14 @@ static void lower_branch_rcx(struct tbd_translation *t, const struct tbd_insn *i
     jump_direct(t, insn->target);
 }
 
-/* rcx = target, rcx and r11 saved, the rest in place: jump by the table of indirect targets. */
+/* rcx = target, rcx saved, the rest in place: jump by the table of indirect targets. */
 static void jump_by_table(struct tbd_translation *t)
 {
     static const uint8_t movzx_r11_cx[] = { 0x44, 0x0f, 0xb7, 0xd9 };
     static const uint8_t jmp_gs_r11_8[] = { 0x65, 0x42, 0xff, 0x24, 0xdd };
 
     set_phase(t, TBD_PHASE_TAIL);
-    tbd_place_spill(t, TBD_R11);
-    tbd_place_finish(t, TBD_BIT(TBD_RCX) | TBD_BIT(TBD_R11));
+    tbd_place_finish(t, TBD_BIT(TBD_RCX));
     end_record(t);
     tbd_emit_bytes(&t->e, movzx_r11_cx, sizeof(movzx_r11_cx));
     tbd_emit_bytes(&t->e, jmp_gs_r11_8, sizeof(jmp_gs_r11_8));
@@ -576,7 +575,7 @@ static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
     }
 }
 
-/* lea rcx, [rcx - start]; jrcxz ok; jmp mismatch; ok: rcx and r11 back */
+/* lea rcx, [rcx - start]; jrcxz ok; jmp mismatch; ok: rcx back */
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
 {
     struct tbd_ea difference = { .base = TBD_RCX, .index = TBD_NO_REG, .scale = 1 };
@@ -596,7 +595,6 @@ void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
     if (!t->e.overflow)
         *disp8 = (uint8_t)(t->e.at - disp8 - 1);
     tbd_emit_load_gs(&t->e, TBD_RCX, TBD_THREAD_GS(regs) + 8 * TBD_RCX);
-    tbd_emit_load_gs(&t->e, TBD_R11, TBD_THREAD_GS(regs) + 8 * TBD_R11);
 }
 
 /* ---- code that may change ---- */
@@ -631,11 +629,10 @@ static void check_piece(struct tbd_translation *t, uint64_t address, unsigned si
         *disp8 = (uint8_t)(t->e.at - disp8 - 1);
 }
 
-/* The way out for a block whose code has changed; rcx and r11 are in their slots. */
+/* The way out for a block whose code has changed; rcx is in its slot. */
 static void emit_changed(struct tbd_translation *t)
 {
     tbd_emit_load_gs(&t->e, TBD_RCX, TBD_THREAD_GS(regs) + 8 * TBD_RCX);
-    tbd_emit_load_gs(&t->e, TBD_R11, TBD_THREAD_GS(regs) + 8 * TBD_R11);
     leave(t, TBD_EXIT_CHANGED);
 }
 
@@ -646,13 +643,11 @@ static void check_code(struct tbd_translation *t, uint64_t changed)
     uint64_t end = at + t->cut->check_bytes;
 
     tbd_place_spill(t, TBD_RCX);
-    tbd_place_spill(t, TBD_R11);
     for (unsigned size; at < end; at += size) {
         size = piece_size((uint32_t)(end - at));
         check_piece(t, at, size, changed);
     }
     tbd_place_need(t, TBD_RCX, 0);
-    tbd_place_need(t, TBD_R11, 0);
 }
 
 static void end_block(struct tbd_translation *t)

@@ -8,8 +8,8 @@
  * P1  Every program register's value is in at least one of: its own hardware register (own), its
  *     slot in the thread block (slot), or, for r14 and r15 only, a substitute (sub).  When several
  *     hold it they agree; slot is looked at before sub.
- * P2  At a block's entry and at its exits all but r14 and r15 are own, r14 and r15 in their slots;
- *     at an indirect exit rcx and r11 are in their slots.
+ * P2  At a block's entry and at its exits the registers of TBD_AT_HOME are in their slots and nowhere else,
+ *     all others are own; at an indirect exit rcx is in its slot.
  * P3  rsp is always own, and its memory below is never written.
  */
 #ifndef TBD_PATCHER_TRANSLATE_H
@@ -17,6 +17,10 @@
 
 #include "patcher/cut.h"
 #include "patcher/emit.h"
+
+/* r14 and r15 are the stream's.  r10 and r11 are what the program uses least of the rest: the hooks have them to
+ * themselves where it does not, which saves a store a block, and stores are what hooks are short of. */
+#define TBD_AT_HOME ((uint16_t)(TBD_BIT(TBD_R10) | TBD_BIT(TBD_R11) | TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15)))
 
 struct tbd_place {
     uint16_t own;
@@ -87,7 +91,7 @@ extern uint64_t tbd_translate_trap;
 
 /* Emits the whole block; afterwards ask t->e.overflow. */
 void tbd_translate(struct tbd_translation *t);
-/* The check for indirect branches, which falls through with rcx and r11 restored. */
+/* The check for indirect branches, which falls through with rcx restored. */
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
 
 /* ---- place.c ---- */
