@@ -466,18 +466,16 @@ static void stub_emit(struct tbd_exit_site *site)
     tbd_emit_jmp(&e, cache.area[site->area].head[TBD_EXIT_DIRECT]);
 }
 
-/* mov r11, start; lea rcx, [rcx + r11]; jmp miss: gives the target back and leaves. */
-static void mismatch_emit(struct tbd_area *area, uint64_t start, uint64_t rel32)
+/* mov rcx, r10; jmp miss: gives rcx back and leaves. */
+static void mismatch_emit(struct tbd_area *area, uint64_t rel32)
 {
-    struct tbd_ea sum = { .base = TBD_RCX, .index = TBD_R11, .scale = 1 };
     struct tbd_emit e;
 
     area->cold -= STUB_BYTES;
     e = (struct tbd_emit){ .at = (uint8_t *)(uintptr_t)area->cold,
                            .end = (uint8_t *)(uintptr_t)area->cold + STUB_BYTES };
     set_rel32(rel32, area->cold);
-    tbd_emit_mov_imm(&e, TBD_R11, start);
-    tbd_emit_lea(&e, TBD_RCX, &sum);
+    tbd_emit_mov(&e, TBD_RCX, TBD_R10);
     tbd_emit_jmp(&e, area->miss);
 }
 
@@ -506,7 +504,7 @@ static void make_exits(struct tbd_area *area, const struct tbd_translation *t,
         set_rel32(site->rel32, site->stub);
     }
     if (t->mismatch)
-        mismatch_emit(area, block->start, place_in_area(t, t->mismatch));
+        mismatch_emit(area, place_in_area(t, t->mismatch));
 }
 
 static void fill_block(struct tbd_block_code *block, const struct tbd_cut *cut, uint32_t id)
@@ -655,7 +653,7 @@ bool tbd_cache_add_tag(struct tbd_block_code *block)
     tbd_translate_tag(&t, block->start);
     tbd_emit_jmp(&t.e, block->entry);
     area->hot = (tbd_emit_pc(&t.e) + 15) & ~15ull;
-    mismatch_emit(area, block->start, place_in_area(&t, t.mismatch));
+    mismatch_emit(area, place_in_area(&t, t.mismatch));
     block->tagged = at;
     return true;
 }

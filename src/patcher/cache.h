@@ -59,7 +59,7 @@ struct tbd_area {
     uint64_t hot;  /* next block */
     uint64_t cold; /* lowest stub */
     uint64_t head[TBD_EXIT_KINDS];
-    uint64_t miss;   /* way out of a tagged entry with another target: rcx = target */
+    uint64_t miss;   /* way out of a tagged entry with another target, in r11 */
     uint32_t *block; /* indices in address order; lives in the cache arena */
     uint32_t count;
 };

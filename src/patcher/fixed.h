@@ -8,7 +8,7 @@
 /* From translated code: all program registers in place but r14, r15; saves them and calls
  * tbd_patcher_dispatch() on the engine stack. */
 extern const char tbd_fixed_exit[];
-/* From a table jump without a target: rcx = target, the program's rcx in its slot. */
+/* From a table jump without a target: r11 = target. */
 extern const char tbd_fixed_miss[];
 /* From the guard-fault handler: thread->resume holds the entry store's address. */
 extern const char tbd_fixed_boundary[];

@@ -20,31 +20,27 @@
 tbd_fixed_start:
 
 /* tbd_fixed_miss: a table jump found no block, or a block for another address.
- * in:  rcx = target (application), the program's rcx in its slot, r10, r11 anything,
- *      r14, r15 = stream; all else the program's, flags too: nothing here changes them
- * out: goes on at the entry that the second table has for the target, registers in place; or to
- *      tbd_fixed_exit with exit_kind INDIRECT, exit_arg = target */
+ * in:  r11 = target (application), r10 anything, r14, r15 = stream; all else the program's, flags too:
+ *      nothing here changes them
+ * out: goes on at the entry that the second table has for the target; or to tbd_fixed_exit with exit_kind
+ *      INDIRECT, exit_arg = target */
         .globl  tbd_fixed_miss
         .hidden tbd_fixed_miss
 tbd_fixed_miss:
-        movq    %rax, %gs:TBD_GS_SCRATCH
-        movq    %rcx, %gs:TBD_GS_EXIT_ARG
-        movl    $0x3fff00, %eax
-        pextq   %rax, %rcx, %r11
-        leaq    (%r11, %r11), %r11
-        movq    %gs:TBD_GS_SECOND(, %r11, 8), %rax
-        leaq    (%rcx, %rax), %rcx
+        movq    %rcx, %gs:TBD_GS_SCRATCH
+        movl    $0x3fff00, %r10d
+        pextq   %r10, %r11, %r10
+        leaq    (%r10, %r10), %r10
+        movq    %gs:TBD_GS_SECOND(, %r10, 8), %rcx
+        leaq    (%r11, %rcx), %rcx
         jrcxz   2f
+        movq    %r11, %gs:TBD_GS_EXIT_ARG
         movl    $2, %gs:TBD_GS_EXIT_KIND
-        movq    %gs:TBD_GS_SCRATCH, %rax
-        restore rcx, 1
+        movq    %gs:TBD_GS_SCRATCH, %rcx
         jmp     tbd_fixed_exit
 2:
-        movq    %gs:(TBD_GS_SECOND + 8)(, %r11, 8), %rax
-        movq    %rax, %gs:TBD_GS_RESUME
-        movq    %gs:TBD_GS_SCRATCH, %rax
-        restore rcx, 1
-        jmp     *%gs:TBD_GS_RESUME
+        movq    %gs:TBD_GS_SCRATCH, %rcx
+        jmp     *%gs:(TBD_GS_SECOND + 8)(, %r10, 8)
 
 /* tbd_fixed_boundary: the entry store of a block hit the guard page.
  * in:  thread->resume = address of that store; registers as at a block's entry

@@ -38,7 +38,7 @@ static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
     case TBD_INSN_CALL: return last->target;
     case TBD_INSN_CALL_INDIRECT:
     case TBD_INSN_JUMP_INDIRECT:
-    case TBD_INSN_RETURN: return cpu->gpr[TBD_RCX];
+    case TBD_INSN_RETURN: return cpu->gpr[TBD_R11];
     case TBD_INSN_BRANCH:
     case TBD_INSN_BRANCH_RCX:
     case TBD_INSN_SYSCALL:
@@ -116,14 +116,10 @@ static struct tbd_interruption describe(const struct tbd_watch *watch,
     return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
 }
 
-/* rcx in its slot too: the check in front of a block. */
-static struct tbd_place place_in_tag(void)
+/* In the check for indirect branches, behind its first instruction, rcx is in r10. */
+static bool is_in_tag(const struct tbd_block_code *block, uint64_t pc)
 {
-    return (struct tbd_place){
-        .own = (uint16_t)~(TBD_AT_HOME | TBD_BIT(TBD_RCX)),
-        .slot = TBD_AT_HOME | TBD_BIT(TBD_RCX),
-        .sub = { TBD_NO_REG, TBD_NO_REG },
-    };
+    return block->tagged >= block->cache_start && pc > block->tagged && pc < block->entry;
 }
 
 /* Exit stubs and ways out: all registers where they are between blocks, the next block is the site's. */
@@ -143,7 +139,7 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
                                            const struct tbd_regs *cpu, struct tbd_regs *state)
 {
     const struct tbd_block_code *block = tbd_cache_block_at(cpu->rip);
-    struct tbd_watch watch = { .pc = cpu->rip, .place = place_in_tag(), .phase = TBD_PHASE_ENTRY };
+    struct tbd_watch watch = { .pc = cpu->rip, .phase = TBD_PHASE_ENTRY };
 
     *state = *cpu;
     state->fs_base = thread->regs.fs_base;
@@ -156,5 +152,7 @@ struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *c
     if (!tbd_cache_dry_run(callbacks, config, block, &watch, &cut))
         return (struct tbd_interruption){ .where = TBD_INT_NOT_CACHE };
     fill_registers(state, &watch.place, thread, cpu);
+    if (is_in_tag(block, cpu->rip))
+        state->gpr[TBD_RCX] = cpu->gpr[TBD_R10];
     return describe(&watch, block, cpu, state);
 }

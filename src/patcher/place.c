@@ -78,13 +78,6 @@ void tbd_place_spill(struct tbd_translation *t, unsigned r)
 
 enum { SCORE_END = 200, SCORE_KILLED = 300, SCORE_SLOT = 400, SCORE_FREE = 1000 };
 
-static bool leaves_indirectly(const struct tbd_translation *t)
-{
-    uint8_t end = t->cut->def.end;
-
-    return end == TBD_END_RETURN || end == TBD_END_CALL_INDIRECT || end == TBD_END_JUMP_INDIRECT;
-}
-
 /* How late the program reads r again: the later the better a scratch register it is. */
 static unsigned lateness(const struct tbd_translation *t, unsigned r)
 {
@@ -94,8 +87,6 @@ static unsigned lateness(const struct tbd_translation *t, unsigned r)
         if (t->cut->insn[n].kills & TBD_BIT(r))
             return SCORE_KILLED;
     }
-    if (leaves_indirectly(t) && r == TBD_RCX)
-        return SCORE_KILLED;
     return SCORE_END;
 }
 
@@ -134,8 +125,8 @@ unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid)
 
 /* ---- bringing in ---- */
 
-/* With all four taken (a call reports r8 and r9, and may name r10) the other substitute gives way:
- * an instruction that needs both r14 and r15 names at most two of r8-r11 besides. */
+/* With all four taken the other substitute gives way: an instruction that needs both r14 and r15 names at most two of
+ * r8-r11 besides; an indirect transfer, of which r11 is kept free, names none. */
 static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
 {
     uint16_t subs = 0;

@@ -34,7 +34,7 @@ struct tbd_second_target {
 struct tbd_thread {
     struct tbd_second_target second[TBD_SECOND_ENTRIES];
     /* Indirect-branch targets: slot = low 16 bits of the application address; the value is a cache
-     * address whose first code checks that the target (in rcx) is its own. */
+     * address whose first code checks that the target (in r11) is its own. */
     uint64_t ibl[TBD_IBL_ENTRIES];
 
     struct tbd_regs regs;  /* the program's registers when they are not in the processor */

@@ -6,7 +6,7 @@
  * instruction that can fault.
  *
  * L1  Hooks stand before the instruction and read its addresses from the registers before it.
- * L2  An indirect exit has the target in rcx; rcx is in its slot.
+ * L2  An indirect exit has the target in r11, and the program's registers where they are at every exit.
  */
 #include "patcher/translate.h"
 
@@ -381,41 +381,42 @@ static void lower_branch_rcx(struct tbd_translation *t, const struct tbd_insn *i
     jump_direct(t, insn->target);
 }
 
-/* rcx = target, rcx saved, the rest in place: jump by the table of indirect targets. */
+/* r11 = target (take_r11): jump by the table of indirect targets. */
 static void jump_by_table(struct tbd_translation *t)
 {
-    static const uint8_t movzx_r11_cx[] = { 0x44, 0x0f, 0xb7, 0xd9 };
-    static const uint8_t jmp_gs_r11_8[] = { 0x65, 0x42, 0xff, 0x24, 0xdd };
+    static const uint8_t movzx_r10_r11[] = { 0x45, 0x0f, 0xb7, 0xd3 };
+    static const uint8_t jmp_gs_r10_8[] = { 0x65, 0x42, 0xff, 0x24, 0xd5 };
 
     set_phase(t, TBD_PHASE_TAIL);
-    tbd_place_finish(t, TBD_BIT(TBD_RCX));
+    tbd_place_finish(t, 0);
     end_record(t);
-    tbd_emit_bytes(&t->e, movzx_r11_cx, sizeof(movzx_r11_cx));
-    tbd_emit_bytes(&t->e, jmp_gs_r11_8, sizeof(jmp_gs_r11_8));
+    tbd_emit_bytes(&t->e, movzx_r10_r11, sizeof(movzx_r10_r11));
+    tbd_emit_bytes(&t->e, jmp_gs_r10_8, sizeof(jmp_gs_r10_8));
     tbd_emit_u32(&t->e, (uint32_t)TBD_THREAD_GS(ibl));
 }
 
-/* The target of an indirect jump or call into rcx, whose program value goes to its slot. */
-static void target_to_rcx(struct tbd_translation *t, const struct tbd_insn *insn)
+/* The target of an indirect jump or call into r11, which is nobody's substitute (prepare_transfer); if the program
+ * names its own r11 in the operand, the value is still there. */
+static void target_to_r11(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     const struct tbd_access *a = &insn->access[0];
     struct tbd_ea ea;
 
-    tbd_place_spill(t, TBD_RCX);
+    tbd_place_spill(t, TBD_R11);
     if (insn->field[TBD_FIELD_RM] != TBD_NO_REG) {
-        if (tbd_place_hw(t, insn->field[TBD_FIELD_RM]) != TBD_RCX)
-            tbd_emit_mov(&t->e, TBD_RCX, tbd_place_hw(t, insn->field[TBD_FIELD_RM]));
+        if (tbd_place_hw(t, insn->field[TBD_FIELD_RM]) != TBD_R11)
+            tbd_emit_mov(&t->e, TBD_R11, tbd_place_hw(t, insn->field[TBD_FIELD_RM]));
         return;
     }
     ea = hw_ea(t, &a->ea);
     if (insn->gs) {
-        gs_operand(t, gs_access(insn), TBD_RCX, hw_mask(t, insn->reads));
-        ea = at_register(TBD_RCX);
+        gs_operand(t, gs_access(insn), TBD_R11, hw_mask(t, insn->reads));
+        ea = at_register(TBD_R11);
     } else if (insn->rip_relative && !tbd_emit_reaches(&t->e, insn->target)) {
-        tbd_emit_mov_imm(&t->e, TBD_RCX, insn->target);
-        ea = at_register(TBD_RCX);
+        tbd_emit_mov_imm(&t->e, TBD_R11, insn->target);
+        ea = at_register(TBD_R11);
     }
-    tbd_emit_load(&t->e, TBD_RCX, &ea, 8);
+    tbd_emit_load(&t->e, TBD_R11, &ea, 8);
 }
 
 /* The op of this kind in the instruction; NULL if it is not reported. */
@@ -424,32 +425,37 @@ static const struct tbd_op *op_of_kind(const struct tbd_translation *t, unsigned
     return op_of_access(t, 0, kind);
 }
 
-static uint16_t prepare_transfer(struct tbd_translation *t, const struct tbd_insn *insn)
+/* What is reported goes first: its registers are free to be substitutes then. */
+static void report_transfer(struct tbd_translation *t)
 {
     const struct tbd_op *call = op_of_kind(t, TBD_OP_CALL);
     const struct tbd_op *ret = op_of_kind(t, TBD_OP_RET);
-    uint16_t reads = insn->reads | TBD_BIT(TBD_RSP);
+    uint16_t reported = TBD_BIT(TBD_RSP) | (call ? RECORDED_AT_CALL : 0) | (ret ? TBD_BIT(TBD_RAX) : 0);
 
-    if (call)
-        reads |= RECORDED_AT_CALL;
-    if (ret)
-        reads |= TBD_BIT(TBD_RAX);
-    need_all(t, reads, reads);
+    need_all(t, reported, reported);
     if (call)
         tbd_hook_call(&t->e, call->data);
     if (ret)
         tbd_hook_return(&t->e, ret->data);
+}
+
+/* Nothing is substituted by r11, where the target of an indirect transfer will be. */
+static uint16_t prepare_transfer(struct tbd_translation *t, const struct tbd_insn *insn)
+{
+    report_transfer(t);
+    tbd_place_evict(t, TBD_R11);
+    need_all(t, insn->reads | TBD_BIT(TBD_RSP), insn->reads | TBD_BIT(TBD_R11));
     return hw_mask(t, insn->reads | TBD_BIT(TBD_RSP));
 }
 
 /* The engine executes it; of a call or return, registers are reported here. */
-static void lower_special(struct tbd_translation *t, const struct tbd_insn *insn)
+static void lower_special(struct tbd_translation *t)
 {
     bool reports = op_of_kind(t, TBD_OP_CALL) || op_of_kind(t, TBD_OP_RET);
 
     set_phase(t, TBD_PHASE_HOOK);
     if (reports)
-        prepare_transfer(t, insn);
+        report_transfer(t);
     finish_and_leave(t, TBD_EXIT_SPECIAL);
 }
 
@@ -489,8 +495,8 @@ static void lower_call_indirect(struct tbd_translation *t, const struct tbd_insn
     set_phase(t, TBD_PHASE_HOOK);
     avoid = prepare_transfer(t, insn);
     hook_accesses(t, avoid);
-    target_to_rcx(t, insn);
-    push_return_address(t, insn->pc + insn->length, TBD_BIT(TBD_RCX));
+    target_to_r11(t, insn);
+    push_return_address(t, insn->pc + insn->length, TBD_BIT(TBD_R11));
     jump_by_table(t);
 }
 
@@ -498,7 +504,7 @@ static void lower_jump_indirect(struct tbd_translation *t, const struct tbd_insn
 {
     set_phase(t, TBD_PHASE_HOOK);
     hook_accesses(t, prepare_transfer(t, insn));
-    target_to_rcx(t, insn);
+    target_to_r11(t, insn);
     jump_by_table(t);
 }
 
@@ -506,9 +512,9 @@ static void lower_return(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     set_phase(t, TBD_PHASE_HOOK);
     hook_accesses(t, prepare_transfer(t, insn));
-    tbd_place_spill(t, TBD_RCX);
+    tbd_place_spill(t, TBD_R11);
     set_phase(t, TBD_PHASE_INSN);
-    tbd_emit_pop(&t->e, TBD_RCX);
+    tbd_emit_pop(&t->e, TBD_R11);
     if (insn->pop_bytes)
         tbd_emit_lea(
             &t->e, TBD_RSP,
@@ -570,23 +576,24 @@ static void lower_insn(struct tbd_translation *t, const struct tbd_insn *insn)
     case TBD_INSN_JUMP_INDIRECT: lower_jump_indirect(t, insn); break;
     case TBD_INSN_RETURN: lower_return(t, insn); break;
     case TBD_INSN_SYSCALL: finish_and_leave(t, TBD_EXIT_SYSCALL); break;
-    case TBD_INSN_SPECIAL: lower_special(t, insn); break;
+    case TBD_INSN_SPECIAL: lower_special(t); break;
     default: /* TBD_INSN_NOP: nothing to do */ break;
     }
 }
 
-/* lea rcx, [rcx - start]; jrcxz ok; jmp mismatch; ok: rcx back */
+/* mov r10, rcx; lea rcx, [r11 - start]; jrcxz ok; jmp mismatch; ok: mov rcx, r10 */
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
 {
-    struct tbd_ea difference = { .base = TBD_RCX, .index = TBD_NO_REG, .scale = 1 };
+    struct tbd_ea difference = { .base = TBD_R11, .index = TBD_NO_REG, .scale = 1 };
     static const uint8_t jrcxz_over_jmp32[] = { 0xe3, 0x00 };
     uint8_t *disp8;
 
+    tbd_emit_mov(&t->e, TBD_R10, TBD_RCX);
     if (start <= INT32_MAX) {
         difference.disp = -(int64_t)start;
     } else {
-        tbd_emit_mov_imm(&t->e, TBD_R11, 0 - start);
-        difference.index = TBD_R11;
+        tbd_emit_mov_imm(&t->e, TBD_RCX, 0 - start);
+        difference.index = TBD_RCX;
     }
     tbd_emit_lea(&t->e, TBD_RCX, &difference);
     tbd_emit_bytes(&t->e, jrcxz_over_jmp32, sizeof(jrcxz_over_jmp32));
@@ -594,7 +601,7 @@ void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
     t->mismatch = tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e));
     if (!t->e.overflow)
         *disp8 = (uint8_t)(t->e.at - disp8 - 1);
-    tbd_emit_load_gs(&t->e, TBD_RCX, TBD_THREAD_GS(regs) + 8 * TBD_RCX);
+    tbd_emit_mov(&t->e, TBD_RCX, TBD_R10);
 }
 
 /* ---- code that may change ---- */
@@ -632,8 +639,14 @@ static void check_piece(struct tbd_translation *t, uint64_t address, unsigned si
 /* The way out for a block whose code has changed; rcx is in its slot. */
 static void emit_changed(struct tbd_translation *t)
 {
-    tbd_emit_load_gs(&t->e, TBD_RCX, TBD_THREAD_GS(regs) + 8 * TBD_RCX);
+    struct tbd_place between = t->place;
+
+    t->place.own &= (uint16_t)~TBD_BIT(TBD_RCX);
+    t->place.slot |= TBD_BIT(TBD_RCX);
+    tbd_place_note(t);
+    tbd_place_need(t, TBD_RCX, 0);
     leave(t, TBD_EXIT_CHANGED);
+    t->place = between;
 }
 
 /* At each entry, before it counts: is the program's code what was translated? */
@@ -675,6 +688,7 @@ void tbd_translate(struct tbd_translation *t)
     if (t->cut->check_bytes)
         emit_changed(t);
     t->tag = tbd_emit_pc(&t->e);
+    tbd_place_note(t);
     if (t->tagged)
         tbd_translate_tag(t, t->cut->def.start);
     t->entry = tbd_emit_pc(&t->e);

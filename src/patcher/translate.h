@@ -91,7 +91,7 @@ extern uint64_t tbd_translate_trap;
 
 /* Emits the whole block; afterwards ask t->e.overflow. */
 void tbd_translate(struct tbd_translation *t);
-/* The check for indirect branches, which falls through with rcx restored. */
+/* The check for indirect branches: is the target, in r11, `start`?  Falls through with rcx in place. */
 void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
 
 /* ---- place.c ---- */

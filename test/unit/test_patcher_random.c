@@ -305,6 +305,47 @@ static void put_indirect(void)
     }
 }
 
+/* mov r, imm32 */
+static void put_number(unsigned r, uint32_t number)
+{
+    if (r >> 3)
+        put8(0x41);
+    put8(0xb8 + (r & 7));
+    put(&number, 4);
+}
+
+/* lea r, [rip + after]; push r; lea b, [rsp + 8]; mov i, -1; jmp|call [b + i * 8] */
+static void put_indirect_memory(void)
+{
+    unsigned r = below(16);
+    unsigned b = below(16);
+    unsigned i = below(16);
+    const uint8_t lea_rsp_8[] = { (uint8_t)(0x48 | (b >> 3) << 2), 0x8d, (uint8_t)((b & 7) << 3 | 0x44), 0x24, 8 };
+    const uint8_t movsxd_i[] = { (uint8_t)(0x48 | (i >> 3) * 5), 0x63, (uint8_t)(0xc0 | (i & 7) * 9) };
+    const uint8_t transfer[] = { (uint8_t)(0x40 | (i >> 3) << 1 | b >> 3), 0xff,
+                                 (uint8_t)(below(2) ? 0x54 : 0x64), (uint8_t)(0xc0 | (i & 7) << 3 | (b & 7)), 0 };
+    uint8_t *disp;
+    uint32_t after;
+
+    if (r == TBD_RSP || b == TBD_RSP || i == TBD_RSP || b == i)
+        return;
+    put8(0x48 | (r >> 3) << 2);
+    put8(0x8d);
+    put8(5 | (r & 7) << 3);
+    disp = code_at;
+    code_at += 4;
+    if (r >> 3)
+        put8(0x41);
+    put8(0x50 + (r & 7));
+    put(lea_rsp_8, sizeof(lea_rsp_8));
+    put_number(i, UINT32_MAX);
+    put(movsxd_i, sizeof(movsxd_i));
+    put(transfer, sizeof(transfer));
+    after = (uint32_t)(code_at - (disp + 4));
+    memcpy(disp, &after, 4);
+    put_number(b, 0);
+}
+
 /* vmovups between ymm0-15 and a fixed place, rip-relative */
 static void put_vectors(unsigned opcode, uint64_t place)
 {
@@ -346,11 +387,12 @@ static uint64_t generate(void)
     put_vectors(0x10, LOAD_AT);
     body_at = (uint64_t)(uintptr_t)code_at;
     for (unsigned n = 4 + below(20); n; n--) {
-        switch (below(12)) {
+        switch (below(13)) {
         case 0: put_branch(); break;
         case 1: put_near_branch(); break;
         case 2: put_stack(); break;
         case 3: put_indirect(); break;
+        case 4: put_indirect_memory(); break;
         default: put_random(); break;
         }
     }
