@@ -349,24 +349,6 @@ static bool put_first(struct merge *m, struct page_lists *lists, uint32_t part,
     return true;
 }
 
-static int compare_contents(const void *left, const void *right)
-{
-    const struct tbd_page_contents *a = left;
-    const struct tbd_page_contents *b = right;
-
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static void sort_contents(struct tbd_page_contents *pages, size_t count)
-{
-    if (count)
-        qsort(pages, count, sizeof(*pages), compare_contents);
-}
-
 static bool fill_pages(struct merge *m, struct page_lists *lists)
 {
     for (uint32_t i = 0; i < m->count; i++) {
@@ -407,9 +389,9 @@ static bool merge_pages(struct merge *m)
     pthread_mutex_lock(&m->trace->lock);
     good = fill_pages(m, &lists);
     pthread_mutex_unlock(&m->trace->lock);
-    sort_contents(lists.dirty, m->out->dirty_count);
-    sort_contents(lists.gone, m->out->gone_count);
-    sort_contents(lists.first, m->out->first_count);
+    tbd_page_contents_sort(lists.dirty, m->out->dirty_count);
+    tbd_page_contents_sort(lists.gone, m->out->gone_count);
+    tbd_page_contents_sort(lists.first, m->out->first_count);
     m->out->dirty = lists.dirty;
     m->out->gone = lists.gone;
     m->out->first = lists.first;

@@ -215,21 +215,20 @@ static enum tbd_status captured_later(struct tbd_trace *trace, const struct tbd_
                                       uint8_t *out)
 {
     struct tbd_moment end = { q->at.window, UINT32_MAX, UINT64_MAX };
-    struct toc *toc = tbd_toc_of_locked(trace, q->at.window);
-    const struct tbd_disk_page *pages;
-    size_t count;
+    struct tbd_page_entries entries;
+    enum tbd_status status = tbd_page_entries_locked(trace, q->at.window, q->address, &entries);
 
-    if (!toc)
-        return trace->toc_failure;
-    pages = tbd_toc_find_page(toc, q->address, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct tbd_moment then = tbd_moment_of_page(q->at.window, pages + i);
+    if (status)
+        return status;
+    for (size_t i = 0; i < entries.count; i++) {
+        const struct tbd_disk_page *page = &entries.list[i];
+        struct tbd_moment then = tbd_moment_of_page(q->at.window, page);
 
-        if (pages[i].flags & TBD_DISK_PAGE_END)
+        if (page->flags & TBD_DISK_PAGE_END)
             then = end;
-        if (pages[i].flags & (TBD_DISK_PAGE_END | TBD_DISK_PAGE_GONE) &&
+        if (page->flags & (TBD_DISK_PAGE_END | TBD_DISK_PAGE_GONE) &&
             tbd_moment_compare(&then, &q->at) > 0 && tbd_moment_compare(&then, &q->died) < 0)
-            return tbd_page_of_entry_locked(trace, toc, pages + i, out);
+            return tbd_page_of_entry_locked(trace, entries.toc, page, out);
     }
     return TBD_NOTFOUND;
 }

@@ -21,52 +21,61 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum tbd_status tbd_page_entries_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
+                                        struct tbd_page_entries *out)
+{
+    out->toc = tbd_toc_of_locked(trace, window);
+    if (!out->toc)
+        return trace->toc_failure;
+    out->list = tbd_toc_find_page(out->toc, address, &out->count);
+    return TBD_OK;
+}
+
 /* ---- one page at a moment, if its window does not modify it after that moment ---- */
 
 static enum tbd_status from_earlier(struct tbd_trace *trace, const struct tbd_page_query *q,
                                     uint32_t window, uint8_t *out)
 {
-    struct toc *toc = tbd_toc_of_locked(trace, window);
-    const struct tbd_disk_page *pages;
     const struct tbd_disk_page *best = NULL;
-    size_t count;
+    struct tbd_page_entries entries;
+    enum tbd_status status = tbd_page_entries_locked(trace, window, q->address, &entries);
 
-    if (!toc)
-        return trace->toc_failure;
-    pages = tbd_toc_find_page(toc, q->address, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct tbd_moment then = tbd_moment_of_page(window, pages + i);
+    if (status)
+        return status;
+    for (size_t i = 0; i < entries.count; i++) {
+        const struct tbd_disk_page *page = &entries.list[i];
+        struct tbd_moment then = tbd_moment_of_page(window, page);
 
-        if (pages[i].flags & TBD_DISK_PAGE_END)
-            return tbd_page_of_entry_locked(trace, toc, pages + i, out);
+        if (page->flags & TBD_DISK_PAGE_END)
+            return tbd_page_of_entry_locked(trace, entries.toc, page, out);
         /* GONE: sent before it became unreadable, say; its mapping is still the same. */
-        if (pages[i].flags & (TBD_DISK_PAGE_FIRST | TBD_DISK_PAGE_GONE) &&
+        if (page->flags & (TBD_DISK_PAGE_FIRST | TBD_DISK_PAGE_GONE) &&
             tbd_moment_compare(&then, &q->piece->born) >= 0)
-            best = pages + i;
+            best = page;
     }
-    return best ? tbd_toc_page(toc, best, out) : TBD_NOTFOUND;
+    return best ? tbd_toc_page(entries.toc, best, out) : TBD_NOTFOUND;
 }
 
 static enum tbd_status from_first_use(struct tbd_trace *trace, const struct tbd_page_query *q,
                                       uint32_t window, uint8_t *out)
 {
-    struct toc *toc = tbd_toc_of_locked(trace, window);
-    const struct tbd_disk_page *pages;
-    size_t count;
+    struct tbd_page_entries entries;
+    enum tbd_status status = tbd_page_entries_locked(trace, window, q->address, &entries);
 
-    if (!toc)
-        return trace->toc_failure;
-    pages = tbd_toc_find_page(toc, q->address, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct tbd_moment then = tbd_moment_of_page(window, pages + i);
+    if (status)
+        return status;
+    for (size_t i = 0; i < entries.count; i++) {
+        const struct tbd_disk_page *page = &entries.list[i];
+        struct tbd_moment then = tbd_moment_of_page(window, page);
 
-        if (pages[i].flags & TBD_DISK_PAGE_FIRST &&
+        if (page->flags & TBD_DISK_PAGE_FIRST &&
             tbd_moment_compare(&then, &q->piece->born) >= 0 &&
             tbd_moment_compare(&then, &q->died) < 0)
-            return tbd_toc_page(toc, pages + i, out);
+            return tbd_toc_page(entries.toc, page, out);
     }
     return TBD_NOTFOUND;
 }
+
 static enum tbd_status from_windows(struct tbd_trace *trace, const struct tbd_page_query *q,
                                     uint8_t *out)
 {

@@ -19,6 +19,15 @@ const struct page_visit *tbd_page_visit_from(const struct page_visit *begin,
 /* open_tocs.c */
 /* Borrowed until others were opened.  NULL: trace->toc_failure says why. */
 struct toc *tbd_toc_of_locked(struct tbd_trace *trace, uint32_t window);
+/* What a window's table has about one page: entries in order of time; none is fine. */
+struct tbd_page_entries {
+    struct toc *toc;                  /* borrowed until others were opened */
+    const struct tbd_disk_page *list; /* lies in `toc` */
+    size_t count;
+};
+TBD_MUST_CHECK enum tbd_status tbd_page_entries_locked(struct tbd_trace *trace, uint32_t window,
+                                                       uint64_t address,
+                                                       struct tbd_page_entries *out);
 
 /* page_base.c */
 /* An image that cannot be read must not pass for one that lacks a page. */

@@ -423,3 +423,21 @@ uint64_t tbd_window_digest(const struct tbd_window *window)
     XXH3_freeState(state);
     return digest;
 }
+
+static int compare_contents(const void *left, const void *right)
+{
+    const struct tbd_page_contents *a = left;
+    const struct tbd_page_contents *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+void tbd_page_contents_sort(struct tbd_page_contents *pages, size_t count)
+{
+    if (count)
+        qsort(pages, count, sizeof(*pages), compare_contents);
+}

@@ -105,6 +105,9 @@ void tbd_window_count_early_calls(struct tbd_window *window);
 /* XXH3_64 of end registers, xsave image and dirty pages in address order. */
 uint64_t tbd_window_digest(const struct tbd_window *window);
 
+/* As a window has them: by address, then in order of time. */
+void tbd_page_contents_sort(struct tbd_page_contents *pages, size_t count);
+
 static inline const struct tbd_block *tbd_window_block(const struct tbd_window *window, uint32_t id)
 {
     return tbd_block_table_get(window->blocks_by_id, id);

@@ -27,18 +27,6 @@ static bool finish_log(struct work *w)
     return w->log || !w->log_count;
 }
 
-static int compare_page_contents(const void *left, const void *right)
-{
-    const struct tbd_page_contents *a = left;
-    const struct tbd_page_contents *b = right;
-
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    if (a->time != b->time)
-        return a->time < b->time ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
-
 /* The page messages that `wanted` picks, sorted. */
 static struct tbd_page_contents *pick_pages(struct work *w,
                                             bool (*wanted)(const struct tbd_page_note *),
@@ -58,8 +46,7 @@ static struct tbd_page_contents *pick_pages(struct work *w,
             pages[(*out_count)++] = (struct tbd_page_contents){
                 w->pages[i].address, w->pages[i].time, w->pages[i].order, w->pages[i].bytes
             };
-    if (count)
-        qsort(pages, count, sizeof(*pages), compare_page_contents);
+    tbd_page_contents_sort(pages, count);
     return pages;
 }
 
