@@ -40,6 +40,7 @@ void tbd_builder_free(struct tbd_builder *builder)
     if (!builder)
         return;
     tbd_shadow_free(&builder->shadow);
+    tbd_lean_free(builder->lean);
     tbd_coder_free(builder->coder);
     tbd_buffer_free(&builder->coded);
     free(builder->counts);
@@ -54,6 +55,11 @@ void tbd_builder_free(struct tbd_builder *builder)
     free(builder->ids);
     free(builder->rows);
     free(builder);
+}
+
+void tbd_builder_forget(struct tbd_builder *builder)
+{
+    tbd_lean_forget(builder->lean);
 }
 
 void tbd_builder_code(struct tbd_builder *builder, bool codes)
@@ -163,6 +169,46 @@ static enum tbd_status take_segment(struct work *w, size_t *i)
     return w->index > UINT32_MAX ? tbd_build_damage(w, "too many events") : TBD_OK;
 }
 
+static enum tbd_status lean_step(struct work *w, size_t *i)
+{
+    uint32_t entry = w->entries[*i];
+    size_t from = *i;
+    enum tbd_status status;
+
+    if (entry & TBD_ENTRY_MESSAGE) {
+        uint32_t kind = entry & ~TBD_ENTRY_MESSAGE;
+
+        if (!tbd_message_is_event(kind))
+            tbd_lean_look(w);
+        status = tbd_build_message(w, kind);
+        *i += !status;
+        return status;
+    }
+    if (!entry || entry > w->plan_count || !w->plans[entry].id)
+        return tbd_build_damage(w, why_not_a_block(w, entry));
+    status = tbd_build_go_on(w);
+    if (status)
+        return status;
+    if (tbd_turns_is_open(&w->turns) && !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
+        return TBD_NOMEM;
+    if (!tbd_lean_take_run(w, i))
+        return TBD_NOMEM;
+    return *i == from ? tbd_build_damage(w, "a record outside the operands") : TBD_OK;
+}
+
+/* Without coding. */
+static enum tbd_status lean_pass(struct work *w)
+{
+    enum tbd_status status = TBD_OK;
+
+    for (size_t i = 0; i < w->entry_count && !status;) {
+        status = lean_step(w, &i);
+        if (!status && w->index > UINT32_MAX)
+            status = tbd_build_damage(w, "too many events");
+    }
+    return status == TBD_NOMEM || !tbd_lean_finish(w) ? TBD_NOMEM : status;
+}
+
 static enum tbd_status pass(struct work *w)
 {
     enum tbd_status status = TBD_OK;
@@ -170,6 +216,8 @@ static enum tbd_status pass(struct work *w)
 
     if (w->entry_count > TOO_MANY_ENTRIES)
         return tbd_build_damage(w, "too many entries");
+    if (!w->by_rows)
+        return lean_pass(w);
     while (i < w->entry_count && !status) {
         if (!tbd_build_begin_segment(w, i))
             return TBD_NOMEM;
@@ -179,9 +227,10 @@ static enum tbd_status pass(struct work *w)
     return status;
 }
 
-static bool prepare(struct tbd_builder *b, const struct tbd_raw_window *raw,
-                    struct tbd_block_table *table)
+static bool prepare(struct work *w, const struct tbd_raw_window *raw, struct tbd_block_table *table)
 {
+    struct tbd_builder *b = w->builder;
+
     b->coded.used = 0;
     b->coded.failed = false;
     if (b->codes && b->coder_table != table) {
@@ -189,7 +238,9 @@ static bool prepare(struct tbd_builder *b, const struct tbd_raw_window *raw,
         b->coder = tbd_coder_new(table);
         b->coder_table = table;
     }
-    return tbd_build_reserve(b, raw->plan_count, raw->highest_id) && (b->coder || !b->codes);
+    w->by_rows = b->codes || tbd_lean_rests(b);
+    return tbd_build_reserve(b, raw->plan_count, raw->highest_id) && (b->coder || !b->codes) &&
+           (w->by_rows || tbd_lean_begin(b, raw->plan_count));
 }
 
 static void fill_counts(struct tbd_product *out)
@@ -219,7 +270,7 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
             raw->operands = NULL;
             w.window->first_time = raw->first_time;
             drop_last(&w);
-            status = prepare(builder, raw, table) && tbd_turns_begin(&w.turns)
+            status = prepare(&w, raw, table) && tbd_turns_begin(&w.turns)
                          ? pass(&w)
                          : TBD_NOMEM;
             if (status != TBD_NOMEM)
@@ -244,6 +295,7 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
             memset(builder->counts, 0, builder->count_capacity * sizeof(*builder->counts));
         builder->id_count = 0;
         tbd_build_forget_slots(builder);
+        tbd_lean_forget(builder->lean);
         tbd_product_free(out);
         return status;
     }

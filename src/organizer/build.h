@@ -14,6 +14,8 @@
 struct tbd_builder;
 struct tbd_builder *tbd_builder_new(void); /* NULL without memory */
 void tbd_builder_free(struct tbd_builder *builder);
+/* `plans` of the next window are those of another stream. */
+void tbd_builder_forget(struct tbd_builder *builder);
 /* From now on, are the records coded as well?  For windows that are going to be written with their events. */
 void tbd_builder_code(struct tbd_builder *builder, bool codes);
 

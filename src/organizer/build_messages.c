@@ -84,7 +84,7 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
     tbd_writes_first(kind, payload, bytes, &cursor);
     while (tbd_writes_next(&cursor, &write))
         if (write.address < TBD_USER_END && write.bytes <= TBD_USER_END - write.address)
-            tbd_shadow_range(&w->builder->shadow, write.address, write.bytes, (uint32_t)w->index);
+            tbd_shadow_range(&w->builder->shadow, write.address, write.bytes, (uint32_t)w->index, 1);
     w->log[w->log_count].time = w->time;
     w->log_offsets[w->log_count++] = w->kept + (w->in - w->moved_from);
     w->out->counts.syscalls += kind == TBD_MSG_SYSCALL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* build_private.h - a raw window being understood: what the files of build.h share
  *
- * build.c goes through the entries, build_segment.c takes those of blocks, build_messages.c messages on the way, build_finish.c makes
+ * build.c goes through the entries, build_segment.c takes those of blocks, or build_lean.c if their records are not coded, build_messages.c messages on the way, build_finish.c makes
  * the window of what was collected. */
 #ifndef TBD_ORGANIZER_BUILD_PRIVATE_H
 #define TBD_ORGANIZER_BUILD_PRIVATE_H
@@ -68,6 +68,7 @@ struct tbd_builder {
     size_t id_count, id_room;
     uint8_t *rows;
     size_t row_room;
+    struct tbd_lean *lean;      /* NULL until a window is built without coding its records */
     bool codes;
     struct tbd_coder *coder;    /* for `coder_table` */
     struct tbd_block_table *coder_table;
@@ -92,6 +93,7 @@ struct work {
     uint8_t *operands;
     size_t operand_bytes;
     bool cut;
+    bool by_rows; /* else by paths */
 
     size_t in;          /* operand offset read */
     size_t kept;        /* operand offset written */
@@ -139,6 +141,20 @@ TBD_MUST_CHECK bool tbd_build_begin_segment(struct work *w, size_t i);
 size_t tbd_build_take_run(struct work *w, size_t i);
 void tbd_build_finish_segment(struct work *w, bool is_cut_short);
 void tbd_build_forget_slots(struct tbd_builder *builder);
+
+/* build_lean.c */
+/* Is this window built by rows, although they are not coded?  Asked once for each. */
+bool tbd_lean_rests(struct tbd_builder *builder);
+TBD_MUST_CHECK bool tbd_lean_begin(struct tbd_builder *builder, uint32_t plan_count);
+void tbd_lean_free(struct tbd_lean *lean);
+/* Takes blocks from entry *io_i on, up to the next message, an impossible one, or one whose record is outside the operands.
+ * False without memory. */
+TBD_MUST_CHECK bool tbd_lean_take_run(struct work *w, size_t *io_i);
+/* Before operands are moved. */
+void tbd_lean_look(struct work *w);
+/* False without memory. */
+TBD_MUST_CHECK bool tbd_lean_finish(struct work *w);
+void tbd_lean_forget(struct tbd_lean *lean);
 
 /* build_messages.c: the message that is next in the operands. */
 TBD_MUST_CHECK enum tbd_status tbd_build_message(struct work *w, uint32_t kind);

@@ -73,7 +73,8 @@ struct tbd_shadow_page *tbd_shadow_page_slow(struct tbd_shadow *shadow, uint64_t
     return found;
 }
 
-void tbd_shadow_range(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t index)
+void tbd_shadow_range(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t index,
+                      uint32_t times)
 {
     uint64_t word = address >> 3;
     uint64_t last = (address + bytes - 1) >> 3;
@@ -81,7 +82,7 @@ void tbd_shadow_range(struct tbd_shadow *shadow, uint64_t address, uint64_t byte
     if (!bytes || address + bytes < address)
         return;
     for (; word <= last; word++)
-        tbd_shadow_word(shadow, tbd_shadow_page(shadow, word >> 9), word & 511, index);
+        tbd_shadow_word(shadow, tbd_shadow_page(shadow, word >> 9), word & 511, index, times);
 }
 
 static int compare_pages(const void *left, const void *right)

@@ -41,7 +41,7 @@ void tbd_shadow_free(struct tbd_shadow *shadow);
 struct tbd_shadow_page *tbd_shadow_page_slow(struct tbd_shadow *shadow, uint64_t page);
 /* All summaries, sorted, into out[shadow->word_count]; the table is empty afterwards. */
 void tbd_shadow_drain(struct tbd_shadow *shadow, struct tbd_word_summary *out);
-void tbd_shadow_range(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t index);
+void tbd_shadow_range(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t index, uint32_t times);
 
 static inline struct tbd_shadow_page *tbd_shadow_page(struct tbd_shadow *shadow, uint64_t page)
 {
@@ -53,21 +53,29 @@ static inline struct tbd_shadow_page *tbd_shadow_page(struct tbd_shadow *shadow,
 }
 
 static inline void tbd_shadow_word(struct tbd_shadow *shadow, struct tbd_shadow_page *page,
-                                   uint64_t word, uint32_t index)
+                                   uint64_t word, uint32_t index, uint32_t times)
 {
-    shadow->word_count += !page->word[word].count++;
+    shadow->word_count += !page->word[word].count;
+    page->word[word].count += times;
     if (index > page->word[word].last)
         page->word[word].last = index;
 }
 
-/* A store of `bytes` bytes: counts in every word it touches.  Stores may come in any order. */
+/* `times` (not 0) stores of `bytes` bytes, the last one at `index`: count in every word they touch.  Stores may come in
+ * any order. */
+static inline void tbd_shadow_stores(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t times,
+                                     uint32_t index)
+{
+    if (__builtin_expect((address & 7) + bytes <= 8, 1))
+        tbd_shadow_word(shadow, tbd_shadow_page(shadow, address >> 12), address >> 3 & 511, index, times);
+    else
+        tbd_shadow_range(shadow, address, bytes, index, times);
+}
+
 static inline void tbd_shadow_store(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes,
                                     uint32_t index)
 {
-    if (__builtin_expect((address & 7) + bytes <= 8, 1))
-        tbd_shadow_word(shadow, tbd_shadow_page(shadow, address >> 12), address >> 3 & 511, index);
-    else
-        tbd_shadow_range(shadow, address, bytes, index);
+    tbd_shadow_stores(shadow, address, bytes, 1, index);
 }
 
 #endif

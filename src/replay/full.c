@@ -31,8 +31,10 @@ static enum tbd_status begin(void *context, struct tbd_error *why)
         table = worker->loads;
     if (full->hooks & TBD_HOOK_NOTES)
         table = worker->noted;
-    if (!worker->consumer)
+    if (!worker->consumer) {
+        tbd_builder_forget(worker->builder);
         status = tbd_consumer_new(worker->process.stream_fd, table, known, &worker->consumer, why);
+    }
     if (status != TBD_OK)
         return status;
     tbd_consumer_use(worker->consumer, table);
