@@ -79,11 +79,12 @@ struct toc *tbd_toc_of_locked(struct tbd_trace *trace, uint32_t window)
     if (trace->toc_count >= TOC_CACHE)
         close_old_tocs(trace);
     toc = malloc(sizeof(*toc));
-    trace->toc_failure = toc ? tbd_toc_open(trace, window, toc, NULL) : TBD_NOMEM;
+    trace->toc_failure = toc ? tbd_toc_open(trace, window, toc, &trace->page_why) : TBD_NOMEM;
     if (trace->toc_failure) {
         free(toc);
         return NULL;
     }
+    toc->page_why = &trace->page_why;
     toc->used = ++trace->toc_clock;
     trace->tocs[window] = toc;
     trace->toc_count++;

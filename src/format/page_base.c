@@ -35,7 +35,8 @@ enum tbd_status tbd_open_image_locked(struct tbd_trace *trace)
 {
     if (!trace->image_tried) {
         trace->image_tried = true;
-        trace->image_failure = tbd_image_open(trace, &trace->image, NULL);
+        trace->image_failure = tbd_image_open(trace, &trace->image, &trace->image_why);
+        trace->image.page_why = &trace->page_why;
         if (trace->image_failure == TBD_NOTRACE) /* windows were dropped meanwhile */
             trace->image_failure = TBD_BUSY;
     }
@@ -48,8 +49,10 @@ enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t addre
     const struct tbd_disk_page *page;
     size_t count;
 
-    if (status)
+    if (status) {
+        trace->page_why = trace->image_why;
         return status;
+    }
     page = tbd_toc_find_page(&trace->image, address, &count);
     return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
 }

@@ -235,6 +235,13 @@ static enum tbd_status page_at(struct tbd_trace *trace, const struct tbd_moment 
     return status;
 }
 
+void tbd_trace_page_why(struct tbd_trace *trace, struct tbd_error *out)
+{
+    pthread_mutex_lock(&trace->lock);
+    *out = trace->page_why;
+    pthread_mutex_unlock(&trace->lock);
+}
+
 enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index, uint64_t address,
                                         uint8_t *out)
 {

@@ -9,6 +9,7 @@
 #include "base/search.h"
 
 #include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -258,13 +259,20 @@ static enum tbd_status page_of_group(struct toc *toc, const struct tbd_disk_page
 
 enum tbd_status tbd_toc_page(struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
 {
+    enum tbd_status status;
+
     if (page->flags & TBD_DISK_PAGE_ZERO) {
         memset(out, 0, 4096);
         return TBD_OK;
     }
-    if (page->flags & TBD_DISK_PAGE_GROUP)
-        return page_of_group(toc, page, out);
-    return tbd_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
+    status = page->flags & TBD_DISK_PAGE_GROUP
+                 ? page_of_group(toc, page, out)
+                 : tbd_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
+    if (status && toc->page_why)
+        tbd_error_set(toc->page_why, status, toc->file.path,
+                      (uint64_t)(toc->page_data + page->offset - toc->file.bytes),
+                      "the page at 0x%" PRIx64, page->address);
+    return status;
 }
 
 const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t address,

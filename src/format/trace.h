@@ -383,6 +383,9 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, 
  * before and after them?  True if `last` < `first`. */
 bool tbd_trace_page_stays(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address);
 
+/* Why that, or the function below, said that the trace is damaged: file, offset and page. */
+void tbd_trace_page_why(struct tbd_trace *trace, struct tbd_error *out);
+
 /* As tbd_trace_page_at_start() for a mapping made inside window `index`: contents when it was made, at relative time
  * `time` by the last of the first `order` messages of the window's log. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index,

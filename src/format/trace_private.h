@@ -83,6 +83,7 @@ struct toc {
     struct tbd_record_view state, read_pages, log, words, block_summaries, threads, called;
     struct tbd_record_view word_bits, block_bits, called_bits, early_calls;
     struct unpacked_group *group; /* owned; NULL, or the group of pages that was unpacked last */
+    struct tbd_error *page_why;   /* of a page that cannot be unpacked; NULL: nobody asks */
 };
 
 #define TOC_CACHE 4096
@@ -163,10 +164,12 @@ struct tbd_trace {
     struct toc image;
     bool image_tried;
     enum tbd_status image_failure;
+    struct tbd_error image_why;
     struct mapped_copy *copies;
     size_t copy_count;
     struct toc **tocs;   /* by window; NULL = not open */
     size_t toc_slots;
+    struct tbd_error page_why;   /* of the contents of a page that could not be had last */
     enum tbd_status toc_failure; /* why the last one that could not be opened could not */
     size_t toc_count;    /* open ones, about TOC_CACHE at most */
     uint64_t toc_clock;  /* how many were opened so far */

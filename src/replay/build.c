@@ -105,8 +105,8 @@ static bool is_there(const struct tbd_worker *worker, uint64_t address, bool is_
     return tbd_worker_holds(worker, address) && (!is_code || tbd_worker_has_code(worker, address));
 }
 
-/* One page of the plan; false without memory.  A page the trace does not know is left out. */
-static bool add_page(struct tbd_worker *worker, uint64_t address)
+/* One page of the plan.  A page the trace does not know is left out. */
+static enum tbd_status add_page(struct tbd_worker *worker, uint64_t address, struct tbd_error *why)
 {
     struct tbd_plan_head *plan = worker->process.plan;
     const struct tbd_region *region = tbd_worker_region(worker, address);
@@ -114,26 +114,26 @@ static bool add_page(struct tbd_worker *worker, uint64_t address)
     bool is_code = region && region->prot & 4 /* PROT_EXEC */;
     uint8_t contents[TBD_PAGE_SIZE];
     uint64_t offset = TBD_PLAN_ZERO_PAGE;
-    bool is_whole;
+    enum tbd_status known;
 
     if (is_there(worker, address, is_code)) {
         out[plan->pages.count++] = (struct tbd_plan_page){ address, TBD_PLAN_SAME_PAGE };
-        return tbd_worker_note_held(worker, address);
+        return tbd_worker_note_held(worker, address) ? TBD_OK : out_of_memory(why);
     }
-    if (tbd_worker_page(worker, address, 0, contents, &is_whole) != TBD_PAGE_GIVEN)
-        return true;
+    if (tbd_worker_page(worker, address, 0, contents, &known) != TBD_PAGE_GIVEN)
+        return tbd_worker_page_lost(worker, known, why);
     if (is_code && !tbd_worker_note_code(worker, address, contents))
-        return false;
-    if (is_whole && !tbd_worker_note_held(worker, address))
-        return false;
+        return out_of_memory(why);
+    if (known == TBD_OK && !tbd_worker_note_held(worker, address))
+        return out_of_memory(why);
     if (!is_zero(contents)) {
         offset = tbd_process_plan_alloc(&worker->process, TBD_PAGE_SIZE);
         if (!offset)
-            return false;
+            return out_of_memory(why);
         memcpy(tbd_process_plan_at(&worker->process, offset), contents, TBD_PAGE_SIZE);
     }
     out[plan->pages.count++] = (struct tbd_plan_page){ address, offset };
-    return true;
+    return TBD_OK;
 }
 
 static enum tbd_status add_pages(struct tbd_worker *worker, struct tbd_error *why)
@@ -151,8 +151,7 @@ static enum tbd_status add_pages(struct tbd_worker *worker, struct tbd_error *wh
     if (!plan->pages.offset)
         status = out_of_memory(why);
     for (size_t i = 0; i < count && status == TBD_OK; i++)
-        if (!add_page(worker, pages[i]))
-            status = out_of_memory(why);
+        status = add_page(worker, pages[i], why);
     free(pages);
     return status;
 }
@@ -164,13 +163,13 @@ static bool is_same_code(struct tbd_worker *worker, const struct tbd_code_page *
     const struct tbd_region *region = tbd_worker_region(worker, page->address);
     uint8_t contents[TBD_PAGE_SIZE];
     struct tbd_code_page now = *page;
-    bool is_whole;
+    enum tbd_status known;
 
     if (!region || !(region->prot & 4) || page->changes || tbd_worker_code_changes(region))
         return false;
     if (tbd_worker_holds(worker, page->address))
         return true;
-    if (tbd_worker_page(worker, page->address, 0, contents, &is_whole) != TBD_PAGE_GIVEN ||
+    if (tbd_worker_page(worker, page->address, 0, contents, &known) != TBD_PAGE_GIVEN ||
         !tbd_worker_note_code(worker, page->address, contents))
         return false;
     return now.hash == page->hash;

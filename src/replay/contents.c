@@ -90,22 +90,48 @@ static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *ou
 
 /* ---- one page ---- */
 
-enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
-                                     uint8_t *out, bool *out_is_whole)
+static bool is_damage(enum tbd_status status)
 {
-    uint64_t page = page_of(address);
+    return status >= TBD_TRUNCATED && status <= TBD_CORRUPT;
+}
 
+/* What was there besides code is lost with a damaged page: of code that cannot be written nothing is. */
+static bool may_be_data(const struct tbd_worker *worker, uint64_t page)
+{
+    const struct tbd_region *region = tbd_worker_region(worker, page);
+
+    return !region || (region->prot & 6 /* WRITE, EXEC */) != 4;
+}
+
+enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
+                                     uint8_t *out, enum tbd_status *known)
+{
     const struct tbd_window *window = worker->window;
+    uint64_t page = page_of(address);
     enum tbd_status status;
 
-    *out_is_whole = false;
+    *known = TBD_NOTFOUND;
     if (order > window->log_count)
         return TBD_PAGE_ABSENT;
     status = order ? tbd_trace_page_after(worker->trace, window->index, window->log[order - 1].time,
                                           (uint32_t)order, page, out)
                    : tbd_trace_page_at_start(worker->trace, window->index, page, out);
-    *out_is_whole = status == TBD_OK;
-    if (status == TBD_OK || page_from_code(worker, page, out))
+    if (status == TBD_OK || (!(is_damage(status) && may_be_data(worker, page)) &&
+                             page_from_code(worker, page, out))) {
+        *known = status == TBD_OK ? TBD_OK : TBD_NOTFOUND;
         return TBD_PAGE_GIVEN;
+    }
+    if (is_damage(status))
+        *known = status;
     return TBD_PAGE_ABSENT;
+}
+
+enum tbd_status tbd_worker_page_lost(struct tbd_worker *worker, enum tbd_status known,
+                                     struct tbd_error *why)
+{
+    if (known == TBD_NOTFOUND)
+        return TBD_OK;
+    if (why)
+        tbd_trace_page_why(worker->trace, why);
+    return known;
 }

@@ -92,10 +92,14 @@ static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *
     const struct tbd_region *region;
     uint64_t address = page->address, order = page->order;
     enum tbd_plan_answer answer;
+    enum tbd_status known, status = TBD_OK;
     uint8_t contents[TBD_PAGE_SIZE];
-    bool is_whole;
 
-    answer = tbd_worker_page(worker, address, order, contents, &is_whole);
+    answer = tbd_worker_page(worker, address, order, contents, &known);
+    if (answer == TBD_PAGE_ABSENT)
+        status = tbd_worker_page_lost(worker, known, why);
+    if (status != TBD_OK)
+        return status;
     region = tbd_worker_region(worker, address);
     if (answer == TBD_PAGE_GIVEN && (order || (region && region->prot & 4)) &&
         !tbd_worker_note_code(worker, address, contents))

@@ -60,9 +60,13 @@ struct tbd_worker {
 void tbd_worker_stop(struct tbd_worker *worker);
 
 /* contents.c: a page as it was at the window's start (`order` 0), or when its mapping was made by
- * the last of the first `order` log messages.  Not whole: only the code of this window's blocks is there. */
+ * the last of the first `order` log messages.  *known: TBD_OK if all of it is given, TBD_NOTFOUND if only the code of
+ * this window's blocks is, or nothing; or what is wrong with the trace, which lost it. */
 enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
-                                     uint8_t *out, bool *out_is_whole);
+                                     uint8_t *out, enum tbd_status *known);
+/* Of a page that is absent: TBD_OK if it never was there, else *known and in `why` where it was. */
+enum tbd_status tbd_worker_page_lost(struct tbd_worker *worker, enum tbd_status known,
+                                     struct tbd_error *why);
 /* Blocks entered in the window, by address. */
 TBD_MUST_CHECK bool tbd_worker_code(struct tbd_worker *worker);
 const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint64_t address);

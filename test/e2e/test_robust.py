@@ -217,6 +217,24 @@ def test_damaged_traces(folder):
     trace.verify()
 
 
+def test_a_damaged_image_is_no_divergence(folder):
+    _, trace = tbdtest.record([tbdtest.program("stores")], folder, "window=1000")
+    name, chance = os.path.join(trace.path, "image"), random.Random(29)
+    with open(name, "rb") as f:
+        whole = f.read()
+    for _ in range(8):
+        at = chance.randrange(80, len(whole))
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << chance.randrange(8)
+        os.chmod(name, 0o600)
+        with open(name, "wb") as f:
+            f.write(damaged if chance.random() < 0.5 else whole[:at])
+        for words in (["verify"], ["--at", "5", "regs"]):
+            result = trace.tbdq(*words, json_output=False)
+            said = result.out + result.err
+            assert result.code == 3 and b"image at offset" in said and b"diverged" not in said, (at, result)
+
+
 def test_missing_files(folder):
     _, trace = tbdtest.record([tbdtest.program("stores")], folder, "window=20000")
     for name in files_of(trace.path):
