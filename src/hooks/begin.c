@@ -28,7 +28,8 @@ static bool is_named(const char *variable, const char *name)
     return *variable == '=';
 }
 
-/* A child may have gone to another folder: `dir` and TBD_DIR mean what they meant at the beginning. */
+/* A child may have gone to another folder: `dir` and TBD_DIR mean what they meant at
+ * the beginning. */
 static void fix_folder(char *const *environment)
 {
     char *dir = tbd_runtime.options.dir;

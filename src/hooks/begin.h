@@ -10,15 +10,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Keeps the environment for the organizers of this process and its children, and settles which folder
- * traces go to. */
+/* Keeps the environment for the organizers of this process and its children, and settles which
+ * folder traces go to. */
 bool tbd_begin_environment(char **envp);
-/* Regions as the kernel has them now, without the engine's; where the heap is.  `library`: an address in
- * libtbd.so, whose folder is noted; 0 = known.  Says nothing. */
+/* Regions as the kernel has them now, without the engine's; where the heap is.  `library`: an
+ * address in libtbd.so, whose folder is noted; 0 = known.  Says nothing. */
 bool tbd_begin_mappings(uint64_t library);
-/* How far down the stack can grow with such a limit: pages from there to its first region will be zero. */
+/* How far down the stack can grow with such a limit: pages from there to its first
+ * region will be zero. */
 uint64_t tbd_begin_stack_start(uint64_t limit);
-/* The stream, and an organizer that is ready to take it, if one is wanted (tbd_runtime.recording). */
+/* The stream, and an organizer that is ready to take it, if one is wanted
+ * (tbd_runtime.recording). */
 bool tbd_begin_stream(void);
 
 struct tbd_codegen_config tbd_begin_codegen(void);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* boot.c - take-over: from libtbd.so's constructor to the first translated block
  *
- * Order: options; what the machine must have; thread area, known-page map, regions; decoder, patcher;
- * stream and organizer; rseq and vDSO out of the way; signals; the initial image; run.  Until the
- * organizer is ready nothing of the program has been changed, so every failure before is a
- * plain return.  Runs on a stack of its own (entry_x86_64.S).  Context: BOOT. */
+ * Order: options; what the machine must have; thread area, known-page map, regions; decoder,
+ * patcher; stream and organizer; rseq and vDSO out of the way; signals; the initial image; run.
+ * Until the organizer is ready nothing of the program has been changed, so every failure before is
+ * a plain return.  Runs on a stack of its own (entry_x86_64.S).  Context: BOOT. */
 #include "hooks/boot.h"
 
 #include "base/layout.h"

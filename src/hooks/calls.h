@@ -35,17 +35,19 @@ void tbd_call_send(struct tbd_call *call);
 /* The program is detached with the system call instruction still to be executed, natively. */
 _Noreturn void tbd_call_detach(struct tbd_call *call, const char *why);
 
-/* Writes an answer to the program and records it as the kernel's doing.  False: it cannot be written. */
+/* Writes an answer to the program and records it as the kernel's doing.  False: it
+ * cannot be written. */
 bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes);
 
-/* waiting.c: makes the call while other threads run; its effects are noted afterwards.  False: no memory for it,
- * nothing was done.  TBD_CALL_INTERRUPTED possible. */
+/* waiting.c: makes the call while other threads run; its effects are noted afterwards.  False: no
+ * memory for it, nothing was done.  TBD_CALL_INTERRUPTED possible. */
 bool tbd_call_wait(struct tbd_call *call);
 /* The same for a call that writes nothing. */
 void tbd_call_wait_plainly(struct tbd_call *call);
 /* The same, made as `sys`. */
 void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys);
-/* The program was let go while the thread made its call (result INTERRUPTED: it is made natively). */
+/* The program was let go while the thread made its call (result INTERRUPTED: it is
+ * made natively). */
 _Noreturn void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat);
 /* The same for one that had stepped out (threads.h) with these registers. */
 _Noreturn void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat, const struct tbd_regs *regs);
@@ -66,8 +68,9 @@ struct tbd_clone {
 /* special_calls.c; false: the kernel would not take it. */
 bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out);
 
-/* A futex word, which other processes may share: `now` if it still is `was`, recorded as the kernel's doing.
- * False: it has changed meanwhile.  A word that cannot be written stays as it is. */
+/* A futex word, which other processes may share: `now` if it still is `was`, recorded as
+ * the kernel's doing.  False: it has changed meanwhile.  A word that cannot be written
+ * stays as it is. */
 bool tbd_call_exchange_word(struct tbd_call *call, uint64_t address, uint32_t was, uint32_t now);
 
 /* thread_calls.c: clone with CLONE_THREAD, exit with others left, set_tid_address. */

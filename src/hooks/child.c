@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* child.c - see child.h
  *
- * The child has a copy of everything but the parent's stream and the patch areas, which are not inherited
- * (MADV_DONTFORK): so nothing here can reach what the parent goes on writing.  What was known of the
- * parent's trace is forgotten: block ids, known pages, marks in the touch map.  Patch areas are made anew at
- * the addresses they had, because engine and decoder tables name them. */
+ * The child has a copy of everything but the parent's stream and the patch areas, which are not
+ * inherited (MADV_DONTFORK): so nothing here can reach what the parent goes on writing.  What was
+ * known of the parent's trace is forgotten: block ids, known pages, marks in the touch map.  Patch
+ * areas are made anew at the addresses they had, because engine and decoder tables name them. */
 #include "hooks/child.h"
 
 #include "base/log.h"

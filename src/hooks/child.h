@@ -7,9 +7,10 @@
 
 #include <stdbool.h>
 
-/* In the new process, with every signal blocked and thread->regs what it goes on with.  True: a new stream is
- * open and all that belongs before the first block is in it; only the five signals of the processor are not
- * blocked.  False: it must go on natively (said why, unless that is what the options want). */
+/* In the new process, with every signal blocked and thread->regs what it goes on with.  True: a new
+ * stream is open and all that belongs before the first block is in it; only the five signals of the
+ * processor are not blocked.  False: it must go on natively (said why, unless that is what the
+ * options want). */
 bool tbd_child_record(struct tbd_thread *thread);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* decoder.c - a loader for exactly one shared library
  *
- * Zydis has no constructors that matter, no thread-local variables and six imports.  Relocation types
- * and imports that are not expected are an error, not ignored. */
+ * Zydis has no constructors that matter, no thread-local variables and six imports.  Relocation
+ * types and imports that are not expected are an error, not ignored. */
 #include "hooks/decoder.h"
 
 #include "base/layout.h"

@@ -2,7 +2,8 @@
 /* decoder.h - the engine's private copy of the decoder library (Zydis)
  *
  * The shared library's bytes are part of the engine image; they are mapped at TBD_DECODER_BASE and
- * relocated by a small loader, once.  Contexts: BOOT to load; calls only inside with_vector_state. */
+ * relocated by a small loader, once.  Contexts: BOOT to load; calls only inside
+ * with_vector_state. */
 #ifndef TBD_HOOKS_DECODER_H
 #define TBD_HOOKS_DECODER_H
 

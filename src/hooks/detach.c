@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* detach.c - letting the program go on natively, exactly where it is
  *
- * Its registers are in the thread block, its vector state is in the processor, the kernel has its masks
- * and descriptors: what is left to undo are signal handlers, signal stack and gs base, and last
- * the filters for system calls that the engine has kept (seccomp.h).  The engine's
- * memory stays where it is, unused; only the stream is unmapped, so that the organizer's end is not
- * held up.  Other threads follow on their own, as soon as they come out of where they wait (threads.h, B5): their
- * handlers are the program's again before.  Contexts: APP, FORK_CHILD. */
+ * Its registers are in the thread block, its vector state is in the processor, the kernel has its
+ * masks and descriptors: what is left to undo are signal handlers, signal stack and gs base, and
+ * last the filters for system calls that the engine has kept (seccomp.h).  The engine's memory
+ * stays where it is, unused; only the stream is unmapped, so that the organizer's end is not held
+ * up.  Other threads follow on their own, as soon as they come out of where they wait (threads.h,
+ * B5): their handlers are the program's again before.  Contexts: APP, FORK_CHILD. */
 #include "base/log.h"
 #include "base/sys.h"
 #include "hooks/runtime.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* effects.c - see effects.h
  *
- * Old bytes are kept in an arena, in the order they were saved, with one `saved` record per stretch that
- * could be read.  A write is looked up in them; parts that lie in none have no old bytes to tell
- * (TBD_WRITE_NO_OLD).  A write longer than a message is sent in pieces that are writes of their own. */
+ * Old bytes are kept in an arena, in the order they were saved, with one `saved` record per
+ * stretch that could be read.  A write is looked up in them; parts that lie in none have no old
+ * bytes to tell (TBD_WRITE_NO_OLD).  A write longer than a message is sent in pieces that are
+ * writes of their own. */
 #include "hooks/effects.h"
 
 #include "base/string.h"
@@ -126,7 +127,8 @@ static void save_page(void *context, uint64_t address)
     save(context, address, TBD_PAGE_SIZE);
 }
 
-/* Copies are second best: they take long (0.6 s for 300 MiB), and pages that come to exist later are missed. */
+/* Copies are second best: they take long (0.6 s for 300 MiB), and pages that come to exist
+ * later are missed. */
 void tbd_effects_watch_all(struct tbd_effects *effects)
 {
     if (tbd_snapshot_take(&effects->snapshot))
@@ -185,7 +187,8 @@ static const struct saved *find_saved(const struct tbd_effects *effects, uint64_
     return NULL;
 }
 
-/* What could not be read before is not there, and was not written: only the table's bound says so. */
+/* What could not be read before is not there, and was not written: only the table's
+ * bound says so. */
 static void written_range(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
 {
     while (bytes) {

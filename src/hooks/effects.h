@@ -49,8 +49,8 @@ struct tbd_effect_head {
     uint32_t more;      /* set in flags when another message follows */
     uint32_t continued; /* set in every message but the first */
 };
-/* Sends `head` and all writes; `tail` is appended to the last message (NULL: nothing).  Marks the pages as
- * written. */
+/* Sends `head` and all writes; `tail` is appended to the last message (NULL: nothing).  Marks the
+ * pages as written. */
 void tbd_effects_send(struct tbd_effects *effects, struct tbd_ring *ring, struct tbd_thread *thread,
                       struct tbd_pages *pages, const struct tbd_effect_head *head,
                       const struct tbd_part *tail, size_t tail_count);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* exec_environment.c - see exec_environment.h
  *
- * Everything here is a guess about a call that is still to be made: what is not as expected leaves the call as it is. */
+ * Everything here is a guess about a call that is still to be made: what is not as expected leaves
+ * the call as it is. */
 #include "hooks/exec_environment.h"
 
 #include "base/fmt.h"
@@ -135,7 +136,8 @@ static bool names_library(const char *list)
     return false;
 }
 
-/* False: it cannot be read, is too long, or has what is needed (or says that it does not want it). */
+/* False: it cannot be read, is too long, or has what is needed (or says that it
+ * does not want it). */
 static bool read_variables(struct environment *e, uint64_t envp)
 {
     uint64_t variable = 0;

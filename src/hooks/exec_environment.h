@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* exec_environment.h - a program that is executed without libtbd.so in its environment
  *
- * `env -i`, a cleared or replaced LD_PRELOAD: the new program gets, behind its own variables, those that it needs to
- * be recorded; before it runs, libtbd.so in it takes them away again.  Not for programs that cannot be recorded:
- * they would keep them.  An empty LD_PRELOAD is taken as the wish not to be.
+ * `env -i`, a cleared or replaced LD_PRELOAD: the new program gets, behind its own variables,
+ * those that it needs to be recorded; before it runs, libtbd.so in it takes them away again.  Not
+ * for programs that cannot be recorded: they would keep them.  An empty LD_PRELOAD is taken as
+ * the wish not to be.
  *
  *     its own variables | TBD_HIDDEN=value | TBD_OPTIONS, TBD_DIR, LD_PRELOAD, ... | NULL
  *

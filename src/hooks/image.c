@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* image.c - the initial image: what the trace must know before the first block
  *
- * START, one REGION for each mapping, the contents of every page that is not simply its file's or zero
- * (TBD_PAGE_IMAGE), the registers.  Context: BOOT, on the engine's stack, so that the program's stack holds
- * still.  A forked child sends the same from its parent's engine stack; FORK_CHILD then. */
+ * START, one REGION for each mapping, the contents of every page that is not simply its file's or
+ * zero (TBD_PAGE_IMAGE), the registers.  Context: BOOT, on the engine's stack, so that the
+ * program's stack holds still.  A forked child sends the same from its parent's engine stack;
+ * FORK_CHILD then. */
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/pagemap.h"

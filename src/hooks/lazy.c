@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* lazy.c - see lazy.h
  *
- * Ranges are few; which of their pages are logged is one bit a page of the address space, reserved when the first
- * range is registered. */
+ * Ranges are few; which of their pages are logged is one bit a page of the address space, reserved
+ * when the first range is registered. */
 #include "hooks/lazy.h"
 
 #include "base/layout.h"
@@ -276,8 +276,8 @@ bool tbd_lazy_is_for_kernel(void)
 #define PAGES_PER_CELLS (TBD_PAGE_SIZE / 2)
 #define CELL_PAGES (TBD_TOUCH_BYTES / TBD_PAGE_SIZE)
 
-/* Of the range, what lies in the stretch that these cells stand for, with a page at either side: marks of accesses close to
- * each other are shared (hooks/shared.c). */
+/* Of the range, what lies in the stretch that these cells stand for, with a page at either side:
+ * marks of accesses close to each other are shared (hooks/shared.c). */
 static bool is_missing_in(const struct range *range, uint64_t cells)
 {
     uint64_t first = cells * PAGES_PER_CELLS * TBD_PAGE_SIZE;
@@ -366,7 +366,8 @@ bool tbd_lazy_misses(const struct tbd_sys_range *range, bool is_write, uint64_t 
 
 /* ---- what has come ---- */
 
-/* Memory of its own held zeros as long as nobody had filled it; other memory is seen by its view (hooks/shared.h). */
+/* Memory of its own held zeros as long as nobody had filled it; other memory is seen by its view
+ * (hooks/shared.h). */
 static bool was_zero(uint64_t page)
 {
     const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, page);

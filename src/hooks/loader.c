@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* loader.c - libtbd.so: maps the engine that it carries and hands the program over
  *
- * Runs in the first constructor (-z initfirst), before every other library's.  Whatever goes wrong is
- * said in one line and the program goes on as if we were not there.  Context: BOOT. */
+ * Runs in the first constructor (-z initfirst), before every other library's.  Whatever goes wrong
+ * is said in one line and the program goes on as if we were not there.  Context: BOOT. */
 #include "base/layout.h"
 #include "base/log.h"
 #include "base/string.h"
@@ -24,8 +24,8 @@ extern const uint8_t tbd_engine_image_end[];
 extern const int64_t __rseq_offset __attribute__((weak, visibility("default")));
 extern const unsigned __rseq_size __attribute__((weak, visibility("default")));
 
-/* Runtimes of sanitizers, in the program or in a library: they check where everything is mapped before main, and
- * the thread and memory sanitizers want the engine's addresses for themselves. */
+/* Runtimes of sanitizers, in the program or in a library: they check where everything is mapped
+ * before main, and the thread and memory sanitizers want the engine's addresses for themselves. */
 extern const char __asan_init __attribute__((weak, visibility("default")));
 extern const char __tsan_init __attribute__((weak, visibility("default")));
 extern const char __msan_init __attribute__((weak, visibility("default")));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* memory_calls.c - system calls that change what is mapped (TBD_SYS_MAP)
  *
- * Before: pages that go away or are replaced are sent, with their marks, as at a window's end.  After: the
- * table of regions follows, translations of code that changed are dropped, REGION and UNMAP messages
- * tell the trace.  A call that names the engine's own ranges is left to native execution.
+ * Before: pages that go away or are replaced are sent, with their marks, as at a window's end.
+ * After: the table of regions follows, translations of code that changed are dropped, REGION
+ * and UNMAP messages tell the trace.  A call that names the engine's own ranges is left to
+ * native execution.
  *
  * Context: APP. */
 #include "base/log.h"
@@ -179,8 +180,8 @@ static bool may_others_write(const struct tbd_msg_region *map)
            (map->map_flags & MAP_SHARED_) && map->inode;
 }
 
-/* Shared anonymous memory is fresh, too: what others wrote before this process used a page comes as its first
- * contents (hooks/shared.c). */
+/* Shared anonymous memory is fresh, too: what others wrote before this process used a page comes as
+ * its first contents (hooks/shared.c). */
 static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const char *path)
 {
     bool is_fresh = !map->inode;
@@ -200,7 +201,8 @@ static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const 
     send_region(call, &told, path);
 }
 
-/* New shared memory is put apart from other mappings, where the program does not care (hooks/shared.h). */
+/* New shared memory is put apart from other mappings, where the program does not care
+ * (hooks/shared.h). */
 static struct tbd_sys_call map_call(const struct tbd_call *call)
 {
     struct tbd_sys_call sys = call->sys;
@@ -286,7 +288,8 @@ static uint64_t segment_bytes(uint64_t id)
     return page_up(status[6]);
 }
 
-/* The segment's size is only known to the kernel; replay finds it in the message, as a sixth argument. */
+/* The segment's size is only known to the kernel; replay finds it in the message, as a
+ * sixth argument. */
 static void attach_shared(struct tbd_call *call)
 {
     struct lookup lookup = { 0 };
@@ -363,8 +366,8 @@ static void unmap_memory(struct tbd_call *call)
     send_unmap(call, start, end);
 }
 
-/* A failing mprotect may have changed the mappings in front of the one it failed at: the kernel's list is
- * read again for what there is. */
+/* A failing mprotect may have changed the mappings in front of the one it failed at: the kernel's
+ * list is read again for what there is. */
 static bool refresh(void *context, const struct tbd_msg_region *map, const char *path)
 {
     const struct tbd_range *range = context;
@@ -506,8 +509,8 @@ static void remap_memory(struct tbd_call *call)
     send_regions(call, moved.map.start, moved.map.end, false); /* its pages are known when touched */
 }
 
-/* MADV_FREE may or may not throw pages away, any time later: it is made the certain MADV_DONTNEED, which the
- * program must expect as well. */
+/* MADV_FREE may or may not throw pages away, any time later: it is made the certain MADV_DONTNEED,
+ * which the program must expect as well. */
 static void advise(struct tbd_call *call)
 {
     uint64_t start = call->sys.args[0];
@@ -532,8 +535,8 @@ static void advise(struct tbd_call *call)
     drop_contents(call, start, end);
 }
 
-/* A stack limit that was raised: as much more can be touched, and is zero until then.  Replay finds where the stack
- * begins now in the message, as a sixth argument (0: as before). */
+/* A stack limit that was raised: as much more can be touched, and is zero until then.  Replay finds
+ * where the stack begins now in the message, as a sixth argument (0: as before). */
 static void change_limit(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
@@ -556,8 +559,8 @@ static void change_limit(struct tbd_call *call)
         add_region(call, &map, "[stack]");
 }
 
-/* Old system calls that nothing uses any more, and shadow stacks, which are refused as on a processor
- * without them. */
+/* Old system calls that nothing uses any more, and shadow stacks, which are refused as on a
+ * processor without them. */
 static void refuse(struct tbd_call *call)
 {
     call->result = -38; /* ENOSYS */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* options.h - TBD_OPTIONS=key=value,... (D17)
  *
- * One table (options.c) gives names, kinds and help.  A comma or backslash in a value is written \, or \\.
- * Context: BOOT, and tools/tbd.c for the help text. */
+ * One table (options.c) gives names, kinds and help.  A comma or backslash in a value is written \,
+ * or \\.  Context: BOOT, and tools/tbd.c for the help text. */
 #ifndef TBD_HOOKS_OPTIONS_H
 #define TBD_HOOKS_OPTIONS_H
 
@@ -35,7 +35,8 @@ struct tbd_options {
     uint64_t children;                     /* 0 or 1: forked children get traces of their own */
 };
 
-/* Fills *options from `text` (NULL = all defaults).  False: `why` says what is wrong, one clause. */
+/* Fills *options from `text` (NULL = all defaults).  False: `why` says what is
+ * wrong, one clause. */
 bool tbd_options_parse(struct tbd_options *options, const char *text, char *why, size_t why_bytes);
 
 /* Row `index` of the table for help texts; false behind the last. */

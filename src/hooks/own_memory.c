@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* own_memory.c - see own_memory.h
  *
- * Until a program has opened such a file for writing, no call pays for this; from then on every write asks what its
- * descriptor is.  A descriptor that came in another way (from another process) is not noticed. */
+ * Until a program has opened such a file for writing, no call pays for this; from then on every
+ * write asks what its descriptor is.  A descriptor that came in another way (from another process)
+ * is not noticed. */
 #include "hooks/own_memory.h"
 
 #include "base/fmt.h"
@@ -84,7 +85,8 @@ static bool range_of(const struct tbd_sys_call *sys, struct tbd_sys_range *out)
     return true;
 }
 
-/* Nothing but data that the program may write anyway: translated code stays right, and replay can do the same. */
+/* Nothing but data that the program may write anyway: translated code stays right, and replay
+ * can do the same. */
 static bool is_plain_data(const struct tbd_sys_range *range)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;

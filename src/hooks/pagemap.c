@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* pagemap.c - see pagemap.h
  *
- * 64 bits a page (Documentation/admin-guide/mm/pagemap.rst): 63 present, 62 swapped, 61 file page or shared
- * anonymous memory, 56 mapped by this process only (of a swapped page that is not known).  Frame numbers are hidden from unprivileged readers, flags are not. */
+ * 64 bits a page (Documentation/admin-guide/mm/pagemap.rst): 63 present, 62 swapped, 61 file page
+ * or shared anonymous memory, 56 mapped by this process only (of a swapped page that is not known).
+ * Frame numbers are hidden from unprivileged readers, flags are not. */
 #include "hooks/pagemap.h"
 
 #include "base/layout.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* proc.c - see proc.h
  *
- * Lines are put together from whole reads, because a read of such a file ends at a line's end but may not hold every
- * line. */
+ * Lines are put together from whole reads, because a read of such a file ends at a line's end but
+ * may not hold every line. */
 #include "hooks/proc.h"
 
 #include "base/fmt.h"

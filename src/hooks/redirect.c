@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* redirect.c - see redirect.h
  *
- * Code lies in slots of 64 bytes, found again by the instruction's address and bytes; buffers are far enough from
- * it that writing them is not taken for changing code. */
+ * Code lies in slots of 64 bytes, found again by the instruction's address and bytes; buffers are
+ * far enough from it that writing them is not taken for changing code. */
 #include "hooks/redirect.h"
 
 #include "base/string.h"

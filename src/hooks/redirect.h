@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* redirect.h - running one instruction of the program on a copy of its memory operand
  *
- * The instruction is written anew with [rip + distance to a buffer] in place of its operand, and run with
- * everything the program has in registers.  Context: APP; tbd_redirect_owns() SIG as well. */
+ * The instruction is written anew with [rip + distance to a buffer] in place of its
+ * operand, and run with everything the program has in registers.  Context: APP;
+ * tbd_redirect_owns() SIG as well. */
 #ifndef TBD_HOOKS_REDIRECT_H
 #define TBD_HOOKS_REDIRECT_H
 

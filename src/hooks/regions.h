@@ -2,8 +2,8 @@
 /* regions.h - the program's mappings during play
  *
  * A sorted table without overlaps, kept through every call that changes mappings.  The engine's own
- * ranges and patch areas are not in it (tbd_regions_is_free() knows patch areas through the kernel).
- * Contexts: BOOT, APP; tbd_regions_find() also SIG. */
+ * ranges and patch areas are not in it (tbd_regions_is_free() knows patch areas through the
+ * kernel).  Contexts: BOOT, APP; tbd_regions_find() also SIG. */
 #ifndef TBD_HOOKS_REGIONS_H
 #define TBD_HOOKS_REGIONS_H
 

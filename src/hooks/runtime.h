@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* runtime.h - what the engine knows while a program is being traced (play)
  *
- * One instance, tbd_runtime.  Written by the thread that holds the baton only (threads.h); signal handlers read it
- * and write `pending` and `queued` of their own thread's state and the stream's protection.
+ * One instance, tbd_runtime.  Written by the thread that holds the baton only (threads.h);
+ * signal handlers read it and write `pending` and `queued` of their own thread's state and the
+ * stream's protection.
  *
  * Between blocks the engine is in APP context.  Every callback ends with tbd_runtime_settle(), the
  * one place where a pending signal is delivered, a window ended, or the program let go. */
@@ -47,8 +48,8 @@ struct tbd_runtime {
     bool taken_over;        /* translated code runs: faults may be the program's */
     const struct tbd_patcher_callbacks *callbacks; /* NULL in play; the replay stub's */
     void (*instead_of_detach)(const char *why);    /* NULL in play; does not return */
-    /* NULL in play; a replay process: makes the stores of others that the log has for the piece of an
-     * instruction at hand, and adds them to the effects.  The message they are in, or NULL. */
+    /* NULL in play; a replay process: makes the stores of others that the log has for the piece of
+     * an instruction at hand, and adds them to the effects.  The message they are in, or NULL. */
     const struct tbd_msg_special *(*next_others)(struct tbd_effects *effects, uint32_t *others);
     const char *let_go;     /* why the program must be detached at the next boundary; NULL = it need not */
     char **environment;     /* as at boot: for organizers */
@@ -81,7 +82,8 @@ void tbd_runtime_send_end(enum tbd_end_how how, uint32_t value, uint64_t offset,
 /* Waits until the organizer has written everything, or is gone. */
 void tbd_runtime_wait_done(void);
 
-/* detach.c: the program goes on natively at thread->regs, signal state and gs base as it set them. */
+/* detach.c: the program goes on natively at thread->regs, signal state and gs base
+ * as it set them. */
 _Noreturn void tbd_detach(struct tbd_thread *thread, const char *why, uint64_t offset);
 /* The same, but for the caller's own thread, which is left to the caller. */
 void tbd_let_go(const char *why, uint64_t offset);
@@ -93,8 +95,8 @@ _Noreturn void tbd_detach_child(struct tbd_thread *thread, bool shares_memory,
 
 /* base of the thread's segment registers */
 void tbd_set_gs_base(uint64_t base);
-/* SIG: a handler begins, perhaps while an instruction of the program runs with the program's gs base (slot.h).  What
- * it was; to be set again when that instruction goes on. */
+/* SIG: a handler begins, perhaps while an instruction of the program runs with the program's gs
+ * base (slot.h).  What it was; to be set again when that instruction goes on. */
 static inline uint64_t tbd_gs_base_take_sigsafe(void)
 {
     uint64_t was = tbd_runtime.gs_base;

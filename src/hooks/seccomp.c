@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* seccomp.c - see seccomp.h
  *
- * What the kernel can be asked without being told is asked: whether it knows the flags, whether the thread may set
- * filters at all (a filter whose instructions cannot be read is refused last). */
+ * What the kernel can be asked without being told is asked: whether it knows the flags, whether the
+ * thread may set filters at all (a filter whose instructions cannot be read is refused last). */
 #include "hooks/seccomp.h"
 
 #include "base/string.h"
@@ -29,7 +29,8 @@ enum {
     FILTER_OVERHEAD = 4,
 };
 #define NOWHERE 0xffff800000000000ull /* no program's address */
-/* Clocks that the vDSO reads without the kernel: realtime, monotonic, raw, coarse, boottime, TAI. */
+/* Clocks that the vDSO reads without the kernel: realtime, monotonic, raw, coarse,
+ * boottime, TAI. */
 #define VDSO_CLOCKS 0x8f3u
 
 struct tbd_seccomp_filter {

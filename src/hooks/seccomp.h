@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* seccomp.h - filters that the program sets for its own system calls
  *
- * They are not given to the kernel, because they would judge the engine's calls too: the engine keeps them, and
- * judges each call of the program before it makes it.  When a thread leaves the engine (it is let go, it executes
- * a program, it dies of its filters) the kernel gets them first.
+ * They are not given to the kernel, because they would judge the engine's calls too: the engine
+ * keeps them, and judges each call of the program before it makes it.  When a thread leaves the
+ * engine (it is let go, it executes a program, it dies of its filters) the kernel gets them first.
  *
  * Invariants
  * F1  A thread never runs natively without the filters that it has set.
- * F2  Filters are kept only of threads that have given up new privileges: so the kernel takes them whenever they are
- *     given to it, whatever became of the thread's rights meanwhile.
+ * F2  Filters are kept only of threads that have given up new privileges: so the kernel takes them
+ *     whenever they are given to it, whatever became of the thread's rights meanwhile.
  * F3  A filter is never changed or taken away; threads and forked children share them.
  *
  * Context: APP; tbd_seccomp_install() also FORK_CHILD, and without the baton. */
@@ -32,13 +32,14 @@ bool tbd_seccomp_refuses(struct tbd_call *call);
 /* seccomp and prctl, as far as they are about this.  True: the call is done. */
 bool tbd_seccomp_call(struct tbd_call *call);
 
-/* The kernel gets the calling thread's filters; the last that is done before it leaves the engine.  A thread that
- * the kernel would leave unconfined is killed instead. */
+/* The kernel gets the calling thread's filters; the last that is done before it leaves the engine.
+ * A thread that the kernel would leave unconfined is killed instead. */
 void tbd_seccomp_install(const struct tbd_seccomp *state);
 
 /* Would a new program under these filters be one that can be recorded? */
 bool tbd_seccomp_lets_record(const struct tbd_seccomp *state);
-/* The environment at `envp` (of the program) without this library, in the engine's memory; 0: it cannot be read. */
+/* The environment at `envp` (of the program) without this library, in the engine's memory; 0: it
+ * cannot be read. */
 uint64_t tbd_seccomp_environment(uint64_t envp);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* seccomp_bpf.c - see seccomp_bpf.h
  *
- * What is valid: instructions of the kernel's list for seccomp, jumps forward and inside, loads of aligned words
- * of struct seccomp_data, memory cells that have been written on every path before, a return at the end.  So a
- * valid program ends, and needs no checks while it runs. */
+ * What is valid: instructions of the kernel's list for seccomp, jumps forward and inside, loads of
+ * aligned words of struct seccomp_data, memory cells that have been written on every path before, a
+ * return at the end.  So a valid program ends, and needs no checks while it runs. */
 #include "hooks/seccomp_bpf.h"
 
 #include "base/string.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* seccomp_bpf.h - programs of classic BPF that judge system calls, as the kernel takes and runs them
+/* seccomp_bpf.h - programs of classic BPF that judge system calls, as the kernel
+ * takes and runs them
  *
  * No state; any context. */
 #ifndef TBD_HOOKS_SECCOMP_BPF_H

@@ -103,8 +103,9 @@ static uint8_t *take_view(uint64_t page)
     return NULL;
 }
 
-/* The view of a page; taken now if there is none.  NULL: it is not there, or too many.  The trace gets it at once:
- * should the program be killed before the window's end, nobody else knows what it was. */
+/* The view of a page; taken now if there is none.  NULL: it is not there, or too many.  The
+ * trace gets it at once: should the program be killed before the window's end, nobody else
+ * knows what it was. */
 static uint8_t *view_of(uint64_t page)
 {
     uint8_t *found = find_view(page);
@@ -313,8 +314,8 @@ static void set_guard(uint64_t index, bool guard)
     tbd_shared_guards += guard ? 1 : -1u;
 }
 
-/* Cells that marks of an access to [start, end) can be in: marks of accesses close to each other are shared, so
- * the pages beside count too. */
+/* Cells that marks of an access to [start, end) can be in: marks of accesses close to each other
+ * are shared, so the pages beside count too. */
 struct cells {
     uint64_t first, last; /* not reduced */
 };

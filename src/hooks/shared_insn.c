@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* shared_insn.c - instructions that access memory which other processes may write (hooks/shared.h)
  *
- * Such memory is read once, into a buffer; what differs from what the log knows is logged as stores of others;
- * the instruction runs on the buffer.  So what it saw and what is logged are the same.  What it stores goes from
- * the buffer to the real memory: in one access where the processor would, and for atomic instructions by
- * compare-and-exchange, with another try when somebody was faster.
+ * Such memory is read once, into a buffer; what differs from what the log knows is logged as stores
+ * of others; the instruction runs on the buffer.  So what it saw and what is logged are the same.
+ * What it stores goes from the buffer to the real memory: in one access where the processor would,
+ * and for atomic instructions by compare-and-exchange, with another try when somebody was faster.
  *
- * In a replay process the log's stores of others are made first, then the instruction runs as it is.  Context: APP. */
+ * In a replay process the log's stores of others are made first, then the instruction runs as it
+ * is.  Context: APP. */
 #include "hooks/special.h"
 
 #include "base/string.h"
@@ -335,13 +336,15 @@ static bool is_string(const struct shared_run *run)
            ((opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf));
 }
 
-/* The pointer that an access goes by moved from `from` as the buffer's did; cut as the processor cuts it. */
+/* The pointer that an access goes by moved from `from` as the buffer's did; cut as the
+ * processor cuts it. */
 static uint64_t moved(const struct shared_run *run, uint64_t from, uint64_t step)
 {
     return has_prefix(run, 0x67) ? (uint32_t)(from + step) : from + step;
 }
 
-/* One element, its pointers replaced by buffers.  False: the memory is not there, or not yet (is_left). */
+/* One element, its pointers replaced by buffers.  False: the memory is not there, or not
+ * yet (is_left). */
 static bool run_element(struct shared_run *run)
 {
     struct tbd_special_run *s = run->s;
@@ -486,7 +489,8 @@ static bool push(const struct shared_run *run, uint64_t value)
     return true;
 }
 
-/* The registers were recorded before the block was left (patcher/cut.c).  False: the memory is not there. */
+/* The registers were recorded before the block was left (patcher/cut.c).  False: the
+ * memory is not there. */
 static bool run_transfer(const struct shared_run *run)
 {
     const struct tbd_insn *insn = &run->insn;
@@ -532,7 +536,8 @@ static void perform_transfer(const struct shared_run *run)
 
 #define SELECTOR_LOCAL 4u /* of the table that the program itself can fill (modify_ldt) */
 
-/* The selectors stay in the processor; the base of gs was noted when the engine took its own back. */
+/* The selectors stay in the processor; the base of gs was noted when the engine
+ * took its own back. */
 static void take_bases(struct tbd_thread *thread)
 {
     uint32_t ds, es, fs, gs;
@@ -554,7 +559,8 @@ static bool is_x87(const struct shared_run *run)
            (at < 2 || run->bytes[at - 2] != 0x0f);
 }
 
-/* The slot that it ran in may be another instruction's soon.  The processor keeps addresses without the segment's base. */
+/* The slot that it ran in may be another instruction's soon.  The processor keeps addresses without
+ * the segment's base. */
 static void settle_x87(const struct shared_run *run)
 {
     const struct tbd_regs *regs = &run->s->thread->regs;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
-/* shared_vector.c - gathers, scatters, masked and long stores, in memory which other processes may write
+/* shared_vector.c - gathers, scatters, masked and long stores, in memory which other
+ * processes may write
  *
- * A gather's elements are read first, one by one, and what differs from the log is logged (hooks/shared.h); then it runs as
- * it is, for all else that it does, and its target gets what the log has now.  A scatter (in any memory) runs as it is, and its
- * source tells what it stored.  Other stores run on a buffer, from where the bytes that they really write go to the memory; those
- * without an operand that can be replaced (maskmovdqu, enter) are preceded by what others wrote to the place.
+ * A gather's elements are read first, one by one, and what differs from the log is logged
+ * (hooks/shared.h); then it runs as it is, for all else that it does, and its target gets what
+ * the log has now.  A scatter (in any memory) runs as it is, and its source tells what it stored.
+ * Other stores run on a buffer, from where the bytes that they really write go to the memory;
+ * those without an operand that can be replaced (maskmovdqu, enter) are preceded by what others
+ * wrote to the place.
  *
- * What will fault runs as it is: its fault is its own.  In a replay process there is no such memory.  Context: APP. */
+ * What will fault runs as it is: its fault is its own.  In a replay process there is no such
+ * memory.  Context: APP. */
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/redirect.h"
@@ -48,7 +52,8 @@ static bool any_is_shared(const struct tbd_slot_elements *elements)
 
 /* ---- gathers ---- */
 
-/* Logs what others wrote to the elements.  False: one is not there, the gather will stop before it. */
+/* Logs what others wrote to the elements.  False: one is not there, the gather will
+ * stop before it. */
 static bool load_elements(struct tbd_special_run *s, const struct tbd_slot_elements *elements)
 {
     for (size_t i = 0; i < elements->count; i++) {
@@ -167,8 +172,8 @@ static uint64_t places(const struct tbd_slot_elements *elements, size_t from, si
     return bits;
 }
 
-/* The elements before one that will fault are a piece of their own: it leaves the mask as the processor would, and what
- * they store is logged.  In any memory, here and in a replay process. */
+/* The elements before one that will fault are a piece of their own: it leaves the mask as the
+ * processor would, and what they store is logged.  In any memory, here and in a replay process. */
 static bool scatter(struct tbd_special_run *s)
 {
     struct tbd_slot_elements elements;
@@ -207,7 +212,8 @@ static void decode(void *arg)
     d->ok = tbd_decode(&d->insn, d->pc, d->bytes, d->length);
 }
 
-/* The instruction on a buffer, which holds what the memory does.  NULL: it has no operand that can be replaced. */
+/* The instruction on a buffer, which holds what the memory does.  NULL: it has no operand that
+ * can be replaced. */
 static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand, const struct tbd_sys_range *ranges, size_t count)
 {
     struct decoding d = { .pc = s->thread->regs.rip, .length = s->insn_bytes };

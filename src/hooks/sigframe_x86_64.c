@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* sigframe_x86_64.c - see sigframe.h; after arch/x86/kernel/signal.c and fpu/signal.c of the kernel's ABI */
+/* sigframe_x86_64.c - see sigframe.h; after arch/x86/kernel/signal.c and fpu/signal.c of
+ * the kernel's ABI */
 #include "hooks/sigframe.h"
 
 #include "base/string.h"

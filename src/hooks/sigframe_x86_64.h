@@ -82,8 +82,9 @@ struct tbd_sigframe_place {
     uint64_t fpstate; /* address of the extended state, xstate_bytes + 4 long */
 };
 
-/* Where the kernel would put it.  `sp`: the interrupted rsp; `altstack_top`: end of the alternate
- * stack if the handler switches to it (SA_ONSTACK, there is one, and sp - 128 is not on it), else 0. */
+/* Where the kernel would put it.  `sp`: the interrupted rsp; `altstack_top`: end of the
+ * alternate stack if the handler switches to it (SA_ONSTACK, there is one, and sp - 128 is not
+ * on it), else 0. */
 static inline struct tbd_sigframe_place tbd_sigframe_place(uint64_t sp, uint64_t altstack_top,
                                                            uint32_t xstate_bytes)
 {
@@ -95,8 +96,8 @@ static inline struct tbd_sigframe_place tbd_sigframe_place(uint64_t sp, uint64_t
     return place;
 }
 
-/* Is `sp` on the alternate stack [bottom, bottom + bytes)?  As the kernel compares: the bottom byte is
- * not on it, the end is. */
+/* Is `sp` on the alternate stack [bottom, bottom + bytes)?  As the kernel compares: the bottom byte
+ * is not on it, the end is. */
 static inline bool tbd_sigframe_is_on(uint64_t sp, uint64_t bottom, uint64_t bytes)
 {
     return sp > bottom && sp - bottom <= bytes;

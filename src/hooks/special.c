@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* special.c - instructions that the engine executes itself
  *
- * All run in a slot, with the program's registers, and are exactly the processor's; what is special is
- * what must be recorded: outputs that another run would not give again (time stamps, cpuid, random
- * numbers), and stores whose place or extent is not known when code is translated (repeated strings are in
- * special_strings.c).
+ * All run in a slot, with the program's registers, and are exactly the processor's; what is special
+ * is what must be recorded: outputs that another run would not give again (time stamps, cpuid,
+ * random numbers), and stores whose place or extent is not known when code is translated (repeated
+ * strings are in special_strings.c).
  *
  * Context: APP. */
 #include "base/fmt.h"
@@ -115,8 +115,8 @@ static void run_wrfsbase(struct tbd_special_run *s)
     tbd_special_finish(s, TBD_SPECIAL_F_REPLAYED);
 }
 
-/* rdgsbase, wrgsbase: f3 [REX] 0f ae, ModRM of a register.  What the instruction names is the program's; the
- * processor's gs base is the engine's. */
+/* rdgsbase, wrgsbase: f3 [REX] 0f ae, ModRM of a register.  What the instruction names is the
+ * program's; the processor's gs base is the engine's. */
 static void run_gsbase(struct tbd_special_run *s)
 {
     struct tbd_regs *regs = &s->thread->regs;
@@ -155,8 +155,9 @@ static bool has_transactions(struct tbd_special_run *s)
     return r[1] & CPUID_RTM;
 }
 
-/* A processor may abort any transaction, for any reason: here all of them do, with a status that does not ask for
- * another try.  The instruction ends with the distance to the place where it goes on then. */
+/* A processor may abort any transaction, for any reason: here all of them do, with a status
+ * that does not ask for another try.  The instruction ends with the distance to the place where
+ * it goes on then. */
 static void run_xbegin(struct tbd_special_run *s)
 {
     struct tbd_regs *regs = &s->thread->regs;
@@ -185,8 +186,8 @@ static void run_and_compare(struct tbd_special_run *s, uint32_t flags)
     tbd_special_finish(s, flags);
 }
 
-/* x87 environments (OTHER_STORE) hold the address of the last instruction: some processors cannot be told another one
- * than theirs, and then it is another in replay. */
+/* x87 environments (OTHER_STORE) hold the address of the last instruction: some processors cannot
+ * be told another one than theirs, and then it is another in replay. */
 static bool can_be_replayed(const struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count)
 {
     if (s->kind != TBD_SPECIAL_OTHER_STORE)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* special.h - an instruction that the engine executes: what special.c and shared_insn.c share.  Context: APP. */
+/* special.h - an instruction that the engine executes: what special.c and shared_insn.c
+ * share.  Context: APP. */
 #ifndef TBD_HOOKS_SPECIAL_H
 #define TBD_HOOKS_SPECIAL_H
 
@@ -34,8 +35,9 @@ void tbd_shared_perform(struct tbd_special_run *s);
 
 /* Runs a gather; its message is left to the caller. */
 void tbd_shared_gather(struct tbd_special_run *s);
-/* Runs an instruction that stores to `ranges` (exactly: to all of them), if it is a scatter or some lie in memory that
- * other processes may write, and adds its stores to the effects.  False: the caller runs it. */
+/* Runs an instruction that stores to `ranges` (exactly: to all of them), if it is a scatter or some
+ * lie in memory that other processes may write, and adds its stores to the effects.  False: the
+ * caller runs it. */
 bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count, bool exactly);
 bool tbd_shared_is_writable(const struct tbd_sys_range *range);
 

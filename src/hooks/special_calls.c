@@ -196,9 +196,9 @@ static struct robust_head *own_robust_list(void)
     return &own;
 }
 
-/* engine_state says EXEC while the call is under way; when it succeeds the kernel, going through the list of
- * robust futexes, finds engine_lock as the one being worked on and marks it: so the organizer knows that the
- * program is gone though its process is not. */
+/* engine_state says EXEC while the call is under way; when it succeeds the kernel, going through
+ * the list of robust futexes, finds engine_lock as the one being worked on and marks it: so the
+ * organizer knows that the program is gone though its process is not. */
 static struct robust_head *exec_begin(struct tbd_thread *thread)
 {
     struct tbd_stream_head *head = tbd_runtime.ring.head;
@@ -238,7 +238,8 @@ static void exec_plainly(struct tbd_call *call, const struct tbd_sys_call *sys)
     tbd_call_finish(call);
 }
 
-/* A good guess.  A file that cannot be executed is the usual failure: shells try one folder after another. */
+/* A good guess.  A file that cannot be executed is the usual failure: shells try one folder
+ * after another. */
 static bool can_execute(const struct tbd_sys_call *sys)
 {
     bool has_folder = sys->number == NR_EXECVEAT;
@@ -248,8 +249,8 @@ static bool can_execute(const struct tbd_sys_call *sys)
     return tbd_sys4(NR_FACCESSAT2, folder, sys->args[has_folder ? 1 : 0], X_OK_, flags) == 0;
 }
 
-/* The new program is under the thread's filters for real.  When it does not come to that all the same, the program
- * is let go: they hold for the engine too. */
+/* The new program is under the thread's filters for real.  When it does not come to that all the
+ * same, the program is let go: they hold for the engine too. */
 static void exec_filtered(struct tbd_call *call)
 {
     struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
@@ -284,7 +285,8 @@ static void exec_call(struct tbd_call *call)
 
 /* ---- forks ---- */
 
-/* struct clone_args of clone3: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls */
+/* struct clone_args of clone3: flags, pidfd, child_tid, parent_tid, exit_signal, stack,
+ * stack_size, tls */
 bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out)
 {
     const uint64_t *args = call->sys.args;
@@ -323,10 +325,10 @@ static bool clears_handlers(const struct tbd_clone *arguments)
     return (arguments->flags & CLONE_CLEAR_SIGHAND_) && !(arguments->flags & CLONE_SIGHAND_);
 }
 
-/* The new process goes on behind the system call: recorded, or natively.  It has its own copy of the thread
- * block, unless it shares the parent's memory; then the parent sleeps until it is gone and finds its
- * registers changed, which is why the caller keeps a copy.  A function of its own: the parent's frame
- * must not be touched. */
+/* The new process goes on behind the system call: recorded, or natively.  It has its own copy of
+ * the thread block, unless it shares the parent's memory; then the parent sleeps until it is gone
+ * and finds its registers changed, which is why the caller keeps a copy.  A function of its own:
+ * the parent's frame must not be touched. */
 _Noreturn __attribute__((noinline)) static void
 become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t mask)
 {
@@ -356,9 +358,9 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
 
 #define CLONE_ARGS_WORDS 11
 
-/* The call as the engine makes it: with its own stack in parent and child (the program's stack argument is
- * applied to the child's registers), with the engine's handlers in the child (the program's are cleared by the
- * engine), and vfork as the clone that it is. */
+/* The call as the engine makes it: with its own stack in parent and child (the program's stack
+ * argument is applied to the child's registers), with the engine's handlers in the child (the
+ * program's are cleared by the engine), and vfork as the clone that it is. */
 static bool engine_call(const struct tbd_call *call, const struct tbd_clone *arguments,
                         struct tbd_sys_call *out, uint64_t *block)
 {
@@ -383,8 +385,8 @@ static bool engine_call(const struct tbd_call *call, const struct tbd_clone *arg
     return true;
 }
 
-/* A child that shares memory writes to it natively: what changed is found by comparison.  Otherwise only
- * the described outputs (parent_tid, pidfd) are written here. */
+/* A child that shares memory writes to it natively: what changed is found by comparison.  Otherwise
+ * only the described outputs (parent_tid, pidfd) are written here. */
 static void watch_child(struct tbd_call *call, const struct tbd_clone *arguments)
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
@@ -396,8 +398,9 @@ static void watch_child(struct tbd_call *call, const struct tbd_clone *arguments
                           tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES));
 }
 
-/* Nothing may come between the two processes: in a child of vfork a handler would write our state, in any
- * other there is no stream until one is made.  The mask to go back to; false if a signal came before. */
+/* Nothing may come between the two processes: in a child of vfork a handler would write our
+ * state, in any other there is no stream until one is made.  The mask to go back to; false if a
+ * signal came before. */
 static bool block_for_fork(bool shares_memory, uint64_t *mask)
 {
     *mask = tbd_signals_block_all();

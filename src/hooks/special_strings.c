@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* special_strings.c - repeated string instructions, which the engine executes itself (special.c)
  *
- * Stores are cut into pieces that are known to be accessible, so that a fault comes with all earlier pieces recorded and
- * the registers between two elements, as the processor has it.  Loads are cut into pieces within a page, so that only
- * pages are marked that are read.  A segment's base counts for what is read at rsi only.
+ * Stores are cut into pieces that are known to be accessible, so that a fault comes with all
+ * earlier pieces recorded and the registers between two elements, as the processor has it.  Loads
+ * are cut into pieces within a page, so that only pages are marked that are read.  A segment's base
+ * counts for what is read at rsi only.
  *
  * Context: APP. */
 #include "hooks/lazy.h"
@@ -230,7 +231,8 @@ static void mark_elements(uint64_t pointer, uint64_t count, uint32_t size, bool 
     tbd_pages_mark_read(&tbd_runtime.pages, first, first + count * size);
 }
 
-/* So many at once that no page is marked which is not read; the last one may reach into the next. */
+/* So many at once that no page is marked which is not read; the last one may reach
+ * into the next. */
 static uint64_t mark_piece(const struct tbd_special_run *s, const struct tbd_string_loads *loads,
                            uint64_t mask)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* strangers.c - see strangers.h
  *
- * The kernel is asked first who has something to tell (WNOWAIT); the program's call is made for that one. */
+ * The kernel is asked first who has something to tell (WNOWAIT); the program's call is
+ * made for that one. */
 #include "hooks/strangers.h"
 
 #include "base/fmt.h"
@@ -104,7 +105,8 @@ static bool read_list(uint32_t thread, char *text)
     return got >= 0 && got < LIST_BYTES - 1;
 }
 
-/* A list that is read while children come and go can lack some (proc_pid_children(5)): so it must be the same twice. */
+/* A list that is read while children come and go can lack some (proc_pid_children(5)): so it must
+ * be the same twice. */
 static bool has_others(uint32_t thread)
 {
     char text[LIST_BYTES], again[LIST_BYTES];
@@ -204,7 +206,8 @@ bool tbd_strangers_before_wait(struct tbd_call *call)
     }
 }
 
-/* Signals of the same kind are one as long as they wait: this one may stand for another child's, too. */
+/* Signals of the same kind are one as long as they wait: this one may stand for
+ * another child's, too. */
 bool tbd_strangers_sent_sigsafe(uint8_t *info)
 {
     static uint32_t told; /* the child whose signal came through last */

@@ -60,17 +60,17 @@ int64_t tbd_syscall_number(const char *name, size_t bytes);
 unsigned tbd_syscall_arg_count(uint64_t number);
 
 /* Whether the ranges below are all that this very call writes.  False for unknown numbers and for
- * commands (ioctl, prctl, ...) whose effects the table does not state: may_write is then a guess from
- * the command's encoding, and comparison is the only proof. */
+ * commands (ioctl, prctl, ...) whose effects the table does not state: may_write is then a guess
+ * from the command's encoding, and comparison is the only proof. */
 bool tbd_syscall_is_described(const struct tbd_sys_call *call);
 
 /* Before the call: every range the kernel may write, upper bounds (old bytes are saved from it).
- * Returns how many were stored in out[]; never more than `max`.  A return of exactly `max` means that
- * there may be more (recvmmsg with thousands of buffers): treat the call as not described. */
+ * Returns how many were stored in out[]; never more than `max`.  A return of exactly `max` means
+ * that there may be more (recvmmsg with thousands of buffers): treat the call as not described. */
 size_t tbd_syscall_may_write(const struct tbd_sys_call *call, struct tbd_sys_range *out, size_t max);
 /* After the call with `result` (rax): the ranges it did write, each inside one that may_write gave.
- * Reads lengths that the kernel left in memory (addrlen, msghdr, ...).  After -EFAULT, which can leave
- * any part written, these are all of may[]. */
+ * Reads lengths that the kernel left in memory (addrlen, msghdr, ...).  After -EFAULT, which can
+ * leave any part written, these are all of may[]. */
 size_t tbd_syscall_did_write(const struct tbd_sys_call *call, int64_t result,
                              const struct tbd_sys_range *may, size_t may_count,
                              struct tbd_sys_range *out, size_t max);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* thread_calls.c - system calls by which threads begin and end
  *
- * What the kernel would write on a thread's behalf (its id at the places that clone names, the word cleared at its
- * end, the robust futexes it still held) is written here, with the baton, as implicit stores of the call: the
- * kernel's own writes would come at no time that could be told.
+ * What the kernel would write on a thread's behalf (its id at the places that clone names, the word
+ * cleared at its end, the robust futexes it still held) is written here, with the baton, as
+ * implicit stores of the call: the kernel's own writes would come at no time that could be told.
  *
  * Context: APP. */
 #include "base/string.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* vdso.c - see vdso.h
  *
- * The vDSO is an ELF image; its pages are private to the process once written (the kernel lets debuggers
- * do that).  Stubs are at most 9 bytes; the kernel aligns its functions to 16. */
+ * The vDSO is an ELF image; its pages are private to the process once written (the kernel lets
+ * debuggers do that).  Stubs are at most 9 bytes; the kernel aligns its functions to 16. */
 #include "hooks/vdso.h"
 
 #include "base/string.h"

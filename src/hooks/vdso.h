@@ -6,8 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Overwrites the entry points of the vDSO mapped at [start, end) by stubs that make the real call, so that
- * what they return is seen and recorded (D9).  False when it cannot be written or understood. */
+/* Overwrites the entry points of the vDSO mapped at [start, end) by stubs that make the real
+ * call, so that what they return is seen and recorded (D9).  False when it cannot be written
+ * or understood. */
 bool tbd_vdso_patch(uint64_t start, uint64_t end);
 
 #endif

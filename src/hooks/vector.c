@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* vector.c - see vector.h
  *
- * XSAVE leaves out components that are in their initial state, and whether one is counted as such depends
- * on the processor and on history; so images are filled up to a canonical form (Intel SDM vol. 1, 13.4:
- * legacy region, header at 512, extended components behind). */
+ * XSAVE leaves out components that are in their initial state, and whether one is counted as such
+ * depends on the processor and on history; so images are filled up to a canonical form (Intel SDM
+ * vol. 1, 13.4: legacy region, header at 512, extended components behind). */
 #include "hooks/vector.h"
 
 #include "base/string.h"

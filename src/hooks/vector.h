@@ -21,8 +21,9 @@ struct tbd_vector_info {
 /* False when the processor has no XSAVE, or an image is too large. */
 bool tbd_vector_init(struct tbd_vector_info *info);
 
-/* Stores the live state into `image` (64-byte aligned, info->bytes).  Canonical: every component is
- * marked as present, and the x87 instruction pointer is the program's; so equal states give equal bytes. */
+/* Stores the live state into `image` (64-byte aligned, info->bytes).  Canonical: every
+ * component is marked as present, and the x87 instruction pointer is the program's; so equal
+ * states give equal bytes. */
 void tbd_vector_store(const struct tbd_vector_info *info, void *image);
 /* Loads an image made by tbd_vector_store(). */
 void tbd_vector_load(const struct tbd_vector_info *info, const void *image);
@@ -41,17 +42,19 @@ void tbd_vector_clear(const struct tbd_vector_info *info);
 void tbd_vector_call(void (*fn)(void *), void *arg, void *save, uint64_t fs);
 #define TBD_VECTOR_CALL_BYTES 272u
 
-/* x87.c.  The x87 instruction pointer and opcode, which are those of translated code, become the program's. */
+/* x87.c.  The x87 instruction pointer and opcode, which are those of translated code, become
+ * the program's. */
 void tbd_x87_settle(void);
 /* The same behind an instruction that ran on a copy of its operand. */
 void tbd_x87_settle_operand(uint64_t operand);
-/* Does the processor let them be seen and set?  Others show them to fnstenv and fnsave only, and lose them whenever the
- * kernel has another thread run. */
+/* Does the processor let them be seen and set?  Others show them to fnstenv and fnsave only, and
+ * lose them whenever the kernel has another thread run. */
 bool tbd_x87_is_exact(void);
-/* The instruction at `pc` was run; if it is one of those two, and the processor one of those others, what it stored at
- * `address` is made to be the program's. */
+/* The instruction at `pc` was run; if it is one of those two, and the processor one of those
+ * others, what it stored at `address` is made to be the program's. */
 void tbd_x87_correct_environment(uint64_t pc, uint32_t length, uint64_t address);
-/* The instruction at `pc` was not run, but what it stores was: what those two do to the x87 state besides. */
+/* The instruction at `pc` was not run, but what it stores was: what those two do to the x87
+ * state besides. */
 void tbd_x87_environment_stored(uint64_t pc, uint32_t length);
 
 /* The bare instructions (entry_x86_64.S). */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* waiting.c - system calls that may wait while other threads run
  *
- * The caller gives the baton away, and the kernel may write whenever it likes.  So that this is seen when the
- * thread has the baton again and not before, the kernel writes to scratch memory of the thread's own: plain
- * arguments and the buffers of an iovec or a message header are exchanged for places there, and what was
- * written is copied when the call is over (old bytes are taken then).  Where a pointer cannot be exchanged
- * (futexes: the word is the point; parts that are not writable) the kernel writes in place, and the old bytes are
- * those from before the call.
+ * The caller gives the baton away, and the kernel may write whenever it likes.  So that this is
+ * seen when the thread has the baton again and not before, the kernel writes to scratch memory of
+ * the thread's own: plain arguments and the buffers of an iovec or a message header are exchanged
+ * for places there, and what was written is copied when the call is over (old bytes are taken
+ * then).  Where a pointer cannot be exchanged (futexes: the word is the point; parts that are not
+ * writable) the kernel writes in place, and the old bytes are those from before the call.
  *
  *     prepare    with the baton: places, copies of what the kernel reads and writes
  *     perform    without
@@ -60,7 +60,8 @@ static uint64_t scratch_start(const struct tbd_seat *seat)
     return TBD_SCRATCH_BASE + seat->index * TBD_SCRATCH_BYTES;
 }
 
-/* What a call with a large buffer needed is given back at the next one: its message borrows from it. */
+/* What a call with a large buffer needed is given back at the next one: its message
+ * borrows from it. */
 static void trim_scratch(struct tbd_seat *seat)
 {
     if (seat->scratch_bytes <= KEPT_BYTES)
@@ -119,8 +120,8 @@ static struct place *find_place(struct waiting *waiting, uint64_t address)
 
 enum use { WRITTEN, READ_TOO };
 
-/* Where the kernel finds what the program has at `address`: the copy, if there is one.  (A page of a large buffer
- * that is never touched costs nothing, so only what is read is copied.) */
+/* Where the kernel finds what the program has at `address`: the copy, if there is one.  (A page of
+ * a large buffer that is never touched costs nothing, so only what is read is copied.) */
 static uint64_t exchange(struct waiting *waiting, uint64_t address, enum use use)
 {
     struct place *place = find_place(waiting, address);
@@ -303,7 +304,8 @@ static const struct place *place_of(const struct waiting *waiting, const struct 
     return NULL;
 }
 
-/* Lengths that the kernel left tell the table how much of the others was written: they are copied first. */
+/* Lengths that the kernel left tell the table how much of the others was written: they
+ * are copied first. */
 static void copy_lengths(struct tbd_call *call, const struct waiting *waiting, bool is_recorded)
 {
     for (size_t i = 0; i < waiting->count && call->result >= 0; i++) {
@@ -399,7 +401,8 @@ void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat)
     tbd_threads_leave(seat);
 }
 
-/* Pages that the results will be copied to: as much as a call that tells a length can have written. */
+/* Pages that the results will be copied to: as much as a call that tells a length
+ * can have written. */
 static void fill_places(const struct tbd_call *call, const struct waiting *waiting)
 {
     for (size_t i = 0; waiting && call->result >= 0 && i < waiting->count; i++) {
@@ -418,7 +421,8 @@ void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat, const struct 
     tbd_call_leave(call, seat);
 }
 
-/* The engine's state is another thread's meanwhile: what is needed lies on this stack.  False: let go. */
+/* The engine's state is another thread's meanwhile: what is needed lies on this stack.
+ * False: let go. */
 static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struct tbd_seat *seat,
                     const struct waiting *waiting)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* x87.c - where the last x87 instruction was
  *
- * The processor keeps its address, its operand's and its opcode, and gives them away in what fnstenv, fxsave and xsave
- * store and in signal frames.  It ran in a patch area or a slot.  Before anybody can see that, and before the translation is
- * forgotten, the registers are given the program's values: the translation tells which instruction it was.
+ * The processor keeps its address, its operand's and its opcode, and gives them away in what
+ * fnstenv, fxsave and xsave store and in signal frames.  It ran in a patch area or a slot.  Before
+ * anybody can see that, and before the translation is forgotten, the registers are given the
+ * program's values: the translation tells which instruction it was.
  *
  * Context: APP. */
 #include "hooks/vector.h"
@@ -23,8 +24,8 @@ static bool is_prefix(uint8_t byte)
     return tbd_decode_is_prefix(byte) || (byte & 0xf0) == 0x40;
 }
 
-/* The opcode as the processor keeps it: three bits of the first byte, and the second.  False: it is none of x87's, so the
- * code has been changed since. */
+/* The opcode as the processor keeps it: three bits of the first byte, and the second.  False: it is
+ * none of x87's, so the code has been changed since. */
 static bool read_opcode(uint64_t pc, uint16_t *out)
 {
     uint8_t bytes[15];
@@ -82,7 +83,8 @@ void tbd_x87_settle_operand(uint64_t operand)
 
 /* ---- processors that show them to fnstenv and fnsave only ---- */
 
-/* Asked of the processor itself: what its features say of it was not so on AMD's fourth EPYC generation. */
+/* Asked of the processor itself: what its features say of it was not so on AMD's fourth
+ * EPYC generation. */
 bool tbd_x87_is_exact(void)
 {
     static enum { UNKNOWN, NOT_EXACT, EXACT } answer;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* young_files.c - see young_files.h
  *
- * Of large files only the beginning is sent: the last window of a killed program is not worth a gigabyte. */
+ * Of large files only the beginning is sent: the last window of a killed program is not
+ * worth a gigabyte. */
 #include "hooks/young_files.h"
 
 #include "base/layout.h"
