@@ -3,7 +3,7 @@
  *
  * Ranges are few; which of their pages are logged is one bit a page of the address space, reserved
  * when the first range is registered. */
-#include "hooks/lazy.h"
+#include "hooks/lazy_private.h"
 
 #include "base/layout.h"
 #include "base/string.h"
@@ -12,56 +12,24 @@
 #include "hooks/runtime.h"
 #include "hooks/safe_copy.h"
 #include "hooks/shared.h"
-#include "hooks/sys_table.h"
 
 enum {
-    SYS_FSTAT = 5, NR_USERFAULTFD = 323,
     PROT_READ_ = 1, PROT_WRITE_ = 2, PROT_READ_WRITE = 3,
     MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
     ADVICE_DONTNEED = 4, ADVICE_DONTDUMP = 16,
-    USER_MODE_ONLY = 1,
-    MAX_RANGES = 256, MAX_DESCRIPTORS = 64,
+    MAX_RANGES = 256,
 };
-/* linux/userfaultfd.h */
-enum {
-    UFFDIO_API_ = 0x3f, UFFDIO_REGISTER_ = 0, UFFDIO_UNREGISTER_ = 1, UFFDIO_COPY_ = 3, UFFDIO_ZEROPAGE_ = 4,
-    UFFDIO_MOVE_ = 5, UFFDIO_CONTINUE_ = 7,
-    IOCTL_TYPE = 0xaa,
-    MODE_WP = 2,
-    EVENT_FORK = 2, EVENT_REMAP = 4, EVENT_REMOVE = 8, EVENT_UNMAP = 64, FEATURE_SIGBUS = 128,
-};
-
 /* entry_x86_64.S: 0 when the byte was accessed; else a fault came, or *pending is set. */
 size_t tbd_touch_faultable(uint64_t address, bool is_write, const uint32_t *pending);
 
-struct range {
-    uint64_t start, end;
-    uint64_t modes;
-    uint64_t features; /* of the descriptor that it is registered with */
-};
-
-struct descriptor {
-    uint64_t inode;
-    uint64_t features;
-};
-
 static struct {
-    struct range range[MAX_RANGES];
-    struct descriptor descriptor[MAX_DESCRIPTORS];
-    uint32_t descriptors;
-    uint64_t events;    /* that some descriptor has asked for */
-    struct range moving;
-    uint64_t run_once;  /* a page at which waiting failed: its instruction gets what is due */
-    bool is_for_kernel; /* one of the descriptors is */
+    struct tbd_lazy_range range[MAX_RANGES];
+    struct tbd_lazy_range moving;
+    uint64_t run_once; /* a page at which waiting failed: its instruction gets what is due */
     bool has_bits;
 } lazy;
 
 uint32_t tbd_lazy_count;
-
-static uint64_t page_of(uint64_t address)
-{
-    return address & ~(TBD_PAGE_SIZE - 1);
-}
 
 static uint64_t greater(uint64_t a, uint64_t b)
 {
@@ -142,7 +110,7 @@ static uint64_t state_of(uint64_t page)
 
 /* ---- ranges ---- */
 
-static const struct range *find_range(uint64_t address)
+static const struct tbd_lazy_range *find_range(uint64_t address)
 {
     for (uint32_t i = 0; i < tbd_lazy_count; i++)
         if (address >= lazy.range[i].start && address < lazy.range[i].end)
@@ -150,7 +118,7 @@ static const struct range *find_range(uint64_t address)
     return NULL;
 }
 
-static void add_range(uint64_t start, uint64_t end, const struct range *like)
+static void add_range(uint64_t start, uint64_t end, const struct tbd_lazy_range *like)
 {
     if (tbd_lazy_count == MAX_RANGES) {
         tbd_runtime.let_go = "it handles the page faults of too many ranges (userfaultfd)";
@@ -166,7 +134,7 @@ static void remove_range(uint64_t start, uint64_t end)
     uint32_t count = tbd_lazy_count;
 
     for (uint32_t i = 0; i < count;) {
-        struct range old = lazy.range[i];
+        struct tbd_lazy_range old = lazy.range[i];
 
         if (old.end <= start || old.start >= end) {
             i++;
@@ -194,8 +162,10 @@ static void log_present(uint64_t start, uint64_t end)
     tbd_pagemap_close(&map);
 }
 
-static void add_registered(uint64_t start, uint64_t end, const struct range *like)
+void tbd_lazy_register(const struct tbd_lazy_range *range)
 {
+    uint64_t start = range->start, end = range->end;
+
     if (!make_bits()) {
         tbd_runtime.let_go = "no memory for page faults that it handles itself (userfaultfd)";
         return;
@@ -203,7 +173,7 @@ static void add_registered(uint64_t start, uint64_t end, const struct range *lik
     remove_range(start, end);
     clear_logged(start, end);
     log_present(start, end);
-    add_range(start, end, like);
+    add_range(start, end, range);
     tbd_shared_update(start, end);
 }
 
@@ -233,7 +203,7 @@ void tbd_lazy_dropped(uint64_t start, uint64_t end)
 
 bool tbd_lazy_move(uint64_t from)
 {
-    const struct range *range = tbd_lazy_count ? find_range(from) : NULL;
+    const struct tbd_lazy_range *range = tbd_lazy_count ? find_range(from) : NULL;
 
     if (range)
         lazy.moving = *range;
@@ -242,8 +212,10 @@ bool tbd_lazy_move(uint64_t from)
 
 void tbd_lazy_moved(uint64_t from, uint64_t to, uint64_t to_end)
 {
-    if (from == to || (lazy.moving.features & EVENT_REMAP))
-        add_registered(to, to_end, &lazy.moving);
+    struct tbd_lazy_range moved = { to, to_end, lazy.moving.modes, lazy.moving.features };
+
+    if (from == to || (moved.features & TBD_UFFD_EVENT_REMAP))
+        tbd_lazy_register(&moved);
 }
 
 void tbd_lazy_reset(void)
@@ -251,24 +223,12 @@ void tbd_lazy_reset(void)
     if (lazy.has_bits)
         tbd_sys_madvise(TBD_LAZY_BASE, TBD_LAZY_BYTES, ADVICE_DONTNEED);
     tbd_lazy_count = 0;
-    lazy.descriptors = 0;
-    lazy.events = 0;
-    lazy.is_for_kernel = false;
+    tbd_lazy_forget_descriptors();
 }
 
-bool tbd_lazy_waits_for_events(void)
+bool tbd_lazy_may_miss(uint64_t address)
 {
-    return tbd_lazy_count && (lazy.events & (EVENT_REMAP | EVENT_REMOVE | EVENT_UNMAP));
-}
-
-bool tbd_lazy_follows_forks(void)
-{
-    return lazy.descriptors && (lazy.events & EVENT_FORK);
-}
-
-bool tbd_lazy_is_for_kernel(void)
-{
-    return lazy.is_for_kernel;
+    return find_range(address) && !is_logged(tbd_lazy_page_of(address));
 }
 
 /* ---- guards ---- */
@@ -278,16 +238,16 @@ bool tbd_lazy_is_for_kernel(void)
 
 /* Of the range, what lies in the stretch that these cells stand for, with a page at either side:
  * marks of accesses close to each other are shared (hooks/shared.c). */
-static bool is_missing_in(const struct range *range, uint64_t cells)
+static bool is_missing_in(const struct tbd_lazy_range *range, uint64_t cells)
 {
     uint64_t first = cells * PAGES_PER_CELLS * TBD_PAGE_SIZE;
     uint64_t start = greater(range->start, first ? first - TBD_PAGE_SIZE : 0);
     uint64_t end = lesser(range->end, first + (PAGES_PER_CELLS + 1) * TBD_PAGE_SIZE);
 
-    return start < end && ((range->modes & MODE_WP) || !are_all_logged(start, end));
+    return start < end && ((range->modes & TBD_UFFD_WRITE_PROTECT) || !are_all_logged(start, end));
 }
 
-static bool needs_guard(const struct range *range, uint64_t index)
+static bool needs_guard(const struct tbd_lazy_range *range, uint64_t index)
 {
     uint64_t low = (range->start >> TBD_PAGE_SHIFT) - 1;
     uint64_t first = low / PAGES_PER_CELLS;
@@ -320,7 +280,7 @@ bool tbd_lazy_holds(uint64_t start, uint64_t end)
 
 size_t tbd_lazy_readable(uint64_t address, size_t bytes)
 {
-    for (uint64_t page = page_of(address); page < address + bytes; page += TBD_PAGE_SIZE)
+    for (uint64_t page = tbd_lazy_page_of(address); page < address + bytes; page += TBD_PAGE_SIZE)
         if (find_range(page) && !is_logged(page) && !(state_of(page) & BIT_PRESENT))
             return page > address ? page - address : 0;
     return bytes;
@@ -337,15 +297,15 @@ static bool is_allowed(uint64_t page, bool is_write)
 
 static bool would_wait(uint64_t page, bool is_write)
 {
-    const struct range *range = find_range(page);
+    const struct tbd_lazy_range *range = find_range(page);
     bool may_be_protected;
     uint64_t state;
 
     if (!range)
         return false;
-    may_be_protected = is_write && (range->modes & MODE_WP);
+    may_be_protected = is_write && (range->modes & TBD_UFFD_WRITE_PROTECT);
     if ((is_logged(page) && !may_be_protected) || page == lazy.run_once ||
-        (range->features & FEATURE_SIGBUS) || !is_allowed(page, is_write))
+        (range->features & TBD_UFFD_SIGBUS) || !is_allowed(page, is_write))
         return false;
     state = state_of(page);
     return !(state & BIT_PRESENT) || (may_be_protected && (state & BIT_WRITE_PROTECTED));
@@ -355,7 +315,7 @@ bool tbd_lazy_misses(const struct tbd_sys_range *range, bool is_write, uint64_t 
 {
     uint64_t end = range->address + range->bytes;
 
-    for (uint64_t page = page_of(range->address); tbd_lazy_count && page < end; page += TBD_PAGE_SIZE) {
+    for (uint64_t page = tbd_lazy_page_of(range->address); tbd_lazy_count && page < end; page += TBD_PAGE_SIZE) {
         if (!would_wait(page, is_write))
             continue;
         *address = greater(page, range->address);
@@ -407,7 +367,7 @@ void tbd_lazy_adopt(struct tbd_effects *effects, const struct tbd_sys_range *ran
     uint64_t end = range->address + range->bytes;
 
     lazy.run_once = 0;
-    for (uint64_t page = page_of(range->address); tbd_lazy_count && page < end; page += TBD_PAGE_SIZE)
+    for (uint64_t page = tbd_lazy_page_of(range->address); tbd_lazy_count && page < end; page += TBD_PAGE_SIZE)
         if (find_range(page) && !is_logged(page) && (state_of(page) & BIT_PRESENT))
             adopt_page(effects, page, others);
 }
@@ -427,7 +387,7 @@ static void wait_for(struct tbd_thread *thread, uint64_t address, bool is_write)
     if (many && !tbd_threads_take(thread, seat))
         tbd_threads_leave(seat);
     if (left && !__atomic_load_n(&seat->signals.pending, __ATOMIC_ACQUIRE))
-        lazy.run_once = page_of(address);
+        lazy.run_once = tbd_lazy_page_of(address);
 }
 
 static void send_left(struct tbd_special_run *s)
@@ -475,162 +435,6 @@ void tbd_lazy_fill(struct tbd_seat *seat, uint64_t address, uint64_t bytes)
 
         if (tbd_touch_faultable(address, true, &never) && had_signal)
             return;
-        address = page_of(address) + TBD_PAGE_SIZE;
+        address = tbd_lazy_page_of(address) + TBD_PAGE_SIZE;
     }
-}
-
-/* ---- system calls ---- */
-
-static bool is_pointer(const struct tbd_sys_arg *arg)
-{
-    return arg->show == TBD_SHOW_PTR || arg->show == TBD_SHOW_STR || arg->show == TBD_SHOW_DATA ||
-           arg->show == TBD_SHOW_OUT;
-}
-
-static bool may_be_missing(uint64_t address)
-{
-    return find_range(address) && !is_logged(page_of(address));
-}
-
-static bool is_output_missing(const struct tbd_sys_call *sys)
-{
-    static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
-    size_t count = tbd_syscall_may_write(sys, may, TBD_SYS_MAX_RANGES);
-
-    for (size_t i = 0; i < count; i++)
-        for (uint64_t at = may[i].address; at < may[i].address + may[i].bytes; at = page_of(at) + TBD_PAGE_SIZE)
-            if (may_be_missing(at))
-                return true;
-    return false;
-}
-
-bool tbd_lazy_has_pointer(const struct tbd_sys_call *sys)
-{
-    const struct tbd_sys_row *row = tbd_lazy_count ? tbd_sys_row(sys->number) : NULL;
-
-    for (unsigned i = 0; row && i < 6; i++)
-        if (is_pointer(&row->args[i]) && may_be_missing(sys->args[i]))
-            return true;
-    return row && is_output_missing(sys);
-}
-
-/* Descriptors of this process's own memory are known by their inodes. */
-static uint64_t inode_of(int64_t fd)
-{
-    uint64_t stat[18];
-
-    if (tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)fd, tbd_sys_pointer(stat), 0)))
-        return 0;
-    return stat[1];
-}
-
-static struct descriptor *find_own(int64_t fd)
-{
-    uint64_t inode = lazy.descriptors ? inode_of(fd) : 0;
-
-    for (uint32_t i = 0; inode && i < lazy.descriptors; i++)
-        if (lazy.descriptor[i].inode == inode)
-            return &lazy.descriptor[i];
-    return NULL;
-}
-
-static void note_descriptor(const struct tbd_call *call, uint64_t flags)
-{
-    struct descriptor *old = call->result < 0 ? NULL : find_own(call->result);
-
-    if (call->result < 0)
-        return;
-    lazy.is_for_kernel |= !(flags & USER_MODE_ONLY);
-    if (!old)
-        old = &lazy.descriptor[lazy.descriptors < MAX_DESCRIPTORS ? lazy.descriptors++ : 0];
-    *old = (struct descriptor){ .inode = inode_of(call->result) };
-}
-
-void tbd_call_lazy_open(struct tbd_call *call)
-{
-    if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
-        tbd_call_detach(call, "it handles its own page faults (userfaultfd)");
-    call->result = tbd_call_perform(&call->sys);
-    note_descriptor(call, call->sys.number == NR_USERFAULTFD ? call->sys.args[0] : 0);
-    tbd_call_finish(call);
-}
-
-/* What another one moved away is missing now, or zero. */
-static void note_moved_from(struct tbd_call *call, uint64_t from, int64_t bytes)
-{
-    struct tbd_sys_range range = { from, bytes > 0 ? (uint64_t)bytes : 0 };
-
-    tbd_lazy_dropped(range.address, range.address + range.bytes);
-    tbd_effects_written(call->effects, &range, 1);
-}
-
-/* The argument's words before and after. */
-static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint64_t *before,
-                       const uint64_t *after)
-{
-    struct tbd_sys_range filled = { before[0], before[1] };
-    struct range registered = { .modes = before[2], .features = own->features };
-    uint32_t others = 0;
-
-    switch (call->sys.args[1] & 0xff) {
-    case UFFDIO_API_:
-        own->features = call->result == 0 ? before[1] : own->features;
-        lazy.events |= own->features;
-        return;
-    case UFFDIO_REGISTER_:
-        if (call->result == 0)
-            add_registered(before[0], before[0] + before[1], &registered);
-        return;
-    case UFFDIO_UNREGISTER_:
-        if (call->result == 0)
-            tbd_lazy_unregister(before[0], before[0] + before[1]);
-        return;
-    case UFFDIO_MOVE_:
-        note_moved_from(call, before[1], (int64_t)after[4]);
-        filled.bytes = before[2];
-        break;
-    case UFFDIO_COPY_:
-        filled.bytes = before[2];
-        break;
-    case UFFDIO_ZEROPAGE_:
-    case UFFDIO_CONTINUE_:
-        break;
-    default:
-        return;
-    }
-    tbd_lazy_adopt(call->effects, &filled, &others); /* of those that are there */
-}
-
-static void read_words(uint64_t address, uint64_t words[5], uint32_t bytes)
-{
-    memset(words, 0, 5 * sizeof(*words));
-    tbd_copy_from_program(words, address, bytes < 40 ? bytes : 40);
-}
-
-bool tbd_call_lazy_ioctl(struct tbd_call *call)
-{
-    uint32_t command = (uint32_t)call->sys.args[1];
-    uint32_t bytes = command >> 16 & 0x3fff;
-    uint64_t before[5], after[5];
-    struct descriptor *own;
-
-    if ((command >> 8 & 0xff) != IOCTL_TYPE)
-        return false;
-    if (!bytes) { /* USERFAULTFD_IOC_NEW */
-        tbd_call_lazy_open(call);
-        return true;
-    }
-    own = find_own((int32_t)call->sys.args[0]);
-    if (!own)
-        return false;
-    read_words(call->sys.args[2], before, bytes);
-    if ((command & 0xff) == UFFDIO_MOVE_)
-        tbd_effects_watch(call->effects, &(struct tbd_sys_range){ before[1], before[2] }, 1);
-    tbd_call_perform_here(call);
-    if (call->result != TBD_CALL_INTERRUPTED) {
-        read_words(call->sys.args[2], after, bytes);
-        note_ioctl(call, own, before, after);
-    }
-    tbd_call_finish(call);
-    return true;
 }
