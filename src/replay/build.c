@@ -64,6 +64,14 @@ static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *
 
 /* ---- pages ---- */
 
+/* Unless it is the last one already, as most are: blocks are sorted. */
+static size_t add_once(uint64_t *pages, size_t count, uint64_t page)
+{
+    if (!count || pages[count - 1] != page)
+        pages[count++] = page;
+    return count;
+}
+
 /* Addresses of all pages that the window is known to touch; owned by the caller, NULL without
  * memory. */
 static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
@@ -87,8 +95,8 @@ static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
     for (size_t i = 0; i < worker->code_count; i++) {
         const struct tbd_block_def *def = &worker->code[i]->def;
 
-        pages[count++] = def->start & ~(TBD_PAGE_SIZE - 1);
-        pages[count++] = (def->start + def->code_bytes) & ~(TBD_PAGE_SIZE - 1);
+        count = add_once(pages, count, def->start & ~(TBD_PAGE_SIZE - 1));
+        count = add_once(pages, count, (def->start + def->code_bytes) & ~(TBD_PAGE_SIZE - 1));
     }
     *out_count = tbd_numbers_sort_unique(pages, count);
     return pages;
@@ -102,7 +110,12 @@ static bool is_zero(const uint8_t *page)
 /* As the window before left it.  Of code what was translated stays with it. */
 static bool is_there(const struct tbd_worker *worker, uint64_t address, bool is_code)
 {
-    return tbd_worker_holds(worker, address) && (!is_code || tbd_worker_has_code(worker, address));
+    const struct tbd_code_page *page;
+
+    if (!is_code)
+        return tbd_worker_holds(worker, address);
+    page = tbd_worker_code_page(worker, address);
+    return page && tbd_worker_holds_code(worker, page);
 }
 
 /* One page of the plan.  A page the trace does not know is left out. */
@@ -122,7 +135,7 @@ static enum tbd_status add_page(struct tbd_worker *worker, uint64_t address, str
     }
     if (tbd_worker_page(worker, address, 0, contents, &known) != TBD_PAGE_GIVEN)
         return tbd_worker_page_lost(worker, known, why);
-    if (is_code && !tbd_worker_note_code(worker, address, contents))
+    if (is_code && !tbd_worker_note_code(worker, address, contents, known == TBD_OK))
         return out_of_memory(why);
     if (known == TBD_OK && !tbd_worker_note_held(worker, address))
         return out_of_memory(why);
@@ -167,10 +180,10 @@ static bool is_same_code(struct tbd_worker *worker, const struct tbd_code_page *
 
     if (!region || !(region->prot & 4) || page->changes || tbd_worker_code_changes(region))
         return false;
-    if (tbd_worker_holds(worker, page->address))
+    if (tbd_worker_holds_code(worker, page))
         return true;
     if (tbd_worker_page(worker, page->address, 0, contents, &known) != TBD_PAGE_GIVEN ||
-        !tbd_worker_note_code(worker, page->address, contents))
+        !tbd_worker_note_code(worker, page->address, contents, known == TBD_OK))
         return false;
     return now.hash == page->hash;
 }

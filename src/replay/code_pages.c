@@ -47,7 +47,8 @@ bool tbd_worker_code_changes(const struct tbd_region *region)
            (region->prot & PROT_WRITE || region->map_flags & MAP_SHARED);
 }
 
-bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address, const uint8_t *contents)
+bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address, const uint8_t *contents,
+                          bool is_whole)
 {
     struct tbd_code_page *slot;
 
@@ -58,6 +59,7 @@ bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address, const uin
         worker->page_count++;
     slot->address = address;
     slot->hash = XXH3_64bits(contents, TBD_PAGE_SIZE);
+    slot->is_whole = is_whole;
     slot->changes = tbd_worker_code_changes(tbd_worker_region(worker, address));
     return true;
 }
@@ -69,10 +71,10 @@ void tbd_worker_forget_code(struct tbd_worker *worker)
     worker->page_count = 0;
 }
 
-bool tbd_worker_has_code(const struct tbd_worker *worker, uint64_t address)
+const struct tbd_code_page *tbd_worker_code_page(const struct tbd_worker *worker, uint64_t address)
 {
     const struct tbd_code_page *slot =
         worker->page_count ? slot_of(worker->pages, worker->page_capacity, address) : NULL;
 
-    return slot && slot->address && !slot->changes;
+    return slot && slot->address ? slot : NULL;
 }

@@ -30,12 +30,32 @@
 /* What was copied from shared memory is not read from there again, whatever the compiler thinks of it. */
 #define READ_ONCE_UP_TO_HERE() __asm__ volatile("" ::: "memory")
 
-/* What is needed of a block at each of its entries. */
-struct slim {
-    uint32_t id; /* in the table; 0: there is none, or its record is another one */
-    uint16_t operand_bytes;
-    uint16_t op_count;
-};
+/* What is needed of a block at each of its entries, in one word, so that those of four entries are added up at once:
+ *
+ *     | events, itself included: 16 | operand bytes: 16 | nothing to be taken: 1 | id in the table: 31 |
+ *
+ * Ids are below 2^30, records at most TBD_RECORD_MAX_BYTES, and a block has at most EVENTS_MOST events: no field flows
+ * over into the next one. */
+typedef uint64_t slim_t;
+#define SLIM_NONE (1u << 31) /* there is no such block, or its record is another one */
+#define EVENTS_MOST (UINT16_MAX / 4)
+#define AT_ONCE 4u
+_Static_assert(AT_ONCE * TBD_RECORD_MAX_BYTES <= UINT16_MAX, "four records' lengths fit their field");
+
+static slim_t slim_of(const struct tbd_block *block, uint32_t id)
+{
+    return id | (slim_t)block->def.operand_bytes << 32 | (slim_t)(block->def.op_count + 1u) << 48;
+}
+
+static bool is_none(slim_t slim)
+{
+    return slim & SLIM_NONE;
+}
+
+static uint32_t operand_bytes(slim_t slim)
+{
+    return slim >> 32 & UINT16_MAX;
+}
 
 struct end_page {
     uint64_t address;
@@ -45,8 +65,9 @@ struct end_page {
 struct tbd_gather {
     struct tbd_consumer *consumer; /* borrowed */
     struct tbd_block_table *table; /* that `slim` is about; a reference is held */
-    struct slim *slim;             /* by id of the stream */
+    slim_t *slim;                  /* by id of the stream; behind them SLIM_NONE up to a power of two */
     uint32_t slim_count;
+    uint32_t slim_mask;            /* that power of two, less one */
     size_t slim_room;
 
     struct tbd_window *window;     /* owned until it is finished */
@@ -150,52 +171,101 @@ static enum tbd_status wrong(struct tbd_gather *g, const char *what)
 
 /* ---- blocks ---- */
 
+/* Room for so many, and none yet behind those that are there. */
+static bool reserve_slim(struct tbd_gather *g, uint32_t count)
+{
+    uint32_t room = 1024;
+
+    while (room < count)
+        room *= 2;
+    if (!tbd_array_reserve(&g->slim, room, &g->slim_room, sizeof(*g->slim)))
+        return false;
+    for (uint32_t i = g->slim_count; i < room; i++)
+        g->slim[i] = SLIM_NONE;
+    g->slim_mask = room - 1;
+    return true;
+}
+
 /* Definitions that came since. */
 static enum tbd_status take_definitions(struct tbd_gather *g)
 {
     const struct tbd_plan *plans = tbd_consumer_plans(g->consumer);
     uint32_t count = tbd_consumer_plan_count(g->consumer);
 
-    while (g->slim_count <= count) {
+    if (g->slim_count > count)
+        return TBD_OK;
+    if (!reserve_slim(g, count + 1))
+        return TBD_NOMEM;
+    for (; g->slim_count <= count; g->slim_count++) {
         const struct tbd_plan *plan = &plans[g->slim_count];
         const struct tbd_block *block =
             g->slim_count && plan->id ? tbd_block_table_get(g->table, plan->id) : NULL;
-        struct slim slim = { 0 };
 
-        if (!tbd_array_grow(&g->slim, g->slim_count, &g->slim_room, sizeof(*g->slim)))
-            return TBD_NOMEM;
-        if (block && block->def.operand_bytes == plan->operand_bytes)
-            slim = (struct slim){ plan->id, plan->operand_bytes, block->def.op_count };
-        g->slim[g->slim_count++] = slim;
+        if (block && block->def.operand_bytes == plan->operand_bytes &&
+            block->def.op_count < EVENTS_MOST)
+            g->slim[g->slim_count] = slim_of(block, plan->id);
     }
     return TBD_OK;
+}
+
+struct taking {
+    size_t in;
+    uint64_t index;
+};
+
+/* Block entries, four at a time; stops before four among which is anything else. */
+static size_t take_fours(const struct tbd_gather *g, const volatile uint32_t *from, size_t count,
+                         uint32_t *out, struct taking *io)
+{
+    const slim_t *slim = g->slim;
+    const uint32_t mask = g->slim_mask;
+    const size_t have = g->have;
+    size_t in = io->in, i;
+    uint64_t index = io->index;
+
+    for (i = 0; i + AT_ONCE <= count; i += AT_ONCE) {
+        uint32_t a = from[i], b = from[i + 1], c = from[i + 2], d = from[i + 3];
+        slim_t s, t, u, v, sum;
+
+        if ((a | b | c | d) > mask)
+            break;
+        s = slim[a];
+        t = slim[b];
+        u = slim[c];
+        v = slim[d];
+        sum = s + t + u + v;
+        if (is_none(s | t | u | v) || operand_bytes(sum) > have - in)
+            break;
+        out[i] = (uint32_t)s;
+        out[i + 1] = (uint32_t)t;
+        out[i + 2] = (uint32_t)u;
+        out[i + 3] = (uint32_t)v;
+        in += operand_bytes(sum);
+        index += sum >> 48;
+    }
+    *io = (struct taking){ in, index };
+    return i;
 }
 
 /* Block entries up to the next message, the first impossible one, or the next checkpoint. */
 static size_t take_some(struct tbd_gather *g, const volatile uint32_t *from, size_t count)
 {
-    const struct slim *slim = g->slim;
-    const uint32_t known = g->slim_count;
-    const size_t have = g->have;
     uint32_t *out = g->entries + g->entry_count;
-    size_t in = g->in, i;
-    uint64_t index = g->index;
+    struct taking at = { g->in, g->index };
+    size_t i = take_fours(g, from, count, out, &at);
 
-    for (i = 0; i < count; i++) {
+    for (; i < count; i++) {
         uint32_t entry = from[i];
-        struct slim block;
+        slim_t block = entry <= g->slim_mask ? g->slim[entry] : SLIM_NONE;
 
-        if (entry >= known) /* a message, or not defined */
+        if (is_none(block) || operand_bytes(block) > g->have - at.in)
             break;
-        block = slim[entry];
-        if (!block.id || block.operand_bytes > have - in)
-            break;
-        out[i] = block.id;
-        in += block.operand_bytes;
-        index += 1u + block.op_count;
+        out[i] = (uint32_t)block;
+        at.in += operand_bytes(block);
+        at.index += block >> 48;
     }
-    g->in = in;
-    g->index = index;
+    g->in = at.in;
+    g->index = at.index;
     g->entry_count += i;
     g->blocks += i;
     return i;
@@ -384,7 +454,7 @@ static const char *why_not_a_block(const struct tbd_gather *g, uint32_t entry)
 {
     if (!entry || entry >= g->slim_count)
         return "a block that was not defined";
-    if (!g->slim[entry].id)
+    if (is_none(g->slim[entry]))
         return "a block that play did not have";
     return "a record outside the operands";
 }
@@ -394,7 +464,7 @@ static enum tbd_status take_one(struct tbd_gather *g, uint32_t entry)
 {
     if (entry & TBD_ENTRY_MESSAGE)
         return take_message(g, entry & ~TBD_ENTRY_MESSAGE);
-    if (entry && entry < g->slim_count && g->slim[entry].id)
+    if (entry && entry < g->slim_count && !is_none(g->slim[entry]))
         return TBD_NOTFOUND;
     return wrong(g, why_not_a_block(g, entry));
 }

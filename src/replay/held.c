@@ -6,7 +6,9 @@
  * as they are, if it follows directly; else those that no window in between has modified.  That is half of the driver's
  * work for a window of sqlite3 or python.
  *
- * H1  `before` has only pages whose contents the trace had, as a whole; not those of which only code was known.
+ * H1  `before` has only pages whose contents the trace had, as a whole; not those of which only code was known.  Code
+ *     pages are not in need of it: they stay in the process as long as they are known (code_pages.c), and were right
+ *     at the start of every window since.
  * H2  Not memory that others write, and not a page with contents of its own for the window's start: what the process
  *     had there may have been no more than what nobody had looked at. */
 #include "replay/worker.h"
@@ -50,17 +52,27 @@ static bool is_private(const struct tbd_region *region)
     return region && region->map_flags & MAP_PRIVATE && !(region->flags & TBD_REGION_SHARED);
 }
 
-bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address)
+/* Not modified between the end of the window before and the start of this one. */
+static bool stays(const struct tbd_worker *worker, uint64_t address)
 {
     uint32_t now = worker->window->index, ended = worker->ended;
 
-    if (!worker->is_at_end || !was_given(worker, address) ||
-        !is_private(tbd_worker_region(worker, address)) ||
+    if (!worker->is_at_end || !is_private(tbd_worker_region(worker, address)) ||
         has_own_contents(worker->window, address))
         return false;
     if (now > ended)
         return now == ended + 1 || tbd_trace_page_stays(worker->trace, ended + 1, now - 1, address);
     return tbd_trace_page_stays(worker->trace, now, ended, address);
+}
+
+bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address)
+{
+    return worker->is_at_end && was_given(worker, address) && stays(worker, address);
+}
+
+bool tbd_worker_holds_code(const struct tbd_worker *worker, const struct tbd_code_page *page)
+{
+    return page->is_whole && !page->changes && stays(worker, page->address);
 }
 
 void tbd_worker_at_end(struct tbd_worker *worker)

@@ -102,7 +102,7 @@ static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *
         return status;
     region = tbd_worker_region(worker, address);
     if (answer == TBD_PAGE_GIVEN && (order || (region && region->prot & 4)) &&
-        !tbd_worker_note_code(worker, address, contents))
+        !tbd_worker_note_code(worker, address, contents, known == TBD_OK))
         return tbd_process_error(why, TBD_NOMEM, "no memory for a page");
     if (answer == TBD_PAGE_ABSENT && region && region->flags & TBD_REGION_STACK)
         answer = TBD_PAGE_ZERO;

@@ -15,6 +15,7 @@ struct tbd_code_page {
     uint64_t address; /* 0 = free */
     uint64_t hash;    /* of its contents */
     bool changes;     /* it is writable, too: translations look at it at every entry */
+    bool is_whole;    /* the trace had its contents, not only the code of some blocks */
 };
 
 /* Of a window's events (replay/plan.h); all 0: the whole window. */
@@ -74,11 +75,11 @@ const struct tbd_region *tbd_worker_region(const struct tbd_worker *worker, uint
 /* code_pages.c: what the process holds.  Is it code that changes (writable, too, or shared)? */
 bool tbd_worker_code_changes(const struct tbd_region *region);
 TBD_MUST_CHECK bool tbd_worker_note_code(struct tbd_worker *worker, uint64_t address,
-                                         const uint8_t *contents);
+                                         const uint8_t *contents, bool is_whole);
 void tbd_worker_forget_code(struct tbd_worker *worker);
 
-/* Is this page known as code that does not change? */
-bool tbd_worker_has_code(const struct tbd_worker *worker, uint64_t address);
+/* The page, if it is known as code; else NULL. */
+const struct tbd_code_page *tbd_worker_code_page(const struct tbd_worker *worker, uint64_t address);
 
 /* held.c: what the process has of a window from the one before.  A plan is begun; a page is in it, with true contents;
  * does the process have the page already as it is at the window's start?  The window's end was reached, and is as it
@@ -86,6 +87,7 @@ bool tbd_worker_has_code(const struct tbd_worker *worker, uint64_t address);
 void tbd_worker_begin_held(struct tbd_worker *worker);
 TBD_MUST_CHECK bool tbd_worker_note_held(struct tbd_worker *worker, uint64_t address);
 bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address);
+bool tbd_worker_holds_code(const struct tbd_worker *worker, const struct tbd_code_page *page);
 void tbd_worker_at_end(struct tbd_worker *worker);
 
 /* notes.c: from now on registers are noted at these sites (by pc), too. */

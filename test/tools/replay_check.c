@@ -5,6 +5,7 @@
  *   loads     with load events added, the other events are the same, and load addresses are
  *   readable registers partial replay to random calls and returns gives the registers that play
  *   recorded there
+ *   order     windows one after the other, backward and at random, in a process that keeps what it can of the one before
  *   notes     registers noted while a window runs are those that partial replay finds at the same positions
  *
  * Prints one line per kind and exits 0, or says what differs and exits 1. */
@@ -354,6 +355,28 @@ static size_t check_notes(uint32_t index, size_t most)
     return count;
 }
 
+/* ---- one process, windows in any order ---- */
+
+static void verify(uint32_t index)
+{
+    struct tbd_divergence divergence = { 0 };
+    struct tbd_error why = { 0 };
+
+    if (tbd_replay_verify(replayer, 0, index, &divergence, &why))
+        fail("order", index, &divergence, &why);
+}
+
+static void check_order(uint32_t count, uint32_t most)
+{
+    most = most < count ? most : count;
+    for (uint32_t i = 0; i < most; i++)
+        verify(i);
+    for (uint32_t i = most; i--;)
+        verify(i);
+    for (uint32_t i = 0; i < most; i++)
+        verify((uint32_t)rand() % count);
+}
+
 int main(int argc, char **argv)
 {
     struct tbd_error why = { 0 };
@@ -377,6 +400,7 @@ int main(int argc, char **argv)
         loads += check_loads(i);
         noted += check_notes(i, most ? most : 1);
     }
+    check_order(count, 60);
     printf("%u windows, %lu loads, %zu positions, %zu notes: all as recorded\n", count, loads, positions, noted);
     tbd_replayer_free(replayer);
     tbd_trace_close(trace);
