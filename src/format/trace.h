@@ -252,14 +252,15 @@ struct tbd_window {
     const uint8_t *operands;       /* the trace file */
     size_t operand_bytes;
 
-    /* A slice of a long window (replay/slices.h) is as a window of its own: from its first time, with its start state, on.
-     * But `index` and `number` are those of the whole window, `words` (level 1) are what that stores to, and moments of page contents are
-     * counted from its start.  All 0 where it is whole. */
+    /* A slice of a long window (replay/slices.h) is as a window of its own: from its first time,
+     * with its start state, on.  But `index` and `number` are those of the whole window, `words`
+     * (level 1) are what that stores to, and moments of `gone` are counted from its start.  All 0
+     * where it is whole. */
     bool is_slice;
     uint64_t slice_time;           /* of the whole window's block entries, so many come before */
     uint32_t slice_order;          /* of its log messages */
-    const struct tbd_page_contents *start; /* contents when the slice begins of pages that the whole window modifies,
-                                              sorted; NULL: as at the window's start */
+    const struct tbd_page_contents *start; /* contents when the slice begins of pages that the
+                                              whole window modifies, sorted */
     size_t start_count;
 
     struct tbd_window_private *private;

@@ -408,7 +408,8 @@ enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk
 
 bool tbd_ager_may_write_locked(struct tbd_ager *ager)
 {
-    bool has_no_room = is_full(ager, ager->limits.budget) || is_full(ager, ager->limits.keep_bytes);
+    bool has_no_room =
+        is_full(ager, ager->limits.budget) || is_full(ager, ager->limits.keep_bytes);
 
     if (has_no_room && (ager->writing || tbd_ager_is_due_locked(ager)))
         return false;

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
 /* search_slices.c - a search through a long window, of which only slices come (replay/slices.h)
  *
- * One replay gives slices in order, so forward they are searched as they come.  Backward the last one is searched first, alone:
- * most answers are near.  Then the two before it, the four before those: one replay counts the matches in each
- * slice of such a group, and the slice that holds the wanted one is searched again.
+ * One replay gives slices in order, so forward they are searched as they come.  Backward the last
+ * one is searched first, alone: most answers are near.  Then the two before it, the four before
+ * those: one replay counts the matches in each slice of such a group, and the slice that holds the
+ * wanted one is searched again.
  *
- * Slices in which there can be nothing are left out: those outside the span, and, as the window's log says which system
- * calls, signals and turns of threads it has, those without any that is asked for.  To begin a replay anew behind a gap means to
- * run to its end, counting only, which takes about a quarter of the time: so short gaps are run through. */
+ * Slices in which there can be nothing are left out: those outside the span, and, as the window's
+ * log says which system calls, signals and turns of threads it has, those without any that is asked
+ * for.  To begin a replay anew behind a gap means to run to its end, counting only, which takes
+ * about a quarter of the time: so short gaps are run through. */
 #include "query/search_private.h"
 
 #include "format/window.h"
 
 #include <stdlib.h>
 
-#define COUNTING_COSTS 4u /* so many slices are counted through in the time that one takes with its events */
+/* So many slices are counted through in the time that one takes with its events. */
+#define COUNTING_COSTS 4u
 
 struct sliced {
     struct tbd_search_run *run;
@@ -64,7 +67,7 @@ static enum tbd_status want_all(struct sliced *s)
     return status;
 }
 
-/* A thread's call may be long ago, and only who goes through the window from its start knows of it. */
+/* A thread's call may be long ago: only who goes through the window from its start knows of it. */
 static bool needs_start(const struct sliced *s)
 {
     return s->run->question->type == TBD_EVENT_FUNC_ENTER &&
@@ -181,8 +184,7 @@ static enum tbd_status search_again(struct sliced *s, const struct tbd_session_s
 static enum tbd_status search_group(struct sliced *s, uint32_t first, uint32_t limit)
 {
     uint64_t *matches = calloc(limit, sizeof(*matches));
-    enum tbd_status status =
-        matches == NULL ? TBD_NOMEM : count_matches(s, first, limit, matches);
+    enum tbd_status status = matches == NULL ? TBD_NOMEM : count_matches(s, first, limit, matches);
 
     for (uint32_t i = limit; i-- > first && status == TBD_OK && !tbd_search_is_done(s->run);) {
         if (s->run->total + matches[i] < s->run->question->count)

@@ -225,7 +225,8 @@ enum tbd_status tbd_session_pc(struct tbd_session *session, struct tbd_position 
 
     if (status != TBD_OK)
         return status;
-    if (!tbd_session_has_slice_at(session, *out_window, position.time) && !is_replay_dear(session)) {
+    if (!tbd_session_has_slice_at(session, *out_window, position.time) &&
+        !is_replay_dear(session)) {
         state = malloc(sizeof(*state));
         status = state == NULL ? TBD_NOMEM : tbd_session_regs(session, position, state);
         *out = status == TBD_OK ? state->regs.rip : 0;

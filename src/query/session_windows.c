@@ -24,8 +24,8 @@ static enum tbd_status raise_or_reuse(struct tbd_session *session, uint32_t inde
 {
     enum tbd_status status;
 
-    *out = session->cache == NULL ? NULL
-                                  : tbd_window_cache_get(session->cache, session->trace, index);
+    *out =
+        session->cache == NULL ? NULL : tbd_window_cache_get(session->cache, session->trace, index);
     if (*out != NULL) {
         session->stats.cached++;
         return TBD_OK;
@@ -77,8 +77,8 @@ uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, b
                : tbd_slice_count(session->trace, index);
 }
 
-static enum tbd_status one_slice(struct tbd_session *session, const struct tbd_session_slice *wanted,
-                                 struct tbd_window **out)
+static enum tbd_status one_slice(struct tbd_session *session,
+                                 const struct tbd_session_slice *wanted, struct tbd_window **out)
 {
     uint32_t hooks = TBD_HOOKS_FULL | (wanted->with_loads ? TBD_HOOK_LOADS : 0);
 
@@ -102,8 +102,8 @@ static bool is_next(const struct tbd_session *session, const struct tbd_session_
 }
 
 /* Several in order come from one replay. */
-static enum tbd_status next_slice(struct tbd_session *session, const struct tbd_session_slice *wanted,
-                                  struct tbd_window **out)
+static enum tbd_status next_slice(struct tbd_session *session,
+                                  const struct tbd_session_slice *wanted, struct tbd_window **out)
 {
     uint32_t hooks = TBD_HOOKS_FULL | (wanted->with_loads ? TBD_HOOK_LOADS : 0);
     struct tbd_session_slice *next = &session->slices.next;
@@ -123,8 +123,8 @@ static enum tbd_status next_slice(struct tbd_session *session, const struct tbd_
     return status;
 }
 
-static enum tbd_status make_slice(struct tbd_session *session, const struct tbd_session_slice *wanted,
-                                  struct tbd_window **out)
+static enum tbd_status make_slice(struct tbd_session *session,
+                                  const struct tbd_session_slice *wanted, struct tbd_window **out)
 {
     enum tbd_status status = tbd_session_replayer(session);
 
@@ -171,8 +171,10 @@ enum tbd_status tbd_session_slice(struct tbd_session *session,
                  : load_window(session, wanted->window, wanted->with_loads, &window);
     if (status != TBD_OK)
         return status;
-    *oldest = (struct tbd_session_held){ .window = window, .has_loads = wanted->with_loads,
-                                         .slice = wanted->slice, .used = ++session->clock };
+    *oldest = (struct tbd_session_held){ .window = window,
+                                         .has_loads = wanted->with_loads,
+                                         .slice = wanted->slice,
+                                         .used = ++session->clock };
     *out = window;
     return TBD_OK;
 }

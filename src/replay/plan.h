@@ -162,10 +162,10 @@ struct tbd_plan_head {
     struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */
     struct tbd_plan_section threads; /* struct tbd_plan_thread: one more than can ever wait */
     /* Slices (replay/slices.h), relative times.  Not of a window in which the program was killed. */
-    uint64_t from;  /* until then nothing is put into the stream; then the state comes, unless it is 0 */
+    uint64_t from;  /* nothing is put into the stream before; then the state comes, unless it is 0 */
     uint64_t until; /* the replay ends here: `blocks`, or where a slice ends */
-    uint64_t slice; /* behind so many entries, again and again, the state comes; 0: only at the end */
-    struct tbd_plan_section gone; /* uint64_t: pages that are part of the state, too, as long as they are there */
+    uint64_t slice; /* behind so many entries the state comes, again and again; 0: at the end */
+    struct tbd_plan_section gone; /* uint64_t: pages of the state, too, as long as they are there */
 
     /* stub */
     struct tbd_plan_request page;

@@ -62,9 +62,9 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, un
                                                size_t count, struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
-/* Registers before each execution of the instructions at `sites` (by pc, ascending) in `window`, which may be a slice
- * (slices.h): *out is a window (owned by the caller) whose blocks have notes at them and no other events.  Where there are too many in a
- * block, the last ones are missing. */
+/* Registers before each execution of the instructions at `sites` (by pc, ascending) in `window`,
+ * which may be a slice (slices.h): *out is a window (owned by the caller) whose blocks have notes at
+ * them and no other events.  Where there are too many in a block, the last ones are missing. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
                                                 const struct tbd_window *window,
                                                 const struct tbd_note_site *sites, size_t count,

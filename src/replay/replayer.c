@@ -333,7 +333,8 @@ static enum tbd_status replay_notes(struct tbd_replayer *replayer, unsigned work
     enum tbd_status status;
 
     if (window->is_slice)
-        return tbd_slices_only(replayer, worker, window->index, hooks, &range, out, divergence, why);
+        return tbd_slices_only(replayer, worker, window->index, hooks, &range, out, divergence,
+                               why);
     status = begin(replayer, worker, window->index, false, &toc, why);
     if (status == TBD_OK)
         status = tbd_full_events(&replayer->workers[worker], hooks, out, divergence, why);

@@ -12,8 +12,8 @@ struct tbd_replayer {
     struct tbd_worker workers[]; /* twice as many: the second of each stands still between slices */
 };
 
-/* Worker `number` gets window `index`; *out_window is the caller's, who gives it to tbd_replayer_finish(), also after a
- * failure. */
+/* Worker `number` gets window `index`; *out_window is the caller's, who gives it to
+ * tbd_replayer_finish(), also after a failure. */
 TBD_MUST_CHECK enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer, unsigned number,
                                                   uint32_t index, bool with_events,
                                                   struct tbd_window **out_window,
@@ -21,24 +21,21 @@ TBD_MUST_CHECK enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer,
 /* `window` is freed; NULL: it lives on. */
 void tbd_replayer_finish(struct tbd_replayer *replayer, unsigned number, struct tbd_window *window);
 
-/* The events of a part of a window by worker `number`, in slices of `period` block entries; times are
- * relative. */
+/* The events of a part of a window by worker `number`, in slices of `period` block entries; times
+ * are relative. */
 TBD_MUST_CHECK enum tbd_status tbd_slices_open_range(struct tbd_replayer *replayer, unsigned number,
                                                      uint32_t window, uint32_t hooks,
                                                      const struct tbd_worker_range *range,
                                                      struct tbd_slices **out,
                                                      struct tbd_error *why);
 /* The one slice of such a range. */
-TBD_MUST_CHECK enum tbd_status tbd_slices_only(struct tbd_replayer *replayer, unsigned number,
-                                               uint32_t window, uint32_t hooks,
-                                               const struct tbd_worker_range *range,
-                                               struct tbd_window **out,
-                                               struct tbd_divergence *divergence,
-                                               struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status
+tbd_slices_only(struct tbd_replayer *replayer, unsigned number, uint32_t window, uint32_t hooks,
+                const struct tbd_worker_range *range, struct tbd_window **out,
+                struct tbd_divergence *divergence, struct tbd_error *why);
 /* All of a window, compared with what the trace holds. */
 TBD_MUST_CHECK enum tbd_status tbd_slices_verify(struct tbd_replayer *replayer, unsigned number,
-                                                 uint32_t window,
-                                                 struct tbd_divergence *divergence,
+                                                 uint32_t window, struct tbd_divergence *divergence,
                                                  struct tbd_error *why);
 
 #endif

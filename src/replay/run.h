@@ -24,7 +24,8 @@ TBD_MUST_CHECK enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t 
                                             struct tbd_divergence *divergence,
                                             struct tbd_error *why);
 
-/* The same in steps: begins; then on, each time, until the consumer has enough or the replay is over. */
+/* The same in steps: begins; then on, each time, until the consumer has enough or the replay is
+ * over. */
 TBD_MUST_CHECK enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t hook_set,
                                              const struct tbd_reg_state *states, size_t count,
                                              const struct tbd_run_consumer *consumer,

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* slices.c - see slices.h
  *
- * The replay process sends what it sends at a window's end behind each slice: registers of all threads, and the contents of
- * all pages that the whole window modifies, as far as they are there.  So one slice's end state is the next one's start state; the
- * first one's is the window's own, or what the process sends when it begins to send anything.
+ * The replay process sends what it sends at a window's end behind each slice: registers of all
+ * threads, and the contents of all pages that the whole window modifies, as far as they are there.
+ * So one slice's end state is the next one's start state; the first one's is the window's own, or
+ * what the process sends when it begins to send anything.
  *
  * Invariants
- * S1  A slice has the log messages that came while it ran: together the slices have the window's log, each
- *     message once, in order.
- * S2  What is given out has been compared with the window's TOC: the log of each slice, the end state of the last. */
+ *
+ * S1  A slice has the log messages that came while it ran: together the slices have the window's
+ *     log, each message once, in order.
+ * S2  What is given out has been compared with the window's TOC: the log of each slice, the end
+ *     state of the last. */
 #include "replay/slices.h"
 
 #include "base/search.h"
@@ -30,15 +33,16 @@ struct tbd_slices {
     struct tbd_replayer *replayer;
     unsigned number;
     struct tbd_worker *worker;
-    struct tbd_window *toc;    /* the whole window; owned */
-    struct tbd_window *before; /* its start state is that of the next slice; owned; NULL: the window's */
+    struct tbd_window *toc; /* the whole window; owned */
+    struct tbd_window
+        *before; /* its start state is that of the next slice; owned; NULL: the window's */
     struct tbd_full full;
     struct tbd_run_consumer consumer;
     struct tbd_worker_range range;
-    uint64_t at;               /* relative: here the next slice begins */
-    size_t order;              /* log messages before it */
-    struct tbd_called called;  /* threads whose block before it ended with a call */
-    bool is_running;           /* the process has more to say */
+    uint64_t at;              /* relative: here the next slice begins */
+    size_t order;             /* log messages before it */
+    struct tbd_called called; /* threads whose block before it ended with a call */
+    bool is_running;          /* the process has more to say */
     bool has_failed;
 };
 
@@ -108,8 +112,8 @@ static bool take_called(struct tbd_slices *s)
 
 enum tbd_status tbd_slices_open_range(struct tbd_replayer *replayer, unsigned number,
                                       uint32_t window, uint32_t hooks,
-                                      const struct tbd_worker_range *range,
-                                      struct tbd_slices **out, struct tbd_error *why)
+                                      const struct tbd_worker_range *range, struct tbd_slices **out,
+                                      struct tbd_error *why)
 {
     struct tbd_window *toc;
     struct tbd_slices *s;
@@ -125,8 +129,11 @@ enum tbd_status tbd_slices_open_range(struct tbd_replayer *replayer, unsigned nu
         tbd_replayer_finish(replayer, number, toc);
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     }
-    *s = (struct tbd_slices){ .replayer = replayer, .number = number, .toc = toc,
-                              .worker = &replayer->workers[number], .range = *range,
+    *s = (struct tbd_slices){ .replayer = replayer,
+                              .number = number,
+                              .toc = toc,
+                              .worker = &replayer->workers[number],
+                              .range = *range,
                               .at = range->from };
     s->full = (struct tbd_full){ .worker = s->worker, .hooks = hooks };
     s->consumer = (struct tbd_run_consumer){ .begin = tbd_full_begin_events,
@@ -158,7 +165,8 @@ enum tbd_status tbd_slices_open(struct tbd_replayer *replayer, unsigned worker, 
         range.until = summary->blocks;
     if (range.from >= range.until)
         return tbd_process_error(why, TBD_USAGE, "no slice %u", first);
-    return tbd_slices_open_range(replayer, replayer->count + worker, window, hooks, &range, out, why);
+    return tbd_slices_open_range(replayer, replayer->count + worker, window, hooks, &range, out,
+                                 why);
 }
 
 /* ---- state between slices ---- */
@@ -173,8 +181,8 @@ static void *copy_bytes(struct tbd_window *to, const void *from, size_t bytes)
 }
 
 /* Contents lie behind each other in one piece.  NULL without memory. */
-static const struct tbd_page_contents *copy_pages(struct tbd_window *to,
-                                                  const struct tbd_page_contents *from, size_t count)
+static const struct tbd_page_contents *
+copy_pages(struct tbd_window *to, const struct tbd_page_contents *from, size_t count)
 {
     struct tbd_page_contents *copy = copy_bytes(to, from, count * sizeof(*copy));
     uint8_t *bytes = tbd_window_room(to, count * TBD_PAGE_SIZE + 1);
@@ -186,8 +194,8 @@ static const struct tbd_page_contents *copy_pages(struct tbd_window *to,
     return copy;
 }
 
-static const struct tbd_thread_state *copy_threads(struct tbd_window *to,
-                                                   const struct tbd_thread_state *from, size_t count)
+static const struct tbd_thread_state *
+copy_threads(struct tbd_window *to, const struct tbd_thread_state *from, size_t count)
 {
     struct tbd_thread_state *copy = copy_bytes(to, from, count * sizeof(*copy));
     bool good = copy;
@@ -221,14 +229,14 @@ static bool put_start(struct tbd_window *to, const struct state *from)
 
 static struct state start_of(const struct tbd_window *window)
 {
-    return (struct state){ &window->regs, window->xsave, window->threads, window->thread_count,
-                           window->start, window->start_count };
+    return (struct state){ &window->regs,        window->xsave, window->threads,
+                           window->thread_count, window->start, window->start_count };
 }
 
 static struct state end_of(const struct tbd_window *window)
 {
-    return (struct state){ &window->end_regs, window->end_xsave, window->end_threads,
-                           window->end_thread_count, window->dirty, window->dirty_count };
+    return (struct state){ &window->end_regs,        window->end_xsave, window->end_threads,
+                           window->end_thread_count, window->dirty,     window->dirty_count };
 }
 
 /* The end state of `slice` is kept for the next one. */
@@ -319,8 +327,8 @@ static bool put_called(struct tbd_slices *s, struct tbd_window *slice)
     if (!has_threads(s->toc))
         return true;
     if (slice->thread_count) {
-        slice->called = copy_bytes(slice, s->called.threads,
-                                   s->called.count * sizeof(*s->called.threads));
+        slice->called =
+            copy_bytes(slice, s->called.threads, s->called.count * sizeof(*s->called.threads));
         slice->called_count = s->called.count;
     }
     return (!slice->thread_count || slice->called) && follow_calls(s, slice);
@@ -328,8 +336,8 @@ static bool put_called(struct tbd_slices *s, struct tbd_window *slice)
 
 /* ---- a slice ---- */
 
-/* Where the first slice begins, messages of that time are the slice before's, or its own: the process has
- * decided. */
+/* Where the first slice begins, messages of that time are the slice before's, or its own: the
+ * process has decided. */
 static size_t messages_before(const struct tbd_slices *s, const struct tbd_window *slice)
 {
     const struct tbd_window *toc = s->toc;
@@ -357,9 +365,9 @@ static enum tbd_status compare_pages(const struct tbd_slices *s, const struct tb
         if (tbd_window_dirty(s->toc, address) || is_gone(s->toc, address))
             continue;
         if (divergence) {
-            *divergence = (struct tbd_divergence){
-                .position = { slice->first_time + slice->blocks, 0 }, .window = s->toc->index
-            };
+            *divergence =
+                (struct tbd_divergence){ .position = { slice->first_time + slice->blocks, 0 },
+                                         .window = s->toc->index };
             snprintf(divergence->what, sizeof(divergence->what),
                      "page 0x%lx was modified, in play it was not", address);
         }
@@ -388,8 +396,8 @@ static enum tbd_status compare(struct tbd_slices *s, const struct tbd_window *sl
     }
     play.log = log;
     play.first_time += s->at;
-    play.blocks = is_last || s->range.slice > play.blocks - s->at ? play.blocks - s->at
-                                                                  : s->range.slice;
+    play.blocks =
+        is_last || s->range.slice > play.blocks - s->at ? play.blocks - s->at : s->range.slice;
     play.complete = is_last;
     status = tbd_compare_windows(&play, slice, divergence);
     free(log);
@@ -452,8 +460,7 @@ static enum tbd_status begin_window(struct tbd_slices *s, struct tbd_error *why)
     const struct tbd_window *start = s->before ? s->before : s->toc;
 
     return tbd_gather_begin(s->worker->gather, s->worker->consumer, NULL,
-                            s->toc->first_time + s->at,
-                            start->regs.thread) == TBD_OK
+                            s->toc->first_time + s->at, start->regs.thread) == TBD_OK
                ? TBD_OK
                : tbd_process_error(why, TBD_NOMEM, "no memory");
 }
@@ -462,8 +469,7 @@ static enum tbd_status begin_window(struct tbd_slices *s, struct tbd_error *why)
 static enum tbd_status begin(struct tbd_slices *s, struct tbd_divergence *divergence,
                              struct tbd_error *why)
 {
-    enum tbd_status status =
-        tbd_run_begin(s->worker, s->full.hooks, NULL, 0, &s->consumer, why);
+    enum tbd_status status = tbd_run_begin(s->worker, s->full.hooks, NULL, 0, &s->consumer, why);
     struct tbd_window *state = NULL;
 
     s->is_running = status == TBD_OK;
@@ -567,8 +573,8 @@ enum tbd_status tbd_slices_verify(struct tbd_replayer *replayer, unsigned number
                                       .slice = slice_blocks() };
     struct tbd_slices *slices;
     struct tbd_window *slice;
-    enum tbd_status status = tbd_slices_open_range(replayer, number, window, TBD_HOOKS_PLAY, &range,
-                                                   &slices, why);
+    enum tbd_status status =
+        tbd_slices_open_range(replayer, number, window, TBD_HOOKS_PLAY, &range, &slices, why);
 
     while (status == TBD_OK) {
         status = tbd_slices_next(slices, &slice, divergence, why);
