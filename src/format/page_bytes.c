@@ -175,7 +175,7 @@ static struct tbd_moment moment_of(const struct tbd_window *window, struct tbd_p
 }
 
 static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_window *window,
-                                    struct tbd_position pos, struct reading *r)
+                                    struct tbd_position pos, bool is_stored, struct reading *r)
 {
     struct tbd_moment at = moment_of(window, pos);
     struct region_piece piece;
@@ -192,7 +192,8 @@ static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_wi
     if (status)
         return status;
     r->until = q.died.window == window->index ? q.died.time : UINT64_MAX;
-    take_later_stores(r, window, pos);
+    if (is_stored)
+        take_later_stores(r, window, pos);
     return r->missing ? take_rest(trace, r, window, &q) : TBD_OK;
 }
 
@@ -285,8 +286,9 @@ enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace, const struct t
 
 /* ---- any bytes ---- */
 
-enum tbd_status tbd_trace_read(struct tbd_trace *trace, const struct tbd_window *window,
-                               struct tbd_position pos, uint64_t address, void *out, size_t bytes)
+static enum tbd_status read_bytes(struct tbd_trace *trace, const struct tbd_window *window,
+                                  struct tbd_position pos, bool is_stored, uint64_t address,
+                                  void *out, size_t bytes)
 {
     uint8_t *at = out;
 
@@ -302,7 +304,7 @@ enum tbd_status tbd_trace_read(struct tbd_trace *trace, const struct tbd_window 
         if (r.bytes > bytes)
             r.bytes = (uint32_t)bytes;
         r.missing = r.bytes;
-        status = read_in_page(trace, window, pos, &r);
+        status = read_in_page(trace, window, pos, is_stored, &r);
         if (status)
             return status;
         address += r.bytes;
@@ -310,4 +312,17 @@ enum tbd_status tbd_trace_read(struct tbd_trace *trace, const struct tbd_window 
         bytes -= r.bytes;
     }
     return TBD_OK;
+}
+
+enum tbd_status tbd_trace_read(struct tbd_trace *trace, const struct tbd_window *window,
+                               struct tbd_position pos, uint64_t address, void *out, size_t bytes)
+{
+    return read_bytes(trace, window, pos, true, address, out, bytes);
+}
+
+enum tbd_status tbd_trace_read_unstored(struct tbd_trace *trace, const struct tbd_window *window,
+                                        struct tbd_position pos, uint64_t address, void *out,
+                                        size_t bytes)
+{
+    return read_bytes(trace, window, pos, false, address, out, bytes);
 }

@@ -368,6 +368,12 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
                                               struct tbd_position pos, uint64_t address,
                                               void *out, size_t bytes);
 
+/* The same for bytes that no store of the window touches at or after `pos`: it is not gone through. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_read_unstored(struct tbd_trace *trace,
+                                                       const struct tbd_window *window,
+                                                       struct tbd_position pos, uint64_t address,
+                                                       void *out, size_t bytes);
+
 /* The same for bytes that no store of the window touches, by its summaries: its events are not needed
  * (tbd_window_load_summaries()), so any detail level will do.  TBD_NOTKEPT: some are touched. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace,

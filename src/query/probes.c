@@ -329,10 +329,10 @@ static const uint8_t *end_page(struct tbd_probes *p, uint64_t address)
     return p->page_known ? p->page : NULL;
 }
 
-/* The mapping went away during the window: what the page held depends on the moment. */
+/* The mapping went away during the window: what the page held depends on the moment.  No store behind that came by. */
 static bool read_at(struct tbd_probes *p, const struct probe *probe, uint64_t address, uint8_t *out)
 {
-    return tbd_trace_read(p->trace, p->window, probe->at, address, out, 1) == TBD_OK;
+    return tbd_trace_read_unstored(p->trace, p->window, probe->at, address, out, 1) == TBD_OK;
 }
 
 static bool read_end(struct tbd_probes *p, const struct probe *probe, uint64_t address,
