@@ -104,16 +104,6 @@ static double as_float(const struct tbd_c_operand *a)
     return a->is_signed ? (double)(int64_t)a->number : (double)a->number;
 }
 
-static uint64_t step_of(const struct tbd_c_operand *a)
-{
-    struct tbd_type target;
-    uint64_t bytes = 0;
-
-    if (tbd_type_target(&a->type, &target))
-        bytes = tbd_type_look(&target).bytes;
-    return bytes == 0 ? 1 : bytes;
-}
-
 /* ---- binary operators ---- */
 
 static bool compare(enum tbd_c_op operation, int order)
@@ -219,14 +209,15 @@ static bool combine_pointers(struct tbd_c_run *r, enum tbd_c_op operation,
     if (tbd_c_is_comparison(operation)) {
         tbd_c_give_int(compare(operation, (a->number > b->number) - (a->number < b->number)), out);
     } else if (operation == TBD_C_MINUS && a->is_pointer && b->is_pointer) {
-        tbd_data_number((uint64_t)((int64_t)(a->number - b->number) / (int64_t)step_of(a)),
-                        &difference, out);
+        tbd_data_number(
+            (uint64_t)((int64_t)(a->number - b->number) / (int64_t)tbd_type_step(&a->type)),
+            &difference, out);
     } else if (operation == TBD_C_PLUS && a->is_pointer && !b->is_pointer) {
-        tbd_data_number(a->number + b->number * step_of(a), &a->type, out);
+        tbd_data_number(a->number + b->number * tbd_type_step(&a->type), &a->type, out);
     } else if (operation == TBD_C_PLUS && !a->is_pointer) {
-        tbd_data_number(b->number + a->number * step_of(b), &b->type, out);
+        tbd_data_number(b->number + a->number * tbd_type_step(&b->type), &b->type, out);
     } else if (operation == TBD_C_MINUS && a->is_pointer) {
-        tbd_data_number(a->number - b->number * step_of(a), &a->type, out);
+        tbd_data_number(a->number - b->number * tbd_type_step(&a->type), &a->type, out);
     } else {
         return tbd_query_wrong(r->error, TBD_TYPE, 0, 0, "this operator does not take pointers");
     }

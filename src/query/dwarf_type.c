@@ -260,6 +260,16 @@ bool tbd_type_target(const struct tbd_type *type, struct tbd_type *out)
     return true;
 }
 
+uint64_t tbd_type_step(const struct tbd_type *pointer)
+{
+    struct tbd_type target;
+    uint64_t bytes = 0;
+
+    if (tbd_type_target(pointer, &target))
+        bytes = tbd_type_look(&target).bytes;
+    return bytes == 0 ? 1 : bytes;
+}
+
 /* ---- members ---- */
 
 static bool is_member(int tag)

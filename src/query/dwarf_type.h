@@ -49,6 +49,8 @@ struct tbd_type tbd_type_of(const Dwarf_Die *die);
 struct tbd_type_view tbd_type_look(const struct tbd_type *type);
 /* What a pointer or reference leads to, what an array consists of. */
 bool tbd_type_target(const struct tbd_type *type, struct tbd_type *out);
+/* By how many bytes a pointer of this type is moved when 1 is added; at least 1. */
+uint64_t tbd_type_step(const struct tbd_type *pointer);
 struct tbd_type tbd_type_pointer_to(const struct tbd_type *type);
 /* As C writes it: "struct node *", "char [16]"; returns `out`. */
 char *tbd_type_text(const struct tbd_type *type, char *out, size_t bytes);

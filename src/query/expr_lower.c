@@ -10,12 +10,10 @@
 #include "query/expr_lower.h"
 
 #include <dwarf.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int32_t nowhere(struct tbd_lowering *l)
+int32_t tbd_lowering_nowhere(struct tbd_lowering *l)
 {
     struct tbd_expr_node node = { .op = TBD_EXPR_NOWHERE, .left = -1, .right = -1 };
 
@@ -120,7 +118,7 @@ static struct tbd_lowered lower_place(struct tbd_lowering *l, int32_t index)
     return v;
 }
 
-static struct tbd_lowered lower_value(struct tbd_lowering *l, int32_t index)
+struct tbd_lowered tbd_lower_value(struct tbd_lowering *l, int32_t index)
 {
     struct tbd_lowered v = lower_place(l, index);
 
@@ -153,7 +151,7 @@ static struct tbd_lowered lower_member(struct tbd_lowering *l)
 {
     const char *name = l->from->symbols[l->node->which];
     struct tbd_lowered of =
-        l->node->value != 0 ? lower_value(l, l->node->left) : lower_place(l, l->node->left);
+        l->node->value != 0 ? tbd_lower_value(l, l->node->left) : lower_place(l, l->node->left);
     struct tbd_type_view view;
 
     if (l->node->value != 0)
@@ -176,40 +174,17 @@ static struct tbd_lowered lower_member(struct tbd_lowering *l)
                : tbd_lowering_gone(l, TBD_NAME, "there is no member '%s'", name);
 }
 
-static uint64_t step_of(const struct tbd_lowered *pointer)
-{
-    struct tbd_type target;
-    uint64_t bytes = 0;
-
-    if (tbd_type_target(&pointer->type, &target))
-        bytes = tbd_type_look(&target).bytes;
-    return bytes == 0 ? 1 : bytes;
-}
-
-/* pointer + number (or -), in steps of what it points to. */
-static struct tbd_lowered step_pointer(struct tbd_lowering *l, enum tbd_expr_op op,
-                                       const struct tbd_lowered *pointer,
-                                       const struct tbd_lowered *number)
-{
-    struct tbd_lowered out = *pointer;
-    int32_t by = tbd_lowering_binary(l, TBD_EXPR_MUL, number->node,
-                                     tbd_lowering_number(l, step_of(pointer)));
-
-    out.node = tbd_lowering_binary(l, op, pointer->node, by);
-    return out;
-}
-
 static struct tbd_lowered lower_index(struct tbd_lowering *l)
 {
-    struct tbd_lowered base = lower_value(l, l->node->left);
-    struct tbd_lowered number = lower_value(l, l->node->right);
+    struct tbd_lowered base = tbd_lower_value(l, l->node->left);
+    struct tbd_lowered number = tbd_lower_value(l, l->node->right);
 
     if (base.kind == TBD_LOWERED_GONE || number.kind == TBD_LOWERED_GONE)
         return base.kind == TBD_LOWERED_GONE ? base : number;
     if (!tbd_lowered_is_pointer(&base) || tbd_lowered_is_pointer(&number) ||
         tbd_lowered_is_real(&number))
         return tbd_lowering_gone(l, TBD_TYPE, "this cannot be indexed");
-    base = step_pointer(l, TBD_EXPR_ADD, &base, &number);
+    base = tbd_lowering_step(l, TBD_EXPR_ADD, &base, &number);
     return follow(l, &base);
 }
 
@@ -262,7 +237,7 @@ static struct tbd_lowered lower_cast(struct tbd_lowering *l)
 
     if (!find_type(l, text, &type))
         return tbd_lowering_gone(l, TBD_NAME, "there is no type '%.100s' here", text);
-    return convert(l, lower_value(l, l->node->left), &type);
+    return convert(l, tbd_lower_value(l, l->node->left), &type);
 }
 
 static struct tbd_lowered lower_sizeof(struct tbd_lowering *l)
@@ -330,8 +305,8 @@ static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint6
 }
 
 /* The bytes of `text` and its end, eight at a time. */
-static struct tbd_lowered compare_string(struct tbd_lowering *l, int32_t index, const char *text,
-                                         bool unequal)
+struct tbd_lowered tbd_lower_compare_string(struct tbd_lowering *l, int32_t index, const char *text,
+                                            bool unequal)
 {
     uint64_t room, bytes = strlen(text) + 1;
     int32_t length;
@@ -377,279 +352,11 @@ static struct tbd_lowered lower_like(struct tbd_lowering *l)
     return tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_signed, 4);
 }
 
-/* ---- operators ---- */
-
-static bool is_comparison(uint8_t op)
-{
-    return op >= TBD_EXPR_EQ && op <= TBD_EXPR_GE;
-}
-
-static int32_t add_operator(struct tbd_lowering *l, int32_t left, int32_t right, bool is_signed,
-                            bool real)
-{
-    struct tbd_expr_node node = { .op = l->node->op, .left = left, .right = right };
-
-    node.is_signed = is_signed;
-    node.is_real = real;
-    return tbd_lowering_add(l, &node);
-}
-
-/* An untyped value beside a C integer is taken as that type: the field of a 4-byte store. */
-static void adopt(struct tbd_lowering *l, struct tbd_lowered *v, const struct tbd_lowered *other)
-{
-    struct tbd_type_view view;
-
-    if (v->has_type || !other->has_type || tbd_lowered_is_real(other))
-        return;
-    if (v->is_literal) {
-        int64_t value = (int64_t)l->out->nodes[v->node].value; /* -1 is a literal here */
-
-        v->has_type = true;
-        v->type = tbd_type_made(DW_ATE_signed, value < INT32_MIN || value > INT32_MAX ? 8 : 4);
-        return;
-    }
-    view = tbd_type_look(&other->type);
-    if (view.bytes < 8 && view.bytes != 0)
-        v->node = tbd_lowering_extend(l, v->node, (uint32_t)view.bytes * 8, view.is_signed);
-    v->has_type = true;
-    v->type = other->type;
-}
-
-static struct tbd_lowered combine_integers(struct tbd_lowering *l, const struct tbd_lowered *a,
-                                           const struct tbd_lowered *b)
-{
-    struct tbd_type_view x = tbd_type_look(&a->type), y = tbd_type_look(&b->type);
-    uint8_t bytes = x.bytes > 4 || y.bytes > 4 ? 8 : 4;
-    bool is_unsigned = (x.bytes == bytes && !x.is_signed) || (y.bytes == bytes && !y.is_signed);
-    int32_t left = a->node, right = b->node;
-
-    if (bytes == 4 && is_unsigned) {
-        left = tbd_lowering_extend(l, left, 32, false);
-        right = tbd_lowering_extend(l, right, 32, false);
-    }
-    left = add_operator(l, left, right, !is_unsigned, false);
-    if (is_comparison(l->node->op))
-        return tbd_lowered_made(left, DW_ATE_signed, 4);
-    if (bytes == 4)
-        left = tbd_lowering_extend(l, left, 32, !is_unsigned);
-    return tbd_lowered_made(left, is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, bytes);
-}
-
-static struct tbd_lowered combine_pointers(struct tbd_lowering *l, const struct tbd_lowered *a,
-                                           const struct tbd_lowered *b)
-{
-    uint8_t op = l->node->op;
-    int32_t node;
-
-    if (is_comparison(op))
-        return tbd_lowered_made(add_operator(l, a->node, b->node, false, false), DW_ATE_signed, 4);
-    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a) &&
-        (tbd_lowered_is_pointer(b) || b->is_address)) {
-        struct tbd_expr_node divide = { .op = TBD_EXPR_DIV, .is_signed = 1 };
-
-        node = add_operator(l, a->node, b->node, true, false);
-        divide.left = node;
-        divide.right = tbd_lowering_number(l, step_of(a));
-        return tbd_lowered_made(tbd_lowering_add(l, &divide), DW_ATE_signed, 8);
-    }
-    if (op == TBD_EXPR_ADD && !(tbd_lowered_is_pointer(a) && tbd_lowered_is_pointer(b)))
-        return tbd_lowered_is_pointer(a) ? step_pointer(l, TBD_EXPR_ADD, a, b)
-                                         : step_pointer(l, TBD_EXPR_ADD, b, a);
-    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a))
-        return step_pointer(l, TBD_EXPR_SUB, a, b);
-    return tbd_lowering_gone(l, TBD_TYPE, "this operator does not take pointers");
-}
-
-static struct tbd_lowered combine_reals(struct tbd_lowering *l, const struct tbd_lowered *a,
-                                        const struct tbd_lowered *b)
-{
-    uint8_t op = l->node->op;
-    int32_t node;
-
-    if (!is_comparison(op) && (op < TBD_EXPR_ADD || op > TBD_EXPR_DIV))
-        return tbd_lowering_gone(l, TBD_TYPE, "this operator takes integers");
-    node = add_operator(l, tbd_lowered_to_real(l, a), tbd_lowered_to_real(l, b), true, true);
-    return is_comparison(op) ? tbd_lowered_made(node, DW_ATE_signed, 4)
-                             : tbd_lowered_made(node, DW_ATE_float, 8);
-}
-
-/* `kind == RED`: an enumerator of the other side's type. */
-static bool lower_enumerator(struct tbd_lowering *l, int32_t index, const struct tbd_lowered *other,
-                             struct tbd_lowered *out)
-{
-    const struct tbd_expr_node *node = &l->from->nodes[index];
-    struct tbd_type_view view = tbd_type_look(&other->type);
-    Dwarf_Die die;
-
-    if (node->op != TBD_EXPR_VARIABLE || !other->has_type || view.kind != TBD_TYPE_ENUM)
-        return false;
-    for (bool more = tbd_die_child(&view.die, &die); more; more = tbd_die_next(&die, &die)) {
-        const char *name = tbd_die_name(&die);
-        uint64_t value = 0;
-
-        if (name == NULL || strcmp(name, l->from->symbols[node->which]) != 0 ||
-            !tbd_die_number(&die, DW_AT_const_value, &value))
-            continue;
-        l->from->symbol_found[node->which] = 1;
-        *out = (struct tbd_lowered){ .kind = TBD_LOWERED_NUMBER,
-                                     .node = tbd_lowering_number(l, value),
-                                     .has_type = true,
-                                     .type = other->type };
-        return true;
-    }
-    return false;
-}
-
-/* Both operands; what is no variable may be an enumerator of the other's type. */
-static void lower_operands(struct tbd_lowering *l, struct tbd_lowered *a, struct tbd_lowered *b)
-{
-    struct tbd_query_error before = *l->problem;
-
-    *a = lower_value(l, l->node->left);
-    if (a->kind != TBD_LOWERED_GONE && lower_enumerator(l, l->node->right, a, b))
-        return;
-    *b = lower_value(l, l->node->right);
-    if (a->kind == TBD_LOWERED_GONE && b->kind != TBD_LOWERED_GONE &&
-        lower_enumerator(l, l->node->left, b, a))
-        *l->problem = before;
-}
-
-static const char *string_of(const struct tbd_lowering *l, int32_t index)
-{
-    const struct tbd_expr_node *node = &l->from->nodes[index];
-
-    return node->op == TBD_EXPR_STRING ? l->from->symbols[node->which] : NULL;
-}
-
-static struct tbd_lowered lower_binary(struct tbd_lowering *l)
-{
-    const struct tbd_expr_node *node = l->node;
-    bool equality = node->op == TBD_EXPR_EQ || node->op == TBD_EXPR_NE;
-    struct tbd_lowered a, b;
-
-    if (equality && string_of(l, node->right) != NULL)
-        return compare_string(l, node->left, string_of(l, node->right), node->op == TBD_EXPR_NE);
-    if (equality && string_of(l, node->left) != NULL)
-        return compare_string(l, node->right, string_of(l, node->left), node->op == TBD_EXPR_NE);
-    lower_operands(l, &a, &b);
-    if (a.kind == TBD_LOWERED_GONE || b.kind == TBD_LOWERED_GONE)
-        return a.kind == TBD_LOWERED_GONE ? a : b;
-    if (tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b))
-        return combine_reals(l, &a, &b);
-    if ((tbd_lowered_is_pointer(&a) && a.has_type) || (tbd_lowered_is_pointer(&b) && b.has_type))
-        return combine_pointers(l, &a, &b);
-    adopt(l, &a, &b);
-    adopt(l, &b, &a);
-    if (a.has_type && b.has_type)
-        return combine_integers(l, &a, &b);
-    return tbd_lowered_untyped(add_operator(l, a.node, b.node, node->is_signed, false));
-}
-
-static struct tbd_lowered lower_unary(struct tbd_lowering *l)
-{
-    struct tbd_lowered v = lower_value(l, l->node->left);
-    uint8_t op = l->node->op;
-    struct tbd_type_view view;
-
-    if (v.kind == TBD_LOWERED_GONE)
-        return v;
-    if (op == TBD_EXPR_NOT && tbd_lowered_is_real(&v))
-        return tbd_lowering_gone(l, TBD_TYPE, "'!' takes an integer or a pointer: compare with 0");
-    if (tbd_lowered_is_real(&v) && op != TBD_EXPR_NEG)
-        return tbd_lowering_gone(l, TBD_TYPE, "this operator takes integers");
-    if (!v.has_type || op == TBD_EXPR_SIGNED)
-        return tbd_lowered_untyped(add_operator(l, v.node, -1, l->node->is_signed, false));
-    if (op == TBD_EXPR_NOT)
-        return tbd_lowered_made(add_operator(l, v.node, -1, false, false), DW_ATE_signed, 4);
-    view = tbd_type_look(&v.type);
-    v.node = add_operator(l, v.node, -1, view.is_signed, tbd_lowered_is_real(&v));
-    if (!tbd_lowered_is_real(&v) && view.bytes <= 4)
-        v.node = tbd_lowering_extend(l, v.node, 32, view.is_signed || view.bytes < 4);
-    if (!tbd_lowered_is_real(&v) && view.bytes < 4)
-        v.type = tbd_type_made(DW_ATE_signed, 4);
-    return v;
-}
-
-/* and, or: each side decides for itself, so one without a value does not take the other along. */
-static struct tbd_lowered lower_logical(struct tbd_lowering *l)
-{
-    struct tbd_lowered sides[2];
-
-    for (int i = 0; i < 2; i++) {
-        sides[i] = lower_value(l, i == 0 ? l->node->left : l->node->right);
-        if (sides[i].kind == TBD_LOWERED_GONE)
-            sides[i].node = nowhere(l);
-        else if (tbd_lowered_is_real(&sides[i]))
-            sides[i].node = nowhere(l);
-    }
-    return tbd_lowered_made(add_operator(l, sides[0].node, sides[1].node, false, false),
-                            DW_ATE_signed, 4);
-}
-
-/* `node` is one of the two: it has the type that C gives to both. */
-static struct tbd_lowered as_common(struct tbd_lowering *l, const struct tbd_lowered *a,
-                                    const struct tbd_lowered *b, int32_t node)
-{
-    struct tbd_lowered out = a->kind == TBD_LOWERED_GONE || tbd_lowered_is_pointer(b) ? *b : *a;
-    struct tbd_type_view x, y;
-    bool is_unsigned;
-
-    out.kind = TBD_LOWERED_NUMBER;
-    out.node = node;
-    out.is_literal = false;
-    if (a->kind == TBD_LOWERED_GONE || b->kind == TBD_LOWERED_GONE || !a->has_type ||
-        !b->has_type || tbd_lowered_is_pointer(&out))
-        return out;
-    x = tbd_type_look(&a->type);
-    y = tbd_type_look(&b->type);
-    if (x.bytes > 4 || y.bytes > 4) {
-        is_unsigned = (x.bytes > 4 && !x.is_signed) || (y.bytes > 4 && !y.is_signed);
-        return tbd_lowered_made(node, is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, 8);
-    }
-    is_unsigned = (x.bytes == 4 && !x.is_signed) || (y.bytes == 4 && !y.is_signed);
-    return tbd_lowered_made(tbd_lowering_extend(l, node, 32, !is_unsigned),
-                            is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, 4);
-}
-
-static int32_t side_node(struct tbd_lowering *l, const struct tbd_lowered *side, bool real)
-{
-    if (side->kind == TBD_LOWERED_GONE)
-        return nowhere(l);
-    return real ? tbd_lowered_to_real(l, side) : side->node;
-}
-
-/* The side that is not chosen need not have a value. */
-static struct tbd_lowered lower_choice(struct tbd_lowering *l)
-{
-    const struct tbd_expr_node *sides = &l->from->nodes[l->node->right];
-    struct tbd_lowered truth = lower_value(l, l->node->left), a, b;
-    struct tbd_expr_node node = { .op = TBD_EXPR_SIDES };
-    bool real;
-
-    if (truth.kind == TBD_LOWERED_GONE)
-        return truth;
-    if (tbd_lowered_is_real(&truth))
-        return tbd_lowering_gone(l, TBD_TYPE, "what stands before '?' is compared with 0");
-    a = lower_value(l, sides->left);
-    b = lower_value(l, sides->right);
-    real = tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b);
-    if (!real && a.kind != TBD_LOWERED_GONE && b.kind != TBD_LOWERED_GONE) {
-        adopt(l, &a, &b);
-        adopt(l, &b, &a);
-    }
-    node.left = side_node(l, &a, real);
-    node.right = side_node(l, &b, real);
-    node = (struct tbd_expr_node){ .op = TBD_EXPR_CHOICE, .left = truth.node,
-                                   .right = tbd_lowering_add(l, &node) };
-    return real ? tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, 8)
-                : as_common(l, &a, &b, tbd_lowering_add(l, &node));
-}
-
 /* ---- what conditions have without variables ---- */
 
 static struct tbd_lowered lower_memory(struct tbd_lowering *l)
 {
-    struct tbd_lowered address = lower_value(l, l->node->left);
+    struct tbd_lowered address = tbd_lower_value(l, l->node->left);
     struct tbd_expr_node node = *l->node;
     int32_t index;
 
@@ -667,12 +374,12 @@ static struct tbd_lowered lower_memory(struct tbd_lowering *l)
 
 static struct tbd_lowered lower_touches(struct tbd_lowering *l)
 {
-    struct tbd_lowered a = lower_value(l, l->node->left);
-    struct tbd_lowered b = lower_value(l, l->node->right);
+    struct tbd_lowered a = tbd_lower_value(l, l->node->left);
+    struct tbd_lowered b = tbd_lower_value(l, l->node->right);
 
     if (a.kind == TBD_LOWERED_GONE || b.kind == TBD_LOWERED_GONE)
         return a.kind == TBD_LOWERED_GONE ? a : b;
-    return tbd_lowered_untyped(add_operator(l, a.node, b.node, false, false));
+    return tbd_lowered_untyped(tbd_lowering_operator(l, a.node, b.node, false, false));
 }
 
 static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
@@ -698,7 +405,7 @@ static struct tbd_lowered lower_leaf(struct tbd_lowering *l)
 
 static struct tbd_lowered lower_deref(struct tbd_lowering *l)
 {
-    struct tbd_lowered v = lower_value(l, l->node->left);
+    struct tbd_lowered v = tbd_lower_value(l, l->node->left);
 
     return follow(l, &v);
 }
@@ -715,17 +422,17 @@ static struct tbd_lowered lower(struct tbd_lowering *l, int32_t index)
     case TBD_EXPR_CAST: return lower_cast(l);
     case TBD_EXPR_SIZEOF: return lower_sizeof(l);
     case TBD_EXPR_LIKE: return lower_like(l);
-    case TBD_EXPR_CHOICE: return lower_choice(l);
+    case TBD_EXPR_CHOICE: return tbd_lower_choice(l);
     case TBD_EXPR_STRING:
         return tbd_lowering_gone(l, TBD_TYPE, "a string can only be compared, by == != or =~");
     case TBD_EXPR_MEMORY: return lower_memory(l);
     case TBD_EXPR_TOUCHES: return lower_touches(l);
     case TBD_EXPR_AND:
-    case TBD_EXPR_OR: return lower_logical(l);
+    case TBD_EXPR_OR: return tbd_lower_logical(l);
     case TBD_EXPR_NOT:
     case TBD_EXPR_NEG:
     case TBD_EXPR_BITNOT:
-    case TBD_EXPR_SIGNED: return lower_unary(l);
+    case TBD_EXPR_SIGNED: return tbd_lower_unary(l);
     case TBD_EXPR_NUMBER:
     case TBD_EXPR_SYMBOL:
     case TBD_EXPR_FIELD:
@@ -733,7 +440,7 @@ static struct tbd_lowered lower(struct tbd_lowering *l, int32_t index)
     case TBD_EXPR_FUNCTION:
     case TBD_EXPR_MODULE:
     case TBD_EXPR_STACK: return lower_leaf(l);
-    default: return lower_binary(l);
+    default: return tbd_lower_binary(l);
     }
 }
 
@@ -765,14 +472,14 @@ enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struct tbd_lower *lo
         return TBD_NOMEM;
     borrow(l.out, expr);
     l.node = &expr->nodes[expr->root];
-    root = lower_value(&l, expr->root);
+    root = tbd_lower_value(&l, expr->root);
     if (root.kind == TBD_LOWERED_GONE || tbd_lowered_is_real(&root))
-        root.node = nowhere(&l);
+        root.node = tbd_lowering_nowhere(&l);
     if (!l.no_memory && l.out->levels > TBD_EXPR_MAX_LEVELS) {
         (void)tbd_lowering_gone(&l, TBD_TYPE,
                                 "it needs too many reads of memory inside each other");
         l.out->node_count = l.out->memory_count = l.out->levels = 0;
-        root.node = nowhere(&l);
+        root.node = tbd_lowering_nowhere(&l);
     }
     if (l.no_memory) {
         tbd_expr_free(l.out);

@@ -30,7 +30,7 @@ TBD_MUST_CHECK enum tbd_status tbd_expr_lower(struct tbd_expr *expr, const struc
                                               struct tbd_expr **out,
                                               struct tbd_query_error *problem);
 
-/* ---- for expr_lower.c, expr_values.c and expr_location.c ---- */
+/* ---- for expr_lower.c, expr_lower_operators.c, expr_values.c and expr_location.c ---- */
 
 struct tbd_lowering {
     const struct tbd_lower *at;
@@ -89,6 +89,32 @@ bool tbd_lowered_is_real(const struct tbd_lowered *v);
 bool tbd_lowered_is_pointer(const struct tbd_lowered *v);
 /* As a double. */
 int32_t tbd_lowered_to_real(struct tbd_lowering *l, const struct tbd_lowered *v);
+
+/* ---- the walk (expr_lower.c) ---- */
+
+struct tbd_lowered tbd_lower_value(struct tbd_lowering *l, int32_t index);
+/* The node that stands for what cannot be had. */
+int32_t tbd_lowering_nowhere(struct tbd_lowering *l);
+/* The string at `index` == `text`, or != it. */
+struct tbd_lowered tbd_lower_compare_string(struct tbd_lowering *l, int32_t index, const char *text,
+                                            bool unequal);
+
+/* ---- operators (expr_lower_operators.c) ---- */
+
+/* The node being lowered, with these operands. */
+int32_t tbd_lowering_operator(struct tbd_lowering *l, int32_t left, int32_t right, bool is_signed,
+                              bool real);
+/* pointer + number (or -), in steps of what it points to. */
+struct tbd_lowered tbd_lowering_step(struct tbd_lowering *l, enum tbd_expr_op op,
+                                     const struct tbd_lowered *pointer,
+                                     const struct tbd_lowered *number);
+/* The node being lowered: two operands, one, `and` or `or`, ?:. */
+struct tbd_lowered tbd_lower_binary(struct tbd_lowering *l);
+struct tbd_lowered tbd_lower_unary(struct tbd_lowering *l);
+struct tbd_lowered tbd_lower_logical(struct tbd_lowering *l);
+struct tbd_lowered tbd_lower_choice(struct tbd_lowering *l);
+
+/* ---- places (expr_location.c) ---- */
 
 /* A local variable or parameter, from its debug information. */
 struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *variable);
