@@ -102,6 +102,18 @@ static void based_memory(struct tbd_emit *e, unsigned reg, const struct tbd_ea *
         tbd_emit_u32(e, (uint32_t)ea->disp);
 }
 
+/* What stands before ModRM. */
+static void put_opcode(struct tbd_emit *e, const struct form *f, unsigned rex)
+{
+    if (f->prefix)
+        tbd_emit_u8(e, f->prefix);
+    if (rex)
+        tbd_emit_u8(e, rex | REX);
+    if (f->escape)
+        tbd_emit_u8(e, f->escape);
+    tbd_emit_u8(e, f->opcode);
+}
+
 static void modrm_memory(struct tbd_emit *e, const struct form *f, unsigned reg,
                          const struct tbd_ea *ea)
 {
@@ -115,13 +127,7 @@ static void modrm_memory(struct tbd_emit *e, const struct form *f, unsigned reg,
         tbd_emit_u8(e, 0x64);
     if (ea->addr32)
         tbd_emit_u8(e, 0x67);
-    if (f->prefix)
-        tbd_emit_u8(e, f->prefix);
-    if (rex)
-        tbd_emit_u8(e, rex | REX);
-    if (f->escape)
-        tbd_emit_u8(e, f->escape);
-    tbd_emit_u8(e, f->opcode);
+    put_opcode(e, f, rex);
     if (ea->base != TBD_NO_REG)
         based_memory(e, reg, ea);
     else if (ea->index != TBD_NO_REG)
@@ -134,13 +140,7 @@ static void modrm_register(struct tbd_emit *e, const struct form *f, unsigned re
 {
     unsigned rex = f->rex | (reg >> 3) << 2 | rm >> 3;
 
-    if (f->prefix)
-        tbd_emit_u8(e, f->prefix);
-    if (rex)
-        tbd_emit_u8(e, rex | REX);
-    if (f->escape)
-        tbd_emit_u8(e, f->escape);
-    tbd_emit_u8(e, f->opcode);
+    put_opcode(e, f, rex);
     tbd_emit_u8(e, 0xc0 | (reg & 7) << 3 | (rm & 7));
 }
 
