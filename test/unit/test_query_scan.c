@@ -285,23 +285,24 @@ static struct collected scan(const struct tbd_window *window, enum tbd_event_typ
 
 static const struct tbd_span everything = { .from_start = true, .to_end = true };
 
-static void usual(struct maker *m)
+/* Borrows from *m. */
+static struct tbd_window *usual_window(struct maker *m)
 {
+    *m = (struct maker){ 0 };
     enter_caller(m, 0x1111111111111111);
     enter_callee(m, 0x22222222, 42);
     enter_syscall(m);
     enter_caller(m, 0x3333333333333333);
+    return make_window(m);
 }
 
 static void stores_include_those_of_system_calls(void **state)
 {
-    struct maker m = { 0 };
-    struct tbd_window *window;
+    struct maker m;
+    struct tbd_window *window = usual_window(&m);
     struct collected all;
 
     (void)state;
-    usual(&m);
-    window = make_window(&m);
     all = scan(window, TBD_EVENT_STORE, everything);
     assert_int_equal(all.count, 6);
     assert_int_equal(all.events[0].addr, 0x4000);
@@ -320,13 +321,11 @@ static void stores_include_those_of_system_calls(void **state)
 
 static void functions_are_entered_at_the_called_block(void **state)
 {
-    struct maker m = { 0 };
-    struct tbd_window *window;
+    struct maker m;
+    struct tbd_window *window = usual_window(&m);
     struct collected all;
 
     (void)state;
-    usual(&m);
-    window = make_window(&m);
     all = scan(window, TBD_EVENT_FUNC_ENTER, everything);
     assert_int_equal(all.count, 2);
     assert_int_equal(all.events[0].position.time, 101);
@@ -346,13 +345,11 @@ static void functions_are_entered_at_the_called_block(void **state)
 
 static void system_calls_and_block_entries_are_found(void **state)
 {
-    struct maker m = { 0 };
-    struct tbd_window *window;
+    struct maker m;
+    struct tbd_window *window = usual_window(&m);
     struct collected all;
 
     (void)state;
-    usual(&m);
-    window = make_window(&m);
     all = scan(window, TBD_EVENT_SYSCALL, everything);
     assert_int_equal(all.count, 1);
     assert_int_equal(all.events[0].args[1], 0x4000);
@@ -365,14 +362,12 @@ static void system_calls_and_block_entries_are_found(void **state)
 
 static void spans_are_strict_on_both_sides(void **state)
 {
-    struct maker m = { 0 };
-    struct tbd_window *window;
+    struct maker m;
+    struct tbd_window *window = usual_window(&m);
     struct collected all;
     struct tbd_span span = { .after = { 100, 0 }, .before = { 103, 1 } };
 
     (void)state;
-    usual(&m);
-    window = make_window(&m);
     all = scan(window, TBD_EVENT_STORE, span);
     assert_int_equal(all.count, 4); /* not 100+0, not 103+1 */
     assert_int_equal(all.events[0].position.offset, 1);
@@ -422,10 +417,9 @@ static bool note_depth(void *context, struct tbd_event *event)
 
 static void a_call_is_on_the_stack_from_the_next_instruction_on(void **state)
 {
-    static const size_t expected[] = {
-        0, 0, 1, 0, 0, 0
-    }; /* the push itself is still the caller's */
-    struct maker m = { 0 };
+    /* the push itself is still the caller's */
+    static const size_t expected[] = { 0, 0, 1, 0, 0, 0 };
+    struct maker m;
     struct tbd_callers callers = { 0 };
     struct depths depths = { .callers = &callers };
     struct tbd_scan walk = { .type = TBD_EVENT_STORE,
@@ -436,8 +430,7 @@ static void a_call_is_on_the_stack_from_the_next_instruction_on(void **state)
     struct tbd_window *window;
 
     (void)state;
-    usual(&m);
-    window = make_window(&m);
+    window = usual_window(&m);
     walk.window = window;
     assert_int_equal(tbd_disas_new(NULL, NULL, TBD_SYNTAX_INTEL, &walk.disas), TBD_OK);
     tbd_scan_run(&walk);
