@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define FORMATS "xduotc"
+#define VALUES_MAX 4096u
 
 /* The value as text; the caller's to free. */
 static char *value_text(struct tbd_source_place *place, char format, const struct tbd_data *data)
@@ -64,6 +65,7 @@ enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_posit
 struct request {
     size_t from, to; /* of the expression in the text */
     char format;
+    uint64_t count; /* EXPR@COUNT: so many values from there on; 0: one */
 };
 
 static bool is_format(const char *s)
@@ -89,6 +91,55 @@ static void take_format(const struct tbd_command_run *run, struct request *out)
     }
 }
 
+/* EXPR@COUNT, as in gdb: cuts the count off. */
+static enum tbd_exit take_count(struct tbd_command_run *run, struct request *request)
+{
+    const char *text = run->text + request->from;
+    const char *at = memrchr(text, '@', request->to - request->from);
+    struct tbd_source_place place;
+    struct tbd_data data;
+    enum tbd_exit result;
+
+    if (at == NULL || memchr(at, '"', (size_t)(run->text + request->to - at)) != NULL)
+        return TBD_EXIT_FOUND;
+    result = tbd_command_value_of(run, tbd_session_current(run->session),
+                                  (size_t)(at + 1 - run->text), request->to, &place, &data);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (!tbd_data_scalar(&place.places[0], &data, &request->count) || request->count == 0 ||
+        request->count > VALUES_MAX)
+        result = tbd_command_usage(run, "EXPRESSION@COUNT takes a count from 1 to 4096");
+    request->to = (size_t)(at - run->text);
+    tbd_source_place_close(&place);
+    return result;
+}
+
+/* `count` values that lie one behind the other; the caller's to free. */
+static char *values_text(struct tbd_source_place *place, const struct request *request,
+                         const struct tbd_data *first)
+{
+    uint64_t bytes = tbd_type_look(&first->type).bytes;
+    struct tbd_data data;
+    char *text = NULL, *value;
+    size_t length;
+    FILE *out;
+
+    if (request->count == 0)
+        return value_text(place, request->format, first);
+    out = open_memstream(&text, &length);
+    if (out == NULL)
+        return NULL;
+    for (uint64_t i = 0; i < request->count; i++) {
+        tbd_data_at(first->address + i * bytes, &first->type, &data);
+        value = value_text(place, request->format, &data);
+        fprintf(out, "%s%s", i == 0 ? "{" : ", ", value == NULL ? "" : value);
+        free(value);
+    }
+    fputc('}', out);
+    fclose(out);
+    return text;
+}
+
 /* A name that only the symbol table knows has no type to print it by. */
 static bool has_no_type(const struct tbd_data *data)
 {
@@ -110,15 +161,24 @@ static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_
                 data->address);
         return TBD_EXIT_NOT_FOUND;
     }
+    if (request->count != 0 && !(data->is_known && data->in_memory)) {
+        fprintf(stderr, "tbdq: what stands before @ must lie in memory\n");
+        return TBD_EXIT_NOT_FOUND;
+    }
     if (run->session->json) {
         object = json_object();
         json_object_set_new(object, "expression",
                             json_stringn(run->text + request->from, request->to - request->from));
         put_value(place, request->format, data, object);
+        if (request->count != 0) {
+            text = values_text(place, request, data);
+            put_text(object, "value", text);
+            free(text);
+        }
         tbd_output_line(object, run->out);
         return TBD_EXIT_FOUND;
     }
-    text = value_text(place, request->format, data);
+    text = values_text(place, request, data);
     fprintf(run->out, "%s\n", text == NULL ? "" : text);
     free(text);
     return TBD_EXIT_FOUND;
@@ -134,8 +194,10 @@ enum tbd_exit tbd_command_print(struct tbd_command_run *run)
     if (run->argc == 0)
         return tbd_command_usage(run, "print takes an expression");
     take_format(run, &request);
-    result = tbd_command_value_of(run, tbd_session_current(run->session), request.from, request.to,
-                                  &place, &data);
+    result = take_count(run, &request);
+    if (result == TBD_EXIT_FOUND)
+        result = tbd_command_value_of(run, tbd_session_current(run->session), request.from,
+                                      request.to, &place, &data);
     if (result != TBD_EXIT_FOUND)
         return result;
     result = print_value(run, &place, &request, &data);
@@ -239,6 +301,8 @@ enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
         return tbd_command_fail(run, status);
     if (at->scopes.count == 0) {
         fprintf(stderr, "tbdq: nothing is known about variables here: no debug information\n");
+        if (frame == SIZE_MAX && place.stack.count > place.stack.selected + 1)
+            fprintf(stderr, "hint: `up` selects the caller's frame; `bt` shows all\n");
         result = TBD_EXIT_NOT_FOUND;
     }
     for (size_t i = at->first; i < at->end && i < at->scopes.count; i++)

@@ -259,7 +259,7 @@ enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
 
 struct counting {
     const struct tbd_command_run *run;
-    const char *by; /* "func", "line", "value" */
+    const char *by; /* "func", "line", "thread", "value" */
     json_t *counts; /* by text */
 };
 
@@ -285,7 +285,9 @@ static void group_of(const struct counting *counting, const struct tbd_event *ev
     struct tbd_symbol symbol;
 
     snprintf(out, bytes, "?");
-    if (strcmp(counting->by, "value") == 0)
+    if (strcmp(counting->by, "thread") == 0)
+        snprintf(out, bytes, "%" PRIu32, event->thread);
+    else if (strcmp(counting->by, "value") == 0)
         snprintf(out, bytes, "0x%" PRIx64, value_of(event));
     else if (strcmp(counting->by, "line") == 0 &&
              tbd_source_line_at(session, window, event->pc, &line))
@@ -346,7 +348,13 @@ static enum tbd_exit print_counts(const struct counting *counting)
     return tbd_rows_end(&rows);
 }
 
-/* count TYPE [of EXPR] [where CONTEXT] [by func|line|value] */
+static bool is_group(const char *by)
+{
+    return strcmp(by, "func") == 0 || strcmp(by, "line") == 0 || strcmp(by, "thread") == 0 ||
+           strcmp(by, "value") == 0;
+}
+
+/* count TYPE [of EXPR] [where CONTEXT] [by func|line|thread|value] */
 enum tbd_exit tbd_command_count(struct tbd_command_run *run)
 {
     struct counting counting = { .run = run, .by = "func" };
@@ -366,11 +374,10 @@ enum tbd_exit tbd_command_count(struct tbd_command_run *run)
         if (last != NULL)
             *last = '\0';
     }
-    if (run->argc == 0 || (strcmp(counting.by, "func") != 0 && strcmp(counting.by, "line") != 0 &&
-                           strcmp(counting.by, "value") != 0)) {
+    if (run->argc == 0 || !is_group(counting.by)) {
         free(question);
         return tbd_command_usage(
-            run, "count takes a question, and what to count by: func, line or value");
+            run, "count takes a question, and what to count by: func, line, thread or value");
     }
     counting.counts = json_object();
     result = tbd_command_each(run, question, count_event, &counting);

@@ -185,7 +185,10 @@ static enum tbd_exit list_here(struct tbd_command_run *run, uint32_t count)
         return tbd_command_fail(run, status);
     at = &stack.calls[stack.selected].source;
     if (at->line == 0)
-        fprintf(stderr, "tbdq: no source line is known for this place\n");
+        fprintf(stderr, "tbdq: no source line is known for this place\n%s",
+                stack.count > stack.selected + 1
+                    ? "hint: `up` selects the caller's frame; `bt` shows all\n"
+                    : "");
     else
         result = print_lines(run, at, at->line, count);
     tbd_source_stack_free(&stack);

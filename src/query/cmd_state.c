@@ -244,6 +244,8 @@ static void print_frame(const struct tbd_command_run *run, uint32_t window, size
     }
     object = json_object();
     json_object_set_new(object, "frame", json_integer((json_int_t)number));
+    if (run->session->thread != 0)
+        json_object_set_new(object, "thread", json_integer((json_int_t)run->session->thread));
     json_object_set_new(object, "pc", tbd_output_hex(frame->pc));
     tbd_output_symbol(run->session, window, frame->call_pc, object);
     if (source->name != NULL) {
@@ -265,21 +267,28 @@ void tbd_command_print_frame(const struct tbd_command_run *run,
                 &stack->calls[number]);
 }
 
-enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
+enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position)
 {
-    struct tbd_position position = tbd_session_current(run->session);
     struct tbd_source_stack stack;
-    enum tbd_status status;
+    enum tbd_status status = tbd_source_stack(run->session, position, &stack);
 
-    if (!tbd_command_take_thread(run) && run->argc != 0)
-        return tbd_command_usage(run, "bt takes no arguments but a thread");
-    status = tbd_source_stack(run->session, position, &stack);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     for (size_t i = 0; i < stack.count; i++)
         tbd_command_print_frame(run, &stack, i);
     tbd_source_stack_free(&stack);
     return TBD_EXIT_FOUND;
+}
+
+enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+
+    if (run->argc == 1 && strcmp(run->argv[0], "threads") == 0)
+        return tbd_command_bt_threads(run, position);
+    if (!tbd_command_take_thread(run) && run->argc != 0)
+        return tbd_command_usage(run, "bt takes no arguments but a thread, or `threads`");
+    return tbd_command_print_stack(run, position);
 }
 
 /* ---- disas ---- */
@@ -318,7 +327,8 @@ static enum tbd_status disassemble(struct tbd_command_run *run, struct tbd_posit
 
         if (status != TBD_OK)
             return status;
-        for (; count > 0 && tbd_disas_insn(run->session->disas, place.id, position.offset, &insn) &&
+        for (; count > 0 && position.offset < place.insns &&
+               tbd_disas_insn(run->session->disas, place.id, position.offset, &insn) &&
                insn.length != 0;
              count--, position.offset++)
             print_insn(run, position, place.window, &insn);

@@ -128,7 +128,7 @@ static enum tbd_status thread_block(struct tbd_command_run *run, bool backward, 
     if (status == TBD_OK && backward)
         status = tbd_session_place(run->session, *out, &place);
     if (status == TBD_OK && backward)
-        out->offset = place.block->def.insn_count == 0 ? 0 : place.block->def.insn_count - 1;
+        out->offset = place.insns == 0 ? 0 : place.insns - 1;
     return status;
 }
 
@@ -192,7 +192,7 @@ static enum tbd_status insns_at(struct tbd_session *session, uint64_t time, uint
     enum tbd_status status =
         tbd_session_place(session, (struct tbd_position){ .time = time }, &place);
 
-    *out = status == TBD_OK ? place.block->def.insn_count : 0;
+    *out = status == TBD_OK ? place.insns : 0;
     return status;
 }
 

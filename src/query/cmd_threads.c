@@ -193,3 +193,25 @@ enum tbd_exit tbd_command_threads(struct tbd_command_run *run)
     free(pcs);
     return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
 }
+
+enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_position position)
+{
+    struct tbd_session *session = run->session;
+    uint32_t count = tbd_trace_thread_count(session->trace), before = session->thread;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    char name[NAME_BYTES];
+
+    for (uint32_t i = 0; result == TBD_EXIT_FOUND && i < count; i++) {
+        const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, i);
+
+        if (!lives_at(thread, position.time))
+            continue;
+        find_name(session, thread, name);
+        if (!session->json)
+            fprintf(run->out, "thread %" PRIu32 "  %s\n", thread->tid, name);
+        session->thread = thread->tid;
+        result = tbd_command_print_stack(run, position);
+    }
+    session->thread = before;
+    return result;
+}

@@ -266,7 +266,7 @@ static enum tbd_status find_instruction(struct why *why, const struct value *val
             tbd_session_place(why->run->session, (struct tbd_position){ .time = time }, &place);
         if (status != TBD_OK)
             return status;
-        limit = place.block->def.insn_count;
+        limit = place.insns;
     }
     return TBD_NOTFOUND;
 }

@@ -96,8 +96,8 @@ const struct tbd_command tbd_commands[] = {
     { "signals", tbd_command_signals, "[where CONTEXT]",
       "all signals that were handled, as rows", "",
       "tbdq signals where 'signal == SIGALRM'", true },
-    { "count", tbd_command_count, "TYPE [of EXPR] [where CONTEXT] [by func|line|value]",
-      "how many such events there are, by function, source line or value",
+    { "count", tbd_command_count, "TYPE [of EXPR] [where CONTEXT] [by func|line|thread|value]",
+      "how many such events there are, by function, source line, thread or value",
       "The value is what is stored or loaded, the first argument, the result, the system call.",
       "tbdq count store of total by line", true },
     { "history", tbd_command_history, "EXPR",
@@ -149,8 +149,8 @@ const struct tbd_command tbd_commands[] = {
       "expressions over the variables of the selected frame: a pointer's value, a number, where\n"
       "an array or a struct lies.",
       "tbdq mem list->head 64", true },
-    { "bt", tbd_command_bt, "[thread N]",
-      "the call stack at the current position",
+    { "bt", tbd_command_bt, "[thread N | threads]",
+      "the call stack at the current position, of a thread or of all that live there",
       "Innermost first.  Frames found by guessing are marked with '?'.",
       "tbdq bt", true },
     { "frame", tbd_command_frame, "[NUMBER]",
@@ -168,11 +168,11 @@ const struct tbd_command tbd_commands[] = {
       "source around the line of the selected frame, or around another place",
       "COUNT (default 10) lines.  The files are read where the debug information says they are.",
       "tbdq list list.c:31 20", true },
-    { "print", tbd_command_print, "[/FORMAT] EXPRESSION",
+    { "print", tbd_command_print, "[/FORMAT] EXPRESSION[@COUNT]",
       "the value of a C expression in the selected frame",
       "The program's variables by scope, with . -> [] * & casts, sizeof and the operators of C; elements of\n"
       "C++ containers by index or key, *iterator, and size(), front(), get(), value() and the like;\n"
-      "$rax is a register.  FORMAT is x, d, u, o, t (binary) or c, before or behind the expression.\n"
+      "$rax is a register.  With @COUNT so many values that lie one behind the other.  FORMAT is x, d, u, o, t (binary) or c, before or behind the expression.\n"
       "What the compiler did not keep is <optimized out: reason>.",
       "tbdq print 'list->head->key + 1'", true },
     { "locals", tbd_command_locals, "[FRAME]",

@@ -74,6 +74,10 @@ struct tbd_source_stack;
 void tbd_command_print_frame(const struct tbd_command_run *run,
                              const struct tbd_source_stack *stack, size_t number);
 
+/* The call stack of the session's thread, and those of all threads that live at the position. */
+enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position);
+enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_position position);
+
 /* "... of EXPRESSION [where ...]" as a condition on addresses: the whole question anew, the
  * caller's to free; NULL if there is no "of" in it. */
 enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out);

@@ -19,9 +19,13 @@ static enum tbd_status unknown_name(struct tbd_query_error *error, size_t at, si
     error->length = length;
     snprintf(error->message, sizeof(error->message), "there is no %s called '%.100s' in this trace",
              what, name);
-    snprintf(error->hint, sizeof(error->hint),
-             "patterns like \"*name*\" and module!name are possible; "
-             "`tbdq modules` lists the modules");
+    if (strchr(name, ':') != NULL && strcmp(what, "source line") == 0)
+        snprintf(error->hint, sizeof(error->hint),
+                 "not every line has code of its own; `list %.80s` shows the lines there", name);
+    else
+        snprintf(error->hint, sizeof(error->hint),
+                 "patterns like \"*name*\" and module!name are possible; "
+                 "`tbdq modules` lists the modules");
     return TBD_NAME;
 }
 
@@ -84,12 +88,10 @@ enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr, const struct tbd_expr
         free(name->ranges);
         name->ranges = NULL;
         name->count = 0;
-        if (!names->ranges(names->context, name->text, name->kind, &name->ranges,
-                           &name->count))
+        if (!names->ranges(names->context, name->text, name->kind, &name->ranges, &name->count))
             return TBD_NOMEM;
         if (must_exist && name->count == 0)
-            return unknown_name(error, name->at, name->length,
-                                kinds[name->kind], name->text);
+            return unknown_name(error, name->at, name->length, kinds[name->kind], name->text);
     }
     return TBD_OK;
 }

@@ -168,7 +168,8 @@ bool tbd_gdb_knows(const char *line)
     char word[WORD_BYTES];
 
     (void)first_word(line, word);
-    return find(same, word) != NULL || strcmp(word, "i") == 0 || strcmp(word, "x") == 0;
+    return find(same, word) != NULL || strcmp(word, "i") == 0 || strcmp(word, "x") == 0 ||
+           strcmp(word, "thread") == 0;
 }
 
 static char *translate_info(const char *rest)
@@ -186,6 +187,18 @@ static char *translate_info(const char *rest)
     return NULL;
 }
 
+/* "apply all bt" */
+static bool is_stack_of_all(const char *rest)
+{
+    char words[3][WORD_BYTES];
+
+    for (size_t i = 0; i < 3; i++)
+        rest = first_word(rest, words[i]);
+    return strcmp(words[0], "apply") == 0 && strcmp(words[1], "all") == 0 &&
+           (strcmp(words[2], "bt") == 0 || strcmp(words[2], "backtrace") == 0) &&
+           rest[strspn(rest, " \t")] == '\0';
+}
+
 char *tbd_gdb_translate(const char *line)
 {
     char word[WORD_BYTES];
@@ -195,6 +208,8 @@ char *tbd_gdb_translate(const char *line)
         return translate_info(rest);
     if (strcmp(word, "x") == 0)
         return examine(rest);
+    if (strcmp(word, "thread") == 0 && is_stack_of_all(rest))
+        return strdup("bt threads");
     if (strcmp(word, "print") == 0 && *rest == '/')
         return join("print", rest);
     if (tbd_command_find(word) != NULL || means == NULL ||
@@ -222,6 +237,7 @@ void tbd_gdb_help(FILE *out)
         fprintf(out, "  %-16s %s\n", row->word, row->means);
     for (const struct row *row = infos; row->word != NULL; row++)
         fprintf(out, "  info %-11s %s\n", row->word, row->means);
+    fprintf(out, "  %-20s %s\n", "thread apply all bt", "bt threads");
     fprintf(out, "  %-16s %s\n  %-16s %s\n  %-16s %s\n", "x/8gx ADDR", "mem ADDR 64", "x/s ADDR",
             "print (char *)(ADDR)", "x/5i $pc", "disas 5");
     fprintf(out, "\nThese are asked in another way, as all that has happened is there at once:\n");

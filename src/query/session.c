@@ -114,6 +114,7 @@ enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_positi
     struct tbd_cursor cursor;
     struct tbd_insn insn;
     enum tbd_status status;
+    uint64_t limit;
 
     memset(out, 0, sizeof(*out));
     status = tbd_session_window_at(session, position, &out->window);
@@ -127,8 +128,14 @@ enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_positi
     out->block = cursor.block;
     out->thread = cursor.thread;
     out->pc = cursor.block->def.start;
-    if (position.offset > cursor.block->def.insn_count)
+    out->insns = cursor.block->def.insn_count;
+    if (position.offset > out->insns)
         return no_place(session, position, "the block has fewer instructions");
+    limit = tbd_cursor_insn_limit(&cursor);
+    if (limit < out->insns)
+        out->insns = (uint32_t)limit + 1;
+    if (position.offset > limit)
+        return no_place(session, position, "the block was left before that instruction");
     if (tbd_disas_insn(session->disas, cursor.id, position.offset, &insn)) {
         out->pc = insn.pc;
         out->insn_bytes = insn.length;

@@ -137,6 +137,7 @@ struct tbd_place {
     const struct tbd_block *block;
     uint32_t id;
     uint64_t pc;
+    uint32_t insns;      /* of the block that were begun: a signal or the program's end may cut it */
     uint32_t insn_bytes; /* 0: behind the block's last instruction */
     const uint8_t *code; /* of that instruction */
     uint32_t thread;

@@ -3,6 +3,7 @@
 """What users of gdb type: it means the same, or is told how it is asked here."""
 import os
 import re
+import subprocess
 
 import tbdtest
 
@@ -68,6 +69,75 @@ def test_places_to_list_and_memory_by_expression(folder):
     assert said(trace, "mem nothing 4").code == 2
 
 
+def test_values_one_behind_the_other(folder):
+    trace = recorded(folder)
+    assert said(trace, "print settings.name[0]@3").out == b"{115 's', 105 'i', 120 'x'}\n", said(trace, "print settings.name[0]@3")
+    assert said(trace, "print /x *(char *)&settings@1 + 1").out == b"{0x73, 0x69}\n"
+    row = trace.one("print", "*(&settings.limit)@1")
+    assert row["value"] == "{%s}" % trace.one("print", "settings.limit")["value"], row
+    for wrong in ("settings@0", "settings@9999999", "settings@", "5@2", "settings@nothing"):
+        result = said(trace, "print " + wrong)
+        assert result.code in (1, 2) and result.err and not result.out, (wrong, result)
+
+
+CRASH = """
+volatile int before, after;
+int there, *nowhere = WHERE;
+int main(void)
+{
+    before = 1;
+    *nowhere = 2;
+    after = 3;
+    ((void (*)(void))0)();
+    return 0;
+}
+"""
+
+
+def test_nothing_is_shown_behind_a_crash(folder):
+    source, path = folder + "/crash.c", folder + "/crash"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(CRASH)
+    for where, line in (("0", 7), ("&there", 9)):
+        subprocess.run(["cc", "-g", "-O1", "-DWHERE=" + where, "-o", path, source], check=True)
+        trace = tbdtest.record([path], folder + "/traces%d" % line)[1]
+        event = trace.one("goto", "last")
+        last, ahead = tbdtest.position(event), "%d+%d" % (event["time"], event["offset"] + 1)
+        for words in (["stepi"], ["goto", ahead], ["--at", ahead, "where"]):
+            result = trace.tbdq(*words)
+            assert result.code == 2 and b"no such position" in result.err and not result.out, (words, result)
+        assert len(trace.tbdq("disas", json_output=False).out.splitlines()) == (1 if line == 7 else 0)
+        if line == 7:
+            assert trace.one("print", "before")["value"] == "1" and trace.one("where")["line"] == 7
+            back = tbdtest.position(trace.one("reverse-stepi"))
+            assert tbdtest.position(trace.one("stepi")) == last != back
+        else:  # nothing is at address 0; its caller is
+            result = trace.tbdq("locals", json_output=False)
+            assert result.code == 1 and b"hint: `up`" in result.err, result
+            trace.one("up")
+            assert trace.one("print", "before")["value"] == "1"
+
+
+def test_every_thread_s_stack_and_share(folder):
+    trace = tbdtest.record([tbdtest.program("threads")], folder)[1]
+    rows = trace.ask("threads")
+    most = max(int(row["start"]) for row in rows) + 1
+    alive = [row["thread"] for row in trace.ask("threads", at=str(most)) if row.get("pc")]
+    frames = trace.ask("bt", "threads", at=str(most))
+    assert len(alive) > 1 and [f["thread"] for f in frames if f["frame"] == 0] == alive, (alive, frames)
+    for tid in alive:
+        own = [f for f in frames if f["thread"] == tid]
+        assert own == trace.ask("bt", "thread", tid, at=str(most)), (tid, own)
+    trace.one("goto", most)
+    assert trace.ask("bt", "threads") == frames and len({f["sp"] for f in frames if f["frame"] == 0}) == len(alive), frames
+    text = trace.tbdq("--at", str(most), "thread apply all bt", json_output=False)
+    assert text.code == 0 and text.out.count(b"\nthread ") + 1 == len(alive), text
+    counts = {row["by"]: row["count"] for row in trace.ask("count", "func_enter", "by", "thread")}
+    assert len(counts) == len(rows) and all(
+        count == trace.count("func_enter", "thread == " + tid) for tid, count in counts.items()), counts
+
+
 if __name__ == "__main__":
-    tbdtest.main(test_words_of_gdb_mean_commands, test_what_has_no_equal_is_told_how, test_help_has_every_word,
+    tbdtest.main(test_values_one_behind_the_other, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
+                 test_words_of_gdb_mean_commands, test_what_has_no_equal_is_told_how, test_help_has_every_word,
                  test_places_to_list_and_memory_by_expression)
