@@ -3,32 +3,22 @@
  *
  * I1  Depth is bounded by DEPTH_MAX, nodes by TBD_C_NODES_MAX; every step consumes text.
  * I2  A node's operands have smaller indices than itself: trees have no cycles. */
-#include "query/c_parse.h"
+#include "query/c_parse_private.h"
 
 #include <ctype.h>
 #include <dwarf.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DEPTH_MAX 64
 
-struct reader {
-    const struct tbd_c_types *types;
-    const char *text;
-    size_t at, end;
-    int depth;
-    struct tbd_c_tree *tree;
-    struct tbd_query_error *error;
-};
+static bool read_choice(struct tbd_c_reader *r, int32_t *out);
+static bool read_unary(struct tbd_c_reader *r, int32_t *out);
 
-static bool read_choice(struct reader *r, int32_t *out);
-static bool read_unary(struct reader *r, int32_t *out);
-
-static bool wrong(struct reader *r, size_t at, size_t length, const char *format, ...)
+static bool wrong(struct tbd_c_reader *r, size_t at, size_t length, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-static bool wrong(struct reader *r, size_t at, size_t length, const char *format, ...)
+static bool wrong(struct tbd_c_reader *r, size_t at, size_t length, const char *format, ...)
 {
     va_list args;
 
@@ -38,93 +28,14 @@ static bool wrong(struct reader *r, size_t at, size_t length, const char *format
     return false;
 }
 
-/* ---- characters ---- */
-
-static char peek(struct reader *r)
+static bool expect(struct tbd_c_reader *r, const char *sign)
 {
-    while (r->at < r->end && isspace((unsigned char)r->text[r->at]))
-        r->at++;
-    return r->at < r->end ? r->text[r->at] : '\0';
-}
-
-static bool accept(struct reader *r, const char *sign)
-{
-    size_t length = strlen(sign);
-
-    (void)peek(r);
-    if (r->end - r->at < length || strncmp(r->text + r->at, sign, length) != 0)
-        return false;
-    r->at += length;
-    return true;
-}
-
-static bool expect(struct reader *r, const char *sign)
-{
-    return accept(r, sign) || wrong(r, r->at, 1, "expected '%s' here", sign);
-}
-
-static bool is_name_start(char c)
-{
-    return isalpha((unsigned char)c) || c == '_' || c == '$';
-}
-
-static size_t plain_word(const char *s, size_t left)
-{
-    size_t length = 0;
-
-    if (left == 0 || !is_name_start(*s))
-        return 0;
-    while (length < left &&
-           (isalnum((unsigned char)s[length]) || s[length] == '_' || s[length] == '$'))
-        length++;
-    return length;
-}
-
-/* The length of the name here, also of A::B and ::B; 0 if there is none. */
-static size_t name_here(struct reader *r)
-{
-    const char *s;
-    size_t left, length = 0, word;
-
-    (void)peek(r);
-    s = r->text + r->at;
-    left = r->end - r->at;
-    if (left > 2 && s[0] == ':' && s[1] == ':')
-        length = 2;
-    word = plain_word(s + length, left - length);
-    if (word == 0)
-        return 0;
-    length += word;
-    while (left - length > 2 && s[length] == ':' && s[length + 1] == ':' &&
-           (word = plain_word(s + length + 2, left - length - 2)) != 0)
-        length += 2 + word;
-    return length < TBD_C_NAME_BYTES ? length : 0;
-}
-
-/* The word here, "" if there is none. */
-static size_t word_at(struct reader *r, char *out)
-{
-    size_t length = name_here(r);
-
-    memcpy(out, r->text + r->at, length);
-    out[length] = '\0';
-    return length;
-}
-
-static bool accept_word(struct reader *r, const char *word)
-{
-    char name[TBD_C_NAME_BYTES];
-    size_t length = word_at(r, name);
-
-    if (length == 0 || strcmp(name, word) != 0)
-        return false;
-    r->at += length;
-    return true;
+    return tbd_c_accept(r, sign) || wrong(r, r->at, 1, "expected '%s' here", sign);
 }
 
 /* ---- nodes ---- */
 
-static bool add(struct reader *r, struct tbd_c_node node, int32_t *out)
+static bool add(struct tbd_c_reader *r, struct tbd_c_node node, int32_t *out)
 {
     struct tbd_c_tree *tree = r->tree;
 
@@ -143,8 +54,8 @@ static struct tbd_c_node node_of(enum tbd_c_op op, int32_t left, int32_t right, 
     };
 }
 
-static bool add_number(struct reader *r, size_t at, uint64_t value, const struct tbd_type *type,
-                       int32_t *out)
+static bool add_number(struct tbd_c_reader *r, size_t at, uint64_t value,
+                       const struct tbd_type *type, int32_t *out)
 {
     struct tbd_c_node node = node_of(TBD_C_NUMBER, -1, -1, at, r->at - at);
 
@@ -153,118 +64,9 @@ static bool add_number(struct reader *r, size_t at, uint64_t value, const struct
     return add(r, node, out);
 }
 
-/* ---- types ---- */
-
-static bool is_type_word(const char *word)
-{
-    static const char *const words[] = { "unsigned", "signed", "long", "short", "char", "int" };
-
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(words[i], word) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* "unsigned long int" -> "unsigned long" and the like. */
-static bool read_basic(struct reader *r, struct tbd_type *out)
-{
-    char name[TBD_C_NAME_BYTES], word[TBD_C_NAME_BYTES];
-    unsigned longs = 0, shorts = 0;
-    bool is_unsigned = false, is_char = false, any = false;
-    size_t length;
-
-    while ((length = word_at(r, word)) != 0 && (is_type_word(word) || strcmp(word, "const") == 0)) {
-        r->at += length;
-        longs += strcmp(word, "long") == 0;
-        shorts += strcmp(word, "short") == 0;
-        is_unsigned |= strcmp(word, "unsigned") == 0;
-        is_char |= strcmp(word, "char") == 0;
-        any |= is_type_word(word);
-    }
-    if (!any)
-        return false;
-    snprintf(name, sizeof(name), "%s%s", is_unsigned ? "unsigned " : "",
-             is_char       ? "char"
-             : longs != 0  ? "long"
-             : shorts != 0 ? "short"
-                           : "int");
-    return tbd_type_made_find(name, out);
-}
-
-static bool find_type(struct reader *r, const char *name, struct tbd_type *out)
-{
-    if (r->types != NULL && r->types->find != NULL && r->types->find(r->types->context, name, out))
-        return true;
-    return tbd_type_made_find(name, out);
-}
-
-/* `name<...>` up to the bracket that closes; 0 if there is none. */
-static size_t template_here(const struct reader *r, size_t length)
-{
-    size_t depth = 0;
-
-    for (size_t i = length; r->at + i < r->end; i++) {
-        char c = r->text[r->at + i];
-
-        depth += c == '<';
-        if (c == '>' && --depth == 0)
-            return i + 1;
-        if (depth == 0)
-            return 0;
-    }
-    return 0;
-}
-
-/* A struct, a typedef, an instance of a template, ... */
-static bool read_named(struct reader *r, struct tbd_type *out)
-{
-    char word[TBD_C_NAME_BYTES], name[2 * TBD_C_NAME_BYTES + 2], second[TBD_C_NAME_BYTES];
-    size_t length = word_at(r, word), whole;
-
-    if (length == 0)
-        return false;
-    snprintf(name, sizeof(name), "%s", word);
-    whole = template_here(r, length);
-    if (whole != 0 && whole < sizeof(name)) {
-        memcpy(name, r->text + r->at, whole);
-        name[whole] = '\0';
-        if (find_type(r, name, out)) {
-            r->at += whole;
-            return true;
-        }
-        snprintf(name, sizeof(name), "%s", word);
-    }
-    r->at += length;
-    if (strcmp(word, "struct") == 0 || strcmp(word, "union") == 0 || strcmp(word, "enum") == 0 ||
-        strcmp(word, "class") == 0) {
-        r->at += word_at(r, second);
-        snprintf(name, sizeof(name), "%s %s", word, second);
-    }
-    return find_type(r, name, out);
-}
-
-/* A type name with pointers; leaves r->at alone if there is none. */
-static bool read_type(struct reader *r, struct tbd_type *out)
-{
-    size_t start = r->at;
-
-    while (accept_word(r, "const") || accept_word(r, "volatile"))
-        ;
-    if (!read_basic(r, out) && !read_named(r, out)) {
-        r->at = start;
-        return false;
-    }
-    while (accept_word(r, "const") || accept_word(r, "volatile") || accept(r, "*")) {
-        if (r->text[r->at - 1] == '*')
-            *out = tbd_type_pointer_to(out);
-    }
-    return true;
-}
-
 /* ---- primary expressions ---- */
 
-static bool read_number(struct reader *r, int32_t *out)
+static bool read_number(struct tbd_c_reader *r, int32_t *out)
 {
     const char *s = r->text + r->at;
     size_t start = r->at;
@@ -287,7 +89,7 @@ static bool read_number(struct reader *r, int32_t *out)
             type.bytes = 8;
         rest++;
     }
-    if (is_name_start(*rest) && (size_t)(rest - r->text) < r->end)
+    if (tbd_c_is_name_start(*rest) && (size_t)(rest - r->text) < r->end)
         return wrong(r, start, (size_t)(rest - s) + 1, "not a number");
     r->at = (size_t)(rest - r->text);
     if (r->at > r->end)
@@ -297,7 +99,7 @@ static bool read_number(struct reader *r, int32_t *out)
 
 static const char escapes_from[] = "ntr0\\'\"abfv", escapes_to[] = "\n\t\r\0\\'\"\a\b\f\v";
 
-static bool read_character(struct reader *r, int32_t *out)
+static bool read_character(struct tbd_c_reader *r, int32_t *out)
 {
     struct tbd_type type = tbd_type_made(DW_ATE_signed, 4);
     const char *s = r->text + r->at;
@@ -317,7 +119,7 @@ static bool read_character(struct reader *r, int32_t *out)
     return wrong(r, r->at, 1, "not a character");
 }
 
-static bool read_string(struct reader *r, int32_t *out)
+static bool read_string(struct tbd_c_reader *r, int32_t *out)
 {
     size_t start = ++r->at;
     struct tbd_c_node node;
@@ -345,9 +147,9 @@ size_t tbd_c_unescape(const char *text, size_t length, char *out, size_t bytes)
     return used;
 }
 
-static bool read_name(struct reader *r, int32_t *out)
+static bool read_name(struct tbd_c_reader *r, int32_t *out)
 {
-    size_t length = name_here(r), start = r->at;
+    size_t length = tbd_c_name_here(r), start = r->at;
 
     if (length == 0)
         return wrong(r, r->at, 1,
@@ -358,11 +160,11 @@ static bool read_name(struct reader *r, int32_t *out)
                out);
 }
 
-static bool read_primary(struct reader *r, int32_t *out)
+static bool read_primary(struct tbd_c_reader *r, int32_t *out)
 {
-    char c = peek(r);
+    char c = tbd_c_peek(r);
 
-    if (accept(r, "("))
+    if (tbd_c_accept(r, "("))
         return read_choice(r, out) && expect(r, ")");
     if (isdigit((unsigned char)c))
         return read_number(r, out);
@@ -373,9 +175,9 @@ static bool read_primary(struct reader *r, int32_t *out)
 
 /* ---- postfix and unary operators ---- */
 
-static bool read_member(struct reader *r, enum tbd_c_op op, size_t sign, int32_t *out)
+static bool read_member(struct tbd_c_reader *r, enum tbd_c_op op, size_t sign, int32_t *out)
 {
-    size_t length = name_here(r);
+    size_t length = tbd_c_name_here(r);
     struct tbd_c_node node = node_of(op, *out, -1, r->at, length);
 
     if (length == 0)
@@ -385,7 +187,7 @@ static bool read_member(struct reader *r, enum tbd_c_op op, size_t sign, int32_t
     return add(r, node, out);
 }
 
-static bool read_index(struct reader *r, size_t at, int32_t *out)
+static bool read_index(struct tbd_c_reader *r, size_t at, int32_t *out)
 {
     int32_t index;
 
@@ -394,32 +196,32 @@ static bool read_index(struct reader *r, size_t at, int32_t *out)
 }
 
 /* "x.size()", "x->at(3)": what may be called is found out by who evaluates it. */
-static bool read_call(struct reader *r, size_t at, int32_t *out)
+static bool read_call(struct tbd_c_reader *r, size_t at, int32_t *out)
 {
     enum tbd_c_op op = r->tree->nodes[*out].op;
     int32_t argument = -1;
 
     if (op != TBD_C_MEMBER && op != TBD_C_ARROW)
         return wrong(r, at, 1, "functions of the program are not called");
-    return (accept(r, ")") || (read_choice(r, &argument) && expect(r, ")"))) &&
+    return (tbd_c_accept(r, ")") || (read_choice(r, &argument) && expect(r, ")"))) &&
            add(r, node_of(TBD_C_CALL, *out, argument, at, 1), out);
 }
 
-static bool read_postfix(struct reader *r, int32_t *out)
+static bool read_postfix(struct tbd_c_reader *r, int32_t *out)
 {
     bool good = true;
 
     while (good) {
-        char c = peek(r);
+        char c = tbd_c_peek(r);
         size_t at = r->at;
 
-        if (accept(r, "->"))
+        if (tbd_c_accept(r, "->"))
             good = read_member(r, TBD_C_ARROW, at, out);
-        else if (accept(r, "["))
+        else if (tbd_c_accept(r, "["))
             good = read_index(r, at, out);
-        else if (accept(r, "("))
+        else if (tbd_c_accept(r, "("))
             good = read_call(r, at, out);
-        else if (c == '.' && accept(r, "."))
+        else if (c == '.' && tbd_c_accept(r, "."))
             good = read_member(r, TBD_C_MEMBER, at, out);
         else
             break;
@@ -427,35 +229,36 @@ static bool read_postfix(struct reader *r, int32_t *out)
     return good;
 }
 
-static bool read_sizeof(struct reader *r, size_t at, int32_t *out)
+static bool read_sizeof(struct tbd_c_reader *r, size_t at, int32_t *out)
 {
     struct tbd_type result = tbd_type_made(DW_ATE_unsigned, 8), type;
     size_t start = r->at;
     int32_t of;
 
-    if (accept(r, "(") && read_type(r, &type) && accept(r, ")"))
+    if (tbd_c_accept(r, "(") && tbd_c_read_type(r, &type) && tbd_c_accept(r, ")"))
         return add_number(r, at, tbd_type_look(&type).bytes, &result, out);
     r->at = start;
     return read_unary(r, &of) && add(r, node_of(TBD_C_SIZEOF, of, -1, at, 6), out);
 }
 
 /* Is this what can only follow a value?  A variable may have the name of a type: "(tally).sum". */
-static bool continues_value(struct reader *r)
+static bool continues_value(struct tbd_c_reader *r)
 {
-    char c = peek(r);
+    char c = tbd_c_peek(r);
 
     return c == '.' || c == '[' || (c == '-' && r->end - r->at > 1 && r->text[r->at + 1] == '>');
 }
 
 /* "(TYPE) value"; *is_cast false: what stands here is something else. */
-static bool read_cast(struct reader *r, int32_t *out, bool *is_cast)
+static bool read_cast(struct tbd_c_reader *r, int32_t *out, bool *is_cast)
 {
     size_t start = r->at;
     struct tbd_c_node node;
     struct tbd_type type;
     int32_t of;
 
-    *is_cast = accept(r, "(") && read_type(r, &type) && accept(r, ")") && !continues_value(r);
+    *is_cast = tbd_c_accept(r, "(") && tbd_c_read_type(r, &type) && tbd_c_accept(r, ")") &&
+               !continues_value(r);
     if (!*is_cast) {
         r->at = start;
         return true;
@@ -479,10 +282,10 @@ static enum tbd_c_op prefix_of(char c)
     }
 }
 
-static bool read_prefix(struct reader *r, int32_t *out)
+static bool read_prefix(struct tbd_c_reader *r, int32_t *out)
 {
     bool is_cast;
-    char c = peek(r);
+    char c = tbd_c_peek(r);
     size_t at = r->at;
 
     if (c != '\0' && strchr("*&-+!~", c) != NULL) {
@@ -491,14 +294,14 @@ static bool read_prefix(struct reader *r, int32_t *out)
         r->at++;
         return read_unary(r, &of) && add(r, node_of(prefix_of(c), of, -1, at, 1), out);
     }
-    if (accept_word(r, "sizeof"))
+    if (tbd_c_accept_word(r, "sizeof"))
         return read_sizeof(r, at, out);
     if (!read_cast(r, out, &is_cast))
         return false;
     return is_cast || (read_primary(r, out) && read_postfix(r, out));
 }
 
-static bool read_unary(struct reader *r, int32_t *out)
+static bool read_unary(struct tbd_c_reader *r, int32_t *out)
 {
     bool good;
 
@@ -528,9 +331,9 @@ static const struct {
 #define LEVEL_UNARY 10u
 
 /* The operator here, -1 if there is none; longer signs come first in the table. */
-static int operator_here(struct reader *r)
+static int operator_here(struct tbd_c_reader *r)
 {
-    (void)peek(r);
+    (void)tbd_c_peek(r);
     for (size_t i = 0; i < OPERATORS; i++) {
         size_t length = strlen(operators[i].sign);
 
@@ -540,7 +343,7 @@ static int operator_here(struct reader *r)
     return -1;
 }
 
-static bool read_binary(struct reader *r, unsigned level, int32_t *out)
+static bool read_binary(struct tbd_c_reader *r, unsigned level, int32_t *out)
 {
     int32_t right;
     int found;
@@ -561,7 +364,7 @@ static bool read_binary(struct reader *r, unsigned level, int32_t *out)
 }
 
 /* Depth counts here too: `a ? b : c ? d : e` recurs without brackets. */
-static bool read_choice(struct reader *r, int32_t *out)
+static bool read_choice(struct tbd_c_reader *r, int32_t *out)
 {
     struct tbd_c_node node;
     size_t at;
@@ -570,9 +373,9 @@ static bool read_choice(struct reader *r, int32_t *out)
         return wrong(r, r->at, 1, "the expression is nested too deeply");
     if (!read_binary(r, 0, out))
         return false;
-    (void)peek(r);
+    (void)tbd_c_peek(r);
     at = r->at;
-    if (!accept(r, "?"))
+    if (!tbd_c_accept(r, "?"))
         return true;
     node = node_of(TBD_C_CHOICE, *out, -1, at, 1);
     r->depth++;
@@ -585,7 +388,7 @@ static bool read_choice(struct reader *r, int32_t *out)
 enum tbd_status tbd_c_parse(const struct tbd_c_types *types, const char *text, size_t from,
                             size_t to, struct tbd_c_tree *out, struct tbd_query_error *error)
 {
-    struct reader r = {
+    struct tbd_c_reader r = {
         .types = types, .text = text, .at = from, .end = to, .tree = out, .error = error
     };
 
@@ -595,7 +398,7 @@ enum tbd_status tbd_c_parse(const struct tbd_c_types *types, const char *text, s
         error->status = TBD_NOMEM;
         return TBD_NOMEM;
     }
-    if (read_choice(&r, &out->root) && peek(&r) != '\0')
+    if (read_choice(&r, &out->root) && tbd_c_peek(&r) != '\0')
         (void)wrong(&r, r.at, 1, "'%c' is not expected here", text[r.at]);
     if (error->status != TBD_OK)
         tbd_c_tree_free(out);
@@ -606,13 +409,4 @@ void tbd_c_tree_free(struct tbd_c_tree *tree)
 {
     free(tree->nodes);
     *tree = (struct tbd_c_tree){ .root = -1 };
-}
-
-enum tbd_status tbd_c_parse_type(const struct tbd_c_types *types, const char *text,
-                                 struct tbd_type *out)
-{
-    struct tbd_query_error error = { .status = TBD_OK };
-    struct reader r = { .types = types, .text = text, .end = strlen(text), .error = &error };
-
-    return read_type(&r, out) && peek(&r) == '\0' ? TBD_OK : TBD_NAME;
 }
