@@ -58,7 +58,7 @@ static const struct row rows[] = {
       .kind = KIND_NUMBER, .offset = AT(level2), .high = UINT32_MAX },
     { .name = "keep", .values = "SIZE|TIME", .help = "only the last so much (K, M, G, T bytes or s, m, h, d); 0: all",
       .kind = KIND_KEEP, .offset = AT(keep) },
-    { .name = "lean", .values = "auto|always|never", .help = "windows written without events; auto: when the program would wait",
+    { .name = "lean", .values = "auto|always|never", .help = "windows written without events; auto: those that come too fast",
       .kind = KIND_CHOICE, .offset = AT(lean), .initial = TBD_LEAN_AUTO,
       .choices = { { "auto", TBD_LEAN_AUTO }, { "always", TBD_LEAN_ALWAYS }, { "never", TBD_LEAN_NEVER } } },
     { .name = "link", .values = "yes|no", .help = "no: every block leaves through the engine",

@@ -26,6 +26,7 @@
 #define PATH_LEAST 8u /* blocks, but for paths of one */
 #define PATH_MOST 32u
 #define PENDING 16u
+#define PREFETCH 512u
 #define SLAB_PATHS 256u
 /* When there are more, all are forgotten: a program that goes other ways now. */
 #define PATHS_MOST 65536u
@@ -401,8 +402,8 @@ static bool take_path(struct work *w, struct lean_path *path)
     path->last_time = w->time;
     path->index[path->pending] = (uint32_t)w->index;
     path->records[path->pending] = w->operands + w->in;
-    for (uint32_t at = 0; at < path->operand_bytes; at += 64) /* they are looked at in another order */
-        __builtin_prefetch(w->operands + w->in + at);
+    for (uint32_t at = 0; at < path->operand_bytes; at += 64) /* they are looked at later, and in another order */
+        __builtin_prefetch(w->operands + w->in + PREFETCH + at);
     if (++path->pending == PENDING)
         look_at_pending(w, path);
     w->in += path->operand_bytes;

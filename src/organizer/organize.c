@@ -34,12 +34,14 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_THREADS 8u
@@ -67,6 +69,9 @@ struct organizer {
     uint64_t joined;
     uint64_t granted;  /* may write its files */
     uint64_t committed;
+    uint64_t window_ns; /* from one window to the next; the last one came at `put_ns` */
+    uint64_t put_ns;
+    uint64_t build_ns;  /* of a processor, to build and write one with its events */
     struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
     bool settled;      /* all windows are committed */
     bool closed;       /* nothing more comes */
@@ -290,13 +295,33 @@ static bool is_replayable(const struct organizer *o, bool is_complete)
     return is_complete && (o->head->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
 }
 
-/* Shall the window just taken be built without its events?  When another one waits already, the program soon would. */
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* A mean of the last few. */
+static void note_time(uint64_t *mean, uint64_t ns)
+{
+    *mean = *mean ? (*mean * 3 + ns) / 4 : ns;
+}
+
+/* Do windows come faster than one worker builds them with their events?  When another one waits already, the program soon
+ * would, too; but workers that just keep up still take caches and memory from it. */
+static bool is_pressed_locked(const struct organizer *o)
+{
+    return o->taken != o->queued || o->build_ns > o->window_ns;
+}
+
+/* Shall the window just taken be built without its events? */
 static bool is_lean_locked(const struct organizer *o, const struct tbd_raw_window *raw)
 {
     enum tbd_organize_lean lean = o->options->lean;
-    bool is_pressed = o->taken != o->queued;
 
-    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_pressed)) &&
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_pressed_locked(o))) &&
            is_replayable(o, !raw->cut);
 }
 
@@ -397,12 +422,20 @@ static void commit(struct organizer *o, uint64_t number, struct tbd_window_files
     write_segment(o, full);
 }
 
+static void note_build(struct organizer *o, uint64_t ns)
+{
+    pthread_mutex_lock(&o->lock);
+    note_time(&o->build_ns, ns);
+    pthread_mutex_unlock(&o->lock);
+}
+
 static void do_job(struct organizer *o, struct tbd_builder *builder, struct job *job)
 {
     uint32_t highest_id = job->raw.highest_id;
     struct tbd_window_files files = { 0 };
     struct tbd_product product = { 0 };
     struct tbd_buffer keys = { 0 };
+    uint64_t begin_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
     enum tbd_status status;
     bool keep = false;
 
@@ -428,6 +461,8 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     commit(o, job->number, &files, &keys, status, keep);
     tbd_buffer_free(&keys);
     tbd_product_free(&product);
+    if (!job->is_lean)
+        note_build(o, now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 }
 
 static void *work(void *context)
@@ -481,6 +516,8 @@ static void put_job(struct organizer *o, struct tbd_raw_window *raw)
     if (o->failed || o->options->discard) {
         tbd_raw_window_free(raw);
     } else {
+        note_time(&o->window_ns, now_ns(CLOCK_MONOTONIC) - o->put_ns);
+        o->put_ns = now_ns(CLOCK_MONOTONIC);
         o->queue[o->queued % QUEUE_SLOTS] = (struct job){ .number = o->queued, .raw = *raw };
         o->queued++;
         pthread_cond_broadcast(&o->changed);
@@ -582,8 +619,9 @@ static enum tbd_status write_end(struct organizer *o)
 
 static unsigned thread_count(const struct tbd_organize_options *options)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned count = options->threads;
+    cpu_set_t allowed;
+    int cores = sched_getaffinity(0, sizeof(allowed), &allowed) ? 1 : CPU_COUNT(&allowed);
 
     if (!count)
         count = cores > 2 ? (unsigned)cores - 1 : 1;
@@ -597,6 +635,7 @@ static enum tbd_status run_threads(struct organizer *o)
     unsigned count = 0;
     pthread_t ager;
 
+    o->put_ns = now_ns(CLOCK_MONOTONIC);
     while (count < wanted && !pthread_create(&threads[count], NULL, work, o))
         count++;
     if (!count)

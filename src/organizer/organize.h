@@ -15,7 +15,7 @@
 /* Which windows are born lean: without the events that a replay brings back. */
 enum tbd_organize_lean {
     TBD_ORGANIZE_LEAN_NEVER = 0, /* none: the program waits for their events to be written */
-    TBD_ORGANIZE_LEAN_AUTO,      /* those that are built while others wait already */
+    TBD_ORGANIZE_LEAN_AUTO,      /* those that come faster than one worker builds them with events */
     TBD_ORGANIZE_LEAN_ALWAYS,    /* all that can be */
 };
 
