@@ -5,6 +5,7 @@ A traced run gets a trace root of its own (TBD_DIR) in a temporary folder.  `TBD
 tree.  A failed comparison is an AssertionError whose text says what differed; `main()` runs the
 test functions of a file, each in a fresh folder, and returns 0, 1, or 77 (all skipped).
 """
+import contextlib
 import glob
 import json
 import os
@@ -107,6 +108,17 @@ def await_organizer(root, process):
     end = time.monotonic() + 10
     while not organizers(root) and time.monotonic() < end and process.poll() is None:
         time.sleep(0.002)
+
+
+def kill_organizers(root, process, delay):
+    """Those of a run, `delay` seconds after they began; how many there were."""
+    await_organizer(root, process)
+    time.sleep(delay)
+    found = organizers(root)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return len(found)
 
 
 def stop_and_continue(process):

@@ -88,11 +88,7 @@ def test_organizer_killed_at_random_moments(folder):
     for i in range(30 if tbdtest.LONG else 5):
         root = folder + "/o%d" % i
         process = tbdtest.start(argv, root)
-        tbdtest.await_organizer(root, process)
-        time.sleep(chance.uniform(0, 0.4))
-        for pid in tbdtest.organizers(root):
-            hit += 1
-            os.kill(pid, signal.SIGKILL)
+        hit += tbdtest.kill_organizers(root, process, chance.uniform(0, 0.4))
         out, err = process.communicate(timeout=120)
         tbdtest.same(native, tbdtest.Result(out, err, process.returncode), tool_lines=True)
         trace = tbdtest.find_trace(root, argv[0])

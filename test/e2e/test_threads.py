@@ -4,7 +4,6 @@
 import os
 import random
 import shutil
-import signal
 import time
 
 import inputs
@@ -61,11 +60,7 @@ def test_organizer_killed_at_random_moments(folder):
     for i in range(40 if tbdtest.LONG else 6):
         root = "%s/%d" % (folder, i)
         process = tbdtest.start(argv, root, "quantum=1000")
-        tbdtest.await_organizer(root, process)
-        time.sleep(numbers.uniform(0, 0.3))
-        for pid in tbdtest.organizers(root):
-            hit += 1
-            os.kill(pid, signal.SIGKILL)
+        hit += tbdtest.kill_organizers(root, process, numbers.uniform(0, 0.3))
         out, err = process.communicate(timeout=100)
         tbdtest.same(native, tbdtest.Result(out, err, process.returncode), tool_lines=True)
         shutil.rmtree(root)
