@@ -18,20 +18,9 @@
  * C1  Fields cover a record without gap or overlap, whatever the ops are.
  * C2  Decoding writes only to rows that lay_out() made room for, and to operands that were
  *     counted. */
-#include "format/coding.h"
+#include "format/coding_private.h"
 
 #include <stdlib.h>
-
-struct field {
-    uint16_t offset;
-    uint16_t bytes; /* 1 .. 8 */
-};
-
-struct fields {
-    uint32_t count;
-    uint32_t record_bytes;
-    struct field field[];
-};
 
 /* What is needed of a block at each of its entries. */
 struct slim {
@@ -43,7 +32,7 @@ struct slim {
 
 struct tbd_coder {
     const struct tbd_block_table *blocks; /* a reference is held */
-    struct fields **fields;               /* by id, made when needed */
+    struct tbd_record_fields **fields;               /* by id, made when needed */
     struct slim *slim;                    /* by id */
     uint32_t *next;                       /* by set: where its next row is */
     uint32_t ids;
@@ -95,11 +84,11 @@ static void find_borders(uint8_t *border, const struct tbd_block *block)
     }
 }
 
-static struct fields *make_fields(const struct tbd_block *block)
+static struct tbd_record_fields *make_fields(const struct tbd_block *block)
 {
     uint8_t border[TBD_RECORD_MAX_BYTES + 1] = { 0 };
     uint32_t bytes = block->def.operand_bytes;
-    struct fields *f = malloc(sizeof(*f) + bytes * sizeof(f->field[0]));
+    struct tbd_record_fields *f = malloc(sizeof(*f) + bytes * sizeof(f->field[0]));
 
     if (!f)
         return NULL;
@@ -111,7 +100,7 @@ static struct fields *make_fields(const struct tbd_block *block)
 
         while (end < bytes && !border[end] && end - at < 8)
             end++;
-        f->field[f->count++] = (struct field){ (uint16_t)at, (uint16_t)(end - at) };
+        f->field[f->count++] = (struct tbd_record_field){ (uint16_t)at, (uint16_t)(end - at) };
         at = end;
     }
     return f;
@@ -120,7 +109,7 @@ static struct fields *make_fields(const struct tbd_block *block)
 static bool grow_ids(struct tbd_coder *coder, uint32_t id)
 {
     uint32_t ids = id + id / 2 + 1024;
-    struct fields **fields = realloc(coder->fields, ids * sizeof(*fields));
+    struct tbd_record_fields **fields = realloc(coder->fields, ids * sizeof(*fields));
     struct slim *slim = realloc(coder->slim, ids * sizeof(*slim));
 
     if (fields)
@@ -135,7 +124,7 @@ static bool grow_ids(struct tbd_coder *coder, uint32_t id)
     return true;
 }
 
-static const struct fields *fields_of(struct tbd_coder *coder, uint32_t id)
+const struct tbd_record_fields *tbd_coder_fields(struct tbd_coder *coder, uint32_t id)
 {
     if (id >= coder->ids && !grow_ids(coder, id))
         return NULL;
@@ -150,7 +139,7 @@ static bool measure(struct tbd_coder *coder, const struct tbd_row_set *sets, siz
 {
     *out_values = *out_bytes = 0;
     for (size_t i = 0; i < set_count; i++) {
-        const struct fields *f = fields_of(coder, sets[i].id);
+        const struct tbd_record_fields *f = tbd_coder_fields(coder, sets[i].id);
 
         if (!f)
             return false;
@@ -207,7 +196,7 @@ encode_field(struct encoder *e, const uint8_t *at, size_t stride, uint32_t count
     *e = local;
 }
 
-static void encode_rows(struct encoder *e, const struct fields *f, const uint8_t *rows,
+static void encode_rows(struct encoder *e, const struct tbd_record_fields *f, const uint8_t *rows,
                         size_t stride, uint32_t count)
 {
     for (uint32_t i = 0; i < f->count; i++) {
@@ -250,7 +239,7 @@ void tbd_coder_put_segment(struct tbd_coder *coder, struct tbd_buffer *out,
     e.lengths = at + sizeof(head);
     e.values = e.lengths + head[0];
     for (size_t i = 0; i < set_count; i++) {
-        const struct fields *f = coder->fields[sets[i].id];
+        const struct tbd_record_fields *f = coder->fields[sets[i].id];
 
         encode_rows(&e, f, rows + sets[i].start + prefix, f->record_bytes + prefix, sets[i].count);
     }
@@ -411,55 +400,21 @@ void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window)
 
 /* ---- decoding ---- */
 
-struct decoder {
-    const uint8_t *lengths;
-    const uint8_t *values;
-    const uint8_t *end;
-    uint64_t n;
-};
-
-static inline bool get_value(struct decoder *d, uint64_t *out)
-{
-    unsigned length = d->lengths[d->n >> 1] >> ((d->n & 1) * 4) & 15;
-    size_t left = (size_t)(d->end - d->values);
-    uint64_t value = 0;
-
-    if (length > 8 || length > left)
-        return false;
-    if (left >= 8) {
-        memcpy(&value, d->values, 8);
-        value = length ? value << (64 - length * 8) >> (64 - length * 8) : 0;
-    } else {
-        memcpy(&value, d->values, length);
-    }
-    d->values += length;
-    d->n++;
-    *out = value;
-    return true;
-}
-
-/* No value can take more, whatever its length says. */
-#define VALUE_MOST 16u
-
 /* `bytes` is a constant in most callers.  Where there are values enough, so that none lies outside whatever the
  * lengths say, nothing is checked but that no length was impossible. */
 static inline __attribute__((always_inline)) bool
-decode_field(struct decoder *d, uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
+decode_field(struct tbd_decoder *d, uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
 {
-    static const uint64_t masks[16] = {
-        0, 0xff, 0xffff, 0xffffff, UINT32_MAX, 0xffffffffffull, 0xffffffffffffull,
-        0xffffffffffffffull, UINT64_MAX,
-    };
-    struct decoder local = *d;
+    struct tbd_decoder local = *d;
     uint64_t value = 0, z;
     unsigned lengths = 0;
     uint32_t i = 0;
 
-    for (; i < count && (size_t)(local.end - local.values) >= VALUE_MOST; i++, at += stride) {
+    for (; i < count && (size_t)(local.end - local.values) >= TBD_VALUE_MOST; i++, at += stride) {
         unsigned length = local.lengths[local.n >> 1] >> ((local.n & 1) * 4) & 15;
 
         memcpy(&z, local.values, sizeof(z));
-        z &= masks[length];
+        z &= tbd_value_masks[length];
         lengths |= length + 7; /* 16: one was more than 8 */
         local.values += length;
         local.n++;
@@ -467,7 +422,7 @@ decode_field(struct decoder *d, uint8_t *at, size_t stride, uint32_t count, unsi
         memcpy(at, &value, bytes);
     }
     for (; i < count; i++, at += stride) {
-        if (!get_value(&local, &z))
+        if (!tbd_decoder_get(&local, &z))
             return false;
         value += (uint64_t)tbd_unzigzag(z);
         memcpy(at, &value, bytes);
@@ -476,7 +431,7 @@ decode_field(struct decoder *d, uint8_t *at, size_t stride, uint32_t count, unsi
     return lengths < 16;
 }
 
-static bool decode_rows(struct decoder *d, const struct fields *f, uint8_t *rows, uint32_t count)
+bool tbd_decode_rows(struct tbd_decoder *d, const struct tbd_record_fields *f, uint8_t *rows, uint32_t count)
 {
     bool good = true;
 
@@ -505,7 +460,7 @@ static enum tbd_status get_segment(struct tbd_coder *coder, struct tbd_reader *i
 {
     const uint8_t *at = tbd_reader_take(in, 2 * sizeof(uint32_t));
     uint64_t values, bytes;
-    struct decoder d = { 0 };
+    struct tbd_decoder d = { 0 };
     uint32_t head[2];
 
     if (!at)
@@ -521,7 +476,7 @@ static enum tbd_status get_segment(struct tbd_coder *coder, struct tbd_reader *i
     for (size_t i = 0; i < coder->set_count; i++) {
         const struct tbd_row_set *set = &coder->sets[i];
 
-        if (!decode_rows(&d, coder->fields[set->id], coder->rows + set->start, set->count))
+        if (!tbd_decode_rows(&d, coder->fields[set->id], coder->rows + set->start, set->count))
             return TBD_CORRUPT;
     }
     return d.values == d.end ? TBD_OK : TBD_CORRUPT;

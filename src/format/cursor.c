@@ -12,6 +12,15 @@
 
 #include <string.h>
 
+/* Where the entry behind the cursor's block has its operands. */
+static const uint8_t *behind(const struct tbd_cursor *c)
+{
+    const struct tbd_window *window = c->window;
+
+    return window->is_picked ? window->private->places[c->entry + 1].at
+                             : window->operands + c->operand + c->block->def.operand_bytes;
+}
+
 /* Told by the message behind it, or by the trace's end. */
 uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *c)
 {
@@ -21,10 +30,7 @@ uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *c)
 
     if (c->entry + 1 < window->entry_count &&
         window->entries[c->entry + 1] == (TBD_ENTRY_MESSAGE | TBD_MSG_INTERRUPTED))
-        memcpy(&limit,
-               window->operands + c->operand + c->block->def.operand_bytes +
-                   sizeof(struct tbd_message),
-               sizeof(limit));
+        memcpy(&limit, behind(c) + sizeof(struct tbd_message), sizeof(limit));
     else if (info && info->finished && c->time + 1 == info->blocks)
         limit = info->end.offset;
     return limit;
@@ -58,6 +64,7 @@ static void take_thread_message(struct tbd_cursor *c)
 static bool arrive(struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
+    const struct tbd_place *place = NULL;
     uint32_t entry;
 
     c->op = NULL;
@@ -68,9 +75,13 @@ static bool arrive(struct tbd_cursor *c)
         return false;
     }
     entry = window->entries[c->entry];
+    if (window->is_picked) {
+        place = &window->private->places[c->entry];
+        c->next_time = window->first_time + place->time;
+    }
     if (entry & TBD_ENTRY_MESSAGE) {
         c->kind = TBD_AT_MESSAGE;
-        c->message = (const void *)(window->operands + c->operand);
+        c->message = (const void *)(place ? place->at : window->operands + c->operand);
         if (entry == (TBD_ENTRY_MESSAGE | TBD_MSG_THREAD))
             take_thread_message(c);
         return true;
@@ -78,9 +89,9 @@ static bool arrive(struct tbd_cursor *c)
     c->kind = TBD_AT_BLOCK;
     c->id = entry;
     c->block = tbd_block_at(window->blocks_by_id, entry);
-    c->record = window->operands + c->operand;
+    c->record = place ? place->at : window->operands + c->operand;
     c->time = c->began = c->next_time++;
-    c->op_limit = op_limit(c);
+    c->op_limit = place && !place->has_ops ? 0 : op_limit(c);
     return true;
 }
 
@@ -179,7 +190,7 @@ void tbd_cursor_pass(struct tbd_cursor *c, const struct tbd_pass *pass)
     uint64_t time = c->time;
     size_t entry = c->entry;
 
-    if (c->kind != TBD_AT_BLOCK)
+    if (c->kind != TBD_AT_BLOCK || window->is_picked)
         return;
     while (entry + 1 < window->entry_count && time <= pass->until &&
            !(window->entries[entry + 1] & TBD_ENTRY_MESSAGE) && can_pass(pass, block, id, record)) {
@@ -212,13 +223,32 @@ static void start_at(const struct tbd_window *window, const struct tbd_checkpoin
     arrive(out);
 }
 
+/* On the first entry at or behind `time`. */
+static void start_at_place(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
+{
+    const struct tbd_place *places = window->private->places;
+    size_t at = TBD_COUNT_BEFORE(i, window->entry_count,
+                                 places[i].time + window->first_time < time);
+
+    tbd_cursor_first(window, out);
+    if (!at)
+        return;
+    out->entry = at;
+    if (at < window->entry_count)
+        out->thread = places[at].thread;
+    arrive(out);
+}
+
 bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
 {
     const struct tbd_window_private *private = window->private;
     size_t upto = TBD_COUNT_BEFORE(i, private->checkpoint_count,
                                   private->checkpoints[i].time <= time);
 
-    start_at(window, upto ? &private->checkpoints[upto - 1] : NULL, out);
+    if (window->is_picked)
+        start_at_place(window, time, out);
+    else
+        start_at(window, upto ? &private->checkpoints[upto - 1] : NULL, out);
     while (out->kind != TBD_AT_END && (out->kind != TBD_AT_BLOCK || out->time < time))
         tbd_cursor_skip_block(out);
     if (out->kind == TBD_AT_BLOCK && out->time != time) {

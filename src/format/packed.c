@@ -10,6 +10,7 @@
  *     says. */
 #include "format/packed.h"
 
+#include "format/pick_private.h"
 #include "format/room.h"
 #include "format/trace_private.h"
 
@@ -122,6 +123,14 @@ static void close_packed(struct packed *p)
     p->content = NULL;
 }
 
+static enum tbd_status open_content(const char *path, uint32_t window, enum tbd_file_kind kind,
+                                    uint64_t trace_id, struct packed *out, struct tbd_error *why)
+{
+    enum tbd_status status = open_packed(path, window, kind, trace_id, out, why);
+
+    return status ? status : unpack(out, why);
+}
+
 static size_t message_bytes(const struct tbd_message *message)
 {
     struct tbd_message head;
@@ -130,13 +139,23 @@ static size_t message_bytes(const struct tbd_message *message)
     return sizeof(head) + head.bytes;
 }
 
-static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
-                                   struct tbd_error *why)
+static enum tbd_status check_entries(const struct packed *p, const struct tbd_window *window,
+                                     struct tbd_error *why)
 {
     if (p->head.count != window->entry_count || p->head.packed_bytes != p->head.count * 4)
         return tbd_error_set(why, TBD_CORRUPT, p->file.path, 88,
                              "%llu entries where the TOC has %zu",
                              (unsigned long long)p->head.count, window->entry_count);
+    return TBD_OK;
+}
+
+static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
+                                   struct tbd_error *why)
+{
+    enum tbd_status status = check_entries(p, window, why);
+
+    if (status)
+        return status;
     if (!tbd_window_adopt_room(window, p->content)) {
         p->content = NULL;
         return TBD_NOMEM;
@@ -181,20 +200,41 @@ enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id, struct tbd_w
 {
     struct packed p;
     enum tbd_status status =
-        open_packed(path, window->number, TBD_FILE_ENTRIES, trace_id, &p, why);
+        open_content(path, window->number, TBD_FILE_ENTRIES, trace_id, &p, why);
 
-    if (!status)
-        status = unpack(&p, why);
     if (!status)
         status = get_entries(&p, window, why);
     close_packed(&p);
     if (status)
         return status;
-    status = open_packed(path, window->number, TBD_FILE_TRACE, trace_id, &p, why);
-    if (!status)
-        status = unpack(&p, why);
+    status = open_content(path, window->number, TBD_FILE_TRACE, trace_id, &p, why);
     if (!status)
         status = get_records(&p, window, why);
     close_packed(&p);
+    return status;
+}
+
+enum tbd_status tbd_packed_pick(const char *path, uint64_t trace_id, struct tbd_window *window,
+                                struct tbd_picker *picker, struct tbd_error *why)
+{
+    struct packed entries, records = { 0 };
+    enum tbd_status status =
+        open_content(path, window->number, TBD_FILE_ENTRIES, trace_id, &entries, why);
+
+    if (!status)
+        status = check_entries(&entries, window, why);
+    if (!status && tbd_picker_needs_records(picker))
+        status = open_content(path, window->number, TBD_FILE_TRACE, trace_id, &records, why);
+    if (!status && records.content && !is_possible(&records, window))
+        status = tbd_error_set(why, TBD_CORRUPT, records.file.path, 88, "impossible length");
+    if (!status) {
+        status = tbd_picker_decode(picker, window, (const void *)entries.content, records.content,
+                                   records.head.packed_bytes);
+        if (status == TBD_CORRUPT)
+            tbd_error_set(why, status, entries.file.path, sizeof(entries.head),
+                          "block and trace file do not fit each other, or the TOC");
+    }
+    close_packed(&records);
+    close_packed(&entries);
     return status;
 }

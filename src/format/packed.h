@@ -5,6 +5,7 @@
 
 #include "format/coding.h"
 #include "format/file.h"
+#include "format/pick.h"
 #include "format/window.h"
 
 /* The files' whole contents, appended.  W1 holds for the window.  `coded` (its records, coded) may
@@ -19,5 +20,9 @@ void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *win
  * tbd_window_index(). */
 TBD_MUST_CHECK enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id,
                                               struct tbd_window *window, struct tbd_error *why);
+/* The same for what `picker` wants of it.  TBD_NOTFOUND as tbd_picker_pick(). */
+TBD_MUST_CHECK enum tbd_status tbd_packed_pick(const char *path, uint64_t trace_id,
+                                               struct tbd_window *window, struct tbd_picker *picker,
+                                               struct tbd_error *why);
 
 #endif

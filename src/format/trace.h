@@ -208,6 +208,7 @@ struct tbd_window {
     bool complete;
     bool has_events;               /* entries and operands are there (level 3 or raised) */
     bool has_loads;                /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
+    bool is_picked;                /* only some blocks' entries are there, for walks alone (format/pick.h) */
 
     struct tbd_regs regs;          /* at its start */
     const uint8_t *xsave;          /* regs.xsave_bytes */

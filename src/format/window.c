@@ -81,6 +81,7 @@ void tbd_window_free(struct tbd_window *window)
     free(private->owned);
     free(private->checkpoints);
     free(private->last_stores);
+    free(private->places);
     free(private);
     tbd_block_table_release(window->blocks_by_id);
     free(window);

@@ -16,7 +16,16 @@ struct tbd_owned {
     void (*release)(void *memory);
 };
 
+/* Where an entry of a picked window comes from (pick.h). */
+struct tbd_place {
+    const uint8_t *at; /* the record, or the message */
+    uint32_t time;     /* relative: of the block, or of the next one */
+    uint32_t thread;   /* that the entry finds in control */
+    bool has_ops;      /* the block's ops are there */
+};
+
 struct tbd_window_private {
+    struct tbd_place *places; /* by entry; NULL: not a picked window */
     struct tbd_owned *owned;
     size_t owned_count;
     size_t owned_capacity;

@@ -277,10 +277,12 @@ static enum tbd_status read_toc(struct toc *toc, struct tbd_window *window,
     return status ? status : read_summaries(toc, window, why);
 }
 
+/* `picker` NULL: all. */
 static enum tbd_status read_events(struct tbd_trace *trace, struct tbd_window *window,
-                                   struct tbd_error *why)
+                                   struct tbd_picker *picker, struct tbd_error *why)
 {
-    enum tbd_status status = tbd_packed_get(trace->path, trace->id, window, why);
+    enum tbd_status status = picker ? tbd_packed_pick(trace->path, trace->id, window, picker, why)
+                                    : tbd_packed_get(trace->path, trace->id, window, why);
 
     window->has_events = !status;
     return status;
@@ -350,8 +352,9 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
     return TBD_OK;
 }
 
-enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index, bool with_events,
-                                struct tbd_window **out, struct tbd_error *why)
+static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool with_events,
+                                   struct tbd_picker *picker, struct tbd_window **out,
+                                   struct tbd_error *why)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, index);
     struct tbd_window *window;
@@ -375,7 +378,7 @@ enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index, bool wi
     tbd_toc_close(&toc);
     if (!status) {
         if (with_events)
-            status = read_events(trace, window, why);
+            status = read_events(trace, window, picker, why);
         else
             window->entry_count = window->operand_bytes = 0;
         if (status == TBD_NOTRACE) /* lowered since the index was read */
@@ -389,4 +392,17 @@ enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index, bool wi
     }
     *out = window;
     return TBD_OK;
+}
+
+enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index, bool with_events,
+                                struct tbd_window **out, struct tbd_error *why)
+{
+    return load_window(trace, index, with_events, NULL, out, why);
+}
+
+enum tbd_status tbd_window_load_picked(struct tbd_trace *trace, uint32_t index,
+                                       struct tbd_picker *picker, struct tbd_window **out,
+                                       struct tbd_error *why)
+{
+    return load_window(trace, index, true, picker, out, why);
 }

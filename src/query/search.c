@@ -63,6 +63,7 @@ static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
     if (status != TBD_OK)
         return status;
     tbd_plan_free(&run->plan);
+    tbd_search_forget_picker(run);
     return tbd_plan_make(run->question, run->session, &run->plan);
 }
 
@@ -211,7 +212,8 @@ enum tbd_status tbd_search_slice(struct tbd_search_run *run, const struct tbd_se
     enum tbd_status status;
 
     wanted.with_loads = run->question->type == TBD_EVENT_LOAD;
-    status = tbd_session_slice(session, &wanted, &run->window);
+    run->slice = wanted;
+    status = tbd_search_open(run);
     opened = tbd_progress_now();
     session->stats.open_s += opened - begin;
     if (tbd_session_is_damage(status) ||
@@ -327,6 +329,7 @@ void tbd_search_release(struct tbd_search_run *run)
     run->session->stats.optimized += run->env.optimized;
     tbd_scopes_free(run->scopes);
     tbd_line_starts_free(run->lines);
+    tbd_search_forget_picker(run);
     tbd_plan_free(&run->plan);
     tbd_callers_free(&run->callers);
     free(run->memory);

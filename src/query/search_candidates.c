@@ -71,10 +71,13 @@ struct read_context {
 static enum tbd_value_state read_now(void *context, uint64_t address, uint64_t bytes, uint64_t *out)
 {
     const struct read_context *read = context;
+    const struct tbd_window *whole;
 
     *out = 0;
-    return tbd_trace_read(read->run->session->trace, read->run->window, read->position, address,
-                          out, (size_t)bytes) == TBD_OK
+    return tbd_session_whole(read->run->session, read->run->window, read->position.time,
+                             &whole) == TBD_OK &&
+                   tbd_trace_read(read->run->session->trace, whole, read->position, address, out,
+                                  (size_t)bytes) == TBD_OK
                ? TBD_VALUE_OK
                : TBD_VALUE_BAD;
 }

@@ -116,6 +116,15 @@ static uint32_t words_of(struct tbd_search_run *run, const struct tbd_expr_node 
     return node->op == TBD_EXPR_MEMORY ? 1 : TBD_EXPR_MATCH_SLOTS;
 }
 
+static void ask_bytes(struct tbd_search_run *run, struct tbd_position at, uint64_t address,
+                      uint32_t bytes, uint32_t walk, bool is_after)
+{
+    if (tbd_search_has_stores(run, address, bytes))
+        (void)tbd_probes_add(run->probes[walk], at, address, bytes, is_after);
+    else
+        run->again = true;
+}
+
 /* Asks for what the nodes of level `walk + 1` read. */
 static void ask_memory(struct tbd_search_run *run, const struct tbd_event *event, uint32_t walk)
 {
@@ -128,8 +137,7 @@ static void ask_memory(struct tbd_search_run *run, const struct tbd_event *event
         uint32_t bytes = node->op == TBD_EXPR_MEMORY ? (uint32_t)node->value : 8;
 
         for (uint32_t w = 0; w < words; w++)
-            (void)tbd_probes_add(run->probes[walk], event->position, address + w * 8, bytes,
-                                 node->is_after);
+            ask_bytes(run, event->position, address + w * 8, bytes, walk, node->is_after);
         run->asked |= words != 0;
     }
 }
@@ -138,9 +146,8 @@ static void ask_value(struct tbd_search_run *run, const struct tbd_event *event)
 {
     if (!wants_value(run, event))
         return;
-    (void)tbd_probes_add(run->probes[0], event->position, event->addr,
-                         event->size < 8 ? (uint32_t)event->size : 8,
-                         event->type == TBD_EVENT_STORE);
+    ask_bytes(run, event->position, event->addr, event->size < 8 ? (uint32_t)event->size : 8, 0,
+              event->type == TBD_EVENT_STORE);
     run->asked = true;
 }
 

@@ -27,6 +27,15 @@ struct tbd_thread_callers {
     struct tbd_callers callers;
 };
 
+/* What is picked of windows (search_pick.c). */
+struct tbd_search_picking {
+    struct tbd_picker *picker; /* owned; NULL: to be made */
+    uint8_t *blocks;           /* owned: what it wants of each */
+    struct tbd_pick_range ranges[TBD_PICK_RANGES]; /* memory that was asked for */
+    uint32_t range_count;
+    bool is_off;               /* whole windows are as good, or needed */
+};
+
 struct tbd_search_run {
     struct tbd_search *search;
     struct tbd_session *session;
@@ -36,7 +45,9 @@ struct tbd_search_run {
     bool wants_values; /* new values of all matching stores, for printing */
     struct tbd_plan plan;
     struct tbd_span span;
-    const struct tbd_window *window;
+    const struct tbd_window *window; /* perhaps a picked one */
+    struct tbd_session_slice slice;  /* that it is, or is picked of */
+    struct tbd_search_picking picking;
     struct tbd_expr_env env;
     struct tbd_scopes *scopes;  /* what it means at each instruction; NULL: the same everywhere */
     struct tbd_expr *here;      /* what it means at the event being judged */
@@ -109,6 +120,16 @@ bool tbd_search_asks(const struct tbd_search_run *run, enum tbd_verdict verdict)
 /* Asks for the memory that it needs in this walk. */
 void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event,
                     enum tbd_verdict verdict);
+
+/* ---- search_pick.c: windows with only those events that matter ---- */
+
+/* Opens run->slice: picked, if that will do for what is known to be wanted.  Decides whether walks
+ * keep up a stack of callers. */
+TBD_MUST_CHECK enum tbd_status tbd_search_open(struct tbd_search_run *run);
+/* Has run->window all stores to this memory?  If not, it will have when it is opened again. */
+bool tbd_search_has_stores(struct tbd_search_run *run, uint64_t address, uint32_t bytes);
+/* The plan, or what is kept up during walks, is another one. */
+void tbd_search_forget_picker(struct tbd_search_run *run);
 
 /* ---- search_candidates.c: events that only registers can decide ---- */
 

@@ -44,10 +44,11 @@ struct tbd_scopes {
 static bool read_then(void *context, uint64_t address, void *out, size_t bytes)
 {
     struct tbd_scopes *scopes = context;
+    const struct tbd_window *whole;
 
     scopes->has_read = true;
-    return tbd_trace_read(scopes->session->trace, scopes->window, scopes->at, address, out,
-                          bytes) == TBD_OK;
+    return tbd_session_whole(scopes->session, scopes->window, scopes->at.time, &whole) == TBD_OK &&
+           tbd_trace_read(scopes->session->trace, whole, scopes->at, address, out, bytes) == TBD_OK;
 }
 
 enum tbd_status tbd_scopes_new(struct tbd_session *session, struct tbd_scopes **out)

@@ -198,6 +198,31 @@ static bool wants_notes(const struct tbd_search_run *run)
            run->window->complete && (run->all_uses & TBD_USES_STATE) == 0;
 }
 
+/* With what was missed. */
+static enum tbd_status open_again(struct tbd_search_run *run)
+{
+    enum tbd_status status = tbd_search_open(run);
+
+    if (status == TBD_OK && run->scopes != NULL)
+        tbd_scopes_set_window(run->scopes, run->window);
+    run->again = false;
+    return status;
+}
+
+/* Registers lead to memory anywhere: only the whole window has all stores to that. */
+static enum tbd_status ask_with_notes(struct tbd_search_run *run)
+{
+    enum tbd_status status = ask_window(run);
+
+    if (status != TBD_OK || !run->again)
+        return status;
+    run->picking.is_off = true;
+    forget_answers(run);
+    run->unnoted = 0;
+    status = open_again(run);
+    return status == TBD_OK ? ask_window(run) : status;
+}
+
 /* The window's registers, where the first walk missed them; then all walks once more.  Where that
  * replay does not succeed, those that stop at positions will say why. */
 static enum tbd_status note_window(struct tbd_search_run *run)
@@ -216,7 +241,7 @@ static enum tbd_status note_window(struct tbd_search_run *run)
     tbd_notes_take(&run->notes, window);
     forget_answers(run);
     run->unnoted = 0;
-    return ask_window(run);
+    return ask_with_notes(run);
 }
 
 /* Most conditions over variables need no stack of callers: it is kept up from where one does. */
@@ -225,14 +250,15 @@ static enum tbd_status ask_first(struct tbd_search_run *run)
     uint64_t candidates = run->session->stats.candidates;
     enum tbd_status status;
 
+    run->again = false;
     do {
         forget_answers(run);
         tbd_note_sites_free(&run->sites);
         run->session->stats.candidates = candidates;
         run->missed = 0;
-        run->again = false;
-        run->has_callers = tbd_search_needs_callers(run);
-        status = asks_anything(run) ? ask_window(run) : TBD_OK;
+        status = run->again ? open_again(run) : TBD_OK;
+        if (status == TBD_OK && asks_anything(run))
+            status = ask_window(run);
     } while (status == TBD_OK && run->again);
     return status;
 }

@@ -62,6 +62,7 @@ void tbd_session_close(struct tbd_session *session)
     for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
         tbd_window_free(session->windows[i].window);
     tbd_window_free(session->summaries);
+    tbd_window_free(session->picked);
     tbd_session_end_slices(session);
     free(session->moment);
     if (session->replayer != NULL && !session->borrows_replayer)

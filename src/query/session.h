@@ -6,6 +6,7 @@
 #ifndef TBD_QUERY_SESSION_H
 #define TBD_QUERY_SESSION_H
 
+#include "format/pick.h"
 #include "query/disas.h"
 #include "query/expr.h"
 #include "query/stack.h"
@@ -79,6 +80,7 @@ struct tbd_session {
         struct tbd_slices *run; /* owned; NULL: none */
         struct tbd_session_slice next;
     } slices; /* that are asked for one after the other */
+    struct tbd_window *picked;       /* owned: what tbd_session_picked() gave last; NULL: none */
     struct tbd_moment_known *moment; /* owned: the position asked for last; NULL: none */
     struct tbd_window *summaries;    /* owned: of the window asked for last; NULL: none */
     size_t window_max; /* of `windows` used */
@@ -101,6 +103,16 @@ uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, b
  */
 TBD_MUST_CHECK enum tbd_status tbd_session_slice(struct tbd_session *session,
                                                  const struct tbd_session_slice *wanted,
+                                                 const struct tbd_window **out);
+/* Of the same, what `picker` wants (format/pick.h); TBD_NOTFOUND: too much.  Borrowed until the next
+ * one is asked for, and as that. */
+TBD_MUST_CHECK enum tbd_status tbd_session_picked(struct tbd_session *session,
+                                                  const struct tbd_session_slice *wanted,
+                                                  struct tbd_picker *picker,
+                                                  const struct tbd_window **out);
+/* With all events around `time`, where `window` is perhaps a picked one. */
+TBD_MUST_CHECK enum tbd_status tbd_session_whole(struct tbd_session *session,
+                                                 const struct tbd_window *window, uint64_t time,
                                                  const struct tbd_window **out);
 /* The replay that gives slices in order is not needed any more. */
 void tbd_session_end_slices(struct tbd_session *session);

@@ -144,6 +144,21 @@ static bool is_held(const struct tbd_session_held *held, const struct tbd_sessio
            held->has_loads == wanted->with_loads && held->slice == wanted->slice;
 }
 
+/* NULL: none is what is wanted. */
+static const struct tbd_window *find_held(struct tbd_session *session,
+                                          const struct tbd_session_slice *wanted)
+{
+    for (size_t i = 0; i < session->window_max; i++) {
+        struct tbd_session_held *held = &session->windows[i];
+
+        if (!is_held(held, wanted))
+            continue;
+        held->used = ++session->clock;
+        return held->window;
+    }
+    return NULL;
+}
+
 enum tbd_status tbd_session_slice(struct tbd_session *session,
                                   const struct tbd_session_slice *wanted,
                                   const struct tbd_window **out)
@@ -152,17 +167,12 @@ enum tbd_status tbd_session_slice(struct tbd_session *session,
     struct tbd_window *window = NULL;
     enum tbd_status status;
 
-    *out = NULL;
+    *out = find_held(session, wanted);
+    if (*out != NULL)
+        return TBD_OK;
     for (size_t i = 0; i < session->window_max; i++) {
-        struct tbd_session_held *held = &session->windows[i];
-
-        if (is_held(held, wanted)) {
-            held->used = ++session->clock;
-            *out = held->window;
-            return TBD_OK;
-        }
-        if (held->used < oldest->used)
-            oldest = held;
+        if (session->windows[i].used < oldest->used)
+            oldest = &session->windows[i];
     }
     tbd_window_free(oldest->window);
     oldest->window = NULL;
@@ -177,6 +187,38 @@ enum tbd_status tbd_session_slice(struct tbd_session *session,
                                          .used = ++session->clock };
     *out = window;
     return TBD_OK;
+}
+
+/* Straight from the window's files, if they have it and are good. */
+static enum tbd_status load_picked(struct tbd_session *session, uint32_t index,
+                                   struct tbd_picker *picker)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(session->trace, index);
+
+    if (!summary->complete || summary->level < 3)
+        return TBD_NOTKEPT;
+    return tbd_window_load_picked(session->trace, index, picker, &session->picked, &session->why);
+}
+
+enum tbd_status tbd_session_picked(struct tbd_session *session,
+                                   const struct tbd_session_slice *wanted,
+                                   struct tbd_picker *picker, const struct tbd_window **out)
+{
+    const struct tbd_window *whole;
+    enum tbd_status status = TBD_NOTKEPT;
+
+    tbd_window_free(session->picked);
+    session->picked = NULL;
+    *out = NULL;
+    if (!wanted->with_loads && find_held(session, wanted) == NULL)
+        status = load_picked(session, wanted->window, picker);
+    if (status != TBD_OK && status != TBD_NOTFOUND && status != TBD_NOMEM) {
+        status = tbd_session_slice(session, wanted, &whole);
+        if (status == TBD_OK)
+            status = tbd_picker_pick(picker, whole, &session->picked);
+    }
+    *out = session->picked;
+    return status;
 }
 
 static struct tbd_session_slice slice_at(const struct tbd_session *session, uint32_t index,
@@ -195,6 +237,15 @@ enum tbd_status tbd_session_slice_at(struct tbd_session *session, uint32_t index
     struct tbd_session_slice wanted = slice_at(session, index, time);
 
     return tbd_session_slice(session, &wanted, out);
+}
+
+enum tbd_status tbd_session_whole(struct tbd_session *session, const struct tbd_window *window,
+                                  uint64_t time, const struct tbd_window **out)
+{
+    if (window->is_picked)
+        return tbd_session_slice_at(session, window->index, time, out);
+    *out = window;
+    return TBD_OK;
 }
 
 bool tbd_session_has_slice_at(const struct tbd_session *session, uint32_t index, uint64_t time)

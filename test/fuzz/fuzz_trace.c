@@ -6,8 +6,9 @@
  * The input patches a small good trace: byte 0 chooses the file, byte 1 whether checksums are made
  * good again (so that what lies behind them is reached), byte 2 whether the file is cut off; then
  * patches of (offset 2 bytes, length 1 byte, bytes).  Oracles: no crash; an error has a file and a
- * text; a window that loads can be walked to its end, with as many blocks as it says; with honest
- * checksums, what loads is what was written. */
+ * text; a window that loads can be walked to its end, with as many blocks as it says, and what is picked of
+ * its files is what is picked of it; with honest checksums, what loads is what was written. */
+#include "format/pick.h"
 #include "format/window.h"
 #include "seal.h"
 #include "small_trace.h"
@@ -107,6 +108,55 @@ static void walk(struct tbd_trace *trace, const struct tbd_window *window)
     }
 }
 
+#define BLOCKS 64u
+
+static struct tbd_picker *make_picker(void)
+{
+    static uint8_t blocks[BLOCKS];
+    struct tbd_pick pick = { .blocks = blocks, .block_count = BLOCKS, .range_count = 1 };
+
+    for (uint32_t id = 0; id < BLOCKS; id += 7)
+        blocks[id] = id % 2 ? TBD_PICK_OPS : TBD_PICK_ENTERED;
+    pick.ranges[0] = (struct tbd_pick_range){ SIM_BASE + 4096, SIM_BASE + 4 * 4096 };
+    return tbd_picker_new(&pick);
+}
+
+static void compare(const struct tbd_window *a, const struct tbd_window *b)
+{
+    struct tbd_cursor x, y;
+
+    check(a->entry_count == b->entry_count);
+    tbd_cursor_first(a, &x);
+    tbd_cursor_first(b, &y);
+    for (; x.kind != TBD_AT_END; tbd_cursor_next(&x), tbd_cursor_next(&y)) {
+        check(x.kind == y.kind && x.time == y.time && x.id == y.id && x.op == y.op);
+        check(x.kind != TBD_AT_OP ||
+              !memcmp(x.record, y.record, x.block->def.operand_bytes));
+    }
+    check(y.kind == TBD_AT_END);
+}
+
+/* Of the files; compared with what is picked of `whole`, if that is not NULL. */
+static void pick(struct tbd_trace *trace, uint32_t index, const struct tbd_window *whole)
+{
+    struct tbd_picker *picker = make_picker();
+    struct tbd_window *raw = NULL, *coded;
+    struct tbd_error why = { 0 };
+    enum tbd_status status;
+
+    check(picker);
+    status = tbd_window_load_picked(trace, index, picker, &coded, &why);
+    check(!status || (why.file[0] && why.detail[0]));
+    if (whole) {
+        check(!status && !tbd_picker_pick(picker, whole, &raw));
+        compare(raw, coded);
+    }
+    tbd_window_free(raw);
+    if (!status)
+        tbd_window_free(coded);
+    tbd_picker_free(picker);
+}
+
 static void use(bool honest)
 {
     struct tbd_error why = { 0 };
@@ -124,6 +174,7 @@ static void use(bool honest)
         memset(&why, 0, sizeof(why));
         if (tbd_window_load(trace, w, true, &window, &why)) {
             check(why.file[0] && why.detail[0]);
+            pick(trace, w, NULL);
             continue;
         }
         if (!good_digest[w])
@@ -131,6 +182,7 @@ static void use(bool honest)
         if (honest)
             check(digest_of(window) == good_digest[w]);
         walk(trace, window);
+        pick(trace, w, window);
         tbd_window_free(window);
         check(!tbd_trace_regions(trace, w, &regions, &count, &why));
     }
