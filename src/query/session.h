@@ -79,6 +79,7 @@ struct tbd_session {
     struct {
         struct tbd_slices *run; /* owned; NULL: none */
         struct tbd_session_slice next;
+        uint32_t raised; /* 1 + the window that counts as raised already, in stats */
     } slices; /* that are asked for one after the other */
     struct tbd_window *picked;       /* owned: what tbd_session_picked() gave last; NULL: none */
     struct tbd_moment_known *moment; /* owned: the position asked for last; NULL: none */

@@ -130,7 +130,8 @@ static enum tbd_status make_slice(struct tbd_session *session,
 
     if (status != TBD_OK)
         return status;
-    session->stats.raised++;
+    session->stats.raised += session->slices.raised != wanted->window + 1;
+    session->slices.raised = wanted->window + 1;
     return wanted->slice == wanted->last && !is_next(session, wanted)
                ? one_slice(session, wanted, out)
                : next_slice(session, wanted, out);
