@@ -6,6 +6,7 @@
  *   2. its first-use contents, from an earlier or a later window, while the mapping lasts
  *   3. the initial image, or zeroes for fresh anonymous memory, or the trace's copy of the mapped
  *      file
+ *   4. what it held where it was before mremap moved it (page_moved.c)
  * Bytes inside a window (page_bytes.c): the next later store's old value; else the page's capture in
  * that window; else the page was not modified in it, and the above applies.
  *
@@ -201,6 +202,8 @@ enum tbd_status tbd_page_unmodified_locked(struct tbd_trace *trace, const struct
     }
     if (status == TBD_NOTFOUND)
         status = from_file(trace, q, out);
+    if (status == TBD_NOTFOUND)
+        status = tbd_page_moved_locked(trace, q, out);
     return status == TBD_NOTFOUND ? TBD_NOTKEPT : status;
 }
 

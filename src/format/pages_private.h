@@ -50,11 +50,15 @@ struct tbd_page_query {
     struct tbd_moment at;
     struct tbd_moment died;           /* its mapping ends; window UINT32_MAX: never */
     const struct region_piece *piece; /* borrowed until the lock is given back */
+    unsigned moves;                   /* how many calls of mremap it was followed through */
 };
 /* What mapping the page belongs to at the moment.  TBD_UNMAPPED. */
 TBD_MUST_CHECK enum tbd_status tbd_page_ask_locked(struct tbd_trace *trace,
                                                    const struct tbd_moment *at, uint64_t address,
                                                    struct tbd_page_query *out);
+/* page_moved.c: what it held before mremap brought it there.  TBD_NOTFOUND: it did not. */
+TBD_MUST_CHECK enum tbd_status
+tbd_page_moved_locked(struct tbd_trace *trace, const struct tbd_page_query *q, uint8_t *out);
 /* Its contents, if its window does not modify it after the moment. */
 TBD_MUST_CHECK enum tbd_status
 tbd_page_unmodified_locked(struct tbd_trace *trace, const struct tbd_page_query *q, uint8_t *out);
