@@ -8,7 +8,7 @@
 #include "base/layout.h"
 #include "format/window.h"
 #include "format/writer.h"
-#include "replay/replay.h"
+#include "replay/slices.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -281,6 +281,42 @@ static void positions_outside_the_window_are_refused(void **state)
     tbd_replayer_free(replayer);
 }
 
+/* The trace does not know its blocks, so that no slice comes; but where it would begin is seen. */
+static void a_long_window_is_cut_into_slices(void **state)
+{
+    struct tbd_replayer *replayer;
+    struct tbd_slices *slices;
+    struct tbd_window *slice;
+    struct tbd_divergence divergence;
+    struct tbd_error why = { 0 };
+
+    (void)state;
+    assert_int_equal(tbd_slice_count(trace, 0), 1);
+    assert_int_equal(tbd_slice_of(trace, 0, LOOPS), 0);
+    assert_int_equal(setenv("TBD_SLICE_BLOCKS", "30000", 1), 0);
+    assert_int_equal(tbd_slice_count(trace, 0), 3);
+    assert_int_equal(tbd_slice_count(trace, 1), 1);
+    assert_int_equal(tbd_slice_of(trace, 0, 0), 0);
+    assert_int_equal(tbd_slice_of(trace, 0, 29999), 0);
+    assert_int_equal(tbd_slice_of(trace, 0, 30000), 1);
+    assert_int_equal(tbd_slice_of(trace, 0, LOOPS + 3), 2);
+    assert_int_equal(tbd_replayer_new(trace, 1, &replayer, &why), TBD_OK);
+    assert_int_equal(tbd_slices_open(replayer, 0, 0, TBD_HOOKS_FULL, 2, 1, &slices, &why),
+                     TBD_USAGE);
+    assert_int_equal(tbd_slices_open(replayer, 0, 0, TBD_HOOKS_FULL, 3, 3, &slices, &why),
+                     TBD_USAGE);
+    assert_int_equal(tbd_slices_open(replayer, 1, 0, TBD_HOOKS_FULL, 0, 0, &slices, &why),
+                     TBD_USAGE);
+    assert_int_equal(tbd_slices_open(replayer, 0, 0, TBD_HOOKS_FULL, 1, 2, &slices, &why), TBD_OK);
+    assert_int_equal(tbd_slices_next(slices, &slice, &divergence, &why), TBD_DIVERGED);
+    assert_null(slice);
+    assert_int_equal(divergence.position.time, 30000);
+    assert_int_equal(tbd_slices_next(slices, &slice, &divergence, &why), TBD_NOTFOUND);
+    tbd_slices_close(slices);
+    tbd_replayer_free(replayer);
+    unsetenv("TBD_SLICE_BLOCKS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +325,7 @@ int main(void)
                                         open_bad, close_trace),
         cmocka_unit_test_setup_teardown(positions_outside_the_window_are_refused, open_good,
                                         close_trace),
+        cmocka_unit_test_setup_teardown(a_long_window_is_cut_into_slices, open_good, close_trace),
     };
     char *there = realpath("/proc/self/exe", NULL), path[4096], command[64];
     const char *set = getenv("TBD_REPLAY");
