@@ -160,6 +160,7 @@ static enum tbd_status take_segment(struct work *w, size_t *i)
         if (tbd_turns_is_open(&w->turns) &&
             !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
             return TBD_NOMEM;
+        tbd_build_release(w);
         *i = tbd_build_take_run(w, *i);
         if (*i < w->counted_end && !(w->entries[*i] & TBD_ENTRY_MESSAGE))
             return tbd_build_damage(w, "a record outside the operands");
@@ -224,6 +225,7 @@ static enum tbd_status pass(struct work *w)
         status = take_segment(w, &i);
         tbd_build_finish_segment(w, status != TBD_OK);
     }
+    tbd_build_release(w);
     return status;
 }
 
@@ -233,6 +235,7 @@ static bool prepare(struct work *w, const struct tbd_raw_window *raw, struct tbd
 
     b->coded.used = 0;
     b->coded.failed = false;
+    b->held.plan = NULL;
     if (b->codes && b->coder_table != table) {
         tbd_coder_free(b->coder);
         b->coder = tbd_coder_new(table);

@@ -11,7 +11,7 @@
  *
  * Invariants
  * L1  Which paths there are changes nothing in what is counted, only how long it takes.  They are kept for the next window.
- * L2  The last block before a message is held back (`held`), as the message may say that it was left in the middle.
+ * L2  The last block before a message is held back (tbd_build_hold()).
  * L3  Occurrences point into the operands, so they are looked at before operands are moved.
  * L4  Paths stay where they are until all are forgotten; their bases and stores may move. */
 #include "organizer/build_private.h"
@@ -88,11 +88,6 @@ struct tbd_lean {
     uint64_t taken, missed;   /* paths of the window, and how many of them had to be looked for */
     uint32_t rest;            /* windows that are built by rows */
     bool renames;             /* some entries are not the trace's ids */
-    struct {
-        const struct tbd_plan *plan; /* NULL: none is held */
-        uint32_t index;
-        uint8_t record[TBD_RECORD_MAX_BYTES];
-    } held;
 };
 
 void tbd_lean_free(struct tbd_lean *lean)
@@ -173,31 +168,6 @@ void tbd_lean_look(struct work *w)
     for (size_t i = 0; i < lean->met_count; i++)
         if (lean->met[i]->pending)
             look_at_pending(w, lean->met[i]);
-}
-
-static bool is_cut(const struct work *w, uint32_t index, uint32_t insn)
-{
-    return w->cut_count && w->cuts[w->cut_count - 1].index == index && insn >= w->cuts[w->cut_count - 1].limit;
-}
-
-/* It is known by now whether the block before the messages was left in the middle (L2). */
-static void release_held(struct work *w)
-{
-    struct tbd_lean *lean = w->builder->lean;
-    const struct tbd_plan *plan = lean->held.plan;
-
-    lean->held.plan = NULL;
-    for (uint16_t i = 0; plan && i < plan->store_count; i++) {
-        const struct tbd_plan_store *store = &plan->stores[i];
-        uint64_t address = 0;
-
-        if (is_cut(w, lean->held.index, store->insn))
-            continue;
-        if (store->base != TBD_BASE_NONE)
-            memcpy(&address, lean->held.record + store->base, sizeof(address));
-        tbd_shadow_store(&w->builder->shadow, address + (uint64_t)store->add, store->bytes,
-                         lean->held.index + store->index);
-    }
 }
 
 /* ---- making paths ---- */
@@ -483,11 +453,7 @@ static bool take_held(struct work *w, uint32_t entry, bool *out_taken)
     if (w->called)
         enter_by_call(w, entry, w->time);
     w->called = plan->calls ? plan->id : 0;
-    if (plan->store_count) {
-        lean->held.plan = plan;
-        lean->held.index = (uint32_t)w->index;
-        memcpy(lean->held.record, w->operands + w->in, plan->operand_bytes);
-    }
+    tbd_build_hold(w, plan, (uint32_t)w->index, w->operands + w->in);
     lean->renames |= plan->id != entry;
     w->in += plan->operand_bytes;
     w->index += plan->op_count + 1u;
@@ -531,7 +497,7 @@ bool tbd_lean_take_run(struct work *w, size_t *io_i)
     size_t count = run_end(w, *io_i) - *io_i, taken;
     bool is_held = false;
 
-    release_held(w);
+    tbd_build_release(w);
     if (!take_paths(w, entries, count - 1, &taken) ||
         (taken == count - 1 && !take_held(w, entries[taken], &is_held)))
         return false;
@@ -590,7 +556,6 @@ void tbd_lean_forget(struct tbd_lean *lean)
         return;
     lean->path_count = lean->long_count = lean->base_count = lean->store_count = lean->met_count = 0;
     lean->renames = false;
-    lean->held.plan = NULL;
     lean->none.next = lean->none.other = &lean->none;
     memset(lean->by_hash, 0, sizeof(lean->by_hash));
     if (lean->alone)
@@ -628,7 +593,7 @@ bool tbd_lean_finish(struct work *w)
 {
     struct tbd_lean *lean = w->builder->lean;
 
-    release_held(w);
+    tbd_build_release(w);
     for (size_t i = 0; i < lean->met_count; i++)
         if (!finish_path(w, lean->met[i]))
             return false;

@@ -43,6 +43,13 @@ _Static_assert(sizeof(struct block_tally) == 16 && sizeof(struct block_slot) == 
 
 #define PREFIX 4u /* a row begins with the event index of the block's entry */
 
+/* A block of which the stores are counted later, as a message behind it may say that it was left in the middle. */
+struct held_block {
+    const struct tbd_plan *plan; /* NULL: none */
+    uint32_t index;              /* of its entry's event */
+    uint8_t record[TBD_RECORD_MAX_BYTES];
+};
+
 struct tbd_builder {
     struct tbd_shadow shadow;
     struct block_count *counts; /* by id of the table */
@@ -68,6 +75,7 @@ struct tbd_builder {
     size_t id_count, id_room;
     uint8_t *rows;
     size_t row_room;
+    struct held_block held;
     struct tbd_lean *lean;      /* NULL until a window is built without coding its records */
     bool codes;
     struct tbd_coder *coder;    /* for `coder_table` */
@@ -141,6 +149,9 @@ TBD_MUST_CHECK bool tbd_build_begin_segment(struct work *w, size_t i);
 size_t tbd_build_take_run(struct work *w, size_t i);
 void tbd_build_finish_segment(struct work *w, bool is_cut_short);
 void tbd_build_forget_slots(struct tbd_builder *builder);
+void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index, const uint8_t *record);
+/* The next block comes, or nothing: counts the stores of the one that is held. */
+void tbd_build_release(struct work *w);
 
 /* build_lean.c */
 /* Is this window built by rows, although they are not coded?  Asked once for each. */

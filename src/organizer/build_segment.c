@@ -380,9 +380,55 @@ static void count_stores(const struct work *w, const struct tbd_plan_store *stor
     }
 }
 
-/* One block's rows are complete: how many came, and what they stored.  A block that stores has
+void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index, const uint8_t *record)
+{
+    struct held_block *held = &w->builder->held;
+
+    if (!plan->store_count)
+        return;
+    held->plan = plan;
+    held->index = index;
+    memcpy(held->record, record, plan->operand_bytes);
+}
+
+void tbd_build_release(struct work *w)
+{
+    struct held_block *held = &w->builder->held;
+    const struct tbd_plan *plan = held->plan;
+
+    held->plan = NULL;
+    for (uint16_t i = 0; plan && i < plan->store_count; i++) {
+        const struct tbd_plan_store *store = &plan->stores[i];
+        uint64_t address = 0;
+
+        if (is_cut(w, held->index, store->insn))
+            continue;
+        if (store->base != TBD_BASE_NONE)
+            memcpy(&address, held->record + store->base, sizeof(address));
+        tbd_shadow_store(&w->builder->shadow, address + (uint64_t)store->add, store->bytes, held->index + store->index);
+    }
+}
+
+/* A message about the segment's last block may be in the next one.  Returns the block's slot, the last one of whose rows
+ * is not to be counted. */
+static uint32_t hold_last(struct work *w)
+{
+    struct tbd_builder *b = w->builder;
+    uint32_t k = b->blocks_taken ? b->slot_at[b->blocks_taken - 1] : 0;
+    const uint8_t *row;
+    uint32_t index;
+
+    if (!k || !b->slots[k].stride)
+        return 0;
+    row = b->rows + b->slots[k].row - b->slots[k].stride;
+    memcpy(&index, row, sizeof(index));
+    tbd_build_hold(w, &w->plans[b->counts[b->slots[k].id].plan], index, row + PREFIX);
+    return k;
+}
+
+/* One block's rows are complete: how many came, and what they stored, but for the last `held`.  A block that stores has
  * operands: the old bytes. */
-static void finish_set(struct work *w, struct tbd_row_set *set, size_t k)
+static void finish_set(struct work *w, struct tbd_row_set *set, size_t k, uint32_t held)
 {
     const struct block_tally *tally = &w->builder->tallies[k];
     const struct block_slot *slot = &w->builder->slots[k];
@@ -395,7 +441,7 @@ static void finish_set(struct work *w, struct tbd_row_set *set, size_t k)
         count->last = w->segment_time + tally->last;
     set->count = slot->stride ? tally->count : 0;
     for (uint16_t i = 0; i < plan->store_count; i++)
-        count_stores(w, plan->stores + i, w->builder->rows + set->start, slot->stride, set->count);
+        count_stores(w, plan->stores + i, w->builder->rows + set->start, slot->stride, set->count - held);
 }
 
 void tbd_build_forget_slots(struct tbd_builder *b)
@@ -409,12 +455,15 @@ void tbd_build_finish_segment(struct work *w, bool is_cut_short)
 {
     struct tbd_builder *b = w->builder;
     bool is_empty = w->kept_entries == w->segment_begin;
+    uint32_t held = 0;
     size_t sets = 0;
 
     if (is_cut_short)
         count_again(b);
+    else
+        held = hold_last(w);
     for (size_t i = 0; i < b->set_count; i++) {
-        finish_set(w, &b->sets[i], i + 1);
+        finish_set(w, &b->sets[i], i + 1, held == i + 1);
         if (b->sets[i].count)
             b->sets[sets++] = b->sets[i];
     }
