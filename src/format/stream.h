@@ -65,16 +65,16 @@
 /* A message's payload is never longer; senders split (pages, ranges, long system calls). */
 #define TBD_MESSAGE_MAX_BYTES (256u << 10)
 
-/* A chunk on its way, written by the engine before `published` grows: that with number n is described at
- * n % chunk_count.  Where it lies is the engine's choice: the slot given back last, as long as the consumer
- * keeps up, so that the same few stay in the caches. */
+/* A chunk on its way, written by the engine before `published` grows: that with number n is
+ * described at n % chunk_count.  Where it lies is the engine's choice: the slot given back last, as
+ * long as the consumer keeps up, so that the same few stay in the caches. */
 struct tbd_chunk {
     uint64_t first_time;     /*  0: time of the first block entry in it */
     uint32_t entries_offset; /*  8: where its first entry is, bytes into the entries area */
     uint32_t entry_count;    /* 12: TBD_COUNT_OPEN while it is being filled */
     uint32_t operand_bytes;  /* 16: valid once published */
     uint32_t flags;          /* 20: TBD_CHUNK_* */
-    uint32_t slot;           /* 24: below chunk_count: which of the slots at chunks_offset it lies in */
+    uint32_t slot;           /* 24: which of those at chunks_offset it lies in, below chunk_count */
     uint32_t reserved;       /* 28 */
 };
 _Static_assert(sizeof(struct tbd_chunk) == 32, "tbd_chunk is 32 bytes");

@@ -24,8 +24,8 @@ struct tbd_ring {
     uint32_t slot;          /* where it lies */
     uint32_t collected;     /* chunks given back whose slots are in `free` or used again */
     uint32_t free_count;
-    uint8_t free[TBD_STREAM_MAX_CHUNKS];  /* slots; on top the one given back last: it is still in the caches */
-    uint8_t taken[TBD_STREAM_MAX_CHUNKS]; /* slot of the chunk at number % chunk_count, until it is collected */
+    uint8_t free[TBD_STREAM_MAX_CHUNKS];  /* slots; on top, and in the caches, the one back last */
+    uint8_t taken[TBD_STREAM_MAX_CHUNKS]; /* slot of number % chunk_count, until it is collected */
     uint32_t messages;      /* message entries in the open chunk */
     uint32_t last_block;    /* id of the last block entered in the chunks before; 0 if there is none */
     uint32_t parent;        /* pid of the consumer, if that is this process's parent; else 0 */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* fixed_x86_64.S - between translated code and C
  *
- * gs base is the thread's everywhere here.  The program's stack is never touched.  r10, r11, r14 and r15 of
- * the program are in their slots whenever translated code leaves or is entered (TBD_AT_HOME). */
+ * gs base is the thread's everywhere here.  The program's stack is never touched.  r10, r11, r14
+ * and r15 of the program are in their slots whenever translated code leaves or is entered
+ * (TBD_AT_HOME, patcher/translate.h). */
 #include "patcher/offsets.h"
 
         .text
@@ -20,10 +21,10 @@
 tbd_fixed_start:
 
 /* tbd_fixed_miss: a table jump found no block, or a block for another address.
- * in:  r11 = target (application), r10 anything, r14, r15 = stream; all else the program's, flags too:
- *      nothing here changes them
- * out: goes on at the entry that the second table has for the target; or to tbd_fixed_exit with exit_kind
- *      INDIRECT, exit_arg = target */
+ * in:  r11 = target (application), r10 anything, r14, r15 = stream; all else the program's, flags
+ *      too: nothing here changes them
+ * out: goes on at the entry that the second table has for the target; or to tbd_fixed_exit with
+ *      exit_kind INDIRECT, exit_arg = target */
         .globl  tbd_fixed_miss
         .hidden tbd_fixed_miss
 tbd_fixed_miss:

@@ -122,11 +122,14 @@ static bool is_in_tag(const struct tbd_block_code *block, uint64_t pc)
     return block->tagged >= block->cache_start && pc > block->tagged && pc < block->entry;
 }
 
-/* Exit stubs and ways out: all registers where they are between blocks, the next block is the site's. */
+/* Exit stubs and ways out: registers are where they are between blocks; the next block is the
+ * site's. */
 static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
                                               const struct tbd_regs *cpu, struct tbd_regs *state)
 {
-    struct tbd_place place = { .own = (uint16_t)~TBD_AT_HOME, .slot = TBD_AT_HOME, .sub = { TBD_NO_REG, TBD_NO_REG } };
+    struct tbd_place place = { .own = (uint16_t)~TBD_AT_HOME,
+                               .slot = TBD_AT_HOME,
+                               .sub = { TBD_NO_REG, TBD_NO_REG } };
 
     fill_registers(state, &place, thread, cpu);
     state->rip = tbd_cache_stub_target(cpu->rip);

@@ -125,8 +125,8 @@ unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid)
 
 /* ---- bringing in ---- */
 
-/* With all four taken the other substitute gives way: an instruction that needs both r14 and r15 names at most two of
- * r8-r11 besides; an indirect transfer, of which r11 is kept free, names none. */
+/* With all four taken the other substitute gives way: an instruction that needs both r14 and r15
+ * names at most two of r8-r11 besides; an indirect transfer, of which r11 is kept free, none. */
 static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
 {
     uint16_t subs = 0;
@@ -172,16 +172,13 @@ void tbd_place_written(struct tbd_translation *t, uint16_t registers)
     t->place.slot &= (uint16_t)~registers;
 }
 
-void tbd_place_finish(struct tbd_translation *t, uint16_t leave)
+void tbd_place_finish(struct tbd_translation *t)
 {
     release_sub(t, 0);
     release_sub(t, 1);
-    for (unsigned r = 0; r < TBD_R14; r++) {
-        if (leave & TBD_BIT(r))
-            continue;
+    for (unsigned r = 0; r < TBD_R14; r++)
         if (TBD_AT_HOME & TBD_BIT(r))
             tbd_place_spill(t, r);
         else
             tbd_place_need(t, r, 0);
-    }
 }

@@ -6,7 +6,8 @@
  * instruction that can fault.
  *
  * L1  Hooks stand before the instruction and read its addresses from the registers before it.
- * L2  An indirect exit has the target in r11, and the program's registers where they are at every exit.
+ * L2  An indirect exit has the target in r11, and the program's registers where they are at every
+ *     exit.
  */
 #include "patcher/translate.h"
 
@@ -323,7 +324,7 @@ static void end_record(struct tbd_translation *t)
 static void begin_tail(struct tbd_translation *t)
 {
     set_phase(t, TBD_PHASE_TAIL);
-    tbd_place_finish(t, 0);
+    tbd_place_finish(t);
     end_record(t);
     t->tail = tbd_emit_pc(&t->e);
 }
@@ -381,22 +382,22 @@ static void lower_branch_rcx(struct tbd_translation *t, const struct tbd_insn *i
     jump_direct(t, insn->target);
 }
 
-/* r11 = target (take_r11): jump by the table of indirect targets. */
+/* r11 = target (target_to_r11): jump by the table of indirect targets. */
 static void jump_by_table(struct tbd_translation *t)
 {
     static const uint8_t movzx_r10_r11[] = { 0x45, 0x0f, 0xb7, 0xd3 };
     static const uint8_t jmp_gs_r10_8[] = { 0x65, 0x42, 0xff, 0x24, 0xd5 };
 
     set_phase(t, TBD_PHASE_TAIL);
-    tbd_place_finish(t, 0);
+    tbd_place_finish(t);
     end_record(t);
     tbd_emit_bytes(&t->e, movzx_r10_r11, sizeof(movzx_r10_r11));
     tbd_emit_bytes(&t->e, jmp_gs_r10_8, sizeof(jmp_gs_r10_8));
     tbd_emit_u32(&t->e, (uint32_t)TBD_THREAD_GS(ibl));
 }
 
-/* The target of an indirect jump or call into r11, which is nobody's substitute (prepare_transfer); if the program
- * names its own r11 in the operand, the value is still there. */
+/* The target of an indirect jump or call into r11, which is nobody's substitute (prepare_transfer);
+ * if the program names its own r11 in the operand, the value is still there. */
 static void target_to_r11(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     const struct tbd_access *a = &insn->access[0];
@@ -430,8 +431,12 @@ static void report_transfer(struct tbd_translation *t)
 {
     const struct tbd_op *call = op_of_kind(t, TBD_OP_CALL);
     const struct tbd_op *ret = op_of_kind(t, TBD_OP_RET);
-    uint16_t reported = TBD_BIT(TBD_RSP) | (call ? RECORDED_AT_CALL : 0) | (ret ? TBD_BIT(TBD_RAX) : 0);
+    uint16_t reported = TBD_BIT(TBD_RSP);
 
+    if (call)
+        reported |= RECORDED_AT_CALL;
+    if (ret)
+        reported |= TBD_BIT(TBD_RAX);
     need_all(t, reported, reported);
     if (call)
         tbd_hook_call(&t->e, call->data);
