@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* coding_private.h - the fields of records and how their values are read, for who decodes segments (coding.c) or picks
- * rows out of them (pick_columns.c) */
+/* coding_private.h - the fields of records and how their values are read, for who decodes
+ * segments (coding.c) or picks rows out of them (pick_columns.c) */
 #ifndef TBD_FORMAT_CODING_PRIVATE_H
 #define TBD_FORMAT_CODING_PRIVATE_H
 
@@ -30,8 +30,15 @@ struct tbd_decoder {
 
 /* By a value's length; lengths above 8 are impossible. */
 static const uint64_t tbd_value_masks[16] = {
-    0, 0xff, 0xffff, 0xffffff, UINT32_MAX, 0xffffffffffull, 0xffffffffffffull,
-    0xffffffffffffffull, UINT64_MAX,
+    0,
+    0xff,
+    0xffff,
+    0xffffff,
+    UINT32_MAX,
+    0xffffffffffull,
+    0xffffffffffffull,
+    0xffffffffffffffull,
+    UINT64_MAX,
 };
 
 static inline bool tbd_decoder_get(struct tbd_decoder *d, uint64_t *out)
@@ -58,6 +65,7 @@ static inline bool tbd_decoder_get(struct tbd_decoder *d, uint64_t *out)
 #define TBD_VALUE_MOST 16u
 
 /* The next `count` rows of a block; false if the values cannot be. */
-bool tbd_decode_rows(struct tbd_decoder *d, const struct tbd_record_fields *f, uint8_t *rows, uint32_t count);
+bool tbd_decode_rows(struct tbd_decoder *d, const struct tbd_record_fields *f, uint8_t *rows,
+                     uint32_t count);
 
 #endif

@@ -2,9 +2,9 @@
 /* pick.c - see pick.h
  *
  * Invariants
- * K1  Before and behind each message that is picked stands the block entry that stands there in the window, and
- *     the first and the last entry are picked: so what a message says of the block before it, and what waits for the
- *     block behind it, means the same.
+ * K1  Before and behind each message that is picked stands the block entry that stands there in
+ *     the window, and the first and the last entry are picked: so what a message says of the
+ *     block before it, and what waits for the block behind it, means the same.
  * K2  A call that is picked with its ops is followed by the entry that follows it in the window. */
 #include "format/pick_private.h"
 
@@ -193,7 +193,8 @@ void tbd_picker_put(struct tbd_picker *p, size_t i, uint32_t time, const uint8_t
     p->is_beside = false;
 }
 
-void tbd_picker_decide(struct tbd_picker *p, size_t i, uint8_t what, uint32_t time, const uint8_t *at)
+void tbd_picker_decide(struct tbd_picker *p, size_t i, uint8_t what, uint32_t time,
+                       const uint8_t *at)
 {
     if (!at && !p->is_beside && !(what & TBD_LOOK_ENTRIES) &&
         !(what & TBD_LOOK_TARGET && tbd_picker_was_called(p, i)))
@@ -255,22 +256,10 @@ enum tbd_status tbd_picker_finish(struct tbd_picker *p, uint32_t time)
 
 /* ---- of a whole window ---- */
 
-static bool touches(const struct tbd_picker *p, uint32_t id, const uint8_t *record)
-{
-    const struct tbd_pick_test *test = &p->tests[p->tests_of[id].first];
-    uint64_t base;
-
-    for (uint32_t n = p->tests_of[id].count; n; n--, test++) {
-        memcpy(&base, record + test->base, sizeof(base));
-        if (base - test->low < test->span)
-            return true;
-    }
-    return false;
-}
-
 static void consider(struct tbd_picker *p, size_t i, uint8_t what, uint32_t time, const uint8_t *at)
 {
-    bool with_ops = what & TBD_LOOK_OPS || (what & TBD_LOOK_TEST && touches(p, p->from[i], at)) ||
+    bool with_ops = what & TBD_LOOK_OPS ||
+                    (what & TBD_LOOK_TEST && tbd_picker_touches(p, p->from[i], at)) ||
                     (what & TBD_LOOK_CALL && tbd_picker_leads(p, i));
 
     tbd_picker_decide(p, i, what, time, with_ops ? at : NULL);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* pick_columns.c - picking out of coded records (coding.c), without decoding those of other blocks
+/* pick_columns.c - picking out of coded records (coding.c), without decoding those of other
+ * blocks
  *
- * Of each segment, the entries say how many rows each block has.  Of a block with accesses that may touch a range, the
- * columns of their bases are gone through; only if one does, its rows are decoded.  What no question is about is
- * passed by the lengths of its values, segments without anything by what their heads say.
+ * Of each segment, the entries say how many rows each block has.  Of a block with accesses that
+ * may touch a range, the columns of their bases are gone through; only if one does, its rows are
+ * decoded.  What no question is about is passed by the lengths of its values, segments without
+ * anything by what their heads say.
  *
  * Invariants
- * K3  Whatever the contents are, rows are decoded only to memory that was made for them, and what is checked by
- *     tbd_records_decode() of entries, messages and totals is checked here. */
+ * K3  Whatever the contents are, rows are decoded only to memory that was made for them, and
+ *     what is checked by tbd_records_decode() of entries, messages and totals is checked here. */
 #include "format/pick_private.h"
 
 #include "base/array.h"
@@ -21,23 +23,23 @@
 /* A block of the segment under way. */
 struct set {
     uint32_t id;
-    uint32_t next;  /* row of its next entry */
-    size_t rows;    /* where its rows are, NONE if they were not wanted */
-    size_t hits;    /* bits of those that touch a range; NONE: all are wanted */
+    uint32_t next; /* row of its next entry */
+    size_t rows;   /* where its rows are, NONE if they were not wanted */
+    size_t hits;   /* bits of those that touch a range; NONE: all are wanted */
 };
 
 struct tbd_pick_columns {
     struct tbd_coder *coder;
-    uint32_t *counts;   /* by id: rows in the segment */
-    uint32_t *set_of;   /* by id */
+    uint32_t *counts; /* by id: rows in the segment */
+    uint32_t *set_of; /* by id */
     size_t ids;
-    struct set *sets;   /* as blocks first occur */
+    struct set *sets; /* as blocks first occur */
     size_t set_count, set_room;
     uint8_t *rows;
     size_t rows_used, rows_room;
     uint64_t *hits;
     size_t hits_used, hits_room;
-    uint8_t *spare;     /* of the window: where picked records go */
+    uint8_t *spare; /* of the window: where picked records go */
     size_t spare_left;
     /* the window under way */
     struct tbd_reader in;
@@ -215,7 +217,8 @@ static bool skip_values(struct tbd_decoder *d, uint64_t count)
     return true;
 }
 
-static bool is_near(const struct tbd_pick_test *tests, uint32_t count, uint32_t base, uint64_t value)
+static bool is_near(const struct tbd_pick_test *tests, uint32_t count, uint32_t base,
+                    uint64_t value)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (tests[i].base == base && value - tests[i].low < tests[i].span)
@@ -224,7 +227,8 @@ static bool is_near(const struct tbd_pick_test *tests, uint32_t count, uint32_t 
     return false;
 }
 
-/* Values from `low` on, `span` of them, are all that any test of the base may say yes to; span 0: all values. */
+/* Values from `low` on, `span` of them, are all that any test of the base may say yes to; span
+ * 0: all values. */
 struct hull {
     uint64_t low, span;
 };
@@ -275,7 +279,8 @@ static bool test_column(struct tbd_decoder *d, uint32_t rows, const struct tbd_p
         }
         value += (uint64_t)tbd_unzigzag(z);
         if (__builtin_expect((value - hull.low < hull.span || !hull.span) &&
-                                 is_near(tests, test_count, base, value), 0)) {
+                                 is_near(tests, test_count, base, value),
+                             0)) {
             hits[i / 64] |= 1ull << (i % 64);
             *io_any = true;
         }
@@ -305,7 +310,8 @@ static bool has_test(const struct tbd_pick_test *tests, uint32_t count, uint32_t
     return false;
 }
 
-/* Are the bases columns of their own?  (Fields may overlap them in blocks that nobody would make.) */
+/* Are the bases columns of their own? (Fields may overlap them in blocks that nobody would
+ * make.) */
 static bool has_columns(const struct tbd_record_fields *f, const struct tbd_pick_test *tests,
                         uint32_t count)
 {
@@ -338,8 +344,8 @@ static enum tbd_status test_set(struct tbd_picker *p, struct tbd_decoder *d, str
     return good ? TBD_OK : TBD_CORRUPT;
 }
 
-static enum tbd_status decode_set(struct tbd_pick_columns *c, struct tbd_decoder *d, struct set *set,
-                                  const struct tbd_record_fields *f)
+static enum tbd_status decode_set(struct tbd_pick_columns *c, struct tbd_decoder *d,
+                                  struct set *set, const struct tbd_record_fields *f)
 {
     size_t bytes = (size_t)f->record_bytes * c->counts[set->id];
 
@@ -423,21 +429,6 @@ static const uint8_t *keep(struct tbd_picker *p, const uint8_t *row, uint32_t by
     return at;
 }
 
-static bool touches(const struct tbd_picker *p, uint32_t id, const uint8_t *record)
-{
-    const struct tbd_pick_tests *tests = &p->tests_of[id];
-    uint64_t base;
-
-    for (uint32_t i = 0; i < tests->count; i++) {
-        const struct tbd_pick_test *test = &p->tests[tests->first + i];
-
-        memcpy(&base, record + test->base, sizeof(base));
-        if (base - test->low < test->span)
-            return true;
-    }
-    return false;
-}
-
 /* The record of the entry, if it is wanted with its ops. */
 static const uint8_t *take_row(struct tbd_picker *p, size_t i, uint8_t now)
 {
@@ -450,7 +441,7 @@ static const uint8_t *take_row(struct tbd_picker *p, size_t i, uint8_t now)
 
     set->next++;
     if (now & TBD_LOOK_OPS || is_hit || (now & TBD_LOOK_CALL && tbd_picker_leads(p, i)) ||
-        (now & TBD_LOOK_TEST && set->hits == NONE && touches(p, id, row)))
+        (now & TBD_LOOK_TEST && set->hits == NONE && tbd_picker_touches(p, id, row)))
         return keep(p, row, bytes);
     return NULL;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* pick_private.h - what picking of whole windows (pick.c) and of coded records (pick_columns.c) share */
+/* pick_private.h - what picking of whole windows (pick.c) and of coded records (pick_columns.c)
+ * share */
 #ifndef TBD_FORMAT_PICK_PRIVATE_H
 #define TBD_FORMAT_PICK_PRIVATE_H
 
@@ -33,23 +34,23 @@ struct tbd_pick_tests {
 
 struct tbd_picker {
     struct tbd_pick pick;
-    uint8_t wanted;                /* of all blocks */
-    struct tbd_block_table *table; /* of the window before; a reference is held */
-    struct tbd_look *looks;        /* by id */
+    uint8_t wanted;                  /* of all blocks */
+    struct tbd_block_table *table;   /* of the window before; a reference is held */
+    struct tbd_look *looks;          /* by id */
     struct tbd_pick_tests *tests_of; /* by id */
     size_t ids;
     struct tbd_pick_test *tests;
     size_t test_count, test_room;
     struct tbd_pick_columns *columns; /* NULL until coded records come */
     /* the window under way */
-    const uint32_t *from;          /* its entries */
+    const uint32_t *from; /* its entries */
     size_t from_count, most;
     struct tbd_window *out;
     uint32_t *entries;
     struct tbd_place *places;
     size_t count, room;
-    size_t last;                   /* entry of `from` that was picked last, + 1 */
-    bool is_beside;                /* the entry before was a message, or a call whose target is waited for */
+    size_t last;    /* entry of `from` that was picked last, + 1 */
+    bool is_beside; /* the entry before was a message, or a call whose target is waited for */
     uint32_t thread;
     enum tbd_status status;
 };
@@ -68,8 +69,10 @@ static inline const struct tbd_look *tbd_picker_look(struct tbd_picker *p, uint3
 
 /* Entry `i` is picked.  `at`: its record (NULL: without ops), borrowed by the window. */
 void tbd_picker_put(struct tbd_picker *p, size_t i, uint32_t time, const uint8_t *at);
-/* Entry `i` is of a block with these bits; it is picked if `at` is not NULL, or if it is wanted without ops. */
-void tbd_picker_decide(struct tbd_picker *p, size_t i, uint8_t what, uint32_t time, const uint8_t *at);
+/* Entry `i` is of a block with these bits; it is picked if `at` is not NULL, or if it is wanted
+ * without ops. */
+void tbd_picker_decide(struct tbd_picker *p, size_t i, uint8_t what, uint32_t time,
+                       const uint8_t *at);
 /* Entry `i` is a message; picked, and the block before it too. */
 void tbd_picker_put_message(struct tbd_picker *p, size_t i, uint32_t time,
                             const struct tbd_message *message);
@@ -84,14 +87,29 @@ static inline bool tbd_picker_was_called(struct tbd_picker *p, size_t i)
     return before && before->what & TBD_LOOK_CALL;
 }
 
+/* Does an access of the block touch a range, of those whose addresses differ each time? */
+static inline bool tbd_picker_touches(const struct tbd_picker *p, uint32_t id,
+                                      const uint8_t *record)
+{
+    const struct tbd_pick_test *test = &p->tests[p->tests_of[id].first];
+    uint64_t base;
+
+    for (uint32_t n = p->tests_of[id].count; n; n--, test++) {
+        memcpy(&base, record + test->base, sizeof(base));
+        if (base - test->low < test->span)
+            return true;
+    }
+    return false;
+}
+
 /* Does anything need more of blocks than that they were entered? */
 bool tbd_picker_needs_records(const struct tbd_picker *p);
 
 void tbd_pick_columns_free(struct tbd_pick_columns *columns);
 /* The table is another one. */
 void tbd_pick_columns_forget(struct tbd_picker *p);
-/* Fills `window`, which has everything but events, from its entries and coded records (NULL where they are not
- * needed). */
+/* Fills `window`, which has everything but events, from its entries and coded records (NULL
+ * where they are not needed). */
 TBD_MUST_CHECK enum tbd_status tbd_picker_decode(struct tbd_picker *p, struct tbd_window *window,
                                                  const uint32_t *entries, const uint8_t *content,
                                                  size_t bytes);

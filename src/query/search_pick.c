@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 /* search_pick.c - windows with only those events that a search needs
  *
- * The plan knows which blocks can have wanted events, and which memory a store must touch to be one; stacks of callers
- * need all calls and returns; and what memory a condition reads shows at the first event that needs it: then the
- * window is opened again, with the stores to that memory (format/pick.h).
+ * The plan knows which blocks can have wanted events, and which memory a store must touch to be
+ * one; stacks of callers need all calls and returns; and what memory a condition reads shows at
+ * the first event that needs it: then the window is opened again, with the stores to that memory
+ * (format/pick.h).
  *
- * I1  Answers of probes (probes.h) come from windows that have all stores to the memory that was asked for. */
+ * I1  Answers of probes (probes.h) come from windows that have all stores to the memory that was
+ *     asked for. */
 #include "query/search_private.h"
 
 #include <stdlib.h>
 
-/* Pieces of memory no further apart are one; larger ones are nothing that a few events would be picked for. */
+/* Pieces of memory no further apart are one; larger ones are nothing that a few events would be
+ * picked for. */
 #define NEAR       64u
 #define RANGE_MOST 4096u
 
@@ -42,15 +45,15 @@ static bool asks_memory(const struct tbd_search_run *run)
            run->scopes != NULL;
 }
 
-/* Could it be that most of a window is not needed?  (Loads come from replays that take much longer than
- * a walk over all of them.) */
+/* Could it be that most of a window is not needed? (Loads come from replays that take much
+ * longer than a walk over all of them.) */
 static bool is_worth_it(const struct tbd_search_run *run)
 {
     switch (run->question->type) {
     case TBD_EVENT_LOAD: return false;
     case TBD_EVENT_STORE:
-        return run->plan.has_range || (run->plan.has_blocks && !run->wants_values &&
-                                       (run->uses & TBD_USES_VALUE) == 0);
+        return run->plan.has_range ||
+               (run->plan.has_blocks && !run->wants_values && (run->uses & TBD_USES_VALUE) == 0);
     case TBD_EVENT_BLOCK_ENTRY:
     case TBD_EVENT_LINE:
     case TBD_EVENT_STATE: return run->plan.has_blocks;
@@ -91,8 +94,8 @@ bool tbd_search_has_stores(struct tbd_search_run *run, uint64_t address, uint32_
         if (is_in(&picking->ranges[i], address, bytes))
             return true;
     }
-    picking->is_off |= bytes > UINT64_MAX - NEAR - address ||
-                       !add_range(picking, address, address + bytes);
+    picking->is_off |=
+        bytes > UINT64_MAX - NEAR - address || !add_range(picking, address, address + bytes);
     tbd_search_forget_picker(run);
     return false;
 }
@@ -132,8 +135,8 @@ static bool has_signals(const struct tbd_window *window)
     return false;
 }
 
-/* A handler may run between a call and the function that it enters; and what memory held before it was unmapped, only
- * the whole window says. */
+/* A handler may run between a call and the function that it enters; and what memory held before
+ * it was unmapped, only the whole window says. */
 static bool will_do(const struct tbd_search_run *run, const struct tbd_window *window)
 {
     if (run->question->type == TBD_EVENT_FUNC_ENTER && has_signals(window))

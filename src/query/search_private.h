@@ -61,7 +61,7 @@ struct tbd_search_run {
     uint32_t levels;                          /* of all meanings so far; 0: no memory is read */
     bool asked;                               /* the walk under way has asked for something */
     bool has_callers;                         /* it keeps up `callers` */
-    bool again;                               /* the window's walks lack something: once more, with it */
+    bool again;          /* the window's walks lack something: once more, with it */
     struct tbd_note_sites sites; /* which registers the first walk misses, and where; ... */
     uint64_t missed;             /* ... at so many events */
     struct tbd_notes notes;      /* those registers */

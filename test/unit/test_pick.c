@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* test_pick.c - picked windows (format/pick.h) against a walk over the whole window that decides for each entry
+/* test_pick.c - picked windows (format/pick.h) against a walk over the whole window that decides
+ * for each entry
  *
- * Windows of make-believe programs: stores of all sizes at addresses relative to a recorded base, blocks left in the
- * middle, system calls with writes, mappings.  Each is picked twice: from the window in memory, and from its files. */
+ * Windows of make-believe programs: stores of all sizes at addresses relative to a recorded
+ * base, blocks left in the middle, system calls with writes, mappings.  Each is picked twice:
+ * from the window in memory, and from its files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +50,8 @@ static void wish_at_random(struct wish *wish, const struct sim *s)
     for (uint32_t id = 1; id <= SIM_BLOCKS; id++)
         wish->blocks[id] = random_below(8) == 0 ? kind : 0;
     wish->pick.blocks = wish->blocks;
-    wish->pick.block_count = random_below(4) ? SIM_BLOCKS + 1 : 1 + (uint32_t)random_below(SIM_BLOCKS);
+    wish->pick.block_count =
+        random_below(4) ? SIM_BLOCKS + 1 : 1 + (uint32_t)random_below(SIM_BLOCKS);
     wish->pick.calls = random_below(4) == 0;
     wish->pick.range_count = (uint32_t)random_below(4);
     for (uint32_t i = 0; i < wish->pick.range_count; i++) {
@@ -114,7 +117,8 @@ static bool wants_entered(const struct wish *wish)
 
 static bool is_call(const struct tbd_window *window, size_t i)
 {
-    return is_block(window, i) && has_kind(tbd_window_block(window, window->entries[i]), TBD_OP_CALL);
+    return is_block(window, i) &&
+           has_kind(tbd_window_block(window, window->entries[i]), TBD_OP_CALL);
 }
 
 static bool with_ops(const struct wish *wish, const struct tbd_cursor *c)
@@ -341,8 +345,8 @@ static void long_windows_are_picked_and_too_much_is_refused(void **state)
         memset(wish.blocks, 0, sizeof(wish.blocks));
         wish.pick.calls = false;
         wish.pick.range_count = 1;
-        wish.pick.ranges[0] = (struct tbd_pick_range){ s.stores[i * 100].address,
-                                                       s.stores[i * 100].address + 8 };
+        wish.pick.ranges[0] =
+            (struct tbd_pick_range){ s.stores[i * 100].address, s.stores[i * 100].address + 8 };
         picker = tbd_picker_new(&wish.pick);
         assert_in_range(pick_both_ways(trace, picker, &wish, 0), 1000, 60000);
         tbd_picker_free(picker);
