@@ -5,9 +5,9 @@
  * first.  Over budget, the level that takes most of its share (events half of it, counts and bits a
  * quarter each) gives something up, its oldest window first; at level 1 that is eight windows of the
  * same span becoming one, so that windows get longer the older they are.  While both counts and bits take more than their
- * share, which is always so once a long run has filled its budget, eight windows with counts become one of bits at
- * once: the pages of eight windows, most of them the same, are packed once and not nine times.  If nothing can be given up any
- * more, the oldest windows are dropped: a budget is a promise.
+ * share, which is always so once a long run has filled its budget, 8 to 32 windows with counts become one of bits at
+ * once: their pages, most of them the same, are packed once and not once for each and once more.  If nothing can be given
+ * up any more, the oldest windows are dropped: a budget is a promise.
  *
  * Invariants
  * A1  `windows` are those of the index, in order; changed under the lock together with it.
@@ -28,6 +28,8 @@
 #include <time.h>
 
 #define MERGE_COUNT 8u
+/* Windows with counts that become one at once, at most: all of them are in memory then. */
+#define COUNTED_MOST 32u
 /* What a merged window takes is nearly all modified pages, which hardly become more when it gets
  * longer; but who asks about a moment waits for a replay of what comes before it in its window.
  * 512 million block entries are about a second natively, ten when nothing but a full replay will do
@@ -240,9 +242,8 @@ static bool plan_by_number(const struct tbd_ager *ager, struct plan *out)
     return out->action != NOTHING;
 }
 
-/* `count` windows of the same span, or at least two of any, that are not too large as one. */
-static bool find_merge(const struct tbd_ager *ager, uint32_t least, bool same_span, uint64_t most,
-                       struct plan *out)
+/* At least so many windows of the same span, that are not too large as one. */
+static bool find_merge(const struct tbd_ager *ager, uint32_t least, uint64_t most, struct plan *out)
 {
     uint64_t blocks = 0;
     uint32_t run = 0;
@@ -251,7 +252,7 @@ static bool find_merge(const struct tbd_ager *ager, uint32_t least, bool same_sp
         const struct aged *window = &ager->windows[i];
         bool fits = window->disk.level == 1 && !window->stays;
         bool follows = run && fits && blocks + window->disk.blocks <= most &&
-                       (!same_span || window->span == window[-1].span);
+                       window->span == window[-1].span;
 
         if (!follows && run >= least)
             break;
@@ -265,28 +266,50 @@ static bool find_merge(const struct tbd_ager *ager, uint32_t least, bool same_sp
     return run >= least;
 }
 
+/* The two neighbours that are shortest together: a long one takes long to be written anew. */
+static bool find_shortest(const struct tbd_ager *ager, uint64_t most, struct plan *out)
+{
+    uint64_t least = most + 1;
+    bool found = false;
+
+    for (size_t i = 1; i < ager->count; i++) {
+        const struct aged *one = &ager->windows[i - 1], *other = &ager->windows[i];
+        uint64_t blocks = one->disk.blocks + other->disk.blocks;
+
+        if (one->disk.level != 1 || one->stays || other->disk.level != 1 || other->stays ||
+            blocks >= least)
+            continue;
+        *out = (struct plan){ .first = (uint32_t)i - 1, .count = 2 };
+        least = blocks;
+        found = true;
+    }
+    return found;
+}
+
 static bool plan_merge(const struct tbd_ager *ager, uint64_t most, struct plan *out)
 {
-    if (!find_merge(ager, MERGE_COUNT, true, most, out) && !find_merge(ager, 2, true, most, out) &&
-        !find_merge(ager, 2, false, most, out))
+    if (!find_merge(ager, MERGE_COUNT, most, out) && !find_merge(ager, 2, most, out) &&
+        !find_shortest(ager, most, out))
         return false;
     out->action = MERGE;
     return true;
 }
 
-/* The oldest windows that have counts, eight at once. */
+/* The oldest windows that have counts, a quarter of them at once: eight at least. */
 static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
 {
+    uint32_t wanted = ager->levels[2].count / 4;
     struct plan oldest = { 0 };
     uint64_t blocks = 0;
     uint32_t run = 0;
 
+    wanted = wanted < MERGE_COUNT ? MERGE_COUNT : wanted > COUNTED_MOST ? COUNTED_MOST : wanted;
     if (!find_oldest(ager, 2, 0, &oldest))
         return false;
-    for (size_t i = oldest.first; i < ager->count && run < MERGE_COUNT; i++, run++) {
+    for (size_t i = oldest.first; i < ager->count && run < wanted; i++, run++) {
         blocks += ager->windows[i].disk.blocks;
         if (ager->windows[i].disk.level != 2 || ager->windows[i].stays || blocks > MERGED_BLOCKS)
-            return false;
+            break;
     }
     if (run < MERGE_COUNT)
         return false;
