@@ -25,8 +25,8 @@
 
 #define PATH_LEAST 8u /* blocks, but for paths of one */
 #define PATH_MOST 32u
-#define PENDING 16u
-#define PREFETCH 512u
+#define PENDING 16u   /* occurrences before their bases are looked at */
+#define PREFETCH 512u /* bytes ahead */
 #define SLAB_PATHS 256u
 /* When there are more, all are forgotten: a program that goes other ways now. */
 #define PATHS_MOST 65536u
@@ -85,6 +85,7 @@ struct tbd_lean {
     size_t base_count, base_room;
     struct lean_store *stores;
     size_t store_count, store_room;
+    bool has_pending;         /* perhaps */
     uint64_t taken, missed;   /* paths of the window, and how many of them had to be looked for */
     uint32_t rest;            /* windows that are built by rows */
     bool renames;             /* some entries are not the trace's ids */
@@ -165,9 +166,10 @@ void tbd_lean_look(struct work *w)
 {
     struct tbd_lean *lean = w->builder->lean;
 
-    for (size_t i = 0; i < lean->met_count; i++)
+    for (size_t i = 0; lean->has_pending && i < lean->met_count; i++)
         if (lean->met[i]->pending)
             look_at_pending(w, lean->met[i]);
+    lean->has_pending = false;
 }
 
 /* ---- making paths ---- */
@@ -498,6 +500,7 @@ bool tbd_lean_take_run(struct work *w, size_t *io_i)
     bool is_held = false;
 
     tbd_build_release(w);
+    w->builder->lean->has_pending = true;
     if (!take_paths(w, entries, count - 1, &taken) ||
         (taken == count - 1 && !take_held(w, entries[taken], &is_held)))
         return false;
