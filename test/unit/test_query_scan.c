@@ -9,6 +9,7 @@
 #include <cmocka.h>
 // clang-format on
 
+#include "format/pick.h"
 #include "format/window.h"
 #include "query/probes.h"
 #include "query/scan.h"
@@ -399,6 +400,93 @@ static void interrupted_blocks_have_only_what_ran(void **state)
     tbd_window_free(window);
 }
 
+/* Of a question's events: those in the callee, and stores that touch 0x4000 .. 0x4008. */
+static bool is_asked_for(const struct tbd_event *event)
+{
+    if (event->type == TBD_EVENT_STORE)
+        return event->addr < 0x4008 && event->addr + event->size > 0x4000;
+    return event->type == TBD_EVENT_SYSCALL || event->pc - 0x2000 < 2;
+}
+
+static size_t next_asked_for(const struct collected *all, size_t i)
+{
+    while (i < all->count && !is_asked_for(&all->events[i]))
+        i++;
+    return i;
+}
+
+/* Returns how many there are. */
+static size_t same_events(const struct collected *whole, const struct collected *picked)
+{
+    size_t a = next_asked_for(whole, 0), b = next_asked_for(picked, 0), count = 0;
+
+    for (; a < whole->count && b < picked->count;
+         a = next_asked_for(whole, a + 1), b = next_asked_for(picked, b + 1)) {
+        const struct tbd_event *x = &whole->events[a], *y = &picked->events[b];
+
+        assert_int_equal(tbd_position_compare(x->position, y->position), 0);
+        assert_int_equal(x->pc, y->pc);
+        assert_int_equal(x->addr, y->addr);
+        assert_int_equal(x->size, y->size);
+        assert_int_equal(x->sp, y->sp);
+        assert_int_equal(x->from, y->from);
+        assert_int_equal(x->retval, y->retval);
+        assert_memory_equal(x->args, y->args, sizeof(x->args));
+        count++;
+    }
+    assert_int_equal(a, whole->count);
+    assert_int_equal(b, picked->count);
+    return count;
+}
+
+static size_t pick_and_compare(const struct tbd_window *window, enum tbd_event_type type,
+                               uint8_t callee)
+{
+    const uint8_t blocks[] = { 0, 0, callee, 0 };
+    struct tbd_pick pick = { .blocks = blocks, .block_count = 4 };
+    struct collected whole = scan(window, type, everything), few;
+    struct tbd_picker *picker;
+    struct tbd_window *picked;
+    size_t count;
+
+    pick.range_count = type == TBD_EVENT_STORE;
+    pick.ranges[0] = (struct tbd_pick_range){ 0x4000, 0x4008 };
+    picker = tbd_picker_new(&pick);
+    assert_int_equal(tbd_picker_pick(picker, window, &picked), TBD_OK);
+    few = scan(picked, type, everything);
+    count = same_events(&whole, &few);
+    tbd_window_free(picked);
+    tbd_picker_free(picker);
+    return count;
+}
+
+static void a_picked_window_has_the_events_asked_for(void **state)
+{
+    struct tbd_message message = { TBD_MSG_INTERRUPTED, 8 };
+    struct maker m = { 0 };
+    struct tbd_window *window;
+
+    (void)state;
+    enter_caller(&m, 1);
+    enter_callee(&m, 2, 42);
+    enter_syscall(&m);
+    enter_caller(&m, 3);
+    enter_syscall(&m);
+    enter_callee(&m, 7, 9);
+    enter_callee(&m, 8, 10);
+    m.entries[m.entry_count++] = TBD_ENTRY_MESSAGE | TBD_MSG_INTERRUPTED;
+    put(&m, &message, sizeof(message));
+    put_number(&m, 1, 8);
+    enter_caller(&m, 5);
+    window = make_window(&m);
+    assert_int_equal(pick_and_compare(window, TBD_EVENT_STORE, 0), 8);
+    assert_int_equal(pick_and_compare(window, TBD_EVENT_FUNC_ENTER, TBD_PICK_ENTERED), 2);
+    assert_int_equal(pick_and_compare(window, TBD_EVENT_FUNC_EXIT, TBD_PICK_OPS), 2);
+    assert_int_equal(pick_and_compare(window, TBD_EVENT_BLOCK_ENTRY, TBD_PICK_ENTRIES), 3);
+    assert_int_equal(pick_and_compare(window, TBD_EVENT_SYSCALL, 0), 2);
+    tbd_window_free(window);
+}
+
 struct depths {
     struct tbd_callers *callers;
     size_t depth[32];
@@ -454,6 +542,7 @@ int main(void)
         cmocka_unit_test(system_calls_and_block_entries_are_found),
         cmocka_unit_test(spans_are_strict_on_both_sides),
         cmocka_unit_test(interrupted_blocks_have_only_what_ran),
+        cmocka_unit_test(a_picked_window_has_the_events_asked_for),
         cmocka_unit_test(a_call_is_on_the_stack_from_the_next_instruction_on),
     };
 
