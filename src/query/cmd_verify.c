@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_verify.c - replays all windows on several workers and says where they diverge
  *
- *   workers:  take the next window (atomic), replay it, note the result under the lock
+ *   workers:  take the next few windows (atomic), replay them, note the results
  *   main:     waits for them, showing progress; prints results in order of windows at the end
  *
  * Each worker uses its own worker number of one replayer (replay.h allows that). */
@@ -18,6 +18,7 @@
 #include <string.h>
 #include <time.h>
 
+#define BATCH_MOST 16u
 #define EXPLAINED 10u /* windows whose divergence is told at length */
 
 struct outcome {
@@ -28,7 +29,9 @@ struct outcome {
 
 struct verify {
     struct tbd_session *session;
+    enum tbd_verify how;
     uint32_t windows;
+    uint32_t batch; /* windows that follow on each other, which one process replays faster */
     _Atomic uint32_t next;
     _Atomic uint32_t done;
     _Atomic uint32_t diverged;
@@ -43,23 +46,31 @@ struct worker {
     bool started;
 };
 
+static void verify_window(struct verify *verify, unsigned worker, uint32_t window)
+{
+    struct outcome *outcome = &verify->outcomes[window];
+
+    outcome->status = tbd_replay_verify(verify->session->replayer, worker, window, verify->how,
+                                        &outcome->divergence, &outcome->why);
+    if (outcome->status == TBD_DIVERGED)
+        atomic_fetch_add(&verify->diverged, 1);
+    else if (outcome->status != TBD_OK)
+        atomic_fetch_add(&verify->failed, 1);
+    atomic_fetch_add(&verify->done, 1);
+}
+
 static void *verify_windows(void *argument)
 {
     const struct worker *worker = argument;
     struct verify *verify = worker->verify;
-    uint32_t window;
+    uint32_t from;
 
     while (!tbd_is_interrupted() &&
-           (window = atomic_fetch_add(&verify->next, 1)) < verify->windows) {
-        struct outcome *outcome = &verify->outcomes[window];
+           (from = atomic_fetch_add(&verify->next, verify->batch)) < verify->windows) {
+        uint32_t left = verify->windows - from, to = from + (left < verify->batch ? left : verify->batch);
 
-        outcome->status = tbd_replay_verify(verify->session->replayer, worker->number, window,
-                                            &outcome->divergence, &outcome->why);
-        if (outcome->status == TBD_DIVERGED)
-            atomic_fetch_add(&verify->diverged, 1);
-        else if (outcome->status != TBD_OK)
-            atomic_fetch_add(&verify->failed, 1);
-        atomic_fetch_add(&verify->done, 1);
+        for (uint32_t i = from; i < to && !tbd_is_interrupted(); i++)
+            verify_window(verify, worker->number, i);
     }
     return NULL;
 }
@@ -206,33 +217,54 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
     return diverged == 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
 }
 
-/* "-j N" or "-jN"; 0 if wrong. */
-static unsigned parse_workers(const struct tbd_command_run *run, unsigned otherwise)
+/* 0 if it is no number of workers. */
+static unsigned parse_workers(const char *text)
 {
-    const char *text;
     char *end;
-    unsigned long value;
+    unsigned long value = strtoul(text, &end, 10);
 
-    if (run->argc == 0)
-        return otherwise;
-    if (strncmp(run->argv[0], "-j", 2) != 0 || run->argc != (run->argv[0][2] == '\0' ? 2u : 1u))
-        return 0;
-    text = run->argv[0][2] == '\0' ? run->argv[1] : run->argv[0] + 2;
-    value = strtoul(text, &end, 10);
     return *text == '\0' || *end != '\0' || value > 256 ? 0 : (unsigned)value;
+}
+
+/* --quick, "-j N" or "-jN".  NULL, or what is wrong. */
+static const char *parse_options(const struct tbd_command_run *run, struct verify *verify)
+{
+    for (size_t i = 0; i < run->argc; i++) {
+        const char *word = run->argv[i];
+
+        if (strcmp(word, "--quick") == 0) {
+            verify->how = TBD_VERIFY_QUICK;
+            continue;
+        }
+        if (strncmp(word, "-j", 2) != 0)
+            return "verify takes -j WORKERS and --quick";
+        if (word[2] == '\0' && ++i == run->argc)
+            return "-j needs a number of workers";
+        run->session->workers = parse_workers(word[2] == '\0' ? run->argv[i] : word + 2);
+    }
+    return run->session->workers == 0 ? "the number of workers is from 1 to 256" : NULL;
+}
+
+/* As many as leave the last worker little to do alone. */
+static uint32_t batch_of(uint32_t windows, unsigned workers)
+{
+    uint32_t share = windows / (workers * 8);
+
+    return share < 1 ? 1 : share < BATCH_MOST ? share : BATCH_MOST;
 }
 
 enum tbd_exit tbd_command_verify(struct tbd_command_run *run)
 {
     struct verify verify = { .session = run->session };
     double started = tbd_progress_now();
+    const char *wrong = parse_options(run, &verify);
     enum tbd_exit result;
     enum tbd_status status;
 
-    run->session->workers = parse_workers(run, run->session->workers);
-    if (run->session->workers == 0)
-        return tbd_command_usage(run, "the number of workers is from 1 to 256");
+    if (wrong != NULL)
+        return tbd_command_usage(run, wrong);
     verify.windows = tbd_trace_window_count(run->session->trace);
+    verify.batch = batch_of(verify.windows, run->session->workers);
     verify.outcomes = calloc(verify.windows + 1, sizeof(*verify.outcomes));
     status = verify.outcomes == NULL ? TBD_NOMEM : tbd_session_replayer(run->session);
     if (status == TBD_OK)

@@ -186,9 +186,10 @@ const struct tbd_command tbd_commands[] = {
       "instructions from the current position on, as they were executed",
       "The instructions of the blocks entered from here on; COUNT (default 10) of them.",
       "tbdq disas 20", true },
-    { "verify", tbd_command_verify, "[-j WORKERS]",
+    { "verify", tbd_command_verify, "[-j WORKERS] [--quick]",
       "replay every window and compare it with what was recorded",
-      "Registers, memory, system calls and every event.  Exit status 1 if a window diverges.",
+      "Registers, memory, system calls and every event.  With --quick as a question replays it:\n"
+      "each window's end state and system calls.  Exit status 1 if a window diverges.",
       "tbdq verify -j 4", false },
     { "dump", tbd_command_dump, "WINDOW",
       "everything a window holds, in order",

@@ -72,10 +72,14 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, u
                                                 struct tbd_divergence *divergence,
                                                 struct tbd_error *why);
 
-/* Replays `window` in full and compares end registers, end pages, system calls and every event with
- * what the trace holds.  TBD_OK, or TBD_DIVERGED. */
+enum tbd_verify {
+    TBD_VERIFY_ALL,  /* with which pages were modified, and every event of a window that has its events */
+    TBD_VERIFY_QUICK /* as a question replays it: end registers, contents of modified pages, system calls, messages */
+};
+
+/* Replays `window` in full and compares it with what the trace holds.  TBD_OK, or TBD_DIVERGED. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker,
-                                                 uint32_t window,
+                                                 uint32_t window, enum tbd_verify how,
                                                  struct tbd_divergence *divergence,
                                                  struct tbd_error *why);
 

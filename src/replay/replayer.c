@@ -364,30 +364,32 @@ enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
 
 /* A window below level 3 has no events to compare; everything else is. */
 static enum tbd_status begin_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
-                                    struct tbd_window **out, struct tbd_error *why)
+                                    enum tbd_verify how, struct tbd_window **out,
+                                    struct tbd_error *why)
 {
     const struct tbd_window_summary *summary;
 
     if (window >= tbd_trace_window_count(replayer->trace))
         return tbd_process_error(why, TBD_NOWINDOW, "no window %u", window);
     summary = tbd_trace_window(replayer->trace, window);
-    return begin(replayer, worker, window, summary->level >= 3, out, why);
+    return begin(replayer, worker, window, how == TBD_VERIFY_ALL && summary->level >= 3, out, why);
 }
 
 enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
-                                  struct tbd_divergence *divergence, struct tbd_error *why)
+                                  enum tbd_verify how, struct tbd_divergence *divergence, struct tbd_error *why)
 {
+    uint32_t hooks = how == TBD_VERIFY_QUICK ? TBD_HOOKS_FULL : TBD_HOOKS_PLAY;
     struct tbd_window *play = NULL, *replay = NULL;
     enum tbd_status status;
 
     if (tbd_slice_count(replayer->trace, window) > 1 &&
-        tbd_trace_window(replayer->trace, window)->level < 3)
+        (how == TBD_VERIFY_QUICK || tbd_trace_window(replayer->trace, window)->level < 3))
         return tbd_slices_verify(replayer, worker, window, divergence, why);
-    status = begin_verify(replayer, worker, window, &play, why);
-
+    status = begin_verify(replayer, worker, window, how, &play, why);
+    if (status == TBD_OK && !play->complete)
+        hooks |= TBD_HOOK_TOUCH; /* play has not said which pages were written */
     if (status == TBD_OK)
-        status = tbd_full_events(&replayer->workers[worker], TBD_HOOKS_PLAY, &replay, divergence,
-                                 why);
+        status = tbd_full_events(&replayer->workers[worker], hooks, &replay, divergence, why);
     if (status == TBD_OK)
         status = compare(&replayer->workers[worker], play, replay, divergence, why);
     tbd_replayer_finish(replayer, worker, play);
