@@ -90,9 +90,9 @@ struct organizer {
     bool started;
     bool has_end;
     struct tbd_msg_end end;
-    char end_text[256];
+    char end_text[352]; /* a product's, or "recording stopped: " and `failure` */
     enum tbd_status failed;
-    char failure[200];
+    char failure[320]; /* an error's detail and its status */
 };
 
 static void say_state(struct tbd_stream_head *head, uint32_t state)
@@ -277,7 +277,7 @@ static enum tbd_status join_locked(struct organizer *o, struct tbd_product *prod
     if (product->has_end) {
         o->has_end = true;
         o->end = product->end;
-        memcpy(o->end_text, product->end_text, sizeof(o->end_text));
+        memcpy(o->end_text, product->end_text, sizeof(product->end_text));
     }
     join_side(o, product);
     join_damage(o, product);

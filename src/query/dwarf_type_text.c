@@ -67,11 +67,16 @@ struct type_text {
 
 static void put_before(struct type_text *text, const char *what)
 {
-    char all[TBD_TYPE_TEXT_BYTES];
+    const size_t room = sizeof(text->before) - 1;
+    size_t added = strlen(what), kept = strlen(text->before);
 
-    snprintf(all, sizeof(all), "%s%.*s", what, (int)(TBD_TYPE_TEXT_BYTES - 1 - strlen(what)),
-             text->before);
-    memcpy(text->before, all, sizeof(all));
+    if (added > room)
+        added = room;
+    if (kept > room - added)
+        kept = room - added;
+    memmove(text->before + added, text->before, kept);
+    memcpy(text->before, what, added);
+    text->before[added + kept] = '\0';
 }
 
 static void put_after(struct type_text *text, const char *what)

@@ -10,11 +10,13 @@ __attribute__((noinline)) static void damage(volatile int *p, int depth)
     *p = depth;
 }
 
+static volatile uintptr_t bad = 0x18; /* not known to the compiler */
+
 int main(void)
 {
     puts("before");
     fflush(stdout);
-    damage((volatile int *)(uintptr_t)0x18, 5);
+    damage((volatile int *)bad, 5);
     puts("never");
     return 0;
 }
