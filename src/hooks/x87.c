@@ -120,14 +120,19 @@ static enum environment stored_environment(uint64_t pc, uint32_t length, bool *o
     return bytes[at] == 0xd9 ? FNSTENV : bytes[at] == 0xdd ? FNSAVE : NO_ENVIRONMENT;
 }
 
-/* Of an address in a patch area only the lower half is known. */
-static uint64_t program_pc_of_half(uint32_t half)
+/* Of an address in a patch area only the lower half is known, which several areas may have: it is
+ * in the one that has an x87 instruction there, made of an x87 instruction.  0: in none. */
+static uint64_t program_pc_of_half(uint32_t half, uint16_t *out_opcode)
 {
     for (size_t i = 0; i < tbd_runtime.area_count; i++) {
-        uint64_t start = tbd_runtime.areas[i].start, rip = start + (uint32_t)(half - (uint32_t)start);
+        uint64_t start = tbd_runtime.areas[i].start;
+        uint64_t rip = start + (uint32_t)(half - (uint32_t)start), pc;
 
-        if (rip < tbd_runtime.areas[i].end)
-            return program_pc(rip);
+        if (rip >= tbd_runtime.areas[i].end)
+            continue;
+        pc = program_pc(rip);
+        if (pc && read_opcode(rip, out_opcode) && read_opcode(pc, out_opcode))
+            return pc;
     }
     return 0;
 }
@@ -138,15 +143,17 @@ void tbd_x87_correct_environment(uint64_t pc, uint32_t length, uint64_t address)
         uint32_t words[3], rip;
         uint16_t selector, opcode;
     } environment;
+    uint16_t opcode;
     bool narrow;
     uint64_t rip;
 
     if (tbd_x87_is_exact() || !stored_environment(pc, length, &narrow) || narrow ||
         !tbd_copy_from_program(&environment, address, sizeof(environment)))
         return;
-    rip = program_pc_of_half(environment.rip);
-    if (!rip || !read_opcode(rip, &environment.opcode))
+    rip = program_pc_of_half(environment.rip, &opcode);
+    if (!rip)
         return;
+    environment.opcode = opcode;
     environment.rip = (uint32_t)rip;
     tbd_copy_to_program(address, &environment, sizeof(environment));
 }

@@ -161,18 +161,41 @@ static void on_exception(int signo, siginfo_t *info, void *raw)
 }
 
 /* fld1; faddl [rdi]; ret */
-static void generated(void)
+static const unsigned char adds[] = { 0xd9, 0xe8, 0xdc, 0x07, 0xc3 };
+
+/* At `address`, or anywhere (0). */
+static unsigned char *place(uintptr_t address, const unsigned char *code, size_t bytes)
 {
-    static const unsigned char code[] = { 0xd9, 0xe8, 0xdc, 0x07, 0xc3 };
-    unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | (address ? MAP_FIXED_NOREPLACE : 0);
+    unsigned char *page = mmap((void *)address, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, flags, -1, 0);
 
     CHECK(page != MAP_FAILED);
-    memcpy(page, code, sizeof(code));
+    return memcpy(page, code, bytes);
+}
+
+static void generated(void)
+{
+    unsigned char *page = place(0, adds, sizeof(adds));
+
     ((void (*)(const double *))(uintptr_t)page)(&data[2]);
     CHECK(munmap(page, 4096) == 0);
     work();
     ask("gone", (uint64_t)(uintptr_t)page + 2, &data[2], 1);
     clear();
+}
+
+/* Code whose addresses differ in the upper half only: fnstenv and fnsave tell the lower one. */
+static void same_half(void)
+{
+    static const unsigned char none[] = { 0x90, 0x90, 0x90, 0xc3 };
+    unsigned char *first = place((uintptr_t)1 << 44, none, sizeof(none));
+    unsigned char *second = place(((uintptr_t)1 << 44) + ((uintptr_t)1 << 32), adds, sizeof(adds));
+
+    ((void (*)(const double *))(uintptr_t)first)(&data[6]);
+    ((void (*)(const double *))(uintptr_t)second)(&data[6]);
+    ask("same half", (uint64_t)(uintptr_t)second + 2, &data[6], 0);
+    clear();
+    CHECK(munmap(first, 4096) == 0 && munmap(second, 4096) == 0);
 }
 
 int main(void)
@@ -214,6 +237,7 @@ int main(void)
     CHECK(sigaction(SIGFPE, &action, NULL) == 0);
     pending();
     generated();
+    same_half();
     ask("none", 0, NULL, 0);
     return 0;
 }
