@@ -267,9 +267,9 @@ enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *ra
 
     *out = (struct tbd_product){ .window = tbd_window_new(table) };
     w.window = out->window;
-    if (w.window && tbd_build_adopt(&w, raw->entries)) {
+    if (w.window && tbd_window_adopt_room(w.window, raw->entries)) {
         raw->entries = NULL;
-        if (tbd_build_adopt(&w, raw->operands)) {
+        if (tbd_window_adopt_room(w.window, raw->operands)) {
             raw->operands = NULL;
             w.window->first_time = raw->first_time;
             drop_last(&w);

@@ -15,6 +15,7 @@
 
 #include "format/coding.h"
 #include "format/file.h"
+#include "format/room.h"
 
 #include <emmintrin.h>
 #include <errno.h>
@@ -73,8 +74,8 @@ struct tbd_consumer {
 
 void tbd_raw_window_free(struct tbd_raw_window *raw)
 {
-    free(raw->entries);
-    free(raw->operands);
+    tbd_room_give(raw->entries);
+    tbd_room_give(raw->operands);
     *raw = (struct tbd_raw_window){ 0 };
 }
 
@@ -350,30 +351,32 @@ static const uint8_t *operands_of(const struct tbd_consumer *c, const struct tbd
     return c->bytes + c->chunks_offset + (uint64_t)chunk->slot * TBD_CHUNK_STRIDE + TBD_ENTRIES_BYTES + GUARD_BYTES;
 }
 
+/* Room for so many entries and operand bytes behind those that are there; at once for as many as the window before had. */
 static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
 {
     struct tbd_raw_window *raw = &c->raw;
+    size_t entry_count = raw->entry_count + entries, operand_bytes = raw->operand_bytes + operands;
 
-    if (raw->entry_count + entries > raw->entry_capacity) {
-        size_t capacity = raw->entry_capacity + raw->entry_capacity / 2 + entries + c->entry_hint;
-        void *grown = capacity > RAW_MAX_ENTRIES
+    if (!raw->entries || entry_count > raw->entry_capacity) {
+        size_t wanted = entry_count + raw->entry_count / 2 + c->entry_hint;
+        void *grown = wanted > RAW_MAX_ENTRIES
                           ? NULL
-                          : realloc(raw->entries, capacity * sizeof(*raw->entries));
+                          : tbd_room_grow(raw->entries, raw->entry_count * sizeof(*raw->entries),
+                                          wanted * sizeof(*raw->entries));
 
         if (!grown)
             return false;
         raw->entries = grown;
-        raw->entry_capacity = capacity;
+        raw->entry_capacity = tbd_room_bytes(grown) / sizeof(*raw->entries);
     }
-    if (!raw->operands || raw->operand_bytes + operands > raw->operand_capacity) {
-        size_t capacity =
-            raw->operand_capacity + raw->operand_capacity / 2 + operands + c->operand_hint;
-        void *grown = realloc(raw->operands, capacity + TBD_ROW_SLACK);
+    if (!raw->operands || operand_bytes > raw->operand_capacity) {
+        size_t wanted = operand_bytes + raw->operand_bytes / 2 + c->operand_hint;
+        void *grown = tbd_room_grow(raw->operands, raw->operand_bytes, wanted + TBD_ROW_SLACK);
 
         if (!grown)
             return false;
         raw->operands = grown;
-        raw->operand_capacity = capacity;
+        raw->operand_capacity = tbd_room_bytes(grown) - TBD_ROW_SLACK;
     }
     return true;
 }

@@ -19,10 +19,10 @@ struct tbd_consumer;
 
 /* A window as it came: entries and operands in order, everything in one place.  Not yet checked. */
 struct tbd_raw_window {
-    uint32_t *entries;   /* owned, malloc */
+    uint32_t *entries;   /* owned, of format/room.h */
     size_t entry_count;
     size_t entry_capacity;
-    uint8_t *operands;   /* owned, malloc; TBD_ROW_SLACK more bytes are there */
+    uint8_t *operands;   /* owned, too; TBD_ROW_SLACK more bytes are there */
     size_t operand_bytes;
     size_t operand_capacity;
     uint64_t first_time;
