@@ -2,7 +2,9 @@
 /* array.c - see array.h.  Capacities double, so that n elements cost O(n) in all. */
 #include "base/array.h"
 
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool resize(void *array, size_t elements, size_t element)
 {
@@ -37,4 +39,18 @@ bool tbd_array_grow(void *array, size_t count, size_t *capacity, size_t element)
 bool tbd_array_double(void *array, size_t count, size_t element)
 {
     return (count & (count - 1)) != 0 || resize(array, count ? count * 2 : 1, element);
+}
+
+bool tbd_array_reach(void *array, size_t index, size_t *capacity, size_t element)
+{
+    size_t before = *capacity, wanted = index + index / 2 + 1024;
+    void **at = array;
+
+    if (index < before)
+        return true;
+    if (wanted < index || !resize(array, wanted, element))
+        return false;
+    memset((uint8_t *)*at + before * element, 0, (wanted - before) * element);
+    *capacity = wanted;
+    return true;
 }

@@ -21,4 +21,8 @@ bool tbd_array_reserve(void *array, size_t need, size_t *capacity, size_t elemen
  * power of two that holds `count`. */
 bool tbd_array_double(void *array, size_t count, size_t element);
 
+/* A table by number, such as a block's id: `index` is inside of it afterwards, and elements that are
+ * new are zero.  Tables that share a capacity are each reached from a copy of it. */
+bool tbd_array_reach(void *array, size_t index, size_t *capacity, size_t element);
+
 #endif

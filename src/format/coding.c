@@ -20,6 +20,8 @@
  *     counted. */
 #include "format/coding_private.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 /* What is needed of a block at each of its entries. */
@@ -35,7 +37,7 @@ struct tbd_coder {
     struct tbd_record_fields **fields;               /* by id, made when needed */
     struct slim *slim;                    /* by id */
     uint32_t *next;                       /* by set: where its next row is */
-    uint32_t ids;
+    size_t ids;
     struct tbd_row_set *sets;
     size_t set_count, set_room;
     uint8_t *rows;
@@ -108,19 +110,12 @@ static struct tbd_record_fields *make_fields(const struct tbd_block *block)
 
 static bool grow_ids(struct tbd_coder *coder, uint32_t id)
 {
-    uint32_t ids = id + id / 2 + 1024;
-    struct tbd_record_fields **fields = realloc(coder->fields, ids * sizeof(*fields));
-    struct slim *slim = realloc(coder->slim, ids * sizeof(*slim));
+    size_t fields = coder->ids, slim = coder->ids;
 
-    if (fields)
-        coder->fields = fields;
-    if (slim)
-        coder->slim = slim;
-    if (!fields || !slim)
+    if (!tbd_array_reach(&coder->fields, id, &fields, sizeof(*coder->fields)) ||
+        !tbd_array_reach(&coder->slim, id, &slim, sizeof(*coder->slim)))
         return false;
-    memset(fields + coder->ids, 0, (ids - coder->ids) * sizeof(*fields));
-    memset(slim + coder->ids, 0, (ids - coder->ids) * sizeof(*slim));
-    coder->ids = ids;
+    coder->ids = slim;
     return true;
 }
 
@@ -254,19 +249,12 @@ void tbd_coder_put_segment(struct tbd_coder *coder, struct tbd_buffer *out,
 
 static bool new_set(struct tbd_coder *coder, uint32_t id)
 {
-    if (coder->set_count == coder->set_room) {
-        size_t room = coder->set_room * 2 + 256;
-        struct tbd_row_set *sets = realloc(coder->sets, room * sizeof(*sets));
-        uint32_t *next = realloc(coder->next, room * sizeof(*next));
+    size_t sets = coder->set_room, next = coder->set_room;
 
-        if (sets)
-            coder->sets = sets;
-        if (next)
-            coder->next = next;
-        if (!sets || !next)
-            return false;
-        coder->set_room = room;
-    }
+    if (!tbd_array_grow(&coder->sets, coder->set_count, &sets, sizeof(*coder->sets)) ||
+        !tbd_array_grow(&coder->next, coder->set_count, &next, sizeof(*coder->next)))
+        return false;
+    coder->set_room = next;
     coder->sets[coder->set_count++] = (struct tbd_row_set){ .id = id };
     coder->slim[id].set = (uint32_t)coder->set_count;
     return true;

@@ -47,19 +47,12 @@ void tbd_picker_free(struct tbd_picker *p)
 
 static bool grow_ids(struct tbd_picker *p, uint32_t id)
 {
-    size_t ids = (size_t)id + id / 2 + 1024;
-    struct tbd_look *looks = realloc(p->looks, ids * sizeof(*looks));
-    struct tbd_pick_tests *tests_of = realloc(p->tests_of, ids * sizeof(*tests_of));
+    size_t looks = p->ids, tests_of = p->ids;
 
-    if (looks)
-        p->looks = looks;
-    if (tests_of)
-        p->tests_of = tests_of;
-    if (!looks || !tests_of)
+    if (!tbd_array_reach(&p->looks, id, &looks, sizeof(*p->looks)) ||
+        !tbd_array_reach(&p->tests_of, id, &tests_of, sizeof(*p->tests_of)))
         return false;
-    memset(looks + p->ids, 0, (ids - p->ids) * sizeof(*looks));
-    memset(tests_of + p->ids, 0, (ids - p->ids) * sizeof(*tests_of));
-    p->ids = ids;
+    p->ids = tests_of;
     return true;
 }
 

@@ -77,18 +77,12 @@ void tbd_pick_columns_forget(struct tbd_picker *p)
 
 static bool grow_ids(struct tbd_pick_columns *c, uint32_t id)
 {
-    size_t ids = (size_t)id + id / 2 + 1024;
-    uint32_t *counts = realloc(c->counts, ids * sizeof(*counts));
-    uint32_t *set_of = realloc(c->set_of, ids * sizeof(*set_of));
+    size_t counts = c->ids, set_of = c->ids;
 
-    if (counts)
-        c->counts = counts;
-    if (set_of)
-        c->set_of = set_of;
-    if (!counts || !set_of)
+    if (!tbd_array_reach(&c->counts, id, &counts, sizeof(*c->counts)) ||
+        !tbd_array_reach(&c->set_of, id, &set_of, sizeof(*c->set_of)))
         return false;
-    memset(counts + c->ids, 0, (ids - c->ids) * sizeof(*counts));
-    c->ids = ids;
+    c->ids = set_of;
     return true;
 }
 

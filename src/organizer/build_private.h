@@ -53,7 +53,7 @@ struct held_block {
 struct tbd_builder {
     struct tbd_shadow shadow;
     struct block_count *counts; /* by id of the table */
-    uint32_t count_capacity;
+    size_t count_capacity;
     struct block_slot *slots;   /* of the segment: that of sets[k] is slots[k + 1] */
     struct block_tally *tallies; /* as many */
     size_t slot_room;

@@ -16,45 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool reserve_slots(struct tbd_builder *b, uint32_t plan_count)
-{
-    size_t room = (size_t)plan_count + plan_count / 2 + 1024;
-    uint32_t *grown;
-
-    if (plan_count < b->slot_of_room)
-        return true;
-    grown = realloc(b->slot_of, room * sizeof(*grown));
-    if (!grown)
-        return false;
-    memset(grown + b->slot_of_room, 0, (room - b->slot_of_room) * sizeof(*grown));
-    b->slot_of = grown;
-    b->slot_of_room = room;
-    return true;
-}
-
-static bool reserve_counts(struct tbd_builder *b, uint32_t id)
-{
-    uint32_t capacity = id + id / 2 + 1024;
-    struct block_count *grown;
-
-    if (id < b->count_capacity)
-        return true;
-    grown = realloc(b->counts, capacity * sizeof(*grown));
-    if (!grown)
-        return false;
-    memset(grown + b->count_capacity, 0, (capacity - b->count_capacity) * sizeof(*grown));
-    b->counts = grown;
-    b->count_capacity = capacity;
-    return true;
-}
-
 bool tbd_build_reserve(struct tbd_builder *b, uint32_t plan_count, uint32_t highest_id)
 {
     if (!b->call_at)
         b->call_at = malloc((TBD_SEGMENT_ENTRIES + 1) * sizeof(*b->call_at));
     if (!b->slot_at)
         b->slot_at = malloc(TBD_SEGMENT_ENTRIES * sizeof(*b->slot_at));
-    return b->call_at && b->slot_at && reserve_counts(b, highest_id) && reserve_slots(b, plan_count);
+    return b->call_at && b->slot_at &&
+           tbd_array_reach(&b->counts, highest_id, &b->count_capacity, sizeof(*b->counts)) &&
+           tbd_array_reach(&b->slot_of, plan_count, &b->slot_of_room, sizeof(*b->slot_of));
 }
 
 /* ---- counting ---- */

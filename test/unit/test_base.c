@@ -128,6 +128,30 @@ static void arrays_keep_their_elements_as_they_grow(void **state)
     free(doubled);
 }
 
+static void a_table_by_number_is_zero_where_it_is_new(void **state)
+{
+    uint64_t *table = NULL;
+    size_t capacity = 0, before;
+
+    (void)state;
+    assert_true(tbd_array_reach(&table, 0, &capacity, sizeof(*table)));
+    before = capacity;
+    for (size_t i = 0; i < before; i++)
+        assert_int_equal(table[i], 0);
+    table[0] = table[before - 1] = 7;
+    assert_true(tbd_array_reach(&table, before - 1, &capacity, sizeof(*table)));
+    assert_int_equal(capacity, before);
+    assert_true(tbd_array_reach(&table, 100000, &capacity, sizeof(*table)));
+    assert_true(capacity > 100000 && table[0] == 7 && table[before - 1] == 7);
+    for (size_t i = before; i < capacity; i++)
+        assert_int_equal(table[i], 0);
+    before = capacity;
+    assert_false(tbd_array_reach(&table, SIZE_MAX, &capacity, sizeof(*table)));
+    assert_false(tbd_array_reach(&table, SIZE_MAX / 2, &capacity, sizeof(*table)));
+    assert_true(capacity == before && table[0] == 7);
+    free(table);
+}
+
 static void an_array_that_cannot_grow_stays_as_it_was(void **state)
 {
     uint64_t *array = NULL;
@@ -164,6 +188,7 @@ int main(void)
         cmocka_unit_test(a_rewound_arena_gives_the_same_memory_again),
         cmocka_unit_test(a_reset_arena_is_zero_again),
         cmocka_unit_test(arrays_keep_their_elements_as_they_grow),
+        cmocka_unit_test(a_table_by_number_is_zero_where_it_is_new),
         cmocka_unit_test(an_array_that_cannot_grow_stays_as_it_was),
         cmocka_unit_test(every_status_has_a_text),
     };
