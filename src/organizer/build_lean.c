@@ -13,7 +13,9 @@
  * L1  Which paths there are changes nothing in what is counted, only how long it takes.  They are kept for the next window.
  * L2  The last block before a message is held back (tbd_build_hold()).
  * L3  Occurrences point into the operands, so they are looked at before operands are moved.
- * L4  Paths stay where they are until all are forgotten; their bases and stores may move. */
+ * L4  Paths stay where they are until all are forgotten; their bases and stores may move.
+ * L5  A path of one is never what comes next: it is looked for anew each time.  They come where fewer blocks are left
+ *     before a message, and always match, so that the way from one to the next, once taken, would never be left again. */
 #include "organizer/build_private.h"
 
 #include "base/array.h"
@@ -25,8 +27,8 @@
 
 #define PATH_LEAST 8u /* blocks, but for paths of one */
 #define PATH_MOST 32u
-#define PENDING 16u   /* occurrences before their bases are looked at */
-#define PREFETCH 512u /* bytes ahead */
+#define PENDING 4u     /* occurrences before their bases are looked at */
+#define PREFETCH 2048u /* bytes ahead */
 #define SLAB_PATHS 256u
 /* When there are more, all are forgotten: a program that goes other ways now. */
 #define PATHS_MOST 65536u
@@ -405,10 +407,12 @@ static bool take_paths(struct work *w, const uint32_t *entries, size_t count, si
                 path = find_path(w, entries + n, count - n);
                 if (!path)
                     return false;
-                w->builder->lean->missed++;
+                w->builder->lean->missed += path->length > 1;
             }
-            before->other = before->next;
-            before->next = path;
+            if (path->length > 1) { /* L5 */
+                before->other = before->next;
+                before->next = path;
+            }
         }
         if (path->operand_bytes > w->operand_bytes - w->in) {
             path = find_alone(w, entries[n]);
