@@ -102,6 +102,8 @@ static int next_key(FILE *in)
         }
         if (byte == EOF)
             return EOF;
+        if (byte == '\0')
+            continue; /* Ctrl-D while an answer was printed, which the kernel took for its own */
         text = (char)byte;
         used = mbrtowc(&wide, &text, 1, &state);
         if (used == (size_t)-1)
@@ -109,6 +111,14 @@ static int next_key(FILE *in)
         if (used != (size_t)-2)
             return (int)wide;
     }
+}
+
+/* libedit would do so when it wants the first key, with the prompt printed: what is typed between
+ * the two would be echoed by the kernel, and Ctrl-D not be there for libedit. */
+static int take_terminal(void)
+{
+    rl_prep_terminal(1);
+    return 0;
 }
 
 /* ---- history ---- */
@@ -120,6 +130,7 @@ static void start_editing(const char *path)
     rl_readline_name = "tbdq";
     rl_catch_signals = 0;
     rl_getc_function = next_key;
+    rl_pre_input_hook = take_terminal;
     rl_initialize();
     rl_attempted_completion_function = complete;
     rl_completer_word_break_characters = breaks;
