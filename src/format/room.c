@@ -2,9 +2,10 @@
 /* room.c - see room.h
  *
  * Before each piece lies its size.  Sizes come in steps of an eighth to a quarter, so that pieces of one window suit the
- * next.
+ * next.  The one given back last is taken first: it may still be in the caches, and the fewest are in use.  A piece that is
+ * too small is not replaced by a fresh one but *stretched*: its pages stay, only what is added comes fresh.
  *
- * I1  No more than KEPT_MOST bytes, in KEPT_COUNT pieces, are kept while nobody uses them. */
+ * I1  No more than KEPT_MOST bytes, in KEPT_COUNT pieces, are kept while nobody uses them, in the order in which they came. */
 #include "format/room.h"
 
 #include <pthread.h>
@@ -18,6 +19,8 @@
 #define KEPT_MOST   ((size_t)256 << 20)
 #define LEAST_BYTES ((size_t)64 << 10)
 #define WASTE_MOST  4u /* a piece so many times too large is for somebody else */
+#define STRETCH_LEAST ((size_t)1 << 20) /* below, copying is cheaper than changing page tables */
+#define STRETCH_MOST  2u                /* a piece so many times too small is for somebody else */
 
 struct room {
     size_t bytes; /* of the whole piece */
@@ -45,22 +48,32 @@ static size_t piece_bytes(size_t bytes)
     return (whole + step - 1) & ~(step - 1);
 }
 
-/* The smallest that will do. */
-static struct room *take_kept_locked(size_t bytes)
+static struct room *take_kept_locked(size_t at)
 {
-    size_t best = KEPT_COUNT;
-    struct room *room;
+    struct room *room = kept[at];
 
-    for (size_t i = 0; i < kept_count; i++)
-        if (kept[i]->bytes >= bytes && kept[i]->bytes / WASTE_MOST <= bytes &&
-            (best == KEPT_COUNT || kept[i]->bytes < kept[best]->bytes))
-            best = i;
-    if (best == KEPT_COUNT)
-        return NULL;
-    room = kept[best];
-    kept[best] = kept[--kept_count];
+    memmove(&kept[at], &kept[at + 1], (kept_count - at - 1) * sizeof(*kept));
+    kept_count--;
     kept_bytes -= room->bytes;
     return room;
+}
+
+/* The smallest that will do; else the largest, if it is worth stretching.  NULL: none. */
+static struct room *find_kept_locked(size_t bytes)
+{
+    size_t best = KEPT_COUNT, largest = KEPT_COUNT;
+
+    for (size_t i = 0; i < kept_count; i++) {
+        if (kept[i]->bytes >= bytes && kept[i]->bytes / WASTE_MOST <= bytes &&
+            (best == KEPT_COUNT || kept[i]->bytes <= kept[best]->bytes))
+            best = i;
+        if (kept[i]->bytes < bytes && kept[i]->bytes >= STRETCH_LEAST && kept[i]->bytes >= bytes / STRETCH_MOST &&
+            (largest == KEPT_COUNT || kept[i]->bytes >= kept[largest]->bytes))
+            largest = i;
+    }
+    if (best == KEPT_COUNT)
+        best = largest;
+    return best == KEPT_COUNT ? NULL : take_kept_locked(best);
 }
 
 static struct room *make(size_t bytes)
@@ -74,16 +87,38 @@ static struct room *make(size_t bytes)
     return room;
 }
 
+/* The same piece, larger.  NULL: not possible, and it stays as it is. */
+static struct room *stretch(struct room *room, size_t bytes)
+{
+    struct room *larger = mremap(room, room->bytes, bytes, MREMAP_MAYMOVE);
+
+    if (larger == MAP_FAILED)
+        return NULL;
+    larger->bytes = bytes;
+    return larger;
+}
+
+static void unmap(struct room *room)
+{
+    munmap(room, room->bytes);
+}
+
 void *tbd_room_take(size_t bytes)
 {
     size_t whole = piece_bytes(bytes);
-    struct room *room;
+    struct room *room, *larger;
 
     if (!whole)
         return NULL;
     pthread_mutex_lock(&lock);
-    room = take_kept_locked(whole);
+    room = find_kept_locked(whole);
     pthread_mutex_unlock(&lock);
+    if (room && room->bytes < whole) {
+        larger = stretch(room, whole);
+        if (!larger)
+            unmap(room);
+        room = larger;
+    }
     if (!room)
         room = make(whole);
     return room ? (uint8_t *)room + HEAD_BYTES : NULL;
@@ -96,10 +131,16 @@ size_t tbd_room_bytes(const void *room)
 
 void *tbd_room_grow(void *room, size_t used, size_t bytes)
 {
+    size_t whole = piece_bytes(bytes);
+    struct room *larger = NULL;
     void *grown;
 
     if (room && tbd_room_bytes(room) >= bytes)
         return room;
+    if (room && whole && used >= STRETCH_LEAST)
+        larger = stretch(head_of(room), whole);
+    if (larger)
+        return (uint8_t *)larger + HEAD_BYTES;
     grown = tbd_room_take(bytes);
     if (!grown || !room)
         return grown;
@@ -123,5 +164,5 @@ void tbd_room_give(void *room)
     }
     pthread_mutex_unlock(&lock);
     if (!is_kept)
-        munmap(head, head->bytes);
+        unmap(head);
 }

@@ -68,7 +68,7 @@ struct tbd_consumer {
     struct tbd_raw_window raw;
     bool raw_started;
     bool ended;
-    size_t entry_hint; /* sizes of the window before: what to reserve */
+    size_t entry_hint; /* sizes of the windows before: what to reserve */
     size_t operand_hint;
 };
 
@@ -351,14 +351,23 @@ static const uint8_t *operands_of(const struct tbd_consumer *c, const struct tbd
     return c->bytes + c->chunks_offset + (uint64_t)chunk->slot * TBD_CHUNK_STRIDE + TBD_ENTRIES_BYTES + GUARD_BYTES;
 }
 
-/* Room for so many entries and operand bytes behind those that are there; at once for as many as the window before had. */
+/* What a window will need that has so much already: as much as those before, and a bit (nothing is lost if it is not
+ * used); else half as much again. */
+static size_t guess(size_t need, size_t hint)
+{
+    size_t before = hint + hint / 8;
+
+    return need <= before ? before : need + need / 2;
+}
+
+/* Room for so many entries and operand bytes behind those that are there. */
 static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
 {
     struct tbd_raw_window *raw = &c->raw;
     size_t entry_count = raw->entry_count + entries, operand_bytes = raw->operand_bytes + operands;
 
     if (!raw->entries || entry_count > raw->entry_capacity) {
-        size_t wanted = entry_count + raw->entry_count / 2 + c->entry_hint;
+        size_t wanted = guess(entry_count, c->entry_hint);
         void *grown = wanted > RAW_MAX_ENTRIES
                           ? NULL
                           : tbd_room_grow(raw->entries, raw->entry_count * sizeof(*raw->entries),
@@ -370,7 +379,7 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
         raw->entry_capacity = tbd_room_bytes(grown) / sizeof(*raw->entries);
     }
     if (!raw->operands || operand_bytes > raw->operand_capacity) {
-        size_t wanted = operand_bytes + raw->operand_bytes / 2 + c->operand_hint;
+        size_t wanted = guess(operand_bytes, c->operand_hint);
         void *grown = tbd_room_grow(raw->operands, raw->operand_bytes, wanted + TBD_ROW_SLACK);
 
         if (!grown)
@@ -465,13 +474,21 @@ static void give_back(struct tbd_consumer *c, const struct tbd_chunk *chunk)
     futex_wake(&c->head->released);
 }
 
+/* The largest of the last windows. */
+static size_t hint_after(size_t hint, size_t count)
+{
+    size_t faded = hint - hint / 16;
+
+    return count > faded ? count : faded;
+}
+
 static void give_out(struct tbd_consumer *c, struct tbd_raw_window *out)
 {
     *out = c->raw;
     out->plan_count = c->plan_count;
     out->highest_id = tbd_block_table_count(c->table);
-    c->entry_hint = c->raw.entry_count;
-    c->operand_hint = c->raw.operand_bytes;
+    c->entry_hint = hint_after(c->entry_hint, c->raw.entry_count);
+    c->operand_hint = hint_after(c->operand_hint, c->raw.operand_bytes);
     c->raw = (struct tbd_raw_window){ 0 };
     c->raw_started = false;
 }
