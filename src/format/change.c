@@ -103,6 +103,7 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
     struct tbd_toc_content content = { .window = window, .disk = &change->disk.window,
                                        .trace_id = trace->id, .level = change->disk.window.level,
                                        .is_old = change->disk.span > 1,
+                                       .is_brief = change->is_brief,
                                        .base = base_of, .context = &bases };
     struct tbd_buffer out = { 0 };
     enum tbd_status status;
@@ -253,8 +254,8 @@ static enum tbd_status write_merged(struct tbd_trace *trace, struct tbd_writer *
 }
 
 enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first,
-                                 uint32_t count, uint8_t level, struct tbd_change *out,
-                                 struct tbd_error *why)
+                                 uint32_t count, uint8_t level, uint64_t brief_blocks,
+                                 struct tbd_change *out, struct tbd_error *why)
 {
     struct tbd_window *window;
     enum tbd_status status;
@@ -280,6 +281,7 @@ enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *wri
             add_old(out, summary, "blocks");
         }
     }
+    out->is_brief = window->blocks < brief_blocks;
     status = write_merged(trace, writer, window, out);
     tbd_window_free(window);
     if (status)

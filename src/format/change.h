@@ -22,6 +22,7 @@ struct tbd_change {
     struct tbd_buffer pages;       /* for the index; empty: as before */
     char (*old)[64];               /* owned: files to take away */
     size_t old_count;
+    bool is_brief; /* packed quickly: it will be merged again soon */
 };
 void tbd_change_free(struct tbd_change *change);
 
@@ -38,10 +39,12 @@ TBD_MUST_CHECK enum tbd_status tbd_change_drop_events(const struct tbd_disk_wind
                                                       struct tbd_change *out);
 
 /* `count` windows from `first` on become one, of level 1 if that is `level` or one of them has level 1, else 2.
+ * Of fewer than `brief_blocks` block entries it is packed quickly, and not as small as can be.
  * TBD_NOREPLAY: it would be too large, or one of them is not complete. */
 TBD_MUST_CHECK enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 uint32_t first, uint32_t count, uint8_t level,
-                                                struct tbd_change *out, struct tbd_error *why);
+                                                uint64_t brief_blocks, struct tbd_change *out,
+                                                struct tbd_error *why);
 
 /* `window` has all its events, and everything a window of level 3 has: writes its files. */
 TBD_MUST_CHECK enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,

@@ -13,7 +13,7 @@
  *     the page's mapping was made in it. */
 #include "format/merge.h"
 
-#include "format/numbers.h"
+#include "format/merge_private.h"
 #include "format/trace_private.h"
 #include "format/window.h"
 
@@ -24,28 +24,14 @@
 /* Event numbers have 32 bits. */
 #define EVENTS_MAX 0xf0000000u
 
-struct part {
-    struct tbd_window *window; /* owned, until the merged window inherits it */
-    uint64_t events;           /* 0: not known (level 1) */
-    uint64_t events_before;
-};
+/* ---- arrays of all parts, one behind the other ---- */
 
-struct merge {
-    struct tbd_trace *trace;
-    uint32_t first, count;
-    struct part *parts;
-    struct tbd_disk_shift *shifts;
-    struct tbd_window *out;
-};
-
-/* ---- arrays of all parts, one behind the other, then sorted ---- */
-
-static void *merged_array(struct merge *m, size_t count, size_t element)
+static void *merged_array(struct tbd_merge *m, size_t count, size_t element)
 {
     return tbd_window_memory(m->out, count * element);
 }
 
-static bool merge_log(struct merge *m)
+static bool merge_log(struct tbd_merge *m)
 {
     struct tbd_log_entry *log;
     size_t count = 0;
@@ -67,159 +53,8 @@ static bool merge_log(struct merge *m)
     return true;
 }
 
-static bool merge_read_pages(struct merge *m)
-{
-    uint64_t *pages;
-    size_t count = 0;
-
-    for (uint32_t i = 0; i < m->count; i++)
-        count += m->parts[i].window->read_page_count;
-    pages = merged_array(m, count, sizeof(*pages));
-    if (!pages)
-        return false;
-    count = 0;
-    for (uint32_t i = 0; i < m->count; i++) {
-        const struct tbd_window *part = m->parts[i].window;
-
-        for (size_t k = 0; k < part->read_page_count; k++)
-            pages[count++] = part->read_pages[k];
-    }
-    m->out->read_pages = pages;
-    m->out->read_page_count = tbd_numbers_sort_unique(pages, count);
-    return true;
-}
-
-/* ---- summaries ---- */
-
-/* A place in the trace as a number. */
-static uint32_t number_of(const struct merge *m, uint32_t previous)
-{
-    return previous ? m->trace->windows[previous - 1].summary.number + 1 : 0;
-}
-
-static int compare_words(const void *left, const void *right)
-{
-    const struct tbd_word_summary *a = left;
-    const struct tbd_word_summary *b = right;
-
-    if (a->word != b->word)
-        return a->word < b->word ? -1 : 1;
-    return a->last < b->last ? -1 : a->last > b->last; /* in the order of the parts */
-}
-
-static bool merge_words(struct merge *m)
-{
-    bool has_counts = m->out->level > 1;
-    struct tbd_word_summary *words;
-    size_t count = 0, kept = 0;
-
-    for (uint32_t i = 0; i < m->count; i++)
-        count += m->parts[i].window->word_count;
-    words = merged_array(m, count, sizeof(*words));
-    if (!words)
-        return false;
-    count = 0;
-    for (uint32_t i = 0; i < m->count; i++)
-        for (size_t k = 0; k < m->parts[i].window->word_count; k++) {
-            struct tbd_word_summary word = m->parts[i].window->words[k];
-
-            word.count = has_counts ? word.count : 1;
-            word.last = has_counts ? word.last + (uint32_t)m->parts[i].events_before : 0;
-            word.previous = has_counts ? number_of(m, word.previous) : 0;
-            words[count++] = word;
-        }
-    if (count)
-        qsort(words, count, sizeof(*words), compare_words);
-    for (size_t i = 0; i < count; i++) {
-        struct tbd_word_summary *last = kept ? &words[kept - 1] : NULL;
-
-        if (!last || last->word != words[i].word) {
-            words[kept++] = words[i];
-            continue;
-        }
-        last->count += has_counts ? words[i].count : 0;
-        last->last = words[i].last;
-    }
-    m->out->words = words;
-    m->out->word_count = kept;
-    return true;
-}
-
-struct block_part {
-    struct tbd_block_summary block;
-    uint32_t part;
-};
-
-static int compare_blocks(const void *left, const void *right)
-{
-    const struct block_part *a = left;
-    const struct block_part *b = right;
-
-    if (a->block.id != b->block.id)
-        return a->block.id < b->block.id ? -1 : 1;
-    return a->part < b->part ? -1 : a->part > b->part;
-}
-
-static void add_block(struct tbd_block_summary *to, const struct tbd_block_summary *more,
-                      bool has_counts)
-{
-    if (has_counts) {
-        to->count += more->count;
-        to->enters += more->enters;
-        to->last = more->last;
-        to->last_enter = more->enters ? more->last_enter : to->last_enter;
-    } else {
-        to->enters |= more->enters != 0;
-    }
-}
-
-static struct tbd_block_summary shifted_block(const struct merge *m, uint32_t part, size_t k)
-{
-    struct tbd_block_summary block = m->parts[part].window->block_summaries[k];
-    uint32_t shift = (uint32_t)m->shifts[part].time;
-
-    if (m->out->level < 2)
-        return (struct tbd_block_summary){ .id = block.id, .count = 1,
-                                           .enters = block.enters != 0 };
-    block.last += shift;
-    block.last_enter = block.enters ? block.last_enter + shift : 0;
-    block.previous = number_of(m, block.previous);
-    return block;
-}
-
-static bool merge_blocks(struct merge *m)
-{
-    struct tbd_block_summary *blocks;
-    struct block_part *all;
-    size_t count = 0, kept = 0;
-
-    for (uint32_t i = 0; i < m->count; i++)
-        count += m->parts[i].window->block_summary_count;
-    blocks = merged_array(m, count, sizeof(*blocks));
-    all = malloc((count + 1) * sizeof(*all));
-    if (!blocks || !all) {
-        free(all);
-        return false;
-    }
-    count = 0;
-    for (uint32_t i = 0; i < m->count; i++)
-        for (size_t k = 0; k < m->parts[i].window->block_summary_count; k++)
-            all[count++] = (struct block_part){ shifted_block(m, i, k), i };
-    qsort(all, count, sizeof(*all), compare_blocks);
-    for (size_t i = 0; i < count; i++) {
-        if (kept && blocks[kept - 1].id == all[i].block.id)
-            add_block(&blocks[kept - 1], &all[i].block, m->out->level > 1);
-        else
-            blocks[kept++] = all[i].block;
-    }
-    free(all);
-    m->out->block_summaries = blocks;
-    m->out->block_summary_count = kept;
-    return true;
-}
-
 /* Calls from before the first part: of a thread that ran in no part before. */
-static bool is_early(const struct merge *m, uint32_t part, uint32_t thread)
+static bool is_early(const struct tbd_merge *m, uint32_t part, uint32_t thread)
 {
     for (uint32_t i = 0; i < part; i++)
         if (tbd_trace_thread_ran(m->trace, m->first + i, thread))
@@ -227,7 +62,7 @@ static bool is_early(const struct merge *m, uint32_t part, uint32_t thread)
     return true;
 }
 
-static bool merge_early_calls(struct merge *m)
+static bool merge_early_calls(struct tbd_merge *m)
 {
     struct tbd_early_call *calls;
     size_t count = 0;
@@ -258,7 +93,7 @@ struct page_lists {
 /* What ends the life of contents that a page has at the end of a part: the first event in later
  * parts that takes its mapping away, or makes it unreadable (then play sends it, too).  NULL: it
  * lives until the end. */
-static const struct region_event *end_of_page(const struct merge *m, uint32_t part,
+static const struct region_event *end_of_page(const struct tbd_merge *m, uint32_t part,
                                               uint64_t address)
 {
     struct tbd_moment after = { m->first + part, UINT32_MAX, UINT64_MAX };
@@ -277,7 +112,7 @@ static const struct region_event *end_of_page(const struct merge *m, uint32_t pa
 }
 
 /* Is there a later part at whose end the page is known again, before `end`? */
-static bool is_superseded(const struct merge *m, uint32_t part, uint64_t address,
+static bool is_superseded(const struct tbd_merge *m, uint32_t part, uint64_t address,
                           const struct region_event *end)
 {
     uint32_t limit = end ? end->when.window - m->first : m->count;
@@ -289,7 +124,7 @@ static bool is_superseded(const struct merge *m, uint32_t part, uint64_t address
 }
 
 /* Did play itself send the page in the part where it went away? */
-static bool is_sent_again(const struct merge *m, const struct region_event *end, uint64_t address)
+static bool is_sent_again(const struct tbd_merge *m, const struct region_event *end, uint64_t address)
 {
     const struct tbd_window *window = m->parts[end->when.window - m->first].window;
 
@@ -300,7 +135,7 @@ static bool is_sent_again(const struct merge *m, const struct region_event *end,
     return false;
 }
 
-static void put_dirty(struct merge *m, struct page_lists *lists, uint32_t part,
+static void put_dirty(struct tbd_merge *m, struct page_lists *lists, uint32_t part,
                       const struct tbd_page_contents *page)
 {
     const struct region_event *end = end_of_page(m, part, page->address);
@@ -324,7 +159,7 @@ static void put_dirty(struct merge *m, struct page_lists *lists, uint32_t part,
 }
 
 /* G2 */
-static bool put_first(struct merge *m, struct page_lists *lists, uint32_t part,
+static bool put_first(struct tbd_merge *m, struct page_lists *lists, uint32_t part,
                       const struct tbd_page_contents *page)
 {
     struct tbd_moment start = { .window = m->first + part };
@@ -349,7 +184,7 @@ static bool put_first(struct merge *m, struct page_lists *lists, uint32_t part,
     return true;
 }
 
-static bool fill_pages(struct merge *m, struct page_lists *lists)
+static bool fill_pages(struct tbd_merge *m, struct page_lists *lists)
 {
     for (uint32_t i = 0; i < m->count; i++) {
         const struct tbd_window *part = m->parts[i].window;
@@ -370,7 +205,7 @@ static bool fill_pages(struct merge *m, struct page_lists *lists)
     return true;
 }
 
-static bool merge_pages(struct merge *m)
+static bool merge_pages(struct tbd_merge *m)
 {
     struct page_lists lists;
     size_t dirty = 0, gone = 0, first = 0;
@@ -400,7 +235,7 @@ static bool merge_pages(struct merge *m)
 
 /* ---- all of it ---- */
 
-static uint64_t count_events(const struct merge *m, const struct tbd_window *window)
+static uint64_t count_events(const struct tbd_merge *m, const struct tbd_window *window)
 {
     uint64_t events = window->log_count;
 
@@ -412,13 +247,13 @@ static uint64_t count_events(const struct merge *m, const struct tbd_window *win
     return events;
 }
 
-static enum tbd_status load_parts(struct merge *m, struct tbd_error *why)
+static enum tbd_status load_parts(struct tbd_merge *m, struct tbd_error *why)
 {
     uint64_t events = 0, blocks = 0, order = 0;
     uint8_t level = m->out->level;
 
     for (uint32_t i = 0; i < m->count; i++) {
-        struct part *part = &m->parts[i];
+        struct tbd_merge_part *part = &m->parts[i];
         enum tbd_status status =
             tbd_window_load(m->trace, m->first + i, false, &part->window, why);
 
@@ -440,7 +275,7 @@ static enum tbd_status load_parts(struct merge *m, struct tbd_error *why)
     return TBD_OK;
 }
 
-static void take_states(struct merge *m)
+static void take_states(struct tbd_merge *m)
 {
     const struct tbd_window *first = m->parts[0].window;
     const struct tbd_window *last = m->parts[m->count - 1].window;
@@ -464,7 +299,7 @@ static void take_states(struct merge *m)
 }
 
 /* The merged window's pointers lead into the parts. */
-static bool inherit_parts(struct merge *m)
+static bool inherit_parts(struct tbd_merge *m)
 {
     for (uint32_t i = 0; i < m->count; i++) {
         if (!tbd_window_inherit(m->out, m->parts[i].window))
@@ -474,15 +309,15 @@ static bool inherit_parts(struct merge *m)
     return true;
 }
 
-static enum tbd_status merge(struct merge *m, struct tbd_error *why)
+static enum tbd_status merge(struct tbd_merge *m, struct tbd_error *why)
 {
     enum tbd_status status = load_parts(m, why);
 
     if (status)
         return status;
     take_states(m);
-    if (!merge_log(m) || !merge_read_pages(m) || !merge_words(m) || !merge_blocks(m) ||
-        !merge_early_calls(m) || !merge_pages(m) || !inherit_parts(m))
+    if (!merge_log(m) || !tbd_merge_read_pages(m) || !tbd_merge_words(m) ||
+        !tbd_merge_blocks(m) || !merge_early_calls(m) || !merge_pages(m) || !inherit_parts(m))
         return tbd_error_set(why, TBD_NOMEM, m->trace->path, 0, "window %u", m->first);
     m->out->digest = tbd_window_digest(m->out);
     return TBD_OK;
@@ -492,7 +327,7 @@ enum tbd_status tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint3
                                   uint8_t level, struct tbd_window **out,
                                   struct tbd_disk_shift *shifts, struct tbd_error *why)
 {
-    struct merge m = { .trace = trace, .first = first, .count = count, .shifts = shifts,
+    struct tbd_merge m = { .trace = trace, .first = first, .count = count, .shifts = shifts,
                        .parts = calloc(count, sizeof(*m.parts)),
                        .out = tbd_window_new(tbd_trace_blocks(trace)) };
     enum tbd_status status = TBD_NOMEM;

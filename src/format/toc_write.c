@@ -93,8 +93,16 @@ static const uint8_t *choose_difference(struct tbd_disk_page *page, const uint8_
     return room;
 }
 
+typedef void pack_function(struct tbd_buffer *out, const void *data, size_t bytes);
+
+static pack_function *packer_of(const struct tbd_toc_content *content)
+{
+    return !content->is_old ? tbd_lz4_pack : content->is_brief ? tbd_pack_quick : tbd_pack_hard;
+}
+
 /* Pages that go into one frame. */
 struct page_group {
+    pack_function *pack;
     struct tbd_disk_page *members[TBD_PAGE_GROUP];
     uint8_t bytes[TBD_PAGE_GROUP * 4096];
     uint32_t count;
@@ -106,7 +114,7 @@ static void put_group(struct tbd_buffer *data, struct page_group *group)
 
     if (!group->count)
         return;
-    tbd_pack_hard(data, group->bytes, group->count * 4096ul);
+    group->pack(data, group->bytes, group->count * 4096ul);
     for (uint32_t i = 0; i < group->count; i++) {
         group->members[i]->flags |= TBD_DISK_PAGE_GROUP | i << 16;
         group->members[i]->offset = before;
@@ -150,6 +158,8 @@ static void put_pages(struct tbd_buffer *out, struct page_list *list,
     if (content && content->is_old) {
         group = calloc(1, sizeof(*group));
         out->failed |= !group;
+        if (group)
+            group->pack = packer_of(content);
     }
     if (list->count)
         qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
@@ -224,7 +234,7 @@ static void put_read_pages(struct tbd_buffer *out, const struct tbd_window *wind
     tbd_file_finish_record(out, begin);
 }
 
-static void put_log(struct tbd_buffer *out, const struct tbd_window *window, bool is_old)
+static void put_log(struct tbd_buffer *out, const struct tbd_window *window, pack_function *pack)
 {
     size_t begin = tbd_file_begin_record(out, TBD_REC_LOG);
     struct tbd_disk_log head = { .count = window->log_count };
@@ -240,10 +250,7 @@ static void put_log(struct tbd_buffer *out, const struct tbd_window *window, boo
     }
     head.raw_bytes = raw.used;
     tbd_buffer_put(out, &head, sizeof(head));
-    if (is_old)
-        tbd_pack_hard(out, raw.bytes, raw.used);
-    else
-        tbd_lz4_pack(out, raw.bytes, raw.used);
+    pack(out, raw.bytes, raw.used);
     tbd_file_finish_record(out, begin);
     if (raw.failed)
         out->failed = true;
@@ -323,7 +330,7 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     tbd_thread_states_put(out, window);
     put_pages(out, &list, content);
     put_read_pages(out, window);
-    put_log(out, window, content->is_old);
+    put_log(out, window, packer_of(content));
     put_early_calls(out, window);
     put_summaries(out, content);
     tbd_toc_pages(list.disk, list.count, for_index);

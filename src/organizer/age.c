@@ -3,11 +3,13 @@
  *
  * Which change is next depends on the sizes of the windows at each level alone.  Limits by number come
  * first.  Over budget, the level that takes most of its share (events half of it, counts and bits a
- * quarter each) gives something up, its oldest window first; at level 1 that is eight windows of the
- * same span becoming one, so that windows get longer the older they are.  While both counts and bits take more than their
+ * quarter each) gives something up, its oldest window first; at level 1 that is up to eight windows of about the
+ * same length becoming one, so that windows get longer the older they are, and each is written anew only as often as
+ * its length doubles or more.  While both counts and bits take more than their
  * share, which is always so once a long run has filled its budget, 8 to 32 windows with counts become one of bits at
- * once: their pages, most of them the same, are packed once and not once for each and once more.  If nothing can be given
- * up any more, the oldest windows are dropped: a budget is a promise.
+ * once: their pages, most of them the same, are packed once and not once for each and once more.  Where only merging a
+ * long window with short ones would make room, counts are given up first, however few are left.  If nothing can be
+ * given up any more, the oldest windows are dropped: a budget is a promise.
  *
  * Invariants
  * A1  `windows` are those of the index, in order; changed under the lock together with it.
@@ -28,6 +30,9 @@
 #include <time.h>
 
 #define MERGE_COUNT 8u
+/* A merged window is so much longer than the longest that it was made of, unless nothing else makes room. */
+#define GROWTH_UNIT 16u
+#define GROWTH_LEAST (GROWTH_UNIT * 7 / 4)
 /* Windows with counts that become one at once, at most: all of them are in memory then. */
 #define COUNTED_MOST 32u
 /* What a merged window takes is nearly all modified pages, which hardly become more when it gets
@@ -37,6 +42,8 @@
  * event times in a window have 32 bits. */
 #define MERGED_BLOCKS (512ull << 20)
 #define MERGED_BLOCKS_MOST (1ull << 31)
+/* Shorter ones are merged again before long. */
+#define BRIEF_BLOCKS (MERGED_BLOCKS / 2)
 /* Room kept for what is being written is no more than this part of a budget: where it would be
  * more, windows are written one at a time. */
 #define RESERVE_SHARE 4u
@@ -242,61 +249,39 @@ static bool plan_by_number(const struct tbd_ager *ager, struct plan *out)
     return out->action != NOTHING;
 }
 
-/* At least so many windows of the same span, that are not too large as one. */
-static bool find_merge(const struct tbd_ager *ager, uint32_t least, uint64_t most, struct plan *out)
+/* How much longer windows get by becoming one: as often as that fewer times is each of them written anew. */
+static uint64_t growth_of(uint64_t blocks, uint64_t longest)
 {
-    uint64_t blocks = 0;
-    uint32_t run = 0;
+    return blocks * GROWTH_UNIT / (longest ? longest : 1);
+}
 
-    for (size_t i = 0; i < ager->count; i++) {
-        const struct aged *window = &ager->windows[i];
-        bool fits = window->disk.level == 1 && !window->stays;
-        bool follows = run && fits && blocks + window->disk.blocks <= most &&
-                       window->span == window[-1].span;
+/* The neighbours with bits that would grow most as one, by `least` at any rate, and not be too long: the oldest of
+ * them.  Where a long window took in each short one that follows it, it would be written anew all the time. */
+static bool find_merge(const struct tbd_ager *ager, uint64_t least, uint64_t most, struct plan *out)
+{
+    uint64_t best = least - 1;
 
-        if (!follows && run >= least)
-            break;
-        run = follows ? run + 1 : fits;
-        blocks = follows ? blocks + window->disk.blocks : window->disk.blocks;
-        out->first = (uint32_t)i + 1 - run;
-        if (run == MERGE_COUNT)
-            break;
+    for (uint32_t first = 0; first < ager->count; first++) {
+        uint64_t blocks = 0, longest = 0;
+
+        for (uint32_t i = first; i < ager->count && i - first < MERGE_COUNT; i++) {
+            const struct aged *window = &ager->windows[i];
+
+            blocks += window->disk.blocks;
+            if (window->disk.level != 1 || window->stays || blocks > most)
+                break;
+            longest = window->disk.blocks > longest ? window->disk.blocks : longest;
+            if (i == first || growth_of(blocks, longest) <= best)
+                continue;
+            best = growth_of(blocks, longest);
+            *out = (struct plan){ .action = MERGE, .first = first, .count = i - first + 1 };
+        }
     }
-    out->count = run;
-    return run >= least;
+    return best >= least;
 }
 
-/* The two neighbours that are shortest together: a long one takes long to be written anew. */
-static bool find_shortest(const struct tbd_ager *ager, uint64_t most, struct plan *out)
-{
-    uint64_t least = most + 1;
-    bool found = false;
-
-    for (size_t i = 1; i < ager->count; i++) {
-        const struct aged *one = &ager->windows[i - 1], *other = &ager->windows[i];
-        uint64_t blocks = one->disk.blocks + other->disk.blocks;
-
-        if (one->disk.level != 1 || one->stays || other->disk.level != 1 || other->stays ||
-            blocks >= least)
-            continue;
-        *out = (struct plan){ .first = (uint32_t)i - 1, .count = 2 };
-        least = blocks;
-        found = true;
-    }
-    return found;
-}
-
-static bool plan_merge(const struct tbd_ager *ager, uint64_t most, struct plan *out)
-{
-    if (!find_merge(ager, MERGE_COUNT, most, out) && !find_merge(ager, 2, most, out) &&
-        !find_shortest(ager, most, out))
-        return false;
-    out->action = MERGE;
-    return true;
-}
-
-/* The oldest windows that have counts, a quarter of them at once: eight at least. */
-static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
+/* The oldest windows that have counts, a quarter of them at once, `least` at least. */
+static bool plan_merge_counted(const struct tbd_ager *ager, uint32_t least, struct plan *out)
 {
     uint32_t wanted = ager->levels[2].count / 4;
     struct plan oldest = { 0 };
@@ -311,16 +296,27 @@ static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
         if (ager->windows[i].disk.level != 2 || ager->windows[i].stays || blocks > MERGED_BLOCKS)
             break;
     }
-    if (run < MERGE_COUNT)
+    if (run < least)
         return false;
     *out = (struct plan){ .action = MERGE, .first = oldest.first, .count = run };
     return true;
 }
 
+/* Windows with bits, or to get them, become one: what makes the most room for the least work first. */
+static bool plan_merge(const struct tbd_ager *ager, struct plan *out)
+{
+    return find_merge(ager, 4 * GROWTH_UNIT, MERGED_BLOCKS, out) ||
+           (ager->levels[2].count >= 2 * COUNTED_MOST &&
+            plan_merge_counted(ager, MERGE_COUNT, out)) ||
+           find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS, out) ||
+           find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS_MOST, out) ||
+           plan_merge_counted(ager, MERGE_COUNT, out);
+}
+
 static bool plan_level(const struct tbd_ager *ager, unsigned level, struct plan *out)
 {
     if (level == 1)
-        return plan_merge(ager, MERGED_BLOCKS, out);
+        return plan_merge(ager, out);
     if (!find_oldest(ager, (uint8_t)level, level == 3 ? NEWEST : 0, out))
         return false;
     out->action = level == 3 ? EVENTS : COUNTS;
@@ -352,7 +348,7 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
         return true;
     }
     if (ager->levels[3].bytes <= room / shares[3] && ager->levels[2].bytes > room / shares[2] &&
-        ager->levels[1].bytes > room / shares[1] && plan_merge_counted(ager, out))
+        ager->levels[1].bytes > room / shares[1] && plan_merge_counted(ager, MERGE_COUNT, out))
         return true;
     for (unsigned level = 3; level; level--)
         if (ager->levels[level].bytes > room / shares[level] && plan_level(ager, level, out))
@@ -360,7 +356,7 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
     for (unsigned level = 3; level; level--)
         if (plan_level(ager, level, out))
             return true;
-    return plan_merge(ager, MERGED_BLOCKS_MOST, out) ||
+    return find_merge(ager, GROWTH_UNIT, MERGED_BLOCKS_MOST, out) ||
            plan_drop(ager, ager->limits.budget / 16, out);
 }
 
@@ -403,7 +399,8 @@ static struct plan make_plan(const struct tbd_ager *ager)
     if (plan_keep(ager, &plan) || plan_by_number(ager, &plan) || plan_by_budget(ager, &plan))
         return plan;
     plan = (struct plan){ 0 };
-    if (tbd_writer_bytes(ager->writer) >
+    if (ager->count &&
+        tbd_writer_bytes(ager->writer) >
         ager->index_bytes + ager->index_bytes / 2 + ager->limits.index_slack)
         plan.action = SHORTEN;
     return plan;
@@ -552,8 +549,8 @@ static enum tbd_status merge(struct tbd_ager *ager, const struct plan *plan,
     enum tbd_status status = see_windows(ager, window->window, plan->count, &place);
 
     if (!status)
-        status =
-            tbd_change_merge(ager->trace, ager->writer, place, plan->count, 1, &change, NULL);
+        status = tbd_change_merge(ager->trace, ager->writer, place, plan->count, 1, BRIEF_BLOCKS,
+                                  &change, NULL);
     if (!status)
         status = commit(ager, plan->first, &change);
     tbd_change_free(&change);

@@ -189,7 +189,8 @@ static enum tbd_status merge_one(struct ageing *a, uint32_t first, uint32_t coun
 {
     struct tbd_error *why = &a->run->session->why;
     struct tbd_change change = { 0 };
-    enum tbd_status status = tbd_change_merge(a->trace, a->writer, first, count, 2, &change, why);
+    enum tbd_status status =
+        tbd_change_merge(a->trace, a->writer, first, count, 2, 0, &change, why);
 
     if (status == TBD_OK)
         status = tbd_change_commit(a->writer, &change);

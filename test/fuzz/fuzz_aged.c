@@ -46,7 +46,7 @@ static void merge_first(void)
 
     check(!tbd_writer_open(path, &writer, NULL));
     check(!tbd_trace_open(path, &trace, NULL));
-    check(!tbd_change_merge(trace, writer, 0, 3, 2, &change, NULL));
+    check(!tbd_change_merge(trace, writer, 0, 3, 2, 0, &change, NULL));
     check(!tbd_change_commit(writer, &change));
     tbd_change_free(&change);
     tbd_trace_close(trace);

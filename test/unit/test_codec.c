@@ -59,6 +59,7 @@ static void what_was_packed_comes_back(void **state)
 
         check_round_trip(tbd_lz4_pack, content, sizes[i]);
         check_round_trip(tbd_pack_hard, content, sizes[i]);
+        check_round_trip(tbd_pack_quick, content, sizes[i]);
         free(content);
     }
 }
@@ -96,10 +97,10 @@ static void hard_frames_are_smaller(void **state)
 static void half_a_frame_is_none(void **state)
 {
     uint8_t *content = content_of(4096, 5), *back = malloc(4096);
-    pack_function *const kinds[] = { tbd_lz4_pack, tbd_pack_hard };
+    pack_function *const kinds[] = { tbd_lz4_pack, tbd_pack_hard, tbd_pack_quick };
 
     (void)state;
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < 3; k++) {
         struct tbd_buffer frame = { 0 };
 
         kinds[k](&frame, content, 4096);
