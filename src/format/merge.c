@@ -111,18 +111,6 @@ static const struct region_event *end_of_page(const struct tbd_merge *m, uint32_
     return NULL;
 }
 
-/* Is there a later part at whose end the page is known again, before `end`? */
-static bool is_superseded(const struct tbd_merge *m, uint32_t part, uint64_t address,
-                          const struct region_event *end)
-{
-    uint32_t limit = end ? end->when.window - m->first : m->count;
-
-    for (uint32_t i = part + 1; i < limit; i++)
-        if (tbd_window_dirty(m->parts[i].window, address))
-            return true;
-    return false;
-}
-
 /* Did play itself send the page in the part where it went away? */
 static bool is_sent_again(const struct tbd_merge *m, const struct region_event *end, uint64_t address)
 {
@@ -138,11 +126,12 @@ static bool is_sent_again(const struct tbd_merge *m, const struct region_event *
 static void put_dirty(struct tbd_merge *m, struct page_lists *lists, uint32_t part,
                       const struct tbd_page_contents *page)
 {
-    const struct region_event *end = end_of_page(m, part, page->address);
+    const struct region_event *end;
     const struct tbd_disk_shift *shift;
 
-    if (is_superseded(m, part, page->address, end))
+    if (!page->bytes) /* superseded */
         return;
+    end = end_of_page(m, part, page->address);
     if (!end) {
         lists->dirty[m->out->dirty_count++] = *page;
         return;
@@ -247,18 +236,49 @@ static uint64_t count_events(const struct tbd_merge *m, const struct tbd_window 
     return events;
 }
 
+/* Is the page's state at the end of the part that is being loaded one that the merged window has?  Not when a later
+ * part's end knows the page again, before it goes away.  Asked last part first: `later` are the pages of those behind. */
+static bool is_wanted(void *context, uint64_t address)
+{
+    struct tbd_merge *m = context;
+    const uint32_t *next = tbd_page_parts_find(&m->later, address);
+    const struct region_event *end = next ? end_of_page(m, m->loading, address) : NULL;
+
+    return !next || (end && *next >= end->when.window - m->first);
+}
+
+static enum tbd_status load_part(struct tbd_merge *m, uint32_t i, struct tbd_error *why)
+{
+    struct tbd_wanted_pages wanted = { is_wanted, m };
+    struct tbd_merge_part *part = &m->parts[i];
+    enum tbd_status status;
+
+    m->loading = i;
+    status = tbd_window_load_wanted(m->trace, m->first + i, &wanted, &part->window, why);
+    for (size_t k = 0; !status && k < part->window->dirty_count; k++)
+        if (!tbd_page_parts_put(&m->later, part->window->dirty[k].address, i))
+            status = TBD_NOMEM;
+    return status;
+}
+
 static enum tbd_status load_parts(struct tbd_merge *m, struct tbd_error *why)
+{
+    enum tbd_status status = TBD_OK;
+
+    for (uint32_t i = m->count; i-- && !status;)
+        status = load_part(m, i, why);
+    return status;
+}
+
+/* How times and places in each part move. */
+static enum tbd_status measure_parts(struct tbd_merge *m, struct tbd_error *why)
 {
     uint64_t events = 0, blocks = 0, order = 0;
     uint8_t level = m->out->level;
 
     for (uint32_t i = 0; i < m->count; i++) {
         struct tbd_merge_part *part = &m->parts[i];
-        enum tbd_status status =
-            tbd_window_load(m->trace, m->first + i, false, &part->window, why);
 
-        if (status)
-            return status;
         m->shifts[i] = (struct tbd_disk_shift){ .time = blocks, .order = (uint32_t)order };
         part->events_before = events;
         events += count_events(m, part->window);
@@ -313,6 +333,8 @@ static enum tbd_status merge(struct tbd_merge *m, struct tbd_error *why)
 {
     enum tbd_status status = load_parts(m, why);
 
+    if (!status)
+        status = measure_parts(m, why);
     if (status)
         return status;
     take_states(m);
@@ -340,6 +362,7 @@ enum tbd_status tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint3
         if (m.parts[i].window)
             tbd_window_free(m.parts[i].window);
     free(m.parts);
+    tbd_page_parts_free(&m.later);
     if (status && m.out)
         tbd_window_free(m.out);
     *out = status ? NULL : m.out;

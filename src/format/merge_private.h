@@ -12,12 +12,24 @@ struct tbd_merge_part {
     uint64_t events_before;
 };
 
+/* For each page a part that modified it: a table by address. */
+struct tbd_page_parts {
+    uint64_t *keys;  /* owned; 0: free, addresses are kept + 1 */
+    uint32_t *parts; /* owned */
+    size_t slots, used;
+};
+bool tbd_page_parts_put(struct tbd_page_parts *table, uint64_t address, uint32_t part);
+const uint32_t *tbd_page_parts_find(const struct tbd_page_parts *table, uint64_t address);
+void tbd_page_parts_free(struct tbd_page_parts *table);
+
 struct tbd_merge {
     struct tbd_trace *trace;
     uint32_t first, count;
     struct tbd_merge_part *parts;
     struct tbd_disk_shift *shifts;
     struct tbd_window *out;
+    uint32_t loading;            /* a part; those behind it are there already */
+    struct tbd_page_parts later; /* pages that they modified: the first one that did */
 };
 
 /* Each fills in its part of m->out from those of all parts, of which it may leave nothing as it was.  False: no memory. */

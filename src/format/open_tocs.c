@@ -68,6 +68,9 @@ struct toc *tbd_toc_of_locked(struct tbd_trace *trace, uint32_t window)
 {
     struct toc *toc;
 
+    trace->toc_failure = TBD_NOWINDOW;
+    if (window >= trace->window_count) /* a forged mapping says when it was made */
+        return NULL;
     trace->toc_failure = TBD_NOMEM;
     if (!reserve_tocs(trace, window))
         return NULL;

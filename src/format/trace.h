@@ -278,6 +278,15 @@ struct tbd_log_entry {
 TBD_MUST_CHECK enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index,
                                                bool with_events, struct tbd_window **out,
                                                struct tbd_error *why);
+/* ... without events, and without contents (`bytes` NULL) of those pages it modified that are not wanted. */
+struct tbd_wanted_pages {
+    bool (*is_wanted)(void *context, uint64_t address);
+    void *context;
+};
+TBD_MUST_CHECK enum tbd_status tbd_window_load_wanted(struct tbd_trace *trace, uint32_t index,
+                                                      const struct tbd_wanted_pages *wanted,
+                                                      struct tbd_window **out,
+                                                      struct tbd_error *why);
 /* Only what tells which events it has: registers, summaries, pages read, log; no contents of pages. */
 TBD_MUST_CHECK enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t index,
                                                          struct tbd_window **out,

@@ -34,7 +34,9 @@ static enum tbd_status read_state(const struct toc *toc, struct tbd_window *wind
     return TBD_OK;
 }
 
+/* `wanted` NULL: all.  Of pages that are not wanted there are no bytes. */
 static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t flag,
+                                                      const struct tbd_wanted_pages *wanted,
                                                       struct tbd_window *window, size_t *out_count,
                                                       enum tbd_status *status)
 {
@@ -59,25 +61,28 @@ static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t 
             continue;
         pages[count] = (struct tbd_page_contents){ page->address, page->time, page->order,
                                                    bytes + count * TBD_PAGE_BYTES };
-        *status = tbd_toc_page(toc, page, bytes + count * TBD_PAGE_BYTES);
+        if (wanted && !wanted->is_wanted(wanted->context, page->address))
+            pages[count].bytes = NULL;
+        else
+            *status = tbd_toc_page(toc, page, bytes + count * TBD_PAGE_BYTES);
         count++;
     }
     return pages;
 }
 
-static enum tbd_status read_pages(struct toc *toc, struct tbd_window *window,
-                                  struct tbd_error *why)
+static enum tbd_status read_pages(struct toc *toc, const struct tbd_wanted_pages *wanted,
+                                  struct tbd_window *window, struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
 
     window->dirty =
-        read_page_kind(toc, TBD_DISK_PAGE_END, window, &window->dirty_count, &status);
+        read_page_kind(toc, TBD_DISK_PAGE_END, wanted, window, &window->dirty_count, &status);
     if (!status)
         window->gone =
-            read_page_kind(toc, TBD_DISK_PAGE_GONE, window, &window->gone_count, &status);
+            read_page_kind(toc, TBD_DISK_PAGE_GONE, NULL, window, &window->gone_count, &status);
     if (!status)
         window->first =
-            read_page_kind(toc, TBD_DISK_PAGE_FIRST, window, &window->first_count, &status);
+            read_page_kind(toc, TBD_DISK_PAGE_FIRST, NULL, window, &window->first_count, &status);
     if (status)
         return tbd_error_set(why, status, toc->file.path, 0, "in the page contents");
     return TBD_OK;
@@ -255,8 +260,8 @@ static void read_meta(const struct toc *toc, struct tbd_window *window)
     window->operand_bytes = toc->meta.operand_bytes;
 }
 
-static enum tbd_status read_toc(struct toc *toc, struct tbd_window *window,
-                                struct tbd_error *why)
+static enum tbd_status read_toc(struct toc *toc, const struct tbd_wanted_pages *wanted,
+                                struct tbd_window *window, struct tbd_error *why)
 {
     enum tbd_status status;
 
@@ -267,7 +272,7 @@ static enum tbd_status read_toc(struct toc *toc, struct tbd_window *window,
     if (!status && !tbd_called_threads_get(&toc->called, window))
         status = TBD_NOMEM;
     if (!status)
-        status = read_pages(toc, window, why);
+        status = read_pages(toc, wanted, window, why);
     if (!status)
         status = read_read_pages(toc, window, why);
     if (!status)
@@ -336,7 +341,7 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
         if (!(page->flags & TBD_DISK_PAGE_END))
             continue;
         bytes = (uint8_t *)(uintptr_t)window->dirty[at++].bytes;
-        if (!(page->flags & TBD_DISK_PAGE_DELTA))
+        if (!bytes || !(page->flags & TBD_DISK_PAGE_DELTA))
             continue;
         status = tbd_trace_page_base(trace, window->index, page->address, base, NULL);
         if (status == TBD_BUSY)
@@ -353,6 +358,7 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
 }
 
 static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool with_events,
+                                   const struct tbd_wanted_pages *wanted,
                                    struct tbd_picker *picker, struct tbd_window **out,
                                    struct tbd_error *why)
 {
@@ -372,7 +378,7 @@ static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool
     window = tbd_window_new(trace->blocks);
     if (window)
         window->trace = trace;
-    status = window ? read_toc(&toc, window, why) : TBD_NOMEM;
+    status = window ? read_toc(&toc, wanted, window, why) : TBD_NOMEM;
     if (!status)
         status = resolve_deltas(trace, &toc, window, why);
     tbd_toc_close(&toc);
@@ -397,12 +403,19 @@ static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool
 enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index, bool with_events,
                                 struct tbd_window **out, struct tbd_error *why)
 {
-    return load_window(trace, index, with_events, NULL, out, why);
+    return load_window(trace, index, with_events, NULL, NULL, out, why);
+}
+
+enum tbd_status tbd_window_load_wanted(struct tbd_trace *trace, uint32_t index,
+                                       const struct tbd_wanted_pages *wanted,
+                                       struct tbd_window **out, struct tbd_error *why)
+{
+    return load_window(trace, index, false, wanted, NULL, out, why);
 }
 
 enum tbd_status tbd_window_load_picked(struct tbd_trace *trace, uint32_t index,
                                        struct tbd_picker *picker, struct tbd_window **out,
                                        struct tbd_error *why)
 {
-    return load_window(trace, index, true, picker, out, why);
+    return load_window(trace, index, true, NULL, picker, out, why);
 }

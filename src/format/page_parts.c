@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+/* page_parts.c - which of several windows modified a page (merge.c): a table by address, never more than half full */
+#include "format/merge_private.h"
+
+#include <stdlib.h>
+
+#define SLOTS_FIRST 4096u
+
+static size_t slot_of(const struct tbd_page_parts *table, uint64_t key)
+{
+    size_t slot = (size_t)((key * 0x9e3779b97f4a7c15ull) >> 20) & (table->slots - 1);
+
+    while (table->keys[slot] && table->keys[slot] != key)
+        slot = (slot + 1) & (table->slots - 1);
+    return slot;
+}
+
+void tbd_page_parts_free(struct tbd_page_parts *table)
+{
+    free(table->keys);
+    free(table->parts);
+    *table = (struct tbd_page_parts){ 0 };
+}
+
+static bool grow(struct tbd_page_parts *table)
+{
+    struct tbd_page_parts bigger = { .slots = table->slots ? table->slots * 2 : SLOTS_FIRST,
+                                     .used = table->used };
+
+    bigger.keys = calloc(bigger.slots, sizeof(*bigger.keys));
+    bigger.parts = calloc(bigger.slots, sizeof(*bigger.parts));
+    if (!bigger.keys || !bigger.parts) {
+        tbd_page_parts_free(&bigger);
+        return false;
+    }
+    for (size_t i = 0; i < table->slots; i++) {
+        size_t slot = table->keys[i] ? slot_of(&bigger, table->keys[i]) : 0;
+
+        if (!table->keys[i])
+            continue;
+        bigger.keys[slot] = table->keys[i];
+        bigger.parts[slot] = table->parts[i];
+    }
+    tbd_page_parts_free(table);
+    *table = bigger;
+    return true;
+}
+
+bool tbd_page_parts_put(struct tbd_page_parts *table, uint64_t address, uint32_t part)
+{
+    size_t slot;
+
+    if (table->used * 2 >= table->slots && !grow(table))
+        return false;
+    slot = slot_of(table, address + 1);
+    table->used += !table->keys[slot];
+    table->keys[slot] = address + 1;
+    table->parts[slot] = part;
+    return true;
+}
+
+const uint32_t *tbd_page_parts_find(const struct tbd_page_parts *table, uint64_t address)
+{
+    size_t slot = table->slots ? slot_of(table, address + 1) : 0;
+
+    return table->slots && table->keys[slot] ? &table->parts[slot] : NULL;
+}
