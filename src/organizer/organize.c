@@ -45,8 +45,9 @@
 #include <unistd.h>
 
 #define MAX_THREADS 8u
-#define QUEUE_SLOTS 4u
+#define QUEUE_SLOTS 2u /* windows that wait: enough that no worker does; each takes tens of megabytes of fresh memory */
 #define WAIT_MS 100u
+#define FIRST_BUILD_NS 40u /* for a block entry with its events, before a window's has been measured: caches and memory are cold */
 
 struct job {
     uint64_t number;
@@ -69,7 +70,7 @@ struct organizer {
     uint64_t joined;
     uint64_t granted;  /* may write its files */
     uint64_t committed;
-    uint64_t window_ns; /* from one window to the next; the last one came at `put_ns` */
+    uint64_t window_ns; /* from one window to the next, the program's start aside; the last one came at `put_ns` */
     uint64_t put_ns;
     uint64_t build_ns;  /* of a processor, to build and write one with its events */
     struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
@@ -311,9 +312,11 @@ static void note_time(uint64_t *mean, uint64_t ns)
 
 /* Do windows come faster than one worker builds them with their events?  When another one waits already, the program soon
  * would, too; but workers that just keep up still take caches and memory from it. */
-static bool is_pressed_locked(const struct organizer *o)
+static bool is_pressed_locked(const struct organizer *o, const struct tbd_raw_window *raw)
 {
-    return o->taken != o->queued || o->build_ns > o->window_ns;
+    uint64_t build_ns = o->build_ns ? o->build_ns : raw->entry_count * FIRST_BUILD_NS;
+
+    return o->taken != o->queued || (o->window_ns && build_ns > o->window_ns);
 }
 
 /* Shall the window just taken be built without its events? */
@@ -321,7 +324,7 @@ static bool is_lean_locked(const struct organizer *o, const struct tbd_raw_windo
 {
     enum tbd_organize_lean lean = o->options->lean;
 
-    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_pressed_locked(o))) &&
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_pressed_locked(o, raw))) &&
            is_replayable(o, !raw->cut);
 }
 
@@ -516,7 +519,8 @@ static void put_job(struct organizer *o, struct tbd_raw_window *raw)
     if (o->failed || o->options->discard) {
         tbd_raw_window_free(raw);
     } else {
-        note_time(&o->window_ns, now_ns(CLOCK_MONOTONIC) - o->put_ns);
+        if (o->queued)
+            note_time(&o->window_ns, now_ns(CLOCK_MONOTONIC) - o->put_ns);
         o->put_ns = now_ns(CLOCK_MONOTONIC);
         o->queue[o->queued % QUEUE_SLOTS] = (struct job){ .number = o->queued, .raw = *raw };
         o->queued++;
