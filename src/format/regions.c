@@ -244,17 +244,16 @@ static struct region_snapshot *make_snapshot(struct tbd_trace *trace, size_t eve
     return snapshot;
 }
 
-enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32_t window,
+static enum tbd_status regions_at(struct tbd_trace *trace, const struct tbd_moment *moment,
                                   const struct tbd_region **out, size_t *out_count,
                                   struct tbd_error *why)
 {
-    struct tbd_moment start = { .window = window };
-    size_t events = tbd_region_events_before(trace, &start);
+    size_t events = tbd_region_events_before(trace, moment);
     struct region_snapshot *snapshot;
     enum tbd_status status = TBD_OK;
 
-    if (window && window >= trace->window_count)
-        return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", window);
+    if (moment->window && moment->window >= trace->window_count)
+        return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", moment->window);
     pthread_mutex_lock(&trace->lock);
     for (snapshot = trace->snapshots; snapshot && snapshot->events != events;)
         snapshot = snapshot->next;
@@ -268,6 +267,25 @@ enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32_t window,
     *out = snapshot->regions;
     *out_count = snapshot->count;
     return TBD_OK;
+}
+
+enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32_t window,
+                                  const struct tbd_region **out, size_t *out_count,
+                                  struct tbd_error *why)
+{
+    struct tbd_moment start = { .window = window };
+
+    return regions_at(trace, &start, out, out_count, why);
+}
+
+enum tbd_status tbd_slice_regions(struct tbd_trace *trace, const struct tbd_window *slice,
+                                  const struct tbd_region **out, size_t *out_count,
+                                  struct tbd_error *why)
+{
+    struct tbd_moment start = { .window = slice->index, .order = slice->slice_order,
+                                .time = slice->slice_time };
+
+    return regions_at(trace, &start, out, out_count, why);
 }
 
 void tbd_region_free(struct tbd_trace *trace)

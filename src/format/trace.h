@@ -22,6 +22,7 @@
 #include <stddef.h>
 
 struct tbd_trace;
+struct tbd_window;
 
 struct tbd_position {
     uint64_t time;
@@ -119,6 +120,11 @@ struct tbd_region {
 
 /* Regions at the start of window `window`.  The array is borrowed until the trace is closed. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32_t window,
+                                                 const struct tbd_region **out, size_t *out_count,
+                                                 struct tbd_error *why);
+/* The same where `slice` begins, a slice of a window (below). */
+TBD_MUST_CHECK enum tbd_status tbd_slice_regions(struct tbd_trace *trace,
+                                                 const struct tbd_window *slice,
                                                  const struct tbd_region **out, size_t *out_count,
                                                  struct tbd_error *why);
 

@@ -66,9 +66,10 @@ static void explain(const struct tbd_session *session, double seconds)
             " skipped by their summaries, %" PRIu32 " searched, %" PRIu32
             " replayed in full, %" PRIu32
             " replayed for an earlier question, %" PRIu32 " replayed for registers; events that needed memory or registers: %" PRIu64
-            "; positions replayed to: %" PRIu64 "; %.3f s\n",
+            "; positions replayed to: %" PRIu64 "; block entries replayed: %" PRIu64 "; %.3f s\n",
             stats->considered, stats->skipped, stats->scanned, stats->raised, stats->cached,
-            stats->noted, stats->candidates, stats->replayed, seconds);
+            stats->noted, stats->candidates, stats->replayed,
+            session->replayer == NULL ? 0 : tbd_replayer_entries(session->replayer), seconds);
     explain_windows(stats);
     fprintf(stderr,
             "tbdq: seconds of all workers: %.3f planning, %.3f opening windows, %.3f walking them\n",

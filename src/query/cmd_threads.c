@@ -92,8 +92,7 @@ static enum tbd_status find_places(struct tbd_session *session, struct tbd_posit
                 (struct tbd_reg_state){ .position = position, .thread = thread->tid };
     }
     if (status == TBD_OK && wanted != 0)
-        status = tbd_replay_regs(session->replayer, session->worker, window, states, wanted,
-                                 &session->divergence, &session->why);
+        status = tbd_session_replay_regs(session, window, states, wanted);
     wanted = 0;
     for (uint32_t i = 0; status == TBD_OK && i < count; i++) {
         if (lives_at(tbd_trace_thread(session->trace, i), position.time))

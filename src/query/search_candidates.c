@@ -156,8 +156,7 @@ static enum tbd_status replay_batch(struct tbd_search_run *run, size_t from, siz
                 .thread = run->candidates[picked[i]].event.thread,
             };
         session->stats.replayed += count;
-        status = tbd_replay_regs(session->replayer, session->worker, run->window->index, states,
-                                 count, &session->divergence, &session->why);
+        status = tbd_session_replay_regs(session, run->window->index, states, count);
     }
     for (size_t i = 0; status == TBD_OK && i < count; i++)
         judge_with_regs(run, &run->candidates[picked[i]], &states[i]);

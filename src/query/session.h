@@ -79,6 +79,7 @@ struct tbd_session {
     struct {
         struct tbd_slices *run; /* owned; NULL: none */
         struct tbd_session_slice next;
+        uint32_t asked;  /* 1 + the window in which registers were asked for last */
         uint32_t raised; /* 1 + the window that counts as raised already, in stats */
     } slices; /* that are asked for one after the other */
     struct tbd_window *picked;       /* owned: what tbd_session_picked() gave last; NULL: none */
@@ -128,6 +129,10 @@ TBD_MUST_CHECK enum tbd_status tbd_session_replayer(struct tbd_session *session)
 /* TBD_NOTIME, and session->why says so, for a position that is not in the trace. */
 TBD_MUST_CHECK enum tbd_status tbd_session_window_at(struct tbd_session *session,
                                                      struct tbd_position position, uint32_t *out);
+/* tbd_replay_regs() from the nearest start that is known: that of a slice in memory.  May give up
+ * the windows that are in memory. */
+TBD_MUST_CHECK enum tbd_status tbd_session_replay_regs(struct tbd_session *session, uint32_t window,
+                                                       struct tbd_reg_state *states, size_t count);
 /* Registers of session->thread at `position`; from the trace where it has them, else by
  * partial replay. */
 TBD_MUST_CHECK enum tbd_status tbd_session_regs(struct tbd_session *session,

@@ -68,8 +68,7 @@ static enum tbd_status replay_to(struct tbd_session *session, uint32_t window,
                                             .stack = moment->stack,
                                             .stack_room = sizeof(moment->stack) };
     session->stats.replayed++;
-    status = tbd_replay_regs(session->replayer, session->worker, window, &moment->state, 1,
-                             &session->divergence, &session->why);
+    status = tbd_session_replay_regs(session, window, &moment->state, 1);
     moment->state.stack = NULL; /* the copies that are given out have none */
     free(session->moment);
     session->moment = status == TBD_OK ? moment : NULL;

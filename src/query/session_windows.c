@@ -77,13 +77,32 @@ uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, b
                : tbd_slice_count(session->trace, index);
 }
 
+/* Where a replay may begin: the last slice in memory that begins at `time`, or before. */
+static const struct tbd_window *held_before(const struct tbd_session *session, uint32_t index,
+                                            uint64_t time)
+{
+    const struct tbd_window *best = NULL;
+
+    for (size_t i = 0; i < session->window_max; i++) {
+        const struct tbd_window *window = session->windows[i].window;
+
+        if (window != NULL && window->is_slice && window->index == index &&
+            window->first_time <= time &&
+            (best == NULL || best->first_time < window->first_time))
+            best = window;
+    }
+    return best;
+}
+
 static enum tbd_status one_slice(struct tbd_session *session,
                                  const struct tbd_session_slice *wanted, struct tbd_window **out)
 {
     uint32_t hooks = TBD_HOOKS_FULL | (wanted->with_loads ? TBD_HOOK_LOADS : 0);
+    uint64_t time = tbd_slice_time(session->trace, wanted->window, wanted->slice);
 
     return tbd_replay_slice(session->replayer, session->worker, wanted->window, hooks,
-                            wanted->slice, out, &session->divergence, &session->why);
+                            wanted->slice, held_before(session, wanted->window, time), out,
+                            &session->divergence, &session->why);
 }
 
 void tbd_session_end_slices(struct tbd_session *session)
@@ -258,4 +277,33 @@ bool tbd_session_has_slice_at(const struct tbd_session *session, uint32_t index,
             return true;
     }
     return false;
+}
+
+/* What is asked once needs a replay to there, and no more.  Who asks again will go on asking, and
+ * gets the slice around it to begin from. */
+static const struct tbd_window *start_for(struct tbd_session *session, uint32_t index,
+                                          uint64_t time)
+{
+    const struct tbd_window *slice;
+
+    if (tbd_session_slices(session, index, false) < 2)
+        return NULL;
+    slice = held_before(session, index, time);
+    if (slice != NULL && time - slice->first_time < slice->blocks)
+        return slice;
+    if (session->slices.asked == index + 1 &&
+        tbd_session_slice_at(session, index, time, &slice) == TBD_OK)
+        return slice;
+    session->slices.asked = index + 1;
+    return held_before(session, index, time);
+}
+
+enum tbd_status tbd_session_replay_regs(struct tbd_session *session, uint32_t index,
+                                        struct tbd_reg_state *states, size_t count)
+{
+    const struct tbd_window *start =
+        count == 0 ? NULL : start_for(session, index, states[0].position.time);
+
+    return tbd_replay_regs(session->replayer, session->worker, index, start, states, count,
+                           &session->divergence, &session->why);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* build.c - writes the plan for a window
+/* build.c - writes the plan for a window, or for a slice of it whose start state is known
  *
  * Everything that was touched in the window is known from its TOC (pages read, pages modified,
  * blocks entered), so all of it is given at once; what is missing after all is asked for page by
@@ -10,6 +10,7 @@
  * I2  Every message in the plan's log lies wholly in the plan. */
 #include "replay/worker.h"
 
+#include "base/search.h"
 #include "format/numbers.h"
 #include "format/window.h"
 
@@ -271,20 +272,42 @@ static bool add_message(struct tbd_process *process, const struct tbd_log_entry 
     return true;
 }
 
-static enum tbd_status add_log(struct tbd_worker *worker, struct tbd_error *why)
+/* How far the replay goes, in times of the window: the last stop, or the end. */
+static uint64_t end_of_run(const struct tbd_worker *worker, const struct tbd_reg_state *states,
+                           size_t count)
+{
+    if (count)
+        return states[count - 1].position.time - worker->window->first_time;
+    return worker->range.until ? worker->range.until : worker->window->blocks;
+}
+
+/* Of a slice's replay only the messages that can come in it: else one slice after the other would
+ * cost what the window has. */
+static size_t messages_until(const struct tbd_worker *worker, uint64_t end)
 {
     const struct tbd_window *window = worker->window;
-    struct tbd_process *process = &worker->process;
-    uint64_t bytes = window->log_count * sizeof(struct tbd_plan_log) + 1;
-    uint64_t offset = tbd_process_plan_alloc(process, bytes);
 
+    return worker->slice ? TBD_COUNT_BEFORE(i, window->log_count, window->log[i].time <= end + 1)
+                         : window->log_count;
+}
+
+static enum tbd_status add_log(struct tbd_worker *worker, uint64_t end, struct tbd_error *why)
+{
+    uint64_t before = tbd_worker_start(worker)->slice_time, offset;
+    struct tbd_process *process = &worker->process;
+    size_t first = tbd_worker_start(worker)->slice_order;
+    size_t count = messages_until(worker, end) - first;
+
+    offset = tbd_process_plan_alloc(process, count * sizeof(struct tbd_plan_log) + 1);
     if (!offset)
         return out_of_memory(why);
-    process->plan->log = (struct tbd_plan_section){ offset, window->log_count };
-    for (size_t i = 0; i < window->log_count; i++) {
+    process->plan->log = (struct tbd_plan_section){ offset, count };
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_log_entry entry = worker->window->log[first + i];
         struct tbd_plan_log *out = tbd_process_plan_at(process, offset);
 
-        if (!add_message(process, &window->log[i], &out[i]))
+        entry.time -= before;
+        if (!add_message(process, &entry, &out[i]))
             return out_of_memory(why);
     }
     return TBD_OK;
@@ -423,7 +446,7 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
         if (!xsave || !stack || room > TBD_REPLAY_STACK_BYTES)
             return out_of_memory(why);
         out[i] = (struct tbd_plan_stop){
-            .time = states[i].position.time - worker->window->first_time,
+            .time = states[i].position.time - tbd_worker_start(worker)->first_time,
             .instruction = states[i].position.offset,
             .xsave = xsave,
             .thread = states[i].thread,
@@ -431,6 +454,51 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
             .stack_bytes = (uint32_t)room,
         };
     }
+    return TBD_OK;
+}
+
+static uint32_t count_singles(const struct tbd_message *message, uint32_t *flags)
+{
+    struct tbd_msg_shared set;
+
+    if (tbd_message_kind(message) != TBD_MSG_SHARED)
+        return 0;
+    memcpy(&set, message + 1, sizeof(set));
+    *flags = set.flags;
+    return set.count;
+}
+
+static size_t put_singles(const struct tbd_message *message, uint64_t *out, size_t count)
+{
+    uint32_t flags = 0, own = count_singles(message, &flags);
+
+    if (flags & TBD_SHARED_WHOLE)
+        count = 0;
+    if (own)
+        memcpy(out + count, (const uint8_t *)(message + 1) + sizeof(struct tbd_msg_shared),
+               own * sizeof(*out));
+    return count + own;
+}
+
+/* Of a slice, what the window's log has said before. */
+static enum tbd_status add_singles(struct tbd_worker *worker, struct tbd_error *why)
+{
+    const struct tbd_log_entry *log = worker->window->log;
+    size_t before = tbd_worker_start(worker)->slice_order, room = 0, count = 0;
+    uint32_t flags;
+    uint64_t offset;
+    uint64_t *out;
+
+    for (size_t i = 0; i < before; i++)
+        room += count_singles(log[i].message, &flags);
+    offset = tbd_process_plan_alloc(&worker->process, room * sizeof(*out) + 1);
+    if (!offset)
+        return out_of_memory(why);
+    out = tbd_process_plan_at(&worker->process, offset);
+    for (size_t i = 0; i < before; i++)
+        count = put_singles(log[i].message, out, count);
+    worker->process.plan->singles =
+        (struct tbd_plan_section){ offset, tbd_numbers_sort_unique(out, count) };
     return TBD_OK;
 }
 
@@ -449,7 +517,7 @@ static enum tbd_status add_notes(struct tbd_worker *worker, struct tbd_error *wh
 
 static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error *why)
 {
-    const struct tbd_window *window = worker->window;
+    const struct tbd_window *window = tbd_worker_start(worker);
     struct tbd_plan_head *plan = worker->process.plan;
     uint64_t offset = tbd_process_plan_alloc(&worker->process, window->regs.xsave_bytes + 1ull);
 
@@ -496,9 +564,9 @@ static enum tbd_status add_thread(struct tbd_process *process, struct tbd_plan_t
 
 static enum tbd_status add_threads(struct tbd_worker *worker, struct tbd_error *why)
 {
-    const struct tbd_window *window = worker->window;
+    const struct tbd_window *window = tbd_worker_start(worker);
     struct tbd_process *process = &worker->process;
-    uint64_t count = window->thread_count + count_starts(window) + 1;
+    uint64_t count = window->thread_count + count_starts(worker->window) + 1;
     uint64_t offset = tbd_process_plan_alloc(process, count * sizeof(struct tbd_plan_thread));
     enum tbd_status status = TBD_OK;
 
@@ -526,6 +594,19 @@ static uint64_t heap_end(const struct tbd_worker *worker)
     return end;
 }
 
+static void put_times(struct tbd_worker *worker)
+{
+    struct tbd_plan_head *plan = worker->process.plan;
+    uint64_t before = tbd_worker_start(worker)->slice_time;
+
+    plan->first_time = worker->window->first_time + before;
+    plan->blocks = worker->window->blocks - before;
+    plan->from = worker->range.from ? worker->range.from - before : 0;
+    plan->until = worker->range.until ? worker->range.until - before : plan->blocks;
+    plan->slice = worker->range.slice;
+    plan->complete = worker->window->complete;
+}
+
 /* A window that no replay would come to the end of. */
 #define MOST_BLOCKS (1ull << 34)
 
@@ -534,6 +615,7 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
                                  struct tbd_error *why)
 {
     struct tbd_plan_head *plan = worker->process.plan;
+    uint64_t end = end_of_run(worker, states, count);
     enum tbd_status status;
 
     if (worker->window->blocks > MOST_BLOCKS)
@@ -543,12 +625,8 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
         return tbd_process_error(why, TBD_NOREPLAY, "stores, calls or pages were not recorded");
     tbd_process_plan_clear(&worker->process);
     tbd_worker_begin_held(worker);
-    plan->first_time = worker->window->first_time;
-    plan->blocks = worker->window->blocks;
-    plan->from = worker->range.from;
-    plan->until = worker->range.until ? worker->range.until : plan->blocks;
-    plan->slice = worker->range.slice;
-    plan->complete = worker->window->complete;
+    put_times(worker);
+    worker->asked += end - tbd_worker_start(worker)->slice_time;
     plan->hook_set = hook_set;
     plan->area = TBD_PLAN_NO_AREA;
     plan->max_insns = tbd_trace_info(worker->trace)->max_insns;
@@ -564,11 +642,13 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     if (status == TBD_OK)
         status = add_pages(worker, why);
     if (status == TBD_OK)
-        status = add_log(worker, why);
+        status = add_log(worker, end, why);
     if (status == TBD_OK)
         status = add_areas(worker, why);
     if (status == TBD_OK)
         status = add_notes(worker, why);
+    if (status == TBD_OK)
+        status = add_singles(worker, why);
     if (status == TBD_OK)
         status = add_dirty(worker, why);
     if (status == TBD_OK)

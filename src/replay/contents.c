@@ -103,19 +103,31 @@ static bool may_be_data(const struct tbd_worker *worker, uint64_t page)
     return !region || (region->prot & 6 /* WRITE, EXEC */) != 4;
 }
 
+static enum tbd_status find_page(struct tbd_worker *worker, uint64_t page, uint64_t order,
+                                 uint8_t *out)
+{
+    const struct tbd_window *window = worker->window;
+    uint64_t made = order + tbd_worker_start(worker)->slice_order;
+
+    if (order && made <= window->log_count)
+        return tbd_trace_page_after(worker->trace, window->index, window->log[made - 1].time,
+                                    (uint32_t)made, page, out);
+    if (order)
+        return TBD_NOTFOUND;
+    return worker->slice ? tbd_window_page_at_start(worker->trace, worker->slice, page, out)
+                         : tbd_trace_page_at_start(worker->trace, window->index, page, out);
+}
+
 enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out, enum tbd_status *known)
 {
-    const struct tbd_window *window = worker->window;
     uint64_t page = page_of(address);
     enum tbd_status status;
 
     *known = TBD_NOTFOUND;
-    if (order > window->log_count)
+    if (order > worker->window->log_count)
         return TBD_PAGE_ABSENT;
-    status = order ? tbd_trace_page_after(worker->trace, window->index, window->log[order - 1].time,
-                                          (uint32_t)order, page, out)
-                   : tbd_trace_page_at_start(worker->trace, window->index, page, out);
+    status = find_page(worker, page, order, out);
     if (status == TBD_OK || (!(is_damage(status) && may_be_data(worker, page)) &&
                              page_from_code(worker, page, out))) {
         *known = status == TBD_OK ? TBD_OK : TBD_NOTFOUND;

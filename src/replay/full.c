@@ -154,7 +154,7 @@ enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
                                                    take_area(worker),
                                                    worker->window->first_time +
                                                        worker->range.from,
-                                                   worker->window->regs.thread)
+                                                   tbd_worker_start(worker)->regs.thread)
                                 : TBD_NOMEM;
     return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
 }

@@ -57,7 +57,7 @@ static bool stays(const struct tbd_worker *worker, uint64_t address)
 {
     uint32_t now = worker->window->index, ended = worker->ended;
 
-    if (!worker->is_at_end || !is_private(tbd_worker_region(worker, address)) ||
+    if (!worker->is_at_end || worker->slice || !is_private(tbd_worker_region(worker, address)) ||
         has_own_contents(worker->window, address))
         return false;
     if (now > ended)

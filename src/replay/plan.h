@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC 0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION 6
+#define TBD_PLAN_VERSION 7
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
 /* Descriptors a stub is started with. */
@@ -161,6 +161,8 @@ struct tbd_plan_head {
     struct tbd_plan_section prefer;  /* struct tbd_plan_range: where play had its patch areas */
     struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */
     struct tbd_plan_section threads; /* struct tbd_plan_thread: one more than can ever wait */
+    struct tbd_plan_section singles; /* uint64_t: instructions that the engine executes from the start on
+                                        (patcher/singles.h); the log says more, at a window's start all */
     /* Slices (replay/slices.h), relative times.  Not of a window in which the program was killed. */
     uint64_t from;  /* nothing is put into the stream before; then the state comes, unless it is 0 */
     uint64_t until; /* the replay ends here: `blocks`, or where a slice ends */

@@ -17,6 +17,9 @@ TBD_MUST_CHECK enum tbd_status tbd_replayer_new(struct tbd_trace *trace, unsigne
                                                 struct tbd_replayer **out, struct tbd_error *why);
 void tbd_replayer_free(struct tbd_replayer *replayer);
 
+/* How many block entries all replays so far were to run through, while none runs. */
+uint64_t tbd_replayer_entries(const struct tbd_replayer *replayer);
+
 /* Where and how a replay left the recorded path. */
 struct tbd_divergence {
     struct tbd_position position;
@@ -56,10 +59,13 @@ struct tbd_reg_state {
 
 /* Partial replay (T19): registers at each of `count` positions, ascending, all in `window`.
  * Position and thread of each are the input; the rest is filled, with regs.thread the thread meant.
+ * `slice`: one of the window that is in memory (slices.h); if no position is before it, the replay
+ * begins where it does.  NULL is fine.
  * TBD_NOTFOUND: a thread does not live at its position. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker,
-                                               uint32_t window, struct tbd_reg_state *states,
-                                               size_t count, struct tbd_divergence *divergence,
+                                               uint32_t window, const struct tbd_window *slice,
+                                               struct tbd_reg_state *states, size_t count,
+                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
 /* Registers before each execution of the instructions at `sites` (by pc, ascending) in `window`,

@@ -5,6 +5,7 @@
  * are first needed. */
 #include "replay/replay.h"
 
+#include "base/search.h"
 #include "format/file.h"
 #include "format/window.h"
 #include "replay/compare.h"
@@ -78,12 +79,52 @@ enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer, unsigned numbe
     return status;
 }
 
+static bool is_mapped(const struct tbd_region *regions, size_t count, uint64_t address)
+{
+    size_t found = TBD_COUNT_BEFORE(i, count, regions[i].end <= address);
+
+    return found < count && regions[found].start <= address &&
+           !(regions[found].flags & (TBD_REGION_PATCH | TBD_REGION_VVAR));
+}
+
+/* What the process cannot read (PROT_NONE) it has not sent: then nobody knows what was there. */
+static bool has_pages(const struct tbd_window *slice, const struct tbd_page_contents *pages,
+                      size_t page_count, const struct tbd_region *regions, size_t count)
+{
+    for (size_t i = 0; i < page_count; i++)
+        if (!tbd_window_start(slice, pages[i].address) &&
+            is_mapped(regions, count, pages[i].address))
+            return false;
+    return true;
+}
+
+enum tbd_status tbd_replayer_begin_slice(struct tbd_replayer *replayer, unsigned number,
+                                         const struct tbd_window *slice, struct tbd_error *why)
+{
+    struct tbd_worker *worker = &replayer->workers[number];
+    const struct tbd_window *window = worker->window;
+    const struct tbd_region *regions;
+    size_t count;
+    enum tbd_status status;
+
+    if (!slice)
+        return TBD_OK;
+    status = tbd_slice_regions(worker->trace, slice, &regions, &count, why);
+    if (status != TBD_OK || !has_pages(slice, window->dirty, window->dirty_count, regions, count) ||
+        !has_pages(slice, window->gone, window->gone_count, regions, count))
+        return status;
+    worker->slice = slice;
+    worker->regions = regions;
+    worker->region_count = count;
+    return TBD_OK;
+}
+
 void tbd_replayer_finish(struct tbd_replayer *replayer, unsigned number, struct tbd_window *window)
 {
     if (number < 2 * replayer->count) {
         free(replayer->workers[number].code);
         replayer->workers[number].code = NULL;
-        replayer->workers[number].window = NULL;
+        replayer->workers[number].window = replayer->workers[number].slice = NULL;
     }
     tbd_window_free(window);
 }
@@ -97,6 +138,15 @@ static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uin
     if (number >= replayer->count)
         return tbd_process_error(why, TBD_USAGE, "no worker %u", number);
     return tbd_replayer_begin(replayer, number, index, with_events, out_window, why);
+}
+
+uint64_t tbd_replayer_entries(const struct tbd_replayer *replayer)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < 2 * replayer->count; i++)
+        sum += replayer->workers[i].asked;
+    return sum;
 }
 
 /* ---- registers at positions ---- */
@@ -220,8 +270,9 @@ static enum tbd_status replay_states(struct tbd_worker *worker, struct tbd_reg_s
 }
 
 enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
-                                struct tbd_reg_state *states, size_t count,
-                                struct tbd_divergence *divergence, struct tbd_error *why)
+                                const struct tbd_window *slice, struct tbd_reg_state *states,
+                                size_t count, struct tbd_divergence *divergence,
+                                struct tbd_error *why)
 {
     struct tbd_window *loaded;
     enum tbd_status status = begin(replayer, worker, window, false, &loaded, why);
@@ -229,6 +280,8 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
     if (status == TBD_OK && !are_valid(loaded, states, count))
         status = tbd_process_error(why, TBD_NOTIME, "positions are not in window %u, in order",
                                    window);
+    if (status == TBD_OK && slice && count && states[0].position.time >= slice->first_time)
+        status = tbd_replayer_begin_slice(replayer, worker, slice, why);
     if (status == TBD_OK)
         status = replay_states(&replayer->workers[worker], states, count, divergence, why);
     tbd_replayer_finish(replayer, worker, loaded);
@@ -333,8 +386,8 @@ static enum tbd_status replay_notes(struct tbd_replayer *replayer, unsigned work
     enum tbd_status status;
 
     if (window->is_slice)
-        return tbd_slices_only(replayer, worker, window->index, hooks, &range, out, divergence,
-                               why);
+        return tbd_slices_only(replayer, worker, window->index, hooks, &range, window, out,
+                               divergence, why);
     status = begin(replayer, worker, window->index, false, &toc, why);
     if (status == TBD_OK)
         status = tbd_full_events(&replayer->workers[worker], hooks, out, divergence, why);

@@ -18,20 +18,28 @@ TBD_MUST_CHECK enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer,
                                                   uint32_t index, bool with_events,
                                                   struct tbd_window **out_window,
                                                   struct tbd_error *why);
+/* The replay begins where `slice` of the worker's window begins, if that state is all there; NULL: at
+ * the window's start.  The slice lives until tbd_replayer_finish(). */
+TBD_MUST_CHECK enum tbd_status tbd_replayer_begin_slice(struct tbd_replayer *replayer,
+                                                        unsigned number,
+                                                        const struct tbd_window *slice,
+                                                        struct tbd_error *why);
 /* `window` is freed; NULL: it lives on. */
 void tbd_replayer_finish(struct tbd_replayer *replayer, unsigned number, struct tbd_window *window);
 
 /* The events of a part of a window by worker `number`, in slices of `period` block entries; times
- * are relative. */
+ * are relative.  `slice` is in memory and begins where the range does, or before; NULL: none is. */
 TBD_MUST_CHECK enum tbd_status tbd_slices_open_range(struct tbd_replayer *replayer, unsigned number,
                                                      uint32_t window, uint32_t hooks,
                                                      const struct tbd_worker_range *range,
+                                                     const struct tbd_window *slice,
                                                      struct tbd_slices **out,
                                                      struct tbd_error *why);
 /* The one slice of such a range. */
 TBD_MUST_CHECK enum tbd_status
 tbd_slices_only(struct tbd_replayer *replayer, unsigned number, uint32_t window, uint32_t hooks,
-                const struct tbd_worker_range *range, struct tbd_window **out,
+                const struct tbd_worker_range *range, const struct tbd_window *slice,
+                struct tbd_window **out,
                 struct tbd_divergence *divergence, struct tbd_error *why);
 /* All of a window, compared with what the trace holds. */
 TBD_MUST_CHECK enum tbd_status tbd_slices_verify(struct tbd_replayer *replayer, unsigned number,

@@ -174,7 +174,7 @@ static void fill_divergence(struct tbd_worker *worker, struct tbd_divergence *di
                             const char *what)
 {
     const struct tbd_plan_head *plan = worker->process.plan;
-    uint64_t time = worker->window->first_time + plan->time;
+    uint64_t time = tbd_worker_start(worker)->first_time + plan->time;
 
     divergence->position.time = time;
     divergence->position.offset = plan->instruction == TBD_PLAN_LAST_INSN

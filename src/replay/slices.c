@@ -68,6 +68,11 @@ uint32_t tbd_slice_count(const struct tbd_trace *trace, uint32_t window)
     return (uint32_t)((summary->blocks + size - 1) / size);
 }
 
+uint64_t tbd_slice_time(const struct tbd_trace *trace, uint32_t window, uint32_t slice)
+{
+    return tbd_trace_window(trace, window)->first_time + slice * slice_blocks();
+}
+
 uint32_t tbd_slice_of(const struct tbd_trace *trace, uint32_t window, uint64_t time)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
@@ -78,95 +83,6 @@ uint32_t tbd_slice_of(const struct tbd_trace *trace, uint32_t window, uint64_t t
         return 0;
     slice = (time - summary->first_time) / slice_blocks();
     return slice < count ? (uint32_t)slice : count - 1;
-}
-
-/* ---- begin and end ---- */
-
-void tbd_slices_close(struct tbd_slices *s)
-{
-    if (!s)
-        return;
-    if (s->is_running)
-        tbd_worker_stop(s->worker);
-    s->worker->range = (struct tbd_worker_range){ 0 };
-    tbd_replayer_finish(s->replayer, s->number, s->toc);
-    tbd_window_free(s->before);
-    free(s->called.threads);
-    free(s);
-}
-
-/* Threads whose last block before the window ended with a call. */
-static bool take_called(struct tbd_slices *s)
-{
-    size_t bytes = s->toc->called_count * sizeof(*s->toc->called);
-
-    if (!bytes || s->range.from)
-        return true;
-    s->called.threads = malloc(bytes);
-    if (!s->called.threads)
-        return false;
-    memcpy(s->called.threads, s->toc->called, bytes);
-    s->called.count = s->called.room = s->toc->called_count;
-    return true;
-}
-
-enum tbd_status tbd_slices_open_range(struct tbd_replayer *replayer, unsigned number,
-                                      uint32_t window, uint32_t hooks,
-                                      const struct tbd_worker_range *range, struct tbd_slices **out,
-                                      struct tbd_error *why)
-{
-    struct tbd_window *toc;
-    struct tbd_slices *s;
-    enum tbd_status status = tbd_replayer_begin(replayer, number, window, false, &toc, why);
-
-    *out = NULL;
-    if (status != TBD_OK) {
-        tbd_replayer_finish(replayer, number, toc);
-        return status;
-    }
-    s = calloc(1, sizeof(*s));
-    if (!s) {
-        tbd_replayer_finish(replayer, number, toc);
-        return tbd_process_error(why, TBD_NOMEM, "no memory");
-    }
-    *s = (struct tbd_slices){ .replayer = replayer,
-                              .number = number,
-                              .toc = toc,
-                              .worker = &replayer->workers[number],
-                              .range = *range,
-                              .at = range->from };
-    s->full = (struct tbd_full){ .worker = s->worker, .hooks = hooks };
-    s->consumer = (struct tbd_run_consumer){ .begin = tbd_full_begin_events,
-                                             .take = tbd_full_take_events,
-                                             .has_enough = tbd_full_has_window,
-                                             .context = &s->full };
-    s->worker->range = *range;
-    if (!take_called(s)) {
-        tbd_slices_close(s);
-        return tbd_process_error(why, TBD_NOMEM, "no memory");
-    }
-    *out = s;
-    return TBD_OK;
-}
-
-enum tbd_status tbd_slices_open(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
-                                uint32_t hooks, uint32_t first, uint32_t last,
-                                struct tbd_slices **out, struct tbd_error *why)
-{
-    const struct tbd_window_summary *summary = tbd_trace_window(replayer->trace, window);
-    struct tbd_worker_range range = { .slice = slice_blocks() };
-
-    *out = NULL;
-    if (worker >= replayer->count || !summary || first > last)
-        return tbd_process_error(why, TBD_USAGE, "no worker %u, or no slice %u", worker, first);
-    range.from = first * range.slice;
-    range.until = (last + 1ull) * range.slice;
-    if (range.until > summary->blocks)
-        range.until = summary->blocks;
-    if (range.from >= range.until)
-        return tbd_process_error(why, TBD_USAGE, "no slice %u", first);
-    return tbd_slices_open_range(replayer, replayer->count + worker, window, hooks, &range, out,
-                                 why);
 }
 
 /* ---- state between slices ---- */
@@ -239,14 +155,128 @@ static struct state end_of(const struct tbd_window *window)
                            window->end_thread_count, window->dirty,     window->dirty_count };
 }
 
+static bool keep(struct tbd_slices *s, const struct tbd_window *of, const struct state *state)
+{
+    tbd_window_free(s->before);
+    s->before = tbd_window_new(of->blocks_by_id);
+    return s->before && put_start(s->before, state);
+}
+
 /* The end state of `slice` is kept for the next one. */
 static bool keep_end(struct tbd_slices *s, const struct tbd_window *slice)
 {
     struct state end = end_of(slice);
 
+    return keep(s, slice, &end);
+}
+
+/* Does the replay begin with the first slice that is wanted? */
+static bool begins_with_slice(const struct tbd_slices *s)
+{
+    return s->worker->slice && s->worker->slice->slice_time == s->range.from;
+}
+
+/* Then that one's start state is known. */
+static bool keep_start(struct tbd_slices *s)
+{
+    struct state start;
+
+    if (!begins_with_slice(s))
+        return true;
+    start = start_of(s->worker->slice);
+    return keep(s, s->worker->slice, &start);
+}
+
+/* ---- begin and end ---- */
+
+void tbd_slices_close(struct tbd_slices *s)
+{
+    if (!s)
+        return;
+    if (s->is_running)
+        tbd_worker_stop(s->worker);
+    s->worker->range = (struct tbd_worker_range){ 0 };
+    tbd_replayer_finish(s->replayer, s->number, s->toc);
     tbd_window_free(s->before);
-    s->before = tbd_window_new(slice->blocks_by_id);
-    return s->before && put_start(s->before, &end);
+    free(s->called.threads);
+    free(s);
+}
+
+/* Threads whose last block before the window ended with a call. */
+static bool take_called(struct tbd_slices *s)
+{
+    size_t bytes = s->toc->called_count * sizeof(*s->toc->called);
+
+    if (!bytes || s->range.from)
+        return true;
+    s->called.threads = malloc(bytes);
+    if (!s->called.threads)
+        return false;
+    memcpy(s->called.threads, s->toc->called, bytes);
+    s->called.count = s->called.room = s->toc->called_count;
+    return true;
+}
+
+enum tbd_status tbd_slices_open_range(struct tbd_replayer *replayer, unsigned number,
+                                      uint32_t window, uint32_t hooks,
+                                      const struct tbd_worker_range *range,
+                                      const struct tbd_window *slice, struct tbd_slices **out,
+                                      struct tbd_error *why)
+{
+    struct tbd_window *toc;
+    struct tbd_slices *s;
+    enum tbd_status status = tbd_replayer_begin(replayer, number, window, false, &toc, why);
+
+    *out = NULL;
+    if (status != TBD_OK) {
+        tbd_replayer_finish(replayer, number, toc);
+        return status;
+    }
+    s = calloc(1, sizeof(*s));
+    if (!s) {
+        tbd_replayer_finish(replayer, number, toc);
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    }
+    *s = (struct tbd_slices){ .replayer = replayer,
+                              .number = number,
+                              .toc = toc,
+                              .worker = &replayer->workers[number],
+                              .range = *range,
+                              .at = range->from };
+    s->full = (struct tbd_full){ .worker = s->worker, .hooks = hooks };
+    s->consumer = (struct tbd_run_consumer){ .begin = tbd_full_begin_events,
+                                             .take = tbd_full_take_events,
+                                             .has_enough = tbd_full_has_window,
+                                             .context = &s->full };
+    s->worker->range = *range;
+    status = tbd_replayer_begin_slice(replayer, number, slice, why);
+    if (status == TBD_OK && !(take_called(s) && keep_start(s)))
+        status = tbd_process_error(why, TBD_NOMEM, "no memory");
+    if (status != TBD_OK)
+        tbd_slices_close(s);
+    else
+        *out = s;
+    return status;
+}
+
+enum tbd_status tbd_slices_open(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
+                                uint32_t hooks, uint32_t first, uint32_t last,
+                                struct tbd_slices **out, struct tbd_error *why)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(replayer->trace, window);
+    struct tbd_worker_range range = { .slice = slice_blocks() };
+
+    *out = NULL;
+    if (worker >= replayer->count || !summary || first > last)
+        return tbd_process_error(why, TBD_USAGE, "no worker %u, or no slice %u", worker, first);
+    range.from = first * range.slice;
+    range.until = (last + 1ull) * range.slice;
+    if (range.until > summary->blocks)
+        range.until = summary->blocks;
+    if (range.from >= range.until)
+        return tbd_process_error(why, TBD_USAGE, "no slice %u", first);
+    return tbd_slices_open_range(replayer, replayer->count + worker, window, hooks, &range, NULL,
+                                 out, why);
 }
 
 /* ---- calls that wait for their target ---- */
@@ -465,7 +495,7 @@ static enum tbd_status begin_window(struct tbd_slices *s, struct tbd_error *why)
                : tbd_process_error(why, TBD_NOMEM, "no memory");
 }
 
-/* What comes before the first slice is its start state. */
+/* What comes before the first slice is its start state, unless that is known. */
 static enum tbd_status begin(struct tbd_slices *s, struct tbd_divergence *divergence,
                              struct tbd_error *why)
 {
@@ -473,7 +503,7 @@ static enum tbd_status begin(struct tbd_slices *s, struct tbd_divergence *diverg
     struct tbd_window *state = NULL;
 
     s->is_running = status == TBD_OK;
-    if (status != TBD_OK || !s->at)
+    if (status != TBD_OK || begins_with_slice(s) || !s->at)
         return status;
     status = gather(s, &state, divergence, why);
     if (status == TBD_OK && !keep_end(s, state))
@@ -536,12 +566,12 @@ enum tbd_status tbd_slices_next(struct tbd_slices *s, struct tbd_window **out,
 
 enum tbd_status tbd_slices_only(struct tbd_replayer *replayer, unsigned number, uint32_t window,
                                 uint32_t hooks, const struct tbd_worker_range *range,
-                                struct tbd_window **out, struct tbd_divergence *divergence,
+                                const struct tbd_window *slice, struct tbd_window **out, struct tbd_divergence *divergence,
                                 struct tbd_error *why)
 {
     struct tbd_slices *slices;
     enum tbd_status status =
-        tbd_slices_open_range(replayer, number, window, hooks, range, &slices, why);
+        tbd_slices_open_range(replayer, number, window, hooks, range, slice, &slices, why);
 
     *out = NULL;
     if (status == TBD_OK)
@@ -551,8 +581,8 @@ enum tbd_status tbd_slices_only(struct tbd_replayer *replayer, unsigned number, 
 }
 
 enum tbd_status tbd_replay_slice(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
-                                 uint32_t hooks, uint32_t slice, struct tbd_window **out,
-                                 struct tbd_divergence *divergence, struct tbd_error *why)
+                                 uint32_t hooks, uint32_t slice, const struct tbd_window *before,
+                                 struct tbd_window **out, struct tbd_divergence *divergence, struct tbd_error *why)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(replayer->trace, window);
     uint64_t blocks = slice_blocks();
@@ -563,7 +593,7 @@ enum tbd_status tbd_replay_slice(struct tbd_replayer *replayer, unsigned worker,
         return tbd_process_error(why, TBD_USAGE, "no slice %u", slice);
     if (range.until > summary->blocks)
         range.until = summary->blocks;
-    return tbd_slices_only(replayer, worker, window, hooks, &range, out, divergence, why);
+    return tbd_slices_only(replayer, worker, window, hooks, &range, before, out, divergence, why);
 }
 
 enum tbd_status tbd_slices_verify(struct tbd_replayer *replayer, unsigned number, uint32_t window,
@@ -574,7 +604,7 @@ enum tbd_status tbd_slices_verify(struct tbd_replayer *replayer, unsigned number
     struct tbd_slices *slices;
     struct tbd_window *slice;
     enum tbd_status status =
-        tbd_slices_open_range(replayer, number, window, TBD_HOOKS_PLAY, &range, &slices, why);
+        tbd_slices_open_range(replayer, number, window, TBD_HOOKS_PLAY, &range, NULL, &slices, why);
 
     while (status == TBD_OK) {
         status = tbd_slices_next(slices, &slice, divergence, why);

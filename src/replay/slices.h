@@ -15,6 +15,8 @@
 
 /* So many slices a replay of this window is cut into; 1: it is given whole. */
 uint32_t tbd_slice_count(const struct tbd_trace *trace, uint32_t window);
+/* Time at which a slice begins. */
+uint64_t tbd_slice_time(const struct tbd_trace *trace, uint32_t window, uint32_t slice);
 /* The slice that holds a time of the window; its end belongs to the last one. */
 uint32_t tbd_slice_of(const struct tbd_trace *trace, uint32_t window, uint64_t time);
 
@@ -33,9 +35,11 @@ TBD_MUST_CHECK enum tbd_status tbd_slices_next(struct tbd_slices *slices, struct
                                                struct tbd_error *why);
 void tbd_slices_close(struct tbd_slices *slices); /* NULL is fine */
 
-/* One alone. */
+/* One alone.  `before`: it, or one before it, that is in memory: the replay begins there; NULL: at
+ * the window's start. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_slice(struct tbd_replayer *replayer, unsigned worker,
                                                 uint32_t window, uint32_t hooks, uint32_t slice,
+                                                const struct tbd_window *before,
                                                 struct tbd_window **out,
                                                 struct tbd_divergence *divergence,
                                                 struct tbd_error *why);

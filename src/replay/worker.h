@@ -18,7 +18,7 @@ struct tbd_code_page {
     bool is_whole;    /* the trace had its contents, not only the code of some blocks */
 };
 
-/* Of a window's events (replay/plan.h); all 0: the whole window. */
+/* Of a window's events (replay/plan.h), in its own times; all 0: the whole window. */
 struct tbd_worker_range {
     uint64_t from, until, slice;
 };
@@ -29,8 +29,10 @@ struct tbd_worker {
     uint32_t hook_set;              /* of the plan in work */
 
     const struct tbd_window *window;/* in work; borrowed */
+    const struct tbd_window *slice; /* of `window`: the replay begins where it begins; NULL: at the
+                                       window's start; borrowed */
     struct tbd_worker_range range;
-    const struct tbd_region *regions; /* at its start; borrowed from the trace */
+    const struct tbd_region *regions; /* where the replay begins; borrowed from the trace */
     size_t region_count;
     const struct tbd_block **code;  /* blocks entered in it, by start; owned; NULL until needed */
     size_t code_count;
@@ -53,15 +55,22 @@ struct tbd_worker {
     size_t held_count, held_room;
     uint64_t *before;               /* those of the plan before; likewise */
     size_t before_count, before_room;
+    uint64_t asked;                 /* block entries that its replays were to run through */
     bool is_at_end;                 /* the process holds what they held at the end of window `ended` */
     uint32_t ended;
 };
 
+/* Where the replay begins: whose start state it is. */
+static inline const struct tbd_window *tbd_worker_start(const struct tbd_worker *worker)
+{
+    return worker->slice ? worker->slice : worker->window;
+}
+
 /* The process and what hangs on it. */
 void tbd_worker_stop(struct tbd_worker *worker);
 
-/* contents.c: a page as it was at the window's start (`order` 0), or when its mapping was made by
- * the last of the first `order` log messages.  *known: TBD_OK if all of it is given, TBD_NOTFOUND if only the code of
+/* contents.c: a page as it was where the replay begins (`order` 0), or when its mapping was made by
+ * the last of the first `order` log messages from there on.  *known: TBD_OK if all of it is given, TBD_NOTFOUND if only the code of
  * this window's blocks is, or nothing; or what is wrong with the trace, which lost it. */
 enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out, enum tbd_status *known);

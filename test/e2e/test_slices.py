@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 
 import tbdtest
 
@@ -67,6 +68,32 @@ def test_slices_give_the_answers_of_the_whole(folder):
         chosen = random.Random(name)
         check_searches(trace, size, chosen)
         check_moments(trace, size, chosen)
+
+
+def entries_replayed(trace, size, *argv):
+    """Block entries that all replays for a question were to run through."""
+    argv = [tbdtest.TBDQ, "-t", trace.path, "--no-cache", "--explain", *argv]
+    result = tbdtest.run(argv, stdin=None, env={"TBD_SLICE_BLOCKS": str(size)})
+    assert result.code == 0, result
+    return int(re.findall(rb"block entries replayed: (\d+)", result.err)[-1])
+
+
+def test_registers_in_every_slice_cost_one_way_through_the_window(folder):
+    """They are those of events, or of moments: each replay begins where its slice, or one before, does."""
+    trace = merged("thread_mix", folder)
+    blocks = trace.info()["blocks"]
+    size = blocks // 50
+    assert entries_replayed(trace, size, "count", "store", "where", "rax & 3 == 1") < 5 * blocks
+    path = os.path.join(folder, "moments")
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines("goto %d\nprint $rsp\n" % (k * size + 3) for k in range(1, 50))
+        f.write("count block_entry where time < 100\n")
+    assert entries_replayed(trace, size, "-f", path) < 5 * blocks
+
+
+def test_slices_know_which_instructions_access_shared_memory(folder):
+    trace = merged("double_mapped", folder)
+    assert check_same(trace, trace.info()["blocks"] // 17, "count", "store", "where", "rax & 3 == 1")
 
 
 def test_slices_of_any_size_verify(folder):

@@ -237,7 +237,7 @@ static size_t check_registers(uint32_t index, size_t most)
 
     for (size_t i = 0; i < count; i++)
         states[i].position = samples[i].position;
-    if (count && tbd_replay_regs(replayer, 0, index, states, count, &divergence, &why))
+    if (count && tbd_replay_regs(replayer, 0, index, NULL, states, count, &divergence, &why))
         fail("registers", index, &divergence, &why);
     for (size_t i = 0; i < count; i++)
         if (!is_as_recorded(&samples[i], &states[i].regs)) {
@@ -340,7 +340,7 @@ static size_t check_notes(uint32_t index, size_t most)
             notes[count++] = cursor;
         }
     while (next(&cursor));
-    if (count && tbd_replay_regs(replayer, 0, index, states, count, &divergence, &why))
+    if (count && tbd_replay_regs(replayer, 0, index, NULL, states, count, &divergence, &why))
         fail("notes", index, &divergence, &why);
     for (size_t i = 0; i < count; i++)
         if (!is_noted(&notes[i], &states[i])) {

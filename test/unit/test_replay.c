@@ -227,7 +227,7 @@ static void registers_at_positions(void **state)
     (void)state;
     assert_int_equal(tbd_replayer_new(trace, 1, &replayer, &why), TBD_OK);
     for (int round = 0; round < 3; round++) { /* again with the warm process */
-        if (tbd_replay_regs(replayer, 0, 0, states, count, &divergence, &why))
+        if (tbd_replay_regs(replayer, 0, 0, NULL, states, count, &divergence, &why))
             fail_msg("%s: %s", tbd_status_text(why.status), why.detail);
         assert_int_equal(states[0].regs.rip, PROGRAM);
         assert_int_equal(states[1].regs.rip, loop);
@@ -259,7 +259,7 @@ static void another_system_call_than_in_play_is_a_divergence(void **state)
 
     (void)state;
     assert_int_equal(tbd_replayer_new(trace, 1, &replayer, &why), TBD_OK);
-    assert_int_equal(tbd_replay_regs(replayer, 0, 0, &last, 1, &divergence, &why), TBD_DIVERGED);
+    assert_int_equal(tbd_replay_regs(replayer, 0, 0, NULL, &last, 1, &divergence, &why), TBD_DIVERGED);
     assert_int_equal(divergence.position.time, LOOPS + 1);
     assert_int_equal(divergence.window, 0);
     assert_non_null(strstr(divergence.what, "39 (getpid) where play had 40 (sendfile)"));
@@ -275,9 +275,9 @@ static void positions_outside_the_window_are_refused(void **state)
 
     (void)state;
     assert_int_equal(tbd_replayer_new(trace, 1, &replayer, &why), TBD_OK);
-    assert_int_equal(tbd_replay_regs(replayer, 0, 0, &late, 1, NULL, &why), TBD_NOTIME);
-    assert_int_equal(tbd_replay_regs(replayer, 0, 0, &deep, 1, NULL, &why), TBD_NOREPLAY);
-    assert_int_equal(tbd_replay_regs(replayer, 1, 0, &deep, 1, NULL, &why), TBD_USAGE);
+    assert_int_equal(tbd_replay_regs(replayer, 0, 0, NULL, &late, 1, NULL, &why), TBD_NOTIME);
+    assert_int_equal(tbd_replay_regs(replayer, 0, 0, NULL, &deep, 1, NULL, &why), TBD_NOREPLAY);
+    assert_int_equal(tbd_replay_regs(replayer, 1, 0, NULL, &deep, 1, NULL, &why), TBD_USAGE);
     tbd_replayer_free(replayer);
 }
 

@@ -34,26 +34,32 @@ static void forget_code(struct tbd_thread *thread, const uint64_t *pcs, size_t c
         tbd_patcher_flush_range(thread, pcs[i], pcs[i] + 1);
 }
 
-/* Translations of what only one of the two sets has must go. */
-static void replace(struct tbd_thread *thread, const struct tbd_message *message)
+/* Translations of what only one of the two sets has must go.  `now` has no address twice. */
+static void replace(struct tbd_thread *thread, const uint64_t *now, size_t now_count)
 {
     static uint64_t before[TBD_MAX_SINGLES];
     size_t count = tbd_singles_list(before);
-    uint32_t now = message ? head_of(message).count : 0;
-    bool same = count == now;
+    bool same = count == now_count;
 
-    for (uint32_t i = 0; i < now && same; i++)
-        same = tbd_singles_has(pc_of(message, i));
+    for (size_t i = 0; i < now_count && same; i++)
+        same = tbd_singles_has(now[i]);
     if (same)
         return;
     forget_code(thread, before, count);
     tbd_singles_clear();
-    for (uint32_t i = 0; i < now; i++) {
-        uint64_t pc = pc_of(message, i);
+    for (size_t i = 0; i < now_count; i++)
+        tbd_singles_add(now[i]);
+    forget_code(thread, now, now_count);
+}
 
-        tbd_singles_add(pc);
-        forget_code(thread, &pc, 1);
-    }
+static void replace_by(struct tbd_thread *thread, const struct tbd_message *message)
+{
+    static uint64_t now[TBD_MAX_SINGLES];
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < head_of(message).count && count < TBD_MAX_SINGLES; i++)
+        now[count++] = pc_of(message, i);
+    replace(thread, now, count);
 }
 
 static void add(struct tbd_thread *thread, const struct tbd_message *message)
@@ -74,7 +80,7 @@ bool tbd_stub_shared(struct tbd_thread *thread)
         return false;
     tbd_patcher_trap(thread, 0);
     if (head_of(message).flags & TBD_SHARED_WHOLE)
-        replace(thread, message);
+        replace_by(thread, message);
     else
         add(thread, message);
     tbd_log_send(message);
@@ -83,9 +89,12 @@ bool tbd_stub_shared(struct tbd_thread *thread)
 
 void tbd_stub_shared_begin(struct tbd_thread *thread)
 {
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+
     tbd_patcher_trap(thread, 0);
-    if (!tbd_log_peek(TBD_MSG_SHARED) && tbd_singles_count())
-        replace(thread, NULL);
+    if (!tbd_log_peek(TBD_MSG_SHARED) || plan->singles.count)
+        replace(thread, (const void *)((const char *)plan + plan->singles.offset),
+                plan->singles.count);
     while (tbd_stub_shared(thread))
         ;
 }
