@@ -47,6 +47,7 @@ enum tbd_plan_outcome {
     TBD_OUTCOME_COMPLETE = 1, /* the window's last block was executed and everything agreed */
     TBD_OUTCOME_DIVERGED = 2, /* position, what */
     TBD_OUTCOME_FAILED = 3,   /* the plan cannot be carried out: what */
+    TBD_OUTCOME_NO_STOP = 4,  /* there is no such position as the next stop's: what */
 };
 
 struct tbd_plan_section {

@@ -5,6 +5,8 @@
  *     */
 #include "replay/run.h"
 
+#include "format/file.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -201,6 +203,8 @@ static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence 
         if (divergence)
             fill_divergence(worker, divergence, what);
         return tbd_process_error(why, TBD_DIVERGED, "%.250s", what);
+    case TBD_OUTCOME_NO_STOP:
+        return tbd_error_set(why, TBD_NOTIME, "", 0, "%.250s", what);
     default:
         return tbd_process_error(why, TBD_NOREPLAY, "%.250s", what);
     }

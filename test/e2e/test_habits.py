@@ -103,7 +103,7 @@ def test_nothing_is_shown_behind_a_crash(folder):
         trace = tbdtest.record([path], folder + "/traces%d" % line)[1]
         event = trace.one("goto", "last")
         last, ahead = tbdtest.position(event), "%d+%d" % (event["time"], event["offset"] + 1)
-        for words in (["stepi"], ["goto", ahead], ["--at", ahead, "where"]):
+        for words in (["stepi"], ["goto", ahead], *(["--at", ahead, word] for word in ("where", "regs", "bt", "list"))):
             result = trace.tbdq(*words)
             assert result.code == 2 and b"no such position" in result.err and not result.out, (words, result)
         assert len(trace.tbdq("disas", json_output=False).out.splitlines()) == (1 if line == 7 else 0)

@@ -242,9 +242,10 @@ static void stop_inside(struct tbd_thread *thread, uint64_t now)
         return;
     tbd_stub_callbacks.with_vector_state(cut_block, NULL);
     if (next_stop()->instruction >= stopped_block.insn_count)
-        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED,
-                      "the block at time %lu has %u instructions",
-                      tbd_stub.plan->first_time + now, stopped_block.insn_count);
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_NO_STOP,
+                      "position %lu+%u: the block has %u instructions",
+                      tbd_stub.plan->first_time + now, next_stop()->instruction,
+                      stopped_block.insn_count);
     tbd_stub.is_inside = true;
     tbd_patcher_stop_inside(thread, (struct tbd_app_pc){ thread->regs.rip },
                             next_stop()->instruction);
