@@ -180,12 +180,22 @@ static struct tbd_elf_file *open_original(struct tbd_symbols *symbols,
     return file;
 }
 
+static void note_lost_vdso(struct tbd_symbols *symbols)
+{
+    struct tbd_error why = { 0 };
+
+    tbd_trace_page_why(symbols->trace, &why);
+    add_note(symbols, "[vdso] is damaged in the trace: no names and no build id from it: %s%s%s",
+             why.file, *why.detail ? ": " : "", why.detail);
+}
+
 /* The vDSO is a file that is only in memory. */
 static struct tbd_elf_file *open_vdso(struct tbd_symbols *symbols, uint32_t window,
                                       const struct tbd_region *region)
 {
     uint64_t bytes = region->end - region->start;
     struct tbd_elf_file *file = NULL;
+    enum tbd_status status = TBD_OK;
     uint8_t *image;
 
     if (!symbols->trace || bytes > VDSO_MAX_BYTES || bytes % TBD_PAGE_SIZE)
@@ -193,13 +203,12 @@ static struct tbd_elf_file *open_vdso(struct tbd_symbols *symbols, uint32_t wind
     image = calloc(1, bytes);
     if (!image)
         return NULL;
-    for (uint64_t at = 0; at < bytes; at += TBD_PAGE_SIZE)
-        if (tbd_trace_page_at_start(symbols->trace, window, region->start + at, image + at) !=
-            TBD_OK)
-            goto out_image;
-    if (tbd_elf_open_image("[vdso]", image, bytes, &file) != TBD_OK)
+    for (uint64_t at = 0; at < bytes && status == TBD_OK; at += TBD_PAGE_SIZE)
+        status = tbd_trace_page_at_start(symbols->trace, window, region->start + at, image + at);
+    if (status != TBD_OK && status != TBD_NOTFOUND && status != TBD_NOTKEPT)
+        note_lost_vdso(symbols);
+    if (status != TBD_OK || tbd_elf_open_image("[vdso]", image, bytes, &file) != TBD_OK)
         file = NULL;
-out_image:
     free(image);
     return file;
 }
