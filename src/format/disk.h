@@ -94,6 +94,7 @@ enum tbd_record_type {
     TBD_REC_STATE = 31,       /* LZ4 frame: xsave image at the start, then at the end */
     TBD_REC_PAGE_TABLE = 32,  /* struct tbd_disk_page[] */
     TBD_REC_PAGE_DATA = 33,   /* LZ4 frames, at the offsets of the page table */
+    TBD_REC_PAGE_CHECKS = 42, /* uint32_t[]: low half of the XXH3_64 of each entry's frame */
     TBD_REC_READ_PAGES = 34,  /* uint64_t count, varints: page number differences */
     TBD_REC_LOG = 35,         /* struct tbd_disk_log, LZ4 frame: (uint32_t time, message)... */
     TBD_REC_WORDS = 36,       /* struct tbd_disk_summaries, directory, varints */

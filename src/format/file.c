@@ -159,11 +159,16 @@ enum tbd_status tbd_file_next(struct tbd_file *file, struct tbd_record_view *out
     if (head.checksum != record_checksum(&head, out->payload))
         return tbd_error_set(why, TBD_CHECKSUM, file->path, file->next, "in a record of type %u",
                              head.type);
-    file->next += sizeof(head) + head.bytes;
+    tbd_file_pass(file, out);
+    return TBD_OK;
+}
+
+void tbd_file_pass(struct tbd_file *file, const struct tbd_record_view *record)
+{
+    file->next = record->offset + record->bytes;
     file->next += -file->next & 7;
     if (file->next > file->size)
         file->next = file->size;
-    return TBD_OK;
 }
 
 /* ---- writing ---- */

@@ -42,6 +42,8 @@ const struct tbd_file_header *tbd_file_header(const struct tbd_file *file);
  * record.  Unknown optional records are skipped by the caller. */
 TBD_MUST_CHECK enum tbd_status tbd_file_next(struct tbd_file *file, struct tbd_record_view *out,
                                              struct tbd_error *why);
+/* After TBD_CHECKSUM, which fills *out all the same: the next one is behind this record. */
+void tbd_file_pass(struct tbd_file *file, const struct tbd_record_view *record);
 
 TBD_MUST_CHECK enum tbd_status tbd_file_check_header(const struct tbd_file_header *header,
                                                      enum tbd_file_kind kind, uint64_t trace_id,

@@ -3,7 +3,9 @@
  *
  * Invariants
  * T1  After tbd_toc_open() the page table is sorted and every entry's frame lies inside
- *     PAGE_DATA. */
+ *     PAGE_DATA.
+ * T2  Where PAGE_DATA is not what was written, a page's contents are given out only if they have a
+ *     checksum of their own that is right. */
 #include "format/trace_private.h"
 
 #include "base/search.h"
@@ -12,6 +14,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <xxhash.h>
 
 void tbd_toc_name(uint32_t number, uint32_t span, const char *suffix, char *out, size_t bytes)
 {
@@ -77,6 +81,10 @@ static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view
         toc->pages = (const void *)record->payload;
         toc->page_count = record->bytes / sizeof(*toc->pages);
         break;
+    case TBD_REC_PAGE_CHECKS:
+        toc->checks = (const void *)record->payload;
+        toc->check_count = record->bytes / sizeof(*toc->checks);
+        break;
     case TBD_REC_PAGE_DATA:
         toc->page_data = record->payload;
         toc->page_data_bytes = record->bytes;
@@ -133,12 +141,30 @@ static bool has_all(const struct toc *toc)
                          (has_counts || has_bits)));
 }
 
+/* Contents of pages of which some are damaged: each is checked when it is wanted. */
+static bool has_good_pages(struct toc *toc, const struct tbd_record_view *record)
+{
+    if (record->type != TBD_REC_PAGE_DATA || !toc->pages || toc->check_count != toc->page_count)
+        return false;
+    toc->is_damaged = true;
+    tbd_file_pass(&toc->file, record);
+    return true;
+}
+
+static enum tbd_status next_record(struct toc *toc, struct tbd_record_view *out,
+                                   struct tbd_error *why)
+{
+    enum tbd_status status = tbd_file_next(&toc->file, out, why);
+
+    return status == TBD_CHECKSUM && has_good_pages(toc, out) ? TBD_OK : status;
+}
+
 static enum tbd_status read_records(struct toc *toc, struct tbd_error *why)
 {
     struct tbd_record_view record;
     enum tbd_status status;
 
-    while (!(status = tbd_file_next(&toc->file, &record, why))) {
+    while (!(status = next_record(toc, &record, why))) {
         status = take_record(toc, &record, why);
         if (status)
             return status;
@@ -257,6 +283,22 @@ static enum tbd_status page_of_group(struct toc *toc, const struct tbd_disk_page
     return TBD_OK;
 }
 
+static bool is_good(const struct toc *toc, const struct tbd_disk_page *page)
+{
+    return !toc->is_damaged ||
+           (uint32_t)XXH3_64bits(toc->page_data + page->offset, page->bytes) ==
+               toc->checks[page - toc->pages];
+}
+
+static enum tbd_status unpack_page(struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
+{
+    if (!is_good(toc, page))
+        return TBD_CHECKSUM;
+    return page->flags & TBD_DISK_PAGE_GROUP
+               ? page_of_group(toc, page, out)
+               : tbd_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
+}
+
 enum tbd_status tbd_toc_page(struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
 {
     enum tbd_status status;
@@ -265,9 +307,7 @@ enum tbd_status tbd_toc_page(struct toc *toc, const struct tbd_disk_page *page, 
         memset(out, 0, 4096);
         return TBD_OK;
     }
-    status = page->flags & TBD_DISK_PAGE_GROUP
-                 ? page_of_group(toc, page, out)
-                 : tbd_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
+    status = unpack_page(toc, page, out);
     if (status && toc->page_why)
         tbd_error_set(toc->page_why, status, toc->file.path,
                       (uint64_t)(toc->page_data + page->offset - toc->file.bytes),

@@ -13,6 +13,8 @@
 
 #include <stdlib.h>
 
+#include <xxhash.h>
+
 /* ---- pages ---- */
 
 struct page_list {
@@ -149,6 +151,23 @@ static void put_page(struct tbd_buffer *data, struct page_group *group,
         put_group(data, group);
 }
 
+/* One for each page, as all windows need the image: a flipped bit is to cost only those that need
+ * its page. */
+static void put_checks(struct tbd_buffer *out, const struct page_list *list,
+                       const struct tbd_buffer *data)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_PAGE_CHECKS);
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct tbd_disk_page *page = &list->disk[i];
+        uint32_t check =
+            page->bytes ? (uint32_t)XXH3_64bits(data->bytes + page->offset, page->bytes) : 0;
+
+        tbd_buffer_put(out, &check, sizeof(check));
+    }
+    tbd_file_finish_record(out, begin);
+}
+
 static void put_pages(struct tbd_buffer *out, struct page_list *list,
                       const struct tbd_toc_content *content)
 {
@@ -169,6 +188,8 @@ static void put_pages(struct tbd_buffer *out, struct page_list *list,
         put_group(&data, group);
     free(group);
     tbd_file_put_record(out, TBD_REC_PAGE_TABLE, list->disk, list->count * sizeof(*list->disk));
+    if (list->count && list->disk[0].flags & TBD_DISK_PAGE_IMAGE && !data.failed)
+        put_checks(out, list, &data);
     tbd_file_put_record(out, TBD_REC_PAGE_DATA, data.bytes, data.used);
     if (data.failed)
         out->failed = true;

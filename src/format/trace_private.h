@@ -80,6 +80,9 @@ struct toc {
     size_t page_count;
     const uint8_t *page_data;
     size_t page_data_bytes;
+    const uint32_t *checks; /* of the image's page entries */
+    size_t check_count;
+    bool is_damaged; /* page_data as a whole: `checks` say which pages are not */
     struct tbd_record_view state, read_pages, log, words, block_summaries, threads, called;
     struct tbd_record_view word_bits, block_bits, called_bits, early_calls;
     struct unpacked_group *group; /* owned; NULL, or the group of pages that was unpacked last */

@@ -6,6 +6,7 @@ whatever is said, is said in one line."""
 import glob
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -233,6 +234,46 @@ def test_a_damaged_image_is_no_divergence(folder):
             assert result.code == 3 or (result.code == 0 and not is_cut), (at, result)
         modules = trace.tbdq("modules", json_output=False)
         assert not is_cut or b"note: [vdso] is damaged" in modules.err, (at, modules)
+
+
+def records(data):
+    """Type, offset of the payload and its length of each record of a file."""
+    at = struct.unpack_from("<I", data, 16)[0]
+    while at < len(data):
+        kind, _, size = struct.unpack_from("<IIQ", data, at)
+        yield kind, at + 24, size
+        at += 24 + size + -size % 8
+
+
+def test_damage_to_the_image_costs_only_windows_that_need_its_page(folder):
+    _, trace = tbdtest.record([tbdtest.program("stores")], folder, "window=300")
+    name = os.path.join(trace.path, "image")
+    with open(name, "rb") as f:
+        whole = f.read()
+    places = {kind: (at, size) for kind, at, size in records(whole)}
+    table, data = places[32], places[33][0]
+    entries = [struct.unpack_from("<QIIIIQ", whole, at) for at in range(table[0], sum(table), 32)]
+    vdso = next(tbdtest.number(r["start"]) for r in trace.ask("modules") if r["module"] == "[vdso]")
+    lost, told = [], 0
+    for address, _, _, _, size, offset in entries:
+        if not size:
+            continue
+        damaged = bytearray(whole)
+        damaged[data + offset + size // 2] ^= 1
+        os.chmod(name, 0o600)
+        with open(name, "wb") as f:
+            f.write(damaged)
+        result = trace.tbdq("verify", json_output=False)
+        assert result.code in (0, 3) and b"diverged" not in result.out + result.err, (address, result)
+        found = re.search(rb"(\d+) windows were not replayed", result.out)
+        lost.append(int(found.group(1)) if found else 0)
+        assert not lost[-1] or b"the page at 0x%x" % address in result.out + result.err, (address, result)
+        result = trace.tbdq("modules", json_output=False)
+        is_vdso = vdso <= address < vdso + 0x10000
+        assert (b"[vdso] is damaged" in result.err) == is_vdso == (b"  [vdso] " not in result.out), (address, result)
+        told += is_vdso
+    windows = len(trace.ask("windows"))
+    assert told and windows > 10 and 0 in lost and any(0 < n < windows for n in lost), (windows, lost)
 
 
 def test_missing_files(folder):
