@@ -10,6 +10,7 @@
 #include "base/search.h"
 #include "format/merge.h"
 #include "format/packed.h"
+#include "format/pages_private.h"
 #include "format/toc_write.h"
 #include "format/trace_private.h"
 #include "format/window.h"
@@ -253,23 +254,16 @@ static enum tbd_status write_merged(struct tbd_trace *trace, struct tbd_writer *
     return write_toc(trace, writer, window, first + change->disk.count - 1, change);
 }
 
-enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first,
-                                 uint32_t count, uint8_t level, uint64_t brief_blocks,
-                                 struct tbd_change *out, struct tbd_error *why)
+/* What pages held before is known. */
+static enum tbd_status merge_known(struct tbd_trace *trace, struct tbd_writer *writer,
+                                   uint32_t first, uint8_t level, uint64_t brief_blocks,
+                                   struct tbd_change *out, struct tbd_error *why)
 {
+    uint32_t count = out->disk.count;
     struct tbd_window *window;
-    enum tbd_status status;
+    enum tbd_status status =
+        tbd_merge_windows(trace, first, count, level, &window, out->shifts, why);
 
-    *out = (struct tbd_change){ 0 };
-    for (uint32_t i = 0; i < count; i++)
-        if (!tbd_change_is_possible(trace, first + i))
-            return refuse(trace, first + i, why);
-    if (!begin(trace, first, count, out))
-        return TBD_NOMEM;
-    out->shifts = calloc(count, sizeof(*out->shifts));
-    if (!out->shifts)
-        return TBD_NOMEM;
-    status = tbd_merge_windows(trace, first, count, level, &window, out->shifts, why);
     if (status)
         return status;
     for (uint32_t i = 0; i < count; i++) {
@@ -286,6 +280,32 @@ enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *wri
     tbd_window_free(window);
     if (status)
         tbd_error_set(why, status, trace->path, 0, "window %u", first);
+    return status;
+}
+
+enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first,
+                                 uint32_t count, uint8_t level, uint64_t brief_blocks,
+                                 struct tbd_change *out, struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    *out = (struct tbd_change){ 0 };
+    for (uint32_t i = 0; i < count; i++)
+        if (!tbd_change_is_possible(trace, first + i))
+            return refuse(trace, first + i, why);
+    if (!begin(trace, first, count, out))
+        return TBD_NOMEM;
+    out->shifts = calloc(count, sizeof(*out->shifts));
+    if (!out->shifts)
+        return TBD_NOMEM;
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_page_history_begin(trace, first, count);
+    pthread_mutex_unlock(&trace->lock);
+    if (!status)
+        status = merge_known(trace, writer, first, level, brief_blocks, out, why);
+    pthread_mutex_lock(&trace->lock);
+    tbd_page_history_end(trace);
+    pthread_mutex_unlock(&trace->lock);
     return status;
 }
 

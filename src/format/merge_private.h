@@ -4,6 +4,7 @@
 #define TBD_FORMAT_MERGE_PRIVATE_H
 
 #include "format/merge.h"
+#include "format/page_parts.h"
 #include "format/window.h"
 
 struct tbd_merge_part {
@@ -11,16 +12,6 @@ struct tbd_merge_part {
     uint64_t events;           /* 0: not known (level 1) */
     uint64_t events_before;
 };
-
-/* For each page a part that modified it: a table by address. */
-struct tbd_page_parts {
-    uint64_t *keys;  /* owned; 0: free, addresses are kept + 1 */
-    uint32_t *parts; /* owned */
-    size_t slots, used;
-};
-bool tbd_page_parts_put(struct tbd_page_parts *table, uint64_t address, uint32_t part);
-const uint32_t *tbd_page_parts_find(const struct tbd_page_parts *table, uint64_t address);
-void tbd_page_parts_free(struct tbd_page_parts *table);
 
 struct tbd_merge {
     struct tbd_trace *trace;

@@ -27,9 +27,7 @@ void tbd_trace_forget_toc(struct tbd_trace *trace, uint32_t window)
 
 void tbd_pages_free(struct tbd_trace *trace)
 {
-    free(trace->history.keys);
-    free(trace->history.last);
-    free(trace->history.visits);
+    tbd_page_history_free(&trace->history);
     for (size_t i = 0; i < trace->toc_slots; i++)
         close_toc(trace, i);
     free(trace->tocs);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* page_history.c - which windows have contents of a page: made on first use */
+/* page_history.c - which windows have contents of a page: made on first use, of all pages, or before that of some
+ *
+ * Who changes one place of a long trace asks about few pages, and goes: the whole would take longer than all it does. */
 #include "format/pages_private.h"
 
 #include <stdlib.h>
@@ -93,31 +95,94 @@ static bool history_sort(struct page_history *h)
     return true;
 }
 
-enum tbd_status tbd_page_history_make(struct tbd_trace *trace)
+/* Walks the pages of a window that the index names. */
+struct page_walk {
+    struct tbd_reader in;
+    uint64_t page;
+    uint32_t kinds;
+};
+
+static struct page_walk walk_pages(const struct tbd_trace *trace, uint32_t window)
+{
+    const uint8_t *pages = trace->windows[window].pages;
+
+    return (struct page_walk){ { pages, pages + trace->windows[window].pages_bytes, false }, 0, 0 };
+}
+
+/* False: there are no more, or (`failed`) what follows is impossible. */
+static bool walk_next(struct page_walk *walk)
+{
+    uint64_t value;
+
+    if (walk->in.at >= walk->in.end)
+        return false;
+    value = tbd_reader_varint(&walk->in);
+    walk->page += value >> 2;
+    walk->kinds = value & 3;
+    walk->in.failed |= walk->page >= TBD_USER_END / 4096;
+    return !walk->in.failed;
+}
+
+/* `only` NULL: all pages. */
+static enum tbd_status make(struct tbd_trace *trace, uint32_t windows,
+                            const struct tbd_page_parts *only)
 {
     struct page_history *h = &trace->history;
 
-    if (h->made)
-        return TBD_OK;
-    for (uint32_t w = 0; w < trace->window_count; w++) {
-        struct tbd_reader in = { trace->windows[w].pages,
-                                 trace->windows[w].pages + trace->windows[w].pages_bytes, false };
-        uint64_t page = 0;
+    for (uint32_t w = 0; w < windows; w++) {
+        struct page_walk walk = walk_pages(trace, w);
 
-        while (in.at < in.end) {
-            uint64_t value = tbd_reader_varint(&in);
-
-            page += value >> 2;
-            if (in.failed || page >= TBD_USER_END / 4096)
-                return TBD_CORRUPT;
-            if (!history_add(h, page, w, value & 3))
+        while (walk_next(&walk))
+            if ((!only || tbd_page_parts_find(only, walk.page * 4096)) &&
+                !history_add(h, walk.page, w, walk.kinds))
                 return TBD_NOMEM;
-        }
+        if (walk.in.failed)
+            return TBD_CORRUPT;
     }
     if (!history_sort(h))
         return TBD_NOMEM;
     h->made = true;
     return TBD_OK;
+}
+
+enum tbd_status tbd_page_history_make(struct tbd_trace *trace)
+{
+    return trace->history.made ? TBD_OK : make(trace, (uint32_t)trace->window_count, NULL);
+}
+
+void tbd_page_history_free(struct page_history *h)
+{
+    free(h->keys);
+    free(h->last);
+    free(h->visits);
+    *h = (struct page_history){ 0 };
+}
+
+enum tbd_status tbd_page_history_begin(struct tbd_trace *trace, uint32_t first, uint32_t count)
+{
+    struct tbd_page_parts pages = { 0 };
+    enum tbd_status status = TBD_OK;
+
+    if (trace->history.made)
+        return TBD_OK;
+    for (uint32_t i = 0; i < count && !status; i++) {
+        struct page_walk walk = walk_pages(trace, first + i);
+
+        while (walk_next(&walk))
+            if (!tbd_page_parts_put(&pages, walk.page * 4096, i))
+                status = TBD_NOMEM;
+    }
+    if (!status)
+        status = make(trace, first + count, &pages);
+    tbd_page_parts_free(&pages);
+    trace->history.is_partial = true;
+    return status;
+}
+
+void tbd_page_history_end(struct tbd_trace *trace)
+{
+    if (trace->history.is_partial)
+        tbd_page_history_free(&trace->history);
 }
 
 /* The page's visits, oldest first, as [*out_begin, end); NULL if it has none. */

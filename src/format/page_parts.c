@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* page_parts.c - which of several windows modified a page (merge.c): a table by address, never more than half full */
-#include "format/merge_private.h"
+/* page_parts.c - which of several windows has a page: a table by address, never more than half full */
+#include "format/page_parts.h"
 
 #include <stdlib.h>
 

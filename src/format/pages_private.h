@@ -5,10 +5,17 @@
 #ifndef TBD_FORMAT_PAGES_PRIVATE_H
 #define TBD_FORMAT_PAGES_PRIVATE_H
 
+#include "format/page_parts.h"
 #include "format/trace_private.h"
 
 /* page_history.c */
 TBD_MUST_CHECK enum tbd_status tbd_page_history_make(struct tbd_trace *trace);
+/* Until the end, only pages that these windows have contents of will be asked for, and only what these and earlier windows
+ * have of them. */
+TBD_MUST_CHECK enum tbd_status tbd_page_history_begin(struct tbd_trace *trace, uint32_t first,
+                                                      uint32_t count);
+void tbd_page_history_end(struct tbd_trace *trace);
+void tbd_page_history_free(struct page_history *history);
 /* The page's visits, oldest first, as [*out_begin, end); NULL if it has none. */
 const struct page_visit *tbd_page_history_of(const struct page_history *h, uint64_t address,
                                              const struct page_visit **out_begin);

@@ -66,14 +66,15 @@ static size_t count_news(const uint8_t *bytes)
     return news;
 }
 
-/* Does the difference take less than the page?  Where one has far fewer words to tell, nobody needs to try. */
-static bool is_smaller(const uint8_t *difference, const uint8_t *bytes)
+/* Does the difference take less than the page?  Where one has far fewer words to tell, or it will be asked again soon, nobody
+ * needs to try. */
+static bool is_smaller(const uint8_t *difference, const uint8_t *bytes, bool is_brief)
 {
     struct tbd_buffer trial = { 0 };
     size_t of_difference = count_news(difference), of_page = count_news(bytes), whole;
     bool smaller;
 
-    if (of_difference * 2 < of_page || of_page * 2 < of_difference)
+    if (is_brief || of_difference * 2 < of_page || of_page * 2 < of_difference)
         return of_difference < of_page;
     tbd_lz4_pack(&trial, bytes, 4096);
     whole = trial.used;
@@ -85,11 +86,11 @@ static bool is_smaller(const uint8_t *difference, const uint8_t *bytes)
 
 /* What is stored of a page: its bytes, or into `room` the difference where that packs smaller. */
 static const uint8_t *choose_difference(struct tbd_disk_page *page, const uint8_t *bytes,
-                                        const uint8_t *base, uint8_t *room)
+                                        const uint8_t *base, bool is_brief, uint8_t *room)
 {
     memcpy(room, bytes, 4096);
     tbd_page_xor(room, base);
-    if (!is_smaller(room, bytes))
+    if (!is_smaller(room, bytes, is_brief))
         return bytes;
     page->flags |= TBD_DISK_PAGE_DELTA;
     return room;
@@ -136,7 +137,7 @@ static void put_page(struct tbd_buffer *data, struct page_group *group,
     if (content && content->base && page->flags == TBD_DISK_PAGE_END && !is_zero(bytes))
         base = content->base(content->context, page->address);
     if (base)
-        bytes = choose_difference(page, bytes, base, room);
+        bytes = choose_difference(page, bytes, base, content->is_brief, room);
     page->offset = data->used;
     if (is_zero(bytes)) {
         page->flags |= TBD_DISK_PAGE_ZERO;

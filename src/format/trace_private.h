@@ -113,6 +113,7 @@ struct page_history {
     size_t visit_count;
     size_t visit_capacity;
     bool made;
+    bool is_partial; /* between tbd_page_history_begin() and _end() */
 };
 
 /* A file below keys/. */

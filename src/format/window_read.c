@@ -34,6 +34,11 @@ static enum tbd_status read_state(const struct toc *toc, struct tbd_window *wind
     return TBD_OK;
 }
 
+static bool is_wanted(const struct tbd_wanted_pages *wanted, uint64_t address)
+{
+    return !wanted || wanted->is_wanted(wanted->context, address);
+}
+
 /* `wanted` NULL: all.  Of pages that are not wanted there are no bytes. */
 static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t flag,
                                                       const struct tbd_wanted_pages *wanted,
@@ -42,12 +47,15 @@ static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t 
 {
     struct tbd_page_contents *pages;
     uint8_t *bytes;
-    size_t count = 0;
+    size_t count = 0, with_bytes = 0;
 
     for (size_t i = 0; i < toc->page_count; i++)
-        count += (toc->pages[i].flags & flag) != 0;
+        if (toc->pages[i].flags & flag) {
+            with_bytes += is_wanted(wanted, toc->pages[i].address);
+            count++;
+        }
     pages = tbd_window_memory(window, count * sizeof(*pages));
-    bytes = tbd_window_memory(window, count * TBD_PAGE_BYTES);
+    bytes = tbd_window_memory(window, with_bytes * TBD_PAGE_BYTES);
     *out_count = count;
     if (!pages || !bytes) {
         *status = TBD_NOMEM;
@@ -59,12 +67,13 @@ static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t 
 
         if (!(page->flags & flag))
             continue;
-        pages[count] = (struct tbd_page_contents){ page->address, page->time, page->order,
-                                                   bytes + count * TBD_PAGE_BYTES };
-        if (wanted && !wanted->is_wanted(wanted->context, page->address))
-            pages[count].bytes = NULL;
-        else
-            *status = tbd_toc_page(toc, page, bytes + count * TBD_PAGE_BYTES);
+        pages[count] =
+            (struct tbd_page_contents){ page->address, page->time, page->order, NULL };
+        if (is_wanted(wanted, page->address)) {
+            *status = tbd_toc_page(toc, page, bytes);
+            pages[count].bytes = bytes;
+            bytes += TBD_PAGE_BYTES;
+        }
         count++;
     }
     return pages;
