@@ -30,6 +30,8 @@
 #include <time.h>
 
 #define MERGE_COUNT 8u
+/* More than two only while what is in memory of them, about, is no more than this. */
+#define MERGE_MEMORY (1ull << 30)
 /* A merged window is so much longer than the longest that it was made of, unless nothing else makes room. */
 #define GROWTH_UNIT 16u
 #define GROWTH_LEAST (GROWTH_UNIT * 7 / 4)
@@ -249,6 +251,12 @@ static bool plan_by_number(const struct tbd_ager *ager, struct plan *out)
     return out->action != NOTHING;
 }
 
+/* Of a window that becomes one with others: its pages, and its words three times (merge_summaries.c). */
+static uint64_t memory_of(const struct tbd_disk_window *window)
+{
+    return window->pages * 4096 + window->words * 3 * sizeof(struct tbd_word_summary);
+}
+
 /* How much longer windows get by becoming one: as often as that fewer times is each of them written anew. */
 static uint64_t growth_of(uint64_t blocks, uint64_t longest)
 {
@@ -262,13 +270,15 @@ static bool find_merge(const struct tbd_ager *ager, uint64_t least, uint64_t mos
     uint64_t best = least - 1;
 
     for (uint32_t first = 0; first < ager->count; first++) {
-        uint64_t blocks = 0, longest = 0;
+        uint64_t blocks = 0, longest = 0, memory = 0;
 
         for (uint32_t i = first; i < ager->count && i - first < MERGE_COUNT; i++) {
             const struct aged *window = &ager->windows[i];
 
             blocks += window->disk.blocks;
-            if (window->disk.level != 1 || window->stays || blocks > most)
+            memory += memory_of(&window->disk);
+            if (window->disk.level != 1 || window->stays || blocks > most ||
+                (i > first + 1 && memory > MERGE_MEMORY))
                 break;
             longest = window->disk.blocks > longest ? window->disk.blocks : longest;
             if (i == first || growth_of(blocks, longest) <= best)
