@@ -3,6 +3,7 @@
 """What must not go wrong when things go wrong: killed programs, killed organizers, full and
 unwritable disks, damaged traces, programs that cannot be traced.  The program's results never change;
 whatever is said, is said in one line."""
+import errno
 import glob
 import os
 import random
@@ -234,6 +235,13 @@ def test_a_damaged_image_is_no_divergence(folder):
             assert result.code == 3 or (result.code == 0 and not is_cut), (at, result)
         modules = trace.tbdq("modules", json_output=False)
         assert not is_cut or b"note: [vdso] is damaged" in modules.err, (at, modules)
+
+
+def test_calls_that_the_engine_does_not_know_how_to_record_are_refused(folder):
+    _, trace = tbdtest.record([tbdtest.program("refused_calls")], folder)
+    results = {row["syscall"]: tbdtest.number(row["retval"]) for row in trace.ask("syscalls")}
+    for call in ("io_uring_setup", "io_setup"):
+        assert results[call] == 2**64 - errno.ENOSYS, results
 
 
 def records(data):

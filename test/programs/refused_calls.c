@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* io_uring and the kernel's asynchronous I/O (aio): refused under tbd, as by a kernel without them; natively they may be there. */
+/* io_uring and the kernel's asynchronous I/O (aio): natively they may be there; under tbd they are
+ * refused, as by a kernel without them.  The trace tells (test_robust.py): the program cannot know
+ * whether it is recorded, as its organizer may be gone before it begins. */
 #define _GNU_SOURCE
 #include "check.h"
 #include <errno.h>
@@ -17,10 +19,8 @@ int main(void)
     CHECK(fd >= 0 || errno == ENOSYS || errno == EPERM);
     if (fd >= 0)
         close((int)fd);
-    CHECK(getenv("LD_PRELOAD") == NULL || !strstr(getenv("LD_PRELOAD"), "libtbd") || fd < 0);
     fd = syscall(SYS_io_setup, 4, &context);
     CHECK(fd == 0 || errno == ENOSYS || errno == EPERM);
-    CHECK(getenv("LD_PRELOAD") == NULL || !strstr(getenv("LD_PRELOAD"), "libtbd") || fd < 0);
     CHECK(fd < 0 || syscall(SYS_io_destroy, context) == 0);
     CHECK(pipe(ends) == 0 && write(ends[1], "abc", 4) == 4 && read(ends[0], text, 4) == 4);
     CHECK(strcmp(text, "abc") == 0);
