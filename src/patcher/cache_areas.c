@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+/* cache_areas.c - where translated blocks are put: near the code that they are of (C1) */
+#include "patcher/cache_private.h"
+
+#include "base/search.h"
+#include "patcher/fixed.h"
+
+enum {
+    AREA_BYTES = 64 << 20,
+};
+
+#define NEIGHBOURHOOD (128ull << 20) /* data that code reaches by [rip + x] is this near, mostly */
+
+void tbd_cache_reset_area(struct tbd_area *area)
+{
+    struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)area->base,
+                          .end = (uint8_t *)(uintptr_t)area->end };
+
+    for (uint32_t kind = 0; kind < TBD_EXIT_KINDS; kind++) {
+        area->head[kind] = tbd_emit_pc(&e);
+        tbd_emit_store_gs_imm(&e, TBD_THREAD_GS(exit_kind), kind);
+        tbd_emit_jmp_far(&e, (uint64_t)(uintptr_t)tbd_fixed_exit);
+    }
+    area->miss = tbd_emit_pc(&e);
+    tbd_emit_jmp_far(&e, (uint64_t)(uintptr_t)tbd_fixed_miss);
+    area->hot = (tbd_emit_pc(&e) + 63) & ~63ull;
+    area->cold = area->end;
+    area->count = 0;
+}
+
+/* The program's bytes that code of `pc` is expected to name. */
+static uint64_t neighbourhood_start(uint64_t pc)
+{
+    return pc > NEIGHBOURHOOD ? pc - NEIGHBOURHOOD : 0;
+}
+
+static struct tbd_area *area_new(const struct tbd_patcher_callbacks *callbacks,
+                                 const struct tbd_codegen_config *config, uint64_t pc)
+{
+    struct tbd_area *area = &tbd_cache.area[tbd_cache.area_count];
+    uint64_t lo = neighbourhood_start(pc);
+    uint64_t bytes = config->area_bytes ? config->area_bytes : AREA_BYTES;
+    uint64_t base;
+
+    if (tbd_cache.area_count == TBD_CACHE_AREAS)
+        return NULL;
+    base = callbacks->reserve_area(lo, pc + NEIGHBOURHOOD, bytes);
+    if (!base)
+        base = callbacks->reserve_area(pc, pc + 1, bytes);
+    if (!base)
+        return NULL;
+    area->base = base;
+    area->end = base + bytes;
+    tbd_cache_reset_area(area);
+    tbd_cache.area_count++;
+    return area;
+}
+
+static bool has_room(const struct tbd_area *area)
+{
+    return area->cold - area->hot > TBD_CACHE_BLOCK_ROOM + TBD_CACHE_STUB_ROOM;
+}
+
+static bool area_serves(const struct tbd_area *area, uint64_t pc)
+{
+    const int64_t reach = 2ll << 30;
+    int64_t up = (int64_t)(area->end - neighbourhood_start(pc));
+    int64_t down = (int64_t)(pc + NEIGHBOURHOOD - area->base);
+
+    return up <= reach && down <= reach && has_room(area);
+}
+
+struct tbd_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
+                                    const struct tbd_codegen_config *config, uint64_t pc)
+{
+    struct tbd_area *area;
+
+    if (tbd_cache.last_area < tbd_cache.area_count &&
+        area_serves(&tbd_cache.area[tbd_cache.last_area], pc))
+        return &tbd_cache.area[tbd_cache.last_area];
+    for (uint32_t n = 0; n < tbd_cache.area_count; n++)
+        if (area_serves(&tbd_cache.area[n], pc)) {
+            tbd_cache.last_area = n;
+            return &tbd_cache.area[n];
+        }
+    area = area_new(callbacks, config, pc);
+    for (uint32_t n = 0; !area && n < tbd_cache.area_count; n++)
+        if (has_room(&tbd_cache.area[n]))
+            area = &tbd_cache.area[n]; /* out of reach: operands go through a scratch register */
+    if (area)
+        tbd_cache.last_area = (uint32_t)(area - tbd_cache.area);
+    return area;
+}
+
+const struct tbd_area *tbd_cache_area_of(uint64_t cache_pc)
+{
+    for (uint32_t n = 0; n < tbd_cache.area_count; n++)
+        if (cache_pc >= tbd_cache.area[n].base && cache_pc < tbd_cache.area[n].end)
+            return &tbd_cache.area[n];
+    return NULL;
+}
+
+struct tbd_block_code *tbd_cache_block_at(uint64_t cache_pc)
+{
+    const struct tbd_area *area = tbd_cache_area_of(cache_pc);
+    size_t found;
+
+    if (!area)
+        return NULL;
+    found = TBD_COUNT_BEFORE(i, area->count, tbd_cache.block[area->block[i]].cache_end <= cache_pc);
+    if (found == area->count || tbd_cache.block[area->block[found]].cache_start > cache_pc)
+        return NULL;
+    return &tbd_cache.block[area->block[found]];
+}

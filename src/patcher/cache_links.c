@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+/* cache_links.c - which block an exit leads to: a jump, a stub, or nothing between them (C3, C4) */
+#include "patcher/cache_private.h"
+
+#include "patcher/fixed.h"
+
+/* ---- stubs ---- */
+
+void tbd_cache_emit_stub(struct tbd_exit_site *site)
+{
+    struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)site->stub,
+                          .end = (uint8_t *)(uintptr_t)site->stub + TBD_CACHE_STUB_BYTES };
+
+    tbd_emit_store_gs_imm(&e, TBD_THREAD_GS(exit_arg), (uint32_t)(site - tbd_cache.site));
+    tbd_emit_jmp(&e, tbd_cache.area[site->area].head[TBD_EXIT_DIRECT]);
+}
+
+uint64_t tbd_cache_stub_target(uint64_t cache_pc)
+{
+    for (uint32_t n = 0; n < tbd_cache.site_count; n++)
+        if (cache_pc >= tbd_cache.site[n].stub &&
+            cache_pc < tbd_cache.site[n].stub + TBD_CACHE_STUB_BYTES)
+            return tbd_cache.site[n].target;
+    return 0;
+}
+
+/* ---- links ---- */
+
+/* The one function that changes code that has run.  The displacement does not straddle a cache line
+ * (emit.c), so the store is seen whole or not at all; one thread at a time runs. */
+void tbd_cache_set_rel32(uint64_t rel32, uint64_t target)
+{
+    uint32_t distance = (uint32_t)(target - (rel32 + 4));
+
+    __atomic_store_n((uint32_t *)(uintptr_t)rel32, distance, __ATOMIC_RELAXED);
+}
+
+static bool in_reach(uint64_t rel32, uint64_t target)
+{
+    int64_t distance = (int64_t)(target - (rel32 + 4));
+
+    return distance == (int32_t)distance;
+}
+
+void tbd_cache_join(struct tbd_exit_site *site, struct tbd_block_code *block)
+{
+    site->linked = tbd_cache_index(block);
+    site->next = block->incoming;
+    block->incoming = (uint32_t)(site - tbd_cache.site);
+}
+
+/* The stub of an exit to a block in an area too far away becomes the jump there. */
+static void stub_goes_to(struct tbd_exit_site *site, const struct tbd_block_code *block)
+{
+    struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)site->stub,
+                          .end = (uint8_t *)(uintptr_t)site->stub + TBD_CACHE_STUB_BYTES };
+
+    tbd_emit_jmp_far(&e, block->entry);
+}
+
+void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
+{
+    if (site->linked != TBD_NO_INDEX)
+        return;
+    tbd_cache_join(site, block);
+    if (in_reach(site->rel32, block->entry))
+        tbd_cache_set_rel32(site->rel32, block->entry);
+    else
+        stub_goes_to(site, block);
+}
+
+/* Control falls into the dead block: its first bytes become the jump that was left out (C4). */
+static void put_jump_back(struct tbd_exit_site *site, const struct tbd_block_code *dead)
+{
+    *(uint8_t *)(uintptr_t)dead->cache_start = 0xe9;
+    site->rel32 = dead->cache_start + 1;
+}
+
+void tbd_cache_unlink_incoming(struct tbd_block_code *block)
+{
+    for (uint32_t n = block->incoming; n != TBD_NO_INDEX; n = tbd_cache.site[n].next) {
+        if (!tbd_cache.site[n].rel32)
+            put_jump_back(&tbd_cache.site[n], block);
+        if (!in_reach(tbd_cache.site[n].rel32, block->entry))
+            tbd_cache_emit_stub(&tbd_cache.site[n]);
+        tbd_cache_set_rel32(tbd_cache.site[n].rel32, tbd_cache.site[n].stub);
+        tbd_cache.site[n].linked = TBD_NO_INDEX;
+    }
+    block->incoming = TBD_NO_INDEX;
+}
+
+void tbd_cache_leave_list(uint32_t index)
+{
+    struct tbd_exit_site *site = &tbd_cache.site[index];
+    uint32_t *at;
+
+    if (site->linked == TBD_NO_INDEX)
+        return;
+    at = &tbd_cache.block[site->linked].incoming;
+    while (*at != index)
+        at = &tbd_cache.site[*at].next;
+    *at = site->next;
+    site->linked = TBD_NO_INDEX;
+}
+
+/* ---- falling into the next block ---- */
+
+static uint64_t where_it_leads(const struct tbd_exit_site *site)
+{
+    bool near =
+        site->linked != TBD_NO_INDEX && in_reach(site->rel32, tbd_cache.block[site->linked].entry);
+
+    return near ? tbd_cache.block[site->linked].entry : site->stub;
+}
+
+static bool ends_with_jcc_and_jmp(const struct tbd_block_code *block)
+{
+    return block->exit_count == 2 &&
+           *(const uint8_t *)(uintptr_t)(tbd_cache.site[block->first_exit].rel32 - 2) == 0x0f;
+}
+
+/* The taken side of jcc is to follow: jcc gets the opposite condition and the target of the other
+ * side. */
+static void turn_around(struct tbd_exit_site *taken, struct tbd_exit_site *other)
+{
+    *(uint8_t *)(uintptr_t)(taken->rel32 - 1) ^= 1;
+    tbd_cache_set_rel32(taken->rel32, where_it_leads(other));
+    other->rel32 = taken->rel32;
+}
+
+/* The last block of an area gives up its last jump, so that the block made next follows it (C4). */
+bool tbd_cache_open_tail(struct tbd_area *area, struct tbd_exit_site *site)
+{
+    struct tbd_block_code *block = &tbd_cache.block[site->block];
+    struct tbd_exit_site *last = &tbd_cache.site[block->first_exit + block->exit_count - 1u];
+    uint64_t jump = last->rel32 - 1;
+
+    if (!area->count || area->block[area->count - 1] != site->block || !block->live ||
+        !last->rel32 || area->hot != ((block->cache_end + 15) & ~15ull) ||
+        block->tail < block->cache_start + 8)
+        return false;
+    if (site != last && !ends_with_jcc_and_jmp(block))
+        return false;
+    if (site != last)
+        turn_around(site, last);
+    site->rel32 = 0;
+    block->cache_end = jump;
+    area->hot = jump;
+    return true;
+}

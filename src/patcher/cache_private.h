@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+/* cache_private.h - what the files of the cache share
+ *
+ *   cache.c         makes blocks, and forgets them
+ *   cache_tables.c  finds them: blocks by start, ids by start and code, pages that have blocks
+ *   cache_areas.c   where they are put
+ *   cache_links.c   which block an exit leads to
+ *   cache_targets.c where threads' indirect branches find them
+ *
+ * One thread at a time runs here (the baton); signal handlers only read (tbd_cache_area_of,
+ * tbd_cache_block_at, tbd_cache_dry_run), and they interrupt translated code, not these files. */
+#ifndef TBD_PATCHER_CACHE_PRIVATE_H
+#define TBD_PATCHER_CACHE_PRIVATE_H
+
+#include "patcher/cache.h"
+
+enum {
+    TBD_CACHE_AREAS = 64,
+    TBD_CACHE_THREADS = 1024,
+    TBD_CACHE_BLOCKS = 1 << 20,
+    TBD_CACHE_SITES = 1 << 21,
+    TBD_CACHE_BLOCK_ROOM = 32 << 10, /* no block's code is longer */
+    TBD_CACHE_STUB_BYTES = 24,
+    TBD_CACHE_STUB_ROOM = 256,
+};
+
+struct tbd_known_id {
+    uint64_t start;
+    uint64_t code_hash;
+    uint32_t id;
+    uint32_t code_bytes;
+    uint8_t end; /* the same bytes may end in different ways (patcher/singles.h) */
+};
+
+/* index + 1 into an array, 0 = empty; lives in the cache arena. */
+struct tbd_cache_table {
+    uint32_t *slot;
+    uint32_t slots; /* power of two */
+    uint32_t used;
+};
+
+struct tbd_cache {
+    struct tbd_block_code *block;
+    struct tbd_exit_site *site;
+    struct tbd_known_id *id;
+    struct tbd_cache_table map; /* of blocks by start */
+    struct tbd_cache_table ids; /* of ids by start and code */
+    uint16_t *page_blocks;      /* how many blocks were made on pages with this hash; saturates */
+    uint32_t block_count;
+    uint32_t site_count;
+    uint32_t id_count;
+    struct tbd_area area[TBD_CACHE_AREAS];
+    uint32_t area_count;
+    uint32_t last_area; /* where the last block was put */
+    struct tbd_thread *thread[TBD_CACHE_THREADS];
+    uint32_t thread_count;
+    struct tbd_cut cut; /* of the block being made */
+};
+extern struct tbd_cache tbd_cache; /* cache_tables.c */
+
+/* cache_tables.c: blocks are found by their start from now on, */
+void tbd_cache_map(uint32_t index);
+/* and their pages are known to have some; all that is forgotten. */
+void tbd_cache_count_pages(const struct tbd_block_code *block);
+void tbd_cache_empty_map(void);
+/* The number that the block had before, or a new one. */
+uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks);
+
+/* cache_areas.c: NULL: no address space is left. */
+struct tbd_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
+                                    const struct tbd_codegen_config *config, uint64_t pc);
+void tbd_cache_reset_area(struct tbd_area *area);
+
+/* cache_links.c: the one function that changes code that has run. */
+void tbd_cache_set_rel32(uint64_t rel32, uint64_t target);
+void tbd_cache_emit_stub(struct tbd_exit_site *site);
+/* The site leads to the block; only the lists say so yet. */
+void tbd_cache_join(struct tbd_exit_site *site, struct tbd_block_code *block);
+void tbd_cache_unlink_incoming(struct tbd_block_code *block);
+void tbd_cache_leave_list(uint32_t index);
+bool tbd_cache_open_tail(struct tbd_area *area, struct tbd_exit_site *site);
+
+/* cache_targets.c: no thread finds it, or anything, any more. */
+void tbd_cache_forget_target(const struct tbd_block_code *block);
+void tbd_cache_forget_targets(void);
+
+#endif

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+/* cache_tables.c - how translated blocks, and the ids of blocks, are found
+ *
+ * The map from start to block and the one from (start, code) to id are open-addressing tables that
+ * double in place: address space is reserved for the largest, pages cost nothing until used. */
+#include "patcher/cache_private.h"
+
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/sys.h"
+
+enum {
+    MAX_IDS = 1 << 22,
+    FIRST_SLOTS = 1 << 14,
+    PAGE_SLOTS = 1 << 16,
+};
+
+struct tbd_cache tbd_cache;
+
+static struct tbd_arena arena;
+
+static uint64_t hash_address(uint64_t a)
+{
+    return tbd_hash64_mix(a * 0x9e3779b97f4a7c15ull);
+}
+
+/* ---- blocks ---- */
+
+static uint32_t *map_slot(uint64_t pc)
+{
+    uint32_t n = (uint32_t)hash_address(pc) & (tbd_cache.map.slots - 1);
+
+    while (tbd_cache.map.slot[n] && tbd_cache.block[tbd_cache.map.slot[n] - 1].start != pc)
+        n = (n + 1) & (tbd_cache.map.slots - 1);
+    return &tbd_cache.map.slot[n];
+}
+
+struct tbd_block_code *tbd_cache_find(uint64_t pc)
+{
+    uint32_t index = *map_slot(pc);
+
+    return index && tbd_cache.block[index - 1].live ? &tbd_cache.block[index - 1] : NULL;
+}
+
+/* Private anonymous memory reads as zero after it was given back. */
+static void empty_table(struct tbd_cache_table *table)
+{
+    if (table->used)
+        tbd_sys_madvise(tbd_sys_pointer(table->slot), (uint64_t)table->slots * 4,
+                        4 /* MADV_DONTNEED */);
+    table->used = 0;
+}
+
+static void map_grow(void)
+{
+    empty_table(&tbd_cache.map);
+    tbd_cache.map.slots *= 2;
+    for (uint32_t n = 0; n < tbd_cache.block_count; n++)
+        if (!tbd_cache.block[n].is_stop)
+            tbd_cache_map(n);
+}
+
+/* A dead block's slot stays, for its start; the next block there takes it over. */
+void tbd_cache_map(uint32_t index)
+{
+    uint32_t *slot;
+
+    if (tbd_cache.map.used >= tbd_cache.map.slots / 2)
+        map_grow();
+    slot = map_slot(tbd_cache.block[index].start);
+    if (!*slot)
+        tbd_cache.map.used++;
+    *slot = index + 1;
+}
+
+/* ---- ids ---- */
+
+static bool is_id_of(const struct tbd_known_id *id, const struct tbd_known_id *key)
+{
+    return id->start == key->start && id->code_hash == key->code_hash &&
+           id->code_bytes == key->code_bytes && id->end == key->end;
+}
+
+static uint32_t *id_slot(const struct tbd_known_id *key)
+{
+    uint32_t n = (uint32_t)hash_address(key->start ^ key->code_hash) & (tbd_cache.ids.slots - 1);
+
+    while (tbd_cache.ids.slot[n] && !is_id_of(&tbd_cache.id[tbd_cache.ids.slot[n] - 1], key))
+        n = (n + 1) & (tbd_cache.ids.slots - 1);
+    return &tbd_cache.ids.slot[n];
+}
+
+static void ids_grow(void)
+{
+    empty_table(&tbd_cache.ids);
+    tbd_cache.ids.slots *= 2;
+    for (uint32_t n = 0; n < tbd_cache.id_count; n++) {
+        *id_slot(&tbd_cache.id[n]) = n + 1;
+        tbd_cache.ids.used++;
+    }
+}
+
+static uint32_t new_id(const struct tbd_known_id *key, uint32_t id)
+{
+    if (tbd_cache.id_count == MAX_IDS)
+        tbd_cache_forget_ids();
+    if (tbd_cache.ids.used >= tbd_cache.ids.slots / 2)
+        ids_grow();
+    tbd_cache.id[tbd_cache.id_count] = *key;
+    tbd_cache.id[tbd_cache.id_count].id = id;
+    *id_slot(key) = ++tbd_cache.id_count;
+    tbd_cache.ids.used++;
+    return id;
+}
+
+uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks)
+{
+    struct tbd_known_id key = { .start = cut->def.start,
+                                .code_hash = cut->def.code_hash,
+                                .code_bytes = cut->def.code_bytes,
+                                .end = cut->def.end };
+    uint32_t known = *id_slot(&key);
+
+    if (known)
+        return tbd_cache.id[known - 1].id;
+    return new_id(
+        &key, callbacks->define(&cut->def, cut->op, (const uint8_t *)(uintptr_t)cut->def.start));
+}
+
+void tbd_cache_forget_ids(void)
+{
+    empty_table(&tbd_cache.ids);
+    tbd_cache.id_count = 0;
+}
+
+/* ---- pages ---- */
+
+void tbd_cache_count_pages(const struct tbd_block_code *block)
+{
+    uint64_t first = block->start >> TBD_PAGE_SHIFT;
+    uint64_t last =
+        (block->start + (block->code_bytes ? block->code_bytes - 1 : 0)) >> TBD_PAGE_SHIFT;
+
+    for (uint64_t page = first; page <= last; page++) {
+        uint16_t *count = &tbd_cache.page_blocks[hash_address(page) & (PAGE_SLOTS - 1)];
+
+        if (*count != UINT16_MAX)
+            (*count)++;
+    }
+}
+
+bool tbd_cache_has_blocks(uint64_t start, uint64_t end)
+{
+    uint64_t first = start >> TBD_PAGE_SHIFT;
+    uint64_t last = (end - 1) >> TBD_PAGE_SHIFT;
+
+    if (last - first >= PAGE_SLOTS)
+        return true;
+    for (uint64_t page = first; page <= last; page++)
+        if (tbd_cache.page_blocks[hash_address(page) & (PAGE_SLOTS - 1)])
+            return true;
+    return false;
+}
+
+/* ---- all of them ---- */
+
+void tbd_cache_empty_map(void)
+{
+    empty_table(&tbd_cache.map);
+    for (uint32_t n = 0; n < PAGE_SLOTS; n++)
+        tbd_cache.page_blocks[n] = 0;
+}
+
+static void *table_alloc(size_t count, size_t bytes)
+{
+    return tbd_arena_alloc(&arena, count * bytes, TBD_PAGE_SIZE);
+}
+
+static bool make_tables(void)
+{
+    tbd_cache.block = table_alloc(TBD_CACHE_BLOCKS, sizeof(*tbd_cache.block));
+    tbd_cache.site = table_alloc(TBD_CACHE_SITES, sizeof(*tbd_cache.site));
+    tbd_cache.id = table_alloc(MAX_IDS, sizeof(*tbd_cache.id));
+    tbd_cache.map = (struct tbd_cache_table){ .slot = table_alloc(4 * TBD_CACHE_BLOCKS, 4),
+                                              .slots = FIRST_SLOTS };
+    tbd_cache.ids =
+        (struct tbd_cache_table){ .slot = table_alloc(4 * MAX_IDS, 4), .slots = FIRST_SLOTS };
+    tbd_cache.page_blocks = table_alloc(PAGE_SLOTS, sizeof(*tbd_cache.page_blocks));
+    for (uint32_t n = 0; n < TBD_CACHE_AREAS; n++)
+        tbd_cache.area[n].block = table_alloc(TBD_CACHE_BLOCKS, sizeof(uint32_t));
+    return tbd_cache.block && tbd_cache.area[TBD_CACHE_AREAS - 1].block;
+}
+
+bool tbd_cache_init(void)
+{
+    size_t tables = TBD_CACHE_BLOCKS * (sizeof(*tbd_cache.block) + 16) +
+                    TBD_CACHE_SITES * sizeof(*tbd_cache.site) +
+                    MAX_IDS * (sizeof(*tbd_cache.id) + 16) +
+                    PAGE_SLOTS * sizeof(*tbd_cache.page_blocks);
+
+    return tbd_cache.block ||
+           (tbd_arena_init(&arena, tables + TBD_CACHE_AREAS * TBD_CACHE_BLOCKS * sizeof(uint32_t) +
+                                       (1 << 20)) &&
+            make_tables());
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/* cache_targets.c - where threads' indirect branches and returns find translated blocks */
+#include "patcher/cache_private.h"
+
+#include "patcher/fixed.h"
+
+static void clear_targets(struct tbd_thread *thread)
+{
+    for (uint32_t n = 0; n < TBD_IBL_ENTRIES; n++)
+        thread->ibl[n] = (uint64_t)(uintptr_t)tbd_fixed_miss;
+    for (uint32_t n = 0; n < TBD_SECOND_ENTRIES; n++)
+        thread->second[n].minus_target = 1;
+}
+
+static struct tbd_second_target *second_of(struct tbd_thread *thread, uint64_t pc)
+{
+    return &thread->second[(pc >> TBD_SECOND_SHIFT) & (TBD_SECOND_ENTRIES - 1)];
+}
+
+/* Both tables: the first holds one target for each low half, the second catches what it drops. */
+void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code *block)
+{
+    thread->ibl[block->start & (TBD_IBL_ENTRIES - 1)] = block->tagged;
+    *second_of(thread, block->start) =
+        (struct tbd_second_target){ .minus_target = 0 - block->start, .entry = block->entry };
+}
+
+void tbd_cache_add_thread(struct tbd_thread *thread)
+{
+    for (uint32_t n = 0; n < tbd_cache.thread_count; n++)
+        if (tbd_cache.thread[n] == thread)
+            return;
+    clear_targets(thread);
+    if (tbd_cache.thread_count < TBD_CACHE_THREADS)
+        tbd_cache.thread[tbd_cache.thread_count++] = thread;
+}
+
+void tbd_cache_remove_thread(struct tbd_thread *thread)
+{
+    for (uint32_t n = 0; n < tbd_cache.thread_count; n++)
+        if (tbd_cache.thread[n] == thread)
+            tbd_cache.thread[n] = tbd_cache.thread[--tbd_cache.thread_count];
+}
+
+void tbd_cache_forget_target(const struct tbd_block_code *block)
+{
+    for (uint32_t n = 0; n < tbd_cache.thread_count; n++) {
+        uint64_t *slot = &tbd_cache.thread[n]->ibl[block->start & (TBD_IBL_ENTRIES - 1)];
+
+        if (*slot == block->tagged)
+            *slot = (uint64_t)(uintptr_t)tbd_fixed_miss;
+        if (second_of(tbd_cache.thread[n], block->start)->minus_target == 0 - block->start)
+            second_of(tbd_cache.thread[n], block->start)->minus_target = 1;
+    }
+}
+
+void tbd_cache_forget_targets(void)
+{
+    for (uint32_t n = 0; n < tbd_cache.thread_count; n++)
+        clear_targets(tbd_cache.thread[n]);
+}
