@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_organizer tbd_format tbd_base
+// sources: stream_maker.c organizer_run.c
+/* Streams of a make-believe program through the organizer into a trace, and back: what the trace
+ * says about memory is what the program did. */
+#include "format/trace.h"
+
+#include "format/window.h"
+#include "organizer_run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- memory: the model is taken back store by store ---- */
+
+static void check_memory(struct sim *s, struct tbd_trace *trace, struct tbd_position pos,
+                         const bool *comparable, unsigned tries)
+{
+    uint32_t index = tbd_trace_window_of(trace, pos.time);
+    struct tbd_window *window = run_load(trace, index);
+
+    while (tries--) {
+        uint32_t page = (uint32_t)(sim_random(s) % SIM_PAGES);
+        uint32_t offset = (uint32_t)(sim_random(s) % 4000);
+        uint32_t bytes = 1 + (uint32_t)(sim_random(s) % 96);
+        uint64_t address = SIM_BASE + page * 4096ull + offset;
+        uint8_t got[96];
+        enum tbd_status status = tbd_trace_read(trace, window, pos, address, got, bytes);
+
+        if (!comparable[page])
+            continue;
+        if (!s->mapped[page]) {
+            assert_int_equal(status, TBD_UNMAPPED);
+            continue;
+        }
+        assert_int_equal(status, TBD_OK);
+        if (memcmp(got, s->memory + page * 4096u + offset, bytes) != 0)
+            print_message("at %llu+%u: page %u + %u, %u bytes\n", (unsigned long long)pos.time,
+                          pos.offset, page, offset, bytes);
+        assert_memory_equal(got, s->memory + page * 4096u + offset, bytes);
+    }
+    tbd_window_free(window);
+}
+
+static void memory_is_right_at_every_position_back_to_the_start(void **state)
+{
+    static struct sim s;
+    struct maker m;
+    struct tbd_trace *trace;
+    bool comparable[SIM_PAGES];
+
+    (void)state;
+    run_simulate(&s, &m, 7, 37, 900, 100);
+    trace = run_open_latest();
+    assert_int_equal(tbd_trace_info(trace)->blocks, 900);
+    memset(comparable, 1, sizeof(comparable));
+    for (size_t i = s.store_count; i-- > 0;) {
+        const struct sim_store *store = &s.stores[i];
+        struct tbd_position pos = { store->time, store->insn == SIM_MESSAGE ? 7 : store->insn };
+
+        if (store->remap)
+            comparable[(store->address - SIM_BASE) / 4096] = false;
+        else
+            memcpy(s.memory + (store->address - SIM_BASE), store->old_bytes, store->bytes);
+        if (sim_random(&s) % 8 == 0)
+            check_memory(&s, trace, pos, comparable, 12);
+    }
+    tbd_trace_close(trace);
+    maker_close(&m);
+    sim_free(&s);
+}
+
+static void pages_mapped_again_begin_with_zeroes(void **state)
+{
+    static struct sim s;
+    struct maker m;
+    struct tbd_trace *trace;
+    unsigned checked = 0;
+
+    (void)state;
+    run_simulate(&s, &m, 11, 0, 1200, 64);
+    trace = run_open_latest();
+    for (size_t i = 0; i < s.store_count; i++) {
+        struct tbd_position pos = { s.stores[i].time + 1, 0 };
+        uint32_t index = tbd_trace_window_of(trace, pos.time);
+        uint8_t page[4096], zero[4096] = { 0 };
+        struct tbd_window *window;
+        enum tbd_status status;
+
+        if (!s.stores[i].remap || index == UINT32_MAX)
+            continue;
+        window = run_load(trace, index);
+        status = tbd_trace_read(trace, window, pos, s.stores[i].address, page, sizeof(page));
+        if (status == TBD_OK)
+            assert_memory_equal(page, zero, sizeof(page));
+        else
+            assert_int_equal(status, TBD_UNMAPPED);
+        checked += status == TBD_OK;
+        tbd_window_free(window);
+    }
+    assert_true(checked > 20);
+    tbd_trace_close(trace);
+    maker_close(&m);
+    sim_free(&s);
+}
+
+static void pages_at_window_starts_follow_from_the_windows_before(void **state)
+{
+    static struct sim s;
+    struct maker m;
+    struct tbd_trace *trace;
+
+    (void)state;
+    run_simulate(&s, &m, 5, 100, 600, 50);
+    trace = run_open_latest();
+    for (uint32_t w = 1; w < tbd_trace_window_count(trace); w++) {
+        struct tbd_window *before = run_load(trace, w - 1);
+
+        for (size_t i = 0; i < before->dirty_count; i++) {
+            uint8_t page[4096];
+
+            assert_int_equal(tbd_trace_page_at_start(trace, w, before->dirty[i].address, page),
+                             TBD_OK);
+            assert_memory_equal(page, before->dirty[i].bytes, 4096);
+        }
+        tbd_window_free(before);
+    }
+    tbd_trace_close(trace);
+    maker_close(&m);
+    sim_free(&s);
+}
+
+static void send_first(struct maker *m, const struct sim *s, uint32_t page)
+{
+    struct tbd_msg_page head = { SIM_BASE + page * 4096ull, TBD_PAGE_FIRST };
+    uint8_t payload[sizeof(head) + 4096];
+
+    memcpy(payload, &head, sizeof(head));
+    memcpy(payload + sizeof(head), s->memory + page * 4096u, 4096);
+    maker_message(m, TBD_MSG_PAGE, payload, sizeof(payload));
+}
+
+/* Block 1 has one store; the page was zero. */
+static void enter_block_that_stores(struct maker *m, struct sim *s, uint32_t page)
+{
+    const struct tbd_op *op = &s->ops[1][0];
+    uint64_t base = SIM_BASE + page * 4096ull + 64 - (uint64_t)op->add;
+    uint8_t record[512] = { 0 };
+
+    assert_int_equal(op->kind, TBD_OP_STORE);
+    memcpy(record + op->base, &base, sizeof(base));
+    memset(s->memory + page * 4096u + 64, 0xff, op->size);
+    maker_enter(m, s->ids[1], record, s->defs[1].operand_bytes);
+}
+
+static const uint8_t *first_contents(const struct tbd_window *window, uint32_t page)
+{
+    for (size_t i = 0; i < window->first_count; i++)
+        if (window->first[i].address == SIM_BASE + page * 4096ull && !window->first[i].time)
+            return window->first[i].bytes;
+    return NULL;
+}
+
+/* Killed in the middle of a fork: its contents are sent, and nothing comes behind them. */
+static void page_seen_last_had_other_contents_at_first(void **state)
+{
+    static const uint8_t zeros[4096];
+    static struct sim s;
+    struct maker m;
+    struct run run;
+    struct tbd_trace *trace;
+    struct tbd_window *window;
+    pid_t child;
+
+    (void)state;
+    maker_open(&m, 0);
+    m.alone = true;
+    sim_start(&s, &m, 57);
+    enter_block_that_stores(&m, &s, 6);
+    send_first(&m, &s, 6);
+    child = fork();
+    if (!child)
+        _exit(0);
+    waitpid(child, NULL, 0);
+    run_start_of(&run, &m, child);
+    run_finish(&run);
+    trace = run_open_latest();
+    assert_int_equal(tbd_trace_info(trace)->end.how, TBD_ENDED_KILLED);
+    window = run_load(trace, 0);
+    assert_non_null(first_contents(window, 6));
+    assert_memory_equal(first_contents(window, 6), zeros, 4096);
+    tbd_window_free(window);
+    tbd_trace_close(trace);
+    maker_close(&m);
+    sim_free(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_right_at_every_position_back_to_the_start),
+        cmocka_unit_test(pages_mapped_again_begin_with_zeroes),
+        cmocka_unit_test(pages_at_window_starts_follow_from_the_windows_before),
+        cmocka_unit_test(page_seen_last_had_other_contents_at_first),
+    };
+
+    return cmocka_run_group_tests(tests, run_make_root, run_remove_root);
+}
