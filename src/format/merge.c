@@ -241,7 +241,7 @@ static uint64_t count_events(const struct tbd_merge *m, const struct tbd_window 
 static bool is_wanted(void *context, uint64_t address)
 {
     struct tbd_merge *m = context;
-    const uint32_t *next = tbd_page_parts_find(&m->later, address);
+    const uint32_t *next = tbd_page_numbers_find(&m->later, address);
     const struct region_event *end = next ? end_of_page(m, m->loading, address) : NULL;
 
     return !next || (end && *next >= end->when.window - m->first);
@@ -256,7 +256,7 @@ static enum tbd_status load_part(struct tbd_merge *m, uint32_t i, struct tbd_err
     m->loading = i;
     status = tbd_window_load_wanted(m->trace, m->first + i, &wanted, &part->window, why);
     for (size_t k = 0; !status && k < part->window->dirty_count; k++)
-        if (!tbd_page_parts_put(&m->later, part->window->dirty[k].address, i))
+        if (!tbd_page_numbers_put(&m->later, part->window->dirty[k].address, i))
             status = TBD_NOMEM;
     return status;
 }
@@ -362,7 +362,7 @@ enum tbd_status tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint3
         if (m.parts[i].window)
             tbd_window_free(m.parts[i].window);
     free(m.parts);
-    tbd_page_parts_free(&m.later);
+    tbd_page_numbers_free(&m.later);
     if (status && m.out)
         tbd_window_free(m.out);
     *out = status ? NULL : m.out;

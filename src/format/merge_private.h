@@ -4,7 +4,7 @@
 #define TBD_FORMAT_MERGE_PRIVATE_H
 
 #include "format/merge.h"
-#include "format/page_parts.h"
+#include "format/page_numbers.h"
 #include "format/window.h"
 
 struct tbd_merge_part {
@@ -20,7 +20,7 @@ struct tbd_merge {
     struct tbd_disk_shift *shifts;
     struct tbd_window *out;
     uint32_t loading;            /* a part; those behind it are there already */
-    struct tbd_page_parts later; /* pages that they modified: the first one that did */
+    struct tbd_page_numbers later; /* pages that they modified: the first one that did */
 };
 
 /* Each fills in its part of m->out from those of all parts, of which it may leave nothing as it was.  False: no memory. */

@@ -200,16 +200,16 @@ enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first, u
         status = tbd_open_image_locked(trace);
     if (status)
         return status;
-    *out = malloc((h->used + trace->image.page_count + 1) * sizeof(**out));
+    *out = malloc((h->last.used + trace->image.page_count + 1) * sizeof(**out));
     if (!*out)
         return TBD_NOMEM;
     for (size_t i = 0; i < trace->image.page_count; i++)
         (*out)[count++] = trace->image.pages[i].address;
-    for (size_t slot = 0; slot < h->slots; slot++) {
-        const struct page_visit *end = h->visits + h->last[slot];
+    for (size_t slot = 0; slot < h->last.slots; slot++) {
+        const struct page_visit *end = h->visits + h->last.numbers[slot];
 
-        if (h->keys[slot] && end[-(ptrdiff_t)end[-1].before].window < first)
-            (*out)[count++] = (h->keys[slot] - 1) * 4096;
+        if (h->last.keys[slot] && end[-(ptrdiff_t)end[-1].before].window < first)
+            (*out)[count++] = (h->last.keys[slot] - 1) * 4096;
     }
     *out_count = count;
     return TBD_OK;

@@ -6,48 +6,10 @@
 
 #include <stdlib.h>
 
-static size_t slot_of(const struct page_history *h, uint64_t key)
-{
-    size_t slot = (size_t)((key * 0x9e3779b97f4a7c15ull) >> 20) & (h->slots - 1);
-
-    while (h->keys[slot] && h->keys[slot] != key)
-        slot = (slot + 1) & (h->slots - 1);
-    return slot;
-}
-
-static bool history_grow(struct page_history *h)
-{
-    struct page_history bigger = *h;
-
-    bigger.slots = h->slots ? h->slots * 2 : 4096;
-    bigger.keys = calloc(bigger.slots, sizeof(*h->keys));
-    bigger.last = calloc(bigger.slots, sizeof(*h->last));
-    if (!bigger.keys || !bigger.last) {
-        free(bigger.keys);
-        free(bigger.last);
-        return false;
-    }
-    for (size_t i = 0; i < h->slots; i++) {
-        size_t slot;
-
-        if (!h->keys[i])
-            continue;
-        slot = slot_of(&bigger, h->keys[i]);
-        bigger.keys[slot] = h->keys[i];
-        bigger.last[slot] = h->last[i];
-    }
-    free(h->keys);
-    free(h->last);
-    *h = bigger;
-    return true;
-}
-
 static bool history_add(struct page_history *h, uint64_t page, uint32_t window, uint32_t kinds)
 {
-    size_t slot;
+    const uint32_t *last = tbd_page_numbers_find(&h->last, page);
 
-    if (h->used * 2 >= h->slots && !history_grow(h))
-        return false;
     if (h->visit_count == h->visit_capacity) {
         size_t capacity = h->visit_capacity * 2 + 1024;
         struct page_visit *grown = realloc(h->visits, capacity * sizeof(*grown));
@@ -57,15 +19,9 @@ static bool history_add(struct page_history *h, uint64_t page, uint32_t window, 
         h->visits = grown;
         h->visit_capacity = capacity;
     }
-    slot = slot_of(h, page + 1);
-    if (!h->keys[slot]) {
-        h->keys[slot] = page + 1;
-        h->used++;
-    }
-    h->visits[h->visit_count] =
-        (struct page_visit){ .window = window, .kinds = kinds, .before = h->last[slot] };
-    h->last[slot] = (uint32_t)++h->visit_count;
-    return true;
+    h->visits[h->visit_count] = (struct page_visit){ .window = window, .kinds = kinds,
+                                                     .before = last ? *last : 0 };
+    return tbd_page_numbers_put(&h->last, page, (uint32_t)++h->visit_count);
 }
 
 /* Visits of one page come to lie together, oldest first: `before` turns into places. */
@@ -76,19 +32,19 @@ static bool history_sort(struct page_history *h)
 
     if (!sorted)
         return false;
-    for (size_t slot = 0; slot < h->slots; slot++) {
+    for (size_t slot = 0; slot < h->last.slots; slot++) {
         uint32_t count = 0;
 
-        if (!h->keys[slot])
+        if (!h->last.keys[slot])
             continue;
-        for (uint32_t i = h->last[slot]; i; i = h->visits[i - 1].before)
+        for (uint32_t i = h->last.numbers[slot]; i; i = h->visits[i - 1].before)
             count++;
         at += count;
-        for (uint32_t i = h->last[slot], to = at; i; i = h->visits[i - 1].before) {
+        for (uint32_t i = h->last.numbers[slot], to = at; i; i = h->visits[i - 1].before) {
             sorted[--to] = h->visits[i - 1];
             sorted[to].before = count;
         }
-        h->last[slot] = at;
+        h->last.numbers[slot] = at;
     }
     free(h->visits);
     h->visits = sorted;
@@ -125,7 +81,7 @@ static bool walk_next(struct page_walk *walk)
 
 /* `only` NULL: all pages. */
 static enum tbd_status make(struct tbd_trace *trace, uint32_t windows,
-                            const struct tbd_page_parts *only)
+                            const struct tbd_page_numbers *only)
 {
     struct page_history *h = &trace->history;
 
@@ -133,7 +89,7 @@ static enum tbd_status make(struct tbd_trace *trace, uint32_t windows,
         struct page_walk walk = walk_pages(trace, w);
 
         while (walk_next(&walk))
-            if ((!only || tbd_page_parts_find(only, walk.page * 4096)) &&
+            if ((!only || tbd_page_numbers_find(only, walk.page * 4096)) &&
                 !history_add(h, walk.page, w, walk.kinds))
                 return TBD_NOMEM;
         if (walk.in.failed)
@@ -152,15 +108,14 @@ enum tbd_status tbd_page_history_make(struct tbd_trace *trace)
 
 void tbd_page_history_free(struct page_history *h)
 {
-    free(h->keys);
-    free(h->last);
+    tbd_page_numbers_free(&h->last);
     free(h->visits);
     *h = (struct page_history){ 0 };
 }
 
 enum tbd_status tbd_page_history_begin(struct tbd_trace *trace, uint32_t first, uint32_t count)
 {
-    struct tbd_page_parts pages = { 0 };
+    struct tbd_page_numbers pages = { 0 };
     enum tbd_status status = TBD_OK;
 
     if (trace->history.made)
@@ -169,12 +124,12 @@ enum tbd_status tbd_page_history_begin(struct tbd_trace *trace, uint32_t first, 
         struct page_walk walk = walk_pages(trace, first + i);
 
         while (walk_next(&walk))
-            if (!tbd_page_parts_put(&pages, walk.page * 4096, i))
+            if (!tbd_page_numbers_put(&pages, walk.page * 4096, i))
                 status = TBD_NOMEM;
     }
     if (!status)
         status = make(trace, first + count, &pages);
-    tbd_page_parts_free(&pages);
+    tbd_page_numbers_free(&pages);
     trace->history.is_partial = true;
     return status;
 }
@@ -189,12 +144,12 @@ void tbd_page_history_end(struct tbd_trace *trace)
 const struct page_visit *tbd_page_history_of(const struct page_history *h, uint64_t address,
                                              const struct page_visit **out_begin)
 {
-    size_t slot = h->slots ? slot_of(h, address / 4096 + 1) : 0;
+    const uint32_t *last = tbd_page_numbers_find(&h->last, address / 4096);
     const struct page_visit *end;
 
-    if (!h->slots || !h->keys[slot])
+    if (!last)
         return NULL;
-    end = h->visits + h->last[slot];
+    end = h->visits + *last;
     *out_begin = end - end[-1].before;
     return end;
 }

@@ -5,7 +5,6 @@
 #ifndef TBD_FORMAT_PAGES_PRIVATE_H
 #define TBD_FORMAT_PAGES_PRIVATE_H
 
-#include "format/page_parts.h"
 #include "format/trace_private.h"
 
 /* page_history.c */

@@ -11,6 +11,7 @@
 #include "format/damage.h"
 #include "format/file.h"
 #include "format/keys.h"
+#include "format/page_numbers.h"
 #include "format/threads.h"
 #include "format/trace.h"
 
@@ -105,10 +106,7 @@ struct mapped_copy {
 };
 
 struct page_history {
-    uint64_t *keys;      /* page number + 1; 0 = free slot */
-    uint32_t *last;      /* per slot: index + 1 of the page's last visit */
-    size_t slots;
-    size_t used;
+    struct tbd_page_numbers last; /* by page number: index + 1 of the page's last visit */
     struct page_visit *visits;
     size_t visit_count;
     size_t visit_capacity;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format
-/* Lists of several windows as one (merge_summaries.c) against one made word by word; pages by address (page_parts.h). */
+/* Lists of several windows as one (merge_summaries.c) against one made word by word; pages by address (page_numbers.h). */
 #include "format/merge_private.h"
 
 #include <setjmp.h>
@@ -144,20 +144,20 @@ static void lists_are_united_in_order(void **state)
 
 static void a_page_is_found_with_what_was_put_last(void **state)
 {
-    struct tbd_page_parts table = { 0 };
+    struct tbd_page_numbers table = { 0 };
 
     (void)state;
-    assert_null(tbd_page_parts_find(&table, 4096));
+    assert_null(tbd_page_numbers_find(&table, 4096));
     for (uint64_t page = 0; page < 20000; page++)
-        assert_true(tbd_page_parts_put(&table, page * 3 * 4096, 1));
+        assert_true(tbd_page_numbers_put(&table, page * 3 * 4096, 1));
     for (uint64_t page = 0; page < 20000; page += 2)
-        assert_true(tbd_page_parts_put(&table, page * 3 * 4096, 2));
+        assert_true(tbd_page_numbers_put(&table, page * 3 * 4096, 2));
     for (uint64_t page = 0; page < 20000; page++) {
-        assert_int_equal(*tbd_page_parts_find(&table, page * 3 * 4096), page % 2 ? 1 : 2);
-        assert_null(tbd_page_parts_find(&table, (page * 3 + 1) * 4096));
+        assert_int_equal(*tbd_page_numbers_find(&table, page * 3 * 4096), page % 2 ? 1 : 2);
+        assert_null(tbd_page_numbers_find(&table, (page * 3 + 1) * 4096));
     }
-    tbd_page_parts_free(&table);
-    assert_null(tbd_page_parts_find(&table, 0));
+    tbd_page_numbers_free(&table);
+    assert_null(tbd_page_numbers_find(&table, 0));
 }
 
 int main(void)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* page_parts.c - which of several windows has a page: a table by address, never more than half full */
-#include "format/page_parts.h"
+/* page_numbers.c - a number for each of many pages: a table by address, never more than half full */
+#include "format/page_numbers.h"
 
 #include <stdlib.h>
 
 #define SLOTS_FIRST 4096u
 
-static size_t slot_of(const struct tbd_page_parts *table, uint64_t key)
+static size_t slot_of(const struct tbd_page_numbers *table, uint64_t key)
 {
     size_t slot = (size_t)((key * 0x9e3779b97f4a7c15ull) >> 20) & (table->slots - 1);
 
@@ -15,22 +15,22 @@ static size_t slot_of(const struct tbd_page_parts *table, uint64_t key)
     return slot;
 }
 
-void tbd_page_parts_free(struct tbd_page_parts *table)
+void tbd_page_numbers_free(struct tbd_page_numbers *table)
 {
     free(table->keys);
-    free(table->parts);
-    *table = (struct tbd_page_parts){ 0 };
+    free(table->numbers);
+    *table = (struct tbd_page_numbers){ 0 };
 }
 
-static bool grow(struct tbd_page_parts *table)
+static bool grow(struct tbd_page_numbers *table)
 {
-    struct tbd_page_parts bigger = { .slots = table->slots ? table->slots * 2 : SLOTS_FIRST,
+    struct tbd_page_numbers bigger = { .slots = table->slots ? table->slots * 2 : SLOTS_FIRST,
                                      .used = table->used };
 
     bigger.keys = calloc(bigger.slots, sizeof(*bigger.keys));
-    bigger.parts = calloc(bigger.slots, sizeof(*bigger.parts));
-    if (!bigger.keys || !bigger.parts) {
-        tbd_page_parts_free(&bigger);
+    bigger.numbers = calloc(bigger.slots, sizeof(*bigger.numbers));
+    if (!bigger.keys || !bigger.numbers) {
+        tbd_page_numbers_free(&bigger);
         return false;
     }
     for (size_t i = 0; i < table->slots; i++) {
@@ -39,14 +39,14 @@ static bool grow(struct tbd_page_parts *table)
         if (!table->keys[i])
             continue;
         bigger.keys[slot] = table->keys[i];
-        bigger.parts[slot] = table->parts[i];
+        bigger.numbers[slot] = table->numbers[i];
     }
-    tbd_page_parts_free(table);
+    tbd_page_numbers_free(table);
     *table = bigger;
     return true;
 }
 
-bool tbd_page_parts_put(struct tbd_page_parts *table, uint64_t address, uint32_t part)
+bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint32_t number)
 {
     size_t slot;
 
@@ -55,13 +55,13 @@ bool tbd_page_parts_put(struct tbd_page_parts *table, uint64_t address, uint32_t
     slot = slot_of(table, address + 1);
     table->used += !table->keys[slot];
     table->keys[slot] = address + 1;
-    table->parts[slot] = part;
+    table->numbers[slot] = number;
     return true;
 }
 
-const uint32_t *tbd_page_parts_find(const struct tbd_page_parts *table, uint64_t address)
+const uint32_t *tbd_page_numbers_find(const struct tbd_page_numbers *table, uint64_t address)
 {
     size_t slot = table->slots ? slot_of(table, address + 1) : 0;
 
-    return table->slots && table->keys[slot] ? &table->parts[slot] : NULL;
+    return table->slots && table->keys[slot] ? &table->numbers[slot] : NULL;
 }

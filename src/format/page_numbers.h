@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+/* page_numbers.h - a number for each of many pages: a table by address */
+#ifndef TBD_FORMAT_PAGE_NUMBERS_H
+#define TBD_FORMAT_PAGE_NUMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tbd_page_numbers {
+    uint64_t *keys;    /* owned; 0: free, addresses are kept + 1 */
+    uint32_t *numbers; /* owned */
+    size_t slots, used;
+};
+/* In place of the one that was put before.  False: no memory. */
+bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint32_t number);
+/* NULL: none. */
+const uint32_t *tbd_page_numbers_find(const struct tbd_page_numbers *table, uint64_t address);
+void tbd_page_numbers_free(struct tbd_page_numbers *table);
+
+#endif
