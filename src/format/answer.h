@@ -22,8 +22,8 @@ void tbd_answer_name(const char *question, char *out, size_t bytes);
 /* Appends the file. */
 void tbd_answer_put(const struct tbd_trace *trace, const struct tbd_answer *answer,
                     struct tbd_buffer *out);
-/* The answer to answer->question; answer->text is the caller's to free.  TBD_NOTRACE: there is none.  TBD_NOTFOUND: the
- * file is of another question. */
+/* The answer to answer->question; answer->text is the caller's to free.  TBD_NOTRACE: there is
+ * none.  TBD_NOTFOUND: the file is of another question. */
 TBD_MUST_CHECK enum tbd_status tbd_answer_load(const struct tbd_trace *trace, const char *folder,
                                                struct tbd_answer *answer, struct tbd_error *why);
 

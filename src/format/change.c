@@ -2,8 +2,8 @@
 /* change.c - windows are lowered, raised and replaced on disk
  *
  * Invariants
- * C1  A TOC that replaces another one under the same name says the same about the window, in less detail or
- *     more: readers that know it by its old level can read it.
+ * C1  A TOC that replaces another one under the same name says the same about the window, in less
+ *     detail or more: readers that know it by its old level can read it.
  * C2  Files go away only after the index says that they are not needed. */
 #include "format/change.h"
 
@@ -75,9 +75,9 @@ struct bases {
     uint8_t page[4096];
 };
 
-/* What a reader will find for a difference (page_base.c): the page's first contents, if they are from
- * the window's start, else the latest before; these must be of the same mapping, so that nothing that
- * becomes of older windows takes them away. */
+/* What a reader will find for a difference (page_base.c): the page's first contents, if they are
+ * from the window's start, else the latest before; these must be of the same mapping, so that
+ * nothing that becomes of older windows takes them away. */
 static const uint8_t *base_of(void *context, uint64_t address)
 {
     struct bases *bases = context;

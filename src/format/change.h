@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* change.h - what becomes of a trace's windows: they are lowered to another level, or merged
  *
- * The same for the organizer, while a trace grows, and for tbdq afterwards.  A change is made in two steps:
- * first the new files are written, under names that nobody reads yet or with contents that are as
- * good as the old ones; then tbd_change_commit() appends one record to the index, and takes away what is not
- * needed any more.  Wherever that is interrupted, the trace opens, with the windows as they were before
- * or after.
+ * The same for the organizer, while a trace grows, and for tbdq afterwards.  A change is made in
+ * two steps: first the new files are written, under names that nobody reads yet or with contents
+ * that are as good as the old ones; then tbd_change_commit() appends one record to the index, and
+ * takes away what is not needed any more.  Wherever that is interrupted, the trace opens, with the
+ * windows as they were before or after.
  *
- * `trace` was opened after the last merge was committed; its places name the windows.  A row of windows is
- * lowered from the oldest on. */
+ * `trace` was opened after the last merge was committed; its places name the windows.  A row of
+ * windows is lowered from the oldest on. */
 #ifndef TBD_FORMAT_CHANGE_H
 #define TBD_FORMAT_CHANGE_H
 
@@ -38,9 +38,9 @@ TBD_MUST_CHECK enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct 
 TBD_MUST_CHECK enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window,
                                                       struct tbd_change *out);
 
-/* `count` windows from `first` on become one, of level 1 if that is `level` or one of them has level 1, else 2.
- * Of fewer than `brief_blocks` block entries it is packed quickly, and not as small as can be.
- * TBD_NOREPLAY: it would be too large, or one of them is not complete. */
+/* `count` windows from `first` on become one, of level 1 if that is `level` or one of them has
+ * level 1, else 2.  Of fewer than `brief_blocks` block entries it is packed quickly, and not as
+ * small as can be.  TBD_NOREPLAY: it would be too large, or one of them is not complete. */
 TBD_MUST_CHECK enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 uint32_t first, uint32_t count, uint8_t level,
                                                 uint64_t brief_blocks, struct tbd_change *out,

@@ -75,8 +75,8 @@ void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
         out->used += packed;
 }
 
-/* Merged windows of the bench programs are 23% smaller than with LZ4's level 9; level 15 would take another 6%, and four
- * times as long. */
+/* Merged windows of the bench programs are 23% smaller than with LZ4's level 9; level 15 would take
+ * another 6%, and four times as long. */
 #define ZSTD_LEVEL 6
 /* For what will be packed again soon: a fifth of the time, a tenth larger. */
 #define ZSTD_LEVEL_QUICK 1

@@ -87,10 +87,11 @@ static inline const uint8_t *tbd_reader_take(struct tbd_reader *r, uint64_t byte
 
 /* Appends one standard LZ4 frame with the content. */
 void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes);
-/* Appends one standard Zstandard frame with the content: smaller, and ten times as slow to make.  (An
- * LZ4 frame where that would be above tbd_lz4_most().) */
+/* Appends one standard Zstandard frame with the content: smaller, and ten times as slow to make.
+ * (An LZ4 frame where that would be above tbd_lz4_most().) */
 void tbd_pack_hard(struct tbd_buffer *out, const void *data, size_t bytes);
-/* The same, for what will be unpacked and packed again soon: less small, and in a fifth of the time. */
+/* The same, for what will be unpacked and packed again soon: less small, and in a fifth of the
+ * time. */
 void tbd_pack_quick(struct tbd_buffer *out, const void *data, size_t bytes);
 /* Unpacks a frame of either kind, whose content is at most `most` long. */
 TBD_MUST_CHECK enum tbd_status tbd_unpack_some(const void *frame, size_t frame_bytes, void *out,
@@ -98,7 +99,8 @@ TBD_MUST_CHECK enum tbd_status tbd_unpack_some(const void *frame, size_t frame_b
 /* Unpacks a frame of either kind, whose content must be exactly `raw_bytes` long, into `out`. */
 TBD_MUST_CHECK enum tbd_status tbd_unpack(const void *frame, size_t frame_bytes, void *out,
                                           size_t raw_bytes);
-/* No frame of `frame_bytes` that is written here has more content than this: a bound for hostile sizes. */
+/* No frame of `frame_bytes` that is written here has more content than this: a bound for hostile
+ * sizes. */
 static inline uint64_t tbd_lz4_most(uint64_t frame_bytes)
 {
     return frame_bytes * 256 + 64;

@@ -388,8 +388,8 @@ void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window)
 
 /* ---- decoding ---- */
 
-/* `bytes` is a constant in most callers.  Where there are values enough, so that none lies outside whatever the
- * lengths say, nothing is checked but that no length was impossible. */
+/* `bytes` is a constant in most callers.  Where there are values enough, so that none lies outside
+ * whatever the lengths say, nothing is checked but that no length was impossible. */
 static inline __attribute__((always_inline)) bool
 decode_field(struct tbd_decoder *d, uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
 {
@@ -507,7 +507,8 @@ static enum tbd_status spread_message(struct spreading *s, uint32_t kind)
     return TBD_OK;
 }
 
-/* Records up to the next message; returns how many entries that are, SIZE_MAX if there is no room. */
+/* Records up to the next message; returns how many entries that are, SIZE_MAX if there is no
+ * room. */
 static size_t spread_blocks(const struct tbd_coder *coder, const uint32_t *entries, size_t count,
                             struct spreading *s)
 {

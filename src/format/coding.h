@@ -50,8 +50,8 @@ void tbd_coder_put_segment(struct tbd_coder *coder, struct tbd_buffer *out,
 /* Appends all segments of a window.  TBD_ROW_SLACK bytes behind the operands must be readable. */
 void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window);
 /* Fills `operands` (operand_bytes and TBD_ROW_SLACK long) with records, and with the log's messages
- * between them; the log then points into it.  On the way everything is checked, and checkpoints are made, as by
- * tbd_window_index().  On failure the window is of no use. */
+ * between them; the log then points into it.  On the way everything is checked, and checkpoints are
+ * made, as by tbd_window_index().  On failure the window is of no use. */
 TBD_MUST_CHECK enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes,
                                                   struct tbd_window *window, uint8_t *operands);
 

@@ -37,7 +37,8 @@ void tbd_damage_free(struct tbd_trace *trace);
 TBD_MUST_CHECK enum tbd_status tbd_damage_open(struct tbd_trace *trace, const char *name,
                                                enum tbd_file_kind kind, struct tbd_file *out,
                                                struct tbd_error *why);
-/* As tbd_file_next(), but goes on with the next good record behind a damaged one, if there is one. */
+/* As tbd_file_next(), but goes on with the next good record behind a damaged one, if there is
+ * one. */
 TBD_MUST_CHECK enum tbd_status tbd_damage_next(struct tbd_trace *trace, struct tbd_file *file,
                                                struct tbd_record_view *out, struct tbd_error *why);
 
@@ -45,13 +46,15 @@ TBD_MUST_CHECK enum tbd_status tbd_damage_next(struct tbd_trace *trace, struct t
  * TOCs, or as lost ones.  TBD_CORRUPT: that cannot be. */
 TBD_MUST_CHECK enum tbd_status tbd_damage_fill(struct tbd_trace *trace, uint32_t number,
                                                uint64_t first_time);
-/* Which pages the window with this number and span modified, from its TOC: into trace->next_pages. */
+/* Which pages the window with this number and span modified, from its TOC: into
+ * trace->next_pages. */
 bool tbd_damage_pages(struct tbd_trace *trace, uint32_t number, uint32_t span);
 /* The end of the index may be lost: windows that follow, as long as there are TOCs. */
 TBD_MUST_CHECK enum tbd_status tbd_damage_follow(struct tbd_trace *trace);
 /* Once the index is read. */
 TBD_MUST_CHECK enum tbd_status tbd_damage_settle(struct tbd_trace *trace);
-/* Is there a window of which nobody knows what it modified, at or behind `from`, but before `to`? */
+/* Is there a window of which nobody knows what it modified, at or behind `from`, but before
+ * `to`? */
 bool tbd_damage_between(const struct tbd_trace *trace, uint32_t from, uint32_t to);
 
 #endif

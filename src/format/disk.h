@@ -11,10 +11,11 @@
  *   index            append only: REGION, UNMAP, NOTE, MODULE, THREAD; PAGES, RAN, WINDOW for each
  *                    window; CHANGE for what became of windows; END.  Now and then written anew
  *   blocks           append only: BLOCKS
- *   image            PAGE_TABLE, PAGE_DATA: the initial image; image-N: memory before window N, when
- *                    the windows before it are gone
- *   windows/A/B.toc  META, STATE, THREADS, CALLED, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG, EARLY_CALLS,
- *                    WORDS, BLOCK_SUMMARIES; level 1: WORD_BITS, BLOCK_BITS, CALLED_BITS instead of these two
+ *   image            PAGE_TABLE, PAGE_DATA: the initial image; image-N: memory before window N,
+ *                    when the windows before it are gone
+ *   windows/A/B.toc  META, STATE, THREADS, CALLED, PAGE_TABLE, PAGE_DATA, READ_PAGES, LOG,
+ *                    EARLY_CALLS, WORDS, BLOCK_SUMMARIES; level 1: WORD_BITS, BLOCK_BITS,
+ *                    CALLED_BITS instead of these two
  *   windows/A/B-N.toc  the same for N windows that were merged into one
  *   windows/A/B.trace, windows/A/B.blocks          (window number = A * 1000 + B)
  *   modules/...      copies of the files that were mapped executable
@@ -87,7 +88,8 @@ enum tbd_record_type {
     TBD_REC_THREAD = 17,      /* struct tbd_disk_when, struct tbd_disk_thread */
     TBD_REC_RAN = 18,         /* struct tbd_disk_when, struct tbd_disk_ran[] */
     TBD_REC_CLOSED = 19,      /* struct tbd_disk_closed */
-    TBD_REC_CHANGE = 21,      /* struct tbd_disk_change, struct tbd_disk_shift[count] if count > 1 */
+    TBD_REC_CHANGE = 21,      /* struct tbd_disk_change, struct tbd_disk_shift[count] if count >
+                                 1 */
     TBD_REC_BASE = 22,        /* struct tbd_disk_base: before all windows */
     TBD_REC_BLOCKS = 20,      /* struct tbd_disk_blocks, defs, ops, code bytes */
     TBD_REC_META = 30,        /* struct tbd_disk_meta */
@@ -100,9 +102,11 @@ enum tbd_record_type {
     TBD_REC_WORDS = 36,       /* struct tbd_disk_summaries, directory, varints */
     TBD_REC_BLOCK_SUMMARIES = 37,
     TBD_REC_CALLED = 39,      /* struct tbd_called_thread[] */
-    TBD_REC_THREADS = 38,     /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave images */
+    TBD_REC_THREADS = 38,     /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave
+                                 images */
     TBD_REC_KEY_SPAN = 40,      /* struct tbd_disk_key_span, uint64_t times[windows + 1] */
-    TBD_REC_KEY_DIRECTORY = 41, /* struct tbd_disk_key_group[]; behind it, up to the file's end, the groups */
+    TBD_REC_KEY_DIRECTORY = 41, /* struct tbd_disk_key_group[]; behind it, up to the file's end, the
+                                   groups */
     TBD_REC_WORD_BITS = 50,   /* struct tbd_disk_summaries, directory, varints: runs */
     TBD_REC_BLOCK_BITS = 51,  /* of block ids */
     TBD_REC_CALLED_BITS = 52, /* of block ids that were entered by a call */
@@ -180,8 +184,8 @@ struct tbd_disk_thread {
 };
 _Static_assert(sizeof(struct tbd_disk_thread) == 24, "tbd_disk_thread is 24 bytes");
 
-/* A thread that had control in the window.  The last one is in control at the window's end.  A window
- * without such a record was all the thread's that had control before. */
+/* A thread that had control in the window.  The last one is in control at the window's end.  A
+ * window without such a record was all the thread's that had control before. */
 struct tbd_disk_ran {
     uint32_t thread;   /* 0: tid */
     uint32_t switches; /* 4: to it */
@@ -196,8 +200,8 @@ struct tbd_disk_threads {
 };
 _Static_assert(sizeof(struct tbd_disk_threads) == 16, "tbd_disk_threads is 16 bytes");
 
-/* In REGION records, beside TBD_REGION_*: the mapping is older than the trace's beginning, and pages of which
- * nothing is known are not simply zero. */
+/* In REGION records, beside TBD_REGION_*: the mapping is older than the trace's beginning, and
+ * pages of which nothing is known are not simply zero. */
 #define TBD_DISK_REGION_UNKNOWN 0x80000000u
 
 /* Kinds in TBD_REC_PAGES. */
@@ -227,9 +231,9 @@ struct tbd_disk_window {
 };
 _Static_assert(sizeof(struct tbd_disk_window) == 128, "tbd_disk_window is 128 bytes");
 
-/* `count` windows that stand next to each other, the first of them `window.window`, are one now, with
- * other files or another level.  When several became one, what the index said about moments in them
- * moves: by one shift for each. */
+/* `count` windows that stand next to each other, the first of them `window.window`, are one now,
+ * with other files or another level.  When several became one, what the index said about moments in
+ * them moves: by one shift for each. */
 struct tbd_disk_change {
     uint32_t count;    /* 0 */
     uint32_t span;     /* 4: numbers that the window has now */
@@ -276,7 +280,8 @@ _Static_assert(sizeof(struct tbd_disk_meta) == 496, "tbd_disk_meta is 496 bytes"
 /* With END: what is stored is the difference (exclusive or) to what the page held when the window
  * began, which is FIRST at moment 0 of the same table, else the latest contents before. */
 #define TBD_DISK_PAGE_DELTA 32u
-/* The frame holds several pages, at most TBD_PAGE_GROUP; this one's place in it is in bits 16-31. */
+/* The frame holds several pages, at most TBD_PAGE_GROUP; this one's place in it is in bits
+ * 16-31. */
 #define TBD_DISK_PAGE_GROUP 64u
 #define TBD_PAGE_GROUP 16u
 
@@ -311,12 +316,13 @@ struct tbd_disk_group {
 };
 _Static_assert(sizeof(struct tbd_disk_group) == 16, "tbd_disk_group is 16 bytes");
 
-/* A file below keys/: which of up to 64 windows in a row have a key (keys.h).  Groups are checked by
- * themselves, so that one key is found by reading the directory and one group. */
+/* A file below keys/: which of up to 64 windows in a row have a key (keys.h).  Groups are checked
+ * by themselves, so that one key is found by reading the directory and one group. */
 #define TBD_KEY_WINDOWS 64u
 #define TBD_KEY_GROUP 128u
 struct tbd_disk_key_span {
-    uint32_t windows;  /*  0: so many; then the time where each begins, and where the last one ends */
+    uint32_t windows;  /*  0: so many; then the time where each begins, and where the last one
+                          ends */
     uint32_t reserved; /*  4 */
     uint64_t count;    /*  8: keys */
     uint64_t bytes;    /* 16: of all groups */

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* index_write.c - an index written anew: shorter, and perhaps beginning later
  *
- * What the windows that are left need of those that go away is: where memory was mapped, which threads there
- * were, and what memory held.  The first two become the new index's first records, as if everything had
- * been mapped and made when it begins; the last becomes an image.
+ * What the windows that are left need of those that go away is: where memory was mapped, which
+ * threads there were, and what memory held.  The first two become the new index's first records, as
+ * if everything had been mapped and made when it begins; the last becomes an image.
  *
  * Invariants
- * N1  The image has the latest contents of every page that the dropped windows had contents of, as long as
- *     its mapping lasts: so rule 3 of docs/FORMAT.md, "Memory", gives what rules 1 and 2 gave, and a
- *     difference in a window that is left finds what it is to.
- * N2  The new image has a name of its own: whoever has the old index open still finds the old one, or
- *     nothing. */
+ * N1  The image has the latest contents of every page that the dropped windows had contents of, as
+ *     long as its mapping lasts: so rule 3 of docs/FORMAT.md, "Memory", gives what rules 1 and 2
+ *     gave, and a difference in a window that is left finds what it is to.
+ * N2  The new image has a name of its own: whoever has the old index open still finds the old one,
+ *     or nothing. */
 #include "format/index_write.h"
 
 #include "base/array.h"
@@ -243,7 +243,8 @@ static void put_window(struct index_writer *w, uint32_t place)
         put_record(w, TBD_REC_CHANGE, NULL, &change, sizeof(change));
 }
 
-/* What is known already of windows whose own records follow later: their files are being written. */
+/* What is known already of windows whose own records follow later: their files are being
+ * written. */
 static void put_rest(struct index_writer *w)
 {
     const struct tbd_thread_table *table = &w->trace->threads;

@@ -14,9 +14,9 @@ TBD_MUST_CHECK enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t f
 TBD_MUST_CHECK enum tbd_status tbd_index_shorten(struct tbd_trace *trace,
                                                  struct tbd_writer *writer);
 
-/* Drops the windows before `first` for good, in two steps: what memory held is written as an image of its
- * own; then a new index begins there, and the files of what was before go away.  The second step
- * changes the index, the first does not. */
+/* Drops the windows before `first` for good, in two steps: what memory held is written as an image
+ * of its own; then a new index begins there, and the files of what was before go away.  The second
+ * step changes the index, the first does not. */
 TBD_MUST_CHECK enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 uint32_t first);
 TBD_MUST_CHECK enum tbd_status tbd_drop_commit(struct tbd_trace *trace, struct tbd_writer *writer,

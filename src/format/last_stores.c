@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* last_stores.c - when the words of a window were stored to last, where its summaries do not say it
  *
- * Level 1 keeps only which words were stored to.  Once the events are back, one pass over them tells the rest; it is made
- * when somebody asks.  Stores that a fault kept from happening count, too: what is told is a bound. */
+ * Level 1 keeps only which words were stored to.  Once the events are back, one pass over them
+ * tells the rest; it is made when somebody asks.  Stores that a fault kept from happening count,
+ * too: what is told is a bound. */
 #include "format/codec.h"
 #include "format/window_private.h"
 

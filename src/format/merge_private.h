@@ -23,7 +23,8 @@ struct tbd_merge {
     struct tbd_page_numbers later; /* pages that they modified: the first one that did */
 };
 
-/* Each fills in its part of m->out from those of all parts, of which it may leave nothing as it was.  False: no memory. */
+/* Each fills in its part of m->out from those of all parts, of which it may leave nothing as it
+ * was.  False: no memory. */
 bool tbd_merge_read_pages(struct tbd_merge *m);
 bool tbd_merge_words(struct tbd_merge *m);
 bool tbd_merge_blocks(struct tbd_merge *m);

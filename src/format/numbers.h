@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Puts `numbers` (NULL only with count 0) in ascending order, each once; gives how many are left. */
+/* Puts `numbers` (NULL only with count 0) in ascending order, each once; gives how many are
+ * left. */
 size_t tbd_numbers_sort_unique(uint64_t *numbers, size_t count);
 
 #endif

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* page_history.c - which windows have contents of a page: made on first use, of all pages, or before that of some
+/* page_history.c - which windows have contents of a page: made on first use, of all pages, or
+ * before that of some
  *
- * Who changes one place of a long trace asks about few pages, and goes: the whole would take longer than all it does. */
+ * Who changes one place of a long trace asks about few pages, and goes: the whole would take longer
+ * than all it does. */
 #include "format/pages_private.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* page_moved.c - a page that mremap brought to its address: what it held where it was before
  *
- * Asked only when the trace does not know the page at its new address, as when the program was killed before a window's
- * end at which its first use would have been told.  Bound: each step goes back in time, STEPS_MAX of them at most. */
+ * Asked only when the trace does not know the page at its new address, as when the program was
+ * killed before a window's end at which its first use would have been told.  Bound: each step goes
+ * back in time, STEPS_MAX of them at most. */
 #include "format/pages_private.h"
 
 #include "format/codec.h"

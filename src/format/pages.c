@@ -7,8 +7,8 @@
  *   3. the initial image, or zeroes for fresh anonymous memory, or the trace's copy of the mapped
  *      file
  *   4. what it held where it was before mremap moved it (page_moved.c)
- * Bytes inside a window (page_bytes.c): the next later store's old value; else the page's capture in
- * that window; else the page was not modified in it, and the above applies.
+ * Bytes inside a window (page_bytes.c): the next later store's old value; else the page's capture
+ * in that window; else the page was not modified in it, and the above applies.
  *
  * Invariants
  * M1  Captures from before a piece of a mapping was born, or from after it was unmapped, are never

@@ -9,8 +9,8 @@
 
 /* page_history.c */
 TBD_MUST_CHECK enum tbd_status tbd_page_history_make(struct tbd_trace *trace);
-/* Until the end, only pages that these windows have contents of will be asked for, and only what these and earlier windows
- * have of them. */
+/* Until the end, only pages that these windows have contents of will be asked for, and only what
+ * these and earlier windows have of them. */
 TBD_MUST_CHECK enum tbd_status tbd_page_history_begin(struct tbd_trace *trace, uint32_t first,
                                                       uint32_t count);
 void tbd_page_history_end(struct tbd_trace *trace);

@@ -2,8 +2,8 @@
 /* raised.c - see raised.h
  *
  * Invariants
- * R1  A file is used only for the window it was made of: the same place in time, the same detail level, the
- *     same end state.
+ * R1  A file is used only for the window it was made of: the same place in time, the same detail
+ *     level, the same end state.
  * R2  Loading allocates no more than the file's size, and the window's own TOC, allow. */
 #include "format/raised.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* raised.h - files with the events of windows that the trace has not kept, as a replay brought them back
+/* raised.h - files with the events of windows that the trace has not kept, as a replay brought them
+ * back
  *
- * Such a file says nothing that the trace and a replay do not say; it saves the replay.  The window's TOC
- * is needed to read it: what is there is not stored again. */
+ * Such a file says nothing that the trace and a replay do not say; it saves the replay.  The
+ * window's TOC is needed to read it: what is there is not stored again. */
 #ifndef TBD_FORMAT_RAISED_H
 #define TBD_FORMAT_RAISED_H
 
@@ -16,8 +17,8 @@ void tbd_raised_name(const struct tbd_trace *trace, uint32_t index, char *out, s
 void tbd_raised_put(const struct tbd_trace *trace, const struct tbd_window *window,
                     struct tbd_buffer *out);
 
-/* Loads window `index` with the events of the file `name` below the directory `folder`.  TBD_NOTRACE: there
- * is none.  TBD_NOTFOUND: it is of something else. */
+/* Loads window `index` with the events of the file `name` below the directory `folder`.
+ * TBD_NOTRACE: there is none.  TBD_NOTFOUND: it is of something else. */
 TBD_MUST_CHECK enum tbd_status tbd_raised_load(struct tbd_trace *trace, uint32_t index,
                                                const char *folder, const char *name,
                                                struct tbd_window **out, struct tbd_error *why);

@@ -12,9 +12,10 @@
  *
  *       | entries area | guard page | operand area | guard page |
  *
- *   areas_offset              replay only: operand areas of area_bytes and a guard page.  In one of them (replay/plan.h
- *                             says which) the operands of a window's chunks lie behind each other, in place of the
- *                             chunks' own areas, so that nobody has to put them together.
+ *   areas_offset              replay only: operand areas of area_bytes and a guard page.  In one of
+ *                             them (replay/plan.h says which) the operands of a window's chunks lie
+ *                             behind each other, in place of the chunks' own areas, so that nobody
+ *                             has to put them together.
  *
  * Entries are uint32_t.  An entry is the id of a block (1 .. 2^31-1), written when the block is
  * entered, or TBD_ENTRY_MESSAGE | kind, written after a message is complete.  0 means "nothing
@@ -125,9 +126,10 @@ _Static_assert(sizeof(struct tbd_stream_head) == 256 + 32 * TBD_STREAM_MAX_CHUNK
 enum tbd_engine_state {
     TBD_ENGINE_RUNNING = 0,
     TBD_ENGINE_ENDED = 1,   /* TBD_MSG_END was published; nothing follows */
-    TBD_ENGINE_EXEC = 2,    /* execve is under way, everything before is published.  It succeeded (the
-                               program has ended, TBD_ENDED_EXEC; its process lives on) when the kernel
-                               sets FUTEX_OWNER_DIED in engine_lock; it failed when the state is RUNNING again */
+    TBD_ENGINE_EXEC = 2,    /* execve is under way, everything before is published.  It succeeded
+                               (the program has ended, TBD_ENDED_EXEC; its process lives on) when
+                               the kernel sets FUTEX_OWNER_DIED in engine_lock; it failed when the
+                               state is RUNNING again */
 };
 
 enum tbd_organizer_state {
@@ -143,7 +145,8 @@ enum tbd_organizer_state {
 #define TBD_HOOK_CALLS 4u   /* function entries and exits */
 #define TBD_HOOK_TOUCH 8u   /* touch map: pages read and written */
 #define TBD_HOOK_LOADS 16u  /* load addresses, as events */
-#define TBD_HOOK_NOTES 32u  /* registers before chosen instructions: replay only, struct tbd_note_site */
+#define TBD_HOOK_NOTES 32u  /* registers before chosen instructions: replay only, struct
+                               tbd_note_site */
 #define TBD_HOOKS_NONE 0u   /* patching alone, for measurement */
 #define TBD_HOOKS_PLAY (TBD_HOOK_BLOCKS | TBD_HOOK_STORES | TBD_HOOK_CALLS | TBD_HOOK_TOUCH)
 #define TBD_HOOKS_FULL (TBD_HOOK_BLOCKS | TBD_HOOK_STORES | TBD_HOOK_CALLS)
@@ -153,8 +156,8 @@ enum tbd_organizer_state {
 
 /* How a block ends: what its last instruction is. */
 enum tbd_end {
-    TBD_END_LIMIT = 1,     /* instruction limit, or what follows cannot be executed, or behind a store in
-                              memory that is executable and writable or shared */
+    TBD_END_LIMIT = 1,     /* instruction limit, or what follows cannot be executed, or behind a
+                              store in memory that is executable and writable or shared */
     TBD_END_JUMP = 2,      /* direct jmp */
     TBD_END_BRANCH = 3,    /* jcc, jrcxz, loop */
     TBD_END_CALL = 4,      /* direct call */
@@ -163,7 +166,8 @@ enum tbd_end {
     TBD_END_RETURN = 7,
     TBD_END_SYSCALL = 8,
     TBD_END_SPECIAL = 9,   /* executed by the engine: enum tbd_special in the message */
-    TBD_END_FAULT = 10,    /* the bytes do not decode or cannot be fetched: entering it raises a signal */
+    TBD_END_FAULT = 10,    /* the bytes do not decode or cannot be fetched: entering it raises a
+                              signal */
 };
 
 #define TBD_BLOCK_MAX_INSNS 64u
@@ -187,14 +191,16 @@ _Static_assert(sizeof(struct tbd_block_def) == 48, "tbd_block_def is 48 bytes");
 enum tbd_op_kind {
     TBD_OP_STORE = 1, /* old bytes[size] at `data` */
     TBD_OP_CALL = 2,  /* function entry: uint64_t sp, rdi, rsi, rdx, rcx, r8, r9 before the call
-                         instruction (56 bytes at `data`); from = this instruction, to = start of the
-                         next block entered.  A call's push of the return address is a TBD_OP_STORE
-                         of its own, after this op.  Also on `jmp *[rip+x]` and `jmp *%r11` (import
-                         stubs): flag TBD_OPF_TAIL. */
-    TBD_OP_RET = 3,   /* function exit: uint64_t sp (where the return address lies), rax (16 bytes) */
+                         instruction (56 bytes at `data`); from = this instruction, to = start of
+                         the next block entered.  A call's push of the return address is a
+                         TBD_OP_STORE of its own, after this op.  Also on `jmp *[rip+x]` and `jmp
+                         *%r11` (import stubs): flag TBD_OPF_TAIL. */
+    TBD_OP_RET = 3,   /* function exit: uint64_t sp (where the return address lies), rax (16
+                         bytes) */
     TBD_OP_LOAD = 4,  /* no data */
-    TBD_OP_NOTE = 5,  /* replay only: the registers of the mask `add` (TBD_NOTE_*) before the instruction,
-                         `size` bytes at `data`: the general ones in order, then the vector ones */
+    TBD_OP_NOTE = 5,  /* replay only: the registers of the mask `add` (TBD_NOTE_*) before the
+                         instruction, `size` bytes at `data`: the general ones in order, then the
+                         vector ones */
 };
 
 /* Registers that a replay is asked to report before the instruction at `pc` (TBD_HOOK_NOTES). */
@@ -246,14 +252,17 @@ enum tbd_message_kind {
     TBD_MSG_UNMAP = 3,       /* struct tbd_range: nothing is mapped here any more */
     TBD_MSG_PAGE = 4,        /* struct tbd_msg_page + 4096 bytes */
     TBD_MSG_READ_PAGES = 5,  /* uint64_t addresses of pages read in the window */
-    TBD_MSG_REGS = 6,        /* struct tbd_regs + xsave image: a thread's registers here.  At a window's end
-                                one for every thread that lives, the running one's last */
+    TBD_MSG_REGS = 6,        /* struct tbd_regs + xsave image: a thread's registers here.  At a
+                                window's end one for every thread that lives, the running one's
+                                last */
     TBD_MSG_WINDOW_END = 7,  /* struct tbd_msg_window_end: last message of a window */
     TBD_MSG_SYSCALL = 8,     /* struct tbd_msg_syscall, then writes (struct tbd_write) */
     TBD_MSG_SPECIAL = 9,     /* struct tbd_msg_special, then writes */
-    TBD_MSG_SIGNAL = 10,     /* struct tbd_msg_signal, then writes, then struct tbd_regs + xsave image */
-    TBD_MSG_INTERRUPTED = 11,/* uint64_t K: of the block before, only instructions 0..K-1 ran.  Its record
-                                has its full length all the same: ops of later ones are zeros, not events */
+    TBD_MSG_SIGNAL = 10,     /* struct tbd_msg_signal, then writes, then struct tbd_regs + xsave
+                                image */
+    TBD_MSG_INTERRUPTED = 11,/* uint64_t K: of the block before, only instructions 0..K-1 ran.  Its
+                                record has its full length all the same: ops of later ones are
+                                zeros, not events */
     TBD_MSG_NOTE = 12,       /* uint32_t severity (0 info, 1 something is missing), text */
     TBD_MSG_END = 13,        /* struct tbd_msg_end: nothing follows but the last window's own end
                                 (pages before it; REGS and WINDOW_END behind it) */
@@ -285,13 +294,15 @@ struct tbd_msg_start {
     /* executable path NUL, argv[0] NUL, ..., argv[argc-1] NUL, working directory NUL */
 };
 _Static_assert(sizeof(struct tbd_msg_start) == 72, "tbd_msg_start is 72 bytes");
-#define TBD_START_FORKED 1u /* begins in the middle of parent_pid's program, where fork returned 0 */
+#define TBD_START_FORKED 1u /* begins in the middle of parent_pid's program, where fork returned
+                               0 */
 
 #define TBD_REGION_STACK 1u
 #define TBD_REGION_PATCH 2u     /* a patch area: reserved, never visible to the program */
 #define TBD_REGION_VDSO 4u
 #define TBD_REGION_VVAR 8u
-#define TBD_REGION_ANON_ZERO 16u /* fresh anonymous memory: its pages read as zero until stored to */
+#define TBD_REGION_ANON_ZERO 16u /* fresh anonymous memory: its pages read as zero until stored
+                                    to */
 #define TBD_REGION_HEAP 32u
 #define TBD_REGION_SHARED 64u    /* other processes may write it: see TBD_MSG_SHARED */
 
@@ -364,8 +375,8 @@ _Static_assert(sizeof(struct tbd_msg_syscall) == 72, "tbd_msg_syscall is 72 byte
 #define TBD_SYSCALL_CONTINUED 2u/* this is such a further message */
 #define TBD_SYSCALL_UNKNOWN 4u  /* not in the table: its writes were found by comparison */
 #define TBD_SYSCALL_NORETURN 8u /* exit, exit_group, execve that succeeded, rt_sigreturn */
-#define TBD_SYSCALL_REFUSED 16u /* not made: a filter of the program's own (seccomp) gave the result, or, with
-                                   NORETURN, ended the thread */
+#define TBD_SYSCALL_REFUSED 16u /* not made: a filter of the program's own (seccomp) gave the
+                                   result, or, with NORETURN, ended the thread */
 
 enum tbd_special {
     TBD_SPECIAL_RDTSC = 1, TBD_SPECIAL_RDTSCP, TBD_SPECIAL_CPUID, TBD_SPECIAL_RDRAND,
@@ -376,11 +387,12 @@ enum tbd_special {
     TBD_SPECIAL_RDFSBASE, TBD_SPECIAL_WRFSBASE, TBD_SPECIAL_RDGSBASE, TBD_SPECIAL_WRGSBASE,
     TBD_SPECIAL_OTHER,
     TBD_SPECIAL_SHARED, /* any instruction that is in the set of TBD_MSG_SHARED */
-    TBD_SPECIAL_LOADS,  /* loads of which the place or extent is not known when code is translated: repeated
-                           lods, scas, cmps; gathers */
-    TBD_SPECIAL_APART,  /* plain accesses that translated code cannot make: relative to gs without a register for the
-                           address; as SHARED otherwise */
-    TBD_SPECIAL_STATE,  /* outputs that depend on the processor's state: rdpmc, lsl, reads of segment registers, xtest */
+    TBD_SPECIAL_LOADS,  /* loads of which the place or extent is not known when code is translated:
+                           repeated lods, scas, cmps; gathers */
+    TBD_SPECIAL_APART,  /* plain accesses that translated code cannot make: relative to gs without a
+                           register for the address; as SHARED otherwise */
+    TBD_SPECIAL_STATE,  /* outputs that depend on the processor's state: rdpmc, lsl, reads of
+                           segment registers, xtest */
     TBD_SPECIAL_SEGMENT,/* loads of a segment register */
     TBD_SPECIAL_XBEGIN, /* a transaction, which aborts at once */
 };
@@ -392,14 +404,15 @@ struct tbd_msg_special {
     uint64_t gpr[TBD_REG_COUNT]; /* 16 */
     uint64_t rflags;      /* 144: afterwards */
     uint32_t flags;       /* 152: TBD_SPECIAL_F_* */
-    uint32_t others;      /* 156: so many of the writes, the first ones, are not the instruction's: other
-                                  processes made them before it read the memory */
+    uint32_t others;      /* 156: so many of the writes, the first ones, are not the instruction's:
+                                  other processes made them before it read the memory */
 };
 _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 bytes");
 #define TBD_SPECIAL_F_REPLAYED 1u /* outputs are a function of the inputs: replay executes it again
                                      and must get the same writes */
 #define TBD_SPECIAL_F_MORE 2u     /* further messages for the same execution follow */
-#define TBD_SPECIAL_F_LEFT 4u     /* a repeated one that is not over: the next block begins with it */
+#define TBD_SPECIAL_F_LEFT 4u     /* a repeated one that is not over: the next block begins with
+                                     it */
 
 struct tbd_msg_signal {
     uint32_t signo;       /*  0 */
@@ -413,17 +426,20 @@ struct tbd_msg_signal {
 _Static_assert(sizeof(struct tbd_msg_signal) == 160, "tbd_msg_signal is 160 bytes");
 #define TBD_SIGNAL_SYNC 1u /* raised by the instruction at this position */
 
-/* Threads run one at a time; what comes between two SWITCH messages is one thread's.  The first window begins
- * with the thread of TBD_MSG_START, every other one with the thread whose REGS were last at the end before.
+/* Threads run one at a time; what comes between two SWITCH messages is one thread's.  The first
+ * window begins with the thread of TBD_MSG_START, every other one with the thread whose REGS were
+ * last at the end before.
  *
- * A thread that must wait inside a system call gives way there: its block was entered, a SWITCH follows,
- * and the call's SYSCALL message comes directly behind the SWITCH that brings it back (so does INTERRUPTED when the
- * call was not made after all, and is made again; it speaks of the thread's own last block then).  Its REGS in between
- * have rip on the system call instruction. */
+ * A thread that must wait inside a system call gives way there: its block was entered, a SWITCH
+ * follows, and the call's SYSCALL message comes directly behind the SWITCH that brings it back (so
+ * does INTERRUPTED when the call was not made after all, and is made again; it speaks of the
+ * thread's own last block then).  Its REGS in between have rip on the system call instruction. */
 enum tbd_thread_event {
-    TBD_THREAD_START = 1,  /* `thread` exists, made by the system call before this message; registers follow */
+    TBD_THREAD_START = 1,  /* `thread` exists, made by the system call before this message;
+                              registers follow */
     TBD_THREAD_SWITCH = 2, /* `thread` runs from here on */
-    TBD_THREAD_END = 3,    /* `thread` is gone (exit); a SWITCH follows, unless it was the last one */
+    TBD_THREAD_END = 3,    /* `thread` is gone (exit); a SWITCH follows, unless it was the last
+                              one */
 };
 enum tbd_thread_reason {
     TBD_SWITCH_BLOCKED = 1, /* the one before waits in a system call */
@@ -436,17 +452,18 @@ struct tbd_msg_thread {
     uint32_t thread;     /*  4: tid */
     uint32_t from;       /*  8: START: the creator; SWITCH: who ran before; END: 0 */
     uint32_t reason;     /* 12: SWITCH: enum tbd_thread_reason; END: exit status */
-    uint64_t block_time; /* 16: SWITCH to a thread inside a system call: when the block that ends with the
-                                call was entered; else TBD_NO_BLOCK_TIME */
+    uint64_t block_time; /* 16: SWITCH to a thread inside a system call: when the block that ends
+                                with the call was entered; else TBD_NO_BLOCK_TIME */
 };
 _Static_assert(sizeof(struct tbd_msg_thread) == 24, "tbd_msg_thread is 24 bytes");
 #define TBD_NO_BLOCK_TIME UINT64_MAX
 
-/* Memory that other processes may write is only accessed by instructions that the engine executes; they end
- * their blocks (TBD_SPECIAL_SHARED).  Which those are is found out while the program runs: an INTERRUPTED with
- * this message behind it is a block that was left before such an instruction for the first time.  It is in the
- * set from there on.  A window begins with the whole set, unless it is empty.  With no address and no flag, the block was
- * left because its last instruction had to wait for a page that somebody else fills (userfaultfd). */
+/* Memory that other processes may write is only accessed by instructions that the engine executes;
+ * they end their blocks (TBD_SPECIAL_SHARED).  Which those are is found out while the program runs:
+ * an INTERRUPTED with this message behind it is a block that was left before such an instruction
+ * for the first time.  It is in the set from there on.  A window begins with the whole set, unless
+ * it is empty.  With no address and no flag, the block was left because its last instruction had to
+ * wait for a page that somebody else fills (userfaultfd). */
 struct tbd_msg_shared {
     uint32_t flags; /* 0: TBD_SHARED_* */
     uint32_t count; /* 4: of the addresses that follow */
@@ -454,8 +471,9 @@ struct tbd_msg_shared {
 _Static_assert(sizeof(struct tbd_msg_shared) == 8, "tbd_msg_shared is 8 bytes");
 #define TBD_SHARED_WHOLE 1u /* in place of the set so far; else in addition to it */
 
-/* Memory that others may write was looked at for code, before the block at `start` is entered for the first time or
- * anew; what they had written to the bytes that this block depends on is as if it happened just now. */
+/* Memory that others may write was looked at for code, before the block at `start` is entered for
+ * the first time or anew; what they had written to the bytes that this block depends on is as if it
+ * happened just now. */
 struct tbd_msg_code {
     uint32_t write_count; /* 0 */
     uint32_t bytes;       /* 4 */

@@ -2,8 +2,8 @@
 /* threads.c - threads in the files of a trace
  *
  * Invariants
- * R1  Nothing in the index is believed: a thread that ends without a beginning, or a window that the
- *     index does not have, is passed over; only sizes must be right. */
+ * R1  Nothing in the index is believed: a thread that ends without a beginning, or a window that
+ *     the index does not have, is passed over; only sizes must be right. */
 #include "format/threads.h"
 
 #include "base/array.h"
@@ -70,7 +70,8 @@ void tbd_thread_table_free(struct tbd_thread_table *table)
     *table = (struct tbd_thread_table){ 0 };
 }
 
-/* The record of this window, or the latest before; NULL: the main thread has had control all the time. */
+/* The record of this window, or the latest before; NULL: the main thread has had control all the
+ * time. */
 static const struct tbd_ran *ran_until(const struct tbd_thread_table *table, uint32_t window)
 {
     size_t upto = TBD_COUNT_BEFORE(i, table->ran_count, table->ran[i].window <= window);

@@ -37,8 +37,8 @@ struct tbd_thread_table {
 /* An index record of type THREAD or RAN.  TBD_CORRUPT: it is impossible. */
 TBD_MUST_CHECK enum tbd_status tbd_thread_table_read(struct tbd_thread_table *table,
                                                      const struct tbd_record_view *record);
-/* The windows at places first .. first+count-1 of the trace are going to be one; moments in each are
- * shifted.  `first`.. are places, in the table windows are numbers still. */
+/* The windows at places first .. first+count-1 of the trace are going to be one; moments in each
+ * are shifted.  `first`.. are places, in the table windows are numbers still. */
 TBD_MUST_CHECK enum tbd_status tbd_thread_table_merge(struct tbd_trace *trace, uint32_t first,
                                                       uint32_t count, const uint8_t *shifts);
 /* Numbers become places. */

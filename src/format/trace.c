@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* trace.c - opening a trace, and what is known of it then
  *
- * trace_head.c, trace_index.c and trace_blocks.c read the files that are read as a whole.  Damage is passed over, and said
- * (damage.h). */
+ * trace_head.c, trace_index.c and trace_blocks.c read the files that are read as a whole.  Damage
+ * is passed over, and said (damage.h). */
 #include "format/trace.h"
 
 #include "base/search.h"

@@ -63,8 +63,8 @@ struct tbd_trace_info {
  * `why`, if given, says which file and offset. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out,
                                               struct tbd_error *why);
-/* Only what tbd_trace_info(), notes and window summaries need: for a look at many traces.  No blocks, no
- * windows can be had from it. */
+/* Only what tbd_trace_info(), notes and window summaries need: for a look at many traces.  No
+ * blocks, no windows can be had from it. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
                                                       struct tbd_error *why);
 void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
@@ -75,7 +75,8 @@ const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index);
 /* What of the trace's files is damaged, in words; what is not, is read all the same. */
 const char *tbd_trace_damage(const struct tbd_trace *trace, uint64_t index);
 
-/* Paths of the files that were mapped executable, as the program knew them; NULL behind the last one. */
+/* Paths of the files that were mapped executable, as the program knew them; NULL behind the last
+ * one. */
 const char *tbd_trace_module(const struct tbd_trace *trace, uint32_t index);
 
 /* ---- threads: in the order in which they were made, the first is the main thread ----
@@ -90,11 +91,13 @@ struct tbd_thread_info {
     uint64_t blocks;        /* block entries */
     uint64_t switches;      /* how often it was given control */
     uint64_t name_time;     /* it named itself behind the block before this time, with ... */
-    uint64_t name_address;  /* ... the string at this address; 0: never, it has its creator's name */
+    uint64_t name_address;  /* ... the string at this address; 0: never, it has its creator's
+                               name */
 };
 uint32_t tbd_trace_thread_count(const struct tbd_trace *trace);
 const struct tbd_thread_info *tbd_trace_thread(const struct tbd_trace *trace, uint32_t index);
-/* The thread with number `tid` that lives at `time`, else one that had the number; NULL: none had. */
+/* The thread with number `tid` that lives at `time`, else one that had the number; NULL: none
+ * had. */
 const struct tbd_thread_info *tbd_trace_thread_of(const struct tbd_trace *trace, uint32_t tid,
                                                   uint64_t time);
 /* May a thread with this number have run in the window?  False is certain. */
@@ -130,13 +133,14 @@ TBD_MUST_CHECK enum tbd_status tbd_slice_regions(struct tbd_trace *trace,
 
 /* How often mappings had changed when window `window` began; the number of windows is fine too. */
 size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window);
-/* What change `number` (from 0) put there, as the call said; false if it took a mapping away, or if there is none. */
+/* What change `number` (from 0) put there, as the call said; false if it took a mapping away, or if
+ * there is none. */
 bool tbd_trace_mapping_change(const struct tbd_trace *trace, size_t number, struct tbd_region *out);
 
 /* ---- windows ---- */
 /* Windows have places 0 .. count-1 in the trace; that is what everything here calls `window` or
- * `index`.  Windows also have numbers, in the order in which they were recorded, which stay when windows are
- * merged or the oldest are dropped; files and index use those. */
+ * `index`.  Windows also have numbers, in the order in which they were recorded, which stay when
+ * windows are merged or the oldest are dropped; files and index use those. */
 struct tbd_window_summary {   /* in core for every window, from the trace's index */
     uint32_t number;          /* of the first window recorded that is in it */
     uint32_t span;            /* how many are in it; more than 1: merged */
@@ -144,14 +148,16 @@ struct tbd_window_summary {   /* in core for every window, from the trace's inde
     uint64_t blocks;          /* block entries in it */
     uint8_t level;            /* 1, 2, 3 */
     bool complete;            /* false: the last window of a killed program (no end state) */
-    bool is_lost;             /* its files and its part of the index are damaged: nothing else is known */
+    bool is_lost;             /* its files and its part of the index are damaged: nothing else is
+                                 known */
     uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
     uint64_t stores, calls, returns, syscalls, specials, signals;
     uint64_t switches;        /* of threads */
 };
 uint32_t tbd_trace_window_count(const struct tbd_trace *trace);
 const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window);
-/* Window that holds the one recorded as number `number`; UINT32_MAX: it was dropped, or never was. */
+/* Window that holds the one recorded as number `number`; UINT32_MAX: it was dropped, or never
+ * was. */
 uint32_t tbd_trace_window_with(const struct tbd_trace *trace, uint32_t number);
 /* Window that holds time `time`; UINT32_MAX if none. */
 uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time);
@@ -196,7 +202,8 @@ struct tbd_thread_state {
     const uint8_t *xsave;          /* regs.xsave_bytes */
 };
 
-/* At a window's start: the thread's last block ended with a call, so its next block is entered by it. */
+/* At a window's start: the thread's last block ended with a call, so its next block is entered by
+ * it. */
 struct tbd_called_thread {
     uint32_t thread; /* tid */
     uint32_t id;     /* of that last block */
@@ -214,7 +221,8 @@ struct tbd_window {
     bool complete;
     bool has_events;               /* entries and operands are there (level 3 or raised) */
     bool has_loads;                /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
-    bool is_picked;                /* only some blocks' entries are there, for walks alone (format/pick.h) */
+    bool is_picked;                /* only some blocks' entries are there, for walks alone
+                                      (format/pick.h) */
 
     struct tbd_regs regs;          /* at its start */
     const uint8_t *xsave;          /* regs.xsave_bytes */
@@ -227,8 +235,8 @@ struct tbd_window {
     size_t called_count;
     const struct tbd_thread_state *end_threads; /* at its end; valid if complete */
     size_t end_thread_count;
-    uint64_t digest;               /* of the end state: all threads' registers and xsave images, dirty
-                                      pages by address */
+    uint64_t digest;               /* of the end state: all threads' registers and xsave images,
+                                      dirty pages by address */
 
     const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
     size_t dirty_count;
@@ -284,7 +292,8 @@ struct tbd_log_entry {
 TBD_MUST_CHECK enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index,
                                                bool with_events, struct tbd_window **out,
                                                struct tbd_error *why);
-/* ... without events, and without contents (`bytes` NULL) of those pages it modified that are not wanted. */
+/* ... without events, and without contents (`bytes` NULL) of those pages it modified that are not
+ * wanted. */
 struct tbd_wanted_pages {
     bool (*is_wanted)(void *context, uint64_t address);
     void *context;
@@ -293,7 +302,8 @@ TBD_MUST_CHECK enum tbd_status tbd_window_load_wanted(struct tbd_trace *trace, u
                                                       const struct tbd_wanted_pages *wanted,
                                                       struct tbd_window **out,
                                                       struct tbd_error *why);
-/* Only what tells which events it has: registers, summaries, pages read, log; no contents of pages. */
+/* Only what tells which events it has: registers, summaries, pages read, log; no contents of
+ * pages. */
 TBD_MUST_CHECK enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t index,
                                                          struct tbd_window **out,
                                                          struct tbd_error *why);
@@ -321,10 +331,11 @@ struct tbd_cursor {
     const struct tbd_op *op;   /* TBD_AT_OP */
     const uint8_t *record;     /* the block's operands */
     const struct tbd_message *message; /* TBD_AT_MESSAGE; may be unaligned */
-    uint32_t thread;           /* whose event it is; a switch is the event of the thread that comes */
-    uint64_t began;            /* TBD_AT_MESSAGE: time of the block it belongs to.  Other than `time`
-                                  where the thread waited in a system call, and `block`, `record` are
-                                  another thread's then */
+    uint32_t thread;           /* whose event it is; a switch is the event of the thread that
+                                  comes */
+    uint64_t began;            /* TBD_AT_MESSAGE: time of the block it belongs to.  Other than
+                                  `time` where the thread waited in a system call, and `block`,
+                                  `record` are another thread's then */
     uint32_t op_limit;         /* so many of the block's ops happened: fewer than def.op_count only
                                   where a fault left it in the middle */
     /* private */
@@ -343,20 +354,22 @@ bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, stru
 /* From a cursor on a block's entry (or on any of its events) past all of its ops, to the
  * next block entry or message.  false at the end. */
 bool tbd_cursor_skip_block(struct tbd_cursor *cursor);
-/* Before which instruction of its block, on which (or on whose events) the cursor is, was the block left?
- * UINT64_MAX if it was not. */
+/* Before which instruction of its block, on which (or on whose events) the cursor is, was the block
+ * left?  UINT64_MAX if it was not. */
 uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *cursor);
 /* Blocks of which nothing is wanted. */
 struct tbd_pass {
     const uint8_t *blocks; /* by id: 0 = nothing is; NULL: of none */
-    uint8_t accesses;      /* of the others, only TBD_OP_STOREs (or LOADs) that touch [start, end); 0: anything */
+    uint8_t accesses;      /* of the others, only TBD_OP_STOREs (or LOADs) that touch [start, end);
+                              0: anything */
     uint64_t start, end;
-    uint64_t watch_start, watch_end; /* stores that touch this are wanted of all blocks; empty: none */
+    uint64_t watch_start, watch_end; /* stores that touch this are wanted of all blocks; empty:
+                                        none */
     bool calls;            /* function entries and exits are wanted of all blocks */
     uint64_t until;        /* no further than behind this time */
 };
-/* From a block's entry on, over such blocks, quickly: to one of which something may be wanted, or that a message or the
- * window's end follows. */
+/* From a block's entry on, over such blocks, quickly: to one of which something may be wanted, or
+ * that a message or the window's end follows. */
 void tbd_cursor_pass(struct tbd_cursor *cursor, const struct tbd_pass *pass);
 /* Address of a STORE or LOAD op the cursor is on. */
 static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
@@ -384,14 +397,16 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
                                               struct tbd_position pos, uint64_t address,
                                               void *out, size_t bytes);
 
-/* The same for bytes that no store of the window touches at or after `pos`: it is not gone through. */
+/* The same for bytes that no store of the window touches at or after `pos`: it is not gone
+ * through. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read_unstored(struct tbd_trace *trace,
                                                        const struct tbd_window *window,
                                                        struct tbd_position pos, uint64_t address,
                                                        void *out, size_t bytes);
 
-/* The same for bytes that no store of the window touches, by its summaries: its events are not needed
- * (tbd_window_load_summaries()), so any detail level will do.  TBD_NOTKEPT: some are touched. */
+/* The same for bytes that no store of the window touches, by its summaries: its events are not
+ * needed (tbd_window_load_summaries()), so any detail level will do.  TBD_NOTKEPT: some are
+ * touched. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace,
                                                         const struct tbd_window *window,
                                                         struct tbd_position pos, uint64_t address,
@@ -402,15 +417,15 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read_untouched(struct tbd_trace *trace,
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index,
                                                        uint64_t address, uint8_t *out);
 
-/* Is it certain that no window of `first` .. `last` modified the page or changed a mapping, so that the page holds the same
- * before and after them?  True if `last` < `first`. */
+/* Is it certain that no window of `first` .. `last` modified the page or changed a mapping, so that
+ * the page holds the same before and after them?  True if `last` < `first`. */
 bool tbd_trace_page_stays(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address);
 
 /* Why that, or the function below, said that the trace is damaged: file, offset and page. */
 void tbd_trace_page_why(struct tbd_trace *trace, struct tbd_error *out);
 
-/* As tbd_trace_page_at_start() for a mapping made inside window `index`: contents when it was made, at relative time
- * `time` by the last of the first `order` messages of the window's log. */
+/* As tbd_trace_page_at_start() for a mapping made inside window `index`: contents when it was made,
+ * at relative time `time` by the last of the first `order` messages of the window's log. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index,
                                                     uint64_t time, uint32_t order,
                                                     uint64_t address, uint8_t *out);

@@ -136,7 +136,8 @@ static enum tbd_status read_head(struct tbd_trace *trace, struct tbd_error *why)
     return status;
 }
 
-/* A trace's folder is there a moment before its header; what is in a folder changes the folder's time. */
+/* A trace's folder is there a moment before its header; what is in a folder changes the folder's
+ * time. */
 #define MOMENT_SECONDS 2
 
 static bool is_being_made(const char *path)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* trace_index.c - a trace's index
  *
- * It is read once from front to end; what it says about windows, mappings and notes is kept.  A trace that is
- * still being recorded, or whose organizer died, may end in an incomplete record: reading stops there.
+ * It is read once from front to end; what it says about windows, mappings and notes is kept.  A
+ * trace that is still being recorded, or whose organizer died, may end in an incomplete record:
+ * reading stops there.
  *
  * Invariants
  * R1  Windows' numbers and times follow on each other without gaps, from the base on.

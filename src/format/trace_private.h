@@ -20,7 +20,8 @@
 struct trace_window {
     struct tbd_window_summary summary;
     struct tbd_disk_window disk;
-    const uint8_t *pages; /* TBD_REC_PAGES varints; borrowed from the index file, or from `damage` */
+    const uint8_t *pages; /* TBD_REC_PAGES varints; borrowed from the index file, or from
+                             `damage` */
     size_t pages_bytes;
     bool has_no_pages;    /* they are damaged: nobody knows which pages the window modified */
 };
@@ -130,7 +131,8 @@ struct tbd_trace {
     struct tbd_file header;
     struct tbd_file header_copy; /* the index once more, if the header is damaged */
     bool has_config;
-    uint64_t closed_bytes; /* that the index had at least when its last writer was done with it; 0: not known */
+    uint64_t closed_bytes; /* that the index had at least when its last writer was done with it; 0:
+                              not known */
     struct tbd_file index;
     struct tbd_block_table *blocks;
     uint64_t highest_id; /* that windows may name */
@@ -212,8 +214,8 @@ TBD_MUST_CHECK enum tbd_status tbd_toc_peek(const struct tbd_trace *trace, uint3
 TBD_MUST_CHECK enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
                                               struct tbd_error *why);
 void tbd_toc_close(struct toc *toc);
-/* What is stored of one entry of the page table: its contents, or with DELTA a difference.  `out` has
- * 4096 bytes. */
+/* What is stored of one entry of the page table: its contents, or with DELTA a difference.  `out`
+ * has 4096 bytes. */
 TBD_MUST_CHECK enum tbd_status tbd_toc_page(struct toc *toc, const struct tbd_disk_page *page,
                                             uint8_t *out);
 /* First entry of the table with this address; `*out_count` of them. */
@@ -243,18 +245,18 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_page_base(struct tbd_trace *trace, uint
                                                    uint64_t address, uint8_t *out,
                                                    struct tbd_page_base *how);
 
-/* The same, if it may serve for a difference that is stored for the windows from `first` to `last` as
- * one: it is of the mapping that is there at their end, and no more than `depth` differences were
- * put together for it. */
+/* The same, if it may serve for a difference that is stored for the windows from `first` to `last`
+ * as one: it is of the mapping that is there at their end, and no more than `depth` differences
+ * were put together for it. */
 bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address,
                           uint32_t depth, uint8_t *out);
 
-/* The latest contents from before window `first`, if the page's mapping is there when it begins and the
- * window does not have them itself.  TBD_NOTFOUND. */
+/* The latest contents from before window `first`, if the page's mapping is there when it begins and
+ * the window does not have them itself.  TBD_NOTFOUND. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_for_image(struct tbd_trace *trace, uint32_t first,
                                                         uint64_t address, uint8_t *out);
-/* Pages that the image and the windows before `first` have contents of, in any order, perhaps more than
- * once; owned by the caller. */
+/* Pages that the image and the windows before `first` have contents of, in any order, perhaps more
+ * than once; owned by the caller. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first,
                                                      uint64_t **out, size_t *out_count);
 

@@ -14,12 +14,13 @@ struct tbd_window *tbd_window_new(struct tbd_block_table *blocks);
 void *tbd_window_memory(struct tbd_window *window, size_t bytes);
 /* Takes over a pointer from malloc.  On failure it is freed and false returned. */
 bool tbd_window_adopt(struct tbd_window *window, void *memory);
-/* Memory for at least `bytes` bytes of any contents; for a window's events.  NULL without memory. */
+/* Memory for at least `bytes` bytes of any contents; for a window's events.  NULL without
+ * memory. */
 void *tbd_window_room(struct tbd_window *window, size_t bytes);
 /* Takes over what tbd_room_take() gave.  On failure it is given back and false returned. */
 bool tbd_window_adopt_room(struct tbd_window *window, void *room);
-/* Takes over something that is given back with release(), by whichever thread frees the window.  On failure it is
- * given back at once and false returned. */
+/* Takes over something that is given back with release(), by whichever thread frees the window.  On
+ * failure it is given back at once and false returned. */
 bool tbd_window_adopt_with(struct tbd_window *window, void *memory, void (*release)(void *));
 
 /* Moves all memory that `from` owns to `window` and frees `from`: what its pointers lead to lives
@@ -39,11 +40,12 @@ struct tbd_checkpoint {
     uint32_t index; /* of its event */
     uint32_t thread; /* that enters it */
 };
-/* For who checks a window while it is made, instead of tbd_window_index().  False without memory. */
+/* For who checks a window while it is made, instead of tbd_window_index().  False without
+ * memory. */
 bool tbd_window_put_checkpoint(struct tbd_window *window, const struct tbd_checkpoint *here);
 
-/* `window` without events gets those of `from`, which is the same window and is freed: entries, operands, log,
- * checkpoints, blocks.  On failure (no memory) both stay as they are. */
+/* `window` without events gets those of `from`, which is the same window and is freed: entries,
+ * operands, log, checkpoints, blocks.  On failure (no memory) both stay as they are. */
 bool tbd_window_take_events(struct tbd_window *window, struct tbd_window *from);
 
 /* Is this a message that belongs to the order of events (and so to the log and the operands)? */

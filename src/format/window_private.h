@@ -35,8 +35,8 @@ struct tbd_window_private {
     uint32_t *last_stores; /* by word of the summaries; owned; NULL until somebody asked */
 };
 
-/* Of each of the window's words (level 1, with events): 1 + the index of an event behind which no other stores to it.
- * Borrowed from the window; NULL without memory. */
+/* Of each of the window's words (level 1, with events): 1 + the index of an event behind which no
+ * other stores to it.  Borrowed from the window; NULL without memory. */
 const uint32_t *tbd_window_last_stores(const struct tbd_window *window);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* build_messages.c - messages of a raw window
  *
- * Those that belong to the order of events stay in it, and are noted in the log; those about state and about the trace
- * are taken out.  Invariants B1, B3 of build.c hold here. */
+ * Those that belong to the order of events stay in it, and are noted in the log; those about state
+ * and about the trace are taken out.  Invariants B1, B3 of build.c hold here. */
 #include "organizer/build_private.h"
 
 #include "base/array.h"
@@ -130,8 +130,8 @@ static enum tbd_status take_reads(struct work *w, const uint8_t *payload, uint32
     return TBD_OK;
 }
 
-/* Registers: of the window's end, unless an event follows, then of its start.  Of two messages about
- * one thread the later one counts. */
+/* Registers: of the window's end, unless an event follows, then of its start.  Of two messages
+ * about one thread the later one counts. */
 static enum tbd_status take_regs(struct work *w, const uint8_t *payload, uint32_t bytes)
 {
     struct tbd_thread_state state;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* build_private.h - a raw window being understood: what the files of build.h share
  *
- * build.c goes through the entries, build_segment.c takes those of blocks, or build_lean.c if their records are not coded, build_messages.c messages on the way, build_finish.c makes
- * the window of what was collected. */
+ * build.c goes through the entries, build_segment.c takes those of blocks, or build_lean.c if their
+ * records are not coded, build_messages.c messages on the way, build_finish.c makes the window of
+ * what was collected. */
 #ifndef TBD_ORGANIZER_BUILD_PRIVATE_H
 #define TBD_ORGANIZER_BUILD_PRIVATE_H
 
@@ -23,8 +24,9 @@ struct block_count {
     uint32_t slot; /* in the segment; 0: not met yet */
 };
 
-/* What the two passes over a segment's entries need of a block and note for it.  Both are small and lie behind each
- * other in order of first occurrence, so those of a segment stay in the cache, where counts by id would not. */
+/* What the two passes over a segment's entries need of a block and note for it.  Both are small and
+ * lie behind each other in order of first occurrence, so those of a segment stay in the cache,
+ * where counts by id would not. */
 struct block_tally {
     uint32_t count; /* in the segment */
     uint32_t last;  /* block of the segment */
@@ -43,7 +45,8 @@ _Static_assert(sizeof(struct block_tally) == 16 && sizeof(struct block_slot) == 
 
 #define PREFIX 4u /* a row begins with the event index of the block's entry */
 
-/* A block of which the stores are counted later, as a message behind it may say that it was left in the middle. */
+/* A block of which the stores are counted later, as a message behind it may say that it was left in
+ * the middle. */
 struct held_block {
     const struct tbd_plan *plan; /* NULL: none */
     uint32_t index;              /* of its entry's event */
@@ -119,7 +122,8 @@ struct work {
     struct cut_block *cuts;
     size_t cut_count, cut_room;
     struct tbd_turns turns;
-    struct tbd_thread_state *regs; /* REGS messages since the last event; of the thread in control last */
+    struct tbd_thread_state *regs; /* REGS messages since the last event; of the thread in control
+                                      last */
     size_t reg_count, reg_room;
 
     struct tbd_log_entry *log;
@@ -158,8 +162,8 @@ void tbd_build_release(struct work *w);
 bool tbd_lean_rests(struct tbd_builder *builder);
 TBD_MUST_CHECK bool tbd_lean_begin(struct tbd_builder *builder, uint32_t plan_count);
 void tbd_lean_free(struct tbd_lean *lean);
-/* Takes blocks from entry *io_i on, up to the next message, an impossible one, or one whose record is outside the operands.
- * False without memory. */
+/* Takes blocks from entry *io_i on, up to the next message, an impossible one, or one whose record
+ * is outside the operands.  False without memory. */
 TBD_MUST_CHECK bool tbd_lean_take_run(struct work *w, size_t *io_i);
 /* Before operands are moved. */
 void tbd_lean_look(struct work *w);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* build_segment.c - the block entries of a segment, and their records
  *
- * A segment's entries are gone through twice.  Counting them (G1) looks every block up, once, and notes its slot.
- * Taking them (G2), run by run between messages, lays their records behind each other, block by block.  Both loops
- * do nothing else, as they are a large part of what the organizer does.
+ * A segment's entries are gone through twice.  Counting them (G1) looks every block up, once, and
+ * notes its slot.  Taking them (G2), run by run between messages, lays their records behind each
+ * other, block by block.  Both loops do nothing else, as they are a large part of what the
+ * organizer does.
  *
  * Invariants
- * G1  slot_at[n] is the slot of the segment's n-th block entry; call_at, run_ends, tallies count those, too.
- * G2  Only blocks that were counted are taken: those have slots, and rows have room for them all. */
+ * G1  slot_at[n] is the slot of the segment's n-th block entry; call_at, run_ends, tallies count
+ *     those, too.
+ * G2  Only blocks that were counted are taken: those have slots, and rows have room for them
+ *     all. */
 #include "organizer/build_private.h"
 
 #include "base/array.h"
@@ -69,7 +72,8 @@ static bool meet(struct work *w, uint32_t entry)
     return true;
 }
 
-/* Blocks from entry i on, up to `end`, a message, one that is new in the segment, or an impossible one. */
+/* Blocks from entry i on, up to `end`, a message, one that is new in the segment, or an impossible
+ * one. */
 static size_t count_run(struct work *w, size_t i, size_t end)
 {
     struct tbd_builder *b = w->builder;
@@ -186,8 +190,8 @@ bool tbd_build_begin_segment(struct work *w, size_t i)
 
 /* ---- taking ---- */
 
-/* Which blocks of those that were just taken were entered by a call: blocks [first, end) of the segment, the
- * first of which is entry `kept`. */
+/* Which blocks of those that were just taken were entered by a call: blocks [first, end) of the
+ * segment, the first of which is entry `kept`. */
 static void note_calls(struct work *w, uint32_t first, uint32_t end)
 {
     const uint32_t *entries = w->entries + w->kept_entries - first;
@@ -212,8 +216,9 @@ static void note_calls(struct work *w, uint32_t first, uint32_t end)
     }
 }
 
-/* Lays the records of blocks [*io_block, end) to their rows; each is at most `most` bytes long, so that what is left
- * of the operands need not be looked at for each.  Returns where the operands go on. */
+/* Lays the records of blocks [*io_block, end) to their rows; each is at most `most` bytes long, so
+ * that what is left of the operands need not be looked at for each.  Returns where the operands go
+ * on. */
 static inline __attribute__((always_inline)) const uint8_t *
 lay_rows(struct tbd_builder *b, const uint8_t *at, uint32_t block, uint32_t end, uint64_t *io_index)
 {
@@ -286,8 +291,8 @@ static void keep_entries(struct work *w, size_t i, uint32_t block, uint32_t end)
     }
 }
 
-/* Block entries from entry i on, up to the next message, the last one counted, or one whose record is outside
- * the operands. */
+/* Block entries from entry i on, up to the next message, the last one counted, or one whose record
+ * is outside the operands. */
 size_t tbd_build_take_run(struct work *w, size_t i)
 {
     struct tbd_builder *b = w->builder;
@@ -379,8 +384,8 @@ void tbd_build_release(struct work *w)
     }
 }
 
-/* A message about the segment's last block may be in the next one.  Returns the block's slot, the last one of whose rows
- * is not to be counted. */
+/* A message about the segment's last block may be in the next one.  Returns the block's slot, the
+ * last one of whose rows is not to be counted. */
 static uint32_t hold_last(struct work *w)
 {
     struct tbd_builder *b = w->builder;
@@ -396,8 +401,8 @@ static uint32_t hold_last(struct work *w)
     return k;
 }
 
-/* One block's rows are complete: how many came, and what they stored, but for the last `held`.  A block that stores has
- * operands: the old bytes. */
+/* One block's rows are complete: how many came, and what they stored, but for the last `held`.  A
+ * block that stores has operands: the old bytes. */
 static void finish_set(struct work *w, struct tbd_row_set *set, size_t k, uint32_t held)
 {
     const struct block_tally *tally = &w->builder->tallies[k];

@@ -61,8 +61,8 @@ static inline void tbd_shadow_word(struct tbd_shadow *shadow, struct tbd_shadow_
         page->word[word].last = index;
 }
 
-/* `times` (not 0) stores of `bytes` bytes, the last one at `index`: count in every word they touch.  Stores may come in
- * any order. */
+/* `times` (not 0) stores of `bytes` bytes, the last one at `index`: count in every word they touch.
+ * Stores may come in any order. */
 static inline void tbd_shadow_stores(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t times,
                                      uint32_t index)
 {

@@ -21,7 +21,8 @@ TBD_MUST_CHECK bool tbd_end_state_give(const struct tbd_end_state *state, struct
 void tbd_end_state_free(struct tbd_end_state *state);
 
 /* Index records about the window's threads: THREAD and RAN.  Its registers at the start are there;
- * `had_turns`: not all of it is the turn of the thread that had control before.  False without memory. */
+ * `had_turns`: not all of it is the turn of the thread that had control before.  False without
+ * memory. */
 TBD_MUST_CHECK bool tbd_threads_note(struct tbd_writer *writer, const struct tbd_window *window,
                                      bool had_turns);
 

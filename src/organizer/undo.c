@@ -235,8 +235,8 @@ bool tbd_undo_first_contents(struct tbd_window *window, const struct tbd_page_no
 
     for (size_t i = 0; i < notes->count; i++) {
         count += (notes->pages[i].flags & TBD_PAGE_FIRST) != 0;
-        /* Before an execve, or a fork that shares memory, pages are sent that the window may have written
-         * (hooks/window.h); a killed program may have done nothing after it. */
+        /* Before an execve, or a fork that shares memory, pages are sent that the window may have
+         * written (hooks/window.h); a killed program may have done nothing after it. */
         dirty |= (notes->pages[i].flags & TBD_PAGE_FIRST) &&
                  ((notes->pages[i].flags & TBD_PAGE_DIRTY) || !notes->pages[i].at_end || !window->complete);
     }

@@ -59,8 +59,8 @@ static uint8_t end_of_kind(uint8_t kind)
     return ends[kind];
 }
 
-/* Special only because its accesses have no fixed place or size: as good as any other when nothing is
- * reported. */
+/* Special only because its accesses have no fixed place or size: as good as any other when nothing
+ * is reported. */
 static bool is_plain_without_hooks(const struct tbd_insn *insn)
 {
     return insn->kind == TBD_INSN_SPECIAL && !insn->gs &&
@@ -83,7 +83,8 @@ static bool may_be_single(uint8_t kind)
            kind == TBD_INSN_JUMP_INDIRECT || kind == TBD_INSN_RETURN;
 }
 
-/* Decodes into cut->insn; returns how the block ends.  *out_looked: behind the last byte that had a say. */
+/* Decodes into cut->insn; returns how the block ends.  *out_looked: behind the last byte that had a
+ * say. */
 static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, bool changes,
                           const struct tbd_codegen_config *config, uint64_t *out_looked)
 {
@@ -349,8 +350,8 @@ static void add_note(struct layout *l, uint32_t insn)
     l->bytes += bytes;
 }
 
-/* Order within an instruction: the note, loads, the call or return, stores.  Of what the engine executes it reports the
- * accesses. */
+/* Order within an instruction: the note, loads, the call or return, stores.  Of what the engine
+ * executes it reports the accesses. */
 static void lay_out_insn(struct layout *l, uint32_t n)
 {
     const struct tbd_insn *insn = &l->cut->insn[n];

@@ -4,8 +4,8 @@
  * A block is a pure function of its start address, its bytes, which bytes are executable, which may
  * change, and the hook set.  It ends with the first instruction that transfers control or that the
  * engine executes, before the first one that cannot be executed, and at the instruction limit.
- * Where code may change under the program's hands (memory both writable and executable) it also ends
- * behind every store: what the store changed is seen by the check at the next block's entry.
+ * Where code may change under the program's hands (memory both writable and executable) it also
+ * ends behind every store: what the store changed is seen by the check at the next block's entry.
  *
  * The record's layout follows from the ops.  A store's address is left out of the record when the
  * record already holds a value it differs from by a constant (C1), or when it is a constant. */

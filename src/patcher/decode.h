@@ -100,7 +100,8 @@ struct tbd_insn {
                              effect; TBD_NO_REG otherwise */
     uint8_t disp_at;   /* of the rip-relative displacement */
     bool rip_relative;
-    bool gs;          /* an access is relative to gs base: plain ones are emitted with the address in a register */
+    bool gs;          /* an access is relative to gs base: plain ones are emitted with the address
+                         in a register */
     bool cuts_target; /* the same, but the address is cut to 32 bits: reaches everything there is */
 };
 

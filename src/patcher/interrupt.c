@@ -47,7 +47,8 @@ static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
     }
 }
 
-/* loop has changed rcx when it is passed; what follows is the jump not taken, then the one taken. */
+/* loop has changed rcx when it is passed; what follows is the jump not taken, then the one
+ * taken. */
 static bool is_loop_done(const struct tbd_insn *last, const struct tbd_watch *watch)
 {
     return last->kind == TBD_INSN_BRANCH_RCX && watch->pc > watch->tail;

@@ -27,11 +27,11 @@ struct tbd_patcher_callbacks {
     uint32_t (*define)(const struct tbd_block_def *def, const struct tbd_op *ops,
                        const uint8_t *code);
     /* May this byte range be executed?  Returns how many bytes from pc on are executable (0 = none;
-     * the block ends before).  Replay: also makes the bytes present.  *out_changes: some of them may
-     * change without a call of tbd_patcher_flush_range(), so every entry must look. */
+     * the block ends before).  Replay: also makes the bytes present.  *out_changes: some of them
+     * may change without a call of tbd_patcher_flush_range(), so every entry must look. */
     uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
-    /* A block is about to be made from so many bytes, which may change (*out_changes above).  May be
-     * NULL. */
+    /* A block is about to be made from so many bytes, which may change (*out_changes above).  May
+     * be NULL. */
     void (*looked)(struct tbd_app_pc start, uint32_t bytes);
     /* Reserve `bytes` (power of two) of address space for a patch area, RWX, within reach of
      * [lo, hi): every address of it within +-2 GiB of every address in it.  0 on failure. */
@@ -89,9 +89,9 @@ void tbd_patcher_place_notes(const struct tbd_note_site *notes);
  * callback that does not return.  gs base must be the thread's; call on any stack. */
 _Noreturn void tbd_patcher_run(struct tbd_thread *thread);
 
-/* Until another call, blocks that contain the instruction at `pc` are made so that they fault (SIGILL)
- * just before it, with their record as always: a replay of a block that was left there.  0 = none.
- * Existing translations at the old and the new address are forgotten. */
+/* Until another call, blocks that contain the instruction at `pc` are made so that they fault
+ * (SIGILL) just before it, with their record as always: a replay of a block that was left there.  0
+ * = none.  Existing translations at the old and the new address are forgotten. */
 void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc);
 
 /* Code bytes in [start, end) changed or went away: forget translations that touch them. */
@@ -118,7 +118,8 @@ enum tbd_interrupted {
     TBD_INT_BOUNDARY, /* at a block's entry (its entry store), or between blocks: state = before the
                            block at state->rip */
     TBD_INT_INSIDE,   /* at or around instruction `insn` of block `id`: state = just before it;
-                           ops of earlier instructions are recorded, `record_bytes` of operands valid */
+                           ops of earlier instructions are recorded, `record_bytes` of operands
+                           valid */
 };
 struct tbd_interruption {
     enum tbd_interrupted where;
@@ -126,20 +127,21 @@ struct tbd_interruption {
     uint32_t insn;
     uint32_t record_bytes; /* operands of instructions 0..insn-1 */
     uint32_t in_hook;      /* the faulting access was made by a hook, for that instruction */
-    uint32_t misaligned;   /* the instruction wants an aligned operand, which it has not: a fault of another
-                              kind, before any that the hook can run into */
+    uint32_t misaligned;   /* the instruction wants an aligned operand, which it has not: a fault of
+                              another kind, before any that the hook can run into */
 };
 /* From the registers of a signal frame (cache pc and live registers in *cpu) makes the program's
  * registers in *state, for any pc inside a patch area or the fixed entry/exit routines. */
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state);
 
-/* Address of the program's instruction that translated code at `cache_pc` is; 0: none, or it is not known any more.
- * APP. */
+/* Address of the program's instruction that translated code at `cache_pc` is; 0: none, or it is not
+ * known any more.  APP. */
 uint64_t tbd_patcher_program_pc(struct tbd_thread *thread, uint64_t cache_pc);
 
-/* SIG context, the processor's signal with `trap` at cpu->rip.  Hooks and ways out do not keep to alignment; where the program
- * has switched alignment checks on (AC) they are stepped through without.  True: cpu->rflags were changed, go on there. */
+/* SIG context, the processor's signal with `trap` at cpu->rip.  Hooks and ways out do not keep to
+ * alignment; where the program has switched alignment checks on (AC) they are stepped through
+ * without.  True: cpu->rflags were changed, go on there. */
 bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t trap);
 
 /* SIG context, fault on the guard behind the entries area: `cache_pc` is the frame's rip, a

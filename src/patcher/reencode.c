@@ -109,7 +109,8 @@ static bool is_of_address(uint8_t prefix)
     return prefix != 0x66 && prefix < 0xf0;
 }
 
-/* xlat and moves between rax and a fixed address, which have no ModRM byte, as mov.  Returns the length. */
+/* xlat and moves between rax and a fixed address, which have no ModRM byte, as mov.  Returns the
+ * length. */
 static unsigned make_mov(uint8_t *out, const struct tbd_insn *insn, unsigned scratch)
 {
     bool is_store = (insn->opcode & 0xfe) == 0xa2;

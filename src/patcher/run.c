@@ -223,7 +223,8 @@ static void perform_block_end(struct tbd_thread *thread, uint32_t kind)
         run.callbacks->special(thread, (enum tbd_special)block->special, block->last_bytes);
         break;
     case TBD_EXIT_FAULT:
-        tbd_cache_kill(tbd_cache_block((uint32_t)thread->exit_arg)); /* there may be code next time */
+        tbd_cache_kill(tbd_cache_block((uint32_t)thread->exit_arg)); /* there may be code next
+                                                                        time */
         run.callbacks->bad_code(thread);
         break;
     default: /* TBD_EXIT_STOP */
@@ -250,8 +251,8 @@ static void boundary(struct tbd_thread *thread)
     run.callbacks->boundary(thread);
 }
 
-/* Blocks are made for an rsp that is a multiple of 8 until it is seen not to be (patcher/touch.c); new code, where
- * such a thing begins, always comes by here. */
+/* Blocks are made for an rsp that is a multiple of 8 until it is seen not to be (patcher/touch.c);
+ * new code, where such a thing begins, always comes by here. */
 static bool is_new_oddity(const struct tbd_thread *thread)
 {
     return thread->regs.gpr[TBD_RSP] % 8 && !run.config.odd_stack;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* singles.h - instructions that the engine executes although their bytes do not say so
  *
- * An instruction that has been seen to access memory which other processes may write is executed by the engine
- * from then on: it ends its block as TBD_SPECIAL_SHARED.  So the set of their addresses belongs to what a block
- * is, and the stream says whenever it changes (TBD_MSG_SHARED).  Whoever changes the set flushes the
- * translations at the address.  Contexts: APP; tbd_singles_has() SIG too. */
+ * An instruction that has been seen to access memory which other processes may write is executed by
+ * the engine from then on: it ends its block as TBD_SPECIAL_SHARED.  So the set of their addresses
+ * belongs to what a block is, and the stream says whenever it changes (TBD_MSG_SHARED).  Whoever
+ * changes the set flushes the translations at the address.  Contexts: APP; tbd_singles_has() SIG
+ * too. */
 #ifndef TBD_PATCHER_SINGLES_H
 #define TBD_PATCHER_SINGLES_H
 

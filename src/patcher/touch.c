@@ -46,7 +46,8 @@ static void extend(struct tbd_bracket *b, int64_t low, int64_t high, uint8_t fla
     }
 }
 
-/* Naturally aligned stack slots do not straddle, as long as rsp is a multiple of 8 (tbd_touch_plan.odd_stack). */
+/* Naturally aligned stack slots do not straddle, as long as rsp is a multiple of 8
+ * (tbd_touch_plan.odd_stack). */
 static bool may_straddle(const struct tbd_touch_plan *plan, const struct tbd_access *a)
 {
     bool on_stack = a->ea.base == TBD_RSP && a->ea.index == TBD_NO_REG && a->size <= 8 &&

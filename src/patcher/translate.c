@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* translate.c - lowering: what code for which instruction of the program
  *
- * The block: [way out when its code has changed] [tagged entry] [comparison of its code] entry store,
- * then for each instruction its hooks and itself, then the exit.  Operands are written relative to the record's start; r14 moves once, behind the last
- * instruction that can fault.
+ * The block: [way out when its code has changed] [tagged entry] [comparison of its code] entry
+ * store, then for each instruction its hooks and itself, then the exit.  Operands are written
+ * relative to the record's start; r14 moves once, behind the last instruction that can fault.
  *
  * L1  Hooks stand before the instruction and read its addresses from the registers before it.
  * L2  An indirect exit has the target in r11, and the program's registers where they are at every
@@ -191,7 +191,8 @@ static void hook_access(struct tbd_translation *t, unsigned access, uint16_t avo
         return;
     h.ea = hook_ea(t, a, avoid);
     h.scratch = (uint8_t)tbd_place_scratch(t, avoid | ea_mask(&h.ea));
-    tbd_hook_touch(&t->e, &h); /* before anything else: it says whether the memory may be touched (hooks/shared.h) */
+    tbd_hook_touch(&t->e, &h); /* before anything else: it says whether the memory may be touched
+                                  (hooks/shared.h) */
     hook_address(t, &h, load);
     if (store)
         tbd_hook_store(&t->e, &h, store->data);

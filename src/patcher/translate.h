@@ -81,7 +81,8 @@ struct tbd_translation {
     bool tagged;       /* with an entry for indirect branches in front */
     bool stop;         /* leave by TBD_EXIT_STOP at the end */
     uint64_t tag;      /* out: where the entry for indirect branches is */
-    uint64_t entry;    /* out: where control comes in otherwise: the entry store, or checks before it */
+    uint64_t entry;    /* out: where control comes in otherwise: the entry store, or checks before
+                          it */
     uint64_t tail;     /* out: where the jumps of direct exits begin */
     uint8_t *mismatch; /* out: rel32 of the tagged entry's way out, if any */
     struct tbd_direct_exit exit[2];
@@ -119,7 +120,8 @@ void tbd_place_finish(struct tbd_translation *t);
 
 /* ---- reencode.c ---- */
 /* Emits the instruction with r14, r15 replaced by their substitutes and rip-relative operands
- * re-displaced; `scratch` holds the operand's address if that is out of reach or relative to gs base, else TBD_NO_REG. */
+ * re-displaced; `scratch` holds the operand's address if that is out of reach or relative to gs
+ * base, else TBD_NO_REG. */
 void tbd_reencode(struct tbd_translation *t, const struct tbd_insn *insn, unsigned scratch);
 /* Emits the instruction with its slot in the thread block in place of insn->slot_form. */
 void tbd_reencode_slot(struct tbd_translation *t, const struct tbd_insn *insn);

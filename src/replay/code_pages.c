@@ -3,8 +3,8 @@
  *
  * Translations are kept from window to window; they are right as long as the bytes they were made
  * from are the same in the next window.  So every executable page the process was given is
- * remembered with a hash of its contents; what was made from pages that are writable as well compares
- * itself.  Open addressing, grows at half full, never shrinks. */
+ * remembered with a hash of its contents; what was made from pages that are writable as well
+ * compares itself.  Open addressing, grows at half full, never shrinks. */
 #include "replay/worker.h"
 
 #include <stdlib.h>

@@ -95,7 +95,8 @@ static bool is_damage(enum tbd_status status)
     return status >= TBD_TRUNCATED && status <= TBD_CORRUPT;
 }
 
-/* What was there besides code is lost with a damaged page: of code that cannot be written nothing is. */
+/* What was there besides code is lost with a damaged page: of code that cannot be written nothing
+ * is. */
 static bool may_be_data(const struct tbd_worker *worker, uint64_t page)
 {
     const struct tbd_region *region = tbd_worker_region(worker, page);

@@ -110,7 +110,8 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
         return status;
     *out = product.window;
     (*out)->index = worker->window->index;
-    (*out)->regs.thread = worker->window->regs.thread; /* who has control at its start: for cursors */
+    (*out)->regs.thread = worker->window->regs.thread; /* who has control at its start: for
+                                                          cursors */
     (*out)->number = worker->window->number;
     (*out)->level = 3;
     (*out)->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
@@ -119,11 +120,12 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
 
 /* ---- events alone ---- */
 
-/* A page with a message in an area costs as much as seven pages that are copied from chunks, or more. */
+/* A page with a message in an area costs as much as seven pages that are copied from chunks, or
+ * more. */
 #define MESSAGES_MOST 400u
 
-/* Where the window's operands will come; NULL: in their chunks, as those of slices do, which follow on each other while the
- * one before is looked at. */
+/* Where the window's operands will come; NULL: in their chunks, as those of slices do, which follow
+ * on each other while the one before is looked at. */
 static struct tbd_area *take_area(struct tbd_worker *worker)
 {
     struct tbd_stream_areas where = tbd_consumer_areas(worker->consumer);

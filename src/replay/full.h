@@ -23,8 +23,8 @@ TBD_MUST_CHECK enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
-/* The same with less: events, log, and the end state, but no digest; contents of its dirty pages are borrowed until the
- * worker's next window. */
+/* The same with less: events, log, and the end state, but no digest; contents of its dirty pages
+ * are borrowed until the worker's next window. */
 TBD_MUST_CHECK enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32_t hooks,
                                                struct tbd_window **out,
                                                struct tbd_divergence *divergence,

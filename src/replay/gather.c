@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: MIT
 /* gather.c - see gather.h
  *
- * Operands lie behind each other already (operands.h), or are copied so as chunks come; entries become the trace's ids on
- * the way.  Messages about state are taken out: they come at the window's end, so hardly anything is moved.  In `operands`:
+ * Operands lie behind each other already (operands.h), or are copied so as chunks come; entries
+ * become the trace's ids on the way.  Messages about state are taken out: they come at the window's
+ * end, so hardly anything is moved.  In `operands`:
  *
  *     | kept: final | gap | run: checked, not yet moved | not yet checked |
  *     0           kept  run_start                      in               have
  *
  * Invariants
- * G1  Entries are read once; of the operands, messages are this process's own before they are looked at, or copied
- *     as a whole: a process gone astray cannot change behind our back what cursors rely on.
- * G2  Every entry kept names a block of the table or a message whose payload is complete, and records and messages
- *     fill the operands exactly (W1 of format/window.c): cursors need no checks.
- * G3  The first thing that is wrong ends the window before it (`damage`); the rest of its stream is only passed. */
+ * G1  Entries are read once; of the operands, messages are this process's own before they are
+ *     looked at, or copied as a whole: a process gone astray cannot change behind our back what
+ *     cursors rely on.
+ * G2  Every entry kept names a block of the table or a message whose payload is complete, and
+ *     records and messages fill the operands exactly (W1 of format/window.c): cursors need no
+ *     checks.
+ * G3  The first thing that is wrong ends the window before it (`damage`); the rest of its stream is
+ *     only passed. */
 #include "replay/gather.h"
 
 #include "base/array.h"
@@ -27,15 +31,18 @@
 
 #define MOST_ENTRIES ((size_t)1 << 31)
 
-/* What was copied from shared memory is not read from there again, whatever the compiler thinks of it. */
+/* What was copied from shared memory is not read from there again, whatever the compiler thinks of
+ * it. */
 #define READ_ONCE_UP_TO_HERE() __asm__ volatile("" ::: "memory")
 
-/* What is needed of a block at each of its entries, in one word, so that those of four entries are added up at once:
+/* What is needed of a block at each of its entries, in one word, so that those of four entries are
+ * added up at once:
  *
- *     | events, itself included: 16 | operand bytes: 16 | nothing to be taken: 1 | id in the table: 31 |
+ *     | events, itself included: 16 | operand bytes: 16 | nothing to be taken: 1 | id in the table:
+ *     31 |
  *
- * Ids are below 2^30, records at most TBD_RECORD_MAX_BYTES, and a block has at most EVENTS_MOST events: no field flows
- * over into the next one. */
+ * Ids are below 2^30, records at most TBD_RECORD_MAX_BYTES, and a block has at most EVENTS_MOST
+ * events: no field flows over into the next one. */
 typedef uint64_t slim_t;
 #define SLIM_NONE (1u << 31) /* there is no such block, or its record is another one */
 #define EVENTS_MOST (UINT16_MAX / 4)
@@ -65,7 +72,8 @@ struct end_page {
 struct tbd_gather {
     struct tbd_consumer *consumer; /* borrowed */
     struct tbd_block_table *table; /* that `slim` is about; a reference is held */
-    slim_t *slim;                  /* by id of the stream; behind them SLIM_NONE up to a power of two */
+    slim_t *slim;                  /* by id of the stream; behind them SLIM_NONE up to a power of
+                                      two */
     uint32_t slim_count;
     uint32_t slim_mask;            /* that power of two, less one */
     size_t slim_room;
@@ -367,7 +375,8 @@ static enum tbd_status take_page(struct tbd_gather *g, const uint8_t *payload, u
     return TBD_OK;
 }
 
-/* Of two messages about one thread the later one counts; the last of all is about the one in control. */
+/* Of two messages about one thread the later one counts; the last of all is about the one in
+ * control. */
 static enum tbd_status take_regs(struct tbd_gather *g, const uint8_t *payload, uint32_t bytes)
 {
     struct tbd_thread_state state;
@@ -393,8 +402,8 @@ static enum tbd_status take_regs(struct tbd_gather *g, const uint8_t *payload, u
     return TBD_OK;
 }
 
-/* A message of which nothing goes into the order of events.  What a replay says of mappings, pages read, and the
- * end of the program, play has said. */
+/* A message of which nothing goes into the order of events.  What a replay says of mappings, pages
+ * read, and the end of the program, play has said. */
 static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
@@ -459,7 +468,8 @@ static const char *why_not_a_block(const struct tbd_gather *g, uint32_t entry)
     return "a record outside the operands";
 }
 
-/* One entry that is no block, or not to be taken with others.  TBD_NOTFOUND: its operands are not there yet. */
+/* One entry that is no block, or not to be taken with others.  TBD_NOTFOUND: its operands are not
+ * there yet. */
 static enum tbd_status take_one(struct tbd_gather *g, uint32_t entry)
 {
     if (entry & TBD_ENTRY_MESSAGE)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* notes.c - where a worker's replay process notes registers
  *
- * Sites only come: a question asks window after window for almost the same ones, and each change costs all
- * translations.  Blocks with other notes are other blocks, so their table begins anew, too. */
+ * Sites only come: a question asks window after window for almost the same ones, and each change
+ * costs all translations.  Blocks with other notes are other blocks, so their table begins anew,
+ * too. */
 #include "replay/worker.h"
 
 #include "format/blocks.h"

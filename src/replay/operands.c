@@ -184,7 +184,8 @@ bool tbd_area_own(struct tbd_area *area, size_t from, size_t bytes)
 
     if (!note_run(area, start, end))
         return false;
-    /* The first write to a page of a private mapping copies it; a write that changes nothing, and no read before. */
+    /* The first write to a page of a private mapping copies it; a write that changes nothing, and
+     * no read before. */
     for (size_t at = start; at < end; at += TBD_PAGE_SIZE)
         __atomic_fetch_or(area->bytes + at, 0, __ATOMIC_RELAXED);
     return true;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* operands.h - the operand areas of a replay process's stream, seen from the driver
  *
- * What a process writes into an area becomes a window's operands where it lies, without a copy.  So an area is lent to
- * one window at a time, and outlives the process when the window does.
+ * What a process writes into an area becomes a window's operands where it lies, without a copy.  So
+ * an area is lent to one window at a time, and outlives the process when the window does.
  *
- * O1  Areas are mapped privately: what tbd_area_own() has taken cannot be changed by the process any more.  It is for
- *     messages, whose lengths are read again and again; all else in an area is values, which nobody relies on.
+ * O1  Areas are mapped privately: what tbd_area_own() has taken cannot be changed by the process
+ *     any more.  It is for messages, whose lengths are read again and again; all else in an area is
+ *     values, which nobody relies on.
  * O2  When an area is given back it is the process's again, all of it.
  * Any thread may give an area back. */
 #ifndef TBD_REPLAY_OPERANDS_H
@@ -16,7 +17,8 @@
 struct tbd_areas;
 struct tbd_area;
 
-/* Of the stream behind `fd`.  NULL: there are none, or they cannot be mapped: one can do without. */
+/* Of the stream behind `fd`.  NULL: there are none, or they cannot be mapped: one can do
+ * without. */
 struct tbd_areas *tbd_areas_new(int fd, const struct tbd_stream_areas *where);
 /* Lent ones stay until they are given back. */
 void tbd_areas_free(struct tbd_areas *areas);
@@ -29,10 +31,11 @@ uint8_t *tbd_area_bytes(const struct tbd_area *area);
 size_t tbd_area_room(const struct tbd_area *area);
 uint32_t tbd_area_index(const struct tbd_area *area);
 
-/* The bytes [from, from + bytes) are this process's own from here on (O1).  False without memory. */
+/* The bytes [from, from + bytes) are this process's own from here on (O1).  False without
+ * memory. */
 TBD_MUST_CHECK bool tbd_area_own(struct tbd_area *area, size_t from, size_t bytes);
-/* The process has written `bytes` more behind the first `from`; `written` is where it did: pages of both that are owned
- * already get them from there. */
+/* The process has written `bytes` more behind the first `from`; `written` is where it did: pages of
+ * both that are owned already get them from there. */
 void tbd_area_more(struct tbd_area *area, size_t from, const uint8_t *written, size_t bytes);
 
 #endif

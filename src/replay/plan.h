@@ -67,7 +67,8 @@ struct tbd_plan_region {
 _Static_assert(sizeof(struct tbd_plan_region) == 32, "tbd_plan_region is 32 bytes");
 
 #define TBD_PLAN_ZERO_PAGE 0u /* `contents` of a page without bytes */
-#define TBD_PLAN_SAME_PAGE 1u /* of one that is right as the window before left it, if it is there still */
+#define TBD_PLAN_SAME_PAGE 1u /* of one that is right as the window before left it, if it is there
+                                 still */
 
 /* A page to be present from the beginning; sorted by address. */
 struct tbd_plan_page {
@@ -156,16 +157,19 @@ struct tbd_plan_head {
     struct tbd_plan_section log;     /* struct tbd_plan_log */
     struct tbd_plan_section dirty;   /* uint64_t: pages that play wrote */
     struct tbd_plan_section stops;   /* struct tbd_plan_stop */
-    struct tbd_plan_section notes;   /* struct tbd_note_site, by pc (TBD_HOOK_NOTES); others than in the
-                                        plan before come with TBD_PLAN_FLUSH */
+    struct tbd_plan_section notes;   /* struct tbd_note_site, by pc (TBD_HOOK_NOTES); others than in
+                                        the plan before come with TBD_PLAN_FLUSH */
     struct tbd_plan_section avoid;   /* struct tbd_plan_range: no patch areas here */
     struct tbd_plan_section prefer;  /* struct tbd_plan_range: where play had its patch areas */
     struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */
     struct tbd_plan_section threads; /* struct tbd_plan_thread: one more than can ever wait */
-    struct tbd_plan_section singles; /* uint64_t: instructions that the engine executes from the start on
-                                        (patcher/singles.h); the log says more, at a window's start all */
-    /* Slices (replay/slices.h), relative times.  Not of a window in which the program was killed. */
-    uint64_t from;  /* nothing is put into the stream before; then the state comes, unless it is 0 */
+    struct tbd_plan_section singles; /* uint64_t: instructions that the engine executes from the
+                                        start on (patcher/singles.h); the log says more, at a
+                                        window's start all */
+    /* Slices (replay/slices.h), relative times.  Not of a window in which the program was
+     * killed. */
+    uint64_t from;  /* nothing is put into the stream before; then the state comes, unless it is
+                       0 */
     uint64_t until; /* the replay ends here: `blocks`, or where a slice ends */
     uint64_t slice; /* behind so many entries the state comes, again and again; 0: at the end */
     struct tbd_plan_section gone; /* uint64_t: pages of the state, too, as long as they are there */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* raise.c - windows get their events back on disk
  *
- * A replayed window has everything that play's had but the backlinks of its summaries.  At level 2 the TOC
- * has them still.  At level 1 it says only which words and blocks occurred; then the windows before are
- * gone through once, for those bits alone. */
+ * A replayed window has everything that play's had but the backlinks of its summaries.  At level 2
+ * the TOC has them still.  At level 1 it says only which words and blocks occurred; then the
+ * windows before are gone through once, for those bits alone. */
 #include "replay/raise.h"
 
 #include "format/change.h"

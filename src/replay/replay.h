@@ -37,8 +37,8 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, un
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
-/* The same for who only walks the events: it takes much less time, and the summaries are those that the trace
- * has at the window's level. */
+/* The same for who only walks the events: it takes much less time, and the summaries are those that
+ * the trace has at the window's level. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker,
                                                  uint32_t window, uint32_t hooks,
                                                  struct tbd_window **out,
@@ -52,7 +52,8 @@ struct tbd_reg_state {
     uint8_t xsave[4096];        /* regs.xsave_bytes of it; longer images are cut */
     uint8_t *stack;             /* input: room for stack_room bytes of the stack, too; NULL: none */
     size_t stack_room;          /* at most TBD_REPLAY_STACK_BYTES */
-    uint64_t stack_start;       /* what came of it: the stack_bytes bytes from here on; 0 at a window's ends */
+    uint64_t stack_start;       /* what came of it: the stack_bytes bytes from here on; 0 at a
+                                   window's ends */
     size_t stack_bytes;
 };
 #define TBD_REPLAY_STACK_BYTES 65536u
@@ -69,8 +70,8 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, un
                                                struct tbd_error *why);
 
 /* Registers before each execution of the instructions at `sites` (by pc, ascending) in `window`,
- * which may be a slice (slices.h): *out is a window (owned by the caller) whose blocks have notes at
- * them and no other events.  Where there are too many in a block, the last ones are missing. */
+ * which may be a slice (slices.h): *out is a window (owned by the caller) whose blocks have notes
+ * at them and no other events.  Where there are too many in a block, the last ones are missing. */
 TBD_MUST_CHECK enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
                                                 const struct tbd_window *window,
                                                 const struct tbd_note_site *sites, size_t count,
@@ -79,8 +80,10 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, u
                                                 struct tbd_error *why);
 
 enum tbd_verify {
-    TBD_VERIFY_ALL,  /* with which pages were modified, and every event of a window that has its events */
-    TBD_VERIFY_QUICK /* as a question replays it: end registers, contents of modified pages, system calls, messages */
+    TBD_VERIFY_ALL,  /* with which pages were modified, and every event of a window that has its
+                        events */
+    TBD_VERIFY_QUICK /* as a question replays it: end registers, contents of modified pages, system
+                        calls, messages */
 };
 
 /* Replays `window` in full and compares it with what the trace holds.  TBD_OK, or TBD_DIVERGED. */

@@ -18,8 +18,8 @@ TBD_MUST_CHECK enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer,
                                                   uint32_t index, bool with_events,
                                                   struct tbd_window **out_window,
                                                   struct tbd_error *why);
-/* The replay begins where `slice` of the worker's window begins, if that state is all there; NULL: at
- * the window's start.  The slice lives until tbd_replayer_finish(). */
+/* The replay begins where `slice` of the worker's window begins, if that state is all there; NULL:
+ * at the window's start.  The slice lives until tbd_replayer_finish(). */
 TBD_MUST_CHECK enum tbd_status tbd_replayer_begin_slice(struct tbd_replayer *replayer,
                                                         unsigned number,
                                                         const struct tbd_window *slice,

@@ -566,8 +566,8 @@ enum tbd_status tbd_slices_next(struct tbd_slices *s, struct tbd_window **out,
 
 enum tbd_status tbd_slices_only(struct tbd_replayer *replayer, unsigned number, uint32_t window,
                                 uint32_t hooks, const struct tbd_worker_range *range,
-                                const struct tbd_window *slice, struct tbd_window **out, struct tbd_divergence *divergence,
-                                struct tbd_error *why)
+                                const struct tbd_window *slice, struct tbd_window **out,
+                                struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_slices *slices;
     enum tbd_status status =
@@ -582,7 +582,8 @@ enum tbd_status tbd_slices_only(struct tbd_replayer *replayer, unsigned number, 
 
 enum tbd_status tbd_replay_slice(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
                                  uint32_t hooks, uint32_t slice, const struct tbd_window *before,
-                                 struct tbd_window **out, struct tbd_divergence *divergence, struct tbd_error *why)
+                                 struct tbd_window **out, struct tbd_divergence *divergence,
+                                 struct tbd_error *why)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(replayer->trace, window);
     uint64_t blocks = slice_blocks();

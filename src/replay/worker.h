@@ -51,12 +51,14 @@ struct tbd_worker {
     size_t page_count;
     bool forget;                    /* its translations may be stale */
 
-    uint64_t *held;                 /* pages that the plan in work gives the process; sorted; owned */
+    uint64_t *held;                 /* pages that the plan in work gives the process; sorted;
+                                       owned */
     size_t held_count, held_room;
     uint64_t *before;               /* those of the plan before; likewise */
     size_t before_count, before_room;
     uint64_t asked;                 /* block entries that its replays were to run through */
-    bool is_at_end;                 /* the process holds what they held at the end of window `ended` */
+    bool is_at_end;                 /* the process holds what they held at the end of window
+                                       `ended` */
     uint32_t ended;
 };
 
@@ -70,8 +72,9 @@ static inline const struct tbd_window *tbd_worker_start(const struct tbd_worker 
 void tbd_worker_stop(struct tbd_worker *worker);
 
 /* contents.c: a page as it was where the replay begins (`order` 0), or when its mapping was made by
- * the last of the first `order` log messages from there on.  *known: TBD_OK if all of it is given, TBD_NOTFOUND if only the code of
- * this window's blocks is, or nothing; or what is wrong with the trace, which lost it. */
+ * the last of the first `order` log messages from there on.  *known: TBD_OK if all of it is given,
+ * TBD_NOTFOUND if only the code of this window's blocks is, or nothing; or what is wrong with the
+ * trace, which lost it. */
 enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out, enum tbd_status *known);
 /* Of a page that is absent: TBD_OK if it never was there, else *known and in `why` where it was. */
@@ -90,9 +93,9 @@ void tbd_worker_forget_code(struct tbd_worker *worker);
 /* The page, if it is known as code; else NULL. */
 const struct tbd_code_page *tbd_worker_code_page(const struct tbd_worker *worker, uint64_t address);
 
-/* held.c: what the process has of a window from the one before.  A plan is begun; a page is in it, with true contents;
- * does the process have the page already as it is at the window's start?  The window's end was reached, and is as it
- * was in play. */
+/* held.c: what the process has of a window from the one before.  A plan is begun; a page is in it,
+ * with true contents; does the process have the page already as it is at the window's start?  The
+ * window's end was reached, and is as it was in play. */
 void tbd_worker_begin_held(struct tbd_worker *worker);
 TBD_MUST_CHECK bool tbd_worker_note_held(struct tbd_worker *worker, uint64_t address);
 bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* again.c - specials whose outputs follow from their inputs: play's own code executes them
  *
- * It works on tbd_runtime, as in play, and sends the same messages.  What other processes wrote meanwhile is an
- * input (hooks/shared.h): it comes out of the logged messages, one for each piece of the instruction. */
+ * It works on tbd_runtime, as in play, and sends the same messages.  What other processes wrote
+ * meanwhile is an input (hooks/shared.h): it comes out of the logged messages, one for each piece
+ * of the instruction. */
 #include "base/string.h"
 #include "format/stream.h"
 #include "hooks/effects.h"

@@ -352,7 +352,8 @@ static void deliver(struct tbd_thread *thread, const struct tbd_message *message
     tbd_log_send(message);
 }
 
-/* Translations notice by themselves.  The next block looks at these bytes: so they count as read, as in play. */
+/* Translations notice by themselves.  The next block looks at these bytes: so they count as read,
+ * as in play. */
 static void change_code(const struct tbd_message *message)
 {
     struct tbd_msg_code code;

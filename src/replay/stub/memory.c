@@ -157,8 +157,9 @@ bool tbd_memory_clear_process(void)
 
 /* ---- a window begins ---- */
 
-/* Walks along what stays mapped, in address order: code that did not change (`keep`), pages that did not change, and
- * ordinary writable pages that the next window has as well, which are only filled anew. */
+/* Walks along what stays mapped, in address order: code that did not change (`keep`), pages that
+ * did not change, and ordinary writable pages that the next window has as well, which are only
+ * filled anew. */
 struct stay {
     const struct tbd_plan_range *keep, *keep_end;
     const struct tbd_plan_page *page, *page_end;

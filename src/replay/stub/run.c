@@ -2,8 +2,8 @@
 /* run.c - one window in a replay process
  *
  * The entries area is cut so that its guard page is reached when something is due: a stop, a
- * signal, the end of a slice or of the window.  In a partial replay, and before the first slice that is wanted, the ring
- * only counts (`discard`).
+ * signal, the end of a slice or of the window.  In a partial replay, and before the first slice
+ * that is wanted, the ring only counts (`discard`).
  *
  * I1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the instruction
  *     a stop asked for.
@@ -75,8 +75,8 @@ static void mark_pages(const struct tbd_plan_section *section)
     }
 }
 
-/* In full replay without a touch map the pages are those that play wrote, and so they are where the marks were used up for
- * earlier slices. */
+/* In full replay without a touch map the pages are those that play wrote, and so they are where the
+ * marks were used up for earlier slices. */
 static void mark_dirty_pages(void)
 {
     if (!(tbd_stub.hook_set & TBD_HOOK_TOUCH) || tbd_stub.plan->slice)

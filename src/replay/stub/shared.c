@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* shared.c - which instructions the engine executes because they access shared memory (patcher/singles.h)
+/* shared.c - which instructions the engine executes because they access shared memory
+ * (patcher/singles.h)
  *
- * The log says when the set changes.  A block that play left before an instruction which only then came into
- * the set is left there again: a trap in front of that instruction (tbd_patcher_trap). */
+ * The log says when the set changes.  A block that play left before an instruction which only then
+ * came into the set is left there again: a trap in front of that instruction (tbd_patcher_trap). */
 #include "replay/stub/calls.h"
 
 #include "base/string.h"
@@ -101,8 +102,8 @@ void tbd_stub_shared_begin(struct tbd_thread *thread)
 
 /* ---- blocks that were left ---- */
 
-/* Was the block left because of something outside: a new instruction in the set, or a file that had become
- * shorter?  Other faults come by themselves. */
+/* Was the block left because of something outside: a new instruction in the set, or a file that had
+ * become shorter?  Other faults come by themselves. */
 static bool is_left_outside(const struct tbd_message *next)
 {
     struct tbd_msg_signal signal;

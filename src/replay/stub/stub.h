@@ -28,7 +28,8 @@ struct tbd_stub {
     bool is_partial;           /* nothing goes into the stream */
     uint32_t hook_set;         /* of the translations that exist; 0 at first */
     uint64_t end;              /* absolute time at which the replay is over */
-    uint64_t slice_end;        /* likewise a slice, or what comes before the first; TBD_TIME_NEVER: there are none */
+    uint64_t slice_end;        /* likewise a slice, or what comes before the first; TBD_TIME_NEVER:
+                                  there are none */
     uint64_t extra;            /* entries that are no block entries: rests after inner stops */
     uint64_t log_next;         /* index of the next log entry */
     uint64_t between;          /* index of the next one that comes between blocks, if >= log_next */
@@ -78,7 +79,8 @@ void tbd_stub_code_changed(uint64_t start, uint64_t bytes);
 void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes);
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
 void tbd_stub_bad_code(struct tbd_thread *thread);
-/* Time of the next logged signal or turn, which may have to come between blocks; UINT64_MAX if none. */
+/* Time of the next logged signal or turn, which may have to come between blocks; UINT64_MAX if
+ * none. */
 uint64_t tbd_stub_between_time(void);
 /* Before translated code goes on after the engine did something: signals, and what is due. */
 void tbd_stub_settle(struct tbd_thread *thread);
@@ -86,12 +88,13 @@ void tbd_stub_settle(struct tbd_thread *thread);
 void tbd_stub_between(struct tbd_thread *thread);
 /* The system call at rip, or that part of it which is due; afterwards tbd_stub_settle(). */
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes);
-/* shared.c: takes over the set of instructions in a TBD_MSG_SHARED that is due now; false if there is none. */
+/* shared.c: takes over the set of instructions in a TBD_MSG_SHARED that is due now; false if there
+ * is none. */
 bool tbd_stub_shared(struct tbd_thread *thread);
 /* A window begins: with an empty set, or the one in its first message. */
 void tbd_stub_shared_begin(struct tbd_thread *thread);
-/* Time of the next block that play left for a reason that replay does not have (UINT64_MAX if none); before it is
- * entered, it is seen to that it is left at the same place. */
+/* Time of the next block that play left for a reason that replay does not have (UINT64_MAX if
+ * none); before it is entered, it is seen to that it is left at the same place. */
 uint64_t tbd_stub_left_time(void);
 void tbd_stub_leave_block(struct tbd_thread *thread);
 /* Nothing more is logged, and this block is the window's last: the program was killed, or play let

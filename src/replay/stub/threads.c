@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* threads.c - all threads of the program on the one thread of a replay process
  *
- * Who has control is in the thread block, as in play; the others' registers and vector state wait in slots of the
- * plan (struct tbd_plan_thread), of which the driver provides as many as the window can need.  Turns come
- * where play logged them: between two blocks, or in a system call that waits.
+ * Who has control is in the thread block, as in play; the others' registers and vector state wait
+ * in slots of the plan (struct tbd_plan_thread), of which the driver provides as many as the window
+ * can need.  Turns come where play logged them: between two blocks, or in a system call that waits.
  *
  * I1  The thread in control has no slot; every other one that lives has exactly one. */
 #include "replay/stub/calls.h"
