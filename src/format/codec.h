@@ -40,6 +40,17 @@ static inline void tbd_buffer_varint(struct tbd_buffer *buffer, uint64_t value)
     buffer->used += n;
 }
 
+static inline void tbd_buffer_byte(struct tbd_buffer *buffer, uint8_t byte)
+{
+    uint8_t *at = buffer->capacity > buffer->used ? buffer->bytes + buffer->used
+                                                  : tbd_buffer_room(buffer, 1);
+
+    if (!at)
+        return;
+    *at = byte;
+    buffer->used++;
+}
+
 /* Signed numbers near 0 become small unsigned ones. */
 static inline uint64_t tbd_zigzag(int64_t v)
 {

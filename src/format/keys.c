@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* keys.c - making segments of the index over windows
  *
- * A segment's keys come out of a heap with the next key of each window on it.  A group of
- * TBD_KEY_GROUP keys is coded as: per key a varint, the difference to the one before (the first key
+ * A segment's keys are taken a *span* at a time, the SPAN_KEYS numbers from the least key on that is
+ * left: each window adds those that it has there.  Programs write to neighbouring words, in one
+ * window as in the next, so most spans are dense.  A group of TBD_KEY_GROUP keys is coded as: per key a varint, the difference to the one before (the first key
  * of a group is in the directory), then its mask:
  *
  *   byte    bits 0-5: lowest window s; bits 6-7: how to go on
@@ -160,79 +161,78 @@ void tbd_key_segment_name(const struct tbd_key_segment *segment, char *out, size
 
 /* ---- the windows' keys in one order ---- */
 
-struct head {
-    uint64_t key;
-    uint32_t window;
-};
+#define SPAN_KEYS 2048u
+#define NONE      UINT64_MAX /* no key: kinds are small (tbd_key()) */
 
 struct merge {
-    struct head heap[TBD_KEY_WINDOWS]; /* the least is first */
-    uint32_t count;
+    uint64_t next[TBD_KEY_WINDOWS]; /* each window's first key that is not in a span yet; or NONE */
     struct tbd_reader in[TBD_KEY_WINDOWS];
+    uint32_t windows;
+    uint64_t least;                   /* of `next` */
+    uint64_t first;                   /* the span's first number */
+    uint32_t word;                    /* of `present`: those before are done */
+    uint64_t present[SPAN_KEYS / 64]; /* numbers with a mask */
+    uint64_t masks[SPAN_KEYS];
 };
 
-static void sift_down(struct merge *m)
+/* The key behind `key`, and NONE behind the last. */
+static uint64_t key_after(struct tbd_reader *in, uint64_t key)
 {
-    struct head moved = m->heap[0];
-    uint32_t at = 0;
-
-    for (uint32_t child; (child = 2 * at + 1) < m->count; at = child) {
-        if (child + 1 < m->count && m->heap[child + 1].key < m->heap[child].key)
-            child++;
-        if (moved.key <= m->heap[child].key)
-            break;
-        m->heap[at] = m->heap[child];
-    }
-    m->heap[at] = moved;
-}
-
-static void sift_up(struct merge *m, uint32_t at)
-{
-    struct head moved = m->heap[at];
-
-    for (; at && moved.key < m->heap[(at - 1) / 2].key; at = (at - 1) / 2)
-        m->heap[at] = m->heap[(at - 1) / 2];
-    m->heap[at] = moved;
+    return in->at < in->end ? key + tbd_reader_varint(in) : NONE;
 }
 
 static void merge_begin(struct merge *m, const struct tbd_key_segment *segment)
 {
-    m->count = 0;
+    *m = (struct merge){ .windows = segment->windows, .least = NONE, .word = SPAN_KEYS / 64 };
     for (uint32_t i = 0; i < segment->windows; i++) {
         const struct tbd_buffer *keys = &segment->keys[i];
 
         m->in[i] = (struct tbd_reader){ keys->bytes, keys->bytes + keys->used, false };
-        if (!keys->used)
-            continue;
-        m->heap[m->count] = (struct head){ tbd_reader_varint(&m->in[i]), i };
-        sift_up(m, m->count++);
+        m->next[i] = key_after(&m->in[i], 0);
+        m->least = m->next[i] < m->least ? m->next[i] : m->least;
     }
 }
 
-static void advance(struct merge *m)
+/* The next span.  False when no window has more keys. */
+static bool merge_span(struct merge *m)
 {
-    struct head *head = &m->heap[0];
-    struct tbd_reader *in = &m->in[head->window];
+    uint64_t first = m->least, least = NONE;
 
-    if (in->at < in->end)
-        head->key += tbd_reader_varint(in);
-    else
-        *head = m->heap[--m->count];
-    if (m->count)
-        sift_down(m);
+    if (first == NONE)
+        return false;
+    for (uint32_t i = 0; i < m->windows; i++) {
+        uint64_t key = m->next[i];
+
+        for (; key - first < SPAN_KEYS; key = key_after(&m->in[i], key)) {
+            uint64_t at = key - first;
+
+            m->masks[at] |= (uint64_t)1 << i;
+            m->present[at / 64] |= (uint64_t)1 << at % 64;
+        }
+        m->next[i] = key;
+        least = key < least ? key : least;
+    }
+    m->first = first;
+    m->least = least;
+    m->word = 0;
+    return true;
 }
 
 /* The least key and the windows that have it; false when there are no more. */
 static bool merge_next(struct merge *m, uint64_t *key, uint64_t *mask)
 {
-    if (!m->count)
-        return false;
-    *key = m->heap[0].key;
-    *mask = 0;
-    while (m->count && m->heap[0].key == *key) {
-        *mask |= (uint64_t)1 << m->heap[0].window;
-        advance(m);
-    }
+    uint32_t at;
+
+    while (m->word == SPAN_KEYS / 64 || !m->present[m->word])
+        if (m->word < SPAN_KEYS / 64)
+            m->word++;
+        else if (!merge_span(m))
+            return false;
+    at = m->word * 64 + (uint32_t)__builtin_ctzll(m->present[m->word]);
+    m->present[m->word] &= m->present[m->word] - 1;
+    *key = m->first + at;
+    *mask = m->masks[at];
+    m->masks[at] = 0;
     return true;
 }
 
@@ -256,7 +256,7 @@ static void put_mask(struct coder *coder, uint64_t mask)
         token = (uint8_t)(lowest | TBD_KEY_ALONE << 6);
     else if (mask == (coder->all & ~0ull << lowest))
         token = (uint8_t)(lowest | TBD_KEY_ON << 6);
-    tbd_buffer_put(&coder->data, &token, 1);
+    tbd_buffer_byte(&coder->data, token);
     if (token >> 6 == TBD_KEY_MORE)
         tbd_buffer_varint(&coder->data, above);
     coder->last_mask = mask;
