@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* build.c - writes the plan for a window, or for a slice of it whose start state is known
  *
- * Everything that was touched in the window is known from its TOC (pages read, pages modified,
- * blocks entered), so all of it is given at once; what is missing after all is asked for page by
- * page.
+ * What memory holds then is build_memory.c's.
  *
  * I1  Regions in the plan are page aligned, sorted, without overlap, and outside the engine's
  *     range.
@@ -20,239 +18,9 @@
 
 #define STACK_MARGIN (64ull << 20)
 
-static enum tbd_status out_of_memory(struct tbd_error *why)
+enum tbd_status tbd_worker_no_memory(struct tbd_error *why)
 {
     return tbd_process_error(why, TBD_NOMEM, "no memory for the window's plan");
-}
-
-static bool is_usable(const struct tbd_region *region, uint64_t last_end)
-{
-    uint64_t mask = TBD_PAGE_SIZE - 1;
-
-    if (region->flags & (TBD_REGION_PATCH | TBD_REGION_VVAR))
-        return false;
-    if ((region->start | region->end) & mask || region->start >= region->end)
-        return false;
-    if (region->start < last_end || region->end > TBD_USER_END)
-        return false;
-    return region->end <= TBD_ENGINE_BASE || region->start >= TBD_ENGINE_END;
-}
-
-static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *why)
-{
-    struct tbd_process *process = &worker->process;
-    uint64_t bytes = worker->region_count * sizeof(struct tbd_plan_region) + 1;
-    uint64_t offset = tbd_process_plan_alloc(process, bytes), count = 0, last_end = 0;
-    struct tbd_plan_region *out = tbd_process_plan_at(process, offset);
-
-    if (!offset)
-        return out_of_memory(why);
-    for (size_t i = 0; i < worker->region_count; i++) {
-        const struct tbd_region *region = &worker->regions[i];
-
-        if (!is_usable(region, last_end))
-            continue;
-        out[count++] = (struct tbd_plan_region){ .start = region->start, .end = region->end,
-                                                 .prot = region->prot,
-                                                 .flags = region->flags,
-                                                 .map_flags = region->map_flags,
-                                                 .is_file = region->inode != 0 };
-        last_end = region->end;
-    }
-    process->plan->regions = (struct tbd_plan_section){ offset, count };
-    return TBD_OK;
-}
-
-/* ---- pages ---- */
-
-/* Unless it is the last one already, as most are: blocks are sorted. */
-static size_t add_once(uint64_t *pages, size_t count, uint64_t page)
-{
-    if (!count || pages[count - 1] != page)
-        pages[count++] = page;
-    return count;
-}
-
-/* Addresses of all pages that the window is known to touch; owned by the caller, NULL without
- * memory. */
-static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
-{
-    const struct tbd_window *window = worker->window;
-    size_t count = 0;
-    uint64_t *pages;
-
-    if (!tbd_worker_code(worker))
-        return NULL;
-    pages = malloc((window->dirty_count + window->read_page_count + window->first_count +
-                    2 * worker->code_count + 1) * sizeof(*pages));
-    if (!pages)
-        return NULL;
-    for (size_t i = 0; i < window->dirty_count; i++)
-        pages[count++] = window->dirty[i].address;
-    for (size_t i = 0; i < window->read_page_count; i++)
-        pages[count++] = window->read_pages[i];
-    for (size_t i = 0; i < window->first_count; i++)
-        pages[count++] = window->first[i].address;
-    for (size_t i = 0; i < worker->code_count; i++) {
-        const struct tbd_block_def *def = &worker->code[i]->def;
-
-        count = add_once(pages, count, def->start & ~(TBD_PAGE_SIZE - 1));
-        count = add_once(pages, count, (def->start + def->code_bytes) & ~(TBD_PAGE_SIZE - 1));
-    }
-    *out_count = tbd_numbers_sort_unique(pages, count);
-    return pages;
-}
-
-static bool is_zero(const uint8_t *page)
-{
-    return page[0] == 0 && !memcmp(page, page + 1, TBD_PAGE_SIZE - 1);
-}
-
-/* As the window before left it.  Of code what was translated stays with it. */
-static bool is_there(const struct tbd_worker *worker, uint64_t address, bool is_code)
-{
-    const struct tbd_code_page *page;
-
-    if (!is_code)
-        return tbd_worker_holds(worker, address);
-    page = tbd_worker_code_page(worker, address);
-    return page && tbd_worker_holds_code(worker, page);
-}
-
-/* One page of the plan.  A page the trace does not know is left out. */
-static enum tbd_status add_page(struct tbd_worker *worker, uint64_t address, struct tbd_error *why)
-{
-    struct tbd_plan_head *plan = worker->process.plan;
-    const struct tbd_region *region = tbd_worker_region(worker, address);
-    struct tbd_plan_page *out = tbd_process_plan_at(&worker->process, plan->pages.offset);
-    bool is_code = region && region->prot & 4 /* PROT_EXEC */;
-    uint8_t contents[TBD_PAGE_SIZE];
-    uint64_t offset = TBD_PLAN_ZERO_PAGE;
-    enum tbd_status known;
-
-    if (is_there(worker, address, is_code)) {
-        out[plan->pages.count++] = (struct tbd_plan_page){ address, TBD_PLAN_SAME_PAGE };
-        return tbd_worker_note_held(worker, address) ? TBD_OK : out_of_memory(why);
-    }
-    if (tbd_worker_page(worker, address, 0, contents, &known) != TBD_PAGE_GIVEN)
-        return tbd_worker_page_lost(worker, known, why);
-    if (is_code && !tbd_worker_note_code(worker, address, contents, known == TBD_OK))
-        return out_of_memory(why);
-    if (known == TBD_OK && !tbd_worker_note_held(worker, address))
-        return out_of_memory(why);
-    if (!is_zero(contents)) {
-        offset = tbd_process_plan_alloc(&worker->process, TBD_PAGE_SIZE);
-        if (!offset)
-            return out_of_memory(why);
-        memcpy(tbd_process_plan_at(&worker->process, offset), contents, TBD_PAGE_SIZE);
-    }
-    out[plan->pages.count++] = (struct tbd_plan_page){ address, offset };
-    return TBD_OK;
-}
-
-static enum tbd_status add_pages(struct tbd_worker *worker, struct tbd_error *why)
-{
-    struct tbd_plan_head *plan = worker->process.plan;
-    enum tbd_status status = TBD_OK;
-    size_t count = 0;
-    uint64_t *pages = touched_pages(worker, &count);
-
-    if (!pages)
-        return out_of_memory(why);
-    plan->pages.count = 0;
-    plan->pages.offset = tbd_process_plan_alloc(&worker->process,
-                                                count * sizeof(struct tbd_plan_page) + 1);
-    if (!plan->pages.offset)
-        status = out_of_memory(why);
-    for (size_t i = 0; i < count && status == TBD_OK; i++)
-        status = add_page(worker, pages[i], why);
-    free(pages);
-    return status;
-}
-
-/* ---- code that stays ---- */
-
-static bool is_same_code(struct tbd_worker *worker, const struct tbd_code_page *page)
-{
-    const struct tbd_region *region = tbd_worker_region(worker, page->address);
-    uint8_t contents[TBD_PAGE_SIZE];
-    struct tbd_code_page now = *page;
-    enum tbd_status known;
-
-    if (!region || !(region->prot & 4) || page->changes || tbd_worker_code_changes(region))
-        return false;
-    if (tbd_worker_holds_code(worker, page))
-        return true;
-    if (tbd_worker_page(worker, page->address, 0, contents, &known) != TBD_PAGE_GIVEN ||
-        !tbd_worker_note_code(worker, page->address, contents, known == TBD_OK))
-        return false;
-    return now.hash == page->hash;
-}
-
-/* Its contents are given anew, and what was made from it may stay. */
-static bool still_changes(const struct tbd_worker *worker, const struct tbd_code_page *page)
-{
-    return tbd_worker_code_changes(tbd_worker_region(worker, page->address));
-}
-
-/* Fills kept[] (page_count entries) and says how many; SIZE_MAX if anything changed. */
-static size_t kept_pages(struct tbd_worker *worker, uint64_t *kept)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < worker->page_capacity; i++) {
-        if (!worker->pages[i].address)
-            continue;
-        if (worker->pages[i].changes && still_changes(worker, &worker->pages[i]))
-            continue;
-        if (!is_same_code(worker, &worker->pages[i]))
-            return SIZE_MAX;
-        kept[count++] = worker->pages[i].address;
-    }
-    return tbd_numbers_sort_unique(kept, count);
-}
-
-static void flush(struct tbd_worker *worker)
-{
-    worker->process.plan->flags |= TBD_PLAN_FLUSH;
-    worker->process.plan->keep.count = 0;
-    worker->forget = false;
-    tbd_worker_forget_code(worker);
-}
-
-static void put_ranges(struct tbd_plan_range *out, uint64_t *out_count, const uint64_t *pages,
-                       size_t count)
-{
-    *out_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (*out_count && out[*out_count - 1].end == pages[i])
-            out[*out_count - 1].end += TBD_PAGE_SIZE;
-        else
-            out[(*out_count)++] = (struct tbd_plan_range){ pages[i], pages[i] + TBD_PAGE_SIZE };
-    }
-}
-
-static enum tbd_status add_keep(struct tbd_worker *worker, struct tbd_error *why)
-{
-    struct tbd_process *process = &worker->process;
-    uint64_t *kept = calloc(worker->page_count + 1, sizeof(*kept));
-    size_t count = kept && !worker->forget ? kept_pages(worker, kept) : SIZE_MAX;
-
-    process->plan->flags = 0;
-    process->plan->keep = (struct tbd_plan_section){ 0, 0 };
-    if (count == SIZE_MAX) {
-        flush(worker);
-    } else {
-        process->plan->keep.offset =
-            tbd_process_plan_alloc(process, count * sizeof(struct tbd_plan_range) + 1);
-        if (process->plan->keep.offset)
-            put_ranges(tbd_process_plan_at(process, process->plan->keep.offset),
-                       &process->plan->keep.count, kept, count);
-        else
-            flush(worker);
-    }
-    free(kept);
-    return kept ? TBD_OK : out_of_memory(why);
 }
 
 /* ---- log ---- */
@@ -300,7 +68,7 @@ static enum tbd_status add_log(struct tbd_worker *worker, uint64_t end, struct t
 
     offset = tbd_process_plan_alloc(process, count * sizeof(struct tbd_plan_log) + 1);
     if (!offset)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     process->plan->log = (struct tbd_plan_section){ offset, count };
     for (size_t i = 0; i < count; i++) {
         struct tbd_log_entry entry = worker->window->log[first + i];
@@ -308,7 +76,7 @@ static enum tbd_status add_log(struct tbd_worker *worker, uint64_t end, struct t
 
         entry.time -= before;
         if (!add_message(process, &entry, &out[i]))
-            return out_of_memory(why);
+            return tbd_worker_no_memory(why);
     }
     return TBD_OK;
 }
@@ -387,7 +155,7 @@ static enum tbd_status add_areas(struct tbd_worker *worker, struct tbd_error *wh
     uint64_t prefer = tbd_process_plan_alloc(process, worker->region_count * size + 1);
 
     if (!avoid || !prefer)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     plan->avoid = (struct tbd_plan_section){ avoid, 0 };
     plan->prefer = (struct tbd_plan_section){ prefer, 0 };
     add_avoided_regions(worker, tbd_process_plan_at(process, avoid), &plan->avoid.count);
@@ -405,7 +173,7 @@ static enum tbd_status add_dirty(struct tbd_worker *worker, struct tbd_error *wh
     uint64_t *out = tbd_process_plan_at(&worker->process, offset);
 
     if (!offset)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     for (size_t i = 0; i < window->dirty_count; i++)
         out[i] = window->dirty[i].address;
     worker->process.plan->dirty = (struct tbd_plan_section){ offset, window->dirty_count };
@@ -421,7 +189,7 @@ static enum tbd_status add_gone(struct tbd_worker *worker, struct tbd_error *why
     uint64_t *out = tbd_process_plan_at(&worker->process, offset);
 
     if (!offset)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     for (size_t i = 0; i < count; i++)
         out[i] = window->gone[i].address;
     worker->process.plan->gone = (struct tbd_plan_section){ offset, count };
@@ -435,7 +203,7 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
     uint64_t offset = tbd_process_plan_alloc(process, count * sizeof(struct tbd_plan_stop) + 1);
 
     if (!offset)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     process->plan->stops = (struct tbd_plan_section){ offset, count };
     for (size_t i = 0; i < count; i++) {
         uint64_t room = states[i].stack ? states[i].stack_room : 0;
@@ -444,7 +212,7 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
         struct tbd_plan_stop *out = tbd_process_plan_at(process, offset);
 
         if (!xsave || !stack || room > TBD_REPLAY_STACK_BYTES)
-            return out_of_memory(why);
+            return tbd_worker_no_memory(why);
         out[i] = (struct tbd_plan_stop){
             .time = states[i].position.time - tbd_worker_start(worker)->first_time,
             .instruction = states[i].position.offset,
@@ -493,7 +261,7 @@ static enum tbd_status add_singles(struct tbd_worker *worker, struct tbd_error *
         room += count_singles(log[i].message, &flags);
     offset = tbd_process_plan_alloc(&worker->process, room * sizeof(*out) + 1);
     if (!offset)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     out = tbd_process_plan_at(&worker->process, offset);
     for (size_t i = 0; i < before; i++)
         count = put_singles(log[i].message, out, count);
@@ -508,7 +276,7 @@ static enum tbd_status add_notes(struct tbd_worker *worker, struct tbd_error *wh
     uint64_t offset = tbd_process_plan_alloc(&worker->process, bytes + 1);
 
     if (!offset)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     worker->process.plan->notes = (struct tbd_plan_section){ offset, worker->note_count };
     if (bytes)
         memcpy(tbd_process_plan_at(&worker->process, offset), worker->notes, bytes);
@@ -522,7 +290,7 @@ static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error
     uint64_t offset = tbd_process_plan_alloc(&worker->process, window->regs.xsave_bytes + 1ull);
 
     if (!offset)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     plan->regs = window->regs;
     plan->xsave = offset;
     plan->xcr0 = tbd_trace_info(worker->trace)->xcr0;
@@ -548,7 +316,7 @@ static enum tbd_status add_thread(struct tbd_process *process, struct tbd_plan_t
     uint64_t xsave = tbd_process_plan_alloc(process, TBD_PLAN_XSAVE_BYTES);
 
     if (!xsave)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     *out = (struct tbd_plan_thread){ .xsave = xsave };
     if (!state)
         return TBD_OK;
@@ -571,7 +339,7 @@ static enum tbd_status add_threads(struct tbd_worker *worker, struct tbd_error *
     enum tbd_status status = TBD_OK;
 
     if (!offset)
-        return out_of_memory(why);
+        return tbd_worker_no_memory(why);
     process->plan->threads = (struct tbd_plan_section){ offset, count };
     for (uint64_t i = 0; i < count && status == TBD_OK; i++) {
         struct tbd_plan_thread *out = tbd_process_plan_at(process, offset);
@@ -636,11 +404,7 @@ enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
     if (status == TBD_OK)
         status = add_threads(worker, why);
     if (status == TBD_OK)
-        status = add_regions(worker, why);
-    if (status == TBD_OK)
-        status = add_keep(worker, why);
-    if (status == TBD_OK)
-        status = add_pages(worker, why);
+        status = tbd_worker_build_memory(worker, why);
     if (status == TBD_OK)
         status = add_log(worker, end, why);
     if (status == TBD_OK)

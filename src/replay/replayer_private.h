@@ -3,6 +3,7 @@
 #ifndef TBD_REPLAY_REPLAYER_PRIVATE_H
 #define TBD_REPLAY_REPLAYER_PRIVATE_H
 
+#include "organizer/turns.h"
 #include "replay/slices.h"
 #include "replay/worker.h"
 
@@ -41,6 +42,10 @@ tbd_slices_only(struct tbd_replayer *replayer, unsigned number, uint32_t window,
                 const struct tbd_worker_range *range, const struct tbd_window *slice,
                 struct tbd_window **out,
                 struct tbd_divergence *divergence, struct tbd_error *why);
+/* slice_calls.c: gives the slice the calls that wait when it begins, and keeps those that wait when
+ * it ends.  False: no memory. */
+TBD_MUST_CHECK bool tbd_slice_calls(struct tbd_called *called, const struct tbd_window *whole,
+                                    struct tbd_window *slice);
 /* All of a window, compared with what the trace holds. */
 TBD_MUST_CHECK enum tbd_status tbd_slices_verify(struct tbd_replayer *replayer, unsigned number,
                                                  uint32_t window, struct tbd_divergence *divergence,

@@ -16,7 +16,6 @@
 
 #include "base/search.h"
 #include "format/window.h"
-#include "organizer/turns.h"
 #include "replay/compare.h"
 #include "replay/full.h"
 #include "replay/replayer_private.h"
@@ -279,91 +278,6 @@ enum tbd_status tbd_slices_open(struct tbd_replayer *replayer, unsigned worker, 
                                  out, why);
 }
 
-/* ---- calls that wait for their target ---- */
-
-static bool ends_with_call(const struct tbd_block *block)
-{
-    for (uint32_t i = 0; i < block->def.op_count; i++)
-        if (block->ops[i].kind == TBD_OP_CALL)
-            return true;
-    return false;
-}
-
-static bool is_left_early(const struct tbd_message *message, const struct tbd_block *block)
-{
-    uint64_t limit;
-
-    memcpy(&limit, message + 1, sizeof(limit));
-    return block && limit < block->def.insn_count;
-}
-
-struct follow {
-    struct tbd_turns turns;
-    const struct tbd_block *block; /* entered last */
-    uint32_t called;
-};
-
-static bool follow_message(struct follow *f, const struct tbd_message *message)
-{
-    uint32_t kind = tbd_message_kind(message);
-    struct tbd_msg_thread thread;
-
-    if (kind == TBD_MSG_THREAD) {
-        thread = tbd_thread_message(message);
-        if (thread.event == TBD_THREAD_SWITCH)
-            f->block = NULL;
-        return tbd_turns_take(&f->turns, &thread, &f->called);
-    }
-    tbd_turns_settle(&f->turns);
-    if (kind == TBD_MSG_SIGNAL || (kind == TBD_MSG_INTERRUPTED && is_left_early(message, f->block)))
-        f->called = 0;
-    return true;
-}
-
-/* As the organizer does (build_messages.c), for windows of programs with threads. */
-static bool follow_calls(struct tbd_slices *s, struct tbd_window *slice)
-{
-    struct follow f = { .called = 0 };
-    bool good = tbd_turns_begin(&f.turns);
-    size_t message = 0;
-
-    for (size_t i = 0; i < slice->entry_count && good; i++) {
-        if (slice->entries[i] & TBD_ENTRY_MESSAGE) {
-            good = follow_message(&f, slice->log[message++].message);
-            continue;
-        }
-        tbd_turns_settle(&f.turns);
-        f.block = tbd_window_block(slice, slice->entries[i]);
-        f.called = ends_with_call(f.block) ? slice->entries[i] : 0;
-    }
-    if (good) {
-        f.turns.turns[f.turns.current].called = f.called;
-        good = tbd_turns_join(&f.turns, &s->called, slice);
-    }
-    tbd_turns_free(&f.turns);
-    return good;
-}
-
-static bool has_threads(const struct tbd_window *window)
-{
-    for (size_t i = 0; i < window->log_count; i++)
-        if (tbd_message_kind(window->log[i].message) == TBD_MSG_THREAD)
-            return true;
-    return window->thread_count;
-}
-
-static bool put_called(struct tbd_slices *s, struct tbd_window *slice)
-{
-    if (!has_threads(s->toc))
-        return true;
-    if (slice->thread_count) {
-        slice->called =
-            copy_bytes(slice, s->called.threads, s->called.count * sizeof(*s->called.threads));
-        slice->called_count = s->called.count;
-    }
-    return (!slice->thread_count || slice->called) && follow_calls(s, slice);
-}
-
 /* ---- a slice ---- */
 
 /* Where the first slice begins, messages of that time are the slice before's, or its own: the
@@ -468,7 +382,7 @@ static bool complete(struct tbd_slices *s, struct tbd_window *slice)
     slice->word_count = toc->word_count;
     slice->dirty = copy_pages(slice, slice->dirty, slice->dirty_count);
     return slice->words && slice->dirty && put_start(slice, &start) && put_gone(s, slice) &&
-           put_called(s, slice);
+           tbd_slice_calls(&s->called, s->toc, slice);
 }
 
 /* Runs until a window is there. */

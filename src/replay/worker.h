@@ -106,6 +106,11 @@ void tbd_worker_at_end(struct tbd_worker *worker);
 TBD_MUST_CHECK bool tbd_worker_add_notes(struct tbd_worker *worker, const struct tbd_note_site *sites,
                                          size_t count);
 
+/* build_memory.c, for build.c: mappings, pages, and which code stays translated. */
+TBD_MUST_CHECK enum tbd_status tbd_worker_build_memory(struct tbd_worker *worker,
+                                                       struct tbd_error *why);
+enum tbd_status tbd_worker_no_memory(struct tbd_error *why); /* for the plan; TBD_NOMEM */
+
 /* build.c: writes the plan for worker->window.  `states` may be NULL. */
 TBD_MUST_CHECK enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
                                                 const struct tbd_reg_state *states, size_t count,
