@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* keys.c - making segments of the index over windows
  *
- * A segment's keys are taken a *span* at a time, the SPAN_KEYS numbers from the least key on that is
- * left: each window adds those that it has there.  Programs write to neighbouring words, in one
- * window as in the next, so most spans are dense.  A group of TBD_KEY_GROUP keys is coded as: per key a varint, the difference to the one before (the first key
- * of a group is in the directory), then its mask:
+ * A segment's keys are taken a *span* at a time, the SPAN_KEYS numbers from the least key on that
+ * is left: each window adds those that it has there.  Programs write to neighbouring words, in one
+ * window as in the next, so most spans are dense.
+ *
+ * A group of TBD_KEY_GROUP keys is coded as: per key a varint, the difference to the one before
+ * (the first key of a group is in the directory), then its mask:
  *
  *   byte    bits 0-5: lowest window s; bits 6-7: how to go on
  *           0  only that window             1  all windows from s on

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* room.c - see room.h
  *
- * Before each piece lies its size.  Sizes come in steps of an eighth to a quarter, so that pieces of one window suit the
- * next.  The one given back last is taken first: it may still be in the caches, and the fewest are in use.  A piece that is
- * too small is not replaced by a fresh one but *stretched*: its pages stay, only what is added comes fresh.
+ * Before each piece lies its size.  Sizes come in steps of an eighth to a quarter, so that pieces
+ * of one window suit the next.  The one given back last is taken first: it may still be in the
+ * caches, and the fewest are in use.  A piece that is too small is not replaced by a fresh one but
+ * *stretched*: its pages stay, only what is added comes fresh.
  *
- * I1  No more than KEPT_MOST bytes, in KEPT_COUNT pieces, are kept while nobody uses them, in the order in which they came. */
+ * I1  No more than KEPT_MOST bytes, in KEPT_COUNT pieces, are kept while nobody uses them, in the
+ *     order in which they came. */
 #include "format/room.h"
 
 #include <pthread.h>
@@ -67,7 +69,8 @@ static struct room *find_kept_locked(size_t bytes)
         if (kept[i]->bytes >= bytes && kept[i]->bytes / WASTE_MOST <= bytes &&
             (best == KEPT_COUNT || kept[i]->bytes <= kept[best]->bytes))
             best = i;
-        if (kept[i]->bytes < bytes && kept[i]->bytes >= STRETCH_LEAST && kept[i]->bytes >= bytes / STRETCH_MOST &&
+        if (kept[i]->bytes < bytes && kept[i]->bytes >= STRETCH_LEAST &&
+            kept[i]->bytes >= bytes / STRETCH_MOST &&
             (largest == KEPT_COUNT || kept[i]->bytes >= kept[largest]->bytes))
             largest = i;
     }
@@ -78,7 +81,8 @@ static struct room *find_kept_locked(size_t bytes)
 
 static struct room *make(size_t bytes)
 {
-    struct room *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct room *room =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (room == MAP_FAILED)
         return NULL;

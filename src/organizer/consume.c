@@ -351,8 +351,8 @@ static const uint8_t *operands_of(const struct tbd_consumer *c, const struct tbd
     return c->bytes + c->chunks_offset + (uint64_t)chunk->slot * TBD_CHUNK_STRIDE + TBD_ENTRIES_BYTES + GUARD_BYTES;
 }
 
-/* What a window will need that has so much already: as much as those before, and a bit (nothing is lost if it is not
- * used); else half as much again. */
+/* What a window will need that has so much already: as much as those before, and a bit (nothing is
+ * lost if it is not used); else half as much again. */
 static size_t guess(size_t need, size_t hint)
 {
     size_t before = hint + hint / 8;

@@ -45,9 +45,11 @@
 #include <unistd.h>
 
 #define MAX_THREADS 8u
-#define QUEUE_SLOTS 2u /* windows that wait: enough that no worker does; each takes tens of megabytes of fresh memory */
+/* Windows that wait: so many that no worker does.  Each takes tens of megabytes of fresh memory. */
+#define QUEUE_SLOTS 2u
 #define WAIT_MS 100u
-#define FIRST_BUILD_NS 40u /* for a block entry with its events, before a window's has been measured: caches and memory are cold */
+/* For a block entry with its events, before a window has been measured: all caches are cold. */
+#define FIRST_BUILD_NS 40u
 
 struct job {
     uint64_t number;
@@ -70,9 +72,9 @@ struct organizer {
     uint64_t joined;
     uint64_t granted;  /* may write its files */
     uint64_t committed;
-    uint64_t window_ns; /* from one window to the next, the program's start aside; the last one came at `put_ns` */
-    uint64_t put_ns;
-    uint64_t build_ns;  /* of a processor, to build and write one with its events */
+    uint64_t window_ns; /* from one window to the next, without the program's start */
+    uint64_t put_ns;    /* when the last one came */
+    uint64_t build_ns;  /* for a MiB of raw window, to build and write it with its events */
     struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
     bool settled;      /* all windows are committed */
     bool closed;       /* nothing more comes */
@@ -296,11 +298,11 @@ static bool is_replayable(const struct organizer *o, bool is_complete)
     return is_complete && (o->head->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
 }
 
-static uint64_t now_ns(clockid_t clock)
+static uint64_t now_ns(void)
 {
     struct timespec now;
 
-    clock_gettime(clock, &now);
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
@@ -310,13 +312,23 @@ static void note_time(uint64_t *mean, uint64_t ns)
     *mean = *mean ? (*mean * 3 + ns) / 4 : ns;
 }
 
-/* Do windows come faster than one worker builds them with their events?  When another one waits already, the program soon
- * would, too; but workers that just keep up still take caches and memory from it. */
+static size_t raw_bytes(const struct tbd_raw_window *raw)
+{
+    return raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes;
+}
+
+/* How long one worker needs for the window with its events. */
+static uint64_t guess_build_ns(const struct organizer *o, const struct tbd_raw_window *raw)
+{
+    return o->build_ns ? o->build_ns * raw_bytes(raw) >> 20 : raw->entry_count * FIRST_BUILD_NS;
+}
+
+/* Do windows come faster than one worker builds them with their events?  When another one waits
+ * already, the program soon would, too; but workers that just keep up still take caches and memory
+ * from it. */
 static bool is_pressed_locked(const struct organizer *o, const struct tbd_raw_window *raw)
 {
-    uint64_t build_ns = o->build_ns ? o->build_ns : raw->entry_count * FIRST_BUILD_NS;
-
-    return o->taken != o->queued || (o->window_ns && build_ns > o->window_ns);
+    return o->taken != o->queued || (o->window_ns && guess_build_ns(o, raw) > o->window_ns);
 }
 
 /* Shall the window just taken be built without its events? */
@@ -324,7 +336,8 @@ static bool is_lean_locked(const struct organizer *o, const struct tbd_raw_windo
 {
     enum tbd_organize_lean lean = o->options->lean;
 
-    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_pressed_locked(o, raw))) &&
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS ||
+            (lean == TBD_ORGANIZE_LEAN_AUTO && is_pressed_locked(o, raw))) &&
            is_replayable(o, !raw->cut);
 }
 
@@ -425,25 +438,27 @@ static void commit(struct organizer *o, uint64_t number, struct tbd_window_files
     write_segment(o, full);
 }
 
-static void note_build(struct organizer *o, uint64_t ns)
+static void note_build(struct organizer *o, uint64_t ns, size_t bytes)
 {
     pthread_mutex_lock(&o->lock);
-    note_time(&o->build_ns, ns);
+    note_time(&o->build_ns, (ns << 20) / (bytes + 1));
     pthread_mutex_unlock(&o->lock);
 }
 
 static void do_job(struct organizer *o, struct tbd_builder *builder, struct job *job)
 {
     uint32_t highest_id = job->raw.highest_id;
+    size_t bytes = raw_bytes(&job->raw);
     struct tbd_window_files files = { 0 };
     struct tbd_product product = { 0 };
     struct tbd_buffer keys = { 0 };
-    uint64_t begin_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+    uint64_t begin_ns = now_ns(), busy_ns;
     enum tbd_status status;
     bool keep = false;
 
     tbd_builder_code(builder, !job->is_lean);
     status = tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &product);
+    busy_ns = now_ns() - begin_ns;
     if (!status && job->is_lean && product.window->complete)
         product.counts.level = 2;
     pthread_mutex_lock(&o->lock);
@@ -456,16 +471,18 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
     wait_for_room(o, job->number, keep);
+    begin_ns = now_ns();
     if (keep) {
         status = tbd_writer_put_window(o->writer, product.window, &product.counts, product.coded,
                                        &files);
         tbd_keys_collect(product.window, &keys);
     }
+    busy_ns += now_ns() - begin_ns;
     commit(o, job->number, &files, &keys, status, keep);
     tbd_buffer_free(&keys);
     tbd_product_free(&product);
     if (!job->is_lean)
-        note_build(o, now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+        note_build(o, busy_ns, bytes);
 }
 
 static void *work(void *context)
@@ -520,8 +537,8 @@ static void put_job(struct organizer *o, struct tbd_raw_window *raw)
         tbd_raw_window_free(raw);
     } else {
         if (o->queued)
-            note_time(&o->window_ns, now_ns(CLOCK_MONOTONIC) - o->put_ns);
-        o->put_ns = now_ns(CLOCK_MONOTONIC);
+            note_time(&o->window_ns, now_ns() - o->put_ns);
+        o->put_ns = now_ns();
         o->queue[o->queued % QUEUE_SLOTS] = (struct job){ .number = o->queued, .raw = *raw };
         o->queued++;
         pthread_cond_broadcast(&o->changed);
@@ -639,7 +656,7 @@ static enum tbd_status run_threads(struct organizer *o)
     unsigned count = 0;
     pthread_t ager;
 
-    o->put_ns = now_ns(CLOCK_MONOTONIC);
+    o->put_ns = now_ns();
     while (count < wanted && !pthread_create(&threads[count], NULL, work, o))
         count++;
     if (!count)

@@ -61,7 +61,7 @@ static void test_sizes(void **state)
     tbd_room_give(middle);
 }
 
-/* Contents stay, whether a piece is copied (a small one) or stretched, and others are not touched. */
+/* Contents stay, whether a piece is copied (a small one) or stretched; others are not touched. */
 static void test_grows(void **state)
 {
     uint32_t *other = tbd_room_take(6 * MIB), *room = NULL;
@@ -118,8 +118,11 @@ static void test_too_much(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_last_given_first_taken), cmocka_unit_test(test_sizes), cmocka_unit_test(test_grows),
-        cmocka_unit_test(test_taken_and_stretched),    cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_last_given_first_taken),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_taken_and_stretched),
+        cmocka_unit_test(test_too_much),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
