@@ -284,17 +284,15 @@ bool tbd_session_has_slice_at(const struct tbd_session *session, uint32_t index,
 static const struct tbd_window *start_for(struct tbd_session *session, uint32_t index,
                                           uint64_t time)
 {
-    const struct tbd_window *slice;
+    const struct tbd_window *slice = held_before(session, index, time);
+    bool asks_again = session->slices.asked == index + 1;
 
-    if (tbd_session_slices(session, index, false) < 2)
-        return NULL;
-    slice = held_before(session, index, time);
     if (slice != NULL && time - slice->first_time < slice->blocks)
         return slice;
-    if (session->slices.asked == index + 1 &&
+    session->slices.asked = index + 1;
+    if (asks_again && tbd_session_slices(session, index, false) > 1 &&
         tbd_session_slice_at(session, index, time, &slice) == TBD_OK)
         return slice;
-    session->slices.asked = index + 1;
     return held_before(session, index, time);
 }
 
