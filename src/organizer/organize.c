@@ -72,7 +72,7 @@ struct organizer {
     uint64_t joined;
     uint64_t granted;  /* may write its files */
     uint64_t committed;
-    uint64_t window_ns; /* from one window to the next, without the program's start */
+    uint64_t window_ns; /* from one window to the next */
     uint64_t put_ns;    /* when the last one came */
     uint64_t build_ns;  /* for a MiB of raw window, to build and write it with its events */
     struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
@@ -328,7 +328,7 @@ static uint64_t guess_build_ns(const struct organizer *o, const struct tbd_raw_w
  * from it. */
 static bool is_pressed_locked(const struct organizer *o, const struct tbd_raw_window *raw)
 {
-    return o->taken != o->queued || (o->window_ns && guess_build_ns(o, raw) > o->window_ns);
+    return o->taken != o->queued || guess_build_ns(o, raw) > o->window_ns;
 }
 
 /* Shall the window just taken be built without its events? */
@@ -528,6 +528,14 @@ static void *grow_old(void *context)
     return NULL;
 }
 
+/* The first one took the program's start as well: it says nothing of those to come. */
+static void note_window(struct organizer *o, uint64_t ns)
+{
+    if (o->queued < 2)
+        o->window_ns = 0;
+    note_time(&o->window_ns, ns);
+}
+
 static void put_job(struct organizer *o, struct tbd_raw_window *raw)
 {
     pthread_mutex_lock(&o->lock);
@@ -536,8 +544,7 @@ static void put_job(struct organizer *o, struct tbd_raw_window *raw)
     if (o->failed || o->options->discard) {
         tbd_raw_window_free(raw);
     } else {
-        if (o->queued)
-            note_time(&o->window_ns, now_ns() - o->put_ns);
+        note_window(o, now_ns() - o->put_ns);
         o->put_ns = now_ns();
         o->queue[o->queued % QUEUE_SLOTS] = (struct job){ .number = o->queued, .raw = *raw };
         o->queued++;
