@@ -126,18 +126,39 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
 
 /* ---- levels ---- */
 
+/* What pages of these windows held before will be asked, until end_history(). */
+static enum tbd_status begin_history(struct tbd_trace *trace, uint32_t first, uint32_t count)
+{
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_page_history_begin(trace, first, count);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+static void end_history(struct tbd_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    tbd_page_history_end(trace);
+    pthread_mutex_unlock(&trace->lock);
+}
+
 static enum tbd_status lower_toc(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t index,
                                  struct tbd_change *change, struct tbd_error *why)
 {
-    struct tbd_window *window;
-    enum tbd_status status = tbd_window_load(trace, index, false, &window, why);
+    struct tbd_window *window = NULL;
+    enum tbd_status status = begin_history(trace, index, 1);
 
-    if (status)
-        return status;
-    status = write_toc(trace, writer, window, index, change);
+    if (!status)
+        status = tbd_window_load(trace, index, false, &window, why);
+    if (!status) {
+        status = write_toc(trace, writer, window, index, change);
+        if (status)
+            tbd_error_set(why, status, trace->path, 0, "window %u", index);
+    }
+    end_history(trace);
     tbd_window_free(window);
-    if (status)
-        tbd_error_set(why, status, trace->path, 0, "window %u", index);
     return status;
 }
 
@@ -298,14 +319,10 @@ enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *wri
     out->shifts = calloc(count, sizeof(*out->shifts));
     if (!out->shifts)
         return TBD_NOMEM;
-    pthread_mutex_lock(&trace->lock);
-    status = tbd_page_history_begin(trace, first, count);
-    pthread_mutex_unlock(&trace->lock);
+    status = begin_history(trace, first, count);
     if (!status)
         status = merge_known(trace, writer, first, level, brief_blocks, out, why);
-    pthread_mutex_lock(&trace->lock);
-    tbd_page_history_end(trace);
-    pthread_mutex_unlock(&trace->lock);
+    end_history(trace);
     return status;
 }
 
