@@ -290,8 +290,8 @@ static bool find_merge(const struct tbd_ager *ager, uint64_t least, uint64_t mos
     return best >= least;
 }
 
-/* The oldest windows that have counts, a quarter of them at once, `least` at least. */
-static bool plan_merge_counted(const struct tbd_ager *ager, uint32_t least, struct plan *out)
+/* The oldest windows that have counts, a quarter of them at once: eight at least. */
+static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
 {
     uint32_t wanted = ager->levels[2].count / 4;
     struct plan oldest = { 0 };
@@ -306,7 +306,7 @@ static bool plan_merge_counted(const struct tbd_ager *ager, uint32_t least, stru
         if (ager->windows[i].disk.level != 2 || ager->windows[i].stays || blocks > MERGED_BLOCKS)
             break;
     }
-    if (run < least)
+    if (run < MERGE_COUNT)
         return false;
     *out = (struct plan){ .action = MERGE, .first = oldest.first, .count = run };
     return true;
@@ -316,11 +316,10 @@ static bool plan_merge_counted(const struct tbd_ager *ager, uint32_t least, stru
 static bool plan_merge(const struct tbd_ager *ager, struct plan *out)
 {
     return find_merge(ager, 4 * GROWTH_UNIT, MERGED_BLOCKS, out) ||
-           (ager->levels[2].count >= 2 * COUNTED_MOST &&
-            plan_merge_counted(ager, MERGE_COUNT, out)) ||
+           (ager->levels[2].count >= 2 * COUNTED_MOST && plan_merge_counted(ager, out)) ||
            find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS, out) ||
            find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS_MOST, out) ||
-           plan_merge_counted(ager, MERGE_COUNT, out);
+           plan_merge_counted(ager, out);
 }
 
 static bool plan_level(const struct tbd_ager *ager, unsigned level, struct plan *out)
@@ -358,7 +357,7 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
         return true;
     }
     if (ager->levels[3].bytes <= room / shares[3] && ager->levels[2].bytes > room / shares[2] &&
-        ager->levels[1].bytes > room / shares[1] && plan_merge_counted(ager, MERGE_COUNT, out))
+        ager->levels[1].bytes > room / shares[1] && plan_merge_counted(ager, out))
         return true;
     for (unsigned level = 3; level; level--)
         if (ager->levels[level].bytes > room / shares[level] && plan_level(ager, level, out))
