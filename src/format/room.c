@@ -18,7 +18,7 @@
 
 #define HEAD_BYTES    64u
 #define KEPT_COUNT    32u
-#define KEPT_MOST     ((size_t)256 << 20)
+#define KEPT_MOST     ((size_t)512 << 20)
 #define LEAST_BYTES   ((size_t)64 << 10)
 #define WASTE_MOST    4u                /* a piece so many times too large is for somebody else */
 #define STRETCH_LEAST ((size_t)1 << 20) /* below, copying is cheaper than changing page tables */

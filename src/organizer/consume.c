@@ -33,6 +33,10 @@
 #define LINE_BYTES 64u
 #define STORES_BYTES (256u << 10)
 #define RAW_MAX_ENTRIES ((size_t)1 << 31)
+/* In play, room for a window is for so much at least.  It takes memory only as far as a window fills
+ * it, and as all pieces are alike, what one window has filled comes back for any other. */
+#define PLAY_OPERANDS ((size_t)64 << 20)
+#define PLAY_ENTRIES_MOST ((size_t)4 << 20)
 
 struct stores {
     struct stores *next;
@@ -70,6 +74,8 @@ struct tbd_consumer {
     bool ended;
     size_t entry_hint; /* sizes of the windows before: what to reserve */
     size_t operand_hint;
+    size_t entry_least; /* the hints are never lower */
+    size_t operand_least;
 };
 
 void tbd_raw_window_free(struct tbd_raw_window *raw)
@@ -142,6 +148,17 @@ static enum tbd_status map_stream(struct tbd_consumer *c, int fd, struct tbd_err
     return take_head(c, why);
 }
 
+/* Replay makes room for what it needs. */
+static void begin_hints(struct tbd_consumer *c)
+{
+    uint64_t blocks = c->known ? 0 : c->head->window_blocks;
+
+    c->entry_least = blocks < PLAY_ENTRIES_MOST ? (size_t)blocks : PLAY_ENTRIES_MOST;
+    c->operand_least = c->known ? 0 : PLAY_OPERANDS;
+    c->entry_hint = c->entry_least;
+    c->operand_hint = c->operand_least;
+}
+
 static enum tbd_status reserve_plans(struct tbd_consumer *c)
 {
     void *at;
@@ -170,6 +187,8 @@ enum tbd_status tbd_consumer_new(int fd, struct tbd_block_table *table,
     status = map_stream(c, fd, why);
     if (!status)
         status = reserve_plans(c);
+    if (!status)
+        begin_hints(c);
     if (status) {
         tbd_consumer_free(c);
         return status;
@@ -474,12 +493,15 @@ static void give_back(struct tbd_consumer *c, const struct tbd_chunk *chunk)
     futex_wake(&c->head->released);
 }
 
-/* The largest of the last windows. */
-static size_t hint_after(size_t hint, size_t count)
+static size_t larger(size_t a, size_t b)
 {
-    size_t faded = hint - hint / 16;
+    return a > b ? a : b;
+}
 
-    return count > faded ? count : faded;
+/* The largest of the last windows. */
+static size_t hint_after(size_t hint, size_t count, size_t least)
+{
+    return larger(larger(count, hint - hint / 16), least);
 }
 
 static void give_out(struct tbd_consumer *c, struct tbd_raw_window *out)
@@ -487,8 +509,8 @@ static void give_out(struct tbd_consumer *c, struct tbd_raw_window *out)
     *out = c->raw;
     out->plan_count = c->plan_count;
     out->highest_id = tbd_block_table_count(c->table);
-    c->entry_hint = hint_after(c->entry_hint, c->raw.entry_count);
-    c->operand_hint = hint_after(c->operand_hint, c->raw.operand_bytes);
+    c->entry_hint = hint_after(c->entry_hint, c->raw.entry_count, c->entry_least);
+    c->operand_hint = hint_after(c->operand_hint, c->raw.operand_bytes, c->operand_least);
     c->raw = (struct tbd_raw_window){ 0 };
     c->raw_started = false;
 }
