@@ -45,8 +45,9 @@
 #include <unistd.h>
 
 #define MAX_THREADS 8u
-/* Windows that wait: so many that no worker does.  Each takes tens of megabytes of fresh memory. */
-#define QUEUE_SLOTS 2u
+/* Windows that wait: so many that workers find one even behind a window that takes ten times as long as others;
+ * more take memory, tens of megabytes each, and gain nothing. */
+#define QUEUE_SLOTS 4u
 #define WAIT_MS 100u
 /* For a block entry with its events, before a window has been measured: all caches are cold. */
 #define FIRST_BUILD_NS 40u
