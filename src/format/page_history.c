@@ -6,24 +6,23 @@
  * than all it does. */
 #include "format/pages_private.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 
 static bool history_add(struct page_history *h, uint64_t page, uint32_t window, uint32_t kinds)
 {
-    const uint32_t *last = tbd_page_numbers_find(&h->last, page);
+    uint32_t *last;
 
-    if (h->visit_count == h->visit_capacity) {
-        size_t capacity = h->visit_capacity * 2 + 1024;
-        struct page_visit *grown = realloc(h->visits, capacity * sizeof(*grown));
-
-        if (!grown)
-            return false;
-        h->visits = grown;
-        h->visit_capacity = capacity;
-    }
-    h->visits[h->visit_count] = (struct page_visit){ .window = window, .kinds = kinds,
-                                                     .before = last ? *last : 0 };
-    return tbd_page_numbers_put(&h->last, page, (uint32_t)++h->visit_count);
+    if (!tbd_array_grow(&h->visits, h->visit_count, &h->visit_capacity, sizeof(*h->visits)))
+        return false;
+    last = tbd_page_numbers_at(&h->last, page);
+    if (!last)
+        return false;
+    h->visits[h->visit_count] =
+        (struct page_visit){ .window = window, .kinds = kinds, .before = *last };
+    *last = (uint32_t)++h->visit_count;
+    return true;
 }
 
 /* Visits of one page come to lie together, oldest first: `before` turns into places. */

@@ -46,17 +46,25 @@ static bool grow(struct tbd_page_numbers *table)
     return true;
 }
 
-bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint32_t number)
+uint32_t *tbd_page_numbers_at(struct tbd_page_numbers *table, uint64_t address)
 {
     size_t slot;
 
     if (table->used * 2 >= table->slots && !grow(table))
-        return false;
+        return NULL;
     slot = slot_of(table, address + 1);
     table->used += !table->keys[slot];
     table->keys[slot] = address + 1;
-    table->numbers[slot] = number;
-    return true;
+    return &table->numbers[slot];
+}
+
+bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint32_t number)
+{
+    uint32_t *at = tbd_page_numbers_at(table, address);
+
+    if (at)
+        *at = number;
+    return at;
 }
 
 const uint32_t *tbd_page_numbers_find(const struct tbd_page_numbers *table, uint64_t address)

@@ -12,6 +12,8 @@ struct tbd_page_numbers {
     uint32_t *numbers; /* owned */
     size_t slots, used;
 };
+/* The page's, 0 if it had none; good until the next call.  NULL: no memory. */
+uint32_t *tbd_page_numbers_at(struct tbd_page_numbers *table, uint64_t address);
 /* In place of the one that was put before.  False: no memory. */
 bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint32_t number);
 /* NULL: none. */
