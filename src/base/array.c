@@ -54,3 +54,15 @@ bool tbd_array_reach(void *array, size_t index, size_t *capacity, size_t element
     *capacity = wanted;
     return true;
 }
+
+bool tbd_array_reach_both(void *array, size_t element, void *other, size_t other_element,
+                          size_t index, size_t *capacity)
+{
+    size_t reached = *capacity, other_reached = *capacity;
+
+    if (!tbd_array_reach(array, index, &reached, element) ||
+        !tbd_array_reach(other, index, &other_reached, other_element))
+        return false;
+    *capacity = reached;
+    return true;
+}

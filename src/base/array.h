@@ -22,7 +22,11 @@ bool tbd_array_reserve(void *array, size_t need, size_t *capacity, size_t elemen
 bool tbd_array_double(void *array, size_t count, size_t element);
 
 /* A table by number, such as a block's id: `index` is inside of it afterwards, and elements that are
- * new are zero.  Tables that share a capacity are each reached from a copy of it. */
+ * new are zero. */
 bool tbd_array_reach(void *array, size_t index, size_t *capacity, size_t element);
+
+/* Two such tables that share a capacity.  False: one of them may be larger than that says. */
+bool tbd_array_reach_both(void *array, size_t element, void *other, size_t other_element,
+                          size_t index, size_t *capacity);
 
 #endif

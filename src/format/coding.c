@@ -110,13 +110,8 @@ static struct tbd_record_fields *make_fields(const struct tbd_block *block)
 
 static bool grow_ids(struct tbd_coder *coder, uint32_t id)
 {
-    size_t fields = coder->ids, slim = coder->ids;
-
-    if (!tbd_array_reach(&coder->fields, id, &fields, sizeof(*coder->fields)) ||
-        !tbd_array_reach(&coder->slim, id, &slim, sizeof(*coder->slim)))
-        return false;
-    coder->ids = slim;
-    return true;
+    return tbd_array_reach_both(&coder->fields, sizeof(*coder->fields), &coder->slim,
+                                sizeof(*coder->slim), id, &coder->ids);
 }
 
 const struct tbd_record_fields *tbd_coder_fields(struct tbd_coder *coder, uint32_t id)

@@ -47,13 +47,8 @@ void tbd_picker_free(struct tbd_picker *p)
 
 static bool grow_ids(struct tbd_picker *p, uint32_t id)
 {
-    size_t looks = p->ids, tests_of = p->ids;
-
-    if (!tbd_array_reach(&p->looks, id, &looks, sizeof(*p->looks)) ||
-        !tbd_array_reach(&p->tests_of, id, &tests_of, sizeof(*p->tests_of)))
-        return false;
-    p->ids = tests_of;
-    return true;
+    return tbd_array_reach_both(&p->looks, sizeof(*p->looks), &p->tests_of, sizeof(*p->tests_of),
+                                id, &p->ids);
 }
 
 /* Bits that an access at `add` from its base, or at this address, gives its block. */

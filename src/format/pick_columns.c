@@ -77,13 +77,8 @@ void tbd_pick_columns_forget(struct tbd_picker *p)
 
 static bool grow_ids(struct tbd_pick_columns *c, uint32_t id)
 {
-    size_t counts = c->ids, set_of = c->ids;
-
-    if (!tbd_array_reach(&c->counts, id, &counts, sizeof(*c->counts)) ||
-        !tbd_array_reach(&c->set_of, id, &set_of, sizeof(*c->set_of)))
-        return false;
-    c->ids = set_of;
-    return true;
+    return tbd_array_reach_both(&c->counts, sizeof(*c->counts), &c->set_of, sizeof(*c->set_of), id,
+                                &c->ids);
 }
 
 static enum tbd_status meet(struct tbd_picker *p, uint32_t id)

@@ -152,6 +152,28 @@ static void a_table_by_number_is_zero_where_it_is_new(void **state)
     free(table);
 }
 
+static void two_tables_by_number_share_a_capacity(void **state)
+{
+    uint64_t *table = NULL;
+    uint8_t *other = NULL;
+    size_t capacity = 0, before;
+
+    (void)state;
+    assert_true(tbd_array_reach_both(&table, sizeof(*table), &other, sizeof(*other), 5, &capacity));
+    before = capacity;
+    table[before - 1] = 7;
+    other[before - 1] = 9;
+    assert_true(tbd_array_reach_both(&table, sizeof(*table), &other, sizeof(*other), before, &capacity));
+    assert_true(capacity > before && table[before - 1] == 7 && other[before - 1] == 9);
+    for (size_t i = before; i < capacity; i++)
+        assert_true(!table[i] && !other[i]);
+    before = capacity;
+    assert_false(tbd_array_reach_both(&other, sizeof(*other), &table, sizeof(*table), SIZE_MAX / 2, &capacity));
+    assert_true(capacity == before && table[0] == 0 && other[0] == 0);
+    free(table);
+    free(other);
+}
+
 static void an_array_that_cannot_grow_stays_as_it_was(void **state)
 {
     uint64_t *array = NULL;
@@ -189,6 +211,7 @@ int main(void)
         cmocka_unit_test(a_reset_arena_is_zero_again),
         cmocka_unit_test(arrays_keep_their_elements_as_they_grow),
         cmocka_unit_test(a_table_by_number_is_zero_where_it_is_new),
+        cmocka_unit_test(two_tables_by_number_share_a_capacity),
         cmocka_unit_test(an_array_that_cannot_grow_stays_as_it_was),
         cmocka_unit_test(every_status_has_a_text),
     };
