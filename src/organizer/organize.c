@@ -5,13 +5,12 @@
  *   a worker:     build (alone) -> join (in order) -> pack and write (alone) -> commit (in order)
  *   the ager:     lowers, merges and drops windows that are in the trace (age.h)
  *
- * Joining gives a window what only the order of windows tells: its number, its start registers, the
- * previous windows of its summaries; it also hands blocks, mappings and notes to the writer.
+ * Joining (join.h) gives a window what only the order of windows tells.
  *
  * Invariants
  * O1  Workers take windows in order, so the oldest one in work never waits for another: no
  *     deadlock.
- * O2  join and commit run under `lock`; what they use (writer, heads, order_*) is guarded by it.
+ * O2  join and commit run under `lock`; what they use (writer, `join`) is guarded by it.
  *     Permission to write files is given in order, too: else a window that waits for room could wait
  *     for one that has it and waits for its turn.
  * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under
@@ -26,9 +25,7 @@
 #include "format/window.h"
 #include "format/writer.h"
 #include "organizer/build.h"
-#include "organizer/heads.h"
-#include "organizer/mapped_files.h"
-#include "organizer/threads.h"
+#include "organizer/join.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -80,21 +77,9 @@ struct organizer {
     bool settled;      /* all windows are committed */
     bool closed;       /* nothing more comes */
 
-    /* in order, under `lock` */
     struct tbd_writer *writer;
-    struct tbd_heads *heads;
-    uint32_t windows;
-    uint64_t next_time;
-    uint32_t blocks_written;
+    struct tbd_join *join;           /* in order, under `lock` */
     struct tbd_key_segment *segment; /* owned; NULL until the first window */
-    struct tbd_end_state state; /* at the end of the window before */
-    struct tbd_called called;
-    struct tbd_mapped_files mapped;
-    uint64_t realtime_ns; /* at the program's start */
-    bool started;
-    bool has_end;
-    struct tbd_msg_end end;
-    char end_text[352]; /* a product's, or "recording stopped: " and `failure` */
     enum tbd_status failed;
     char failure[320]; /* an error's detail and its status */
 };
@@ -113,183 +98,6 @@ static void fail_locked(struct organizer *o, enum tbd_status status, const char 
     snprintf(o->failure, sizeof(o->failure), "%s: %s", what, tbd_status_text(status));
     say_state(o->head, TBD_ORGANIZER_FAILED);
     pthread_cond_broadcast(&o->changed);
-}
-
-/* ---- joining ---- */
-
-static enum tbd_status join_start(struct organizer *o, const struct tbd_product *product)
-{
-    struct tbd_disk_config config = {
-        .window_blocks = o->head->window_blocks,
-        .hook_set = o->head->hook_set,
-        .budget = o->options->age.budget,
-    };
-    enum tbd_status status;
-
-    if (o->started)
-        return TBD_OK;
-    if (!product->start)
-        return TBD_CORRUPT;
-    status = tbd_writer_start(o->writer, product->start, product->start_bytes, &config);
-    if (!status)
-        status = tbd_writer_image(o->writer, product->image, product->image_count);
-    memcpy(&o->realtime_ns, (const uint8_t *)product->start + offsetof(struct tbd_msg_start, realtime_ns),
-           sizeof(o->realtime_ns));
-    o->started = !status;
-    return status;
-}
-
-static void join_region(struct organizer *o, const struct tbd_side_message *side)
-{
-    const char *path = (const char *)side->payload + sizeof(struct tbd_msg_region);
-    struct tbd_msg_region region;
-
-    memcpy(&region, side->payload, sizeof(region));
-    if (region.prot & PROT_EXEC && region.inode && *path == '/' &&
-        !(region.flags & TBD_REGION_PATCH))
-        tbd_writer_module(o->writer, path, region.inode, region.device);
-    else
-        tbd_mapped_files_add(&o->mapped, &region, path);
-}
-
-static void join_unmap(struct organizer *o, const struct tbd_side_message *side)
-{
-    struct tbd_range range;
-
-    memcpy(&range, side->payload, sizeof(range));
-    tbd_mapped_files_remove(&o->mapped, range.start, range.end);
-}
-
-static void join_side(struct organizer *o, const struct tbd_product *product)
-{
-    for (size_t i = 0; i < product->side_count; i++) {
-        const struct tbd_side_message *side = &product->side[i];
-        struct tbd_disk_when when = { o->windows, side->order, side->time };
-        enum tbd_record_type type = side->kind == TBD_MSG_REGION  ? TBD_REC_REGION
-                                    : side->kind == TBD_MSG_UNMAP ? TBD_REC_UNMAP
-                                                                  : TBD_REC_NOTE;
-
-        tbd_writer_event(o->writer, type, &when, side->payload, side->bytes);
-        if (side->kind == TBD_MSG_REGION)
-            join_region(o, side);
-        else if (side->kind == TBD_MSG_UNMAP)
-            join_unmap(o, side);
-    }
-}
-
-/* The stream is not what it should be: the trace ends here, and says so. */
-static void join_damage(struct organizer *o, const struct tbd_product *product)
-{
-    char note[300];
-    uint32_t severity = 1;
-    struct tbd_disk_when when = { .window = o->windows, .time = product->window->blocks };
-
-    if (!product->damaged)
-        return;
-    memcpy(note, &severity, sizeof(severity));
-    snprintf(note + sizeof(severity), sizeof(note) - sizeof(severity),
-             "the stream is damaged in window %u, %s: recording ends there", o->windows,
-             product->damage);
-    tbd_writer_event(o->writer, TBD_REC_NOTE, &when, note,
-                     sizeof(severity) + strlen(note + sizeof(severity)) + 1);
-    fail_locked(o, TBD_CORRUPT, "stream");
-}
-
-/* Registers at its start, and those that the next one starts with. */
-static enum tbd_status join_regs(struct organizer *o, struct tbd_window *window,
-                                 const struct tbd_product *product)
-{
-    if (!product->has_start_regs && !tbd_end_state_give(&o->state, window))
-        return TBD_NOMEM;
-    if (window->complete && !tbd_end_state_take(&o->state, window))
-        return TBD_NOMEM;
-    return TBD_OK;
-}
-
-static bool keep_called(const struct organizer *o, struct tbd_window *window)
-{
-    size_t bytes = o->called.count * sizeof(*o->called.threads);
-    struct tbd_called_thread *called = tbd_window_memory(window, bytes);
-
-    if (!called)
-        return false;
-    if (bytes)
-        memcpy(called, o->called.threads, bytes);
-    window->called = called;
-    window->called_count = o->called.count;
-    return true;
-}
-
-/* A window that begins with a block of a thread whose last one, in an earlier window, was a call. */
-static enum tbd_status join_threads(struct organizer *o, const struct tbd_product *product)
-{
-    struct tbd_window *window = product->window;
-    bool had_turns = product->thread_messages != 0;
-
-    if (window->thread_count && !keep_called(o, window))
-        return TBD_NOMEM;
-    if (!tbd_turns_join(&product->turns, &o->called, window))
-        return TBD_NOMEM;
-    return tbd_threads_note(o->writer, window, had_turns) ? TBD_OK : TBD_NOMEM;
-}
-
-static enum tbd_status join_window(struct organizer *o, struct tbd_product *product,
-                                   uint32_t highest_id)
-{
-    struct tbd_window *window = product->window;
-    enum tbd_status status;
-
-    window->index = window->number = o->windows;
-    window->first_time = o->next_time;
-    product->counts.first_time = o->next_time;
-    status = join_regs(o, window, product);
-    if (!status)
-        status = join_threads(o, product);
-    if (!status)
-        status = tbd_heads_words(o->heads, window->index,
-                                 (struct tbd_word_summary *)(uintptr_t)window->words,
-                                 window->word_count);
-    if (!status)
-        status = tbd_heads_blocks(o->heads, window->index,
-                                  (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
-                                  window->block_summary_count);
-    if (!status)
-        status = tbd_writer_blocks(o->writer, o->table, o->blocks_written + 1, highest_id);
-    if (status)
-        return status;
-    if (highest_id > o->blocks_written)
-        o->blocks_written = highest_id;
-    o->next_time += window->blocks;
-    o->windows++;
-    return TBD_OK;
-}
-
-static bool is_worth_keeping(const struct tbd_window *window)
-{
-    return window->entry_count || window->dirty_count || window->gone_count;
-}
-
-/* Everything that depends on order.  *out_keep: the window goes into the trace. */
-static enum tbd_status join_locked(struct organizer *o, struct tbd_product *product,
-                                   uint32_t highest_id, bool *out_keep)
-{
-    enum tbd_status status = join_start(o, product);
-
-    *out_keep = false;
-    if (status)
-        return status;
-    if (product->has_end) {
-        o->has_end = true;
-        o->end = product->end;
-        memcpy(o->end_text, product->end_text, sizeof(product->end_text));
-    }
-    join_side(o, product);
-    join_damage(o, product);
-    if (!is_worth_keeping(product->window))
-        return TBD_OK;
-    status = join_window(o, product, highest_id);
-    *out_keep = !status;
-    return status;
 }
 
 /* ---- workers ---- */
@@ -465,9 +273,11 @@ static void do_job(struct organizer *o, struct tbd_builder *builder, struct job 
     pthread_mutex_lock(&o->lock);
     wait_turn_locked(o, &o->joined, job->number);
     if (!status && !o->failed)
-        status = join_locked(o, &product, highest_id, &keep);
+        status = tbd_join_window(o->join, &product, highest_id, &keep);
     if (status)
         fail_locked(o, status, "window");
+    else if (product.damaged)
+        fail_locked(o, TBD_CORRUPT, "stream");
     o->joined++;
     pthread_cond_broadcast(&o->changed);
     pthread_mutex_unlock(&o->lock);
@@ -632,18 +442,20 @@ static void take_stream(struct organizer *o)
 
 static enum tbd_status write_end(struct organizer *o)
 {
+    struct tbd_msg_end end = { .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
+    char text[352] = "the program vanished (SIGKILL?)";
+    bool has_end = tbd_join_end(o->join, &end, text, sizeof(text));
+
     if (o->failed) {
-        o->end = (struct tbd_msg_end){ .how = TBD_ENDED_DETACHED, .offset = TBD_END_WHOLE };
-        snprintf(o->end_text, sizeof(o->end_text), "recording stopped: %s", o->failure);
-    } else if (!o->has_end && has_executed(o)) {
-        o->end = (struct tbd_msg_end){ .how = TBD_ENDED_EXEC, .offset = TBD_END_WHOLE };
-        o->end_text[0] = '\0';
-    } else if (!o->has_end) {
-        o->end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
-        snprintf(o->end_text, sizeof(o->end_text), "the program vanished (SIGKILL?)");
-        tbd_mapped_files_keep(&o->mapped, o->writer, o->realtime_ns);
+        end = (struct tbd_msg_end){ .how = TBD_ENDED_DETACHED, .offset = TBD_END_WHOLE };
+        snprintf(text, sizeof(text), "recording stopped: %s", o->failure);
+    } else if (!has_end && has_executed(o)) {
+        end.how = TBD_ENDED_EXEC;
+        text[0] = '\0';
+    } else if (!has_end) {
+        tbd_join_keep_files(o->join);
     }
-    return tbd_writer_end(o->writer, &o->end, o->end_text);
+    return tbd_writer_end(o->writer, &end, text);
 }
 
 static unsigned thread_count(const struct tbd_organize_options *options)
@@ -688,7 +500,7 @@ static enum tbd_status run_threads(struct organizer *o)
     pthread_mutex_unlock(&o->lock);
     if (o->ager)
         pthread_join(ager, NULL);
-    return o->started ? write_end(o) : TBD_OK;
+    return tbd_join_has_started(o->join) ? write_end(o) : TBD_OK;
 }
 
 /* ---- set-up ---- */
@@ -739,8 +551,7 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     enum tbd_status status;
 
     o->table = tbd_block_table_new();
-    o->heads = tbd_heads_new();
-    if (!o->table || !o->heads)
+    if (!o->table)
         return TBD_NOMEM;
     status = tbd_consumer_new(o->options->stream_fd, o->table, NULL, &o->consumer, why);
     if (status)
@@ -753,6 +564,9 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
         say_state(o->head, TBD_ORGANIZER_FAILED);
         return status;
     }
+    o->join = tbd_join_new(o->writer, o->table, o->head, o->options->age.budget);
+    if (!o->join)
+        return TBD_NOMEM;
     if (tbd_ager_is_needed(&o->options->age))
         status = tbd_ager_new(&o->options->age, o->writer, &o->lock, &o->ager);
     if (status)
@@ -770,11 +584,8 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     if (o->head && !o->failed && !status)
         say_state(o->head, TBD_ORGANIZER_DONE);
     tbd_consumer_free(o->consumer);
-    tbd_heads_free(o->heads);
+    tbd_join_free(o->join);
     tbd_block_table_release(o->table);
-    tbd_mapped_files_free(&o->mapped);
-    tbd_end_state_free(&o->state);
-    free(o->called.threads);
     if (o->pidfd >= 0)
         close(o->pidfd);
     pthread_mutex_destroy(&o->lock);

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+/* join.c - see join.h
+ *
+ * Invariants
+ * J1  Everything here belongs to one thread at a time, in the order of windows: `heads`, the counters and what one window
+ *     hands on to the next. */
+#include "organizer/join.h"
+
+#include "organizer/heads.h"
+#include "organizer/mapped_files.h"
+#include "organizer/threads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+struct tbd_join {
+    struct tbd_writer *writer;           /* borrowed, as are the next two */
+    struct tbd_block_table *table;
+    const struct tbd_stream_head *head;
+    uint64_t budget;                     /* bytes, for the trace's configuration */
+    struct tbd_heads *heads;             /* owned */
+    uint32_t windows;                    /* so far */
+    uint64_t next_time;
+    uint32_t blocks_written;
+    struct tbd_end_state state;          /* at the end of the window before */
+    struct tbd_called called;
+    struct tbd_mapped_files mapped;
+    uint64_t realtime_ns;                /* at the program's start */
+    bool started;
+    bool has_end;
+    struct tbd_msg_end end;
+    char end_text[256];
+};
+
+static enum tbd_status join_start(struct tbd_join *join, const struct tbd_product *product)
+{
+    struct tbd_disk_config config = {
+        .window_blocks = join->head->window_blocks,
+        .hook_set = join->head->hook_set,
+        .budget = join->budget,
+    };
+    enum tbd_status status;
+
+    if (join->started)
+        return TBD_OK;
+    if (!product->start)
+        return TBD_CORRUPT;
+    status = tbd_writer_start(join->writer, product->start, product->start_bytes, &config);
+    if (!status)
+        status = tbd_writer_image(join->writer, product->image, product->image_count);
+    memcpy(&join->realtime_ns, (const uint8_t *)product->start + offsetof(struct tbd_msg_start, realtime_ns),
+           sizeof(join->realtime_ns));
+    join->started = !status;
+    return status;
+}
+
+static void join_region(struct tbd_join *join, const struct tbd_side_message *side)
+{
+    const char *path = (const char *)side->payload + sizeof(struct tbd_msg_region);
+    struct tbd_msg_region region;
+
+    memcpy(&region, side->payload, sizeof(region));
+    if (region.prot & PROT_EXEC && region.inode && *path == '/' &&
+        !(region.flags & TBD_REGION_PATCH))
+        tbd_writer_module(join->writer, path, region.inode, region.device);
+    else
+        tbd_mapped_files_add(&join->mapped, &region, path);
+}
+
+static void join_unmap(struct tbd_join *join, const struct tbd_side_message *side)
+{
+    struct tbd_range range;
+
+    memcpy(&range, side->payload, sizeof(range));
+    tbd_mapped_files_remove(&join->mapped, range.start, range.end);
+}
+
+static void join_side(struct tbd_join *join, const struct tbd_product *product)
+{
+    for (size_t i = 0; i < product->side_count; i++) {
+        const struct tbd_side_message *side = &product->side[i];
+        struct tbd_disk_when when = { join->windows, side->order, side->time };
+        enum tbd_record_type type = side->kind == TBD_MSG_REGION  ? TBD_REC_REGION
+                                    : side->kind == TBD_MSG_UNMAP ? TBD_REC_UNMAP
+                                                                  : TBD_REC_NOTE;
+
+        tbd_writer_event(join->writer, type, &when, side->payload, side->bytes);
+        if (side->kind == TBD_MSG_REGION)
+            join_region(join, side);
+        else if (side->kind == TBD_MSG_UNMAP)
+            join_unmap(join, side);
+    }
+}
+
+/* The stream is not what it should be: the trace ends here, and says so. */
+static void join_damage(struct tbd_join *join, const struct tbd_product *product)
+{
+    char note[300];
+    uint32_t severity = 1;
+    struct tbd_disk_when when = { .window = join->windows, .time = product->window->blocks };
+
+    if (!product->damaged)
+        return;
+    memcpy(note, &severity, sizeof(severity));
+    snprintf(note + sizeof(severity), sizeof(note) - sizeof(severity),
+             "the stream is damaged in window %u, %s: recording ends there", join->windows,
+             product->damage);
+    tbd_writer_event(join->writer, TBD_REC_NOTE, &when, note,
+                     sizeof(severity) + strlen(note + sizeof(severity)) + 1);
+}
+
+/* Registers at its start, and those that the next one starts with. */
+static enum tbd_status join_regs(struct tbd_join *join, struct tbd_window *window,
+                                 const struct tbd_product *product)
+{
+    if (!product->has_start_regs && !tbd_end_state_give(&join->state, window))
+        return TBD_NOMEM;
+    if (window->complete && !tbd_end_state_take(&join->state, window))
+        return TBD_NOMEM;
+    return TBD_OK;
+}
+
+static bool keep_called(const struct tbd_join *join, struct tbd_window *window)
+{
+    size_t bytes = join->called.count * sizeof(*join->called.threads);
+    struct tbd_called_thread *called = tbd_window_memory(window, bytes);
+
+    if (!called)
+        return false;
+    if (bytes)
+        memcpy(called, join->called.threads, bytes);
+    window->called = called;
+    window->called_count = join->called.count;
+    return true;
+}
+
+/* A window that begins with a block of a thread whose last one, in an earlier window, was a call. */
+static enum tbd_status join_threads(struct tbd_join *join, const struct tbd_product *product)
+{
+    struct tbd_window *window = product->window;
+    bool had_turns = product->thread_messages != 0;
+
+    if (window->thread_count && !keep_called(join, window))
+        return TBD_NOMEM;
+    if (!tbd_turns_join(&product->turns, &join->called, window))
+        return TBD_NOMEM;
+    return tbd_threads_note(join->writer, window, had_turns) ? TBD_OK : TBD_NOMEM;
+}
+
+static enum tbd_status join_kept(struct tbd_join *join, struct tbd_product *product,
+                                 uint32_t highest_id)
+{
+    struct tbd_window *window = product->window;
+    enum tbd_status status;
+
+    window->index = window->number = join->windows;
+    window->first_time = join->next_time;
+    product->counts.first_time = join->next_time;
+    status = join_regs(join, window, product);
+    if (!status)
+        status = join_threads(join, product);
+    if (!status)
+        status = tbd_heads_words(join->heads, window->index,
+                                 (struct tbd_word_summary *)(uintptr_t)window->words,
+                                 window->word_count);
+    if (!status)
+        status = tbd_heads_blocks(join->heads, window->index,
+                                  (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
+                                  window->block_summary_count);
+    if (!status)
+        status = tbd_writer_blocks(join->writer, join->table, join->blocks_written + 1, highest_id);
+    if (status)
+        return status;
+    if (highest_id > join->blocks_written)
+        join->blocks_written = highest_id;
+    join->next_time += window->blocks;
+    join->windows++;
+    return TBD_OK;
+}
+
+static bool is_worth_keeping(const struct tbd_window *window)
+{
+    return window->entry_count || window->dirty_count || window->gone_count;
+}
+
+enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *product,
+                                uint32_t highest_id, bool *out_keep)
+{
+    enum tbd_status status = join_start(join, product);
+
+    *out_keep = false;
+    if (status)
+        return status;
+    if (product->has_end) {
+        join->has_end = true;
+        join->end = product->end;
+        memcpy(join->end_text, product->end_text, sizeof(product->end_text));
+    }
+    join_side(join, product);
+    join_damage(join, product);
+    if (!is_worth_keeping(product->window))
+        return TBD_OK;
+    status = join_kept(join, product, highest_id);
+    *out_keep = !status;
+    return status;
+}
+
+/* ---- the whole ---- */
+
+struct tbd_join *tbd_join_new(struct tbd_writer *writer, struct tbd_block_table *table,
+                              const struct tbd_stream_head *head, uint64_t budget)
+{
+    struct tbd_join *join = calloc(1, sizeof(*join));
+
+    if (!join)
+        return NULL;
+    *join = (struct tbd_join){ .writer = writer, .table = table, .head = head, .budget = budget,
+                               .heads = tbd_heads_new() };
+    if (join->heads)
+        return join;
+    free(join);
+    return NULL;
+}
+
+void tbd_join_free(struct tbd_join *join)
+{
+    if (!join)
+        return;
+    tbd_heads_free(join->heads);
+    tbd_mapped_files_free(&join->mapped);
+    tbd_end_state_free(&join->state);
+    free(join->called.threads);
+    free(join);
+}
+
+bool tbd_join_has_started(const struct tbd_join *join)
+{
+    return join->started;
+}
+
+bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text, size_t bytes)
+{
+    if (!join->has_end)
+        return false;
+    *out = join->end;
+    snprintf(out_text, bytes, "%s", join->end_text);
+    return true;
+}
+
+void tbd_join_keep_files(struct tbd_join *join)
+{
+    tbd_mapped_files_keep(&join->mapped, join->writer, join->realtime_ns);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* join.h - what only the order of windows tells
+ *
+ * A window that was built alone gets its number, its start registers and the previous windows of its summaries;
+ * blocks, mappings and notes go to the writer.  One thread at a time, in the order of windows. */
+#ifndef TBD_ORGANIZER_JOIN_H
+#define TBD_ORGANIZER_JOIN_H
+
+#include "format/writer.h"
+#include "organizer/build.h"
+
+struct tbd_join;
+
+/* `writer`, `table` and `head` are borrowed as long as it lives.  `budget`: for the trace's configuration.  NULL
+ * without memory. */
+struct tbd_join *tbd_join_new(struct tbd_writer *writer, struct tbd_block_table *table,
+                              const struct tbd_stream_head *head, uint64_t budget);
+void tbd_join_free(struct tbd_join *join);
+/* The next window.  `highest_id`: of the blocks that it may have.  *out_keep: it goes into the trace.  A product that is
+ * damaged is joined as far as it goes; nothing can be joined after it. */
+TBD_MUST_CHECK enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *product,
+                                               uint32_t highest_id, bool *out_keep);
+/* Has the trace been started: was there a window? */
+bool tbd_join_has_started(const struct tbd_join *join);
+/* How the program ended, as the stream says; false if it does not. */
+bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text, size_t bytes);
+/* A killed program's last window may need the files that are mapped: they go into the trace. */
+void tbd_join_keep_files(struct tbd_join *join);
+
+#endif
