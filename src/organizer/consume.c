@@ -66,6 +66,9 @@ struct tbd_consumer {
     struct stores *stores;
 
     uint32_t taken; /* chunks given back so far */
+    uint32_t warmed; /* slots whose pages have been made present */
+    uint32_t operands_most; /* of one chunk so far */
+    bool is_long;    /* a window has come: more will */
     struct tbd_chunk seen; /* the one that tbd_consumer_peek() gave */
     const uint8_t *area;   /* where the window's operands lie; NULL: in their chunks */
     size_t area_used;      /* by chunks before the next one */
@@ -470,6 +473,8 @@ static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
     copy_out(c, raw->operands + raw->operand_bytes, operands_of(c, chunk), chunk->operand_bytes);
     raw->entry_count += chunk->entry_count;
     raw->operand_bytes += chunk->operand_bytes;
+    if (chunk->operand_bytes > c->operands_most)
+        c->operands_most = chunk->operand_bytes;
     return TBD_OK;
 }
 
@@ -507,6 +512,7 @@ static size_t hint_after(size_t hint, size_t count, size_t least)
 static void give_out(struct tbd_consumer *c, struct tbd_raw_window *out)
 {
     *out = c->raw;
+    c->is_long = !c->known;
     out->plan_count = c->plan_count;
     out->highest_id = tbd_block_table_count(c->table);
     c->entry_hint = hint_after(c->entry_hint, c->raw.entry_count, c->entry_least);
@@ -590,11 +596,24 @@ enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window 
     }
 }
 
-void tbd_consumer_wait(const struct tbd_consumer *c, unsigned timeout_ms)
+/* The program fills fresh slots when it gets ahead of us: then there is no time for page faults that find and clear memory.
+ * (Kernels before 5.14 cannot; nothing is lost but time.) */
+static void warm_slot(struct tbd_consumer *c)
+{
+    uint8_t *entries = c->bytes + c->chunks_offset + (uint64_t)c->warmed++ * TBD_CHUNK_STRIDE;
+
+    (void)madvise(entries, TBD_ENTRIES_BYTES, MADV_POPULATE_WRITE);
+    (void)madvise(entries + TBD_ENTRIES_BYTES + GUARD_BYTES, c->operands_most, MADV_POPULATE_WRITE);
+}
+
+void tbd_consumer_wait(struct tbd_consumer *c, unsigned timeout_ms)
 {
     struct timespec timeout = { timeout_ms / 1000, (long)(timeout_ms % 1000) * 1000000 };
 
-    syscall(SYS_futex, &c->head->published, FUTEX_WAIT, c->taken, &timeout, NULL, 0);
+    if (c->is_long && c->warmed < c->chunk_count)
+        warm_slot(c);
+    else
+        syscall(SYS_futex, &c->head->published, FUTEX_WAIT, c->taken, &timeout, NULL, 0);
 }
 
 /* ---- the end ---- */

@@ -96,8 +96,8 @@ struct tbd_stream_areas {
 };
 struct tbd_stream_areas tbd_consumer_areas(const struct tbd_consumer *consumer);
 
-/* Waits until something is published, at most `timeout_ms`. */
-void tbd_consumer_wait(const struct tbd_consumer *consumer, unsigned timeout_ms);
+/* Waits until something is published, at most `timeout_ms`, or uses the time otherwise. */
+void tbd_consumer_wait(struct tbd_consumer *consumer, unsigned timeout_ms);
 /* The producer ended or died: what is left, with the open chunk's complete entries, is the last
  * window. TBD_NOTFOUND if there is nothing. */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_salvage(struct tbd_consumer *consumer,
