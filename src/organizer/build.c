@@ -67,6 +67,26 @@ void tbd_builder_code(struct tbd_builder *builder, bool codes)
     builder->codes = codes;
 }
 
+void tbd_builder_give_coded(struct tbd_builder *builder, struct tbd_product *product, struct tbd_buffer *out)
+{
+    if (!product->coded)
+        return;
+    *out = builder->coded;
+    builder->coded = (struct tbd_buffer){ 0 };
+    product->coded = out;
+}
+
+void tbd_builder_take_coded(struct tbd_builder *builder, struct tbd_buffer *buffer)
+{
+    if (buffer->capacity > builder->coded.capacity) {
+        struct tbd_buffer smaller = builder->coded;
+
+        builder->coded = *buffer;
+        *buffer = smaller;
+    }
+    tbd_buffer_free(buffer);
+}
+
 void tbd_product_free(struct tbd_product *product)
 {
     tbd_window_free(product->window);

@@ -30,8 +30,8 @@ struct tbd_side_message {
 
 struct tbd_product {
     struct tbd_window *window; /* owned */
-    const struct tbd_buffer *coded; /* its records, coded; borrowed until the builder's next
-                                       window; NULL unless tbd_builder_code() asks for it */
+    const struct tbd_buffer *coded; /* its records, coded; borrowed until the builder's next window, or
+                                       tbd_builder_give_coded(); NULL unless tbd_builder_code() asks for it */
     struct tbd_window_summary counts;
     struct tbd_side_message *side; /* lives in the window */
     size_t side_count;
@@ -56,5 +56,10 @@ TBD_MUST_CHECK enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd
                                          const struct tbd_plan *plans,
                                          struct tbd_block_table *table, struct tbd_product *out);
 void tbd_product_free(struct tbd_product *product);
+/* Moves to `out`, which is empty, what `product` has borrowed from the builder: it may build other windows while this one is
+ * needed. */
+void tbd_builder_give_coded(struct tbd_builder *builder, struct tbd_product *product, struct tbd_buffer *out);
+/* The memory of a buffer that is not needed any more, for the next window that is coded. */
+void tbd_builder_take_coded(struct tbd_builder *builder, struct tbd_buffer *buffer);
 
 #endif

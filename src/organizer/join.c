@@ -3,7 +3,7 @@
  *
  * Invariants
  * J1  Everything here belongs to one thread at a time, in the order of windows: `heads`, the counters and what one window
- *     hands on to the next. */
+ *     hands on to the next.  Only the writer is under `lock`, and that is not held while backlinks are made. */
 #include "organizer/join.h"
 
 #include "organizer/heads.h"
@@ -16,7 +16,8 @@
 #include <sys/mman.h>
 
 struct tbd_join {
-    struct tbd_writer *writer;           /* borrowed, as are the next two */
+    struct tbd_writer *writer;           /* borrowed, as are the next three */
+    pthread_mutex_t *lock;               /* others use the writer, too */
     struct tbd_block_table *table;
     const struct tbd_stream_head *head;
     uint64_t budget;                     /* bytes, for the trace's configuration */
@@ -149,8 +150,21 @@ static enum tbd_status join_threads(struct tbd_join *join, const struct tbd_prod
     return tbd_threads_note(join->writer, window, had_turns) ? TBD_OK : TBD_NOMEM;
 }
 
-static enum tbd_status join_kept(struct tbd_join *join, struct tbd_product *product,
-                                 uint32_t highest_id)
+/* Where its words and blocks occurred last: takes longest of all, and needs nobody else. */
+static enum tbd_status join_summaries(struct tbd_join *join, struct tbd_window *window)
+{
+    enum tbd_status status =
+        tbd_heads_words(join->heads, join->windows,
+                        (struct tbd_word_summary *)(uintptr_t)window->words, window->word_count);
+
+    return status ? status
+                  : tbd_heads_blocks(join->heads, join->windows,
+                                     (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
+                                     window->block_summary_count);
+}
+
+static enum tbd_status join_kept_locked(struct tbd_join *join, struct tbd_product *product,
+                                        uint32_t highest_id)
 {
     struct tbd_window *window = product->window;
     enum tbd_status status;
@@ -161,14 +175,6 @@ static enum tbd_status join_kept(struct tbd_join *join, struct tbd_product *prod
     status = join_regs(join, window, product);
     if (!status)
         status = join_threads(join, product);
-    if (!status)
-        status = tbd_heads_words(join->heads, window->index,
-                                 (struct tbd_word_summary *)(uintptr_t)window->words,
-                                 window->word_count);
-    if (!status)
-        status = tbd_heads_blocks(join->heads, window->index,
-                                  (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
-                                  window->block_summary_count);
     if (!status)
         status = tbd_writer_blocks(join->writer, join->table, join->blocks_written + 1, highest_id);
     if (status)
@@ -185,12 +191,11 @@ static bool is_worth_keeping(const struct tbd_window *window)
     return window->entry_count || window->dirty_count || window->gone_count;
 }
 
-enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *product,
-                                uint32_t highest_id, bool *out_keep)
+static enum tbd_status join_locked(struct tbd_join *join, struct tbd_product *product,
+                                   uint32_t highest_id, bool *out_keep)
 {
     enum tbd_status status = join_start(join, product);
 
-    *out_keep = false;
     if (status)
         return status;
     if (product->has_end) {
@@ -202,22 +207,38 @@ enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *produ
     join_damage(join, product);
     if (!is_worth_keeping(product->window))
         return TBD_OK;
-    status = join_kept(join, product, highest_id);
+    status = join_kept_locked(join, product, highest_id);
     *out_keep = !status;
+    return status;
+}
+
+enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *product,
+                                uint32_t highest_id, bool *out_keep)
+{
+    enum tbd_status status = TBD_OK;
+
+    *out_keep = false;
+    if (is_worth_keeping(product->window))
+        status = join_summaries(join, product->window);
+    if (status)
+        return status;
+    pthread_mutex_lock(join->lock);
+    status = join_locked(join, product, highest_id, out_keep);
+    pthread_mutex_unlock(join->lock);
     return status;
 }
 
 /* ---- the whole ---- */
 
-struct tbd_join *tbd_join_new(struct tbd_writer *writer, struct tbd_block_table *table,
+struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock, struct tbd_block_table *table,
                               const struct tbd_stream_head *head, uint64_t budget)
 {
     struct tbd_join *join = calloc(1, sizeof(*join));
 
     if (!join)
         return NULL;
-    *join = (struct tbd_join){ .writer = writer, .table = table, .head = head, .budget = budget,
-                               .heads = tbd_heads_new() };
+    *join = (struct tbd_join){ .writer = writer, .lock = lock, .table = table, .head = head,
+                               .budget = budget, .heads = tbd_heads_new() };
     if (join->heads)
         return join;
     free(join);

@@ -9,14 +9,16 @@
 #include "format/writer.h"
 #include "organizer/build.h"
 
+#include <pthread.h>
+
 struct tbd_join;
 
-/* `writer`, `table` and `head` are borrowed as long as it lives.  `budget`: for the trace's configuration.  NULL
- * without memory. */
-struct tbd_join *tbd_join_new(struct tbd_writer *writer, struct tbd_block_table *table,
+/* `writer`, its `lock`, `table` and `head` are borrowed as long as it lives.  `budget`: for the trace's configuration.
+ * NULL without memory. */
+struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock, struct tbd_block_table *table,
                               const struct tbd_stream_head *head, uint64_t budget);
 void tbd_join_free(struct tbd_join *join);
-/* The next window.  `highest_id`: of the blocks that it may have.  *out_keep: it goes into the trace.  A product that is
+/* The next window; takes the writer's lock.  `highest_id`: of the blocks that it may have.  *out_keep: it goes into the trace.  A product that is
  * damaged is joined as far as it goes; nothing can be joined after it. */
 TBD_MUST_CHECK enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *product,
                                                uint32_t highest_id, bool *out_keep);

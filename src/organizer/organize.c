@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* organize.c - from a stream to a trace directory
  *
- *   main thread:  wait for chunks -> copy -> raw window --queue--> workers
- *   a worker:     build (alone) -> join (in order) -> pack and write (alone) -> commit (in order)
+ *   main thread:  wait for chunks -> copy -> raw window --> pipeline
+ *   a worker:     build -> join -> pack and write -> commit: the steps that the pipeline names (pipeline.h)
  *   the ager:     lowers, merges and drops windows that are in the trace (age.h)
  *
  * Joining (join.h) gives a window what only the order of windows tells.
  *
  * Invariants
- * O1  Workers take windows in order, so the oldest one in work never waits for another: no
- *     deadlock.
- * O2  join and commit run under `lock`; what they use (writer, `join`) is guarded by it.
- *     Permission to write files is given in order, too: else a window that waits for room could wait
- *     for one that has it and waits for its turn.
- * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under
- *     `lock` and written without it.
+ * O1  Windows are joined and committed in order, one at a time; `join` and `segment` belong to whoever does that.
+ * O2  The writer, the ager and `failed` are guarded by `lock`.  Permission to write files is given in order: else a window
+ *     that waits for room could wait for one that has it and cannot be committed before.  Whoever waits for
+ *     room or for that permission has nothing else: windows in front of it are written, or in the hands of others.
+ * O3  Keys of windows are collected in `segment` as windows are committed; who fills one writes it, when others may commit.
  * O4  A window is born lean (level 2) only if a replay brings its events back: what is built without them and turns out
  *     to be incomplete is coded when it is written.
  * O5  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
@@ -26,6 +24,7 @@
 #include "format/writer.h"
 #include "organizer/build.h"
 #include "organizer/join.h"
+#include "organizer/pipeline.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -42,18 +41,7 @@
 #include <unistd.h>
 
 #define MAX_THREADS 8u
-/* Windows that wait: so many that workers find one even behind a window that takes ten times as long as others;
- * more take memory, tens of megabytes each, and gain nothing. */
-#define QUEUE_SLOTS 4u
 #define WAIT_MS 100u
-/* For a block entry with its events, before a window has been measured: all caches are cold. */
-#define FIRST_BUILD_NS 40u
-
-struct job {
-    uint64_t number;
-    bool is_lean; /* without its events, unless nobody could bring them back */
-    struct tbd_raw_window raw;
-};
 
 struct organizer {
     const struct tbd_organize_options *options;
@@ -62,25 +50,18 @@ struct organizer {
     struct tbd_stream_head *head;
     int pidfd;
 
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct job queue[QUEUE_SLOTS];
-    uint64_t queued;   /* windows put in so far */
-    uint64_t taken;    /* and taken out */
-    uint64_t joined;
-    uint64_t granted;  /* may write its files */
-    uint64_t committed;
-    uint64_t window_ns; /* from one window to the next */
-    uint64_t put_ns;    /* when the last one came */
-    uint64_t build_ns;  /* for a MiB of raw window, to build and write it with its events */
-    struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
-    bool settled;      /* all windows are committed */
-    bool closed;       /* nothing more comes */
-
-    struct tbd_writer *writer;
-    struct tbd_join *join;           /* in order, under `lock` */
+    struct tbd_pipeline *pipeline;
+    struct tbd_join *join;           /* see O1 */
     struct tbd_key_segment *segment; /* owned; NULL until the first window */
-    enum tbd_status failed;
+
+    pthread_mutex_t lock;
+    pthread_cond_t room;   /* windows to be written wait for it, and for their turn */
+    pthread_cond_t due;    /* the ager waits for work */
+    uint64_t granted;      /* may write their files */
+    struct tbd_writer *writer;
+    struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
+    bool settled;          /* all windows are committed */
+    enum tbd_status failed; /* written under `lock`, read anywhere: has_failed() */
     char failure[320]; /* an error's detail and its status */
 };
 
@@ -94,10 +75,21 @@ static void fail_locked(struct organizer *o, enum tbd_status status, const char 
 {
     if (o->failed)
         return;
-    o->failed = status;
     snprintf(o->failure, sizeof(o->failure), "%s: %s", what, tbd_status_text(status));
+    __atomic_store_n(&o->failed, status, __ATOMIC_RELEASE);
     say_state(o->head, TBD_ORGANIZER_FAILED);
-    pthread_cond_broadcast(&o->changed);
+}
+
+static void fail(struct organizer *o, enum tbd_status status, const char *what)
+{
+    pthread_mutex_lock(&o->lock);
+    fail_locked(o, status, what);
+    pthread_mutex_unlock(&o->lock);
+}
+
+static bool has_failed(const struct organizer *o)
+{
+    return __atomic_load_n(&o->failed, __ATOMIC_ACQUIRE) != TBD_OK;
 }
 
 /* ---- workers ---- */
@@ -115,67 +107,48 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* A mean of the last few. */
-static void note_time(uint64_t *mean, uint64_t ns)
-{
-    *mean = *mean ? (*mean * 3 + ns) / 4 : ns;
-}
-
-static size_t raw_bytes(const struct tbd_raw_window *raw)
-{
-    return raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes;
-}
-
-/* How long one worker needs for the window with its events. */
-static uint64_t guess_build_ns(const struct organizer *o, const struct tbd_raw_window *raw)
-{
-    return o->build_ns ? o->build_ns * raw_bytes(raw) >> 20 : raw->entry_count * FIRST_BUILD_NS;
-}
-
-/* Do windows come faster than one worker builds them with their events?  When another one waits
- * already, the program soon would, too; but workers that just keep up still take caches and memory
- * from it. */
-static bool is_pressed_locked(const struct organizer *o, const struct tbd_raw_window *raw)
-{
-    return o->taken != o->queued || guess_build_ns(o, raw) > o->window_ns;
-}
-
-/* Shall the window just taken be built without its events? */
-static bool is_lean_locked(const struct organizer *o, const struct tbd_raw_window *raw)
+/* Shall the window be built without its events? */
+static bool is_lean(const struct organizer *o, const struct tbd_job *job)
 {
     enum tbd_organize_lean lean = o->options->lean;
 
-    return (lean == TBD_ORGANIZE_LEAN_ALWAYS ||
-            (lean == TBD_ORGANIZE_LEAN_AUTO && is_pressed_locked(o, raw))) &&
-           is_replayable(o, !raw->cut);
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && job->is_pressed)) &&
+           is_replayable(o, !job->raw.cut);
 }
 
-static bool take_job(struct organizer *o, struct job *out)
+static void build_window(struct organizer *o, struct tbd_builder *builder, struct tbd_job *job)
 {
-    bool got = false;
+    uint64_t begin_ns = now_ns();
 
-    pthread_mutex_lock(&o->lock);
-    while (o->taken == o->queued && !o->closed)
-        pthread_cond_wait(&o->changed, &o->lock);
-    if (o->taken < o->queued) {
-        *out = o->queue[o->taken++ % QUEUE_SLOTS];
-        out->is_lean = is_lean_locked(o, &out->raw);
-        got = true;
-        pthread_cond_broadcast(&o->changed);
+    if (has_failed(o)) {
+        tbd_raw_window_free(&job->raw);
+        return;
     }
-    pthread_mutex_unlock(&o->lock);
-    return got;
+    job->is_lean = is_lean(o, job);
+    tbd_builder_code(builder, !job->is_lean);
+    job->status = tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &job->product);
+    if (job->status)
+        return;
+    tbd_builder_give_coded(builder, &job->product, &job->coded);
+    if (job->is_lean && job->product.window->complete)
+        job->product.counts.level = 2;
+    job->busy_ns = now_ns() - begin_ns;
 }
 
-static void wait_turn_locked(struct organizer *o, const uint64_t *turn, uint64_t number)
+static void join_window(struct organizer *o, struct tbd_job *job)
 {
-    while (*turn != number)
-        pthread_cond_wait(&o->changed, &o->lock);
+    if (!job->status && job->product.window && !has_failed(o)) {
+        job->status = tbd_join_window(o->join, &job->product, job->highest_id, &job->keep);
+        if (!job->status && job->product.damaged)
+            fail(o, TBD_CORRUPT, "stream");
+    }
+    if (job->status)
+        fail(o, job->status, "window");
 }
 
 /* Returns a segment that is complete, to be written by the caller. */
-static struct tbd_key_segment *add_keys_locked(struct organizer *o, const struct tbd_disk_window *disk,
-                                               struct tbd_buffer *keys)
+static struct tbd_key_segment *add_keys(struct organizer *o, const struct tbd_disk_window *disk,
+                                        struct tbd_buffer *keys)
 {
     struct tbd_key_segment *full = NULL;
 
@@ -203,109 +176,100 @@ static void write_segment(struct organizer *o, struct tbd_key_segment *segment)
 static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
 {
     pthread_mutex_lock(&o->lock);
-    wait_turn_locked(o, &o->granted, number);
-    while (keep && o->ager && !tbd_ager_may_write_locked(o->ager))
-        pthread_cond_wait(&o->changed, &o->lock);
+    while (o->granted != number || (keep && o->ager && !tbd_ager_may_write_locked(o->ager)))
+        pthread_cond_wait(&o->room, &o->lock);
     o->granted++;
-    pthread_cond_broadcast(&o->changed);
+    pthread_cond_broadcast(&o->room);
     pthread_mutex_unlock(&o->lock);
 }
 
-static void age_locked(struct organizer *o, const struct tbd_disk_window *window,
-                       enum tbd_status status)
+static void put_window(struct organizer *o, struct tbd_builder *builder, struct tbd_job *job)
 {
+    uint64_t begin_ns;
+
+    wait_for_room(o, job->number, job->keep);
+    begin_ns = now_ns();
+    if (job->keep) {
+        job->status = tbd_writer_put_window(o->writer, job->product.window, &job->product.counts,
+                                            job->product.coded, &job->files);
+        tbd_keys_collect(job->product.window, &job->keys);
+    }
+    tbd_builder_take_coded(builder, &job->coded);
+    tbd_product_free(&job->product);
+    job->busy_ns += now_ns() - begin_ns;
+}
+
+/* `job` is in the trace now, or could not be written. */
+static void age_locked(struct organizer *o, const struct tbd_job *job)
+{
+    enum tbd_status status = job->status;
+
     if (status || (o->failed && o->failed != TBD_CORRUPT))
         tbd_ager_take_back_locked(o->ager);
     else
-        status = tbd_ager_add_locked(o->ager, window, is_replayable(o, window->complete));
+        status = tbd_ager_add_locked(o->ager, &job->files.disk, is_replayable(o, job->files.disk.complete));
     if (status)
         fail_locked(o, status, "window");
+    pthread_cond_broadcast(&o->room);
+    if (tbd_ager_is_due_locked(o->ager))
+        pthread_cond_signal(&o->due);
 }
 
-static void commit(struct organizer *o, uint64_t number, struct tbd_window_files *files,
-                   struct tbd_buffer *keys, enum tbd_status status, bool keep)
+static void commit_locked(struct organizer *o, struct tbd_job *job)
+{
+    if (job->status)
+        fail_locked(o, job->status, "window");
+    if (job->keep && (!o->failed || o->failed == TBD_CORRUPT)) {
+        job->status = tbd_writer_commit_window(o->writer, &job->files);
+        if (job->status)
+            fail_locked(o, job->status, "index");
+        else
+            job->is_committed = true;
+    }
+    if (job->keep && o->ager)
+        age_locked(o, job);
+}
+
+/* Returns a segment that is complete, to be written by the caller. */
+static struct tbd_key_segment *commit_window(struct organizer *o, struct tbd_job *job)
 {
     struct tbd_key_segment *full = NULL;
 
     pthread_mutex_lock(&o->lock);
-    wait_turn_locked(o, &o->committed, number);
-    if (status)
-        fail_locked(o, status, "window");
-    if (keep && !status && (!o->failed || o->failed == TBD_CORRUPT)) {
-        status = tbd_writer_commit_window(o->writer, files);
-        if (status)
-            fail_locked(o, status, "index");
-        else
-            full = add_keys_locked(o, &files->disk, keys);
-    }
-    if (keep && o->ager)
-        age_locked(o, &files->disk, status);
-    free(files->pages);
-    o->committed++;
-    pthread_cond_broadcast(&o->changed);
+    commit_locked(o, job);
     pthread_mutex_unlock(&o->lock);
-    write_segment(o, full);
-}
-
-static void note_build(struct organizer *o, uint64_t ns, size_t bytes)
-{
-    pthread_mutex_lock(&o->lock);
-    note_time(&o->build_ns, (ns << 20) / (bytes + 1));
-    pthread_mutex_unlock(&o->lock);
-}
-
-static void do_job(struct organizer *o, struct tbd_builder *builder, struct job *job)
-{
-    uint32_t highest_id = job->raw.highest_id;
-    size_t bytes = raw_bytes(&job->raw);
-    struct tbd_window_files files = { 0 };
-    struct tbd_product product = { 0 };
-    struct tbd_buffer keys = { 0 };
-    uint64_t begin_ns = now_ns(), busy_ns;
-    enum tbd_status status;
-    bool keep = false;
-
-    tbd_builder_code(builder, !job->is_lean);
-    status = tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &product);
-    busy_ns = now_ns() - begin_ns;
-    if (!status && job->is_lean && product.window->complete)
-        product.counts.level = 2;
-    pthread_mutex_lock(&o->lock);
-    wait_turn_locked(o, &o->joined, job->number);
-    if (!status && !o->failed)
-        status = tbd_join_window(o->join, &product, highest_id, &keep);
-    if (status)
-        fail_locked(o, status, "window");
-    else if (product.damaged)
-        fail_locked(o, TBD_CORRUPT, "stream");
-    o->joined++;
-    pthread_cond_broadcast(&o->changed);
-    pthread_mutex_unlock(&o->lock);
-    wait_for_room(o, job->number, keep);
-    begin_ns = now_ns();
-    if (keep) {
-        status = tbd_writer_put_window(o->writer, product.window, &product.counts, product.coded,
-                                       &files);
-        tbd_keys_collect(product.window, &keys);
-    }
-    busy_ns += now_ns() - begin_ns;
-    commit(o, job->number, &files, &keys, status, keep);
-    tbd_buffer_free(&keys);
-    tbd_product_free(&product);
-    if (!job->is_lean)
-        note_build(o, busy_ns, bytes);
+    if (job->is_committed)
+        full = add_keys(o, &job->files.disk, &job->keys);
+    free(job->files.pages);
+    tbd_buffer_free(&job->keys);
+    return full;
 }
 
 static void *work(void *context)
 {
     struct organizer *o = context;
     struct tbd_builder *builder = tbd_builder_new();
-    struct job job;
+    enum tbd_step step = TBD_STEP_NONE;
+    struct tbd_job *job = NULL;
 
     if (!builder)
         abort();
-    while (take_job(o, &job))
-        do_job(o, builder, &job);
+    while (tbd_pipeline_next(o->pipeline, &job, &step)) {
+        struct tbd_key_segment *full = NULL;
+
+        if (step == TBD_STEP_BUILD)
+            build_window(o, builder, job);
+        else if (step == TBD_STEP_JOIN)
+            join_window(o, job);
+        else if (step == TBD_STEP_PUT)
+            put_window(o, builder, job);
+        else
+            full = commit_window(o, job);
+        if (!full)
+            continue;
+        tbd_pipeline_done(o->pipeline, &job, &step); /* others may commit meanwhile */
+        write_segment(o, full);
+    }
     tbd_builder_free(builder);
     return NULL;
 }
@@ -323,45 +287,21 @@ static void *grow_old(void *context)
         if (!is_due && o->settled)
             break;
         if (!is_due) {
-            pthread_cond_wait(&o->changed, &o->lock);
+            pthread_cond_wait(&o->due, &o->lock);
             continue;
         }
         pthread_mutex_unlock(&o->lock);
         status = tbd_ager_step(o->ager);
         pthread_mutex_lock(&o->lock);
-        pthread_cond_broadcast(&o->changed);
+        pthread_cond_broadcast(&o->room);
     }
     if (status) {
         tbd_ager_stop_locked(o->ager);
         fail_locked(o, status, "making room");
+        pthread_cond_broadcast(&o->room);
     }
     pthread_mutex_unlock(&o->lock);
     return NULL;
-}
-
-/* The first one took the program's start as well: it says nothing of those to come. */
-static void note_window(struct organizer *o, uint64_t ns)
-{
-    if (o->queued < 2)
-        o->window_ns = 0;
-    note_time(&o->window_ns, ns);
-}
-
-static void put_job(struct organizer *o, struct tbd_raw_window *raw)
-{
-    pthread_mutex_lock(&o->lock);
-    while (o->queued - o->taken == QUEUE_SLOTS)
-        pthread_cond_wait(&o->changed, &o->lock);
-    if (o->failed || o->options->discard) {
-        tbd_raw_window_free(raw);
-    } else {
-        note_window(o, now_ns() - o->put_ns);
-        o->put_ns = now_ns();
-        o->queue[o->queued % QUEUE_SLOTS] = (struct job){ .number = o->queued, .raw = *raw };
-        o->queued++;
-        pthread_cond_broadcast(&o->changed);
-    }
-    pthread_mutex_unlock(&o->lock);
 }
 
 /* ---- the main thread ---- */
@@ -387,9 +327,15 @@ static bool is_gone(const struct organizer *o)
 
 static void break_stream(struct organizer *o, enum tbd_status status, const struct tbd_error *why)
 {
-    pthread_mutex_lock(&o->lock);
-    fail_locked(o, status, why->detail[0] ? why->detail : "stream");
-    pthread_mutex_unlock(&o->lock);
+    fail(o, status, why->detail[0] ? why->detail : "stream");
+}
+
+static void add_window(struct organizer *o, struct tbd_raw_window *raw)
+{
+    if (has_failed(o) || o->options->discard)
+        tbd_raw_window_free(raw);
+    else
+        tbd_pipeline_add(o->pipeline, raw);
 }
 
 /* What the producer left behind. */
@@ -400,19 +346,9 @@ static void salvage(struct organizer *o)
     enum tbd_status status = tbd_consumer_salvage(o->consumer, &raw, &why);
 
     if (status == TBD_OK)
-        put_job(o, &raw);
+        add_window(o, &raw);
     else if (status != TBD_NOTFOUND)
         break_stream(o, status, &why);
-}
-
-static bool has_failed(struct organizer *o)
-{
-    bool failed;
-
-    pthread_mutex_lock(&o->lock);
-    failed = o->failed != TBD_OK;
-    pthread_mutex_unlock(&o->lock);
-    return failed;
 }
 
 /* Until the producer has ended and nothing is left, or nothing can be written any more. */
@@ -426,7 +362,7 @@ static void take_stream(struct organizer *o)
     while (!has_failed(o)) {
         status = tbd_consumer_take(o->consumer, &raw, &why);
         if (status == TBD_OK) {
-            put_job(o, &raw);
+            add_window(o, &raw);
             continue;
         }
         if (status != TBD_NOTFOUND)
@@ -476,7 +412,6 @@ static enum tbd_status run_threads(struct organizer *o)
     unsigned count = 0;
     pthread_t ager;
 
-    o->put_ns = now_ns();
     while (count < wanted && !pthread_create(&threads[count], NULL, work, o))
         count++;
     if (!count)
@@ -486,17 +421,14 @@ static enum tbd_status run_threads(struct organizer *o)
         o->ager = NULL;
     }
     take_stream(o);
-    pthread_mutex_lock(&o->lock);
-    o->closed = true;
-    pthread_cond_broadcast(&o->changed);
-    pthread_mutex_unlock(&o->lock);
+    tbd_pipeline_close(o->pipeline);
     while (count)
         pthread_join(threads[--count], NULL);
     write_segment(o, o->segment);
     o->segment = NULL;
     pthread_mutex_lock(&o->lock);
     o->settled = true;
-    pthread_cond_broadcast(&o->changed);
+    pthread_cond_signal(&o->due);
     pthread_mutex_unlock(&o->lock);
     if (o->ager)
         pthread_join(ager, NULL);
@@ -564,8 +496,9 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
         say_state(o->head, TBD_ORGANIZER_FAILED);
         return status;
     }
-    o->join = tbd_join_new(o->writer, o->table, o->head, o->options->age.budget);
-    if (!o->join)
+    o->join = tbd_join_new(o->writer, &o->lock, o->table, o->head, o->options->age.budget);
+    o->pipeline = tbd_pipeline_new(thread_count(o->options));
+    if (!o->join || !o->pipeline)
         return TBD_NOMEM;
     if (tbd_ager_is_needed(&o->options->age))
         status = tbd_ager_new(&o->options->age, o->writer, &o->lock, &o->ager);
@@ -585,11 +518,13 @@ static void tear_down(struct organizer *o, enum tbd_status status)
         say_state(o->head, TBD_ORGANIZER_DONE);
     tbd_consumer_free(o->consumer);
     tbd_join_free(o->join);
+    tbd_pipeline_free(o->pipeline);
     tbd_block_table_release(o->table);
     if (o->pidfd >= 0)
         close(o->pidfd);
     pthread_mutex_destroy(&o->lock);
-    pthread_cond_destroy(&o->changed);
+    pthread_cond_destroy(&o->room);
+    pthread_cond_destroy(&o->due);
 }
 
 enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct tbd_error *why)
@@ -598,7 +533,8 @@ enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct 
     enum tbd_status status;
 
     pthread_mutex_init(&o.lock, NULL);
-    pthread_cond_init(&o.changed, NULL);
+    pthread_cond_init(&o.room, NULL);
+    pthread_cond_init(&o.due, NULL);
     status = set_up(&o, why);
     if (!status) {
         status = run_threads(&o);

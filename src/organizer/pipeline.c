@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: MIT
+/* pipeline.c - see pipeline.h
+ *
+ * Counters say how far windows are; each step takes them in order, so the windows that have been added and not committed lie
+ * between two of them:
+ *
+ *   committed <= begun to put <= joined <= taken to build <= added
+ *
+ * Invariants
+ * P1  The oldest window never waits for a place or for another window: no deadlock.
+ * P2  No more than `most` windows are between being taken and being committed, and QUEUE_SLOTS wait to be taken: so much
+ *     memory is in use at most, and each has a slot of its own.
+ * P3  Whenever the lock is released and a step could be done, somebody who is not waiting will look for it: who
+ *     makes several steps possible takes one and wakes a worker for the next, who does the same. */
+#include "organizer/pipeline.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* Windows that wait: so many that workers find one even behind a window that takes ten times as long as others;
+ * more take memory, tens of megabytes each, and gain nothing. */
+#define QUEUE_SLOTS 4u
+/* Built windows that may wait for their turn while workers go on. */
+#define SPARE_WINDOWS 2u
+/* For a block entry with its events, before a window has been measured: all caches are cold. */
+#define FIRST_BUILD_NS 40u
+
+/* On the stack of a worker that waits. */
+struct sleeper {
+    pthread_cond_t woken;
+    struct sleeper *next;
+    bool is_idle; /* in the list */
+};
+
+struct tbd_pipeline {
+    pthread_mutex_t lock;
+    pthread_cond_t place; /* the reader waits here */
+    struct sleeper *idle; /* workers that wait; the one that came last is first */
+    uint64_t added;
+    uint64_t taken;       /* to be built */
+    uint64_t joined;
+    uint64_t begun;       /* to be put */
+    uint64_t committed;
+    uint64_t most;        /* windows between taken and committed */
+    bool is_joining;
+    bool is_committing;
+    bool closed;
+    uint64_t window_ns;   /* from one window to the next */
+    uint64_t add_ns;      /* when the last one came */
+    uint64_t build_ns;    /* for a MiB of raw window, to build and put it with its events */
+    uint64_t slots;
+    struct tbd_job jobs[]; /* window n in n % slots */
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+struct tbd_pipeline *tbd_pipeline_new(unsigned workers)
+{
+    uint64_t slots = workers + SPARE_WINDOWS + QUEUE_SLOTS;
+    struct tbd_pipeline *p = calloc(1, sizeof(*p) + slots * sizeof(*p->jobs));
+
+    if (!p)
+        return NULL;
+    p->slots = slots;
+    p->most = workers + SPARE_WINDOWS;
+    p->add_ns = now_ns();
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->place, NULL);
+    return p;
+}
+
+void tbd_pipeline_free(struct tbd_pipeline *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_destroy(&p->lock);
+    pthread_cond_destroy(&p->place);
+    free(p);
+}
+
+static struct tbd_job *job_of(struct tbd_pipeline *p, uint64_t number)
+{
+    return &p->jobs[number % p->slots];
+}
+
+/* ---- how fast windows come, and are built ---- */
+
+/* A mean of the last few. */
+static void note_time(uint64_t *mean, uint64_t ns)
+{
+    *mean = *mean ? (*mean * 3 + ns) / 4 : ns;
+}
+
+/* The first one took the program's start as well: it says nothing of those to come. */
+static void note_added_locked(struct tbd_pipeline *p)
+{
+    uint64_t now = now_ns();
+
+    if (p->added < 2)
+        p->window_ns = 0;
+    note_time(&p->window_ns, now - p->add_ns);
+    p->add_ns = now;
+}
+
+static void note_built_locked(struct tbd_pipeline *p, const struct tbd_job *job)
+{
+    if (!job->is_lean)
+        note_time(&p->build_ns, (job->busy_ns << 20) / (job->raw_bytes + 1));
+}
+
+/* How long one worker needs for the window with its events. */
+static uint64_t guess_build_ns(const struct tbd_pipeline *p, const struct tbd_job *job)
+{
+    return p->build_ns ? p->build_ns * job->raw_bytes >> 20 : job->raw.entry_count * FIRST_BUILD_NS;
+}
+
+/* Do windows come faster than one worker builds them with their events?  When another one waits
+ * already, the program soon would, too; but workers that just keep up still take caches and memory
+ * from it. */
+static bool is_pressed_locked(const struct tbd_pipeline *p, const struct tbd_job *job)
+{
+    return p->taken != p->added || guess_build_ns(p, job) > p->window_ns;
+}
+
+/* ---- steps ---- */
+
+/* The next step: what is old first, so that memory and places become free. */
+static enum tbd_step find_locked(struct tbd_pipeline *p)
+{
+    if (!p->is_committing && p->committed < p->begun && job_of(p, p->committed)->is_put)
+        return TBD_STEP_COMMIT;
+    if (!p->is_joining && p->joined < p->taken && job_of(p, p->joined)->is_built)
+        return TBD_STEP_JOIN;
+    if (p->begun < p->joined)
+        return TBD_STEP_PUT;
+    if (p->taken < p->added && p->taken - p->committed < p->most)
+        return TBD_STEP_BUILD;
+    return TBD_STEP_NONE;
+}
+
+static struct tbd_job *begin_build_locked(struct tbd_pipeline *p)
+{
+    struct tbd_job *job = job_of(p, p->taken++);
+
+    job->is_pressed = is_pressed_locked(p, job);
+    pthread_cond_signal(&p->place);
+    return job;
+}
+
+static struct tbd_job *begin_locked(struct tbd_pipeline *p, enum tbd_step step)
+{
+    switch (step) {
+    case TBD_STEP_BUILD: return begin_build_locked(p);
+    case TBD_STEP_JOIN:
+        p->is_joining = true;
+        return job_of(p, p->joined);
+    case TBD_STEP_PUT: return job_of(p, p->begun++);
+    case TBD_STEP_COMMIT:
+        p->is_committing = true;
+        return job_of(p, p->committed);
+    default: return NULL;
+    }
+}
+
+static bool is_over(const struct tbd_pipeline *p)
+{
+    return p->closed && p->committed == p->added;
+}
+
+/* ---- workers that wait ---- */
+
+static void wake_locked(struct tbd_pipeline *p)
+{
+    struct sleeper *sleeper = p->idle;
+
+    p->idle = sleeper->next;
+    sleeper->is_idle = false;
+    pthread_cond_signal(&sleeper->woken);
+}
+
+/* P3.  The worker that was the last to find nothing: its memory is in the caches still, and while one of them
+ * keeps up, the others leave theirs to the program. */
+static void wake_one_locked(struct tbd_pipeline *p)
+{
+    if (p->idle && find_locked(p))
+        wake_locked(p);
+}
+
+static void wake_all_locked(struct tbd_pipeline *p)
+{
+    while (p->idle)
+        wake_locked(p);
+}
+
+static void sleep_locked(struct tbd_pipeline *p)
+{
+    struct sleeper sleeper = { .woken = PTHREAD_COND_INITIALIZER, .next = p->idle, .is_idle = true };
+
+    p->idle = &sleeper;
+    while (sleeper.is_idle)
+        pthread_cond_wait(&sleeper.woken, &p->lock);
+    pthread_cond_destroy(&sleeper.woken);
+}
+
+/* ---- what workers ask ---- */
+
+static void finish_locked(struct tbd_pipeline *p, struct tbd_job *job, enum tbd_step step)
+{
+    switch (step) {
+    case TBD_STEP_BUILD: job->is_built = true; break;
+    case TBD_STEP_JOIN:
+        p->is_joining = false;
+        p->joined++;
+        break;
+    case TBD_STEP_PUT:
+        job->is_put = true;
+        note_built_locked(p, job);
+        break;
+    case TBD_STEP_COMMIT:
+        p->is_committing = false;
+        p->committed++;
+        if (is_over(p))
+            wake_all_locked(p);
+        break;
+    default: break;
+    }
+}
+
+bool tbd_pipeline_next(struct tbd_pipeline *p, struct tbd_job **job, enum tbd_step *step)
+{
+    pthread_mutex_lock(&p->lock);
+    finish_locked(p, *job, *step);
+    while (!(*step = find_locked(p)) && !is_over(p))
+        sleep_locked(p);
+    *job = begin_locked(p, *step);
+    wake_one_locked(p);
+    pthread_mutex_unlock(&p->lock);
+    return *job != NULL;
+}
+
+void tbd_pipeline_done(struct tbd_pipeline *p, struct tbd_job **job, enum tbd_step *step)
+{
+    pthread_mutex_lock(&p->lock);
+    finish_locked(p, *job, *step);
+    *job = NULL;
+    *step = TBD_STEP_NONE;
+    wake_one_locked(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- the reader ---- */
+
+void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->added - p->taken == QUEUE_SLOTS)
+        pthread_cond_wait(&p->place, &p->lock);
+    note_added_locked(p);
+    *job_of(p, p->added) = (struct tbd_job){
+        .number = p->added, .raw = *raw, .highest_id = raw->highest_id,
+        .raw_bytes = raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes,
+    };
+    p->added++;
+    wake_one_locked(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void tbd_pipeline_close(struct tbd_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->closed = true;
+    wake_all_locked(p);
+    pthread_mutex_unlock(&p->lock);
+}
