@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_organizer
+/* test_pipeline.c - windows are joined and committed in order, whoever builds them when */
+#include "organizer/pipeline.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <sched.h>
+
+#define WORKERS 4u
+#define WINDOWS 3000u
+#define MOST    (WORKERS + 2u) /* as P2 says */
+
+struct worker {
+    struct tbd_job *job;
+    enum tbd_step step;
+};
+
+static const struct tbd_raw_window nothing;
+
+static void assert_next(struct tbd_pipeline *p, struct worker *worker, enum tbd_step step, uint64_t number)
+{
+    assert_true(tbd_pipeline_next(p, &worker->job, &worker->step));
+    assert_int_equal(worker->step, step);
+    assert_int_equal(worker->job->number, number);
+}
+
+static void test_one_worker_does_everything_in_order(void **state)
+{
+    struct tbd_pipeline *p = tbd_pipeline_new(1);
+    struct worker a = { 0 };
+
+    (void)state;
+    tbd_pipeline_add(p, &nothing);
+    tbd_pipeline_add(p, &nothing);
+    tbd_pipeline_close(p);
+    for (uint64_t i = 0; i < 2; i++) {
+        assert_next(p, &a, TBD_STEP_BUILD, i);
+        assert_next(p, &a, TBD_STEP_JOIN, i);
+        assert_next(p, &a, TBD_STEP_PUT, i);
+        assert_next(p, &a, TBD_STEP_COMMIT, i);
+    }
+    assert_false(tbd_pipeline_next(p, &a.job, &a.step));
+    tbd_pipeline_free(p);
+}
+
+static void test_who_is_early_goes_on(void **state)
+{
+    struct tbd_pipeline *p = tbd_pipeline_new(2);
+    struct worker a = { 0 }, b = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        tbd_pipeline_add(p, &nothing);
+    tbd_pipeline_close(p);
+    assert_next(p, &a, TBD_STEP_BUILD, 0);
+    assert_next(p, &b, TBD_STEP_BUILD, 1);
+    assert_next(p, &b, TBD_STEP_BUILD, 2);
+    assert_next(p, &a, TBD_STEP_JOIN, 0);
+    tbd_pipeline_done(p, &b.job, &b.step); /* both have been built; 0 is being joined */
+    assert_next(p, &a, TBD_STEP_JOIN, 1);
+    assert_next(p, &b, TBD_STEP_PUT, 0);
+    assert_next(p, &a, TBD_STEP_JOIN, 2);
+    assert_next(p, &a, TBD_STEP_PUT, 1);
+    assert_next(p, &a, TBD_STEP_PUT, 2); /* 1 cannot be committed before 0 */
+    assert_next(p, &b, TBD_STEP_COMMIT, 0);
+    assert_next(p, &b, TBD_STEP_COMMIT, 1);
+    tbd_pipeline_done(p, &a.job, &a.step);
+    assert_next(p, &b, TBD_STEP_COMMIT, 2);
+    assert_false(tbd_pipeline_next(p, &b.job, &b.step));
+    assert_false(tbd_pipeline_next(p, &a.job, &a.step));
+    tbd_pipeline_free(p);
+}
+
+/* ---- many workers ---- */
+
+struct crowd {
+    struct tbd_pipeline *p;
+    uint32_t joining, committing; /* workers that do it */
+    uint64_t joined, committed;   /* windows; changed by whoever does that */
+    uint32_t wrong;
+};
+
+static void check(struct crowd *crowd, bool holds)
+{
+    if (!holds)
+        __atomic_fetch_add(&crowd->wrong, 1, __ATOMIC_RELAXED);
+}
+
+static void take_turn(struct crowd *crowd, uint32_t *inside, uint64_t *turn, uint64_t number)
+{
+    check(crowd, __atomic_fetch_add(inside, 1, __ATOMIC_SEQ_CST) == 0);
+    check(crowd, __atomic_fetch_add(turn, 1, __ATOMIC_SEQ_CST) == number);
+    __atomic_fetch_sub(inside, 1, __ATOMIC_SEQ_CST);
+}
+
+static void take_step(struct crowd *crowd, const struct worker *worker)
+{
+    uint64_t number = worker->job->number;
+
+    switch (worker->step) {
+    case TBD_STEP_BUILD:
+        check(crowd, number < __atomic_load_n(&crowd->committed, __ATOMIC_SEQ_CST) + MOST);
+        for (uint64_t i = 0; i < number * 7 % 11; i++) /* so that they end out of order */
+            sched_yield();
+        break;
+    case TBD_STEP_JOIN: take_turn(crowd, &crowd->joining, &crowd->joined, number); break;
+    case TBD_STEP_PUT: check(crowd, number < __atomic_load_n(&crowd->joined, __ATOMIC_SEQ_CST)); break;
+    default: take_turn(crowd, &crowd->committing, &crowd->committed, number); break;
+    }
+}
+
+static void *work(void *context)
+{
+    struct crowd *crowd = context;
+    struct worker worker = { 0 };
+
+    while (tbd_pipeline_next(crowd->p, &worker.job, &worker.step)) {
+        take_step(crowd, &worker);
+        if (worker.step == TBD_STEP_COMMIT && worker.job->number % 64 == 0)
+            tbd_pipeline_done(crowd->p, &worker.job, &worker.step);
+    }
+    return NULL;
+}
+
+static void test_many_workers_keep_the_order(void **state)
+{
+    struct crowd crowd = { .p = tbd_pipeline_new(WORKERS) };
+    pthread_t threads[WORKERS];
+
+    (void)state;
+    for (unsigned i = 0; i < WORKERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &crowd), 0);
+    for (unsigned i = 0; i < WINDOWS; i++)
+        tbd_pipeline_add(crowd.p, &nothing);
+    tbd_pipeline_close(crowd.p);
+    for (unsigned i = 0; i < WORKERS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(crowd.wrong, 0);
+    assert_int_equal(crowd.joined, WINDOWS);
+    assert_int_equal(crowd.committed, WINDOWS);
+    tbd_pipeline_free(crowd.p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_worker_does_everything_in_order),
+        cmocka_unit_test(test_who_is_early_goes_on),
+        cmocka_unit_test(test_many_workers_keep_the_order),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
