@@ -53,6 +53,9 @@
 #define NEWEST 2u
 /* The index over windows takes no more of a budget than this part, or its oldest files go: the TOCs say the same. */
 #define KEYS_SHARE 8u
+/* Other files are looked at again after so many windows, or when windows have taken this part of what room there was. */
+#define MEASURE_WINDOWS 16u
+#define MEASURE_SHARE   16u
 /* The index is written anew when it has grown by so much more than half. */
 #define INDEX_SLACK (256u << 10)
 
@@ -79,7 +82,9 @@ struct tbd_ager {
     uint64_t keys;    /* of these, bytes of the index over windows */
     uint32_t key_files;
     uint64_t cache;   /* bytes that questions keep: they hold it small themselves */
-    uint64_t other_step; /* most that they grew by at once: a file of keys */
+    uint64_t other_step; /* most that they grew by from one look to the next: a file of keys */
+    uint64_t measured_bytes;   /* of windows, when these were looked at */
+    uint32_t measured_windows; /* added since then */
     uint64_t largest; /* window so far */
     uint32_t writing; /* windows whose files are being written */
     uint64_t index_bytes; /* of all growing files, when the index was last written anew */
@@ -155,21 +160,6 @@ static uint64_t folder_bytes(const char *path, const char *folder, uint32_t *out
     return bytes;
 }
 
-static void measure_others_locked(struct tbd_ager *ager)
-{
-    const char *path = tbd_writer_path(ager->writer);
-    uint32_t files = 0;
-    uint64_t other = folder_bytes(path, ".", &files) + folder_bytes(path, "modules", &files);
-
-    ager->key_files = 0;
-    ager->keys = folder_bytes(path, "keys", &ager->key_files);
-    other += ager->keys;
-    if (ager->other && other > ager->other + ager->other_step)
-        ager->other_step = other - ager->other;
-    ager->other = other;
-    ager->cache = folder_bytes(path, "cache", &files);
-}
-
 static uint64_t fixed_bytes(const struct tbd_ager *ager)
 {
     return ager->other + ager->cache + tbd_writer_bytes(ager->writer);
@@ -183,6 +173,39 @@ static uint64_t window_bytes(const struct tbd_ager *ager)
 static uint64_t total_bytes(const struct tbd_ager *ager)
 {
     return fixed_bytes(ager) + window_bytes(ager);
+}
+
+static void measure_others_locked(struct tbd_ager *ager)
+{
+    const char *path = tbd_writer_path(ager->writer);
+    uint32_t files = 0;
+    uint64_t other = folder_bytes(path, ".", &files) + folder_bytes(path, "modules", &files);
+
+    ager->key_files = 0;
+    ager->keys = folder_bytes(path, "keys", &ager->key_files);
+    other += ager->keys;
+    if (ager->other && other > ager->other + ager->other_step)
+        ager->other_step = other - ager->other;
+    ager->other = other;
+    ager->cache = folder_bytes(path, "cache", &files);
+    ager->measured_bytes = window_bytes(ager);
+    ager->measured_windows = 0;
+}
+
+/* Is the limit so far away that other files cannot have come near it, after so much of new windows? */
+static bool is_far(const struct tbd_ager *ager, uint64_t limit)
+{
+    uint64_t total = total_bytes(ager), grown = window_bytes(ager) - ager->measured_bytes;
+
+    return !limit || (total < limit && grown < (limit - total) / MEASURE_SHARE);
+}
+
+/* To look at each file takes as long as to write a window, for everybody, as it is done under the lock. */
+static void measure_if_near_locked(struct tbd_ager *ager)
+{
+    if (!ager->other || ++ager->measured_windows == MEASURE_WINDOWS || window_bytes(ager) < ager->measured_bytes ||
+        !is_far(ager, ager->limits.budget) || !is_far(ager, ager->limits.keep_bytes))
+        measure_others_locked(ager);
 }
 
 static void count_window(struct tbd_ager *ager, const struct aged *window, int sign)
@@ -429,7 +452,7 @@ enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk
     count_window(ager, &aged, 1);
     if (bytes_of(window) > ager->largest)
         ager->largest = bytes_of(window);
-    measure_others_locked(ager);
+    measure_if_near_locked(ager);
     ager->writing--;
     ager->is_stuck = false;
     return TBD_OK;
