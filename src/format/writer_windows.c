@@ -62,14 +62,27 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
     return status;
 }
 
+static enum tbd_status make_folder(struct tbd_writer *w, uint32_t window)
+{
+    uint32_t folder = window / 1000;
+    char name[64];
+
+    if (__atomic_load_n(&w->folders, __ATOMIC_ACQUIRE) == folder + 1)
+        return TBD_OK;
+    snprintf(name, sizeof(name), "windows/%u", folder);
+    if (mkdirat(w->dir, name, 0700) && errno != EEXIST)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    __atomic_store_n(&w->folders, folder + 1, __ATOMIC_RELEASE);
+    return TBD_OK;
+}
+
 enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_window *window,
                                       const struct tbd_window_summary *counts,
                                       const struct tbd_buffer *coded,
                                       struct tbd_window_files *out)
 {
     struct tbd_buffer for_index = { 0 };
-    enum tbd_status status;
-    char folder[64];
+    enum tbd_status status = make_folder(w, window->number);
 
     *out = (struct tbd_window_files){
         .disk = { .window = window->number, .level = counts->level, .complete = window->complete,
@@ -78,10 +91,8 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
                   .syscalls = counts->syscalls, .specials = counts->specials,
                   .signals = counts->signals },
     };
-    snprintf(folder, sizeof(folder), "windows/%u", window->number / 1000);
-    if (mkdirat(w->dir, folder, 0700) && errno != EEXIST)
-        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
-    status = write_files(w, window, coded, &out->disk, &for_index);
+    if (!status)
+        status = write_files(w, window, coded, &out->disk, &for_index);
     if (status) {
         tbd_buffer_free(&for_index);
         remove_window_files(w, window->number);
