@@ -8,11 +8,13 @@
  * Joining (join.h) gives a window what only the order of windows tells.
  *
  * Invariants
- * O1  Windows are joined and committed in order, one at a time; `join` and `segment` belong to whoever does that.
- * O2  The writer, the ager and `failed` are guarded by `lock`.  Permission to write files is given in order: else a window
+ * O1  Windows are joined and committed in order, one at a time; `join` belongs to whoever joins.
+ * O2  The writer, the ager, `segment` and `failed` are guarded by `lock`.  Permission to write files is given in order: else a window
  *     that waits for room could wait for one that has it and cannot be committed before.  Whoever waits for
  *     room or for that permission has nothing else: windows in front of it are written, or in the hands of others.
- * O3  Keys of windows are collected in `segment` as windows are committed; who fills one writes it, when others may commit.
+ * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under `lock` and
+ *     written when others may commit.  When nothing more comes, what has been collected is written while workers have
+ *     the last windows, as the program waits for both.
  * O4  A window is born lean (level 2) only if a replay brings its events back: what is built without them and turns out
  *     to be incomplete is coded when it is written.
  * O5  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
@@ -42,6 +44,8 @@
 
 #define MAX_THREADS 8u
 #define WAIT_MS 100u
+/* So many windows in work at the end get a file of keys of their own, rather than that all wait for one. */
+#define LAST_WINDOWS 2u
 
 struct organizer {
     const struct tbd_organize_options *options;
@@ -51,14 +55,14 @@ struct organizer {
     int pidfd;
 
     struct tbd_pipeline *pipeline;
-    struct tbd_join *join;           /* see O1 */
-    struct tbd_key_segment *segment; /* owned; NULL until the first window */
+    struct tbd_join *join; /* see O1 */
 
     pthread_mutex_t lock;
     pthread_cond_t room;   /* windows to be written wait for it, and for their turn */
     pthread_cond_t due;    /* the ager waits for work */
     uint64_t granted;      /* may write their files */
     struct tbd_writer *writer;
+    struct tbd_key_segment *segment; /* owned; NULL until the first window */
     struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
     bool settled;          /* all windows are committed */
     enum tbd_status failed; /* written under `lock`, read anywhere: has_failed() */
@@ -147,8 +151,8 @@ static void join_window(struct organizer *o, struct tbd_job *job)
 }
 
 /* Returns a segment that is complete, to be written by the caller. */
-static struct tbd_key_segment *add_keys(struct organizer *o, const struct tbd_disk_window *disk,
-                                        struct tbd_buffer *keys)
+static struct tbd_key_segment *add_keys_locked(struct organizer *o, const struct tbd_disk_window *disk,
+                                               struct tbd_buffer *keys)
 {
     struct tbd_key_segment *full = NULL;
 
@@ -215,8 +219,11 @@ static void age_locked(struct organizer *o, const struct tbd_job *job)
         pthread_cond_signal(&o->due);
 }
 
-static void commit_locked(struct organizer *o, struct tbd_job *job)
+/* Returns a segment that is complete, to be written by the caller. */
+static struct tbd_key_segment *commit_locked(struct organizer *o, struct tbd_job *job)
 {
+    struct tbd_key_segment *full = NULL;
+
     if (job->status)
         fail_locked(o, job->status, "window");
     if (job->keep && (!o->failed || o->failed == TBD_CORRUPT)) {
@@ -224,25 +231,34 @@ static void commit_locked(struct organizer *o, struct tbd_job *job)
         if (job->status)
             fail_locked(o, job->status, "index");
         else
-            job->is_committed = true;
+            full = add_keys_locked(o, &job->files.disk, &job->keys);
     }
     if (job->keep && o->ager)
         age_locked(o, job);
+    return full;
 }
 
-/* Returns a segment that is complete, to be written by the caller. */
 static struct tbd_key_segment *commit_window(struct organizer *o, struct tbd_job *job)
 {
-    struct tbd_key_segment *full = NULL;
+    struct tbd_key_segment *full;
 
     pthread_mutex_lock(&o->lock);
-    commit_locked(o, job);
+    full = commit_locked(o, job);
     pthread_mutex_unlock(&o->lock);
-    if (job->is_committed)
-        full = add_keys(o, &job->files.disk, &job->keys);
     free(job->files.pages);
     tbd_buffer_free(&job->keys);
     return full;
+}
+
+static void write_keys_so_far(struct organizer *o)
+{
+    struct tbd_key_segment *segment;
+
+    pthread_mutex_lock(&o->lock);
+    segment = o->segment;
+    o->segment = NULL;
+    pthread_mutex_unlock(&o->lock);
+    write_segment(o, segment);
 }
 
 static void *work(void *context)
@@ -421,11 +437,11 @@ static enum tbd_status run_threads(struct organizer *o)
         o->ager = NULL;
     }
     take_stream(o);
-    tbd_pipeline_close(o->pipeline);
+    if (tbd_pipeline_close(o->pipeline) >= LAST_WINDOWS)
+        write_keys_so_far(o);
     while (count)
         pthread_join(threads[--count], NULL);
-    write_segment(o, o->segment);
-    o->segment = NULL;
+    write_keys_so_far(o);
     pthread_mutex_lock(&o->lock);
     o->settled = true;
     pthread_cond_signal(&o->due);

@@ -272,10 +272,14 @@ void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw)
     pthread_mutex_unlock(&p->lock);
 }
 
-void tbd_pipeline_close(struct tbd_pipeline *p)
+uint64_t tbd_pipeline_close(struct tbd_pipeline *p)
 {
+    uint64_t left;
+
     pthread_mutex_lock(&p->lock);
     p->closed = true;
+    left = p->added - p->committed;
     wake_all_locked(p);
     pthread_mutex_unlock(&p->lock);
+    return left;
 }

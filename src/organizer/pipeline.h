@@ -25,7 +25,6 @@ struct tbd_job {
     bool is_pressed;             /* windows come faster than one worker would build them with their events */
     bool is_lean;                /* without its events: who builds it decides */
     bool keep;                   /* it goes into the trace */
-    bool is_committed;           /* and it is there */
     enum tbd_status status;      /* of the steps done */
     uint32_t highest_id;
     size_t raw_bytes;
@@ -45,8 +44,8 @@ struct tbd_pipeline *tbd_pipeline_new(unsigned workers);
 void tbd_pipeline_free(struct tbd_pipeline *pipeline); /* nobody is in it any more */
 /* The reader: another window, whose memory it takes over.  Waits for a place. */
 void tbd_pipeline_add(struct tbd_pipeline *pipeline, const struct tbd_raw_window *raw);
-/* Nothing more comes. */
-void tbd_pipeline_close(struct tbd_pipeline *pipeline);
+/* Nothing more comes.  Returns how many windows are not committed yet. */
+uint64_t tbd_pipeline_close(struct tbd_pipeline *pipeline);
 /* A worker: the step *job, *step is done (TBD_STEP_NONE: it begins), which is the next?  Waits for one.  False: no more comes,
  * and everything is committed. */
 bool tbd_pipeline_next(struct tbd_pipeline *pipeline, struct tbd_job **job, enum tbd_step *step);
