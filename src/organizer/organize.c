@@ -9,9 +9,9 @@
  *
  * Invariants
  * O1  Windows are joined and committed in order, one at a time; `join` belongs to whoever joins.
- * O2  The writer, the ager, `segment` and `failed` are guarded by `lock`.  Permission to write files is given in order: else a window
- *     that waits for room could wait for one that has it and cannot be committed before.  Whoever waits for
- *     room or for that permission has nothing else: windows in front of it are written, or in the hands of others.
+ * O2  The writer, the ager, `segment` and `failed` are guarded by `lock`.  Permission to write files is given in order: else
+ *     a window that waits for room could wait for one that has it and cannot be committed before.  Windows in
+ *     front of one that waits are committed by others, or by the ager's making room for the first of them.
  * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under `lock` and
  *     written when others may commit.  When nothing more comes, what has been collected is written while workers have
  *     the last windows, as the program waits for both.
@@ -180,8 +180,10 @@ static void write_segment(struct organizer *o, struct tbd_key_segment *segment)
 static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
 {
     pthread_mutex_lock(&o->lock);
-    while (o->granted != number || (keep && o->ager && !tbd_ager_may_write_locked(o->ager)))
+    while (o->granted != number || (keep && o->ager && !tbd_ager_may_write_locked(o->ager))) {
+        pthread_cond_signal(&o->due); /* more is being written than when the ager looked */
         pthread_cond_wait(&o->room, &o->lock);
+    }
     o->granted++;
     pthread_cond_broadcast(&o->room);
     pthread_mutex_unlock(&o->lock);
