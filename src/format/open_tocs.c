@@ -22,6 +22,7 @@ void tbd_trace_forget_toc(struct tbd_trace *trace, uint32_t window)
     pthread_mutex_lock(&trace->lock);
     if (window < trace->toc_slots)
         close_toc(trace, window);
+    tbd_page_kept_forget_locked(trace, window);
     pthread_mutex_unlock(&trace->lock);
 }
 
@@ -31,6 +32,7 @@ void tbd_pages_free(struct tbd_trace *trace)
     for (size_t i = 0; i < trace->toc_slots; i++)
         close_toc(trace, i);
     free(trace->tocs);
+    free(trace->kept);
     for (size_t i = 0; i < trace->copy_count; i++)
         munmap((void *)(uintptr_t)trace->copies[i].bytes, trace->copies[i].size);
     free(trace->copies);

@@ -78,6 +78,24 @@ static const struct tbd_disk_page *step_back(struct tbd_trace *trace, uint32_t w
     return page;
 }
 
+/* The contents of an entry, as far as they are known without others: *out_depth 0, or how many differences they were
+ * put together from before.  False: what is stored is only a difference. */
+static enum tbd_status take_entry(struct tbd_trace *trace, struct toc *toc, const struct tbd_disk_page *page,
+                                  uint8_t *out, uint32_t *out_depth, bool *out_is_whole)
+{
+    const uint8_t *kept = page->flags & TBD_DISK_PAGE_END
+                              ? tbd_page_kept_locked(trace, toc->window, page->address, out_depth)
+                              : NULL;
+
+    *out_is_whole = kept || !(page->flags & TBD_DISK_PAGE_DELTA);
+    if (!kept) {
+        *out_depth = !*out_is_whole;
+        return tbd_toc_page(toc, page, out);
+    }
+    memcpy(out, kept, 4096);
+    return TBD_OK;
+}
+
 /* Differences are put together on the way back, until contents are found that are whole. */
 enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
                                        uint8_t *out, struct tbd_page_base *how)
@@ -92,15 +110,17 @@ enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
     end = tbd_page_history_of(&trace->history, address, &begin);
     visit = end ? tbd_page_visit_from(begin, end, window) : NULL;
     memset(out, 0, 4096);
-    for (bool is_first = true;; is_first = false) {
+    for (bool is_first = true, is_whole = false; !is_whole; is_first = false) {
         struct toc *toc = NULL;
         const struct tbd_disk_page *page =
             end ? step_back(trace, window, address, begin, &visit, &toc) : NULL;
+        uint32_t depth = 0;
 
         if (end && !toc)
             return trace->toc_failure;
-        status =
-            page ? tbd_toc_page(toc, page, part) : tbd_page_in_image_locked(trace, address, part);
+        is_whole = !page;
+        status = page ? take_entry(trace, toc, page, part, &depth, &is_whole)
+                      : tbd_page_in_image_locked(trace, address, part);
         if (status)
             return status;
         tbd_page_xor(out, part);
@@ -110,10 +130,9 @@ enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
                              : tbd_moment_of_page(toc->window, page);
         if (is_first)
             found.from_image = !page;
-        if (!page || !(page->flags & TBD_DISK_PAGE_DELTA))
-            break;
-        found.depth++;
-        window = toc->window;
+        found.depth += depth;
+        if (page)
+            window = toc->window;
     }
     if (how)
         *how = found;
@@ -124,10 +143,12 @@ enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
 enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *toc,
                                          const struct tbd_disk_page *page, uint8_t *out)
 {
-    enum tbd_status status = tbd_toc_page(toc, page, out);
     uint8_t before[4096];
+    uint32_t depth;
+    bool is_whole;
+    enum tbd_status status = take_entry(trace, toc, page, out, &depth, &is_whole);
 
-    if (status || !(page->flags & TBD_DISK_PAGE_DELTA))
+    if (status || is_whole)
         return status;
     status = tbd_page_before_locked(trace, toc->window, page->address, before, NULL);
     if (status) /* BUSY: windows were merged or dropped meanwhile */
@@ -136,13 +157,21 @@ enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *to
     return TBD_OK;
 }
 
-enum tbd_status tbd_trace_page_base(struct tbd_trace *trace, uint32_t index, uint64_t address,
-                                    uint8_t *out, struct tbd_page_base *how)
+enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, uint32_t index, const struct tbd_disk_page *page,
+                                      uint8_t *bytes)
 {
-    enum tbd_status status;
+    bool is_delta = page->flags & TBD_DISK_PAGE_DELTA;
+    struct tbd_page_base how = { 0 };
+    enum tbd_status status = TBD_OK;
+    uint8_t before[4096];
 
     pthread_mutex_lock(&trace->lock);
-    status = tbd_page_before_locked(trace, index, address, out, how);
+    if (is_delta)
+        status = tbd_page_before_locked(trace, index, page->address, before, &how);
+    if (is_delta && !status)
+        tbd_page_xor(bytes, before);
+    if (!status)
+        tbd_page_keep_locked(trace, index, page->address, is_delta ? how.depth + 1 : 0, bytes);
     pthread_mutex_unlock(&trace->lock);
     return status;
 }

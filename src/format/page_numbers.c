@@ -3,6 +3,7 @@
 #include "format/page_numbers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define SLOTS_FIRST 4096u
 
@@ -20,6 +21,13 @@ void tbd_page_numbers_free(struct tbd_page_numbers *table)
     free(table->keys);
     free(table->numbers);
     *table = (struct tbd_page_numbers){ 0 };
+}
+
+void tbd_page_numbers_clear(struct tbd_page_numbers *table)
+{
+    if (table->used)
+        memset(table->keys, 0, table->slots * sizeof(*table->keys));
+    table->used = 0;
 }
 
 static bool grow(struct tbd_page_numbers *table)
@@ -53,8 +61,11 @@ uint32_t *tbd_page_numbers_at(struct tbd_page_numbers *table, uint64_t address)
     if (table->used * 2 >= table->slots && !grow(table))
         return NULL;
     slot = slot_of(table, address + 1);
-    table->used += !table->keys[slot];
-    table->keys[slot] = address + 1;
+    if (!table->keys[slot]) {
+        table->used++;
+        table->keys[slot] = address + 1;
+        table->numbers[slot] = 0;
+    }
     return &table->numbers[slot];
 }
 

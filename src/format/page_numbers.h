@@ -18,6 +18,8 @@ uint32_t *tbd_page_numbers_at(struct tbd_page_numbers *table, uint64_t address);
 bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint32_t number);
 /* NULL: none. */
 const uint32_t *tbd_page_numbers_find(const struct tbd_page_numbers *table, uint64_t address);
+/* Takes all out, and keeps the room. */
+void tbd_page_numbers_clear(struct tbd_page_numbers *table);
 void tbd_page_numbers_free(struct tbd_page_numbers *table);
 
 #endif

@@ -40,7 +40,13 @@ TBD_MUST_CHECK enum tbd_status tbd_page_entries_locked(struct tbd_trace *trace, 
 TBD_MUST_CHECK enum tbd_status tbd_open_image_locked(struct tbd_trace *trace);
 TBD_MUST_CHECK enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t address,
                                                         uint8_t *out);
-/* As tbd_trace_page_base(). */
+/* The latest contents of a page that the trace has from before the events of `window`: what a difference stored there is
+ * to.  `how` may be NULL.  TBD_NOTFOUND: it has none. */
+struct tbd_page_base {
+    struct tbd_moment from; /* when the contents are from */
+    bool from_image;
+    uint32_t depth;         /* differences that were put together for them */
+};
 TBD_MUST_CHECK enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
                                                       uint64_t address, uint8_t *out,
                                                       struct tbd_page_base *how);
@@ -49,6 +55,16 @@ TBD_MUST_CHECK enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace,
                                                         struct toc *toc,
                                                         const struct tbd_disk_page *page,
                                                         uint8_t *out);
+
+/* page_kept.c: what the page held at the window's end, if that is known, and how many differences it was put together
+ * from; borrowed until the lock is given back, or others are kept. */
+const uint8_t *tbd_page_kept_locked(const struct tbd_trace *trace, uint32_t window, uint64_t address,
+                                    uint32_t *out_depth);
+/* `depth` 0: only if others are. */
+void tbd_page_keep_locked(struct tbd_trace *trace, uint32_t window, uint64_t address, uint32_t depth,
+                          const uint8_t *contents);
+/* Its pages are stored in another way now. */
+void tbd_page_kept_forget_locked(struct tbd_trace *trace, uint32_t window);
 
 /* pages.c */
 struct tbd_page_query {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* toc_write.c - the contents of a window's TOC file, and of an image
  *
- * Level 1 differs from 2 and 3 in two things: summaries are bits, and pages are stored as differences to
- * what they held before where that is smaller.  Recent windows are read again and again, with all their
- * pages, when they are replayed: those stay whole. */
+ * Level 1 differs from 2 and 3 in that summaries are bits.  Where that is smaller, pages are stored as
+ * differences to what they held before, if the caller knows that: at level 1, and in windows born lean. */
 #include "format/toc_write.h"
 
 #include "format/file.h"

@@ -169,6 +169,7 @@ struct tbd_trace {
     bool image_tried;
     enum tbd_status image_failure;
     struct tbd_error image_why;
+    struct page_kept *kept; /* owned; NULL until a difference was seen (page_kept.c) */
     struct mapped_copy *copies;
     size_t copy_count;
     struct toc **tocs;   /* by window; NULL = not open */
@@ -234,18 +235,11 @@ void tbd_trace_forget_toc(struct tbd_trace *trace, uint32_t window);
 void tbd_pages_free(struct tbd_trace *trace);
 
 /* page_base.c */
-/* The latest contents of a page that the trace has from before the events of window `index`: what a
- * difference stored there is to.  `how` may be NULL.  TBD_NOTFOUND: it has none. */
-struct tbd_page_base {
-    struct tbd_moment from; /* when the contents are from */
-    bool from_image;
-    uint32_t depth;         /* differences that were put together for them */
-};
-TBD_MUST_CHECK enum tbd_status tbd_trace_page_base(struct tbd_trace *trace, uint32_t index,
-                                                   uint64_t address, uint8_t *out,
-                                                   struct tbd_page_base *how);
+/* Contents of an END entry in the table of window `index`: `bytes` are what is stored of it. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, uint32_t index,
+                                                     const struct tbd_disk_page *page, uint8_t *bytes);
 
-/* The same, if it may serve for a difference that is stored for the windows from `first` to `last`
+/* The latest contents of the page from before window `first`, if it may serve for a difference that is stored for the windows from `first` to `last`
  * as one: it is of the mapping that is there at their end, and no more than `depth` differences
  * were put together for it. */
 bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address,
@@ -260,7 +254,7 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_page_for_image(struct tbd_trace *trace,
 TBD_MUST_CHECK enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first,
                                                      uint64_t **out, size_t *out_count);
 
-static inline void tbd_page_xor(uint8_t *page, const uint8_t *with)
+static inline void tbd_page_xor(uint8_t *restrict page, const uint8_t *restrict with)
 {
     for (size_t i = 0; i < 4096; i++)
         page[i] ^= with[i];

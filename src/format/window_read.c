@@ -343,16 +343,13 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
 
     for (size_t i = 0; i < toc->page_count; i++) {
         const struct tbd_disk_page *page = toc->pages + i;
-        uint8_t base[TBD_PAGE_BYTES];
         enum tbd_status status;
         uint8_t *bytes;
 
         if (!(page->flags & TBD_DISK_PAGE_END))
             continue;
         bytes = (uint8_t *)(uintptr_t)window->dirty[at++].bytes;
-        if (!bytes || !(page->flags & TBD_DISK_PAGE_DELTA))
-            continue;
-        status = tbd_trace_page_base(trace, window->index, page->address, base, NULL);
+        status = bytes ? tbd_trace_page_at_end(trace, window->index, page, bytes) : TBD_OK;
         if (status == TBD_BUSY)
             return tbd_error_set(why, TBD_BUSY, toc->file.path, page->offset,
                                  "windows before it were merged or dropped since the trace was "
@@ -361,7 +358,6 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
             return tbd_error_set(why, TBD_CORRUPT, toc->file.path, page->offset,
                                  "what page 0x%llx held before is not there",
                                  (unsigned long long)page->address);
-        tbd_page_xor(bytes, base);
     }
     return TBD_OK;
 }

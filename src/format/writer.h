@@ -54,12 +54,19 @@ struct tbd_window_files {
     size_t pages_bytes;
 };
 
-/* Writes the window's files.  W1 holds for the window; `counts` has stores, calls, ...; `coded`
- * (its records, coded) may be NULL. */
+/* What goes into a window's files beside the window, all borrowed, all may be NULL. */
+struct tbd_window_extra {
+    const struct tbd_buffer *coded; /* its records, coded */
+    /* What a page's contents at the window's end may be a difference to (struct tbd_toc_content). */
+    const uint8_t *(*base)(void *context, uint64_t address);
+    void *context;
+};
+
+/* Writes the window's files.  W1 holds for the window; `counts` has stores, calls, ... */
 TBD_MUST_CHECK enum tbd_status tbd_writer_put_window(struct tbd_writer *writer,
                                                      const struct tbd_window *window,
                                                      const struct tbd_window_summary *counts,
-                                                     const struct tbd_buffer *coded,
+                                                     const struct tbd_window_extra *extra,
                                                      struct tbd_window_files *out);
 TBD_MUST_CHECK enum tbd_status tbd_writer_commit_window(struct tbd_writer *writer,
                                                         struct tbd_window_files *files);

@@ -40,18 +40,19 @@ static void remove_window_files(struct tbd_writer *w, uint32_t window)
 }
 
 static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window *window,
-                                   const struct tbd_buffer *coded,
+                                   const struct tbd_window_extra *extra,
                                    struct tbd_disk_window *disk, struct tbd_buffer *for_index)
 {
     struct tbd_toc_content toc = { .window = window, .disk = disk, .trace_id = w->id,
-                                   .level = disk->level };
+                                   .level = disk->level, .is_brief = true, .base = extra->base,
+                                   .context = extra->context };
     struct tbd_buffer out = { 0 };
     enum tbd_status status = tbd_toc_put(&toc, &out, for_index);
 
     if (!status)
         status = write_window_file(w, window->number, "toc", &out, &disk->toc_bytes);
     if (!status && disk->level == 3) {
-        tbd_packed_put_records(&out, window, coded, w->id);
+        tbd_packed_put_records(&out, window, extra->coded, w->id);
         status = write_window_file(w, window->number, "trace", &out, &disk->trace_bytes);
     }
     if (!status && disk->level == 3) {
@@ -78,7 +79,7 @@ static enum tbd_status make_folder(struct tbd_writer *w, uint32_t window)
 
 enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_window *window,
                                       const struct tbd_window_summary *counts,
-                                      const struct tbd_buffer *coded,
+                                      const struct tbd_window_extra *extra,
                                       struct tbd_window_files *out)
 {
     struct tbd_buffer for_index = { 0 };
@@ -92,7 +93,7 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
                   .signals = counts->signals },
     };
     if (!status)
-        status = write_files(w, window, coded, &out->disk, &for_index);
+        status = write_files(w, window, extra, &out->disk, &for_index);
     if (status) {
         tbd_buffer_free(&for_index);
         remove_window_files(w, window->number);

@@ -44,6 +44,8 @@
 
 #define MAX_THREADS 8u
 #define WAIT_MS 100u
+/* Pages that are held to make differences to: 64 MB. */
+#define PAGE_VERSIONS 16384u
 /* So many windows in work at the end get a file of keys of their own, rather than that all wait for one. */
 #define LAST_WINDOWS 2u
 
@@ -56,6 +58,7 @@ struct organizer {
 
     struct tbd_pipeline *pipeline;
     struct tbd_join *join; /* see O1 */
+    struct tbd_page_versions *versions; /* owned; NULL: no window is lean */
 
     pthread_mutex_t lock;
     pthread_cond_t room;   /* windows to be written wait for it, and for their turn */
@@ -134,8 +137,10 @@ static void build_window(struct organizer *o, struct tbd_builder *builder, struc
     if (job->status)
         return;
     tbd_builder_give_coded(builder, &job->product, &job->coded);
-    if (job->is_lean && job->product.window->complete)
+    if (job->is_lean && job->product.window->complete) {
         job->product.counts.level = 2;
+        tbd_page_bases_copy(&job->bases, o->versions, job->product.window);
+    }
     job->busy_ns = now_ns() - begin_ns;
 }
 
@@ -143,6 +148,10 @@ static void join_window(struct organizer *o, struct tbd_job *job)
 {
     if (!job->status && job->product.window && !has_failed(o)) {
         job->status = tbd_join_window(o->join, &job->product, job->highest_id, &job->keep);
+        if (job->keep)
+            tbd_page_bases_join(&job->bases, o->versions, &job->product);
+        else
+            tbd_page_versions_unmap(o->versions, &job->product);
         if (!job->status && job->product.damaged)
             fail(o, TBD_CORRUPT, "stream");
     }
@@ -189,6 +198,16 @@ static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
     pthread_mutex_unlock(&o->lock);
 }
 
+static enum tbd_status put_files(struct organizer *o, struct tbd_job *job)
+{
+    const struct tbd_product *product = &job->product;
+    bool is_lean = product->counts.level == 2;
+    struct tbd_window_extra extra = { .coded = product->coded, .base = is_lean ? tbd_page_bases_find : NULL,
+                                      .context = &job->bases };
+
+    return tbd_writer_put_window(o->writer, product->window, &product->counts, &extra, &job->files);
+}
+
 static void put_window(struct organizer *o, struct tbd_builder *builder, struct tbd_job *job)
 {
     uint64_t begin_ns;
@@ -196,11 +215,11 @@ static void put_window(struct organizer *o, struct tbd_builder *builder, struct 
     wait_for_room(o, job->number, job->keep);
     begin_ns = now_ns();
     if (job->keep) {
-        job->status = tbd_writer_put_window(o->writer, job->product.window, &job->product.counts,
-                                            job->product.coded, &job->files);
+        job->status = put_files(o, job);
         tbd_keys_collect(job->product.window, &job->keys);
     }
     tbd_builder_take_coded(builder, &job->coded);
+    tbd_page_bases_free(&job->bases);
     tbd_product_free(&job->product);
     job->busy_ns += now_ns() - begin_ns;
 }
@@ -501,7 +520,9 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     enum tbd_status status;
 
     o->table = tbd_block_table_new();
-    if (!o->table)
+    if (o->options->lean != TBD_ORGANIZE_LEAN_NEVER)
+        o->versions = tbd_page_versions_new(PAGE_VERSIONS);
+    if (!o->table || (!o->versions && o->options->lean != TBD_ORGANIZE_LEAN_NEVER))
         return TBD_NOMEM;
     status = tbd_consumer_new(o->options->stream_fd, o->table, NULL, &o->consumer, why);
     if (status)
@@ -536,6 +557,7 @@ static void tear_down(struct organizer *o, enum tbd_status status)
         say_state(o->head, TBD_ORGANIZER_DONE);
     tbd_consumer_free(o->consumer);
     tbd_join_free(o->join);
+    tbd_page_versions_free(o->versions);
     tbd_pipeline_free(o->pipeline);
     tbd_block_table_release(o->table);
     if (o->pidfd >= 0)

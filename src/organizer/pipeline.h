@@ -9,7 +9,7 @@
 #define TBD_ORGANIZER_PIPELINE_H
 
 #include "format/writer.h"
-#include "organizer/build.h"
+#include "organizer/page_versions.h"
 
 enum tbd_step {
     TBD_STEP_NONE = 0,
@@ -31,6 +31,7 @@ struct tbd_job {
     struct tbd_raw_window raw;   /* until it is built */
     struct tbd_product product;  /* from then on */
     struct tbd_buffer coded;     /* what product.coded points to */
+    struct tbd_page_bases bases; /* of a lean one's pages */
     struct tbd_window_files files;
     struct tbd_buffer keys;
     uint64_t busy_ns;            /* to build and put it */

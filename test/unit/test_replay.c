@@ -151,7 +151,7 @@ static void put_window(struct tbd_writer *writer, uint64_t call_number)
     window->xsave = window->end_xsave = xsave_image(bytes, mask);
     window->log = getpid_log(LOOPS + 2, call_number);
     window->log_count = 1;
-    assert_int_equal(tbd_writer_put_window(writer, window, &counts, NULL, &files), TBD_OK);
+    assert_int_equal(tbd_writer_put_window(writer, window, &counts, &(struct tbd_window_extra){ 0 }, &files), TBD_OK);
     assert_int_equal(tbd_writer_commit_window(writer, &files), TBD_OK);
 }
 

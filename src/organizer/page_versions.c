@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+/* page_versions.c - what pages held at the end of the last windows
+ *
+ * Invariants
+ * V1  A page's version in the table is what a reader finds for the next window that modifies it (format/page_base.c): the
+ *     END contents in the last window that has contents of it.  Who has others of it (GONE, FIRST), or none that could be
+ *     copied, takes it out.
+ * V2  It is of the mapping that is there: what is unmapped is taken out.  So whatever becomes of older windows keeps it.
+ * V3  A version is in the table, or in the bases of one window, or free: nobody writes to it after it was copied.
+ * V4  The table and what is free are used under `lock`, the table in order of windows. */
+#include "organizer/page_versions.h"
+
+#include "base/search.h"
+#include "format/page_numbers.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE_BYTES 4096u
+
+struct tbd_page_versions {
+    uint8_t (*pages)[PAGE_BYTES]; /* owned; the one with number n is at n - 1.  Never touched: takes no memory */
+    uint32_t capacity;
+
+    pthread_mutex_t lock;
+    struct tbd_page_numbers table; /* of page numbers; 0: none */
+    uint32_t group;                /* of windows: what is in the table is of it */
+    uint32_t *free;                /* owned; the one given back last is taken first: it is in the caches */
+    uint32_t free_count;
+    uint32_t touched;              /* numbers up to this one were taken at least once */
+};
+
+struct tbd_page_versions *tbd_page_versions_new(uint32_t pages)
+{
+    struct tbd_page_versions *v = calloc(1, sizeof(*v));
+
+    if (!v)
+        return NULL;
+    v->pages = aligned_alloc(PAGE_BYTES, ((size_t)pages + 1) * PAGE_BYTES);
+    v->free = calloc((size_t)pages + 1, sizeof(*v->free));
+    v->capacity = pages;
+    pthread_mutex_init(&v->lock, NULL);
+    if (v->pages && v->free)
+        return v;
+    tbd_page_versions_free(v);
+    return NULL;
+}
+
+void tbd_page_versions_free(struct tbd_page_versions *v)
+{
+    if (!v)
+        return;
+    pthread_mutex_destroy(&v->lock);
+    tbd_page_numbers_free(&v->table);
+    free(v->pages);
+    free(v->free);
+    free(v);
+}
+
+/* ---- what is free ---- */
+
+static uint32_t take_locked(struct tbd_page_versions *v)
+{
+    if (v->free_count)
+        return v->free[--v->free_count];
+    return v->touched < v->capacity ? ++v->touched : 0;
+}
+
+static void give_locked(struct tbd_page_versions *v, uint32_t number)
+{
+    if (number)
+        v->free[v->free_count++] = number;
+}
+
+/* ---- the table ---- */
+
+/* The page's version, which is the caller's from now on. */
+static uint32_t take_out_locked(struct tbd_page_versions *v, uint64_t page)
+{
+    const uint32_t *found = tbd_page_numbers_find(&v->table, page);
+    uint32_t number = found ? *found : 0;
+
+    if (number)
+        (void)tbd_page_numbers_put(&v->table, page, 0);
+    return number;
+}
+
+static void forget_locked(struct tbd_page_versions *v, uint64_t page)
+{
+    give_locked(v, take_out_locked(v, page));
+}
+
+static void forget_all_locked(struct tbd_page_versions *v)
+{
+    for (size_t i = 0; i < v->table.slots; i++)
+        give_locked(v, v->table.keys[i] ? v->table.numbers[i] : 0);
+    tbd_page_numbers_clear(&v->table);
+}
+
+static void forget_range_locked(struct tbd_page_versions *v, const struct tbd_range *range)
+{
+    uint64_t first = range->start / PAGE_BYTES;
+    uint64_t end = range->end / PAGE_BYTES + (range->end % PAGE_BYTES != 0);
+
+    if (end - first <= v->table.slots) {
+        for (uint64_t page = first; page < end; page++)
+            forget_locked(v, page);
+        return;
+    }
+    for (size_t i = 0; i < v->table.slots; i++)
+        if (v->table.keys[i] > first && v->table.keys[i] <= end)
+            forget_locked(v, v->table.keys[i] - 1);
+}
+
+/* What was unmapped at or after a moment of the window. */
+static void forget_unmapped_locked(struct tbd_page_versions *v, const struct tbd_product *product, uint64_t time)
+{
+    for (size_t i = 0; i < product->side_count && v->table.used; i++) {
+        const struct tbd_side_message *side = &product->side[i];
+        struct tbd_range range;
+
+        if (side->kind != TBD_MSG_UNMAP || side->time < time)
+            continue;
+        memcpy(&range, side->payload, sizeof(range));
+        forget_range_locked(v, &range);
+    }
+}
+
+static void forget_pages_locked(struct tbd_page_versions *v, const struct tbd_page_contents *pages, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        forget_locked(v, pages[i].address / PAGE_BYTES);
+}
+
+/* The page's version is a new one.  It may be named twice, who knows in what order: then it has none. */
+static void put_in_locked(struct tbd_page_versions *v, uint64_t page, uint32_t number)
+{
+    uint32_t other = take_out_locked(v, page);
+
+    if (number && !other && tbd_page_numbers_put(&v->table, page, number))
+        return;
+    give_locked(v, number);
+    give_locked(v, other);
+}
+
+/* ---- a window's pages ---- */
+
+static void take_numbers(struct tbd_page_versions *v, uint32_t *numbers, size_t count)
+{
+    pthread_mutex_lock(&v->lock);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = take_locked(v);
+    pthread_mutex_unlock(&v->lock);
+}
+
+void tbd_page_bases_copy(struct tbd_page_bases *bases, struct tbd_page_versions *v, const struct tbd_window *window)
+{
+    *bases = (struct tbd_page_bases){ .window = window };
+    if (!v || !window->dirty_count)
+        return;
+    bases->numbers = calloc(window->dirty_count, sizeof(*bases->numbers));
+    if (!bases->numbers)
+        return;
+    bases->versions = v;
+    take_numbers(v, bases->numbers, window->dirty_count);
+    for (size_t i = 0; i < window->dirty_count; i++)
+        if (bases->numbers[i])
+            memcpy(v->pages[bases->numbers[i] - 1], window->dirty[i].bytes, PAGE_BYTES);
+}
+
+/* Copies for what was there before. */
+static void exchange_locked(struct tbd_page_versions *v, struct tbd_page_bases *bases, const struct tbd_window *window)
+{
+    uint32_t *before = calloc(window->dirty_count + 1, sizeof(*before));
+
+    for (size_t i = 0; i < window->dirty_count && before; i++)
+        before[i] = take_out_locked(v, window->dirty[i].address / PAGE_BYTES);
+    if (!before)
+        forget_pages_locked(v, window->dirty, window->dirty_count);
+    forget_pages_locked(v, window->gone, window->gone_count);
+    forget_pages_locked(v, window->first, window->first_count);
+    for (size_t i = 0; i < window->dirty_count; i++)
+        put_in_locked(v, window->dirty[i].address / PAGE_BYTES, bases->numbers[i]);
+    for (size_t i = 0; i < window->dirty_count; i++)
+        bases->numbers[i] = before ? before[i] : 0;
+    free(before);
+}
+
+/* Of a window that is in the table's order. */
+static void join_locked(struct tbd_page_versions *v, struct tbd_page_bases *bases, const struct tbd_window *window)
+{
+    uint32_t group = window->number / TBD_PAGE_VERSIONS_GROUP;
+
+    if (group != v->group)
+        forget_all_locked(v);
+    v->group = group;
+    if (bases->versions)
+        return exchange_locked(v, bases, window);
+    forget_pages_locked(v, window->dirty, window->dirty_count);
+    forget_pages_locked(v, window->gone, window->gone_count);
+    forget_pages_locked(v, window->first, window->first_count);
+}
+
+void tbd_page_bases_join(struct tbd_page_bases *bases, struct tbd_page_versions *v,
+                         const struct tbd_product *product)
+{
+    if (!v)
+        return;
+    pthread_mutex_lock(&v->lock);
+    forget_unmapped_locked(v, product, 0);
+    join_locked(v, bases, product->window);
+    forget_unmapped_locked(v, product, product->window->blocks);
+    pthread_mutex_unlock(&v->lock);
+}
+
+void tbd_page_versions_unmap(struct tbd_page_versions *v, const struct tbd_product *product)
+{
+    if (!v)
+        return;
+    pthread_mutex_lock(&v->lock);
+    forget_unmapped_locked(v, product, 0);
+    pthread_mutex_unlock(&v->lock);
+}
+
+const uint8_t *tbd_page_bases_find(void *context, uint64_t address)
+{
+    const struct tbd_page_bases *bases = context;
+    const struct tbd_window *window = bases->window;
+    size_t found = TBD_COUNT_BEFORE(i, window->first_count, window->first[i].address < address);
+
+    if (found < window->first_count && window->first[found].address == address && !window->first[found].time &&
+        !window->first[found].order)
+        return window->first[found].bytes;
+    if (!bases->versions)
+        return NULL;
+    found = TBD_COUNT_BEFORE(i, window->dirty_count, window->dirty[i].address < address);
+    return found < window->dirty_count && window->dirty[found].address == address && bases->numbers[found]
+               ? bases->versions->pages[bases->numbers[found] - 1]
+               : NULL;
+}
+
+void tbd_page_bases_free(struct tbd_page_bases *bases)
+{
+    struct tbd_page_versions *v = bases->versions;
+
+    if (v) {
+        pthread_mutex_lock(&v->lock);
+        for (size_t i = 0; i < bases->window->dirty_count; i++)
+            give_locked(v, bases->numbers[i]);
+        pthread_mutex_unlock(&v->lock);
+    }
+    free(bases->numbers);
+    *bases = (struct tbd_page_bases){ 0 };
+}
