@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Replay in all its forms: raised windows, load events, registers at positions, each against what
 play wrote (replay_check); windows cut at every few blocks; replay processes that die or hang."""
+import contextlib
 import glob
 import json
 import os
@@ -108,6 +109,23 @@ def test_a_killed_replay_process_is_told_and_the_rest_goes_on(folder):
     if code != 0:
         assert b"killed by signal 9" in out, out
     trace.verify()
+
+
+def test_replay_processes_that_are_stopped_go_on(folder):
+    """As with Ctrl-Z and fg: most of them wait then, and go on waiting with a system call of its own."""
+    _, trace = tbdtest.record([tbdtest.program("many_windows")], folder, "window=20000")
+    verify = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, "--no-cache", "verify"], stdout=subprocess.PIPE, env=tbdtest.clean_env())
+    stopped = 0
+    while verify.poll() is None:
+        found = replay_processes(verify.pid)
+        for what in (signal.SIGSTOP, signal.SIGCONT):
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, what)
+            time.sleep(0.01)
+        stopped += len(found)
+    out, _ = verify.communicate()
+    assert stopped and verify.returncode == 0, (stopped, verify.returncode, out)
 
 
 def test_no_replay_process_stays_behind(folder):

@@ -25,6 +25,7 @@ static struct sock_filter program[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     ALLOW(SYS_futex),
+    ALLOW(SYS_restart_syscall), /* waiting goes on after SIGSTOP and SIGCONT */
     ALLOW(SYS_mmap),
     ALLOW(SYS_munmap),
     ALLOW(SYS_mprotect),
