@@ -20,7 +20,7 @@
 
 /* Windows that wait: so many that workers find one even behind a window that takes ten times as long as others;
  * more take memory, tens of megabytes each, and gain nothing. */
-#define QUEUE_SLOTS 4u
+#define QUEUE_SLOTS 2u
 /* Built windows that may wait for their turn while workers go on. */
 #define SPARE_WINDOWS 2u
 /* For a block entry with its events, before a window has been measured: all caches are cold. */
