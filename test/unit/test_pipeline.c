@@ -55,10 +55,11 @@ static void test_who_is_early_goes_on(void **state)
     struct worker a = { 0 }, b = { 0 };
 
     (void)state;
-    for (int i = 0; i < 3; i++)
-        tbd_pipeline_add(p, &nothing);
-    tbd_pipeline_close(p);
+    tbd_pipeline_add(p, &nothing);
+    tbd_pipeline_add(p, &nothing);
     assert_next(p, &a, TBD_STEP_BUILD, 0);
+    tbd_pipeline_add(p, &nothing); /* two can wait */
+    tbd_pipeline_close(p);
     assert_next(p, &b, TBD_STEP_BUILD, 1);
     assert_next(p, &b, TBD_STEP_BUILD, 2);
     assert_next(p, &a, TBD_STEP_JOIN, 0);
