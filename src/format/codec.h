@@ -26,18 +26,35 @@ void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes);
 void tbd_buffer_align8(struct tbd_buffer *buffer);
 void tbd_buffer_free(struct tbd_buffer *buffer);
 
+/* Writes `value` and returns what follows it; 10 bytes may be written to. */
+static inline uint8_t *tbd_varint_put(uint8_t *at, uint64_t value)
+{
+    if (value < 0x80) {
+        *at = (uint8_t)value;
+        return at + 1;
+    }
+    if (value < 1u << 28) { /* without a branch for each byte: how many there are is hard to foresee */
+        uint32_t low = (uint32_t)value;
+        uint32_t bits = (low & 0x7f) | (low & 0x3f80) << 1 | (low & 0x1fc000) << 2 | (low & 0xfe00000) << 3;
+        unsigned more = (31u - (unsigned)__builtin_clz(low)) / 7; /* bytes before the last */
+
+        bits |= 0x808080u & ((1u << more * 8) - 1);
+        memcpy(at, &bits, sizeof(bits));
+        return at + more + 1;
+    }
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
 static inline void tbd_buffer_varint(struct tbd_buffer *buffer, uint64_t value)
 {
     uint8_t *at = buffer->capacity - buffer->used >= 10 ? buffer->bytes + buffer->used
                                                         : tbd_buffer_room(buffer, 10);
-    size_t n = 0;
 
-    if (!at)
-        return;
-    for (; value >= 0x80; value >>= 7)
-        at[n++] = (uint8_t)(value | 0x80);
-    at[n++] = (uint8_t)value;
-    buffer->used += n;
+    if (at)
+        buffer->used = (size_t)(tbd_varint_put(at, value) - buffer->bytes);
 }
 
 static inline void tbd_buffer_byte(struct tbd_buffer *buffer, uint8_t byte)

@@ -25,6 +25,7 @@
 
 /* A segment is cut short when its windows have very many keys: they wait in memory. */
 #define SEGMENT_BYTES ((size_t)16 << 20)
+#define WORDS_AT_ONCE 256u
 
 /* ---- the keys of one window ---- */
 
@@ -104,12 +105,34 @@ static void put_targets(struct sequence *sequence, const struct tbd_window *wind
     put_sorted(sequence, keys, count);
 }
 
+/* Nearly all keys are words: as many as fit at once. */
+static void put_words(struct sequence *sequence, const struct tbd_window *window)
+{
+    size_t count = window->word_count;
+
+    for (size_t i = 0; i < count;) {
+        size_t end = count - i < WORDS_AT_ONCE ? count : i + WORDS_AT_ONCE;
+        uint8_t *at = tbd_buffer_room(sequence->out, WORDS_AT_ONCE * 10);
+        uint64_t last = sequence->last;
+
+        if (!at)
+            return;
+        for (; i < end; i++) {
+            uint64_t key = tbd_key(TBD_KEY_WORD, window->words[i].word / 8);
+
+            at = tbd_varint_put(at, key - last);
+            last = key;
+        }
+        sequence->last = last;
+        sequence->out->used = (size_t)(at - sequence->out->bytes);
+    }
+}
+
 void tbd_keys_collect(const struct tbd_window *window, struct tbd_buffer *out)
 {
     struct sequence sequence = { .out = out };
 
-    for (size_t i = 0; i < window->word_count; i++)
-        put_key(&sequence, tbd_key(TBD_KEY_WORD, window->words[i].word / 8));
+    put_words(&sequence, window);
     for (size_t i = 0; i < window->block_summary_count; i++)
         put_key(&sequence, tbd_key(TBD_KEY_BLOCK, window->block_summaries[i].id));
     /* without counts, all that is known is that it was entered */

@@ -12,13 +12,31 @@
 #include <stdlib.h>
 
 #define KEY_NONE UINT64_MAX
+#define ENTRY_BYTES 60u /* six numbers with the key, at most */
 
-/* One entry's numbers in the order they are stored. */
-typedef void put_entry(struct tbd_buffer *out, uint32_t window, const void *entries, size_t i);
+/* One entry's numbers in the order they are stored; there is room for ENTRY_BYTES. */
+typedef uint8_t *put_entry(uint8_t *out, uint32_t window, const void *entries, size_t i);
 typedef uint64_t key_of(const void *entries, size_t i);
 
-static void put(struct tbd_buffer *out, enum tbd_record_type type, uint32_t window,
-                const void *entries, size_t count, put_entry *put_one, key_of *key)
+static inline void put_group(struct tbd_buffer *out, uint32_t window, const void *entries, size_t first, size_t end,
+                             put_entry *put_one, key_of *key)
+{
+    uint8_t *at = tbd_buffer_room(out, (end - first) * ENTRY_BYTES);
+    uint64_t last = key(entries, first);
+
+    if (!at)
+        return;
+    at = put_one(at, window, entries, first);
+    for (size_t i = first + 1; i < end; i++) {
+        at = tbd_varint_put(at, key(entries, i) - last);
+        last = key(entries, i);
+        at = put_one(at, window, entries, i);
+    }
+    out->used = (size_t)(at - out->bytes);
+}
+
+static inline void put(struct tbd_buffer *out, enum tbd_record_type type, uint32_t window,
+                       const void *entries, size_t count, put_entry *put_one, key_of *key)
 {
     struct tbd_disk_summaries head = {
         .count = count, .groups = (count + TBD_SUMMARY_GROUP - 1) / TBD_SUMMARY_GROUP
@@ -32,16 +50,12 @@ static void put(struct tbd_buffer *out, enum tbd_record_type type, uint32_t wind
     if (tbd_buffer_room(out, head.groups * sizeof(struct tbd_disk_group)))
         out->used += head.groups * sizeof(struct tbd_disk_group);
     data = out->used;
-    for (size_t i = 0; i < count && !out->failed; i++) {
-        if (i % TBD_SUMMARY_GROUP == 0) {
-            struct tbd_disk_group group = { .key = key(entries, i), .offset = out->used - data };
+    for (size_t i = 0; i < count && !out->failed; i += TBD_SUMMARY_GROUP) {
+        struct tbd_disk_group group = { .key = key(entries, i), .offset = out->used - data };
 
-            memcpy(out->bytes + directory + i / TBD_SUMMARY_GROUP * sizeof(group), &group,
-                   sizeof(group));
-        } else {
-            tbd_buffer_varint(out, key(entries, i) - key(entries, i - 1));
-        }
-        put_one(out, window, entries, i);
+        memcpy(out->bytes + directory + i / TBD_SUMMARY_GROUP * sizeof(group), &group, sizeof(group));
+        put_group(out, window, entries, i, count - i < TBD_SUMMARY_GROUP ? count : i + TBD_SUMMARY_GROUP, put_one,
+                  key);
     }
     tbd_file_finish_record(out, begin);
 }
@@ -51,13 +65,13 @@ static uint64_t word_key(const void *entries, size_t i)
     return ((const struct tbd_word_summary *)entries)[i].word / 8;
 }
 
-static void put_word(struct tbd_buffer *out, uint32_t window, const void *entries, size_t i)
+static uint8_t *put_word(uint8_t *out, uint32_t window, const void *entries, size_t i)
 {
     const struct tbd_word_summary *word = (const struct tbd_word_summary *)entries + i;
 
-    tbd_buffer_varint(out, word->count);
-    tbd_buffer_varint(out, word->last);
-    tbd_buffer_varint(out, word->previous ? window + 1 - word->previous : 0);
+    out = tbd_varint_put(out, word->count);
+    out = tbd_varint_put(out, word->last);
+    return tbd_varint_put(out, word->previous ? window + 1 - word->previous : 0);
 }
 
 static uint64_t block_key(const void *entries, size_t i)
@@ -65,16 +79,15 @@ static uint64_t block_key(const void *entries, size_t i)
     return ((const struct tbd_block_summary *)entries)[i].id;
 }
 
-static void put_block(struct tbd_buffer *out, uint32_t window, const void *entries, size_t i)
+static uint8_t *put_block(uint8_t *out, uint32_t window, const void *entries, size_t i)
 {
     const struct tbd_block_summary *block = (const struct tbd_block_summary *)entries + i;
 
-    tbd_buffer_varint(out, block->count);
-    tbd_buffer_varint(out, block->last);
-    tbd_buffer_varint(out, block->previous ? window + 1 - block->previous : 0);
-    tbd_buffer_varint(out, block->enters);
-    if (block->enters)
-        tbd_buffer_varint(out, block->last_enter);
+    out = tbd_varint_put(out, block->count);
+    out = tbd_varint_put(out, block->last);
+    out = tbd_varint_put(out, block->previous ? window + 1 - block->previous : 0);
+    out = tbd_varint_put(out, block->enters);
+    return block->enters ? tbd_varint_put(out, block->last_enter) : out;
 }
 
 void tbd_words_put(struct tbd_buffer *out, uint32_t window, const struct tbd_word_summary *words,
@@ -121,10 +134,10 @@ static uint64_t run_key(const void *entries, size_t i)
     return ((const struct run *)entries)[i].key;
 }
 
-static void put_run(struct tbd_buffer *out, uint32_t window, const void *entries, size_t i)
+static uint8_t *put_run(uint8_t *out, uint32_t window, const void *entries, size_t i)
 {
     (void)window;
-    tbd_buffer_varint(out, ((const struct run *)entries)[i].more);
+    return tbd_varint_put(out, ((const struct run *)entries)[i].more);
 }
 
 static void put_runs(struct tbd_buffer *out, enum tbd_record_type type, struct run_list *list)

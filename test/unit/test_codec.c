@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format
-/* Frames: what was packed comes back, whichever kind it is; nothing else is taken for a frame. */
+/* Frames: what was packed comes back, whichever kind it is; nothing else is taken for a frame.  Numbers come back, too. */
 #include "format/codec.h"
 
 #include <setjmp.h>
@@ -114,6 +114,34 @@ static void half_a_frame_is_none(void **state)
     free(content);
 }
 
+/* Seven bits a byte, no byte more than needed, and each as long as the format says. */
+static void check_number(uint64_t value)
+{
+    unsigned bits = value ? 64 - (unsigned)__builtin_clzll(value) : 1;
+    struct tbd_buffer buffer = { 0 };
+    struct tbd_reader reader;
+
+    tbd_buffer_varint(&buffer, value);
+    assert_int_equal(buffer.used, (bits + 6) / 7);
+    for (size_t i = 0; i < buffer.used; i++)
+        assert_int_equal(buffer.bytes[i], (value >> 7 * i & 0x7f) | (i + 1 < buffer.used ? 0x80 : 0));
+    reader = (struct tbd_reader){ buffer.bytes, buffer.bytes + buffer.used, false };
+    assert_true(tbd_reader_varint(&reader) == value);
+    assert_ptr_equal(reader.at, reader.end);
+    assert_false(reader.failed);
+    tbd_buffer_free(&buffer);
+}
+
+static void numbers_of_every_length_come_back(void **state)
+{
+    (void)state;
+    for (unsigned bit = 0; bit < 64; bit++)
+        for (uint64_t near = 0; near < 5; near++)
+            check_number(((uint64_t)1 << bit) - 2 + near);
+    for (uint64_t i = 1; i < 1000; i++)
+        check_number(i * 0x9e3779b97f4a7c15ull >> i % 64);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -121,6 +149,7 @@ int main(void)
         cmocka_unit_test(zeroes_are_not_packed_smaller_than_readers_believe),
         cmocka_unit_test(hard_frames_are_smaller),
         cmocka_unit_test(half_a_frame_is_none),
+        cmocka_unit_test(numbers_of_every_length_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
