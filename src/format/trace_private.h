@@ -260,6 +260,12 @@ static inline void tbd_page_xor(uint8_t *restrict page, const uint8_t *restrict 
         page[i] ^= with[i];
 }
 
+static inline void tbd_page_difference(uint8_t *restrict out, const uint8_t *restrict a, const uint8_t *restrict b)
+{
+    for (size_t i = 0; i < 4096; i++)
+        out[i] = a[i] ^ b[i];
+}
+
 /* The NUL-terminated string at `at`, or NULL if it does not end before `end`. */
 static inline const char *tbd_record_string(const uint8_t *at, const uint8_t *end)
 {
