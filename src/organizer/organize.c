@@ -58,7 +58,7 @@ struct organizer {
 
     struct tbd_pipeline *pipeline;
     struct tbd_join *join; /* see O1 */
-    struct tbd_page_versions *versions; /* owned; NULL: no window is lean */
+    struct tbd_page_versions *versions; /* owned; NULL: all pages are stored whole */
 
     pthread_mutex_t lock;
     pthread_cond_t room;   /* windows to be written wait for it, and for their turn */
@@ -520,10 +520,10 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     enum tbd_status status;
 
     o->table = tbd_block_table_new();
+    if (!o->table)
+        return TBD_NOMEM;
     if (o->options->lean != TBD_ORGANIZE_LEAN_NEVER)
         o->versions = tbd_page_versions_new(PAGE_VERSIONS);
-    if (!o->table || (!o->versions && o->options->lean != TBD_ORGANIZE_LEAN_NEVER))
-        return TBD_NOMEM;
     status = tbd_consumer_new(o->options->stream_fd, o->table, NULL, &o->consumer, why);
     if (status)
         return status;
