@@ -212,22 +212,35 @@ static enum tbd_status lean_step(struct work *w, size_t *i)
         return status;
     if (tbd_turns_is_open(&w->turns) && !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
         return TBD_NOMEM;
-    if (!tbd_lean_take_run(w, i))
+    if (!tbd_lean_take(w, i))
         return TBD_NOMEM;
     return *i == from ? tbd_build_damage(w, "a record outside the operands") : TBD_OK;
 }
 
-/* Without coding. */
-static enum tbd_status lean_pass(struct work *w)
+/* Without rows, from entry *i on. */
+static enum tbd_status lean_pass(struct work *w, size_t *i)
 {
     enum tbd_status status = TBD_OK;
 
-    for (size_t i = 0; i < w->entry_count && !status;) {
-        status = lean_step(w, &i);
+    while (*i < w->entry_count && !status && w->way != TBD_WAY_ROWS) {
+        status = lean_step(w, i);
         if (!status && w->index > UINT32_MAX)
             status = tbd_build_damage(w, "too many events");
     }
     return status == TBD_NOMEM || !tbd_lean_finish(w) ? TBD_NOMEM : status;
+}
+
+static enum tbd_status rows_pass(struct work *w, size_t *i)
+{
+    enum tbd_status status = TBD_OK;
+
+    while (*i < w->entry_count && !status) {
+        if (!tbd_build_begin_segment(w, *i))
+            return TBD_NOMEM;
+        status = take_segment(w, i);
+        tbd_build_finish_segment(w, status != TBD_OK);
+    }
+    return status;
 }
 
 static enum tbd_status pass(struct work *w)
@@ -237,14 +250,10 @@ static enum tbd_status pass(struct work *w)
 
     if (w->entry_count > TOO_MANY_ENTRIES)
         return tbd_build_damage(w, "too many entries");
-    if (!w->by_rows)
-        return lean_pass(w);
-    while (i < w->entry_count && !status) {
-        if (!tbd_build_begin_segment(w, i))
-            return TBD_NOMEM;
-        status = take_segment(w, &i);
-        tbd_build_finish_segment(w, status != TBD_OK);
-    }
+    if (w->way != TBD_WAY_ROWS)
+        status = lean_pass(w, &i);
+    if (!status)
+        status = rows_pass(w, &i);
     tbd_build_release(w);
     return status;
 }
@@ -261,9 +270,7 @@ static bool prepare(struct work *w, const struct tbd_raw_window *raw, struct tbd
         b->coder = tbd_coder_new(table);
         b->coder_table = table;
     }
-    w->by_rows = b->codes || tbd_lean_rests(b);
-    return tbd_build_reserve(b, raw->plan_count, raw->highest_id) && (b->coder || !b->codes) &&
-           (w->by_rows || tbd_lean_begin(b, raw->plan_count));
+    return tbd_build_reserve(b, raw->plan_count, raw->highest_id) && (b->codes ? b->coder != NULL : tbd_lean_begin(w));
 }
 
 static void fill_counts(struct tbd_product *out)

@@ -2,7 +2,7 @@
 /* build_private.h - a raw window being understood: what the files of build.h share
  *
  * build.c goes through the entries, build_segment.c takes those of blocks, or build_lean.c if their
- * records are not coded, build_messages.c messages on the way, build_finish.c makes the window of
+ * records are not coded (with more of its own: lean_private.h), build_messages.c messages on the way, build_finish.c makes the window of
  * what was collected. */
 #ifndef TBD_ORGANIZER_BUILD_PRIVATE_H
 #define TBD_ORGANIZER_BUILD_PRIVATE_H
@@ -93,6 +93,13 @@ struct cut_block {
     uint32_t limit;
 };
 
+/* Records that are coded are laid in rows; else it is what takes least time (build_lean.c). */
+enum tbd_way {
+    TBD_WAY_ROWS,
+    TBD_WAY_LINKS,
+    TBD_WAY_EIGHTS
+};
+
 struct work {
     struct tbd_builder *builder;
     const struct tbd_plan *plans;
@@ -104,7 +111,7 @@ struct work {
     uint8_t *operands;
     size_t operand_bytes;
     bool cut;
-    bool by_rows; /* else by paths */
+    enum tbd_way way; /* in which blocks are taken from here on */
 
     size_t in;          /* operand offset read */
     size_t kept;        /* operand offset written */
@@ -158,18 +165,17 @@ void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index,
 void tbd_build_release(struct work *w);
 
 /* build_lean.c */
-/* Is this window built by rows, although they are not coded?  Asked once for each. */
-bool tbd_lean_rests(struct tbd_builder *builder);
-TBD_MUST_CHECK bool tbd_lean_begin(struct tbd_builder *builder, uint32_t plan_count);
-void tbd_lean_free(struct tbd_lean *lean);
-/* Takes blocks from entry *io_i on, up to the next message, an impossible one, or one whose record
- * is outside the operands.  False without memory. */
-TBD_MUST_CHECK bool tbd_lean_take_run(struct work *w, size_t *io_i);
+/* Chooses the way of a window whose records are not coded.  False without memory. */
+TBD_MUST_CHECK bool tbd_lean_begin(struct work *w);
+/* Takes some blocks from entry *io_i on, up to the next message, an impossible one, or one whose record
+ * is outside the operands; and may change the way.  False without memory. */
+TBD_MUST_CHECK bool tbd_lean_take(struct work *w, size_t *io_i);
 /* Before operands are moved. */
 void tbd_lean_look(struct work *w);
-/* False without memory. */
+/* The window ends: what was taken is counted, but for the block that is held.  False without memory. */
 TBD_MUST_CHECK bool tbd_lean_finish(struct work *w);
 void tbd_lean_forget(struct tbd_lean *lean);
+void tbd_lean_free(struct tbd_lean *lean);
 
 /* build_messages.c: the message that is next in the operands. */
 TBD_MUST_CHECK enum tbd_status tbd_build_message(struct work *w, uint32_t kind);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/* lean_private.h - counting a window's blocks: what build_lean.c shares with its two ways, links and eights
+ *
+ * Both take entries from one place on, up to a message, and know how they do.  What they know about the program is kept
+ * for the next window, and changes nothing in what is counted, only how long it takes. */
+#ifndef TBD_ORGANIZER_LEAN_PRIVATE_H
+#define TBD_ORGANIZER_LEAN_PRIVATE_H
+
+#include "organizer/build_private.h"
+
+/* Something that went wrong is tried again later; and later still if it goes wrong then. */
+struct tbd_lean_wait {
+    uint32_t left; /* windows */
+    uint32_t next;
+};
+
+struct tbd_lean {
+    struct tbd_links *links;
+    struct tbd_eights *eights;
+    struct tbd_lean_wait links_wait, eights_wait;
+    bool renames; /* some entries are not the trace's ids */
+};
+
+/* build_lean.c */
+static inline bool tbd_lean_is_possible(const struct work *w, uint32_t entry)
+{
+    return entry && entry <= w->plan_count && w->plans[entry].id;
+}
+/* Is no store before relative to the same value of the record? */
+static inline bool tbd_lean_is_first_of_base(const struct tbd_plan *plan, uint16_t store)
+{
+    for (uint16_t i = 0; i < store; i++)
+        if (plan->stores[i].base == plan->stores[store].base)
+            return false;
+    return true;
+}
+/* If the block before ended with a call, this one was entered by it. */
+static inline void tbd_lean_enter(struct work *w, uint32_t entry)
+{
+    struct block_count *count = &w->builder->counts[w->plans[entry].id];
+
+    if (!w->called)
+        return;
+    count->enters++;
+    count->last_enter = w->time;
+}
+/* Blocks that came behind each other so often, the last time from `time` on.  False without memory. */
+TBD_MUST_CHECK bool tbd_lean_count_blocks(struct work *w, const uint32_t *entries, uint32_t length, uint32_t times,
+                                          uint32_t time);
+/* The last block before a message, if it is possible and its record inside the operands: *io_taken grows then.  False
+ * without memory. */
+TBD_MUST_CHECK bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken);
+
+/* Both ways: _begin a window; _take blocks from `entries` on, of which `left` are there with messages, the first one
+ * being a block: up to the next message, an impossible block, one whose record is outside the operands, or a stretch;
+ * _look before operands are moved; _fail says whether another way is better; _finish: what was taken is counted.  False
+ * without memory. */
+TBD_MUST_CHECK bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count);
+TBD_MUST_CHECK bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken);
+void tbd_links_look(struct work *w);
+bool tbd_links_fail(const struct tbd_links *links);
+TBD_MUST_CHECK bool tbd_links_finish(struct work *w);
+void tbd_links_forget(struct tbd_links *links);
+void tbd_links_free(struct tbd_links *links);
+
+TBD_MUST_CHECK bool tbd_eights_begin(struct tbd_eights **io_eights);
+TBD_MUST_CHECK bool tbd_eights_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken);
+void tbd_eights_look(struct work *w);
+bool tbd_eights_fail(const struct tbd_eights *eights);
+TBD_MUST_CHECK bool tbd_eights_finish(struct work *w);
+void tbd_eights_forget(struct tbd_eights *eights);
+void tbd_eights_free(struct tbd_eights *eights);
+
+#endif
