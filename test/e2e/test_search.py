@@ -119,7 +119,8 @@ def test_what_the_index_does_not_cover_is_found_by_the_summaries(folder):
     trace = recorded(folder, "planted", 10000)
     parts = sorted(glob.glob(trace.path + "/keys/*"))
     everything = len(trace.ask("windows"))
-    assert len(parts) == (everything + 63) // 64, (parts, everything)
+    # One for 64 windows each; what had been collected when the program ended may have one of its own.
+    assert (everything + 63) // 64 <= len(parts) <= (everything + 63) // 64 + 1, (parts, everything)
     question = ("all", "store", "where", "addr==&thrice")
     expected = explained(trace, *question)[0].out
     with open(parts[0], "r+b") as part:
