@@ -49,7 +49,7 @@ struct eight_base {
     struct eight_value now; /* not counted yet */
     uint32_t offset;        /* in the path's records */
     uint32_t first_store, store_count;
-    uint32_t reserved;
+    bool changes;           /* it did the last time */
 };
 
 /* An occurrence. */
@@ -135,7 +135,7 @@ static void look_at_base(struct work *w, struct eight_base *base, const struct e
 
     if (!now.times)
         now.value = value_at(records + path->notes[0].at);
-    if (is_always(now.value, records, path->notes, path->pending)) {
+    if (!base->changes && is_always(now.value, records, path->notes, path->pending)) {
         base->now = (struct eight_value){ now.value, now.times + path->pending, path->notes[path->pending - 1].index };
         return;
     }
@@ -148,6 +148,7 @@ static void look_at_base(struct work *w, struct eight_base *base, const struct e
         now = (struct eight_value){ next, (differs ? 0 : now.times) + 1, path->notes[i].index };
     }
     base->now = now;
+    base->changes = value != eights->values;
     count_values(w, base, eights->values, (size_t)(value - eights->values));
 }
 

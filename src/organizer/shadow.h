@@ -55,10 +55,11 @@ static inline struct tbd_shadow_page *tbd_shadow_page(struct tbd_shadow *shadow,
 static inline void tbd_shadow_word(struct tbd_shadow *shadow, struct tbd_shadow_page *page,
                                    uint64_t word, uint32_t index, uint32_t times)
 {
-    shadow->word_count += !page->word[word].count;
-    page->word[word].count += times;
-    if (index > page->word[word].last)
-        page->word[word].last = index;
+    uint32_t count = page->word[word].count, last = page->word[word].last;
+
+    shadow->word_count += !count;
+    page->word[word].count = count + times;
+    page->word[word].last = index > last ? index : last; /* whether it is cannot be guessed */
 }
 
 /* `times` (not 0) stores of `bytes` bytes, the last one at `index`: count in every word they touch.
