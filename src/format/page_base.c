@@ -157,21 +157,53 @@ enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *to
     return TBD_OK;
 }
 
-enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, uint32_t index, const struct tbd_disk_page *page,
-                                      uint8_t *bytes)
+/* Does the table say itself what the page held when its window began?  `page` is one of its entries. */
+static bool is_known_at_start(const struct toc *toc, const struct tbd_disk_page *page)
 {
-    bool is_delta = page->flags & TBD_DISK_PAGE_DELTA;
+    const struct tbd_disk_page *begin = page, *end = page + 1;
+
+    while (begin > toc->pages && begin[-1].address == page->address)
+        begin--;
+    while (end < toc->pages + toc->page_count && end->address == page->address)
+        end++;
+    for (; begin < end; begin++)
+        if (begin->flags & TBD_DISK_PAGE_FIRST && !begin->time && !begin->order)
+            return true;
+    return false;
+}
+
+/* `bytes` is a difference and becomes what it stands for; says of how many that was put together. */
+static enum tbd_status undo_difference(struct tbd_trace *trace, const struct toc *toc, const struct tbd_disk_page *page,
+                                       uint8_t *bytes, uint32_t *out_depth)
+{
+    const uint8_t *kept = toc->window ? tbd_page_kept_locked(trace, toc->window - 1, page->address, out_depth) : NULL;
     struct tbd_page_base how = { 0 };
     enum tbd_status status = TBD_OK;
     uint8_t before[4096];
 
-    pthread_mutex_lock(&trace->lock);
-    if (is_delta)
-        status = tbd_page_before_locked(trace, index, page->address, before, &how);
-    if (is_delta && !status)
-        tbd_page_xor(bytes, before);
+    if (kept && is_known_at_start(toc, page))
+        kept = NULL;
+    if (!kept) {
+        status = tbd_page_before_locked(trace, toc->window, page->address, before, &how);
+        *out_depth = how.depth;
+    }
     if (!status)
-        tbd_page_keep_locked(trace, index, page->address, is_delta ? how.depth + 1 : 0, bytes);
+        tbd_page_xor(bytes, kept ? kept : before);
+    ++*out_depth;
+    return status;
+}
+
+enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct toc *toc, const struct tbd_disk_page *page,
+                                      uint8_t *bytes)
+{
+    enum tbd_status status = TBD_OK;
+    uint32_t depth = 0;
+
+    pthread_mutex_lock(&trace->lock);
+    if (page->flags & TBD_DISK_PAGE_DELTA)
+        status = undo_difference(trace, toc, page, bytes, &depth);
+    if (!status)
+        tbd_page_keep_locked(trace, toc->window, page->address, depth, bytes);
     pthread_mutex_unlock(&trace->lock);
     return status;
 }

@@ -235,8 +235,8 @@ void tbd_trace_forget_toc(struct tbd_trace *trace, uint32_t window);
 void tbd_pages_free(struct tbd_trace *trace);
 
 /* page_base.c */
-/* Contents of an END entry in the table of window `index`: `bytes` are what is stored of it. */
-TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, uint32_t index,
+/* Contents of `page`, an END entry in the window's table: `bytes` are what is stored of it. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct toc *toc,
                                                      const struct tbd_disk_page *page, uint8_t *bytes);
 
 /* The latest contents of the page from before window `first`, if it may serve for a difference that is stored for the windows from `first` to `last`

@@ -349,7 +349,7 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
         if (!(page->flags & TBD_DISK_PAGE_END))
             continue;
         bytes = (uint8_t *)(uintptr_t)window->dirty[at++].bytes;
-        status = bytes ? tbd_trace_page_at_end(trace, window->index, page, bytes) : TBD_OK;
+        status = bytes ? tbd_trace_page_at_end(trace, toc, page, bytes) : TBD_OK;
         if (status == TBD_BUSY)
             return tbd_error_set(why, TBD_BUSY, toc->file.path, page->offset,
                                  "windows before it were merged or dropped since the trace was "
