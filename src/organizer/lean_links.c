@@ -24,7 +24,7 @@
 #define PATH_MOST 32u
 #define PENDING 4u     /* occurrences before their bases are looked at */
 #define PREFETCH 2048u /* bytes ahead */
-/* Blocks that are taken before anybody asks whether that was a good idea.  Behind it, paths have to be found anew. */
+/* Blocks that are taken before anybody asks whether that was a good idea. */
 #define STRETCH 262144u
 #define SLAB_PATHS 256u
 /* When there are more, all are forgotten: a program that goes other ways now. */
@@ -70,6 +70,7 @@ struct lean_path {
 
 struct tbd_links {
     struct lean_path none; /* matches nothing: comes before the first one */
+    struct lean_path *before; /* the one that was taken last, if the next block follows it; else `none` */
     struct lean_path **slabs;
     size_t slab_count, slab_room;
     size_t path_count, long_count;
@@ -369,13 +370,13 @@ static bool is_here(const struct lean_path *path, const uint32_t *entries, size_
     return path->length <= left && is_same(path->entries, entries, path->length);
 }
 
-/* Blocks from `entries` on, up to an impossible one, or one whose record is outside the operands. */
+/* Blocks from `entries` on, up to an impossible one, one whose record is outside the operands, or the end of a stretch. */
 static bool take_paths(struct work *w, const uint32_t *entries, size_t count, size_t *out_taken)
 {
-    struct lean_path *before = &w->builder->lean->links->none, *path;
+    struct lean_path *before = w->builder->lean->links->before, *path;
     size_t n = 0;
 
-    for (; n < count; n += path->length) {
+    for (; n < count && n < STRETCH; n += path->length) {
         path = before->next;
         if (!is_here(path, entries + n, count - n)) {
             path = before->other;
@@ -403,13 +404,14 @@ static bool take_paths(struct work *w, const uint32_t *entries, size_t count, si
         before = path;
     }
     *out_taken = n;
+    w->builder->lean->links->before = before;
     return true;
 }
 
 /* How many blocks come before the next message, as far as a stretch goes.  It is looked for sixteen entries at a time. */
 static size_t run_end(const uint32_t *entries, size_t left)
 {
-    size_t most = left < STRETCH + 2 ? left : STRETCH + 2, i = 0;
+    size_t most = left < STRETCH + PATH_MOST + 2 ? left : STRETCH + PATH_MOST + 2, i = 0;
 
     for (; i + 16 <= most; i += 16) {
         uint32_t any = 0;
@@ -426,12 +428,16 @@ static size_t run_end(const uint32_t *entries, size_t left)
 
 bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
 {
-    size_t count = run_end(entries, left), most = count - 1 < STRETCH ? count - 1 : STRETCH;
+    struct tbd_links *links = w->builder->lean->links;
+    size_t count = run_end(entries, left);
 
-    w->builder->lean->links->has_pending = true;
-    if (!take_paths(w, entries, most, out_taken))
+    links->has_pending = true;
+    if (!take_paths(w, entries, count - 1, out_taken))
         return false;
-    return *out_taken < count - 1 || tbd_lean_take_held(w, entries[count - 1], out_taken);
+    if (*out_taken < count - 1)
+        return true;
+    links->before = &links->none;
+    return tbd_lean_take_held(w, entries[count - 1], out_taken);
 }
 
 /* ---- begin and end ---- */
@@ -460,6 +466,7 @@ bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count)
         links->none = (struct lean_path){ .length = UINT32_MAX, .next = &links->none, .other = &links->none };
     }
     links->taken = links->missed = links->made = 0;
+    links->before = &links->none;
     if (!links->long_entries)
         links->long_entries = malloc(LONG_PATHS_MOST * sizeof(*links->long_entries));
     return links->long_entries && reserve_blocks(links, plan_count);
@@ -475,7 +482,7 @@ void tbd_links_forget(struct tbd_links *links)
     if (!links)
         return;
     links->path_count = links->long_count = links->base_count = links->store_count = links->met_count = 0;
-    links->none.next = links->none.other = &links->none;
+    links->none.next = links->none.other = links->before = &links->none;
     memset(links->by_hash, 0, sizeof(links->by_hash));
     if (links->alone)
         memset(links->alone, 0, links->alone_room * sizeof(*links->alone));
