@@ -103,7 +103,8 @@ def test_recording_that_is_cut_short(folder):
         tbdtest.kill_organizers(where, process, delay)
         assert process.wait() == 0
         trace = tbdtest.find_trace(where, tbdtest.program("many_windows"))
-        if trace and os.path.exists(trace.path + "/index") and trace.ask("windows"):
+        begun = trace and all(os.path.exists(os.path.join(trace.path, name)) for name in ("index", "header"))
+        if begun and trace.ask("windows"):
             trace.verify()
 
 
