@@ -71,9 +71,11 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_put_window(struct tbd_writer *writer,
 TBD_MUST_CHECK enum tbd_status tbd_writer_commit_window(struct tbd_writer *writer,
                                                         struct tbd_window_files *files);
 
-/* A segment of the index over windows, whose windows are committed; from any thread.  The trace is as good
- * without it, only slower to ask. */
-void tbd_writer_segment(const struct tbd_writer *writer, struct tbd_key_segment *segment);
+/* The file for a segment of the index over windows, appended to `out`. */
+void tbd_writer_code_segment(const struct tbd_writer *writer, struct tbd_key_segment *segment, struct tbd_buffer *out);
+/* Writes it when the windows are committed; from any thread.  The trace is as good without it, only slower to ask. */
+void tbd_writer_segment(const struct tbd_writer *writer, const struct tbd_key_segment *segment,
+                        const struct tbd_buffer *file);
 
 /* ---- changes of what is written (change.h) ---- */
 /* Opens a trace whose recording has ended.  TBD_BUSY: it has not, or somebody else changes it. */
@@ -88,6 +90,7 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_index(struct tbd_writer *writer,
                                                 const struct tbd_buffer *content);
 /* Bytes of the files that only grow. */
 uint64_t tbd_writer_bytes(const struct tbd_writer *writer);
+uint64_t tbd_writer_index_bytes(const struct tbd_writer *writer); /* of these, the index's */
 /* `pages`: for the PAGES record; empty: as before.  `shifts`: change->count if more than one. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_change(struct tbd_writer *writer,
                                                  const struct tbd_disk_change *change,

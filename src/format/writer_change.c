@@ -112,6 +112,11 @@ uint64_t tbd_writer_bytes(const struct tbd_writer *w)
     return (uint64_t)(w->index_bytes + w->blocks_bytes);
 }
 
+uint64_t tbd_writer_index_bytes(const struct tbd_writer *w)
+{
+    return (uint64_t)w->index_bytes;
+}
+
 enum tbd_status tbd_writer_change(struct tbd_writer *w, const struct tbd_disk_change *change,
                                   const struct tbd_disk_shift *shifts,
                                   const struct tbd_buffer *pages)

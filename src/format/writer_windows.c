@@ -163,15 +163,17 @@ enum tbd_status tbd_writer_commit_window(struct tbd_writer *w, struct tbd_window
     return status;
 }
 
-void tbd_writer_segment(const struct tbd_writer *w, struct tbd_key_segment *segment)
+void tbd_writer_code_segment(const struct tbd_writer *w, struct tbd_key_segment *segment, struct tbd_buffer *out)
 {
-    struct tbd_buffer out = { 0 };
+    tbd_key_segment_encode(segment, w->id, out);
+}
+
+void tbd_writer_segment(const struct tbd_writer *w, const struct tbd_key_segment *segment, const struct tbd_buffer *file)
+{
     char name[64];
 
     tbd_key_segment_name(segment, name, sizeof(name));
-    tbd_key_segment_encode(segment, w->id, &out);
     (void)mkdirat(w->dir, "keys", 0700);
-    if (!out.failed)
-        (void)!tbd_write_file(w->dir, name, out.bytes, out.used);
-    tbd_buffer_free(&out);
+    if (!file->failed)
+        (void)!tbd_write_file(w->dir, name, file->bytes, file->used);
 }

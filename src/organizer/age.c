@@ -15,7 +15,12 @@
  * A1  `windows` are those of the index, in order; changed under the lock together with it.
  * A2  A window only goes down.  Where windows are born at level 2, or must stay as they are (`stays`), levels also rise
  *     with age.
- * A3  Only the ager's thread changes the files of windows that are in the trace, and uses `trace`. */
+ * A3  Only the ager's thread changes the files of windows that are in the trace, and uses `trace`.
+ * A4  Whoever is allowed to write a window or keys leaves room for one file of the ager's: what is on disk, what others
+ *     have been allowed to write, that file and this one are no more than a limit.  Where that cannot be, as nothing
+ *     is left to be given up or a window takes a good part of a limit, windows are written one at a time.  The ager
+ *     itself never waits, as room comes from what it writes: until the old files are gone the trace is larger by one
+ *     file, and beyond a limit only by what that is longer than any before it. */
 #include "organizer/age.h"
 
 #include "base/array.h"
@@ -82,10 +87,11 @@ struct tbd_ager {
     uint64_t keys;    /* of these, bytes of the index over windows */
     uint32_t key_files;
     uint64_t cache;   /* bytes that questions keep: they hold it small themselves */
-    uint64_t other_step; /* most that they grew by from one look to the next: a file of keys */
+    uint64_t keys_expected;    /* bytes of files of keys that are being written, or will be when there is room */
     uint64_t measured_bytes;   /* of windows, when these were looked at */
     uint32_t measured_windows; /* added since then */
     uint64_t largest; /* window so far */
+    uint64_t largest_change;   /* file so far that the ager wrote */
     uint32_t writing; /* windows whose files are being written */
     uint64_t index_bytes; /* of all growing files, when the index was last written anew */
     bool has_stopped;
@@ -162,7 +168,7 @@ static uint64_t folder_bytes(const char *path, const char *folder, uint32_t *out
 
 static uint64_t fixed_bytes(const struct tbd_ager *ager)
 {
-    return ager->other + ager->cache + tbd_writer_bytes(ager->writer);
+    return ager->other + ager->cache + ager->keys_expected + tbd_writer_bytes(ager->writer);
 }
 
 static uint64_t window_bytes(const struct tbd_ager *ager)
@@ -184,8 +190,6 @@ static void measure_others_locked(struct tbd_ager *ager)
     ager->key_files = 0;
     ager->keys = folder_bytes(path, "keys", &ager->key_files);
     other += ager->keys;
-    if (ager->other && other > ager->other + ager->other_step)
-        ager->other_step = other - ager->other;
     ager->other = other;
     ager->cache = folder_bytes(path, "cache", &files);
     ager->measured_bytes = window_bytes(ager);
@@ -218,10 +222,25 @@ static void count_window(struct tbd_ager *ager, const struct aged *window, int s
 
 /* ---- what is due ---- */
 
-/* Windows that are being written will need room, and so does what takes the place of other files. */
+/* What the ager writes before what it is made of goes: a window in the place of others, or the index anew. */
+static uint64_t change_bytes(const struct tbd_ager *ager)
+{
+    uint64_t index = tbd_writer_index_bytes(ager->writer);
+    uint64_t bytes = ager->largest > ager->largest_change ? ager->largest : ager->largest_change;
+
+    return bytes > index ? bytes : index;
+}
+
+/* A4: if so many windows more are written than are being written now. */
+static uint64_t needed_bytes(const struct tbd_ager *ager, uint32_t more)
+{
+    return (ager->writing + more) * ager->largest + change_bytes(ager);
+}
+
+/* Room is made before a window waits for it. */
 static uint64_t reserved_bytes(const struct tbd_ager *ager, uint64_t limit)
 {
-    uint64_t bytes = (ager->writing + 2) * ager->largest + ager->other_step;
+    uint64_t bytes = needed_bytes(ager, 2);
 
     return bytes < limit / RESERVE_SHARE ? bytes : limit / RESERVE_SHARE;
 }
@@ -241,12 +260,13 @@ static bool is_over_keep(const struct tbd_ager *ager)
     return is_over(ager, ager->limits.keep_bytes);
 }
 
-/* Would it be over the limit if all that is being written were there, and one window more? */
-static bool is_full(const struct tbd_ager *ager, uint64_t limit)
+/* Would it be over a limit if all that is being written were there, and so many windows more? */
+static bool is_full(const struct tbd_ager *ager, uint32_t more)
 {
-    uint64_t more = (ager->writing + 1) * ager->largest + ager->other_step;
+    uint64_t budget = ager->limits.budget, keep = ager->limits.keep_bytes;
+    uint64_t bytes = total_bytes(ager) + needed_bytes(ager, more);
 
-    return limit && total_bytes(ager) + more > limit;
+    return (budget && bytes > budget) || (keep && bytes > keep);
 }
 
 /* First window of this level that may be changed, and that is not among the newest `spared`. */
@@ -460,10 +480,7 @@ enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk
 
 bool tbd_ager_may_write_locked(struct tbd_ager *ager)
 {
-    bool has_no_room =
-        is_full(ager, ager->limits.budget) || is_full(ager, ager->limits.keep_bytes);
-
-    if (has_no_room && (ager->writing || tbd_ager_is_due_locked(ager)))
+    if (is_full(ager, 1) && (ager->writing || tbd_ager_is_due_locked(ager)))
         return false;
     ager->writing++;
     return true;
@@ -472,6 +489,22 @@ bool tbd_ager_may_write_locked(struct tbd_ager *ager)
 void tbd_ager_take_back_locked(struct tbd_ager *ager)
 {
     ager->writing--;
+}
+
+void tbd_ager_expect_keys_locked(struct tbd_ager *ager, uint64_t bytes)
+{
+    ager->keys_expected += bytes;
+}
+
+bool tbd_ager_may_write_keys_locked(const struct tbd_ager *ager)
+{
+    return !is_full(ager, 0) || !tbd_ager_is_due_locked(ager);
+}
+
+void tbd_ager_add_keys_locked(struct tbd_ager *ager, uint64_t bytes)
+{
+    ager->keys_expected -= bytes;
+    measure_others_locked(ager);
 }
 
 void tbd_ager_stop_locked(struct tbd_ager *ager)
@@ -520,6 +553,12 @@ static enum tbd_status see_windows(struct tbd_ager *ager, uint32_t number, uint3
     return see_window(ager, number, place);
 }
 
+static void note_change(struct tbd_ager *ager, uint64_t bytes)
+{
+    if (bytes > ager->largest_change)
+        ager->largest_change = bytes;
+}
+
 /* Index, and what we know, in one. */
 static enum tbd_status commit(struct tbd_ager *ager, uint32_t first,
                               const struct tbd_change *change)
@@ -528,6 +567,7 @@ static enum tbd_status commit(struct tbd_ager *ager, uint32_t first,
 
     pthread_mutex_lock(ager->lock);
     status = tbd_change_commit(ager->writer, change);
+    note_change(ager, change->disk.window.toc_bytes);
     if (!status) {
         struct aged *window = &ager->windows[first];
         uint32_t count = change->disk.count;
@@ -616,6 +656,18 @@ static enum tbd_status replace_index(struct tbd_ager *ager, const struct tbd_dis
     return status;
 }
 
+/* It counts while the files that it replaces are still there. */
+static void measure_image(struct tbd_ager *ager)
+{
+    uint64_t before;
+
+    pthread_mutex_lock(ager->lock);
+    before = ager->other;
+    measure_others_locked(ager);
+    note_change(ager, ager->other - before);
+    pthread_mutex_unlock(ager->lock);
+}
+
 static enum tbd_status drop(struct tbd_ager *ager, const struct plan *plan,
                             const struct tbd_disk_window *window)
 {
@@ -626,6 +678,7 @@ static enum tbd_status drop(struct tbd_ager *ager, const struct plan *plan,
     status = see_window(ager, window->window, &place);
     if (!status)
         status = tbd_drop_prepare(ager->trace, ager->writer, place);
+    measure_image(ager);
     return status ? status : replace_index(ager, window, plan->first);
 }
 

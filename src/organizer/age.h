@@ -36,6 +36,11 @@ TBD_MUST_CHECK enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager,
  * made.  One that was allowed is either added or taken back. */
 bool tbd_ager_may_write_locked(struct tbd_ager *ager);
 void tbd_ager_take_back_locked(struct tbd_ager *ager);
+/* A file of keys waits for room in the same way; it takes part of it from when it is expected.  What was expected is
+ * added, too, when it could not be written. */
+void tbd_ager_expect_keys_locked(struct tbd_ager *ager, uint64_t bytes);
+bool tbd_ager_may_write_keys_locked(const struct tbd_ager *ager);
+void tbd_ager_add_keys_locked(struct tbd_ager *ager, uint64_t bytes);
 /* Nothing is due from now on: the trace cannot be changed. */
 void tbd_ager_stop_locked(struct tbd_ager *ager);
 bool tbd_ager_is_due_locked(const struct tbd_ager *ager);

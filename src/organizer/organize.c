@@ -12,8 +12,8 @@
  * O2  The writer, the ager, `segment` and `failed` are guarded by `lock`.  Permission to write files is given in order: else
  *     a window that waits for room could wait for one that has it and cannot be committed before.  Windows in
  *     front of one that waits are committed by others, or by the ager's making room for the first of them.
- * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under `lock` and
- *     written when others may commit.  When nothing more comes, what has been collected is written while workers have
+ * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under `lock`,
+ *     waits for room, and is written when others may commit.  When nothing more comes, what has been collected is written while workers have
  *     the last windows, as the program waits for both.
  * O4  A window is born lean (level 2) only if a replay brings its events back: what is built without them and turns out
  *     to be incomplete is coded when it is written.
@@ -175,12 +175,44 @@ static struct tbd_key_segment *add_keys_locked(struct organizer *o, const struct
     return full;
 }
 
+static void wait_for_keys_room(struct organizer *o, uint64_t bytes)
+{
+    pthread_mutex_lock(&o->lock);
+    tbd_ager_expect_keys_locked(o->ager, bytes);
+    while (!tbd_ager_may_write_keys_locked(o->ager)) {
+        pthread_cond_signal(&o->due);
+        pthread_cond_wait(&o->room, &o->lock);
+    }
+    pthread_mutex_unlock(&o->lock);
+}
+
+static void count_keys(struct organizer *o, uint64_t bytes)
+{
+    pthread_mutex_lock(&o->lock);
+    tbd_ager_add_keys_locked(o->ager, bytes);
+    pthread_cond_broadcast(&o->room);
+    pthread_mutex_unlock(&o->lock);
+}
+
+static void write_keys(struct organizer *o, struct tbd_key_segment *segment)
+{
+    struct tbd_buffer file = { 0 };
+
+    tbd_writer_code_segment(o->writer, segment, &file);
+    if (o->ager)
+        wait_for_keys_room(o, file.used);
+    tbd_writer_segment(o->writer, segment, &file);
+    if (o->ager)
+        count_keys(o, file.used);
+    tbd_buffer_free(&file);
+}
+
 static void write_segment(struct organizer *o, struct tbd_key_segment *segment)
 {
     if (!segment)
         return;
     if (segment->windows)
-        tbd_writer_segment(o->writer, segment);
+        write_keys(o, segment);
     tbd_key_segment_clear(segment);
     free(segment);
 }
