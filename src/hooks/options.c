@@ -33,7 +33,7 @@ static const struct row rows[] = {
     { .name = "organizer", .values = "PATH|none", .help = "the organizer program; none: keep nothing",
       .kind = KIND_TEXT, .offset = AT(organizer) },
     { .name = "window", .values = "N", .help = "block entries in a window",
-      .kind = KIND_NUMBER, .offset = AT(window), .initial = 1u << 21, .low = 16, .high = 1ull << 40 },
+      .kind = KIND_NUMBER, .offset = AT(window), .initial = 3u << 19, .low = 16, .high = 1ull << 40 },
     { .name = "quantum", .values = "N", .help = "block entries until it is another thread's turn",
       .kind = KIND_NUMBER, .offset = AT(quantum), .initial = 30000, .low = 16, .high = 1ull << 40 },
     { .name = "chunks", .values = "N", .help = "chunks of shared memory (1.25 MiB each)",

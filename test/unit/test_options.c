@@ -25,7 +25,7 @@ static void without_a_variable_there_are_defaults(void **state)
 {
     (void)state;
     assert_true(parse(NULL));
-    assert_int_equal(options.window, 1u << 21);
+    assert_int_equal(options.window, 3u << 19);
     assert_int_equal(options.hooks, TBD_HOOKS_PLAY);
     assert_int_equal(options.link, 1);
     assert_string_equal(options.dir, "");
