@@ -7,7 +7,6 @@
  * C2  Files go away only after the index says that they are not needed. */
 #include "format/change.h"
 
-#include "base/search.h"
 #include "format/merge.h"
 #include "format/packed.h"
 #include "format/pages_private.h"
@@ -82,11 +81,10 @@ static const uint8_t *base_of(void *context, uint64_t address)
 {
     struct bases *bases = context;
     const struct tbd_window *window = bases->window;
-    size_t found = TBD_COUNT_BEFORE(i, window->first_count, window->first[i].address < address);
+    const struct tbd_page_contents *first = tbd_window_first(window, address);
 
-    if (found < window->first_count && window->first[found].address == address)
-        return window->first[found].time || window->first[found].order ? NULL
-                                                                   : window->first[found].bytes;
+    if (first)
+        return first->time || first->order ? NULL : first->bytes;
     return tbd_trace_delta_base(bases->trace, bases->first, bases->last, address, bases->depth,
                                 bases->page)
                ? bases->page

@@ -100,6 +100,11 @@ const struct tbd_page_contents *tbd_window_dirty(const struct tbd_window *window
     return find_page(window->dirty, window->dirty_count, address);
 }
 
+const struct tbd_page_contents *tbd_window_first(const struct tbd_window *window, uint64_t address)
+{
+    return find_page(window->first, window->first_count, address);
+}
+
 const struct tbd_page_contents *tbd_window_start(const struct tbd_window *window, uint64_t address)
 {
     return find_page(window->start, window->start_count, address);

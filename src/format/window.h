@@ -100,6 +100,8 @@ bool tbd_writes_next(struct tbd_write_cursor *cursor, struct tbd_write_view *out
 
 /* The page in window->start; NULL if it is not there. */
 const struct tbd_page_contents *tbd_window_start(const struct tbd_window *window, uint64_t address);
+/* The page's earliest contents in window->first; NULL if it is not there. */
+const struct tbd_page_contents *tbd_window_first(const struct tbd_window *window, uint64_t address);
 
 /* Adds the window's early calls to the entries of its block summaries. */
 void tbd_window_count_early_calls(struct tbd_window *window);

@@ -10,8 +10,8 @@
  * V4  The table and what is free are used under `lock`, the table in order of windows. */
 #include "organizer/page_versions.h"
 
-#include "base/search.h"
 #include "format/page_numbers.h"
+#include "format/window.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -227,17 +227,13 @@ const uint8_t *tbd_page_bases_find(void *context, uint64_t address)
 {
     const struct tbd_page_bases *bases = context;
     const struct tbd_window *window = bases->window;
-    size_t found = TBD_COUNT_BEFORE(i, window->first_count, window->first[i].address < address);
+    const struct tbd_page_contents *first = tbd_window_first(window, address);
+    const struct tbd_page_contents *dirty = bases->versions ? tbd_window_dirty(window, address) : NULL;
+    uint32_t number = dirty ? bases->numbers[dirty - window->dirty] : 0;
 
-    if (found < window->first_count && window->first[found].address == address && !window->first[found].time &&
-        !window->first[found].order)
-        return window->first[found].bytes;
-    if (!bases->versions)
-        return NULL;
-    found = TBD_COUNT_BEFORE(i, window->dirty_count, window->dirty[i].address < address);
-    return found < window->dirty_count && window->dirty[found].address == address && bases->numbers[found]
-               ? bases->versions->pages[bases->numbers[found] - 1]
-               : NULL;
+    if (first && !first->time && !first->order)
+        return first->bytes;
+    return number ? bases->versions->pages[number - 1] : NULL;
 }
 
 void tbd_page_bases_free(struct tbd_page_bases *bases)

@@ -41,13 +41,6 @@ static bool was_given(const struct tbd_worker *worker, uint64_t address)
     return at < worker->before_count && worker->before[at] == address;
 }
 
-static bool has_own_contents(const struct tbd_window *window, uint64_t address)
-{
-    size_t at = TBD_COUNT_BEFORE(i, window->first_count, window->first[i].address < address);
-
-    return at < window->first_count && window->first[at].address == address;
-}
-
 static bool is_private(const struct tbd_region *region)
 {
     return region && region->map_flags & MAP_PRIVATE && !(region->flags & TBD_REGION_SHARED);
@@ -59,7 +52,7 @@ static bool stays(const struct tbd_worker *worker, uint64_t address)
     uint32_t now = worker->window->index, ended = worker->ended;
 
     if (!worker->is_at_end || worker->slice || !is_private(tbd_worker_region(worker, address)) ||
-        has_own_contents(worker->window, address))
+        tbd_window_first(worker->window, address))
         return false;
     if (now > ended)
         return now == ended + 1 || tbd_trace_page_stays(worker->trace, ended + 1, now - 1, address);
