@@ -239,9 +239,9 @@ void tbd_pages_free(struct tbd_trace *trace);
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct toc *toc,
                                                      const struct tbd_disk_page *page, uint8_t *bytes);
 
-/* The latest contents of the page from before window `first`, if it may serve for a difference that is stored for the windows from `first` to `last`
- * as one: it is of the mapping that is there at their end, and no more than `depth` differences
- * were put together for it. */
+/* The latest contents of the page from before window `first`, if it may serve for a difference that is
+ * stored for the windows from `first` to `last` as one: it is of the mapping that is there at their end,
+ * and no more than `depth` differences were put together for it. */
 bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address,
                           uint32_t depth, uint8_t *out);
 

@@ -89,6 +89,20 @@ static bool ask_way(struct work *w)
 
 /* ---- what both ways need ---- */
 
+bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan, uint32_t base, uint32_t events)
+{
+    for (uint16_t i = 0; i < plan->store_count; i++) {
+        const struct tbd_plan_store *store = &plan->stores[i];
+
+        if (store->base != base)
+            continue;
+        if (!tbd_array_grow(&stores->all, stores->count, &stores->room, sizeof(*stores->all)))
+            return false;
+        stores->all[stores->count++] = (struct tbd_lean_store){ store->add, store->bytes, events + store->index };
+    }
+    return true;
+}
+
 static bool count_block(struct work *w, uint32_t entry, uint32_t times, uint32_t last)
 {
     struct tbd_builder *b = w->builder;

@@ -2,8 +2,8 @@
 /* build_private.h - a raw window being understood: what the files of build.h share
  *
  * build.c goes through the entries, build_segment.c takes those of blocks, or build_lean.c if their
- * records are not coded (with more of its own: lean_private.h), build_messages.c messages on the way, build_finish.c makes the window of
- * what was collected. */
+ * records are not coded (with more of its own: lean_private.h), build_messages.c messages on the way,
+ * build_finish.c makes the window of what was collected. */
 #ifndef TBD_ORGANIZER_BUILD_PRIVATE_H
 #define TBD_ORGANIZER_BUILD_PRIVATE_H
 

@@ -31,12 +31,6 @@
 #define MADE_MOST 2048u
 #define MADE_SHARE 16u
 
-struct eight_store {
-    int64_t add;
-    uint32_t bytes;
-    uint32_t index; /* of the path's events */
-};
-
 /* A base was `value` so many times, the last time at event `last`. */
 struct eight_value {
     uint64_t value;
@@ -89,8 +83,7 @@ struct tbd_eights {
     size_t count;
     struct eight_base *bases;
     size_t base_count, base_room;
-    struct eight_store *stores;
-    size_t store_count, store_room;
+    struct tbd_lean_stores stores;
     struct eight_value values[PENDING + 1];
     size_t notes_from;       /* operand offset that notes are relative to */
     bool has_notes;          /* perhaps */
@@ -101,9 +94,9 @@ struct tbd_eights {
 
 static void count_values(struct work *w, const struct eight_base *base, const struct eight_value *values, size_t count)
 {
-    const struct eight_store *store = w->builder->lean->eights->stores + base->first_store;
+    const struct tbd_lean_store *store = w->builder->lean->eights->stores.all + base->first_store;
 
-    for (const struct eight_store *end = store + base->store_count; store < end; store++)
+    for (const struct tbd_lean_store *end = store + base->store_count; store < end; store++)
         for (size_t i = 0; i < count; i++)
             tbd_shadow_stores(&w->builder->shadow, values[i].value + (uint64_t)store->add, store->bytes,
                               values[i].times, values[i].last + store->index);
@@ -177,21 +170,6 @@ void tbd_eights_look(struct work *w)
 
 /* ---- making paths ---- */
 
-/* Those of a block's stores that are relative to `base`; the block begins with event `events` of the path. */
-static bool add_stores(struct tbd_eights *eights, const struct tbd_plan *plan, uint32_t base, uint32_t events)
-{
-    for (uint16_t i = 0; i < plan->store_count; i++) {
-        const struct tbd_plan_store *store = &plan->stores[i];
-
-        if (store->base != base)
-            continue;
-        if (!tbd_array_grow(&eights->stores, eights->store_count, &eights->store_room, sizeof(*eights->stores)))
-            return false;
-        eights->stores[eights->store_count++] = (struct eight_store){ store->add, store->bytes, events + store->index };
-    }
-    return true;
-}
-
 /* Bases of a block whose record is at `offset` in the path's. */
 static bool add_bases(struct tbd_eights *eights, const struct tbd_plan *plan, uint32_t offset, uint32_t events)
 {
@@ -204,10 +182,10 @@ static bool add_bases(struct tbd_eights *eights, const struct tbd_plan *plan, ui
         if (!tbd_array_grow(&eights->bases, eights->base_count, &eights->base_room, sizeof(*eights->bases)))
             return false;
         added = &eights->bases[eights->base_count++];
-        *added = (struct eight_base){ .offset = offset + base, .first_store = (uint32_t)eights->store_count };
-        if (!add_stores(eights, plan, base, events))
+        *added = (struct eight_base){ .offset = offset + base, .first_store = (uint32_t)eights->stores.count };
+        if (!tbd_lean_add_stores(&eights->stores, plan, base, events))
             return false;
-        added->store_count = (uint32_t)eights->store_count - added->first_store;
+        added->store_count = (uint32_t)eights->stores.count - added->first_store;
     }
     return true;
 }
@@ -235,13 +213,13 @@ static bool add_fixed(struct work *w, const struct eight *path, struct eight_mor
     struct tbd_eights *eights = w->builder->lean->eights;
     uint32_t events = 0;
 
-    more->first_fixed = (uint32_t)eights->store_count;
+    more->first_fixed = (uint32_t)eights->stores.count;
     for (uint32_t n = 0; n < path->length; n++) {
-        if (!add_stores(eights, &w->plans[path->entries[n]], TBD_BASE_NONE, events))
+        if (!tbd_lean_add_stores(&eights->stores, &w->plans[path->entries[n]], TBD_BASE_NONE, events))
             return false;
         events += w->plans[path->entries[n]].op_count + 1u;
     }
-    more->fixed_count = (uint32_t)eights->store_count - more->first_fixed;
+    more->fixed_count = (uint32_t)eights->stores.count - more->first_fixed;
     return true;
 }
 
@@ -489,7 +467,7 @@ bool tbd_eights_fail(const struct tbd_eights *eights)
 static void count_stores(struct work *w, const struct eight *path, const struct eight_more *more)
 {
     const struct tbd_eights *eights = w->builder->lean->eights;
-    const struct eight_store *fixed = eights->stores + more->first_fixed;
+    const struct tbd_lean_store *fixed = eights->stores.all + more->first_fixed;
 
     for (uint32_t i = 0; i < more->fixed_count; i++)
         tbd_shadow_stores(&w->builder->shadow, (uint64_t)fixed[i].add, fixed[i].bytes, path->count,
@@ -524,7 +502,7 @@ void tbd_eights_forget(struct tbd_eights *eights)
 {
     for (size_t i = 0; i < eights->count; i++)
         eights->slots[eights->used[i]] = (struct eight){ 0 };
-    eights->count = eights->base_count = eights->store_count = 0;
+    eights->count = eights->base_count = eights->stores.count = 0;
     eights->has_notes = false;
 }
 
@@ -536,6 +514,6 @@ void tbd_eights_free(struct tbd_eights *eights)
     free(eights->more);
     free(eights->used);
     free(eights->bases);
-    free(eights->stores);
+    free(eights->stores.all);
     free(eights);
 }

@@ -35,12 +35,6 @@
 #define MISSED_SHARE 6u
 #define MADE_SHARE 4u
 
-struct lean_store {
-    int64_t add;
-    uint32_t bytes;
-    uint32_t index; /* of the path's events */
-};
-
 /* One value in a path's records that addresses of stores are relative to. */
 struct lean_base {
     uint64_t mask;  /* 0: there is no such value, addresses are constants */
@@ -84,8 +78,7 @@ struct tbd_links {
     size_t met_count, met_room;
     struct lean_base *bases;
     size_t base_count, base_room;
-    struct lean_store *stores;
-    size_t store_count, store_room;
+    struct tbd_lean_stores stores;
     bool has_pending;         /* perhaps */
     uint64_t taken;           /* paths of the window, and how many of them: */
     uint64_t missed;          /* known, but had to be looked for */
@@ -104,7 +97,7 @@ void tbd_links_free(struct tbd_links *links)
     free(links->starts);
     free(links->met);
     free(links->bases);
-    free(links->stores);
+    free(links->stores.all);
     free(links);
 }
 
@@ -113,7 +106,7 @@ void tbd_links_free(struct tbd_links *links)
 /* Those of the occurrences with the base's value that were only noted. */
 static void count_noted(struct work *w, struct lean_base *base)
 {
-    const struct lean_store *stores = w->builder->lean->links->stores + base->first_store;
+    const struct tbd_lean_store *stores = w->builder->lean->links->stores.all + base->first_store;
 
     for (uint32_t i = 0; base->times && i < base->store_count; i++)
         tbd_shadow_stores(&w->builder->shadow, base->value + (uint64_t)stores[i].add, stores[i].bytes, base->times,
@@ -123,9 +116,9 @@ static void count_noted(struct work *w, struct lean_base *base)
 
 static void count_each(struct work *w, const struct lean_path *path, const struct lean_base *base, const uint64_t *values)
 {
-    const struct lean_store *store = w->builder->lean->links->stores + base->first_store;
+    const struct tbd_lean_store *store = w->builder->lean->links->stores.all + base->first_store;
 
-    for (const struct lean_store *end = store + base->store_count; store < end; store++)
+    for (const struct tbd_lean_store *end = store + base->store_count; store < end; store++)
         for (uint32_t i = 0; i < path->pending; i++)
             tbd_shadow_store(&w->builder->shadow, values[i] + (uint64_t)store->add, store->bytes,
                              path->index[i] + store->index);
@@ -175,14 +168,6 @@ void tbd_links_look(struct work *w)
 
 /* ---- making paths ---- */
 
-static bool add_store(struct tbd_links *links, const struct tbd_plan_store *store, uint32_t events)
-{
-    if (!tbd_array_grow(&links->stores, links->store_count, &links->store_room, sizeof(*links->stores)))
-        return false;
-    links->stores[links->store_count++] = (struct lean_store){ store->add, store->bytes, events + store->index };
-    return true;
-}
-
 /* The stores of a block relative to the value at `base` in its record, which is at `offset` in the path's. */
 static bool add_base(struct tbd_links *links, const struct tbd_plan *plan, uint32_t base, uint32_t offset, uint32_t events)
 {
@@ -193,11 +178,10 @@ static bool add_base(struct tbd_links *links, const struct tbd_plan *plan, uint3
     added = &links->bases[links->base_count++];
     *added = (struct lean_base){ .mask = base == TBD_BASE_NONE ? 0 : UINT64_MAX,
                                  .offset = base == TBD_BASE_NONE ? 0 : offset + base,
-                                 .first_store = (uint32_t)links->store_count };
-    for (uint16_t i = 0; i < plan->store_count; i++)
-        if (plan->stores[i].base == base && !add_store(links, &plan->stores[i], events))
-            return false;
-    added->store_count = (uint32_t)links->store_count - added->first_store;
+                                 .first_store = (uint32_t)links->stores.count };
+    if (!tbd_lean_add_stores(&links->stores, plan, base, events))
+        return false;
+    added->store_count = (uint32_t)links->stores.count - added->first_store;
     return true;
 }
 
@@ -481,7 +465,7 @@ void tbd_links_forget(struct tbd_links *links)
 {
     if (!links)
         return;
-    links->path_count = links->long_count = links->base_count = links->store_count = links->met_count = 0;
+    links->path_count = links->long_count = links->base_count = links->stores.count = links->met_count = 0;
     links->none.next = links->none.other = links->before = &links->none;
     memset(links->by_hash, 0, sizeof(links->by_hash));
     if (links->alone)

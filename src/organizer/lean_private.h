@@ -14,6 +14,18 @@ struct tbd_lean_wait {
     uint32_t next;
 };
 
+/* A store of a path's blocks: at `add` from the value that it is relative to. */
+struct tbd_lean_store {
+    int64_t add;
+    uint32_t bytes;
+    uint32_t index; /* of the path's events */
+};
+/* Those of all paths of one way, which name theirs by place. */
+struct tbd_lean_stores {
+    struct tbd_lean_store *all; /* owned */
+    size_t count, room;
+};
+
 struct tbd_lean {
     struct tbd_links *links;
     struct tbd_eights *eights;
@@ -34,6 +46,10 @@ static inline bool tbd_lean_is_first_of_base(const struct tbd_plan *plan, uint16
             return false;
     return true;
 }
+/* Adds the stores of a block that are relative to `base`, a place in its record or TBD_BASE_NONE; it begins with event
+ * `events` of the path.  False without memory. */
+TBD_MUST_CHECK bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan, uint32_t base,
+                                        uint32_t events);
 /* If the block before ended with a call, this one was entered by it. */
 static inline void tbd_lean_enter(struct work *w, uint32_t entry)
 {
