@@ -17,8 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_LEAST 7u /* windows; twice as many and one more whenever it fails again */
-#define WAIT_MOST 63u
+#define WAIT_MOST 63u /* windows; at first it is one, and whenever it fails again twice as many and one more */
 
 /* ---- which way ---- */
 
@@ -33,8 +32,6 @@ static bool waits(struct tbd_lean_wait *wait)
 static void note_failure(struct tbd_lean_wait *wait)
 {
     wait->left = wait->next = wait->next < WAIT_MOST ? wait->next * 2 + 1 : WAIT_MOST;
-    if (wait->left < WAIT_LEAST)
-        wait->left = wait->next = WAIT_LEAST;
 }
 
 static bool begin_way(struct work *w, enum tbd_way way)

@@ -25,7 +25,7 @@
 #define PENDING 4u     /* occurrences before their bases are looked at */
 #define PREFETCH 2048u /* bytes ahead */
 /* Blocks that are taken before anybody asks whether that was a good idea. */
-#define STRETCH 262144u
+#define STRETCH 32768u
 #define SLAB_PATHS 256u
 /* When there are more, all are forgotten: a program that goes other ways now. */
 #define PATHS_MOST 65536u

@@ -25,6 +25,7 @@
 #define SPARE_WINDOWS 2u
 /* For a block entry with its events, before a window has been measured: all caches are cold. */
 #define FIRST_BUILD_NS 40u
+#define BUSY_SHARE 2u
 
 /* On the stack of a worker that waits. */
 struct sleeper {
@@ -121,12 +122,11 @@ static uint64_t guess_build_ns(const struct tbd_pipeline *p, const struct tbd_jo
     return p->build_ns ? p->build_ns * job->raw_bytes >> 20 : job->raw.entry_count * FIRST_BUILD_NS;
 }
 
-/* Do windows come faster than one worker builds them with their events?  When another one waits
- * already, the program soon would, too; but workers that just keep up still take caches and memory
- * from it. */
+/* Would one worker be busy more than half of the time if it built windows with their events as fast as they come?  When
+ * another one waits already, the program soon would, too; but workers that just keep up still take caches and memory from it. */
 static bool is_pressed_locked(const struct tbd_pipeline *p, const struct tbd_job *job)
 {
-    return p->taken != p->added || guess_build_ns(p, job) > p->window_ns;
+    return p->taken != p->added || guess_build_ns(p, job) > p->window_ns / BUSY_SHARE;
 }
 
 /* ---- steps ---- */
