@@ -7,7 +7,7 @@
  *     window with it.
  * K2  index and blocks only grow, by whole records; a write that fails is cut off again.
  * K3  `reserve` holds some disk space until the end, so that a full disk still takes the end
- *     record. */
+ *     record.  Only where there is far more room than that, it goes earlier. */
 #include "format/writer_private.h"
 
 #include "format/modules.h"
@@ -21,9 +21,11 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define RESERVE_BYTES (64 << 10)
+#define PLENTY_BYTES  ((uint64_t)1 << 30) /* nobody fills them in the moments that are left */
 #define BATCH_BLOCKS 8u
 
 /* ---- directories ---- */
@@ -119,7 +121,14 @@ static enum tbd_status make_reserve(struct tbd_writer *w)
     for (int i = 0; i < RESERVE_BYTES / 4096 && !status; i++)
         status = tbd_write_all(fd, zero, sizeof(zero));
     close(fd);
+    w->has_reserve = true;
     return status;
+}
+
+static void remove_reserve(struct tbd_writer *w)
+{
+    unlinkat(w->dir, "reserve", 0);
+    w->has_reserve = false;
 }
 
 enum tbd_status tbd_writer_new(const char *root, const char *program, struct tbd_writer **out,
@@ -430,13 +439,23 @@ enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_con
     return status;
 }
 
+/* K3.  Taking a file away may take longer than everything else at the end. */
+void tbd_writer_expect_end(struct tbd_writer *w)
+{
+    struct statvfs disk;
+
+    if (w->has_reserve && !fstatvfs(w->dir, &disk) && disk.f_bavail * (uint64_t)disk.f_frsize >= PLENTY_BYTES)
+        remove_reserve(w);
+}
+
 enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *end,
                                const char *text)
 {
     enum tbd_status status;
     size_t begin;
 
-    unlinkat(w->dir, "reserve", 0);
+    if (w->has_reserve)
+        remove_reserve(w);
     begin = tbd_file_begin_record(&w->pending, TBD_REC_END);
     tbd_buffer_put(&w->pending, end, sizeof(*end));
     tbd_buffer_put(&w->pending, text, strlen(text) + 1);

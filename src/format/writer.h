@@ -97,6 +97,9 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_change(struct tbd_writer *writer,
                                                  const struct tbd_disk_shift *shifts,
                                                  const struct tbd_buffer *pages);
 
+/* Little is still to be written, and somebody waits for the end: what can be done for it now is done, while others still
+ * write windows. */
+void tbd_writer_expect_end(struct tbd_writer *writer);
 TBD_MUST_CHECK enum tbd_status tbd_writer_end(struct tbd_writer *writer,
                                               const struct tbd_msg_end *end, const char *text);
 

@@ -25,6 +25,7 @@ struct tbd_writer {
     struct tbd_disk_module *modules;
     size_t module_count;
     uint32_t folders; /* 1 + number of the folder of windows that was made last; atomic: several write windows */
+    bool has_reserve; /* K3 */
     bool started;
     bool is_reopened; /* tbd_writer_open() */
     bool has_changed; /* ... and the index is longer since */

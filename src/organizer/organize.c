@@ -9,12 +9,12 @@
  *
  * Invariants
  * O1  Windows are joined and committed in order, one at a time; `join` belongs to whoever joins.
- * O2  The writer, the ager, `segment` and `failed` are guarded by `lock`.  Permission to write files is given in order: else
+ * O2  The writer, the ager, `keys`, `segment` and `failed` are guarded by `lock`.  Permission to write files is given in order: else
  *     a window that waits for room could wait for one that has it and cannot be committed before.  Windows in
  *     front of one that waits are committed by others, or by the ager's making room for the first of them.
- * O3  Keys of windows are collected in `segment` as windows are committed; a full one is taken out under `lock`,
- *     waits for room, and is written when others may commit.  When nothing more comes, what has been collected is written while workers have
- *     the last windows, as the program waits for both.
+ * O3  Keys of windows wait in `keys`, and are collected in `segment` as windows are committed; a full one is taken out under
+ *     `lock`, waits for room, and is written when others may commit.  When nothing more comes, what has been collected is written
+ *     while workers build the last windows, and the keys of these while they are written, as the program waits for all.
  * O4  A window is born lean (level 2) only if a replay brings its events back: what is built without them and turns out
  *     to be incomplete is coded when it is written.
  * O5  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
@@ -46,8 +46,17 @@
 #define WAIT_MS 100u
 /* Pages that are held to make differences to: 64 MB. */
 #define PAGE_VERSIONS 16384u
-/* So many windows in work at the end get a file of keys of their own, rather than that all wait for one. */
-#define LAST_WINDOWS 2u
+/* Windows in work at the end get a file of keys of their own, rather than that so many wait for them. */
+#define EARLY_WINDOWS 4u
+
+/* The keys of a window that is not committed yet. */
+struct window_keys {
+    struct window_keys *next; /* a later window's */
+    uint32_t window;
+    uint64_t first_time;
+    uint64_t blocks;
+    struct tbd_buffer keys;
+};
 
 struct organizer {
     const struct tbd_organize_options *options;
@@ -59,15 +68,23 @@ struct organizer {
     struct tbd_pipeline *pipeline;
     struct tbd_join *join; /* see O1 */
     struct tbd_page_versions *versions; /* owned; NULL: all pages are stored whole */
+    bool has_lean; /* a window was built without its events; atomic */
 
     pthread_mutex_t lock;
     pthread_cond_t room;   /* windows to be written wait for it, and for their turn */
     pthread_cond_t due;    /* the ager waits for work */
     uint64_t granted;      /* may write their files */
     struct tbd_writer *writer;
+    struct window_keys *keys; /* owned; in order */
+    uint64_t added;        /* windows: the main thread counts them */
+    uint64_t collected;    /* those whose keys are there, if they have some */
     struct tbd_key_segment *segment; /* owned; NULL until the first window */
     struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
     bool settled;          /* all windows are committed */
+    pthread_cond_t idle;   /* a worker has nothing to do any more, or has collected keys */
+    unsigned working;      /* workers that may have */
+    pthread_t threads[MAX_THREADS]; /* the workers: they are joined when the program does not wait any more */
+    unsigned thread_count;
     enum tbd_status failed; /* written under `lock`, read anywhere: has_failed() */
     char failure[320]; /* an error's detail and its status */
 };
@@ -114,12 +131,20 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* The program has ended, and waits for its last windows.  If all others have their events, these have them, too. */
+static bool is_waited_for(const struct organizer *o)
+{
+    return __atomic_load_n(&o->has_lean, __ATOMIC_RELAXED) &&
+           __atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED;
+}
+
 /* Shall the window be built without its events? */
 static bool is_lean(const struct organizer *o, const struct tbd_job *job)
 {
     enum tbd_organize_lean lean = o->options->lean;
+    bool is_urgent = job->is_pressed || is_waited_for(o);
 
-    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && job->is_pressed)) &&
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_urgent)) &&
            is_replayable(o, !job->raw.cut);
 }
 
@@ -139,6 +164,7 @@ static void build_window(struct organizer *o, struct tbd_builder *builder, struc
     tbd_builder_give_coded(builder, &job->product, &job->coded);
     if (job->is_lean && job->product.window->complete) {
         job->product.counts.level = 2;
+        __atomic_store_n(&o->has_lean, true, __ATOMIC_RELAXED);
         tbd_page_bases_copy(&job->bases, o->versions, job->product.window);
     }
     job->busy_ns = now_ns() - begin_ns;
@@ -159,21 +185,58 @@ static void join_window(struct organizer *o, struct tbd_job *job)
         fail(o, job->status, "window");
 }
 
-/* Returns a segment that is complete, to be written by the caller. */
-static struct tbd_key_segment *add_keys_locked(struct organizer *o, const struct tbd_disk_window *disk,
-                                               struct tbd_buffer *keys)
+static void free_keys(struct window_keys *keys)
 {
+    tbd_buffer_free(&keys->keys);
+    free(keys);
+}
+
+/* A window's, which may go into the trace soon. */
+static struct window_keys *make_keys(const struct tbd_window *window)
+{
+    struct window_keys *keys = calloc(1, sizeof(*keys));
+
+    if (!keys)
+        return NULL;
+    *keys = (struct window_keys){ .window = window->number, .first_time = window->first_time, .blocks = window->blocks };
+    tbd_keys_collect(window, &keys->keys);
+    return keys;
+}
+
+static void collect_keys(struct organizer *o, const struct tbd_job *job)
+{
+    struct window_keys *keys = job->keep ? make_keys(job->product.window) : NULL;
+    struct window_keys **at = &o->keys;
+
+    pthread_mutex_lock(&o->lock);
+    while (keys && *at && (*at)->window < keys->window)
+        at = &(*at)->next;
+    if (keys) {
+        keys->next = *at;
+        *at = keys;
+    }
+    o->collected++;
+    pthread_cond_signal(&o->idle);
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* Takes the first of the keys that wait.  Returns a segment that is complete, to be written by the caller. */
+static struct tbd_key_segment *add_keys_locked(struct organizer *o)
+{
+    struct window_keys *keys = o->keys;
     struct tbd_key_segment *full = NULL;
 
-    if (o->segment && tbd_key_segment_add(o->segment, disk->window, disk->first_time, disk->blocks,
-                                          keys))
-        return NULL;
-    full = o->segment;
-    o->segment = calloc(1, sizeof(*o->segment));
-    if (o->segment)
-        (void)tbd_key_segment_add(o->segment, disk->window, disk->first_time, disk->blocks, keys);
+    o->keys = keys->next;
+    if (!o->segment || !tbd_key_segment_add(o->segment, keys->window, keys->first_time, keys->blocks, &keys->keys)) {
+        full = o->segment;
+        o->segment = calloc(1, sizeof(*o->segment));
+        if (o->segment)
+            (void)tbd_key_segment_add(o->segment, keys->window, keys->first_time, keys->blocks, &keys->keys);
+    }
+    free_keys(keys);
     return full;
 }
+
 
 static void wait_for_keys_room(struct organizer *o, uint64_t bytes)
 {
@@ -246,10 +309,9 @@ static void put_window(struct organizer *o, struct tbd_builder *builder, struct 
 
     wait_for_room(o, job->number, job->keep);
     begin_ns = now_ns();
-    if (job->keep) {
+    collect_keys(o, job);
+    if (job->keep)
         job->status = put_files(o, job);
-        tbd_keys_collect(job->product.window, &job->keys);
-    }
     tbd_builder_take_coded(builder, &job->coded);
     tbd_page_bases_free(&job->bases);
     tbd_product_free(&job->product);
@@ -283,8 +345,8 @@ static struct tbd_key_segment *commit_locked(struct organizer *o, struct tbd_job
         job->status = tbd_writer_commit_window(o->writer, &job->files);
         if (job->status)
             fail_locked(o, job->status, "index");
-        else
-            full = add_keys_locked(o, &job->files.disk, &job->keys);
+        else if (o->keys && o->keys->window == job->files.disk.window)
+            full = add_keys_locked(o);
     }
     if (job->keep && o->ager)
         age_locked(o, job);
@@ -299,19 +361,39 @@ static struct tbd_key_segment *commit_window(struct organizer *o, struct tbd_job
     full = commit_locked(o, job);
     pthread_mutex_unlock(&o->lock);
     free(job->files.pages);
-    tbd_buffer_free(&job->keys);
     return full;
 }
 
-static void write_keys_so_far(struct organizer *o)
+/* Of `least` windows or more: fewer may wait. */
+static void write_keys_so_far(struct organizer *o, uint32_t least)
 {
-    struct tbd_key_segment *segment;
+    struct tbd_key_segment *segment = NULL;
 
     pthread_mutex_lock(&o->lock);
-    segment = o->segment;
-    o->segment = NULL;
+    if (o->segment && o->segment->windows >= least) {
+        segment = o->segment;
+        o->segment = NULL;
+    }
     pthread_mutex_unlock(&o->lock);
     write_segment(o, segment);
+}
+
+/* Those of the last windows, which may not be in the trace yet: nothing is wrong if they never are. */
+static void write_last_keys(struct organizer *o)
+{
+    struct tbd_key_segment *full;
+
+    do {
+        full = NULL;
+        pthread_mutex_lock(&o->lock);
+        while (o->collected < o->added)
+            pthread_cond_wait(&o->idle, &o->lock);
+        while (o->keys && !full)
+            full = add_keys_locked(o);
+        pthread_mutex_unlock(&o->lock);
+        write_segment(o, full);
+    } while (full);
+    write_keys_so_far(o, 1);
 }
 
 static void *work(void *context)
@@ -339,6 +421,10 @@ static void *work(void *context)
         tbd_pipeline_done(o->pipeline, &job, &step); /* others may commit meanwhile */
         write_segment(o, full);
     }
+    pthread_mutex_lock(&o->lock);
+    o->working--;
+    pthread_cond_signal(&o->idle);
+    pthread_mutex_unlock(&o->lock);
     tbd_builder_free(builder);
     return NULL;
 }
@@ -401,10 +487,12 @@ static void break_stream(struct organizer *o, enum tbd_status status, const stru
 
 static void add_window(struct organizer *o, struct tbd_raw_window *raw)
 {
-    if (has_failed(o) || o->options->discard)
+    if (has_failed(o) || o->options->discard) {
         tbd_raw_window_free(raw);
-    else
-        tbd_pipeline_add(o->pipeline, raw);
+        return;
+    }
+    o->added++;
+    tbd_pipeline_add(o->pipeline, raw);
 }
 
 /* What the producer left behind. */
@@ -474,27 +562,43 @@ static unsigned thread_count(const struct tbd_organize_options *options)
     return count > MAX_THREADS ? MAX_THREADS : count;
 }
 
+static bool begin_work(struct organizer *o)
+{
+    unsigned wanted = thread_count(o->options);
+
+    pthread_mutex_lock(&o->lock);
+    while (o->thread_count < wanted && !pthread_create(&o->threads[o->thread_count], NULL, work, o))
+        o->thread_count++;
+    o->working = o->thread_count;
+    pthread_mutex_unlock(&o->lock);
+    return o->thread_count;
+}
+
+/* What workers have to free takes them a while longer. */
+static void wait_for_work(struct organizer *o)
+{
+    pthread_mutex_lock(&o->lock);
+    while (o->working)
+        pthread_cond_wait(&o->idle, &o->lock);
+    pthread_mutex_unlock(&o->lock);
+}
+
 static enum tbd_status run_threads(struct organizer *o)
 {
-    pthread_t threads[MAX_THREADS];
-    unsigned wanted = thread_count(o->options);
-    unsigned count = 0;
     pthread_t ager;
 
-    while (count < wanted && !pthread_create(&threads[count], NULL, work, o))
-        count++;
-    if (!count)
+    if (!begin_work(o))
         return TBD_NOMEM;
     if (o->ager && pthread_create(&ager, NULL, grow_old, o)) {
         tbd_ager_free(o->ager);
         o->ager = NULL;
     }
     take_stream(o);
-    if (tbd_pipeline_close(o->pipeline) >= LAST_WINDOWS)
-        write_keys_so_far(o);
-    while (count)
-        pthread_join(threads[--count], NULL);
-    write_keys_so_far(o);
+    if (tbd_pipeline_close(o->pipeline))
+        write_keys_so_far(o, EARLY_WINDOWS);
+    tbd_writer_expect_end(o->writer);
+    write_last_keys(o);
+    wait_for_work(o);
     pthread_mutex_lock(&o->lock);
     o->settled = true;
     pthread_cond_signal(&o->due);
@@ -587,6 +691,8 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     tbd_writer_free(o->writer);
     if (o->head && !o->failed && !status)
         say_state(o->head, TBD_ORGANIZER_DONE);
+    while (o->thread_count)
+        pthread_join(o->threads[--o->thread_count], NULL);
     tbd_consumer_free(o->consumer);
     tbd_join_free(o->join);
     tbd_page_versions_free(o->versions);
@@ -597,6 +703,7 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     pthread_mutex_destroy(&o->lock);
     pthread_cond_destroy(&o->room);
     pthread_cond_destroy(&o->due);
+    pthread_cond_destroy(&o->idle);
 }
 
 enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct tbd_error *why)
@@ -607,6 +714,7 @@ enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct 
     pthread_mutex_init(&o.lock, NULL);
     pthread_cond_init(&o.room, NULL);
     pthread_cond_init(&o.due, NULL);
+    pthread_cond_init(&o.idle, NULL);
     status = set_up(&o, why);
     if (!status) {
         status = run_threads(&o);

@@ -33,7 +33,6 @@ struct tbd_job {
     struct tbd_buffer coded;     /* what product.coded points to */
     struct tbd_page_bases bases; /* of a lean one's pages */
     struct tbd_window_files files;
-    struct tbd_buffer keys;
     uint64_t busy_ns;            /* to build and put it */
     bool is_built, is_put;       /* kept by the pipeline */
 };
