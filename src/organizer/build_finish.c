@@ -176,7 +176,7 @@ static bool finish_turns(struct work *w)
 static bool find_first_contents(struct work *w)
 {
     struct tbd_page_notes notes = { w->pages, w->page_count, w->out->side, w->out->side_count,
-                                    w->out->has_end ? w->out->end.offset : UINT64_MAX };
+                                    w->cuts, w->cut_count, w->index };
 
     return tbd_undo_first_contents(w->window, &notes);
 }

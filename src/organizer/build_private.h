@@ -86,13 +86,6 @@ struct tbd_builder {
     struct tbd_buffer coded;
 };
 
-/* A block that was left in the middle: of its record, only events of instructions 0 .. limit-1 are
- * real. */
-struct cut_block {
-    uint32_t index; /* of its entry's event; ascending */
-    uint32_t limit;
-};
-
 /* Records that are coded are laid in rows; else it is what takes least time (build_lean.c). */
 enum tbd_way {
     TBD_WAY_ROWS,

@@ -1,26 +1,34 @@
 // SPDX-License-Identifier: MIT
 /* undo.c - what pages held before a window used them for the first time
  *
- * A page's contents come with the window's end, or with the end of its mapping (its capture).  All
- * events are gone through backwards, and the old bytes of stores put back into the pages whose
- * capture and mapping see them.
+ * A page's contents come with the window's end, or with the end of its mapping (its capture).  Events are gone through
+ * backwards, and the old bytes of stores put back into the pages whose capture and mapping see them.
+ *
+ * The counts of words say which of these pages were stored to at all (most were only read), how often, and when last: events
+ * behind that are passed by, and those in front of the first such store are not looked at.  Of a block in between only its
+ * stores are looked at, and hardly any of them is to one of these pages, which a bit for each tells.
  *
  * Invariants
- * U1  W1 holds for the window (format/window.c): records and messages fill the operands exactly. */
+ * U1  W1 holds for the window (format/window.c): records and messages fill the operands exactly.
+ * U2  What is undone is what was counted, so that nothing is left when as many stores to these pages have been met.
+ * U3  TBD_ROW_SLACK bytes behind the operands may be read. */
 #include "organizer/undo.h"
 
+#include "base/array.h"
+#include "base/search.h"
 #include "format/window.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define PAGE_BYTES 4096u
+#define PAGE_BITS 32768u /* by low bits of the page number */
 
 /* A page whose contents at the beginning are wanted, on the way backwards. */
 struct undo {
     uint64_t address;
-    uint8_t *bytes;
-    struct tbd_page_contents *result;
+    const uint8_t *captured;
+    uint8_t *bytes; /* a copy; NULL: nothing was stored there */
     uint64_t capture_time;
     uint32_t capture_order;
     bool at_end; /* captured behind all events */
@@ -28,11 +36,36 @@ struct undo {
     uint32_t birth_order;
 };
 
+/* A store of a block, as struct tbd_op says. */
+struct undo_store {
+    uint64_t base_mask; /* 0: it is relative to nothing */
+    int64_t add;
+    uint16_t base;
+    uint16_t data;
+    uint16_t bytes;
+    uint16_t insn;
+};
+
+/* What is to know of a block on the way. */
+struct undo_block {
+    uint32_t first_store, store_count;
+    uint32_t operand_bytes;
+    uint32_t events;
+};
+
 struct undo_set {
-    struct undo *undos;
+    struct undo *undos; /* by page, then in order of captures */
     size_t count;
-    uint32_t *slots; /* page -> first index + 1; undos of a page are neighbours */
+    uint32_t *slots; /* page that was stored to -> first index + 1; undos of a page are neighbours */
     size_t mask;
+    uint64_t page_bits[PAGE_BITS / 64]; /* pages that are in `slots` */
+    uint64_t left;       /* words of these pages that stores will touch, each time counted */
+    uint32_t last_again; /* event of the last store to a word of them that was stored to more than once */
+    uint32_t *once;      /* behind it, events of stores to words that were stored to once, ascending */
+    size_t once_count, once_room;
+    struct undo_block *blocks; /* by id */
+    struct undo_store *stores;
+    size_t store_count, store_room;
 };
 
 static int compare_undo(const void *left, const void *right)
@@ -69,6 +102,8 @@ static void find_birth(const struct tbd_page_notes *notes, struct undo *undo)
     }
 }
 
+/* ---- pages that were stored to ---- */
+
 static size_t undo_slot(const struct undo_set *set, uint64_t address)
 {
     size_t slot = (size_t)((address * 0x9e3779b97f4a7c15ull) >> 30) & set->mask;
@@ -78,29 +113,46 @@ static size_t undo_slot(const struct undo_set *set, uint64_t address)
     return slot;
 }
 
-/* Events at block time `time` after `order` messages: does the capture see them, and does the
- * mapping? */
+static bool is_in_bits(const struct undo_set *set, uint64_t address)
+{
+    uint64_t page = address / PAGE_BYTES % PAGE_BITS;
+
+    return set->page_bits[page / 64] >> page % 64 & 1;
+}
+
+static void put_in_bits(struct undo_set *set, uint64_t address)
+{
+    uint64_t page = address / PAGE_BYTES % PAGE_BITS;
+
+    set->page_bits[page / 64] |= UINT64_C(1) << page % 64;
+}
+
+/* Events at block time `time` after `order` messages: does the capture see them, and does the mapping? */
 static bool is_between(const struct undo *undo, uint64_t time, uint32_t order)
 {
-    if (!undo->at_end && (time > undo->capture_time ||
-                          (time == undo->capture_time && order >= undo->capture_order)))
+    if (!undo->at_end &&
+        (time > undo->capture_time || (time == undo->capture_time && order >= undo->capture_order)))
         return false;
     return time > undo->birth_time || (time == undo->birth_time && order >= undo->birth_order);
 }
 
-static void undo_in_page(const struct undo_set *set, uint64_t address, uint64_t bytes,
-                         const uint8_t *old_bytes, uint64_t time, uint32_t order)
+static void undo_in_page(struct undo_set *set, uint64_t address, uint64_t bytes, const uint8_t *old_bytes,
+                         uint64_t time, uint32_t order)
 {
     uint64_t page = address & ~(uint64_t)(PAGE_BYTES - 1);
     uint32_t first = set->slots[undo_slot(set, page)];
 
-    for (size_t i = first; i && i <= set->count && set->undos[i - 1].address == page; i++)
+    if (!first)
+        return;
+    set->left -= (address + bytes - 1) / 8 - address / 8 + 1;
+    for (size_t i = first; old_bytes && i <= set->count && set->undos[i - 1].address == page; i++)
         if (is_between(&set->undos[i - 1], time, order))
             memcpy(set->undos[i - 1].bytes + (address - page), old_bytes, bytes);
 }
 
-static void undo_store(const struct undo_set *set, uint64_t address, uint64_t bytes,
-                       const uint8_t *old_bytes, uint64_t time, uint32_t order)
+/* `old_bytes` NULL: they are not known. */
+static void undo_store(struct undo_set *set, uint64_t address, uint64_t bytes, const uint8_t *old_bytes,
+                       uint64_t time, uint32_t order)
 {
     while (bytes) {
         uint64_t part = PAGE_BYTES - address % PAGE_BYTES;
@@ -109,14 +161,15 @@ static void undo_store(const struct undo_set *set, uint64_t address, uint64_t by
             part = bytes;
         undo_in_page(set, address, part, old_bytes, time, order);
         address += part;
-        old_bytes += part;
+        old_bytes += old_bytes ? part : 0;
         bytes -= part;
     }
 }
 
+/* ---- the way backwards ---- */
+
 /* The writes of a message in reverse; the message itself can be read only forwards. */
-static void undo_message(const struct undo_set *set, const struct tbd_log_entry *entry,
-                         uint32_t order)
+static void undo_message(struct undo_set *set, const struct tbd_log_entry *entry, uint32_t order)
 {
     const uint8_t *message = (const void *)entry->message;
     struct tbd_write_view write;
@@ -131,67 +184,256 @@ static void undo_message(const struct undo_set *set, const struct tbd_log_entry 
     while (writes && tbd_writes_next(&cursor, &write))
         writes[count++] = write;
     while (count--)
-        if (writes[count].old_bytes)
-            undo_store(set, writes[count].address, writes[count].bytes, writes[count].old_bytes,
-                       entry->time, order);
+        undo_store(set, writes[count].address, writes[count].bytes, writes[count].old_bytes, entry->time, order);
     free(writes);
 }
 
-/* Of a block that a fault stopped, only the instructions before `limit` ran. */
-static void undo_block(const struct undo_set *set, const struct tbd_block *block,
-                       const uint8_t *record, uint64_t limit, uint64_t time, uint32_t order)
-{
-    for (uint16_t i = block->def.op_count; i-- > 0;) {
-        const struct tbd_op *op = &block->ops[i];
-        uint64_t address = 0;
+/* Where the way has come to: all in front of the event `index` is left. */
+struct way {
+    const struct tbd_window *window;
+    const struct tbd_page_notes *notes;
+    const uint8_t *record;
+    size_t entry;
+    uint64_t index;
+    uint64_t time;
+    uint32_t order;
+};
 
-        if (op->kind != TBD_OP_STORE || op->insn >= limit)
+/* Of a block that was left in the middle, did this instruction run? */
+static bool has_run(const struct tbd_page_notes *notes, uint64_t index, uint16_t insn)
+{
+    size_t found = TBD_COUNT_BEFORE(i, notes->cut_count, notes->cuts[i].index < index);
+
+    return found == notes->cut_count || notes->cuts[found].index != index || insn < notes->cuts[found].limit;
+}
+
+/* The last event up to which there may be stores to the pages; `index` has been passed. */
+static uint64_t next_wanted(struct undo_set *set, uint64_t index)
+{
+    while (set->once_count && set->once[set->once_count - 1] >= index)
+        set->once_count--;
+    return set->once_count ? set->once[set->once_count - 1] : set->last_again;
+}
+
+static inline __attribute__((always_inline)) uint64_t address_of(const struct undo_store *store,
+                                                                 const uint8_t *record)
+{
+    uint64_t base;
+
+    memcpy(&base, record + store->base, sizeof(base));
+    return (base & store->base_mask) + (uint64_t)store->add;
+}
+
+/* The stores of the block that the way has come to. */
+static __attribute__((noinline)) void undo_stores(struct undo_set *set, const struct way *way,
+                                                  const struct undo_block *block)
+{
+    const struct undo_store *first = set->stores + block->first_store;
+
+    for (const struct undo_store *store = first + block->store_count; store-- > first;)
+        if (has_run(way->notes, way->index, store->insn))
+            undo_store(set, address_of(store, way->record), store->bytes, way->record + store->data, way->time,
+                       way->order);
+}
+
+/* Is perhaps one of the block's stores to one of the pages? */
+static inline __attribute__((always_inline)) bool may_hit(const struct undo_set *set, const struct undo_block *block,
+                                                          const uint8_t *record)
+{
+    const struct undo_store *store = set->stores + block->first_store, *end = store + block->store_count;
+    bool found = false;
+
+    for (; store < end; store++) {
+        uint64_t address = address_of(store, record);
+
+        found |= is_in_bits(set, address) | (address % PAGE_BYTES + store->bytes > PAGE_BYTES);
+    }
+    return found;
+}
+
+/* Blocks up to the message before. */
+static void undo_run(struct undo_set *set, struct way *way)
+{
+    const uint32_t *entries = way->window->entries;
+    const uint8_t *record = way->record;
+    const struct undo_block *blocks = set->blocks;
+    uint64_t index = way->index, wanted = next_wanted(set, index);
+    size_t entry = way->entry;
+
+    while (entry && !(entries[entry - 1] & TBD_ENTRY_MESSAGE) && set->left) {
+        const struct undo_block *block = &blocks[entries[--entry]];
+
+        record -= block->operand_bytes;
+        index -= block->events;
+        if (index > wanted)
             continue;
-        if (op->base != TBD_BASE_NONE)
-            memcpy(&address, record + op->base, sizeof(address));
-        undo_store(set, address + (uint64_t)op->add, op->size, record + op->data, time, order);
-    }
-}
+        if (may_hit(set, block, record)) {
+            struct way here = { way->window, way->notes, record, entry, index, way->time - (way->entry - entry),
+                                way->order };
 
-static uint64_t interrupted_at(const struct tbd_message *message)
-{
-    struct tbd_message head;
-    uint64_t limit = UINT64_MAX;
-
-    memcpy(&head, (const void *)message, sizeof(head));
-    if (head.kind == TBD_MSG_INTERRUPTED && head.bytes >= sizeof(limit))
-        memcpy(&limit, (const uint8_t *)(const void *)message + sizeof(head), sizeof(limit));
-    return limit;
-}
-
-/* All events, backwards. */
-static void undo_all(const struct tbd_window *window, const struct undo_set *set, uint64_t limit)
-{
-    const uint8_t *at = window->operands + window->operand_bytes;
-    uint32_t order = (uint32_t)window->log_count;
-    uint64_t time = window->blocks;
-
-    for (size_t i = window->entry_count; i-- > 0;) {
-        if (window->entries[i] & TBD_ENTRY_MESSAGE) {
-            order--;
-            at = (const void *)window->log[order].message;
-            undo_message(set, &window->log[order], order);
-            limit = interrupted_at(window->log[order].message);
-        } else {
-            const struct tbd_block *block = tbd_window_block(window, window->entries[i]);
-
-            at -= block->def.operand_bytes;
-            time--;
-            undo_block(set, block, at, limit, time, order);
-            limit = UINT64_MAX;
+            undo_stores(set, &here, block);
         }
+        if (wanted > set->last_again)
+            wanted = next_wanted(set, index);
+    }
+    way->time -= way->entry - entry;
+    way->entry = entry;
+    way->record = record;
+    way->index = index;
+}
+
+static void undo_all(const struct tbd_window *window, const struct tbd_page_notes *notes, struct undo_set *set)
+{
+    struct way way = { window, notes, window->operands + window->operand_bytes, window->entry_count,
+                       notes->events, window->blocks, (uint32_t)window->log_count };
+
+    while (way.entry && set->left) {
+        undo_run(set, &way);
+        if (!way.entry || !set->left)
+            break;
+        way.entry--;
+        way.index--;
+        way.record = (const void *)window->log[--way.order].message;
+        if (way.index <= next_wanted(set, way.index + 1))
+            undo_message(set, &window->log[way.order], way.order);
     }
 }
 
-static bool prepare(struct tbd_window *window, const struct tbd_page_notes *notes,
-                    struct undo_set *set, struct tbd_page_contents *first)
+/* ---- what is needed for it ---- */
+
+static bool may_be_wanted(const struct undo_set *set, const struct tbd_op *op)
+{
+    uint64_t last = (uint64_t)op->add + op->size - 1;
+
+    return op->kind == TBD_OP_STORE &&
+           (op->base != TBD_BASE_NONE || is_in_bits(set, (uint64_t)op->add) || is_in_bits(set, last));
+}
+
+static bool add_block(struct undo_set *set, const struct tbd_block *block, struct undo_block *out)
+{
+    *out = (struct undo_block){ .first_store = (uint32_t)set->store_count, .operand_bytes = block->def.operand_bytes,
+                                .events = block->def.op_count + 1u };
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        const struct tbd_op *op = &block->ops[i];
+        bool has_base = op->base != TBD_BASE_NONE;
+
+        if (!may_be_wanted(set, op))
+            continue;
+        if (!tbd_array_grow(&set->stores, set->store_count, &set->store_room, sizeof(*set->stores)))
+            return false;
+        set->stores[set->store_count++] = (struct undo_store){
+            .base_mask = has_base ? UINT64_MAX : 0, .add = op->add, .base = (uint16_t)(has_base ? op->base : 0),
+            .data = (uint16_t)op->data, .bytes = (uint16_t)op->size, .insn = op->insn,
+        };
+        out->store_count++;
+    }
+    return true;
+}
+
+static bool add_blocks(struct undo_set *set, const struct tbd_window *window)
+{
+    size_t count = window->block_summary_count;
+    const struct tbd_block_summary *summaries = window->block_summaries;
+    bool good = true;
+
+    set->blocks = calloc(count ? summaries[count - 1].id + 1u : 1u, sizeof(*set->blocks));
+    for (size_t i = 0; set->blocks && good && i < count; i++)
+        good = add_block(set, tbd_window_block(window, summaries[i].id), &set->blocks[summaries[i].id]);
+    return set->blocks && good;
+}
+
+/* The word's stores are to be found. */
+static bool want_word(struct undo_set *set, const struct tbd_word_summary *word)
+{
+    set->left += word->count;
+    if (word->count > 1) {
+        if (set->last_again < word->last)
+            set->last_again = word->last;
+        return true;
+    }
+    if (!tbd_array_grow(&set->once, set->once_count, &set->once_room, sizeof(*set->once)))
+        return false;
+    set->once[set->once_count++] = word->last;
+    return true;
+}
+
+/* What was stored to this page.  False without memory. */
+static bool want_words(const struct tbd_window *window, struct undo_set *set, uint64_t address, bool *out_are_any)
+{
+    const struct tbd_word_summary *words = window->words;
+    size_t first = TBD_COUNT_BEFORE(i, window->word_count, words[i].word < address), at = first;
+    bool good = true;
+
+    for (; good && at < window->word_count && words[at].word - address < PAGE_BYTES; at++)
+        good = want_word(set, &words[at]);
+    *out_are_any = at != first;
+    return good;
+}
+
+static int compare_events(const void *left, const void *right)
+{
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static void sort_once(struct undo_set *set)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < set->once_count; i++)
+        if (set->once[i] > set->last_again)
+            set->once[kept++] = set->once[i];
+    set->once_count = kept;
+    if (kept)
+        qsort(set->once, kept, sizeof(*set->once), compare_events);
+}
+
+static bool copy_page(struct tbd_window *window, struct undo *undo)
+{
+    undo->bytes = malloc(PAGE_BYTES);
+    if (!undo->bytes || !tbd_window_adopt(window, undo->bytes))
+        return false;
+    memcpy(undo->bytes, undo->captured, PAGE_BYTES);
+    return true;
+}
+
+/* Pages that were stored to become copies, and can be found. */
+static bool add_pages(struct undo_set *set, struct tbd_window *window)
 {
     size_t slots = 64;
+    bool is_stored = false;
+
+    while (slots < set->count * 2)
+        slots *= 2;
+    set->slots = calloc(slots, sizeof(*set->slots));
+    set->mask = slots - 1;
+    for (size_t i = 0; set->slots && i < set->count; i++) {
+        struct undo *undo = &set->undos[i];
+        bool is_new = !i || undo[-1].address != undo->address;
+
+        if ((is_new && !want_words(window, set, undo->address, &is_stored)) || (is_stored && !copy_page(window, undo)))
+            return false;
+        if (is_stored && is_new)
+            set->slots[undo_slot(set, undo->address)] = (uint32_t)i + 1;
+        if (is_stored)
+            put_in_bits(set, undo->address);
+    }
+    sort_once(set);
+    return set->slots;
+}
+
+/* Before an execve, or a fork that shares memory, pages are sent that the window may have written (hooks/window.h); a
+ * killed program may have done nothing after it. */
+static bool may_be_written(const struct tbd_window *window, const struct tbd_page_note *note)
+{
+    return (note->flags & TBD_PAGE_DIRTY) || !note->at_end || !window->complete;
+}
+
+/* Returns whether any of the pages may have been written to. */
+static bool find_pages(const struct tbd_window *window, const struct tbd_page_notes *notes, struct undo_set *set)
+{
+    bool may_be = false;
 
     for (size_t i = 0; i < notes->count; i++) {
         const struct tbd_page_note *note = &notes->pages[i];
@@ -199,57 +441,52 @@ static bool prepare(struct tbd_window *window, const struct tbd_page_notes *note
 
         if (!(note->flags & TBD_PAGE_FIRST))
             continue;
-        *undo = (struct undo){ .address = note->address, .capture_time = note->time,
+        may_be |= may_be_written(window, note);
+        *undo = (struct undo){ .address = note->address, .captured = note->bytes, .capture_time = note->time,
                                .capture_order = note->order, .at_end = note->at_end };
-        undo->bytes = tbd_window_memory(window, PAGE_BYTES);
-        if (!undo->bytes)
-            return false;
-        memcpy(undo->bytes, note->bytes, PAGE_BYTES);
         find_birth(notes, undo);
         set->count++;
     }
-    qsort(set->undos, set->count, sizeof(*set->undos), compare_undo);
-    while (slots < set->count * 2)
-        slots *= 2;
-    set->slots = calloc(slots, sizeof(*set->slots));
-    set->mask = slots - 1;
-    for (size_t i = 0; set->slots && i < set->count; i++) {
-        struct undo *undo = &set->undos[i];
-        size_t slot = undo_slot(set, undo->address);
+    if (set->count)
+        qsort(set->undos, set->count, sizeof(*set->undos), compare_undo);
+    return may_be;
+}
 
-        if (!set->slots[slot])
-            set->slots[slot] = (uint32_t)i + 1;
-        first[i] = (struct tbd_page_contents){ undo->address, undo->birth_time, undo->birth_order,
-                                               undo->bytes };
-    }
-    return set->slots;
+static bool undo_written(struct tbd_window *window, const struct tbd_page_notes *notes, struct undo_set *set)
+{
+    bool good = add_pages(set, window) && (!set->left || add_blocks(set, window));
+
+    if (good)
+        undo_all(window, notes, set);
+    free(set->slots);
+    free(set->once);
+    free(set->blocks);
+    free(set->stores);
+    return good;
 }
 
 bool tbd_undo_first_contents(struct tbd_window *window, const struct tbd_page_notes *notes)
 {
     struct undo_set set = { 0 };
     struct tbd_page_contents *first;
-    bool dirty = false;
     bool good;
     size_t count = 0;
 
-    for (size_t i = 0; i < notes->count; i++) {
+    for (size_t i = 0; i < notes->count; i++)
         count += (notes->pages[i].flags & TBD_PAGE_FIRST) != 0;
-        /* Before an execve, or a fork that shares memory, pages are sent that the window may have
-         * written (hooks/window.h); a killed program may have done nothing after it. */
-        dirty |= (notes->pages[i].flags & TBD_PAGE_FIRST) &&
-                 ((notes->pages[i].flags & TBD_PAGE_DIRTY) || !notes->pages[i].at_end || !window->complete);
-    }
     if (!count)
         return true;
-    set.undos = calloc(count, sizeof(*set.undos));
+    set.undos = malloc(count * sizeof(*set.undos));
     first = tbd_window_memory(window, count * sizeof(*first));
-    good = set.undos && first && prepare(window, notes, &set, first);
-    if (good && dirty)
-        undo_all(window, &set, notes->end_limit);
+    good = set.undos && first && (!find_pages(window, notes, &set) || undo_written(window, notes, &set));
+    for (size_t i = 0; good && i < count; i++) {
+        const struct undo *undo = &set.undos[i];
+
+        first[i] = (struct tbd_page_contents){ undo->address, undo->birth_time, undo->birth_order,
+                                               undo->bytes ? undo->bytes : undo->captured };
+    }
     window->first = first;
     window->first_count = good ? count : 0;
     free(set.undos);
-    free(set.slots);
     return good;
 }

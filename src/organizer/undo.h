@@ -15,16 +15,25 @@ struct tbd_page_note {
     bool at_end;
 };
 
-/* The window's page messages, and its mapping messages in order. */
+/* A block that was left in the middle: of its record, only events of instructions 0 .. limit-1 are
+ * real. */
+struct cut_block {
+    uint32_t index; /* of its entry's event; ascending */
+    uint32_t limit;
+};
+
+/* The window's page messages, its mapping messages in order, and blocks that were cut. */
 struct tbd_page_notes {
     const struct tbd_page_note *pages;
     size_t count;
     const struct tbd_side_message *side;
     size_t side_count;
-    uint64_t end_limit; /* the last block was left before this instruction */
+    const struct cut_block *cuts;
+    size_t cut_count;
+    uint64_t events; /* of the window */
 };
 
-/* Makes window->first of the pages with TBD_PAGE_FIRST.  False without memory. */
+/* Makes window->first of the pages with TBD_PAGE_FIRST; its events and summaries are there.  False without memory. */
 bool tbd_undo_first_contents(struct tbd_window *window, const struct tbd_page_notes *notes);
 
 #endif
