@@ -12,8 +12,6 @@
 
 struct tbd_shadow_page {
     uint64_t page;
-    uint32_t words; /* with a count */
-    uint32_t reserved;
     struct {
         uint32_t count;
         uint32_t last;
