@@ -35,28 +35,6 @@ struct tbd_builder *tbd_builder_new(void)
     return calloc(1, sizeof(struct tbd_builder));
 }
 
-void tbd_builder_free(struct tbd_builder *builder)
-{
-    if (!builder)
-        return;
-    tbd_shadow_free(&builder->shadow);
-    tbd_lean_free(builder->lean);
-    tbd_coder_free(builder->coder);
-    tbd_buffer_free(&builder->coded);
-    free(builder->counts);
-    free(builder->slots);
-    free(builder->tallies);
-    free(builder->call_at);
-    free(builder->slot_at);
-    free(builder->run_ends);
-    free(builder->slot_of);
-    free(builder->met);
-    free(builder->sets);
-    free(builder->ids);
-    free(builder->rows);
-    free(builder);
-}
-
 void tbd_builder_forget(struct tbd_builder *builder)
 {
     tbd_lean_forget(builder->lean);
@@ -107,6 +85,11 @@ enum tbd_status tbd_build_damage(struct work *w, const char *what)
     w->out->damaged = true;
     snprintf(w->out->damage, sizeof(w->out->damage), "entry %zu: %s", w->kept_entries, what);
     return TBD_NOTFOUND;
+}
+
+enum tbd_status tbd_build_outside(struct work *w, const char *what)
+{
+    return w->more_comes ? TBD_TRUNCATED : tbd_build_damage(w, what);
 }
 
 /* ---- moving events together ---- */
@@ -214,11 +197,11 @@ static enum tbd_status lean_step(struct work *w, size_t *i)
         return TBD_NOMEM;
     if (!tbd_lean_take(w, i))
         return TBD_NOMEM;
-    return *i == from ? tbd_build_damage(w, "a record outside the operands") : TBD_OK;
+    return *i == from ? tbd_build_outside(w, "a record outside the operands") : TBD_OK;
 }
 
 /* Without rows, from entry *i on. */
-static enum tbd_status lean_pass(struct work *w, size_t *i)
+static enum tbd_status lean_steps(struct work *w, size_t *i)
 {
     enum tbd_status status = TBD_OK;
 
@@ -227,7 +210,7 @@ static enum tbd_status lean_pass(struct work *w, size_t *i)
         if (!status && w->index > UINT32_MAX)
             status = tbd_build_damage(w, "too many events");
     }
-    return status == TBD_NOMEM || !tbd_lean_finish(w) ? TBD_NOMEM : status;
+    return status;
 }
 
 static enum tbd_status rows_pass(struct work *w, size_t *i)
@@ -243,34 +226,63 @@ static enum tbd_status rows_pass(struct work *w, size_t *i)
     return status;
 }
 
-static enum tbd_status pass(struct work *w)
+/* From entry `i` on, which was reached with `status`. */
+static enum tbd_status pass(struct work *w, size_t i, enum tbd_status status)
 {
-    enum tbd_status status = TBD_OK;
-    size_t i = 0;
-
-    if (w->entry_count > TOO_MANY_ENTRIES)
+    if (w->entry_count > TOO_MANY_ENTRIES && !i)
         return tbd_build_damage(w, "too many entries");
-    if (w->way != TBD_WAY_ROWS)
-        status = lean_pass(w, &i);
+    if (!status)
+        status = lean_steps(w, &i);
+    if (w->way != TBD_WAY_ROWS && (status == TBD_NOMEM || !tbd_lean_finish(w)))
+        return TBD_NOMEM;
     if (!status)
         status = rows_pass(w, &i);
     tbd_build_release(w);
     return status;
 }
 
-static bool prepare(struct work *w, const struct tbd_raw_window *raw, struct tbd_block_table *table)
+/* ---- begin and end ---- */
+
+/* What of the window is there; it may lie elsewhere than before. */
+static bool look_at_raw(struct work *w, const struct tbd_raw_window *raw)
+{
+    for (size_t i = w->page_count - w->pages_pending; i < w->page_count; i++)
+        w->pages[i].bytes = raw->operands + (w->pages[i].bytes - w->operands);
+    w->entries = raw->entries;
+    w->entry_count = raw->entry_count;
+    w->operands = raw->operands;
+    w->operand_bytes = raw->operand_bytes;
+    w->plan_count = raw->plan_count;
+    w->cut = raw->cut;
+    return tbd_build_reserve(w->builder, raw->plan_count, raw->highest_id);
+}
+
+static bool begin(struct work *w, const struct tbd_raw_window *raw, struct tbd_block_table *table)
 {
     struct tbd_builder *b = w->builder;
 
     b->coded.used = 0;
     b->coded.failed = false;
     b->held.plan = NULL;
+    w->window->first_time = raw->first_time;
     if (b->codes && b->coder_table != table) {
         tbd_coder_free(b->coder);
         b->coder = tbd_coder_new(table);
         b->coder_table = table;
     }
-    return tbd_build_reserve(b, raw->plan_count, raw->highest_id) && (b->codes ? b->coder != NULL : tbd_lean_begin(w));
+    return look_at_raw(w, raw) && tbd_turns_begin(&w->turns) && (b->codes ? b->coder != NULL : tbd_lean_begin(w));
+}
+
+/* The window's memory is its own from now on. */
+static bool adopt_raw(struct work *w, struct tbd_raw_window *raw)
+{
+    void *entries = raw->entries, *operands = raw->operands;
+
+    raw->entries = NULL;
+    if (!tbd_window_adopt_room(w->window, entries))
+        return false;
+    raw->operands = NULL;
+    return tbd_window_adopt_room(w->window, operands);
 }
 
 static void fill_counts(struct tbd_product *out)
@@ -281,52 +293,154 @@ static void fill_counts(struct tbd_product *out)
     out->counts.level = 3;
 }
 
+/* Something was missing: nothing is left over but what builders keep. */
+static void give_up(struct work *w)
+{
+    struct tbd_builder *b = w->builder;
+
+    free(w->log_offsets);
+    tbd_shadow_free(&b->shadow);
+    if (b->counts)
+        memset(b->counts, 0, b->count_capacity * sizeof(*b->counts));
+    b->id_count = 0;
+    tbd_build_forget_slots(b);
+    tbd_lean_forget(b->lean);
+    tbd_product_free(w->out);
+}
+
+static void free_work(struct work *w)
+{
+    free(w->pages);
+    free(w->cuts);
+    free(w->regs);
+    tbd_turns_free(&w->turns);
+}
+
+static enum tbd_status begin_work(struct work *w, const struct tbd_raw_window *raw, struct tbd_block_table *table)
+{
+    *w->out = (struct tbd_product){ .window = tbd_window_new(table) };
+    w->window = w->out->window;
+    return w->window && begin(w, raw, table) ? TBD_OK : TBD_NOMEM;
+}
+
+/* ---- a window that is being collected ---- */
+
+/* What is there.  A record or a message of which that is not all is left for later (B2). */
+static enum tbd_status take_begun(struct begun_window *begun, const struct tbd_raw_window *raw)
+{
+    struct work *w = &begun->work;
+    enum tbd_status status = look_at_raw(w, raw) && tbd_lean_reach(w) ? TBD_OK : TBD_NOMEM;
+
+    w->more_comes = true;
+    if (!status)
+        status = lean_steps(w, &begun->next);
+    w->more_comes = false;
+    if (w->way != TBD_WAY_ROWS)
+        tbd_lean_look(w); /* before anybody moves operands */
+    return status == TBD_TRUNCATED ? TBD_OK : status;
+}
+
+bool tbd_build_early(struct tbd_builder *builder, const struct tbd_raw_window *raw, const struct tbd_plan *plans,
+                     struct tbd_block_table *table)
+{
+    struct begun_window *begun = builder->begun;
+
+    if (!begun) {
+        begun = calloc(1, sizeof(*begun));
+        if (!begun)
+            return false;
+        builder->begun = begun;
+        begun->work = (struct work){ .builder = builder, .plans = plans, .out = &begun->product };
+        begun->status = begin_work(&begun->work, raw, table);
+    }
+    if (!begun->status)
+        begun->status = take_begun(begun, raw);
+    return begun->status != TBD_NOMEM;
+}
+
+/* The window will not come. */
+static void drop_begun(struct begun_window *begun)
+{
+    if (!begun)
+        return;
+    begun->work.builder->begun = NULL;
+    free_work(&begun->work);
+    free(begun->work.log);
+    free(begun->work.reads);
+    free(begun->product.side);
+    give_up(&begun->work);
+    free(begun);
+}
+
+/* Of what was begun, if something was; *out_next is the entry where that ends. */
+static enum tbd_status resume_work(struct work *w, const struct tbd_raw_window *raw, struct tbd_block_table *table, size_t *out_next)
+{
+    struct begun_window *begun = w->builder->begun;
+    struct tbd_product *out = w->out;
+    enum tbd_status status;
+
+    *out_next = 0;
+    if (!begun)
+        return begin_work(w, raw, table);
+    w->builder->begun = NULL;
+    *w = begun->work;
+    *out = begun->product;
+    w->out = out;
+    *out_next = begun->next;
+    status = begun->status;
+    free(begun);
+    if (status != TBD_NOMEM && (!look_at_raw(w, raw) || (w->way != TBD_WAY_ROWS && !tbd_lean_reach(w))))
+        status = TBD_NOMEM;
+    return status;
+}
+
+/* ---- the whole ---- */
+
+void tbd_builder_free(struct tbd_builder *builder)
+{
+    if (!builder)
+        return;
+    drop_begun(builder->begun);
+    tbd_shadow_free(&builder->shadow);
+    tbd_lean_free(builder->lean);
+    tbd_coder_free(builder->coder);
+    tbd_buffer_free(&builder->coded);
+    free(builder->counts);
+    free(builder->slots);
+    free(builder->tallies);
+    free(builder->call_at);
+    free(builder->slot_at);
+    free(builder->run_ends);
+    free(builder->slot_of);
+    free(builder->met);
+    free(builder->sets);
+    free(builder->ids);
+    free(builder->rows);
+    free(builder);
+}
+
 enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *raw,
                           const struct tbd_plan *plans, struct tbd_block_table *table,
                           struct tbd_product *out)
 {
-    struct work w = {
-        .builder = builder, .plans = plans, .plan_count = raw->plan_count, .out = out,
-        .entries = raw->entries, .entry_count = raw->entry_count,
-        .operands = raw->operands, .operand_bytes = raw->operand_bytes, .cut = raw->cut,
-    };
-    enum tbd_status status = TBD_NOMEM;
+    struct work w = { .builder = builder, .plans = plans, .out = out };
+    size_t next;
+    enum tbd_status status = resume_work(&w, raw, table, &next);
 
-    *out = (struct tbd_product){ .window = tbd_window_new(table) };
-    w.window = out->window;
-    if (w.window && tbd_window_adopt_room(w.window, raw->entries)) {
-        raw->entries = NULL;
-        if (tbd_window_adopt_room(w.window, raw->operands)) {
-            raw->operands = NULL;
-            w.window->first_time = raw->first_time;
-            drop_last(&w);
-            status = prepare(&w, raw, table) && tbd_turns_begin(&w.turns)
-                         ? pass(&w)
-                         : TBD_NOMEM;
-            if (status != TBD_NOMEM)
-                status = tbd_build_finish(&w) ? TBD_OK : TBD_NOMEM;
-        } else {
-            raw->operands = NULL;
-        }
-    } else if (w.window) {
-        raw->entries = NULL;
+    if (status != TBD_NOMEM && !adopt_raw(&w, raw))
+        status = TBD_NOMEM;
+    if (status != TBD_NOMEM) {
+        drop_last(&w);
+        status = pass(&w, next, status);
     }
+    if (status != TBD_NOMEM)
+        status = tbd_build_finish(&w) ? TBD_OK : TBD_NOMEM;
     tbd_raw_window_free(raw);
-    free(w.pages);
-    free(w.cuts);
-    free(w.regs);
-    tbd_turns_free(&w.turns);
-    if (!tbd_build_adopt(&w, out->side))
+    free_work(&w);
+    if (w.window && !tbd_build_adopt(&w, out->side))
         status = TBD_NOMEM;
     if (status) {
-        free(w.log_offsets);
-        tbd_shadow_free(&builder->shadow);
-        if (builder->counts)
-            memset(builder->counts, 0, builder->count_capacity * sizeof(*builder->counts));
-        builder->id_count = 0;
-        tbd_build_forget_slots(builder);
-        tbd_lean_forget(builder->lean);
-        tbd_product_free(out);
+        give_up(&w);
         return status;
     }
     fill_counts(out);

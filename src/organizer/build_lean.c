@@ -57,6 +57,11 @@ bool tbd_lean_begin(struct work *w)
     return begin_way(w, waits(&b->lean->eights_wait) ? TBD_WAY_ROWS : TBD_WAY_EIGHTS);
 }
 
+bool tbd_lean_reach(struct work *w)
+{
+    return w->way != TBD_WAY_LINKS || tbd_links_reach(w->builder->lean->links, w->plan_count);
+}
+
 static struct tbd_lean_wait *wait_of(const struct work *w)
 {
     return w->way == TBD_WAY_LINKS ? &w->builder->lean->links_wait : &w->builder->lean->eights_wait;

@@ -246,10 +246,12 @@ enum tbd_status tbd_build_message(struct work *w, uint32_t kind)
     enum tbd_status status;
 
     if (left < sizeof(head))
-        return tbd_build_damage(w, "a message outside the operands");
+        return tbd_build_outside(w, "a message outside the operands");
     memcpy(&head, w->operands + w->in, sizeof(head));
-    if (head.kind != kind || head.bytes > left - sizeof(head))
+    if (head.kind != kind)
         return tbd_build_damage(w, "a message outside the operands");
+    if (head.bytes > left - sizeof(head))
+        return tbd_build_outside(w, "a message outside the operands");
     payload = w->operands + w->in + sizeof(head);
     if (tbd_message_is_event(kind)) {
         status = tbd_build_go_on(w);

@@ -53,7 +53,10 @@ struct held_block {
     uint8_t record[TBD_RECORD_MAX_BYTES];
 };
 
+struct begun_window;
+
 struct tbd_builder {
+    struct begun_window *begun; /* owned; NULL: none */
     struct tbd_shadow shadow;
     struct block_count *counts; /* by id of the table */
     size_t count_capacity;
@@ -104,6 +107,7 @@ struct work {
     uint8_t *operands;
     size_t operand_bytes;
     bool cut;
+    bool more_comes;  /* what is not there yet is not missing */
     enum tbd_way way; /* in which blocks are taken from here on */
 
     size_t in;          /* operand offset read */
@@ -137,11 +141,21 @@ struct work {
     size_t side_capacity;
 };
 
+/* A window that is being collected: what of it was there has been taken. */
+struct begun_window {
+    struct work work;
+    struct tbd_product product; /* what work.out points to */
+    size_t next;                /* entry */
+    enum tbd_status status;     /* of the pass so far */
+};
+
 /* build.c */
 /* A copy that lives in the window; NULL without memory. */
 void *tbd_build_keep(struct work *w, const void *data, size_t bytes);
 /* The window ends here; returns TBD_NOTFOUND. */
 enum tbd_status tbd_build_damage(struct work *w, const char *what);
+/* The same, if no more comes; else TBD_TRUNCATED. */
+enum tbd_status tbd_build_outside(struct work *w, const char *what);
 void tbd_build_close_gap(struct work *w);
 TBD_MUST_CHECK enum tbd_status tbd_build_go_on(struct work *w);
 
@@ -160,6 +174,8 @@ void tbd_build_release(struct work *w);
 /* build_lean.c */
 /* Chooses the way of a window whose records are not coded.  False without memory. */
 TBD_MUST_CHECK bool tbd_lean_begin(struct work *w);
+/* More blocks may be there than when it was begun.  False without memory. */
+TBD_MUST_CHECK bool tbd_lean_reach(struct work *w);
 /* Takes some blocks from entry *io_i on, up to the next message, an impossible one, or one whose record
  * is outside the operands; and may change the way.  False without memory. */
 TBD_MUST_CHECK bool tbd_lean_take(struct work *w, size_t *io_i);

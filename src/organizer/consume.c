@@ -73,6 +73,8 @@ struct tbd_consumer {
     const uint8_t *area;   /* where the window's operands lie; NULL: in their chunks */
     size_t area_used;      /* by chunks before the next one */
     struct tbd_raw_window raw;
+    void (*before_move)(void *context); /* NULL: nobody looks at `raw` */
+    void *move_context;
     bool raw_started;
     bool ended;
     size_t entry_hint; /* sizes of the windows before: what to reserve */
@@ -382,6 +384,12 @@ static size_t guess(size_t need, size_t hint)
     return need <= before ? before : need + need / 2;
 }
 
+static void say_move(const struct tbd_consumer *c)
+{
+    if (c->before_move)
+        c->before_move(c->move_context);
+}
+
 /* Room for so many entries and operand bytes behind those that are there. */
 static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
 {
@@ -390,11 +398,12 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
 
     if (!raw->entries || entry_count > raw->entry_capacity) {
         size_t wanted = guess(entry_count, c->entry_hint);
-        void *grown = wanted > RAW_MAX_ENTRIES
-                          ? NULL
-                          : tbd_room_grow(raw->entries, raw->entry_count * sizeof(*raw->entries),
-                                          wanted * sizeof(*raw->entries));
+        void *grown;
 
+        say_move(c);
+        grown = wanted > RAW_MAX_ENTRIES ? NULL
+                                         : tbd_room_grow(raw->entries, raw->entry_count * sizeof(*raw->entries),
+                                                         wanted * sizeof(*raw->entries));
         if (!grown)
             return false;
         raw->entries = grown;
@@ -402,8 +411,10 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
     }
     if (!raw->operands || operand_bytes > raw->operand_capacity) {
         size_t wanted = guess(operand_bytes, c->operand_hint);
-        void *grown = tbd_room_grow(raw->operands, raw->operand_bytes, wanted + TBD_ROW_SLACK);
+        void *grown;
 
+        say_move(c);
+        grown = tbd_room_grow(raw->operands, raw->operand_bytes, wanted + TBD_ROW_SLACK);
         if (!grown)
             return false;
         raw->operands = grown;
@@ -507,6 +518,21 @@ static size_t larger(size_t a, size_t b)
 static size_t hint_after(size_t hint, size_t count, size_t least)
 {
     return larger(larger(count, hint - hint / 16), least);
+}
+
+struct tbd_raw_window tbd_consumer_collected(const struct tbd_consumer *c)
+{
+    struct tbd_raw_window raw = c->raw;
+
+    raw.plan_count = c->plan_count;
+    raw.highest_id = tbd_block_table_count(c->table);
+    return raw;
+}
+
+void tbd_consumer_watch(struct tbd_consumer *c, void (*before_move)(void *context), void *context)
+{
+    c->before_move = before_move;
+    c->move_context = context;
 }
 
 static void give_out(struct tbd_consumer *c, struct tbd_raw_window *out)

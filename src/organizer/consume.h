@@ -103,6 +103,10 @@ void tbd_consumer_wait(struct tbd_consumer *consumer, unsigned timeout_ms);
 TBD_MUST_CHECK enum tbd_status tbd_consumer_salvage(struct tbd_consumer *consumer,
                                                     struct tbd_raw_window *out,
                                                     struct tbd_error *why);
+/* What there is so far of the window that is being collected: borrowed, until `before_move(context)` was called (or the
+ * window is given out).  Those behind it may grow meanwhile. */
+struct tbd_raw_window tbd_consumer_collected(const struct tbd_consumer *consumer);
+void tbd_consumer_watch(struct tbd_consumer *consumer, void (*before_move)(void *context), void *context);
 /* The window that is being collected is not wanted. */
 void tbd_consumer_drop(struct tbd_consumer *consumer);
 

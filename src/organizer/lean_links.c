@@ -426,7 +426,7 @@ bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left, size_t
 
 /* ---- begin and end ---- */
 
-static bool reserve_blocks(struct tbd_links *links, uint32_t plan_count)
+bool tbd_links_reach(struct tbd_links *links, uint32_t plan_count)
 {
     size_t alone = links->alone_room, starts = links->start_room;
 
@@ -453,7 +453,7 @@ bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count)
     links->before = &links->none;
     if (!links->long_entries)
         links->long_entries = malloc(LONG_PATHS_MOST * sizeof(*links->long_entries));
-    return links->long_entries && reserve_blocks(links, plan_count);
+    return links->long_entries && tbd_links_reach(links, plan_count);
 }
 
 bool tbd_links_fail(const struct tbd_links *links)

@@ -72,6 +72,8 @@ TBD_MUST_CHECK bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *i
  * _look before operands are moved; _fail says whether another way is better; _finish: what was taken is counted.  False
  * without memory. */
 TBD_MUST_CHECK bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count);
+/* More blocks of the stream: also in the middle of a window. */
+TBD_MUST_CHECK bool tbd_links_reach(struct tbd_links *links, uint32_t plan_count);
 TBD_MUST_CHECK bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken);
 void tbd_links_look(struct work *w);
 bool tbd_links_fail(const struct tbd_links *links);

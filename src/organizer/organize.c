@@ -18,13 +18,16 @@
  * O4  A window is born lean (level 2) only if a replay brings its events back: what is built without them and turns out
  *     to be incomplete is coded when it is written.
  * O5  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
- *     wait are dropped unseen, nothing more is taken, and the trace gets its end record at once. */
+ *     wait are dropped unseen, nothing more is taken, and the trace gets its end record at once.
+ * O6  A window that is going to be lean is built early, piece by piece while it is collected, by workers that have nothing else to
+ *     do: what is there stays where it is meanwhile (tbd_pipeline_withdraw()). */
 #include "organizer/organize.h"
 
 #include "format/file.h"
 #include "format/window.h"
 #include "format/writer.h"
 #include "organizer/build.h"
+#include "organizer/builders.h"
 #include "organizer/join.h"
 #include "organizer/pipeline.h"
 
@@ -53,6 +56,11 @@
 /* Windows in work at the end get a file of keys of their own, rather than that so many wait for them. */
 #define EARLY_WINDOWS 4u
 
+/* Block entries of a window that is being collected, for somebody to look at them early: waking him for less takes longer. */
+#define EARLY_ENTRIES ((size_t)256 << 10)
+/* So many windows are built early at a time: each has a builder. */
+#define EARLY_WINDOWS_MOST 2u
+
 /* The keys of a window that is not committed yet. */
 struct window_keys {
     struct window_keys *next; /* a later window's */
@@ -70,6 +78,10 @@ struct organizer {
     int pidfd;
 
     struct tbd_pipeline *pipeline;
+    struct tbd_builders builders;
+    struct tbd_builder *early; /* has begun the window that is being collected; NULL: nobody has */
+    size_t offered;            /* entries of it that were there the last time when somebody asked */
+    unsigned early_windows;    /* begun and not built yet; atomic */
     struct tbd_join *join; /* see O1 */
     struct tbd_page_versions *versions; /* owned; NULL: all pages are stored whole */
     bool has_lean; /* a window was built without its events; atomic */
@@ -152,20 +164,56 @@ static bool is_lean(const struct organizer *o, const struct tbd_job *job)
            is_replayable(o, !job->raw.cut);
 }
 
-static void build_window(struct organizer *o, struct tbd_builder *builder, struct tbd_job *job)
+/* NULL: the window has not been begun. */
+static void drop_early(struct organizer *o, struct tbd_builder *builder)
+{
+    if (!builder)
+        return;
+    tbd_builder_free(builder);
+    __atomic_fetch_sub(&o->early_windows, 1, __ATOMIC_RELAXED);
+}
+
+static struct tbd_builder *take_builder(struct organizer *o)
+{
+    struct tbd_builder *builder = tbd_builders_take(&o->builders);
+
+    if (!builder)
+        abort();
+    return builder;
+}
+
+/* One that has begun the window, or any. */
+static struct tbd_builder *builder_for(struct organizer *o, struct tbd_job *job)
+{
+    struct tbd_builder *builder = job->builder;
+
+    job->is_lean = builder || is_lean(o, job);
+    if (builder)
+        __atomic_fetch_sub(&o->early_windows, 1, __ATOMIC_RELAXED);
+    else
+        builder = take_builder(o);
+    job->builder = NULL;
+    tbd_builder_code(builder, !job->is_lean);
+    return builder;
+}
+
+static void build_window(struct organizer *o, struct tbd_job *job)
 {
     uint64_t begin_ns = now_ns();
+    struct tbd_builder *builder;
 
     if (has_failed(o)) {
+        drop_early(o, job->builder);
         tbd_raw_window_free(&job->raw);
         return;
     }
-    job->is_lean = is_lean(o, job);
-    tbd_builder_code(builder, !job->is_lean);
+    builder = builder_for(o, job);
     job->status = tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &job->product);
+    if (!job->status)
+        tbd_builder_give_coded(builder, &job->product, &job->coded);
+    tbd_builders_give(&o->builders, builder);
     if (job->status)
         return;
-    tbd_builder_give_coded(builder, &job->product, &job->coded);
     if (job->is_lean && job->product.window->complete) {
         job->product.counts.level = 2;
         __atomic_store_n(&o->has_lean, true, __ATOMIC_RELAXED);
@@ -236,6 +284,9 @@ static struct tbd_key_segment *add_keys_locked(struct organizer *o)
         o->segment = calloc(1, sizeof(*o->segment));
         if (o->segment)
             (void)tbd_key_segment_add(o->segment, keys->window, keys->first_time, keys->blocks, &keys->keys);
+    } else if (tbd_key_segment_is_full(o->segment)) { /* sooner than the program ends */
+        full = o->segment;
+        o->segment = NULL;
     }
     free_keys(keys);
     return full;
@@ -307,7 +358,18 @@ static enum tbd_status put_files(struct organizer *o, struct tbd_job *job)
     return tbd_writer_put_window(o->writer, product->window, &product->counts, &extra, &job->files);
 }
 
-static void put_window(struct organizer *o, struct tbd_builder *builder, struct tbd_job *job)
+/* For the next window that is coded. */
+static void give_coded(struct organizer *o, struct tbd_job *job)
+{
+    struct tbd_builder *builder = job->coded.capacity ? take_builder(o) : NULL;
+
+    if (!builder)
+        return;
+    tbd_builder_take_coded(builder, &job->coded);
+    tbd_builders_give(&o->builders, builder);
+}
+
+static void put_window(struct organizer *o, struct tbd_job *job)
 {
     uint64_t begin_ns;
 
@@ -316,7 +378,7 @@ static void put_window(struct organizer *o, struct tbd_builder *builder, struct 
     collect_keys(o, job);
     if (job->keep)
         job->status = put_files(o, job);
-    tbd_builder_take_coded(builder, &job->coded);
+    give_coded(o, job);
     tbd_page_bases_free(&job->bases);
     tbd_product_free(&job->product);
     job->busy_ns += now_ns() - begin_ns;
@@ -410,22 +472,21 @@ static void step_back(void)
 static void *work(void *context)
 {
     struct organizer *o = context;
-    struct tbd_builder *builder = tbd_builder_new();
     enum tbd_step step = TBD_STEP_NONE;
     struct tbd_job *job = NULL;
 
-    if (!builder)
-        abort();
     step_back();
     while (tbd_pipeline_next(o->pipeline, &job, &step)) {
         struct tbd_key_segment *full = NULL;
 
         if (step == TBD_STEP_BUILD)
-            build_window(o, builder, job);
+            build_window(o, job);
         else if (step == TBD_STEP_JOIN)
             join_window(o, job);
         else if (step == TBD_STEP_PUT)
-            put_window(o, builder, job);
+            put_window(o, job);
+        else if (step == TBD_STEP_EARLY)
+            (void)tbd_build_early(job->builder, &job->raw, tbd_consumer_plans(o->consumer), o->table);
         else
             full = commit_window(o, job);
         if (!full)
@@ -437,7 +498,6 @@ static void *work(void *context)
     o->working--;
     pthread_cond_signal(&o->idle);
     pthread_mutex_unlock(&o->lock);
-    tbd_builder_free(builder);
     return NULL;
 }
 
@@ -497,14 +557,67 @@ static void break_stream(struct organizer *o, enum tbd_status status, const stru
     fail(o, status, why->detail[0] ? why->detail : "stream");
 }
 
+/* Before what is collected is moved, or freed. */
+static void withdraw(void *context)
+{
+    struct organizer *o = context;
+
+    if (o->early)
+        tbd_pipeline_withdraw(o->pipeline);
+}
+
+/* The window that was begun does not come. */
+static void forget_early(struct organizer *o)
+{
+    withdraw(o);
+    drop_early(o, o->early);
+    o->early = NULL;
+    o->offered = 0;
+}
+
+static bool will_be_lean(const struct organizer *o)
+{
+    enum tbd_organize_lean lean = o->options->lean;
+
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && tbd_pipeline_is_pressed(o->pipeline))) &&
+           is_replayable(o, true) && !o->options->discard;
+}
+
+static bool begin_early(struct organizer *o)
+{
+    if (__atomic_load_n(&o->early_windows, __ATOMIC_RELAXED) == EARLY_WINDOWS_MOST || !will_be_lean(o))
+        return false;
+    o->early = tbd_builders_take(&o->builders);
+    if (!o->early)
+        return false;
+    __atomic_fetch_add(&o->early_windows, 1, __ATOMIC_RELAXED);
+    tbd_builder_code(o->early, false);
+    return true;
+}
+
+/* Nothing comes at the moment: O6. */
+static void offer_early(struct organizer *o)
+{
+    struct tbd_raw_window raw = tbd_consumer_collected(o->consumer);
+
+    if (raw.entry_count < o->offered + EARLY_ENTRIES)
+        return;
+    o->offered = raw.entry_count;
+    if (o->early || begin_early(o))
+        tbd_pipeline_offer(o->pipeline, &raw, o->early);
+}
+
 static void add_window(struct organizer *o, struct tbd_raw_window *raw)
 {
     if (has_failed(o) || o->options->discard) {
+        forget_early(o);
         tbd_raw_window_free(raw);
         return;
     }
     o->added++;
-    tbd_pipeline_add(o->pipeline, raw);
+    tbd_pipeline_add(o->pipeline, raw, o->early);
+    o->early = NULL;
+    o->offered = 0;
 }
 
 /* What the producer left behind. */
@@ -540,8 +653,10 @@ static void take_stream(struct organizer *o)
             return salvage(o);
         /* looked at once more after this: what was published before the end is not missed */
         gone = is_gone(o);
-        if (!gone)
-            tbd_consumer_wait(o->consumer, WAIT_MS);
+        if (gone)
+            continue;
+        offer_early(o);
+        tbd_consumer_wait(o->consumer, WAIT_MS);
     }
 }
 
@@ -605,7 +720,9 @@ static enum tbd_status run_threads(struct organizer *o)
         tbd_ager_free(o->ager);
         o->ager = NULL;
     }
+    tbd_consumer_watch(o->consumer, withdraw, o);
     take_stream(o);
+    forget_early(o);
     if (tbd_pipeline_close(o->pipeline))
         write_keys_so_far(o, EARLY_WINDOWS);
     tbd_writer_expect_end(o->writer);
@@ -709,6 +826,7 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     tbd_join_free(o->join);
     tbd_page_versions_free(o->versions);
     tbd_pipeline_free(o->pipeline);
+    tbd_builders_free(&o->builders);
     tbd_block_table_release(o->table);
     if (o->pidfd >= 0)
         close(o->pidfd);
@@ -720,7 +838,7 @@ static void tear_down(struct organizer *o, enum tbd_status status)
 
 enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct tbd_error *why)
 {
-    struct organizer o = { .options = options, .pidfd = -1 };
+    struct organizer o = { .options = options, .pidfd = -1, .builders = { .lock = PTHREAD_MUTEX_INITIALIZER } };
     enum tbd_status status;
 
     pthread_mutex_init(&o.lock, NULL);

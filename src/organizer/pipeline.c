@@ -7,7 +7,8 @@
  *   committed <= begun to put <= joined <= taken to build <= added
  *
  * Invariants
- * P1  The oldest window never waits for a place or for another window: no deadlock.
+ * P1  The oldest window never waits for a place or for another window: no deadlock.  (It may wait until who builds it
+ *     early has done the piece that was there.)
  * P2  No more than `most` windows are between being taken and being committed, and QUEUE_SLOTS wait to be taken: so much
  *     memory is in use at most, and each has a slot of its own.
  * P3  Whenever the lock is released and a step could be done, somebody who is not waiting will look for it: who
@@ -44,6 +45,11 @@ struct tbd_pipeline {
     uint64_t begun;       /* to be put */
     uint64_t committed;
     uint64_t most;        /* windows between taken and committed */
+    struct tbd_job offer; /* a window that is being collected */
+    struct tbd_job early; /* what was there of one when somebody began to build that */
+    struct tbd_job last;  /* how large the last window was */
+    bool is_offered;
+    bool is_early;        /* somebody is at it */
     bool is_joining;
     bool is_committing;
     bool closed;
@@ -131,6 +137,12 @@ static bool is_pressed_locked(const struct tbd_pipeline *p, const struct tbd_job
 
 /* ---- steps ---- */
 
+/* Somebody is at a piece of the window. */
+static bool is_begun_locked(const struct tbd_pipeline *p, const struct tbd_job *job)
+{
+    return p->is_early && job->builder == p->early.builder;
+}
+
 /* The next step: what is old first, so that memory and places become free. */
 static enum tbd_step find_locked(struct tbd_pipeline *p)
 {
@@ -140,9 +152,9 @@ static enum tbd_step find_locked(struct tbd_pipeline *p)
         return TBD_STEP_JOIN;
     if (p->begun < p->joined)
         return TBD_STEP_PUT;
-    if (p->taken < p->added && p->taken - p->committed < p->most)
+    if (p->taken < p->added && p->taken - p->committed < p->most && !is_begun_locked(p, job_of(p, p->taken)))
         return TBD_STEP_BUILD;
-    return TBD_STEP_NONE;
+    return p->is_offered && !p->is_early ? TBD_STEP_EARLY : TBD_STEP_NONE;
 }
 
 static struct tbd_job *begin_build_locked(struct tbd_pipeline *p)
@@ -165,6 +177,11 @@ static struct tbd_job *begin_locked(struct tbd_pipeline *p, enum tbd_step step)
     case TBD_STEP_COMMIT:
         p->is_committing = true;
         return job_of(p, p->committed);
+    case TBD_STEP_EARLY:
+        p->is_early = true;
+        p->is_offered = false;
+        p->early = p->offer;
+        return &p->early;
     default: return NULL;
     }
 }
@@ -229,6 +246,10 @@ static void finish_locked(struct tbd_pipeline *p, struct tbd_job *job, enum tbd_
         if (is_over(p))
             wake_all_locked(p);
         break;
+    case TBD_STEP_EARLY:
+        p->is_early = false;
+        pthread_cond_signal(&p->place);
+        break;
     default: break;
     }
 }
@@ -257,16 +278,46 @@ void tbd_pipeline_done(struct tbd_pipeline *p, struct tbd_job **job, enum tbd_st
 
 /* ---- the reader ---- */
 
-void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw)
+void tbd_pipeline_offer(struct tbd_pipeline *p, const struct tbd_raw_window *raw, struct tbd_builder *builder)
 {
     pthread_mutex_lock(&p->lock);
+    p->offer = (struct tbd_job){ .raw = *raw, .builder = builder };
+    p->is_offered = true;
+    wake_one_locked(p);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void tbd_pipeline_withdraw(struct tbd_pipeline *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->is_offered = false;
+    while (p->is_early)
+        pthread_cond_wait(&p->place, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool tbd_pipeline_is_pressed(struct tbd_pipeline *p)
+{
+    bool is_pressed;
+
+    pthread_mutex_lock(&p->lock);
+    is_pressed = p->added > 1 && is_pressed_locked(p, &p->last);
+    pthread_mutex_unlock(&p->lock);
+    return is_pressed;
+}
+
+void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw, struct tbd_builder *builder)
+{
+    pthread_mutex_lock(&p->lock);
+    p->is_offered = false;
     while (p->added - p->taken == QUEUE_SLOTS)
         pthread_cond_wait(&p->place, &p->lock);
     note_added_locked(p);
     *job_of(p, p->added) = (struct tbd_job){
-        .number = p->added, .raw = *raw, .highest_id = raw->highest_id,
+        .number = p->added, .raw = *raw, .highest_id = raw->highest_id, .builder = builder,
         .raw_bytes = raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes,
     };
+    p->last = *job_of(p, p->added);
     p->added++;
     wake_one_locked(p);
     pthread_mutex_unlock(&p->lock);
@@ -278,6 +329,7 @@ uint64_t tbd_pipeline_close(struct tbd_pipeline *p)
 
     pthread_mutex_lock(&p->lock);
     p->closed = true;
+    p->is_offered = false;
     left = p->added - p->committed;
     wake_all_locked(p);
     pthread_mutex_unlock(&p->lock);

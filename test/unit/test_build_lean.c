@@ -20,7 +20,7 @@
 #define PHRASES 12u
 #define PHRASE_MOST 24u
 
-enum { CODED, LINKS, EIGHTS, ROWS, FREE, BUILDERS };
+enum { CODED, LINKS, EIGHTS, ROWS, FREE, LINKS_EARLY, EIGHTS_EARLY, FREE_EARLY, BUILDERS };
 
 struct scene {
     struct sim sim;
@@ -139,16 +139,36 @@ static struct tbd_raw_window copy_of(const struct tbd_raw_window *raw)
     return copy;
 }
 
+/* Some pieces of it: records end anywhere, and what is there lies elsewhere each time. */
+static void build_early(struct scene *scene, struct tbd_builder *builder, struct tbd_raw_window *raw)
+{
+    size_t entries = 0, operands = 0;
+
+    for (uint32_t n = (uint32_t)(sim_random(&scene->sim) % 5); n--;) {
+        struct tbd_raw_window moved = copy_of(raw), piece = moved;
+
+        tbd_raw_window_free(raw);
+        *raw = moved;
+        entries += sim_random(&scene->sim) % (raw->entry_count - entries + 1);
+        operands += sim_random(&scene->sim) % (raw->operand_bytes - operands + 1);
+        piece.entry_count = entries;
+        piece.operand_bytes = operands;
+        assert_true(tbd_build_early(builder, &piece, tbd_consumer_plans(scene->consumer), scene->table));
+    }
+}
+
 static struct tbd_product build(struct scene *scene, uint32_t way, const struct tbd_raw_window *raw)
 {
     struct tbd_raw_window copy = copy_of(raw);
     struct tbd_lean *lean = scene->builders[way]->lean;
     struct tbd_product product;
 
-    if (lean && way != FREE) {
-        lean->links_wait = (struct tbd_lean_wait){ .left = way != LINKS };
+    if (lean && way != FREE && way != FREE_EARLY) {
+        lean->links_wait = (struct tbd_lean_wait){ .left = way != LINKS && way != LINKS_EARLY };
         lean->eights_wait = (struct tbd_lean_wait){ .left = way == ROWS };
     }
+    if (way >= LINKS_EARLY)
+        build_early(scene, scene->builders[way], &copy);
     assert_int_equal(tbd_build(scene->builders[way], &copy, tbd_consumer_plans(scene->consumer), scene->table, &product),
                      TBD_OK);
     return product;

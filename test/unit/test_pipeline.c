@@ -36,8 +36,8 @@ static void test_one_worker_does_everything_in_order(void **state)
     struct worker a = { 0 };
 
     (void)state;
-    tbd_pipeline_add(p, &nothing);
-    tbd_pipeline_add(p, &nothing);
+    tbd_pipeline_add(p, &nothing, NULL);
+    tbd_pipeline_add(p, &nothing, NULL);
     tbd_pipeline_close(p);
     for (uint64_t i = 0; i < 2; i++) {
         assert_next(p, &a, TBD_STEP_BUILD, i);
@@ -55,10 +55,10 @@ static void test_who_is_early_goes_on(void **state)
     struct worker a = { 0 }, b = { 0 };
 
     (void)state;
-    tbd_pipeline_add(p, &nothing);
-    tbd_pipeline_add(p, &nothing);
+    tbd_pipeline_add(p, &nothing, NULL);
+    tbd_pipeline_add(p, &nothing, NULL);
     assert_next(p, &a, TBD_STEP_BUILD, 0);
-    tbd_pipeline_add(p, &nothing); /* two can wait */
+    tbd_pipeline_add(p, &nothing, NULL); /* two can wait */
     tbd_pipeline_close(p);
     assert_next(p, &b, TBD_STEP_BUILD, 1);
     assert_next(p, &b, TBD_STEP_BUILD, 2);
@@ -79,6 +79,41 @@ static void test_who_is_early_goes_on(void **state)
 }
 
 /* ---- many workers ---- */
+
+/* What is there of the window that is collected: a builder is told from others by its address. */
+static void test_what_is_offered_comes_last_and_before_its_window(void **state)
+{
+    struct tbd_pipeline *p = tbd_pipeline_new(2);
+    struct tbd_builder *builder = (void *)&p, *other = (void *)state;
+    struct worker a = { 0 }, b = { 0 };
+
+    tbd_pipeline_add(p, &nothing, NULL);
+    tbd_pipeline_offer(p, &nothing, builder);
+    assert_next(p, &a, TBD_STEP_BUILD, 0);
+    assert_true(tbd_pipeline_next(p, &b.job, &b.step));
+    assert_int_equal(b.step, TBD_STEP_EARLY);
+    assert_ptr_equal(b.job->builder, builder);
+    tbd_pipeline_offer(p, &nothing, builder); /* is over when its window is there */
+    tbd_pipeline_add(p, &nothing, builder);
+    tbd_pipeline_offer(p, &nothing, other); /* waits: somebody is at the one before */
+    assert_next(p, &a, TBD_STEP_JOIN, 0); /* not BUILD 1 */
+    assert_next(p, &a, TBD_STEP_PUT, 0);
+    assert_next(p, &b, TBD_STEP_BUILD, 1);
+    assert_ptr_equal(b.job->builder, builder);
+    assert_next(p, &a, TBD_STEP_COMMIT, 0);
+    assert_true(tbd_pipeline_next(p, &a.job, &a.step));
+    assert_int_equal(a.step, TBD_STEP_EARLY);
+    assert_ptr_equal(a.job->builder, other);
+    tbd_pipeline_done(p, &a.job, &a.step);
+    tbd_pipeline_offer(p, &nothing, other);
+    tbd_pipeline_withdraw(p);
+    assert_next(p, &b, TBD_STEP_JOIN, 1);
+    assert_next(p, &b, TBD_STEP_PUT, 1);
+    assert_next(p, &b, TBD_STEP_COMMIT, 1);
+    tbd_pipeline_close(p);
+    assert_false(tbd_pipeline_next(p, &b.job, &b.step));
+    tbd_pipeline_free(p);
+}
 
 struct crowd {
     struct tbd_pipeline *p;
@@ -138,7 +173,7 @@ static void test_many_workers_keep_the_order(void **state)
     for (unsigned i = 0; i < WORKERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &crowd), 0);
     for (unsigned i = 0; i < WINDOWS; i++)
-        tbd_pipeline_add(crowd.p, &nothing);
+        tbd_pipeline_add(crowd.p, &nothing, NULL);
     tbd_pipeline_close(crowd.p);
     for (unsigned i = 0; i < WORKERS; i++)
         pthread_join(threads[i], NULL);
@@ -153,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_worker_does_everything_in_order),
         cmocka_unit_test(test_who_is_early_goes_on),
+        cmocka_unit_test(test_what_is_offered_comes_last_and_before_its_window),
         cmocka_unit_test(test_many_workers_keep_the_order),
     };
 
