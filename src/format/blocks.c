@@ -127,9 +127,9 @@ static void *store_take(struct tbd_block_table *table, size_t bytes)
     return at;
 }
 
-static uint32_t key_hash(const struct tbd_block_def *def)
+static uint32_t key_hash(uint64_t start, uint64_t code_hash)
 {
-    return (uint32_t)(((def->start ^ def->code_hash) * 0x9e3779b97f4a7c15ull) >> 32);
+    return (uint32_t)(((start ^ code_hash) * 0x9e3779b97f4a7c15ull) >> 32);
 }
 
 /* A block that is there: ids in the hashed index are. */
@@ -138,24 +138,25 @@ static const struct tbd_block *block_of(const struct tbd_block_table *table, uin
     return table->segments[id >> TBD_SEGMENT_BITS][id & (TBD_SEGMENT_BLOCKS - 1)];
 }
 
+static void place_key(struct tbd_block_key *by_key, uint32_t slots, struct tbd_block_key key)
+{
+    uint32_t slot = key.hash & (slots - 1);
+
+    while (by_key[slot].id)
+        slot = (slot + 1) & (slots - 1);
+    by_key[slot] = key;
+}
+
 static bool key_grow(struct tbd_block_table *table)
 {
     uint32_t slots = table->key_slots ? table->key_slots * 2 : 1024;
-    uint32_t *by_key = calloc(slots, sizeof(*by_key));
+    struct tbd_block_key *by_key = calloc(slots, sizeof(*by_key));
 
     if (!by_key)
         return false;
-    for (uint32_t i = 0; i < table->key_slots; i++) {
-        uint32_t id = table->by_key[i];
-        uint32_t slot;
-
-        if (!id)
-            continue;
-        slot = key_hash(&block_of(table, id)->def) & (slots - 1);
-        while (by_key[slot])
-            slot = (slot + 1) & (slots - 1);
-        by_key[slot] = id;
-    }
+    for (uint32_t i = 0; i < table->key_slots; i++)
+        if (table->by_key[i].id)
+            place_key(by_key, slots, table->by_key[i]);
     free(table->by_key);
     table->by_key = by_key;
     table->key_slots = slots;
@@ -164,14 +165,9 @@ static bool key_grow(struct tbd_block_table *table)
 
 static bool key_put(struct tbd_block_table *table, const struct tbd_block_def *def, uint32_t id)
 {
-    uint32_t slot;
-
     if (table->key_count * 2 >= table->key_slots && !key_grow(table))
         return false;
-    slot = key_hash(def) & (table->key_slots - 1);
-    while (table->by_key[slot])
-        slot = (slot + 1) & (table->key_slots - 1);
-    table->by_key[slot] = id;
+    place_key(table->by_key, table->key_slots, (struct tbd_block_key){ id, key_hash(def->start, def->code_hash) });
     table->key_count++;
     return true;
 }
@@ -232,25 +228,34 @@ static bool same_events(const struct tbd_block *block, const struct tbd_block_de
            (!def->op_count || memcmp(block->ops, ops, sizeof(*ops) * def->op_count) == 0);
 }
 
+void tbd_block_table_expect(const struct tbd_block_table *table, uint64_t start, uint64_t code_hash)
+{
+    if (table->key_slots)
+        __builtin_prefetch(&table->by_key[key_hash(start, code_hash) & (table->key_slots - 1)], 1);
+}
+
 uint32_t tbd_block_table_find(const struct tbd_block_table *table, const struct tbd_block_def *def,
                               const struct tbd_op *ops, const uint8_t *code, bool exact)
 {
     uint32_t found = 0;
-    uint32_t slot = key_hash(def);
+    uint32_t hash = key_hash(def->start, def->code_hash), slot = hash;
 
     if (!table->key_slots)
         return 0;
     for (;; slot++) {
-        uint32_t id = table->by_key[slot & (table->key_slots - 1)];
-        const struct tbd_block *block = id ? tbd_block_table_get(table, id) : NULL;
+        const struct tbd_block_key *key = &table->by_key[slot & (table->key_slots - 1)];
+        const struct tbd_block *block;
 
-        if (!block)
+        if (!key->id)
             return found;
+        if (key->hash != hash)
+            continue;
+        block = block_of(table, key->id);
         if (!same_code(block, def, code))
             continue;
         if (same_events(block, def, ops))
-            return id;
+            return key->id;
         if (!exact && !found)
-            found = id;
+            found = key->id;
     }
 }

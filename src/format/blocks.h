@@ -27,6 +27,9 @@ TBD_MUST_CHECK enum tbd_status tbd_block_table_put(struct tbd_block_table *table
 const struct tbd_block *tbd_block_table_get(const struct tbd_block_table *table, uint32_t id);
 uint32_t tbd_block_table_count(const struct tbd_block_table *table); /* highest id */
 
+/* A block with this start and hash of its code will be looked for soon: only for time. */
+void tbd_block_table_expect(const struct tbd_block_table *table, uint64_t start, uint64_t code_hash);
+
 /* The id of the block with the same start and code; among several, the one with the same events if
  * there is one.  With `exact` only that.  0 if none. */
 uint32_t tbd_block_table_find(const struct tbd_block_table *table, const struct tbd_block_def *def,

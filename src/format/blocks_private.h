@@ -12,10 +12,16 @@
 
 struct store;
 
+/* A block by its start and code.  Most others with the same place are told apart by their hash, without looking at them. */
+struct tbd_block_key {
+    uint32_t id; /* 0: free */
+    uint32_t hash;
+};
+
 struct tbd_block_table {
     const struct tbd_block **segments[1u << (30 - TBD_SEGMENT_BITS)];
     struct store *stores; /* owned: where blocks lie */
-    uint32_t *by_key;     /* owned: key_slots ids, 0 = free */
+    struct tbd_block_key *by_key; /* owned: key_slots */
     uint32_t key_slots;   /* power of two */
     uint32_t key_count;
     uint32_t highest;

@@ -36,6 +36,7 @@
 /* In play, room for a window is for so much at least.  It takes memory only as far as a window fills
  * it, and as all pieces are alike, what one window has filled comes back for any other. */
 #define PLAY_OPERANDS ((size_t)64 << 20)
+#define EXPECT_AHEAD 4u /* definitions */
 #define PLAY_ENTRIES_MOST ((size_t)4 << 20)
 
 struct stores {
@@ -313,9 +314,14 @@ static enum tbd_status settle_id(struct tbd_consumer *c, const struct tbd_block_
     return tbd_block_table_put(c->table, *out, def, ops, code);
 }
 
+static uint64_t def_offset(const struct tbd_consumer *c, uint32_t id)
+{
+    return c->defs_offset + (uint64_t)(id - 1) * sizeof(struct tbd_block_def);
+}
+
 static enum tbd_status import_one(struct tbd_consumer *c, uint32_t id, struct tbd_error *why)
 {
-    uint64_t at = c->defs_offset + (uint64_t)(id - 1) * sizeof(struct tbd_block_def);
+    uint64_t at = def_offset(c, id);
     struct tbd_op *ops = NULL;
     uint8_t code[TBD_BLOCK_MAX_INSNS * 15];
     const char *wrong = NULL;
@@ -345,6 +351,15 @@ static enum tbd_status import_one(struct tbd_consumer *c, uint32_t id, struct tb
     return status;
 }
 
+/* Its place in the table is in no cache, which is most of what finding it takes. */
+static void expect_one(const struct tbd_consumer *c, uint32_t id)
+{
+    struct tbd_block_def def;
+
+    memcpy(&def, c->bytes + def_offset(c, id), sizeof(def));
+    tbd_block_table_expect(c->known ? c->known : c->table, def.start, def.code_hash);
+}
+
 static enum tbd_status import_defs(struct tbd_consumer *c, struct tbd_error *why)
 {
     uint32_t count = __atomic_load_n(&c->head->def_count, __ATOMIC_ACQUIRE);
@@ -352,8 +367,11 @@ static enum tbd_status import_defs(struct tbd_consumer *c, struct tbd_error *why
     if (count > c->def_capacity)
         return tbd_error_set(why, TBD_CORRUPT, "stream", 132, "%u definitions", count);
     while (c->plan_count < count) {
-        enum tbd_status status = import_one(c, c->plan_count + 1, why);
+        enum tbd_status status;
 
+        if (count - c->plan_count > EXPECT_AHEAD)
+            expect_one(c, c->plan_count + 1 + EXPECT_AHEAD);
+        status = import_one(c, c->plan_count + 1, why);
         if (status)
             return status;
     }
