@@ -27,9 +27,10 @@
 #define PATHS_MOST (SLOTS / 2) /* when there would be more, all are forgotten: a program that goes other ways now */
 #define PREFETCH 2048u /* bytes ahead; and how many at a time: more than most paths have */
 #define PREFETCH_BYTES 256u
-/* If more than so many, and than that share of all, are new in a window, rows take less time. */
-#define MADE_MOST 2048u
-#define MADE_SHARE 16u
+/* A path that is new takes longer than rows would, by so many times as much as one that is known takes less.  When that has
+ * cost as much as so many new ones more than it gained, of late, rows take less time. */
+#define MADE_COST 24
+#define LOST_MOST (2048 * MADE_COST)
 
 /* A base was `value` so many times, the last time at event `last`. */
 struct eight_value {
@@ -87,7 +88,7 @@ struct tbd_eights {
     struct eight_value values[PENDING + 1];
     size_t notes_from;       /* operand offset that notes are relative to */
     bool has_notes;          /* perhaps */
-    uint64_t taken, made;    /* paths of the window, and how many of them were new */
+    int64_t lost;            /* time, in what a known path gains; gains of long ago are forgotten */
 };
 
 /* ---- stores ---- */
@@ -280,7 +281,7 @@ static struct eight *new_path(struct work *w, uint32_t slot, const uint32_t entr
     *path = (struct eight){ 0 };
     memcpy(path->entries, entries, sizeof(path->entries));
     eights->used[eights->count++] = slot;
-    eights->made++;
+    eights->lost += MADE_COST;
     return fill(w, path, &eights->more[slot]) ? path : NULL;
 }
 
@@ -348,6 +349,11 @@ static inline __attribute__((always_inline)) void take_path(struct work *w, stru
         look_at_notes(w, path);
 }
 
+static void note_taken(struct tbd_eights *eights, int64_t paths)
+{
+    eights->lost = eights->lost > paths ? eights->lost - paths : 0;
+}
+
 /* Known paths from `entries` on; another block follows each. */
 static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
 {
@@ -367,7 +373,7 @@ static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
     }
     if (n)
         go_to(w, &at, entries[n - 1]);
-    w->builder->lean->eights->taken += n / BLOCKS;
+    note_taken(w->builder->lean->eights, (int64_t)(n / BLOCKS));
     return n;
 }
 
@@ -398,7 +404,7 @@ static bool take_some(struct work *w, const uint32_t *entries, uint32_t length)
     at = place_of(w);
     take_path(w, path, &at);
     go_to(w, &at, entries[length - 1]);
-    w->builder->lean->eights->taken++;
+    note_taken(w->builder->lean->eights, 1);
     return true;
 }
 
@@ -448,7 +454,7 @@ bool tbd_eights_begin(struct tbd_eights **io_eights)
         *io_eights = eights = calloc(1, sizeof(*eights));
     if (!eights)
         return false;
-    eights->taken = eights->made = 0;
+    eights->lost = 0;
     if (!eights->slot_room)
         eights->slot_room = calloc(SLOTS + 1, sizeof(*eights->slots));
     if (!eights->more)
@@ -461,7 +467,7 @@ bool tbd_eights_begin(struct tbd_eights **io_eights)
 
 bool tbd_eights_fail(const struct tbd_eights *eights)
 {
-    return eights->made > MADE_MOST + eights->taken / MADE_SHARE;
+    return eights->lost > LOST_MOST;
 }
 
 static void count_stores(struct work *w, const struct eight *path, const struct eight_more *more)
