@@ -67,12 +67,25 @@ static bool is_image(const struct tbd_page_note *note)
 
 /* ---- summaries ---- */
 
-static int compare_ids(const void *left, const void *right)
+/* Ids, each of them once, in ascending order: a bit for each.  False without memory. */
+static bool sort_ids(uint32_t *ids, size_t count)
 {
-    uint32_t a = *(const uint32_t *)left;
-    uint32_t b = *(const uint32_t *)right;
+    uint32_t highest = 0;
+    uint64_t *bits;
+    size_t n = 0;
 
-    return a < b ? -1 : a > b;
+    for (size_t i = 0; i < count; i++)
+        highest = ids[i] > highest ? ids[i] : highest;
+    bits = calloc(highest / 64 + 1, sizeof(*bits));
+    if (!bits)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        bits[ids[i] / 64] |= UINT64_C(1) << ids[i] % 64;
+    for (uint32_t word = 0; word <= highest / 64; word++)
+        for (uint64_t left = bits[word]; left; left &= left - 1)
+            ids[n++] = word * 64 + (uint32_t)__builtin_ctzll(left);
+    free(bits);
+    return true;
 }
 
 static bool finish_words(struct work *w)
@@ -98,10 +111,8 @@ static bool finish_blocks(struct work *w)
         tbd_window_memory(w->window, b->id_count * sizeof(*blocks));
     size_t n = 0;
 
-    if (!blocks)
+    if (!blocks || !sort_ids(b->ids, b->id_count))
         return false;
-    if (b->id_count)
-        qsort(b->ids, b->id_count, sizeof(*b->ids), compare_ids);
     for (size_t i = 0; i < b->id_count; i++) {
         struct block_count *count = &b->counts[b->ids[i]];
         const struct tbd_plan *plan = &w->plans[count->plan];
