@@ -30,6 +30,7 @@ enum {
     WAIT_MS = 50,
 };
 #define FUTEX_OWNER_DIED 0x40000000u
+#define AROUND_BYTES 65536u
 
 static uint32_t place_of(const struct tbd_ring *ring, uint32_t number)
 {
@@ -136,7 +137,8 @@ enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_
     uint64_t bytes = tbd_ring_bytes(config);
     int flags = fd < 0 ? MAP_PRIVATE_ANON_FIXED_NOREPLACE : MAP_SHARED_FIXED_NOREPLACE;
 
-    *ring = (struct tbd_ring){ .bytes = bytes, .parent = config->parent, .discard = fd < 0 };
+    *ring = (struct tbd_ring){ .bytes = bytes, .parent = config->parent, .discard = fd < 0,
+                               .used_slots = 1 };
     if (bytes > TBD_PLAN_BASE - TBD_STREAM_BASE)
         return TBD_USAGE;
     if (fd >= 0 &&
@@ -211,6 +213,30 @@ static uint32_t collect(struct tbd_ring *ring)
     return released;
 }
 
+/* The kernel maps pages that are there already sixteen at a time when one of them is read, and one at a time when it is
+ * written; in shared memory both may be written then (fault-around, do_read_fault()).  They are there if the organizer
+ * has been at them before (organizer/warm.h); otherwise this makes one page in sixteen, which is filled anyway. */
+static void look_around(uint64_t from, uint64_t to)
+{
+    for (uint64_t at = from; at < to; at = (at | (AROUND_BYTES - 1)) + 1)
+        (void)*(const volatile uint8_t *)at;
+}
+
+/* Slots are used for the first time in their order. */
+static void enter_slot(struct tbd_ring *ring, uint32_t slot)
+{
+    uint64_t entries = entries_start(ring, slot);
+    uint64_t operands = entries + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
+
+    if (slot >= ring->used_slots) {
+        ring->used_slots = slot + 1;
+        look_around(entries, entries + TBD_ENTRIES_BYTES);
+        if (!ring->area)
+            look_around(operands, operands + ring->operands_most);
+    }
+    ring->slot = slot;
+}
+
 /* Waits until `count` slots are free, and takes one to fill it. */
 static void take_slot(struct tbd_ring *ring, uint32_t count)
 {
@@ -221,7 +247,7 @@ static void take_slot(struct tbd_ring *ring, uint32_t count)
         uint32_t released = collect(ring);
 
         if (ring->free_count >= count) {
-            ring->slot = ring->free[--ring->free_count];
+            enter_slot(ring, ring->free[--ring->free_count]);
             return;
         }
         if (!waited)
@@ -243,6 +269,8 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
     chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring));
     chunk->flags = flags;
     ring->window_bytes += chunk->operand_bytes;
+    if (chunk->operand_bytes > ring->operands_most)
+        ring->operands_most = chunk->operand_bytes;
     if (flags & TBD_CHUNK_ENDS_WINDOW)
         ring->window_bytes = 0;
     __atomic_store_n(&chunk->entry_count, open_entries(ring, entry_next), __ATOMIC_RELEASE);

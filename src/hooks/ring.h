@@ -22,6 +22,8 @@ struct tbd_ring {
     uint64_t window_bytes;  /* operands of the window's chunks before the open one */
     uint32_t number;        /* of the open chunk; described at number % chunk_count */
     uint32_t slot;          /* where it lies */
+    uint32_t used_slots;    /* have been filled before: these are the lowest */
+    uint32_t operands_most; /* bytes of a chunk so far */
     uint32_t collected;     /* chunks given back whose slots are in `free` or used again */
     uint32_t free_count;
     uint8_t free[TBD_STREAM_MAX_CHUNKS];  /* slots; on top, and in the caches, the one back last */

@@ -16,6 +16,7 @@
 #include "format/coding.h"
 #include "format/file.h"
 #include "format/room.h"
+#include "organizer/warm.h"
 
 #include <emmintrin.h>
 #include <errno.h>
@@ -38,6 +39,8 @@
 #define PLAY_OPERANDS ((size_t)64 << 20)
 #define EXPECT_AHEAD 4u /* definitions */
 #define PLAY_ENTRIES_MOST ((size_t)4 << 20)
+/* A program that has filled so many will fill more. */
+#define SHORT_CHUNKS 4u
 
 struct stores {
     struct stores *next;
@@ -68,6 +71,8 @@ struct tbd_consumer {
 
     uint32_t taken; /* chunks given back so far */
     uint32_t warmed; /* slots whose pages have been made present */
+    uint32_t highest_slot; /* of a chunk so far */
+    struct tbd_warmer *warmer;
     uint32_t operands_most; /* of one chunk so far */
     bool is_long;    /* a window has come: more will */
     struct tbd_chunk seen; /* the one that tbd_consumer_peek() gave */
@@ -92,6 +97,11 @@ void tbd_raw_window_free(struct tbd_raw_window *raw)
 }
 
 /* ---- start ---- */
+
+static size_t page_up(size_t bytes)
+{
+    return (bytes + GUARD_BYTES - 1) & ~(size_t)(GUARD_BYTES - 1);
+}
 
 static bool fits(uint64_t offset, uint64_t count, uint64_t element, uint64_t limit)
 {
@@ -137,6 +147,28 @@ static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
     return TBD_OK;
 }
 
+/* So that large pages can lie in it (warm.h). */
+static void *map_aligned(int fd, size_t bytes)
+{
+    size_t reserved = bytes + TBD_LARGE_PAGE;
+    uint8_t *start = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *at;
+    size_t before;
+
+    if (start == MAP_FAILED)
+        return MAP_FAILED;
+    before = -(uintptr_t)start % TBD_LARGE_PAGE;
+    at = start + before;
+    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        munmap(start, reserved);
+        return MAP_FAILED;
+    }
+    if (before)
+        munmap(start, before);
+    munmap(at + page_up(bytes), reserved - before - page_up(bytes));
+    return at;
+}
+
 static enum tbd_status map_stream(struct tbd_consumer *c, int fd, struct tbd_error *why)
 {
     struct stat st;
@@ -145,7 +177,7 @@ static enum tbd_status map_stream(struct tbd_consumer *c, int fd, struct tbd_err
     fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK); /* fine if it cannot be sealed */
     if (fstat(fd, &st) || (size_t)st.st_size < sizeof(*c->head))
         return tbd_error_set(why, TBD_TRUNCATED, "stream", 0, "it has no head");
-    at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    at = map_aligned(fd, (size_t)st.st_size);
     if (at == MAP_FAILED)
         return tbd_error_set(why, TBD_SYSTEM, "stream", 0, "cannot map it: %s", strerror(errno));
     c->bytes = at;
@@ -207,6 +239,7 @@ void tbd_consumer_free(struct tbd_consumer *c)
 {
     if (!c)
         return;
+    tbd_warmer_free(c->warmer);
     while (c->stores) {
         struct stores *next = c->stores->next;
 
@@ -380,17 +413,22 @@ static enum tbd_status import_defs(struct tbd_consumer *c, struct tbd_error *why
 
 /* ---- chunks ---- */
 
+static uint8_t *slot_start(const struct tbd_consumer *c, uint32_t slot)
+{
+    return c->bytes + c->chunks_offset + (uint64_t)slot * TBD_CHUNK_STRIDE;
+}
+
 /* Where the copied descriptor says, after check_chunk(). */
 static uint8_t *entries_of(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
-    return c->bytes + c->chunks_offset + (uint64_t)chunk->slot * TBD_CHUNK_STRIDE + chunk->entries_offset;
+    return slot_start(c, chunk->slot) + chunk->entries_offset;
 }
 
 static const uint8_t *operands_of(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
     if (c->area)
         return c->area + c->area_used;
-    return c->bytes + c->chunks_offset + (uint64_t)chunk->slot * TBD_CHUNK_STRIDE + TBD_ENTRIES_BYTES + GUARD_BYTES;
+    return slot_start(c, chunk->slot) + TBD_ENTRIES_BYTES + GUARD_BYTES;
 }
 
 /* What a window will need that has so much already: as much as those before, and a bit (nothing is
@@ -504,6 +542,8 @@ static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
     raw->operand_bytes += chunk->operand_bytes;
     if (chunk->operand_bytes > c->operands_most)
         c->operands_most = chunk->operand_bytes;
+    if (chunk->slot > c->highest_slot)
+        c->highest_slot = chunk->slot;
     return TBD_OK;
 }
 
@@ -620,6 +660,17 @@ struct tbd_stream_areas tbd_consumer_areas(const struct tbd_consumer *c)
     return c->areas;
 }
 
+/* Slots are used for the first time in their order, so those behind the one being filled are new. */
+static void warm_others(struct tbd_consumer *c)
+{
+    uint32_t number = __atomic_load_n(&c->head->published, __ATOMIC_RELAXED);
+    uint32_t open = __atomic_load_n(&c->head->chunks[number % c->chunk_count].slot, __ATOMIC_RELAXED);
+    uint32_t next = (open > c->highest_slot ? open : c->highest_slot) + 2;
+
+    if (next < c->chunk_count)
+        c->warmer = tbd_warmer_start(slot_start(c, next), slot_start(c, c->chunk_count));
+}
+
 enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window *out,
                                   struct tbd_error *why)
 {
@@ -633,6 +684,8 @@ enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window 
             return status;
         zero_entries(c, &chunk);
         give_back(c, &chunk);
+        if (c->taken == SHORT_CHUNKS && !c->known && !c->warmer)
+            warm_others(c);
         if (chunk.flags & TBD_CHUNK_ENDS_WINDOW) {
             give_out(c, out);
             return TBD_OK;
@@ -640,11 +693,10 @@ enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window 
     }
 }
 
-/* The program fills fresh slots when it gets ahead of us: then there is no time for page faults that find and clear memory.
- * (Kernels before 5.14 cannot; nothing is lost but time.) */
+/* What the warmer did not get large pages for.  (Kernels before 5.14 cannot; nothing is lost but time.) */
 static void warm_slot(struct tbd_consumer *c)
 {
-    uint8_t *entries = c->bytes + c->chunks_offset + (uint64_t)c->warmed++ * TBD_CHUNK_STRIDE;
+    uint8_t *entries = slot_start(c, c->warmed++);
 
     (void)madvise(entries, TBD_ENTRIES_BYTES, MADV_POPULATE_WRITE);
     (void)madvise(entries + TBD_ENTRIES_BYTES + GUARD_BYTES, c->operands_most, MADV_POPULATE_WRITE);
@@ -654,7 +706,7 @@ void tbd_consumer_wait(struct tbd_consumer *c, unsigned timeout_ms)
 {
     struct timespec timeout = { timeout_ms / 1000, (long)(timeout_ms % 1000) * 1000000 };
 
-    if (c->is_long && c->warmed < c->chunk_count)
+    if (c->is_long && c->warmed < c->chunk_count && (!c->warmer || tbd_warmer_is_done(c->warmer)))
         warm_slot(c);
     else
         syscall(SYS_futex, &c->head->published, FUTEX_WAIT, c->taken, &timeout, NULL, 0);
