@@ -6,6 +6,7 @@ import filecmp
 import os
 import shutil
 import subprocess
+import time
 
 import tbdtest
 
@@ -96,6 +97,24 @@ def test_windows_born_without_events_are_raised(folder):
         assert set(levels(trace)[:-1]) == {2}, levels(trace)
         assert_as_a_replay_counts(trace)
         shutil.rmtree(where)
+
+
+def test_windows_are_built_while_they_come(folder):
+    """Workers begin with a window when a quarter of a million of its block entries are there; it may end anywhere."""
+    trace = record("many_windows", os.path.join(folder, "whole"), 1100000, ",lean=always")
+    assert set(levels(trace)) == {2} and len(levels(trace)) > 3, levels(trace)
+    assert_as_a_replay_counts(trace)
+    for delay in (0.02, 0.04, 0.08):
+        where = os.path.join(folder, str(delay))
+        process = tbdtest.start([tbdtest.program("many_windows")], where, "window=1100000,lean=always")
+        tbdtest.await_organizer(where, process)
+        time.sleep(delay)
+        process.kill()
+        process.communicate()
+        tbdtest.wait_organizers(where)
+        killed = tbdtest.find_trace(where, tbdtest.program("many_windows"))
+        if killed and killed.ask("windows"):
+            killed.verify()
 
 
 def test_a_busy_organizer_leaves_events_to_replay(folder):
