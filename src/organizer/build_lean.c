@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* build_lean.c - the block entries of a window whose records need not be coded
  *
- * What is left to do is counting: blocks, calls, and the words that were stored to.  There are three ways:
+ * What is left to do is counting: blocks, calls, and the words that were stored to.  There are four ways:
  *   links (lean_links.c)   for programs that go the same ways again and again: long paths, each leads to the next
  *   eights (lean_eights.c) for programs that choose among a few ways all the time: eight blocks at a time, from a table
  *   rows (build_segment.c) for programs that hardly ever go the same way twice
- * A window is begun in the first one that did not fail of late; when it fails, the window goes on in the next.
+ *   blocks (lean_blocks.c) for what comes in a window behind a failure: mostly it is new
+ * A window is begun in the first one that did not fail of late (rows never do); when it fails, the window goes on in the next,
+ * and then block by block.
  *
  * Invariants
  * L1  The way changes nothing in what is counted, only how long it takes.
@@ -41,7 +43,7 @@ static bool begin_way(struct work *w, enum tbd_way way)
     w->way = way;
     if (way == TBD_WAY_LINKS)
         return tbd_links_begin(&lean->links, w->plan_count);
-    return way == TBD_WAY_ROWS || tbd_eights_begin(&lean->eights);
+    return way != TBD_WAY_EIGHTS || tbd_eights_begin(&lean->eights);
 }
 
 bool tbd_lean_begin(struct work *w)
@@ -78,18 +80,19 @@ static bool change_way(struct work *w)
     bool may_be_eights = w->way == TBD_WAY_LINKS && !w->builder->lean->eights_wait.left;
 
     note_failure(wait_of(w));
-    return finish_way(w) && begin_way(w, may_be_eights ? TBD_WAY_EIGHTS : TBD_WAY_ROWS);
+    return finish_way(w) && begin_way(w, may_be_eights ? TBD_WAY_EIGHTS : TBD_WAY_BLOCKS);
 }
 
 static bool ask_way(struct work *w)
 {
-    struct tbd_lean *lean = w->builder->lean;
-    bool fails = w->way == TBD_WAY_LINKS ? tbd_links_fail(lean->links) : tbd_eights_fail(lean->eights);
+    const struct tbd_lean *lean = w->builder->lean;
+    bool fails = w->way == TBD_WAY_LINKS ? tbd_links_fail(lean->links)
+                                         : w->way == TBD_WAY_EIGHTS && tbd_eights_fail(lean->eights);
 
     return !fails || change_way(w);
 }
 
-/* ---- what both ways need ---- */
+/* ---- what several ways need ---- */
 
 bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan, uint32_t base, uint32_t events)
 {
@@ -172,13 +175,22 @@ static void keep_entries(struct work *w, size_t i, size_t count)
     w->kept_entries += count;
 }
 
+static bool take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
+{
+    switch (w->way) {
+    case TBD_WAY_LINKS: return tbd_links_take(w, entries, left, out_taken);
+    case TBD_WAY_EIGHTS: return tbd_eights_take(w, entries, left, out_taken);
+    default: return tbd_blocks_take(w, entries, left, out_taken);
+    }
+}
+
 bool tbd_lean_take(struct work *w, size_t *io_i)
 {
     const uint32_t *entries = w->entries + *io_i;
     size_t left = w->entry_count - *io_i, taken = 0;
 
     tbd_build_release(w);
-    if (w->way == TBD_WAY_LINKS ? !tbd_links_take(w, entries, left, &taken) : !tbd_eights_take(w, entries, left, &taken))
+    if (!take(w, entries, left, &taken))
         return false;
     if (!taken)
         return true;
@@ -193,7 +205,7 @@ void tbd_lean_look(struct work *w)
 {
     if (w->way == TBD_WAY_LINKS)
         tbd_links_look(w);
-    else
+    else if (w->way == TBD_WAY_EIGHTS)
         tbd_eights_look(w);
 }
 
@@ -201,7 +213,7 @@ void tbd_lean_look(struct work *w)
 
 bool tbd_lean_finish(struct work *w)
 {
-    if (w->way == TBD_WAY_ROWS)
+    if (w->way == TBD_WAY_ROWS || w->way == TBD_WAY_BLOCKS)
         return true;
     wait_of(w)->next = 0;
     return finish_way(w);

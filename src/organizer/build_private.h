@@ -93,7 +93,8 @@ struct tbd_builder {
 enum tbd_way {
     TBD_WAY_ROWS,
     TBD_WAY_LINKS,
-    TBD_WAY_EIGHTS
+    TBD_WAY_EIGHTS,
+    TBD_WAY_BLOCKS
 };
 
 struct work {

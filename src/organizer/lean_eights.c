@@ -27,8 +27,8 @@
 #define PATHS_MOST (SLOTS / 2) /* when there would be more, all are forgotten: a program that goes other ways now */
 #define PREFETCH 2048u /* bytes ahead; and how many at a time: more than most paths have */
 #define PREFETCH_BYTES 256u
-/* A path that is new takes longer than rows would, by so many times as much as one that is known takes less.  When that has
- * cost as much as so many new ones more than it gained, of late, rows take less time. */
+/* A path that is new takes longer than another way would, by so many times as much as one that is known takes less.  When
+ * that has cost as much as so many new ones more than it gained, of late, another way takes less time. */
 #define MADE_COST 24
 #define LOST_MOST (2048 * MADE_COST)
 

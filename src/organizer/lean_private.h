@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* lean_private.h - counting a window's blocks: what build_lean.c shares with its two ways, links and eights
+/* lean_private.h - counting a window's blocks: what build_lean.c shares with links, eights and blocks
  *
- * Both take entries from one place on, up to a message, and know how they do.  What they know about the program is kept
- * for the next window, and changes nothing in what is counted, only how long it takes. */
+ * Each takes entries from one place on, up to a message.  Links and eights know how they do; what they know about the program
+ * is kept for the next window, and changes nothing in what is counted, only how long it takes. */
 #ifndef TBD_ORGANIZER_LEAN_PRIVATE_H
 #define TBD_ORGANIZER_LEAN_PRIVATE_H
 
@@ -67,7 +67,7 @@ TBD_MUST_CHECK bool tbd_lean_count_blocks(struct work *w, const uint32_t *entrie
  * without memory. */
 TBD_MUST_CHECK bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken);
 
-/* Both ways: _begin a window; _take blocks from `entries` on, of which `left` are there with messages, the first one
+/* Links and eights: _begin a window; _take blocks from `entries` on, of which `left` are there with messages, the first one
  * being a block: up to the next message, an impossible block, one whose record is outside the operands, or a stretch;
  * _look before operands are moved; _fail says whether another way is better; _finish: what was taken is counted.  False
  * without memory. */
@@ -88,5 +88,8 @@ bool tbd_eights_fail(const struct tbd_eights *eights);
 TBD_MUST_CHECK bool tbd_eights_finish(struct work *w);
 void tbd_eights_forget(struct tbd_eights *eights);
 void tbd_eights_free(struct tbd_eights *eights);
+
+/* The same of blocks, which keep nothing and never fail. */
+TBD_MUST_CHECK bool tbd_blocks_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken);
 
 #endif

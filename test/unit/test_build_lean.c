@@ -20,7 +20,7 @@
 #define PHRASES 12u
 #define PHRASE_MOST 24u
 
-enum { CODED, LINKS, EIGHTS, ROWS, FREE, LINKS_EARLY, EIGHTS_EARLY, FREE_EARLY, BUILDERS };
+enum { CODED, LINKS, EIGHTS, ROWS, BLOCKS, FREE, LINKS_EARLY, EIGHTS_EARLY, BLOCKS_EARLY, FREE_EARLY, BUILDERS };
 
 struct scene {
     struct sim sim;
@@ -157,6 +157,16 @@ static void build_early(struct scene *scene, struct tbd_builder *builder, struct
     }
 }
 
+/* As if all others had failed at once. */
+static void begin_blocks(struct scene *scene, struct tbd_builder *builder, const struct tbd_raw_window *raw)
+{
+    struct tbd_raw_window nothing = *raw;
+
+    nothing.entry_count = nothing.operand_bytes = 0;
+    assert_true(tbd_build_early(builder, &nothing, tbd_consumer_plans(scene->consumer), scene->table));
+    builder->begun->work.way = TBD_WAY_BLOCKS;
+}
+
 static struct tbd_product build(struct scene *scene, uint32_t way, const struct tbd_raw_window *raw)
 {
     struct tbd_raw_window copy = copy_of(raw);
@@ -165,8 +175,10 @@ static struct tbd_product build(struct scene *scene, uint32_t way, const struct 
 
     if (lean && way != FREE && way != FREE_EARLY) {
         lean->links_wait = (struct tbd_lean_wait){ .left = way != LINKS && way != LINKS_EARLY };
-        lean->eights_wait = (struct tbd_lean_wait){ .left = way == ROWS };
+        lean->eights_wait = (struct tbd_lean_wait){ .left = way == ROWS || way == BLOCKS || way == BLOCKS_EARLY };
     }
+    if (way == BLOCKS || way == BLOCKS_EARLY)
+        begin_blocks(scene, scene->builders[way], &copy);
     if (way >= LINKS_EARLY)
         build_early(scene, scene->builders[way], &copy);
     assert_int_equal(tbd_build(scene->builders[way], &copy, tbd_consumer_plans(scene->consumer), scene->table, &product),
