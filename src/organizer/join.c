@@ -3,7 +3,8 @@
  *
  * Invariants
  * J1  Everything here belongs to one thread at a time, in the order of windows: `heads`, the counters and what one window
- *     hands on to the next.  Only the writer is under `lock`, and that is not held while backlinks are made. */
+ *     hands on to the next.  Only the writer, `started` and `blocks_written` are under `lock`, and that is not held while backlinks
+ *     are made. */
 #include "organizer/join.h"
 
 #include "organizer/heads.h"
@@ -163,6 +164,26 @@ static enum tbd_status join_summaries(struct tbd_join *join, struct tbd_window *
                                      window->block_summary_count);
 }
 
+static enum tbd_status write_blocks_locked(struct tbd_join *join, uint32_t highest_id)
+{
+    enum tbd_status status = tbd_writer_blocks(join->writer, join->table, join->blocks_written + 1, highest_id);
+
+    if (!status && highest_id > join->blocks_written)
+        join->blocks_written = highest_id;
+    return status;
+}
+
+enum tbd_status tbd_join_blocks(struct tbd_join *join, uint32_t highest_id)
+{
+    enum tbd_status status = TBD_OK;
+
+    pthread_mutex_lock(join->lock);
+    if (join->started)
+        status = write_blocks_locked(join, highest_id);
+    pthread_mutex_unlock(join->lock);
+    return status;
+}
+
 static enum tbd_status join_kept_locked(struct tbd_join *join, struct tbd_product *product,
                                         uint32_t highest_id)
 {
@@ -176,11 +197,9 @@ static enum tbd_status join_kept_locked(struct tbd_join *join, struct tbd_produc
     if (!status)
         status = join_threads(join, product);
     if (!status)
-        status = tbd_writer_blocks(join->writer, join->table, join->blocks_written + 1, highest_id);
+        status = write_blocks_locked(join, highest_id);
     if (status)
         return status;
-    if (highest_id > join->blocks_written)
-        join->blocks_written = highest_id;
     join->next_time += window->blocks;
     join->windows++;
     return TBD_OK;

@@ -2,7 +2,7 @@
 /* join.h - what only the order of windows tells
  *
  * A window that was built alone gets its number, its start registers and the previous windows of its summaries;
- * blocks, mappings and notes go to the writer.  One thread at a time, in the order of windows. */
+ * blocks, mappings and notes go to the writer.  One thread at a time, in the order of windows, unless something else is said. */
 #ifndef TBD_ORGANIZER_JOIN_H
 #define TBD_ORGANIZER_JOIN_H
 
@@ -22,6 +22,9 @@ void tbd_join_free(struct tbd_join *join);
  * damaged is joined as far as it goes; nothing can be joined after it. */
 TBD_MUST_CHECK enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *product,
                                                uint32_t highest_id, bool *out_keep);
+/* Blocks up to this id go into the trace sooner than windows that have them; takes the writer's lock.  Any thread.  On failure
+ * joining will fail as well. */
+TBD_MUST_CHECK enum tbd_status tbd_join_blocks(struct tbd_join *join, uint32_t highest_id);
 /* Has the trace been started: was there a window? */
 bool tbd_join_has_started(const struct tbd_join *join);
 /* How the program ended, as the stream says; false if it does not. */

@@ -57,7 +57,7 @@
 #define EARLY_WINDOWS 4u
 
 /* Block entries of a window that is being collected, for somebody to look at them early: waking him for less takes longer. */
-#define EARLY_ENTRIES ((size_t)256 << 10)
+#define EARLY_ENTRIES ((size_t)128 << 10)
 /* So many windows are built early at a time: each has a builder. */
 #define EARLY_WINDOWS_MOST 2u
 
@@ -710,6 +710,15 @@ static void wait_for_work(struct organizer *o)
     pthread_mutex_unlock(&o->lock);
 }
 
+/* What can be done while they are built. */
+static void help_last_windows(struct organizer *o)
+{
+    if (!has_failed(o))
+        (void)!tbd_join_blocks(o->join, tbd_block_table_count(o->table));
+    write_keys_so_far(o, EARLY_WINDOWS);
+    tbd_writer_expect_end(o->writer);
+}
+
 static enum tbd_status run_threads(struct organizer *o)
 {
     pthread_t ager;
@@ -724,8 +733,7 @@ static enum tbd_status run_threads(struct organizer *o)
     take_stream(o);
     forget_early(o);
     if (tbd_pipeline_close(o->pipeline))
-        write_keys_so_far(o, EARLY_WINDOWS);
-    tbd_writer_expect_end(o->writer);
+        help_last_windows(o);
     write_last_keys(o);
     wait_for_work(o);
     pthread_mutex_lock(&o->lock);

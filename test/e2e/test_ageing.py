@@ -100,7 +100,7 @@ def test_windows_born_without_events_are_raised(folder):
 
 
 def test_windows_are_built_while_they_come(folder):
-    """Workers begin with a window when a quarter of a million of its block entries are there; it may end anywhere."""
+    """Workers begin with a window when some of its block entries are there; it may end anywhere."""
     trace = record("many_windows", os.path.join(folder, "whole"), 1100000, ",lean=always")
     assert set(levels(trace)) == {2} and len(levels(trace)) > 3, levels(trace)
     assert_as_a_replay_counts(trace)
