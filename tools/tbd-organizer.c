@@ -37,11 +37,22 @@ static void to_null(int fd)
     }
 }
 
+/* Windows need the same tens of megabytes again and again: given back to the kernel and taken anew
+ * they would cost a page fault and a cleared page each (15% of the time on gzip).  Not before the program
+ * runs, which waits: what is large and allocated until then comes from the kernel, and need not be cleared. */
+static void keep_memory(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 512 << 20);
+}
+
 static void ready(void *context, const char *path)
 {
     (void)context;
     (void)path;
     to_null(STDERR_FILENO);
+    keep_memory();
 }
 
 /* One entry on this thread's robust list: the stream's organizer_lock. */
@@ -68,15 +79,6 @@ static void ignore_signals(void)
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         signal(signals[i], SIG_IGN);
-}
-
-/* Windows need the same tens of megabytes again and again: given back to the kernel and taken anew
- * they would cost a page fault and a cleared page each (15% of the time on gzip). */
-static void keep_memory(void)
-{
-    mallopt(M_ARENA_MAX, 1);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    mallopt(M_TRIM_THRESHOLD, 512 << 20);
 }
 
 /* Numbers come from the engine, or from somebody who tries it out. */
@@ -190,7 +192,6 @@ int main(int argc, char **argv)
     if (bad)
         return bad;
     ignore_signals();
-    keep_memory();
     to_null(STDIN_FILENO);
     to_null(STDOUT_FILENO);
     if (!hold_lock(options.stream_fd)) {

@@ -225,7 +225,7 @@ static bool start_recording(void)
             tbd_sys_close((int)fd);
         return false;
     }
-    tbd_runtime.recording = tbd_spawn_organizer((int)fd, tbd_runtime.environment);
+    tbd_runtime.recording = tbd_spawn_begin((int)fd, tbd_runtime.environment);
     tbd_sys_close((int)fd);
     return tbd_runtime.recording;
 }
@@ -241,4 +241,29 @@ bool tbd_begin_stream(void)
         return true;
     tbd_say("cannot reserve memory for the stream: the program runs untraced");
     return false;
+}
+
+void tbd_begin_nothing(void)
+{
+    struct tbd_stream_head *head = tbd_runtime.ring.head;
+
+    if (!tbd_runtime.recording)
+        return;
+    __atomic_store_n(&head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&head->published);
+    (void)tbd_spawn_finish();
+    tbd_runtime.recording = false;
+}
+
+bool tbd_begin_recording(void)
+{
+    if (!tbd_ring_guard(&tbd_runtime.ring)) {
+        tbd_say("cannot protect the stream's guard pages: the program runs untraced");
+        tbd_begin_nothing();
+        return false;
+    }
+    if (!tbd_runtime.recording)
+        return true;
+    tbd_runtime.recording = tbd_spawn_finish();
+    return tbd_runtime.recording;
 }

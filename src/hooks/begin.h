@@ -19,9 +19,12 @@ bool tbd_begin_mappings(uint64_t library);
 /* How far down the stack can grow with such a limit: pages from there to its first
  * region will be zero. */
 uint64_t tbd_begin_stack_start(uint64_t limit);
-/* The stream, and an organizer that is ready to take it, if one is wanted
- * (tbd_runtime.recording). */
+/* The stream, and an organizer that is about to take it, if one is wanted (tbd_runtime.recording); then that it is
+ * ready.  In between may be done what does not change the program. */
 bool tbd_begin_stream(void);
+bool tbd_begin_recording(void);
+/* In place of that: nothing will come. */
+void tbd_begin_nothing(void);
 
 struct tbd_codegen_config tbd_begin_codegen(void);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* boot.c - take-over: from libtbd.so's constructor to the first translated block
  *
- * Order: options; what the machine must have; thread area, known-page map, regions; decoder,
- * patcher; stream and organizer; rseq and vDSO out of the way; signals; the initial image; run.
+ * Order: options; what the machine must have; thread area, known-page map, regions; stream and organizer,
+ * which takes longest; decoder and patcher meanwhile; rseq and vDSO out of the way; signals; the
+ * initial image; run.
  * Until the organizer is ready nothing of the program has been changed, so every failure before is
  * a plain return.  Runs on a stack of its own (entry_x86_64.S).  Context: BOOT. */
 #include "hooks/boot.h"
@@ -262,7 +263,12 @@ static bool prepare(const struct tbd_boot *boot)
         tbd_say("hint: memory is limited (ulimit -v, vm.overcommit_memory=2)");
         return false;
     }
-    return start_patcher() && tbd_begin_environment(boot->envp) && tbd_begin_stream();
+    if (!tbd_begin_environment(boot->envp) || !tbd_begin_stream())
+        return false;
+    if (start_patcher())
+        return tbd_begin_recording();
+    tbd_begin_nothing();
+    return false;
 }
 
 void tbd_boot(const struct tbd_boot *boot)

@@ -61,7 +61,7 @@ static void forget_code(void)
 static bool begin(void)
 {
     if (tbd_begin_mappings(0) && map_areas())
-        return tbd_begin_stream();
+        return tbd_begin_stream() && tbd_begin_recording();
     tbd_say("no memory for a trace of process %u: it runs untraced", tbd_runtime.pid);
     return false;
 }

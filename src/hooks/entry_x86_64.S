@@ -111,6 +111,26 @@ tbd_thread_clone:
         hlt
         .size   tbd_thread_clone, . - tbd_thread_clone
 
+/* int64_t tbd_spawn_clone(uint64_t flags, uint64_t stack, void (*run)(void *), void *context)
+ * clone; the new process calls run(context) on `stack`, which does not return. */
+        .globl  tbd_spawn_clone
+        .type   tbd_spawn_clone, @function
+tbd_spawn_clone:
+        mov     %rdx, %r8
+        mov     %rcx, %r9
+        xor     %edx, %edx
+        xor     %r10d, %r10d
+        mov     $56, %eax
+        syscall
+        test    %rax, %rax
+        jz      1f
+        ret
+1:      xor     %ebp, %ebp
+        mov     %r9, %rdi
+        call    *%r8
+        hlt
+        .size   tbd_spawn_clone, . - tbd_spawn_clone
+
 /* int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending)
  * The program's system call.  Returns -512 without making it when *pending is set or gets set before
  * the kernel has begun: the signal handler moves rip from [tbd_program_syscall_check,

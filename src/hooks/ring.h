@@ -54,10 +54,13 @@ struct tbd_ring_config {
 
 /* Bytes that a stream with these sizes takes in its file. */
 uint64_t tbd_ring_bytes(const struct tbd_ring_config *config);
-/* Sizes the file `fd` (memory, empty), maps it at TBD_STREAM_BASE, formats it and protects the guard
- * pages.  With fd < 0 the stream is private memory that nobody consumes (`discard`). */
+/* Sizes the file `fd` (memory, empty), maps it at TBD_STREAM_BASE and formats it: the consumer may have it now.
+ * With fd < 0 the stream is private memory that nobody consumes (`discard`). */
 TBD_MUST_CHECK enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd,
                                                const struct tbd_ring_config *config);
+
+/* Protects the guard pages, before tbd_ring_start().  False: there are too many mappings. */
+TBD_MUST_CHECK bool tbd_ring_guard(const struct tbd_ring *ring);
 
 /* Where an operand area begins; a guard page follows it. */
 uint64_t tbd_ring_area(const struct tbd_ring *ring, uint32_t index);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* spawn.c - see spawn.h
  *
- *   program -fork-> middle -fork-> organizer         middle exits at once and is reaped here;
+ *   program -clone-> middle -clone-> organizer       middle exits at once and is reaped here;
  *                                                    the organizer becomes init's child, or, if that is
  *                                                    the program itself, a hidden one (strangers.h)
  *
- * The two processes are copies of the program that run only this file's code until execve.  The
- * organizer's descriptors: the stream as 3, stderr as the program has it (for one line should it fail
- * before it is ready), nothing else. */
+ * The two processes share the program's memory (to copy its page tables twice takes a millisecond) and run only
+ * this file's code, on stacks of their own and with all signals blocked, until execve.  Nobody shares it any more
+ * when middle, which waits for that, has been reaped; the program does not run before.  The organizer's
+ * descriptors: the stream as 3, stderr as the program has it (for one line should it fail before it is ready),
+ * nothing else. */
 #include "hooks/spawn.h"
 
 #include "base/fmt.h"
@@ -18,6 +20,8 @@
 
 enum {
     SYS_CLONE = 56,
+    CLONE_VM_ = 0x100,
+    CLONE_VFORK_ = 0x4000,
     CLONE_UNTRACED_ = 0x800000,
     SYS_KILL = 62,
     SYS_PRLIMIT64 = 302,
@@ -33,9 +37,14 @@ enum {
     STREAM_FD = 3,
     MAX_VARIABLES = 4096,
     WALL = 0x40000000,
+    SIG_SETMASK_ = 2,
+    INTERRUPTED = -4,
     READY_MS = 10000,
     STEP_MS = 50,
+    STACK_BYTES = 32768,
 };
+
+static long middle;
 
 /* The organizer must not be traced itself, and what the program wants of its own malloc() is not meant for it.  Its
  * tables are large and touched all over: in large pages they take few page faults, each of which is dear in a virtual
@@ -69,7 +78,7 @@ static void reset_signals(void)
 
     for (uint64_t signo = 1; signo < 65; signo++)
         tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
-    tbd_sys4(SYS_RT_SIGPROCMASK, 2, tbd_sys_pointer(&none), 0, 8);
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&none), 0, 8);
 }
 
 /* What the program may open says nothing about what the organizer needs. */
@@ -150,33 +159,33 @@ _Noreturn static void become_organizer(int fd, char **envp)
     tbd_sys_exit_group(127);
 }
 
+int64_t tbd_spawn_clone(uint64_t flags, uint64_t stack, void (*run)(void *), void *context);
+
+struct errand {
+    int fd;
+    char **envp;
+};
+
 /* No exit signal; a debugger of the program does not see it. */
-static long fork_silently(void)
+static long start_silently(uint64_t flags, uint8_t *stack, void (*run)(void *), void *context)
 {
-    return tbd_sys6(SYS_CLONE, CLONE_UNTRACED_, 0, 0, 0, 0, 0);
+    return tbd_spawn_clone(flags | CLONE_VM_ | CLONE_UNTRACED_, tbd_sys_pointer(stack + STACK_BYTES), run, context);
 }
 
-/* The stream is mapped DONTFORK: the processes in between get it by the descriptor. */
-static void map_stream_again(int fd)
+static void run_organizer(void *context)
 {
-    tbd_sys_mmap(TBD_STREAM_BASE, TBD_PAGE_SIZE, 3, 0x11 /* SHARED, FIXED */, fd, 0);
+    const struct errand *errand = context;
+
+    become_organizer(errand->fd, errand->envp);
 }
 
-static bool fork_twice(int fd, char **envp)
+static void run_middle(void *context)
 {
-    long middle = fork_silently();
+    static _Alignas(16) uint8_t stack[STACK_BYTES];
 
-    if (middle == 0) {
-        tbd_sys3(SYS_SETSID, 0, 0, 0);
-        map_stream_again(fd);
-        if (fork_silently() == 0)
-            become_organizer(fd, envp);
-        tbd_sys_exit_group(0);
-    }
-    if (tbd_sys_failed(middle))
-        return false;
-    tbd_sys4(SYS_WAIT4, (uint64_t)middle, 0, WALL, 0);
-    return true;
+    tbd_sys3(SYS_SETSID, 0, 0, 0);
+    start_silently(CLONE_VFORK_, stack, run_organizer, context);
+    tbd_sys_exit_group(0);
 }
 
 /* Before it has set up its robust futex, the word holds the process id that we gave it. */
@@ -206,15 +215,38 @@ static bool wait_until_ready(void)
     return false;
 }
 
-bool tbd_spawn_organizer(int fd, char **envp)
+static void say_it_does_not_start(void)
 {
-    const struct tbd_stream_head *head = tbd_runtime.ring.head;
-
-    if (fork_twice(fd, envp) && wait_until_ready())
-        return true;
-    if (__atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE) != TBD_ORGANIZER_FAILED)
+    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) != TBD_ORGANIZER_FAILED)
         tbd_say("the organizer does not start"); /* otherwise it has said why itself */
     tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so and the trace "
             "folder writable (TBD_OPTIONS=dir=PATH)");
+}
+
+/* `middle` is reaped when somebody waits for the organizer: until then the program does not run. */
+bool tbd_spawn_begin(int fd, char **envp)
+{
+    static _Alignas(16) uint8_t stack[STACK_BYTES];
+    static struct errand errand;
+    uint64_t all = UINT64_MAX;
+    uint64_t before = 0;
+
+    errand = (struct errand){ fd, envp };
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&all), tbd_sys_pointer(&before), 8);
+    middle = start_silently(0, stack, run_middle, &errand);
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&before), 0, 8);
+    if (!tbd_sys_failed(middle))
+        return true;
+    say_it_does_not_start();
+    return false;
+}
+
+bool tbd_spawn_finish(void)
+{
+    while (tbd_sys4(SYS_WAIT4, (uint64_t)middle, 0, WALL, 0) == INTERRUPTED)
+        ;
+    if (wait_until_ready())
+        return true;
+    say_it_does_not_start();
     return false;
 }

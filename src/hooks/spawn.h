@@ -5,8 +5,10 @@
 
 #include <stdbool.h>
 
-/* Starts the organizer on the stream file `fd` and waits until it is ready.  It is never a child that
- * the program could see: no SIGCHLD, nothing to wait for, no descriptor.  False: it was said why. */
-bool tbd_spawn_organizer(int fd, char **envp);
+/* Starts the organizer on the stream file `fd`, and waits until it is ready: that takes some milliseconds, in which
+ * there are other things to do.  It is never a child that the program could see: no SIGCHLD, nothing to wait for, no
+ * descriptor.  The program does not run before both were called.  False: it was said why. */
+bool tbd_spawn_begin(int fd, char **envp);
+bool tbd_spawn_finish(void);
 
 #endif

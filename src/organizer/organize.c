@@ -41,6 +41,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -788,6 +789,12 @@ static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
     return tbd_writer_new(root, program, &o->writer, why);
 }
 
+/* The program waits for READY: to clear one large page takes as long as everything else until then. */
+static bool put_off_large_pages(void)
+{
+    return prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0 && !prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
 static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
 {
     enum tbd_status status;
@@ -848,12 +855,16 @@ enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct 
 {
     struct organizer o = { .options = options, .pidfd = -1, .builders = { .lock = PTHREAD_MUTEX_INITIALIZER } };
     enum tbd_status status;
+    bool is_put_off;
 
     pthread_mutex_init(&o.lock, NULL);
     pthread_cond_init(&o.room, NULL);
     pthread_cond_init(&o.due, NULL);
     pthread_cond_init(&o.idle, NULL);
+    is_put_off = put_off_large_pages();
     status = set_up(&o, why);
+    if (is_put_off)
+        (void)prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
     if (!status) {
         status = run_threads(&o);
         if (!status)

@@ -50,6 +50,7 @@ static int set_up(void **state)
 
     f->fd = memfd_create("stream", 0);
     assert_int_equal(tbd_ring_create(&f->ring, f->fd, &config), TBD_OK);
+    assert_true(tbd_ring_guard(&f->ring));
     f->id = tbd_ring_define(&f->ring, &def, &op, code);
     f->table = tbd_block_table_new();
     assert_int_equal(tbd_consumer_new(f->fd, f->table, NULL, &f->consumer, NULL), TBD_OK);

@@ -30,7 +30,7 @@ static int set_up(void **state)
 
     (void)state;
     thread = calloc(1, sizeof(*thread));
-    if (tbd_ring_create(&ring, fd, &config) != TBD_OK)
+    if (tbd_ring_create(&ring, fd, &config) != TBD_OK || !tbd_ring_guard(&ring))
         return -1;
     close(fd);
     return 0;

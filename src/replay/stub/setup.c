@@ -90,7 +90,8 @@ static bool create_stream(uint32_t driver_pid)
                                       .pid = (uint32_t)tbd_sys_getpid(),
                                       .parent = driver_pid };
 
-    return tbd_ring_create(&tbd_runtime.ring, TBD_PLAN_STREAM_FD, &config) == TBD_OK;
+    return tbd_ring_create(&tbd_runtime.ring, TBD_PLAN_STREAM_FD, &config) == TBD_OK &&
+           tbd_ring_guard(&tbd_runtime.ring);
 }
 
 const char *tbd_stub_set_up(struct tbd_plan_head *plan)
