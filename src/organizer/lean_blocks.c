@@ -5,19 +5,9 @@
  * the same ones, this takes less memory and time than to lay their records in rows first. */
 #include "organizer/lean_private.h"
 
-#include "base/array.h"
-
 #include <string.h>
 
 #define STRETCH 65536u /* blocks that are taken at a time */
-
-static bool note_id(struct tbd_builder *b, uint32_t id)
-{
-    if (!tbd_array_grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
-        return false;
-    b->ids[b->id_count++] = id;
-    return true;
-}
 
 static inline __attribute__((always_inline)) void count_stores(struct tbd_shadow *shadow, const struct tbd_plan *plan,
                                                                const uint8_t *record, uint32_t index)
@@ -47,10 +37,11 @@ static bool take_followed(struct work *w, const uint32_t *entries, size_t left, 
         uint32_t entry = entries[n];
         const struct tbd_plan *plan = &w->plans[entry];
         struct block_count *count, *entered;
+
         if (!tbd_lean_is_possible(w, entry) || plan->operand_bytes > (size_t)(end - at))
             break;
         count = &b->counts[plan->id];
-        if (!count->count++ && !note_id(b, plan->id))
+        if (!count->count++ && !tbd_lean_note_id(b, plan->id))
             return false;
         count->plan = entry;
         count->last = time;
