@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+/* organize_private.h - an organizer at work: what its main thread (organize.c), its workers (workers.c) and the files of keys
+ * (key_files.c) share
+ *
+ * Who may touch what: invariants O1 to O3 in organize.c. */
+#ifndef TBD_ORGANIZER_ORGANIZE_PRIVATE_H
+#define TBD_ORGANIZER_ORGANIZE_PRIVATE_H
+
+#include "format/writer.h"
+#include "organizer/builders.h"
+#include "organizer/join.h"
+#include "organizer/organize.h"
+#include "organizer/pipeline.h"
+
+#include <pthread.h>
+
+#define MAX_THREADS 8u
+
+/* The keys of a window that is not committed yet. */
+struct window_keys {
+    struct window_keys *next; /* a later window's */
+    uint32_t window;
+    uint64_t first_time;
+    uint64_t blocks;
+    struct tbd_buffer keys;
+};
+
+struct organizer {
+    const struct tbd_organize_options *options;
+    struct tbd_consumer *consumer;
+    struct tbd_block_table *table;
+    struct tbd_stream_head *head;
+    int pidfd;
+
+    struct tbd_pipeline *pipeline;
+    struct tbd_builders builders;
+    struct tbd_builder *early; /* has begun the window that is being collected; NULL: nobody has */
+    size_t offered;            /* entries of it that were there the last time when somebody asked */
+    unsigned early_windows;    /* begun and not built yet; atomic */
+    struct tbd_join *join; /* see O1 */
+    struct tbd_page_versions *versions; /* owned; NULL: all pages are stored whole */
+    bool has_lean; /* a window was built without its events; atomic */
+
+    pthread_mutex_t lock;
+    pthread_cond_t room;   /* windows to be written wait for it, and for their turn */
+    pthread_cond_t due;    /* the ager waits for work */
+    uint64_t granted;      /* may write their files */
+    struct tbd_writer *writer;
+    struct window_keys *keys; /* owned; in order */
+    uint64_t added;        /* windows: the main thread counts them */
+    uint64_t collected;    /* those whose keys are there, if they have some */
+    struct tbd_key_segment *segment; /* owned; NULL until the first window */
+    struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
+    bool settled;          /* all windows are committed */
+    pthread_cond_t idle;   /* a worker has nothing to do any more, or has collected keys */
+    unsigned working;      /* workers that may have */
+    pthread_t threads[MAX_THREADS]; /* the workers: they are joined when the program does not wait any more */
+    unsigned thread_count;
+    enum tbd_status failed; /* written under `lock`, read anywhere: has_failed() */
+    char failure[320]; /* an error's detail and its status */
+};
+
+/* organize.c: the first failure counts (O5). */
+void tbd_organizer_fail_locked(struct organizer *o, enum tbd_status status, const char *what);
+void tbd_organizer_fail(struct organizer *o, enum tbd_status status, const char *what);
+static inline bool tbd_organizer_has_failed(const struct organizer *o)
+{
+    return __atomic_load_n(&o->failed, __ATOMIC_ACQUIRE) != TBD_OK;
+}
+static inline bool tbd_organizer_is_replayable(const struct organizer *o, bool is_complete)
+{
+    return is_complete && (o->head->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
+}
+
+/* workers.c */
+unsigned tbd_workers_count(const struct tbd_organize_options *options);
+/* False if there is not one. */
+bool tbd_workers_begin(struct organizer *o);
+/* Until nothing is left to do for them: what they have to free takes them a while longer. */
+void tbd_workers_wait(struct organizer *o);
+/* What was begun with it is not wanted.  NULL is fine. */
+void tbd_workers_drop_early(struct organizer *o, struct tbd_builder *builder);
+
+/* key_files.c: the keys of a window whose files are about to be written. */
+void tbd_key_files_collect(struct organizer *o, const struct tbd_job *job);
+/* Takes the first of the keys that wait.  Returns a segment that is complete, to be written by the caller. */
+struct tbd_key_segment *tbd_key_files_add_locked(struct organizer *o);
+/* Waits for room, and frees it.  NULL is fine. */
+void tbd_key_files_write(struct organizer *o, struct tbd_key_segment *segment);
+/* What has been taken of `least` windows or more: fewer may wait. */
+void tbd_key_files_write_so_far(struct organizer *o, uint32_t least);
+/* Those of the last windows, which may not be in the trace yet: nothing is wrong if they never are. */
+void tbd_key_files_write_last(struct organizer *o);
+
+#endif

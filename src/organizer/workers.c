@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: MIT
+/* workers.c - what workers do with a window: the steps that the pipeline names (pipeline.h)
+ *
+ *   build -> join -> put -> commit; and early, a piece of the window that is being collected */
+#include "organizer/organize_private.h"
+
+#include "organizer/build.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
+
+/* Where all processors are busy, workers ask for so much less.  Chunks that five or more wait with, bzip2, perl, python, sqlite3: 28, 22, 39
+ * and 33 % without it, 19, 20, 30 and 21 % with it. */
+#define WORKER_NICE 5
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* The program has ended, and waits for its last windows.  If all others have their events, these have them, too. */
+static bool is_waited_for(const struct organizer *o)
+{
+    return __atomic_load_n(&o->has_lean, __ATOMIC_RELAXED) &&
+           __atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED;
+}
+
+/* Shall the window be built without its events? */
+static bool is_lean(const struct organizer *o, const struct tbd_job *job)
+{
+    enum tbd_organize_lean lean = o->options->lean;
+    bool is_urgent = job->is_pressed || is_waited_for(o);
+
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_urgent)) &&
+           tbd_organizer_is_replayable(o, !job->raw.cut);
+}
+
+void tbd_workers_drop_early(struct organizer *o, struct tbd_builder *builder)
+{
+    if (!builder)
+        return;
+    tbd_builder_free(builder);
+    __atomic_fetch_sub(&o->early_windows, 1, __ATOMIC_RELAXED);
+}
+
+static struct tbd_builder *take_builder(struct organizer *o)
+{
+    struct tbd_builder *builder = tbd_builders_take(&o->builders);
+
+    if (!builder)
+        abort();
+    return builder;
+}
+
+/* One that has begun the window, or any. */
+static struct tbd_builder *builder_for(struct organizer *o, struct tbd_job *job)
+{
+    struct tbd_builder *builder = job->builder;
+
+    job->is_lean = builder || is_lean(o, job);
+    if (builder)
+        __atomic_fetch_sub(&o->early_windows, 1, __ATOMIC_RELAXED);
+    else
+        builder = take_builder(o);
+    job->builder = NULL;
+    tbd_builder_code(builder, !job->is_lean);
+    return builder;
+}
+
+static void build_window(struct organizer *o, struct tbd_job *job)
+{
+    uint64_t begin_ns = now_ns();
+    struct tbd_builder *builder;
+
+    if (tbd_organizer_has_failed(o)) {
+        tbd_workers_drop_early(o, job->builder);
+        tbd_raw_window_free(&job->raw);
+        return;
+    }
+    builder = builder_for(o, job);
+    job->status = tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &job->product);
+    if (!job->status)
+        tbd_builder_give_coded(builder, &job->product, &job->coded);
+    tbd_builders_give(&o->builders, builder);
+    if (job->status)
+        return;
+    if (job->is_lean && job->product.window->complete) {
+        job->product.counts.level = 2;
+        __atomic_store_n(&o->has_lean, true, __ATOMIC_RELAXED);
+        tbd_page_bases_copy(&job->bases, o->versions, job->product.window);
+    }
+    job->busy_ns = now_ns() - begin_ns;
+}
+
+static void join_window(struct organizer *o, struct tbd_job *job)
+{
+    if (!job->status && job->product.window && !tbd_organizer_has_failed(o)) {
+        job->status = tbd_join_window(o->join, &job->product, job->highest_id, &job->keep);
+        if (job->keep)
+            tbd_page_bases_join(&job->bases, o->versions, &job->product);
+        else
+            tbd_page_versions_unmap(o->versions, &job->product);
+        if (!job->status && job->product.damaged)
+            tbd_organizer_fail(o, TBD_CORRUPT, "stream");
+    }
+    if (job->status)
+        tbd_organizer_fail(o, job->status, "window");
+}
+
+/* The window's files may be written now; room has been made. */
+static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
+{
+    pthread_mutex_lock(&o->lock);
+    while (o->granted != number || (keep && o->ager && !tbd_ager_may_write_locked(o->ager))) {
+        pthread_cond_signal(&o->due); /* more is being written than when the ager looked */
+        pthread_cond_wait(&o->room, &o->lock);
+    }
+    o->granted++;
+    pthread_cond_broadcast(&o->room);
+    pthread_mutex_unlock(&o->lock);
+}
+
+static enum tbd_status put_files(struct organizer *o, struct tbd_job *job)
+{
+    const struct tbd_product *product = &job->product;
+    bool is_lean = product->counts.level == 2;
+    struct tbd_window_extra extra = { .coded = product->coded, .base = is_lean ? tbd_page_bases_find : NULL,
+                                      .context = &job->bases };
+
+    return tbd_writer_put_window(o->writer, product->window, &product->counts, &extra, &job->files);
+}
+
+/* For the next window that is coded. */
+static void give_coded(struct organizer *o, struct tbd_job *job)
+{
+    struct tbd_builder *builder = job->coded.capacity ? take_builder(o) : NULL;
+
+    if (!builder)
+        return;
+    tbd_builder_take_coded(builder, &job->coded);
+    tbd_builders_give(&o->builders, builder);
+}
+
+static void put_window(struct organizer *o, struct tbd_job *job)
+{
+    uint64_t begin_ns;
+
+    wait_for_room(o, job->number, job->keep);
+    begin_ns = now_ns();
+    tbd_key_files_collect(o, job);
+    if (job->keep)
+        job->status = put_files(o, job);
+    give_coded(o, job);
+    tbd_page_bases_free(&job->bases);
+    tbd_product_free(&job->product);
+    job->busy_ns += now_ns() - begin_ns;
+}
+
+/* `job` is in the trace now, or could not be written. */
+static void age_locked(struct organizer *o, const struct tbd_job *job)
+{
+    enum tbd_status status = job->status;
+
+    if (status || (o->failed && o->failed != TBD_CORRUPT))
+        tbd_ager_take_back_locked(o->ager);
+    else
+        status = tbd_ager_add_locked(o->ager, &job->files.disk, tbd_organizer_is_replayable(o, job->files.disk.complete));
+    if (status)
+        tbd_organizer_fail_locked(o, status, "window");
+    pthread_cond_broadcast(&o->room);
+    if (tbd_ager_is_due_locked(o->ager))
+        pthread_cond_signal(&o->due);
+}
+
+/* Returns a segment that is complete, to be written by the caller. */
+static struct tbd_key_segment *commit_locked(struct organizer *o, struct tbd_job *job)
+{
+    struct tbd_key_segment *full = NULL;
+
+    if (job->status)
+        tbd_organizer_fail_locked(o, job->status, "window");
+    if (job->keep && (!o->failed || o->failed == TBD_CORRUPT)) {
+        job->status = tbd_writer_commit_window(o->writer, &job->files);
+        if (job->status)
+            tbd_organizer_fail_locked(o, job->status, "index");
+        else if (o->keys && o->keys->window == job->files.disk.window)
+            full = tbd_key_files_add_locked(o);
+    }
+    if (job->keep && o->ager)
+        age_locked(o, job);
+    return full;
+}
+
+static struct tbd_key_segment *commit_window(struct organizer *o, struct tbd_job *job)
+{
+    struct tbd_key_segment *full;
+
+    pthread_mutex_lock(&o->lock);
+    full = commit_locked(o, job);
+    pthread_mutex_unlock(&o->lock);
+    free(job->files.pages);
+    return full;
+}
+
+/* The reader, for whom the program waits soon, is let in front of workers.  (Linux: of the calling thread alone; setpriority(2), "C
+ * library/kernel differences".) */
+static void step_back(void)
+{
+    (void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + WORKER_NICE);
+}
+
+static void *work(void *context)
+{
+    struct organizer *o = context;
+    enum tbd_step step = TBD_STEP_NONE;
+    struct tbd_job *job = NULL;
+
+    step_back();
+    while (tbd_pipeline_next(o->pipeline, &job, &step)) {
+        struct tbd_key_segment *full = NULL;
+
+        if (step == TBD_STEP_BUILD)
+            build_window(o, job);
+        else if (step == TBD_STEP_JOIN)
+            join_window(o, job);
+        else if (step == TBD_STEP_PUT)
+            put_window(o, job);
+        else if (step == TBD_STEP_EARLY)
+            (void)tbd_build_early(job->builder, &job->raw, tbd_consumer_plans(o->consumer), o->table);
+        else
+            full = commit_window(o, job);
+        if (!full)
+            continue;
+        tbd_pipeline_done(o->pipeline, &job, &step); /* others may commit meanwhile */
+        tbd_key_files_write(o, full);
+    }
+    pthread_mutex_lock(&o->lock);
+    o->working--;
+    pthread_cond_signal(&o->idle);
+    pthread_mutex_unlock(&o->lock);
+    return NULL;
+}
+
+unsigned tbd_workers_count(const struct tbd_organize_options *options)
+{
+    unsigned count = options->threads;
+    cpu_set_t allowed;
+    int cores = sched_getaffinity(0, sizeof(allowed), &allowed) ? 1 : CPU_COUNT(&allowed);
+
+    if (!count)
+        count = cores > 2 ? (unsigned)cores - 1 : 1;
+    return count > MAX_THREADS ? MAX_THREADS : count;
+}
+
+bool tbd_workers_begin(struct organizer *o)
+{
+    unsigned wanted = tbd_workers_count(o->options);
+
+    pthread_mutex_lock(&o->lock);
+    while (o->thread_count < wanted && !pthread_create(&o->threads[o->thread_count], NULL, work, o))
+        o->thread_count++;
+    o->working = o->thread_count;
+    pthread_mutex_unlock(&o->lock);
+    return o->thread_count;
+}
+
+void tbd_workers_wait(struct organizer *o)
+{
+    pthread_mutex_lock(&o->lock);
+    while (o->working)
+        pthread_cond_wait(&o->idle, &o->lock);
+    pthread_mutex_unlock(&o->lock);
+}
