@@ -24,6 +24,7 @@
 #include "organizer/age.h"
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "format/change.h"
 #include "format/index_write.h"
 
@@ -32,7 +33,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define MERGE_COUNT 8u
 /* More than two only while what is in memory of them, about, is no more than this. */
@@ -414,10 +414,7 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
 
 static uint64_t now_seconds(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec;
+    return tbd_clock_ns() / 1000000000u;
 }
 
 /* Each time an image is written: so a good part of all windows goes at once. */

@@ -108,21 +108,13 @@ bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *
     return true;
 }
 
-bool tbd_lean_note_id(struct tbd_builder *b, uint32_t id)
-{
-    if (!tbd_array_grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
-        return false;
-    b->ids[b->id_count++] = id;
-    return true;
-}
-
 static bool count_block(struct work *w, uint32_t entry, uint32_t times, uint32_t last)
 {
     struct tbd_builder *b = w->builder;
     uint32_t id = w->plans[entry].id;
     struct block_count *count = &b->counts[id];
 
-    if (!count->count && !tbd_lean_note_id(b, id))
+    if (!count->count && !tbd_build_note_id(b, id))
         return false;
     count->count += times;
     count->plan = entry;

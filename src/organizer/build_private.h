@@ -162,6 +162,8 @@ TBD_MUST_CHECK enum tbd_status tbd_build_go_on(struct work *w);
 
 /* build_segment.c */
 TBD_MUST_CHECK bool tbd_build_reserve(struct tbd_builder *builder, uint32_t plan_count, uint32_t highest_id);
+/* A block of the trace that is the first of its id in the window.  False without memory. */
+TBD_MUST_CHECK bool tbd_build_note_id(struct tbd_builder *builder, uint32_t id);
 /* False without memory. */
 TBD_MUST_CHECK bool tbd_build_begin_segment(struct work *w, size_t i);
 /* Takes blocks from entry i on; returns the entry it stops at. */

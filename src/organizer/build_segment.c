@@ -14,7 +14,6 @@
 #include "organizer/build_private.h"
 
 #include "base/array.h"
-#include "base/search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,14 @@ bool tbd_build_reserve(struct tbd_builder *b, uint32_t plan_count, uint32_t high
 
 /* ---- counting ---- */
 
+bool tbd_build_note_id(struct tbd_builder *b, uint32_t id)
+{
+    if (!tbd_array_grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
+        return false;
+    b->ids[b->id_count++] = id;
+    return true;
+}
+
 static bool new_slot(struct tbd_builder *b, const struct tbd_plan *plan)
 {
     struct block_count *count = &b->counts[plan->id];
@@ -40,7 +47,7 @@ static bool new_slot(struct tbd_builder *b, const struct tbd_plan *plan)
     if (!tbd_array_grow(&b->sets, b->set_count, &b->set_room, sizeof(*b->sets)) ||
         !tbd_array_grow(&b->tallies, b->set_count + 1, &slot_room, sizeof(*b->tallies)) ||
         !tbd_array_grow(&b->slots, b->set_count + 1, &b->slot_room, sizeof(*b->slots)) ||
-        !tbd_array_grow(&b->ids, b->id_count, &b->id_room, sizeof(*b->ids)))
+        (!count->count && !tbd_build_note_id(b, plan->id)))
         return false;
     b->sets[b->set_count++] = (struct tbd_row_set){ .id = plan->id };
     b->tallies[b->set_count] = (struct block_tally){ .calls = plan->calls != 0 };
@@ -49,8 +56,6 @@ static bool new_slot(struct tbd_builder *b, const struct tbd_plan *plan)
         .stride = (uint16_t)(plan->operand_bytes ? plan->operand_bytes + PREFIX : 0),
     };
     count->slot = (uint32_t)b->set_count;
-    if (!count->count)
-        b->ids[b->id_count++] = plan->id;
     return true;
 }
 
@@ -326,14 +331,6 @@ static void count_again(struct tbd_builder *b)
     }
 }
 
-/* Was the block whose entry is this event left before this instruction? */
-static bool is_cut(const struct work *w, uint32_t index, uint32_t insn)
-{
-    size_t found = TBD_COUNT_BEFORE(i, w->cut_count, w->cuts[i].index < index);
-
-    return found < w->cut_count && w->cuts[found].index == index && insn >= w->cuts[found].limit;
-}
-
 static void count_stores(const struct work *w, const struct tbd_plan_store *store,
                          const uint8_t *row, size_t stride, uint32_t count)
 {
@@ -346,7 +343,7 @@ static void count_stores(const struct work *w, const struct tbd_plan_store *stor
         uint32_t index;
 
         memcpy(&index, row, sizeof(index));
-        if (has_cuts && is_cut(w, index, store->insn))
+        if (has_cuts && tbd_is_cut(w->cuts, w->cut_count, index, store->insn))
             continue;
         if (has_base)
             memcpy(&address, row + PREFIX + store->base, sizeof(address));
@@ -376,7 +373,7 @@ void tbd_build_release(struct work *w)
         const struct tbd_plan_store *store = &plan->stores[i];
         uint64_t address = 0;
 
-        if (is_cut(w, held->index, store->insn))
+        if (tbd_is_cut(w->cuts, w->cut_count, held->index, store->insn))
             continue;
         if (store->base != TBD_BASE_NONE)
             memcpy(&address, held->record + store->base, sizeof(address));

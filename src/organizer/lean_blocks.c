@@ -41,7 +41,7 @@ static bool take_followed(struct work *w, const uint32_t *entries, size_t left, 
         if (!tbd_lean_is_possible(w, entry) || plan->operand_bytes > (size_t)(end - at))
             break;
         count = &b->counts[plan->id];
-        if (!count->count++ && !tbd_lean_note_id(b, plan->id))
+        if (!count->count++ && !tbd_build_note_id(b, plan->id))
             return false;
         count->plan = entry;
         count->last = time;

@@ -60,8 +60,6 @@ static inline void tbd_lean_enter(struct work *w, uint32_t entry)
     count->enters++;
     count->last_enter = w->time;
 }
-/* A block of the trace that is the first of its id in the window.  False without memory. */
-TBD_MUST_CHECK bool tbd_lean_note_id(struct tbd_builder *builder, uint32_t id);
 /* Blocks that came behind each other so often, the last time from `time` on.  False without memory. */
 TBD_MUST_CHECK bool tbd_lean_count_blocks(struct work *w, const uint32_t *entries, uint32_t length, uint32_t times,
                                           uint32_t time);

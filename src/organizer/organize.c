@@ -145,10 +145,7 @@ static void forget_early(struct organizer *o)
 
 static bool will_be_lean(const struct organizer *o)
 {
-    enum tbd_organize_lean lean = o->options->lean;
-
-    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && tbd_pipeline_is_pressed(o->pipeline))) &&
-           tbd_organizer_is_replayable(o, true) && !o->options->discard;
+    return !o->options->discard && tbd_organizer_is_lean(o, tbd_pipeline_is_pressed(o->pipeline), true);
 }
 
 static bool begin_early(struct organizer *o)

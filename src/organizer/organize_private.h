@@ -72,6 +72,15 @@ static inline bool tbd_organizer_is_replayable(const struct organizer *o, bool i
     return is_complete && (o->head->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
 }
 
+/* Shall a window be built without its events?  `is_urgent`: else the program waits. */
+static inline bool tbd_organizer_is_lean(const struct organizer *o, bool is_urgent, bool is_complete)
+{
+    enum tbd_organize_lean lean = o->options->lean;
+
+    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_urgent)) &&
+           tbd_organizer_is_replayable(o, is_complete);
+}
+
 /* workers.c */
 unsigned tbd_workers_count(const struct tbd_organize_options *options);
 /* False if there is not one. */

@@ -15,9 +15,10 @@
  *     makes several steps possible takes one and wakes a worker for the next, who does the same. */
 #include "organizer/pipeline.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 /* Windows that wait: so many that workers find one even behind a window that takes ten times as long as others;
  * more take memory, tens of megabytes each, and gain nothing. */
@@ -26,7 +27,7 @@
 #define SPARE_WINDOWS 2u
 /* For a block entry with its events, before a window has been measured: all caches are cold. */
 #define FIRST_BUILD_NS 40u
-#define BUSY_SHARE 2u
+#define BUSY_SHARE 2u /* of a worker's time: more than one part in so many is too much */
 
 /* On the stack of a worker that waits. */
 struct sleeper {
@@ -47,7 +48,6 @@ struct tbd_pipeline {
     uint64_t most;        /* windows between taken and committed */
     struct tbd_job offer; /* a window that is being collected */
     struct tbd_job early; /* what was there of one when somebody began to build that */
-    struct tbd_job last;  /* how large the last window was */
     bool is_offered;
     bool is_early;        /* somebody is at it */
     bool is_joining;
@@ -60,14 +60,6 @@ struct tbd_pipeline {
     struct tbd_job jobs[]; /* window n in n % slots */
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 struct tbd_pipeline *tbd_pipeline_new(unsigned workers)
 {
     uint64_t slots = workers + SPARE_WINDOWS + QUEUE_SLOTS;
@@ -77,7 +69,7 @@ struct tbd_pipeline *tbd_pipeline_new(unsigned workers)
         return NULL;
     p->slots = slots;
     p->most = workers + SPARE_WINDOWS;
-    p->add_ns = now_ns();
+    p->add_ns = tbd_clock_ns();
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->place, NULL);
     return p;
@@ -108,7 +100,7 @@ static void note_time(uint64_t *mean, uint64_t ns)
 /* The first one took the program's start as well: it says nothing of those to come. */
 static void note_added_locked(struct tbd_pipeline *p)
 {
-    uint64_t now = now_ns();
+    uint64_t now = tbd_clock_ns();
 
     if (p->added < 2)
         p->window_ns = 0;
@@ -125,7 +117,7 @@ static void note_built_locked(struct tbd_pipeline *p, const struct tbd_job *job)
 /* How long one worker needs for the window with its events. */
 static uint64_t guess_build_ns(const struct tbd_pipeline *p, const struct tbd_job *job)
 {
-    return p->build_ns ? p->build_ns * job->raw_bytes >> 20 : job->raw.entry_count * FIRST_BUILD_NS;
+    return p->build_ns ? p->build_ns * job->raw_bytes >> 20 : job->entry_count * FIRST_BUILD_NS;
 }
 
 /* Would one worker be busy more than half of the time if it built windows with their events as fast as they come?  When
@@ -301,7 +293,7 @@ bool tbd_pipeline_is_pressed(struct tbd_pipeline *p)
     bool is_pressed;
 
     pthread_mutex_lock(&p->lock);
-    is_pressed = p->added > 1 && is_pressed_locked(p, &p->last);
+    is_pressed = p->added > 1 && is_pressed_locked(p, job_of(p, p->added - 1));
     pthread_mutex_unlock(&p->lock);
     return is_pressed;
 }
@@ -315,9 +307,9 @@ void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw, 
     note_added_locked(p);
     *job_of(p, p->added) = (struct tbd_job){
         .number = p->added, .raw = *raw, .highest_id = raw->highest_id, .builder = builder,
+        .entry_count = raw->entry_count,
         .raw_bytes = raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes,
     };
-    p->last = *job_of(p, p->added);
     p->added++;
     wake_one_locked(p);
     pthread_mutex_unlock(&p->lock);

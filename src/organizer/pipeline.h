@@ -24,12 +24,12 @@ enum tbd_step {
 /* A window in work: belongs to whoever does a step of it, and to nobody else. */
 struct tbd_job {
     uint64_t number;             /* counted from 0 */
-    bool is_pressed;             /* windows come faster than one worker would build them with their events */
+    bool is_pressed;             /* with its events it would be built too late, or others would */
     bool is_lean;                /* without its events: who builds it decides */
     bool keep;                   /* it goes into the trace */
     enum tbd_status status;      /* of the steps done */
     uint32_t highest_id;
-    size_t raw_bytes;
+    size_t entry_count, raw_bytes; /* of `raw`, as it came */
     struct tbd_raw_window raw;   /* until it is built */
     struct tbd_builder *builder; /* has begun it early; NULL: nobody has */
     struct tbd_product product;  /* from then on */

@@ -199,14 +199,6 @@ struct way {
     uint32_t order;
 };
 
-/* Of a block that was left in the middle, did this instruction run? */
-static bool has_run(const struct tbd_page_notes *notes, uint64_t index, uint16_t insn)
-{
-    size_t found = TBD_COUNT_BEFORE(i, notes->cut_count, notes->cuts[i].index < index);
-
-    return found == notes->cut_count || notes->cuts[found].index != index || insn < notes->cuts[found].limit;
-}
-
 /* The last event up to which there may be stores to the pages; `index` has been passed. */
 static uint64_t next_wanted(struct undo_set *set, uint64_t index)
 {
@@ -231,7 +223,7 @@ static __attribute__((noinline)) void undo_stores(struct undo_set *set, const st
     const struct undo_store *first = set->stores + block->first_store;
 
     for (const struct undo_store *store = first + block->store_count; store-- > first;)
-        if (has_run(way->notes, way->index, store->insn))
+        if (!tbd_is_cut(way->notes->cuts, way->notes->cut_count, way->index, store->insn))
             undo_store(set, address_of(store, way->record), store->bytes, way->record + store->data, way->time,
                        way->order);
 }

@@ -3,6 +3,7 @@
 #ifndef TBD_ORGANIZER_UNDO_H
 #define TBD_ORGANIZER_UNDO_H
 
+#include "base/search.h"
 #include "organizer/build.h"
 
 /* A page message, until it is known whether the window goes on after it. */
@@ -21,6 +22,14 @@ struct cut_block {
     uint32_t index; /* of its entry's event; ascending */
     uint32_t limit;
 };
+
+/* Was the block whose entry is event `index` left before this instruction? */
+static inline bool tbd_is_cut(const struct cut_block *cuts, size_t count, uint64_t index, uint32_t insn)
+{
+    size_t found = TBD_COUNT_BEFORE(i, count, cuts[i].index < index);
+
+    return found < count && cuts[found].index == index && insn >= cuts[found].limit;
+}
 
 /* The window's page messages, its mapping messages in order, and blocks that were cut. */
 struct tbd_page_notes {

@@ -9,9 +9,6 @@
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25 /* Linux 6.1 */
 #endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
-#endif
 
 #define SMALL_PAGE 4096u
 #define AT_ONCE (4 * TBD_LARGE_PAGE) /* each call waits for all processors once */

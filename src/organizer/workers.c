@@ -4,24 +4,16 @@
  *   build -> join -> put -> commit; and early, a piece of the window that is being collected */
 #include "organizer/organize_private.h"
 
+#include "base/clock.h"
 #include "organizer/build.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
 /* Where all processors are busy, workers ask for so much less.  Chunks that five or more wait with, bzip2, perl, python, sqlite3: 28, 22, 39
  * and 33 % without it, 19, 20, 30 and 21 % with it. */
 #define WORKER_NICE 5
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* The program has ended, and waits for its last windows.  If all others have their events, these have them, too. */
 static bool is_waited_for(const struct organizer *o)
@@ -30,14 +22,9 @@ static bool is_waited_for(const struct organizer *o)
            __atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED;
 }
 
-/* Shall the window be built without its events? */
 static bool is_lean(const struct organizer *o, const struct tbd_job *job)
 {
-    enum tbd_organize_lean lean = o->options->lean;
-    bool is_urgent = job->is_pressed || is_waited_for(o);
-
-    return (lean == TBD_ORGANIZE_LEAN_ALWAYS || (lean == TBD_ORGANIZE_LEAN_AUTO && is_urgent)) &&
-           tbd_organizer_is_replayable(o, !job->raw.cut);
+    return tbd_organizer_is_lean(o, job->is_pressed || is_waited_for(o), !job->raw.cut);
 }
 
 void tbd_workers_drop_early(struct organizer *o, struct tbd_builder *builder)
@@ -74,7 +61,7 @@ static struct tbd_builder *builder_for(struct organizer *o, struct tbd_job *job)
 
 static void build_window(struct organizer *o, struct tbd_job *job)
 {
-    uint64_t begin_ns = now_ns();
+    uint64_t begin_ns = tbd_clock_ns();
     struct tbd_builder *builder;
 
     if (tbd_organizer_has_failed(o)) {
@@ -94,7 +81,7 @@ static void build_window(struct organizer *o, struct tbd_job *job)
         __atomic_store_n(&o->has_lean, true, __ATOMIC_RELAXED);
         tbd_page_bases_copy(&job->bases, o->versions, job->product.window);
     }
-    job->busy_ns = now_ns() - begin_ns;
+    job->busy_ns = tbd_clock_ns() - begin_ns;
 }
 
 static void join_window(struct organizer *o, struct tbd_job *job)
@@ -151,14 +138,14 @@ static void put_window(struct organizer *o, struct tbd_job *job)
     uint64_t begin_ns;
 
     wait_for_room(o, job->number, job->keep);
-    begin_ns = now_ns();
+    begin_ns = tbd_clock_ns();
     tbd_key_files_collect(o, job);
     if (job->keep)
         job->status = put_files(o, job);
     give_coded(o, job);
     tbd_page_bases_free(&job->bases);
     tbd_product_free(&job->product);
-    job->busy_ns += now_ns() - begin_ns;
+    job->busy_ns += tbd_clock_ns() - begin_ns;
 }
 
 /* `job` is in the trace now, or could not be written. */

@@ -2,18 +2,16 @@
 /* progress.c - see progress.h */
 #include "query/progress.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 double tbd_progress_now(void)
 {
-    struct timespec time;
-
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+    return (double)tbd_clock_ns() * 1e-9;
 }
 
 /* Seconds without a line; a second where TBD_PROGRESS_DELAY says nothing else. */

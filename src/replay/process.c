@@ -6,6 +6,8 @@
  * I2  A process that makes no progress for WATCHDOG_MS is killed: callers never hang. */
 #include "replay/process.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -225,10 +227,7 @@ void tbd_process_go(struct tbd_process *process)
 
 static uint64_t now_ms(void)
 {
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return tbd_clock_ns() / 1000000;
 }
 
 /* Sleeps until the turn passes, a chunk is published, or SLICE_MS are over.  Kernels before 5.16
