@@ -9,11 +9,12 @@ _tbdq() {
     case $prev in
         -t | --trace) _tbdq_traces "$cur"; return ;;
         --at) mapfile -t COMPREPLY < <(compgen -W "first last current" -- "$cur"); return ;;
-        -j | --workers) return ;;
+        -f | --file) mapfile -t COMPREPLY < <(compgen -f -- "$cur"); return ;;
+        -j | --workers | --thread) return ;;
     esac
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-            -t | --trace | --at | -j | --workers)
+            -t | --trace | --at | --thread | -f | --file | -j | --workers)
                 [[ ${COMP_WORDS[i]} == -t || ${COMP_WORDS[i]} == --trace ]] && options=(-t "${COMP_WORDS[i + 1]}")
                 i=$((i + 1)) ;;
             -*) ((${#words[@]})) && words+=("${COMP_WORDS[i]}") ;;
@@ -21,7 +22,7 @@ _tbdq() {
         esac
     done
     if [[ $cur == -* && ${#words[@]} == 0 ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "-t --trace --at --json -j --workers --att --explain --no-cache -q --quiet --help --version" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "-t --trace --at --thread --json --csv -f --file -j --workers --att --explain --no-cache -q --quiet --help --version" -- "$cur")
         return
     fi
     local line="${words[*]}${words[*]:+ }$cur" word
@@ -35,6 +36,9 @@ _tbd() {
     local cur=${COMP_WORDS[COMP_CWORD]}
     if ((COMP_CWORD == 1)); then
         mapfile -t COMPREPLY < <(compgen -W "record help --help --version" -- "$cur")
+    elif [[ $cur == --* && " ${COMP_WORDS[*]:1:COMP_CWORD-1} " != *" -- "* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$(tbd --help | sed -n 's/^  \(--[a-z0-9]*=\).*/\1/p')" -- "$cur")
+        compopt -o nospace 2>/dev/null
     else
         mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
     fi

@@ -40,9 +40,13 @@ size_t tbd_line_split(char *line, char **out, size_t max)
 
 void tbd_line_list(FILE *out)
 {
+    size_t width = strlen("help");
+
     for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
-        fprintf(out, "  %-9s %s\n", command->name, command->summary);
-    fprintf(out, "  %-9s %s\n", "help",
+        width = strlen(command->name) > width ? strlen(command->name) : width;
+    for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
+        fprintf(out, "  %-*s  %s\n", (int)width, command->name, command->summary);
+    fprintf(out, "  %-*s  %s\n", (int)width, "help",
             "help COMMAND, help context for conditions, help scripts, help gdb");
 }
 
@@ -50,7 +54,7 @@ enum tbd_exit tbd_line_help(const char *name, FILE *out)
 {
     const struct tbd_command *command = name == NULL ? NULL : tbd_command_find(name);
 
-    if (name == NULL) {
+    if (name == NULL || strcmp(name, "help") == 0) {
         tbd_line_list(out);
         return TBD_EXIT_FOUND;
     }
@@ -68,7 +72,8 @@ enum tbd_exit tbd_line_help(const char *name, FILE *out)
     }
     if (command == NULL)
         return tbd_line_unknown(name);
-    fprintf(out, "tbdq %s %s\n\n%s.\n", command->name, command->synopsis, command->summary);
+    fprintf(out, "tbdq %s%s%s\n\n%s.\n", command->name, *command->synopsis == '\0' ? "" : " ",
+            command->synopsis, command->summary);
     if (*command->help != '\0')
         fprintf(out, "%s\n", command->help);
     fprintf(out, "\nexample: %s\n", command->example);

@@ -156,7 +156,7 @@ const struct tbd_command tbd_commands[] = {
     { "frame", tbd_command_frame, "[NUMBER]",
       "show or select a frame of the call stack",
       "Numbers are those of bt; inlined functions are frames too.  list, locals and print are about\n"
-      "the selected frame; it is 0 again as soon as the position changes.",
+      "the selected frame; it is 0 again after every move.",
       "tbdq frame 2", true },
     { "up", tbd_command_up, "[COUNT]",
       "select the caller's frame", "",

@@ -224,6 +224,16 @@ struct tbd_position tbd_session_current(struct tbd_session *session)
     return position;
 }
 
+/* Who comes back to a position does not expect to be in the frame of an earlier visit. */
+static void forget_frame(const struct tbd_session *session)
+{
+    char path[4096];
+    int length = snprintf(path, sizeof(path), "%s/frame", session->info->path);
+
+    if (length > 0 && (size_t)length < sizeof(path))
+        (void)unlink(path);
+}
+
 void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread)
 {
     char path[4096];
@@ -246,4 +256,6 @@ void tbd_session_move(struct tbd_session *session, struct tbd_position position,
     written = close(fd) == 0 && written;
     if (!written || rename(temporary, path) != 0)
         unlink(temporary);
+    else
+        forget_frame(session);
 }

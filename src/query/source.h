@@ -33,7 +33,7 @@ struct tbd_source_stack {
     size_t frame_count;
     struct tbd_source_frame *calls; /* owned; innermost first */
     size_t count;
-    size_t selected; /* by tbd_source_select(), while the position stays; else 0 */
+    size_t selected; /* by tbd_source_select(), until the next move; else 0 */
 };
 TBD_MUST_CHECK enum tbd_status tbd_source_stack(struct tbd_session *session,
                                                 struct tbd_position position,
@@ -41,7 +41,8 @@ TBD_MUST_CHECK enum tbd_status tbd_source_stack(struct tbd_session *session,
 void tbd_source_stack_free(struct tbd_source_stack *stack);
 /* The frame that was selected there; 0: the innermost, or none. */
 size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position);
-/* Remembers `number` as the selected frame of the position, as far as the trace can be written. */
+/* Remembers `number` as the selected frame of the position, as far as the trace can be written,
+ * until tbd_session_move(). */
 void tbd_source_select(struct tbd_session *session, struct tbd_position position, size_t number);
 
 struct tbd_source_text {

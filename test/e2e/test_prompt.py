@@ -118,6 +118,9 @@ def test_shells_complete(folder):
              """ % (os.path.dirname(tbdtest.TBDQ), ROOT, trace.path)
     said = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True).stdout
     assert said == b"first->key\ncurrent first last\n", said
+    script = """PATH=%s:$PATH; . %s/completion/tbdq.bash; COMP_WORDS=(tbd record --lea); COMP_CWORD=2; _tbd
+                echo "${COMPREPLY[@]}" """ % (os.path.dirname(tbdtest.TBDQ), ROOT)
+    assert subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, check=True).stdout == b"--lean=\n"
 
 
 def test_zsh_completes(folder):

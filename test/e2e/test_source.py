@@ -186,6 +186,9 @@ def test_frames_are_selected_and_listed(folder):
     assert trace.one("down", 3)["frame"] == 4 and trace.tbdq("down", 5).code == 2 and trace.one("frame")["frame"] == 4
     trace.one("goto", "current", "backward", "func_enter", 1)
     assert trace.one("frame")["frame"] == 0
+    assert trace.one("up", 2)["frame"] == 2 and trace.one("goto", "current", "forward", "func_enter", 1)
+    trace.one("goto", "current", "backward", "func_enter", 1)
+    assert trace.one("frame")["frame"] == 0, "the frame of the visit before"
     text = trace.tbdq("where", json_output=False).out
     assert b"  variables.c:" in text, text
 
