@@ -7,6 +7,7 @@
 #include "query/dwarf_location.h"
 
 #include "query/dwarf_machine.h"
+#include "query/dwarf_parameter.h"
 #include "query/dwarf_thread.h"
 
 #include <dwarf.h>
@@ -534,6 +535,58 @@ static bool take_constant(const Dwarf_Die *variable, struct tbd_data *out)
     return true;
 }
 
+/* ---- parameters at a function's first instruction ---- */
+
+/* Is what describes a place below the frame, where nothing of the function is yet? */
+static bool is_below_frame(struct tbd_machine *m, Dwarf_Attribute *attribute)
+{
+    Dwarf_Op *ops;
+    size_t count;
+
+    return choose(m, attribute, &ops, &count) && count != 0 && ops[0].atom == DW_OP_fbreg &&
+           (int64_t)ops[0].number < 0;
+}
+
+/* In place of what unoptimized code says of a parameter before it has stored it there. */
+static void take_passed(struct tbd_machine *m, Dwarf_Attribute *attribute,
+                        const Dwarf_Die *variable)
+{
+    struct tbd_data *out = m->out;
+    struct tbd_type type = out->type;
+    int number = tbd_parameter_register(m->function, variable);
+    int vector = tbd_parameter_vector(m->function, variable);
+    uint64_t value;
+
+    if (number < 0 && vector < 0 && !is_below_frame(m, attribute))
+        return;
+    memset(out, 0, sizeof(*out));
+    out->type = type;
+    if (vector >= 0) {
+        out->is_known = register_bytes(m, XMM_FIRST + (unsigned)vector, out->bytes,
+                                       &out->byte_count);
+    } else if (number < 0) {
+        (void)tbd_machine_fail(m, "it is not stored yet at its function's first instruction");
+    } else {
+        value = m->place->frame->gpr[tbd_parameter_gpr(number)];
+        out->is_known = true;
+        if (tbd_parameter_is_address(&type)) {
+            tbd_data_at(value, &type, out);
+        } else {
+            out->byte_count = sizeof(value);
+            memcpy(out->bytes, &value, sizeof(value));
+        }
+    }
+}
+
+static bool is_at_entry(const struct tbd_machine *m, const Dwarf_Die *variable)
+{
+    const struct tbd_frame *frame = m->place->frame;
+
+    return m->function != NULL && frame != NULL && frame->how == TBD_FRAME_REGS &&
+           dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter &&
+           tbd_parameter_is_entry(m->place, m->function);
+}
+
 void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *variable,
                         struct tbd_data *out)
 {
@@ -547,6 +600,8 @@ void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *varia
         m.function = &place->scopes.dies[place->scopes.count - 1];
     if (tbd_die_attribute(variable, DW_AT_location, &attribute)) {
         out->is_known = run_location(&m, &attribute);
+        if ((!out->is_known || out->in_memory) && is_at_entry(&m, variable))
+            take_passed(&m, &attribute, variable);
     } else {
         out->is_known = take_constant(variable, out);
         if (!out->is_known)

@@ -11,6 +11,8 @@
  * I1  Everything is bounded: operations by STEPS_MAX, the stack by DEPTH_MAX. */
 #include "query/expr_lower.h"
 
+#include "query/dwarf_parameter.h"
+
 #include <dwarf.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +27,7 @@ struct translator {
     int32_t stack[DEPTH_MAX];
     unsigned depth;
     bool in_register, is_value;
+    bool is_entry; /* at the function's first instruction */
     uint64_t reg;
     struct tbd_piece pieces[TBD_PIECES_MAX];
     uint32_t piece_count;
@@ -264,87 +267,34 @@ static bool translate_all(struct translator *t, Dwarf_Attribute *attribute)
 
 /* ---- parameters at a function's first instruction ---- */
 
-/* Registers that a parameter of this type takes; -1: nobody can say without the
- * whole convention. */
-static int registers_of(const struct tbd_type *type)
-{
-    struct tbd_type_view view = tbd_type_look(type);
-
-    switch (view.kind) {
-    case TBD_TYPE_INTEGER:
-    case TBD_TYPE_ENUM: return view.bytes > 8 ? -1 : 1;
-    case TBD_TYPE_POINTER:
-    case TBD_TYPE_REFERENCE: return 1;
-    case TBD_TYPE_FLOAT: return 0;
-    case TBD_TYPE_STRUCT: return view.bytes > 16 ? 0 : -1;
-    default: return -1;
-    }
-}
-
-int tbd_parameter_register(const Dwarf_Die *function, const Dwarf_Die *variable)
-{
-    struct tbd_type result = tbd_type_of(function);
-    struct tbd_type_view view = tbd_type_look(&result);
-    int next = view.kind == TBD_TYPE_STRUCT && view.bytes > 16 ? 1 : 0;
-    Dwarf_Die die;
-
-    for (bool more = tbd_die_child(function, &die); more; more = tbd_die_next(&die, &die)) {
-        struct tbd_type type = tbd_type_of(&die);
-        int takes = registers_of(&type);
-
-        if (dwarf_tag(&die) != DW_TAG_formal_parameter)
-            continue;
-        if (die.addr == variable->addr)
-            return takes == 1 && next < 6 ? next : -1;
-        if (takes < 0)
-            return -1;
-        next += takes;
-    }
-    return -1;
-}
-
 static bool take_parameter(struct translator *t, const Dwarf_Die *variable)
 {
-    static const uint8_t order[6] = { TBD_RDI, TBD_RSI, TBD_RDX, TBD_RCX, TBD_R8, TBD_R9 };
+    struct tbd_type type;
     int number;
 
-    if (!t->l->at->is_entry || t->function == NULL ||
+    if (!t->is_entry || t->function == NULL ||
         dwarf_tag((Dwarf_Die *)(uintptr_t)variable) != DW_TAG_formal_parameter)
         return false;
     number = tbd_parameter_register(t->function, variable);
     if (number < 0)
         return false;
+    type = tbd_type_of(variable);
     t->depth = 0;
-    t->is_value = true;
+    t->is_value = !tbd_parameter_is_address(&type);
     t->in_register = false;
-    return push(t, tbd_lowering_register(t->l, order[number]));
+    return push(t, tbd_lowering_register(t->l, tbd_parameter_gpr(number)));
 }
 
-/* A floating-point parameter: the n-th one is in xmm n-1, if nothing before it is
- * passed otherwise. */
 static bool take_real_parameter(struct translator *t, const Dwarf_Die *variable)
 {
-    uint64_t next = 0;
-    Dwarf_Die die;
+    int number = tbd_parameter_vector(t->function, variable);
 
-    for (bool more = tbd_die_child(t->function, &die); more; more = tbd_die_next(&die, &die)) {
-        struct tbd_type type = tbd_type_of(&die);
-        struct tbd_type_view view = tbd_type_look(&type);
-        bool is_real = view.kind == TBD_TYPE_FLOAT && (view.bytes == 4 || view.bytes == 8);
-
-        if (dwarf_tag(&die) != DW_TAG_formal_parameter)
-            continue;
-        if (die.addr == variable->addr) {
-            t->in_register = is_real && next < 8;
-            t->reg = XMM_FIRST + next;
-            t->piece_count = 0;
-            return t->in_register;
-        }
-        if (!is_real && registers_of(&type) < 0)
-            return false;
-        next += is_real;
-    }
-    return false;
+    if (number < 0)
+        return false;
+    t->in_register = true;
+    t->reg = XMM_FIRST + (unsigned)number;
+    t->piece_count = 0;
+    return true;
 }
 
 /* Below the frame at a function's first instruction: unoptimized code has yet to store it there. */
@@ -353,7 +303,7 @@ static bool is_not_stored_yet(const struct translator *t, const Dwarf_Die *varia
     const struct tbd_expr *out = t->l->out;
     const struct tbd_expr_node *node = t->depth == 0 ? NULL : &out->nodes[t->stack[t->depth - 1]];
 
-    return t->l->at->is_entry && node != NULL && !t->is_value &&
+    return t->is_entry && node != NULL && !t->is_value &&
            dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter &&
            node->op == TBD_EXPR_ADD && out->nodes[node->left].op == TBD_EXPR_FRAME &&
            (int64_t)out->nodes[node->right].value < 0;
@@ -418,6 +368,8 @@ struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *v
 
     if (place->scopes.count != 0)
         t.function = &place->scopes.dies[place->scopes.count - 1];
+    t.is_entry = l->at->is_entry ||
+                 (t.function != NULL && tbd_parameter_is_entry(place, t.function));
     if (tbd_die_attribute(variable, DW_AT_location, &attribute))
         good = translate_all(&t, &attribute);
     else

@@ -119,8 +119,4 @@ struct tbd_lowered tbd_lower_choice(struct tbd_lowering *l);
 /* A local variable or parameter, from its debug information. */
 struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *variable);
 
-/* Which of rdi, rsi, ... holds a parameter of `function` at its first instruction; -1: none, or
- * nobody can say. */
-int tbd_parameter_register(const Dwarf_Die *function, const Dwarf_Die *parameter);
-
 #endif

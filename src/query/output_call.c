@@ -3,11 +3,13 @@
  *
  * From what the event tells alone: registers of the calling convention.  Memory is not read, so a
  * parameter passed in memory or in a vector register has no value here. */
-#include "query/expr_lower.h"
 #include "query/output.h"
+#include "query/dwarf_parameter.h"
 #include "query/dwarf_print.h"
 
 #include <dwarf.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,8 +58,14 @@ static void add_parameter(const struct tbd_place_of *place, const Dwarf_Die *fun
     int number = tbd_parameter_register(function, die);
     struct tbd_type type = tbd_type_of(die);
     const char *name = tbd_die_name(die);
-    char *value = number < 0 ? strdup("?") : value_text(place, enter->args[number], &type);
-    char *text;
+    char *value = NULL, *text;
+
+    if (number < 0)
+        value = strdup("?");
+    else if (!tbd_parameter_is_address(&type))
+        value = value_text(place, enter->args[number], &type);
+    else if (asprintf(&value, "@0x%" PRIx64, enter->args[number]) < 0)
+        value = NULL;
 
     if (value != NULL && asprintf(&text, "%s=%s", name == NULL ? "?" : name, value) >= 0) {
         json_array_append_new(values, tbd_output_text(text));

@@ -173,6 +173,43 @@ def test_variables_in_conditions_have_the_values_of_printed_ones(folder):
         assert found["same"] > 500 and found["missing"] < found["same"] / 10, said
 
 
+# What is passed to the functions of test/programs/passed.cc; None: only the whole calling convention says where it is.
+PASSED = {
+    "by_string": {"text": '"hello"', "n": "5"},
+    "made": {"key": "6"},
+    "many": {"v": "std::vector of length 2, capacity 2 = {1, 2}", "extra": "7"},
+    "by_large": {"large": "{a = {1, 2, 3, 4}}", "n": "8"},
+    "by_small": {"small": None, "n": None},
+    "two": {"n": "9"},
+    "real": {"x": "2.5", "y": "2", "n": "10", "text": '"tt"'},
+    "by_virtual": {"n": "12"},
+    "by_holder": {"h": '{number = 13, text = "thirteen"}', "n": "14"},
+    "by_plain": {"p": "{a = 1, b = 2, c = 3}", "n": "15"},
+    "eight": dict(zip("abcdefgh", "12345678")),
+}
+
+
+def test_parameters_at_a_function_s_first_instruction(folder):
+    """Unoptimized code has not stored them in its frame yet."""
+    path = tbdtest.program("passed")
+    tbdtest.record([path], folder)
+    trace = tbdtest.find_trace(folder, path)
+    for function, wanted in PASSED.items():
+        event = trace.one("goto", "first", "forward", "func_enter", 1, "where", "func==" + function)
+        found = {v["name"]: (re.sub(r"^@0x[0-9a-f]+: ", "", v["value"]) if v["known"] else None) for v in trace.ask("locals")}
+        assert {name: found[name] for name in wanted} == wanted, (function, found)
+        row = [v.split("=", 1) for v in trace.ask("calls", function)[0]["values"]]
+        assert all(value in ("?", wanted[name]) or value.startswith("@0x") for name, value in row if name in wanted), (function, row)
+        # At every event there, not only at the entry.
+        name, value = [(name, value) for name, value in wanted.items()][-1]
+        if function in ("by_small", "eight"):
+            continue
+        question = "func==%s and %s==%s" % (function, name, value)
+        for kind in ("func_enter", "line"):
+            first = trace.one("goto", "first", "forward", kind, 1, "where", question)
+            assert tbdtest.position(first) == tbdtest.position(event), (question, first, event)
+
+
 def test_frames_are_selected_and_listed(folder):
     trace = Program("O2_5", folder).trace
     event = trace.one("goto", "first", "forward", "func_enter", 7, "where", "func==depth")
