@@ -32,6 +32,17 @@ static int usage(FILE *out)
     return out == stdout ? 0 : EXIT_USAGE;
 }
 
+static int version(void)
+{
+    puts("tbd " TBD_VERSION);
+    return 0;
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static int wrong_usage(const char *what, const char *word)
 {
     fprintf(stderr, "tbd: %s: %s\ntbd: hint: tbd --help lists what there is\n", what, word);
@@ -205,16 +216,21 @@ static int record(char **argv)
 
     if (given && !append(&options, given, strlen(given)))
         return wrong_usage("too long", "TBD_OPTIONS");
-    for (; *argv && strncmp(*argv, "--", 2) == 0; argv++) {
+    if (*argv && strcmp(*argv, "--version") == 0)
+        return version();
+    for (; *argv && (*argv)[0] == '-'; argv++) {
         const char *name = *argv + 2;
-        size_t bytes = strcspn(name, "=");
+        size_t bytes;
 
+        if (is_help(*argv))
+            return usage(stdout);
+        if ((*argv)[1] != '-')
+            return wrong_usage("unknown option", *argv);
+        bytes = strcspn(name, "=");
         if (!*name) {
             argv++;
             break;
         }
-        if (strcmp(name, "help") == 0)
-            return usage(stdout);
         if (!is_option(name, bytes))
             return wrong_usage("unknown option", *argv);
         if (!name[bytes] && !argv[1])
@@ -237,15 +253,17 @@ static int record(char **argv)
 
 int main(int argc, char **argv)
 {
+    char path[PATH_MAX];
+
     if (argc < 2)
         return usage(stderr);
     if (strcmp(argv[1], "record") == 0)
         return record(argv + 2);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
         return usage(stdout);
-    if (strcmp(argv[1], "--version") == 0) {
-        puts("tbd " TBD_VERSION);
-        return 0;
-    }
-    return wrong_usage("unknown command", argv[1]);
+    if (strcmp(argv[1], "--version") == 0)
+        return version();
+    fprintf(stderr, "tbd: unknown command: %s\ntbd: hint: tbd record -- %s ... records a program\n",
+            argv[1], find_program(argv[1], path, sizeof(path)) ? argv[1] : "PROGRAM");
+    return EXIT_USAGE;
 }

@@ -170,6 +170,16 @@ static int answer(struct tbd_session *session, const struct options *options, si
                             : tbd_words_run(session, &line, count, words));
 }
 
+/* Who has no trace yet, or named none, must know where they are looked for. */
+static void print_traces_hint(void)
+{
+    char root[4096];
+
+    if (tbd_trace_root(root, sizeof(root)) == TBD_OK)
+        fprintf(stderr, "hint: `tbd record -- PROGRAM` makes one in %s; -t takes a name in there, or a "
+                "folder; TBD_DIR is another place\n", root);
+}
+
 /* No words: the prompt. */
 static int ask(const struct options *options, size_t count, char **words)
 {
@@ -186,6 +196,8 @@ static int ask(const struct options *options, size_t count, char **words)
         result = print_completions(status == TBD_OK ? &session : NULL, options->complete);
     } else if (status != TBD_OK) {
         result = (int)tbd_command_fail(&run, status);
+        if (status == TBD_NOTRACE)
+            print_traces_hint();
     } else {
         print_damage(&session);
         result = answer(&session, options, count, words);

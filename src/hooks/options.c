@@ -225,7 +225,11 @@ static const char *parse_one(struct tbd_options *options, const char *text, char
     }
     text = *text == '=' ? take(text + 1, ',', value, sizeof(value)) : NULL;
     if (!text || !set_value(options, row, value)) {
-        tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs %s", name, row->values);
+        if (row->kind == KIND_NUMBER)
+            tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a number from %lu to %lu",
+                    name, row->low, row->high);
+        else
+            tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs %s", name, row->values);
         return NULL;
     }
     return text;

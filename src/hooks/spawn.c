@@ -217,10 +217,14 @@ static bool wait_until_ready(void)
 
 static void say_it_does_not_start(void)
 {
-    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) != TBD_ORGANIZER_FAILED)
-        tbd_say("the organizer does not start"); /* otherwise it has said why itself */
-    tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so and the trace "
-            "folder writable (TBD_OPTIONS=dir=PATH)");
+    /* One that failed has said why itself. */
+    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) == TBD_ORGANIZER_FAILED) {
+        tbd_say("hint: the program runs untraced; TBD_DIR=PATH or TBD_OPTIONS=dir=PATH names another "
+                "folder for traces");
+        return;
+    }
+    tbd_say("the organizer does not start");
+    tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so");
 }
 
 /* `middle` is reaped when somebody waits for the organizer: until then the program does not run. */

@@ -26,7 +26,7 @@ const struct tbd_field_name tbd_field_names[] = {
     { "arg4", TBD_FIELD_ARG4, ON_ARGS, "fifth argument (r8)" },
     { "arg5", TBD_FIELD_ARG5, ON_ARGS, "sixth argument (r9)" },
     { "retval", TBD_FIELD_RETVAL, ON(FUNC_EXIT) | ON(SYSCALL),
-      "rax at the return, result of the system call" },
+      "rax at the return: (int)retval of an int; of a system call its result" },
     { "syscall", TBD_FIELD_SYSCALL, ON(SYSCALL), "name or number of the system call" },
     { "signal", TBD_FIELD_SIGNAL, ON(SIGNAL), "name or number of the signal" },
     { "time", TBD_FIELD_TIME, ON_ALL, "block entries before" },

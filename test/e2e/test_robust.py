@@ -407,6 +407,16 @@ def test_options_that_do_not_exist(folder):
         one_line(result, word)
     result = tbdtest.run([tbdtest.TBD, "record", "--colour", "--", "/bin/true"])
     assert result.code == 2 and b"--colour" in result.err, result
+    for words in (["-x", "ls"], ["--window=3", "--", "ls"]):
+        result = tbdtest.run([tbdtest.TBD, "record", *words])
+        assert result.code == 2 and words[0].split("=")[0].strip("-").encode() in result.err, result
+    result = tbdtest.run([tbdtest.TBD, "/bin/true"])
+    assert result.code == 2 and b"tbd record -- /bin/true" in result.err, result
+    for words in (["-h"], ["record", "-h"], ["--version"], ["record", "--version"]):
+        result = tbdtest.run([tbdtest.TBD, *words])
+        assert result.code == 0 and result.out and not result.err, result
+    result = tbdtest.run([tbdtest.TBDQ, "info"], env=tbdtest.clean_env({"TBD_DIR": folder + "/none"}))
+    assert result.code == 3 and b"tbd record" in result.err and (folder + "/none").encode() in result.err, result
     result = tbdtest.run([tbdtest.TBDQ, "--colour", "info"])
     assert result.code == 2 and b"--colour" in result.err, result
     assert not [name for name in os.listdir(folder) if "-" in name], os.listdir(folder)

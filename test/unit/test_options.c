@@ -82,6 +82,8 @@ static void wrong_options_are_named(void **state)
     assert_non_null(strstr(why, "'colour'"));
     assert_false(parse("window=many"));
     assert_non_null(strstr(why, "'window'"));
+    assert_false(parse("window=15"));
+    assert_non_null(strstr(why, "from 16 to"));
     assert_false(parse("hooks=most"));
     assert_non_null(strstr(why, "play|full|blocks|none"));
     assert_false(parse("dir"));
