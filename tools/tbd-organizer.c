@@ -201,8 +201,9 @@ int main(int argc, char **argv)
     status = tbd_organize(&options, &why);
     if (!status)
         return 0;
-    fprintf(stderr, "tbd: cannot write a trace: %s%s%s\n", why.file,
-            why.file[0] ? ": " : "",
+    fprintf(stderr, "tbd: cannot write a trace: %s%s%s\n"
+            "tbd: hint: the program goes on untraced; TBD_DIR=PATH names another folder for traces\n",
+            why.file, why.file[0] ? ": " : "",
             why.detail[0] ? why.detail : tbd_status_text(status));
     return status == TBD_CORRUPT ? EXIT_TRACE : EXIT_SYSTEM;
 }

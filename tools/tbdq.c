@@ -118,6 +118,14 @@ static void print_symbol_notes(const struct tbd_session *session)
         fprintf(stderr, "tbdq: note: %s\n", note);
 }
 
+static void print_forgotten(const struct tbd_session *session)
+{
+    if (session->unwritten.has_position || session->unwritten.has_frame)
+        fprintf(stderr, "tbdq: note: the trace's folder cannot be written, so this %s is forgotten\n"
+                "hint: --at says a position; the prompt and scripts remember one until they end\n",
+                session->unwritten.has_position ? "position" : "frame");
+}
+
 /* A shell's Tab key: one continuation a line. */
 static int print_completions(struct tbd_session *session, const char *line)
 {
@@ -166,8 +174,10 @@ static int answer(struct tbd_session *session, const struct options *options, si
         return run_script(session, &line, options->script);
     if (count == 0)
         return (int)tbd_prompt(session, &line);
-    return (int)(count == 1 ? tbd_line_run(session, &line, words[0])
-                            : tbd_words_run(session, &line, count, words));
+    result = (int)(count == 1 ? tbd_line_run(session, &line, words[0])
+                              : tbd_words_run(session, &line, count, words));
+    print_forgotten(session);
+    return result;
 }
 
 /* Who has no trace yet, or named none, must know where they are looked for. */

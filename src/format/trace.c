@@ -49,36 +49,37 @@ static void find_copies(struct tbd_trace *trace)
     }
 }
 
-static char *resolve_path(const char *path, struct tbd_error *why)
+/* `path` NULL: the latest trace.  *out is the caller's to free. */
+static enum tbd_status resolve_path(const char *path, char **out, struct tbd_error *why)
 {
     char root[3072];
     char latest[4096];
-    char *full;
 
+    *out = NULL;
     if (!path) {
-        if (tbd_trace_root(root, sizeof(root))) {
-            tbd_error_set(why, TBD_NOTRACE, "", 0, "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
-            return NULL;
-        }
+        if (tbd_trace_root(root, sizeof(root)))
+            return tbd_error_set(why, TBD_NOTRACE, "", 0,
+                                 "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
         snprintf(latest, sizeof(latest), "%s/latest", root);
         path = latest;
     }
-    full = realpath(path, NULL);
-    if (!full)
-        tbd_error_set(why, TBD_NOTRACE, path, 0, "%s", strerror(errno));
-    return full;
+    *out = realpath(path, NULL);
+    if (*out)
+        return TBD_OK;
+    return tbd_error_set(why, errno == ENOENT || errno == ENOTDIR ? TBD_NOTRACE : TBD_IO, path, 0,
+                         "%s", strerror(errno));
 }
 
 static enum tbd_status open_trace(const char *path, bool with_blocks, struct tbd_trace **out,
                                   struct tbd_error *why)
 {
     struct tbd_trace *trace;
-    enum tbd_status status;
-    char *full = resolve_path(path, why);
+    char *full;
+    enum tbd_status status = resolve_path(path, &full, why);
 
     *out = NULL;
-    if (!full)
-        return TBD_NOTRACE;
+    if (status)
+        return status;
     trace = calloc(1, sizeof(*trace));
     if (!trace) {
         free(full);

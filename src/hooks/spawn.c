@@ -218,11 +218,8 @@ static bool wait_until_ready(void)
 static void say_it_does_not_start(void)
 {
     /* One that failed has said why itself. */
-    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) == TBD_ORGANIZER_FAILED) {
-        tbd_say("hint: the program runs untraced; TBD_DIR=PATH or TBD_OPTIONS=dir=PATH names another "
-                "folder for traces");
+    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) == TBD_ORGANIZER_FAILED)
         return;
-    }
     tbd_say("the organizer does not start");
     tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so");
 }

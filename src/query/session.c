@@ -217,8 +217,12 @@ struct tbd_position tbd_session_current(struct tbd_session *session)
 
     if (session->has_at)
         return session->at;
-    if (!read_position(session, &position, &thread))
+    if (session->unwritten.has_position) {
+        position = session->unwritten.position;
+        thread = session->unwritten.thread;
+    } else if (!read_position(session, &position, &thread)) {
         return tbd_session_last(session);
+    }
     if (!session->has_thread)
         session->thread = thread;
     return position;
@@ -234,7 +238,8 @@ static void forget_frame(const struct tbd_session *session)
         (void)unlink(path);
 }
 
-void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread)
+static bool write_position(const struct tbd_session *session, struct tbd_position position,
+                           uint32_t thread)
 {
     char path[4096];
     char temporary[4096];
@@ -243,19 +248,33 @@ void tbd_session_move(struct tbd_session *session, struct tbd_position position,
     bool written;
 
     snprintf(suffix, sizeof(suffix), ".%d", (int)getpid());
-    if (session->has_at || !position_path(session, "", path, sizeof(path)) ||
+    if (!position_path(session, "", path, sizeof(path)) ||
         !position_path(session, suffix, temporary, sizeof(temporary)))
-        return;
+        return false;
     fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
-        return;
+        return false;
     written = dprintf(fd, "%" PRIu64 "+%" PRIu32, position.time, position.offset) > 0;
     if (thread != 0)
         written = dprintf(fd, " thread %" PRIu32, thread) > 0 && written;
     written = dprintf(fd, "\n") > 0 && written;
     written = close(fd) == 0 && written;
-    if (!written || rename(temporary, path) != 0)
+    written = written && rename(temporary, path) == 0;
+    if (!written)
         unlink(temporary);
-    else
+    return written;
+}
+
+void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread)
+{
+    if (session->has_at)
+        return;
+    memset(&session->unwritten, 0, sizeof(session->unwritten));
+    if (write_position(session, position, thread)) {
         forget_frame(session);
+        return;
+    }
+    session->unwritten.has_position = true;
+    session->unwritten.position = position;
+    session->unwritten.thread = thread;
 }

@@ -70,6 +70,12 @@ struct tbd_session {
     bool csv; /* rows; not with json */
     bool has_at; /* --at was given: the position is not remembered */
     struct tbd_position at;
+    struct {
+        bool has_position, has_frame;
+        struct tbd_position position;
+        uint32_t thread;
+        size_t frame; /* selected at `position` */
+    } unwritten; /* what a folder that cannot be written does not remember */
     uint32_t thread; /* whose registers are asked for; 0: of the one that has control at the position */
     bool has_thread; /* --thread was given: the remembered one does not matter */
     struct tbd_session_stats stats;
@@ -174,6 +180,7 @@ struct tbd_position tbd_session_last(struct tbd_session *session);
 struct tbd_position tbd_session_current(struct tbd_session *session);
 /* Remembers both (`thread` as in the session), unless --at was given or the trace
  * cannot be written. */
+/* Remembers the position in the trace's folder, or in the session if that cannot be written. */
 void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread);
 
 /* Names for expressions as of window `*context.window`. */

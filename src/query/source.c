@@ -91,10 +91,14 @@ static bool selection_path(const struct tbd_session *session, char *out, size_t 
 size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position)
 {
     char path[4096];
-    FILE *file = selection_path(session, path, sizeof(path)) ? fopen(path, "re") : NULL;
-    struct tbd_position at;
+    struct tbd_position at = session->unwritten.position;
     size_t number = 0;
+    FILE *file;
 
+    if (session->unwritten.has_position || session->unwritten.has_frame)
+        return at.time == position.time && at.offset == position.offset ? session->unwritten.frame
+                                                                        : 0;
+    file = selection_path(session, path, sizeof(path)) ? fopen(path, "re") : NULL;
     if (file == NULL)
         return 0;
     if (fscanf(file, "%" SCNu64 "+%" SCNu32 " %zu", &at.time, &at.offset, &number) != 3 ||
@@ -109,8 +113,12 @@ void tbd_source_select(struct tbd_session *session, struct tbd_position position
     char path[4096];
     FILE *file = selection_path(session, path, sizeof(path)) ? fopen(path, "we") : NULL;
 
-    if (file == NULL)
+    if (file == NULL) {
+        session->unwritten.has_frame = true;
+        session->unwritten.position = position;
+        session->unwritten.frame = number;
         return;
+    }
     fprintf(file, "%" PRIu64 "+%" PRIu32 " %zu\n", position.time, position.offset, number);
     fclose(file);
 }

@@ -41,7 +41,7 @@ TBD_MUST_CHECK enum tbd_status tbd_source_stack(struct tbd_session *session,
 void tbd_source_stack_free(struct tbd_source_stack *stack);
 /* The frame that was selected there; 0: the innermost, or none. */
 size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position);
-/* Remembers `number` as the selected frame of the position, as far as the trace can be written,
+/* Remembers `number` as the selected frame of the position, in the trace's folder or the session,
  * until tbd_session_move(). */
 void tbd_source_select(struct tbd_session *session, struct tbd_position position, size_t number);
 

@@ -602,6 +602,32 @@ def test_another_user(folder):
         assert result.code == 0, result
 
 
+def test_a_trace_that_cannot_be_written(folder):
+    """Questions are answered; a position lasts as long as tbdq does, and that is said."""
+    if os.geteuid() != 0:
+        raise tbdtest.Skip("needs root to become somebody else")
+    tbdtest.record([tbdtest.program("recursion")], folder)
+    trace = tbdtest.find_trace(folder, "recursion")
+    os.chmod(folder, 0o755)
+    tbdq = folder + "/tbdq"
+    shutil.copy(tbdtest.TBDQ, tbdq)
+    shutil.copy(os.path.join(tbdtest.BUILD, "tbd-replay"), folder)
+    setpriv = [tbdtest.need("setpriv"), "--reuid=65534", "--regid=65534", "--clear-groups", tbdq, "-t", trace.path]
+    refused = tbdtest.run(setpriv + ["info"])
+    assert refused.code == 4 and b"Permission denied" in refused.err and b"no such trace" not in refused.err, refused
+    for root, _, files in os.walk(trace.path):
+        os.chmod(root, 0o755)
+        for name in files:
+            os.chmod(os.path.join(root, name), 0o644)
+    moved = tbdtest.run(setpriv + ["goto", "first"])
+    assert moved.code == 0 and moved.out.startswith(b"0+0 ") and b"position is forgotten" in moved.err, moved
+    script = tbdtest.run(setpriv + ["-q"], stdin=b"goto first forward func_enter 3 where func==main or func==fib\nup\nframe\nwhere\n"
+                         b"goto first\nwhere\nframe\n")
+    lines = script.out.decode().splitlines()
+    assert script.code == 0 and not script.err and lines[-2].startswith("0+0 ") and lines[-1].startswith("#0 "), script
+    assert [line for line in lines if line.startswith("#1 ")], script
+
+
 def test_large_arguments(folder):
     argv = ["/bin/echo"] + ["x" * 1000 + str(i) for i in range(1000)]
     tbdtest.check_run(argv, folder)
