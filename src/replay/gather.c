@@ -24,16 +24,13 @@
 #include "format/coding.h"
 #include "format/room.h"
 #include "format/window.h"
+#include "replay/end_state.h"
 #include "replay/process.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_ENTRIES ((size_t)1 << 31)
-
-/* What was copied from shared memory is not read from there again, whatever the compiler thinks of
- * it. */
-#define READ_ONCE_UP_TO_HERE() __asm__ volatile("" ::: "memory")
 
 /* What is needed of a block at each of its entries, in one word, so that those of four entries are
  * added up at once:
@@ -64,11 +61,6 @@ static uint32_t operand_bytes(slim_t slim)
     return slim >> 32 & UINT16_MAX;
 }
 
-struct end_page {
-    uint64_t address;
-    size_t offset; /* in page_bytes */
-};
-
 struct tbd_gather {
     struct tbd_consumer *consumer; /* borrowed */
     struct tbd_block_table *table; /* that `slim` is about; a reference is held */
@@ -94,12 +86,7 @@ struct tbd_gather {
     struct tbd_log_entry *log;     /* malloc; owned until finished */
     size_t *log_offsets;
     size_t log_count, log_room, offset_room;
-    struct tbd_thread_state *regs; /* since the last event; xsave lives in the window */
-    size_t reg_count, reg_room;
-    struct end_page *pages;        /* modified ones, since the last event */
-    size_t page_count, page_room;
-    uint8_t *page_bytes;           /* room */
-    bool has_end;
+    struct tbd_end_state end;      /* of the window: what was said since the last event */
 };
 
 struct tbd_gather *tbd_gather_new(void)
@@ -129,11 +116,9 @@ void tbd_gather_free(struct tbd_gather *g)
         return;
     drop(g);
     tbd_block_table_release(g->table);
-    tbd_room_give(g->page_bytes);
+    tbd_end_state_free(&g->end);
     free(g->slim);
     free(g->log_offsets);
-    free(g->regs);
-    free(g->pages);
     free(g);
 }
 
@@ -151,10 +136,11 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->table = tbd_consumer_table(consumer);
     g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
     g->index = g->blocks = 0;
-    g->log_count = g->reg_count = g->page_count = 0;
+    g->log_count = 0;
+    tbd_end_state_clear(&g->end);
     g->thread = thread;
     g->held = 0;
-    g->is_over = g->has_end = false;
+    g->is_over = false;
     g->damage = NULL;
     g->window = tbd_window_new(tbd_consumer_table(consumer));
     if (!g->window)
@@ -317,12 +303,6 @@ static bool close_run(struct tbd_gather *g)
 
 /* ---- messages ---- */
 
-/* What was the end state so far is not. */
-static void go_on(struct tbd_gather *g)
-{
-    g->reg_count = g->page_count = 0;
-}
-
 static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
@@ -333,7 +313,7 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
     if (!tbd_array_grow(&g->log, g->log_count, &g->log_room, sizeof(*g->log)) ||
         !tbd_array_grow(&g->log_offsets, g->log_count, &g->offset_room, sizeof(*g->log_offsets)))
         return TBD_NOMEM;
-    go_on(g);
+    tbd_end_state_go_on(&g->end);
     g->log[g->log_count].time = g->blocks;
     g->log_offsets[g->log_count++] = g->kept + (g->in - g->run_start);
     if (kind == TBD_MSG_THREAD) {
@@ -347,74 +327,20 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
     return TBD_OK;
 }
 
-static enum tbd_status take_page(struct tbd_gather *g, const uint8_t *payload, uint32_t bytes)
-{
-    struct tbd_msg_page head;
-    uint8_t *grown;
-
-    if (bytes != sizeof(head) + TBD_PAGE_SIZE)
-        return wrong(g, "a page message of another length");
-    memcpy(&head, payload, sizeof(head));
-    READ_ONCE_UP_TO_HERE();
-    if (head.address % TBD_PAGE_SIZE || head.address >= TBD_USER_END)
-        return wrong(g, "an impossible page");
-    if (!(head.flags & TBD_PAGE_DIRTY))
-        return TBD_OK;
-    if (!tbd_array_grow(&g->pages, g->page_count, &g->page_room, sizeof(*g->pages)))
-        return TBD_NOMEM;
-    if (!g->page_bytes || tbd_room_bytes(g->page_bytes) < (g->page_count + 1) * TBD_PAGE_SIZE) {
-        grown = tbd_room_grow(g->page_bytes, g->page_count * TBD_PAGE_SIZE,
-                              (g->page_count * 2 + 64) * TBD_PAGE_SIZE);
-        if (!grown)
-            return TBD_NOMEM;
-        g->page_bytes = grown;
-    }
-    memcpy(g->page_bytes + g->page_count * TBD_PAGE_SIZE, payload + sizeof(head), TBD_PAGE_SIZE);
-    g->pages[g->page_count] = (struct end_page){ head.address, g->page_count * TBD_PAGE_SIZE };
-    g->page_count++;
-    return TBD_OK;
-}
-
-/* Of two messages about one thread the later one counts; the last of all is about the one in
- * control. */
-static enum tbd_status take_regs(struct tbd_gather *g, const uint8_t *payload, uint32_t bytes)
-{
-    struct tbd_thread_state state;
-    uint8_t *xsave;
-    size_t kept = 0;
-
-    if (bytes < sizeof(state.regs))
-        return wrong(g, "a register message that is too short");
-    memcpy(&state.regs, payload, sizeof(state.regs));
-    READ_ONCE_UP_TO_HERE();
-    if (state.regs.xsave_bytes > bytes - sizeof(state.regs))
-        return wrong(g, "a register message that is too short");
-    xsave = tbd_window_memory(g->window, state.regs.xsave_bytes);
-    if (!xsave || !tbd_array_grow(&g->regs, g->reg_count, &g->reg_room, sizeof(state)))
-        return TBD_NOMEM;
-    memcpy(xsave, payload + sizeof(state.regs), state.regs.xsave_bytes);
-    state.xsave = xsave;
-    for (size_t i = 0; i < g->reg_count; i++)
-        if (g->regs[i].regs.thread != state.regs.thread)
-            g->regs[kept++] = g->regs[i];
-    g->regs[kept++] = state;
-    g->reg_count = kept;
-    return TBD_OK;
-}
-
 /* A message of which nothing goes into the order of events.  What a replay says of mappings, pages
  * read, and the end of the program, play has said. */
 static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {
+    const char *what = NULL;
+    enum tbd_status status;
+
     switch (kind) {
     case TBD_MSG_PAGE:
-        return take_page(g, payload, bytes);
     case TBD_MSG_REGS:
-        return take_regs(g, payload, bytes);
     case TBD_MSG_WINDOW_END:
-        g->has_end = true;
-        return TBD_OK;
+        status = tbd_end_state_take(&g->end, g->window, kind, payload, bytes, &what);
+        return what ? wrong(g, what) : status;
     case TBD_MSG_READ_PAGES:
     case TBD_MSG_REGION:
     case TBD_MSG_UNMAP:
@@ -494,8 +420,8 @@ static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_
             return TBD_NOMEM;
         most = g->entry_count < g->due ? g->due - g->entry_count : 1;
         taken = take_some(g, from + i, most < count - i ? most : count - i);
-        if (taken && g->page_count + g->reg_count)
-            go_on(g);
+        if (taken)
+            tbd_end_state_go_on(&g->end);
         i += taken;
         if (taken == most || i == count)
             continue;
@@ -617,50 +543,6 @@ bool tbd_gather_is_over(const struct tbd_gather *g)
 
 /* ---- the window ---- */
 
-static int compare_pages(const void *left, const void *right)
-{
-    const struct tbd_page_contents *a = left, *b = right;
-
-    return (a->address > b->address) - (a->address < b->address);
-}
-
-static int compare_threads(const void *left, const void *right)
-{
-    const struct tbd_thread_state *a = left, *b = right;
-
-    return (a->regs.thread > b->regs.thread) - (a->regs.thread < b->regs.thread);
-}
-
-static bool finish_state(struct tbd_gather *g, struct tbd_window *window)
-{
-    size_t others = g->reg_count ? g->reg_count - 1 : 0;
-    struct tbd_page_contents *pages =
-        tbd_window_memory(window, g->page_count * sizeof(*pages));
-    struct tbd_thread_state *threads = tbd_window_memory(window, others * sizeof(*threads));
-
-    if (!pages || !threads)
-        return false;
-    for (size_t i = 0; i < g->page_count; i++)
-        pages[i] = (struct tbd_page_contents){ .address = g->pages[i].address, .time = g->blocks,
-                                               .order = (uint32_t)g->log_count,
-                                               .bytes = g->page_bytes + g->pages[i].offset };
-    qsort(pages, g->page_count, sizeof(*pages), compare_pages);
-    window->dirty = pages;
-    window->dirty_count = g->page_count;
-    if (g->reg_count) {
-        window->end_regs = g->regs[others].regs;
-        window->end_xsave = g->regs[others].xsave;
-    }
-    if (others) {
-        memcpy(threads, g->regs, others * sizeof(*threads));
-        qsort(threads, others, sizeof(*threads), compare_threads);
-    }
-    window->end_threads = threads;
-    window->end_thread_count = others;
-    window->complete = g->has_end && g->reg_count && !g->damage;
-    return true;
-}
-
 static void give_area(void *area)
 {
     tbd_area_give(area);
@@ -715,11 +597,12 @@ enum tbd_status tbd_gather_finish(struct tbd_gather *g, struct tbd_window **out,
         wrong(g, "operands without an entry");
     damage = g->damage;
     g->window = NULL;
-    if (!finish_state(g, window) || !finish_events(g, window)) {
+    if (!tbd_end_state_finish(&g->end, window, g->blocks, (uint32_t)g->log_count) || !finish_events(g, window)) {
         tbd_window_free(window);
         drop(g);
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     }
+    window->complete &= !damage;
     *out = window;
     return damage ? tbd_process_error(why, TBD_DIVERGED, "entry %zu: %s", window->entry_count, damage)
                   : TBD_OK;

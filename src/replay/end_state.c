@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+/* end_state.c - see end_state.h */
+#include "replay/end_state.h"
+
+#include "base/array.h"
+#include "base/layout.h"
+#include "format/room.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tbd_end_page {
+    uint64_t address;
+    size_t offset; /* in page_bytes */
+};
+
+void tbd_end_state_free(struct tbd_end_state *state)
+{
+    tbd_room_give(state->page_bytes);
+    free(state->regs);
+    free(state->pages);
+    *state = (struct tbd_end_state){ 0 };
+}
+
+void tbd_end_state_clear(struct tbd_end_state *state)
+{
+    tbd_end_state_go_on(state);
+    state->has_end = false;
+}
+
+/* ---- messages ---- */
+
+static bool reserve_page(struct tbd_end_state *state)
+{
+    uint8_t *grown = state->page_bytes;
+
+    if (!tbd_array_grow(&state->pages, state->page_count, &state->page_room, sizeof(*state->pages)))
+        return false;
+    if (!grown || tbd_room_bytes(grown) < (state->page_count + 1) * TBD_PAGE_SIZE)
+        grown = tbd_room_grow(grown, state->page_count * TBD_PAGE_SIZE, (state->page_count * 2 + 64) * TBD_PAGE_SIZE);
+    if (grown)
+        state->page_bytes = grown;
+    return grown != NULL;
+}
+
+static enum tbd_status take_page(struct tbd_end_state *state, const uint8_t *payload, uint32_t bytes,
+                                 const char **out_wrong)
+{
+    struct tbd_msg_page head;
+
+    if (bytes != sizeof(head) + TBD_PAGE_SIZE) {
+        *out_wrong = "a page message of another length";
+        return TBD_OK;
+    }
+    memcpy(&head, payload, sizeof(head));
+    READ_ONCE_UP_TO_HERE();
+    if (head.address % TBD_PAGE_SIZE || head.address >= TBD_USER_END) {
+        *out_wrong = "an impossible page";
+        return TBD_OK;
+    }
+    if (!(head.flags & TBD_PAGE_DIRTY))
+        return TBD_OK;
+    if (!reserve_page(state))
+        return TBD_NOMEM;
+    memcpy(state->page_bytes + state->page_count * TBD_PAGE_SIZE, payload + sizeof(head), TBD_PAGE_SIZE);
+    state->pages[state->page_count] = (struct tbd_end_page){ head.address, state->page_count * TBD_PAGE_SIZE };
+    state->page_count++;
+    return TBD_OK;
+}
+
+/* Of two messages about one thread the later one counts; the last of all is about the one in control. */
+static enum tbd_status take_regs(struct tbd_end_state *state, struct tbd_window *window, const uint8_t *payload,
+                                 uint32_t bytes, const char **out_wrong)
+{
+    struct tbd_thread_state taken;
+    uint8_t *xsave;
+    size_t kept = 0;
+
+    if (bytes >= sizeof(taken.regs))
+        memcpy(&taken.regs, payload, sizeof(taken.regs));
+    READ_ONCE_UP_TO_HERE();
+    if (bytes < sizeof(taken.regs) || taken.regs.xsave_bytes > bytes - sizeof(taken.regs)) {
+        *out_wrong = "a register message that is too short";
+        return TBD_OK;
+    }
+    xsave = tbd_window_memory(window, taken.regs.xsave_bytes);
+    if (!xsave || !tbd_array_grow(&state->regs, state->reg_count, &state->reg_room, sizeof(taken)))
+        return TBD_NOMEM;
+    memcpy(xsave, payload + sizeof(taken.regs), taken.regs.xsave_bytes);
+    taken.xsave = xsave;
+    for (size_t i = 0; i < state->reg_count; i++)
+        if (state->regs[i].regs.thread != taken.regs.thread)
+            state->regs[kept++] = state->regs[i];
+    state->regs[kept++] = taken;
+    state->reg_count = kept;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_end_state_take(struct tbd_end_state *state, struct tbd_window *window, uint32_t kind,
+                                   const uint8_t *payload, uint32_t bytes, const char **out_wrong)
+{
+    *out_wrong = NULL;
+    if (kind == TBD_MSG_PAGE)
+        return take_page(state, payload, bytes, out_wrong);
+    if (kind == TBD_MSG_REGS)
+        return take_regs(state, window, payload, bytes, out_wrong);
+    state->has_end = true;
+    return TBD_OK;
+}
+
+/* ---- the window ---- */
+
+static int compare_pages(const void *left, const void *right)
+{
+    const struct tbd_page_contents *a = left, *b = right;
+
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+static int compare_threads(const void *left, const void *right)
+{
+    const struct tbd_thread_state *a = left, *b = right;
+
+    return (a->regs.thread > b->regs.thread) - (a->regs.thread < b->regs.thread);
+}
+
+bool tbd_end_state_finish(const struct tbd_end_state *state, struct tbd_window *window, uint64_t time, uint32_t order)
+{
+    size_t others = state->reg_count ? state->reg_count - 1 : 0;
+    struct tbd_page_contents *pages = tbd_window_memory(window, state->page_count * sizeof(*pages));
+    struct tbd_thread_state *threads = tbd_window_memory(window, others * sizeof(*threads));
+
+    if (!pages || !threads)
+        return false;
+    for (size_t i = 0; i < state->page_count; i++)
+        pages[i] = (struct tbd_page_contents){ .address = state->pages[i].address, .time = time, .order = order,
+                                               .bytes = state->page_bytes + state->pages[i].offset };
+    qsort(pages, state->page_count, sizeof(*pages), compare_pages);
+    window->dirty = pages;
+    window->dirty_count = state->page_count;
+    if (state->reg_count) {
+        window->end_regs = state->regs[others].regs;
+        window->end_xsave = state->regs[others].xsave;
+    }
+    if (others) {
+        memcpy(threads, state->regs, others * sizeof(*threads));
+        qsort(threads, others, sizeof(*threads), compare_threads);
+    }
+    window->end_threads = threads;
+    window->end_thread_count = others;
+    window->complete = state->has_end && state->reg_count;
+    return true;
+}
