@@ -26,6 +26,8 @@ LIBRARY = os.path.join(BUILD, "libtbd.so")
 TBDQ = os.path.join(BUILD, "tbdq")
 TBD = os.path.join(BUILD, "tbd")
 PROGRAMS = os.path.join(BUILD, "programs")
+# What tbdq keeps about names in programs: not where the user's own is.
+os.environ["XDG_CACHE_HOME"] = os.path.join(BUILD, "cache")
 LONG = "--long" in sys.argv or os.environ.get("TBD_LONG") == "1"
 
 
@@ -39,6 +41,14 @@ def need(*programs):
         if not shutil.which(program):
             raise Skip("no " + program)
     return shutil.which(programs[0])
+
+
+def need_terminal():
+    """(master, slave) of a new pseudo-terminal."""
+    try:
+        return os.openpty()
+    except OSError as error:
+        raise Skip("no pseudo-terminal: %s" % error) from error
 
 
 class Result:

@@ -87,6 +87,8 @@ def test_every_system_call(folder):
     argv = [os.path.join(tbdtest.BUILD, "test_syscalls"), "calls"]
     if not os.path.exists(argv[0]):
         raise tbdtest.Skip("test_syscalls is not built")
+    for end in tbdtest.need_terminal():
+        os.close(end)
     native = tbdtest.run(argv)
     traced, trace = tbdtest.record(argv, os.path.join(folder, "traces"))
     assert native.code == traced.code == 0, (native, traced)

@@ -4,7 +4,6 @@
 questions keep beside it, in order."""
 import glob
 import os
-import pty
 import re
 import select
 import signal
@@ -25,7 +24,7 @@ class Terminal:
     """tbdq on a terminal of its own, answers and messages alike."""
 
     def __init__(self, trace, *words):
-        self.master, slave = pty.openpty()
+        self.master, slave = tbdtest.need_terminal()
         self.text = ""
         self.process = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path, *words], stdin=slave, stdout=slave, stderr=slave,
                                         env=tbdtest.clean_env({"TERM": "xterm", "TBD_PROGRESS_DELAY": "0.1"}), start_new_session=True,

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import glob
 import os
-import pty
 import re
 import select
 import struct
@@ -24,7 +23,7 @@ class Prompt:
 
     def __init__(self, trace, folder, **env):
         self.state, self.text, self.seen = folder + "/state", "", 0
-        master, slave = pty.openpty()
+        master, slave = tbdtest.need_terminal()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 200, 0, 0))
         env = tbdtest.clean_env({"TERM": "xterm", "XDG_STATE_HOME": self.state, "PAGER": "sed s/^/paged:/", **env})
         self.process = subprocess.Popen([tbdtest.TBDQ, "-t", trace.path], env=env, stdin=slave, stdout=slave, stderr=slave,

@@ -4,7 +4,6 @@
 trace knows every byte that was read from the terminal."""
 import fcntl
 import os
-import pty
 import select
 import struct
 import subprocess
@@ -20,7 +19,7 @@ KEYS = ["dd", "p", "3j", "A and more\x1b", "/packet\r", "cwPARCEL\x1b", "n", "."
 
 def drive(argv, cwd, env, keys):
     """Sends the keys one group after the other, each when the program is quiet; returns (status, screen bytes)."""
-    master, slave = pty.openpty()
+    master, slave = tbdtest.need_terminal()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     process = subprocess.Popen(argv, cwd=cwd, env=tbdtest.clean_env({"TERM": "vt100", "EXINIT": "set noexrc", **env}),
                                stdin=slave, stdout=slave, stderr=slave, start_new_session=True,

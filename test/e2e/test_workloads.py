@@ -154,6 +154,8 @@ trap 'echo usr1' USR1; kill -USR1 $$; trap 'echo bye' EXIT
 def jobs(folder, shell, more=""):
     """On a terminal, which dash wants for job control; the shell says at different moments that a job has ended."""
     text = put(folder, "jobs.sh", JOBS.replace("ROUNDS", "100000" if tbdtest.LONG else "200") + more)
+    for end in tbdtest.need_terminal():
+        os.close(end)
     argv = [tbdtest.need("script", shell, "awk"), "-qec", "%s %s 2>/dev/null" % (shell, text), "/dev/null"]
     result, _ = check_all(argv, folder, 12, stdin=None)
     assert b"killed 143" in result.out and b"bye" in result.out, result
