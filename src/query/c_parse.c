@@ -147,9 +147,31 @@ size_t tbd_c_unescape(const char *text, size_t length, char *out, size_t bytes)
     return used;
 }
 
+/* The length of the name of a type behind `struct` and the like, 0 if that does not stand here: who
+ * reads a value has looked for a type before. */
+static size_t unknown_type(const struct tbd_c_reader *r, size_t length)
+{
+    static const char *const tags[] = { "struct", "union", "class", "enum" };
+    struct tbd_c_reader behind = *r;
+
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
+        if (strlen(tags[i]) != length || strncmp(r->text + r->at, tags[i], length) != 0)
+            continue;
+        behind.at += length;
+        (void)tbd_c_peek(&behind);
+        length = tbd_c_name_here(&behind);
+        return length == 0 ? 0 : behind.at + length - r->at;
+    }
+    return 0;
+}
+
 static bool read_name(struct tbd_c_reader *r, int32_t *out)
 {
-    size_t length = tbd_c_name_here(r), start = r->at;
+    size_t length = tbd_c_name_here(r), start = r->at, type = unknown_type(r, length);
+
+    if (type != 0)
+        return wrong(r, start, type, "there is no type '%.*s' here", (int)(type < 100 ? type : 100),
+                     r->text + start);
 
     if (length == 0)
         return wrong(r, r->at, 1,

@@ -86,9 +86,32 @@ static void print_event(const struct tbd_command_run *run, const struct tbd_even
     json_decref(object);
 }
 
+static struct tbd_position start_of(struct tbd_session *session,
+                                    const struct tbd_question *question)
+{
+    switch (question->from) {
+    case TBD_FROM_FIRST: return tbd_session_first(session);
+    case TBD_FROM_LAST: return tbd_session_last(session);
+    case TBD_FROM_CURRENT: return tbd_session_current(session);
+    case TBD_FROM_POSITION: break;
+    }
+    return question->position;
+}
+
+/* Where nothing more can come says so. */
+static const char *end_there(struct tbd_session *session, struct tbd_position start, bool backward)
+{
+    struct tbd_position end = backward ? tbd_session_first(session) : tbd_session_last(session);
+
+    if (start.time != end.time || start.offset != end.offset)
+        return "";
+    return backward ? ", where the recording begins" : ", where the recording ends";
+}
+
 static enum tbd_exit not_found(const struct tbd_command_run *run,
                                const struct tbd_question *question, uint64_t found)
 {
+    struct tbd_position start = start_of(run->session, question);
     json_t *object;
 
     if (run->session->json) {
@@ -97,6 +120,10 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
         json_object_set_new(object, "type", json_string(tbd_event_type_name(question->type)));
         json_object_set_new(object, "matches", json_integer((json_int_t)found));
         tbd_output_line(object, run->out);
+    } else if (question->from == TBD_FROM_CURRENT || question->from == TBD_FROM_POSITION) {
+        fprintf(run->out, "not found: %" PRIu64 " such %s %s %" PRIu64 "+%" PRIu32 "%s\n", found,
+                found == 1 ? "event" : "events", question->backward ? "before" : "after", start.time,
+                start.offset, end_there(run->session, start, question->backward));
     } else {
         fprintf(run->out, "not found: %" PRIu64 " such %s\n", found,
                 found == 1 ? "event" : "events");
@@ -125,18 +152,6 @@ enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position po
     move_to(run, position, 0);
     print_event(run, &event);
     return TBD_EXIT_FOUND;
-}
-
-static struct tbd_position start_of(struct tbd_session *session,
-                                    const struct tbd_question *question)
-{
-    switch (question->from) {
-    case TBD_FROM_FIRST: return tbd_session_first(session);
-    case TBD_FROM_LAST: return tbd_session_last(session);
-    case TBD_FROM_CURRENT: return tbd_session_current(session);
-    case TBD_FROM_POSITION: break;
-    }
-    return question->position;
 }
 
 static enum tbd_exit go_by_states(struct tbd_command_run *run, const struct tbd_question *question)

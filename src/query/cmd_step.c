@@ -217,25 +217,12 @@ enum tbd_status tbd_command_states(struct tbd_session *session, struct tbd_posit
     return status;
 }
 
-static enum tbd_exit step_insns(struct tbd_command_run *run, bool backward)
-{
-    struct tbd_position position;
-    uint64_t count;
-    enum tbd_status status;
-
-    if (!take_count(run, &count))
-        return tbd_command_usage(run, "expected a count of at least 1");
-    status = tbd_command_states(run->session, tbd_session_current(run->session), backward, count,
-                                &position);
-    return status == TBD_OK ? tbd_command_go(run, position) : tbd_command_fail(run, status);
-}
-
 enum tbd_exit tbd_command_stepi(struct tbd_command_run *run)
 {
-    return step_insns(run, false);
+    return go(run, false, "state", "");
 }
 
 enum tbd_exit tbd_command_reverse_stepi(struct tbd_command_run *run)
 {
-    return step_insns(run, true);
+    return go(run, true, "state", "");
 }

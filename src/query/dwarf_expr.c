@@ -12,6 +12,7 @@
 
 #include <dwarf.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define STRING_MAX 1024u
@@ -414,11 +415,15 @@ static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct
         tbd_c_take(r->scope->place, &self, out);
         return dereference(r, node->at, out) && member(r, node, out);
     }
-    if (!tbd_c_find(r->scope->place, name, out) &&
-        (r->scope->variable == NULL || !r->scope->variable(r->scope->context, name, out)))
-        return tbd_query_wrong(r->error, TBD_NAME, node->at, node->length,
-                               "there is no variable '%s' here", name);
-    return true;
+    if (tbd_c_find(r->scope->place, name, out) ||
+        (r->scope->variable != NULL && r->scope->variable(r->scope->context, name, out)))
+        return true;
+    (void)tbd_query_wrong(r->error, TBD_NAME, node->at, node->length,
+                          "there is no variable '%s' here", name);
+    if (r->scope->place->dwarf == NULL && r->error->hint[0] == '\0')
+        snprintf(r->error->hint, sizeof(r->error->hint),
+                 "no debug information (-g); `up` selects the caller's frame; `bt` shows all");
+    return false;
 }
 
 static bool size_of(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)

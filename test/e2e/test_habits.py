@@ -69,6 +69,22 @@ def test_places_to_list_and_memory_by_expression(folder):
     assert said(trace, "mem nothing 4").code == 2
 
 
+def test_what_is_not_there_is_told_where_it_is_not(folder):
+    _, trace = tbdtest.record([tbdtest.program("variables_O0_5")], folder)
+    last = trace.one("goto", "last")
+    for step in ("step", "next", "stepi"):
+        answer = trace.tbdq(step, json_output=False)
+        assert answer.code == 1 and b"after %s, where the recording ends" % tbdtest.position(last).encode() in answer.out, (step, answer)
+    trace.one("goto", "first")
+    for step in ("reverse-step", "reverse-stepi"):
+        answer = trace.tbdq(step, json_output=False)
+        assert answer.code == 1 and b"before 0+0, where the recording begins" in answer.out, (step, answer)
+    assert tbdtest.position(trace.one("stepi", 3)) == tbdtest.position(trace.one("goto", "first", "forward", "state", 3))
+    for words in (("ptype", "struct nosuch"), ("print", "(struct nosuch *)1"), ("print", "sizeof(struct nosuch)")):
+        answer = trace.tbdq(*words, json_output=False)
+        assert answer.code == 2 and b"there is no type 'struct nosuch' here" in answer.err and b"~~~~" in answer.err, answer
+
+
 def test_values_one_behind_the_other(folder):
     trace = recorded(folder)
     assert said(trace, "print settings.name[0]@3").out == b"{115 's', 105 'i', 120 'x'}\n", said(trace, "print settings.name[0]@3")
