@@ -119,7 +119,9 @@ def test_nothing_is_shown_behind_a_crash(folder):
         trace = tbdtest.record([path], folder + "/traces%d" % line)[1]
         event = trace.one("goto", "last")
         last, ahead = tbdtest.position(event), "%d+%d" % (event["time"], event["offset"] + 1)
-        for words in (["stepi"], ["goto", ahead], *(["--at", ahead, word] for word in ("where", "regs", "bt", "list"))):
+        result = trace.tbdq("stepi", json_output=False)
+        assert result.code == 1 and b"where the recording ends" in result.out, result
+        for words in (["goto", ahead], *(["--at", ahead, word] for word in ("where", "regs", "bt", "list"))):
             result = trace.tbdq(*words)
             assert result.code == 2 and b"no such position" in result.err and not result.out, (words, result)
         assert len(trace.tbdq("disas", json_output=False).out.splitlines()) == (1 if line == 7 else 0)
@@ -156,4 +158,4 @@ def test_every_thread_s_stack_and_share(folder):
 if __name__ == "__main__":
     tbdtest.main(test_values_one_behind_the_other, test_nothing_is_shown_behind_a_crash, test_every_thread_s_stack_and_share,
                  test_words_of_gdb_mean_commands, test_what_has_no_equal_is_told_how, test_help_has_every_word,
-                 test_places_to_list_and_memory_by_expression)
+                 test_places_to_list_and_memory_by_expression, test_what_is_not_there_is_told_where_it_is_not)
