@@ -170,9 +170,10 @@ const struct tbd_command tbd_commands[] = {
       "tbdq list list.c:31 20", true },
     { "print", tbd_command_print, "[/FORMAT] EXPRESSION[@COUNT]",
       "the value of a C expression in the selected frame",
-      "The program's variables by scope, with . -> [] * & casts, sizeof and the operators of C; elements of\n"
-      "C++ containers by index or key, *iterator, and size(), front(), get(), value() and the like;\n"
-      "$rax is a register.  With @COUNT so many values that lie one behind the other.  FORMAT is x, d, u, o, t (binary) or c, before or behind the expression.\n"
+      "The program's variables by scope, with . -> [] * & casts, sizeof and the operators of C;\n"
+      "elements of C++ containers by index or key, *iterator, and size(), front(), get(), value() and the like;\n"
+      "$rax is a register.  With @COUNT so many values that lie one behind the other.\n"
+      "FORMAT is x, d, u, o, t (binary) or c, before or behind the expression.\n"
       "What the compiler did not keep is <optimized out: reason>.",
       "tbdq print 'list->head->key + 1'", true },
     { "locals", tbd_command_locals, "[FRAME]",
@@ -224,14 +225,17 @@ const struct tbd_command *tbd_command_find(const char *name)
 
 static void help_types(uint32_t types, FILE *out)
 {
-    if (types == 0xffffffffu) {
-        fprintf(out, "always");
+    const char *before = " [";
+
+    if (types == 0xffffffffu)
         return;
-    }
     for (unsigned i = TBD_EVENT_FUNC_ENTER; i < TBD_EVENT_TYPE_COUNT; i++) {
-        if ((types & 1u << i) != 0)
-            fprintf(out, "%s ", tbd_event_type_name((enum tbd_event_type)i));
+        if ((types & 1u << i) == 0)
+            continue;
+        fprintf(out, "%s%s", before, tbd_event_type_name((enum tbd_event_type)i));
+        before = " ";
     }
+    fputc(']', out);
 }
 
 void tbd_command_help_context(FILE *out)
@@ -241,19 +245,18 @@ void tbd_command_help_context(FILE *out)
             "Operators, loosest first:\n"
             "  ? :   or   and   not   == != < <= > >= =~   |   ^   &   << >>   + -   * / %%   - ~ ! (one "
             "operand)\n"
-            "|| and && are or and and.  Numbers: 12 0x1f 0o17 0b101 1.5 'c'.\n"
+            "|| is `or`, && is `and`.  Numbers: 12 0x1f 0o17 0b101 1.5 'c'.\n"
             "An event's own values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and\n"
             ">> signed.  Beside a variable they are taken as its type.\n\n"
             "Variables of the program are written as in C: list->head, table[i].key, *p, &a.b,\n"
             "(type)x, sizeof x; they mean what is in scope at the event's instruction.  Where a name is\n"
             "not in scope, the event does not match.  Strings, also std::string and std::string_view:\n"
             "name == \"bob\", name =~ \"^b.*\" (an extended regular expression, on the first 256 bytes).\n"
-            "var(NAME) is a variable whose\n"
-            "name means something below.  At a function's first instruction its parameters are what was\n"
-            "passed.\n\n"
-            "Names:\n");
+            "var(NAME) is a variable whose name means something below.  At a function's first instruction\n"
+            "its parameters are what was passed.\n\n"
+            "Names; in [] the events that have one, if not all do:\n");
     for (const struct tbd_field_name *row = tbd_field_names; row->name != NULL; row++) {
-        fprintf(out, "  %-8s %-62s ", row->name, row->help);
+        fprintf(out, "  %-8s  %s", row->name, row->help);
         help_types(row->types, out);
         fputc('\n', out);
     }

@@ -26,7 +26,7 @@ const struct tbd_field_name tbd_field_names[] = {
     { "arg4", TBD_FIELD_ARG4, ON_ARGS, "fifth argument (r8)" },
     { "arg5", TBD_FIELD_ARG5, ON_ARGS, "sixth argument (r9)" },
     { "retval", TBD_FIELD_RETVAL, ON(FUNC_EXIT) | ON(SYSCALL),
-      "rax at the return: (int)retval of an int; of a system call its result" },
+      "rax; (int)retval where that is an int; result of the system call" },
     { "syscall", TBD_FIELD_SYSCALL, ON(SYSCALL), "name or number of the system call" },
     { "signal", TBD_FIELD_SIGNAL, ON(SIGNAL), "name or number of the signal" },
     { "time", TBD_FIELD_TIME, ON_ALL, "block entries before" },
@@ -37,7 +37,7 @@ const struct tbd_field_name tbd_field_names[] = {
     { "frame", TBD_FIELD_FRAME, ON_ALL, "stack pointer before the function was called (CFA)" },
     { "previous", TBD_FIELD_PREVIOUS, ON(THREAD_SWITCH), "thread that had control before" },
     { "reason", TBD_FIELD_REASON, ON(THREAD_SWITCH),
-      "why it gave way: 1 it waits, 2 its time was over, 3 it yields, 4 it ended" },
+      "why that gave way: 1 waits, 2 its time was over, 3 yields, 4 ended" },
     { NULL, TBD_FIELD_ADDR, 0, NULL },
 };
 // clang-format on
