@@ -141,8 +141,11 @@ def check_variables(kind, folder, tally):
     said = program.gdb(program.places(18, kind + "v"), VARIABLES % (GLOBALS,))
     assert len(said) >= 6, "%s: only %d stops" % (kind, len(said))
     for pc, hit, frames, values in said:
-        at, _ = program.at(pc, hit)
+        at, event = program.at(pc, hit)
         for number, wanted in enumerate(frames):
+            # gdb shows a frame in which unoptimized code has stored nothing yet; what is passed has a test below.
+            if number == 0 and event["function_offset"] == 0 and kind.startswith("O0"):
+                continue
             found = tidy((v["name"], v["value"]) for v in program.trace.ask("locals", number, at=at))
             assert found == tidy(wanted), (kind, hex(pc), hit, number, found, tidy(wanted))
             tally["known"] += sum("<optimized out>" not in text for _, text in found)
