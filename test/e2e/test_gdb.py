@@ -172,7 +172,7 @@ def check_moment(trace, where, said, tally):
         ours = {}
         # At a function's first instruction gdb shows the frame, where unoptimized code has stored no parameter yet; tbdq
         # shows what is passed (test_source.py compares that with the source).
-        is_entry = number == 0 and frame["function_offset"] == 0
+        is_entry = number == 0 and frame.get("function_offset") == 0
         for v in trace.ask("locals", number, at=at):
             if not (is_entry and v.get("parameter")):
                 ours.setdefault(v["name"], []).append(v["value"])

@@ -144,7 +144,7 @@ def check_variables(kind, folder, tally):
         at, event = program.at(pc, hit)
         for number, wanted in enumerate(frames):
             # gdb shows a frame in which unoptimized code has stored nothing yet; what is passed has a test below.
-            if number == 0 and event["function_offset"] == 0 and kind.startswith("O0"):
+            if number == 0 and event.get("function_offset") == 0 and kind.startswith("O0"):
                 continue
             found = tidy((v["name"], v["value"]) for v in program.trace.ask("locals", number, at=at))
             assert found == tidy(wanted), (kind, hex(pc), hit, number, found, tidy(wanted))
