@@ -2,6 +2,7 @@
 /* page_base.c - a page's latest contents from before a window: what differences are made to */
 #include "format/pages_private.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +38,9 @@ enum tbd_status tbd_open_image_locked(struct tbd_trace *trace)
         trace->image_tried = true;
         trace->image_failure = tbd_image_open(trace, &trace->image, &trace->image_why);
         trace->image.page_why = &trace->page_why;
-        if (trace->image_failure == TBD_NOTRACE) /* windows were dropped meanwhile */
-            trace->image_failure = TBD_BUSY;
     }
+    if (trace->image_failure)
+        trace->page_why = trace->image_why;
     return trace->image_failure;
 }
 
@@ -49,10 +50,8 @@ enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t addre
     const struct tbd_disk_page *page;
     size_t count;
 
-    if (status) {
-        trace->page_why = trace->image_why;
+    if (status)
         return status;
-    }
     page = tbd_toc_find_page(&trace->image, address, &count);
     return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
 }
@@ -151,8 +150,11 @@ enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *to
     if (status || is_whole)
         return status;
     status = tbd_page_before_locked(trace, toc->window, page->address, before, NULL);
+    if (status == TBD_NOTFOUND || status == TBD_NOTKEPT)
+        return tbd_error_set(&trace->page_why, TBD_CORRUPT, toc->file.path, page->offset,
+                             "what page 0x%" PRIx64 " held before is not there", page->address);
     if (status) /* BUSY: windows were merged or dropped meanwhile */
-        return status == TBD_BUSY ? status : TBD_CORRUPT;
+        return status;
     tbd_page_xor(out, before);
     return TBD_OK;
 }

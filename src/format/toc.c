@@ -241,6 +241,11 @@ enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
     *out = (struct toc){ .window = UINT32_MAX };
     tbd_image_name(&trace->base, name, sizeof(name));
     status = tbd_file_open(trace->path, name, TBD_FILE_IMAGE, trace->id, &out->file, why);
+    if (status == TBD_NOTRACE && trace->info.finished)
+        return tbd_error_set(why, TBD_TRUNCATED, name, 0, "it is not there");
+    if (status == TBD_NOTRACE)
+        return tbd_error_set(why, TBD_BUSY, name, 0,
+                             "windows were dropped since the trace was opened: ask again");
     if (status)
         return status;
     status = read_records(out, why);

@@ -70,8 +70,9 @@ static enum tbd_status resolve_path(const char *path, char **out, struct tbd_err
                          "%s", strerror(errno));
 }
 
-static enum tbd_status open_trace(const char *path, bool with_blocks, struct tbd_trace **out,
-                                  struct tbd_error *why)
+/* `of`: NULL, or whose index is read. */
+static enum tbd_status open_trace(const char *path, bool with_blocks, const struct tbd_trace *of,
+                                  struct tbd_trace **out, struct tbd_error *why)
 {
     struct tbd_trace *trace;
     char *full;
@@ -91,7 +92,7 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, struct tbd
     trace->blocks = tbd_block_table_new();
     status = trace->blocks ? tbd_trace_read_head(trace, why) : TBD_NOMEM;
     if (!status)
-        status = tbd_trace_read_index(trace, why);
+        status = tbd_trace_read_index(trace, of, why);
     if (!status && with_blocks)
         status = tbd_trace_read_blocks(trace, why);
     if (status == TBD_NOMEM)
@@ -107,13 +108,19 @@ static enum tbd_status open_trace(const char *path, bool with_blocks, struct tbd
 
 enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct tbd_error *why)
 {
-    return open_trace(path, true, out, why);
+    return open_trace(path, true, NULL, out, why);
+}
+
+enum tbd_status tbd_trace_open_again(const struct tbd_trace *of, struct tbd_trace **out,
+                                     struct tbd_error *why)
+{
+    return open_trace(of->path, true, of->damage.count ? NULL : of, out, why);
 }
 
 enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
                                        struct tbd_error *why)
 {
-    return open_trace(path, false, out, why);
+    return open_trace(path, false, NULL, out, why);
 }
 
 void tbd_trace_close(struct tbd_trace *trace)
@@ -131,7 +138,8 @@ void tbd_trace_close(struct tbd_trace *trace)
     free(trace->region_events);
     free(trace->windows);
     tbd_block_table_release(trace->blocks);
-    tbd_file_close(&trace->index);
+    if (!trace->index_is_borrowed)
+        tbd_file_close(&trace->index);
     tbd_file_close(&trace->header);
     tbd_file_close(&trace->header_copy);
     tbd_damage_free(trace);

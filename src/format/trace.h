@@ -63,6 +63,11 @@ struct tbd_trace_info {
  * `why`, if given, says which file and offset. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out,
                                               struct tbd_error *why);
+/* The same trace once more, for another thread: with the windows that `of` has, under the same indexes, whatever was
+ * merged, dropped or added since `of` was opened.  `of` outlives it. */
+TBD_MUST_CHECK enum tbd_status tbd_trace_open_again(const struct tbd_trace *of,
+                                                    struct tbd_trace **out,
+                                                    struct tbd_error *why);
 /* Only what tbd_trace_info(), notes and window summaries need: for a look at many traces.  No
  * blocks, no windows can be had from it. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,

@@ -405,12 +405,27 @@ static void settle_end(struct tbd_trace *trace, bool recording)
     trace->info.end_text = trace->end_text;
 }
 
-enum tbd_status tbd_trace_read_index(struct tbd_trace *trace, struct tbd_error *why)
+/* What `of` has mapped is what it has read, also when there is more by now, or another file in its place. */
+static enum tbd_status open_index(struct tbd_trace *trace, const struct tbd_trace *of,
+                                  struct tbd_error *why)
 {
-    bool recording = is_being_recorded(trace);
+    if (!of) {
+        trace->is_recorded = is_being_recorded(trace);
+        return tbd_damage_open(trace, "index", TBD_FILE_INDEX, &trace->index, why);
+    }
+    trace->is_recorded = of->is_recorded;
+    trace->index = of->index;
+    trace->index.next = tbd_file_header(&of->index)->header_bytes;
+    trace->index_is_borrowed = true;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_trace_read_index(struct tbd_trace *trace, const struct tbd_trace *of,
+                                     struct tbd_error *why)
+{
     struct tbd_error own = { 0 };
-    enum tbd_status status =
-        tbd_damage_open(trace, "index", TBD_FILE_INDEX, &trace->index, why);
+    enum tbd_status status = open_index(trace, of, why);
+    bool recording = trace->is_recorded;
     struct tbd_record_view record;
 
     if (status)

@@ -134,6 +134,8 @@ struct tbd_trace {
     uint64_t closed_bytes; /* that the index had at least when its last writer was done with it; 0:
                               not known */
     struct tbd_file index;
+    bool index_is_borrowed; /* tbd_trace_open_again() */
+    bool is_recorded;       /* the program ran still when the index was opened */
     struct tbd_block_table *blocks;
     uint64_t highest_id; /* that windows may name */
     struct tbd_disk_base base;
@@ -187,6 +189,7 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read_blocks(struct tbd_trace *trace,
                                                      struct tbd_error *why);
 /* trace_index.c */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read_index(struct tbd_trace *trace,
+                                                    const struct tbd_trace *of,
                                                     struct tbd_error *why);
 /* Number and time that the next window must have. */
 void tbd_trace_next_window(const struct tbd_trace *trace, uint32_t *out_number, uint64_t *out_time);

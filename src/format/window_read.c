@@ -335,6 +335,21 @@ enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t inde
     return status;
 }
 
+static enum tbd_status lost_before(struct tbd_trace *trace, const struct toc *toc,
+                                   const struct tbd_disk_page *page, enum tbd_status status,
+                                   struct tbd_error *why)
+{
+    struct tbd_error own;
+
+    tbd_trace_page_why(trace, &own);
+    if (own.status != status) /* about another page */
+        own = (struct tbd_error){ 0 };
+    return tbd_error_set(why, TBD_CORRUPT, toc->file.path, page->offset,
+                         "what page 0x%llx held before is not there%s%s%s%s",
+                         (unsigned long long)page->address, *own.file ? ": " : "", own.file,
+                         *own.detail ? ": " : "", own.detail);
+}
+
 /* Pages that are stored as differences become what they held. */
 static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc *toc,
                                       struct tbd_window *window, struct tbd_error *why)
@@ -355,9 +370,7 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
                                  "windows before it were merged or dropped since the trace was "
                                  "opened: ask again");
         if (status)
-            return tbd_error_set(why, TBD_CORRUPT, toc->file.path, page->offset,
-                                 "what page 0x%llx held before is not there",
-                                 (unsigned long long)page->address);
+            return lost_before(trace, toc, page, status, why);
     }
     return TBD_OK;
 }

@@ -26,14 +26,11 @@ static const char *find_trace(const char *name, char *room, size_t bytes)
     return access(room, F_OK) == 0 ? room : name;
 }
 
-enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
+/* `session` has its trace. */
+static enum tbd_status complete(struct tbd_session *session)
 {
-    char room[4096];
-    enum tbd_status status =
-        tbd_trace_open(find_trace(path, room, sizeof(room)), &session->trace, &session->why);
+    enum tbd_status status;
 
-    if (status != TBD_OK)
-        return status;
     session->window_max = session->borrows_replayer ? 1 : TBD_SESSION_WINDOWS;
     session->info = tbd_trace_info(session->trace);
     if (!session->borrows_replayer && !session->no_cache)
@@ -44,9 +41,20 @@ enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
     return tbd_disas_new(session->trace, session->symbols, session->syntax, &session->disas);
 }
 
+enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
+{
+    char room[4096];
+    enum tbd_status status =
+        tbd_trace_open(find_trace(path, room, sizeof(room)), &session->trace, &session->why);
+
+    return status == TBD_OK ? complete(session) : status;
+}
+
 enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *of,
                                         unsigned worker)
 {
+    enum tbd_status status;
+
     memset(session, 0, sizeof(*session));
     session->syntax = of->syntax;
     session->worker = worker;
@@ -54,7 +62,8 @@ enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struc
     session->replayer = of->replayer;
     session->cache = of->cache;
     session->borrows_replayer = true;
-    return tbd_session_open(session, of->info->path);
+    status = tbd_trace_open_again(of->trace, &session->trace, &session->why);
+    return status == TBD_OK ? complete(session) : status;
 }
 
 void tbd_session_close(struct tbd_session *session)
@@ -87,13 +96,16 @@ enum tbd_status tbd_session_replayer(struct tbd_session *session)
 enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_position position,
                                       uint32_t *out)
 {
+    const struct tbd_window_summary *first;
+
     *out = tbd_trace_window_of(session->trace, position.time);
     if (*out != UINT32_MAX)
         return TBD_OK;
+    first = tbd_trace_window(session->trace, 0); /* others were dropped */
     session->why = (struct tbd_error){ .status = TBD_NOTIME };
     snprintf(session->why.detail, sizeof(session->why.detail),
-             "time %" PRIu64 " is not in the trace, which has times 0 to %" PRIu64, position.time,
-             session->info->blocks == 0 ? 0 : session->info->blocks - 1);
+             "time %" PRIu64 " is not in the trace, which has times %" PRIu64 " to %" PRIu64, position.time,
+             first == NULL ? 0 : first->first_time, session->info->blocks == 0 ? 0 : session->info->blocks - 1);
     return TBD_NOTIME;
 }
 

@@ -180,13 +180,13 @@ static struct tbd_elf_file *open_original(struct tbd_symbols *symbols,
     return file;
 }
 
-static void note_lost_vdso(struct tbd_symbols *symbols)
+static void note_lost_vdso(struct tbd_symbols *symbols, enum tbd_status status)
 {
     struct tbd_error why = { 0 };
 
     tbd_trace_page_why(symbols->trace, &why);
-    add_note(symbols, "[vdso] is damaged in the trace: no names and no build id from it: %s%s%s",
-             why.file, *why.detail ? ": " : "", why.detail);
+    add_note(symbols, "[vdso] %s: no names and no build id from it: %s%s%s",
+             status == TBD_BUSY ? "is being changed in the trace" : "is damaged in the trace", why.file, *why.detail ? ": " : "", why.detail);
 }
 
 /* The vDSO is a file that is only in memory. */
@@ -206,7 +206,7 @@ static struct tbd_elf_file *open_vdso(struct tbd_symbols *symbols, uint32_t wind
     for (uint64_t at = 0; at < bytes && status == TBD_OK; at += TBD_PAGE_SIZE)
         status = tbd_trace_page_at_start(symbols->trace, window, region->start + at, image + at);
     if (status != TBD_OK && status != TBD_NOTFOUND && status != TBD_NOTKEPT)
-        note_lost_vdso(symbols);
+        note_lost_vdso(symbols, status);
     if (status != TBD_OK || tbd_elf_open_image("[vdso]", image, bytes, &file) != TBD_OK)
         file = NULL;
     free(image);

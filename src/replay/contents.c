@@ -90,9 +90,11 @@ static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *ou
 
 /* ---- one page ---- */
 
-static bool is_damage(enum tbd_status status)
+/* The trace has the page, or had it until windows were merged or dropped while this runs, and it cannot be read. */
+static bool is_lost(enum tbd_status status)
 {
-    return status >= TBD_TRUNCATED && status <= TBD_CORRUPT;
+    return (status >= TBD_TRUNCATED && status <= TBD_CORRUPT) || status == TBD_BUSY ||
+           (status >= TBD_NOMEM && status <= TBD_SYSTEM);
 }
 
 /* What was there besides code is lost with a damaged page: of code that cannot be written nothing
@@ -129,12 +131,12 @@ enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address
     if (order > worker->window->log_count)
         return TBD_PAGE_ABSENT;
     status = find_page(worker, page, order, out);
-    if (status == TBD_OK || (!(is_damage(status) && may_be_data(worker, page)) &&
+    if (status == TBD_OK || (!(is_lost(status) && may_be_data(worker, page)) &&
                              page_from_code(worker, page, out))) {
         *known = status == TBD_OK ? TBD_OK : TBD_NOTFOUND;
         return TBD_PAGE_GIVEN;
     }
-    if (is_damage(status))
+    if (is_lost(status))
         *known = status;
     return TBD_PAGE_ABSENT;
 }
@@ -146,5 +148,7 @@ enum tbd_status tbd_worker_page_lost(struct tbd_worker *worker, enum tbd_status 
         return TBD_OK;
     if (why)
         tbd_trace_page_why(worker->trace, why);
+    if (why && why->status != known) /* about another page */
+        return tbd_process_error(why, known, "contents of a page");
     return known;
 }

@@ -69,7 +69,7 @@ enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer, unsigned numbe
         return tbd_process_error(why, TBD_USAGE, "no worker %u", number);
     worker = &replayer->workers[number];
     if (!worker->trace)
-        status = tbd_trace_open(tbd_trace_info(replayer->trace)->path, &worker->trace, why);
+        status = tbd_trace_open_again(replayer->trace, &worker->trace, why);
     if (status == TBD_OK)
         status = tbd_trace_regions(worker->trace, index, &worker->regions,
                                    &worker->region_count, why);

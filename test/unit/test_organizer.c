@@ -7,6 +7,7 @@
 
 #include "folder.h"
 #include "format/file.h"
+#include "format/index_write.h"
 #include "format/window.h"
 #include "organizer/build.h"
 #include "organizer_run.h"
@@ -262,6 +263,49 @@ static void a_chunk_in_no_slot_is_refused(void **state)
     sim_free(&s);
 }
 
+/* ---- who reads meanwhile ---- */
+
+static void drop_two(const char *path)
+{
+    struct tbd_trace *trace = run_open_latest();
+    struct tbd_writer *writer;
+
+    assert_int_equal(tbd_writer_open(path, &writer, NULL), TBD_OK);
+    assert_int_equal(tbd_drop_prepare(trace, writer, 2), TBD_OK);
+    assert_int_equal(tbd_drop_commit(trace, writer, 2), TBD_OK);
+    tbd_writer_free(writer);
+    tbd_trace_close(trace);
+}
+
+static void opened_again_a_trace_has_the_same_windows_whatever_was_dropped(void **state)
+{
+    static struct sim s;
+    struct tbd_trace *trace, *again, *anew;
+    struct tbd_error why = { 0 };
+    struct tbd_window *window;
+    struct maker m;
+
+    (void)state;
+    run_simulate(&s, &m, 43, 0, 400, 100);
+    trace = run_open_latest();
+    drop_two(tbd_trace_info(trace)->path);
+    anew = run_open_latest();
+    assert_int_equal(tbd_trace_open_again(trace, &again, &why), TBD_OK);
+    assert_int_equal(tbd_trace_window_count(trace), 4);
+    assert_int_equal(tbd_trace_window_count(again), 4);
+    assert_int_equal(tbd_trace_window_count(anew), 2);
+    for (uint32_t w = 0; w < 4; w++)
+        assert_int_equal(tbd_trace_window(again, w)->first_time, tbd_trace_window(trace, w)->first_time);
+    assert_int_equal(tbd_trace_window(anew, 0)->number, tbd_trace_window(again, 2)->number);
+    tbd_window_free(run_load(again, 3));
+    assert_int_equal(tbd_window_load(again, 0, false, &window, &why), TBD_BUSY);
+    tbd_trace_close(again);
+    tbd_trace_close(anew);
+    tbd_trace_close(trace);
+    maker_close(&m);
+    sim_free(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +316,7 @@ int main(void)
         cmocka_unit_test(directory_and_files_are_private),
         cmocka_unit_test(scribbled_streams_never_harm),
         cmocka_unit_test(a_chunk_in_no_slot_is_refused),
+        cmocka_unit_test(opened_again_a_trace_has_the_same_windows_whatever_was_dropped),
     };
 
     return cmocka_run_group_tests(tests, run_make_root, run_remove_root);
