@@ -159,7 +159,7 @@ _Static_assert(sizeof(struct tbd_disk_when) == 16, "tbd_disk_when is 16 bytes");
 struct tbd_disk_config {
     uint64_t window_blocks; /*  0: N */
     uint64_t hook_set;      /*  8 */
-    uint64_t budget;        /* 16: bytes that the trace may have; 0: no limit, or not known */
+    uint64_t budget;        /* 16: bytes that the trace may have (budget or keep); 0: no limit, or not known */
     uint64_t reserved;      /* 24 */
 };
 _Static_assert(sizeof(struct tbd_disk_config) == 32, "tbd_disk_config is 32 bytes");

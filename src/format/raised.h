@@ -10,6 +10,13 @@
 #include "format/codec.h"
 #include "format/trace.h"
 
+/* What questions keep below a trace's cache/ takes no more of its `budget` (bytes; 0: no limit) than a sixteenth. */
+#define TBD_CACHE_MOST (256ull << 20)
+static inline uint64_t tbd_cache_share(uint64_t budget)
+{
+    return budget && budget / 16 < TBD_CACHE_MOST ? budget / 16 : TBD_CACHE_MOST;
+}
+
 /* Name of the window's file; another one at each detail level, and for what it is merged into. */
 void tbd_raised_name(const struct tbd_trace *trace, uint32_t index, char *out, size_t bytes);
 

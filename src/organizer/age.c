@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "format/change.h"
 #include "format/index_write.h"
+#include "format/raised.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -86,7 +87,7 @@ struct tbd_ager {
     uint64_t other;   /* bytes of files that are neither windows nor growing */
     uint64_t keys;    /* of these, bytes of the index over windows */
     uint32_t key_files;
-    uint64_t cache;   /* bytes that questions keep: they hold it small themselves */
+    uint64_t cache;   /* bytes that questions keep, or their share while it is more: they hold it small themselves */
     uint64_t keys_expected;    /* bytes of files of keys that are being written, or will be when there is room */
     uint64_t measured_bytes;   /* of windows, when these were looked at */
     uint32_t measured_windows; /* added since then */
@@ -140,6 +141,13 @@ void tbd_ager_free(struct tbd_ager *ager)
 
 /* ---- sizes ---- */
 
+uint64_t tbd_age_bytes(const struct tbd_age_limits *limits)
+{
+    uint64_t budget = limits->budget, keep = limits->keep_bytes;
+
+    return !budget || (keep && keep < budget) ? keep : budget;
+}
+
 static uint64_t bytes_of(const struct tbd_disk_window *window)
 {
     return window->toc_bytes + window->trace_bytes + window->block_bytes;
@@ -185,6 +193,7 @@ static void measure_others_locked(struct tbd_ager *ager)
 {
     const char *path = tbd_writer_path(ager->writer);
     uint32_t files = 0;
+    uint64_t limit = tbd_age_bytes(&ager->limits);
     uint64_t other = folder_bytes(path, ".", &files) + folder_bytes(path, "modules", &files);
 
     ager->key_files = 0;
@@ -192,6 +201,8 @@ static void measure_others_locked(struct tbd_ager *ager)
     other += ager->keys;
     ager->other = other;
     ager->cache = folder_bytes(path, "cache", &files);
+    if (ager->cache < tbd_cache_share(limit))
+        ager->cache = tbd_cache_share(limit);
     ager->measured_bytes = window_bytes(ager);
     ager->measured_windows = 0;
 }

@@ -20,6 +20,9 @@ struct tbd_age_limits {
     uint64_t index_slack;  /* the index is written anew when it has grown by half and so much more; 0: as is good */
 };
 
+/* The smaller one of budget and keep; 0: none. */
+uint64_t tbd_age_bytes(const struct tbd_age_limits *limits);
+
 struct tbd_ager;
 /* `lock` guards the writer's index; functions with _locked are called with it, the others without. */
 TBD_MUST_CHECK enum tbd_status tbd_ager_new(const struct tbd_age_limits *limits,

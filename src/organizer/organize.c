@@ -347,7 +347,7 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
         say_state(o->head, TBD_ORGANIZER_FAILED);
         return status;
     }
-    o->join = tbd_join_new(o->writer, &o->lock, o->table, o->head, o->options->age.budget);
+    o->join = tbd_join_new(o->writer, &o->lock, o->table, o->head, tbd_age_bytes(&o->options->age));
     o->pipeline = tbd_pipeline_new(tbd_workers_count(o->options));
     if (!o->join || !o->pipeline)
         return TBD_NOMEM;

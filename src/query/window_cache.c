@@ -25,7 +25,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define LIMIT_MAX  (256ull << 20)
 #define ROOM_MIN   (256ull << 20) /* left on the disk */
 #define NAME_BYTES 64
 #define PATH_BYTES 4096
@@ -43,9 +42,7 @@ struct tbd_window_cache {
 
 uint64_t tbd_window_cache_limit(const struct tbd_trace *trace)
 {
-    uint64_t budget = tbd_trace_info(trace)->budget;
-
-    return budget != 0 && budget / 16 < LIMIT_MAX ? budget / 16 : LIMIT_MAX;
+    return tbd_cache_share(tbd_trace_info(trace)->budget);
 }
 
 struct tbd_window_cache *tbd_window_cache_new(const struct tbd_trace *trace, uint64_t limit)

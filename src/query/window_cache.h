@@ -19,7 +19,7 @@ struct tbd_window_cache;
 struct tbd_window_cache *tbd_window_cache_new(const struct tbd_trace *trace, uint64_t limit);
 void tbd_window_cache_free(struct tbd_window_cache *cache); /* NULL is fine */
 
-/* A sixteenth of the trace's budget, 256 MiB at most. */
+/* A sixteenth of what the trace may have, 256 MiB at most. */
 uint64_t tbd_window_cache_limit(const struct tbd_trace *trace);
 
 /* The window with its events, as a replay with TBD_HOOKS_FULL gives it; owned by the caller.  NULL:

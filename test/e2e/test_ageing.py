@@ -240,6 +240,9 @@ def test_a_budget_is_kept_while_recording(folder):
     keys = [sum(tree(os.path.join(t.path, "keys")).values()) for t in (whole, trace)]
     assert keys[1] <= budget // 8 + keys[0] // 2, keys  # one file of three may be more than its share
     trace.verify()
+    assert trace.tbdq("count", "store", "where", "oldval == 0x1234567 and rax == 1").code in (0, 1)
+    cached = disk_use(os.path.join(trace.path, "cache"))
+    assert cached and disk_use(trace.path) <= budget + largest, (cached, disk_use(trace.path), budget)
 
 
 def test_questions_while_windows_age(folder):
