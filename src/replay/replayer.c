@@ -140,6 +140,21 @@ static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uin
     return tbd_replayer_begin(replayer, number, index, with_events, out_window, why);
 }
 
+/* In a damaged trace a replay differs because of what is lost (block definitions, say, or pages that windows had): then the
+ * window counts as damaged, like one whose own file is. */
+static enum tbd_status judge(const struct tbd_replayer *replayer, uint32_t window, enum tbd_status status,
+                             const struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    const struct tbd_trace_info *info = tbd_trace_info(replayer->trace);
+
+    if (status != TBD_DIVERGED || !info->damage_count)
+        return status;
+    return tbd_error_set(why, TBD_CORRUPT, info->path, 0,
+                         "window %u cannot be replayed without what is lost: %s%s%.100s", window,
+                         tbd_trace_damage(replayer->trace, 0), divergence ? ": " : "",
+                         divergence ? divergence->what : "");
+}
+
 uint64_t tbd_replayer_entries(const struct tbd_replayer *replayer)
 {
     uint64_t sum = 0;
@@ -285,7 +300,7 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
     if (status == TBD_OK)
         status = replay_states(&replayer->workers[worker], states, count, divergence, why);
     tbd_replayer_finish(replayer, worker, loaded);
-    return status;
+    return judge(replayer, window, status, divergence, why);
 }
 
 /* ---- whole windows ---- */
@@ -324,7 +339,7 @@ enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, 
     if (status != TBD_OK) {
         tbd_window_free(made);
         tbd_window_free(toc);
-        return status;
+        return judge(replayer, window, status, divergence, why);
     }
     made->trace = replayer->trace;
     *out = made;
@@ -366,7 +381,7 @@ enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, unsigned worker
     tbd_replayer_finish(replayer, worker, NULL);
     if (status != TBD_OK) {
         tbd_window_free(toc);
-        return status;
+        return judge(replayer, window, status, divergence, why);
     }
     toc->trace = replayer->trace;
     toc->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
@@ -412,7 +427,8 @@ enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
         return tbd_process_error(why, TBD_USAGE, "no worker %u", worker);
     if (!tbd_worker_add_notes(&replayer->workers[worker], sites, count))
         return tbd_process_error(why, TBD_NOMEM, "no memory for notes");
-    return replay_notes(replayer, worker, window, out, divergence, why);
+    return judge(replayer, window->index,
+                 replay_notes(replayer, worker, window, out, divergence, why), divergence, why);
 }
 
 /* A window below level 3 has no events to compare; everything else is. */
@@ -437,7 +453,8 @@ enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker
 
     if (tbd_slice_count(replayer->trace, window) > 1 &&
         (how == TBD_VERIFY_QUICK || tbd_trace_window(replayer->trace, window)->level < 3))
-        return tbd_slices_verify(replayer, worker, window, divergence, why);
+        return judge(replayer, window, tbd_slices_verify(replayer, worker, window, divergence, why),
+                     divergence, why);
     status = begin_verify(replayer, worker, window, how, &play, why);
     if (status == TBD_OK && !play->complete)
         hooks |= TBD_HOOK_TOUCH; /* play has not said which pages were written */
@@ -447,5 +464,5 @@ enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker
         status = compare(&replayer->workers[worker], play, replay, divergence, why);
     tbd_replayer_finish(replayer, worker, play);
     tbd_window_free(replay);
-    return status;
+    return judge(replayer, window, status, divergence, why);
 }

@@ -287,6 +287,31 @@ def test_damage_to_the_image_costs_only_windows_that_need_its_page(folder):
     assert told and windows > 10 and 0 in lost and any(0 < n < windows for n in lost), (windows, lost)
 
 
+def test_windows_that_need_what_is_lost_are_damaged_not_divergent(folder):
+    """Without their events windows are replayed: a block that is not known then, or memory of a lost window, is the damage's."""
+    _, trace = tbdtest.record([tbdtest.program("stores")], folder, "window=1000")
+    trace.ask("lower", "all", "2")
+    lost = 0
+    for name in ("blocks", "index"):
+        path = os.path.join(trace.path, name)
+        os.chmod(path, 0o600)
+        with open(path, "rb") as f:
+            whole = f.read()
+        for at in range(len(whole) // 4, len(whole), len(whole) // 8):
+            for damaged in (whole[:at], whole[:at] + bytes(64) + whole[at + 64:]):
+                with open(path, "wb") as f:
+                    f.write(damaged)
+                for words in (["verify"], ["--at", "last", "bt"], ["goto", "last", "backward", "store", "1", "where", "rax == 99"]):
+                    result = tbdtest.run([tbdtest.TBDQ, "--no-cache", "-t", trace.path, *words])
+                    said = result.out + result.err
+                    assert b"diverged at" not in said, (name, at, len(damaged), words, result)
+                    lost += b"without what is lost" in said
+        with open(path, "wb") as f:
+            f.write(whole)
+    trace.verify()
+    assert lost, "no window needed what was lost"
+
+
 def test_missing_files(folder):
     _, trace = tbdtest.record([tbdtest.program("stores")], folder, "window=20000")
     for name in files_of(trace.path):
