@@ -2,7 +2,10 @@
 /* dwarf_parameter.c - see dwarf_parameter.h
  *
  * A parameter that the whole convention is needed for (a struct of up to 16 bytes, say) ends the
- * count: behind it nothing is known. */
+ * count: behind it nothing is known.
+ *
+ * Debug information may be made up: what is inside of a class is bounded by NESTING_MAX and
+ * STEPS_MAX. */
 #include "query/dwarf_parameter.h"
 
 #include <dwarf.h>
@@ -11,6 +14,7 @@
 #define REGISTERS   6
 #define VECTORS     8
 #define NESTING_MAX 16
+#define STEPS_MAX   4096u
 
 bool tbd_parameter_is_entry(const struct tbd_place_of *place, const Dwarf_Die *function)
 {
@@ -30,7 +34,12 @@ unsigned tbd_parameter_gpr(int number)
 
 /* ---- objects of C++ that are passed as their address (Itanium C++ ABI, 3.1.2.3) ---- */
 
-static bool is_object(const struct tbd_type *type, int nesting);
+struct inside {
+    int nesting;
+    unsigned steps;
+};
+
+static bool is_object_inside(const struct tbd_type *type, struct inside *in);
 
 /* Name of a class without what stands in <>: that of its constructors. */
 static bool is_constructor(Dwarf_Die *method, Dwarf_Die *class_die)
@@ -75,10 +84,11 @@ static bool is_special(Dwarf_Die *method, Dwarf_Die *class_die)
            (is_constructor(method, class_die) && is_copying(method, class_die));
 }
 
-static bool makes_object(Dwarf_Die *child, Dwarf_Die *class_die, int nesting)
+static bool makes_object(Dwarf_Die *child, Dwarf_Die *class_die, struct inside *in)
 {
     struct tbd_type type;
     uint64_t value = 0;
+    bool result;
 
     switch (dwarf_tag(child)) {
     case DW_TAG_subprogram: return is_special(child, class_die);
@@ -93,35 +103,50 @@ static bool makes_object(Dwarf_Die *child, Dwarf_Die *class_die, int nesting)
     default: return false;
     }
     type = tbd_type_of(child);
-    return is_object(&type, nesting + 1);
+    in->nesting++;
+    result = is_object_inside(&type, in);
+    in->nesting--;
+    return result;
 }
 
 /* Something of the class, or in it, has to know where it lies. */
-static bool is_object(const struct tbd_type *type, int nesting)
+static bool is_object_inside(const struct tbd_type *type, struct inside *in)
 {
     struct tbd_type_view view = tbd_type_look(type);
-    struct tbd_type element;
+    struct tbd_type array, element;
     uint64_t convention;
     Dwarf_Die die;
 
-    if (nesting > NESTING_MAX)
+    if (in->nesting > NESTING_MAX)
         return false;
-    if (view.kind == TBD_TYPE_ARRAY)
-        return tbd_type_target(type, &element) && is_object(&element, nesting + 1);
+    for (array = *type; view.kind == TBD_TYPE_ARRAY && in->steps++ < STEPS_MAX; array = element) {
+        if (!tbd_type_target(&array, &element))
+            return false;
+        view = tbd_type_look(&element);
+    }
     if (view.kind != TBD_TYPE_STRUCT || view.die.addr == NULL)
         return false;
     if (tbd_die_number(&view.die, DW_AT_calling_convention, &convention))
         return convention == DW_CC_pass_by_reference;
     for (bool more = tbd_die_child(&view.die, &die); more; more = tbd_die_next(&die, &die)) {
-        if (makes_object(&die, &view.die, nesting))
+        if (in->steps++ >= STEPS_MAX)
+            return false;
+        if (makes_object(&die, &view.die, in))
             return true;
     }
     return false;
 }
 
+static bool is_object(const struct tbd_type *type)
+{
+    struct inside in = { 0 };
+
+    return is_object_inside(type, &in);
+}
+
 bool tbd_parameter_is_address(const struct tbd_type *type)
 {
-    return tbd_type_look(type).kind == TBD_TYPE_STRUCT && is_object(type, 0);
+    return tbd_type_look(type).kind == TBD_TYPE_STRUCT && is_object(type);
 }
 
 /* ---- counting ---- */
@@ -132,7 +157,7 @@ static int registers_of(const struct tbd_type *type)
 {
     struct tbd_type_view view = tbd_type_look(type);
 
-    if (view.kind == TBD_TYPE_STRUCT && is_object(type, 0))
+    if (view.kind == TBD_TYPE_STRUCT && is_object(type))
         return 1;
     switch (view.kind) {
     case TBD_TYPE_INTEGER:
@@ -150,10 +175,12 @@ int tbd_parameter_register(const Dwarf_Die *function, const Dwarf_Die *parameter
     struct tbd_type result = tbd_type_of(function);
     struct tbd_type_view view = tbd_type_look(&result);
     /* Where to put a result that does not fit registers comes first. */
-    bool is_put = view.kind == TBD_TYPE_STRUCT && (view.bytes > 16 || is_object(&result, 0));
+    bool is_put = view.kind == TBD_TYPE_STRUCT && (view.bytes > 16 || is_object(&result));
     int next = is_put ? 1 : 0;
     Dwarf_Die die;
 
+    if (view.kind == TBD_TYPE_STRUCT && view.bytes == 0)
+        return -1; /* a class that is only declared here */
     for (bool more = tbd_die_child(function, &die); more; more = tbd_die_next(&die, &die)) {
         struct tbd_type type = tbd_type_of(&die);
         int takes = registers_of(&type);
