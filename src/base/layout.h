@@ -57,12 +57,14 @@
  *     G + ((A >> 12) * 2 mod 2^32)        read since the window began
  *     G + ((A >> 12) * 2 mod 2^32) + 1    written since the window began
  * Addresses 8 TiB apart share a cell; whoever reads the map resolves that by the
- * list of mapped regions (all candidates that are mapped count as touched).
+ * list of mapped regions (all candidates that are mapped count as touched), and clears such a
+ * cell only when all of them had their turn.
  *
  * A load marks the page of its first byte only: whoever reads the map counts the page behind
  * a page read as read too (if it is mapped).  A store that may straddle marks both its pages;
  * written pages are exact.  A page written counts as read. */
 #define TBD_TOUCH_BYTES (4ull << 30)
+#define TBD_TOUCH_SPAN (TBD_TOUCH_BYTES / 2 * TBD_PAGE_SIZE) /* of addresses: 8 TiB */
 
 /* User addresses on x86-64 with four-level paging end here. */
 #define TBD_USER_END 0x800000000000ull

@@ -41,29 +41,50 @@ static void send_stretches(struct tbd_thread *thread, enum what what,
 }
 
 /* Unreadable mappings cannot have been touched: what they held was sent when they became unreadable. */
-static void send_everywhere(struct tbd_thread *thread, enum what what)
+static bool is_sent(const struct tbd_msg_region *map)
+{
+    return map->prot & 1 && !(map->flags & TBD_REGION_VVAR);
+}
+
+/* Returns whether marks have stayed, as they may be of several pages. */
+static bool send_everywhere(struct tbd_thread *thread, enum what what)
 {
     struct tbd_stretch stretches[STRETCH_BATCH];
     const struct tbd_regions *regions = &tbd_runtime.regions;
+    bool any_folds = false;
     size_t count = 0;
 
     for (size_t i = 0; i < regions->count; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
+        bool folds;
 
-        if (!(map->prot & 1) || (map->flags & TBD_REGION_VVAR))
+        if (!is_sent(map))
             continue;
-        stretches[count++] = (struct tbd_stretch){ map->start, map->end };
+        folds = tbd_regions_folds(regions, map->start, map->end);
+        any_folds |= folds;
+        stretches[count++] = (struct tbd_stretch){ map->start, map->end, folds };
         if (count == STRETCH_BATCH) {
             send_stretches(thread, what, stretches, count);
             count = 0;
         }
     }
     send_stretches(thread, what, stretches, count);
+    return any_folds;
 }
 
 static void send_touched_pages(struct tbd_thread *thread)
 {
-    send_everywhere(thread, TOUCHED);
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+
+    if (!send_everywhere(thread, TOUCHED))
+        return;
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { .start = map->start, .end = map->end };
+
+        if (is_sent(map))
+            tbd_window_clear_marks(&tbd_runtime.pages, &stretch);
+    }
 }
 
 void tbd_runtime_send_unknown_pages(struct tbd_thread *thread)

@@ -110,8 +110,9 @@ static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
          i < regions->count && regions->table[i].map.start < end; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
         struct tbd_stretch stretch = { map->start > start ? map->start : start,
-                                       map->end < end ? map->end : end };
+                                       map->end < end ? map->end : end, false };
 
+        stretch.folds = tbd_regions_folds(regions, stretch.start, stretch.end);
         if (map->prot & PROT_READ_)
             tbd_window_send_pages(&tbd_runtime.ring, call->thread, &tbd_runtime.pages, &stretch,
                                   1);

@@ -10,6 +10,7 @@
 
 #define MAX_REGIONS 131072u
 #define PATH_BYTES (64u << 20)
+#define PROT_READ_ 1u
 #define PROT_EXEC_ 4u
 
 bool tbd_regions_init(struct tbd_regions *regions)
@@ -44,13 +45,32 @@ struct tbd_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t 
     return &regions->table[i];
 }
 
-bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end)
+static bool allows_any(const struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t prot)
 {
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++)
-        if (regions->table[i].map.prot & PROT_EXEC_)
+        if (regions->table[i].map.prot & prot)
             return true;
     return false;
+}
+
+bool tbd_regions_folds(const struct tbd_regions *regions, uint64_t start, uint64_t end)
+{
+    uint64_t lowest = regions->count ? regions->table[0].map.start : 0;
+    uint64_t limit = regions->count ? regions->table[regions->count - 1].map.end : 0;
+
+    for (uint64_t by = TBD_TOUCH_SPAN; start + by < limit; by += TBD_TOUCH_SPAN)
+        if (allows_any(regions, start + by, end + by, PROT_READ_))
+            return true;
+    for (uint64_t by = TBD_TOUCH_SPAN; by < end && end - by > lowest; by += TBD_TOUCH_SPAN)
+        if (allows_any(regions, start > by ? start - by : 0, end - by, PROT_READ_))
+            return true;
+    return false;
+}
+
+bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end)
+{
+    return allows_any(regions, start, end, PROT_EXEC_);
 }
 
 static void insert_at(struct tbd_regions *regions, size_t i, const struct tbd_region *region)

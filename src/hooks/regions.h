@@ -38,6 +38,9 @@ size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address);
 /* Is any byte of [start, end) in a region with one of these TBD_REGION_* flags? */
 bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t end,
                      uint32_t flags);
+/* Do pages of [start, end) share cells of the touch map (base/layout.h) with pages of other readable
+ * regions, or with each other? */
+bool tbd_regions_folds(const struct tbd_regions *regions, uint64_t start, uint64_t end);
 /* Is any byte of [start, end) in a region with PROT_EXEC? */
 bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end);
 

@@ -190,7 +190,8 @@ static void scan_stretch(struct scan *scan, const struct tbd_stretch *stretch)
         }
         if (marks) {
             send_touched(scan, page, marks);
-            *cell = 0;
+            if (!stretch->folds)
+                *cell = 0;
         }
         page++;
     }
@@ -209,6 +210,16 @@ void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
     for (size_t i = 0; i < count; i++)
         scan_stretch(&scan, &stretches[i]);
     flush_reads(&scan);
+}
+
+void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch)
+{
+    for (uint64_t page = stretch->start >> TBD_PAGE_SHIFT; page < stretch->end >> TBD_PAGE_SHIFT; page++) {
+        uint16_t *cell = cell_of(pages, page);
+
+        if (*cell)
+            *cell = 0;
+    }
 }
 
 static void send_unknown(struct scan *scan, uint64_t page)

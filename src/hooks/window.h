@@ -23,13 +23,16 @@ struct tbd_pages {
 struct tbd_stretch {
     uint64_t start;
     uint64_t end;
+    bool folds; /* marks here may be those of others' pages as well (tbd_regions_folds): they stay */
 };
 
-/* Sends the touched pages of the stretches and clears their marks.  `read_behind`: the page behind one
- * that was read counts as read. */
+/* Sends the touched pages of the stretches and clears their marks, except where cells are shared.  The page behind
+ * one that was read counts as read. */
 void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
                            struct tbd_pages *pages, const struct tbd_stretch *stretches,
                            size_t count);
+/* All marks of a stretch, once everybody's pages were sent. */
+void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch);
 /* Of the touched pages those whose contents the trace does not know; marks stay.  For a moment after
  * which nothing may follow (execve). */
 void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,

@@ -4,6 +4,7 @@
  * of the kernel. */
 #include "hooks/regions.h"
 
+#include "base/layout.h"
 #include "hooks/maps.h"
 #include "hooks/proc.h"
 
@@ -128,6 +129,28 @@ static bool look(void *context, const struct tbd_msg_region *map, const char *pa
     return true;
 }
 
+static void pages_eight_tebibytes_apart_fold(void **state)
+{
+    const uint64_t span = TBD_TOUCH_SPAN;
+    struct tbd_regions regions;
+    struct tbd_msg_region low = { .start = FIRST, .end = FIRST + 4 * PAGE, .prot = 1 };
+    struct tbd_msg_region high = { .start = FIRST + 3 * span + 3 * PAGE,
+                                   .end = FIRST + 3 * span + 8 * PAGE, .prot = 3 };
+    struct tbd_msg_region closed = { .start = FIRST + span, .end = FIRST + span + PAGE };
+
+    (void)state;
+    assert_true(tbd_regions_init(&regions));
+    assert_false(tbd_regions_folds(&regions, FIRST, FIRST + PAGE));
+    assert_true(tbd_regions_add(&regions, &low, "") && tbd_regions_add(&regions, &high, "") &&
+                tbd_regions_add(&regions, &closed, ""));
+    assert_true(tbd_regions_folds(&regions, low.start, low.end));
+    assert_false(tbd_regions_folds(&regions, low.start, low.end - PAGE));
+    assert_true(tbd_regions_folds(&regions, high.start, high.end));
+    assert_false(tbd_regions_folds(&regions, high.start + PAGE, high.end));
+    assert_true(tbd_regions_folds(&regions, closed.start, closed.end));
+    assert_false(tbd_regions_folds(&regions, FIRST + 8 * PAGE, FIRST + 9 * PAGE));
+}
+
 static void the_kernels_list_is_understood(void **state)
 {
     void *page = mmap(NULL, 3 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -198,6 +221,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_changes_agree_with_a_model),
         cmocka_unit_test(code_is_found_in_any_part_of_a_range),
+        cmocka_unit_test(pages_eight_tebibytes_apart_fold),
         cmocka_unit_test(the_kernels_list_is_understood),
         cmocka_unit_test(lines_are_put_together_from_whole_reads),
         cmocka_unit_test(a_descriptor_has_its_path),

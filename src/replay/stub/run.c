@@ -86,14 +86,24 @@ static void mark_dirty_pages(void)
 static void send_marked_pages(void)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;
+    bool any_folds = false;
 
     for (size_t i = 0; i < regions->count; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
-        struct tbd_stretch stretch = { map->start, map->end };
+        struct tbd_stretch stretch = { map->start, map->end,
+                                       tbd_regions_folds(regions, map->start, map->end) };
 
         if (map->prot & PROT_READ)
             tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
                                   &stretch, 1);
+        any_folds |= stretch.folds;
+    }
+    for (size_t i = 0; i < regions->count && any_folds; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { .start = map->start, .end = map->end };
+
+        if (map->prot & PROT_READ)
+            tbd_window_clear_marks(&tbd_runtime.pages, &stretch);
     }
 }
 
