@@ -68,29 +68,52 @@ static bool is_eight(uint64_t at, uint64_t end)
     return !(at & (EIGHT - 1)) && end - at >= EIGHT;
 }
 
-static void change_present(uint64_t start, uint64_t end, bool present)
+/* One byte for each page of the present map: not zero if bits of that page have been set, so that
+ * the terabytes that some programs reserve and never use are passed at once.  They lie in the part
+ * of the map that is for the engine's own addresses. */
+#define GREAT (TBD_PAGE_SIZE * EIGHT)
+
+static uint8_t *great_byte(uint64_t address)
 {
-    uint8_t all = present ? 0xff : 0;
+    return present_byte(TBD_ENGINE_BASE) + address / GREAT;
+}
 
-    for (uint64_t at = start, step; at < end; at += step) {
-        uint8_t *byte = present_byte(at), bit = present_bit(at);
+static uint64_t great_end(uint64_t at, uint64_t end)
+{
+    uint64_t next = (at | (GREAT - 1)) + 1;
 
-        step = is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE;
-        if (step == EIGHT && *byte != all)
-            *byte = all;
-        else if (step != EIGHT)
-            *byte = present ? *byte | bit : *byte & (uint8_t)~bit;
-    }
+    return next < end ? next : end;
 }
 
 static void set_present(uint64_t start, uint64_t end)
 {
-    change_present(start, end, true);
+    for (uint64_t at = start, step; at < end; at += step) {
+        step = is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE;
+        *great_byte(at) = 1;
+        *present_byte(at) |= step == EIGHT ? 0xff : present_bit(at);
+    }
+}
+
+static bool is_great(uint64_t at, uint64_t end)
+{
+    return !(at & (GREAT - 1)) && end - at >= GREAT;
 }
 
 static void clear_present(uint64_t start, uint64_t end)
 {
-    change_present(start, end, false);
+    for (uint64_t at = start, next; at < end; at = next) {
+        next = at + (is_eight(at, end) ? EIGHT : TBD_PAGE_SIZE);
+        if (is_great(at, end) && *great_byte(at)) {
+            memset(present_byte(at), 0, TBD_PAGE_SIZE);
+            *great_byte(at) = 0;
+        }
+        if (!*great_byte(at))
+            next = great_end(at, end);
+        else if (next - at == EIGHT && *present_byte(at))
+            *present_byte(at) = 0;
+        else if (next - at != EIGHT)
+            *present_byte(at) &= (uint8_t)~present_bit(at);
+    }
 }
 
 /* End of the run of pages in [at, end) that are all present (or all absent) like the first. */
@@ -99,7 +122,9 @@ static uint64_t run_end(uint64_t at, uint64_t end)
     uint8_t all = is_present(at) ? 0xff : 0;
 
     while (at < end) {
-        if (is_eight(at, end) && *present_byte(at) == all)
+        if (!all && !*great_byte(at))
+            at = great_end(at, end);
+        else if (is_eight(at, end) && *present_byte(at) == all)
             at += EIGHT;
         else if (is_present(at) == (all != 0))
             at += TBD_PAGE_SIZE;
