@@ -5,7 +5,6 @@
 #include "format/change.h"
 #include "format/file.h"
 #include "replay/raise.h"
-#include "replay/slices.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -139,28 +138,30 @@ enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
 
 /* ---- raise ---- */
 
-/* Nobody could load its events: replays give them in slices. */
-static bool is_too_long(const struct ageing *a, uint32_t window)
-{
-    return tbd_trace_window(a->trace, window)->level < 3 && tbd_slice_count(a->trace, window) > 1;
-}
-
-static enum tbd_exit refuse(struct ageing *a, uint32_t window)
+static void say_left(const struct ageing *a, uint32_t left)
 {
     fprintf(stderr,
-            "tbdq: window %" PRIu32 " has %" PRIu64
-            " block entries: too many to be kept with their events\n"
-            "hint: questions about it are answered all the same, by replays\n",
-            window, tbd_trace_window(a->trace, window)->blocks);
-    return finish(a, TBD_EXIT_USAGE);
+            "tbdq: %" PRIu32 " of windows %" PRIu32 "-%" PRIu32 " cannot be kept with their events: they are merged, or too long\n"
+            "hint: questions about them are answered all the same, by replays\n",
+            left, a->from, a->to);
+}
+
+static enum tbd_status raise_all(struct ageing *a)
+{
+    struct tbd_session *session = a->run->session;
+    struct tbd_replayer *replayer = NULL;
+    enum tbd_status status = tbd_replayer_new(a->trace, 1, &replayer, &session->why);
+
+    if (status == TBD_OK)
+        status = tbd_raise_windows(a->trace, replayer, a->writer, a->from, a->to, &session->divergence, &session->why);
+    tbd_replayer_free(replayer);
+    return status;
 }
 
 enum tbd_exit tbd_command_raise(struct tbd_command_run *run)
 {
-    struct tbd_session *session = run->session;
-    struct tbd_replayer *replayer = NULL;
     struct ageing a = { 0 };
-    uint32_t wanted = 0;
+    uint32_t wanted = 0, left = 0;
     enum tbd_status status;
 
     if (run->argc != 1)
@@ -171,16 +172,16 @@ enum tbd_exit tbd_command_raise(struct tbd_command_run *run)
     if (!parse_range(&a, run->argv[0]))
         return finish(&a, tbd_command_usage(run, "there are no such windows"));
     for (uint32_t i = a.from; i <= a.to; i++) {
-        if (is_too_long(&a, i))
-            return refuse(&a, i);
-        wanted += tbd_trace_window(a.trace, i)->level < 3;
+        bool is_possible = tbd_raise_is_possible(a.trace, i);
+
+        wanted += is_possible;
+        left += !is_possible && tbd_trace_window(a.trace, i)->level < 3;
     }
-    status = tbd_replayer_new(a.trace, 1, &replayer, &session->why);
-    if (status == TBD_OK)
-        status = tbd_raise_windows(a.trace, replayer, a.writer, a.from, a.to,
-                                   &session->divergence, &session->why);
-    tbd_replayer_free(replayer);
-    return report(&a, status, "raised", wanted);
+    if (left != 0)
+        say_left(&a, left);
+    if (left != 0 && wanted == 0)
+        return finish(&a, TBD_EXIT_USAGE);
+    return report(&a, wanted == 0 ? TBD_OK : raise_all(&a), "raised", wanted);
 }
 
 /* ---- merge ---- */

@@ -9,6 +9,7 @@
 #include "format/change.h"
 #include "format/window.h"
 #include "organizer/heads.h"
+#include "replay/slices.h"
 
 #include <stdlib.h>
 
@@ -102,6 +103,13 @@ static enum tbd_status raise_window(struct raise *r, uint32_t index,
     return status;
 }
 
+bool tbd_raise_is_possible(const struct tbd_trace *trace, uint32_t window)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
+
+    return summary->level < 3 && summary->span == 1 && tbd_slice_count(trace, window) <= 1;
+}
+
 enum tbd_status tbd_raise_windows(struct tbd_trace *trace, struct tbd_replayer *replayer,
                                   struct tbd_writer *writer, uint32_t from, uint32_t to,
                                   struct tbd_divergence *divergence, struct tbd_error *why)
@@ -110,7 +118,7 @@ enum tbd_status tbd_raise_windows(struct tbd_trace *trace, struct tbd_replayer *
     enum tbd_status status = TBD_OK;
 
     for (uint32_t i = from; i <= to && !status; i++)
-        if (tbd_trace_window(trace, i)->level < 3)
+        if (tbd_raise_is_possible(trace, i))
             status = raise_window(&r, i, divergence, why);
     tbd_heads_free(r.heads);
     return status;

@@ -8,8 +8,12 @@
 #include "format/writer.h"
 #include "replay/replay.h"
 
+/* Is the window below level 3, and one that play wrote, so that there can be such files?  Merged ones, and those that nobody
+ * could load with their events, cannot be raised: questions about them are answered by replays. */
+bool tbd_raise_is_possible(const struct tbd_trace *trace, uint32_t window);
+
 /* Raises the windows at places from .. to to level 3: their files become what play wrote.  Those
- * that have level 3 stay. */
+ * of which it is not possible stay as they are. */
 TBD_MUST_CHECK enum tbd_status tbd_raise_windows(struct tbd_trace *trace,
                                                  struct tbd_replayer *replayer,
                                                  struct tbd_writer *writer, uint32_t from,

@@ -310,7 +310,17 @@ def test_what_cannot_be_done_is_said(folder):
         assert result.code == 2, (words, result)
     trace.ask("merge", "0-1")
     result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "raise", "0"])
-    assert result.code in (3, 4) and b"merged" in result.err, result
+    assert result.code == 2 and b"1 of windows 0-0" in result.err and b"merged" in result.err, result
+
+
+def test_raise_leaves_merged_windows_and_goes_on(folder):
+    trace = record("strings", folder, 900)
+    trace.ask("lower", "all", "1")
+    trace.ask("merge", "1-2")
+    last = len(trace.ask("windows")) - 1
+    result = tbdtest.run([tbdtest.TBDQ, "-t", trace.path, "raise", "0-%d" % last])
+    assert result.code == 0 and b"%d windows raised" % last in result.out and b"1 of windows" in result.err, result
+    assert [w["level"] for w in trace.ask("windows")] == [3, 1] + [3] * (last - 1), trace.ask("windows")
 
 
 if __name__ == "__main__":
