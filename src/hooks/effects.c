@@ -122,6 +122,32 @@ static void visit_writable(enum tbd_page_kind kind, tbd_page_visitor visit, void
     tbd_pagemap_close(&map);
 }
 
+/* Pages that a fork does not hand on (MADV_WIPEONFORK): a snapshot has zeroes there, so they are copied.  Ranges are
+ * not taken out again: to copy more does no harm. */
+#define MAX_WIPED 64u
+
+static struct wiped {
+    uint64_t start, end;
+} wiped[MAX_WIPED];
+static uint32_t wiped_count;
+
+void tbd_effects_note_wiped(uint64_t start, uint64_t end)
+{
+    for (uint32_t i = 0; i < wiped_count; i++)
+        if (wiped[i].start <= start && end <= wiped[i].end)
+            return;
+    if (wiped_count < MAX_WIPED)
+        wiped[wiped_count++] = (struct wiped){ start, end };
+}
+
+static bool is_wiped(uint64_t address)
+{
+    for (uint32_t i = 0; i < wiped_count; i++)
+        if (wiped[i].start <= address && address < wiped[i].end)
+            return true;
+    return false;
+}
+
 static void save_page(void *context, uint64_t address)
 {
     save(context, address, TBD_PAGE_SIZE);
@@ -131,6 +157,8 @@ static void save_page(void *context, uint64_t address)
  * later are missed. */
 void tbd_effects_watch_all(struct tbd_effects *effects)
 {
+    for (uint32_t i = 0; i < wiped_count; i++)
+        save(effects, wiped[i].start, wiped[i].end - wiped[i].start);
     if (tbd_snapshot_take(&effects->snapshot))
         return;
     visit_writable(TBD_PAGES_PRIVATE, save_page, effects);
@@ -251,6 +279,8 @@ static void compare_with_snapshot(void *context, uint64_t address)
     struct saved page = { address, TBD_PAGE_SIZE, effects->old.at };
     uint32_t before = effects->write_count;
 
+    if (is_wiped(address))
+        return;
     if (effects->old.end - effects->old.at < (long)TBD_PAGE_SIZE) {
         effects->is_cut = true;
         return;

@@ -23,6 +23,8 @@ void tbd_effects_clear(struct tbd_effects *effects);
 /* Parts that cannot be read are left out: they cannot be written either. */
 void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
                        size_t count);
+/* The program has asked that a fork does not hand on these pages. */
+void tbd_effects_note_wiped(uint64_t start, uint64_t end);
 /* Whole writable memory (hooks/snapshot.h): for calls that the table does not describe. */
 void tbd_effects_watch_all(struct tbd_effects *effects);
 /* The watched range was cut: some old bytes are missing. */

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "hooks/begin.h"
 #include "hooks/calls.h"
+#include "hooks/effects.h"
 #include "hooks/lazy.h"
 #include "hooks/maps.h"
 #include "hooks/proc.h"
@@ -29,6 +30,7 @@ enum {
     MAP_32BIT_ = 0x40,
     MREMAP_FIXED_ = 2, MREMAP_DONTUNMAP_ = 4,
     ADVICE_DONTNEED = 4, ADVICE_FREE = 8, ADVICE_REMOVE = 9, ADVICE_DONTNEED_LOCKED = 24,
+    ADVICE_WIPEONFORK = 18,
 };
 
 static uint64_t page_up(uint64_t bytes)
@@ -523,6 +525,8 @@ static void advise(struct tbd_call *call)
 
     if (!drops) {
         perform(call);
+        if (advice == ADVICE_WIPEONFORK && !failed(call))
+            tbd_effects_note_wiped(start, end);
         return;
     }
     check_range(call, start, call->sys.args[1]);
