@@ -31,6 +31,8 @@ enum {
     IOVEC_BYTES = 16, IOVECS_MAX = 1024,
     MSGHDR_BYTES = 56, MSGHDR_NAME = 0, MSGHDR_VECTORS = 16, MSGHDR_COUNT = 24, MSGHDR_CONTROL = 32,
 };
+#define LINE_BYTES 64u
+#define DIRECT_LEAST 512u /* no file is read past the page cache in blocks smaller than this */
 #define KEPT_BYTES (1ull << 20) /* of scratch memory: more is given back after the call */
 
 /* A place that the kernel may write, and where its bytes are meanwhile. */
@@ -88,9 +90,25 @@ static bool map_scratch(struct tbd_seat *seat, uint64_t bytes)
 
 static void *take(struct waiting *waiting, uint64_t bytes)
 {
-    void *at = waiting->at;
+    uint8_t *at = waiting->at + (-tbd_sys_pointer(waiting->at) & (LINE_BYTES - 1));
 
-    waiting->at += (bytes + 63) & ~63ull;
+    waiting->at = at + bytes;
+    return at;
+}
+
+static uint64_t alignment_of(uint64_t bytes)
+{
+    return bytes < DIRECT_LEAST ? LINE_BYTES : TBD_PAGE_SIZE;
+}
+
+/* A copy lies in its page, or its line, as what it is of does in the program: files that are read past the page cache
+ * want aligned memory (open(2), O_DIRECT). */
+static void *take_alike(struct waiting *waiting, const struct tbd_sys_range *range)
+{
+    uint64_t mask = alignment_of(range->bytes) - 1;
+    uint8_t *at = waiting->at + ((range->address - tbd_sys_pointer(waiting->at)) & mask);
+
+    waiting->at = at + range->bytes;
     return at;
 }
 
@@ -247,7 +265,7 @@ static void lay_out_places(struct waiting *waiting)
         struct tbd_sys_range range = waiting->may[i];
 
         waiting->places[i] = (struct place){ .address = range.address, .bytes = range.bytes,
-                                             .copy = take(waiting, range.bytes),
+                                             .copy = take_alike(waiting, &range),
                                              .is_lazy = is_lazy(&range) };
     }
 }
@@ -265,11 +283,11 @@ static void save_places(struct waiting *waiting)
 
 static uint64_t scratch_needed(const struct tbd_sys_range *may, size_t count)
 {
-    uint64_t bytes = 2 * (IOVECS_MAX * IOVEC_BYTES + 64) + MSGHDR_BYTES + 64;
+    uint64_t bytes = 2 * (IOVECS_MAX * IOVEC_BYTES + LINE_BYTES) + MSGHDR_BYTES + LINE_BYTES;
 
-    bytes += count * (sizeof(struct place) + 2 * sizeof(*may)) + 3 * 64;
+    bytes += count * (sizeof(struct place) + 2 * sizeof(*may)) + 3 * LINE_BYTES;
     for (size_t i = 0; i < count; i++)
-        bytes += (may[i].bytes + 63) & ~63ull;
+        bytes += may[i].bytes + alignment_of(may[i].bytes);
     return bytes;
 }
 
