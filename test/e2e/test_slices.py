@@ -109,7 +109,7 @@ def test_windows_that_come_in_slices_are_not_raised(folder):
     trace = merged("maps", folder)
     argv = [tbdtest.TBDQ, "-t", trace.path, "raise", "all"]
     result = tbdtest.run(argv, stdin=None, env={"TBD_SLICE_BLOCKS": "1000"})
-    assert result.code == 2 and b"too many to be kept" in result.err and b"hint: " in result.err, result
+    assert result.code == 2 and b"cannot be kept with their events" in result.err and b"hint: " in result.err, result
     assert [w["level"] for w in trace.ask("windows")] == [1]
     trace.ask("raise", "all")
     assert [w["level"] for w in trace.ask("windows")] == [3]
