@@ -117,9 +117,9 @@ enum tbd_status tbd_build_go_on(struct work *w)
         if (!note->bytes)
             return TBD_NOMEM;
     }
-    if (w->reg_count && !w->index)
+    if (w->regs.count && !w->index)
         w->out->has_start_regs = true;
-    w->reg_count = 0;
+    w->regs.count = 0;
     return TBD_OK;
 }
 
@@ -312,7 +312,7 @@ static void free_work(struct work *w)
 {
     free(w->pages);
     free(w->cuts);
-    free(w->regs);
+    tbd_end_regs_free(&w->regs);
     tbd_turns_free(&w->turns);
 }
 

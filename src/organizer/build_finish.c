@@ -142,35 +142,6 @@ static bool finish_reads(struct work *w)
     return false;
 }
 
-static int compare_threads(const void *left, const void *right)
-{
-    const struct tbd_thread_state *a = left, *b = right;
-
-    return a->regs.thread < b->regs.thread ? -1 : a->regs.thread > b->regs.thread;
-}
-
-/* The end state: of the thread in control, and of all others by tid. */
-static bool finish_regs(struct work *w)
-{
-    struct tbd_window *window = w->window;
-    size_t others = w->reg_count ? w->reg_count - 1 : 0;
-    struct tbd_thread_state *threads = tbd_window_memory(window, others * sizeof(*threads));
-
-    if (!threads)
-        return false;
-    if (w->reg_count) {
-        window->end_regs = w->regs[others].regs;
-        window->end_xsave = w->regs[others].xsave;
-    }
-    if (others) {
-        memcpy(threads, w->regs, others * sizeof(*threads));
-        qsort(threads, others, sizeof(*threads), compare_threads);
-    }
-    window->end_threads = threads;
-    window->end_thread_count = others;
-    return true;
-}
-
 /* Whose turn it was is asked when the window is joined to the one before. */
 static bool finish_turns(struct work *w)
 {
@@ -207,7 +178,7 @@ bool tbd_build_finish(struct work *w)
     if (w->out->damaged || w->cut)
         window->complete = false;
     good = finish_turns(w);
-    good = good && finish_regs(w) && finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
+    good = good && tbd_end_regs_finish(&w->regs, w->window) && finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
     if (good)
         window->dirty = pick_pages(w, is_dirty, &window->dirty_count);
     if (good)

@@ -130,12 +130,10 @@ static enum tbd_status take_reads(struct work *w, const uint8_t *payload, uint32
     return TBD_OK;
 }
 
-/* Registers: of the window's end, unless an event follows, then of its start.  Of two messages
- * about one thread the later one counts. */
+/* Registers: of the window's end, unless an event follows, then of its start. */
 static enum tbd_status take_regs(struct work *w, const uint8_t *payload, uint32_t bytes)
 {
     struct tbd_thread_state state;
-    size_t kept = 0;
 
     if (bytes < sizeof(state.regs))
         return tbd_build_damage(w, "a register message that is too short");
@@ -143,18 +141,13 @@ static enum tbd_status take_regs(struct work *w, const uint8_t *payload, uint32_
     if (state.regs.xsave_bytes > bytes - sizeof(state.regs))
         return tbd_build_damage(w, "a register message that is too short");
     state.xsave = tbd_build_keep(w, payload + sizeof(state.regs), state.regs.xsave_bytes);
-    if (!state.xsave || !tbd_array_grow(&w->regs, w->reg_count, &w->reg_room, sizeof(state)))
+    if (!state.xsave)
         return TBD_NOMEM;
-    if (!w->index && !w->reg_count) {
+    if (!w->index && !w->regs.count) {
         w->window->regs = state.regs;
         w->window->xsave = state.xsave;
     }
-    for (size_t i = 0; i < w->reg_count; i++)
-        if (w->regs[i].regs.thread != state.regs.thread)
-            w->regs[kept++] = w->regs[i];
-    w->regs[kept++] = state;
-    w->reg_count = kept;
-    return TBD_OK;
+    return tbd_end_regs_put(&w->regs, &state) ? TBD_OK : TBD_NOMEM;
 }
 
 static enum tbd_status take_side(struct work *w, uint32_t kind, const uint8_t *payload,
@@ -204,7 +197,7 @@ static enum tbd_status take_window_end(struct work *w, const uint8_t *payload, u
         return tbd_build_damage(w, "a window end that is too short");
     memcpy(&end, payload, sizeof(end));
     w->out->end_time = end.time;
-    w->window->complete = w->reg_count != 0;
+    w->window->complete = w->regs.count != 0;
     return TBD_OK;
 }
 

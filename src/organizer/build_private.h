@@ -8,6 +8,7 @@
 #define TBD_ORGANIZER_BUILD_PRIVATE_H
 
 #include "organizer/build.h"
+#include "organizer/end_regs.h"
 #include "organizer/shadow.h"
 #include "organizer/turns.h"
 #include "organizer/undo.h"
@@ -127,9 +128,7 @@ struct work {
     struct cut_block *cuts;
     size_t cut_count, cut_room;
     struct tbd_turns turns;
-    struct tbd_thread_state *regs; /* REGS messages since the last event; of the thread in control
-                                      last */
-    size_t reg_count, reg_room;
+    struct tbd_end_regs regs; /* REGS messages since the last event */
 
     struct tbd_log_entry *log;
     size_t log_count, log_capacity;

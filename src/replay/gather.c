@@ -24,7 +24,7 @@
 #include "format/coding.h"
 #include "format/room.h"
 #include "format/window.h"
-#include "replay/end_state.h"
+#include "replay/replay_end.h"
 #include "replay/process.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ struct tbd_gather {
     struct tbd_log_entry *log;     /* malloc; owned until finished */
     size_t *log_offsets;
     size_t log_count, log_room, offset_room;
-    struct tbd_end_state end;      /* of the window: what was said since the last event */
+    struct tbd_replay_end end;      /* of the window: what was said since the last event */
 };
 
 struct tbd_gather *tbd_gather_new(void)
@@ -116,7 +116,7 @@ void tbd_gather_free(struct tbd_gather *g)
         return;
     drop(g);
     tbd_block_table_release(g->table);
-    tbd_end_state_free(&g->end);
+    tbd_replay_end_free(&g->end);
     free(g->slim);
     free(g->log_offsets);
     free(g);
@@ -137,7 +137,7 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
     g->index = g->blocks = 0;
     g->log_count = 0;
-    tbd_end_state_clear(&g->end);
+    tbd_replay_end_clear(&g->end);
     g->thread = thread;
     g->held = 0;
     g->is_over = false;
@@ -313,7 +313,7 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
     if (!tbd_array_grow(&g->log, g->log_count, &g->log_room, sizeof(*g->log)) ||
         !tbd_array_grow(&g->log_offsets, g->log_count, &g->offset_room, sizeof(*g->log_offsets)))
         return TBD_NOMEM;
-    tbd_end_state_go_on(&g->end);
+    tbd_replay_end_go_on(&g->end);
     g->log[g->log_count].time = g->blocks;
     g->log_offsets[g->log_count++] = g->kept + (g->in - g->run_start);
     if (kind == TBD_MSG_THREAD) {
@@ -339,7 +339,7 @@ static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uin
     case TBD_MSG_PAGE:
     case TBD_MSG_REGS:
     case TBD_MSG_WINDOW_END:
-        status = tbd_end_state_take(&g->end, g->window, kind, payload, bytes, &what);
+        status = tbd_replay_end_take(&g->end, g->window, kind, payload, bytes, &what);
         return what ? wrong(g, what) : status;
     case TBD_MSG_READ_PAGES:
     case TBD_MSG_REGION:
@@ -421,7 +421,7 @@ static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_
         most = g->entry_count < g->due ? g->due - g->entry_count : 1;
         taken = take_some(g, from + i, most < count - i ? most : count - i);
         if (taken)
-            tbd_end_state_go_on(&g->end);
+            tbd_replay_end_go_on(&g->end);
         i += taken;
         if (taken == most || i == count)
             continue;
@@ -597,7 +597,7 @@ enum tbd_status tbd_gather_finish(struct tbd_gather *g, struct tbd_window **out,
         wrong(g, "operands without an entry");
     damage = g->damage;
     g->window = NULL;
-    if (!tbd_end_state_finish(&g->end, window, g->blocks, (uint32_t)g->log_count) || !finish_events(g, window)) {
+    if (!tbd_replay_end_finish(&g->end, window, g->blocks, (uint32_t)g->log_count) || !finish_events(g, window)) {
         tbd_window_free(window);
         drop(g);
         return tbd_process_error(why, TBD_NOMEM, "no memory");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* end_state.c - see end_state.h */
-#include "replay/end_state.h"
+/* replay_end.c - see replay_end.h */
+#include "replay/replay_end.h"
 
 #include "base/array.h"
 #include "base/layout.h"
@@ -14,23 +14,23 @@ struct tbd_end_page {
     size_t offset; /* in page_bytes */
 };
 
-void tbd_end_state_free(struct tbd_end_state *state)
+void tbd_replay_end_free(struct tbd_replay_end *state)
 {
     tbd_room_give(state->page_bytes);
-    free(state->regs);
+    tbd_end_regs_free(&state->regs);
     free(state->pages);
-    *state = (struct tbd_end_state){ 0 };
+    *state = (struct tbd_replay_end){ 0 };
 }
 
-void tbd_end_state_clear(struct tbd_end_state *state)
+void tbd_replay_end_clear(struct tbd_replay_end *state)
 {
-    tbd_end_state_go_on(state);
+    tbd_replay_end_go_on(state);
     state->has_end = false;
 }
 
 /* ---- messages ---- */
 
-static bool reserve_page(struct tbd_end_state *state)
+static bool reserve_page(struct tbd_replay_end *state)
 {
     uint8_t *grown = state->page_bytes;
 
@@ -43,7 +43,7 @@ static bool reserve_page(struct tbd_end_state *state)
     return grown != NULL;
 }
 
-static enum tbd_status take_page(struct tbd_end_state *state, const uint8_t *payload, uint32_t bytes,
+static enum tbd_status take_page(struct tbd_replay_end *state, const uint8_t *payload, uint32_t bytes,
                                  const char **out_wrong)
 {
     struct tbd_msg_page head;
@@ -68,13 +68,11 @@ static enum tbd_status take_page(struct tbd_end_state *state, const uint8_t *pay
     return TBD_OK;
 }
 
-/* Of two messages about one thread the later one counts; the last of all is about the one in control. */
-static enum tbd_status take_regs(struct tbd_end_state *state, struct tbd_window *window, const uint8_t *payload,
+static enum tbd_status take_regs(struct tbd_replay_end *state, struct tbd_window *window, const uint8_t *payload,
                                  uint32_t bytes, const char **out_wrong)
 {
     struct tbd_thread_state taken;
     uint8_t *xsave;
-    size_t kept = 0;
 
     if (bytes >= sizeof(taken.regs))
         memcpy(&taken.regs, payload, sizeof(taken.regs));
@@ -84,19 +82,14 @@ static enum tbd_status take_regs(struct tbd_end_state *state, struct tbd_window 
         return TBD_OK;
     }
     xsave = tbd_window_memory(window, taken.regs.xsave_bytes);
-    if (!xsave || !tbd_array_grow(&state->regs, state->reg_count, &state->reg_room, sizeof(taken)))
+    if (!xsave)
         return TBD_NOMEM;
     memcpy(xsave, payload + sizeof(taken.regs), taken.regs.xsave_bytes);
     taken.xsave = xsave;
-    for (size_t i = 0; i < state->reg_count; i++)
-        if (state->regs[i].regs.thread != taken.regs.thread)
-            state->regs[kept++] = state->regs[i];
-    state->regs[kept++] = taken;
-    state->reg_count = kept;
-    return TBD_OK;
+    return tbd_end_regs_put(&state->regs, &taken) ? TBD_OK : TBD_NOMEM;
 }
 
-enum tbd_status tbd_end_state_take(struct tbd_end_state *state, struct tbd_window *window, uint32_t kind,
+enum tbd_status tbd_replay_end_take(struct tbd_replay_end *state, struct tbd_window *window, uint32_t kind,
                                    const uint8_t *payload, uint32_t bytes, const char **out_wrong)
 {
     *out_wrong = NULL;
@@ -117,20 +110,11 @@ static int compare_pages(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
-static int compare_threads(const void *left, const void *right)
+bool tbd_replay_end_finish(const struct tbd_replay_end *state, struct tbd_window *window, uint64_t time, uint32_t order)
 {
-    const struct tbd_thread_state *a = left, *b = right;
-
-    return (a->regs.thread > b->regs.thread) - (a->regs.thread < b->regs.thread);
-}
-
-bool tbd_end_state_finish(const struct tbd_end_state *state, struct tbd_window *window, uint64_t time, uint32_t order)
-{
-    size_t others = state->reg_count ? state->reg_count - 1 : 0;
     struct tbd_page_contents *pages = tbd_window_memory(window, state->page_count * sizeof(*pages));
-    struct tbd_thread_state *threads = tbd_window_memory(window, others * sizeof(*threads));
 
-    if (!pages || !threads)
+    if (!pages || !tbd_end_regs_finish(&state->regs, window))
         return false;
     for (size_t i = 0; i < state->page_count; i++)
         pages[i] = (struct tbd_page_contents){ .address = state->pages[i].address, .time = time, .order = order,
@@ -138,16 +122,6 @@ bool tbd_end_state_finish(const struct tbd_end_state *state, struct tbd_window *
     qsort(pages, state->page_count, sizeof(*pages), compare_pages);
     window->dirty = pages;
     window->dirty_count = state->page_count;
-    if (state->reg_count) {
-        window->end_regs = state->regs[others].regs;
-        window->end_xsave = state->regs[others].xsave;
-    }
-    if (others) {
-        memcpy(threads, state->regs, others * sizeof(*threads));
-        qsort(threads, others, sizeof(*threads), compare_threads);
-    }
-    window->end_threads = threads;
-    window->end_thread_count = others;
-    window->complete = state->has_end && state->reg_count;
+    window->complete = state->has_end && state->regs.count;
     return true;
 }
