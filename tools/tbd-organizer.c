@@ -9,7 +9,7 @@
  * and stderr too once the trace directory exists; until then it may say one line about what is
  * wrong.  The kernel tells the program when we die, through the robust futex in the stream's
  * head. */
-#include "format/stream.h"
+#include "format/stream/stream.h"
 #include "organizer/organize.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* tbd.c - tbd record [options] -- program args: sets LD_PRELOAD and TBD_OPTIONS, and
  * runs the program
  *
- * Every option of TBD_OPTIONS is a flag here (hooks/options.c is the table).  What cannot be traced
+ * Every option of TBD_OPTIONS is a flag here (hooks/boot/options.c is the table).  What cannot be traced
  * is said in one line and runs untraced. */
-#include "hooks/options.h"
+#include "hooks/boot/options.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* tbdq.c - asks a trace: options, then one command of the table in query/commands.c, or a prompt
+/* tbdq.c - asks a trace: options, then one command of the table in query/commands/commands.c, or a prompt
  *
  * Exit status: 0 found, 1 not found or assertion failed, 2 wrong usage or question, 3 the trace is
  * damaged or cannot be replayed, 4 the system refused something. */
-#include "query/command_line.h"
-#include "query/bookmarks.h"
-#include "query/complete.h"
-#include "query/prompt.h"
-#include "query/question.h"
-#include "query/script.h"
-#include "query/user_cache.h"
+#include "query/commands/command_line.h"
+#include "query/commands/bookmarks.h"
+#include "query/commands/complete.h"
+#include "query/commands/prompt.h"
+#include "query/condition/question.h"
+#include "query/commands/script.h"
+#include "query/text/user_cache.h"
 
 #include <getopt.h>
 #include <signal.h>

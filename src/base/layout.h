@@ -14,13 +14,13 @@
  *   BASE + 1 GiB        arenas
  *   BASE + 16 GiB       the stream: memory shared with the organizer
  *   BASE + 40 GiB       replay only: the plan (replay/plan.h), then one bit a page: present
- *   BASE + 56 GiB       play only: the second touch map (hooks/shared.h)
- *   BASE + 60 GiB       play only: one bit a page: logged (hooks/lazy.h)
+ *   BASE + 56 GiB       play only: the second touch map (hooks/memory/shared.h)
+ *   BASE + 60 GiB       play only: one bit a page: logged (hooks/memory/userfault.h)
  *   BASE + 64 GiB       the thread area; gs base = area + 2 GiB
- *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/waiting.c)
+ *   BASE + 72 GiB       scratch memory for system calls that wait, 4 GiB a thread (hooks/calls/waiting.c)
  *   BASE + 4 TiB        end
  *
- * The thread area holds, relative to its gs base G (one for all threads: they take turns, hooks/threads.h):
+ * The thread area holds, relative to its gs base G (one for all threads: they take turns, hooks/threads/threads.h):
  *
  *   [G - 2 MiB, G)      struct tbd_thread (patcher/thread.h) with the table of
  *                       indirect-branch targets

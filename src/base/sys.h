@@ -3,7 +3,7 @@
  *
  * Every function returns what the kernel returned: a value, or -errno (tbd_sys_failed()).  No
  * errno, no cancellation, no restart.  Any context.  The only place that knows the calling
- * convention; the system calls of the traced program itself go through hooks/syscall.c. */
+ * convention; the system calls of the traced program itself go through hooks/calls/syscall.c. */
 #ifndef TBD_BASE_SYS_H
 #define TBD_BASE_SYS_H
 

@@ -25,9 +25,9 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "format/change.h"
-#include "format/index_write.h"
-#include "format/raised.h"
+#include "format/merging/change.h"
+#include "format/writer/index_write.h"
+#include "format/merging/replayed_events.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -19,8 +19,8 @@
  * B3  Payloads that pointers keep are copied before anything is moved over them. */
 #include "organizer/build_private.h"
 
-#include "format/codec.h"
-#include "format/window.h"
+#include "format/files/codec.h"
+#include "format/window/window.h"
 
 #include <stdio.h>
 #include <stdlib.h>

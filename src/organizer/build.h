@@ -7,7 +7,7 @@
 #ifndef TBD_ORGANIZER_BUILD_H
 #define TBD_ORGANIZER_BUILD_H
 
-#include "format/coding.h"
+#include "format/coding/coding.h"
 #include "organizer/consume.h"
 #include "organizer/turns.h"
 

@@ -2,9 +2,9 @@
 /* build_finish.c - the window of what was collected: log, pages, registers, summaries */
 #include "organizer/build_private.h"
 
-#include "format/codec.h"
-#include "format/numbers.h"
-#include "format/window.h"
+#include "format/files/codec.h"
+#include "format/files/numbers.h"
+#include "format/window/window.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* build_lean.c - the block entries of a window whose records need not be coded
  *
  * What is left to do is counting: blocks, calls, and the words that were stored to.  There are four ways:
- *   links (lean_links.c)   for programs that go the same ways again and again: long paths, each leads to the next
- *   eights (lean_eights.c) for programs that choose among a few ways all the time: eight blocks at a time, from a table
+ *   links (lean_path_chain.c)   for programs that go the same ways again and again: long paths, each leads to the next
+ *   eights (lean_path_table.c) for programs that choose among a few ways all the time: eight blocks at a time, from a table
  *   rows (build_segment.c) for programs that hardly ever go the same way twice
  *   blocks (lean_blocks.c) for what comes in a window behind a failure: mostly it is new
  * A window is begun in the first one that did not fail of late (rows never do); when it fails, the window goes on in the next,

@@ -11,9 +11,9 @@
  * C2  Everything is copied before it is looked at, so that it cannot change under our eyes. */
 #include "organizer/consume_private.h"
 
-#include "format/coding.h"
-#include "format/file.h"
-#include "format/room.h"
+#include "format/coding/coding.h"
+#include "format/files/file.h"
+#include "format/files/large_buffers.h"
 #include "organizer/warm.h"
 
 #include <emmintrin.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* consume.h - the consumer's side of a stream (format/stream.h)
+/* consume.h - the consumer's side of a stream (format/stream/stream.h)
  *
  * Takes published chunks in order, copies what is in them and gives them back; what was copied is
  * collected until a window is complete (struct tbd_raw_window), to be understood by build.h.  Used
@@ -13,13 +13,13 @@
 #ifndef TBD_ORGANIZER_CONSUME_H
 #define TBD_ORGANIZER_CONSUME_H
 
-#include "format/blocks.h"
+#include "format/window/blocks.h"
 
 struct tbd_consumer;
 
 /* A window as it came: entries and operands in order, everything in one place.  Not yet checked. */
 struct tbd_raw_window {
-    uint32_t *entries;   /* owned, of format/room.h */
+    uint32_t *entries;   /* owned, of format/files/large_buffers.h */
     size_t entry_count;
     size_t entry_capacity;
     uint8_t *operands;   /* owned, too; TBD_ROW_SLACK more bytes are there */

@@ -6,7 +6,7 @@
  * C4  `plans` never moves: it is reserved for all ids at once. */
 #include "organizer/consume_private.h"
 
-#include "format/file.h"
+#include "format/files/file.h"
 
 #include <stdlib.h>
 #include <string.h>

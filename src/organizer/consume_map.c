@@ -6,7 +6,7 @@
  *     in the consumer: what the producer writes into the head later changes nothing. */
 #include "organizer/consume_private.h"
 
-#include "format/file.h"
+#include "format/files/file.h"
 #include "organizer/warm.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
 #ifndef TBD_ORGANIZER_END_REGS_H
 #define TBD_ORGANIZER_END_REGS_H
 
-#include "format/window.h"
+#include "format/window/window.h"
 
 struct tbd_end_regs {
     struct tbd_thread_state *all; /* owned, but for the xsave images: the window's */

@@ -7,9 +7,9 @@
  *     are made. */
 #include "organizer/join.h"
 
-#include "organizer/heads.h"
+#include "organizer/backlink_heads.h"
 #include "organizer/mapped_files.h"
-#include "organizer/threads.h"
+#include "organizer/thread_states.h"
 
 #include <stdio.h>
 #include <stdlib.h>

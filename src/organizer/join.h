@@ -6,7 +6,7 @@
 #ifndef TBD_ORGANIZER_JOIN_H
 #define TBD_ORGANIZER_JOIN_H
 
-#include "format/writer.h"
+#include "format/writer/writer.h"
 #include "organizer/build.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* key_files.c - the keys of windows, on their way into files of keys (format/keys.h)
+/* key_files.c - the keys of windows, on their way into files of keys (format/summaries/keys.h)
  *
  * Those of a window wait, in the order of windows, from when its files are written until it is committed; then they go into
  * `segment`, which becomes a file when it is full, or at the end. */

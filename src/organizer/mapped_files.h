@@ -4,11 +4,11 @@
  * A file mapped for execution is copied when it is mapped.  Of others the engine sends the pages
  * that were touched, at each window's end; a program that is killed leaves a last window without
  * that.  Then, and only then, the files that are still mapped are copied whole.  (What may not be
- * found then, the engine sends at once: hooks/young_files.h.) */
+ * found then, the engine sends at once: hooks/memory/unlinked_files.h.) */
 #ifndef TBD_ORGANIZER_MAPPED_FILES_H
 #define TBD_ORGANIZER_MAPPED_FILES_H
 
-#include "format/writer.h"
+#include "format/writer/writer.h"
 
 struct tbd_mapped_file {
     uint64_t start, end;

@@ -23,7 +23,7 @@
  *     do: what is there stays where it is meanwhile (tbd_pipeline_withdraw()). */
 #include "organizer/organize_private.h"
 
-#include "format/file.h"
+#include "format/files/file.h"
 
 #include <errno.h>
 #include <linux/futex.h>

@@ -6,7 +6,7 @@
 #ifndef TBD_ORGANIZER_ORGANIZE_PRIVATE_H
 #define TBD_ORGANIZER_ORGANIZE_PRIVATE_H
 
-#include "format/writer.h"
+#include "format/writer/writer.h"
 #include "organizer/builders.h"
 #include "organizer/join.h"
 #include "organizer/organize.h"

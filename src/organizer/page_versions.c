@@ -2,7 +2,7 @@
 /* page_versions.c - what pages held at the end of the last windows
  *
  * Invariants
- * V1  A page's version in the table is what a reader finds for the next window that modifies it (format/page_base.c): the
+ * V1  A page's version in the table is what a reader finds for the next window that modifies it (format/pages/page_base.c): the
  *     END contents in the last window that has contents of it.  Who has others of it (GONE, FIRST), or none that could be
  *     copied, takes it out.
  * V2  It is of the mapping that is there: what is unmapped is taken out.  So whatever becomes of older windows keeps it.
@@ -10,8 +10,8 @@
  * V4  The table and what is free are used under `lock`, the table in order of windows. */
 #include "organizer/page_versions.h"
 
-#include "format/page_numbers.h"
-#include "format/window.h"
+#include "format/files/page_numbers.h"
+#include "format/window/window.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #ifndef TBD_ORGANIZER_PIPELINE_H
 #define TBD_ORGANIZER_PIPELINE_H
 
-#include "format/writer.h"
+#include "format/writer/writer.h"
 #include "organizer/page_versions.h"
 
 enum tbd_step {

@@ -6,7 +6,7 @@
 #ifndef TBD_ORGANIZER_SHADOW_H
 #define TBD_ORGANIZER_SHADOW_H
 
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 #define TBD_SHADOW_WORDS 512u
 

@@ -9,7 +9,7 @@
 #define TBD_ORGANIZER_TURNS_H
 
 #include "base/status.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 #define TBD_TURN_FIRST 0u /* the thread that has control at the window's start, whoever that is */
 

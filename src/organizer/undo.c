@@ -9,14 +9,14 @@
  * stores are looked at, and hardly any of them is to one of these pages, which a bit for each tells.
  *
  * Invariants
- * U1  W1 holds for the window (format/window.c): records and messages fill the operands exactly.
+ * U1  W1 holds for the window (format/window/window.c): records and messages fill the operands exactly.
  * U2  What is undone is what was counted, so that nothing is left when as many stores to these pages have been met.
  * U3  TBD_ROW_SLACK bytes behind the operands may be read. */
 #include "organizer/undo.h"
 
 #include "base/array.h"
-#include "base/search.h"
-#include "format/window.h"
+#include "base/binary_search.h"
+#include "format/window/window.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -415,7 +415,7 @@ static bool add_pages(struct undo_set *set, struct tbd_window *window)
     return set->slots;
 }
 
-/* Before an execve, or a fork that shares memory, pages are sent that the window may have written (hooks/window.h); a
+/* Before an execve, or a fork that shares memory, pages are sent that the window may have written (hooks/stream/window_end.h); a
  * killed program may have done nothing after it. */
 static bool may_be_written(const struct tbd_window *window, const struct tbd_page_note *note)
 {

@@ -3,7 +3,7 @@
 #ifndef TBD_ORGANIZER_UNDO_H
 #define TBD_ORGANIZER_UNDO_H
 
-#include "base/search.h"
+#include "base/binary_search.h"
 #include "organizer/build.h"
 
 /* A page message, until it is known whether the window goes on after it. */

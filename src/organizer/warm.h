@@ -4,7 +4,7 @@
  * A program that gets ahead of the organizer fills slots of the ring that were never used.  Each of their pages would be
  * found and cleared in a page fault of its own, 320 a slot, in the program's time; the ring's memory is shared, of which
  * the kernel makes no large pages by itself.  A thread that lives for some milliseconds puts large pages there: a quarter
- * of the work, done beside the program, which then has a fault for 16 pages (hooks/ring.c).
+ * of the work, done beside the program, which then has a fault for 16 pages (hooks/stream/ring.c).
  *
  * Contents stay as they are, whoever uses the memory meanwhile.  Where there are no large pages (Linux before 6.1,
  * fragmented memory), nothing is lost. */

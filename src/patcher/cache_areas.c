@@ -2,7 +2,7 @@
 /* cache_areas.c - where translated blocks are put: near the code that they are of (C1) */
 #include "patcher/cache_private.h"
 
-#include "base/search.h"
+#include "base/binary_search.h"
 #include "patcher/fixed.h"
 
 enum {

@@ -29,7 +29,7 @@ struct tbd_known_id {
     uint64_t code_hash;
     uint32_t id;
     uint32_t code_bytes;
-    uint8_t end; /* the same bytes may end in different ways (patcher/singles.h) */
+    uint8_t end; /* the same bytes may end in different ways (patcher/forced_specials.h) */
 };
 
 /* index + 1 into an array, 0 = empty; lives in the cache arena. */

@@ -9,8 +9,8 @@
 #include "patcher/cut.h"
 
 #include "base/hash.h"
-#include "base/search.h"
-#include "patcher/singles.h"
+#include "base/binary_search.h"
+#include "patcher/forced_specials.h"
 
 struct value {
     uint32_t root;
@@ -76,7 +76,7 @@ static bool stores(const struct tbd_insn *insn)
     return false;
 }
 
-/* What the engine can execute because of the memory it accesses (patcher/singles.h). */
+/* What the engine can execute because of the memory it accesses (patcher/forced_specials.h). */
 static bool may_be_single(uint8_t kind)
 {
     return kind == TBD_INSN_PLAIN || kind == TBD_INSN_CALL || kind == TBD_INSN_CALL_INDIRECT ||

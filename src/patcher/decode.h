@@ -7,7 +7,7 @@
 #ifndef TBD_PATCHER_DECODE_H
 #define TBD_PATCHER_DECODE_H
 
-#include "format/stream.h"
+#include "format/stream/stream.h"
 
 #include <stdbool.h>
 #include <stddef.h>

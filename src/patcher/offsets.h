@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* offsets.h - fields of struct tbd_thread relative to gs base, for assembly; checked in run.c */
+/* offsets.h - fields of struct tbd_thread relative to gs base, for assembly; checked in dispatch.c */
 #ifndef TBD_PATCHER_OFFSETS_H
 #define TBD_PATCHER_OFFSETS_H
 

@@ -3,7 +3,7 @@
  *
  * The patcher knows application code and patch areas; it does not know system calls, signals or
  * trace files.  What translated code reports is decided by the hook set and the templates in
- * hooks/{block,store,load,call}; what happens when it leaves is decided by the callbacks here.
+ * hooks/events/{block,store,load,call}; what happens when it leaves is decided by the callbacks here.
  *
  * Contexts: BOOT for setup; APP (between blocks, on the engine stack) for the rest unless said.
  */

@@ -15,7 +15,7 @@
 #define TBD_PATCHER_THREAD_H
 
 #include "base/layout.h"
-#include "format/stream.h"
+#include "format/stream/stream.h"
 
 #include <stddef.h>
 

@@ -11,7 +11,7 @@
  */
 #include "patcher/translate.h"
 
-#include "hooks/templates.h"
+#include "patcher/templates.h"
 
 #define RECORDED_AT_CALL                                                                           \
     ((uint16_t)(TBD_BIT(TBD_RDI) | TBD_BIT(TBD_RSI) | TBD_BIT(TBD_RDX) | TBD_BIT(TBD_RCX) |        \
@@ -192,7 +192,7 @@ static void hook_access(struct tbd_translation *t, unsigned access, uint16_t avo
     h.ea = hook_ea(t, a, avoid);
     h.scratch = (uint8_t)tbd_place_scratch(t, avoid | ea_mask(&h.ea));
     tbd_hook_touch(&t->e, &h); /* before anything else: it says whether the memory may be touched
-                                  (hooks/shared.h) */
+                                  (hooks/memory/shared.h) */
     hook_address(t, &h, load);
     if (store)
         tbd_hook_store(&t->e, &h, store->data);

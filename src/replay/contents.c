@@ -5,7 +5,7 @@
  * bytes of the blocks that were entered. */
 #include "replay/worker.h"
 
-#include "base/search.h"
+#include "base/binary_search.h"
 
 #include <stdlib.h>
 #include <string.h>

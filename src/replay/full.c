@@ -6,9 +6,9 @@
  * their own, because a block's record is the same but its ops are more. */
 #include "replay/full.h"
 
-#include "format/window.h"
+#include "format/window/window.h"
 #include "replay/compare.h"
-#include "replay/run.h"
+#include "replay/run_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "organizer/consume.h"
 #include "replay/worker.h"
 
-/* A full replay under way: what a consumer of run.h knows. */
+/* A full replay under way: what a consumer of run_plan.h knows. */
 struct tbd_full {
     struct tbd_worker *worker;
     uint32_t hooks;

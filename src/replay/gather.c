@@ -13,7 +13,7 @@
  *     looked at, or copied as a whole: a process gone astray cannot change behind our back what
  *     cursors rely on.
  * G2  Every entry kept names a block of the table or a message whose payload is complete, and
- *     records and messages fill the operands exactly (W1 of format/window.c): cursors need no
+ *     records and messages fill the operands exactly (W1 of format/window/window.c): cursors need no
  *     checks.
  * G3  The first thing that is wrong ends the window before it (`damage`); the rest of its stream is
  *     only passed. */
@@ -21,9 +21,9 @@
 
 #include "base/array.h"
 #include "base/layout.h"
-#include "format/coding.h"
-#include "format/room.h"
-#include "format/window.h"
+#include "format/coding/coding.h"
+#include "format/files/large_buffers.h"
+#include "format/window/window.h"
 #include "replay/replay_end.h"
 #include "replay/process.h"
 

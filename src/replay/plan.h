@@ -22,7 +22,7 @@
 #define TBD_REPLAY_PLAN_H
 
 #include "base/layout.h"
-#include "format/stream.h"
+#include "format/stream/stream.h"
 
 #include <stdint.h>
 
@@ -164,7 +164,7 @@ struct tbd_plan_head {
     struct tbd_plan_section keep;    /* struct tbd_plan_range: code as in the window before */
     struct tbd_plan_section threads; /* struct tbd_plan_thread: one more than can ever wait */
     struct tbd_plan_section singles; /* uint64_t: instructions that the engine executes from the
-                                        start on (patcher/singles.h); the log says more, at a
+                                        start on (patcher/forced_specials.h); the log says more, at a
                                         window's start all */
     /* Slices (replay/slices.h), relative times.  Not of a window in which the program was
      * killed. */

@@ -6,9 +6,9 @@
  * windows before are gone through once, for those bits alone. */
 #include "replay/raise.h"
 
-#include "format/change.h"
-#include "format/window.h"
-#include "organizer/heads.h"
+#include "format/merging/change.h"
+#include "format/window/window.h"
+#include "organizer/backlink_heads.h"
 #include "replay/slices.h"
 
 #include <stdlib.h>

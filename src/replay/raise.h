@@ -5,7 +5,7 @@
 #ifndef TBD_REPLAY_RAISE_H
 #define TBD_REPLAY_RAISE_H
 
-#include "format/writer.h"
+#include "format/writer/writer.h"
 #include "replay/replay.h"
 
 /* Is the window below level 3, and one that play wrote, so that there can be such files?  Merged ones, and those that nobody

@@ -8,7 +8,7 @@
 #define TBD_REPLAY_REPLAY_H
 
 #include "base/status.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 struct tbd_replayer;
 

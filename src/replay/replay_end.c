@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "base/layout.h"
-#include "format/room.h"
+#include "format/files/large_buffers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,13 +5,13 @@
  * are first needed. */
 #include "replay/replay.h"
 
-#include "base/search.h"
-#include "format/file.h"
-#include "format/window.h"
+#include "base/binary_search.h"
+#include "format/files/file.h"
+#include "format/window/window.h"
 #include "replay/compare.h"
 #include "replay/full.h"
 #include "replay/replayer_private.h"
-#include "replay/run.h"
+#include "replay/run_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

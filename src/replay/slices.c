@@ -14,12 +14,12 @@
  *     state of the last. */
 #include "replay/slices.h"
 
-#include "base/search.h"
-#include "format/window.h"
+#include "base/binary_search.h"
+#include "format/window/window.h"
 #include "replay/compare.h"
 #include "replay/full.h"
 #include "replay/replayer_private.h"
-#include "replay/run.h"
+#include "replay/run_plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* slices.h - full replay of a long window, slice by slice
  *
  * Nobody can hold all events of a window of a billion block entries.  So they come in slices: each
- * is a struct tbd_window for whoever walks it (format/trace.h, `is_slice`), and the replay process
+ * is a struct tbd_window for whoever walks it (format/trace/trace.h, `is_slice`), and the replay process
  * runs through the window once while they are asked for.  Before the first one wanted it only
  * counts.  What the whole window has is shared: index, level, and which words it stores to.
  *

@@ -93,7 +93,7 @@ void tbd_worker_forget_code(struct tbd_worker *worker);
 /* The page, if it is known as code; else NULL. */
 const struct tbd_code_page *tbd_worker_code_page(const struct tbd_worker *worker, uint64_t address);
 
-/* held.c: what the process has of a window from the one before.  A plan is begun; a page is in it,
+/* resident_pages.c: what the process has of a window from the one before.  A plan is begun; a page is in it,
  * with true contents; does the process have the page already as it is at the window's start?  The
  * window's end was reached, and is as it was in play. */
 void tbd_worker_begin_held(struct tbd_worker *worker);
@@ -102,16 +102,16 @@ bool tbd_worker_holds(const struct tbd_worker *worker, uint64_t address);
 bool tbd_worker_holds_code(const struct tbd_worker *worker, const struct tbd_code_page *page);
 void tbd_worker_at_end(struct tbd_worker *worker);
 
-/* notes.c: from now on registers are noted at these sites (by pc), too. */
+/* note_sites.c: from now on registers are noted at these sites (by pc), too. */
 TBD_MUST_CHECK bool tbd_worker_add_notes(struct tbd_worker *worker, const struct tbd_note_site *sites,
                                          size_t count);
 
-/* build_memory.c, for build.c: mappings, pages, and which code stays translated. */
+/* plan_memory.c, for plan_build.c: mappings, pages, and which code stays translated. */
 TBD_MUST_CHECK enum tbd_status tbd_worker_build_memory(struct tbd_worker *worker,
                                                        struct tbd_error *why);
 enum tbd_status tbd_worker_no_memory(struct tbd_error *why); /* for the plan; TBD_NOMEM */
 
-/* build.c: writes the plan for worker->window.  `states` may be NULL. */
+/* plan_build.c: writes the plan for worker->window.  `states` may be NULL. */
 TBD_MUST_CHECK enum tbd_status tbd_worker_build(struct tbd_worker *worker, uint32_t hook_set,
                                                 const struct tbd_reg_state *states, size_t count,
                                                 struct tbd_error *why);

@@ -7,7 +7,7 @@ import subprocess
 
 import tbdtest
 
-TABLE = os.path.join(tbdtest.SOURCE, "src/query/gdb_words.c")
+TABLE = os.path.join(tbdtest.SOURCE, "src/query/commands/gdb_words.c")
 
 
 def recorded(folder):

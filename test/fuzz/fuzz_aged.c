@@ -8,10 +8,10 @@
  * byte, bytes), and all checksums are made good again.  Oracles: no crash, and an end to
  * everything that is done with what can be opened: loading, memory, summaries, merging what is
  * left, an index written anew. */
-#include "format/change.h"
-#include "format/index_write.h"
-#include "format/merge.h"
-#include "format/window.h"
+#include "format/merging/change.h"
+#include "format/writer/index_write.h"
+#include "format/merging/merge.h"
+#include "format/window/window.h"
 #include "seal.h"
 #include "small_trace.h"
 

@@ -7,10 +7,10 @@
  * The input patches one of them (byte 0 chooses it; then offset 2 bytes, length 1 byte, bytes), and
  * all checksums are made good again.  Oracles: no crash, and what can be loaded can be walked to
  * its end; an answer is given to its own question only. */
-#include "format/answer.h"
-#include "format/change.h"
-#include "format/raised.h"
-#include "format/window.h"
+#include "format/merging/answer.h"
+#include "format/merging/change.h"
+#include "format/merging/replayed_events.h"
+#include "format/window/window.h"
 #include "seal.h"
 #include "small_trace.h"
 

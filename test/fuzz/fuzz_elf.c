@@ -4,7 +4,7 @@
  *
  * Oracles: tables are sorted; what is found at an address covers it; every name is found by name;
  * reads stay inside the segments. */
-#include "query/elf_file.h"
+#include "query/debuginfo/elf_file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,8 +6,8 @@
  * Oracles: an error points into the text and has a message; parsing again gives the same; what is
  * decided with little knowledge stays decided the same with more; what lowering makes can be
  * evaluated, and with all memory and registers it is never open. */
-#include "query/expr_lower.h"
-#include "query/question.h"
+#include "query/condition/expr_lower.h"
+#include "query/condition/question.h"
 
 #include <dwarf.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  * The input patches the memory of a good stream: (area 1 byte, offset 2 bytes, length 1 byte,
  * bytes).  Oracles: no crash; what is built of it passes the reader's own check (W1); a damaged
  * window says so. */
-#include "format/window.h"
+#include "format/window/window.h"
 #include "organizer/build.h"
 #include "stream_maker.h"
 

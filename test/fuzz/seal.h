@@ -4,8 +4,8 @@
 #ifndef TBD_TEST_SEAL_H
 #define TBD_TEST_SEAL_H
 
-#include "format/codec.h"
-#include "format/disk.h"
+#include "format/files/codec.h"
+#include "format/files/disk.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #define TBD_TEST_SMALL_TRACE_H
 
 #include "folder.h"
-#include "format/file.h"
+#include "format/files/file.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

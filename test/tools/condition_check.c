@@ -6,8 +6,8 @@
  * at the position, and as a condition (`where NAME`) has it, lowered once per instruction.  Prints
  * how many were the same, known to neither, and known to the evaluation only; exits 1 at the first
  * difference. */
-#include "query/search_private.h"
-#include "query/source_place.h"
+#include "query/search/search_private.h"
+#include "query/session/source_place.h"
 
 #include <dwarf.h>
 #include <inttypes.h>

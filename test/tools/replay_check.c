@@ -9,8 +9,8 @@
  *   notes     registers noted while a window runs are those that partial replay finds at the same positions
  *
  * Prints one line per kind and exits 0, or says what differs and exits 1. */
-#include "format/blocks.h"
-#include "format/window.h"
+#include "format/window/blocks.h"
+#include "format/window/window.h"
 #include "replay/replay.h"
 
 #include <stdio.h>

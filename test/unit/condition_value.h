@@ -4,7 +4,7 @@
 #ifndef TBD_TEST_CONDITION_VALUE_H
 #define TBD_TEST_CONDITION_VALUE_H
 
-#include "query/expr_lower.h"
+#include "query/condition/expr_lower.h"
 
 static inline enum tbd_value_state condition_read(void *context, uint64_t address, uint64_t bytes,
                                                   uint64_t *out)

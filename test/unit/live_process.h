@@ -4,8 +4,8 @@
 #ifndef TBD_TEST_LIVE_PROCESS_H
 #define TBD_TEST_LIVE_PROCESS_H
 
-#include "format/trace.h"
-#include "query/stack.h"
+#include "format/trace/trace.h"
+#include "query/session/stack.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

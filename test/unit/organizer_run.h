@@ -6,7 +6,7 @@
 #define TEST_ORGANIZER_RUN_H
 
 #include "folder.h"
-#include "format/trace.h"
+#include "format/trace/trace.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

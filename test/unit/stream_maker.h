@@ -7,7 +7,7 @@
 #ifndef STREAM_MAKER_H
 #define STREAM_MAKER_H
 
-#include "format/stream.h"
+#include "format/stream/stream.h"
 
 #include <stdbool.h>
 #include <stddef.h>

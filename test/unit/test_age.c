@@ -6,7 +6,7 @@
 #include "organizer/age.h"
 
 #include "folder.h"
-#include "format/raised.h"
+#include "format/merging/replayed_events.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -6,8 +6,8 @@
  * change it in the middle. */
 #include "organizer/lean_private.h"
 
-#include "format/room.h"
-#include "format/window.h"
+#include "format/files/large_buffers.h"
+#include "format/window/window.h"
 #include "stream_maker.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format
 /* Frames: what was packed comes back, whichever kind it is; nothing else is taken for a frame.  Numbers come back, too. */
-#include "format/codec.h"
+#include "format/files/codec.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_format
 /* Separate debug files are unpacked once; damaged, foreign and impossible copies do no harm. */
-#include "query/debug_cache.h"
-#include "query/dwarf_file.h"
+#include "query/debuginfo/debug_cache.h"
+#include "query/debuginfo/dwarf_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_replay tbd_format tbd_base
 /* What is said of divergences: the likely cause by the words of the description. */
-#include "query/diverged.h"
+#include "query/commands/diverged.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format tbd_base
 /* The example in docs/FORMAT.md is a trace: what the page shows is what readers read. */
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 #include "folder.h"
 

@@ -2,11 +2,11 @@
 // links: tbd_format tbd_base
 /* The index over windows: what random segments answer against the sets they were made of, and that
  * damage never makes a window go missing. */
-#include "format/keys.h"
+#include "format/summaries/keys.h"
 
 #include "folder.h"
-#include "format/file.h"
-#include "format/trace_private.h"
+#include "format/files/file.h"
+#include "format/trace/trace_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format
 /* Lists of several windows as one (merge_summaries.c) against one made word by word; pages by address (page_numbers.h). */
-#include "format/merge_private.h"
+#include "format/merging/merge_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
 // links: tbd_format tbd_base
 /* Copies of mapped files: traces share them, keep them when the file goes away, and do without
  * sharing where others may write. */
-#include "format/modules.h"
+#include "format/files/modules.h"
 
 #include "folder.h"
 

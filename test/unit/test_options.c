@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_hooks_host
 /* TBD_OPTIONS: defaults, values, escapes, and what is said about wrong ones. */
-#include "hooks/options.h"
+#include "hooks/boot/options.h"
 
-#include "format/stream.h"
+#include "format/stream/stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

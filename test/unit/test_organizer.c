@@ -6,9 +6,9 @@
 #include "organizer/organize.h"
 
 #include "folder.h"
-#include "format/file.h"
-#include "format/index_write.h"
-#include "format/window.h"
+#include "format/files/file.h"
+#include "format/writer/index_write.h"
+#include "format/window/window.h"
 #include "organizer/build.h"
 #include "organizer_run.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* test_pick.c - picked windows (format/pick.h) against a walk over the whole window that decides
+/* test_pick.c - picked windows (format/window/pick.h) against a walk over the whole window that decides
  * for each entry
  *
  * Windows of make-believe programs: stores of all sizes at addresses relative to a recorded
@@ -16,8 +16,8 @@
 // clang-format on
 
 #include "folder.h"
-#include "format/pick.h"
-#include "format/window.h"
+#include "format/window/pick.h"
+#include "format/window/window.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "query/expr.h"
-#include "query/question.h"
+#include "query/condition/expr.h"
+#include "query/condition/question.h"
 
 #include <stdio.h>
 #include <stdlib.h>

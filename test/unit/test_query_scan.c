@@ -9,11 +9,11 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "format/pick.h"
-#include "format/window.h"
-#include "query/probes.h"
-#include "query/scan.h"
-#include "query/callers.h"
+#include "format/window/pick.h"
+#include "format/window/window.h"
+#include "query/search/probes.h"
+#include "query/search/scan.h"
+#include "query/session/callers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,11 +2,11 @@
 // links: tbd_hooks_host
 /* The table of the program's mappings, against a page-by-page model and against the kernel; files
  * of the kernel. */
-#include "hooks/regions.h"
+#include "hooks/memory/regions.h"
 
 #include "base/layout.h"
-#include "hooks/maps.h"
-#include "hooks/proc.h"
+#include "hooks/memory/maps.h"
+#include "hooks/memory/proc.h"
 
 #include <limits.h>
 #include <setjmp.h>

@@ -6,8 +6,8 @@
  * The program is the code between replay_program and replay_program_end below, at PROGRAM.
  * Skipped (77) when there is no tbd-replay to run. */
 #include "base/layout.h"
-#include "format/window.h"
-#include "format/writer.h"
+#include "format/window/window.h"
+#include "format/writer/writer.h"
 #include "replay/slices.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 // links: tbd_hooks_host
 /* The producer's side of a stream, with a consumer in the test: nothing lost, nothing out of order,
  * chunks cut where something is due. */
-#include "hooks/ring.h"
+#include "hooks/stream/ring.h"
 
 #include "base/hash.h"
 

@@ -2,7 +2,7 @@
 // links: tbd_hooks_host
 /* Which filters for system calls are taken, and what they answer: random ones against the kernel's
  * own judgement. */
-#include "hooks/seccomp_bpf.h"
+#include "hooks/calls/seccomp_bpf.h"
 
 #include <linux/audit.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_sigframe
-/* test_sigframe.c - hooks/sigframe.h against frames that the kernel makes
+/* test_sigframe.c - hooks/threads/sigframe.h against frames that the kernel makes
  *
  * Signals interrupt code with a stack pointer of every alignment; a handler without libc's wrappers
  * looks at its own stack pointer and arguments.
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "hooks/sigframe.h"
+#include "hooks/threads/sigframe.h"
 
 #include <cpuid.h>
 #include <signal.h>

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "hooks/syscalls.h"
+#include "hooks/table/syscalls.h"
 
 #include <errno.h>
 #include <fcntl.h>

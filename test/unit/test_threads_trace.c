@@ -4,10 +4,10 @@
 /* Threads that take turns, from a stream through the organizer into a trace and back: whose
  * each block is, what registers each thread had when a window began, which blocks were
  * entered by a call. */
-#include "format/trace.h"
+#include "format/trace/trace.h"
 
 #include "folder.h"
-#include "format/window.h"
+#include "format/window/window.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

@@ -4,8 +4,8 @@
  * page is what it was when it, or the window, began (undo.h), however few or many of the stores go there. */
 #include "organizer/undo.h"
 
-#include "format/coding.h"
-#include "format/window.h"
+#include "format/coding/coding.h"
+#include "format/window/window.h"
 #include "organizer/shadow.h"
 
 #include <setjmp.h>

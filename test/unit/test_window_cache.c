@@ -3,10 +3,10 @@
 // sources: stream_maker.c
 /* The folder of what questions found, on a disk that is full from some write on: nothing half
  * written stays, what is there stays good, and nobody fails. */
-#include "query/window_cache.h"
+#include "query/session/window_cache.h"
 
 #include "folder.h"
-#include "format/window.h"
+#include "format/window/window.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

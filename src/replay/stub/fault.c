@@ -6,12 +6,12 @@
  *
  * The handler runs on its own stack with everything masked.  Where the window ends because of the
  * fault, the frame is changed so that C continues on the engine stack (after_fault). */
-#include "replay/stub/calls.h"
+#include "replay/stub/logged_events.h"
 
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/sigframe.h"
-#include "hooks/slot.h"
+#include "hooks/threads/sigframe.h"
+#include "hooks/instructions/slot.h"
 #include "replay/stub/memory.h"
 
 #include <signal.h>
@@ -89,7 +89,7 @@ static void operand_guard(ucontext_t *frame, uint64_t address)
     frame->uc_mcontext.gregs[REG_R14] = (greg_t)operand;
 }
 
-/* Copies from and to program memory may fault (hooks/safe_copy.h): they end then. */
+/* Copies from and to program memory may fault (hooks/memory/safe_copy.h): they end then. */
 static bool end_copy(ucontext_t *frame)
 {
     uint64_t rip = (uint64_t)frame->uc_mcontext.gregs[REG_RIP];
@@ -128,7 +128,7 @@ static bool take_cache_fault(const struct tbd_regs *cpu)
     return true;
 }
 
-/* In an instruction that runs in a slot (hooks/slot.h): the registers are the program's. */
+/* In an instruction that runs in a slot (hooks/instructions/slot.h): the registers are the program's. */
 static bool take_slot_fault(const struct tbd_regs *cpu)
 {
     struct tbd_thread *thread = tbd_runtime.thread;

@@ -2,7 +2,7 @@
 /* memory.c - the program's memory inside a replay process
  *
  * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks
- * for pages that are missing; the mapping calls of the log (calls.c) change it.
+ * for pages that are missing; the mapping calls of the log (logged_events.c) change it.
  *
  * I1  tbd_runtime.regions says what the program may touch.  A page is mapped for real if and only
  *     if its bit in the present map is set; then its protection is the region's (execution taken

@@ -4,9 +4,9 @@
  * The same places as in play (base/layout.h). */
 #include "base/arena.h"
 #include "base/sys.h"
-#include "hooks/decoder.h"
-#include "hooks/slot.h"
-#include "replay/stub/calls.h"
+#include "hooks/boot/decoder.h"
+#include "hooks/instructions/slot.h"
+#include "replay/stub/logged_events.h"
 #include "replay/stub/memory.h"
 
 #include <sys/mman.h>

@@ -4,17 +4,17 @@
  *     main.c    start-up, one plan after the other
  *     setup.c   patcher, decoder, stream, thread area, signal handlers
  *     memory.c  the program's memory
- *     run.c     one window: chunk hand-over, stops, the end
- *     calls.c   system calls, specials and signals out of the log
+ *     run_window.c     one window: chunk hand-over, stops, the end
+ *     logged_events.c   system calls, specials and signals out of the log
  *     areas.c   where translated code goes
- *     threads.c the program's threads, which take turns
+ *     thread_turns.c the program's threads, which take turns
  *     fault.c   SIGSEGV: guard pages, missing pages, the program's own faults
  *     confine.c what it may not do
  *     turn.c    waiting for the driver */
 #ifndef TBD_REPLAY_STUB_H
 #define TBD_REPLAY_STUB_H
 
-#include "hooks/runtime.h"
+#include "hooks/boot/runtime.h"
 #include "replay/plan.h"
 
 /* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
@@ -33,7 +33,7 @@ struct tbd_stub {
     uint64_t extra;            /* entries that are no block entries: rests after inner stops */
     uint64_t log_next;         /* index of the next log entry */
     uint64_t between;          /* index of the next one that comes between blocks, if >= log_next */
-    uint64_t left;             /* likewise: the next block that was left (shared.c) */
+    uint64_t left;             /* likewise: the next block that was left (shared_traps.c) */
     uint64_t stop_next;        /* index of the next stop */
     bool has_ended;            /* the thread that has control is gone */
     bool is_inside;            /* translated code stops at next_stop(), inside the block at hand */
@@ -68,14 +68,14 @@ _Noreturn void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
 /* Relative time of the next block entry. */
 uint64_t tbd_stub_time(void);
 
-/* run.c: callbacks of the patcher. */
+/* run_window.c: callbacks of the patcher. */
 void tbd_stub_boundary(struct tbd_thread *thread);
 /* The program has ended in this window, or everything asked for is there. */
 _Noreturn void tbd_stub_finish(void);
 /* Flushes translations of code that changed. */
 void tbd_stub_code_changed(uint64_t start, uint64_t bytes);
 
-/* calls.c */
+/* logged_events.c */
 void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes);
 void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
 void tbd_stub_bad_code(struct tbd_thread *thread);
@@ -88,7 +88,7 @@ void tbd_stub_settle(struct tbd_thread *thread);
 void tbd_stub_between(struct tbd_thread *thread);
 /* The system call at rip, or that part of it which is due; afterwards tbd_stub_settle(). */
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes);
-/* shared.c: takes over the set of instructions in a TBD_MSG_SHARED that is due now; false if there
+/* shared_traps.c: takes over the set of instructions in a TBD_MSG_SHARED that is due now; false if there
  * is none. */
 bool tbd_stub_shared(struct tbd_thread *thread);
 /* A window begins: with an empty set, or the one in its first message. */
@@ -107,7 +107,7 @@ _Noreturn void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address);
 /* Play detached here, or something diverged. */
 void tbd_stub_detached(const char *why);
 
-/* threads.c: a logged THREAD message that is due. */
+/* thread_turns.c: a logged THREAD message that is due. */
 void tbd_stub_turn(struct tbd_thread *thread, const struct tbd_message *message);
 /* A thread that waits; `image` has room for an xsave image.  False: there is none with this tid. */
 bool tbd_stub_thread_state(uint32_t tid, struct tbd_regs *regs, void *image);

@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: MIT
+/* coding.c - how the records of a window's blocks are coded before LZ4
+ *
+ * A segment:
+ *
+ *   uint32_t   bytes of lengths that follow
+ *   uint32_t   bytes of values
+ *   lengths    4 bits per value, low half first: how many bytes it takes (0 .. 8)
+ *   values     that many bytes each
+ *
+ * in this order: blocks as they first occur in the segment, fields by offset, occurrences by time.
+ * A value is the difference of a field to the same field of the block's occurrence before (0 before
+ * the first in the segment), within the field's width, zigzag coded.  A field is a stretch of the
+ * record between two borders, at most 8 bytes; borders are where addresses and data of the block's
+ * events begin and end.
+ *
+ * Invariants
+ * C1  Fields cover a record without gap or overlap, whatever the ops are.
+ * C2  Decoding writes only to rows that lay_out() made room for, and to operands that were
+ *     counted. */
+#include "format/coding/coding_private.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+
+/* What is needed of a block at each of its entries. */
+struct slim {
+    uint32_t set; /* in the segment + 1; 0: not met yet, or without operands */
+    uint16_t operand_bytes;
+    uint16_t op_count;
+    bool is_known;
+};
+
+struct tbd_coder {
+    const struct tbd_block_table *blocks; /* a reference is held */
+    struct tbd_record_fields **fields;               /* by id, made when needed */
+    struct slim *slim;                    /* by id */
+    uint32_t *next;                       /* by set: where its next row is */
+    size_t ids;
+    struct tbd_row_set *sets;
+    size_t set_count, set_room;
+    uint8_t *rows;
+    size_t row_room;
+};
+
+struct tbd_coder *tbd_coder_new(const struct tbd_block_table *blocks)
+{
+    struct tbd_coder *coder = calloc(1, sizeof(*coder));
+
+    if (coder)
+        coder->blocks = tbd_block_table_retain((struct tbd_block_table *)(uintptr_t)blocks);
+    return coder;
+}
+
+void tbd_coder_free(struct tbd_coder *coder)
+{
+    if (!coder)
+        return;
+    for (uint32_t id = 0; id < coder->ids; id++)
+        free(coder->fields[id]);
+    free(coder->fields);
+    free(coder->slim);
+    free(coder->next);
+    free(coder->sets);
+    free(coder->rows);
+    tbd_block_table_release((struct tbd_block_table *)(uintptr_t)coder->blocks);
+    free(coder);
+}
+
+/* ---- fields ---- */
+
+static void find_borders(uint8_t *border, const struct tbd_block *block)
+{
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        const struct tbd_op *op = &block->ops[i];
+        uint32_t bytes = op->kind == TBD_OP_STORE  ? op->size
+                         : op->kind == TBD_OP_CALL ? 56
+                         : op->kind == TBD_OP_RET  ? 16
+                                                   : 0;
+
+        if (op->base != TBD_BASE_NONE)
+            border[op->base] = border[op->base + 8] = 1;
+        if (bytes)
+            border[op->data] = border[op->data + bytes] = 1;
+    }
+}
+
+static struct tbd_record_fields *make_fields(const struct tbd_block *block)
+{
+    uint8_t border[TBD_RECORD_MAX_BYTES + 1] = { 0 };
+    uint32_t bytes = block->def.operand_bytes;
+    struct tbd_record_fields *f = malloc(sizeof(*f) + bytes * sizeof(f->field[0]));
+
+    if (!f)
+        return NULL;
+    find_borders(border, block);
+    f->count = 0;
+    f->record_bytes = bytes;
+    for (uint32_t at = 0; at < bytes;) {
+        uint32_t end = at + 1;
+
+        while (end < bytes && !border[end] && end - at < 8)
+            end++;
+        f->field[f->count++] = (struct tbd_record_field){ (uint16_t)at, (uint16_t)(end - at) };
+        at = end;
+    }
+    return f;
+}
+
+static bool grow_ids(struct tbd_coder *coder, uint32_t id)
+{
+    return tbd_array_reach_both(&coder->fields, sizeof(*coder->fields), &coder->slim,
+                                sizeof(*coder->slim), id, &coder->ids);
+}
+
+const struct tbd_record_fields *tbd_coder_fields(struct tbd_coder *coder, uint32_t id)
+{
+    if (id >= coder->ids && !grow_ids(coder, id))
+        return NULL;
+    if (!coder->fields[id])
+        coder->fields[id] = make_fields(tbd_block_table_get(coder->blocks, id));
+    return coder->fields[id];
+}
+
+/* How many values a segment has, and the bytes of its records. */
+static bool measure(struct tbd_coder *coder, const struct tbd_row_set *sets, size_t set_count,
+                    uint64_t *out_values, uint64_t *out_bytes)
+{
+    *out_values = *out_bytes = 0;
+    for (size_t i = 0; i < set_count; i++) {
+        const struct tbd_record_fields *f = tbd_coder_fields(coder, sets[i].id);
+
+        if (!f)
+            return false;
+        *out_values += (uint64_t)f->count * sets[i].count;
+        *out_bytes += (uint64_t)f->record_bytes * sets[i].count;
+    }
+    return true;
+}
+
+/* ---- encoding ---- */
+
+struct encoder {
+    uint8_t *lengths;
+    uint8_t *values;
+    uint64_t n;       /* values so far */
+    unsigned pending; /* the length of the last one, if n is odd */
+};
+
+static inline unsigned bytes_for(uint64_t z)
+{
+    return z ? 8u - (unsigned)__builtin_clzll(z) / 8u : 0;
+}
+
+static inline void put_value(struct encoder *e, uint64_t z)
+{
+    unsigned length = bytes_for(z);
+
+    memcpy(e->values, &z, sizeof(z));
+    e->values += length;
+    if (e->n & 1)
+        e->lengths[e->n >> 1] = (uint8_t)(e->pending | length << 4);
+    else
+        e->pending = length;
+    e->n++;
+}
+
+/* `bytes` is a constant in most callers, so that the shifts are. */
+static inline __attribute__((always_inline)) void
+encode_field(struct encoder *e, const uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
+{
+    unsigned shift = 64 - bytes * 8;
+    struct encoder local = *e;
+    uint64_t before = 0;
+
+    for (uint32_t i = 0; i < count; i++, at += stride) {
+        uint64_t value, step;
+
+        memcpy(&value, at, sizeof(value));
+        value <<= shift;
+        step = value - before;
+        before = value;
+        put_value(&local, (step << 1 ^ (uint64_t)((int64_t)step >> 63)) >> shift);
+    }
+    *e = local;
+}
+
+static void encode_rows(struct encoder *e, const struct tbd_record_fields *f, const uint8_t *rows,
+                        size_t stride, uint32_t count)
+{
+    for (uint32_t i = 0; i < f->count; i++) {
+        const uint8_t *at = rows + f->field[i].offset;
+
+        switch (f->field[i].bytes) {
+        case 8:
+            encode_field(e, at, stride, count, 8);
+            break;
+        case 4:
+            encode_field(e, at, stride, count, 4);
+            break;
+        case 1:
+            encode_field(e, at, stride, count, 1);
+            break;
+        default:
+            encode_field(e, at, stride, count, f->field[i].bytes);
+            break;
+        }
+    }
+}
+
+void tbd_coder_put_segment(struct tbd_coder *coder, struct tbd_buffer *out,
+                           const struct tbd_row_set *sets, size_t set_count, const uint8_t *rows,
+                           uint32_t prefix)
+{
+    uint32_t head[2];
+    uint64_t values, bytes;
+    struct encoder e = { 0 };
+    uint8_t *at;
+
+    if (!measure(coder, sets, set_count, &values, &bytes)) {
+        out->failed = true;
+        return;
+    }
+    head[0] = (uint32_t)((values + 1) / 2);
+    at = tbd_buffer_room(out, sizeof(head) + head[0] + bytes + 8);
+    if (!at)
+        return;
+    e.lengths = at + sizeof(head);
+    e.values = e.lengths + head[0];
+    for (size_t i = 0; i < set_count; i++) {
+        const struct tbd_record_fields *f = coder->fields[sets[i].id];
+
+        encode_rows(&e, f, rows + sets[i].start + prefix, f->record_bytes + prefix, sets[i].count);
+    }
+    if (e.n & 1)
+        e.lengths[e.n >> 1] = (uint8_t)e.pending;
+    head[1] = (uint32_t)(e.values - (e.lengths + head[0]));
+    memcpy(at, head, sizeof(head));
+    out->used += sizeof(head) + head[0] + head[1];
+}
+
+/* ---- the rows of a segment, from entries ---- */
+
+static bool new_set(struct tbd_coder *coder, uint32_t id)
+{
+    size_t sets = coder->set_room, next = coder->set_room;
+
+    if (!tbd_array_grow(&coder->sets, coder->set_count, &sets, sizeof(*coder->sets)) ||
+        !tbd_array_grow(&coder->next, coder->set_count, &next, sizeof(*coder->next)))
+        return false;
+    coder->set_room = next;
+    coder->sets[coder->set_count++] = (struct tbd_row_set){ .id = id };
+    coder->slim[id].set = (uint32_t)coder->set_count;
+    return true;
+}
+
+static void forget_sets(struct tbd_coder *coder)
+{
+    for (size_t i = 0; i < coder->set_count; i++)
+        coder->slim[coder->sets[i].id].set = 0;
+    coder->set_count = 0;
+}
+
+/* A block's first entry in the segment, or at all.  TBD_CORRUPT if it is none. */
+static enum tbd_status meet(struct tbd_coder *coder, uint32_t id)
+{
+    const struct tbd_block *block = tbd_block_table_get(coder->blocks, id);
+    struct slim *slim;
+
+    if (!block)
+        return TBD_CORRUPT;
+    if (id >= coder->ids && !grow_ids(coder, id))
+        return TBD_NOMEM;
+    slim = &coder->slim[id];
+    slim->is_known = true;
+    slim->operand_bytes = (uint16_t)block->def.operand_bytes;
+    slim->op_count = block->def.op_count;
+    return !slim->operand_bytes || new_set(coder, id) ? TBD_OK : TBD_NOMEM;
+}
+
+/* TBD_CORRUPT if an entry is no block. */
+static enum tbd_status count_rows(struct tbd_coder *coder, const uint32_t *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t id = entries[i];
+
+        if (id & TBD_ENTRY_MESSAGE)
+            continue;
+        if (__builtin_expect(id >= coder->ids || !coder->slim[id].is_known ||
+                                 (coder->slim[id].operand_bytes && !coder->slim[id].set), 0)) {
+            enum tbd_status status = meet(coder, id);
+
+            if (status)
+                return status;
+        }
+        if (coder->slim[id].operand_bytes)
+            coder->sets[coder->slim[id].set - 1].count++;
+    }
+    return TBD_OK;
+}
+
+static enum tbd_status lay_out(struct tbd_coder *coder, const uint32_t *entries, size_t count)
+{
+    enum tbd_status status;
+    size_t at = 0;
+
+    forget_sets(coder);
+    status = count_rows(coder, entries, count);
+    if (status)
+        return status;
+    for (size_t i = 0; i < coder->set_count; i++) {
+        struct tbd_row_set *set = &coder->sets[i];
+
+        set->start = coder->next[i] = (uint32_t)at;
+        at += (size_t)set->count * coder->slim[set->id].operand_bytes + TBD_ROW_STEP;
+    }
+    if (at + TBD_ROW_SLACK > coder->row_room) {
+        free(coder->rows);
+        coder->row_room = at + at / 2 + TBD_ROW_SLACK;
+        coder->rows = malloc(coder->row_room);
+    }
+    if (coder->rows)
+        return TBD_OK;
+    coder->row_room = 0;
+    return TBD_NOMEM;
+}
+
+static uint64_t message_bytes(const void *message)
+{
+    struct tbd_message head;
+
+    memcpy(&head, message, sizeof(head));
+    return sizeof(head) + (uint64_t)head.bytes;
+}
+
+static size_t segment_entries(const struct tbd_window *window, size_t from)
+{
+    size_t left = window->entry_count - from;
+
+    return left < TBD_SEGMENT_ENTRIES ? left : TBD_SEGMENT_ENTRIES;
+}
+
+/* Records of a segment to rows; returns where the operands of the next begin. */
+static const uint8_t *gather(struct tbd_coder *coder, const uint32_t *entries, size_t count,
+                             const uint8_t *at)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t set, bytes;
+
+        if (entries[i] & TBD_ENTRY_MESSAGE) {
+            at += message_bytes(at);
+            continue;
+        }
+        bytes = coder->slim[entries[i]].operand_bytes;
+        if (!bytes)
+            continue;
+        set = coder->slim[entries[i]].set - 1;
+        tbd_row_copy(coder->rows + coder->next[set], at, bytes);
+        coder->next[set] += bytes;
+        at += bytes;
+    }
+    return at;
+}
+
+void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    struct tbd_coder *coder = tbd_coder_new(window->blocks_by_id);
+    const uint8_t *at = window->operands;
+
+    for (size_t i = 0; i < window->entry_count && !out->failed; i += TBD_SEGMENT_ENTRIES) {
+        size_t count = segment_entries(window, i);
+
+        if (!coder || lay_out(coder, window->entries + i, count)) {
+            out->failed = true;
+            break;
+        }
+        at = gather(coder, window->entries + i, count, at);
+        tbd_coder_put_segment(coder, out, coder->sets, coder->set_count, coder->rows, 0);
+    }
+    tbd_coder_free(coder);
+}
+
+/* ---- decoding ---- */
+
+/* `bytes` is a constant in most callers.  Where there are values enough, so that none lies outside
+ * whatever the lengths say, nothing is checked but that no length was impossible. */
+static inline __attribute__((always_inline)) bool
+decode_field(struct tbd_decoder *d, uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
+{
+    struct tbd_decoder local = *d;
+    uint64_t value = 0, z;
+    unsigned lengths = 0;
+    uint32_t i = 0;
+
+    for (; i < count && (size_t)(local.end - local.values) >= TBD_VALUE_MOST; i++, at += stride) {
+        unsigned length = local.lengths[local.n >> 1] >> ((local.n & 1) * 4) & 15;
+
+        memcpy(&z, local.values, sizeof(z));
+        z &= tbd_value_masks[length];
+        lengths |= length + 7; /* 16: one was more than 8 */
+        local.values += length;
+        local.n++;
+        value += (uint64_t)tbd_unzigzag(z);
+        memcpy(at, &value, bytes);
+    }
+    for (; i < count; i++, at += stride) {
+        if (!tbd_decoder_get(&local, &z))
+            return false;
+        value += (uint64_t)tbd_unzigzag(z);
+        memcpy(at, &value, bytes);
+    }
+    *d = local;
+    return lengths < 16;
+}
+
+bool tbd_decode_rows(struct tbd_decoder *d, const struct tbd_record_fields *f, uint8_t *rows, uint32_t count)
+{
+    bool good = true;
+
+    for (uint32_t i = 0; i < f->count && good; i++) {
+        uint8_t *at = rows + f->field[i].offset;
+
+        switch (f->field[i].bytes) {
+        case 8:
+            good = decode_field(d, at, f->record_bytes, count, 8);
+            break;
+        case 4:
+            good = decode_field(d, at, f->record_bytes, count, 4);
+            break;
+        case 1:
+            good = decode_field(d, at, f->record_bytes, count, 1);
+            break;
+        default:
+            good = decode_field(d, at, f->record_bytes, count, f->field[i].bytes);
+            break;
+        }
+    }
+    return good;
+}
+
+static enum tbd_status get_segment(struct tbd_coder *coder, struct tbd_reader *in)
+{
+    const uint8_t *at = tbd_reader_take(in, 2 * sizeof(uint32_t));
+    uint64_t values, bytes;
+    struct tbd_decoder d = { 0 };
+    uint32_t head[2];
+
+    if (!at)
+        return TBD_CORRUPT;
+    memcpy(head, at, sizeof(head));
+    if (!measure(coder, coder->sets, coder->set_count, &values, &bytes))
+        return TBD_NOMEM;
+    d.lengths = tbd_reader_take(in, head[0]);
+    d.values = tbd_reader_take(in, head[1]);
+    if (in->failed || head[0] != (values + 1) / 2)
+        return TBD_CORRUPT;
+    d.end = d.values + head[1];
+    for (size_t i = 0; i < coder->set_count; i++) {
+        const struct tbd_row_set *set = &coder->sets[i];
+
+        if (!tbd_decode_rows(&d, coder->fields[set->id], coder->rows + set->start, set->count))
+            return TBD_CORRUPT;
+    }
+    return d.values == d.end ? TBD_OK : TBD_CORRUPT;
+}
+
+struct spreading {
+    struct tbd_window *window;
+    struct tbd_log_entry *log;
+    size_t log_left;
+    uint8_t *at;
+    size_t room;
+    struct tbd_checkpoint here;
+    uint64_t index;
+    size_t due; /* entries at the next checkpoint */
+};
+
+static enum tbd_status spread_message(struct spreading *s, uint32_t kind)
+{
+    struct tbd_msg_thread thread;
+    uint64_t bytes;
+
+    if (!s->log_left)
+        return TBD_CORRUPT;
+    bytes = message_bytes(s->log->message);
+    if (bytes > s->room || tbd_message_kind(s->log->message) != kind ||
+        s->log->time != s->here.time - s->window->first_time)
+        return TBD_CORRUPT;
+    memcpy(s->at, s->log->message, bytes);
+    s->log->message = (const void *)s->at;
+    if (kind == TBD_MSG_THREAD) {
+        thread = tbd_thread_message(s->log->message);
+        if (thread.event == TBD_THREAD_SWITCH)
+            s->here.thread = thread.thread;
+    }
+    s->log++;
+    s->log_left--;
+    s->at += bytes;
+    s->room -= bytes;
+    s->index++;
+    return TBD_OK;
+}
+
+/* Records up to the next message; returns how many entries that are, SIZE_MAX if there is no
+ * room. */
+static size_t spread_blocks(const struct tbd_coder *coder, const uint32_t *entries, size_t count,
+                            struct spreading *s)
+{
+    const struct slim *slim = coder->slim;
+    uint64_t index = s->index;
+    uint8_t *at = s->at;
+    size_t room = s->room, i;
+
+    for (i = 0; i < count && !(entries[i] & TBD_ENTRY_MESSAGE); i++) {
+        struct slim block = slim[entries[i]];
+        uint32_t *next;
+
+        index += 1u + block.op_count;
+        if (!block.operand_bytes)
+            continue;
+        if (block.operand_bytes > room)
+            return SIZE_MAX;
+        next = &coder->next[block.set - 1];
+        tbd_row_copy(at, coder->rows + *next, block.operand_bytes);
+        *next += block.operand_bytes;
+        at += block.operand_bytes;
+        room -= block.operand_bytes;
+    }
+    s->index = index;
+    s->at = at;
+    s->room = room;
+    s->here.time += i;
+    return i;
+}
+
+static bool put_checkpoint(struct spreading *s, size_t entry)
+{
+    s->here.entry = entry;
+    s->here.operand = (size_t)(s->at - s->window->operands);
+    s->here.index = (uint32_t)s->index;
+    s->due = entry + TBD_CHECKPOINT_ENTRIES;
+    return tbd_window_put_checkpoint(s->window, &s->here);
+}
+
+/* Rows of the segment that begins with entry `from`, and messages, to where the entries say. */
+static enum tbd_status spread(struct tbd_coder *coder, size_t from, size_t count,
+                              struct spreading *s)
+{
+    const uint32_t *entries = s->window->entries;
+
+    for (size_t i = from; i < from + count;) {
+        size_t most = from + count - i, taken;
+
+        if (entries[i] & TBD_ENTRY_MESSAGE) {
+            enum tbd_status status = spread_message(s, entries[i++] & ~TBD_ENTRY_MESSAGE);
+
+            if (status)
+                return status;
+            continue;
+        }
+        if (i >= s->due && !put_checkpoint(s, i))
+            return TBD_NOMEM;
+        taken = spread_blocks(coder, entries + i, most < s->due - i ? most : s->due - i, s);
+        if (taken == SIZE_MAX)
+            return TBD_CORRUPT;
+        i += taken;
+    }
+    return TBD_OK;
+}
+
+enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct tbd_window *window,
+                                   uint8_t *operands)
+{
+    struct tbd_coder *coder = tbd_coder_new(window->blocks_by_id);
+    struct tbd_reader in = { content, content + bytes, false };
+    struct spreading s = {
+        .window = window, .log = (struct tbd_log_entry *)(uintptr_t)window->log,
+        .log_left = window->log_count, .at = operands, .room = window->operand_bytes,
+        .here = { .time = window->first_time, .thread = window->regs.thread },
+    };
+    enum tbd_status status = coder ? TBD_OK : TBD_NOMEM;
+
+    window->operands = operands;
+    for (size_t i = 0; i < window->entry_count && !status; i += TBD_SEGMENT_ENTRIES) {
+        size_t count = segment_entries(window, i);
+
+        status = lay_out(coder, window->entries + i, count);
+        if (!status)
+            status = get_segment(coder, &in);
+        if (!status)
+            status = spread(coder, i, count, &s);
+    }
+    tbd_coder_free(coder);
+    if (!status && (in.at != in.end || s.room || s.log_left || s.index > UINT32_MAX ||
+                    s.here.time - window->first_time != window->blocks))
+        status = TBD_CORRUPT;
+    return status;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+/* packed.h - trace and block files: coding, LZ4, checksums */
+#ifndef TBD_FORMAT_PACKED_H
+#define TBD_FORMAT_PACKED_H
+
+#include "format/coding/coding.h"
+#include "format/files/file.h"
+#include "format/window/pick.h"
+#include "format/window/window.h"
+
+/* The files' whole contents, appended.  W1 holds for the window.  `coded` (its records, coded) may
+ * be NULL. */
+void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *window,
+                            uint64_t trace_id);
+void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *window,
+                            const struct tbd_buffer *coded, uint64_t trace_id);
+
+/* Fill window->entries and window->operands from the files; `window` has index, blocks_by_id, log,
+ * entry_count and operand_bytes as the TOC says.  Not yet checked against each other:
+ * tbd_window_index(). */
+TBD_MUST_CHECK enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id,
+                                              struct tbd_window *window, struct tbd_error *why);
+/* The same for what `picker` wants of it.  TBD_NOTFOUND as tbd_picker_pick(). */
+TBD_MUST_CHECK enum tbd_status tbd_packed_pick(const char *path, uint64_t trace_id,
+                                               struct tbd_window *window, struct tbd_picker *picker,
+                                               struct tbd_error *why);
+
+#endif

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+/* file.c - files of records: checked reading and writing
+ *
+ * Invariants
+ * F1  No byte of a mapped file is used before its offset was checked against the file's size.
+ * F2  A file written by tbd_write_file() exists under its name only when it is complete. */
+#include "format/files/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum tbd_status tbd_error_set(struct tbd_error *why, enum tbd_status status, const char *file,
+                              uint64_t offset, const char *format, ...)
+{
+    size_t length = strlen(file);
+    va_list args;
+
+    if (!why)
+        return status;
+    why->status = status;
+    why->offset = offset;
+    if (length < sizeof(why->file))
+        snprintf(why->file, sizeof(why->file), "%s", file);
+    else
+        snprintf(why->file, sizeof(why->file), "...%s", file + length - (sizeof(why->file) - 4));
+    va_start(args, format);
+    vsnprintf(why->detail, sizeof(why->detail), format, args);
+    va_end(args);
+    return status;
+}
+
+static uint64_t record_checksum(const struct tbd_record *head, const void *payload)
+{
+    return XXH3_64bits_withSeed(payload, head->bytes,
+                                XXH3_64bits(head, offsetof(struct tbd_record, checksum)));
+}
+
+/* ---- reading ---- */
+
+enum tbd_status tbd_file_map(const char *path, const char *name, struct tbd_file *out,
+                             struct tbd_error *why)
+{
+    char full[4096];
+    struct stat st;
+    void *at;
+    int fd;
+
+    *out = (struct tbd_file){ 0 };
+    snprintf(full, sizeof(full), "%s/%s", path, name);
+    snprintf(out->path, sizeof(out->path), "%.*s", (int)sizeof(out->path) - 1, name);
+    fd = open(full, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return tbd_error_set(why, errno == ENOENT ? TBD_NOTRACE : TBD_IO, full, 0, "%s",
+                             strerror(errno));
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+        close(fd);
+        return tbd_error_set(why, TBD_IO, full, 0, "not a regular file");
+    }
+    if (!st.st_size) {
+        close(fd);
+        return tbd_error_set(why, TBD_TRUNCATED, full, 0, "the file is empty");
+    }
+    at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (at == MAP_FAILED)
+        return tbd_error_set(why, TBD_NOMEM, full, 0, "cannot map it: %s", strerror(errno));
+    out->bytes = at;
+    out->size = (size_t)st.st_size;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_file_check_header(const struct tbd_file_header *header, enum tbd_file_kind kind,
+                                      uint64_t trace_id, const char *path, uint64_t offset,
+                                      struct tbd_error *why)
+{
+    if (memcmp(header->magic, TBD_FILE_MAGIC, sizeof(header->magic)) != 0)
+        return tbd_error_set(why, TBD_BADMAGIC, path, offset, "the magic number is wrong");
+    /* Before the checksum: another version may compute it over something else. */
+    if (header->major != TBD_FILE_MAJOR)
+        return tbd_error_set(why, TBD_UNSUPPORTED, path, offset + 12,
+                             "format %u; this program reads format %u", header->major,
+                             TBD_FILE_MAJOR);
+    if (header->checksum != XXH3_64bits(header, offsetof(struct tbd_file_header, checksum)))
+        return tbd_error_set(why, TBD_CHECKSUM, path, offset, "in the file header");
+    if (header->need_features & ~(uint64_t)TBD_NEEDS_KNOWN)
+        return tbd_error_set(why, TBD_UNSUPPORTED, path, offset + 32, "needs features %#llx",
+                             (unsigned long long)header->need_features);
+    if (header->kind != kind)
+        return tbd_error_set(why, TBD_CORRUPT, path, offset + 8, "file kind %u where %u belongs",
+                             header->kind, kind);
+    if (header->header_bytes < sizeof(*header) || header->header_bytes % 8)
+        return tbd_error_set(why, TBD_CORRUPT, path, offset + 16, "header length %u",
+                             header->header_bytes);
+    if (trace_id && header->trace_id != trace_id)
+        return tbd_error_set(why, TBD_CORRUPT, path, offset + 24, "it belongs to another trace");
+    return TBD_OK;
+}
+
+enum tbd_status tbd_file_open(const char *path, const char *name, enum tbd_file_kind kind,
+                              uint64_t trace_id, struct tbd_file *out, struct tbd_error *why)
+{
+    enum tbd_status status = tbd_file_map(path, name, out, why);
+    const struct tbd_file_header *header;
+
+    if (status)
+        return status;
+    header = tbd_file_header(out);
+    if (out->size < sizeof(*header))
+        status = tbd_error_set(why, TBD_TRUNCATED, name, out->size, "in the file header");
+    else
+        status = tbd_file_check_header(header, kind, trace_id, name, 0, why);
+    if (!status && header->header_bytes > out->size)
+        status = tbd_error_set(why, TBD_TRUNCATED, name, out->size, "in the file header");
+    if (status) {
+        tbd_file_close(out);
+        return status;
+    }
+    out->next = header->header_bytes;
+    return TBD_OK;
+}
+
+void tbd_file_close(struct tbd_file *file)
+{
+    if (file->bytes)
+        munmap((void *)(uintptr_t)file->bytes, file->size);
+    file->bytes = NULL;
+}
+
+const struct tbd_file_header *tbd_file_header(const struct tbd_file *file)
+{
+    return (const void *)file->bytes;
+}
+
+enum tbd_status tbd_file_next(struct tbd_file *file, struct tbd_record_view *out,
+                              struct tbd_error *why)
+{
+    size_t left = file->size - file->next;
+    struct tbd_record head;
+
+    if (!left)
+        return TBD_NOTFOUND;
+    if (left < sizeof(head))
+        return tbd_error_set(why, TBD_TRUNCATED, file->path, file->next, "in a record's head");
+    memcpy(&head, file->bytes + file->next, sizeof(head));
+    if (head.bytes > left - sizeof(head))
+        return tbd_error_set(why, TBD_TRUNCATED, file->path, file->next,
+                             "a record of %llu bytes reaches past the end",
+                             (unsigned long long)head.bytes);
+    out->type = head.type;
+    out->bytes = head.bytes;
+    out->payload = file->bytes + file->next + sizeof(head);
+    out->offset = file->next + sizeof(head);
+    if (head.checksum != record_checksum(&head, out->payload))
+        return tbd_error_set(why, TBD_CHECKSUM, file->path, file->next, "in a record of type %u",
+                             head.type);
+    tbd_file_pass(file, out);
+    return TBD_OK;
+}
+
+void tbd_file_pass(struct tbd_file *file, const struct tbd_record_view *record)
+{
+    file->next = record->offset + record->bytes;
+    file->next += -file->next & 7;
+    if (file->next > file->size)
+        file->next = file->size;
+}
+
+/* ---- writing ---- */
+
+struct tbd_file_header tbd_file_make_header(enum tbd_file_kind kind, uint32_t window,
+                                            uint64_t trace_id)
+{
+    struct tbd_file_header header = {
+        .kind = kind,
+        .major = TBD_FILE_MAJOR,
+        .minor = TBD_FILE_MINOR,
+        .header_bytes = sizeof(header),
+        .window = window,
+        .trace_id = trace_id,
+    };
+
+    memcpy(header.magic, TBD_FILE_MAGIC, sizeof(header.magic));
+    header.checksum = XXH3_64bits(&header, offsetof(struct tbd_file_header, checksum));
+    return header;
+}
+
+void tbd_file_put_header(struct tbd_buffer *out, enum tbd_file_kind kind, uint32_t window,
+                         uint64_t trace_id)
+{
+    struct tbd_file_header header = tbd_file_make_header(kind, window, trace_id);
+
+    tbd_buffer_put(out, &header, sizeof(header));
+}
+
+void tbd_file_need(struct tbd_buffer *file, uint64_t features)
+{
+    struct tbd_file_header header;
+
+    if (file->used < sizeof(header))
+        return;
+    memcpy(&header, file->bytes, sizeof(header));
+    header.need_features |= features;
+    header.checksum = XXH3_64bits(&header, offsetof(struct tbd_file_header, checksum));
+    memcpy(file->bytes, &header, sizeof(header));
+}
+
+size_t tbd_file_begin_record(struct tbd_buffer *out, enum tbd_record_type type)
+{
+    struct tbd_record head = { .type = type };
+    size_t begin = out->used;
+
+    tbd_buffer_put(out, &head, sizeof(head));
+    return begin;
+}
+
+void tbd_file_finish_record(struct tbd_buffer *out, size_t begin)
+{
+    struct tbd_record head;
+
+    if (out->failed)
+        return;
+    memcpy(&head, out->bytes + begin, sizeof(head));
+    head.bytes = out->used - begin - sizeof(head);
+    head.checksum = record_checksum(&head, out->bytes + begin + sizeof(head));
+    memcpy(out->bytes + begin, &head, sizeof(head));
+    tbd_buffer_align8(out);
+}
+
+void tbd_file_put_record(struct tbd_buffer *out, enum tbd_record_type type, const void *payload,
+                         size_t bytes)
+{
+    size_t begin = tbd_file_begin_record(out, type);
+
+    tbd_buffer_put(out, payload, bytes);
+    tbd_file_finish_record(out, begin);
+}
+
+enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes)
+{
+    const uint8_t *at = data;
+
+    while (bytes) {
+        ssize_t done = write(fd, at, bytes);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return errno == ENOSPC || errno == EDQUOT || errno == EFBIG ? TBD_NOSPACE : TBD_IO;
+        at += done;
+        bytes -= (size_t)done;
+    }
+    return TBD_OK;
+}
+
+enum tbd_status tbd_write_file(int dir, const char *name, const void *data, size_t bytes)
+{
+    char temporary[300];
+    enum tbd_status status;
+    int fd;
+
+    snprintf(temporary, sizeof(temporary), "%s.part", name);
+    fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    status = tbd_write_all(fd, data, bytes);
+    if (close(fd) && !status)
+        status = TBD_IO;
+    if (!status && renameat(dir, temporary, dir, name))
+        status = TBD_IO;
+    if (status)
+        unlinkat(dir, temporary, 0);
+    return status;
+}

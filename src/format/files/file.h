@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+/* file.h - files of records (disk.h): checked reading of a whole mapped file, and writing
+ *
+ * A mapped file is hostile: tbd_file_open() checks its header, tbd_file_next() each record's place,
+ * length and checksum before anybody sees the payload. */
+#ifndef TBD_FORMAT_FILE_H
+#define TBD_FORMAT_FILE_H
+
+#include "format/files/codec.h"
+#include "format/files/disk.h"
+
+struct tbd_file {
+    const uint8_t *bytes; /* mapped; NULL when closed */
+    size_t size;
+    size_t next; /* offset of the next record */
+    char path[256];
+};
+
+struct tbd_record_view {
+    uint32_t type;
+    uint64_t bytes;
+    const uint8_t *payload; /* 8-aligned, borrowed until the file is closed */
+    uint64_t offset;        /* of the payload in the file */
+};
+
+/* Fills *why (may be NULL) and returns `status`. */
+enum tbd_status tbd_error_set(struct tbd_error *why, enum tbd_status status, const char *file,
+                              uint64_t offset, const char *format, ...)
+    __attribute__((format(printf, 5, 6), cold));
+
+/* Maps `name` below the directory `path` and checks the header.  `trace_id` 0 accepts any. */
+TBD_MUST_CHECK enum tbd_status tbd_file_open(const char *path, const char *name,
+                                             enum tbd_file_kind kind, uint64_t trace_id,
+                                             struct tbd_file *out, struct tbd_error *why);
+/* As above without header: any file. */
+TBD_MUST_CHECK enum tbd_status tbd_file_map(const char *path, const char *name,
+                                            struct tbd_file *out, struct tbd_error *why);
+void tbd_file_close(struct tbd_file *file);
+const struct tbd_file_header *tbd_file_header(const struct tbd_file *file);
+
+/* Next record; TBD_NOTFOUND at the end of the file, TBD_TRUNCATED when the file ends in a
+ * record.  Unknown optional records are skipped by the caller. */
+TBD_MUST_CHECK enum tbd_status tbd_file_next(struct tbd_file *file, struct tbd_record_view *out,
+                                             struct tbd_error *why);
+/* After TBD_CHECKSUM, which fills *out all the same: the next one is behind this record. */
+void tbd_file_pass(struct tbd_file *file, const struct tbd_record_view *record);
+
+TBD_MUST_CHECK enum tbd_status tbd_file_check_header(const struct tbd_file_header *header,
+                                                     enum tbd_file_kind kind, uint64_t trace_id,
+                                                     const char *path, uint64_t offset,
+                                                     struct tbd_error *why);
+
+/* ---- writing: into a buffer ---- */
+void tbd_file_put_header(struct tbd_buffer *out, enum tbd_file_kind kind, uint32_t window,
+                         uint64_t trace_id);
+struct tbd_file_header tbd_file_make_header(enum tbd_file_kind kind, uint32_t window,
+                                            uint64_t trace_id);
+/* The file that begins the buffer cannot be read without these. */
+void tbd_file_need(struct tbd_buffer *file, uint64_t features);
+void tbd_file_put_record(struct tbd_buffer *out, enum tbd_record_type type, const void *payload,
+                         size_t bytes);
+/* A record whose payload is appended between the two calls. */
+size_t tbd_file_begin_record(struct tbd_buffer *out, enum tbd_record_type type);
+void tbd_file_finish_record(struct tbd_buffer *out, size_t begin);
+
+/* Writes all of it at the descriptor's position. */
+TBD_MUST_CHECK enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes);
+/* Creates `name` in directory `dir`, mode 0600, under a temporary name and renames it when
+ * complete. */
+TBD_MUST_CHECK enum tbd_status tbd_write_file(int dir, const char *name, const void *data,
+                                              size_t bytes);
+
+#endif

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/* large_buffers.c - see large_buffers.h
+ *
+ * Before each piece lies its size.  Sizes come in steps of an eighth to a quarter, so that pieces
+ * of one window suit the next.  The one given back last is taken first: it may still be in the
+ * caches, and the fewest are in use.  A piece that is too small is not replaced by a fresh one but
+ * *stretched*: its pages stay, only what is added comes fresh.
+ *
+ * I1  No more than KEPT_MOST bytes, in KEPT_COUNT pieces, are kept while nobody uses them, in the
+ *     order in which they came. */
+#include "format/files/large_buffers.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HEAD_BYTES    64u
+#define KEPT_COUNT    32u
+#define KEPT_MOST     ((size_t)512 << 20)
+#define LEAST_BYTES   ((size_t)64 << 10)
+#define WASTE_MOST    4u                /* a piece so many times too large is for somebody else */
+#define STRETCH_LEAST ((size_t)1 << 20) /* below, copying is cheaper than changing page tables */
+#define STRETCH_MOST  2u                /* a piece so many times too small is for somebody else */
+
+struct room {
+    size_t bytes; /* of the whole piece */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct room *kept[KEPT_COUNT];
+static size_t kept_count, kept_bytes;
+
+static struct room *head_of(const void *room)
+{
+    return (struct room *)((uintptr_t)room - HEAD_BYTES);
+}
+
+/* The whole piece for so many usable bytes; 0: too many. */
+static size_t piece_bytes(size_t bytes)
+{
+    size_t step = LEAST_BYTES / 4, whole;
+
+    if (bytes > SIZE_MAX / 4)
+        return 0;
+    whole = bytes + HEAD_BYTES < LEAST_BYTES ? LEAST_BYTES : bytes + HEAD_BYTES;
+    while (step * 8 <= whole)
+        step *= 2;
+    return (whole + step - 1) & ~(step - 1);
+}
+
+static struct room *take_kept_locked(size_t at)
+{
+    struct room *room = kept[at];
+
+    memmove(&kept[at], &kept[at + 1], (kept_count - at - 1) * sizeof(*kept));
+    kept_count--;
+    kept_bytes -= room->bytes;
+    return room;
+}
+
+/* The smallest that will do; else the largest, if it is worth stretching.  NULL: none. */
+static struct room *find_kept_locked(size_t bytes)
+{
+    size_t best = KEPT_COUNT, largest = KEPT_COUNT;
+
+    for (size_t i = 0; i < kept_count; i++) {
+        if (kept[i]->bytes >= bytes && kept[i]->bytes / WASTE_MOST <= bytes &&
+            (best == KEPT_COUNT || kept[i]->bytes <= kept[best]->bytes))
+            best = i;
+        if (kept[i]->bytes < bytes && kept[i]->bytes >= STRETCH_LEAST &&
+            kept[i]->bytes >= bytes / STRETCH_MOST &&
+            (largest == KEPT_COUNT || kept[i]->bytes >= kept[largest]->bytes))
+            largest = i;
+    }
+    if (best == KEPT_COUNT)
+        best = largest;
+    return best == KEPT_COUNT ? NULL : take_kept_locked(best);
+}
+
+static struct room *make(size_t bytes)
+{
+    struct room *room =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (room == MAP_FAILED)
+        return NULL;
+    (void)madvise(room, bytes, MADV_HUGEPAGE); /* fine where there are none */
+    room->bytes = bytes;
+    return room;
+}
+
+/* The same piece, larger.  NULL: not possible, and it stays as it is. */
+static struct room *stretch(struct room *room, size_t bytes)
+{
+    struct room *larger = mremap(room, room->bytes, bytes, MREMAP_MAYMOVE);
+
+    if (larger == MAP_FAILED)
+        return NULL;
+    larger->bytes = bytes;
+    return larger;
+}
+
+static void unmap(struct room *room)
+{
+    munmap(room, room->bytes);
+}
+
+void *tbd_room_take(size_t bytes)
+{
+    size_t whole = piece_bytes(bytes);
+    struct room *room, *larger;
+
+    if (!whole)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    room = find_kept_locked(whole);
+    pthread_mutex_unlock(&lock);
+    if (room && room->bytes < whole) {
+        larger = stretch(room, whole);
+        if (!larger)
+            unmap(room);
+        room = larger;
+    }
+    if (!room)
+        room = make(whole);
+    return room ? (uint8_t *)room + HEAD_BYTES : NULL;
+}
+
+size_t tbd_room_bytes(const void *room)
+{
+    return head_of(room)->bytes - HEAD_BYTES;
+}
+
+void *tbd_room_grow(void *room, size_t used, size_t bytes)
+{
+    size_t whole = piece_bytes(bytes);
+    struct room *larger = NULL;
+    void *grown;
+
+    if (room && tbd_room_bytes(room) >= bytes)
+        return room;
+    if (room && whole && used >= STRETCH_LEAST)
+        larger = stretch(head_of(room), whole);
+    if (larger)
+        return (uint8_t *)larger + HEAD_BYTES;
+    grown = tbd_room_take(bytes);
+    if (!grown || !room)
+        return grown;
+    memcpy(grown, room, used);
+    tbd_room_give(room);
+    return grown;
+}
+
+void tbd_room_give(void *room)
+{
+    struct room *head = room ? head_of(room) : NULL;
+    bool is_kept;
+
+    if (!head)
+        return;
+    pthread_mutex_lock(&lock);
+    is_kept = kept_count < KEPT_COUNT && kept_bytes + head->bytes <= KEPT_MOST;
+    if (is_kept) {
+        kept[kept_count++] = head;
+        kept_bytes += head->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!is_kept)
+        unmap(head);
+}

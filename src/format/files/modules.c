@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/* modules.c - copies of the files a program has mapped
+ *
+ * Invariants
+ * D1  A file below .modules is complete under its name (written under another one, then renamed)
+ *     and never changed; its name has everything that tells versions apart: device, inode, size,
+ *     and both times.
+ * D2  .modules is used only if it is ours and nobody else may write to it; else the trace gets a
+ *     copy of its own. */
+#include "format/files/modules.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static bool is_private(int fd)
+{
+    struct stat st;
+
+    return !fstat(fd, &st) && st.st_uid == geteuid() && !(st.st_mode & 0022);
+}
+
+static int open_shared(int root)
+{
+    int fd;
+
+    if (root < 0 || (mkdirat(root, ".modules", 0700) && errno != EEXIST))
+        return -1;
+    fd = openat(root, ".modules", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && is_private(fd))
+        return fd;
+    close_fd(fd);
+    return -1;
+}
+
+void tbd_modules_clean(int root)
+{
+    int how = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = root < 0 ? -1 : openat(root, ".modules", how);
+    DIR *dir = fd >= 0 && is_private(fd) ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    struct stat st;
+
+    if (!dir) {
+        close_fd(fd);
+        return;
+    }
+    /* One that is being made right now has no second name either: its maker copies then. */
+    while ((entry = readdir(dir)))
+        if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+            st.st_nlink == 1)
+            unlinkat(fd, entry->d_name, 0);
+    closedir(dir);
+}
+
+static bool copy_bytes(int from, int to, off_t bytes)
+{
+    if (!ioctl(to, FICLONE, from))
+        return true;
+    while (bytes > 0) {
+        ssize_t done = copy_file_range(from, NULL, to, NULL, (size_t)bytes, 0);
+
+        if (done < 0 &&
+            (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+            done = sendfile(to, from, NULL, (size_t)bytes);
+        if (done <= 0)
+            return false;
+        bytes -= done;
+    }
+    return true;
+}
+
+static bool copy_to(int from, off_t bytes, int dir, const char *name)
+{
+    int to = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool good;
+
+    if (to < 0)
+        return false;
+    good = lseek(from, 0, SEEK_SET) == 0 && copy_bytes(from, to, bytes);
+    if (close(to) || !good) {
+        unlinkat(dir, name, 0);
+        return false;
+    }
+    return true;
+}
+
+static void shared_name(const struct stat *st, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%lx-%lx-%lx-%lx.%09lx-%lx.%09lx", (unsigned long)st->st_dev,
+             (unsigned long)st->st_ino, (unsigned long)st->st_size,
+             (unsigned long)st->st_mtim.tv_sec, (unsigned long)st->st_mtim.tv_nsec,
+             (unsigned long)st->st_ctim.tv_sec, (unsigned long)st->st_ctim.tv_nsec);
+}
+
+/* The shared copy gets another name in the trace; it is made if it is not there yet. */
+static bool link_shared(int shared, int from, const struct stat *st, int trace, const char *name)
+{
+    char own[160];
+    char part[200];
+
+    shared_name(st, own, sizeof(own));
+    if (!linkat(shared, own, trace, name, 0))
+        return true;
+    snprintf(part, sizeof(part), "%s.%d.part", own, getpid());
+    if (!copy_to(from, st->st_size, shared, part))
+        return false;
+    if (linkat(shared, part, trace, name, 0) || renameat(shared, part, shared, own)) {
+        unlinkat(trace, name, 0);
+        unlinkat(shared, part, 0);
+        return false;
+    }
+    return true;
+}
+
+bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
+                      struct tbd_disk_module *disk)
+{
+    int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int shared = open_shared(root);
+    bool good = false;
+    struct stat st;
+    char full[300];
+
+    snprintf(full, sizeof(full), "modules/%s", name);
+    if (from >= 0 && !fstat(from, &st) && S_ISREG(st.st_mode) && st.st_ino == disk->inode) {
+        disk->bytes = (uint64_t)st.st_size;
+        disk->mtime_ns = st.st_mtim.tv_sec * 1000000000ll + st.st_mtim.tv_nsec;
+        good = (shared >= 0 && link_shared(shared, from, &st, trace, full)) ||
+               copy_to(from, st.st_size, trace, full);
+    }
+    close_fd(from);
+    close_fd(shared);
+    return good;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* answer.h - files with what a question about a whole run printed
+ *
+ * Such a file says nothing that asking again does not say; it saves the search. */
+#ifndef TBD_FORMAT_ANSWER_H
+#define TBD_FORMAT_ANSWER_H
+
+#include "format/files/codec.h"
+#include "format/trace/trace.h"
+
+/* An answer is longer than this only in a forged file. */
+#define TBD_ANSWER_MAX (16ull << 20)
+
+struct tbd_answer {
+    const char *question; /* in all that it depends on; the file is named by its hash */
+    const char *text;     /* `bytes` of it */
+    size_t bytes;
+    uint32_t result;      /* exit status */
+};
+
+void tbd_answer_name(const char *question, char *out, size_t bytes);
+/* Appends the file. */
+void tbd_answer_put(const struct tbd_trace *trace, const struct tbd_answer *answer,
+                    struct tbd_buffer *out);
+/* The answer to answer->question; answer->text is the caller's to free.  TBD_NOTRACE: there is
+ * none.  TBD_NOTFOUND: the file is of another question. */
+TBD_MUST_CHECK enum tbd_status tbd_answer_load(const struct tbd_trace *trace, const char *folder,
+                                               struct tbd_answer *answer, struct tbd_error *why);
+
+#endif

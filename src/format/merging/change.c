@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+/* change.c - windows are lowered, raised and replaced on disk
+ *
+ * Invariants
+ * C1  A TOC that replaces another one under the same name says the same about the window, in less
+ *     detail or more: readers that know it by its old level can read it.
+ * C2  Files go away only after the index says that they are not needed. */
+#include "format/merging/change.h"
+
+#include "format/merging/merge.h"
+#include "format/coding/packed.h"
+#include "format/pages/pages_private.h"
+#include "format/writer/toc_write.h"
+#include "format/trace/trace_private.h"
+#include "format/window/window.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A page whose contents have to be put together from more than so many differences is stored
+ * whole.  Each of merged windows costs a group of pages to unpack, so there it is fewer. */
+#define DEPTH_MAX 8u
+#define DEPTH_MERGED_MAX 4u
+
+void tbd_change_free(struct tbd_change *change)
+{
+    free(change->shifts);
+    free(change->old);
+    tbd_buffer_free(&change->pages);
+    *change = (struct tbd_change){ 0 };
+}
+
+bool tbd_change_is_possible(const struct tbd_trace *trace, uint32_t window)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
+
+    return summary && summary->complete &&
+           (trace->info.hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
+}
+
+static enum tbd_status refuse(const struct tbd_trace *trace, uint32_t window,
+                              struct tbd_error *why)
+{
+    return tbd_error_set(why, TBD_NOREPLAY, trace->path, 0,
+                         "window %u must stay as it is: no replay would bring it back", window);
+}
+
+static bool begin(const struct tbd_trace *trace, uint32_t first, uint32_t count,
+                  struct tbd_change *out)
+{
+    *out = (struct tbd_change){
+        .disk = { .count = count, .window = trace->windows[first].disk },
+        .old = calloc(3 * (size_t)count, sizeof(*out->old)),
+    };
+    for (uint32_t i = 0; i < count; i++)
+        out->disk.span += trace->windows[first + i].summary.span;
+    return out->old;
+}
+
+static void add_old(struct tbd_change *change, const struct tbd_window_summary *window,
+                    const char *suffix)
+{
+    tbd_toc_name(window->number, window->span, suffix, change->old[change->old_count++],
+                 sizeof(change->old[0]));
+}
+
+/* ---- pages as differences ---- */
+
+struct bases {
+    struct tbd_trace *trace;
+    const struct tbd_window *window;
+    uint32_t first, last; /* places that the window takes */
+    uint32_t depth;
+    uint8_t page[4096];
+};
+
+/* What a reader will find for a difference (page_base.c): the page's first contents, if they are
+ * from the window's start, else the latest before; these must be of the same mapping, so that
+ * nothing that becomes of older windows takes them away. */
+static const uint8_t *base_of(void *context, uint64_t address)
+{
+    struct bases *bases = context;
+    const struct tbd_window *window = bases->window;
+    const struct tbd_page_contents *first = tbd_window_first(window, address);
+
+    if (first)
+        return first->time || first->order ? NULL : first->bytes;
+    return tbd_trace_delta_base(bases->trace, bases->first, bases->last, address, bases->depth,
+                                bases->page)
+               ? bases->page
+               : NULL;
+}
+
+/* Writes the window's TOC under the name that it has with the change. */
+static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *writer,
+                                 const struct tbd_window *window, uint32_t last,
+                                 struct tbd_change *change)
+{
+    struct bases bases = { .trace = trace, .window = window, .first = window->index,
+                           .last = last,
+                           .depth = change->disk.span > 1 ? DEPTH_MERGED_MAX : DEPTH_MAX };
+    struct tbd_toc_content content = { .window = window, .disk = &change->disk.window,
+                                       .trace_id = trace->id, .level = change->disk.window.level,
+                                       .is_old = change->disk.span > 1,
+                                       .is_brief = change->is_brief,
+                                       .base = base_of, .context = &bases };
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status;
+    char name[64];
+
+    change->disk.window.toc_bytes = 0;
+    change->disk.window.trace_bytes = 0;
+    change->disk.window.block_bytes = 0;
+    if (content.level > 1)
+        content.base = NULL;
+    status = tbd_toc_put(&content, &out, &change->pages);
+    tbd_toc_name(window->number, change->disk.span, "toc", name, sizeof(name));
+    if (!status)
+        status = tbd_writer_file(writer, name, &out);
+    change->disk.window.toc_bytes = out.used;
+    tbd_buffer_free(&out);
+    return status;
+}
+
+/* ---- levels ---- */
+
+/* What pages of these windows held before will be asked, until end_history(). */
+static enum tbd_status begin_history(struct tbd_trace *trace, uint32_t first, uint32_t count)
+{
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_page_history_begin(trace, first, count);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+static void end_history(struct tbd_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    tbd_page_history_end(trace);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+static enum tbd_status lower_toc(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t index,
+                                 struct tbd_change *change, struct tbd_error *why)
+{
+    struct tbd_window *window = NULL;
+    enum tbd_status status = begin_history(trace, index, 1);
+
+    if (!status)
+        status = tbd_window_load(trace, index, false, &window, why);
+    if (!status) {
+        status = write_toc(trace, writer, window, index, change);
+        if (status)
+            tbd_error_set(why, status, trace->path, 0, "window %u", index);
+    }
+    end_history(trace);
+    tbd_window_free(window);
+    return status;
+}
+
+enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window,
+                                       struct tbd_change *out)
+{
+    struct tbd_window_summary summary = { .number = window->window, .span = 1 };
+
+    *out = (struct tbd_change){ .disk = { .count = 1, .span = 1, .window = *window },
+                                .old = calloc(2, sizeof(*out->old)) };
+    if (!out->old)
+        return TBD_NOMEM;
+    add_old(out, &summary, "trace");
+    add_old(out, &summary, "blocks");
+    out->disk.window.level = 2;
+    out->disk.window.trace_bytes = 0;
+    out->disk.window.block_bytes = 0;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *writer,
+                                 uint32_t window, uint8_t level, struct tbd_change *out,
+                                 struct tbd_error *why)
+{
+    const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
+    enum tbd_status status;
+
+    *out = (struct tbd_change){ 0 };
+    if (!tbd_change_is_possible(trace, window))
+        return refuse(trace, window, why);
+    if (!begin(trace, window, 1, out))
+        return TBD_NOMEM;
+    if (summary->level == 3) {
+        add_old(out, summary, "trace");
+        add_old(out, summary, "blocks");
+    }
+    out->disk.window.level = level;
+    out->disk.window.trace_bytes = 0;
+    out->disk.window.block_bytes = 0;
+    if (level > 1)
+        return TBD_OK;
+    status = lower_toc(trace, writer, window, out, why);
+    tbd_trace_forget_toc(trace, window); /* how deep differences go counts from what is there now */
+    return status;
+}
+
+static enum tbd_status write_events(struct tbd_writer *writer, const struct tbd_window *window,
+                                    uint64_t trace_id, struct tbd_disk_window *disk)
+{
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status;
+    char name[64];
+
+    tbd_packed_put_records(&out, window, NULL, trace_id);
+    tbd_toc_name(window->number, 1, "trace", name, sizeof(name));
+    status = tbd_writer_file(writer, name, &out);
+    disk->trace_bytes = out.used;
+    out.used = 0;
+    if (!status) {
+        tbd_packed_put_entries(&out, window, trace_id);
+        tbd_toc_name(window->number, 1, "blocks", name, sizeof(name));
+        status = tbd_writer_file(writer, name, &out);
+        disk->block_bytes = out.used;
+    }
+    tbd_buffer_free(&out);
+    return status;
+}
+
+enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,
+                                 const struct tbd_window *window, struct tbd_change *out,
+                                 struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    *out = (struct tbd_change){ 0 };
+    if (tbd_trace_window(trace, window->index)->span > 1)
+        return tbd_error_set(why, TBD_NOREPLAY, trace->path, 0,
+                             "window %u is a merged one: its events are found by replay only",
+                             window->index);
+    if (!begin(trace, window->index, 1, out))
+        return TBD_NOMEM;
+    out->disk.window.level = 3;
+    status = write_toc(trace, writer, window, window->index, out);
+    if (!status)
+        status = write_events(writer, window, trace->id, &out->disk.window);
+    if (status)
+        tbd_error_set(why, status, trace->path, 0, "window %u", window->index);
+    return status;
+}
+
+/* ---- merging ---- */
+
+static enum tbd_status write_merged(struct tbd_trace *trace, struct tbd_writer *writer,
+                                    struct tbd_window *window, struct tbd_change *change)
+{
+    uint32_t first = window->index;
+    struct tbd_disk_window *disk = &change->disk.window;
+
+    for (uint32_t i = 1; i < change->disk.count; i++) {
+        const struct tbd_disk_window *more = &trace->windows[first + i].disk;
+
+        disk->blocks += more->blocks;
+        disk->stores += more->stores;
+        disk->calls += more->calls;
+        disk->returns += more->returns;
+        disk->syscalls += more->syscalls;
+        disk->specials += more->specials;
+        disk->signals += more->signals;
+        disk->complete = more->complete;
+        if (more->highest_id > disk->highest_id)
+            disk->highest_id = more->highest_id;
+    }
+    disk->level = window->level;
+    return write_toc(trace, writer, window, first + change->disk.count - 1, change);
+}
+
+/* What pages held before is known. */
+static enum tbd_status merge_known(struct tbd_trace *trace, struct tbd_writer *writer,
+                                   uint32_t first, uint8_t level, uint64_t brief_blocks,
+                                   struct tbd_change *out, struct tbd_error *why)
+{
+    uint32_t count = out->disk.count;
+    struct tbd_window *window;
+    enum tbd_status status =
+        tbd_merge_windows(trace, first, count, level, &window, out->shifts, why);
+
+    if (status)
+        return status;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct tbd_window_summary *summary = tbd_trace_window(trace, first + i);
+
+        add_old(out, summary, "toc");
+        if (summary->level == 3) {
+            add_old(out, summary, "trace");
+            add_old(out, summary, "blocks");
+        }
+    }
+    out->is_brief = window->blocks < brief_blocks;
+    status = write_merged(trace, writer, window, out);
+    tbd_window_free(window);
+    if (status)
+        tbd_error_set(why, status, trace->path, 0, "window %u", first);
+    return status;
+}
+
+enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first,
+                                 uint32_t count, uint8_t level, uint64_t brief_blocks,
+                                 struct tbd_change *out, struct tbd_error *why)
+{
+    enum tbd_status status;
+
+    *out = (struct tbd_change){ 0 };
+    for (uint32_t i = 0; i < count; i++)
+        if (!tbd_change_is_possible(trace, first + i))
+            return refuse(trace, first + i, why);
+    if (!begin(trace, first, count, out))
+        return TBD_NOMEM;
+    out->shifts = calloc(count, sizeof(*out->shifts));
+    if (!out->shifts)
+        return TBD_NOMEM;
+    status = begin_history(trace, first, count);
+    if (!status)
+        status = merge_known(trace, writer, first, level, brief_blocks, out, why);
+    end_history(trace);
+    return status;
+}
+
+enum tbd_status tbd_change_commit(struct tbd_writer *writer, const struct tbd_change *change)
+{
+    enum tbd_status status =
+        tbd_writer_change(writer, &change->disk, change->shifts, &change->pages);
+
+    for (size_t i = 0; i < change->old_count && !status; i++)
+        tbd_writer_remove(writer, change->old[i]);
+    return status;
+}

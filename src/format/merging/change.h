@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+/* change.h - what becomes of a trace's windows: they are lowered to another level, or merged
+ *
+ * The same for the organizer, while a trace grows, and for tbdq afterwards.  A change is made in
+ * two steps: first the new files are written, under names that nobody reads yet or with contents
+ * that are as good as the old ones; then tbd_change_commit() appends one record to the index, and
+ * takes away what is not needed any more.  Wherever that is interrupted, the trace opens, with the
+ * windows as they were before or after.
+ *
+ * `trace` was opened after the last merge was committed; its places name the windows.  A row of
+ * windows is lowered from the oldest on. */
+#ifndef TBD_FORMAT_CHANGE_H
+#define TBD_FORMAT_CHANGE_H
+
+#include "format/trace/trace.h"
+#include "format/writer/writer.h"
+
+/* A change that is prepared; tbd_change_free() in any case. */
+struct tbd_change {
+    struct tbd_disk_change disk;
+    struct tbd_disk_shift *shifts; /* owned; disk.count of them if there is more than one window */
+    struct tbd_buffer pages;       /* for the index; empty: as before */
+    char (*old)[64];               /* owned: files to take away */
+    size_t old_count;
+    bool is_brief; /* packed quickly: it will be merged again soon */
+};
+void tbd_change_free(struct tbd_change *change);
+
+/* Can the window's events be given up, because a replay brings them back? */
+bool tbd_change_is_possible(const struct tbd_trace *trace, uint32_t window);
+
+/* `level` is below the window's: 2 takes its events away, 1 its counts as well. */
+TBD_MUST_CHECK enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *writer,
+                                                uint32_t window, uint8_t level,
+                                                struct tbd_change *out, struct tbd_error *why);
+
+/* The same for level 2, of a window of level 3 of which only its record is at hand. */
+TBD_MUST_CHECK enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window,
+                                                      struct tbd_change *out);
+
+/* `count` windows from `first` on become one, of level 1 if that is `level` or one of them has
+ * level 1, else 2.  Of fewer than `brief_blocks` block entries it is packed quickly, and not as
+ * small as can be.  TBD_NOREPLAY: it would be too large, or one of them is not complete. */
+TBD_MUST_CHECK enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer,
+                                                uint32_t first, uint32_t count, uint8_t level,
+                                                uint64_t brief_blocks, struct tbd_change *out,
+                                                struct tbd_error *why);
+
+/* `window` has all its events, and everything a window of level 3 has: writes its files. */
+TBD_MUST_CHECK enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,
+                                                const struct tbd_window *window,
+                                                struct tbd_change *out, struct tbd_error *why);
+
+TBD_MUST_CHECK enum tbd_status tbd_change_commit(struct tbd_writer *writer,
+                                                 const struct tbd_change *change);
+
+#endif

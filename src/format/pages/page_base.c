@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+/* page_base.c - a page's latest contents from before a window: what differences are made to */
+#include "format/pages/pages_private.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The last entry of the page in a window's table: contents after which none are known in it. */
+static const struct tbd_disk_page *last_entry(const struct toc *toc, uint64_t address)
+{
+    size_t count;
+    const struct tbd_disk_page *pages = tbd_toc_find_page(toc, address, &count);
+    const struct tbd_disk_page *last = count ? pages + count - 1 : NULL;
+
+    for (size_t i = 0; i < count; i++)
+        if (pages[i].flags & TBD_DISK_PAGE_END)
+            last = pages + i;
+    return last;
+}
+
+/* What the page held when the window began, if the window's own table says so. */
+static const struct tbd_disk_page *entry_at_start(const struct toc *toc, uint64_t address)
+{
+    size_t count;
+    const struct tbd_disk_page *pages = tbd_toc_find_page(toc, address, &count);
+
+    for (size_t i = 0; i < count; i++)
+        if (pages[i].flags & TBD_DISK_PAGE_FIRST && !pages[i].time && !pages[i].order)
+            return pages + i;
+    return NULL;
+}
+
+/* An image that cannot be read must not pass for one that lacks a page. */
+enum tbd_status tbd_open_image_locked(struct tbd_trace *trace)
+{
+    if (!trace->image_tried) {
+        trace->image_tried = true;
+        trace->image_failure = tbd_image_open(trace, &trace->image, &trace->image_why);
+        trace->image.page_why = &trace->page_why;
+    }
+    if (trace->image_failure)
+        trace->page_why = trace->image_why;
+    return trace->image_failure;
+}
+
+enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t address, uint8_t *out)
+{
+    enum tbd_status status = tbd_open_image_locked(trace);
+    const struct tbd_disk_page *page;
+    size_t count;
+
+    if (status)
+        return status;
+    page = tbd_toc_find_page(&trace->image, address, &count);
+    return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
+}
+
+/* One step back: the entry that what is wanted at the start of `window` is in, or NULL.  Windows
+ * before `*io_visit` have not been looked at. */
+static const struct tbd_disk_page *step_back(struct tbd_trace *trace, uint32_t window,
+                                             uint64_t address, const struct page_visit *begin,
+                                             const struct page_visit **io_visit,
+                                             struct toc **out_toc)
+{
+    const struct tbd_disk_page *page = NULL;
+
+    *out_toc = tbd_toc_of_locked(trace, window);
+    if (*out_toc)
+        page = entry_at_start(*out_toc, address);
+    while (!page && *out_toc && *io_visit > begin) {
+        --*io_visit;
+        *out_toc = tbd_toc_of_locked(trace, (*io_visit)->window);
+        if (*out_toc)
+            page = last_entry(*out_toc, address);
+    }
+    return page;
+}
+
+/* The contents of an entry, as far as they are known without others: *out_depth 0, or how many differences they were
+ * put together from before.  False: what is stored is only a difference. */
+static enum tbd_status take_entry(struct tbd_trace *trace, struct toc *toc, const struct tbd_disk_page *page,
+                                  uint8_t *out, uint32_t *out_depth, bool *out_is_whole)
+{
+    const uint8_t *kept = page->flags & TBD_DISK_PAGE_END
+                              ? tbd_page_kept_locked(trace, toc->window, page->address, out_depth)
+                              : NULL;
+
+    *out_is_whole = kept || !(page->flags & TBD_DISK_PAGE_DELTA);
+    if (!kept) {
+        *out_depth = !*out_is_whole;
+        return tbd_toc_page(toc, page, out);
+    }
+    memcpy(out, kept, 4096);
+    return TBD_OK;
+}
+
+/* Differences are put together on the way back, until contents are found that are whole. */
+enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
+                                       uint8_t *out, struct tbd_page_base *how)
+{
+    const struct page_visit *begin = NULL, *visit, *end;
+    struct tbd_page_base found = { 0 };
+    enum tbd_status status = tbd_page_history_make(trace);
+    uint8_t part[4096];
+
+    if (status)
+        return status;
+    end = tbd_page_history_of(&trace->history, address, &begin);
+    visit = end ? tbd_page_visit_from(begin, end, window) : NULL;
+    memset(out, 0, 4096);
+    for (bool is_first = true, is_whole = false; !is_whole; is_first = false) {
+        struct toc *toc = NULL;
+        const struct tbd_disk_page *page =
+            end ? step_back(trace, window, address, begin, &visit, &toc) : NULL;
+        uint32_t depth = 0;
+
+        if (end && !toc)
+            return trace->toc_failure;
+        is_whole = !page;
+        status = page ? take_entry(trace, toc, page, part, &depth, &is_whole)
+                      : tbd_page_in_image_locked(trace, address, part);
+        if (status)
+            return status;
+        tbd_page_xor(out, part);
+        if (is_first && page)
+            found.from = page->flags & TBD_DISK_PAGE_END
+                             ? (struct tbd_moment){ toc->window, UINT32_MAX, UINT64_MAX }
+                             : tbd_moment_of_page(toc->window, page);
+        if (is_first)
+            found.from_image = !page;
+        found.depth += depth;
+        if (page)
+            window = toc->window;
+    }
+    if (how)
+        *how = found;
+    return TBD_OK;
+}
+
+/* Contents of an entry of this window's table, whatever they are stored as. */
+enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *toc,
+                                         const struct tbd_disk_page *page, uint8_t *out)
+{
+    uint8_t before[4096];
+    uint32_t depth;
+    bool is_whole;
+    enum tbd_status status = take_entry(trace, toc, page, out, &depth, &is_whole);
+
+    if (status || is_whole)
+        return status;
+    status = tbd_page_before_locked(trace, toc->window, page->address, before, NULL);
+    if (status == TBD_NOTFOUND || status == TBD_NOTKEPT)
+        return tbd_error_set(&trace->page_why, TBD_CORRUPT, toc->file.path, page->offset,
+                             "what page 0x%" PRIx64 " held before is not there", page->address);
+    if (status) /* BUSY: windows were merged or dropped meanwhile */
+        return status;
+    tbd_page_xor(out, before);
+    return TBD_OK;
+}
+
+/* Does the table say itself what the page held when its window began?  `page` is one of its entries. */
+static bool is_known_at_start(const struct toc *toc, const struct tbd_disk_page *page)
+{
+    const struct tbd_disk_page *begin = page, *end = page + 1;
+
+    while (begin > toc->pages && begin[-1].address == page->address)
+        begin--;
+    while (end < toc->pages + toc->page_count && end->address == page->address)
+        end++;
+    for (; begin < end; begin++)
+        if (begin->flags & TBD_DISK_PAGE_FIRST && !begin->time && !begin->order)
+            return true;
+    return false;
+}
+
+/* `bytes` is a difference and becomes what it stands for; says of how many that was put together. */
+static enum tbd_status undo_difference(struct tbd_trace *trace, const struct toc *toc, const struct tbd_disk_page *page,
+                                       uint8_t *bytes, uint32_t *out_depth)
+{
+    const uint8_t *kept = toc->window ? tbd_page_kept_locked(trace, toc->window - 1, page->address, out_depth) : NULL;
+    struct tbd_page_base how = { 0 };
+    enum tbd_status status = TBD_OK;
+    uint8_t before[4096];
+
+    if (kept && is_known_at_start(toc, page))
+        kept = NULL;
+    if (!kept) {
+        status = tbd_page_before_locked(trace, toc->window, page->address, before, &how);
+        *out_depth = how.depth;
+    }
+    if (!status)
+        tbd_page_xor(bytes, kept ? kept : before);
+    ++*out_depth;
+    return status;
+}
+
+enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct toc *toc, const struct tbd_disk_page *page,
+                                      uint8_t *bytes)
+{
+    enum tbd_status status = TBD_OK;
+    uint32_t depth = 0;
+
+    pthread_mutex_lock(&trace->lock);
+    if (page->flags & TBD_DISK_PAGE_DELTA)
+        status = undo_difference(trace, toc, page, bytes, &depth);
+    if (!status)
+        tbd_page_keep_locked(trace, toc->window, page->address, depth, bytes);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address,
+                          uint32_t depth, uint8_t *out)
+{
+    struct tbd_moment end = { last, UINT32_MAX, UINT64_MAX };
+    const struct region_piece *piece = NULL;
+    struct tbd_page_base how;
+    bool good;
+
+    pthread_mutex_lock(&trace->lock);
+    good = !tbd_regions_at_locked(trace, tbd_region_events_before(trace, &end));
+    if (good)
+        piece = tbd_region_find(&trace->regions, address);
+    good = piece && (piece->initial || piece->born.window < first) &&
+           !tbd_page_before_locked(trace, first, address, out, &how) && how.depth < depth &&
+           (how.from_image ? piece->initial : tbd_moment_compare(&how.from, &piece->born) >= 0);
+    pthread_mutex_unlock(&trace->lock);
+    return good;
+}
+
+enum tbd_status tbd_trace_page_for_image(struct tbd_trace *trace, uint32_t first, uint64_t address,
+                                         uint8_t *out)
+{
+    struct tbd_moment start = { .window = first };
+    const struct region_piece *piece = NULL;
+    struct tbd_page_base how;
+    enum tbd_status status;
+
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_regions_at_locked(trace, tbd_region_events_before(trace, &start));
+    if (!status)
+        piece = tbd_region_find(&trace->regions, address);
+    if (!status)
+        status = piece ? tbd_page_before_locked(trace, first, address, out, &how) : TBD_NOTFOUND;
+    if (!status && !how.from_image && how.from.window == first)
+        status = TBD_NOTFOUND;
+    if (!status &&
+        (how.from_image ? !piece->initial : tbd_moment_compare(&how.from, &piece->born) < 0))
+        status = TBD_NOTFOUND;
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first, uint64_t **out,
+                                      size_t *out_count)
+{
+    enum tbd_status status = tbd_page_history_make(trace);
+    const struct page_history *h = &trace->history;
+    size_t count = 0;
+
+    if (!status)
+        status = tbd_open_image_locked(trace);
+    if (status)
+        return status;
+    *out = malloc((h->last.used + trace->image.page_count + 1) * sizeof(**out));
+    if (!*out)
+        return TBD_NOMEM;
+    for (size_t i = 0; i < trace->image.page_count; i++)
+        (*out)[count++] = trace->image.pages[i].address;
+    for (size_t slot = 0; slot < h->last.slots; slot++) {
+        const struct page_visit *end = h->visits + h->last.numbers[slot];
+
+        if (h->last.keys[slot] && end[-(ptrdiff_t)end[-1].before].window < first)
+            (*out)[count++] = (h->last.keys[slot] - 1) * 4096;
+    }
+    *out_count = count;
+    return TBD_OK;
+}

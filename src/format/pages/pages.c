@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+/* pages.c - what a page held at a moment (T20), without replay
+ *
+ * A page's contents at a moment follow from, in this order (docs/FORMAT.md, "Memory"):
+ *   1. its last capture at the end of an earlier window, since its mapping began
+ *   2. its first-use contents, from an earlier or a later window, while the mapping lasts
+ *   3. the initial image, or zeroes for fresh anonymous memory, or the trace's copy of the mapped
+ *      file
+ *   4. what it held where it was before mremap moved it (page_moved.c)
+ * Bytes inside a window (page_bytes.c): the next later store's old value; else the page's capture
+ * in that window; else the page was not modified in it, and the above applies.
+ *
+ * Invariants
+ * M1  Captures from before a piece of a mapping was born, or from after it was unmapped, are never
+ *     used. */
+#include "format/pages/pages_private.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum tbd_status tbd_page_entries_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
+                                        struct tbd_page_entries *out)
+{
+    out->toc = tbd_toc_of_locked(trace, window);
+    if (!out->toc)
+        return trace->toc_failure;
+    out->list = tbd_toc_find_page(out->toc, address, &out->count);
+    return TBD_OK;
+}
+
+/* ---- one page at a moment, if its window does not modify it after that moment ---- */
+
+static enum tbd_status from_earlier(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                    uint32_t window, uint8_t *out)
+{
+    const struct tbd_disk_page *best = NULL;
+    struct tbd_page_entries entries;
+    enum tbd_status status = tbd_page_entries_locked(trace, window, q->address, &entries);
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < entries.count; i++) {
+        const struct tbd_disk_page *page = &entries.list[i];
+        struct tbd_moment then = tbd_moment_of_page(window, page);
+
+        if (page->flags & TBD_DISK_PAGE_END)
+            return tbd_page_of_entry_locked(trace, entries.toc, page, out);
+        /* GONE: sent before it became unreadable, say; its mapping is still the same. */
+        if (page->flags & (TBD_DISK_PAGE_FIRST | TBD_DISK_PAGE_GONE) &&
+            tbd_moment_compare(&then, &q->piece->born) >= 0)
+            best = page;
+    }
+    return best ? tbd_toc_page(entries.toc, best, out) : TBD_NOTFOUND;
+}
+
+static enum tbd_status from_first_use(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                      uint32_t window, uint8_t *out)
+{
+    struct tbd_page_entries entries;
+    enum tbd_status status = tbd_page_entries_locked(trace, window, q->address, &entries);
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < entries.count; i++) {
+        const struct tbd_disk_page *page = &entries.list[i];
+        struct tbd_moment then = tbd_moment_of_page(window, page);
+
+        if (page->flags & TBD_DISK_PAGE_FIRST &&
+            tbd_moment_compare(&then, &q->piece->born) >= 0 &&
+            tbd_moment_compare(&then, &q->died) < 0)
+            return tbd_toc_page(entries.toc, page, out);
+    }
+    return TBD_NOTFOUND;
+}
+
+static enum tbd_status from_windows(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                    uint8_t *out)
+{
+    enum tbd_status status = tbd_page_history_make(trace);
+    const struct page_visit *begin, *end, *here;
+    enum tbd_status found;
+
+    if (status)
+        return status;
+    end = tbd_page_history_of(&trace->history, q->address, &begin);
+    if (!end)
+        return TBD_NOTFOUND;
+    here = tbd_page_visit_from(begin, end, q->at.window);
+    for (const struct page_visit *visit = here; visit-- > begin;) {
+        if (visit->window < q->piece->born.window)
+            break;
+        if (tbd_damage_between(trace, visit->window + 1, q->at.window))
+            return TBD_NOTKEPT;
+        found = from_earlier(trace, q, visit->window, out);
+        if (found != TBD_NOTFOUND)
+            return found;
+    }
+    for (; here < end && here->window <= q->died.window; here++) {
+        if (here->kinds & TBD_PAGES_FIRST)
+            return from_first_use(trace, q, here->window, out);
+        if (here->window > q->at.window) /* modified when its contents were known already */
+            break;
+    }
+    return TBD_NOTFOUND;
+}
+
+static enum tbd_status from_image(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                  uint8_t *out)
+{
+    return q->piece->initial ? tbd_page_in_image_locked(trace, q->address, out) : TBD_NOTFOUND;
+}
+
+/* The trace's own copy of a file, mapped until the trace is closed.  NULL when it cannot be. */
+static const struct mapped_copy *copy_of(struct tbd_trace *trace, const char *path)
+{
+    struct mapped_copy *grown, *copy;
+    struct stat status;
+    int fd;
+
+    for (size_t i = 0; i < trace->copy_count; i++)
+        if (!strcmp(trace->copies[i].path, path))
+            return &trace->copies[i];
+    grown = realloc(trace->copies, (trace->copy_count + 1) * sizeof(*grown));
+    if (!grown)
+        return NULL;
+    trace->copies = grown;
+    copy = &grown[trace->copy_count];
+    *copy = (struct mapped_copy){ .path = path };
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && !fstat(fd, &status) && status.st_size > 0) {
+        copy->size = (size_t)status.st_size;
+        copy->bytes = mmap(NULL, copy->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    if (fd >= 0)
+        close(fd);
+    if (!copy->size || copy->bytes == MAP_FAILED)
+        return NULL;
+    trace->copy_count++;
+    return copy;
+}
+
+static enum tbd_status from_file(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                 uint8_t *out)
+{
+    const struct tbd_region *region = &q->piece->region;
+    uint64_t offset = region->file_offset + (q->address - region->start);
+    const struct mapped_copy *copy = region->copy ? copy_of(trace, region->copy) : NULL;
+    size_t there = 0;
+
+    if (!copy)
+        return TBD_NOTFOUND;
+    if (offset < copy->size)
+        there = copy->size - offset < 4096 ? copy->size - offset : 4096;
+    if (there)
+        memcpy(out, copy->bytes + offset, there);
+    memset(out + there, 0, 4096 - there);
+    return TBD_OK;
+}
+
+static bool is_zero_at_birth(const struct region_piece *piece)
+{
+    const struct tbd_region *region = &piece->region;
+
+    if (region->flags & (TBD_REGION_VDSO | TBD_REGION_VVAR))
+        return false;
+    if (region->flags & TBD_REGION_ANON_ZERO)
+        return true;
+    if (region->flags & TBD_DISK_REGION_UNKNOWN)
+        return false;
+    return piece->initial && !region->inode && (region->map_flags & MAP_PRIVATE);
+}
+
+/* When is the page's mapping taken away after `at`? */
+static struct tbd_moment moment_of_death(const struct tbd_trace *trace, uint64_t address,
+                                         size_t events)
+{
+    for (size_t i = events; i < trace->region_event_count; i++) {
+        const struct region_event *event = &trace->region_events[i];
+
+        if (event->unmap && event->region.start <= address && address < event->region.end)
+            return (struct tbd_moment){ event->when.window, event->when.order, event->when.time };
+    }
+    return (struct tbd_moment){ .window = UINT32_MAX };
+}
+
+enum tbd_status tbd_page_unmodified_locked(struct tbd_trace *trace, const struct tbd_page_query *q,
+                                           uint8_t *out)
+{
+    enum tbd_status status = from_windows(trace, q, out);
+
+    if (status == TBD_NOTFOUND && tbd_damage_between(trace, q->piece->born.window, q->at.window))
+        status = TBD_NOTKEPT;
+    if (status == TBD_NOTFOUND)
+        status = from_image(trace, q, out);
+    if (status == TBD_NOTFOUND && is_zero_at_birth(q->piece)) {
+        memset(out, 0, 4096);
+        status = TBD_OK;
+    }
+    if (status == TBD_NOTFOUND)
+        status = from_file(trace, q, out);
+    if (status == TBD_NOTFOUND)
+        status = tbd_page_moved_locked(trace, q, out);
+    return status == TBD_NOTFOUND ? TBD_NOTKEPT : status;
+}
+
+enum tbd_status tbd_page_ask_locked(struct tbd_trace *trace, const struct tbd_moment *at,
+                                    uint64_t address, struct tbd_page_query *out)
+{
+    size_t events = tbd_region_events_before(trace, at);
+    enum tbd_status status = tbd_regions_at_locked(trace, events);
+
+    *out = (struct tbd_page_query){ .address = address, .at = *at };
+    if (status)
+        return status;
+    out->piece = tbd_region_find(&trace->regions, address);
+    out->died = moment_of_death(trace, address, events);
+    return out->piece && !(out->piece->region.flags & TBD_REGION_PATCH) ? TBD_OK : TBD_UNMAPPED;
+}
+
+static enum tbd_status page_at(struct tbd_trace *trace, const struct tbd_moment *at,
+                               uint64_t address, uint8_t *out)
+{
+    struct tbd_page_query q;
+    enum tbd_status status;
+
+    if (at->window >= trace->window_count)
+        return TBD_NOWINDOW;
+    address &= ~4095ull;
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_page_ask_locked(trace, at, address, &q);
+    if (!status)
+        status = tbd_page_unmodified_locked(trace, &q, out);
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+void tbd_trace_page_why(struct tbd_trace *trace, struct tbd_error *out)
+{
+    pthread_mutex_lock(&trace->lock);
+    *out = trace->page_why;
+    pthread_mutex_unlock(&trace->lock);
+}
+
+enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index, uint64_t address,
+                                        uint8_t *out)
+{
+    struct tbd_moment at = { .window = index };
+
+    return page_at(trace, &at, address, out);
+}
+
+enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index, uint64_t time,
+                                     uint32_t order, uint64_t address, uint8_t *out)
+{
+    struct tbd_moment at = { .window = index, .order = order, .time = time };
+
+    return page_at(trace, &at, address, out);
+}
+
+bool tbd_trace_page_stays(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address)
+{
+    const struct page_visit *begin, *end;
+    bool stays;
+
+    if (last < first)
+        return true;
+    pthread_mutex_lock(&trace->lock);
+    stays = last < trace->window_count && !tbd_damage_between(trace, first, last + 1) &&
+            tbd_trace_mapping_changes(trace, first) == tbd_trace_mapping_changes(trace, last + 1) &&
+            tbd_page_history_make(trace) == TBD_OK;
+    end = stays ? tbd_page_history_of(&trace->history, address & ~4095ull, &begin) : NULL;
+    if (end) {
+        begin = tbd_page_visit_from(begin, end, first);
+        stays = begin == end || begin->window > last;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    return stays;
+}

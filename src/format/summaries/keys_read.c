@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT
+/* keys_read.c - asking the index over windows (keys.h)
+ *
+ * Files are hostile: head and directory are checked when a segment is opened, a group when it is
+ * read. A group that is damaged answers with all windows. */
+#include "format/summaries/keys.h"
+
+#include "base/array.h"
+#include "base/binary_search.h"
+#include "format/summaries/keys_private.h"
+#include "format/summaries/summaries.h"
+#include "format/trace/trace_private.h"
+#include "format/window/window.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <xxhash.h>
+
+/* ---- groups of a segment ---- */
+
+struct group {
+    struct tbd_reader in;
+    uint64_t key;  /* of the entry that is read next */
+    uint64_t mask; /* of the one before */
+    size_t left;
+};
+
+static bool open_group(const struct tbd_keys *keys, size_t index, struct group *out)
+{
+    const struct tbd_disk_key_group *group = &keys->directory[index];
+    size_t end = index + 1 < keys->groups ? group[1].offset : keys->data_bytes;
+    const uint8_t *at = keys->data + group->offset;
+
+    if ((uint32_t)XXH3_64bits(at, end - group->offset) != group->checksum)
+        return false;
+    *out = (struct group){
+        .in = { at, keys->data + end, false },
+        .key = group->key,
+        .left = index + 1 < keys->groups ? TBD_KEY_GROUP
+                                         : keys->count - (keys->groups - 1) * TBD_KEY_GROUP,
+    };
+    return true;
+}
+
+static uint64_t read_mask(const struct tbd_keys *keys, struct group *group)
+{
+    const uint8_t *token = tbd_reader_take(&group->in, 1);
+    uint64_t lowest = token ? (uint64_t)1 << (*token & 63) : 0;
+    uint64_t mask = lowest;
+
+    if (!token)
+        return 0;
+    if (*token >> 6 == TBD_KEY_SAME)
+        mask = group->mask;
+    else if (*token >> 6 == TBD_KEY_ON)
+        mask = ~(lowest - 1);
+    else if (*token >> 6 == TBD_KEY_MORE)
+        mask = lowest | (tbd_reader_varint(&group->in) << (*token & 63)) << 1;
+    return mask & tbd_keys_all(keys);
+}
+
+/* The group's next entry.  False behind the last one, or where the group is wrong (in.failed). */
+static bool next_entry(const struct tbd_keys *keys, struct group *group, uint64_t *key)
+{
+    if (!group->left)
+        return false;
+    group->mask = read_mask(keys, group);
+    *key = group->key;
+    if (--group->left)
+        group->key += tbd_reader_varint(&group->in);
+    if (group->in.failed || (group->left && group->key <= *key))
+        group->in.failed = true;
+    return !group->in.failed;
+}
+
+/* The last group whose first key is not above `key`; 0 if none is. */
+static size_t group_of(const struct tbd_keys *keys, uint64_t key)
+{
+    size_t upto = TBD_COUNT_BEFORE(i, keys->groups, keys->directory[i].key <= key);
+
+    return upto ? upto - 1 : 0;
+}
+
+/* ---- questions ---- */
+
+/* First of the ascending `numbers` that is not below `value`. */
+static size_t lower_bound(const uint64_t *numbers, size_t count, uint64_t value)
+{
+    return TBD_COUNT_BEFORE(i, count, numbers[i] < value);
+}
+
+uint64_t tbd_keys_range(const struct tbd_keys *keys, uint64_t first, uint64_t last)
+{
+    uint64_t all = tbd_keys_all(keys);
+    uint64_t mask = 0;
+    struct group group;
+    uint64_t key;
+
+    if (keys->own) {
+        size_t at = lower_bound(keys->own, keys->count, first);
+
+        return at < keys->count && keys->own[at] <= last ? all : 0;
+    }
+    for (size_t i = group_of(keys, first);
+         i < keys->groups && keys->directory[i].key <= last && mask != all; i++) {
+        if (!open_group(keys, i, &group))
+            return all;
+        while (next_entry(keys, &group, &key) && key <= last)
+            mask |= key >= first ? group.mask : 0;
+        if (group.in.failed)
+            return all;
+    }
+    return mask;
+}
+
+/* What one group has of the wanted keys; `*at` moves on behind them. */
+static uint64_t any_in_group(const struct tbd_keys *keys, size_t index, const uint64_t *wanted,
+                             size_t count, size_t *at)
+{
+    uint64_t end = index + 1 < keys->groups ? keys->directory[index + 1].key : UINT64_MAX;
+    uint64_t mask = 0;
+    struct group group;
+    uint64_t key;
+
+    if (!open_group(keys, index, &group))
+        return tbd_keys_all(keys);
+    while (*at < count && wanted[*at] < end && next_entry(keys, &group, &key)) {
+        while (*at < count && wanted[*at] < key)
+            ++*at;
+        if (*at < count && wanted[*at] == key)
+            mask |= group.mask;
+    }
+    while (*at < count && wanted[*at] < end)
+        ++*at;
+    return group.in.failed ? tbd_keys_all(keys) : mask;
+}
+
+uint64_t tbd_keys_any(const struct tbd_keys *keys, const uint64_t *wanted, size_t count)
+{
+    uint64_t all = tbd_keys_all(keys);
+    uint64_t mask = 0;
+    size_t at = 0;
+
+    if (keys->own) {
+        for (size_t i = 0; i < keys->count && at < count; i++) {
+            at += lower_bound(wanted + at, count - at, keys->own[i]);
+            if (at < count && wanted[at] == keys->own[i])
+                return all;
+        }
+        return 0;
+    }
+    while (keys->groups && at < count && mask != all) {
+        size_t before = at;
+
+        mask |= any_in_group(keys, group_of(keys, wanted[at]), wanted, count, &at);
+        at += at == before; /* below the first key of all */
+    }
+    return mask;
+}
+
+uint64_t tbd_keys_windows(const struct tbd_keys *keys, uint64_t first_time, uint64_t blocks,
+                          uint64_t *out_blocks)
+{
+    uint64_t mask = 0;
+
+    *out_blocks = 0;
+    for (size_t i = lower_bound(keys->times, keys->windows, first_time);
+         i < keys->windows && keys->times[i + 1] - first_time <= blocks; i++) {
+        mask |= (uint64_t)1 << i;
+        *out_blocks += keys->times[i + 1] - keys->times[i];
+    }
+    return mask;
+}
+
+void tbd_keys_free(struct tbd_keys *keys)
+{
+    if (keys->file)
+        munmap(keys->file, keys->file_bytes);
+    free(keys->own);
+    *keys = (struct tbd_keys){ 0 };
+}
+
+/* ---- opening a segment ---- */
+
+static bool read_span(struct tbd_file *file, struct tbd_keys *keys)
+{
+    struct tbd_disk_key_span span;
+    struct tbd_record_view record;
+
+    if (tbd_file_next(file, &record, NULL) || record.type != TBD_REC_KEY_SPAN ||
+        record.bytes < sizeof(span))
+        return false;
+    memcpy(&span, record.payload, sizeof(span));
+    if (!span.windows || span.windows > TBD_KEY_WINDOWS ||
+        record.bytes < sizeof(span) + (span.windows + 1) * sizeof(keys->times[0]))
+        return false;
+    memcpy(keys->times, record.payload + sizeof(span),
+           (span.windows + 1) * sizeof(keys->times[0]));
+    for (uint32_t i = 0; i < span.windows; i++)
+        if (keys->times[i] > keys->times[i + 1])
+            return false;
+    keys->windows = span.windows;
+    keys->count = span.count;
+    keys->data_bytes = span.bytes;
+    return true;
+}
+
+static bool read_directory(struct tbd_file *file, struct tbd_keys *keys)
+{
+    struct tbd_record_view record;
+
+    if (tbd_file_next(file, &record, NULL) || record.type != TBD_REC_KEY_DIRECTORY)
+        return false;
+    keys->directory = (const void *)record.payload;
+    keys->groups = record.bytes / sizeof(*keys->directory);
+    keys->data = file->bytes + file->next;
+    if (keys->data_bytes > file->size - file->next || keys->count > keys->data_bytes ||
+        keys->groups != (keys->count + TBD_KEY_GROUP - 1) / TBD_KEY_GROUP)
+        return false;
+    for (size_t i = 0; i < keys->groups; i++)
+        if (keys->directory[i].offset > keys->data_bytes ||
+            (i && (keys->directory[i].offset < keys->directory[i - 1].offset ||
+                   keys->directory[i].key <= keys->directory[i - 1].key)))
+            return false;
+    return true;
+}
+
+static struct tbd_keys *open_keys(const struct tbd_trace *trace, const struct key_file *which)
+{
+    struct tbd_keys *keys = calloc(1, sizeof(*keys));
+    struct tbd_file file;
+    char name[64];
+
+    snprintf(name, sizeof(name), "keys/%016" PRIx64 "-%08" PRIx32, which->first_time,
+             which->window);
+    if (!keys || tbd_file_open(trace->path, name, TBD_FILE_KEYS, trace->id, &file, NULL)) {
+        free(keys);
+        return NULL;
+    }
+    keys->file = (void *)(uintptr_t)file.bytes;
+    keys->file_bytes = file.size;
+    if (read_span(&file, keys) && read_directory(&file, keys) &&
+        keys->times[0] == which->first_time)
+        return keys;
+    tbd_keys_free(keys);
+    free(keys);
+    return NULL;
+}
+
+/* ---- the trace's segments ---- */
+
+static int compare_files(const void *left, const void *right)
+{
+    const struct key_file *a = left;
+    const struct key_file *b = right;
+
+    if (a->first_time != b->first_time)
+        return a->first_time < b->first_time ? -1 : 1;
+    return a->window < b->window ? -1 : a->window > b->window;
+}
+
+static void list_file(struct tbd_trace *trace, const char *name)
+{
+    struct key_file file = { 0 };
+    int end = 0;
+
+    if (sscanf(name, "%16" SCNx64 "-%8" SCNx32 "%n", &file.first_time, &file.window, &end) != 2 ||
+        end != 25 || name[end])
+        return;
+    if (tbd_array_grow(&trace->key_files, trace->key_file_count, &trace->key_file_capacity,
+                       sizeof(file)))
+        trace->key_files[trace->key_file_count++] = file;
+}
+
+static void list_files_locked(struct tbd_trace *trace)
+{
+    struct dirent *entry;
+    char path[4096];
+    DIR *dir;
+
+    if (trace->key_files_listed)
+        return;
+    trace->key_files_listed = true;
+    snprintf(path, sizeof(path), "%s/keys", trace->path);
+    dir = opendir(path);
+    while (dir && (entry = readdir(dir)))
+        list_file(trace, entry->d_name);
+    if (dir)
+        closedir(dir);
+    if (trace->key_file_count)
+        qsort(trace->key_files, trace->key_file_count, sizeof(*trace->key_files), compare_files);
+}
+
+size_t tbd_trace_segment_count(struct tbd_trace *trace)
+{
+    size_t count;
+
+    pthread_mutex_lock(&trace->lock);
+    list_files_locked(trace);
+    count = trace->key_file_count;
+    pthread_mutex_unlock(&trace->lock);
+    return count;
+}
+
+size_t tbd_trace_segment_from(struct tbd_trace *trace, uint64_t time)
+{
+    size_t upto = TBD_COUNT_BEFORE(i, tbd_trace_segment_count(trace),
+                                  trace->key_files[i].first_time <= time);
+
+    /* one that begins at `time` may hold nothing but empty windows: the one before may matter */
+    while (upto && trace->key_files[upto - 1].first_time == time)
+        upto--;
+    return upto ? upto - 1 : 0;
+}
+
+bool tbd_trace_segment_begins_before(struct tbd_trace *trace, size_t index, uint64_t time)
+{
+    return index < tbd_trace_segment_count(trace) && trace->key_files[index].first_time < time;
+}
+
+const struct tbd_keys *tbd_trace_segment(struct tbd_trace *trace, size_t index)
+{
+    struct tbd_keys *keys = NULL;
+
+    pthread_mutex_lock(&trace->lock);
+    list_files_locked(trace);
+    if (index < trace->key_file_count) {
+        struct key_file *file = &trace->key_files[index];
+
+        if (!file->tried)
+            file->keys = open_keys(trace, file);
+        file->tried = true;
+        keys = file->keys;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    return keys;
+}
+
+void tbd_trace_keys_free(struct tbd_trace *trace)
+{
+    for (size_t i = 0; i < trace->key_file_count; i++) {
+        if (trace->key_files[i].keys)
+            tbd_keys_free(trace->key_files[i].keys);
+        free(trace->key_files[i].keys);
+    }
+    free(trace->key_files);
+}
+
+/* ---- one window, from its TOC ---- */
+
+enum tbd_status tbd_window_keys(struct tbd_trace *trace, uint32_t index, struct tbd_keys *out)
+{
+    struct tbd_buffer coded = { 0 };
+    struct tbd_window *window;
+    struct tbd_reader in;
+    enum tbd_status status = tbd_window_load_summaries(trace, index, &window, NULL);
+    uint64_t key = 0;
+
+    *out = (struct tbd_keys){ 0 };
+    if (status)
+        return status;
+    tbd_keys_collect(window, &coded);
+    out->own = malloc((coded.used + 1) * sizeof(*out->own)); /* a key has at least a byte */
+    status = coded.failed || !out->own ? TBD_NOMEM : TBD_OK;
+    in = (struct tbd_reader){ coded.bytes, coded.bytes + coded.used, false };
+    while (!status && in.at < in.end)
+        out->own[out->count++] = key += tbd_reader_varint(&in);
+    out->windows = 1;
+    out->times[0] = window->first_time;
+    out->times[1] = window->first_time + window->blocks;
+    tbd_buffer_free(&coded);
+    tbd_window_free(window);
+    if (status)
+        tbd_keys_free(out);
+    return status;
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+/* mappings.c - what is mapped where, at any moment of a trace
+ *
+ * The index holds mapping events in order.  A map is a sorted array of pieces; applying events one
+ * after the other gives the state at a moment.  A piece knows when its contents began: a REGION
+ * event over what is mapped already and is the same mapping changes attributes only; over nothing,
+ * or over another file, it makes a new piece.  What was known about a page before its piece was
+ * born says nothing about it. */
+#include "format/trace/trace_private.h"
+
+#include "base/binary_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool map_reserve(struct region_map *map, size_t more)
+{
+    size_t capacity = map->capacity * 2 + 64;
+    struct region_piece *grown;
+
+    if (map->count + more <= map->capacity)
+        return true;
+    if (capacity < map->count + more)
+        capacity = map->count + more;
+    grown = realloc(map->pieces, capacity * sizeof(*grown));
+    if (!grown)
+        return false;
+    map->pieces = grown;
+    map->capacity = capacity;
+    return true;
+}
+
+/* Index of the first piece that ends behind `address`. */
+static size_t piece_from(const struct region_map *map, uint64_t address)
+{
+    return TBD_COUNT_BEFORE(i, map->count, map->pieces[i].region.end <= address);
+}
+
+const struct region_piece *tbd_region_find(const struct region_map *map, uint64_t address)
+{
+    size_t i = piece_from(map, address);
+
+    return i < map->count && map->pieces[i].region.start <= address ? &map->pieces[i] : NULL;
+}
+
+static void insert_at(struct region_map *map, size_t i, const struct region_piece *piece)
+{
+    memmove(map->pieces + i + 1, map->pieces + i, (map->count - i) * sizeof(*piece));
+    map->pieces[i] = *piece;
+    map->count++;
+}
+
+static void move_start(struct region_piece *piece, uint64_t start)
+{
+    if (piece->region.inode)
+        piece->region.file_offset += start - piece->region.start;
+    piece->region.start = start;
+}
+
+/* Makes `address` a border between pieces. */
+static bool split_at(struct region_map *map, uint64_t address)
+{
+    size_t i = piece_from(map, address);
+    struct region_piece tail;
+
+    if (i == map->count || map->pieces[i].region.start >= address)
+        return true;
+    if (!map_reserve(map, 1))
+        return false;
+    tail = map->pieces[i];
+    move_start(&tail, address);
+    map->pieces[i].region.end = address;
+    insert_at(map, i + 1, &tail);
+    return true;
+}
+
+static void cut(struct region_map *map, uint64_t start, uint64_t end)
+{
+    size_t from = piece_from(map, start);
+    size_t to = from;
+
+    while (to < map->count && map->pieces[to].region.start < end)
+        to++;
+    if (to == from)
+        return;
+    memmove(map->pieces + from, map->pieces + to, (map->count - to) * sizeof(*map->pieces));
+    map->count -= to - from;
+}
+
+/* Is `piece` a part of the mapping that `region` describes? */
+static bool is_same_mapping(const struct region_piece *piece, const struct tbd_region *region)
+{
+    const struct tbd_region *old = &piece->region;
+
+    if (old->inode != region->inode || old->device != region->device ||
+        (old->map_flags ^ region->map_flags) & 3)
+        return false;
+    return !region->inode ||
+           old->file_offset - old->start == region->file_offset - region->start;
+}
+
+static struct region_piece part_of(const struct region_event *event, uint64_t start, uint64_t end)
+{
+    struct region_piece piece = {
+        .region = event->region,
+        .born = { event->when.window, event->when.order, event->when.time },
+        .initial = !event->when.window && !event->when.order && !event->when.time,
+    };
+
+    move_start(&piece, start);
+    piece.region.end = end;
+    return piece;
+}
+
+static bool lay(struct region_map *map, const struct region_event *event)
+{
+    uint64_t at = event->region.start;
+    uint64_t end = event->region.end;
+    size_t i = piece_from(map, at);
+
+    while (at < end) {
+        bool there = i < map->count && map->pieces[i].region.start == at;
+        uint64_t to = there ? map->pieces[i].region.end
+                            : (i < map->count && map->pieces[i].region.start < end
+                                   ? map->pieces[i].region.start
+                                   : end);
+        struct region_piece piece = part_of(event, at, to);
+
+        if (there && is_same_mapping(&map->pieces[i], &event->region)) {
+            piece.born = map->pieces[i].born;
+            piece.initial = map->pieces[i].initial;
+            piece.region.flags |= map->pieces[i].region.flags & TBD_REGION_ANON_ZERO;
+        }
+        if (there)
+            map->pieces[i] = piece;
+        else if (map_reserve(map, 1))
+            insert_at(map, i, &piece);
+        else
+            return false;
+        at = to;
+        i++;
+    }
+    return true;
+}
+
+bool tbd_region_apply(struct region_map *map, const struct region_event *event)
+{
+    if (event->region.start == event->region.end)
+        return true;
+    if (!split_at(map, event->region.start) || !split_at(map, event->region.end))
+        return false;
+    if (!event->unmap)
+        return lay(map, event);
+    cut(map, event->region.start, event->region.end);
+    return true;
+}
+
+bool tbd_region_map_copy(const struct region_map *from, struct region_map *out)
+{
+    *out = (struct region_map){ 0 };
+    if (!map_reserve(out, from->count))
+        return false;
+    if (from->count)
+        memcpy(out->pieces, from->pieces, from->count * sizeof(*from->pieces));
+    out->count = from->count;
+    return true;
+}
+
+static bool is_after(const struct tbd_disk_when *when, const struct tbd_moment *moment)
+{
+    struct tbd_moment then = { when->window, when->order, when->time };
+
+    return tbd_moment_compare(&then, moment) > 0;
+}
+
+size_t tbd_region_events_before(const struct tbd_trace *trace, const struct tbd_moment *moment)
+{
+    return TBD_COUNT_BEFORE(i, trace->region_event_count,
+                            !is_after(&trace->region_events[i].when, moment));
+}
+
+size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window)
+{
+    struct tbd_moment start = { .window = window };
+
+    return tbd_region_events_before(trace, &start);
+}
+
+bool tbd_trace_mapping_change(const struct tbd_trace *trace, size_t number, struct tbd_region *out)
+{
+    if (number >= trace->region_event_count || trace->region_events[number].unmap)
+        return false;
+    *out = trace->region_events[number].region;
+    return true;
+}
+
+enum tbd_status tbd_regions_at_locked(struct tbd_trace *trace, size_t events)
+{
+    if (events < trace->regions_at) {
+        trace->regions.count = 0;
+        trace->regions_at = 0;
+    }
+    while (trace->regions_at < events) {
+        if (!tbd_region_apply(&trace->regions, &trace->region_events[trace->regions_at]))
+            return TBD_NOMEM;
+        trace->regions_at++;
+    }
+    return TBD_OK;
+}
+
+/* ---- what callers see: neighbours with the same attributes joined ---- */
+
+static bool can_join(const struct tbd_region *a, const struct tbd_region *b)
+{
+    return a->end == b->start && a->inode == b->inode && a->device == b->device &&
+           a->prot == b->prot && a->map_flags == b->map_flags && a->flags == b->flags &&
+           strcmp(a->path, b->path) == 0 &&
+           (!a->inode || a->file_offset + (a->end - a->start) == b->file_offset);
+}
+
+static struct region_snapshot *make_snapshot(struct tbd_trace *trace, size_t events)
+{
+    struct region_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+
+    if (!snapshot)
+        return NULL;
+    snapshot->regions = calloc(trace->regions.count + 1, sizeof(*snapshot->regions));
+    if (!snapshot->regions) {
+        free(snapshot);
+        return NULL;
+    }
+    for (size_t i = 0; i < trace->regions.count; i++) {
+        const struct tbd_region *region = &trace->regions.pieces[i].region;
+        struct tbd_region *last = snapshot->count ? &snapshot->regions[snapshot->count - 1] : NULL;
+
+        if (last && can_join(last, region))
+            last->end = region->end;
+        else
+            snapshot->regions[snapshot->count++] = *region;
+    }
+    snapshot->events = events;
+    snapshot->next = trace->snapshots;
+    trace->snapshots = snapshot;
+    return snapshot;
+}
+
+static enum tbd_status regions_at(struct tbd_trace *trace, const struct tbd_moment *moment,
+                                  const struct tbd_region **out, size_t *out_count,
+                                  struct tbd_error *why)
+{
+    size_t events = tbd_region_events_before(trace, moment);
+    struct region_snapshot *snapshot;
+    enum tbd_status status = TBD_OK;
+
+    if (moment->window && moment->window >= trace->window_count)
+        return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", moment->window);
+    pthread_mutex_lock(&trace->lock);
+    for (snapshot = trace->snapshots; snapshot && snapshot->events != events;)
+        snapshot = snapshot->next;
+    if (!snapshot) {
+        status = tbd_regions_at_locked(trace, events);
+        snapshot = status ? NULL : make_snapshot(trace, events);
+    }
+    pthread_mutex_unlock(&trace->lock);
+    if (!snapshot)
+        return tbd_error_set(why, TBD_NOMEM, trace->path, 0, "list of mappings");
+    *out = snapshot->regions;
+    *out_count = snapshot->count;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_trace_regions(struct tbd_trace *trace, uint32_t window,
+                                  const struct tbd_region **out, size_t *out_count,
+                                  struct tbd_error *why)
+{
+    struct tbd_moment start = { .window = window };
+
+    return regions_at(trace, &start, out, out_count, why);
+}
+
+enum tbd_status tbd_slice_regions(struct tbd_trace *trace, const struct tbd_window *slice,
+                                  const struct tbd_region **out, size_t *out_count,
+                                  struct tbd_error *why)
+{
+    struct tbd_moment start = { .window = slice->index, .order = slice->slice_order,
+                                .time = slice->slice_time };
+
+    return regions_at(trace, &start, out, out_count, why);
+}
+
+void tbd_region_free(struct tbd_trace *trace)
+{
+    while (trace->snapshots) {
+        struct region_snapshot *next = trace->snapshots->next;
+
+        free(trace->snapshots->regions);
+        free(trace->snapshots);
+        trace->snapshots = next;
+    }
+    free(trace->regions.pieces);
+}

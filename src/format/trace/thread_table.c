@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: MIT
+/* thread_table.c - threads in the files of a trace
+ *
+ * Invariants
+ * R1  Nothing in the index is believed: a thread that ends without a beginning, or a window that
+ *     the index does not have, is passed over; only sizes must be right. */
+#include "format/trace/thread_table.h"
+
+#include "base/array.h"
+#include "base/binary_search.h"
+#include "format/trace/trace_private.h"
+#include "format/window/window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the index ---- */
+
+static enum tbd_status read_event(struct tbd_thread_table *table,
+                                  const struct tbd_record_view *record)
+{
+    struct tbd_thread_event_note note;
+
+    if (record->bytes < sizeof(note))
+        return TBD_CORRUPT;
+    memcpy(&note.when, record->payload, sizeof(note.when));
+    memcpy(&note.thread, record->payload + sizeof(note.when), sizeof(note.thread));
+    if (!tbd_array_grow(&table->events, table->event_count, &table->event_room, sizeof(note)))
+        return TBD_NOMEM;
+    table->events[table->event_count++] = note;
+    return TBD_OK;
+}
+
+static enum tbd_status read_ran(struct tbd_thread_table *table,
+                                const struct tbd_record_view *record)
+{
+    struct tbd_disk_when when;
+    struct tbd_ran ran;
+
+    if (record->bytes < sizeof(when) + sizeof(struct tbd_disk_ran))
+        return TBD_CORRUPT;
+    memcpy(&when, record->payload, sizeof(when));
+    if (table->ran_count && table->ran[table->ran_count - 1].window >= when.window)
+        return TBD_CORRUPT;
+    ran = (struct tbd_ran){
+        .window = when.window,
+        .count = (uint32_t)((record->bytes - sizeof(when)) / sizeof(struct tbd_disk_ran)),
+        .records = record->payload + sizeof(when),
+    };
+    if (!tbd_array_grow(&table->ran, table->ran_count, &table->ran_room, sizeof(ran)))
+        return TBD_NOMEM;
+    table->ran[table->ran_count++] = ran;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_thread_table_read(struct tbd_thread_table *table,
+                                      const struct tbd_record_view *record)
+{
+    return record->type == TBD_REC_THREAD ? read_event(table, record) : read_ran(table, record);
+}
+
+void tbd_thread_table_free(struct tbd_thread_table *table)
+{
+    for (size_t i = 0; i < table->sum_count; i++)
+        free(table->sums[i]);
+    free(table->sums);
+    free(table->events);
+    free(table->ran);
+    free(table->threads);
+    *table = (struct tbd_thread_table){ 0 };
+}
+
+/* The record of this window, or the latest before; NULL: the main thread has had control all the
+ * time. */
+static const struct tbd_ran *ran_until(const struct tbd_thread_table *table, uint32_t window)
+{
+    size_t upto = TBD_COUNT_BEFORE(i, table->ran_count, table->ran[i].window <= window);
+
+    return upto ? &table->ran[upto - 1] : NULL;
+}
+
+static struct tbd_disk_ran ran_entry(const struct tbd_ran *ran, uint32_t i)
+{
+    struct tbd_disk_ran entry;
+
+    memcpy(&entry, ran->records + i * sizeof(entry), sizeof(entry));
+    return entry;
+}
+
+/* ---- windows that were merged ---- */
+
+/* Adds up who ran; the one that had control last is the last. */
+static bool add_ran(struct tbd_disk_ran **sum, size_t *count, size_t *room,
+                    const struct tbd_disk_ran *more, bool is_last)
+{
+    struct tbd_disk_ran *list = *sum;
+    struct tbd_disk_ran entry = *more;
+    size_t i = 0;
+
+    while (i < *count && list[i].thread != more->thread)
+        i++;
+    if (i == *count) {
+        if (!tbd_array_grow(sum, *count, room, sizeof(*list)))
+            return false;
+        (*sum)[(*count)++] = entry;
+        return true;
+    }
+    list[i].switches += more->switches;
+    list[i].blocks += more->blocks;
+    if (is_last) {
+        entry = list[i];
+        memmove(list + i, list + i + 1, (*count - i - 1) * sizeof(*list));
+        list[*count - 1] = entry;
+    }
+    return true;
+}
+
+/* What the parts' records say together; a part without one was all its running thread's. */
+static struct tbd_disk_ran *sum_ran(const struct tbd_trace *trace, uint32_t first, uint32_t count,
+                                    size_t *out_count)
+{
+    struct tbd_disk_ran *sum = NULL;
+    size_t room = 0;
+
+    *out_count = 0;
+    for (uint32_t w = first; w < first + count; w++) {
+        const struct tbd_window_summary *window = tbd_trace_window(trace, w);
+        const struct tbd_ran *ran = ran_until(&trace->threads, window->number);
+        bool has_own = ran && ran->window == window->number;
+        struct tbd_disk_ran all = {
+            .thread = ran ? ran_entry(ran, ran->count - 1).thread : trace->info.main_thread,
+            .blocks = window->blocks,
+        };
+
+        for (uint32_t i = 0; i < (has_own ? ran->count : 1); i++) {
+            if (has_own)
+                all = ran_entry(ran, i);
+            if (!add_ran(&sum, out_count, &room, &all, !has_own || i + 1 == ran->count)) {
+                free(sum);
+                return NULL;
+            }
+        }
+    }
+    return sum;
+}
+
+static enum tbd_status merge_ran(struct tbd_trace *trace, size_t from, size_t to, uint32_t first,
+                                 uint32_t count)
+{
+    struct tbd_thread_table *table = &trace->threads;
+    struct tbd_disk_ran *sum;
+    size_t sum_count;
+
+    if (from == to)
+        return TBD_OK;
+    sum = sum_ran(trace, first, count, &sum_count);
+    if (!sum || !tbd_array_grow(&table->sums, table->sum_count, &table->sum_room,
+                                sizeof(*table->sums))) {
+        free(sum);
+        return TBD_NOMEM;
+    }
+    table->sums[table->sum_count++] = sum;
+    table->ran[from] = (struct tbd_ran){ .window = tbd_trace_window(trace, first)->number,
+                                         .count = (uint32_t)sum_count,
+                                         .records = (const uint8_t *)sum };
+    memmove(table->ran + from + 1, table->ran + to, (table->ran_count - to) * sizeof(*table->ran));
+    table->ran_count -= to - from - 1;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_thread_table_merge(struct tbd_trace *trace, uint32_t first, uint32_t count,
+                                       const uint8_t *shifts)
+{
+    struct tbd_thread_table *table = &trace->threads;
+    const struct tbd_window_summary *begin = tbd_trace_window(trace, first);
+    const struct tbd_window_summary *last = tbd_trace_window(trace, first + count - 1);
+    size_t from = 0, to;
+
+    for (size_t i = 0; i < table->event_count; i++) {
+        struct tbd_disk_when *when = &table->events[i].when;
+        uint32_t place = tbd_trace_window_with(trace, when->window);
+        struct tbd_disk_shift shift;
+
+        if (place < first || place >= first + count)
+            continue;
+        memcpy(&shift, shifts + (place - first) * sizeof(shift), sizeof(shift));
+        when->window = begin->number;
+        when->time += shift.time;
+        when->order += shift.order;
+    }
+    while (from < table->ran_count && table->ran[from].window < begin->number)
+        from++;
+    for (to = from; to < table->ran_count && table->ran[to].window <= last->number;)
+        to++;
+    return merge_ran(trace, from, to, first, count);
+}
+
+void tbd_thread_table_place(struct tbd_trace *trace, uint32_t (*place)(const struct tbd_trace *trace,
+                                                                      uint32_t number))
+{
+    struct tbd_thread_table *table = &trace->threads;
+
+    for (size_t i = 0; i < table->event_count; i++)
+        table->events[i].when.window = place(trace, table->events[i].when.window);
+    for (size_t i = 0; i < table->ran_count; i++)
+        table->ran[i].window = place(trace, table->ran[i].window);
+}
+
+/* ---- the table, once the index is read ---- */
+
+/* The latest thread with this number. */
+static struct tbd_thread_info *latest(struct tbd_thread_table *table, uint32_t tid)
+{
+    for (size_t i = table->thread_count; i-- > 0;)
+        if (table->threads[i].tid == tid)
+            return &table->threads[i];
+    return NULL;
+}
+
+static bool add_thread(struct tbd_thread_table *table, uint32_t tid, uint32_t creator, uint64_t time)
+{
+    if (!tbd_array_grow(&table->threads, table->thread_count, &table->thread_room,
+                        sizeof(*table->threads)))
+        return false;
+    table->threads[table->thread_count++] = (struct tbd_thread_info){
+        .tid = tid, .creator = creator, .start_time = time, .end_time = UINT64_MAX,
+    };
+    return true;
+}
+
+static bool apply_event(struct tbd_thread_table *table, const struct tbd_thread_event_note *note,
+                        uint64_t time)
+{
+    const struct tbd_disk_thread *event = &note->thread;
+    struct tbd_thread_info *thread = latest(table, event->thread);
+
+    if (event->event == TBD_THREAD_START)
+        return add_thread(table, event->thread, event->from, time);
+    if (thread && event->event == TBD_THREAD_END && !thread->has_ended) {
+        thread->has_ended = true;
+        thread->end_time = time;
+        thread->status = event->value;
+    }
+    if (thread && event->event == TBD_DISK_THREAD_NAMED) {
+        thread->name_time = time;
+        thread->name_address = event->name;
+    }
+    return true;
+}
+
+static struct tbd_thread_info *find(const struct tbd_thread_table *table, uint32_t tid,
+                                    uint64_t time)
+{
+    struct tbd_thread_info *found = NULL;
+
+    for (size_t i = 0; i < table->thread_count; i++) {
+        struct tbd_thread_info *thread = &table->threads[i];
+
+        if (thread->tid == tid && (!found || thread->start_time <= time))
+            found = thread;
+    }
+    return found;
+}
+
+static void count(struct tbd_trace *trace, struct tbd_window_summary *summary,
+                  const struct tbd_disk_ran *ran)
+{
+    uint64_t last = summary->first_time + (summary->blocks ? summary->blocks - 1 : 0);
+    struct tbd_thread_info *thread = find(&trace->threads, ran->thread, last);
+
+    summary->switches += ran->switches;
+    trace->info.switches += ran->switches;
+    if (thread)
+        thread->blocks += ran->blocks;
+    if (thread)
+        thread->switches += ran->switches;
+}
+
+static void count_all(struct tbd_trace *trace)
+{
+    struct tbd_disk_ran running = { .thread = trace->info.main_thread };
+
+    for (uint32_t w = 0; w < trace->window_count; w++) {
+        struct tbd_window_summary *summary = &trace->windows[w].summary;
+        const struct tbd_ran *ran = ran_until(&trace->threads, w);
+
+        if (!ran || ran->window != w) {
+            running.switches = 0;
+            running.blocks = summary->blocks;
+            count(trace, summary, &running);
+            continue;
+        }
+        for (uint32_t i = 0; i < ran->count; i++) {
+            running = ran_entry(ran, i);
+            count(trace, summary, &running);
+        }
+    }
+}
+
+enum tbd_status tbd_threads_settle(struct tbd_trace *trace)
+{
+    struct tbd_thread_table *table = &trace->threads;
+
+    if (!add_thread(table, trace->info.main_thread, 0, 0))
+        return TBD_NOMEM;
+    for (size_t i = 0; i < table->event_count; i++) {
+        const struct tbd_thread_event_note *note = &table->events[i];
+        const struct tbd_window_summary *summary = tbd_trace_window(trace, note->when.window);
+
+        if (summary && note->when.time <= summary->blocks &&
+            !apply_event(table, note, summary->first_time + note->when.time))
+            return TBD_NOMEM;
+    }
+    count_all(trace);
+    return TBD_OK;
+}
+
+uint32_t tbd_trace_thread_count(const struct tbd_trace *trace)
+{
+    return (uint32_t)trace->threads.thread_count;
+}
+
+const struct tbd_thread_info *tbd_trace_thread(const struct tbd_trace *trace, uint32_t index)
+{
+    return index < trace->threads.thread_count ? &trace->threads.threads[index] : NULL;
+}
+
+const struct tbd_thread_info *tbd_trace_thread_of(const struct tbd_trace *trace, uint32_t tid,
+                                                  uint64_t time)
+{
+    return find(&trace->threads, tid, time);
+}
+
+bool tbd_trace_thread_ran(const struct tbd_trace *trace, uint32_t window, uint32_t tid)
+{
+    const struct tbd_ran *ran = ran_until(&trace->threads, window);
+
+    if (!ran)
+        return tid == trace->info.main_thread;
+    if (ran->window != window)
+        return tid == ran_entry(ran, ran->count - 1).thread;
+    for (uint32_t i = 0; i < ran->count; i++)
+        if (ran_entry(ran, i).thread == tid)
+            return true;
+    return false;
+}
+
+/* ---- the TOC's record ---- */
+
+static void put_states(struct tbd_buffer *out, struct tbd_buffer *images,
+                       const struct tbd_thread_state *states, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        tbd_buffer_put(out, &states[i].regs, sizeof(states[i].regs));
+        tbd_buffer_put(images, states[i].xsave, states[i].regs.xsave_bytes);
+    }
+}
+
+void tbd_thread_states_put(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t at_end = window->complete ? window->end_thread_count : 0;
+    struct tbd_disk_threads head = { window->thread_count, at_end };
+    struct tbd_buffer images = { 0 };
+    size_t begin;
+
+    if (!window->thread_count && !at_end)
+        return; /* then `called` is empty too */
+    begin = tbd_file_begin_record(out, TBD_REC_THREADS);
+    tbd_buffer_put(out, &head, sizeof(head));
+    put_states(out, &images, window->threads, window->thread_count);
+    put_states(out, &images, window->end_threads, at_end);
+    tbd_lz4_pack(out, images.bytes, images.used);
+    tbd_file_finish_record(out, begin);
+    if (images.failed)
+        out->failed = true;
+    tbd_buffer_free(&images);
+    if (window->called_count)
+        tbd_file_put_record(out, TBD_REC_CALLED, window->called,
+                            window->called_count * sizeof(*window->called));
+}
+
+/* Ids that the trace does not have mean nothing: who asks looks. */
+bool tbd_called_threads_get(const struct tbd_record_view *record, struct tbd_window *window)
+{
+    size_t count = record->payload ? record->bytes / sizeof(struct tbd_called_thread) : 0;
+    struct tbd_called_thread *called = tbd_window_memory(window, count * sizeof(*called));
+
+    if (called && count)
+        memcpy(called, record->payload, count * sizeof(*called));
+    window->called = called;
+    window->called_count = called ? count : 0;
+    return called;
+}
+
+/* Registers of `count` threads; *total grows by the images' lengths. */
+static struct tbd_thread_state *get_states(const uint8_t *regs, uint64_t count,
+                                           struct tbd_window *window, uint64_t *total)
+{
+    struct tbd_thread_state *states = tbd_window_memory(window, count * sizeof(*states));
+
+    for (uint64_t i = 0; states && i < count; i++) {
+        memcpy(&states[i].regs, regs + i * sizeof(states->regs), sizeof(states->regs));
+        *total += states[i].regs.xsave_bytes;
+    }
+    return states;
+}
+
+static const uint8_t *place_images(struct tbd_thread_state *states, uint64_t count,
+                                   const uint8_t *image)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        states[i].xsave = image;
+        image += states[i].regs.xsave_bytes;
+    }
+    return image;
+}
+
+enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
+                                      struct tbd_window *window)
+{
+    struct tbd_disk_threads head;
+    struct tbd_thread_state *threads, *end_threads;
+    const uint8_t *at = record->payload + sizeof(head), *rest;
+    uint64_t most, total = 0;
+    uint8_t *images;
+
+    if (!record->payload)
+        return TBD_OK;
+    if (record->bytes < sizeof(head))
+        return TBD_CORRUPT;
+    memcpy(&head, record->payload, sizeof(head));
+    most = (record->bytes - sizeof(head)) / sizeof(struct tbd_regs);
+    if (head.at_start > most || head.at_end > most - head.at_start)
+        return TBD_CORRUPT;
+    threads = get_states(at, head.at_start, window, &total);
+    at += head.at_start * sizeof(struct tbd_regs);
+    end_threads = get_states(at, head.at_end, window, &total);
+    rest = at + head.at_end * sizeof(struct tbd_regs);
+    if (!threads || !end_threads)
+        return TBD_NOMEM;
+    most = record->bytes - (uint64_t)(rest - record->payload);
+    if (total > tbd_lz4_most(most))
+        return TBD_CORRUPT;
+    images = tbd_window_memory(window, total);
+    if (!images)
+        return TBD_NOMEM;
+    if (tbd_unpack(rest, most, images, total))
+        return TBD_CORRUPT;
+    place_images(end_threads, head.at_end, place_images(threads, head.at_start, images));
+    window->threads = threads;
+    window->thread_count = head.at_start;
+    window->end_threads = end_threads;
+    window->end_thread_count = head.at_end;
+    return TBD_OK;
+}

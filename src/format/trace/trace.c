@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+/* trace.c - opening a trace, and what is known of it then
+ *
+ * trace_head.c, trace_index.c and trace_blocks.c read the files that are read as a whole.  Damage
+ * is passed over, and said (damage.h). */
+#include "format/trace/trace.h"
+
+#include "base/binary_search.h"
+#include "format/trace/trace_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- where traces are ---- */
+
+enum tbd_status tbd_trace_root(char *out, size_t bytes)
+{
+    const char *own = getenv("TBD_DIR");
+    const char *data = getenv("XDG_DATA_HOME");
+    const char *home = getenv("HOME");
+    int length;
+
+    if (own && *own)
+        length = snprintf(out, bytes, "%s", own);
+    else if (data && *data)
+        length = snprintf(out, bytes, "%s/tbd", data);
+    else if (home && *home)
+        length = snprintf(out, bytes, "%s/.local/share/tbd", home);
+    else
+        return TBD_NOTRACE;
+    return length > 0 && (size_t)length < bytes ? TBD_OK : TBD_NOTRACE;
+}
+
+/* ---- open, close ---- */
+
+static void find_copies(struct tbd_trace *trace)
+{
+    for (size_t i = 0; i < trace->region_event_count; i++) {
+        struct tbd_region *region = &trace->region_events[i].region;
+
+        if (!region->inode)
+            continue;
+        for (size_t m = 0; m < trace->module_count; m++)
+            if (trace->modules[m].disk.inode == region->inode &&
+                trace->modules[m].disk.device == region->device &&
+                strcmp(trace->modules[m].path, region->path) == 0)
+                region->copy = trace->modules[m].copy;
+    }
+}
+
+/* `path` NULL: the latest trace.  *out is the caller's to free. */
+static enum tbd_status resolve_path(const char *path, char **out, struct tbd_error *why)
+{
+    char root[3072];
+    char latest[4096];
+
+    *out = NULL;
+    if (!path) {
+        if (tbd_trace_root(root, sizeof(root)))
+            return tbd_error_set(why, TBD_NOTRACE, "", 0,
+                                 "none of TBD_DIR, XDG_DATA_HOME, HOME is set");
+        snprintf(latest, sizeof(latest), "%s/latest", root);
+        path = latest;
+    }
+    *out = realpath(path, NULL);
+    if (*out)
+        return TBD_OK;
+    return tbd_error_set(why, errno == ENOENT || errno == ENOTDIR ? TBD_NOTRACE : TBD_IO, path, 0,
+                         "%s", strerror(errno));
+}
+
+/* `of`: NULL, or whose index is read. */
+static enum tbd_status open_trace(const char *path, bool with_blocks, const struct tbd_trace *of,
+                                  struct tbd_trace **out, struct tbd_error *why)
+{
+    struct tbd_trace *trace;
+    char *full;
+    enum tbd_status status = resolve_path(path, &full, why);
+
+    *out = NULL;
+    if (status)
+        return status;
+    trace = calloc(1, sizeof(*trace));
+    if (!trace) {
+        free(full);
+        return TBD_NOMEM;
+    }
+    trace->path = full;
+    trace->info.path = full;
+    pthread_mutex_init(&trace->lock, NULL);
+    trace->blocks = tbd_block_table_new();
+    status = trace->blocks ? tbd_trace_read_head(trace, why) : TBD_NOMEM;
+    if (!status)
+        status = tbd_trace_read_index(trace, of, why);
+    if (!status && with_blocks)
+        status = tbd_trace_read_blocks(trace, why);
+    if (status == TBD_NOMEM)
+        tbd_error_set(why, TBD_NOMEM, full, 0, "the tables do not fit into memory");
+    if (status) {
+        tbd_trace_close(trace);
+        return status;
+    }
+    find_copies(trace);
+    *out = trace;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out, struct tbd_error *why)
+{
+    return open_trace(path, true, NULL, out, why);
+}
+
+enum tbd_status tbd_trace_open_again(const struct tbd_trace *of, struct tbd_trace **out,
+                                     struct tbd_error *why)
+{
+    return open_trace(of->path, true, of->damage.count ? NULL : of, out, why);
+}
+
+enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
+                                       struct tbd_error *why)
+{
+    return open_trace(path, false, NULL, out, why);
+}
+
+void tbd_trace_close(struct tbd_trace *trace)
+{
+    if (!trace)
+        return;
+    tbd_pages_free(trace);
+    tbd_trace_keys_free(trace);
+    tbd_region_free(trace);
+    tbd_thread_table_free(&trace->threads);
+    for (size_t i = 0; i < trace->module_count; i++)
+        free(trace->modules[i].copy);
+    free(trace->modules);
+    free(trace->notes);
+    free(trace->region_events);
+    free(trace->windows);
+    tbd_block_table_release(trace->blocks);
+    if (!trace->index_is_borrowed)
+        tbd_file_close(&trace->index);
+    tbd_file_close(&trace->header);
+    tbd_file_close(&trace->header_copy);
+    tbd_damage_free(trace);
+    pthread_mutex_destroy(&trace->lock);
+    free(trace->argv);
+    free(trace->path);
+    free(trace);
+}
+
+/* ---- tables ---- */
+
+const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace)
+{
+    return &trace->info;
+}
+
+const char *tbd_trace_module(const struct tbd_trace *trace, uint32_t index)
+{
+    return index < trace->module_count ? trace->modules[index].path : NULL;
+}
+
+const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index)
+{
+    return index < trace->note_count ? trace->notes[index] : NULL;
+}
+
+uint32_t tbd_trace_block_count(const struct tbd_trace *trace)
+{
+    return tbd_block_table_count(trace->blocks);
+}
+
+const struct tbd_block *tbd_trace_block(const struct tbd_trace *trace, uint32_t id)
+{
+    return tbd_block_table_get(trace->blocks, id);
+}
+
+struct tbd_block_table *tbd_trace_blocks(const struct tbd_trace *trace)
+{
+    return trace->blocks;
+}
+
+uint32_t tbd_trace_window_count(const struct tbd_trace *trace)
+{
+    return (uint32_t)trace->window_count;
+}
+
+const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window)
+{
+    return window < trace->window_count ? &trace->windows[window].summary : NULL;
+}
+
+uint32_t tbd_trace_window_with(const struct tbd_trace *trace, uint32_t number)
+{
+    size_t upto = TBD_COUNT_BEFORE(i, trace->window_count,
+                                   trace->windows[i].summary.number <= number);
+    const struct tbd_window_summary *s = upto ? &trace->windows[upto - 1].summary : NULL;
+
+    return s && number - s->number < s->span ? (uint32_t)(upto - 1) : UINT32_MAX;
+}
+
+static bool ends_by(const struct tbd_window_summary *window, uint64_t time)
+{
+    return window->first_time <= time && time - window->first_time >= window->blocks;
+}
+
+uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time)
+{
+    /* windows without blocks begin where the next one does */
+    size_t i = TBD_COUNT_BEFORE(k, trace->window_count, ends_by(&trace->windows[k].summary, time));
+
+    return i < trace->window_count && trace->windows[i].summary.first_time <= time ? (uint32_t)i
+                                                                                   : UINT32_MAX;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+/* blocks_private.h - the table of blocks.h, for who looks up an id at every event */
+#ifndef TBD_FORMAT_BLOCKS_PRIVATE_H
+#define TBD_FORMAT_BLOCKS_PRIVATE_H
+
+#include "format/window/blocks.h"
+
+#include <stdatomic.h>
+
+#define TBD_SEGMENT_BITS 10
+#define TBD_SEGMENT_BLOCKS (1u << TBD_SEGMENT_BITS)
+
+struct store;
+
+/* A block by its start and code.  Most others with the same place are told apart by their hash, without looking at them. */
+struct tbd_block_key {
+    uint32_t id; /* 0: free */
+    uint32_t hash;
+};
+
+struct tbd_block_table {
+    const struct tbd_block **segments[1u << (30 - TBD_SEGMENT_BITS)];
+    struct store *stores; /* owned: where blocks lie */
+    struct tbd_block_key *by_key; /* owned: key_slots */
+    uint32_t key_slots;   /* power of two */
+    uint32_t key_count;
+    uint32_t highest;
+    atomic_uint references;
+};
+
+static inline const struct tbd_block *tbd_block_at(const struct tbd_block_table *table, uint32_t id)
+{
+    const struct tbd_block **segment = id >> 30 ? NULL : table->segments[id >> TBD_SEGMENT_BITS];
+
+    return segment ? segment[id & (TBD_SEGMENT_BLOCKS - 1)] : NULL;
+}
+
+#endif

@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: MIT
+/* index_write.c - an index written anew: shorter, and perhaps beginning later
+ *
+ * What the windows that are left need of those that go away is: where memory was mapped, which
+ * threads there were, and what memory held.  The first two become the new index's first records, as
+ * if everything had been mapped and made when it begins; the last becomes an image.
+ *
+ * Invariants
+ * N1  The image has the latest contents of every page that the dropped windows had contents of, as
+ *     long as its mapping lasts: so rule 3 of docs/FORMAT.md, "Memory", gives what rules 1 and 2
+ *     gave, and a difference in a window that is left finds what it is to.
+ * N2  The new image has a name of its own: whoever has the old index open still finds the old one,
+ *     or nothing. */
+#include "format/writer/index_write.h"
+
+#include "base/array.h"
+#include "format/files/numbers.h"
+#include "format/writer/toc_write.h"
+#include "format/trace/trace_private.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct index_writer {
+    struct tbd_trace *trace;
+    uint32_t first; /* place */
+    struct tbd_buffer *out;
+    size_t region_events, thread_events, ran; /* written so far, in the trace's order */
+};
+
+static struct tbd_disk_when base_moment(const struct index_writer *w)
+{
+    return (struct tbd_disk_when){ .window = w->trace->windows[w->first].summary.number };
+}
+
+/* A moment of the trace, whose windows are places, as files have it. */
+static struct tbd_disk_when numbered(const struct index_writer *w, struct tbd_disk_when when)
+{
+    uint32_t next;
+    uint64_t time;
+
+    if (when.window < w->trace->window_count) {
+        when.window = w->trace->windows[when.window].summary.number;
+        return when;
+    }
+    tbd_trace_next_window(w->trace, &next, &time);
+    when.window = next + (when.window - (uint32_t)w->trace->window_count);
+    return when;
+}
+
+static void put_record(struct index_writer *w, enum tbd_record_type type,
+                       const struct tbd_disk_when *when, const void *payload, size_t bytes)
+{
+    size_t begin = tbd_file_begin_record(w->out, type);
+
+    if (when)
+        tbd_buffer_put(w->out, when, sizeof(*when));
+    tbd_buffer_put(w->out, payload, bytes);
+    tbd_file_finish_record(w->out, begin);
+}
+
+/* ---- what holds from the beginning ---- */
+
+/* A copy of the header's records, for when that is damaged. */
+static void put_head(struct index_writer *w)
+{
+    struct tbd_file header = w->trace->header;
+    struct tbd_record_view record;
+
+    if (!header.bytes)
+        return;
+    header.next = tbd_file_header(&header)->header_bytes;
+    while (!tbd_file_next(&header, &record, NULL))
+        put_record(w, (enum tbd_record_type)record.type, NULL, record.payload, record.bytes);
+}
+
+static void put_modules(struct index_writer *w)
+{
+    for (size_t i = 0; i < w->trace->module_count; i++) {
+        const struct module *module = &w->trace->modules[i];
+        const char *name = strrchr(module->copy, '/') + 1;
+        size_t begin = tbd_file_begin_record(w->out, TBD_REC_MODULE);
+
+        tbd_buffer_put(w->out, &module->disk, sizeof(module->disk));
+        tbd_buffer_put(w->out, module->path, strlen(module->path) + 1);
+        tbd_buffer_put(w->out, name, strlen(name) + 1);
+        tbd_file_finish_record(w->out, begin);
+    }
+}
+
+static void put_notes(struct index_writer *w)
+{
+    struct tbd_disk_when when = base_moment(w);
+    uint32_t severity = 1;
+
+    for (size_t i = 0; i < w->trace->note_count; i++) {
+        size_t begin = tbd_file_begin_record(w->out, TBD_REC_NOTE);
+
+        tbd_buffer_put(w->out, &when, sizeof(when));
+        tbd_buffer_put(w->out, &severity, sizeof(severity));
+        tbd_buffer_put(w->out, w->trace->notes[i], strlen(w->trace->notes[i]) + 1);
+        tbd_file_finish_record(w->out, begin);
+    }
+}
+
+static void put_region(struct index_writer *w, const struct tbd_disk_when *when, bool unmap,
+                       const struct tbd_region *region)
+{
+    struct tbd_range range = { region->start, region->end };
+    struct tbd_msg_region message = {
+        .start = region->start, .end = region->end, .file_offset = region->file_offset,
+        .inode = region->inode, .device = region->device, .prot = region->prot,
+        .map_flags = region->map_flags, .flags = region->flags,
+    };
+    size_t begin =
+        tbd_file_begin_record(w->out, unmap ? TBD_REC_UNMAP : TBD_REC_REGION);
+
+    tbd_buffer_put(w->out, when, sizeof(*when));
+    if (unmap) {
+        tbd_buffer_put(w->out, &range, sizeof(range));
+    } else {
+        tbd_buffer_put(w->out, &message, sizeof(message));
+        tbd_buffer_put(w->out, region->path, strlen(region->path) + 1);
+    }
+    tbd_file_finish_record(w->out, begin);
+}
+
+/* Mappings at the beginning. */
+static enum tbd_status put_mappings(struct index_writer *w)
+{
+    struct tbd_moment start = { .window = w->first };
+    struct tbd_disk_when when = base_moment(w);
+    struct tbd_trace *trace = w->trace;
+    enum tbd_status status;
+
+    w->region_events = tbd_region_events_before(trace, &start);
+    pthread_mutex_lock(&trace->lock);
+    status = tbd_regions_at_locked(trace, w->region_events);
+    for (size_t i = 0; i < trace->regions.count && !status; i++) {
+        const struct region_piece *piece = &trace->regions.pieces[i];
+        struct tbd_region region = piece->region;
+
+        if (!piece->initial)
+            region.flags |= TBD_DISK_REGION_UNKNOWN;
+        put_region(w, &when, false, &region);
+    }
+    pthread_mutex_unlock(&trace->lock);
+    return status;
+}
+
+static void put_thread(struct index_writer *w, uint32_t event,
+                       const struct tbd_thread_info *thread)
+{
+    struct tbd_disk_when when = base_moment(w);
+    struct tbd_disk_thread disk = { .event = event, .thread = thread->tid,
+                                    .from = thread->creator, .value = thread->status };
+
+    put_record(w, TBD_REC_THREAD, &when, &disk, sizeof(disk));
+}
+
+/* Threads at the beginning.  The main thread is there without a record. */
+static void put_threads(struct index_writer *w)
+{
+    const struct tbd_thread_table *table = &w->trace->threads;
+    uint64_t first_time = w->trace->windows[w->first].summary.first_time;
+
+    for (size_t i = 0; i < table->thread_count; i++) {
+        const struct tbd_thread_info *thread = &table->threads[i];
+
+        if (i && thread->start_time < first_time && thread->end_time >= first_time)
+            put_thread(w, TBD_THREAD_START, thread);
+        if (!i && thread->has_ended && thread->end_time < first_time)
+            put_thread(w, TBD_THREAD_END, thread);
+    }
+    while (w->thread_events < table->event_count &&
+           table->events[w->thread_events].when.window < w->first)
+        w->thread_events++;
+}
+
+/* ---- windows ---- */
+
+static void put_events(struct index_writer *w, uint32_t place)
+{
+    const struct tbd_trace *trace = w->trace;
+    const struct tbd_thread_table *threads = &trace->threads;
+
+    for (; w->region_events < trace->region_event_count &&
+           trace->region_events[w->region_events].when.window <= place;
+         w->region_events++) {
+        const struct region_event *event = &trace->region_events[w->region_events];
+        struct tbd_disk_when when = numbered(w, event->when);
+
+        put_region(w, &when, event->unmap, &event->region);
+    }
+    for (; w->thread_events < threads->event_count &&
+           threads->events[w->thread_events].when.window <= place;
+         w->thread_events++) {
+        const struct tbd_thread_event_note *event = &threads->events[w->thread_events];
+        struct tbd_disk_when when = numbered(w, event->when);
+
+        put_record(w, TBD_REC_THREAD, &when, &event->thread, sizeof(event->thread));
+    }
+}
+
+/* Who ran; the first window says it in any case if not the main thread was in control before. */
+static void put_ran(struct index_writer *w, uint32_t place)
+{
+    const struct tbd_thread_table *table = &w->trace->threads;
+    struct tbd_disk_when when = { .window = w->trace->windows[place].summary.number };
+    const struct tbd_ran *ran;
+    struct tbd_disk_ran all;
+
+    while (w->ran < table->ran_count && table->ran[w->ran].window < place)
+        w->ran++;
+    ran = &table->ran[w->ran];
+    if (w->ran < table->ran_count && ran->window == place) {
+        put_record(w, TBD_REC_RAN, &when, ran->records, ran->count * sizeof(all));
+    } else if (place == w->first && w->ran) {
+        ran--;
+        memcpy(&all, ran->records + (ran->count - 1) * sizeof(all), sizeof(all));
+        all.switches = 0;
+        all.blocks = w->trace->windows[place].summary.blocks;
+        put_record(w, TBD_REC_RAN, &when, &all, sizeof(all));
+    }
+}
+
+static void put_window(struct index_writer *w, uint32_t place)
+{
+    const struct trace_window *window = &w->trace->windows[place];
+    struct tbd_disk_when when = { .window = window->summary.number };
+    struct tbd_disk_change change = { .span = window->summary.span, .window = window->disk };
+
+    put_events(w, place);
+    put_record(w, TBD_REC_PAGES, &when, window->pages, window->pages_bytes);
+    put_ran(w, place);
+    change.window.highest_id = place + 1 == w->trace->window_count ? w->trace->highest_id
+                                                                   : change.window.highest_id;
+    if (change.span == 1)
+        put_record(w, TBD_REC_WINDOW, NULL, &change.window, sizeof(change.window));
+    else
+        put_record(w, TBD_REC_CHANGE, NULL, &change, sizeof(change));
+}
+
+/* What is known already of windows whose own records follow later: their files are being
+ * written. */
+static void put_rest(struct index_writer *w)
+{
+    const struct tbd_thread_table *table = &w->trace->threads;
+
+    put_events(w, UINT32_MAX);
+    for (; w->ran < table->ran_count; w->ran++) {
+        const struct tbd_ran *ran = &table->ran[w->ran];
+        struct tbd_disk_when when = numbered(w, (struct tbd_disk_when){ .window = ran->window });
+
+        if (ran->window >= w->trace->window_count)
+            put_record(w, TBD_REC_RAN, &when, ran->records,
+                       ran->count * sizeof(struct tbd_disk_ran));
+    }
+}
+
+static void put_end(struct index_writer *w)
+{
+    const struct tbd_trace_info *info = &w->trace->info;
+    size_t begin;
+
+    /* one that only the reader made up does not belong to the file */
+    if (!info->finished || info->end_text == w->trace->end_text)
+        return;
+    begin = tbd_file_begin_record(w->out, TBD_REC_END);
+    tbd_buffer_put(w->out, &info->end, sizeof(info->end));
+    tbd_buffer_put(w->out, info->end_text, strlen(info->end_text) + 1);
+    tbd_file_finish_record(w->out, begin);
+}
+
+enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tbd_buffer *out)
+{
+    struct index_writer w = { .trace = trace, .first = first, .out = out };
+    const struct tbd_window_summary *summary = &trace->windows[first].summary;
+    struct tbd_disk_base base = { .window = summary->number, .image = trace->base.image,
+                                  .first_time = summary->first_time };
+    enum tbd_status status = TBD_OK;
+
+    if (first)
+        base.image = base.window;
+    if (trace->damage.count) /* what is lost now may be found again by better means */
+        return TBD_CORRUPT;
+    tbd_file_put_header(out, TBD_FILE_INDEX, 0, trace->id);
+    put_head(&w);
+    if (base.window)
+        put_record(&w, TBD_REC_BASE, NULL, &base, sizeof(base));
+    put_modules(&w);
+    put_notes(&w);
+    if (first) {
+        status = put_mappings(&w);
+        put_threads(&w);
+    }
+    for (uint32_t i = first; i < trace->window_count; i++)
+        put_window(&w, i);
+    put_rest(&w);
+    put_end(&w);
+    return status ? status : out->failed ? TBD_NOMEM : TBD_OK;
+}
+
+enum tbd_status tbd_index_shorten(struct tbd_trace *trace, struct tbd_writer *writer)
+{
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status = tbd_index_put(trace, 0, &out);
+
+    if (!status)
+        status = tbd_writer_index(writer, &out);
+    tbd_buffer_free(&out);
+    return status;
+}
+
+/* ---- memory before the beginning ---- */
+
+struct image {
+    struct tbd_page_contents *pages; /* owned; bytes too */
+    size_t count, capacity;
+};
+
+static void image_free(struct image *image)
+{
+    for (size_t i = 0; i < image->count; i++)
+        free((void *)(uintptr_t)image->pages[i].bytes);
+    free(image->pages);
+}
+
+/* Contents that a window after `first` may need. */
+static enum tbd_status add_page(struct tbd_trace *trace, uint32_t first, uint64_t address,
+                                struct image *image)
+{
+    uint8_t *bytes = malloc(4096);
+    enum tbd_status status = TBD_NOMEM;
+
+    if (bytes && tbd_array_grow(&image->pages, image->count, &image->capacity,
+                                sizeof(*image->pages)))
+        status = tbd_trace_page_for_image(trace, first, address, bytes);
+    if (status) {
+        free(bytes);
+        return status == TBD_NOTFOUND ? TBD_OK : status;
+    }
+    image->pages[image->count++] =
+        (struct tbd_page_contents){ .address = address, .bytes = bytes };
+    return TBD_OK;
+}
+
+static enum tbd_status collect(struct tbd_trace *trace, uint32_t first, struct image *image)
+{
+    uint64_t *addresses;
+    size_t count;
+    enum tbd_status status = tbd_trace_known_pages(trace, first, &addresses, &count);
+
+    if (status)
+        return status;
+    count = tbd_numbers_sort_unique(addresses, count);
+    for (size_t i = 0; i < count && !status; i++)
+        status = add_page(trace, first, addresses[i], image);
+    free(addresses);
+    return status;
+}
+
+enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
+{
+    struct tbd_disk_base base = { .image = trace->windows[first].summary.number };
+    struct tbd_buffer out = { 0 };
+    struct image image = { 0 };
+    enum tbd_status status = collect(trace, first, &image);
+    char name[32];
+
+    tbd_image_name(&base, name, sizeof(name));
+    if (!status)
+        status = tbd_image_put(image.pages, image.count, trace->id, &out);
+    if (!status)
+        status = tbd_writer_file(writer, name, &out);
+    tbd_buffer_free(&out);
+    image_free(&image);
+    return status;
+}
+
+/* ---- files of what was before ---- */
+
+static void remove_windows(const struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
+{
+    static const char *const suffixes[] = { "toc", "trace", "blocks" };
+    char name[64];
+
+    for (uint32_t i = 0; i < first; i++) {
+        const struct tbd_window_summary *window = &trace->windows[i].summary;
+
+        for (size_t k = 0; k < (window->level == 3 ? 3 : 1); k++) {
+            tbd_toc_name(window->number, window->span, suffixes[k], name, sizeof(name));
+            tbd_writer_remove(writer, name);
+        }
+    }
+    for (uint32_t folder = trace->base.window / 1000;
+         folder < trace->windows[first].summary.number / 1000; folder++) {
+        snprintf(name, sizeof(name), "windows/%" PRIu32, folder);
+        tbd_writer_remove(writer, name);
+    }
+}
+
+/* Keys of windows that are all gone: another file begins before the trace does. */
+static void remove_keys(const struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
+{
+    uint64_t first_time = trace->windows[first].summary.first_time, latest = 0;
+    struct dirent *entry;
+    char path[4096];
+    DIR *folder;
+
+    snprintf(path, sizeof(path), "%s/keys", trace->path);
+    folder = opendir(path);
+    while (folder && (entry = readdir(folder))) {
+        uint64_t time = strtoull(entry->d_name, NULL, 16);
+
+        if (*entry->d_name != '.' && time <= first_time && time > latest)
+            latest = time;
+    }
+    if (folder)
+        rewinddir(folder);
+    while (folder && (entry = readdir(folder)))
+        if (*entry->d_name != '.' && strtoull(entry->d_name, NULL, 16) < latest) {
+            snprintf(path, sizeof(path), "keys/%s", entry->d_name);
+            tbd_writer_remove(writer, path);
+        }
+    if (folder)
+        closedir(folder);
+}
+
+enum tbd_status tbd_drop_commit(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
+{
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status = tbd_index_put(trace, first, &out);
+    char name[32];
+
+    if (!status)
+        status = tbd_writer_index(writer, &out);
+    tbd_buffer_free(&out);
+    if (status)
+        return status;
+    tbd_image_name(&trace->base, name, sizeof(name));
+    tbd_writer_remove(writer, name);
+    remove_windows(trace, writer, first);
+    remove_keys(trace, writer, first);
+    return TBD_OK;
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+/* toc_write.c - the contents of a window's TOC file, and of an image
+ *
+ * Level 1 differs from 2 and 3 in that summaries are bits.  Where that is smaller, pages are stored as
+ * differences to what they held before, if the caller knows that: at level 1, and in windows born lean. */
+#include "format/writer/toc_write.h"
+
+#include "format/files/file.h"
+#include "format/summaries/summaries.h"
+#include "format/trace/thread_table.h"
+#include "format/trace/trace_private.h"
+
+#include <stdlib.h>
+
+#include <xxhash.h>
+
+/* ---- pages ---- */
+
+struct page_list {
+    struct tbd_disk_page *disk;       /* owned */
+    const uint8_t **bytes;            /* owned */
+    size_t count;
+};
+
+static void list_pages(struct page_list *list, const struct tbd_page_contents *pages, size_t count,
+                       uint32_t flag)
+{
+    for (size_t i = 0; i < count; i++) {
+        list->disk[list->count] = (struct tbd_disk_page){
+            .address = pages[i].address, .time = (uint32_t)pages[i].time, .order = pages[i].order,
+            .flags = flag, .offset = list->count,
+        };
+        list->bytes[list->count++] = pages[i].bytes;
+    }
+}
+
+static int compare_pages(const void *left, const void *right)
+{
+    const struct tbd_disk_page *a = left;
+    const struct tbd_disk_page *b = right;
+
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    if (a->time != b->time)
+        return a->time < b->time ? -1 : 1;
+    if (a->order != b->order)
+        return a->order < b->order ? -1 : 1;
+    return a->flags > b->flags ? -1 : a->flags < b->flags;
+}
+
+static bool is_zero(const uint8_t *bytes)
+{
+    return !bytes[0] && memcmp(bytes, bytes + 1, 4095) == 0;
+}
+
+/* Eight bytes of a page, wherever it lies. */
+typedef uint64_t page_word __attribute__((aligned(1), may_alias));
+
+/* Words that the packer has to tell: those that are not as the word before.  Compilers make it two at a time, as there is an
+ * even number of them and nothing to compare, which SSE2 could not. */
+static uint64_t count_news(const uint8_t *bytes)
+{
+    const page_word *words = (const page_word *)bytes;
+    uint64_t news = words[511] != words[510];
+
+    for (size_t i = 1; i < 511; i++) {
+        uint64_t change = words[i] ^ words[i - 1];
+
+        news += (change | (0 - change)) >> 63;
+    }
+    return news;
+}
+
+/* Does the difference take less than the page?  Where one has far fewer words to tell, or it will be asked again soon, nobody
+ * needs to try. */
+static bool is_smaller(const uint8_t *difference, const uint8_t *bytes, bool is_brief)
+{
+    struct tbd_buffer trial = { 0 };
+    uint64_t of_difference = count_news(difference), of_page = count_news(bytes);
+    size_t whole;
+    bool smaller;
+
+    if (is_brief || of_difference * 2 < of_page || of_page * 2 < of_difference)
+        return of_difference < of_page;
+    tbd_lz4_pack(&trial, bytes, 4096);
+    whole = trial.used;
+    tbd_lz4_pack(&trial, difference, 4096);
+    smaller = !trial.failed && trial.used - whole < whole;
+    tbd_buffer_free(&trial);
+    return smaller;
+}
+
+/* What is stored of a page: its bytes, or into `room` the difference where that packs smaller. */
+static const uint8_t *choose_difference(struct tbd_disk_page *page, const uint8_t *bytes,
+                                        const uint8_t *base, bool is_brief, uint8_t *room)
+{
+    tbd_page_difference(room, bytes, base);
+    if (!is_smaller(room, bytes, is_brief))
+        return bytes;
+    page->flags |= TBD_DISK_PAGE_DELTA;
+    return room;
+}
+
+typedef void pack_function(struct tbd_buffer *out, const void *data, size_t bytes);
+
+static pack_function *packer_of(const struct tbd_toc_content *content)
+{
+    return !content->is_old ? tbd_lz4_pack : content->is_brief ? tbd_pack_quick : tbd_pack_hard;
+}
+
+/* Pages that go into one frame. */
+struct page_group {
+    pack_function *pack;
+    struct tbd_disk_page *members[TBD_PAGE_GROUP];
+    uint8_t bytes[TBD_PAGE_GROUP * 4096];
+    uint32_t count;
+};
+
+static void put_group(struct tbd_buffer *data, struct page_group *group)
+{
+    size_t before = data->used;
+
+    if (!group->count)
+        return;
+    group->pack(data, group->bytes, group->count * 4096ul);
+    for (uint32_t i = 0; i < group->count; i++) {
+        group->members[i]->flags |= TBD_DISK_PAGE_GROUP | i << 16;
+        group->members[i]->offset = before;
+        group->members[i]->bytes = (uint32_t)(data->used - before);
+    }
+    group->count = 0;
+}
+
+/* `group` NULL: each page has a frame of its own. */
+static void put_page(struct tbd_buffer *data, struct page_group *group,
+                     const struct tbd_toc_content *content, struct tbd_disk_page *page,
+                     const uint8_t *bytes)
+{
+    const uint8_t *base = NULL;
+    uint8_t room[4096];
+
+    if (content && content->base && page->flags == TBD_DISK_PAGE_END && !is_zero(bytes))
+        base = content->base(content->context, page->address);
+    if (base)
+        bytes = choose_difference(page, bytes, base, content->is_brief, room);
+    page->offset = data->used;
+    if (is_zero(bytes)) {
+        page->flags |= TBD_DISK_PAGE_ZERO;
+    } else if (group) {
+        memcpy(group->bytes + group->count * 4096ul, bytes, 4096);
+        group->members[group->count++] = page;
+    } else {
+        tbd_lz4_pack(data, bytes, 4096);
+        page->bytes = (uint32_t)(data->used - page->offset);
+    }
+    if (group && group->count == TBD_PAGE_GROUP)
+        put_group(data, group);
+}
+
+/* One for each page, as all windows need the image: a flipped bit is to cost only those that need
+ * its page. */
+static void put_checks(struct tbd_buffer *out, const struct page_list *list,
+                       const struct tbd_buffer *data)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_PAGE_CHECKS);
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct tbd_disk_page *page = &list->disk[i];
+        uint32_t check =
+            page->bytes ? (uint32_t)XXH3_64bits(data->bytes + page->offset, page->bytes) : 0;
+
+        tbd_buffer_put(out, &check, sizeof(check));
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+static void put_pages(struct tbd_buffer *out, struct page_list *list,
+                      const struct tbd_toc_content *content)
+{
+    struct tbd_buffer data = { 0 };
+    struct page_group *group = NULL;
+
+    if (content && content->is_old) {
+        group = calloc(1, sizeof(*group));
+        out->failed |= !group;
+        if (group)
+            group->pack = packer_of(content);
+    }
+    if (list->count)
+        qsort(list->disk, list->count, sizeof(*list->disk), compare_pages);
+    for (size_t i = 0; i < list->count; i++)
+        put_page(&data, group, content, &list->disk[i], list->bytes[list->disk[i].offset]);
+    if (group)
+        put_group(&data, group);
+    free(group);
+    tbd_file_put_record(out, TBD_REC_PAGE_TABLE, list->disk, list->count * sizeof(*list->disk));
+    if (list->count && list->disk[0].flags & TBD_DISK_PAGE_IMAGE && !data.failed)
+        put_checks(out, list, &data);
+    tbd_file_put_record(out, TBD_REC_PAGE_DATA, data.bytes, data.used);
+    if (data.failed)
+        out->failed = true;
+    tbd_buffer_free(&data);
+}
+
+static bool page_list_new(struct page_list *list, size_t count)
+{
+    *list = (struct page_list){
+        .disk = calloc(count + 1, sizeof(*list->disk)),
+        .bytes = calloc(count + 1, sizeof(*list->bytes)),
+    };
+    return list->disk && list->bytes;
+}
+
+static void page_list_free(struct page_list *list)
+{
+    free(list->disk);
+    free(list->bytes);
+}
+
+/* ---- windows ---- */
+
+void tbd_toc_pages(const struct tbd_disk_page *pages, size_t count, struct tbd_buffer *out)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < count;) {
+        uint64_t address = pages[i].address;
+        uint64_t kinds = 0;
+
+        for (; i < count && pages[i].address == address; i++)
+            kinds |= pages[i].flags & TBD_DISK_PAGE_FIRST ? TBD_PAGES_FIRST : TBD_PAGES_CAPTURED;
+        tbd_buffer_varint(out, (address / 4096 - last) << 2 | kinds);
+        last = address / 4096;
+    }
+}
+
+static void put_state(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_STATE);
+    struct tbd_buffer images = { 0 };
+
+    if (window->xsave)
+        tbd_buffer_put(&images, window->xsave, window->regs.xsave_bytes);
+    if (window->complete && window->end_xsave)
+        tbd_buffer_put(&images, window->end_xsave, window->end_regs.xsave_bytes);
+    tbd_lz4_pack(out, images.bytes, images.used);
+    tbd_file_finish_record(out, begin);
+    tbd_buffer_free(&images);
+}
+
+static void put_read_pages(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_READ_PAGES);
+    uint64_t last = 0;
+
+    tbd_buffer_varint(out, window->read_page_count);
+    for (size_t i = 0; i < window->read_page_count; i++) {
+        tbd_buffer_varint(out, window->read_pages[i] / 4096 - last);
+        last = window->read_pages[i] / 4096;
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+static void put_log(struct tbd_buffer *out, const struct tbd_window *window, pack_function *pack)
+{
+    size_t begin = tbd_file_begin_record(out, TBD_REC_LOG);
+    struct tbd_disk_log head = { .count = window->log_count };
+    struct tbd_buffer raw = { 0 };
+
+    for (size_t i = 0; i < window->log_count; i++) {
+        uint32_t time = (uint32_t)window->log[i].time;
+        struct tbd_message message;
+
+        memcpy(&message, window->log[i].message, sizeof(message));
+        tbd_buffer_put(&raw, &time, sizeof(time));
+        tbd_buffer_put(&raw, window->log[i].message, sizeof(message) + message.bytes);
+    }
+    head.raw_bytes = raw.used;
+    tbd_buffer_put(out, &head, sizeof(head));
+    pack(out, raw.bytes, raw.used);
+    tbd_file_finish_record(out, begin);
+    if (raw.failed)
+        out->failed = true;
+    tbd_buffer_free(&raw);
+}
+
+static void put_early_calls(struct tbd_buffer *out, const struct tbd_window *window)
+{
+    size_t begin;
+
+    if (!window->early_call_count)
+        return;
+    begin = tbd_file_begin_record(out, TBD_REC_EARLY_CALLS);
+    for (size_t i = 0; i < window->early_call_count; i++) {
+        tbd_buffer_varint(out, window->early_calls[i].thread);
+        tbd_buffer_varint(out, window->early_calls[i].id);
+        tbd_buffer_varint(out, window->early_calls[i].time);
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+static void put_meta(struct tbd_buffer *out, const struct tbd_window *window,
+                     const struct tbd_disk_window *disk)
+{
+    struct tbd_disk_meta meta = {
+        .window = *disk,
+        .digest = window->digest,
+        .entry_count = window->entry_count,
+        .operand_bytes = window->operand_bytes,
+        .regs = window->regs,
+        .end_regs = window->end_regs,
+    };
+
+    /* The index knows these better: how often the window was changed must not show here. */
+    meta.window.toc_bytes = meta.window.trace_bytes = meta.window.block_bytes = 0;
+    meta.window.highest_id = 0;
+    tbd_file_put_record(out, TBD_REC_META, &meta, sizeof(meta));
+}
+
+static void put_summaries(struct tbd_buffer *out, const struct tbd_toc_content *content)
+{
+    const struct tbd_window *window = content->window;
+
+    if (content->level > 1) {
+        tbd_words_put(out, window->number, window->words, window->word_count);
+        tbd_block_summaries_put(out, window->number, window->block_summaries,
+                                window->block_summary_count);
+    } else {
+        tbd_word_bits_put(out, window->words, window->word_count);
+        tbd_block_bits_put(out, window->block_summaries, window->block_summary_count, false);
+        tbd_block_bits_put(out, window->block_summaries, window->block_summary_count, true);
+    }
+}
+
+enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_buffer *out,
+                            struct tbd_buffer *for_index)
+{
+    const struct tbd_window *window = content->window;
+    size_t count = window->dirty_count + window->gone_count + window->first_count;
+    struct page_list list;
+
+    if (!page_list_new(&list, count)) {
+        page_list_free(&list);
+        return TBD_NOMEM;
+    }
+    list_pages(&list, window->dirty, window->dirty_count, TBD_DISK_PAGE_END);
+    list_pages(&list, window->gone, window->gone_count, TBD_DISK_PAGE_GONE);
+    list_pages(&list, window->first, window->first_count, TBD_DISK_PAGE_FIRST);
+    content->disk->pages = count;
+    content->disk->words = window->word_count;
+    content->disk->block_ids = window->block_summary_count;
+    tbd_file_put_header(out, TBD_FILE_TOC, window->number, content->trace_id);
+    if (content->is_old)
+        tbd_file_need(out, TBD_NEEDS_ZSTD);
+    put_meta(out, window, content->disk);
+    put_state(out, window);
+    tbd_thread_states_put(out, window);
+    put_pages(out, &list, content);
+    put_read_pages(out, window);
+    put_log(out, window, packer_of(content));
+    put_early_calls(out, window);
+    put_summaries(out, content);
+    tbd_toc_pages(list.disk, list.count, for_index);
+    page_list_free(&list);
+    return out->failed || for_index->failed ? TBD_NOMEM : TBD_OK;
+}
+
+enum tbd_status tbd_image_put(const struct tbd_page_contents *pages, size_t count,
+                              uint64_t trace_id, struct tbd_buffer *out)
+{
+    struct page_list list;
+    enum tbd_status status = TBD_NOMEM;
+
+    if (page_list_new(&list, count)) {
+        list_pages(&list, pages, count, TBD_DISK_PAGE_IMAGE);
+        tbd_file_put_header(out, TBD_FILE_IMAGE, 0, trace_id);
+        put_pages(out, &list, NULL);
+        status = out->failed ? TBD_NOMEM : TBD_OK;
+    }
+    page_list_free(&list);
+    return status;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* toc_write.h - the contents of a window's TOC file, and of an image, as bytes */
+#ifndef TBD_FORMAT_TOC_WRITE_H
+#define TBD_FORMAT_TOC_WRITE_H
+
+#include "format/files/codec.h"
+#include "format/files/disk.h"
+#include "format/trace/trace.h"
+
+struct tbd_toc_content {
+    const struct tbd_window *window;
+    struct tbd_disk_window *disk; /* its counts of pages, words, blocks are filled in */
+    uint64_t trace_id;
+    uint8_t level;                /* 1, or more */
+    bool is_old;                  /* smaller, at the cost of time: for merged windows */
+    bool is_brief;                /* at less cost: it will be packed again soon, or the program waits for it */
+    /* 4096 bytes that a difference may be made to, or NULL; NULL itself: all pages are stored whole. */
+    const uint8_t *(*base)(void *context, uint64_t address);
+    void *context;
+};
+
+/* Appends the file to `out`, and to `for_index` what the index says about its pages. */
+TBD_MUST_CHECK enum tbd_status tbd_toc_put(const struct tbd_toc_content *content,
+                                           struct tbd_buffer *out, struct tbd_buffer *for_index);
+/* Appends what the index says about these pages: their numbers and kinds. */
+void tbd_toc_pages(const struct tbd_disk_page *pages, size_t count, struct tbd_buffer *out);
+TBD_MUST_CHECK enum tbd_status tbd_image_put(const struct tbd_page_contents *pages, size_t count,
+                                             uint64_t trace_id, struct tbd_buffer *out);
+
+#endif

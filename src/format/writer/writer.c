@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: MIT
+/* writer.c - making a trace directory: its files but those of windows
+ *
+ * Invariants
+ * K1  A file of a window exists under its name only when complete (tbd_write_file); the index names
+ *     a window only after its files exist; the block file holds a block before the index names a
+ *     window with it.
+ * K2  index and blocks only grow, by whole records; a write that fails is cut off again.
+ * K3  `reserve` holds some disk space until the end, so that a full disk still takes the end
+ *     record.  Only where there is far more room than that, it goes earlier. */
+#include "format/writer/writer_private.h"
+
+#include "format/files/modules.h"
+#include "format/writer/toc_write.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define RESERVE_BYTES (64 << 10)
+#define PLENTY_BYTES  ((uint64_t)1 << 30) /* nobody fills them in the moments that are left */
+#define BATCH_BLOCKS 8u
+
+/* ---- directories ---- */
+
+static int make_parents(const char *path)
+{
+    char part[4096];
+
+    snprintf(part, sizeof(part), "%s", path);
+    for (char *at = part + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = 0;
+        if (mkdir(part, 0700) && errno != EEXIST)
+            return -1;
+        *at = '/';
+    }
+    return mkdir(part, 0700) && errno != EEXIST ? -1 : 0;
+}
+
+/* A name that is one path component and does not hide. */
+static void plain_name(const char *program, char *out, size_t bytes)
+{
+    const char *slash = strrchr(program, '/');
+
+    snprintf(out, bytes, "%s", slash ? slash + 1 : program);
+    for (char *at = out; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == '/' || (at == out && (*at == '.' || *at == '-')))
+            *at = '_';
+    if (!*out)
+        snprintf(out, bytes, "program");
+}
+
+static unsigned long highest_number(const char *root, const char *name)
+{
+    size_t length = strlen(name);
+    unsigned long highest = 0;
+    struct dirent *entry;
+    DIR *dir = opendir(root);
+
+    while (dir && (entry = readdir(dir))) {
+        unsigned long n;
+        char *end;
+
+        if (strncmp(entry->d_name, name, length) != 0 || entry->d_name[length] != '-')
+            continue;
+        n = strtoul(entry->d_name + length + 1, &end, 10);
+        if (!*end && n > highest)
+            highest = n;
+    }
+    if (dir)
+        closedir(dir);
+    return highest;
+}
+
+static enum tbd_status make_directory(struct tbd_writer *w, const char *program)
+{
+    unsigned long n;
+    char name[128];
+
+    plain_name(program, name, sizeof(name));
+    if (make_parents(w->root))
+        return TBD_IO;
+    for (n = highest_number(w->root, name) + 1;; n++) {
+        if (asprintf(&w->path, "%s/%s-%lu", w->root, name, n) < 0) {
+            w->path = NULL;
+            return TBD_NOMEM;
+        }
+        if (!mkdir(w->path, 0700))
+            break;
+        free(w->path);
+        w->path = NULL;
+        if (errno != EEXIST)
+            return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    }
+    w->name = strrchr(w->path, '/') + 1;
+    w->root_dir = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    tbd_modules_clean(w->root_dir);
+    w->dir = open(w->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (w->dir < 0 || mkdirat(w->dir, "windows", 0700) || mkdirat(w->dir, "modules", 0700))
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    return TBD_OK;
+}
+
+static enum tbd_status make_reserve(struct tbd_writer *w)
+{
+    int fd = openat(w->dir, "reserve", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    static const uint8_t zero[4096];
+    enum tbd_status status = TBD_OK;
+
+    if (fd < 0)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    for (int i = 0; i < RESERVE_BYTES / 4096 && !status; i++)
+        status = tbd_write_all(fd, zero, sizeof(zero));
+    close(fd);
+    w->has_reserve = true;
+    return status;
+}
+
+static void remove_reserve(struct tbd_writer *w)
+{
+    unlinkat(w->dir, "reserve", 0);
+    w->has_reserve = false;
+}
+
+enum tbd_status tbd_writer_new(const char *root, const char *program, struct tbd_writer **out,
+                               struct tbd_error *why)
+{
+    struct tbd_writer *w = calloc(1, sizeof(*w));
+    enum tbd_status status;
+
+    *out = NULL;
+    if (!w)
+        return TBD_NOMEM;
+    w->root_dir = w->dir = w->header = w->index = w->blocks = -1;
+    w->root = strdup(root);
+    if (getrandom(&w->id, sizeof(w->id), 0) != sizeof(w->id) || !w->id)
+        w->id = 1;
+    errno = 0;
+    status = w->root ? make_directory(w, program) : TBD_NOMEM;
+    if (!status)
+        status = make_reserve(w);
+    if (status) {
+        tbd_error_set(why, status, w->path ? w->path : root, 0, "%s",
+                      errno ? strerror(errno) : tbd_status_text(status));
+        tbd_writer_free(w);
+        return status;
+    }
+    *out = w;
+    return TBD_OK;
+}
+
+void tbd_writer_close(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+static void remove_unstarted(struct tbd_writer *w)
+{
+    static const char *const names[] = { "reserve", "index", "blocks", "header", "header.part",
+                                         "image" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unlinkat(w->dir, names[i], 0);
+    unlinkat(w->dir, "windows", AT_REMOVEDIR);
+    unlinkat(w->dir, "modules", AT_REMOVEDIR);
+    rmdir(w->path);
+}
+
+const char *tbd_writer_path(const struct tbd_writer *w)
+{
+    return w->path;
+}
+
+/* ---- append-only files ---- */
+
+enum tbd_status tbd_writer_append(int fd, off_t *size, const struct tbd_buffer *data)
+{
+    enum tbd_status status;
+
+    if (data->failed)
+        return TBD_NOMEM;
+    status = tbd_write_all(fd, data->bytes, data->used);
+    if (!status)
+        *size += (off_t)data->used;
+    else if (ftruncate(fd, *size) || lseek(fd, *size, SEEK_SET) < 0)
+        status = TBD_IO;
+    return status;
+}
+
+/* So that an index that is cut off between two records does not look like one whose writer died.  Without it
+ * nothing is wrong. */
+static void put_closed(const struct tbd_writer *w)
+{
+    struct tbd_disk_closed closed = { .index_bytes = (uint64_t)w->index_bytes };
+    struct tbd_buffer record = { 0 };
+    int fd = openat(w->dir, "header", O_WRONLY | O_CLOEXEC);
+    off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+
+    tbd_file_put_record(&record, TBD_REC_CLOSED, &closed, sizeof(closed));
+    if (size >= 0)
+        (void)!tbd_writer_append(fd, &size, &record);
+    tbd_writer_close(fd);
+    tbd_buffer_free(&record);
+}
+
+void tbd_writer_free(struct tbd_writer *w)
+{
+    if (!w)
+        return;
+    if (!w->started && w->path)
+        remove_unstarted(w);
+    if (w->has_changed)
+        put_closed(w);
+    tbd_writer_close(w->index);
+    tbd_writer_close(w->blocks);
+    tbd_writer_close(w->header);
+    tbd_writer_close(w->dir);
+    tbd_writer_close(w->root_dir);
+    tbd_buffer_free(&w->pending);
+    free(w->modules);
+    free(w->path);
+    free(w->root);
+    free(w);
+}
+
+static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
+                                      enum tbd_file_kind kind, int *fd, off_t *size)
+{
+    struct tbd_buffer head = { 0 };
+    enum tbd_status status;
+
+    *fd = openat(w->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (*fd < 0)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    tbd_file_put_header(&head, kind, 0, w->id);
+    status = tbd_writer_append(*fd, size, &head);
+    tbd_buffer_free(&head);
+    return status;
+}
+
+/* The lock is on the file before it gets its name, so that nobody sees a trace without. */
+static enum tbd_status create_header(struct tbd_writer *w, const struct tbd_buffer *content)
+{
+    enum tbd_status status;
+
+    if (content->failed)
+        return TBD_NOMEM;
+    w->header = openat(w->dir, "header.part", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (w->header < 0)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    if (flock(w->header, LOCK_EX | LOCK_NB))
+        return TBD_IO;
+    status = tbd_write_all(w->header, content->bytes, content->used);
+    if (!status && renameat(w->dir, "header.part", w->dir, "header"))
+        status = TBD_IO;
+    return status;
+}
+
+static void link_latest(const struct tbd_writer *w)
+{
+    char temporary[4200];
+    char latest[4200];
+
+    snprintf(temporary, sizeof(temporary), "%s/.latest-%d", w->root, getpid());
+    snprintf(latest, sizeof(latest), "%s/latest", w->root);
+    unlink(temporary);
+    if (symlink(w->name, temporary) || rename(temporary, latest))
+        unlink(temporary);
+}
+
+/* What was asked for is the program, not the last of its processes. */
+static bool is_forked(const void *payload, size_t bytes)
+{
+    struct tbd_msg_start start;
+
+    if (bytes < sizeof(start))
+        return false;
+    memcpy(&start, payload, sizeof(start));
+    return start.flags & TBD_START_FORKED;
+}
+
+static void put_head(struct tbd_buffer *out, const void *payload, size_t bytes,
+                     const struct tbd_disk_config *config)
+{
+    tbd_file_put_record(out, TBD_REC_START, payload, bytes);
+    tbd_file_put_record(out, TBD_REC_CONFIG, config, sizeof(*config));
+}
+
+enum tbd_status tbd_writer_start(struct tbd_writer *w, const void *payload, size_t bytes,
+                                 const struct tbd_disk_config *config)
+{
+    struct tbd_buffer content = { 0 };
+    enum tbd_status status;
+
+    tbd_file_put_header(&content, TBD_FILE_HEADER, 0, w->id);
+    put_head(&content, payload, bytes, config);
+    put_head(&w->pending, payload, bytes, config); /* the index has a copy */
+    status = create_growing(w, "index", TBD_FILE_INDEX, &w->index, &w->index_bytes);
+    if (!status)
+        status = create_growing(w, "blocks", TBD_FILE_BLOCKS, &w->blocks, &w->blocks_bytes);
+    if (!status)
+        status = create_header(w, &content);
+    tbd_buffer_free(&content);
+    if (status)
+        return status;
+    w->started = true;
+    if (!is_forked(payload, bytes))
+        link_latest(w);
+    return TBD_OK;
+}
+
+/* ---- blocks ---- */
+
+static void put_defs(struct tbd_buffer *out, const struct tbd_block_table *table, uint32_t first,
+                     uint32_t last)
+{
+    size_t count = last - first + 1u;
+    uint64_t ops_at = sizeof(struct tbd_disk_blocks) + count * sizeof(struct tbd_block_def);
+    uint64_t code_at = ops_at;
+
+    for (uint32_t id = first; id <= last; id++)
+        code_at += tbd_block_table_get(table, id)->def.op_count * sizeof(struct tbd_op);
+    for (uint32_t id = first; id <= last; id++) {
+        struct tbd_block_def def = tbd_block_table_get(table, id)->def;
+
+        def.ops_offset = ops_at;
+        def.code_offset = code_at;
+        ops_at += def.op_count * sizeof(struct tbd_op);
+        code_at += def.code_bytes;
+        tbd_buffer_put(out, &def, sizeof(def));
+    }
+}
+
+static void put_batch(struct tbd_buffer *out, const struct tbd_block_table *table, uint32_t first,
+                      uint32_t last)
+{
+    struct tbd_disk_blocks head = { first, last - first + 1 };
+    size_t begin = tbd_file_begin_record(out, TBD_REC_BLOCKS);
+
+    tbd_buffer_put(out, &head, sizeof(head));
+    put_defs(out, table, first, last);
+    for (uint32_t id = first; id <= last; id++) {
+        const struct tbd_block *block = tbd_block_table_get(table, id);
+
+        tbd_buffer_put(out, block->ops, block->def.op_count * sizeof(struct tbd_op));
+    }
+    for (uint32_t id = first; id <= last; id++) {
+        const struct tbd_block *block = tbd_block_table_get(table, id);
+
+        tbd_buffer_put(out, block->code, block->def.code_bytes);
+    }
+    tbd_file_finish_record(out, begin);
+}
+
+/* Small records: damage to one costs the windows that have its blocks. */
+enum tbd_status tbd_writer_blocks(struct tbd_writer *w, const struct tbd_block_table *table,
+                                  uint32_t first, uint32_t last)
+{
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status;
+
+    if (last < first)
+        return TBD_OK;
+    for (uint32_t id = first; id <= last; id += BATCH_BLOCKS)
+        put_batch(&out, table, id, last - id < BATCH_BLOCKS ? last : id + BATCH_BLOCKS - 1);
+    status = tbd_writer_append(w->blocks, &w->blocks_bytes, &out);
+    tbd_buffer_free(&out);
+    if (!status)
+        w->last_block = last;
+    return status;
+}
+
+/* ---- index records ---- */
+
+void tbd_writer_event(struct tbd_writer *w, enum tbd_record_type type,
+                      const struct tbd_disk_when *when, const void *message, size_t bytes)
+{
+    size_t begin = tbd_file_begin_record(&w->pending, type);
+
+    tbd_buffer_put(&w->pending, when, sizeof(*when));
+    tbd_buffer_put(&w->pending, message, bytes);
+    tbd_file_finish_record(&w->pending, begin);
+}
+
+void tbd_writer_module(struct tbd_writer *w, const char *path, uint64_t inode, uint32_t device)
+{
+    struct tbd_disk_module disk = { .inode = inode, .device = device };
+    struct tbd_disk_module *grown;
+    char name[200];
+    size_t begin;
+    int number;
+
+    for (size_t i = 0; i < w->module_count; i++)
+        if (w->modules[i].inode == inode && w->modules[i].device == device)
+            return;
+    grown = realloc(w->modules, (w->module_count + 1) * sizeof(disk));
+    if (!grown)
+        return;
+    w->modules = grown;
+    number = snprintf(name, sizeof(name), "%03zu-", w->module_count);
+    w->modules[w->module_count++] = disk;
+    plain_name(path, name + number, sizeof(name) - (size_t)number);
+    if (!tbd_modules_keep(w->root_dir, w->dir, path, name, &disk))
+        return;
+    begin = tbd_file_begin_record(&w->pending, TBD_REC_MODULE);
+    tbd_buffer_put(&w->pending, &disk, sizeof(disk));
+    tbd_buffer_put(&w->pending, path, strlen(path) + 1);
+    tbd_buffer_put(&w->pending, name, strlen(name) + 1);
+    tbd_file_finish_record(&w->pending, begin);
+}
+
+enum tbd_status tbd_writer_flush(struct tbd_writer *w)
+{
+    enum tbd_status status = tbd_writer_append(w->index, &w->index_bytes, &w->pending);
+
+    w->pending.used = 0;
+    return status;
+}
+
+enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_contents *pages,
+                                 size_t count)
+{
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status = tbd_image_put(pages, count, w->id, &out);
+
+    if (!status)
+        status = tbd_write_file(w->dir, "image", out.bytes, out.used);
+    tbd_buffer_free(&out);
+    return status;
+}
+
+/* K3.  Taking a file away may take longer than everything else at the end. */
+void tbd_writer_expect_end(struct tbd_writer *w)
+{
+    struct statvfs disk;
+
+    if (w->has_reserve && !fstatvfs(w->dir, &disk) && disk.f_bavail * (uint64_t)disk.f_frsize >= PLENTY_BYTES)
+        remove_reserve(w);
+}
+
+enum tbd_status tbd_writer_end(struct tbd_writer *w, const struct tbd_msg_end *end,
+                               const char *text)
+{
+    enum tbd_status status;
+    size_t begin;
+
+    if (w->has_reserve)
+        remove_reserve(w);
+    begin = tbd_file_begin_record(&w->pending, TBD_REC_END);
+    tbd_buffer_put(&w->pending, end, sizeof(*end));
+    tbd_buffer_put(&w->pending, text, strlen(text) + 1);
+    tbd_file_finish_record(&w->pending, begin);
+    status = tbd_writer_flush(w);
+    if (!status)
+        put_closed(w);
+    return status;
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+/* writer_windows.c - windows of a trace that is being made: their files, then the record that names them
+ *
+ * Keeps K1 of writer.c. */
+#include "format/writer/writer_private.h"
+
+#include "format/coding/packed.h"
+#include "format/writer/toc_write.h"
+#include "format/trace/trace_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum tbd_status write_window_file(struct tbd_writer *w, uint32_t window, const char *suffix,
+                                         struct tbd_buffer *content, uint64_t *out_bytes)
+{
+    enum tbd_status status = TBD_NOMEM;
+    char name[64];
+
+    tbd_toc_name(window, 1, suffix, name, sizeof(name));
+    if (!content->failed)
+        status = tbd_write_file(w->dir, name, content->bytes, content->used);
+    *out_bytes = content->used;
+    content->used = 0;
+    return status;
+}
+
+static void remove_window_files(struct tbd_writer *w, uint32_t window)
+{
+    static const char *const suffixes[] = { "toc", "trace", "blocks" };
+    char name[64];
+
+    for (size_t i = 0; i < 3; i++) {
+        tbd_toc_name(window, 1, suffixes[i], name, sizeof(name));
+        unlinkat(w->dir, name, 0);
+    }
+}
+
+static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window *window,
+                                   const struct tbd_window_extra *extra,
+                                   struct tbd_disk_window *disk, struct tbd_buffer *for_index)
+{
+    struct tbd_toc_content toc = { .window = window, .disk = disk, .trace_id = w->id,
+                                   .level = disk->level, .is_brief = true, .base = extra->base,
+                                   .context = extra->context };
+    struct tbd_buffer out = { 0 };
+    enum tbd_status status = tbd_toc_put(&toc, &out, for_index);
+
+    if (!status)
+        status = write_window_file(w, window->number, "toc", &out, &disk->toc_bytes);
+    if (!status && disk->level == 3) {
+        tbd_packed_put_records(&out, window, extra->coded, w->id);
+        status = write_window_file(w, window->number, "trace", &out, &disk->trace_bytes);
+    }
+    if (!status && disk->level == 3) {
+        tbd_packed_put_entries(&out, window, w->id);
+        status = write_window_file(w, window->number, "blocks", &out, &disk->block_bytes);
+    }
+    tbd_buffer_free(&out);
+    return status;
+}
+
+static enum tbd_status make_folder(struct tbd_writer *w, uint32_t window)
+{
+    uint32_t folder = window / 1000;
+    char name[64];
+
+    if (__atomic_load_n(&w->folders, __ATOMIC_ACQUIRE) == folder + 1)
+        return TBD_OK;
+    snprintf(name, sizeof(name), "windows/%u", folder);
+    if (mkdirat(w->dir, name, 0700) && errno != EEXIST)
+        return errno == ENOSPC || errno == EDQUOT ? TBD_NOSPACE : TBD_IO;
+    __atomic_store_n(&w->folders, folder + 1, __ATOMIC_RELEASE);
+    return TBD_OK;
+}
+
+enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_window *window,
+                                      const struct tbd_window_summary *counts,
+                                      const struct tbd_window_extra *extra,
+                                      struct tbd_window_files *out)
+{
+    struct tbd_buffer for_index = { 0 };
+    enum tbd_status status = make_folder(w, window->number);
+
+    *out = (struct tbd_window_files){
+        .disk = { .window = window->number, .level = counts->level, .complete = window->complete,
+                  .first_time = window->first_time, .blocks = window->blocks,
+                  .stores = counts->stores, .calls = counts->calls, .returns = counts->returns,
+                  .syscalls = counts->syscalls, .specials = counts->specials,
+                  .signals = counts->signals },
+    };
+    if (!status)
+        status = write_files(w, window, extra, &out->disk, &for_index);
+    if (status) {
+        tbd_buffer_free(&for_index);
+        remove_window_files(w, window->number);
+        return status;
+    }
+    out->pages = for_index.bytes;
+    out->pages_bytes = for_index.used;
+    return TBD_OK;
+}
+
+/* Does a pending record speak of a window behind this one? */
+static bool is_of_later(const struct tbd_record *head, const uint8_t *payload, uint32_t window)
+{
+    struct tbd_disk_when when;
+
+    switch (head->type) {
+    case TBD_REC_REGION:
+    case TBD_REC_UNMAP:
+    case TBD_REC_NOTE:
+    case TBD_REC_PAGES:
+    case TBD_REC_THREAD:
+    case TBD_REC_RAN:
+        memcpy(&when, payload, sizeof(when));
+        return when.window > window;
+    default:
+        return false;
+    }
+}
+
+/* Windows are joined before the ones in front of them are committed.  What the index says of a window comes just
+ * before its WINDOW record: whoever rewrites the index knows only of windows that it names. */
+static void take_later(struct tbd_writer *w, uint32_t window, struct tbd_buffer *later)
+{
+    struct tbd_buffer now = { 0 };
+    struct tbd_record head;
+
+    for (size_t at = 0, bytes; at < w->pending.used; at += bytes) {
+        const uint8_t *record = w->pending.bytes + at;
+
+        memcpy(&head, record, sizeof(head));
+        bytes = (sizeof(head) + head.bytes + 7) & ~(size_t)7;
+        tbd_buffer_put(is_of_later(&head, record + sizeof(head), window) ? later : &now, record,
+                       bytes);
+    }
+    now.failed |= w->pending.failed || later->failed;
+    tbd_buffer_free(&w->pending);
+    w->pending = now;
+}
+
+enum tbd_status tbd_writer_commit_window(struct tbd_writer *w, struct tbd_window_files *files)
+{
+    struct tbd_disk_when when = { .window = files->disk.window };
+    struct tbd_buffer later = { 0 };
+    enum tbd_status status;
+
+    take_later(w, files->disk.window, &later);
+    files->disk.highest_id = w->last_block;
+    tbd_writer_event(w, TBD_REC_PAGES, &when, files->pages, files->pages_bytes);
+    tbd_file_put_record(&w->pending, TBD_REC_WINDOW, &files->disk, sizeof(files->disk));
+    free(files->pages);
+    files->pages = NULL;
+    status = tbd_writer_flush(w);
+    tbd_buffer_free(&w->pending);
+    w->pending = later;
+    if (status)
+        remove_window_files(w, files->disk.window);
+    return status;
+}
+
+void tbd_writer_code_segment(const struct tbd_writer *w, struct tbd_key_segment *segment, struct tbd_buffer *out)
+{
+    tbd_key_segment_encode(segment, w->id, out);
+}
+
+void tbd_writer_segment(const struct tbd_writer *w, const struct tbd_key_segment *segment, const struct tbd_buffer *file)
+{
+    char name[64];
+
+    tbd_key_segment_name(segment, name, sizeof(name));
+    (void)mkdirat(w->dir, "keys", 0700);
+    if (!file->failed)
+        (void)!tbd_write_file(w->dir, name, file->bytes, file->used);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+/* begin.c - see begin.h.  Context: BOOT, FORK_CHILD. */
+#include "hooks/boot/begin.h"
+
+#include "base/fmt.h"
+#include "base/layout.h"
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/memory/maps.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/boot/spawn.h"
+
+enum {
+    SYS_BRK = 12,
+    SYS_GETCWD = 79,
+    ADVICE_DONTFORK = 10,
+    ADVICE_DONTDUMP = 16,
+};
+
+/* ---- the environment ---- */
+
+static bool is_named(const char *variable, const char *name)
+{
+    while (*name)
+        if (*variable++ != *name++)
+            return false;
+    return *variable == '=';
+}
+
+/* A child may have gone to another folder: `dir` and TBD_DIR mean what they meant at
+ * the beginning. */
+static void fix_folder(char *const *environment)
+{
+    char *dir = tbd_runtime.options.dir;
+    char given[TBD_OPTION_TEXT_BYTES];
+    char cwd[4096];
+    long length;
+
+    for (; !*dir && *environment; environment++)
+        if (is_named(*environment, "TBD_DIR"))
+            tbd_fmt(dir, TBD_OPTION_TEXT_BYTES, "%s", *environment + 8);
+    if (!*dir || *dir == '/')
+        return;
+    length = tbd_sys3(SYS_GETCWD, tbd_sys_pointer(cwd), sizeof(cwd), 0);
+    if (tbd_sys_failed(length) || strlen(cwd) + strlen(dir) + 2 > TBD_OPTION_TEXT_BYTES)
+        return;
+    memcpy(given, dir, strlen(dir) + 1);
+    tbd_fmt(dir, TBD_OPTION_TEXT_BYTES, "%s/%s", cwd, given);
+}
+
+/* A copy: the program may write over its own. */
+bool tbd_begin_environment(char **envp)
+{
+    struct tbd_arena arena;
+    size_t count = 0;
+    size_t bytes = 0;
+
+    for (; envp[count]; count++)
+        bytes += strlen(envp[count]) + 1;
+    bytes += (count + 1) * sizeof(char *);
+    if (!tbd_arena_init(&arena, bytes)) {
+        tbd_say("cannot reserve the engine's address space: the program runs untraced");
+        return false;
+    }
+    tbd_runtime.environment = tbd_arena_alloc(&arena, (count + 1) * sizeof(char *), 8);
+    for (size_t i = 0; i < count; i++) {
+        size_t length = strlen(envp[i]) + 1;
+
+        tbd_runtime.environment[i] = tbd_arena_alloc(&arena, length, 1);
+        memcpy(tbd_runtime.environment[i], envp[i], length);
+    }
+    fix_folder(tbd_runtime.environment);
+    return true;
+}
+
+/* ---- translation ---- */
+
+struct tbd_codegen_config tbd_begin_codegen(void)
+{
+    return (struct tbd_codegen_config){
+        .hook_set = (uint32_t)tbd_runtime.options.hooks,
+        .max_insns = (uint32_t)tbd_runtime.options.max_insns,
+        .link = tbd_runtime.options.link,
+    };
+}
+
+/* ---- the program's mappings ---- */
+
+static bool is_engine(uint64_t start)
+{
+    return start >= TBD_ENGINE_BASE && start < TBD_ENGINE_END;
+}
+
+struct mappings {
+    uint64_t library;
+    bool ok;
+};
+
+static void note_library(const char *path)
+{
+    size_t length = strlen(path);
+
+    while (length && path[length - 1] != '/')
+        length--;
+    if (length < sizeof(tbd_runtime.lib_dir)) {
+        memcpy(tbd_runtime.lib_dir, path, length);
+        tbd_runtime.lib_dir[length] = '\0';
+    }
+}
+
+static bool add_mapping(void *context, const struct tbd_msg_region *map, const char *path)
+{
+    struct mappings *mappings = context;
+
+    if (is_engine(map->start) || map->start >= TBD_USER_END)
+        return true;
+    if (mappings->library >= map->start && mappings->library < map->end)
+        note_library(path);
+    mappings->ok = tbd_regions_add(&tbd_runtime.regions, map, path);
+    return mappings->ok;
+}
+
+/* The kernel grows the stack downward on touch, up to the limit; pages below are zero. */
+#define MOST_STACK (1ull << 30)
+
+uint64_t tbd_begin_stack_start(uint64_t limit)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    uint64_t bytes = limit < MOST_STACK ? limit & ~(TBD_PAGE_SIZE - 1) : MOST_STACK;
+    uint64_t lowest = TBD_PAGE_SIZE * 16;
+    uint64_t start = 0;
+    uint64_t end = 0;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (!(map->flags & TBD_REGION_STACK)) {
+            lowest = end ? lowest : map->end + 256 * TBD_PAGE_SIZE;
+            continue;
+        }
+        start = end ? start : map->start;
+        end = map->end;
+    }
+    if (bytes < end && end - bytes > lowest)
+        lowest = end - bytes;
+    return lowest < start ? lowest : start;
+}
+
+static void extend_stack(struct tbd_region *region)
+{
+    uint64_t limit[2] = { 0, 0 };
+
+    tbd_sys4(302 /* prlimit64 */, 0, 3 /* RLIMIT_STACK */, 0, tbd_sys_pointer(limit));
+    region->map.start = tbd_begin_stack_start(limit[0]);
+    region->map.map_flags |= 0x100; /* MAP_GROWSDOWN */
+}
+
+bool tbd_begin_mappings(uint64_t library)
+{
+    struct mappings mappings = { library, true };
+    struct tbd_regions *regions = &tbd_runtime.regions;
+
+    tbd_regions_clear(regions);
+    if (!tbd_maps_read(add_mapping, &mappings) || !mappings.ok)
+        return false;
+    tbd_runtime.brk_end = (uint64_t)tbd_sys3(SYS_BRK, 0, 0, 0);
+    tbd_runtime.brk_start = tbd_runtime.brk_end;
+    for (size_t i = 0; i < regions->count; i++) {
+        if ((regions->table[i].map.flags & TBD_REGION_HEAP) &&
+            regions->table[i].map.start < tbd_runtime.brk_start)
+            tbd_runtime.brk_start = regions->table[i].map.start;
+        if (regions->table[i].map.flags & TBD_REGION_STACK)
+            extend_stack(&regions->table[i]);
+    }
+    return true;
+}
+
+/* ---- stream and organizer ---- */
+
+static bool make_stream(int fd)
+{
+    const struct tbd_options *options = &tbd_runtime.options;
+    struct tbd_ring_config config = {
+        .chunks = (uint32_t)options->chunks,
+        .def_capacity = 1u << 20,
+        .heap_capacity = 1ull << 30,
+        .window_blocks = options->window,
+        .hook_set = (uint32_t)options->hooks,
+        .pid = tbd_runtime.pid,
+    };
+
+    if (tbd_ring_create(&tbd_runtime.ring, fd, &config) != TBD_OK)
+        return false;
+    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, ADVICE_DONTFORK);
+    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, ADVICE_DONTDUMP);
+    return true;
+}
+
+/* A limit on file sizes holds for shared memory too, and a signal would tell the program. */
+static bool may_make_file(uint64_t bytes)
+{
+    uint64_t limit[2] = { 0, 0 };
+
+    tbd_sys4(302 /* prlimit64 */, 0, 1 /* RLIMIT_FSIZE */, 0, tbd_sys_pointer(limit));
+    return limit[0] >= bytes;
+}
+
+static bool start_recording(void)
+{
+    struct tbd_ring_config config = { .chunks = (uint32_t)tbd_runtime.options.chunks,
+                                      .def_capacity = 1u << 20,
+                                      .heap_capacity = 1ull << 30 };
+    long fd;
+
+    if (!may_make_file(tbd_ring_bytes(&config))) {
+        tbd_say("the file size limit is too small for the stream: the program runs untraced");
+        tbd_say("hint: ulimit -f unlimited");
+        return false;
+    }
+    fd = tbd_sys3(319 /* memfd_create */, tbd_sys_pointer("tbd-stream"), 1 /* CLOEXEC */, 0);
+    if (tbd_sys_failed(fd) || !make_stream((int)fd)) {
+        tbd_say("cannot make the shared memory for the stream: the program runs untraced");
+        if (!tbd_sys_failed(fd))
+            tbd_sys_close((int)fd);
+        return false;
+    }
+    tbd_runtime.recording = tbd_spawn_begin((int)fd, tbd_runtime.environment);
+    tbd_sys_close((int)fd);
+    return tbd_runtime.recording;
+}
+
+bool tbd_begin_stream(void)
+{
+    bool wanted = tbd_runtime.options.hooks != TBD_HOOKS_NONE &&
+                  strcmp(tbd_runtime.options.organizer, "none") != 0;
+
+    if (wanted)
+        return start_recording();
+    if (make_stream(-1))
+        return true;
+    tbd_say("cannot reserve memory for the stream: the program runs untraced");
+    return false;
+}
+
+void tbd_begin_nothing(void)
+{
+    struct tbd_stream_head *head = tbd_runtime.ring.head;
+
+    if (!tbd_runtime.recording)
+        return;
+    __atomic_store_n(&head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&head->published);
+    (void)tbd_spawn_finish();
+    tbd_runtime.recording = false;
+}
+
+bool tbd_begin_recording(void)
+{
+    if (!tbd_ring_guard(&tbd_runtime.ring)) {
+        tbd_say("cannot protect the stream's guard pages: the program runs untraced");
+        tbd_begin_nothing();
+        return false;
+    }
+    if (!tbd_runtime.recording)
+        return true;
+    tbd_runtime.recording = tbd_spawn_finish();
+    return tbd_runtime.recording;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+/* child.c - see child.h
+ *
+ * The child has a copy of everything but the parent's stream and the patch areas, which are not
+ * inherited (MADV_DONTFORK): so nothing here can reach what the parent goes on writing.  What was
+ * known of the parent's trace is forgotten: block ids, known pages, marks in the touch map.  Patch
+ * areas are made anew at the addresses they had, because engine and decoder tables name them. */
+#include "hooks/boot/child.h"
+
+#include "base/log.h"
+#include "base/sys.h"
+#include "hooks/boot/begin.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/memory/shared.h"
+#include "hooks/instructions/slot.h"
+
+enum {
+    PROT_RWX = 7,
+    MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
+    ADVICE_DONTNEED = 4,
+    ADVICE_DONTFORK = 10,
+    ADVICE_DONTDUMP = 16,
+};
+
+static bool map_areas(void)
+{
+    for (size_t i = 0; i < tbd_runtime.area_count; i++) {
+        uint64_t start = tbd_runtime.areas[i].start;
+        uint64_t bytes = tbd_runtime.areas[i].end - start;
+
+        if (tbd_sys_mmap(start, bytes, PROT_RWX, MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1, 0) !=
+            (long)start)
+            return false;
+        tbd_sys_madvise(start, bytes, ADVICE_DONTFORK);
+        tbd_sys_madvise(start, bytes, ADVICE_DONTDUMP);
+    }
+    return true;
+}
+
+/* Private anonymous memory reads as zero after it was given back. */
+static void forget_pages(void)
+{
+    struct tbd_pages *pages = &tbd_runtime.pages;
+
+    tbd_sys_madvise(tbd_sys_pointer(pages->touch), TBD_TOUCH_BYTES, ADVICE_DONTNEED);
+    tbd_sys_madvise(tbd_sys_pointer(pages->known), TBD_KNOWN_BYTES, ADVICE_DONTNEED);
+    pages->dirty = 0;
+    pages->read = 0;
+}
+
+static void forget_code(void)
+{
+    struct tbd_codegen_config config = tbd_begin_codegen();
+
+    tbd_patcher_configure(&config);
+    tbd_slot_forget();
+}
+
+/* Mappings are read before the patch areas are there: those are not the program's. */
+static bool begin(void)
+{
+    if (tbd_begin_mappings(0) && map_areas())
+        return tbd_begin_stream() && tbd_begin_recording();
+    tbd_say("no memory for a trace of process %u: it runs untraced", tbd_runtime.pid);
+    return false;
+}
+
+bool tbd_child_record(struct tbd_thread *thread)
+{
+    uint32_t parent = tbd_runtime.pid;
+
+    tbd_lazy_reset();
+    tbd_shared_reset();
+    tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
+    tbd_runtime.unknown_calls = 0;
+    if (tbd_runtime.pid == 1)
+        return false; /* its organizer would become its own child, and it would wait for that */
+    if (!tbd_runtime.options.children || !tbd_runtime.recording || !begin())
+        return false;
+    tbd_signals_block_all();
+    forget_pages();
+    forget_code();
+    tbd_shared_take_over();
+    tbd_runtime.window_due = tbd_runtime.options.window;
+    tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.window_due);
+    tbd_image_send_child(parent);
+    TBD_LOG(TBD_LOG_INFO, "child", "pid %u, forked by %u, is recorded", tbd_runtime.pid, parent);
+    return true;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+/* loader.c - libtbd.so: maps the engine that it carries and hands the program over
+ *
+ * Runs in the first constructor (-z initfirst), before every other library's.  Whatever goes wrong
+ * is said in one line and the program goes on as if we were not there.  Context: BOOT. */
+#include "base/layout.h"
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/boot/boot.h"
+
+#include <elf.h>
+#include <tbd/tbd.h>
+
+enum {
+    PROT_RW = 3,
+    MAP_PRIVATE_ANON_FIXED_NOREPLACE = 0x100022,
+};
+
+extern const uint8_t tbd_engine_image[];
+extern const uint8_t tbd_engine_image_end[];
+
+/* glibc 2.35 and later; others do not register rseq. */
+extern const int64_t __rseq_offset __attribute__((weak, visibility("default")));
+extern const unsigned __rseq_size __attribute__((weak, visibility("default")));
+
+/* Runtimes of sanitizers, in the program or in a library: they check where everything is mapped
+ * before main, and the thread and memory sanitizers want the engine's addresses for themselves. */
+extern const char __asan_init __attribute__((weak, visibility("default")));
+extern const char __tsan_init __attribute__((weak, visibility("default")));
+extern const char __msan_init __attribute__((weak, visibility("default")));
+
+/* The dynamic linker's list of libraries (link.h), as far as needed. */
+struct link_entry {
+    uint64_t bias;
+    const char *name;
+    const Elf64_Dyn *dynamic;
+    struct link_entry *next;
+};
+struct link_list {
+    int version;
+    struct link_entry *first;
+};
+extern const struct link_list _r_debug __attribute__((weak, visibility("default")));
+extern const Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
+
+void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_boot_regs *regs);
+
+void tbd_mark(const char *text)
+{
+    (void)text; /* the engine sees the call */
+    __asm__ volatile("");
+}
+
+const char *tbd_version(void)
+{
+    return TBD_VERSION;
+}
+
+static int segment_prot(const Elf64_Phdr *segment)
+{
+    return (segment->p_flags & PF_R ? 1 : 0) | (segment->p_flags & PF_W ? 2 : 0) |
+           (segment->p_flags & PF_X ? 4 : 0);
+}
+
+static bool map_segment(const Elf64_Phdr *segment)
+{
+    uint64_t start = segment->p_vaddr & ~(TBD_PAGE_SIZE - 1);
+    uint64_t end = (segment->p_vaddr + segment->p_memsz + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+    long result = tbd_sys_mmap(start, end - start, PROT_RW, MAP_PRIVATE_ANON_FIXED_NOREPLACE, -1, 0);
+
+    if (result != (long)start)
+        return false;
+    memcpy((uint8_t *)segment->p_vaddr, tbd_engine_image + segment->p_offset, segment->p_filesz);
+    return !tbd_sys_failed(tbd_sys_mprotect(start, end - start, segment_prot(segment)));
+}
+
+static bool map_engine(const Elf64_Ehdr *header)
+{
+    const Elf64_Phdr *segments = (const Elf64_Phdr *)(tbd_engine_image + header->e_phoff);
+
+    for (unsigned i = 0; i < header->e_phnum; i++)
+        if (segments[i].p_type == PT_LOAD && !map_segment(&segments[i]))
+            return false;
+    return true;
+}
+
+static uint64_t thread_pointer(void)
+{
+    uint64_t value;
+
+    __asm__("mov %%fs:0, %0" : "=r"(value));
+    return value;
+}
+
+/* The address sanitizer ends a program in which another library with a name comes before it. */
+static void hide_name(void)
+{
+    struct link_entry *entry = &_r_debug ? _r_debug.first : NULL;
+
+    while (entry && entry->dynamic != _DYNAMIC)
+        entry = entry->next;
+    if (entry)
+        entry->name = "";
+}
+
+static bool has_sanitizer(void)
+{
+    if (!&__asan_init && !&__tsan_init && !&__msan_init)
+        return false;
+    hide_name();
+    tbd_say("process %u checks its own memory or threads (sanitizer): it runs untraced",
+            (unsigned)tbd_sys_getpid());
+    return true;
+}
+
+void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_boot_regs *regs)
+{
+    const Elf64_Ehdr *header = (const Elf64_Ehdr *)tbd_engine_image;
+    const uint64_t *mark = (const uint64_t *)(header->e_entry - 16);
+    struct tbd_boot boot = { .regs = regs, .argc = argc, .argv = argv, .envp = envp,
+                             .library = (uint64_t)(uintptr_t)tbd_engine_image };
+
+    if (has_sanitizer())
+        return;
+    if (!map_engine(header)) {
+        tbd_say("cannot map the engine at %p: the program runs untraced", (void *)TBD_ENGINE_BASE);
+        tbd_say("hint: the address range is taken, or memory is limited (ulimit -v)");
+        return;
+    }
+    if (mark[0] != TBD_ENGINE_MAGIC) {
+        tbd_say("libtbd.so carries no engine: the program runs untraced");
+        tbd_say("hint: build it again");
+        return;
+    }
+    if (&__rseq_offset && &__rseq_size) {
+        boot.rseq = thread_pointer() + (uint64_t)__rseq_offset;
+        boot.rseq_bytes = __rseq_size;
+    }
+    ((tbd_boot_function)mark[1])(&boot);
+    tbd_sys_munmap(TBD_ENGINE_BASE, TBD_ENGINE_END - TBD_ENGINE_BASE);
+}

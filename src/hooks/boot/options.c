@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+/* options.c - see options.h */
+#include "hooks/boot/options.h"
+
+#include "base/fmt.h"
+#include "base/log.h"
+#include "base/string.h"
+#include "format/stream/stream.h"
+
+enum kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE, KIND_SIZE, KIND_KEEP };
+
+struct choice {
+    char name[8];
+    uint64_t value;
+};
+
+struct row {
+    char name[12];
+    char values[48];
+    char help[80];
+    enum kind kind;
+    size_t offset;
+    uint64_t initial, low, high; /* KIND_NUMBER; initial for KIND_CHOICE too */
+    struct choice choices[6];    /* KIND_CHOICE; ends with an empty name */
+};
+
+#define AT(field) offsetof(struct tbd_options, field)
+
+/* No pointers: readable before relocation. */
+static const struct row rows[] = {
+    { .name = "dir", .values = "PATH", .help = "folder in which the trace's folder is made",
+      .kind = KIND_TEXT, .offset = AT(dir) },
+    { .name = "organizer", .values = "PATH|none", .help = "the organizer program; none: keep nothing",
+      .kind = KIND_TEXT, .offset = AT(organizer) },
+    { .name = "window", .values = "N", .help = "block entries in a window",
+      .kind = KIND_NUMBER, .offset = AT(window), .initial = 3u << 19, .low = 16, .high = 1ull << 40 },
+    { .name = "quantum", .values = "N", .help = "block entries until it is another thread's turn",
+      .kind = KIND_NUMBER, .offset = AT(quantum), .initial = 30000, .low = 16, .high = 1ull << 40 },
+    { .name = "chunks", .values = "N", .help = "chunks of shared memory (1.25 MiB each)",
+      .kind = KIND_NUMBER, .offset = AT(chunks), .initial = 32, .low = 2,
+      .high = TBD_STREAM_MAX_CHUNKS },
+    { .name = "insns", .values = "N", .help = "instructions in a block at most",
+      .kind = KIND_NUMBER, .offset = AT(max_insns), .initial = TBD_BLOCK_MAX_INSNS, .low = 1,
+      .high = TBD_BLOCK_MAX_INSNS },
+    { .name = "hooks", .values = "play|full|blocks|none", .help = "what is reported",
+      .kind = KIND_CHOICE, .offset = AT(hooks), .initial = TBD_HOOKS_PLAY,
+      .choices = { { "play", TBD_HOOKS_PLAY }, { "full", TBD_HOOKS_FULL | TBD_HOOK_TOUCH },
+                   { "blocks", TBD_HOOK_BLOCKS }, { "none", TBD_HOOKS_NONE } } },
+    { .name = "log", .values = "error|warn|info|debug|trace", .help = "what is said on stderr",
+      .kind = KIND_CHOICE, .offset = AT(log), .initial = TBD_LOG_WARN,
+      .choices = { { "error", TBD_LOG_ERROR }, { "warn", TBD_LOG_WARN }, { "info", TBD_LOG_INFO },
+                   { "debug", TBD_LOG_DEBUG }, { "trace", TBD_LOG_TRACE } } },
+    { .name = "budget", .values = "SIZE", .help = "disk space of the trace (K, M, G, T): old windows lose details; 0: no limit",
+      .kind = KIND_SIZE, .offset = AT(budget), .initial = 4ull << 30 },
+    { .name = "level3", .values = "N", .help = "windows that keep all events; 0: as many as fit",
+      .kind = KIND_NUMBER, .offset = AT(level3), .high = UINT32_MAX },
+    { .name = "level2", .values = "N", .help = "windows before those that keep counts; 0: as many as fit",
+      .kind = KIND_NUMBER, .offset = AT(level2), .high = UINT32_MAX },
+    { .name = "keep", .values = "SIZE|TIME", .help = "only the last so much (K, M, G, T bytes or s, m, h, d); 0: all",
+      .kind = KIND_KEEP, .offset = AT(keep) },
+    { .name = "lean", .values = "auto|always|never", .help = "windows written without events; auto: those that come too fast",
+      .kind = KIND_CHOICE, .offset = AT(lean), .initial = TBD_LEAN_AUTO,
+      .choices = { { "auto", TBD_LEAN_AUTO }, { "always", TBD_LEAN_ALWAYS }, { "never", TBD_LEAN_NEVER } } },
+    { .name = "link", .values = "yes|no", .help = "no: every block leaves through the engine",
+      .kind = KIND_CHOICE, .offset = AT(link), .initial = 1,
+      .choices = { { "yes", 1 }, { "no", 0 } } },
+    { .name = "threads", .values = "yes|no", .help = "no: a program is let go at its second thread",
+      .kind = KIND_CHOICE, .offset = AT(threads), .initial = 1,
+      .choices = { { "yes", 1 }, { "no", 0 } } },
+    { .name = "children", .values = "yes|no", .help = "no: what is forked runs natively",
+      .kind = KIND_CHOICE, .offset = AT(children), .initial = 1,
+      .choices = { { "yes", 1 }, { "no", 0 } } },
+};
+
+#define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
+
+static const struct row *find_row(const char *name)
+{
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+    return NULL;
+}
+
+static bool parse_number(const struct row *row, const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    if (!*text)
+        return false;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || value > row->high)
+            return false;
+        value = value * 10 + (uint64_t)(*text - '0');
+    }
+    *out = value;
+    return value >= row->low && value <= row->high;
+}
+
+/* What a letter behind a number multiplies it by; 0: no such letter. */
+static uint64_t unit_bytes(char letter)
+{
+    switch (letter) {
+    case 'K': return 1ull << 10;
+    case 'M': return 1ull << 20;
+    case 'G': return 1ull << 30;
+    case 'T': return 1ull << 40;
+    default: return 0;
+    }
+}
+
+static uint64_t unit_seconds(char letter)
+{
+    switch (letter) {
+    case 's': return 1;
+    case 'm': return 60;
+    case 'h': return 3600;
+    case 'd': return 86400;
+    default: return 0;
+    }
+}
+
+/* "1G"; for KIND_KEEP also "10m". */
+static bool parse_size(const struct row *row, const char *text, uint64_t *out)
+{
+    uint64_t value = 0, unit = 1, mark = 0;
+
+    if (*text < '0' || *text > '9')
+        return false;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        if (value > 1ull << 40)
+            return false;
+        value = value * 10 + (uint64_t)(*text - '0');
+    }
+    if (*text) {
+        unit = unit_bytes(*text);
+        if (!unit && row->kind == KIND_KEEP) {
+            unit = unit_seconds(*text);
+            mark = TBD_KEEP_SECONDS;
+        }
+        if (!unit || text[1])
+            return false;
+    }
+    *out = value * unit | mark;
+    return value < (1ull << 62) / unit;
+}
+
+static bool parse_choice(const struct row *row, const char *text, uint64_t *out)
+{
+    for (size_t i = 0; i < sizeof(row->choices) / sizeof(row->choices[0]); i++)
+        if (row->choices[i].name[0] && strcmp(row->choices[i].name, text) == 0) {
+            *out = row->choices[i].value;
+            return true;
+        }
+    return false;
+}
+
+static bool set_value(struct tbd_options *options, const struct row *row, const char *text)
+{
+    uint8_t *field = (uint8_t *)options + row->offset;
+    uint64_t value;
+
+    switch (row->kind) {
+    case KIND_TEXT:
+        if (!*text)
+            return false;
+        memcpy(field, text, strlen(text) + 1);
+        return true;
+    case KIND_NUMBER:
+        if (!parse_number(row, text, &value))
+            return false;
+        break;
+    case KIND_CHOICE:
+        if (!parse_choice(row, text, &value))
+            return false;
+        break;
+    case KIND_SIZE:
+    case KIND_KEEP:
+        if (!parse_size(row, text, &value))
+            return false;
+        break;
+    default:
+        return false;
+    }
+    memcpy(field, &value, sizeof(value));
+    return true;
+}
+
+static void set_defaults(struct tbd_options *options)
+{
+    memset(options, 0, sizeof(*options));
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (rows[i].kind != KIND_TEXT)
+            memcpy((uint8_t *)options + rows[i].offset, &rows[i].initial, sizeof(uint64_t));
+}
+
+/* Copies up to an unescaped `stop` or the end; returns where it stopped, NULL if too long. */
+static const char *take(const char *text, char stop, char *out, size_t bytes)
+{
+    size_t length = 0;
+
+    for (; *text && *text != stop && *text != ','; text++) {
+        if (*text == '\\' && text[1])
+            text++;
+        if (length + 1 >= bytes)
+            return NULL;
+        out[length++] = *text;
+    }
+    out[length] = '\0';
+    return text;
+}
+
+static const char *parse_one(struct tbd_options *options, const char *text, char *why,
+                             size_t why_bytes)
+{
+    char name[32];
+    char value[TBD_OPTION_TEXT_BYTES];
+    const struct row *row;
+
+    text = take(text, '=', name, sizeof(name));
+    row = text ? find_row(name) : NULL;
+    if (!row) {
+        tbd_fmt(why, why_bytes, "unknown option '%s' in TBD_OPTIONS", text ? name : "...");
+        return NULL;
+    }
+    text = *text == '=' ? take(text + 1, ',', value, sizeof(value)) : NULL;
+    if (!text || !set_value(options, row, value)) {
+        if (row->kind == KIND_NUMBER)
+            tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs a number from %lu to %lu",
+                    name, row->low, row->high);
+        else
+            tbd_fmt(why, why_bytes, "option '%s' in TBD_OPTIONS needs %s", name, row->values);
+        return NULL;
+    }
+    return text;
+}
+
+bool tbd_options_parse(struct tbd_options *options, const char *text, char *why, size_t why_bytes)
+{
+    set_defaults(options);
+    while (text && *text) {
+        text = parse_one(options, text, why, why_bytes);
+        if (!text)
+            return false;
+        if (*text == ',')
+            text++;
+    }
+    return true;
+}
+
+bool tbd_options_describe(size_t index, const char **name, const char **values, const char **help)
+{
+    if (index >= ROW_COUNT)
+        return false;
+    *name = rows[index].name;
+    *values = rows[index].values;
+    *help = rows[index].help;
+    return true;
+}

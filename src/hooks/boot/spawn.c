@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT
+/* spawn.c - see spawn.h
+ *
+ *   program -clone-> middle -clone-> organizer       middle exits at once and is reaped here;
+ *                                                    the organizer becomes init's child, or, if that is
+ *                                                    the program itself, a hidden one (organizer_children.h)
+ *
+ * The two processes share the program's memory (to copy its page tables twice takes a millisecond) and run only
+ * this file's code, on stacks of their own and with all signals blocked, until execve.  Nobody shares it any more
+ * when middle, which waits for that, has been reaped; the program does not run before.  The organizer's
+ * descriptors: the stream as 3, stderr as the program has it (for one line should it fail before it is ready),
+ * nothing else. */
+#include "hooks/boot/spawn.h"
+
+#include "base/fmt.h"
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/boot/runtime.h"
+
+enum {
+    SYS_CLONE = 56,
+    CLONE_VM_ = 0x100,
+    CLONE_VFORK_ = 0x4000,
+    CLONE_UNTRACED_ = 0x800000,
+    SYS_KILL = 62,
+    SYS_PRLIMIT64 = 302,
+    RLIMIT_NOFILE_ = 7,
+    SYS_EXECVE = 59,
+    SYS_WAIT4 = 61,
+    SYS_SETSID = 112,
+    SYS_DUP3 = 292,
+    SYS_CLOSE_RANGE = 436,
+    SYS_FCNTL = 72,
+    SYS_RT_SIGPROCMASK = 14,
+    SYS_RT_SIGACTION = 13,
+    STREAM_FD = 3,
+    MAX_VARIABLES = 4096,
+    WALL = 0x40000000,
+    SIG_SETMASK_ = 2,
+    INTERRUPTED = -4,
+    READY_MS = 10000,
+    STEP_MS = 50,
+    STACK_BYTES = 32768,
+};
+
+static long middle;
+
+/* The organizer must not be traced itself, and what the program wants of its own malloc() is not meant for it.  Its
+ * tables are large and touched all over: in large pages they take few page faults, each of which is dear in a virtual
+ * machine (glibc 2.35 on, "Memory Allocation Tunables"; others ignore it). */
+static void copy_environment(char **envp, char **out)
+{
+    static char large_pages[] = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1";
+    size_t count = 0;
+
+    for (; *envp && count < MAX_VARIABLES - 2; envp++)
+        if (!tbd_starts_with(*envp, "LD_PRELOAD=") && !tbd_starts_with(*envp, "TBD_OPTIONS=") &&
+            !tbd_starts_with(*envp, "GLIBC_TUNABLES="))
+            out[count++] = *envp;
+    out[count++] = large_pages;
+    out[count] = NULL;
+}
+
+static const char *organizer_path(char *buffer, size_t bytes)
+{
+    if (tbd_runtime.options.organizer[0])
+        return tbd_runtime.options.organizer;
+    tbd_fmt(buffer, bytes, "%stbd-organizer", tbd_runtime.lib_dir);
+    return buffer;
+}
+
+/* Ignored signals stay ignored over execve, and a blocked mask too: start clean. */
+static void reset_signals(void)
+{
+    uint64_t none = 0;
+    uint64_t action[4] = { 0 };
+
+    for (uint64_t signo = 1; signo < 65; signo++)
+        tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&none), 0, 8);
+}
+
+/* What the program may open says nothing about what the organizer needs. */
+static void raise_descriptor_limit(void)
+{
+    uint64_t limit[2];
+
+    if (tbd_sys_failed(tbd_sys4(SYS_PRLIMIT64, 0, RLIMIT_NOFILE_, 0, tbd_sys_pointer(limit))))
+        return;
+    limit[0] = limit[1];
+    tbd_sys4(SYS_PRLIMIT64, 0, RLIMIT_NOFILE_, tbd_sys_pointer(limit), 0);
+}
+
+/* The program may have been started without standard streams: then the stream file is one of them. */
+static void arrange_descriptors(int fd)
+{
+    if (fd == STREAM_FD) {
+        tbd_sys3(SYS_FCNTL, STREAM_FD, 2 /* F_SETFD */, 0);
+    } else {
+        tbd_sys3(SYS_DUP3, (uint64_t)(unsigned)fd, STREAM_FD, 0);
+        tbd_sys_close(fd);
+    }
+    tbd_sys3(SYS_CLOSE_RANGE, 4, UINT32_MAX, 0);
+    tbd_sys_close(0);
+    tbd_sys_close(1);
+    tbd_sys_open("/dev/null", 2, 0);
+    tbd_sys_open("/dev/null", 2, 0);
+    if (tbd_sys_failed(tbd_sys3(SYS_FCNTL, 2, 1 /* F_GETFD */, 0)))
+        tbd_sys_open("/dev/null", 2, 0);
+}
+
+/* Eight arguments. */
+static void add_limits(const char **argv, char numbers[4][24])
+{
+    const struct tbd_options *options = &tbd_runtime.options;
+    bool is_time = options->keep & TBD_KEEP_SECONDS;
+    const uint64_t values[4] = { options->budget, options->level3, options->level2,
+                                 options->keep & ~TBD_KEEP_SECONDS };
+    const char *const names[4] = { "--budget", "--level3", "--level2",
+                                   is_time ? "--keep-seconds" : "--keep-bytes" };
+
+    for (unsigned i = 0; i < 4; i++) {
+        tbd_fmt(numbers[i], sizeof(numbers[i]), "%lu", values[i]);
+        argv[2 * i] = names[i];
+        argv[2 * i + 1] = numbers[i];
+    }
+}
+
+_Noreturn static void become_organizer(int fd, char **envp)
+{
+    char buffer[TBD_OPTION_TEXT_BYTES + 16];
+    char pid[16];
+    const char *path = organizer_path(buffer, sizeof(buffer));
+    char numbers[4][24];
+    unsigned last = 13;
+    const char *argv[18] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
+    static char *environment[MAX_VARIABLES];
+    struct tbd_stream_head *head = tbd_runtime.ring.head;
+
+    tbd_fmt(pid, sizeof(pid), "%u", tbd_runtime.pid);
+    add_limits(argv + 5, numbers);
+    if (tbd_runtime.options.dir[0]) {
+        argv[last++] = "--dir";
+        argv[last++] = tbd_runtime.options.dir;
+    }
+    if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
+        argv[last++] = tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";
+    copy_environment(envp, environment);
+    __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);
+    raise_descriptor_limit();
+    reset_signals();
+    arrange_descriptors(fd);
+    tbd_sys3(SYS_EXECVE, tbd_sys_pointer(path), tbd_sys_pointer(argv),
+             tbd_sys_pointer(environment));
+    tbd_say("cannot start the organizer: %s", path);
+    __atomic_store_n(&head->organizer_state, TBD_ORGANIZER_FAILED, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&head->organizer_state);
+    tbd_sys_exit_group(127);
+}
+
+int64_t tbd_spawn_clone(uint64_t flags, uint64_t stack, void (*run)(void *), void *context);
+
+struct errand {
+    int fd;
+    char **envp;
+};
+
+/* No exit signal; a debugger of the program does not see it. */
+static long start_silently(uint64_t flags, uint8_t *stack, void (*run)(void *), void *context)
+{
+    return tbd_spawn_clone(flags | CLONE_VM_ | CLONE_UNTRACED_, tbd_sys_pointer(stack + STACK_BYTES), run, context);
+}
+
+static void run_organizer(void *context)
+{
+    const struct errand *errand = context;
+
+    become_organizer(errand->fd, errand->envp);
+}
+
+static void run_middle(void *context)
+{
+    static _Alignas(16) uint8_t stack[STACK_BYTES];
+
+    tbd_sys3(SYS_SETSID, 0, 0, 0);
+    start_silently(CLONE_VFORK_, stack, run_organizer, context);
+    tbd_sys_exit_group(0);
+}
+
+/* Before it has set up its robust futex, the word holds the process id that we gave it. */
+static bool has_died(const struct tbd_stream_head *head)
+{
+    uint32_t lock = __atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE);
+
+    return (lock & 0x40000000u) ||
+           (lock && tbd_sys3(SYS_KILL, lock & 0x3fffffffu, 0, 0) == -3 /* ESRCH */);
+}
+
+static bool wait_until_ready(void)
+{
+    struct tbd_stream_head *head = tbd_runtime.ring.head;
+
+    for (int waited = 0; waited < READY_MS; waited += STEP_MS) {
+        uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);
+
+        if (state == TBD_ORGANIZER_READY)
+            return true;
+        if (state != TBD_ORGANIZER_STARTING)
+            return false;
+        if (has_died(head))
+            return false;
+        tbd_sys_futex_wait(&head->organizer_state, state, STEP_MS);
+    }
+    return false;
+}
+
+static void say_it_does_not_start(void)
+{
+    /* One that failed has said why itself. */
+    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) == TBD_ORGANIZER_FAILED)
+        return;
+    tbd_say("the organizer does not start");
+    tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so");
+}
+
+/* `middle` is reaped when somebody waits for the organizer: until then the program does not run. */
+bool tbd_spawn_begin(int fd, char **envp)
+{
+    static _Alignas(16) uint8_t stack[STACK_BYTES];
+    static struct errand errand;
+    uint64_t all = UINT64_MAX;
+    uint64_t before = 0;
+
+    errand = (struct errand){ fd, envp };
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&all), tbd_sys_pointer(&before), 8);
+    middle = start_silently(0, stack, run_middle, &errand);
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&before), 0, 8);
+    if (!tbd_sys_failed(middle))
+        return true;
+    say_it_does_not_start();
+    return false;
+}
+
+bool tbd_spawn_finish(void)
+{
+    while (tbd_sys4(SYS_WAIT4, (uint64_t)middle, 0, WALL, 0) == INTERRUPTED)
+        ;
+    if (wait_until_ready())
+        return true;
+    say_it_does_not_start();
+    return false;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+/* call_families.h - the program's system calls during play, by family
+ *
+ * A call in progress: everything a family's function needs to perform and record it.
+ * Context: APP. */
+#ifndef TBD_HOOKS_CALL_FAMILIES_H
+#define TBD_HOOKS_CALL_FAMILIES_H
+
+#include "hooks/memory/effects.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/table/syscalls.h"
+
+/* Not a kernel result: the call was not made, because a signal must be delivered first. */
+#define TBD_CALL_INTERRUPTED (-512)
+
+struct tbd_call {
+    struct tbd_sys_call sys; /* as the program made it */
+    struct tbd_thread *thread;
+    struct tbd_effects *effects;
+    int64_t result;
+    uint32_t insn_bytes;
+    uint64_t insns_before;   /* in its block: what ran if the call is not made */
+    uint32_t flags;          /* TBD_SYSCALL_* of the message */
+};
+
+/* entry_x86_64.S */
+int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending);
+
+/* Makes the call for real; TBD_CALL_INTERRUPTED possible. */
+int64_t tbd_call_perform(const struct tbd_sys_call *sys);
+/* Sets result registers and rip as the kernel does, then sends the message. */
+void tbd_call_finish(struct tbd_call *call);
+/* Before a call that may not come back: the message as it stands, result 0. */
+void tbd_call_send(struct tbd_call *call);
+/* The program is detached with the system call instruction still to be executed, natively. */
+_Noreturn void tbd_call_detach(struct tbd_call *call, const char *why);
+
+/* Writes an answer to the program and records it as the kernel's doing.  False: it
+ * cannot be written. */
+bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes);
+
+/* waiting.c: makes the call while other threads run; its effects are noted afterwards.  False: no
+ * memory for it, nothing was done.  TBD_CALL_INTERRUPTED possible. */
+bool tbd_call_wait(struct tbd_call *call);
+/* The same for a call that writes nothing. */
+void tbd_call_wait_plainly(struct tbd_call *call);
+/* The same, made as `sys`. */
+void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys);
+/* The program was let go while the thread made its call (result INTERRUPTED: it is
+ * made natively). */
+_Noreturn void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat);
+/* The same for one that had stepped out (threads.h) with these registers. */
+_Noreturn void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat, const struct tbd_regs *regs);
+/* The same for one that the engine makes before the program's own is to be made again. */
+void tbd_call_pause(struct tbd_call *call);
+void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys);
+/* futex_calls.c: true when the call is done. */
+bool tbd_call_futex_pi(struct tbd_call *call);
+
+/* What clone, clone3, fork or vfork asks for. */
+struct tbd_clone {
+    uint64_t flags;
+    uint64_t parent_tid;
+    uint64_t child_tid;
+    uint64_t stack; /* its end; 0: the caller's */
+    uint64_t tls;
+};
+/* special_calls.c; false: the kernel would not take it. */
+bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out);
+
+/* A futex word, which other processes may share: `now` if it still is `was`, recorded as
+ * the kernel's doing.  False: it has changed meanwhile.  A word that cannot be written
+ * stays as it is. */
+bool tbd_call_exchange_word(struct tbd_call *call, uint64_t address, uint32_t was, uint32_t now);
+
+/* thread_calls.c: clone with CLONE_THREAD, exit with others left, set_tid_address. */
+void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments);
+void tbd_call_thread_exit(struct tbd_call *call);
+/* Others are left: a filter for system calls ends this one alone. */
+void tbd_call_thread_killed(struct tbd_call *call);
+void tbd_call_set_tid_address(struct tbd_call *call);
+
+/* Performs a call without giving way to other threads; its effects are noted, nothing is sent. */
+void tbd_call_perform_here(struct tbd_call *call);
+/* Performs and records a call that the engine has no part in: by the table, or by comparison. */
+void tbd_call_plain(struct tbd_call *call);
+
+/* memory_calls.c: mmap and the like (TBD_SYS_MAP). */
+void tbd_call_mapping(struct tbd_call *call);
+/* special_calls.c (TBD_SYS_SPECIAL). */
+void tbd_call_special(struct tbd_call *call);
+
+#endif

@@ -1,0 +1,617 @@
+// SPDX-License-Identifier: MIT
+/* memory_calls.c - system calls that change what is mapped (TBD_SYS_MAP)
+ *
+ * Before: pages that go away or are replaced are sent, with their marks, as at a window's end.
+ * After: the table of regions follows, translations of code that changed are dropped, REGION
+ * and UNMAP messages tell the trace.  A call that names the engine's own ranges is left to
+ * native execution.
+ *
+ * Context: APP. */
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/boot/begin.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/memory/effects.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/memory/maps.h"
+#include "hooks/memory/proc.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/memory/shared.h"
+#include "hooks/memory/unlinked_files.h"
+
+enum {
+    NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25, NR_MADVISE = 28,
+    NR_SHMAT = 30, NR_SHMCTL = 31, NR_SHMDT = 67, NR_REMAP_FILE_PAGES = 216, NR_PKEY_MPROTECT = 329,
+    NR_MAP_SHADOW_STACK = 453, NR_SETRLIMIT = 160, NR_PRLIMIT64 = 302, RLIMIT_STACK_ = 3, NR_MSEAL = 462,
+    SYS_FSTAT = 5,
+    PROT_READ_ = 1, PROT_WRITE_ = 2,
+    MAP_SHARED_ = 1, MAP_TYPE_ = 15, MAP_FIXED_ = 0x10, MAP_FIXED_NOREPLACE_ = 0x100000, EEXIST_ = -17, MAP_ANONYMOUS_ = 0x20,
+    MAP_32BIT_ = 0x40,
+    MREMAP_FIXED_ = 2, MREMAP_DONTUNMAP_ = 4,
+    ADVICE_DONTNEED = 4, ADVICE_FREE = 8, ADVICE_REMOVE = 9, ADVICE_DONTNEED_LOCKED = 24,
+    ADVICE_WIPEONFORK = 18,
+};
+
+static uint64_t page_up(uint64_t bytes)
+{
+    return (bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+}
+
+static bool overlaps(uint64_t start, uint64_t end, uint64_t other_start, uint64_t other_end)
+{
+    return start < other_end && other_start < end;
+}
+
+static bool is_engine_range(uint64_t start, uint64_t end)
+{
+    if (overlaps(start, end, TBD_ENGINE_BASE, TBD_ENGINE_END))
+        return true;
+    for (size_t i = 0; i < tbd_runtime.area_count; i++)
+        if (overlaps(start, end, tbd_runtime.areas[i].start, tbd_runtime.areas[i].end))
+            return true;
+    return false;
+}
+
+static void check_range(struct tbd_call *call, uint64_t start, uint64_t bytes)
+{
+    if (bytes && bytes < TBD_USER_END && is_engine_range(start, start + page_up(bytes)))
+        tbd_call_detach(call, "it changes mappings where the engine is");
+}
+
+/* ---- telling the trace ---- */
+
+static void send_unmap(struct tbd_call *call, uint64_t start, uint64_t end)
+{
+    struct tbd_range range = { start, end };
+    struct tbd_part part = { &range, sizeof(range) };
+
+    tbd_ring_send(&tbd_runtime.ring, call->thread, TBD_MSG_UNMAP, &part, 1);
+}
+
+static void send_region(struct tbd_call *call, const struct tbd_msg_region *map, const char *path)
+{
+    struct tbd_part parts[2] = { { map, sizeof(*map) }, { path, strlen(path) + 1 } };
+
+    tbd_ring_send(&tbd_runtime.ring, call->thread, TBD_MSG_REGION, parts, 2);
+    TBD_LOG(TBD_LOG_DEBUG, "region", "%lx-%lx prot %u flags %u %s", map->start, map->end, map->prot,
+            map->flags, path);
+}
+
+/* Every region in the range as it is now; `zero`: their pages are fresh. */
+static void send_regions(struct tbd_call *call, uint64_t start, uint64_t end, bool zero)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        struct tbd_msg_region map = regions->table[i].map;
+
+        if (map.start < start) {
+            map.file_offset += map.inode ? start - map.start : 0;
+            map.start = start;
+        }
+        if (map.end > end)
+            map.end = end;
+        if (zero && !map.inode && !(map.map_flags & MAP_SHARED_))
+            map.flags |= TBD_REGION_ANON_ZERO;
+        send_region(call, &map, regions->table[i].path);
+    }
+}
+
+/* ---- before ---- */
+
+/* The contents and marks of touched pages in the range, before they are lost. */
+static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+
+    if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
+        return;
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { map->start > start ? map->start : start,
+                                       map->end < end ? map->end : end, false };
+
+        stretch.folds = tbd_regions_folds(regions, stretch.start, stretch.end);
+        if (map->prot & PROT_READ_)
+            tbd_window_send_pages(&tbd_runtime.ring, call->thread, &tbd_runtime.pages, &stretch,
+                                  1);
+    }
+}
+
+/* A block in front may have ended because it could not go on here. */
+#define INSN_MAX_BYTES 15u
+
+static void flush_code(struct tbd_call *call, uint64_t start, uint64_t end)
+{
+    start -= start < INSN_MAX_BYTES ? start : INSN_MAX_BYTES;
+    if (tbd_regions_has_code(&tbd_runtime.regions, start, end))
+        tbd_patcher_flush_range(call->thread, start, end);
+}
+
+static void forget(struct tbd_call *call, uint64_t start, uint64_t end)
+{
+    flush_code(call, start, end);
+    tbd_regions_remove(&tbd_runtime.regions, start, end);
+    tbd_pages_set_known(&tbd_runtime.pages, start, end, false);
+    tbd_shared_forget(start, end);
+    tbd_lazy_unregister(start, end);
+    tbd_shared_update(start, end);
+}
+
+static bool failed(const struct tbd_call *call)
+{
+    return tbd_sys_failed(call->result) || call->result == TBD_CALL_INTERRUPTED;
+}
+
+/* With userfaultfd the kernel may wait until somebody has read of it. */
+static void perform_as(struct tbd_call *call, const struct tbd_sys_call *sys)
+{
+    if (tbd_lazy_waits_for_events())
+        tbd_call_wait_as(call, sys);
+    else
+        call->result = tbd_call_perform(sys);
+}
+
+static void perform(struct tbd_call *call)
+{
+    perform_as(call, &call->sys);
+    tbd_call_finish(call);
+}
+
+/* ---- mmap, shmat ---- */
+
+/* What /proc/self/maps would say about the file behind a descriptor. */
+static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t bytes)
+{
+    uint64_t stat[18];
+
+    path[0] = '\0';
+    if (tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)))
+        return;
+    map->device = (uint32_t)stat[0];
+    map->inode = stat[1];
+    tbd_proc_path(fd, path, bytes);
+}
+
+/* A file can be open elsewhere; anonymous memory is the process' own until it forks. */
+static bool may_others_write(const struct tbd_msg_region *map)
+{
+    return tbd_runtime.recording && (tbd_runtime.options.hooks & TBD_HOOK_TOUCH) &&
+           (map->map_flags & MAP_SHARED_) && map->inode;
+}
+
+/* Shared anonymous memory is fresh, too: what others wrote before this process used a page comes as
+ * its first contents (hooks/memory/shared.c). */
+static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const char *path)
+{
+    bool is_fresh = !map->inode;
+    struct tbd_msg_region told;
+
+    forget(call, map->start, map->end);
+    send_unmap(call, map->start, map->end);
+    if (may_others_write(map))
+        map->flags |= TBD_REGION_SHARED;
+    if (!tbd_regions_add(&tbd_runtime.regions, map, path))
+        tbd_runtime.let_go = "it has too many mappings";
+    tbd_shared_update(map->start, map->end);
+    if (is_fresh && !(map->map_flags & MAP_SHARED_))
+        tbd_pages_set_known(&tbd_runtime.pages, map->start, map->end, true);
+    told = *map;
+    told.flags |= is_fresh ? TBD_REGION_ANON_ZERO : 0;
+    send_region(call, &told, path);
+}
+
+/* New shared memory is put apart from other mappings, where the program does not care
+ * (hooks/memory/shared.h). */
+static struct tbd_sys_call map_call(const struct tbd_call *call)
+{
+    struct tbd_sys_call sys = call->sys;
+    bool is_shared = (sys.args[3] & MAP_TYPE_) != 2 && !(sys.args[3] & (MAP_FIXED_ | MAP_32BIT_));
+
+    if (is_shared && !sys.args[0] && tbd_runtime.recording)
+        sys.args[0] = tbd_shared_place(sys.args[1]);
+    return sys;
+}
+
+/* A wish for the engine's range is as if something were there: the kernel chooses another place. */
+static void perform_wish(struct tbd_call *call)
+{
+    struct tbd_sys_call sys = map_call(call);
+    uint64_t end = sys.args[0] + page_up(sys.args[1]);
+
+    if (!(sys.args[3] & MAP_FIXED_) && end > sys.args[0] && is_engine_range(sys.args[0], end)) {
+        if (sys.args[3] & MAP_FIXED_NOREPLACE_) {
+            call->result = EEXIST_;
+            tbd_call_finish(call);
+            return;
+        }
+        sys.args[0] = 0;
+    }
+    perform_as(call, &sys);
+    tbd_call_finish(call);
+}
+
+static void map_memory(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    bool fixed = args[3] & MAP_FIXED_;
+    uint64_t bytes = page_up(args[1]);
+    struct tbd_msg_region map = { .prot = (uint32_t)args[2] & 7, .map_flags = (uint32_t)args[3] };
+    char path[4096];
+
+    if (fixed) {
+        check_range(call, args[0], args[1]);
+        capture(call, args[0], args[0] + bytes);
+    }
+    path[0] = '\0';
+    if (!(args[3] & MAP_ANONYMOUS_)) {
+        describe_file(&map, (int)args[4], path, sizeof(path));
+        map.file_offset = args[5];
+    }
+    perform_wish(call);
+    if (failed(call))
+        return;
+    map.map_flags = (map.map_flags & ~(uint32_t)MAP_TYPE_) |
+                    ((args[3] & MAP_TYPE_) == 2 ? 2u : MAP_SHARED_);
+    map.start = (uint64_t)call->result;
+    map.end = map.start + bytes;
+    add_region(call, &map, path);
+    if (map.inode)
+        tbd_young_files_send(call->thread, &map, (int)args[4]);
+}
+
+struct lookup {
+    uint64_t address;
+    struct tbd_msg_region map;
+    char path[256];
+};
+
+static bool look_up(void *context, const struct tbd_msg_region *map, const char *path)
+{
+    struct lookup *lookup = context;
+    size_t length = strlen(path);
+
+    if (lookup->address < map->start || lookup->address >= map->end)
+        return true;
+    lookup->map = *map;
+    memcpy(lookup->path, path, length < 255 ? length : 255);
+    return false;
+}
+
+/* What shmctl(IPC_STAT) says. */
+static uint64_t segment_bytes(uint64_t id)
+{
+    uint64_t status[14] = { 0 };
+
+    if (tbd_sys_failed(tbd_sys3(NR_SHMCTL, id, 2 /* IPC_STAT */, tbd_sys_pointer(status))))
+        return 0;
+    return page_up(status[6]);
+}
+
+/* The segment's size is only known to the kernel; replay finds it in the message, as a
+ * sixth argument. */
+static void attach_shared(struct tbd_call *call)
+{
+    struct lookup lookup = { 0 };
+    struct tbd_sys_call sys = call->sys;
+    uint64_t bytes = segment_bytes(sys.args[0]);
+
+    call->sys.args[5] = 0;
+    if (sys.args[1] && bytes)
+        capture(call, sys.args[1] & ~(TBD_PAGE_SIZE - 1), (sys.args[1] & ~(TBD_PAGE_SIZE - 1)) + bytes);
+    else if (bytes)
+        sys.args[1] = tbd_shared_place(bytes);
+    call->result = tbd_call_perform(&sys);
+    if (!failed(call)) {
+        lookup.address = (uint64_t)call->result;
+        tbd_maps_read(look_up, &lookup);
+        call->sys.args[5] = lookup.map.end - lookup.map.start;
+    }
+    tbd_call_finish(call);
+    if (failed(call))
+        return;
+    lookup.map.inode += !lookup.map.inode; /* a segment is a file, be its number 0 */
+    if (lookup.map.end)
+        add_region(call, &lookup.map, lookup.path);
+    else
+        tbd_runtime_note(1, "a shared memory segment could not be found in the mappings");
+}
+
+/* The mappings of the segment attached at that address, which may have been cut in pieces. */
+static struct tbd_range segment_at(uint64_t start)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_region *first = tbd_regions_find(regions, start);
+    struct tbd_range range = { start, start };
+
+    if (!first || first->map.start != start)
+        return range;
+    for (size_t i = tbd_regions_lower(regions, start); i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (map->start != range.end || map->inode != first->map.inode ||
+            map->device != first->map.device)
+            break;
+        range.end = map->end;
+    }
+    return range;
+}
+
+static void detach_shared(struct tbd_call *call)
+{
+    struct tbd_range range = segment_at(call->sys.args[0]);
+
+    capture(call, range.start, range.end);
+    call->sys.args[5] = range.end - range.start;
+    perform(call);
+    if (failed(call))
+        return;
+    forget(call, range.start, range.end);
+    send_unmap(call, range.start, range.end);
+}
+
+/* ---- munmap, mprotect, brk, mremap, madvise ---- */
+
+static void unmap_memory(struct tbd_call *call)
+{
+    uint64_t start = call->sys.args[0];
+    uint64_t end = start + page_up(call->sys.args[1]);
+
+    check_range(call, start, call->sys.args[1]);
+    capture(call, start, end);
+    perform(call);
+    if (failed(call))
+        return;
+    forget(call, start, end);
+    send_unmap(call, start, end);
+}
+
+/* A failing mprotect may have changed the mappings in front of the one it failed at: the kernel's
+ * list is read again for what there is. */
+static bool refresh(void *context, const struct tbd_msg_region *map, const char *path)
+{
+    const struct tbd_range *range = context;
+    uint64_t start = map->start > range->start ? map->start : range->start;
+    uint64_t end = map->end < range->end ? map->end : range->end;
+
+    (void)path;
+    if (start < end)
+        tbd_regions_protect(&tbd_runtime.regions, start, end, map->prot);
+    return true;
+}
+
+static void protect_memory(struct tbd_call *call)
+{
+    struct tbd_range range = { call->sys.args[0],
+                               call->sys.args[0] + page_up(call->sys.args[1]) };
+
+    check_range(call, range.start, call->sys.args[1]);
+    if (!(call->sys.args[2] & PROT_READ_))
+        capture(call, range.start, range.end);
+    perform(call);
+    if (call->result == TBD_CALL_INTERRUPTED || call->result == -22 /* EINVAL */)
+        return;
+    flush_code(call, range.start, range.end);
+    if (failed(call))
+        tbd_maps_read(refresh, &range);
+    else
+        tbd_regions_protect(&tbd_runtime.regions, range.start, range.end,
+                            (uint32_t)call->sys.args[2] & 7);
+    send_regions(call, range.start, range.end, false);
+}
+
+/* The heap stays one region, however often it grows. */
+static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
+{
+    struct tbd_msg_region map = { .start = from, .end = to, .prot = 3, .map_flags = 2,
+                                  .flags = TBD_REGION_HEAP };
+    struct tbd_region *before = tbd_regions_find(&tbd_runtime.regions, from - 1);
+
+    if (from >= to)
+        return;
+    if (!before || !(before->map.flags & TBD_REGION_HEAP) || before->map.prot != map.prot) {
+        add_region(call, &map, "[heap]");
+        return;
+    }
+    before->map.end = to;
+    tbd_pages_set_known(&tbd_runtime.pages, from, to, true);
+    send_regions(call, from, to, true);
+}
+
+static void change_heap(struct tbd_call *call)
+{
+    uint64_t old_end = page_up(tbd_runtime.brk_end);
+    uint64_t wanted = page_up(call->sys.args[0]);
+    uint64_t end;
+
+    if (wanted >= page_up(tbd_runtime.brk_start) && wanted < old_end)
+        capture(call, wanted, old_end);
+    perform(call);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    tbd_runtime.brk_end = (uint64_t)call->result;
+    end = page_up(tbd_runtime.brk_end);
+    if (end < old_end) {
+        forget(call, end, old_end);
+        send_unmap(call, end, old_end);
+    }
+    grow_heap(call, old_end, end);
+}
+
+/* Private anonymous pages are zero now, others their file's. */
+static void forget_contents(uint64_t start, uint64_t end)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+
+    tbd_shared_forget(start, end);
+    tbd_lazy_dropped(start, end);
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        tbd_pages_set_known(&tbd_runtime.pages, map->start > start ? map->start : start,
+                            map->end < end ? map->end : end,
+                            !map->inode && !(map->map_flags & MAP_SHARED_));
+    }
+}
+
+/* What it held ends here (I6 of stream.h); the mapping stays. */
+static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
+{
+    flush_code(call, start, end);
+    forget_contents(start, end);
+    send_unmap(call, start, end);
+    send_regions(call, start, end, true);
+    tbd_young_files_send_again(call->thread, start, end);
+}
+
+static void remap_memory(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    uint64_t old_end = args[0] + page_up(args[1]);
+    uint64_t bytes = page_up(args[2]);
+    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
+    struct tbd_region moved = { .path = "" };
+    bool keeps_old = args[3] & MREMAP_DONTUNMAP_;
+    bool is_lazy = tbd_lazy_move(args[0]);
+
+    if (!args[1])
+        tbd_shared_double(args[0]);
+    if (region)
+        moved = *region;
+    check_range(call, args[0], args[1]);
+    if (args[3] & MREMAP_FIXED_) {
+        check_range(call, args[4], args[2]);
+        capture(call, args[4], args[4] + bytes);
+    }
+    capture(call, args[0], old_end);
+    perform(call);
+    if (failed(call))
+        return;
+    if (moved.map.inode)
+        moved.map.file_offset += args[0] - moved.map.start;
+    moved.map.start = (uint64_t)call->result;
+    moved.map.end = moved.map.start + bytes;
+    moved.map.flags &= ~TBD_REGION_HEAP;
+    if (keeps_old) {
+        drop_contents(call, args[0], old_end);
+    } else if (args[1]) {
+        forget(call, args[0], old_end);
+        send_unmap(call, args[0], old_end);
+    }
+    forget(call, moved.map.start, moved.map.end);
+    send_unmap(call, moved.map.start, moved.map.end);
+    if (!tbd_regions_add(&tbd_runtime.regions, &moved.map, moved.path))
+        tbd_runtime.let_go = "it has too many mappings";
+    tbd_shared_update(moved.map.start, moved.map.end);
+    if (is_lazy)
+        tbd_lazy_moved(args[0], moved.map.start, moved.map.end);
+    send_regions(call, moved.map.start, moved.map.end, false); /* its pages are known when touched */
+}
+
+/* MADV_FREE may or may not throw pages away, any time later: it is made the certain MADV_DONTNEED,
+ * which the program must expect as well. */
+static void advise(struct tbd_call *call)
+{
+    uint64_t start = call->sys.args[0];
+    uint64_t end = start + page_up(call->sys.args[1]);
+    uint64_t advice = call->sys.args[2];
+    bool drops = advice == ADVICE_DONTNEED || advice == ADVICE_FREE || advice == ADVICE_REMOVE ||
+                 advice == ADVICE_DONTNEED_LOCKED;
+    struct tbd_sys_call sys = call->sys;
+
+    if (!drops) {
+        perform(call);
+        if (advice == ADVICE_WIPEONFORK && !failed(call))
+            tbd_effects_note_wiped(start, end);
+        return;
+    }
+    check_range(call, start, call->sys.args[1]);
+    capture(call, start, end);
+    if (advice == ADVICE_FREE)
+        sys.args[2] = ADVICE_DONTNEED;
+    perform_as(call, &sys);
+    tbd_call_finish(call);
+    if (failed(call))
+        return;
+    drop_contents(call, start, end);
+}
+
+/* A stack limit that was raised: as much more can be touched, and is zero until then.  Replay finds
+ * where the stack begins now in the message, as a sixth argument (0: as before). */
+static void change_limit(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    bool is_prlimit = call->sys.number == NR_PRLIMIT64;
+    bool is_own = !is_prlimit || (int)args[0] == 0 || (uint32_t)args[0] == tbd_runtime.pid;
+    uint64_t resource = is_prlimit ? (uint32_t)args[1] : (uint32_t)args[0];
+    uint64_t pointer = is_prlimit ? args[2] : args[1];
+    uint64_t end = tbd_begin_stack_start(0);
+    uint64_t limit = 0;
+    struct tbd_msg_region map = { .end = end, .prot = 3, .map_flags = 0x102, .flags = TBD_REGION_STACK };
+
+    call->sys.args[5] = 0;
+    if (is_own && resource == RLIMIT_STACK_ && pointer)
+        tbd_copy_from_program(&limit, pointer, sizeof(limit));
+    map.start = limit ? tbd_begin_stack_start(limit) : end;
+    if (map.start < end)
+        call->sys.args[5] = map.start;
+    tbd_call_plain(call);
+    if (!failed(call) && map.start < end)
+        add_region(call, &map, "[stack]");
+}
+
+/* Old system calls that nothing uses any more, and shadow stacks, which are refused as on a
+ * processor without them. */
+static void refuse(struct tbd_call *call)
+{
+    call->result = -38; /* ENOSYS */
+    tbd_call_finish(call);
+}
+
+void tbd_call_mapping(struct tbd_call *call)
+{
+    tbd_x87_settle(); /* as long as the code is there */
+    switch (call->sys.number) {
+    case NR_MMAP:
+        map_memory(call);
+        break;
+    case NR_MPROTECT:
+    case NR_PKEY_MPROTECT:
+        protect_memory(call);
+        break;
+    case NR_MUNMAP:
+        unmap_memory(call);
+        break;
+    case NR_BRK:
+        change_heap(call);
+        break;
+    case NR_MREMAP:
+        remap_memory(call);
+        break;
+    case NR_MADVISE:
+        advise(call);
+        break;
+    case NR_SHMAT:
+        attach_shared(call);
+        break;
+    case NR_SHMDT:
+        detach_shared(call);
+        break;
+    case NR_MSEAL:
+        perform(call);
+        break;
+    case NR_SETRLIMIT:
+    case NR_PRLIMIT64:
+        change_limit(call);
+        break;
+    case NR_REMAP_FILE_PAGES:
+    case NR_MAP_SHADOW_STACK:
+    default:
+        refuse(call);
+        break;
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT
+/* organizer_children.c - see organizer_children.h
+ *
+ * The kernel is asked first who has something to tell (WNOWAIT); the program's call is
+ * made for that one. */
+#include "hooks/calls/organizer_children.h"
+
+#include "base/fmt.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/memory/proc.h"
+
+enum {
+    NR_WAIT4 = 61, NR_WAITID = 247, SYS_PRCTL = 157, SYS_RT_SIGPENDING = 127,
+    PR_GET_CHILD_SUBREAPER_ = 37,
+    P_ALL_ = 0, P_PID_ = 1,
+    WNOHANG_ = 1, WUNTRACED_ = 2, WEXITED_ = 4, WCONTINUED_ = 8, WNOWAIT_ = 0x1000000,
+    EINTR_ = -4, ECHILD_ = -10, NR_NANOSLEEP = 35, SIGCHLD_ = 17, SA_NOCLDWAIT_ = 2,
+    INFO_PID_AT = 16, INFO_BYTES = 128,
+};
+#define WAIT_COMMON 0xe0000009ull /* WNOHANG, WCONTINUED, __WNOTHREAD, __WALL, __WCLONE */
+#define COMM_BYTES 16
+#define SIGCHLD_BIT (1ull << 16)
+
+bool tbd_strangers_come(void)
+{
+    uint32_t comes = 0;
+
+    if (tbd_runtime.pid == 1)
+        return true;
+    tbd_sys3(SYS_PRCTL, PR_GET_CHILD_SUBREAPER_, tbd_sys_pointer(&comes), 0);
+    return comes;
+}
+
+static const char *organizer_name(void)
+{
+    const char *name = tbd_runtime.options.organizer[0] ? tbd_runtime.options.organizer : "tbd-organizer";
+
+    for (const char *at = name; *at; at++)
+        if (*at == '/')
+            name = at + 1;
+    return name;
+}
+
+enum who { GONE, ORGANIZER, OTHER };
+
+/* By the name the kernel has for it, which is there until it is reaped. */
+static enum who who_is(uint32_t pid)
+{
+    const char *name = organizer_name();
+    char path[32], comm[COMM_BYTES + 1];
+    size_t length = strlen(name);
+    long got;
+
+    tbd_fmt(path, sizeof(path), "/proc/%u/comm", pid);
+    got = tbd_proc_read(path, comm, sizeof(comm));
+    length = length < COMM_BYTES - 1 ? length : COMM_BYTES - 1;
+    if (got <= 0)
+        return GONE;
+    return got == (long)length + 1 && comm[length] == '\n' && memcmp(comm, name, length) == 0 ? ORGANIZER : OTHER;
+}
+
+static bool is_organizer(uint32_t pid)
+{
+    return who_is(pid) == ORGANIZER;
+}
+
+static void reap(uint32_t pid)
+{
+    tbd_sys4(NR_WAIT4, pid, 0, WNOHANG_, 0);
+}
+
+static uint32_t pid_in(const uint8_t *info)
+{
+    uint32_t pid;
+
+    memcpy(&pid, info + INFO_PID_AT, sizeof(pid));
+    return pid;
+}
+
+/* ---- whose children there are ---- */
+
+/* The next number in the text; 0: none. */
+static uint32_t next_pid(const char **text)
+{
+    uint32_t pid = 0;
+
+    while (**text == ' ')
+        ++*text;
+    for (; **text >= '0' && **text <= '9'; ++*text)
+        pid = pid * 10 + (uint32_t)(**text - '0');
+    return pid;
+}
+
+#define LIST_BYTES 4096
+
+/* False: it cannot be told, or not all of it. */
+static bool read_list(uint32_t thread, char *text)
+{
+    char path[64];
+    long got;
+
+    tbd_fmt(path, sizeof(path), "/proc/self/task/%u/children", thread);
+    got = tbd_proc_read(path, text, LIST_BYTES);
+    return got >= 0 && got < LIST_BYTES - 1;
+}
+
+/* A list that is read while children come and go can lack some (proc_pid_children(5)): so it must
+ * be the same twice. */
+static bool has_others(uint32_t thread)
+{
+    char text[LIST_BYTES], again[LIST_BYTES];
+    const char *at = text;
+    uint32_t pid;
+
+    if (!read_list(thread, text) || !read_list(thread, again) || strcmp(text, again) != 0)
+        return true;
+    while ((pid = next_pid(&at)) != 0)
+        if (!is_organizer(pid))
+            return true;
+    return false;
+}
+
+static bool has_children(void)
+{
+    for (uint32_t i = 0; i < tbd_runtime.threads.seats; i++)
+        if (tbd_seat_at(i)->tid && has_others(tbd_seat_at(i)->tid))
+            return true;
+    return false;
+}
+
+/* ---- waiting ---- */
+
+/* Nobody is told of the end of such children: who waits for them waits for the last one's. */
+static bool are_unwaited(void)
+{
+    const struct tbd_action *action = &tbd_runtime.actions[SIGCHLD_];
+
+    return action->handler == 1 /* SIG_IGN */ || (action->flags & SA_NOCLDWAIT_);
+}
+
+static void pause_a_moment(struct tbd_call *call)
+{
+    static const uint64_t moment[2] = { 0, 2000000 };
+    const struct tbd_sys_call sleep = { NR_NANOSLEEP, { tbd_sys_pointer(moment), 0, 0, 0, 0, 0 } };
+
+    tbd_call_pause_as(call, &sleep);
+}
+
+/* The call that tells what the program's would find. */
+static bool make_look(const struct tbd_sys_call *sys, uint8_t *info, struct tbd_sys_call *out)
+{
+    bool is_waitid = sys->number == NR_WAITID;
+    uint64_t options = sys->args[is_waitid ? 3 : 2];
+
+    if (is_waitid ? (uint32_t)sys->args[0] != P_ALL_ : (int32_t)sys->args[0] != -1)
+        return false;
+    if (is_waitid)
+        options = (options & (WAIT_COMMON | WUNTRACED_ | WEXITED_)) | WNOWAIT_;
+    else
+        options = (options & (WAIT_COMMON | WUNTRACED_)) | WEXITED_ | WNOWAIT_;
+    *out = (struct tbd_sys_call){ NR_WAITID, { P_ALL_, 0, tbd_sys_pointer(info), options, 0, 0 } };
+    return true;
+}
+
+/* For that one: an organizer can have ended meanwhile. */
+static void wait_for(struct tbd_sys_call *sys, uint32_t pid)
+{
+    bool is_waitid = sys->number == NR_WAITID;
+
+    sys->args[0] = is_waitid ? P_PID_ : pid;
+    if (is_waitid)
+        sys->args[1] = pid;
+}
+
+bool tbd_strangers_before_wait(struct tbd_call *call)
+{
+    uint8_t info[INFO_BYTES];
+    struct tbd_sys_call look;
+    bool waits_not;
+
+    if (!make_look(&call->sys, info, &look))
+        return true;
+    waits_not = look.args[3] & WNOHANG_;
+    if (are_unwaited())
+        look.args[3] |= WNOHANG_;
+    for (;;) {
+        if (!has_children()) {
+            call->result = ECHILD_;
+            return false;
+        }
+        memset(info, 0, sizeof(info));
+        tbd_call_pause_as(call, &look);
+        if (!call->result && !pid_in(info) && !waits_not)
+            pause_a_moment(call);
+        if (call->result == TBD_CALL_INTERRUPTED || call->result == EINTR_)
+            return false;
+        if (call->result < 0 || (!pid_in(info) && waits_not))
+            return true;
+        if (pid_in(info) && who_is(pid_in(info)) == OTHER) { /* GONE: the signal handler was faster */
+            wait_for(&call->sys, pid_in(info));
+            return true;
+        }
+        if (pid_in(info))
+            reap(pid_in(info));
+    }
+}
+
+/* Signals of the same kind are one as long as they wait: this one may stand for
+ * another child's, too. */
+bool tbd_strangers_sent_sigsafe(uint8_t *info)
+{
+    static uint32_t told; /* the child whose signal came through last */
+    uint8_t other[INFO_BYTES] = { 0 };
+    uint64_t waiting = 0;
+
+    if (!tbd_strangers_come())
+        return false;
+    if (!is_organizer(pid_in(info))) {
+        told = pid_in(info);
+        return false;
+    }
+    reap(pid_in(info));
+    tbd_sys3(SYS_RT_SIGPENDING, tbd_sys_pointer(&waiting), sizeof(waiting), 0);
+    if (waiting & SIGCHLD_BIT)
+        return true;
+    tbd_sys6(NR_WAITID, P_ALL_, 0, tbd_sys_pointer(other),
+             WEXITED_ | WUNTRACED_ | WCONTINUED_ | WNOHANG_ | WNOWAIT_, 0, 0);
+    if (!pid_in(other) || pid_in(other) == told || is_organizer(pid_in(other)))
+        return true;
+    told = pid_in(other);
+    memcpy(info, other, sizeof(other));
+    return false;
+}

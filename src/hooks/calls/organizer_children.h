@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+/* organizer_children.h - organizers among the program's children
+ *
+ * An organizer is nobody's child that could be seen: it becomes an orphan at once.  But orphans
+ * come to process 1 of their namespace, or to an ancestor that has asked for them
+ * (PR_SET_CHILD_SUBREAPER).  Where that is the program, its own organizer and those of its
+ * descendants are hidden: they are reaped here before the program could see them, their SIGCHLD is
+ * kept from it, and who waits with no other child there is told so.  Context: APP; _sigsafe SIG. */
+#ifndef TBD_HOOKS_ORGANIZER_CHILDREN_H
+#define TBD_HOOKS_ORGANIZER_CHILDREN_H
+
+#include "hooks/calls/call_families.h"
+
+/* Do orphans come to this process? */
+bool tbd_strangers_come(void);
+/* Before a call that waits for any child: reaps organizers, and waits until somebody else has
+ * something to tell, whom call->sys names from then on.  False: a signal came, and call->result
+ * says what comes of the call. */
+bool tbd_strangers_before_wait(struct tbd_call *call);
+/* SIGCHLD with this siginfo: is there nothing behind it but an organizer's end?  If there is,
+ * `info` becomes the other child's. */
+bool tbd_strangers_sent_sigsafe(uint8_t *info);
+
+#endif

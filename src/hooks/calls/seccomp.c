@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: MIT
+/* seccomp.c - see seccomp.h
+ *
+ * What the kernel can be asked without being told is asked: whether it knows the flags, whether the
+ * thread may set filters at all (a filter whose instructions cannot be read is refused last). */
+#include "hooks/calls/seccomp.h"
+
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/calls/seccomp_bpf.h"
+
+#include <asm/unistd.h>
+#include <linux/audit.h>
+
+enum {
+    NR_READ = 0, NR_WRITE = 1, NR_RT_SIGRETURN = 15, NR_EXIT = 60, NR_GETTIMEOFDAY = 96, NR_PRCTL = 157,
+    NR_TIME = 201, NR_CLOCK_GETTIME = 228, NR_CLOCK_GETRES = 229, NR_TGKILL = 234, NR_GETCPU = 309,
+    NR_SECCOMP = 317,
+    PR_GET_SECCOMP_ = 21, PR_SET_SECCOMP_ = 22, PR_SET_NO_NEW_PRIVS_ = 38, PR_GET_NO_NEW_PRIVS_ = 39,
+    ESRCH_ = -3, ENOMEM_ = -12, EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
+    SIGKILL_ = 9, SIGSYS_ = 31,
+    INFO_CODE_SECCOMP = 1,
+    MAX_ERRNO = 4095,
+    MAX_FILTERS = 2048,
+    MAX_INSTRUCTIONS = 1 << 17,
+    MAX_PATH_INSTRUCTIONS = 32768, /* of one thread, as the kernel counts */
+    FILTER_OVERHEAD = 4,
+};
+#define NOWHERE 0xffff800000000000ull /* no program's address */
+/* Clocks that the vDSO reads without the kernel: realtime, monotonic, raw, coarse,
+ * boottime, TAI. */
+#define VDSO_CLOCKS 0x8f3u
+
+struct tbd_seccomp_filter {
+    const struct tbd_seccomp_filter *older;
+    struct sock_filter *program;
+    uint32_t count;
+    uint32_t flags;   /* SECCOMP_FILTER_FLAG_* that are its own */
+    bool by_prctl;
+};
+
+static struct sock_filter instructions[MAX_INSTRUCTIONS];
+static struct tbd_seccomp_filter filters[MAX_FILTERS];
+static uint32_t instruction_count;
+static uint32_t filter_count;
+
+static struct tbd_seccomp *own(void)
+{
+    return &tbd_runtime.threads.holder->seccomp;
+}
+
+static bool is_active(const struct tbd_seccomp *state)
+{
+    return state->newest || state->is_strict;
+}
+
+/* ---- what the filters say ---- */
+
+/* The strictest; of equal ones the newest filter's. */
+static uint32_t judge(const struct tbd_seccomp *state, const struct seccomp_data *data)
+{
+    uint32_t strictest = SECCOMP_RET_ALLOW;
+
+    for (const struct tbd_seccomp_filter *filter = state->newest; filter; filter = filter->older) {
+        uint32_t says = tbd_bpf_run(filter->program, data);
+
+        if ((int32_t)(says & SECCOMP_RET_ACTION_FULL) <
+            (int32_t)(strictest & SECCOMP_RET_ACTION_FULL))
+            strictest = says;
+    }
+    return strictest;
+}
+
+static struct seccomp_data data_of(const struct tbd_call *call)
+{
+    struct seccomp_data data = {
+        .nr = (int)call->sys.number,
+        .arch = AUDIT_ARCH_X86_64,
+        .instruction_pointer = call->thread->regs.rip + call->insn_bytes,
+    };
+
+    memcpy(data.args, call->sys.args, sizeof(data.args));
+    return data;
+}
+
+static bool is_in_vdso(uint64_t address)
+{
+    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+
+    return region && (region->map.flags & TBD_REGION_VDSO);
+}
+
+/* Natively the vDSO answers, and no filter sees it. */
+static bool is_no_call(const struct tbd_call *call)
+{
+    uint32_t clock = (uint32_t)call->sys.args[0];
+
+    switch (call->sys.number) {
+    case NR_CLOCK_GETTIME:
+    case NR_CLOCK_GETRES:
+        return clock < 32 && (VDSO_CLOCKS >> clock & 1) && is_in_vdso(call->thread->regs.rip);
+    case NR_GETTIMEOFDAY:
+    case NR_TIME:
+    case NR_GETCPU:
+        return is_in_vdso(call->thread->regs.rip);
+    default:
+        return false;
+    }
+}
+
+static bool is_allowed_strictly(uint64_t number)
+{
+    return number == NR_READ || number == NR_WRITE || number == NR_EXIT || number == NR_RT_SIGRETURN;
+}
+
+/* ---- what follows from it ---- */
+
+static void refuse(struct tbd_call *call, int64_t result)
+{
+    call->flags |= TBD_SYSCALL_REFUSED;
+    call->result = result;
+    tbd_call_finish(call);
+}
+
+/* The kernel, given the filters, sees the same call once more and does what it has to. */
+_Noreturn static void die(struct tbd_call *call, uint32_t signo)
+{
+    tbd_signals_die_again(call->thread, signo, call->insns_before);
+}
+
+static void die_alone(struct tbd_call *call, uint32_t signo)
+{
+    if (!tbd_threads_are_many())
+        die(call, signo);
+    tbd_call_thread_killed(call);
+}
+
+/* SIGSYS comes behind the call, with the registers as they were before. */
+static void trap(struct tbd_call *call, const struct seccomp_data *data, uint32_t reason)
+{
+    struct tbd_queued_signal queued = { .signo = SIGSYS_, .insn = TBD_SIGNAL_NOT_IN_BLOCK };
+    struct {
+        int32_t signo, error, code, pad;
+        uint64_t address;
+        int32_t number;
+        uint32_t arch;
+    } info = { SIGSYS_, (int32_t)reason, INFO_CODE_SECCOMP, 0, data->instruction_pointer, data->nr, data->arch };
+
+    if (!tbd_signals_has_handler(SIGSYS_))
+        die(call, SIGSYS_);
+    tbd_signals_block_all(); /* until the handler's mask is set */
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+        refuse(call, TBD_CALL_INTERRUPTED); /* that one first; the call is made again */
+        return;
+    }
+    memcpy(queued.info, &info, sizeof(info));
+    refuse(call, (int64_t)call->sys.number);
+    tbd_signals_raise(call->thread, &queued);
+}
+
+static void punish(struct tbd_call *call, const struct seccomp_data *data, uint32_t verdict)
+{
+    uint32_t reason = verdict & SECCOMP_RET_DATA;
+
+    switch (verdict & SECCOMP_RET_ACTION_FULL) {
+    case SECCOMP_RET_ERRNO:
+        refuse(call, -(int64_t)(reason < MAX_ERRNO ? reason : MAX_ERRNO));
+        break;
+    case SECCOMP_RET_TRAP:
+        trap(call, data, reason);
+        break;
+    case SECCOMP_RET_TRACE: /* nobody traces it, */
+    case SECCOMP_RET_USER_NOTIF: /* and nobody listens */
+        refuse(call, ENOSYS_);
+        break;
+    case SECCOMP_RET_KILL_THREAD:
+        die_alone(call, SIGSYS_);
+        break;
+    default:
+        die(call, SIGSYS_);
+    }
+}
+
+bool tbd_seccomp_refuses(struct tbd_call *call)
+{
+    const struct tbd_seccomp *state = own();
+    struct seccomp_data data;
+    uint32_t verdict;
+
+    if (!is_active(state) || is_no_call(call))
+        return false;
+    if (state->is_strict) {
+        if (is_allowed_strictly(call->sys.number))
+            return false;
+        die_alone(call, SIGKILL_);
+        return true;
+    }
+    data = data_of(call);
+    verdict = judge(state, &data);
+    if ((verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ALLOW ||
+        (verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_LOG)
+        return false;
+    punish(call, &data, verdict);
+    return true;
+}
+
+/* ---- setting them ---- */
+
+struct request {
+    uint64_t flags;
+    uint64_t address; /* of its struct sock_fprog */
+    bool by_prctl;
+};
+
+static void finish(struct tbd_call *call, int64_t result)
+{
+    call->result = result;
+    tbd_call_finish(call);
+}
+
+static long set_natively(uint64_t flags, bool by_prctl, const void *fprog)
+{
+    if (by_prctl)
+        return tbd_sys6(NR_PRCTL, PR_SET_SECCOMP_, SECCOMP_MODE_FILTER, tbd_sys_pointer(fprog), 0, 0, 0);
+    return tbd_sys3(NR_SECCOMP, SECCOMP_SET_MODE_FILTER, flags, tbd_sys_pointer(fprog));
+}
+
+static void give_up_privileges(void)
+{
+    tbd_sys6(NR_PRCTL, PR_SET_NO_NEW_PRIVS_, 1, 0, 0, 0, 0);
+}
+
+/* What the kernel says before it looks at the instructions; EFAULT: nothing against it. */
+static int64_t ask(const struct request *request, uint16_t count)
+{
+    struct sock_fprog unreadable = { .len = count, .filter = (struct sock_filter *)NOWHERE };
+
+    if (own()->newest)
+        give_up_privileges(); /* this thread may have its filters from another one */
+    return set_natively(request->flags, request->by_prctl, &unreadable);
+}
+
+static bool has_given_up_privileges(void)
+{
+    return tbd_sys6(NR_PRCTL, PR_GET_NO_NEW_PRIVS_, 0, 0, 0, 0, 0) == 1;
+}
+
+static uint32_t path_instructions(const struct tbd_seccomp_filter *newest)
+{
+    uint32_t count = 0;
+
+    for (const struct tbd_seccomp_filter *filter = newest; filter; filter = filter->older)
+        count += filter->count + FILTER_OVERHEAD;
+    return count;
+}
+
+static bool is_ancestor(const struct tbd_seccomp_filter *old, const struct tbd_seccomp_filter *newest)
+{
+    const struct tbd_seccomp_filter *filter = newest;
+
+    if (!old)
+        return true;
+    while (filter && filter != old)
+        filter = filter->older;
+    return filter;
+}
+
+static bool is_other_thread(const struct tbd_seat *seat)
+{
+    return seat->tid && seat != tbd_runtime.threads.holder;
+}
+
+/* A thread whose filters are not all this thread's too, or 0. */
+static uint32_t find_stranger(void)
+{
+    for (uint32_t i = 0; i < tbd_runtime.threads.seats; i++) {
+        const struct tbd_seat *seat = tbd_seat_at(i);
+
+        if (is_other_thread(seat) &&
+            (seat->seccomp.is_strict || !is_ancestor(seat->seccomp.newest, own()->newest)))
+            return seat->tid;
+    }
+    return 0;
+}
+
+static void share_with_all(void)
+{
+    for (uint32_t i = 0; i < tbd_runtime.threads.seats; i++)
+        if (is_other_thread(tbd_seat_at(i)))
+            tbd_seat_at(i)->seccomp = *own();
+}
+
+/* False: it cannot be read. */
+static bool read_program(const struct sock_fprog *fprog)
+{
+    return tbd_copy_from_program(&instructions[instruction_count], tbd_sys_pointer(fprog->filter),
+                                 fprog->len * sizeof(struct sock_filter));
+}
+
+/* The program has been read. */
+static void keep_filter(const struct request *request, uint32_t count)
+{
+    const uint64_t own_flags = SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    struct tbd_seccomp_filter *filter = &filters[filter_count++];
+
+    *filter = (struct tbd_seccomp_filter){ .older = own()->newest,
+                                           .program = &instructions[instruction_count],
+                                           .count = count,
+                                           .flags = (uint32_t)(request->flags & own_flags),
+                                           .by_prctl = request->by_prctl };
+    instruction_count += count;
+    own()->newest = filter;
+}
+
+static int64_t add_filter(const struct request *request, const struct sock_fprog *fprog)
+{
+    bool for_all = request->flags & SECCOMP_FILTER_FLAG_TSYNC;
+    uint32_t stranger = for_all ? find_stranger() : 0;
+
+    if (!fprog->filter)
+        return EINVAL_;
+    if (!read_program(fprog))
+        return EFAULT_;
+    if (!tbd_bpf_is_valid(&instructions[instruction_count], fprog->len))
+        return EINVAL_;
+    if (fprog->len + path_instructions(own()->newest) > MAX_PATH_INSTRUCTIONS)
+        return ENOMEM_;
+    if (stranger)
+        return request->flags & SECCOMP_FILTER_FLAG_TSYNC_ESRCH ? ESRCH_ : (int64_t)stranger;
+    keep_filter(request, fprog->len);
+    if (for_all)
+        share_with_all();
+    return 0;
+}
+
+static void set_filter(struct tbd_call *call, const struct request *request)
+{
+    struct sock_fprog fprog = { 0 };
+    bool is_readable = tbd_copy_from_program(&fprog, request->address, sizeof(fprog));
+    int64_t answer;
+
+    if (!is_readable)
+        fprog.len = 1;
+    answer = ask(request, fprog.len);
+    if (answer != EFAULT_ || !is_readable) {
+        finish(call, answer);
+        return;
+    }
+    if (request->flags & SECCOMP_FILTER_FLAG_NEW_LISTENER)
+        tbd_call_detach(call, "another process answers its system calls (seccomp)");
+    if (!has_given_up_privileges())
+        tbd_call_detach(call, "it restricts its system calls with privileges (seccomp)");
+    if (filter_count == MAX_FILTERS || instruction_count + BPF_MAXINSNS > MAX_INSTRUCTIONS)
+        tbd_call_detach(call, "it has too many filters for system calls (seccomp)");
+    finish(call, add_filter(request, &fprog));
+}
+
+/* Whether the kernel has a mode for this thread already, which cannot be changed. */
+static bool is_confined(void)
+{
+    return own()->newest || tbd_sys6(NR_PRCTL, PR_GET_SECCOMP_, 0, 0, 0, 0, 0) != SECCOMP_MODE_DISABLED;
+}
+
+static void set_strict(struct tbd_call *call)
+{
+    if (is_confined()) {
+        finish(call, EINVAL_);
+        return;
+    }
+    own()->is_strict = true;
+    finish(call, 0);
+}
+
+static bool prctl_call(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+
+    switch ((uint32_t)args[0]) {
+    case PR_SET_SECCOMP_:
+        if (args[1] == SECCOMP_MODE_STRICT)
+            set_strict(call);
+        else if (args[1] == SECCOMP_MODE_FILTER)
+            set_filter(call, &(struct request){ 0, args[2], true });
+        else
+            return false;
+        return true;
+    case PR_GET_SECCOMP_:
+        if (!own()->newest)
+            return false;
+        finish(call, SECCOMP_MODE_FILTER);
+        return true;
+    case PR_GET_NO_NEW_PRIVS_:
+        if (own()->newest)
+            give_up_privileges(); /* as the thread that shared its filters had */
+        return false;
+    default:
+        return false;
+    }
+}
+
+bool tbd_seccomp_call(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+
+    if (call->sys.number == NR_PRCTL)
+        return prctl_call(call);
+    if (call->sys.number != NR_SECCOMP)
+        return false;
+    switch ((uint32_t)args[0]) {
+    case SECCOMP_SET_MODE_STRICT:
+        if ((uint32_t)args[1] || args[2])
+            return false; /* the kernel says no */
+        set_strict(call);
+        return true;
+    case SECCOMP_SET_MODE_FILTER:
+        set_filter(call, &(struct request){ (uint32_t)args[1], args[2], false });
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- leaving the engine ---- */
+
+_Noreturn static void kill_self(void)
+{
+    for (;;)
+        tbd_sys3(NR_TGKILL, (uint64_t)tbd_sys_getpid(), (uint64_t)tbd_sys_gettid(), SIGKILL_);
+}
+
+/* In the order in which the program has set them: each lets the next be set, as it did then. */
+static void install_from_oldest(const struct tbd_seccomp_filter *newest)
+{
+    const struct tbd_seccomp_filter *done = NULL;
+
+    while (done != newest) {
+        const struct tbd_seccomp_filter *filter = newest;
+        struct sock_fprog fprog;
+
+        while (filter->older != done)
+            filter = filter->older;
+        fprog = (struct sock_fprog){ (unsigned short)filter->count, filter->program };
+        if (set_natively(filter->flags, filter->by_prctl, &fprog) != 0)
+            kill_self();
+        done = filter;
+    }
+}
+
+void tbd_seccomp_install(const struct tbd_seccomp *state)
+{
+    if (state->newest) {
+        give_up_privileges();
+        install_from_oldest(state->newest);
+    }
+    if (state->is_strict &&
+        tbd_sys6(NR_PRCTL, PR_SET_SECCOMP_, SECCOMP_MODE_STRICT, 0, 0, 0, 0) != 0)
+        kill_self();
+}
+
+/* ---- a new program ---- */
+
+/* What loading this library, the engine and the organizer do. */
+static const uint16_t needed[] = {
+    __NR_access, __NR_arch_prctl, __NR_brk, __NR_clock_gettime, __NR_clock_nanosleep, __NR_clone,
+    __NR_clone3, __NR_close, __NR_close_range, __NR_copy_file_range, __NR_dup3, __NR_execve, __NR_exit,
+    __NR_exit_group, __NR_fcntl, __NR_flock, __NR_fstat, __NR_ftruncate, __NR_futex,
+    __NR_get_robust_list, __NR_getcwd, __NR_getdents64, __NR_geteuid, __NR_getpid, __NR_getppid,
+    __NR_getrandom, __NR_gettid, __NR_ioctl, __NR_kill, __NR_linkat, __NR_lseek, __NR_madvise,
+    __NR_memfd_create, __NR_mkdirat, __NR_mmap, __NR_mprotect, __NR_munmap, __NR_newfstatat, __NR_open,
+    __NR_openat, __NR_poll, __NR_prctl, __NR_pread64, __NR_prlimit64, __NR_pwrite64, __NR_read,
+    __NR_readlink, __NR_renameat, __NR_rseq, __NR_rt_sigaction, __NR_rt_sigprocmask, __NR_rt_sigreturn,
+    __NR_rt_tgsigqueueinfo, __NR_sched_getaffinity, __NR_sched_yield, __NR_set_robust_list,
+    __NR_set_tid_address, __NR_setsid, __NR_sigaltstack, __NR_sysinfo, __NR_tgkill, __NR_unlinkat,
+    __NR_wait4, __NR_write,
+};
+
+bool tbd_seccomp_lets_record(const struct tbd_seccomp *state)
+{
+    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+        struct seccomp_data data = { .nr = needed[i], .arch = AUDIT_ARCH_X86_64 };
+        uint32_t action = judge(state, &data) & SECCOMP_RET_ACTION_FULL;
+
+        if (action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG)
+            return false;
+    }
+    return !state->is_strict;
+}
+
+#define MAX_VARIABLES 4096u
+#define PRELOAD_BYTES 4096u
+#define LIBRARY "libtbd.so"
+
+static const char preload_name[] = "LD_PRELOAD=";
+
+static bool read_preload(char *text, uint64_t variable)
+{
+    size_t bytes = tbd_copy_prefix_from_program(text, variable, PRELOAD_BYTES - 1);
+
+    text[bytes] = 0;
+    return bytes >= sizeof(preload_name) - 1 && !memcmp(text, preload_name, sizeof(preload_name) - 1);
+}
+
+static bool is_separator(char c)
+{
+    return c == ':' || c == ' ' || c == 0;
+}
+
+static bool ends_like_library(const char *name, size_t bytes)
+{
+    const size_t own_bytes = sizeof(LIBRARY) - 1;
+
+    return bytes >= own_bytes && !memcmp(name + bytes - own_bytes, LIBRARY, own_bytes);
+}
+
+/* What else the program preloads stays. */
+static void remove_library(char *text)
+{
+    char *to = text + sizeof(preload_name) - 1;
+    const char *from = to;
+
+    while (*from) {
+        size_t bytes = 0;
+
+        while (!is_separator(from[bytes]))
+            bytes++;
+        bytes += from[bytes] != 0;
+        if (!ends_like_library(from, bytes - (bytes && is_separator(from[bytes - 1])))) {
+            memmove(to, from, bytes);
+            to += bytes;
+        }
+        from += bytes;
+    }
+    *to = 0;
+}
+
+uint64_t tbd_seccomp_environment(uint64_t envp)
+{
+    static uint64_t kept[MAX_VARIABLES + 1];
+    static char preload[PRELOAD_BYTES];
+    char text[PRELOAD_BYTES];
+    size_t count = 0;
+
+    for (; count < MAX_VARIABLES; envp += sizeof(*kept), count++) {
+        if (!tbd_copy_from_program(&kept[count], envp, sizeof(*kept)))
+            return 0;
+        if (!kept[count])
+            return tbd_sys_pointer(kept);
+        if (read_preload(text, kept[count])) {
+            remove_library(text);
+            memcpy(preload, text, sizeof(text));
+            kept[count] = tbd_sys_pointer(preload);
+        }
+    }
+    return 0;
+}

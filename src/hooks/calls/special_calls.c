@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: MIT
+/* special_calls.c - system calls that the engine takes part in (TBD_SYS_SPECIAL)
+ *
+ * Exits end the trace first; execve is made with the stream complete, because nothing can be said
+ * afterwards; a forked child is recorded by itself (child.c); threads are in thread_calls.c; signal
+ * calls are answered by hooks/signals.c.
+ *
+ * Context: APP; the child's side of a fork is FORK_CHILD. */
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/boot/child.h"
+#include "hooks/calls/exec_environment.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/memory/shared.h"
+
+enum {
+    NR_RT_SIGACTION = 13, NR_RT_SIGPROCMASK = 14, NR_RT_SIGRETURN = 15, NR_CLONE = 56,
+    NR_FORK = 57, NR_VFORK = 58, NR_EXECVE = 59, NR_EXIT = 60, NR_RT_SIGSUSPEND = 130,
+    NR_SIGALTSTACK = 131, NR_ARCH_PRCTL = 158, NR_SET_TID_ADDRESS = 218, NR_EXIT_GROUP = 231,
+    NR_SET_ROBUST_LIST = 273, NR_EXECVEAT = 322, NR_RSEQ = 334, NR_CLONE3 = 435,
+    CLONE_VM_ = 0x100, CLONE_VFORK_ = 0x4000, CLONE_THREAD_ = 0x10000, CLONE_SETTLS_ = 0x80000,
+    CLONE_NEWPID_ = 0x20000000,
+    CLONE_PARENT_SETTID_ = 0x100000, CLONE_SIGHAND_ = 0x800,
+    NR_FACCESSAT2 = 439, AT_FDCWD_ = -100, AT_EACCESS_ = 0x200, X_OK_ = 1,
+    ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004,
+    EPERM_ = -1, EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
+};
+
+static void finish(struct tbd_call *call, int64_t result)
+{
+    call->result = result;
+    tbd_call_finish(call);
+}
+
+/* ---- signals ---- */
+
+static void sigaction_call(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    struct tbd_action set;
+    struct tbd_action old;
+    int64_t result;
+
+    if (args[3] != sizeof(uint64_t)) {
+        finish(call, EINVAL_);
+        return;
+    }
+    if (args[1] && !tbd_copy_from_program(&set, args[1], sizeof(set))) {
+        finish(call, EFAULT_);
+        return;
+    }
+    result = tbd_signals_action(args[0], args[1] ? &set : NULL, &old);
+    if (result == 0 && args[2] && !tbd_call_answer(call, args[2], &old, sizeof(old)))
+        result = EFAULT_;
+    finish(call, result);
+}
+
+static void sigprocmask_call(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    uint64_t set;
+    uint64_t old;
+    int64_t result;
+
+    if (args[3] != sizeof(set)) {
+        finish(call, EINVAL_);
+        return;
+    }
+    if (args[1] && !tbd_copy_from_program(&set, args[1], sizeof(set))) {
+        finish(call, EFAULT_);
+        return;
+    }
+    result = tbd_signals_procmask(args[0], args[1] ? &set : NULL, &old);
+    if (result == 0 && args[2] && !tbd_call_answer(call, args[2], &old, sizeof(old)))
+        result = EFAULT_;
+    finish(call, result);
+}
+
+static void sigaltstack_call(struct tbd_call *call)
+{
+    const uint64_t *args = call->sys.args;
+    struct tbd_altstack set;
+    struct tbd_altstack old;
+    int64_t result;
+
+    if (args[0] && !tbd_copy_from_program(&set, args[0], sizeof(set))) {
+        finish(call, EFAULT_);
+        return;
+    }
+    result = tbd_signals_altstack(call->thread, args[0] ? &set : NULL, &old);
+    if (result == 0 && args[1] && !tbd_call_answer(call, args[1], &old, sizeof(old)))
+        result = EFAULT_;
+    finish(call, result);
+}
+
+static void sigsuspend_call(struct tbd_call *call)
+{
+    struct tbd_signals *signals = tbd_runtime.signals;
+
+    signals->has_temporary =
+        tbd_copy_from_program(&signals->temporary_mask, call->sys.args[0], sizeof(uint64_t));
+    if (tbd_threads_are_many())
+        tbd_call_wait_plainly(call);
+    else
+        call->result = tbd_call_perform(&call->sys);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        call->result = -4; /* EINTR: never restarted */
+    tbd_call_finish(call);
+}
+
+/* The registers afterwards are the frame's; they follow in a message of their own. */
+static void sigreturn_call(struct tbd_call *call)
+{
+    tbd_signals_block_all(); /* until the frame's mask is set */
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+        finish(call, TBD_CALL_INTERRUPTED);
+        return;
+    }
+    call->flags |= TBD_SYSCALL_NORETURN;
+    tbd_call_send(call);
+    if (!tbd_signals_return(call->thread))
+        tbd_call_detach(call, "it returns from a signal handler without a frame");
+    tbd_window_send_regs(&tbd_runtime.ring, call->thread, &tbd_runtime.vector);
+}
+
+/* ---- segment bases ---- */
+
+#define TASK_BYTES 0x7ffffffff000ull /* with five levels of page tables the kernel allows more */
+
+/* The processor's gs base is the engine's. */
+static void arch_prctl_call(struct tbd_call *call)
+{
+    struct tbd_regs *regs = &call->thread->regs;
+    uint64_t value = call->sys.args[1];
+
+    switch (call->sys.args[0]) {
+    case ARCH_SET_GS:
+        if (value < TASK_BYTES)
+            regs->gs_base = value;
+        finish(call, value < TASK_BYTES ? 0 : EPERM_);
+        break;
+    case ARCH_GET_GS:
+        finish(call, tbd_call_answer(call, value, &regs->gs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
+        break;
+    case ARCH_SET_FS:
+        call->result = tbd_call_perform(&call->sys);
+        if (call->result == 0)
+            regs->fs_base = value;
+        tbd_call_finish(call);
+        break;
+    case ARCH_GET_FS:
+        finish(call, tbd_call_answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
+        break;
+    default:
+        tbd_call_plain(call);
+        break;
+    }
+}
+
+/* ---- ends ---- */
+
+/* When all threads have left one by one, the main thread's status is the process'. */
+static uint32_t exit_status(const struct tbd_call *call)
+{
+    if (call->sys.number == NR_EXIT && call->thread->tid != tbd_runtime.pid)
+        return tbd_runtime.threads.leader_status;
+    return (uint32_t)call->sys.args[0] & 0xff;
+}
+
+_Noreturn static void exit_call(struct tbd_call *call)
+{
+    call->flags |= TBD_SYSCALL_NORETURN;
+    tbd_call_send(call);
+    tbd_runtime_send_end(TBD_ENDED_EXIT, exit_status(call), TBD_END_WHOLE, "");
+    tbd_runtime_wait_done();
+    for (;;)
+        tbd_sys3((long)call->sys.number, call->sys.args[0], 0, 0);
+}
+
+struct robust_head {
+    uint64_t next;
+    int64_t offset;
+    uint64_t pending;
+};
+
+/* A child has none until it sets one; an empty one does no harm when the call fails. */
+static struct robust_head *own_robust_list(void)
+{
+    static struct robust_head own;
+
+    own.next = tbd_sys_pointer(&own);
+    tbd_sys3(NR_SET_ROBUST_LIST, tbd_sys_pointer(&own), sizeof(own), 0);
+    return &own;
+}
+
+/* engine_state says EXEC while the call is under way; when it succeeds the kernel, going through
+ * the list of robust futexes, finds engine_lock as the one being worked on and marks it: so the
+ * organizer knows that the program is gone though its process is not. */
+static struct robust_head *exec_begin(struct tbd_thread *thread)
+{
+    struct tbd_stream_head *head = tbd_runtime.ring.head;
+    struct robust_head *robust = NULL;
+    uint64_t bytes = 0;
+
+    if (!tbd_runtime.recording || tbd_runtime.ring.discard)
+        return NULL;
+    tbd_runtime_send_unknown_pages(thread);
+    tbd_ring_turn(&tbd_runtime.ring, thread, 0);
+    tbd_sys3(274 /* get_robust_list */, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
+    if (!robust)
+        robust = own_robust_list();
+    __atomic_store_n(&head->engine_lock, tbd_runtime.pid, __ATOMIC_RELEASE); /* its id when it gets there */
+    __atomic_store_n(&head->engine_state, TBD_ENGINE_EXEC, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&head->published);
+    robust->pending = tbd_sys_pointer(&head->engine_lock) - (uint64_t)robust->offset;
+    return robust;
+}
+
+static void exec_failed(struct robust_head *robust)
+{
+    if (!robust)
+        return;
+    robust->pending = 0;
+    __atomic_store_n(&tbd_runtime.ring.head->engine_state, TBD_ENGINE_RUNNING, __ATOMIC_RELEASE);
+}
+
+static void exec_plainly(struct tbd_call *call, const struct tbd_sys_call *sys)
+{
+    struct robust_head *robust = exec_begin(call->thread);
+
+    tbd_signals_before_exec();
+    call->result = tbd_call_perform(sys);
+    tbd_signals_after_exec();
+    exec_failed(robust);
+    tbd_call_finish(call);
+}
+
+/* A good guess.  A file that cannot be executed is the usual failure: shells try one folder
+ * after another. */
+static bool can_execute(const struct tbd_sys_call *sys)
+{
+    bool has_folder = sys->number == NR_EXECVEAT;
+    uint64_t folder = has_folder ? sys->args[0] : (uint64_t)AT_FDCWD_;
+    uint64_t flags = AT_EACCESS_ | (has_folder ? sys->args[4] : 0);
+
+    return tbd_sys4(NR_FACCESSAT2, folder, sys->args[has_folder ? 1 : 0], X_OK_, flags) == 0;
+}
+
+/* The new program is under the thread's filters for real.  When it does not come to that all the
+ * same, the program is let go: they hold for the engine too. */
+static void exec_filtered(struct tbd_call *call)
+{
+    struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
+    struct tbd_sys_call sys = call->sys;
+    uint64_t *environment = &sys.args[sys.number == NR_EXECVEAT ? 3 : 2];
+
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+        finish(call, TBD_CALL_INTERRUPTED);
+        return;
+    }
+    if (!tbd_seccomp_lets_record(filters) && *environment)
+        *environment = tbd_seccomp_environment(*environment);
+    if (!*environment)
+        *environment = call->sys.args[sys.number == NR_EXECVEAT ? 3 : 2]; /* the kernel says what is wrong */
+    tbd_seccomp_install(filters);
+    *filters = (struct tbd_seccomp){ 0 };
+    tbd_runtime.let_go = "it is under its own filters for system calls (seccomp)";
+    exec_plainly(call, &sys);
+}
+
+static void exec_call(struct tbd_call *call)
+{
+    struct tbd_sys_call sys = call->sys;
+
+    if (tbd_runtime.threads.holder->seccomp.newest && can_execute(&sys)) {
+        exec_filtered(call);
+        return;
+    }
+    tbd_exec_environment_extend(&sys);
+    exec_plainly(call, &sys);
+}
+
+/* ---- forks ---- */
+
+/* struct clone_args of clone3: flags, pidfd, child_tid, parent_tid, exit_signal, stack,
+ * stack_size, tls */
+bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out)
+{
+    const uint64_t *args = call->sys.args;
+    uint64_t block[8] = { 0 };
+
+    *out = (struct tbd_clone){ 0 };
+    switch (call->sys.number) {
+    case NR_CLONE:
+        *out = (struct tbd_clone){ args[0], args[2], args[3], args[1], args[4] };
+        return true;
+    case NR_CLONE3:
+        if (args[1] < sizeof(block) || !tbd_copy_from_program(block, args[0], sizeof(block)))
+            return false;
+        *out = (struct tbd_clone){ block[0], block[3], block[2],
+                                   block[5] ? block[5] + block[6] : 0, block[7] };
+        return true;
+    case NR_VFORK:
+        out->flags = CLONE_VM_ | CLONE_VFORK_;
+        return true;
+    default:
+        return true;
+    }
+}
+
+/* A child with its own memory gets a trace of its own (but see tbd_child_record). */
+static bool may_record(const struct tbd_clone *arguments)
+{
+    return !(arguments->flags & (CLONE_VM_ | CLONE_NEWPID_));
+}
+
+/* clone3 alone takes it; handlers that are shared cannot be cleared, which the kernel says. */
+#define CLONE_CLEAR_SIGHAND_ (1ull << 32)
+
+static bool clears_handlers(const struct tbd_clone *arguments)
+{
+    return (arguments->flags & CLONE_CLEAR_SIGHAND_) && !(arguments->flags & CLONE_SIGHAND_);
+}
+
+/* The new process goes on behind the system call: recorded, or natively.  It has its own copy of
+ * the thread block, unless it shares the parent's memory; then the parent sleeps until it is gone
+ * and finds its registers changed, which is why the caller keeps a copy.  A function of its own:
+ * the parent's frame must not be touched. */
+_Noreturn __attribute__((noinline)) static void
+become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t mask)
+{
+    struct tbd_regs *regs = &call->thread->regs;
+
+    regs->rip += call->insn_bytes;
+    regs->gpr[TBD_RAX] = 0;
+    regs->gpr[TBD_RCX] = regs->rip;
+    regs->gpr[TBD_R11] = regs->rflags;
+    if (arguments->stack)
+        regs->gpr[TBD_RSP] = arguments->stack;
+    if (arguments->flags & CLONE_SETTLS_)
+        regs->fs_base = arguments->tls;
+    if (!(arguments->flags & CLONE_VM_))
+        tbd_threads_after_fork(call->thread);
+    if (clears_handlers(arguments) && !(arguments->flags & CLONE_VM_))
+        tbd_signals_clear_handlers();
+    if (may_record(arguments) && tbd_child_record(call->thread)) {
+        tbd_signals_set_kernel_mask(mask);
+        tbd_patcher_run(call->thread);
+    }
+    tbd_signals_set_kernel_mask(mask);
+    if (!(arguments->flags & CLONE_VM_))
+        tbd_signals_repeat_last_fault();
+    tbd_detach_child(call->thread, arguments->flags & CLONE_VM_, clears_handlers(arguments));
+}
+
+#define CLONE_ARGS_WORDS 11
+
+/* The call as the engine makes it: with its own stack in parent and child (the program's stack
+ * argument is applied to the child's registers), with the engine's handlers in the child (the
+ * program's are cleared by the engine), and vfork as the clone that it is. */
+static bool engine_call(const struct tbd_call *call, const struct tbd_clone *arguments,
+                        struct tbd_sys_call *out, uint64_t *block)
+{
+    *out = call->sys;
+    if (out->number == NR_CLONE) {
+        out->args[1] = 0;
+    } else if (out->number == NR_CLONE3) {
+        if (out->args[1] > CLONE_ARGS_WORDS * 8)
+            out->args[1] = CLONE_ARGS_WORDS * 8;
+        if (!tbd_copy_from_program(block, out->args[0], (size_t)out->args[1]))
+            return false;
+        block[5] = 0;
+        block[6] = 0;
+        if (clears_handlers(arguments))
+            block[0] &= ~CLONE_CLEAR_SIGHAND_;
+        out->args[0] = tbd_sys_pointer(block);
+    } else if (out->number == NR_VFORK) {
+        out->number = NR_CLONE;
+        memset(out->args, 0, sizeof(out->args));
+        out->args[0] = CLONE_VM_ | CLONE_VFORK_ | 17 /* SIGCHLD */;
+    }
+    return true;
+}
+
+/* A child that shares memory writes to it natively: what changed is found by comparison.  Otherwise
+ * only the described outputs (parent_tid, pidfd) are written here. */
+static void watch_child(struct tbd_call *call, const struct tbd_clone *arguments)
+{
+    static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+
+    if (arguments->flags & CLONE_VM_)
+        tbd_effects_watch_all(call->effects);
+    else
+        tbd_effects_watch(call->effects, may,
+                          tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES));
+}
+
+/* Nothing may come between the two processes: in a child of vfork a handler would write our
+ * state, in any other there is no stream until one is made.  The mask to go back to; false if a
+ * signal came before. */
+static bool block_for_fork(bool shares_memory, uint64_t *mask)
+{
+    *mask = tbd_signals_block_all();
+    if (!shares_memory)
+        tbd_signals_set_kernel_mask(~0ull);
+    if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
+        return true;
+    tbd_signals_block_all(); /* the processor's five are let through again */
+    return false;
+}
+
+static void note_child(const struct tbd_call *call, const struct tbd_clone *arguments)
+{
+    if (call->result > 0 && !(may_record(arguments) && tbd_runtime.options.children))
+        tbd_runtime_note(0, "process %u was started: untraced until it executes a program",
+                         (unsigned)call->result);
+}
+
+static void fork_call(struct tbd_call *call)
+{
+    struct tbd_clone arguments;
+    struct tbd_sys_call sys;
+    uint64_t block[CLONE_ARGS_WORDS] = { 0 };
+    struct tbd_regs saved = call->thread->regs;
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    uint64_t mask;
+
+    if (!tbd_call_read_clone(call, &arguments) || !engine_call(call, &arguments, &sys, block)) {
+        call->result = tbd_call_perform(&call->sys); /* the kernel says what is wrong */
+        tbd_call_finish(call);
+        return;
+    }
+    if (arguments.flags & CLONE_THREAD_) {
+        tbd_call_thread(call, &arguments);
+        return;
+    }
+    if ((arguments.flags & CLONE_VM_) && !(arguments.flags & CLONE_VFORK_))
+        tbd_call_detach(call, "it starts a process that shares its memory");
+    if (tbd_lazy_follows_forks()) /* the kernel waits in the middle of it */
+        tbd_call_detach(call, "it handles the page faults of its children (userfaultfd)");
+    tbd_x87_settle();
+    watch_child(call, &arguments);
+    if (!(arguments.flags & CLONE_VM_))
+        tbd_shared_fork();
+    if (!block_for_fork(arguments.flags & CLONE_VM_, &mask)) {
+        finish(call, TBD_CALL_INTERRUPTED); /* delivered by the parent, before there is a child */
+        return;
+    }
+    if (arguments.flags & CLONE_VM_)
+        tbd_threads_step_out(call->thread, call); /* its child may wait for another thread */
+    call->result = tbd_sys6((long)sys.number, sys.args[0], sys.args[1], sys.args[2], sys.args[3],
+                            sys.args[4], sys.args[5]); /* inline: the child must not return */
+    if (call->result == 0)
+        become_child(call, &arguments, mask);
+    if ((arguments.flags & CLONE_VM_) && !tbd_threads_step_in(seat))
+        tbd_call_robbed(call, seat, &saved);
+    call->thread->regs = saved;
+    tbd_signals_set_kernel_mask(mask);
+    tbd_effects_compare(call->effects);
+    if (tbd_effects_is_cut(call->effects))
+        tbd_runtime_note(1, "what a child process wrote to shared memory is partly missing");
+    tbd_call_finish(call);
+    note_child(call, &arguments);
+}
+
+/* ---- all ---- */
+
+static void pass_through(struct tbd_call *call)
+{
+    call->result = tbd_call_perform(&call->sys);
+    tbd_call_finish(call);
+}
+
+void tbd_call_special(struct tbd_call *call)
+{
+    switch (call->sys.number) {
+    case NR_RT_SIGACTION:
+        sigaction_call(call);
+        break;
+    case NR_RT_SIGPROCMASK:
+        sigprocmask_call(call);
+        break;
+    case NR_RT_SIGRETURN:
+        sigreturn_call(call);
+        break;
+    case NR_RT_SIGSUSPEND:
+        sigsuspend_call(call);
+        break;
+    case NR_SIGALTSTACK:
+        sigaltstack_call(call);
+        break;
+    case NR_CLONE:
+    case NR_CLONE3:
+    case NR_FORK:
+    case NR_VFORK:
+        fork_call(call);
+        break;
+    case NR_EXECVE:
+    case NR_EXECVEAT:
+        exec_call(call);
+        break;
+    case NR_EXIT:
+        if (tbd_threads_are_many()) {
+            tbd_call_thread_exit(call);
+            break;
+        }
+        exit_call(call);
+    case NR_EXIT_GROUP:
+        exit_call(call);
+    case NR_SET_TID_ADDRESS:
+        tbd_call_set_tid_address(call);
+        break;
+    case NR_ARCH_PRCTL:
+        arch_prctl_call(call);
+        break;
+    case NR_RSEQ:
+        finish(call, ENOSYS_); /* what the kernel would do behind the program's back (D9) */
+        break;
+    default:
+        pass_through(call); /* set_robust_list: used at the thread's end only */
+        break;
+    }
+}

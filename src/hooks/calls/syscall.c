@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+/* syscall.c - a system call of the program: old bytes, the call, what it wrote, the message
+ *
+ * The registers afterwards are the kernel's: rax = result, rcx = address behind the instruction, r11 =
+ * rflags.  A call that a signal came before is not made: rip stays on the instruction, and the block
+ * is reported as interrupted before it; that is also what a restarted call looks like.
+ *
+ * Context: APP. */
+#include "base/log.h"
+#include "base/string.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/memory/own_memory.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/calls/seccomp.h"
+#include "hooks/calls/organizer_children.h"
+
+enum {
+    EFAULT_ = -14, ENOSYS_ = -38, NR_PTRACE = 101, PTRACE_TRACEME_ = 0,
+    NR_IOCTL = 16, NR_WAIT4 = 61, NR_WAITID = 247, NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
+    NR_IO_SETUP = 206, NR_IO_CANCEL = 210, NR_IO_PGETEVENTS = 333, NR_EPOLL_PWAIT = 281, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
+    NR_IO_URING_ENTER = 426, NR_IO_URING_REGISTER = 427, NR_EPOLL_PWAIT2 = 441,
+    FUTEX_COMMAND = 0x7f, FUTEX_WAIT_ = 0, FUTEX_LOCK_PI_ = 6, FUTEX_WAIT_BITSET_ = 9,
+    FUTEX_WAIT_REQUEUE_PI_ = 11, FUTEX_LOCK_PI2_ = 13,
+};
+
+int64_t tbd_call_perform(const struct tbd_sys_call *sys)
+{
+    return tbd_program_syscall(sys, &tbd_runtime.signals->pending);
+}
+
+/* Index of the block's last instruction: what ran of it when the call was not made. */
+static uint64_t instructions_before_call(const struct tbd_thread *thread)
+{
+    const struct tbd_stream_head *head = tbd_runtime.ring.head;
+    uint32_t id = tbd_ring_last_block(&tbd_runtime.ring, thread);
+    const struct tbd_block_def *defs =
+        (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
+
+    if (tbd_runtime.ring.discard || id == 0 || id > head->def_count)
+        return 0;
+    return defs[id - 1].insn_count - 1u;
+}
+
+void tbd_call_send(struct tbd_call *call)
+{
+    struct tbd_msg_syscall message = {
+        .number = call->sys.number,
+        .result = (uint64_t)call->result,
+        .flags = call->flags,
+    };
+    struct tbd_effect_head head = {
+        .kind = TBD_MSG_SYSCALL,
+        .data = &message,
+        .bytes = sizeof(message),
+        .write_count = &message.write_count,
+        .flags = &message.flags,
+        .more = TBD_SYSCALL_MORE,
+        .continued = TBD_SYSCALL_CONTINUED,
+    };
+
+    memcpy(message.args, call->sys.args, sizeof(message.args));
+    tbd_effects_send(call->effects, &tbd_runtime.ring, call->thread, &tbd_runtime.pages, &head,
+                     NULL, 0);
+}
+
+bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes)
+{
+    struct tbd_sys_range range = { address, bytes };
+
+    tbd_effects_watch(call->effects, &range, 1);
+    if (!tbd_copy_to_program(address, data, bytes))
+        return false;
+    tbd_effects_written(call->effects, &range, 1);
+    return true;
+}
+
+void tbd_call_finish(struct tbd_call *call)
+{
+    struct tbd_regs *regs = &call->thread->regs;
+
+    if (call->result == TBD_CALL_INTERRUPTED) {
+        tbd_runtime_send_interrupted(call->insns_before);
+        return;
+    }
+    regs->rip += call->insn_bytes;
+    regs->gpr[TBD_RAX] = (uint64_t)call->result;
+    regs->gpr[TBD_RCX] = regs->rip;
+    regs->gpr[TBD_R11] = regs->rflags;
+    TBD_LOG(TBD_LOG_DEBUG, "syscall", "%s(%lx, %lx, %lx) = %ld",
+            tbd_syscall_name(call->sys.number) ? tbd_syscall_name(call->sys.number) : "?",
+            call->sys.args[0], call->sys.args[1], call->sys.args[2], (long)call->result);
+    tbd_call_send(call);
+}
+
+void tbd_call_detach(struct tbd_call *call, const char *why)
+{
+    tbd_detach(call->thread, why, call->insns_before);
+}
+
+/* With the baton in hand, though it may wait (threads.h, B6). */
+static void perform_outside(struct tbd_call *call)
+{
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    struct tbd_regs regs;
+
+    if (!tbd_threads_are_many()) {
+        call->result = tbd_call_perform(&call->sys);
+        return;
+    }
+    regs = call->thread->regs;
+    tbd_threads_step_out(call->thread, call);
+    call->result = tbd_call_perform(&call->sys);
+    if (!tbd_threads_step_in(seat))
+        tbd_call_robbed(call, seat, &regs);
+}
+
+/* ---- calls whose effects the table does not describe ---- */
+
+#define SAID_BYTES 128u
+
+/* A number's first time in `said`. */
+static bool is_first(uint8_t said[SAID_BYTES], uint64_t number)
+{
+    uint64_t bit = number % (SAID_BYTES * 8);
+    bool first = !(said[bit / 8] >> (bit % 8) & 1);
+
+    said[bit / 8] |= (uint8_t)(1u << (bit % 8));
+    return first;
+}
+
+static void note_unknown(uint64_t number)
+{
+    static uint8_t said[SAID_BYTES];
+
+    if (is_first(said, number))
+        tbd_runtime_note(0, "system call %lu is not described: its writes are found by comparison",
+                         number);
+}
+
+static void perform_unknown(struct tbd_call *call)
+{
+    note_unknown(call->sys.number);
+    tbd_runtime.unknown_calls++;
+    tbd_effects_watch_all(call->effects);
+    perform_outside(call);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    tbd_effects_compare(call->effects);
+    if (tbd_effects_is_cut(call->effects))
+        tbd_runtime_note(1, "system call %lu: some of its writes are missing", call->sys.number);
+    call->flags |= TBD_SYSCALL_UNKNOWN;
+}
+
+/* ---- calls whose effects the table describes ---- */
+
+/* The mask that holds while the call waits is the one a handler's own mask is added to. */
+static void note_temporary_mask(const struct tbd_sys_call *sys)
+{
+    struct tbd_signals *signals = tbd_runtime.signals;
+    uint64_t pointer = 0;
+
+    signals->has_temporary = false;
+    switch (sys->number) {
+    case NR_PPOLL:
+        pointer = sys->args[3];
+        break;
+    case NR_EPOLL_PWAIT:
+    case NR_EPOLL_PWAIT2:
+        pointer = sys->args[4];
+        break;
+    case NR_PSELECT6:
+        if (sys->args[5])
+            tbd_copy_from_program(&pointer, sys->args[5], sizeof(pointer));
+        break;
+    default:
+        return;
+    }
+    if (pointer)
+        signals->has_temporary = tbd_copy_from_program(&signals->temporary_mask, pointer,
+                                                       sizeof(signals->temporary_mask));
+}
+
+void tbd_call_perform_here(struct tbd_call *call)
+{
+    static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+    static struct tbd_sys_range did[TBD_SYS_MAX_RANGES];
+    size_t may_count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
+    size_t did_count;
+
+    if (may_count == TBD_SYS_MAX_RANGES) { /* perhaps not all of them */
+        perform_unknown(call);
+        return;
+    }
+    tbd_effects_watch(call->effects, may, may_count);
+    if (tbd_syscall_flags(call->sys.number) & TBD_SYS_BLOCKS)
+        perform_outside(call);
+    else
+        call->result = tbd_call_perform(&call->sys);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    did_count = tbd_syscall_did_write(&call->sys, call->result, may, may_count, did,
+                                      TBD_SYS_MAX_RANGES);
+    if (call->result == EFAULT_)
+        tbd_effects_compare(call->effects); /* any part, or none, of what may be written */
+    else
+        tbd_effects_written(call->effects, did, did_count);
+}
+
+/* Those ioctls that wait do not write; others would write in place, at a time that cannot be told. */
+static bool writes_memory(const struct tbd_sys_call *sys)
+{
+    struct tbd_sys_range one;
+
+    return tbd_syscall_may_write(sys, &one, 1) != 0;
+}
+
+static bool may_wait(const struct tbd_sys_call *sys)
+{
+    uint32_t command = sys->args[1] & FUTEX_COMMAND;
+
+    if (sys->number == NR_FUTEX)
+        return command == FUTEX_WAIT_ || command == FUTEX_WAIT_BITSET_ ||
+               command == FUTEX_WAIT_REQUEUE_PI_ || command == FUTEX_LOCK_PI_ ||
+               command == FUTEX_LOCK_PI2_;
+    if (sys->number == NR_IOCTL && writes_memory(sys))
+        return false;
+    return tbd_syscall_flags(sys->number) & TBD_SYS_BLOCKS;
+}
+
+/* For other threads, or for somebody who fills pages that the kernel is about to use. */
+static bool gives_way(const struct tbd_sys_call *sys)
+{
+    return (tbd_threads_are_many() && may_wait(sys)) || tbd_lazy_has_pointer(sys);
+}
+
+static void perform_described(struct tbd_call *call)
+{
+    note_temporary_mask(&call->sys);
+    if (!gives_way(&call->sys) || !tbd_call_wait(call))
+        tbd_call_perform_here(call);
+    if (call->result != -4 /* EINTR */)
+        tbd_runtime.signals->has_temporary = false;
+    if (call->result != TBD_CALL_INTERRUPTED && tbd_effects_is_cut(call->effects))
+        tbd_runtime_note(1, "system call %lu: some old bytes are missing", call->sys.number);
+}
+
+static void note_asynchronous(uint64_t number)
+{
+    static uint8_t said[SAID_BYTES];
+
+    if (tbd_syscall_flags(number) & TBD_SYS_ASYNC && is_first(said, number))
+        tbd_runtime_note(1, "system call %lu lets the kernel write memory later: not recorded",
+                         number);
+}
+
+static bool waits_for_child(const struct tbd_sys_call *sys)
+{
+    return sys->number == NR_WAIT4 || sys->number == NR_WAITID;
+}
+
+static void wait_beside_strangers(struct tbd_call *call)
+{
+    struct tbd_sys_call sys = call->sys;
+
+    if (tbd_strangers_before_wait(call))
+        perform_described(call);
+    call->sys = sys;
+    tbd_call_finish(call);
+}
+
+void tbd_call_plain(struct tbd_call *call)
+{
+    if (call->sys.number == NR_FUTEX && tbd_threads_are_many() && tbd_call_futex_pi(call))
+        return;
+    if (tbd_own_memory_write(call)) {
+        tbd_call_finish(call);
+        return;
+    }
+    if (waits_for_child(&call->sys) && tbd_strangers_come()) {
+        wait_beside_strangers(call);
+        return;
+    }
+    if (tbd_syscall_is_described(&call->sys))
+        perform_described(call);
+    else
+        perform_unknown(call);
+    tbd_own_memory_note(call);
+    note_asynchronous(call->sys.number);
+    tbd_call_finish(call);
+}
+
+/* Calls through which the kernel reads and writes memory by itself, later: refused as by a kernel that is built
+ * without them, which their users must expect. */
+static bool is_refused(uint64_t number)
+{
+    return number == NR_IO_URING_SETUP || number == NR_IO_URING_ENTER || number == NR_IO_URING_REGISTER ||
+           (number >= NR_IO_SETUP && number <= NR_IO_CANCEL) || number == NR_IO_PGETEVENTS;
+}
+
+static void refuse(struct tbd_call *call)
+{
+    call->result = ENOSYS_;
+    tbd_call_finish(call);
+}
+
+void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    const struct tbd_regs *regs = &thread->regs;
+    struct tbd_call call = {
+        .sys = { regs->gpr[TBD_RAX],
+                 { regs->gpr[TBD_RDI], regs->gpr[TBD_RSI], regs->gpr[TBD_RDX], regs->gpr[TBD_R10],
+                   regs->gpr[TBD_R8], regs->gpr[TBD_R9] } },
+        .thread = thread,
+        .effects = tbd_effects_get(),
+        .insn_bytes = insn_bytes,
+        .insns_before = instructions_before_call(thread),
+    };
+
+    if (!call.effects)
+        tbd_call_detach(&call, "no memory for the old bytes of system calls");
+    tbd_effects_clear(call.effects);
+    if (tbd_seccomp_refuses(&call) || tbd_seccomp_call(&call))
+        return;
+    if (call.sys.number == NR_USERFAULTFD) {
+        tbd_call_lazy_open(&call);
+        return;
+    }
+    if (call.sys.number == NR_IOCTL && tbd_call_lazy_ioctl(&call))
+        return;
+    if (call.sys.number == NR_PTRACE && call.sys.args[0] == PTRACE_TRACEME_) /* hooks/calls/debugged.h */
+        tbd_call_detach(&call, "it has its parent watch it (ptrace)");
+    if (is_refused(call.sys.number)) {
+        refuse(&call);
+        return;
+    }
+    switch (tbd_syscall_replay(call.sys.number)) {
+    case TBD_SYS_MAP:
+        tbd_call_mapping(&call);
+        break;
+    case TBD_SYS_SPECIAL:
+        tbd_call_special(&call);
+        break;
+    case TBD_SYS_EMULATE:
+    case TBD_SYS_UNKNOWN:
+        tbd_call_plain(&call);
+        break;
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+/* userfault_calls.c - userfaultfd and its ioctls; which calls name memory whose pages may be
+ * missing (userfault.h)
+ *
+ * Descriptors of this process's own memory are known by their inodes.  Context: APP. */
+#include "hooks/memory/userfault_private.h"
+
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/table/sys_table.h"
+
+enum { SYS_FSTAT = 5, NR_USERFAULTFD = 323, USER_MODE_ONLY = 1, MAX_DESCRIPTORS = 64 };
+/* linux/userfaultfd.h */
+enum {
+    UFFDIO_API_ = 0x3f, UFFDIO_REGISTER_ = 0, UFFDIO_UNREGISTER_ = 1, UFFDIO_COPY_ = 3,
+    UFFDIO_ZEROPAGE_ = 4, UFFDIO_MOVE_ = 5, UFFDIO_CONTINUE_ = 7,
+    IOCTL_TYPE = 0xaa,
+};
+
+struct descriptor {
+    uint64_t inode;
+    uint64_t features;
+};
+
+static struct {
+    struct descriptor descriptor[MAX_DESCRIPTORS];
+    uint32_t count;
+    uint64_t events;    /* that some descriptor has asked for */
+    bool is_for_kernel; /* one of the descriptors is */
+} known;
+
+void tbd_lazy_forget_descriptors(void)
+{
+    known.count = 0;
+    known.events = 0;
+    known.is_for_kernel = false;
+}
+
+bool tbd_lazy_waits_for_events(void)
+{
+    return tbd_lazy_count && (known.events & (TBD_UFFD_EVENT_REMAP | TBD_UFFD_EVENT_REMOVE | TBD_UFFD_EVENT_UNMAP));
+}
+
+bool tbd_lazy_follows_forks(void)
+{
+    return known.count && (known.events & TBD_UFFD_EVENT_FORK);
+}
+
+bool tbd_lazy_is_for_kernel(void)
+{
+    return known.is_for_kernel;
+}
+
+/* ---- which calls may wait for a page ---- */
+
+static bool is_pointer(const struct tbd_sys_arg *arg)
+{
+    return arg->show == TBD_SHOW_PTR || arg->show == TBD_SHOW_STR || arg->show == TBD_SHOW_DATA ||
+           arg->show == TBD_SHOW_OUT;
+}
+
+static bool is_output_missing(const struct tbd_sys_call *sys)
+{
+    static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+    size_t count = tbd_syscall_may_write(sys, may, TBD_SYS_MAX_RANGES);
+
+    for (size_t i = 0; i < count; i++)
+        for (uint64_t at = may[i].address; at < may[i].address + may[i].bytes; at = tbd_lazy_page_of(at) + TBD_PAGE_SIZE)
+            if (tbd_lazy_may_miss(at))
+                return true;
+    return false;
+}
+
+bool tbd_lazy_has_pointer(const struct tbd_sys_call *sys)
+{
+    const struct tbd_sys_row *row = tbd_lazy_count ? tbd_sys_row(sys->number) : NULL;
+
+    for (unsigned i = 0; row && i < 6; i++)
+        if (is_pointer(&row->args[i]) && tbd_lazy_may_miss(sys->args[i]))
+            return true;
+    return row && is_output_missing(sys);
+}
+
+/* ---- userfaultfd and its ioctls ---- */
+
+static uint64_t inode_of(int64_t fd)
+{
+    uint64_t stat[18];
+
+    if (tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)fd, tbd_sys_pointer(stat), 0)))
+        return 0;
+    return stat[1];
+}
+
+static struct descriptor *find_own(int64_t fd)
+{
+    uint64_t inode = known.count ? inode_of(fd) : 0;
+
+    for (uint32_t i = 0; inode && i < known.count; i++)
+        if (known.descriptor[i].inode == inode)
+            return &known.descriptor[i];
+    return NULL;
+}
+
+static void note_descriptor(const struct tbd_call *call, uint64_t flags)
+{
+    struct descriptor *old = call->result < 0 ? NULL : find_own(call->result);
+
+    if (call->result < 0)
+        return;
+    known.is_for_kernel |= !(flags & USER_MODE_ONLY);
+    if (!old)
+        old = &known.descriptor[known.count < MAX_DESCRIPTORS ? known.count++ : 0];
+    *old = (struct descriptor){ .inode = inode_of(call->result) };
+}
+
+void tbd_call_lazy_open(struct tbd_call *call)
+{
+    if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
+        tbd_call_detach(call, "it handles its own page faults (userfaultfd)");
+    call->result = tbd_call_perform(&call->sys);
+    note_descriptor(call, call->sys.number == NR_USERFAULTFD ? call->sys.args[0] : 0);
+    tbd_call_finish(call);
+}
+
+/* What another one moved away is missing now, or zero. */
+static void note_moved_from(struct tbd_call *call, uint64_t from, int64_t bytes)
+{
+    struct tbd_sys_range range = { from, bytes > 0 ? (uint64_t)bytes : 0 };
+
+    tbd_lazy_dropped(range.address, range.address + range.bytes);
+    tbd_effects_written(call->effects, &range, 1);
+}
+
+/* The argument's words before and after. */
+static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint64_t *before,
+                       const uint64_t *after)
+{
+    struct tbd_sys_range filled = { before[0], before[1] };
+    struct tbd_lazy_range registered = { before[0], before[0] + before[1], before[2], own->features };
+    uint32_t others = 0;
+
+    switch (call->sys.args[1] & 0xff) {
+    case UFFDIO_API_:
+        own->features = call->result == 0 ? before[1] : own->features;
+        known.events |= own->features;
+        return;
+    case UFFDIO_REGISTER_:
+        if (call->result == 0)
+            tbd_lazy_register(&registered);
+        return;
+    case UFFDIO_UNREGISTER_:
+        if (call->result == 0)
+            tbd_lazy_unregister(before[0], before[0] + before[1]);
+        return;
+    case UFFDIO_MOVE_:
+        note_moved_from(call, before[1], (int64_t)after[4]);
+        filled.bytes = before[2];
+        break;
+    case UFFDIO_COPY_:
+        filled.bytes = before[2];
+        break;
+    case UFFDIO_ZEROPAGE_:
+    case UFFDIO_CONTINUE_:
+        break;
+    default:
+        return;
+    }
+    tbd_lazy_adopt(call->effects, &filled, &others); /* of those that are there */
+}
+
+static void read_words(uint64_t address, uint64_t words[5], uint32_t bytes)
+{
+    memset(words, 0, 5 * sizeof(*words));
+    tbd_copy_from_program(words, address, bytes < 40 ? bytes : 40);
+}
+
+bool tbd_call_lazy_ioctl(struct tbd_call *call)
+{
+    uint32_t command = (uint32_t)call->sys.args[1];
+    uint32_t bytes = command >> 16 & 0x3fff;
+    uint64_t before[5], after[5];
+    struct descriptor *own;
+
+    if ((command >> 8 & 0xff) != IOCTL_TYPE)
+        return false;
+    if (!bytes) { /* USERFAULTFD_IOC_NEW */
+        tbd_call_lazy_open(call);
+        return true;
+    }
+    own = find_own((int32_t)call->sys.args[0]);
+    if (!own)
+        return false;
+    read_words(call->sys.args[2], before, bytes);
+    if ((command & 0xff) == UFFDIO_MOVE_)
+        tbd_effects_watch(call->effects, &(struct tbd_sys_range){ before[1], before[2] }, 1);
+    tbd_call_perform_here(call);
+    if (call->result != TBD_CALL_INTERRUPTED) {
+        read_words(call->sys.args[2], after, bytes);
+        note_ioctl(call, own, before, after);
+    }
+    tbd_call_finish(call);
+    return true;
+}

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: MIT
+/* waiting.c - system calls that may wait while other threads run
+ *
+ * The caller gives the baton away, and the kernel may write whenever it likes.  So that this is
+ * seen when the thread has the baton again and not before, the kernel writes to scratch memory of
+ * the thread's own: plain arguments and the buffers of an iovec or a message header are exchanged
+ * for places there, and what was written is copied when the call is over (old bytes are taken
+ * then).  Where a pointer cannot be exchanged (futexes: the word is the point; parts that are not
+ * writable) the kernel writes in place, and the old bytes are those from before the call.
+ *
+ *     prepare    with the baton: places, copies of what the kernel reads and writes
+ *     perform    without
+ *     complete   with it again: copies and old bytes; natively the copies alone, if the program was let go
+ *
+ * Context: APP; perform without the baton. */
+#include "base/layout.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/memory/shared.h"
+#include "hooks/table/sys_table.h"
+
+enum {
+    NR_SCHED_YIELD = 24,
+    EFAULT_ = -14,
+    PROT_RW = 3,
+    MAP_PRIVATE_ANON_NORESERVE_FIXED = 0x4032,
+    ADVICE_DONTDUMP = 16,
+    IOVEC_BYTES = 16, IOVECS_MAX = 1024,
+    MSGHDR_BYTES = 56, MSGHDR_NAME = 0, MSGHDR_VECTORS = 16, MSGHDR_COUNT = 24, MSGHDR_CONTROL = 32,
+};
+#define LINE_BYTES 64u
+#define DIRECT_LEAST 512u /* no file is read past the page cache in blocks smaller than this */
+#define KEPT_BYTES (1ull << 20) /* of scratch memory: more is given back after the call */
+
+/* A place that the kernel may write, and where its bytes are meanwhile. */
+struct place {
+    uint64_t address;
+    uint64_t bytes;
+    uint8_t *copy;     /* exchanged: what the kernel reads and writes; else the old bytes */
+    bool is_exchanged;
+    bool is_length;    /* tells how much was written elsewhere */
+    bool is_lazy;      /* pages of it may have to be filled by others (userfault.h) */
+};
+
+struct waiting {
+    struct tbd_seat *seat;
+    struct tbd_sys_call sys;     /* as it is made */
+    struct tbd_sys_range *may;   /* places as ranges, for the table */
+    struct tbd_sys_range *did;
+    struct place *places;
+    size_t count;
+    uint8_t *at;                 /* next free scratch byte */
+};
+
+/* ---- scratch memory ---- */
+
+static uint64_t scratch_start(const struct tbd_seat *seat)
+{
+    return TBD_SCRATCH_BASE + seat->index * TBD_SCRATCH_BYTES;
+}
+
+/* What a call with a large buffer needed is given back at the next one: its message
+ * borrows from it. */
+static void trim_scratch(struct tbd_seat *seat)
+{
+    if (seat->scratch_bytes <= KEPT_BYTES)
+        return;
+    tbd_sys_munmap(scratch_start(seat) + KEPT_BYTES, seat->scratch_bytes - KEPT_BYTES);
+    seat->scratch_bytes = KEPT_BYTES;
+}
+
+static bool map_scratch(struct tbd_seat *seat, uint64_t bytes)
+{
+    uint64_t start = scratch_start(seat);
+
+    bytes = (bytes + KEPT_BYTES - 1) & ~(KEPT_BYTES - 1);
+    trim_scratch(seat);
+    if (bytes <= seat->scratch_bytes)
+        return true;
+    if (bytes > TBD_SCRATCH_BYTES ||
+        tbd_sys_mmap(start, bytes, PROT_RW, MAP_PRIVATE_ANON_NORESERVE_FIXED, -1, 0) != (long)start)
+        return false;
+    tbd_sys_madvise(start, bytes, ADVICE_DONTDUMP);
+    seat->scratch_bytes = bytes;
+    return true;
+}
+
+static void *take(struct waiting *waiting, uint64_t bytes)
+{
+    uint8_t *at = waiting->at + (-tbd_sys_pointer(waiting->at) & (LINE_BYTES - 1));
+
+    waiting->at = at + bytes;
+    return at;
+}
+
+static uint64_t alignment_of(uint64_t bytes)
+{
+    return bytes < DIRECT_LEAST ? LINE_BYTES : TBD_PAGE_SIZE;
+}
+
+/* A copy lies in its page, or its line, as what it is of does in the program: files that are read past the page cache
+ * want aligned memory (open(2), O_DIRECT). */
+static void *take_alike(struct waiting *waiting, const struct tbd_sys_range *range)
+{
+    uint64_t mask = alignment_of(range->bytes) - 1;
+    uint8_t *at = waiting->at + ((range->address - tbd_sys_pointer(waiting->at)) & mask);
+
+    waiting->at = at + range->bytes;
+    return at;
+}
+
+/* ---- which pointers are exchanged ---- */
+
+static bool is_writable(uint64_t start, uint64_t bytes)
+{
+    uint64_t at = start;
+
+    while (at < start + bytes) {
+        const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, at);
+
+        if (!region || !(region->map.prot & 2))
+            return false;
+        at = region->map.end;
+    }
+    return true;
+}
+
+static struct place *find_place(struct waiting *waiting, uint64_t address)
+{
+    for (size_t i = 0; i < waiting->count; i++)
+        if (waiting->places[i].address == address && !waiting->places[i].is_exchanged)
+            return &waiting->places[i];
+    return NULL;
+}
+
+enum use { WRITTEN, READ_TOO };
+
+/* Where the kernel finds what the program has at `address`: the copy, if there is one.  (A page of
+ * a large buffer that is never touched costs nothing, so only what is read is copied.) */
+static uint64_t exchange(struct waiting *waiting, uint64_t address, enum use use)
+{
+    struct place *place = find_place(waiting, address);
+
+    if (!place || !is_writable(place->address, place->bytes) ||
+        (place->is_lazy && !tbd_lazy_is_for_kernel()) ||
+        (use == READ_TOO && !tbd_copy_from_program(place->copy, address, place->bytes)))
+        return address;
+    place->is_exchanged = true;
+    return tbd_sys_pointer(place->copy);
+}
+
+static uint64_t exchange_iovec(struct waiting *waiting, uint64_t array, uint64_t count)
+{
+    uint64_t *copy;
+
+    if (count > IOVECS_MAX)
+        return array;
+    copy = take(waiting, count * IOVEC_BYTES);
+    if (!tbd_copy_from_program(copy, array, count * IOVEC_BYTES))
+        return array;
+    for (uint64_t i = 0; i < count; i++)
+        if (copy[2 * i + 1])
+            copy[2 * i] = exchange(waiting, copy[2 * i], WRITTEN);
+    return tbd_sys_pointer(copy);
+}
+
+static uint64_t field(const uint8_t *header, size_t at)
+{
+    uint64_t value;
+
+    memcpy(&value, header + at, sizeof(value));
+    return value;
+}
+
+static void set_field(uint8_t *header, size_t at, uint64_t value)
+{
+    memcpy(header + at, &value, sizeof(value));
+}
+
+/* The places inside the header (lengths, flags) have their copies in the header's copy. */
+static uint64_t exchange_message(struct waiting *waiting, uint64_t address)
+{
+    uint8_t *header = take(waiting, MSGHDR_BYTES);
+
+    if (!tbd_copy_from_program(header, address, MSGHDR_BYTES) || !is_writable(address, MSGHDR_BYTES))
+        return address;
+    for (size_t i = 0; i < waiting->count; i++) {
+        struct place *place = &waiting->places[i];
+
+        if (place->address - address >= MSGHDR_BYTES || place->bytes > MSGHDR_BYTES)
+            continue;
+        place->copy = header + (place->address - address);
+        place->is_exchanged = true;
+        place->is_length = true;
+    }
+    set_field(header, MSGHDR_NAME, exchange(waiting, field(header, MSGHDR_NAME), WRITTEN));
+    set_field(header, MSGHDR_CONTROL, exchange(waiting, field(header, MSGHDR_CONTROL), WRITTEN));
+    set_field(header, MSGHDR_VECTORS, exchange_iovec(waiting, field(header, MSGHDR_VECTORS),
+                                                     field(header, MSGHDR_COUNT)));
+    return tbd_sys_pointer(header);
+}
+
+static void mark_length(struct waiting *waiting, uint64_t address)
+{
+    struct place *place = find_place(waiting, address);
+
+    if (place)
+        place->is_length = true;
+}
+
+static void exchange_argument(struct waiting *waiting, unsigned index, const struct tbd_sys_arg *arg)
+{
+    uint64_t *value = &waiting->sys.args[index];
+
+    if (arg->effect == TBD_EFFECT_LENGTH)
+        mark_length(waiting, waiting->sys.args[arg->length]); /* it comes later than this one */
+    switch ((enum tbd_sys_effect)arg->effect) {
+    case TBD_EFFECT_RESULT:
+    case TBD_EFFECT_LENGTH:
+        *value = exchange(waiting, *value, WRITTEN);
+        break;
+    case TBD_EFFECT_FIXED:
+    case TBD_EFFECT_ARRAY:
+    case TBD_EFFECT_FD_SET:
+        *value = exchange(waiting, *value, READ_TOO);
+        break;
+    case TBD_EFFECT_IOVEC:
+        *value = exchange_iovec(waiting, *value, waiting->sys.args[arg->length]);
+        break;
+    case TBD_EFFECT_OTHER:
+        if (arg->unit == TBD_OTHER_recvmsg)
+            *value = exchange_message(waiting, *value);
+        else if (arg->unit == TBD_OTHER_msgrcv)
+            *value = exchange(waiting, *value, WRITTEN);
+        break;
+    case TBD_EFFECT_NONE:
+        break;
+    }
+}
+
+static void exchange_arguments(struct waiting *waiting)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(waiting->sys.number);
+
+    for (unsigned i = 0; row && i < 6 && row->args[i].show != TBD_SHOW_NONE; i++)
+        if (waiting->sys.args[i])
+            exchange_argument(waiting, i, &row->args[i]);
+}
+
+/* ---- before ---- */
+
+static bool is_lazy(const struct tbd_sys_range *range)
+{
+    uint64_t missing;
+
+    return tbd_lazy_misses(range, true, &missing);
+}
+
+static void lay_out_places(struct waiting *waiting)
+{
+    for (size_t i = 0; i < waiting->count; i++) {
+        struct tbd_sys_range range = waiting->may[i];
+
+        waiting->places[i] = (struct place){ .address = range.address, .bytes = range.bytes,
+                                             .copy = take_alike(waiting, &range),
+                                             .is_lazy = is_lazy(&range) };
+    }
+}
+
+/* What could not be exchanged: its old bytes, as far as it can be read. */
+static void save_places(struct waiting *waiting)
+{
+    for (size_t i = 0; i < waiting->count; i++) {
+        struct place *place = &waiting->places[i];
+
+        if (!place->is_exchanged)
+            place->bytes = tbd_copy_prefix_from_program(place->copy, place->address, place->bytes);
+    }
+}
+
+static uint64_t scratch_needed(const struct tbd_sys_range *may, size_t count)
+{
+    uint64_t bytes = 2 * (IOVECS_MAX * IOVEC_BYTES + LINE_BYTES) + MSGHDR_BYTES + LINE_BYTES;
+
+    bytes += count * (sizeof(struct place) + 2 * sizeof(*may)) + 3 * LINE_BYTES;
+    for (size_t i = 0; i < count; i++)
+        bytes += may[i].bytes + alignment_of(may[i].bytes);
+    return bytes;
+}
+
+/* False: no memory for it; the call is made with the baton in hand. */
+static bool prepare(struct tbd_call *call, struct waiting *waiting)
+{
+    struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+    size_t count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+
+    if (count == TBD_SYS_MAX_RANGES || !map_scratch(seat, scratch_needed(may, count)))
+        return false;
+    *waiting = (struct waiting){ .seat = seat, .sys = call->sys, .count = count,
+                                 .at = (uint8_t *)scratch_start(seat) };
+    waiting->may = take(waiting, count * sizeof(*may));
+    waiting->did = take(waiting, count * sizeof(*may));
+    waiting->places = take(waiting, count * sizeof(*waiting->places));
+    memcpy(waiting->may, may, count * sizeof(*may));
+    lay_out_places(waiting);
+    exchange_arguments(waiting);
+    save_places(waiting);
+    return true;
+}
+
+/* ---- after ---- */
+
+static const struct place *place_of(const struct waiting *waiting, const struct tbd_sys_range *range)
+{
+    for (size_t i = 0; i < waiting->count; i++)
+        if (waiting->places[i].address == range->address && waiting->may[i].bytes >= range->bytes)
+            return &waiting->places[i];
+    return NULL;
+}
+
+/* Lengths that the kernel left tell the table how much of the others was written: they
+ * are copied first. */
+static void copy_lengths(struct tbd_call *call, const struct waiting *waiting, bool is_recorded)
+{
+    for (size_t i = 0; i < waiting->count && call->result >= 0; i++) {
+        const struct place *place = &waiting->places[i];
+
+        if (!place->is_exchanged || !place->is_length)
+            continue;
+        if (is_recorded)
+            tbd_effects_watch(call->effects, &waiting->may[i], 1);
+        tbd_copy_to_program(place->address, place->copy, place->bytes);
+    }
+}
+
+/* All of may[] after -EFAULT. */
+static size_t find_written(const struct tbd_call *call, const struct waiting *waiting)
+{
+    return tbd_syscall_did_write(&call->sys, call->result, waiting->may, waiting->count,
+                                 waiting->did, waiting->count);
+}
+
+/* What shared memory held is what the log has by now, whoever wrote it. */
+static void record_in_place(struct tbd_call *call, const struct place *place, uint64_t bytes)
+{
+    struct tbd_sys_range range = { place->address, bytes < place->bytes ? bytes : place->bytes };
+
+    if (!tbd_shared_holds(range.address, range.address + range.bytes)) {
+        tbd_effects_add(call->effects, range.address, place->copy, range.bytes);
+        return;
+    }
+    tbd_effects_watch(call->effects, &range, 1);
+    tbd_effects_written(call->effects, &range, 1);
+}
+
+/* What others had filled its pages with comes first. */
+static void adopt(struct tbd_call *call, const struct tbd_sys_range *range)
+{
+    uint32_t others = 0;
+
+    tbd_lazy_adopt(call->effects, range, &others);
+}
+
+static void complete(struct tbd_call *call, const struct waiting *waiting)
+{
+    size_t count;
+
+    tbd_effects_clear(call->effects);
+    copy_lengths(call, waiting, true);
+    count = find_written(call, waiting);
+    for (size_t i = 0; i < count; i++) {
+        const struct tbd_sys_range *range = &waiting->did[i];
+        const struct place *place = place_of(waiting, range);
+
+        if (place && !place->is_exchanged)
+            record_in_place(call, place, range->bytes);
+        if (!place || !place->is_exchanged || call->result == EFAULT_)
+            continue;
+        if (!place->is_length) {
+            adopt(call, range);
+            tbd_effects_watch(call->effects, range, 1);
+            tbd_copy_to_program(range->address, place->copy, range->bytes);
+        }
+        tbd_effects_written(call->effects, range, 1);
+    }
+}
+
+/* Without a record: the program was let go. */
+static void complete_natively(struct tbd_call *call, const struct waiting *waiting)
+{
+    size_t count;
+
+    copy_lengths(call, waiting, false);
+    count = call->result == EFAULT_ ? 0 : find_written(call, waiting);
+    for (size_t i = 0; i < count; i++) {
+        const struct place *place = place_of(waiting, &waiting->did[i]);
+
+        if (place && place->is_exchanged && !place->is_length)
+            tbd_copy_to_program(place->address, place->copy, waiting->did[i].bytes);
+    }
+}
+
+/* ---- the call ---- */
+
+void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat)
+{
+    struct tbd_regs *regs = &seat->regs;
+
+    if (call->result != TBD_CALL_INTERRUPTED) {
+        regs->rip += call->insn_bytes;
+        regs->gpr[TBD_RAX] = (uint64_t)call->result;
+        regs->gpr[TBD_RCX] = regs->rip;
+        regs->gpr[TBD_R11] = regs->rflags;
+    }
+    tbd_threads_leave(seat);
+}
+
+/* Pages that the results will be copied to: as much as a call that tells a length
+ * can have written. */
+static void fill_places(const struct tbd_call *call, const struct waiting *waiting)
+{
+    for (size_t i = 0; waiting && call->result >= 0 && i < waiting->count; i++) {
+        const struct place *place = &waiting->places[i];
+        uint64_t most = call->result ? (uint64_t)call->result : TBD_PAGE_SIZE;
+
+        if (place->is_lazy && place->is_exchanged)
+            tbd_lazy_fill(waiting->seat, place->address, place->bytes < most ? place->bytes : most);
+    }
+}
+
+void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat, const struct tbd_regs *regs)
+{
+    seat->regs = *regs;
+    tbd_effects_clear(call->effects); /* nobody else uses them any more */
+    tbd_call_leave(call, seat);
+}
+
+/* The engine's state is another thread's meanwhile: what is needed lies on this stack.
+ * False: let go. */
+static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struct tbd_seat *seat,
+                    const struct waiting *waiting)
+{
+    struct tbd_thread *thread = call->thread;
+    uint64_t now = tbd_ring_time(&tbd_runtime.ring, thread);
+
+    tbd_threads_give(thread, sys->number == NR_SCHED_YIELD ? TBD_SWITCH_YIELD : TBD_SWITCH_BLOCKED,
+                     now ? now - 1 : TBD_NO_BLOCK_TIME);
+    call->result = tbd_program_syscall(sys, &seat->signals.pending);
+    fill_places(call, waiting);
+    return tbd_threads_take(thread, seat);
+}
+
+/* What the kernel reads and writes, or writes whole, must be there first: it is copied. */
+static size_t find_missing(const struct tbd_call *call, struct tbd_sys_range *out)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(call->sys.number);
+    struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+    size_t count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
+    uint64_t missing;
+    size_t found = 0;
+
+    for (unsigned i = 0; row && i < 6; i++) {
+        uint8_t effect = row->args[i].effect;
+
+        for (size_t n = 0; n < count; n++)
+            if ((effect == TBD_EFFECT_FIXED || effect == TBD_EFFECT_ARRAY || effect == TBD_EFFECT_FD_SET) &&
+                may[n].address == call->sys.args[i] && found < 6 && tbd_lazy_misses(&may[n], true, &missing))
+                out[found++] = may[n];
+    }
+    return found;
+}
+
+static void fill_first(struct tbd_call *call)
+{
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    uint64_t now = tbd_ring_time(&tbd_runtime.ring, call->thread);
+    struct tbd_sys_range missing[6];
+    size_t count = tbd_lazy_count && tbd_lazy_is_for_kernel() ? find_missing(call, missing) : 0;
+
+    if (!count)
+        return;
+    tbd_threads_give(call->thread, TBD_SWITCH_BLOCKED, now ? now - 1 : TBD_NO_BLOCK_TIME);
+    for (size_t i = 0; i < count; i++)
+        tbd_lazy_fill(seat, missing[i].address, missing[i].bytes);
+    if (tbd_threads_take(call->thread, seat))
+        return;
+    call->result = TBD_CALL_INTERRUPTED; /* it is made natively */
+    tbd_call_leave(call, seat);
+}
+
+bool tbd_call_wait(struct tbd_call *call)
+{
+    struct waiting waiting;
+
+    fill_first(call);
+    if (!prepare(call, &waiting))
+        return false;
+    if (!perform(call, &waiting.sys, waiting.seat, &waiting)) {
+        if (call->result != TBD_CALL_INTERRUPTED)
+            complete_natively(call, &waiting);
+        tbd_call_leave(call, waiting.seat);
+    }
+    if (call->result != TBD_CALL_INTERRUPTED)
+        complete(call, &waiting);
+    return true;
+}
+
+void tbd_call_pause(struct tbd_call *call)
+{
+    tbd_call_pause_as(call, &call->sys);
+}
+
+void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys)
+{
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+
+    if (!perform(call, sys, seat, NULL)) {
+        call->result = TBD_CALL_INTERRUPTED; /* the program's is made natively */
+        tbd_call_leave(call, seat);
+    }
+}
+
+void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys)
+{
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+
+    if (!perform(call, sys, seat, NULL))
+        tbd_call_leave(call, seat);
+}
+
+void tbd_call_wait_plainly(struct tbd_call *call)
+{
+    tbd_call_wait_as(call, &call->sys);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+/* redirect.c - see redirect.h
+ *
+ * Code lies in slots of 64 bytes, found again by the instruction's address and bytes; buffers are
+ * far enough from it that writing them is not taken for changing code. */
+#include "hooks/instructions/redirect.h"
+
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/boot/runtime.h"
+
+enum { SLOT_BYTES = 64, SLOTS = 512, INSN_MAX = 15, AREA_BYTES = 65536, BUFFER_AT = AREA_BYTES - 8192 };
+
+extern const char tbd_insn_done[];
+void tbd_insn_run(struct tbd_thread *thread, uint64_t code);
+
+struct slot {
+    uint64_t pc;
+    uint8_t bytes[INSN_MAX];
+    uint8_t length;
+    uint8_t shift; /* operand address modulo 64, which is in the distance */
+};
+
+static uint64_t area;
+static struct slot slots[SLOTS];
+
+/* The new instruction; its length, 0 if it would be too long. */
+static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn, const uint8_t *bytes,
+                        uint64_t code, uint64_t buffer)
+{
+    uint32_t rest_at = insn->modrm_at + 1u + tbd_decode_operand_bytes(bytes + insn->modrm_at);
+    uint32_t rest = insn->length - rest_at;
+    uint32_t count = 0;
+    bool in_prefixes = true;
+    int32_t distance;
+
+    for (uint32_t i = 0; i < insn->modrm_at; i++) {
+        in_prefixes = in_prefixes && tbd_decode_is_prefix(bytes[i]);
+        if (!in_prefixes || (bytes[i] != 0x64 && bytes[i] != 0x65 && bytes[i] != 0x67)) /* fs, gs, 32-bit addresses */
+            out[count++] = bytes[i];
+    }
+    if (count + 5 + rest > INSN_MAX)
+        return 0;
+    distance = (int32_t)(buffer - (code + count + 5 + rest));
+    out[count++] = (bytes[insn->modrm_at] & 0x38) | 5;
+    memcpy(out + count, &distance, sizeof(distance));
+    memcpy(out + count + 4, bytes + rest_at, rest);
+    return count + 4 + rest;
+}
+
+static bool write_code(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t code, uint64_t buffer)
+{
+    static const uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 }; /* jmp [rip] */
+    uint64_t done = (uint64_t)(uintptr_t)tbd_insn_done;
+    uint8_t made[2 * INSN_MAX];
+    uint32_t length = rewrite(made, insn, bytes, code, buffer);
+    uint8_t *at = (uint8_t *)code;
+
+    if (!length)
+        return false;
+    memcpy(at, made, length);
+    memcpy(at + length, jump, sizeof(jump));
+    memcpy(at + length + sizeof(jump), &done, sizeof(done));
+    return true;
+}
+
+static bool holds(const struct slot *slot, const struct tbd_insn *insn, const uint8_t *bytes,
+                  uint8_t shift)
+{
+    return slot->pc == insn->pc && slot->shift == shift && slot->length == insn->length &&
+           memcmp(slot->bytes, bytes, insn->length) == 0;
+}
+
+bool tbd_redirect(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t operand,
+                  struct tbd_redirected *out)
+{
+    uint8_t shift = (uint8_t)(operand % 64);
+    uint32_t place = (uint32_t)((insn->pc * 0x9e3779b1u >> 7) ^ shift) % SLOTS;
+    struct slot *slot = &slots[place];
+
+    if (!insn->modrm_at || bytes[insn->modrm_at] >> 6 == 3 || insn->length > INSN_MAX)
+        return false;
+    if (!area)
+        area = tbd_runtime_callbacks()->reserve_area(insn->pc, insn->pc + 16, AREA_BYTES);
+    if (!area)
+        return false;
+    out->code = area + place * SLOT_BYTES;
+    out->buffer = (uint8_t *)(area + BUFFER_AT + shift);
+    if (holds(slot, insn, bytes, shift))
+        return true;
+    slot->pc = 0;
+    if (!write_code(insn, bytes, out->code, tbd_sys_pointer(out->buffer)))
+        return false;
+    *slot = (struct slot){ .pc = insn->pc, .length = insn->length, .shift = shift };
+    memcpy(slot->bytes, bytes, insn->length);
+    return true;
+}
+
+void tbd_redirect_run(struct tbd_thread *thread, const struct tbd_redirected *redirected)
+{
+    tbd_insn_run(thread, redirected->code);
+}
+
+void tbd_redirect_forget(void)
+{
+    memset(slots, 0, sizeof(slots));
+}
+
+bool tbd_redirect_owns(uint64_t pc)
+{
+    return area && pc - area < AREA_BYTES;
+}
+
+uint64_t tbd_redirect_program_pc(uint64_t pc)
+{
+    uint64_t place = (pc - area) / SLOT_BYTES;
+
+    return area && place < SLOTS ? slots[place].pc : 0;
+}

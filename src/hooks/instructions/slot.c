@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+/* slot.c - see slot.h
+ *
+ * Slots live in small areas of their own, 64 bytes each: the instruction, then a jump to tbd_insn_done.
+ * They are kept, found again by the instruction's address and bytes, and overwritten in turn.  Like patch
+ * areas they are writable and executable.
+ *
+ * An instruction that uses gs runs with the program's gs base in the processor, and so do signal handlers that
+ * come meanwhile (tbd_gs_base_take_sigsafe). */
+#include "hooks/instructions/slot_private.h"
+
+#include "base/string.h"
+#include "hooks/instructions/redirect.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/memory/safe_copy.h"
+
+enum { SLOT_BYTES = 64, AREA_BYTES = 65536, MAX_AREAS = 16, SLOTS = AREA_BYTES / SLOT_BYTES };
+
+extern const char tbd_insn_done[], tbd_insn_done_gs[];
+void tbd_insn_run(struct tbd_thread *thread, uint64_t code);
+void tbd_insn_run_gs(struct tbd_thread *thread, uint64_t code);
+
+struct area {
+    uint64_t start;
+    uint32_t next;
+    struct tbd_slot *slots;
+};
+
+static struct area areas[MAX_AREAS];
+static uint32_t area_count;
+static struct tbd_arena arena;
+static struct tbd_decoder_api api;
+static ZydisDecoder decoder;
+
+/* ---- decoding ---- */
+
+static void decode(void *arg)
+{
+    struct tbd_slot_decoded *d = arg;
+
+    api.init(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    d->ok = api.decode_full(&decoder, d->bytes, d->length, &d->insn, d->operands) == ZYAN_STATUS_SUCCESS;
+}
+
+void tbd_slot_set_decoder(const struct tbd_decoder_api *functions)
+{
+    api = *functions;
+}
+
+/* ---- slots ---- */
+
+static bool in_reach(uint64_t area, uint64_t pc)
+{
+    uint64_t distance = area > pc ? area - pc : pc - area;
+
+    return distance < (1ull << 31) - AREA_BYTES - 64;
+}
+
+static struct area *find_area(uint64_t pc)
+{
+    struct area *area;
+
+    for (uint32_t i = 0; i < area_count; i++)
+        if (in_reach(areas[i].start, pc))
+            return &areas[i];
+    if (area_count == MAX_AREAS || (!arena.start && !tbd_arena_init(&arena, 4u << 20)))
+        return NULL;
+    area = &areas[area_count];
+    area->slots = tbd_arena_alloc(&arena, SLOTS * sizeof(struct tbd_slot), 8);
+    area->start = area->slots ? tbd_runtime_callbacks()->reserve_area(pc, pc + 16, AREA_BYTES) : 0;
+    if (!area->start)
+        return NULL;
+    area_count++;
+    return area;
+}
+
+static void write_jump(const struct tbd_slot *slot, const char *target)
+{
+    uint8_t *at = (uint8_t *)slot->code;
+    uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 }; /* jmp [rip] */
+    uint64_t done = (uint64_t)(uintptr_t)target;
+
+    memcpy(at, slot->bytes, slot->length);
+    memcpy(at + slot->length, jump, sizeof(jump));
+    memcpy(at + slot->length + sizeof(jump), &done, sizeof(done));
+}
+
+/* A rip-relative operand of the copy must name the same address. */
+static bool write_code(const struct tbd_slot *slot, const struct tbd_slot_decoded *d)
+{
+    write_jump(slot, slot->uses_gs ? tbd_insn_done_gs : tbd_insn_done);
+    if (d->insn.attributes & ZYDIS_ATTRIB_IS_RELATIVE && d->insn.raw.disp.size == 32) {
+        int64_t disp = d->insn.raw.disp.value + (int64_t)(slot->pc - slot->code);
+        int32_t narrow = (int32_t)disp;
+
+        if (narrow != disp && d->insn.address_width == 64)
+            return false;
+        memcpy((uint8_t *)slot->code + d->insn.raw.disp.offset, &narrow, sizeof(narrow));
+    }
+    return true;
+}
+
+static bool fill(struct tbd_slot *slot, uint64_t pc, const uint8_t *bytes, uint32_t length)
+{
+    struct tbd_slot_decoded d = { .bytes = bytes, .length = length };
+
+    slot->pc = pc;
+    slot->length = (uint8_t)length;
+    memcpy(slot->bytes, bytes, length);
+    tbd_runtime_callbacks()->with_vector_state(decode, &d);
+    if (!d.ok || d.insn.length != length)
+        return false;
+    tbd_slot_describe(slot, &d);
+    return write_code(slot, &d);
+}
+
+static bool holds(const struct tbd_slot *slot, uint64_t pc, const uint8_t *bytes, uint32_t length)
+{
+    return slot->pc == pc && slot->length == length && memcmp(slot->bytes, bytes, length) == 0;
+}
+
+const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
+{
+    uint64_t pc = thread->regs.rip;
+    struct area *area = find_area(pc);
+    uint8_t bytes[TBD_SLOT_INSN_MAX];
+    struct tbd_slot *slot;
+    uint32_t place = (uint32_t)(pc * 0x9e3779b1u >> 7) % SLOTS;
+
+    if (!area || length == 0 || length > TBD_SLOT_INSN_MAX || !tbd_copy_from_program(bytes, pc, length))
+        return NULL;
+    slot = &area->slots[place];
+    if (holds(slot, pc, bytes, length))
+        return slot;
+    slot->code = area->start + place * SLOT_BYTES;
+    if (fill(slot, pc, bytes, length))
+        return slot;
+    slot->pc = 0;
+    return NULL;
+}
+
+/* Opcodes of other modes, which the decoder knows nothing of. */
+static bool is_invalid_opcode(uint8_t opcode)
+{
+    static const uint8_t invalid[] = { 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f,
+                                       0x60, 0x61, 0x82, 0x9a, 0xce, 0xd4, 0xd5, 0xd6, 0xea };
+
+    for (unsigned i = 0; i < sizeof(invalid); i++)
+        if (invalid[i] == opcode)
+            return true;
+    return false;
+}
+
+/* Runs as ud2 in place of itself. */
+static const struct tbd_slot *get_invalid(uint64_t pc)
+{
+    static const uint8_t ud2[] = { 0x0f, 0x0b };
+    struct area *area = find_area(pc);
+    uint32_t place = (uint32_t)(pc * 0x9e3779b1u >> 7) % SLOTS;
+
+    if (!area)
+        return NULL;
+    area->slots[place].pc = 0;
+    area->slots[place].code = area->start + place * SLOT_BYTES;
+    memcpy((uint8_t *)area->slots[place].code, ud2, sizeof(ud2));
+    return &area->slots[place];
+}
+
+const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t limit)
+{
+    uint8_t bytes[TBD_SLOT_INSN_MAX];
+    struct tbd_slot_decoded d = { .bytes = bytes, .length = limit };
+
+    if (limit > TBD_SLOT_INSN_MAX || !tbd_copy_from_program(bytes, thread->regs.rip, limit))
+        return NULL;
+    tbd_runtime_callbacks()->with_vector_state(decode, &d);
+    if (d.ok)
+        return tbd_slot_get(thread, d.insn.length);
+    return is_invalid_opcode(bytes[0]) ? get_invalid(thread->regs.rip) : NULL;
+}
+
+void tbd_slot_forget(void)
+{
+    for (uint32_t i = 0; i < area_count; i++)
+        memset(areas[i].slots, 0, SLOTS * sizeof(struct tbd_slot));
+    tbd_redirect_forget();
+}
+
+void tbd_slot_run(struct tbd_thread *thread, const struct tbd_slot *slot)
+{
+    if (slot->uses_gs)
+        tbd_insn_run_gs(thread, slot->code);
+    else
+        tbd_insn_run(thread, slot->code);
+}
+
+/* The last slot of an area serves all of them; it is written anew each time. */
+void tbd_slot_run_element(struct tbd_thread *thread, const struct tbd_slot *slot)
+{
+    struct area *area = find_area(slot->pc);
+    struct tbd_slot *element = &area->slots[SLOTS - 1];
+    uint8_t *code = (uint8_t *)(area->start + (SLOTS - 1) * SLOT_BYTES);
+
+    *element = (struct tbd_slot){ .code = (uint64_t)(uintptr_t)code };
+    for (uint32_t i = 0; i < slot->length; i++)
+        if (slot->bytes[i] != 0x64 && slot->bytes[i] != 0x65 && slot->bytes[i] != 0x67)
+            element->bytes[element->length++] = slot->bytes[i];
+    write_jump(element, tbd_insn_done);
+    tbd_slot_run(thread, element);
+}
+
+bool tbd_slot_uses_gs(const struct tbd_slot *slot)
+{
+    return slot->uses_gs;
+}
+
+bool tbd_slot_owns(uint64_t pc)
+{
+    for (uint32_t i = 0; i < area_count; i++)
+        if (pc - areas[i].start < AREA_BYTES)
+            return true;
+    return tbd_redirect_owns(pc);
+}
+
+uint64_t tbd_slot_program_pc(uint64_t pc)
+{
+    for (uint32_t i = 0; i < area_count; i++)
+        if (pc - areas[i].start < AREA_BYTES)
+            return areas[i].slots[(pc - areas[i].start) / SLOT_BYTES].pc;
+    return tbd_redirect_program_pc(pc);
+}
+
+uint32_t tbd_slot_offset(uint64_t pc)
+{
+    return (uint32_t)(pc % SLOT_BYTES);
+}
+
+uint32_t tbd_slot_last_insn(const struct tbd_thread *thread)
+{
+    const struct tbd_stream_head *head = tbd_runtime.ring.head;
+    const struct tbd_block_def *defs =
+        (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
+    uint32_t id = tbd_ring_last_block(&tbd_runtime.ring, thread);
+
+    if (tbd_runtime.options.hooks == TBD_HOOKS_NONE || id == 0 || id > head->def_count)
+        return 0;
+    return defs[id - 1].insn_count ? defs[id - 1].insn_count - 1u : 0;
+}

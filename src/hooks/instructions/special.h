@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+/* special.h - an instruction that the engine executes: what special.c and shared_insn.c
+ * share.  Context: APP. */
+#ifndef TBD_HOOKS_SPECIAL_H
+#define TBD_HOOKS_SPECIAL_H
+
+#include "hooks/memory/effects.h"
+#include "hooks/instructions/slot.h"
+
+struct tbd_special_run {
+    struct tbd_thread *thread;
+    struct tbd_effects *effects;
+    const struct tbd_slot *slot;
+    enum tbd_special kind;
+    uint32_t insn_bytes;
+    uint32_t others; /* writes of other processes, added to the effects before all of its own */
+    bool is_left;    /* a repeated one: not all of it can be executed now */
+    struct tbd_regs before;
+};
+
+/* What has been executed so far: its message. */
+void tbd_special_send(struct tbd_special_run *s, uint32_t flags);
+/* The whole instruction: rip moves on. */
+void tbd_special_finish(struct tbd_special_run *s, uint32_t flags);
+
+/* Lets the program go before the instruction. */
+_Noreturn void tbd_special_give_up(struct tbd_special_run *s, const char *why);
+
+/* Repeated movs and stos; lods, scas and cmps. */
+void tbd_special_string_stores(struct tbd_special_run *s);
+void tbd_special_string_loads(struct tbd_special_run *s);
+
+/* An instruction of the set in patcher/forced_specials.h. */
+void tbd_shared_perform(struct tbd_special_run *s);
+
+/* Runs a gather; its message is left to the caller. */
+void tbd_shared_gather(struct tbd_special_run *s);
+/* Runs an instruction that stores to `ranges` (exactly: to all of them), if it is a scatter or some
+ * lie in memory that other processes may write, and adds its stores to the effects.  False: the
+ * caller runs it. */
+bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count, bool exactly);
+bool tbd_shared_is_writable(const struct tbd_sys_range *range);
+
+/* A piece of a repeated string store: movs or stos. */
+struct tbd_string_piece {
+    struct tbd_sys_range to;
+    struct tbd_sys_range from; /* bytes 0: stos */
+    uint32_t size;             /* of an element */
+    bool backward;
+};
+/* Does it touch memory that other processes may write?  Then it can be no longer than this. */
+#define TBD_SHARED_PIECE_BYTES 16384u
+bool tbd_shared_has_piece(const struct tbd_string_piece *piece);
+/* Executes it, except for the registers. */
+bool tbd_shared_copy_piece(struct tbd_special_run *s, const struct tbd_string_piece *piece);
+
+#endif

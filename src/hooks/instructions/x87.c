@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+/* x87.c - where the last x87 instruction was
+ *
+ * The processor keeps its address, its operand's and its opcode, and gives them away in what
+ * fnstenv, fxsave and xsave store and in signal frames.  It ran in a patch area or a slot.  Before
+ * anybody can see that, and before the translation is forgotten, the registers are given the
+ * program's values: the translation tells which instruction it was.
+ *
+ * Context: APP. */
+#include "hooks/instructions/vector.h"
+
+#include "base/string.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/instructions/slot.h"
+#include "patcher/decode.h"
+
+enum { XCR0_X87 = 1, OPCODE_AT = 6, RIP_AT = 8, OPERAND_AT = 16, XSTATE_BV = 512, IMAGE_BYTES = 576 };
+
+#define OPCODE_BITS 0x7ffu
+
+static bool is_prefix(uint8_t byte)
+{
+    return tbd_decode_is_prefix(byte) || (byte & 0xf0) == 0x40;
+}
+
+/* The opcode as the processor keeps it: three bits of the first byte, and the second.  False: it is
+ * none of x87's, so the code has been changed since. */
+static bool read_opcode(uint64_t pc, uint16_t *out)
+{
+    uint8_t bytes[15];
+    size_t have = tbd_copy_prefix_from_program(bytes, pc, sizeof(bytes)), at = 0;
+
+    while (at < have && is_prefix(bytes[at]))
+        at++;
+    if (at + 1 >= have || (bytes[at] & 0xf8) != 0xd8)
+        return false;
+    *out = (uint16_t)((bytes[at] & 7) << 8 | bytes[at + 1]) & OPCODE_BITS;
+    return true;
+}
+
+static uint64_t program_pc(uint64_t rip)
+{
+    return tbd_slot_owns(rip) ? tbd_slot_program_pc(rip)
+                              : tbd_patcher_program_pc(tbd_runtime.thread, rip);
+}
+
+static bool is_ours(uint64_t rip)
+{
+    return tbd_slot_owns(rip) || tbd_patcher_owns(rip);
+}
+
+static void set(const uint64_t *operand)
+{
+    _Alignas(64) uint8_t image[IMAGE_BYTES] = { 0 };
+    uint16_t opcode = 0;
+    uint64_t rip, before;
+
+    tbd_xsave(image, XCR0_X87);
+    memcpy(&before, image + RIP_AT, sizeof(before));
+    if (!before || !is_ours(before))
+        return;
+    rip = program_pc(before);
+    if (!rip || !read_opcode(rip, &opcode))
+        rip = opcode = 0;
+    memcpy(image + RIP_AT, &rip, sizeof(rip));
+    if (image[OPCODE_AT] | image[OPCODE_AT + 1]) /* some processors keep it of exceptions only */
+        memcpy(image + OPCODE_AT, &opcode, sizeof(opcode));
+    if (operand && tbd_slot_owns(before))
+        memcpy(image + OPERAND_AT, operand, sizeof(*operand));
+    tbd_xrstor(image, XCR0_X87);
+}
+
+void tbd_x87_settle(void)
+{
+    set(NULL);
+}
+
+void tbd_x87_settle_operand(uint64_t operand)
+{
+    set(&operand);
+}
+
+/* ---- processors that show them to fnstenv and fnsave only ---- */
+
+/* Asked of the processor itself: what its features say of it was not so on AMD's fourth
+ * EPYC generation. */
+bool tbd_x87_is_exact(void)
+{
+    static enum { UNKNOWN, NOT_EXACT, EXACT } answer;
+    _Alignas(64) uint8_t image[IMAGE_BYTES] = { 0 }, tried[IMAGE_BYTES] = { 0 };
+    uint64_t rip;
+
+    if (answer != UNKNOWN)
+        return answer == EXACT;
+    tbd_xsave(image, XCR0_X87);
+    __asm__ volatile("fninit; fldz");
+    tbd_xsave(tried, XCR0_X87);
+    tbd_xrstor(image, XCR0_X87);
+    memcpy(&rip, tried + RIP_AT, sizeof(rip));
+    answer = rip ? EXACT : NOT_EXACT;
+    return answer == EXACT;
+}
+
+enum environment { NO_ENVIRONMENT, FNSTENV, FNSAVE };
+
+/* D9 /6, DD /6; *out_narrow: in the form with 16 bits. */
+static enum environment stored_environment(uint64_t pc, uint32_t length, bool *out_narrow)
+{
+    uint8_t bytes[15];
+    uint32_t at = 0;
+
+    *out_narrow = false;
+    if (length > sizeof(bytes) || !tbd_copy_from_program(bytes, pc, length))
+        return NO_ENVIRONMENT;
+    for (; at < length && is_prefix(bytes[at]); at++)
+        *out_narrow |= bytes[at] == 0x66;
+    if (at + 1 >= length || (bytes[at + 1] & 0x38) != 0x30 || bytes[at + 1] >= 0xc0)
+        return NO_ENVIRONMENT;
+    return bytes[at] == 0xd9 ? FNSTENV : bytes[at] == 0xdd ? FNSAVE : NO_ENVIRONMENT;
+}
+
+/* Of an address in a patch area only the lower half is known, which several areas may have: it is
+ * in the one that has an x87 instruction there, made of an x87 instruction.  0: in none. */
+static uint64_t program_pc_of_half(uint32_t half, uint16_t *out_opcode)
+{
+    for (size_t i = 0; i < tbd_runtime.area_count; i++) {
+        uint64_t start = tbd_runtime.areas[i].start;
+        uint64_t rip = start + (uint32_t)(half - (uint32_t)start), pc;
+
+        if (rip >= tbd_runtime.areas[i].end)
+            continue;
+        pc = program_pc(rip);
+        if (pc && read_opcode(rip, out_opcode) && read_opcode(pc, out_opcode))
+            return pc;
+    }
+    return 0;
+}
+
+void tbd_x87_correct_environment(uint64_t pc, uint32_t length, uint64_t address)
+{
+    struct {
+        uint32_t words[3], rip;
+        uint16_t selector, opcode;
+    } environment;
+    uint16_t opcode;
+    bool narrow;
+    uint64_t rip;
+
+    if (tbd_x87_is_exact() || !stored_environment(pc, length, &narrow) || narrow ||
+        !tbd_copy_from_program(&environment, address, sizeof(environment)))
+        return;
+    rip = program_pc_of_half(environment.rip, &opcode);
+    if (!rip)
+        return;
+    environment.opcode = opcode;
+    environment.rip = (uint32_t)rip;
+    tbd_copy_to_program(address, &environment, sizeof(environment));
+}
+
+void tbd_x87_environment_stored(uint64_t pc, uint32_t length)
+{
+    uint16_t control;
+    bool narrow;
+
+    switch (stored_environment(pc, length, &narrow)) {
+    case FNSTENV:
+        __asm__ volatile("fnstcw %0" : "=m"(control));
+        control |= 0x3f; /* all exceptions masked */
+        __asm__ volatile("fldcw %0" : : "m"(control));
+        break;
+    case FNSAVE:
+        __asm__ volatile("fninit");
+        break;
+    case NO_ENVIRONMENT:
+        break;
+    }
+}

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: MIT
+/* effects.c - see effects.h
+ *
+ * Old bytes are kept in an arena, in the order they were saved, with one `saved` record per
+ * stretch that could be read.  A write is looked up in them; parts that lie in none have no old
+ * bytes to tell (TBD_WRITE_NO_OLD).  A write longer than a message is sent in pieces that are
+ * writes of their own. */
+#include "hooks/memory/effects.h"
+
+#include "base/string.h"
+#include "hooks/memory/pagemap.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/memory/shared.h"
+#include "hooks/memory/snapshot.h"
+
+#define MAX_SAVED (1u << 18)
+#define MAX_WRITES (1u << 18)
+#define OLD_BYTES (1ull << 30)
+#define PIECE_BYTES ((TBD_MESSAGE_MAX_BYTES - 8192u) / 2)
+
+struct saved {
+    uint64_t address;
+    uint64_t bytes;
+    const uint8_t *old;
+};
+
+struct write {
+    uint64_t address;
+    uint64_t bytes;
+    const uint8_t *old; /* NULL: not known */
+    const uint8_t *now; /* NULL: what is there when it is sent */
+};
+
+struct tbd_effects {
+    struct saved *saved;
+    struct write *writes;
+    struct tbd_arena old;
+    uint32_t saved_count;
+    uint32_t write_count;
+    bool is_cut;
+    struct tbd_snapshot snapshot; /* of everything, instead of saved pages */
+};
+
+struct tbd_effects *tbd_effects_get(void)
+{
+    static struct tbd_effects effects;
+    struct tbd_arena tables;
+
+    if (effects.saved)
+        return &effects;
+    if (!tbd_arena_init(&tables,
+                        MAX_SAVED * sizeof(struct saved) + MAX_WRITES * sizeof(struct write)) ||
+        !tbd_arena_init(&effects.old, OLD_BYTES))
+        return NULL;
+    effects.writes = tbd_arena_alloc(&tables, MAX_WRITES * sizeof(struct write), 8);
+    effects.saved = tbd_arena_alloc(&tables, MAX_SAVED * sizeof(struct saved), 8);
+    return &effects;
+}
+
+/* What a snapshot of everything took is given back; ordinary calls keep their pages. */
+#define KEPT_BYTES (16ll << 20)
+
+void tbd_effects_clear(struct tbd_effects *effects)
+{
+    if (effects->old.at - effects->old.start > KEPT_BYTES)
+        tbd_arena_reset(&effects->old);
+    tbd_snapshot_drop(&effects->snapshot);
+    tbd_arena_rewind(&effects->old, effects->old.start);
+    effects->saved_count = 0;
+    effects->write_count = 0;
+    effects->is_cut = false;
+}
+
+bool tbd_effects_is_cut(const struct tbd_effects *effects)
+{
+    return effects->is_cut;
+}
+
+/* ---- before ---- */
+
+/* Saves what can be read from the front of the range; how much that was. */
+static uint64_t save(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
+{
+    uint64_t left = (uint64_t)(effects->old.end - effects->old.at);
+    uint64_t got;
+
+    if (effects->saved_count == MAX_SAVED || bytes > left) {
+        effects->is_cut = true;
+        bytes = effects->saved_count == MAX_SAVED ? 0 : left;
+    }
+    got = tbd_shared_holds(address, address + bytes)
+              ? tbd_shared_read(effects->old.at, address, bytes)
+              : tbd_copy_prefix_from_program(effects->old.at, address, bytes);
+    if (got)
+        effects->saved[effects->saved_count++] =
+            (struct saved){ address, got, effects->old.at };
+    effects->old.at += got;
+    return got;
+}
+
+/* The kernel writes from the front and stops at the first page that is not there. */
+void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ranges[i].bytes)
+            save(effects, ranges[i].address, ranges[i].bytes);
+}
+
+static void visit_writable(enum tbd_page_kind kind, tbd_page_visitor visit, void *context)
+{
+    struct tbd_pagemap map;
+
+    tbd_pagemap_open(&map);
+    for (size_t i = 0; i < tbd_runtime.regions.count; i++) {
+        const struct tbd_msg_region *region = &tbd_runtime.regions.table[i].map;
+
+        if ((region->prot & 3) == 3)
+            tbd_pagemap_visit(&map, kind, region->start, region->end, visit, context);
+    }
+    tbd_pagemap_close(&map);
+}
+
+/* Pages that a fork does not hand on (MADV_WIPEONFORK): a snapshot has zeroes there, so they are copied.  Ranges are
+ * not taken out again: to copy more does no harm. */
+#define MAX_WIPED 64u
+
+static struct wiped {
+    uint64_t start, end;
+} wiped[MAX_WIPED];
+static uint32_t wiped_count;
+
+void tbd_effects_note_wiped(uint64_t start, uint64_t end)
+{
+    for (uint32_t i = 0; i < wiped_count; i++)
+        if (wiped[i].start <= start && end <= wiped[i].end)
+            return;
+    if (wiped_count < MAX_WIPED)
+        wiped[wiped_count++] = (struct wiped){ start, end };
+}
+
+static bool is_wiped(uint64_t address)
+{
+    for (uint32_t i = 0; i < wiped_count; i++)
+        if (wiped[i].start <= address && address < wiped[i].end)
+            return true;
+    return false;
+}
+
+static void save_page(void *context, uint64_t address)
+{
+    save(context, address, TBD_PAGE_SIZE);
+}
+
+/* Copies are second best: they take long (0.6 s for 300 MiB), and pages that come to exist
+ * later are missed. */
+void tbd_effects_watch_all(struct tbd_effects *effects)
+{
+    for (uint32_t i = 0; i < wiped_count; i++)
+        save(effects, wiped[i].start, wiped[i].end - wiped[i].start);
+    if (tbd_snapshot_take(&effects->snapshot))
+        return;
+    visit_writable(TBD_PAGES_PRIVATE, save_page, effects);
+    effects->is_cut = true;
+}
+
+/* ---- after ---- */
+
+static void add_write(struct tbd_effects *effects, uint64_t address, uint64_t bytes,
+                      const uint8_t *old)
+{
+    if (effects->write_count == MAX_WRITES) {
+        effects->is_cut = true;
+        return;
+    }
+    effects->writes[effects->write_count++] = (struct write){ address, bytes, old, NULL };
+}
+
+void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes)
+{
+    if (bytes)
+        add_write(effects, address, bytes, old);
+}
+
+static const uint8_t *keep(struct tbd_effects *effects, const void *data, size_t bytes)
+{
+    uint8_t *at = effects->old.at;
+
+    if ((size_t)(effects->old.end - at) < bytes)
+        return NULL;
+    memcpy(at, data, bytes);
+    effects->old.at += bytes;
+    return at;
+}
+
+void tbd_effects_add_known(struct tbd_effects *effects, uint64_t address, const void *old,
+                           const void *now, size_t bytes)
+{
+    const uint8_t *kept_old = keep(effects, old, bytes);
+    const uint8_t *kept_now = keep(effects, now, bytes);
+
+    if (!bytes)
+        return;
+    add_write(effects, address, bytes, kept_old);
+    if (!effects->is_cut)
+        effects->writes[effects->write_count - 1].now = kept_now;
+}
+
+static const struct saved *find_saved(const struct tbd_effects *effects, uint64_t address)
+{
+    for (uint32_t i = 0; i < effects->saved_count; i++)
+        if (address - effects->saved[i].address < effects->saved[i].bytes)
+            return &effects->saved[i];
+    return NULL;
+}
+
+/* What could not be read before is not there, and was not written: only the table's
+ * bound says so. */
+static void written_range(struct tbd_effects *effects, uint64_t address, uint64_t bytes)
+{
+    while (bytes) {
+        const struct saved *saved = find_saved(effects, address);
+        uint64_t inside = saved ? saved->bytes - (address - saved->address) : bytes;
+        uint64_t piece = inside < bytes ? inside : bytes;
+
+        if (saved || effects->is_cut)
+            add_write(effects, address, piece,
+                      saved ? saved->old + (address - saved->address) : NULL);
+        address += piece;
+        bytes -= piece;
+    }
+}
+
+void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
+                         size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        written_range(effects, ranges[i].address, ranges[i].bytes);
+}
+
+/* One write from the first difference to the last. */
+static void compare_page(struct tbd_effects *effects, const struct saved *saved,
+                         const uint8_t *now)
+{
+    uint64_t first = 0;
+    uint64_t last = saved->bytes;
+
+    while (first < last && now[first] == saved->old[first])
+        first++;
+    while (last > first && now[last - 1] == saved->old[last - 1])
+        last--;
+    if (first < last)
+        add_write(effects, saved->address + first, last - first, saved->old + first);
+}
+
+static void compare_saved(struct tbd_effects *effects, const struct saved *saved)
+{
+    uint8_t now[TBD_PAGE_SIZE];
+    struct saved part = *saved;
+
+    while (part.bytes) {
+        struct saved piece = part;
+
+        if (piece.bytes > TBD_PAGE_SIZE)
+            piece.bytes = TBD_PAGE_SIZE;
+        if (tbd_copy_from_program(now, piece.address, piece.bytes))
+            compare_page(effects, &piece, now);
+        part.address += piece.bytes;
+        part.old += piece.bytes;
+        part.bytes -= piece.bytes;
+    }
+}
+
+/* Its old bytes come from the snapshot, and stay if there is a write to send them with. */
+static void compare_with_snapshot(void *context, uint64_t address)
+{
+    struct tbd_effects *effects = context;
+    struct saved page = { address, TBD_PAGE_SIZE, effects->old.at };
+    uint32_t before = effects->write_count;
+
+    if (is_wiped(address))
+        return;
+    if (effects->old.end - effects->old.at < (long)TBD_PAGE_SIZE) {
+        effects->is_cut = true;
+        return;
+    }
+    if (!tbd_snapshot_read(&effects->snapshot, address, effects->old.at, TBD_PAGE_SIZE))
+        return;
+    compare_saved(effects, &page);
+    if (effects->write_count != before)
+        effects->old.at += TBD_PAGE_SIZE;
+}
+
+void tbd_effects_compare(struct tbd_effects *effects)
+{
+    for (uint32_t i = 0; i < effects->saved_count; i++)
+        compare_saved(effects, &effects->saved[i]);
+    if (!effects->snapshot.pid)
+        return;
+    visit_writable(TBD_PAGES_UNSHARED, compare_with_snapshot, effects);
+    tbd_snapshot_drop(&effects->snapshot);
+}
+
+/* ---- sending ---- */
+
+struct sender {
+    struct tbd_ring *ring;
+    struct tbd_thread *thread;
+    const struct tbd_effect_head *head;
+    uint8_t *at; /* NULL while discarding */
+    uint32_t in_message;
+    bool is_first;
+};
+
+static size_t size_of(const struct write *write)
+{
+    return sizeof(struct tbd_write) + write->bytes * (write->old ? 2 : 1);
+}
+
+static uint8_t *put(uint8_t *at, const void *data, size_t bytes)
+{
+    memcpy(at, data, bytes);
+    return at + bytes;
+}
+
+static uint8_t *put_write(uint8_t *at, const struct write *write)
+{
+    struct tbd_write out = { .address = write->address, .bytes = (uint32_t)write->bytes,
+                             .flags = write->old ? 0 : TBD_WRITE_NO_OLD };
+
+    at = put(at, &out, sizeof(out));
+    if (write->old)
+        at = put(at, write->old, write->bytes);
+    if (write->now)
+        memcpy(at, write->now, write->bytes);
+    else if (!tbd_copy_from_program(at, write->address, write->bytes))
+        memset(at, 0, write->bytes); /* cannot be: the kernel has just written it */
+    if (tbd_shared_holds(write->address, write->address + write->bytes))
+        tbd_shared_logged(write->address, at, write->bytes);
+    return at + write->bytes;
+}
+
+/* Splits off what fits into one message. */
+static struct write take_piece(struct write *rest)
+{
+    struct write piece = *rest;
+
+    if (piece.bytes > PIECE_BYTES)
+        piece.bytes = PIECE_BYTES;
+    rest->address += piece.bytes;
+    rest->bytes -= piece.bytes;
+    if (rest->old)
+        rest->old += piece.bytes;
+    if (rest->now)
+        rest->now += piece.bytes;
+    return piece;
+}
+
+/* How many writes, the first already cut to a piece, go into the next message. */
+static uint32_t count_fitting(const struct tbd_effects *effects, uint32_t next, size_t room)
+{
+    uint32_t count = 0;
+
+    for (; next + count < effects->write_count; count++) {
+        const struct write *write = &effects->writes[next + count];
+
+        if (write->bytes > PIECE_BYTES || size_of(write) > room)
+            break;
+        room -= size_of(write);
+    }
+    return count;
+}
+
+static void send_one(struct sender *sender, const struct write *writes, uint32_t count, bool more,
+                     const struct tbd_part *tail, size_t tail_count)
+{
+    const struct tbd_effect_head *head = sender->head;
+    size_t bytes = head->bytes;
+    uint8_t *at;
+
+    for (uint32_t i = 0; i < count; i++)
+        bytes += size_of(&writes[i]);
+    for (size_t i = 0; i < tail_count; i++)
+        bytes += tail[i].bytes;
+    *head->write_count = count;
+    *head->flags = (*head->flags & ~(head->more | head->continued)) | (more ? head->more : 0) |
+                   (sender->is_first ? 0 : head->continued);
+    sender->is_first = false;
+    at = tbd_ring_reserve(sender->ring, sender->thread, head->kind, bytes);
+    if (!at)
+        return;
+    at = put(at, head->data, head->bytes);
+    for (uint32_t i = 0; i < count; i++)
+        at = put_write(at, &writes[i]);
+    for (size_t i = 0; i < tail_count; i++)
+        at = put(at, tail[i].data, tail[i].bytes);
+    tbd_ring_commit(sender->ring, sender->thread);
+}
+
+static size_t tail_bytes(const struct tbd_part *tail, size_t count)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += tail[i].bytes;
+    return bytes;
+}
+
+void tbd_effects_send(struct tbd_effects *effects, struct tbd_ring *ring, struct tbd_thread *thread,
+                      struct tbd_pages *pages, const struct tbd_effect_head *head,
+                      const struct tbd_part *tail, size_t tail_count)
+{
+    struct sender sender = { .ring = ring, .thread = thread, .head = head, .is_first = true };
+    size_t room = TBD_MESSAGE_MAX_BYTES - head->bytes - tail_bytes(tail, tail_count);
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < effects->write_count; i++)
+        tbd_pages_mark_written(pages, effects->writes[i].address,
+                               effects->writes[i].address + effects->writes[i].bytes);
+    for (;;) {
+        uint32_t fitting = count_fitting(effects, next, room);
+
+        if (next + fitting == effects->write_count) {
+            send_one(&sender, effects->writes + next, fitting, false, tail, tail_count);
+            return;
+        }
+        if (fitting == 0) {
+            struct write piece = take_piece(&effects->writes[next]);
+
+            send_one(&sender, &piece, 1, true, NULL, 0);
+            continue;
+        }
+        send_one(&sender, effects->writes + next, fitting, true, NULL, 0);
+        next += fitting;
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/* effects.h - memory written by the kernel or by the engine for the program: implicit stores
+ *
+ *     tbd_effects_clear(e);
+ *     tbd_effects_watch(e, ranges, n);      before: saves the old bytes of what may be written
+ *     ... the call ...
+ *     tbd_effects_written(e, ranges, n);    after: what was written
+ *     tbd_effects_send(e, ...);             one message or more, new bytes read now
+ *
+ * Context: APP. */
+#ifndef TBD_HOOKS_EFFECTS_H
+#define TBD_HOOKS_EFFECTS_H
+
+#include "hooks/stream/ring.h"
+#include "hooks/table/syscalls.h"
+#include "hooks/stream/window_end.h"
+
+struct tbd_effects;
+
+/* The only instance; its buffers are reserved at the first call.  NULL: no address space left. */
+struct tbd_effects *tbd_effects_get(void);
+void tbd_effects_clear(struct tbd_effects *effects);
+/* Parts that cannot be read are left out: they cannot be written either. */
+void tbd_effects_watch(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
+                       size_t count);
+/* The program has asked that a fork does not hand on these pages. */
+void tbd_effects_note_wiped(uint64_t start, uint64_t end);
+/* Whole writable memory (hooks/memory/snapshot.h): for calls that the table does not describe. */
+void tbd_effects_watch_all(struct tbd_effects *effects);
+/* The watched range was cut: some old bytes are missing. */
+bool tbd_effects_is_cut(const struct tbd_effects *effects);
+
+void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range *ranges,
+                         size_t count);
+/* Whatever differs from the saved bytes was written. */
+void tbd_effects_compare(struct tbd_effects *effects);
+/* Bytes at `address` whose old contents are `old` (borrowed until sent). */
+void tbd_effects_add(struct tbd_effects *effects, uint64_t address, const void *old, size_t bytes);
+
+/* The same with what it holds now, in place of reading it when it is sent (both copied). */
+void tbd_effects_add_known(struct tbd_effects *effects, uint64_t address, const void *old,
+                           const void *now, size_t bytes);
+
+/* A message's fixed part and where in it its counters are. */
+struct tbd_effect_head {
+    enum tbd_message_kind kind;
+    void *data;
+    size_t bytes;
+    uint32_t *write_count;
+    uint32_t *flags;
+    uint32_t more;      /* set in flags when another message follows */
+    uint32_t continued; /* set in every message but the first */
+};
+/* Sends `head` and all writes; `tail` is appended to the last message (NULL: nothing).  Marks the
+ * pages as written. */
+void tbd_effects_send(struct tbd_effects *effects, struct tbd_ring *ring, struct tbd_thread *thread,
+                      struct tbd_pages *pages, const struct tbd_effect_head *head,
+                      const struct tbd_part *tail, size_t tail_count);
+
+#endif

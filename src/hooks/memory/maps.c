@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+/* maps.c - see maps.h; the format is that of proc_pid_maps(5). */
+#include "hooks/memory/maps.h"
+
+#include "base/string.h"
+#include "hooks/memory/proc.h"
+
+enum { MAP_SHARED_ = 1, MAP_PRIVATE_ = 2 };
+
+static const char *take_hex(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    for (;; text++) {
+        char c = *text;
+
+        if (c >= '0' && c <= '9')
+            value = value << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            value = value << 4 | (uint64_t)(c - 'a' + 10);
+        else
+            break;
+    }
+    *out = value;
+    return text;
+}
+
+static const char *take_decimal(const char *text, uint64_t *out)
+{
+    uint64_t value = 0;
+
+    for (; *text >= '0' && *text <= '9'; text++)
+        value = value * 10 + (uint64_t)(*text - '0');
+    *out = value;
+    return text;
+}
+
+static uint32_t special_flags(const char *path)
+{
+    if (strcmp(path, "[stack]") == 0)
+        return TBD_REGION_STACK;
+    if (strcmp(path, "[heap]") == 0)
+        return TBD_REGION_HEAP;
+    if (strcmp(path, "[vdso]") == 0)
+        return TBD_REGION_VDSO;
+    if (strcmp(path, "[vvar]") == 0 || strcmp(path, "[vvar_vclock]") == 0 ||
+        strcmp(path, "[vsyscall]") == 0)
+        return TBD_REGION_VVAR;
+    return 0;
+}
+
+/* start-end rwxp offset major:minor inode      path */
+static const char *parse_line(const char *line, struct tbd_msg_region *map)
+{
+    uint64_t major;
+    uint64_t minor;
+
+    *map = (struct tbd_msg_region){ 0 };
+    line = take_hex(line, &map->start);
+    line = take_hex(line + (*line == '-'), &map->end);
+    if (strlen(line) < 6)
+        return NULL;
+    map->prot = (line[1] == 'r' ? 1u : 0) | (line[2] == 'w' ? 2u : 0) | (line[3] == 'x' ? 4u : 0);
+    map->map_flags = line[4] == 's' ? MAP_SHARED_ : MAP_PRIVATE_;
+    line = take_hex(line + 6, &map->file_offset);
+    line = take_hex(line + (*line == ' '), &major);
+    line = take_hex(line + (*line == ':'), &minor);
+    line = take_decimal(line + (*line == ' '), &map->inode);
+    map->device = (uint32_t)((minor & 0xff) | major << 8 | (minor & ~0xffull) << 12);
+    while (*line == ' ')
+        line++;
+    map->flags = special_flags(line);
+    return line;
+}
+
+struct visit {
+    tbd_maps_visitor visit;
+    void *context; /* its own */
+};
+
+static bool visit_line(void *context, const char *line)
+{
+    const struct visit *visit = context;
+    struct tbd_msg_region map;
+    const char *path = parse_line(line, &map);
+
+    return !path || visit->visit(visit->context, &map, path);
+}
+
+bool tbd_maps_read(tbd_maps_visitor visit, void *context)
+{
+    struct visit each = { visit, context };
+
+    return tbd_proc_lines("/proc/thread-self/maps", visit_line, &each);
+}

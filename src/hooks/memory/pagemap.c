@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/* pagemap.c - see pagemap.h
+ *
+ * 64 bits a page (Documentation/admin-guide/mm/pagemap.rst): 63 present, 62 swapped, 61 file page
+ * or shared anonymous memory, 56 mapped by this process only (of a swapped page that is not known).
+ * Frame numbers are hidden from unprivileged readers, flags are not. */
+#include "hooks/memory/pagemap.h"
+
+#include "base/layout.h"
+#include "base/sys.h"
+
+#define BATCH 512u
+#define O_RDONLY_CLOEXEC 0x80000
+#define BIT_PRESENT (3ull << 62)
+#define BIT_SWAPPED (1ull << 62)
+#define BIT_FILE (1ull << 61)
+#define BIT_EXCLUSIVE (1ull << 56)
+
+void tbd_pagemap_open(struct tbd_pagemap *map)
+{
+    map->fd = (int)tbd_sys_open("/proc/thread-self/pagemap", O_RDONLY_CLOEXEC, 0);
+}
+
+void tbd_pagemap_close(struct tbd_pagemap *map)
+{
+    if (map->fd >= 0)
+        tbd_sys_close(map->fd);
+}
+
+static bool read_batch(const struct tbd_pagemap *map, uint64_t page, size_t count, uint64_t *out)
+{
+    return map->fd >= 0 && tbd_sys_pread(map->fd, out, count * 8, page * 8) == (long)(count * 8);
+}
+
+bool tbd_pagemap_state(const struct tbd_pagemap *map, uint64_t address, uint64_t *out)
+{
+    return read_batch(map, address >> TBD_PAGE_SHIFT, 1, out);
+}
+
+static bool is_wanted(uint64_t entry, enum tbd_page_kind kind)
+{
+    if (!(entry & BIT_PRESENT) || (entry & BIT_FILE))
+        return false;
+    return kind == TBD_PAGES_PRIVATE || (entry & (BIT_EXCLUSIVE | BIT_SWAPPED));
+}
+
+void tbd_pagemap_visit(const struct tbd_pagemap *map, enum tbd_page_kind kind, uint64_t start,
+                       uint64_t end, tbd_page_visitor visit, void *context)
+{
+    uint64_t page = start >> TBD_PAGE_SHIFT;
+    uint64_t last = end >> TBD_PAGE_SHIFT;
+    uint64_t entries[BATCH];
+
+    while (page < last) {
+        size_t count = last - page < BATCH ? (size_t)(last - page) : BATCH;
+        bool known = read_batch(map, page, count, entries);
+
+        for (size_t i = 0; i < count; i++)
+            if (!known || is_wanted(entries[i], kind))
+                visit(context, (page + i) << TBD_PAGE_SHIFT);
+        page += count;
+    }
+}

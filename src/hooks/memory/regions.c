@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+/* regions.c - see regions.h
+ *
+ * Invariant: table[i].map.end <= table[i+1].map.start; all bounds are page aligned. */
+#include "hooks/memory/regions.h"
+
+#include "base/layout.h"
+#include "base/binary_search.h"
+#include "base/string.h"
+
+#define MAX_REGIONS 131072u
+#define PATH_BYTES (64u << 20)
+#define PROT_READ_ 1u
+#define PROT_EXEC_ 4u
+
+bool tbd_regions_init(struct tbd_regions *regions)
+{
+    struct tbd_arena table;
+
+    *regions = (struct tbd_regions){ .capacity = MAX_REGIONS };
+    if (!tbd_arena_init(&table, MAX_REGIONS * sizeof(struct tbd_region)) ||
+        !tbd_arena_init(&regions->arena, PATH_BYTES))
+        return false;
+    regions->table = tbd_arena_alloc(&table, MAX_REGIONS * sizeof(struct tbd_region), 16);
+    return regions->table;
+}
+
+void tbd_regions_clear(struct tbd_regions *regions)
+{
+    regions->count = 0;
+    tbd_arena_rewind(&regions->arena, regions->arena.start);
+}
+
+size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address)
+{
+    return TBD_COUNT_BEFORE(i, regions->count, regions->table[i].map.end <= address);
+}
+
+struct tbd_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address)
+{
+    size_t i = tbd_regions_lower(regions, address);
+
+    if (i == regions->count || regions->table[i].map.start > address)
+        return NULL;
+    return &regions->table[i];
+}
+
+static bool allows_any(const struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t prot)
+{
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++)
+        if (regions->table[i].map.prot & prot)
+            return true;
+    return false;
+}
+
+bool tbd_regions_folds(const struct tbd_regions *regions, uint64_t start, uint64_t end)
+{
+    uint64_t lowest = regions->count ? regions->table[0].map.start : 0;
+    uint64_t limit = regions->count ? regions->table[regions->count - 1].map.end : 0;
+
+    for (uint64_t by = TBD_TOUCH_SPAN; start + by < limit; by += TBD_TOUCH_SPAN)
+        if (allows_any(regions, start + by, end + by, PROT_READ_))
+            return true;
+    for (uint64_t by = TBD_TOUCH_SPAN; by < end && end - by > lowest; by += TBD_TOUCH_SPAN)
+        if (allows_any(regions, start > by ? start - by : 0, end - by, PROT_READ_))
+            return true;
+    return false;
+}
+
+bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end)
+{
+    return allows_any(regions, start, end, PROT_EXEC_);
+}
+
+static void insert_at(struct tbd_regions *regions, size_t i, const struct tbd_region *region)
+{
+    memmove(&regions->table[i + 1], &regions->table[i],
+            (regions->count - i) * sizeof(struct tbd_region));
+    regions->table[i] = *region;
+    regions->count++;
+}
+
+/* Makes `address` a boundary between regions. */
+static bool split_at(struct tbd_regions *regions, uint64_t address)
+{
+    struct tbd_region *region = tbd_regions_find(regions, address);
+    struct tbd_region tail;
+
+    if (!region || region->map.start == address)
+        return true;
+    if (regions->count == regions->capacity)
+        return false;
+    tail = *region;
+    if (tail.map.inode)
+        tail.map.file_offset += address - tail.map.start;
+    tail.map.start = address;
+    region->map.end = address;
+    insert_at(regions, (size_t)(region - regions->table) + 1, &tail);
+    return true;
+}
+
+bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t end)
+{
+    size_t first;
+    size_t behind;
+
+    if (!split_at(regions, start) || !split_at(regions, end))
+        return false;
+    first = tbd_regions_lower(regions, start);
+    for (behind = first; behind < regions->count && regions->table[behind].map.start < end;)
+        behind++;
+    memmove(&regions->table[first], &regions->table[behind],
+            (regions->count - behind) * sizeof(struct tbd_region));
+    regions->count -= behind - first;
+    return true;
+}
+
+/* Most mappings come from few files: the last few paths are looked at before a copy is made. */
+static const char *intern(struct tbd_regions *regions, const char *path)
+{
+    size_t bytes = strlen(path) + 1;
+    char *copy;
+
+    for (size_t i = regions->count; i-- > 0;)
+        if (strcmp(regions->table[i].path, path) == 0)
+            return regions->table[i].path;
+    copy = tbd_arena_alloc(&regions->arena, bytes, 1);
+    if (!copy)
+        return "";
+    memcpy(copy, path, bytes);
+    return copy;
+}
+
+bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *map,
+                     const char *path)
+{
+    struct tbd_region region = { .map = *map };
+
+    if (map->end <= map->start)
+        return true;
+    if (!tbd_regions_remove(regions, map->start, map->end) || regions->count == regions->capacity)
+        return false;
+    region.path = *path ? intern(regions, path) : "";
+    insert_at(regions, tbd_regions_lower(regions, map->start), &region);
+    return true;
+}
+
+bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t prot)
+{
+    if (!split_at(regions, start) || !split_at(regions, end))
+        return false;
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++)
+        regions->table[i].map.prot = prot;
+    return true;
+}
+
+bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t flags)
+{
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++)
+        if (regions->table[i].map.flags & flags)
+            return true;
+    return false;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+/* regions.h - the program's mappings during play
+ *
+ * A sorted table without overlaps, kept through every call that changes mappings.  The engine's own
+ * ranges and patch areas are not in it (tbd_regions_is_free() knows patch areas through the
+ * kernel).  Contexts: BOOT, APP; tbd_regions_find() also SIG. */
+#ifndef TBD_HOOKS_REGIONS_H
+#define TBD_HOOKS_REGIONS_H
+
+#include "base/arena.h"
+#include "format/stream/stream.h"
+
+struct tbd_region {
+    struct tbd_msg_region map;
+    const char *path; /* "" = anonymous; lives as long as the table */
+};
+
+struct tbd_regions {
+    struct tbd_region *table;
+    size_t count;
+    size_t capacity;
+    struct tbd_arena arena; /* paths */
+};
+
+bool tbd_regions_init(struct tbd_regions *regions);
+/* Empty again. */
+void tbd_regions_clear(struct tbd_regions *regions);
+/* The range belongs to one new mapping; what was there is forgotten.  False: table is full. */
+bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *map,
+                     const char *path);
+bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t end);
+bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t prot);
+
+/* The region that holds `address`; NULL if none. */
+struct tbd_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address);
+/* Index of the first region that ends behind `address`. */
+size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address);
+/* Is any byte of [start, end) in a region with one of these TBD_REGION_* flags? */
+bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t end,
+                     uint32_t flags);
+/* Do pages of [start, end) share cells of the touch map (base/layout.h) with pages of other readable
+ * regions, or with each other? */
+bool tbd_regions_folds(const struct tbd_regions *regions, uint64_t start, uint64_t end);
+/* Is any byte of [start, end) in a region with PROT_EXEC? */
+bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end);
+
+#endif

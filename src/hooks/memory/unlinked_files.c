@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+/* unlinked_files.c - see unlinked_files.h
+ *
+ * Of large files only the beginning is sent: the last window of a killed program is not
+ * worth a gigabyte. */
+#include "hooks/memory/unlinked_files.h"
+
+#include "base/layout.h"
+#include "base/sys.h"
+#include "hooks/boot/runtime.h"
+#include "hooks/stream/window_end.h"
+
+enum { SYS_FSTAT = 5, PROT_READ_ = 1, MODE_TYPE = 0170000, MODE_REGULAR = 0100000 };
+
+#define MOST_BYTES (4ull << 20)
+/* The clock of files lags behind by some milliseconds. */
+#define SECOND 1000000000ull
+
+/* struct stat in words of 8 bytes. */
+enum { STAT_LINKS = 2, STAT_MODE = 3, STAT_SIZE = 6, STAT_MODIFIED = 11, STAT_WORDS = 18 };
+
+static bool is_young(const uint64_t *stat)
+{
+    if ((stat[STAT_MODE] & MODE_TYPE) != MODE_REGULAR)
+        return false;
+    return !stat[STAT_LINKS] || stat[STAT_MODIFIED] * SECOND + stat[STAT_MODIFIED + 1] + SECOND >=
+                                    tbd_runtime.realtime_ns;
+}
+
+static bool is_wanted(const struct tbd_msg_region *map)
+{
+    return tbd_runtime.recording && tbd_runtime.options.hooks & TBD_HOOK_TOUCH &&
+           !(map->flags & TBD_REGION_SHARED) && map->prot & PROT_READ_;
+}
+
+static void send(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
+{
+    bytes = bytes < MOST_BYTES ? bytes : MOST_BYTES;
+    for (uint64_t at = start; at < start + bytes; at += TBD_PAGE_SIZE)
+        tbd_window_send_first(&tbd_runtime.ring, thread, &tbd_runtime.pages, at);
+}
+
+void tbd_young_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd)
+{
+    uint64_t stat[STAT_WORDS];
+    uint64_t bytes;
+
+    if (!is_wanted(map) ||
+        tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)) ||
+        !is_young(stat) || stat[STAT_SIZE] <= map->file_offset)
+        return;
+    bytes = stat[STAT_SIZE] - map->file_offset;
+    send(thread, map->start, bytes < map->end - map->start ? bytes : map->end - map->start);
+}
+
+void tbd_young_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        uint64_t from = map->start > start ? map->start : start;
+
+        if (map->inode && is_wanted(map))
+            send(thread, from, (map->end < end ? map->end : end) - from);
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+/* userfault_private.h - what userfault.c (ranges, pages) and userfault_calls.c (descriptors, system calls) share
+ *
+ * Context: APP. */
+#ifndef TBD_HOOKS_USERFAULT_PRIVATE_H
+#define TBD_HOOKS_USERFAULT_PRIVATE_H
+
+#include "hooks/memory/userfault.h"
+
+/* linux/userfaultfd.h: features of a descriptor, modes of a range */
+enum {
+    TBD_UFFD_EVENT_FORK = 2,
+    TBD_UFFD_EVENT_REMAP = 4,
+    TBD_UFFD_EVENT_REMOVE = 8,
+    TBD_UFFD_EVENT_UNMAP = 64,
+    TBD_UFFD_SIGBUS = 128,
+};
+enum { TBD_UFFD_WRITE_PROTECT = 2 };
+
+struct tbd_lazy_range {
+    uint64_t start, end;
+    uint64_t modes;
+    uint64_t features; /* of the descriptor that it is registered with */
+};
+
+static inline uint64_t tbd_lazy_page_of(uint64_t address)
+{
+    return address & ~(TBD_PAGE_SIZE - 1);
+}
+
+/* userfault.c: in place of what is known of the addresses. */
+void tbd_lazy_register(const struct tbd_lazy_range *range);
+/* Is it in such memory, in a page that is not logged? */
+bool tbd_lazy_may_miss(uint64_t address);
+
+/* userfault_calls.c: in a forked child. */
+void tbd_lazy_forget_descriptors(void);
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+/* image.c - the initial image: what the trace must know before the first block
+ *
+ * START, one REGION for each mapping, the contents of every page that is not simply its file's or
+ * zero (TBD_PAGE_IMAGE), the registers.  Context: BOOT, on the engine's stack, so that the
+ * program's stack holds still.  A forked child sends the same from its parent's engine stack;
+ * FORK_CHILD then. */
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/memory/pagemap.h"
+#include "hooks/boot/runtime.h"
+
+enum { TEXT_BYTES = 65536, SYS_READLINK = 89, SYS_GETCWD = 79, SYS_GETPPID = 110 };
+
+static uint64_t realtime_ns(void)
+{
+    int64_t now[2] = { 0, 0 };
+
+    tbd_sys3(228 /* clock_gettime */, 0, tbd_sys_pointer(now), 0);
+    tbd_runtime.realtime_ns = (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
+    return tbd_runtime.realtime_ns;
+}
+
+struct text {
+    char bytes[TEXT_BYTES];
+    size_t used;
+};
+
+/* Long argument lists are cut: what does not fit is left out, in order. */
+static bool append(struct text *text, const char *string)
+{
+    size_t length = strlen(string) + 1;
+
+    if (length > TEXT_BYTES - text->used)
+        return false;
+    memcpy(text->bytes + text->used, string, length);
+    text->used += length;
+    return true;
+}
+
+static void append_path(struct text *text, long number, const char *link)
+{
+    char path[4096];
+    long length = link ? tbd_sys3(number, tbd_sys_pointer(link), tbd_sys_pointer(path),
+                                  sizeof(path) - 1)
+                       : tbd_sys3(number, tbd_sys_pointer(path), sizeof(path) - 1, 0);
+
+    path[tbd_sys_failed(length) ? 0 : length] = '\0';
+    append(text, path);
+}
+
+/* What stays the same in forked children: the executable's path and the arguments. */
+static struct text program;
+static uint32_t argument_count;
+
+static void note_program(uint64_t argc, char **argv)
+{
+    append_path(&program, SYS_READLINK, "/proc/thread-self/exe");
+    for (uint64_t i = 0; i < argc && program.used < TEXT_BYTES - 8192 && append(&program, argv[i]); i++)
+        argument_count++;
+}
+
+static void send_start(uint32_t parent_pid, uint32_t flags)
+{
+    struct tbd_msg_start start = {
+        .pid = tbd_runtime.pid,
+        .tid = tbd_runtime.thread->tid,
+        .parent_pid = parent_pid,
+        .xsave_bytes = tbd_runtime.vector.bytes,
+        .xcr0 = tbd_runtime.vector.mask,
+        .hook_set = tbd_runtime.options.hooks,
+        .engine_start = TBD_ENGINE_BASE,
+        .realtime_ns = realtime_ns(),
+        .brk_start = tbd_runtime.brk_start,
+        .brk_end = tbd_runtime.brk_end,
+        .argc = argument_count,
+        .max_insns = (uint16_t)tbd_runtime.options.max_insns,
+        .flags = (uint16_t)flags,
+    };
+    size_t fixed = program.used;
+    struct tbd_part parts[2] = { { &start, sizeof(start) }, { program.bytes, 0 } };
+
+    append_path(&program, SYS_GETCWD, NULL);
+    parts[1].bytes = program.used;
+    tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_START, parts, 2);
+    program.used = fixed;
+}
+
+static bool is_anonymous(const struct tbd_region *region)
+{
+    return region->map.inode == 0 && !(region->map.map_flags & 1) &&
+           !(region->map.flags & (TBD_REGION_VDSO | TBD_REGION_VVAR));
+}
+
+static void send_region(const struct tbd_region *region)
+{
+    struct tbd_msg_region map = region->map;
+    struct tbd_part parts[2] = { { &map, sizeof(map) },
+                                 { region->path, strlen(region->path) + 1 } };
+
+    if (is_anonymous(region))
+        map.flags |= TBD_REGION_ANON_ZERO;
+    tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_REGION, parts, 2);
+}
+
+static void send_image_page(void *context, uint64_t address)
+{
+    (void)context;
+    if (tbd_window_send_page(&tbd_runtime.ring, tbd_runtime.thread, address, TBD_PAGE_IMAGE))
+        tbd_pages_set_known(&tbd_runtime.pages, address, address + TBD_PAGE_SIZE, true);
+}
+
+/* The stack's table entry reaches below what exists; the kernel's page map says so. */
+static void send_pages(const struct tbd_pagemap *map, const struct tbd_region *region)
+{
+    if (!(region->map.prot & 1) || (region->map.flags & TBD_REGION_VVAR))
+        return;
+    if (is_anonymous(region))
+        tbd_pages_set_known(&tbd_runtime.pages, region->map.start, region->map.end, true);
+    tbd_pagemap_visit(map, TBD_PAGES_PRIVATE, region->map.start, region->map.end, send_image_page,
+                      NULL);
+}
+
+/* The vDSO's pages belong to no file and, unless written, to nobody: sent whole. */
+static void send_vdso(const struct tbd_region *region)
+{
+    for (uint64_t at = region->map.start; at < region->map.end; at += TBD_PAGE_SIZE)
+        send_image_page(NULL, at);
+}
+
+/* Made by the parent, at the same addresses; at boot there are none. */
+static void send_areas(void)
+{
+    for (size_t i = 0; i < tbd_runtime.area_count; i++) {
+        struct tbd_msg_region map = { .start = tbd_runtime.areas[i].start,
+                                      .end = tbd_runtime.areas[i].end,
+                                      .prot = 7,
+                                      .map_flags = 2 /* MAP_PRIVATE */,
+                                      .flags = TBD_REGION_PATCH };
+        struct tbd_part parts[2] = { { &map, sizeof(map) }, { "", 1 } };
+
+        tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_REGION, parts, 2);
+    }
+}
+
+static void send_memory(void)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    struct tbd_pagemap map;
+
+    for (size_t i = 0; i < regions->count; i++)
+        send_region(&regions->table[i]);
+    send_areas();
+    tbd_pagemap_open(&map);
+    for (size_t i = 0; i < regions->count; i++) {
+        if (regions->table[i].map.flags & TBD_REGION_VDSO)
+            send_vdso(&regions->table[i]);
+        else
+            send_pages(&map, &regions->table[i]);
+    }
+    tbd_pagemap_close(&map);
+    tbd_window_send_regs(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.vector);
+}
+
+void tbd_image_send(uint64_t argc, char **argv)
+{
+    if (!tbd_runtime.recording)
+        return;
+    note_program(argc, argv);
+    send_start((uint32_t)tbd_sys3(SYS_GETPPID, 0, 0, 0), 0);
+    send_memory();
+}
+
+void tbd_image_send_child(uint32_t parent_pid)
+{
+    send_start(parent_pid, TBD_START_FORKED);
+    send_memory();
+}

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: MIT
+/* ring.c - the producer's side of a stream: chunks, messages, block definitions
+ *
+ *   producer:  fill the open chunk -> publish: entry_count, then published+1 (release) ...(A)
+ *   consumer:  published (acquire, A) -> use it, zero the entries -> released+1 (release) .(B)
+ *   producer:  released (acquire, B), before it opens a slot again
+ *
+ * Invariants (I1-I5 are the stream's, format/stream/stream.h)
+ * R1  entry_next lies in the open chunk's entries area or at its end; messages use entries like
+ *     blocks, so the area's end is reached when `due` is, or earlier, never later.
+ * R2  A full area is only noticed by a block's entry store (a fault) or by reserve().
+ * R3  When the consumer is gone (`discard`) the same slot is filled again and again.  The engine
+ *     detaches at the next boundary; until then nothing waits.
+ * R4  With an operand area (replay) each chunk's operands begin where those of the chunk before end, so that a
+ *     window's lie in one piece.  There are always TBD_OPERANDS_BYTES left when a chunk is opened, as in a chunk of
+ *     its own; when there would not be, the consumer is told (WRAPS), has taken all, and the area begins anew.
+ */
+#include "hooks/stream/ring.h"
+
+#include "base/string.h"
+#include "base/sys.h"
+
+enum {
+    PROT_NONE_ = 0,
+    PROT_RW = 3,
+    MAP_SHARED_FIXED_NOREPLACE = 0x100001,
+    MAP_PRIVATE_ANON_FIXED_NOREPLACE = 0x104022,
+    SYS_FTRUNCATE = 77,
+    SYS_GETPPID = 110,
+    WAIT_MS = 50,
+};
+#define FUTEX_OWNER_DIED 0x40000000u
+#define AROUND_BYTES 65536u
+
+static uint32_t place_of(const struct tbd_ring *ring, uint32_t number)
+{
+    return number % ring->head->chunk_count;
+}
+
+static struct tbd_chunk *open_one(const struct tbd_ring *ring)
+{
+    return &ring->head->chunks[place_of(ring, ring->number)];
+}
+
+static uint64_t entries_start(const struct tbd_ring *ring, uint32_t slot)
+{
+    return TBD_STREAM_BASE + ring->head->chunks_offset + (uint64_t)slot * TBD_CHUNK_STRIDE;
+}
+
+/* Of the open chunk. */
+static uint64_t operands_start(const struct tbd_ring *ring)
+{
+    if (ring->area)
+        return ring->area_at;
+    return entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
+}
+
+static uint64_t operands_end(const struct tbd_ring *ring)
+{
+    if (ring->area)
+        return ring->area + ring->head->area_bytes;
+    return operands_start(ring) + TBD_OPERANDS_BYTES;
+}
+
+static uint64_t page_up(uint64_t bytes)
+{
+    return (bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+}
+
+/* ---- making one ---- */
+
+static void lay_out(struct tbd_stream_head *head, const struct tbd_ring_config *config)
+{
+    *head = (struct tbd_stream_head){
+        .magic = TBD_STREAM_MAGIC,
+        .version = TBD_STREAM_VERSION,
+        .chunk_count = config->chunks,
+        .def_capacity = config->def_capacity,
+        .chunk_stride = TBD_CHUNK_STRIDE,
+        .heap_capacity = page_up(config->heap_capacity),
+        .window_blocks = config->window_blocks,
+        .hook_set = config->hook_set,
+        .pid = config->pid,
+    };
+    head->defs_offset = page_up(sizeof(*head));
+    head->heap_offset =
+        head->defs_offset + page_up((uint64_t)config->def_capacity * sizeof(struct tbd_block_def));
+    head->chunks_offset = head->heap_offset + head->heap_capacity;
+    head->areas_offset = head->chunks_offset + (uint64_t)config->chunks * TBD_CHUNK_STRIDE;
+    head->area_count = config->areas;
+    head->area_bytes = config->area_bytes;
+    head->total_bytes = head->areas_offset + config->areas * (config->area_bytes + TBD_PAGE_SIZE);
+}
+
+uint64_t tbd_ring_bytes(const struct tbd_ring_config *config)
+{
+    struct tbd_stream_head head;
+
+    lay_out(&head, config);
+    return head.total_bytes;
+}
+
+bool tbd_ring_guard(const struct tbd_ring *ring)
+{
+    for (uint32_t i = 0; i < ring->head->chunk_count; i++) {
+        uint64_t start = entries_start(ring, i);
+
+        if (tbd_sys_failed(tbd_sys_mprotect(start + TBD_ENTRIES_BYTES, TBD_PAGE_SIZE,
+                                            PROT_NONE_)) ||
+            tbd_sys_failed(tbd_sys_mprotect(start + TBD_CHUNK_STRIDE - TBD_PAGE_SIZE,
+                                            TBD_PAGE_SIZE, PROT_NONE_)))
+            return false;
+    }
+    for (uint32_t i = 0; i < ring->head->area_count; i++)
+        if (tbd_sys_failed(tbd_sys_mprotect(tbd_ring_area(ring, i) + ring->head->area_bytes,
+                                            TBD_PAGE_SIZE, PROT_NONE_)))
+            return false;
+    return true;
+}
+
+uint64_t tbd_ring_area(const struct tbd_ring *ring, uint32_t index)
+{
+    const struct tbd_stream_head *head = ring->head;
+
+    return TBD_STREAM_BASE + head->areas_offset + index * (head->area_bytes + TBD_PAGE_SIZE);
+}
+
+/* The first chunk lies in slot 0, the next ones in 1, 2, ... until one is given back. */
+static void free_slots(struct tbd_ring *ring, uint32_t count)
+{
+    while (--count > 0)
+        ring->free[ring->free_count++] = (uint8_t)count;
+}
+
+enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_ring_config *config)
+{
+    uint64_t bytes = tbd_ring_bytes(config);
+    int flags = fd < 0 ? MAP_PRIVATE_ANON_FIXED_NOREPLACE : MAP_SHARED_FIXED_NOREPLACE;
+
+    *ring = (struct tbd_ring){ .bytes = bytes, .parent = config->parent, .discard = fd < 0,
+                               .used_slots = 1 };
+    if (bytes > TBD_PLAN_BASE - TBD_STREAM_BASE)
+        return TBD_USAGE;
+    if (fd >= 0 &&
+        tbd_sys_failed(tbd_sys3(SYS_FTRUNCATE, (uint64_t)(unsigned)fd, bytes, 0)))
+        return TBD_SYSTEM;
+    if (tbd_sys_mmap(TBD_STREAM_BASE, bytes, PROT_RW, flags, fd, 0) != (long)TBD_STREAM_BASE)
+        return TBD_NOMEM;
+    ring->head = (struct tbd_stream_head *)TBD_STREAM_BASE;
+    lay_out(ring->head, config);
+    free_slots(ring, config->chunks);
+    return TBD_OK;
+}
+
+/* ---- chunks ---- */
+
+static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time)
+{
+    uint64_t left = ring->due - time;
+
+    if (ring->due == TBD_TIME_NEVER || left == 0 || left >= TBD_ENTRIES_BYTES / 4)
+        return 0; /* left == 0: room for messages; the caller ends what is due before it goes on */
+    return TBD_ENTRIES_BYTES - left * 4;
+}
+
+static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_next,
+                       uint64_t *operand_next)
+{
+    struct tbd_chunk *chunk = open_one(ring);
+    uint64_t offset = start_offset(ring, time);
+
+    ring->first_time = time;
+    ring->messages = 0;
+    chunk->first_time = time;
+    chunk->entries_offset = (uint32_t)offset;
+    chunk->operand_bytes = 0;
+    chunk->flags = 0;
+    chunk->slot = ring->slot;
+    __atomic_store_n(&chunk->entry_count, TBD_COUNT_OPEN, __ATOMIC_RELEASE);
+    *entry_next = entries_start(ring, ring->slot) + offset;
+    ring->area_at = *operand_next;
+    *operand_next = operands_start(ring);
+}
+
+static uint32_t open_entries(const struct tbd_ring *ring, uint64_t entry_next)
+{
+    uint64_t first = entries_start(ring, ring->slot) + open_one(ring)->entries_offset;
+
+    return (uint32_t)((entry_next - first) / 4);
+}
+
+static uint64_t time_at(const struct tbd_ring *ring, uint64_t entry_next)
+{
+    return ring->first_time + open_entries(ring, entry_next) - ring->messages;
+}
+
+static bool consumer_died(const struct tbd_ring *ring)
+{
+    uint32_t lock = __atomic_load_n(&ring->head->organizer_lock, __ATOMIC_ACQUIRE);
+    uint32_t state = __atomic_load_n(&ring->head->organizer_state, __ATOMIC_ACQUIRE);
+
+    return (lock & FUTEX_OWNER_DIED) || state == TBD_ORGANIZER_FAILED ||
+           (ring->parent && tbd_sys3(SYS_GETPPID, 0, 0, 0) != (long)ring->parent);
+}
+
+/* The slots of chunks given back meanwhile can be filled again. */
+static uint32_t collect(struct tbd_ring *ring)
+{
+    uint32_t released = __atomic_load_n(&ring->head->released, __ATOMIC_ACQUIRE); /* (B) */
+
+    while (ring->collected != released && ring->collected != ring->number)
+        ring->free[ring->free_count++] = ring->taken[place_of(ring, ring->collected++)];
+    return released;
+}
+
+/* The kernel maps pages that are there already sixteen at a time when one of them is read, and one at a time when it is
+ * written; in shared memory both may be written then (fault-around, do_read_fault()).  They are there if the organizer
+ * has been at them before (organizer/warm.h); otherwise this makes one page in sixteen, which is filled anyway. */
+static void look_around(uint64_t from, uint64_t to)
+{
+    for (uint64_t at = from; at < to; at = (at | (AROUND_BYTES - 1)) + 1)
+        (void)*(const volatile uint8_t *)at;
+}
+
+/* Slots are used for the first time in their order. */
+static void enter_slot(struct tbd_ring *ring, uint32_t slot)
+{
+    uint64_t entries = entries_start(ring, slot);
+    uint64_t operands = entries + TBD_ENTRIES_BYTES + TBD_PAGE_SIZE;
+
+    if (slot >= ring->used_slots) {
+        ring->used_slots = slot + 1;
+        look_around(entries, entries + TBD_ENTRIES_BYTES);
+        if (!ring->area)
+            look_around(operands, operands + ring->operands_most);
+    }
+    ring->slot = slot;
+}
+
+/* Waits until `count` slots are free, and takes one to fill it. */
+static void take_slot(struct tbd_ring *ring, uint32_t count)
+{
+    struct tbd_stream_head *head = ring->head;
+    bool waited = false;
+
+    while (!ring->discard) {
+        uint32_t released = collect(ring);
+
+        if (ring->free_count >= count) {
+            enter_slot(ring, ring->free[--ring->free_count]);
+            return;
+        }
+        if (!waited)
+            __atomic_store_n(&head->waits, head->waits + 1, __ATOMIC_RELAXED);
+        waited = true;
+        if (consumer_died(ring))
+            ring->discard = true;
+        else
+            tbd_sys_futex_wait(&head->released, released, WAIT_MS);
+    }
+}
+
+static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand_next,
+                    uint32_t flags)
+{
+    struct tbd_stream_head *head = ring->head;
+    struct tbd_chunk *chunk = open_one(ring);
+
+    chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring));
+    chunk->flags = flags;
+    ring->window_bytes += chunk->operand_bytes;
+    if (chunk->operand_bytes > ring->operands_most)
+        ring->operands_most = chunk->operand_bytes;
+    if (flags & TBD_CHUNK_ENDS_WINDOW)
+        ring->window_bytes = 0;
+    __atomic_store_n(&chunk->entry_count, open_entries(ring, entry_next), __ATOMIC_RELEASE);
+    ring->taken[place_of(ring, ring->number)] = (uint8_t)ring->slot;
+    ring->number++;
+    __atomic_store_n(&head->published, ring->number, __ATOMIC_RELEASE); /* (A) */
+    tbd_sys_futex_wake(&head->published);
+}
+
+/* The last entry that is a block's; messages stand behind it, perhaps all that the open chunk has. */
+static uint32_t last_block(const struct tbd_ring *ring, uint64_t entry_next)
+{
+    uint32_t count = open_entries(ring, entry_next);
+
+    for (const uint32_t *entry = (const uint32_t *)entry_next; count; count--)
+        if (!(*--entry & TBD_ENTRY_MESSAGE))
+            return *entry;
+    return ring->last_block;
+}
+
+uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_thread *thread)
+{
+    return last_block(ring, thread->entry_next);
+}
+
+/* Has the area no room for another chunk (R4)? */
+static bool is_used_up(const struct tbd_ring *ring, uint64_t operand_next)
+{
+    return ring->area && operands_end(ring) - operand_next < TBD_OPERANDS_BYTES;
+}
+
+static void turn(struct tbd_ring *ring, uint64_t *entry_next, uint64_t *operand_next,
+                 uint32_t flags)
+{
+    uint64_t time = time_at(ring, *entry_next);
+    bool wraps = is_used_up(ring, *operand_next);
+
+    ring->last_block = last_block(ring, *entry_next);
+    if (wraps)
+        flags |= TBD_CHUNK_WRAPS;
+    if (!ring->discard && (flags || open_entries(ring, *entry_next) > 0)) {
+        publish(ring, *entry_next, *operand_next, flags);
+        take_slot(ring, wraps ? ring->head->chunk_count : 1);
+    }
+    if (wraps || ring->discard)
+        *operand_next = ring->area;
+    open_chunk(ring, time, entry_next, operand_next);
+}
+
+void tbd_ring_start(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t time, uint64_t due)
+{
+    ring->due = due;
+    thread->operand_next = ring->area;
+    open_chunk(ring, time, &thread->entry_next, &thread->operand_next);
+}
+
+uint64_t tbd_ring_time(const struct tbd_ring *ring, const struct tbd_thread *thread)
+{
+    return time_at(ring, thread->entry_next);
+}
+
+void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags)
+{
+    turn(ring, &thread->entry_next, &thread->operand_next, flags);
+}
+
+void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t due)
+{
+    ring->due = due;
+    tbd_ring_turn(ring, thread, 0);
+}
+
+/* ---- messages ---- */
+
+static bool has_room(const struct tbd_ring *ring, const struct tbd_thread *thread, size_t bytes)
+{
+    uint64_t entries_end = entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES;
+
+    return thread->entry_next + 4 <= entries_end &&
+           thread->operand_next + sizeof(struct tbd_message) + bytes <= operands_end(ring);
+}
+
+/* A chunk that was cut short for `due` has few entries left: with one message in it the blocks up to `due`
+ * still fit, so the new chunk is opened with room for the message only when none is left. */
+static void make_room(struct tbd_ring *ring, struct tbd_thread *thread, size_t bytes)
+{
+    if (!has_room(ring, thread, bytes))
+        tbd_ring_turn(ring, thread, 0);
+}
+
+uint8_t *tbd_ring_reserve(struct tbd_ring *ring, struct tbd_thread *thread,
+                          enum tbd_message_kind kind, size_t bytes)
+{
+    struct tbd_message head = { (uint32_t)kind, (uint32_t)bytes };
+    uint8_t *at;
+
+    if (ring->discard || bytes > TBD_MESSAGE_MAX_BYTES)
+        return NULL;
+    make_room(ring, thread, bytes);
+    at = (uint8_t *)thread->operand_next;
+    memcpy(at, &head, sizeof(head));
+    return at + sizeof(head);
+}
+
+void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread)
+{
+    struct tbd_message head;
+
+    memcpy(&head, (const uint8_t *)thread->operand_next, sizeof(head));
+    thread->operand_next += sizeof(head) + head.bytes;
+    ring->messages++;
+    __atomic_store_n((uint32_t *)thread->entry_next, TBD_ENTRY_MESSAGE | head.kind,
+                     __ATOMIC_RELEASE);
+    thread->entry_next += 4;
+}
+
+void tbd_ring_send(struct tbd_ring *ring, struct tbd_thread *thread, enum tbd_message_kind kind,
+                   const struct tbd_part *parts, size_t count)
+{
+    size_t bytes = 0;
+    uint8_t *at;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += parts[i].bytes;
+    at = tbd_ring_reserve(ring, thread, kind, bytes);
+    if (!at)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(at, parts[i].data, parts[i].bytes);
+        at += parts[i].bytes;
+    }
+    tbd_ring_commit(ring, thread);
+}
+
+/* ---- definitions ---- */
+
+uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
+                         const struct tbd_op *ops, const uint8_t *code)
+{
+    struct tbd_stream_head *head = ring->head;
+    struct tbd_block_def *out;
+    uint64_t ops_at = (head->heap_used + 7) & ~7ull;
+    uint64_t ops_bytes = def->op_count * sizeof(struct tbd_op);
+    uint64_t code_at = ops_at + ops_bytes;
+    uint8_t *heap = (uint8_t *)head + head->heap_offset;
+
+    if (head->def_count == head->def_capacity ||
+        code_at + def->code_bytes > head->heap_capacity) {
+        ring->full = true;
+        return 1;
+    }
+    if (ops_bytes)
+        memcpy(heap + ops_at, ops, ops_bytes);
+    if (def->code_bytes)
+        memcpy(heap + code_at, code, def->code_bytes);
+    out = (struct tbd_block_def *)((uint8_t *)head + head->defs_offset) + head->def_count;
+    *out = *def;
+    out->ops_offset = ops_at;
+    out->code_offset = code_at;
+    __atomic_store_n(&head->heap_used, code_at + def->code_bytes, __ATOMIC_RELEASE);
+    __atomic_store_n(&head->def_count, head->def_count + 1, __ATOMIC_RELEASE); /* I3 */
+    return head->def_count;
+}
+
+/* ---- SIG ---- */
+
+enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address)
+{
+    uint64_t entries;
+
+    if (!ring->head)
+        return TBD_GUARD_NONE;
+    entries = entries_start(ring, ring->slot);
+    if (ring->is_protected &&
+        address - entries_start(ring, ring->protected_slot) < TBD_ENTRIES_BYTES)
+        return TBD_GUARD_ENTRIES;
+    if (address - entries < TBD_ENTRIES_BYTES + TBD_PAGE_SIZE)
+        return TBD_GUARD_ENTRIES;
+    if (address - operands_end(ring) < TBD_PAGE_SIZE)
+        return TBD_GUARD_OPERANDS;
+    return TBD_GUARD_NONE;
+}
+
+uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring)
+{
+    return operands_end(ring);
+}
+
+/* A handler can come in the middle of turn(), or of the function below: so the slot is noted, and the
+ * flag is taken back first.  At worst an area is accessible with the flag set, which costs a system call. */
+void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
+{
+    if (ring->is_protected)
+        return;
+    ring->protected_slot = ring->slot;
+    ring->is_protected = true;
+    tbd_sys_mprotect(entries_start(ring, ring->protected_slot), TBD_ENTRIES_BYTES, PROT_NONE_);
+}
+
+void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring)
+{
+    uint32_t slot = ring->protected_slot;
+
+    if (!ring->is_protected)
+        return;
+    ring->is_protected = false;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    tbd_sys_mprotect(entries_start(ring, slot), TBD_ENTRIES_BYTES, PROT_RW);
+}
+
+void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
+                                  uint64_t *operand_next, uint32_t record_bytes)
+{
+    uint32_t *entry = (uint32_t *)(*entry_next - 4);
+    const uint8_t *record = (const uint8_t *)*operand_next;
+    uint8_t copy[TBD_RECORD_MAX_BYTES];
+    uint32_t id;
+
+    tbd_ring_unprotect_sigsafe(ring);
+    if (record_bytes > sizeof(copy))
+        record_bytes = sizeof(copy);
+    id = *entry;
+    memcpy(copy, record, record_bytes);
+    *entry = 0;
+    *entry_next -= 4;
+    turn(ring, entry_next, operand_next, 0);
+    memcpy((uint8_t *)*operand_next, copy, record_bytes);
+    __atomic_store_n((uint32_t *)*entry_next, id, __ATOMIC_RELEASE);
+    *entry_next += 4;
+}
+
+void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
+                                   uint32_t record_bytes)
+{
+    const struct tbd_stream_head *head = ring->head;
+    const struct tbd_block_def *defs =
+        (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
+    uint32_t id = *(const uint32_t *)(thread->entry_next - 4);
+    uint32_t bytes;
+
+    if (id == 0 || id > head->def_count)
+        return;
+    bytes = defs[id - 1].operand_bytes;
+    if (thread->operand_next + bytes > operands_end(ring))
+        tbd_ring_move_record_sigsafe(ring, &thread->entry_next, &thread->operand_next,
+                                     record_bytes);
+    if (record_bytes < bytes)
+        memset((uint8_t *)thread->operand_next + record_bytes, 0, bytes - record_bytes);
+    thread->operand_next += bytes;
+}

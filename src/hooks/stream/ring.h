@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+/* ring.h - the producer's side of a stream (format/stream/stream.h)
+ *
+ * Used by play and by the replay stub.  One producer thread at a time.  The open chunk's cursors are
+ * thread->entry_next and thread->operand_next (in translated code r15 and r14).
+ * Contexts: APP, BOOT; functions with _sigsafe SIG as well. */
+#ifndef TBD_HOOKS_RING_H
+#define TBD_HOOKS_RING_H
+
+#include "base/status.h"
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+#define TBD_TIME_NEVER UINT64_MAX
+
+struct tbd_ring {
+    struct tbd_stream_head *head;
+    uint64_t bytes;         /* of the mapping */
+    uint64_t first_time;    /* time of the open chunk's first block entry */
+    uint64_t due;           /* time at which `boundary` must be called: the entries area ends there */
+    uint64_t window_bytes;  /* operands of the window's chunks before the open one */
+    uint32_t number;        /* of the open chunk; described at number % chunk_count */
+    uint32_t slot;          /* where it lies */
+    uint32_t used_slots;    /* have been filled before: these are the lowest */
+    uint32_t operands_most; /* bytes of a chunk so far */
+    uint32_t collected;     /* chunks given back whose slots are in `free` or used again */
+    uint32_t free_count;
+    uint8_t free[TBD_STREAM_MAX_CHUNKS];  /* slots; on top, and in the caches, the one back last */
+    uint8_t taken[TBD_STREAM_MAX_CHUNKS]; /* slot of number % chunk_count, until it is collected */
+    uint32_t messages;      /* message entries in the open chunk */
+    uint32_t last_block;    /* id of the last block entered in the chunks before; 0 if there is none */
+    uint32_t parent;        /* pid of the consumer, if that is this process's parent; else 0 */
+    bool discard;           /* nobody consumes: chunks are reused, nothing is handed over */
+    bool is_protected;      /* a signal handler made an entries area inaccessible: */
+    uint32_t protected_slot; /* of the chunk that was open then */
+    bool full;              /* block table or heap is full: recording must stop */
+    uint64_t area;          /* replay: where the window's operands go (tbd_ring_area(), set before tbd_ring_start());
+                               0: each chunk has its own */
+    uint64_t area_at;       /* then: where the open chunk's operands begin */
+};
+
+struct tbd_ring_config {
+    uint32_t chunks;
+    uint32_t def_capacity;
+    uint64_t heap_capacity;
+    uint64_t window_blocks;
+    uint32_t hook_set;
+    uint32_t pid;
+    uint32_t parent; /* see tbd_ring */
+    uint32_t areas;  /* operand areas, and bytes in each: a multiple of the page size */
+    uint64_t area_bytes;
+};
+
+/* Bytes that a stream with these sizes takes in its file. */
+uint64_t tbd_ring_bytes(const struct tbd_ring_config *config);
+/* Sizes the file `fd` (memory, empty), maps it at TBD_STREAM_BASE and formats it: the consumer may have it now.
+ * With fd < 0 the stream is private memory that nobody consumes (`discard`). */
+TBD_MUST_CHECK enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd,
+                                               const struct tbd_ring_config *config);
+
+/* Protects the guard pages, before tbd_ring_start().  False: there are too many mappings. */
+TBD_MUST_CHECK bool tbd_ring_guard(const struct tbd_ring *ring);
+
+/* Where an operand area begins; a guard page follows it. */
+uint64_t tbd_ring_area(const struct tbd_ring *ring, uint32_t index);
+/* Opens the first chunk: time `time`, next boundary due at `due`. */
+void tbd_ring_start(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t time, uint64_t due);
+/* Time of the next block entry. */
+uint64_t tbd_ring_time(const struct tbd_ring *ring, const struct tbd_thread *thread);
+/* Id of the block entered last; 0 if there is none. */
+uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_thread *thread);
+/* Hands the open chunk over (if anything is in it) and opens the next, waiting until one is free. */
+void tbd_ring_turn(struct tbd_ring *ring, struct tbd_thread *thread, uint32_t flags);
+/* Sets the next due time; takes effect at once. */
+void tbd_ring_set_due(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t due);
+
+struct tbd_part {
+    const void *data;
+    size_t bytes;
+};
+/* Appends a message made of `count` parts, at most TBD_MESSAGE_MAX_BYTES in all. */
+void tbd_ring_send(struct tbd_ring *ring, struct tbd_thread *thread, enum tbd_message_kind kind,
+                   const struct tbd_part *parts, size_t count);
+/* Room for a message in the open chunk, written in place: returns where its payload goes (`bytes`
+ * long), to be followed by tbd_ring_commit().  NULL when discarding. */
+uint8_t *tbd_ring_reserve(struct tbd_ring *ring, struct tbd_thread *thread,
+                          enum tbd_message_kind kind, size_t bytes);
+void tbd_ring_commit(struct tbd_ring *ring, struct tbd_thread *thread);
+
+/* Publishes a block definition; its id, never 0.  Sets `full` when there was no room. */
+uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
+                         const struct tbd_op *ops, const uint8_t *code);
+
+/* ---- SIG ---- */
+
+enum tbd_guard {
+    TBD_GUARD_NONE,
+    TBD_GUARD_ENTRIES,  /* behind the entries area, or in it while it is protected */
+    TBD_GUARD_OPERANDS,
+};
+enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address);
+/* Where the open chunk's operand area ends and its guard page begins. */
+uint64_t tbd_ring_operands_end_sigsafe(const struct tbd_ring *ring);
+/* Makes the next entry store fault. */
+void tbd_ring_protect_sigsafe(struct tbd_ring *ring);
+void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring);
+/* Moves the block whose record is unfinished (entry at *entry_next - 4, `record_bytes` operand bytes at
+ * *operand_next) to the beginning of the next chunk; the cursors follow. */
+void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,
+                                  uint64_t *operand_next, uint32_t record_bytes);
+
+/* A fault stopped the block entered last, `record_bytes` of its operands are there: the rest of the record is
+ * made zeros, so that records have their defined length, and operand_next is behind it.  The cursors
+ * (thread->entry_next, thread->operand_next) stand as in the middle of the block. */
+void tbd_ring_close_record_sigsafe(struct tbd_ring *ring, struct tbd_thread *thread,
+                                   uint32_t record_bytes);
+
+#endif

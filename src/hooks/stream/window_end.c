@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+/* window_end.c - see window_end.h
+ *
+ * A page is sent as DIRTY when it was written in the window, as FIRST when it was touched and the trace
+ * did not know its contents; the contents are those at the message, so the organizer undoes the
+ * window's stores to get what was there at its start. */
+#include "hooks/stream/window_end.h"
+
+#include "base/string.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/memory/shared.h"
+
+#define TOUCH_READ 1u
+#define TOUCH_WRITTEN 0x100u /* the second byte, as a little-endian 16-bit load sees it */
+
+static uint16_t *cell_of(const struct tbd_pages *pages, uint64_t page)
+{
+    uint16_t *cell = (uint16_t *)(pages->touch + (page * 2 & (TBD_TOUCH_BYTES - 1)));
+
+    return tbd_shared_guards ? tbd_shared_cell(cell, page) : cell;
+}
+
+static bool is_known(const struct tbd_pages *pages, uint64_t page)
+{
+    return !pages->known || (pages->known[page >> 3] >> (page & 7) & 1);
+}
+
+bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address)
+{
+    uint64_t page = address >> TBD_PAGE_SHIFT;
+
+    return *cell_of(pages, page) || is_known(pages, page);
+}
+
+static void set_known(struct tbd_pages *pages, uint64_t page)
+{
+    if (pages->known)
+        pages->known[page >> 3] |= (uint8_t)(1u << (page & 7));
+}
+
+void tbd_pages_set_known(struct tbd_pages *pages, uint64_t start, uint64_t end, bool known)
+{
+    uint64_t page = start >> TBD_PAGE_SHIFT;
+    uint64_t last = (end + TBD_PAGE_SIZE - 1) >> TBD_PAGE_SHIFT;
+
+    if (!pages->known || last > TBD_USER_END >> TBD_PAGE_SHIFT)
+        return;
+    for (; page < last && page & 7; page++)
+        pages->known[page >> 3] = (uint8_t)((pages->known[page >> 3] & ~(1u << (page & 7))) |
+                                            (unsigned)known << (page & 7));
+    if (last - page >= 8 && page < last) {
+        memset(pages->known + (page >> 3), known ? 0xff : 0, (last - page) >> 3);
+        page += (last - page) & ~7ull;
+    }
+    for (; page < last; page++)
+        pages->known[page >> 3] = (uint8_t)((pages->known[page >> 3] & ~(1u << (page & 7))) |
+                                            (unsigned)known << (page & 7));
+}
+
+static void set_marks(const struct tbd_pages *pages, uint64_t start, uint64_t end, size_t byte,
+                      uint8_t mark)
+{
+    if (start >= end)
+        return;
+    for (uint64_t page = start >> TBD_PAGE_SHIFT; page <= (end - 1) >> TBD_PAGE_SHIFT; page++)
+        ((uint8_t *)cell_of(pages, page))[byte] = mark;
+}
+
+void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end)
+{
+    set_marks(pages, start, end, 1, 1);
+}
+
+void tbd_pages_forget(struct tbd_pages *pages, uint64_t start, uint64_t end)
+{
+    set_marks(pages, start, end, 1, 0);
+}
+
+void tbd_pages_mark_read(struct tbd_pages *pages, uint64_t start, uint64_t end)
+{
+    set_marks(pages, start, end, 0, 1);
+}
+
+bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
+                          uint64_t flags)
+{
+    struct tbd_msg_page head = { .address = address, .flags = flags };
+    uint8_t *at = tbd_ring_reserve(ring, thread, TBD_MSG_PAGE, sizeof(head) + TBD_PAGE_SIZE);
+
+    if (!at)
+        return true;
+    memcpy(at, &head, sizeof(head));
+    if (!tbd_shared_read_page(at + sizeof(head), address))
+        return false; /* not committed: as if it had not been reserved */
+    tbd_ring_commit(ring, thread);
+    return true;
+}
+
+void tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
+                           struct tbd_pages *pages, uint64_t address)
+{
+    if (!is_known(pages, address >> TBD_PAGE_SHIFT) &&
+        tbd_window_send_page(ring, thread, address, TBD_PAGE_FIRST))
+        set_known(pages, address >> TBD_PAGE_SHIFT);
+}
+
+/* ---- scanning ---- */
+
+#define READ_BATCH 512u
+
+struct scan {
+    struct tbd_ring *ring;
+    struct tbd_thread *thread;
+    struct tbd_pages *pages;
+    uint64_t limit; /* first page behind the stretch */
+    size_t read_count;
+    uint64_t read[READ_BATCH];
+};
+
+static void flush_reads(struct scan *scan)
+{
+    struct tbd_part part = { scan->read, scan->read_count * sizeof(uint64_t) };
+
+    if (scan->read_count)
+        tbd_ring_send(scan->ring, scan->thread, TBD_MSG_READ_PAGES, &part, 1);
+    scan->read_count = 0;
+}
+
+static void note_read(struct scan *scan, uint64_t page)
+{
+    if (scan->read_count == READ_BATCH)
+        flush_reads(scan);
+    scan->read[scan->read_count++] = page << TBD_PAGE_SHIFT;
+    scan->pages->read++;
+}
+
+static void send_contents(struct scan *scan, uint64_t page, bool written)
+{
+    uint64_t flags = (written ? TBD_PAGE_DIRTY : 0) |
+                     (is_known(scan->pages, page) ? 0 : TBD_PAGE_FIRST);
+
+    if (!flags)
+        return;
+    if (!tbd_window_send_page(scan->ring, scan->thread, page << TBD_PAGE_SHIFT, flags))
+        return;
+    set_known(scan->pages, page);
+    scan->pages->dirty += written;
+}
+
+/* Instructions that the engine executes mark both pages; and to look at a page of shared memory can make it. */
+static bool is_exact(uint64_t page)
+{
+    uint64_t at = page << TBD_PAGE_SHIFT;
+
+    return tbd_shared_guards && tbd_shared_holds(at, at + 1);
+}
+
+/* A load that straddles marks its first page only (base/layout.h). */
+static void send_touched(struct scan *scan, uint64_t page, uint16_t marks)
+{
+    bool reads = scan->pages->known; /* replay sends written pages only */
+
+    if (reads)
+        note_read(scan, page);
+    send_contents(scan, page, marks & 0xff00);
+    if (reads && (marks & 0xff) && page + 1 < scan->limit &&
+        !*cell_of(scan->pages, page + 1) && !is_exact(page + 1)) {
+        note_read(scan, page + 1);
+        send_contents(scan, page + 1, false);
+    }
+}
+
+static void scan_stretch(struct scan *scan, const struct tbd_stretch *stretch)
+{
+    uint64_t page = stretch->start >> TBD_PAGE_SHIFT;
+
+    scan->limit = stretch->end >> TBD_PAGE_SHIFT;
+    while (page < scan->limit) {
+        uint16_t *cell = cell_of(scan->pages, page);
+        uint16_t marks = *cell;
+
+        if (!((uintptr_t)cell & 7) && page + 4 <= scan->limit) {
+            uint64_t four;
+
+            memcpy(&four, cell, sizeof(four));
+            if (!four) {
+                page += 4;
+                continue;
+            }
+        }
+        if (marks) {
+            send_touched(scan, page, marks);
+            if (!stretch->folds)
+                *cell = 0;
+        }
+        page++;
+    }
+}
+
+void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
+                           struct tbd_pages *pages, const struct tbd_stretch *stretches,
+                           size_t count)
+{
+    struct scan scan;
+
+    scan.ring = ring;
+    scan.thread = thread;
+    scan.pages = pages;
+    scan.read_count = 0;
+    for (size_t i = 0; i < count; i++)
+        scan_stretch(&scan, &stretches[i]);
+    flush_reads(&scan);
+}
+
+void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch)
+{
+    for (uint64_t page = stretch->start >> TBD_PAGE_SHIFT; page < stretch->end >> TBD_PAGE_SHIFT; page++) {
+        uint16_t *cell = cell_of(pages, page);
+
+        if (*cell)
+            *cell = 0;
+    }
+}
+
+static void send_unknown(struct scan *scan, uint64_t page)
+{
+    if (!is_known(scan->pages, page) &&
+        tbd_window_send_page(scan->ring, scan->thread, page << TBD_PAGE_SHIFT, TBD_PAGE_FIRST))
+        set_known(scan->pages, page);
+}
+
+void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
+                             struct tbd_pages *pages, const struct tbd_stretch *stretches,
+                             size_t count)
+{
+    struct scan scan;
+
+    scan.ring = ring;
+    scan.thread = thread;
+    scan.pages = pages;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t limit = stretches[i].end >> TBD_PAGE_SHIFT;
+
+        for (uint64_t page = stretches[i].start >> TBD_PAGE_SHIFT; page < limit; page++) {
+            uint16_t marks = *cell_of(pages, page);
+
+            if (marks)
+                send_unknown(&scan, page);
+            if ((marks & 0xff) && page + 1 < limit && !is_exact(page + 1))
+                send_unknown(&scan, page + 1);
+        }
+    }
+}
+
+void tbd_window_send_regs(struct tbd_ring *ring, struct tbd_thread *thread,
+                          const struct tbd_vector_info *vector)
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+    struct tbd_part parts[2] = { { &thread->regs, sizeof(thread->regs) },
+                                 { image, vector->bytes } };
+
+    tbd_vector_store(vector, image);
+    thread->regs.xsave_bytes = vector->bytes;
+    thread->regs.thread = thread->tid;
+    tbd_ring_send(ring, thread, TBD_MSG_REGS, parts, 2);
+}
+
+void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struct tbd_pages *pages,
+                         const struct tbd_vector_info *vector, uint64_t due)
+{
+    struct tbd_msg_window_end end;
+    struct tbd_part part = { &end, sizeof(end) };
+
+    tbd_window_send_regs(ring, thread, vector);
+    end.time = tbd_ring_time(ring, thread);
+    end.dirty_pages = pages->dirty;
+    end.read_pages = pages->read;
+    tbd_ring_send(ring, thread, TBD_MSG_WINDOW_END, &part, 1);
+    pages->dirty = 0;
+    pages->read = 0;
+    ring->due = due;
+    tbd_ring_turn(ring, thread, TBD_CHUNK_ENDS_WINDOW);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+/* window_end.h - what is sent at a window's end: pages, registers, the end itself
+ *
+ * Used by play and by the replay stub.  The touch map (base/layout.h) says which pages were read and
+ * written in the window.  Contexts: BOOT, APP. */
+#ifndef TBD_HOOKS_WINDOW_END_H
+#define TBD_HOOKS_WINDOW_END_H
+
+#include "hooks/stream/ring.h"
+#include "hooks/instructions/vector.h"
+
+/* Which pages' contents the trace knows, one bit a page; replay has none (`known` NULL: only written
+ * pages are sent). */
+struct tbd_pages {
+    uint8_t *touch; /* the thread's touch map (gs base) */
+    uint8_t *known;
+    uint64_t dirty; /* pages sent as dirty in this window, for WINDOW_END */
+    uint64_t read;
+};
+#define TBD_KNOWN_BYTES (TBD_USER_END >> TBD_PAGE_SHIFT >> 3)
+
+/* A stretch of the program's address space whose touched pages are to be sent. */
+struct tbd_stretch {
+    uint64_t start;
+    uint64_t end;
+    bool folds; /* marks here may be those of others' pages as well (tbd_regions_folds): they stay */
+};
+
+/* Sends the touched pages of the stretches and clears their marks, except where cells are shared.  The page behind
+ * one that was read counts as read. */
+void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
+                           struct tbd_pages *pages, const struct tbd_stretch *stretches,
+                           size_t count);
+/* All marks of a stretch, once everybody's pages were sent. */
+void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch);
+/* Of the touched pages those whose contents the trace does not know; marks stay.  For a moment after
+ * which nothing may follow (execve). */
+void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
+                             struct tbd_pages *pages, const struct tbd_stretch *stretches,
+                             size_t count);
+/* One page as it is now; false if it cannot be read. */
+bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint64_t address,
+                          uint64_t flags);
+/* One page, unless the trace knows its contents; marks stay. */
+void tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
+                           struct tbd_pages *pages, uint64_t address);
+void tbd_window_send_regs(struct tbd_ring *ring, struct tbd_thread *thread,
+                          const struct tbd_vector_info *vector);
+/* REGS, WINDOW_END, and the chunk handed over; the next window's first chunk is open then, with
+ * `due` as its boundary. */
+void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struct tbd_pages *pages,
+                         const struct tbd_vector_info *vector, uint64_t due);
+
+/* Was the page used in this window, or does the trace know what it holds? */
+bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address);
+void tbd_pages_mark_written(struct tbd_pages *pages, uint64_t start, uint64_t end);
+/* Takes such marks back. */
+void tbd_pages_forget(struct tbd_pages *pages, uint64_t start, uint64_t end);
+void tbd_pages_mark_read(struct tbd_pages *pages, uint64_t start, uint64_t end);
+void tbd_pages_set_known(struct tbd_pages *pages, uint64_t start, uint64_t end, bool known);
+
+#endif

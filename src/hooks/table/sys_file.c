@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/* sys_file.c - effects of calls on files, mounts and asynchronous files that no rule of the table states
+ *
+ * Each function tells the sink every place that the kernel may write and how much of it the result
+ * means.  Offsets are those of the kernel's own structures on x86-64.  Contexts: any.
+ */
+#include "hooks/table/sys_table.h"
+
+#include "hooks/memory/safe_copy.h"
+
+#define ERROR_OVERFLOW (-75)
+
+/* ---- fcntl ---- */
+
+enum {
+    GETLK = 5,
+    GETOWN_EX = 16,
+    GETOWNER_UIDS = 17,
+    OFD_GETLK = 36,
+    GET_RW_HINT = 1035,
+    GET_FILE_RW_HINT = 1037,
+    GETDELEG = 1039,
+};
+
+void tbd_effect_fcntl(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    switch ((uint32_t)args[1]) {
+    case GETLK:
+    case OFD_GETLK: tbd_sys_emit_success(sink, args[2], 32); break;
+    case GETOWN_EX:
+    case GETOWNER_UIDS:
+    case GET_RW_HINT:
+    case GET_FILE_RW_HINT:
+    case GETDELEG: tbd_sys_emit_success(sink, args[2], 8); break;
+    default: break; /* all others take or return numbers */
+    }
+}
+
+/* ---- names, mounts, attributes ---- */
+
+#define HANDLE_MAX 128
+#define AT_HANDLE_MNT_ID_UNIQUE 1u
+
+/* struct file_handle: uint32_t handle_bytes (in: room, out: length), int type, bytes. */
+void tbd_effect_name_to_handle_at(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    uint32_t bytes = tbd_sys_u32(args[2]);
+    bool told = tbd_sys_succeeded(sink) || sink->result == ERROR_OVERFLOW;
+    uint64_t id_bytes = args[4] & AT_HANDLE_MNT_ID_UNIQUE ? 8 : 4;
+
+    if (bytes > HANDLE_MAX)
+        bytes = HANDLE_MAX;
+    tbd_sys_emit(sink, args[2], 8 + (uint64_t)bytes,
+                 tbd_sys_succeeded(sink) ? 8 + (uint64_t)bytes : (told ? 8 : 0));
+    tbd_sys_emit(sink, args[3], id_bytes, told ? id_bytes : 0);
+}
+
+/* sysfs(2, index, name): the name's length is the kernel's. */
+void tbd_effect_sysfs(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    char name[64];
+    uint64_t bytes = 0;
+
+    if ((uint32_t)args[0] != 2)
+        return;
+    while (bytes < sizeof(name) && tbd_copy_from_program(&name[bytes], args[2] + bytes, 1)) {
+        if (name[bytes++] == '\0')
+            break;
+    }
+    tbd_sys_emit(sink, args[2], sizeof(name), tbd_sys_succeeded(sink) ? bytes : 0);
+}
+
+/* struct statmount begins with its own length; names follow it in the same buffer. */
+void tbd_effect_statmount(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit(sink, args[1], args[2], tbd_sys_succeeded(sink) ? tbd_sys_u32(args[1]) : 0);
+}
+
+/* struct xattr_args: uint64_t value, uint32_t size, uint32_t flags. */
+void tbd_effect_getxattrat(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit_result(sink, tbd_sys_u64(args[4]), tbd_sys_u32(args[4] + 8), 1);
+}
+
+/* ---- quotas ---- */
+
+/* What the command in the upper 24 bits writes. */
+static uint64_t quota_bytes(uint32_t command)
+{
+    switch (command >> 8) {
+    case 0x800004: return 4;   /* Q_GETFMT */
+    case 0x800005: return 24;  /* Q_GETINFO: struct if_dqinfo */
+    case 0x800007: return 72;  /* Q_GETQUOTA: struct if_dqblk */
+    case 0x800009: return 72;  /* Q_GETNEXTQUOTA: struct if_nextdqblk */
+    case 0x5803:               /* Q_XGETQUOTA */
+    case 0x5809: return 112;   /* Q_XGETNEXTQUOTA: struct fs_disk_quota */
+    case 0x5805: return 80;    /* Q_XGETQSTAT: struct fs_quota_stat */
+    case 0x5808: return 160;   /* Q_XGETQSTATV: struct fs_quota_statv */
+    default: return 0;
+    }
+}
+
+void tbd_effect_quotactl(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit_success(sink, args[3], quota_bytes((uint32_t)args[0]));
+}
+
+void tbd_effect_quotactl_fd(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit_success(sink, args[3], quota_bytes((uint32_t)args[1]));
+}
+
+/* ---- asynchronous files ---- */
+
+#define IOCBS_MAX 256
+enum { IOCB_PREAD = 0, IOCB_PREADV = 7 };
+
+/* struct iocb as far as needed. */
+struct io_control {
+    uint64_t data;
+    uint32_t key;     /* the kernel writes it: 0 */
+    uint32_t flags;
+    uint16_t opcode;
+    int16_t priority;
+    uint32_t fd;
+    uint64_t buffer;
+    uint64_t bytes;
+};
+
+/* Ordinary files are read before io_submit returns, so the data counts as written here. */
+static void emit_control(struct tbd_sys_sink *sink, uint64_t address, bool submitted)
+{
+    struct io_control c;
+
+    if (!tbd_copy_from_program(&c, address, sizeof(c)))
+        return;
+    tbd_sys_emit(sink, address + 8, 4, submitted ? 4 : 0);
+    if (c.opcode == IOCB_PREAD)
+        tbd_sys_emit(sink, c.buffer, c.bytes, submitted ? c.bytes : 0);
+    else if (c.opcode == IOCB_PREADV)
+        tbd_sys_emit_iovec(sink, c.buffer, c.bytes, submitted ? UINT64_MAX : 0);
+}
+
+void tbd_effect_io_submit(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    for (uint64_t i = 0; i < args[1] && i < IOCBS_MAX; i++) {
+        /* The one after the last submitted may have got its key before it failed. */
+        bool submitted = sink->after && (int64_t)i <= (sink->result > 0 ? sink->result : 0);
+
+        emit_control(sink, tbd_sys_u64(args[2] + i * 8), submitted);
+    }
+}
+
+/* IORING_REGISTER_PROBE: a header and an element for each operation asked about. */
+void tbd_effect_io_uring_register(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    const uint32_t probe = 8;
+
+    if ((uint32_t)args[1] == probe)
+        tbd_sys_emit_success(sink, args[2], 16 + 8 * (uint64_t)(uint32_t)args[3]);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+/* sys_process.c - effects of calls on processes, threads and memory that no rule of the table states
+ *
+ * Commands and structure sizes are those of the kernel's own interface on x86-64.  Contexts: any.
+ */
+#include "hooks/table/sys_table.h"
+
+#include "base/sys.h"
+#include "hooks/memory/safe_copy.h"
+
+/* ---- prctl, arch_prctl ---- */
+
+enum {
+    PR_GET_PDEATHSIG = 2,
+    PR_GET_UNALIGN = 5,
+    PR_GET_FPEMU = 9,
+    PR_GET_FPEXC = 11,
+    PR_GET_NAME = 16,
+    PR_GET_ENDIAN = 19,
+    PR_GET_TSC = 25,
+    PR_SET_MM = 35,
+    PR_GET_CHILD_SUBREAPER = 37,
+    PR_GET_TID_ADDRESS = 40,
+    PR_SCHED_CORE = 62,
+    PR_HIGHEST = 81,
+    PR_GET_AUXV = 0x41555856,
+    PR_SET_VMA = 0x53564d41,
+    PR_SET_PTRACER = 0x59616d61,
+};
+#define PR_SET_MM_MAP_SIZE 15
+
+void tbd_effect_prctl(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    uint32_t option = (uint32_t)args[0];
+
+    switch (option) {
+    case PR_GET_PDEATHSIG:
+    case PR_GET_UNALIGN:
+    case PR_GET_FPEMU:
+    case PR_GET_FPEXC:
+    case PR_GET_ENDIAN:
+    case PR_GET_TSC:
+    case PR_GET_CHILD_SUBREAPER: tbd_sys_emit_success(sink, args[1], 4); break;
+    case PR_GET_NAME: tbd_sys_emit_success(sink, args[1], 16); break;
+    case PR_GET_TID_ADDRESS: tbd_sys_emit_success(sink, args[1], 8); break;
+    case PR_GET_AUXV: tbd_sys_emit_result(sink, args[1], args[2], 1); break;
+    case PR_SET_MM:
+        if (args[1] == PR_SET_MM_MAP_SIZE)
+            tbd_sys_emit_success(sink, args[2], 4);
+        break;
+    case PR_SCHED_CORE:
+        if (args[1] == 0)
+            tbd_sys_emit_success(sink, args[4], 8);
+        break;
+    case PR_SET_VMA:
+    case PR_SET_PTRACER: break;
+    default:
+        if (option > PR_HIGHEST)
+            tbd_sys_not_described(sink);
+        break; /* numbers only */
+    }
+}
+
+enum {
+    ARCH_GET_FS = 0x1003,
+    ARCH_GET_GS = 0x1004,
+    ARCH_GET_XCOMP_SUPP = 0x1021,
+    ARCH_GET_XCOMP_PERM = 0x1022,
+    ARCH_GET_XCOMP_GUEST_PERM = 0x1024,
+    ARCH_GET_UNTAG_MASK = 0x4001,
+    ARCH_GET_MAX_TAG_BITS = 0x4003,
+    ARCH_SHSTK_STATUS = 0x5005,
+};
+
+void tbd_effect_arch_prctl(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    switch ((uint32_t)args[0]) {
+    case ARCH_GET_FS:
+    case ARCH_GET_GS:
+    case ARCH_GET_XCOMP_SUPP:
+    case ARCH_GET_XCOMP_PERM:
+    case ARCH_GET_XCOMP_GUEST_PERM:
+    case ARCH_GET_UNTAG_MASK:
+    case ARCH_GET_MAX_TAG_BITS:
+    case ARCH_SHSTK_STATUS: tbd_sys_emit_success(sink, args[1], 8); break;
+    default: break;
+    }
+}
+
+/* ---- futex ---- */
+
+enum {
+    FUTEX_WAKE_OP = 5,
+    FUTEX_LOCK_PI = 6,
+    FUTEX_UNLOCK_PI = 7,
+    FUTEX_TRYLOCK_PI = 8,
+    FUTEX_WAIT_REQUEUE_PI = 11,
+    FUTEX_CMP_REQUEUE_PI = 12,
+    FUTEX_LOCK_PI2 = 13,
+};
+
+/* The word itself is written by few operations; after failures too (FUTEX_WAITERS stays set). */
+void tbd_effect_futex(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    switch (args[1] & 0x7f) { /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+    case FUTEX_TRYLOCK_PI:
+    case FUTEX_UNLOCK_PI: tbd_sys_emit_always(sink, args[0], 4); break;
+    case FUTEX_WAKE_OP:
+    case FUTEX_CMP_REQUEUE_PI:
+    case FUTEX_WAIT_REQUEUE_PI: tbd_sys_emit_always(sink, args[4], 4); break;
+    default: break;
+    }
+}
+
+/* ---- new processes ---- */
+
+#define CLONE_PIDFD 0x00001000u
+#define CLONE_PARENT_SETTID 0x00100000u
+#define CLONE_CHILD_SETTID 0x01000000u
+#define CLONE_VM 0x00000100u
+
+/* CLONE_CHILD_SETTID writes in the child: visible here if memory is shared. */
+static bool sets_child_here(uint64_t flags)
+{
+    return (flags & CLONE_CHILD_SETTID) && (flags & CLONE_VM);
+}
+
+void tbd_effect_clone(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    if (args[0] & (CLONE_PIDFD | CLONE_PARENT_SETTID))
+        tbd_sys_emit_always(sink, args[2], 4);
+    if (sets_child_here(args[0]))
+        tbd_sys_emit_success(sink, args[3], 4);
+}
+
+/* struct clone_args: uint64_t flags, pidfd, child_tid, parent_tid, ... */
+void tbd_effect_clone3(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    uint64_t c[4];
+
+    if (!tbd_copy_from_program(c, args[0], sizeof(c)))
+        return;
+    if (c[0] & CLONE_PIDFD)
+        tbd_sys_emit_always(sink, c[1], 4);
+    if (c[0] & CLONE_PARENT_SETTID)
+        tbd_sys_emit_always(sink, c[3], 4);
+    if (sets_child_here(c[0]))
+        tbd_sys_emit_success(sink, c[2], 4);
+}
+
+/* ---- ptrace: by request; `data` is the fourth argument ---- */
+
+enum {
+    PEEKTEXT = 1,
+    PEEKDATA = 2,
+    PEEKUSER = 3,
+    GETREGS = 12,
+    GETFPREGS = 14,
+    GET_THREAD_AREA = 25,
+    GETEVENTMSG = 0x4201,
+    GETSIGINFO = 0x4202,
+    GETREGSET = 0x4204,
+    PEEKSIGINFO = 0x4209,
+    GETSIGMASK = 0x420a,
+    SECCOMP_GET_FILTER = 0x420c,
+    SECCOMP_GET_METADATA = 0x420d,
+    GET_SYSCALL_INFO = 0x420e,
+    GET_RSEQ_CONFIGURATION = 0x420f,
+    GET_SYSCALL_USER_DISPATCH_CONFIG = 0x4211,
+};
+#define SIGINFO_BYTES 128
+
+/* struct iovec { buffer, room }: the length comes back in it. */
+static void emit_regset(struct tbd_sys_sink *sink, uint64_t vector)
+{
+    uint64_t bytes = tbd_sys_u64(vector + 8);
+
+    tbd_sys_emit_success(sink, vector + 8, 8);
+    tbd_sys_emit_success(sink, tbd_sys_u64(vector), bytes);
+}
+
+static void emit_peeked_signals(struct tbd_sys_sink *sink, uint64_t request, uint64_t data)
+{
+    /* struct ptrace_peeksiginfo_args: uint64_t off, uint32_t flags, int32_t nr */
+    uint32_t count = tbd_sys_u32(request + 12);
+
+    tbd_sys_emit_result(sink, data, count & 0x80000000u ? 0 : count * (uint64_t)SIGINFO_BYTES,
+                        SIGINFO_BYTES);
+}
+
+void tbd_effect_ptrace(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    uint64_t data = args[3];
+
+    switch (args[0]) {
+    case PEEKTEXT:
+    case PEEKDATA:
+    case PEEKUSER:
+    case GETEVENTMSG: tbd_sys_emit_success(sink, data, 8); break;
+    case GETREGS: tbd_sys_emit_success(sink, data, 216); break;
+    case GETFPREGS: tbd_sys_emit_success(sink, data, 512); break;
+    case GET_THREAD_AREA: tbd_sys_emit_success(sink, data, 16); break;
+    case GETSIGINFO: tbd_sys_emit_success(sink, data, SIGINFO_BYTES); break;
+    case GETREGSET: emit_regset(sink, data); break;
+    case PEEKSIGINFO: emit_peeked_signals(sink, args[2], data); break;
+    case SECCOMP_GET_FILTER: tbd_sys_emit_result(sink, data, 8 * 4096, 8); break;
+    case GETSIGMASK:
+    case SECCOMP_GET_METADATA:
+    case GET_SYSCALL_INFO:
+    case GET_RSEQ_CONFIGURATION:
+    case GET_SYSCALL_USER_DISPATCH_CONFIG: tbd_sys_emit_success(sink, data, args[2]); break;
+    default: break;
+    }
+}
+
+/* ---- memory of other processes, when the other process is this one ---- */
+
+void tbd_effect_process_vm_writev(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    uint64_t bytes = sink->result > 0 ? (uint64_t)sink->result : 0;
+
+    if ((int32_t)args[0] == tbd_sys_getpid())
+        tbd_sys_emit_iovec(sink, args[3], args[4], bytes);
+}
+
+/* ---- facts about memory ---- */
+
+void tbd_effect_mincore(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit_success(sink, args[2], args[1] / 4096 + (args[1] % 4096 != 0));
+}
+
+/* A bit per node, in whole words; the kernel leaves out the last bit. */
+void tbd_effect_get_mempolicy(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    const uint64_t nodes_max = 1u << 16;
+    uint64_t nodes = args[2] < nodes_max ? args[2] : nodes_max;
+
+    if (nodes)
+        tbd_sys_emit_success(sink, args[1], (nodes - 1 + 63) / 64 * 8);
+}
+
+/* ---- rights and policies ---- */
+
+/* The header's version says how long the data is. */
+void tbd_effect_capget(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    const uint32_t version_1 = 0x19980330;
+
+    tbd_sys_emit_success(sink, args[1], tbd_sys_u32(args[0]) == version_1 ? 12 : 24);
+}
+
+void tbd_effect_seccomp(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    const uint32_t get_notification_sizes = 3;
+
+    if ((uint32_t)args[0] == get_notification_sizes)
+        tbd_sys_emit_success(sink, args[2], 6);
+}
+
+/* The room stands at the third argument, and the length after the call, -E2BIG included. */
+void tbd_effect_lsm_get_self_attr(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit_success(sink, args[1], tbd_sys_u32(args[2]));
+}
+
+void tbd_effect_lsm_list_modules(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    tbd_sys_emit_result(sink, args[0], tbd_sys_u32(args[1]), 8);
+}
+
+/* -E2BIG tells the size that the kernel knows, in the structure's second word. */
+void tbd_effect_perf_event_open(struct tbd_sys_sink *sink, const uint64_t *args)
+{
+    const int64_t too_big = -7;
+
+    tbd_sys_emit(sink, args[0] + 4, 4, sink->result == too_big ? 4 : 0);
+}

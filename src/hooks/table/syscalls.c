@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+/* syscalls.c - the table itself: rows of syscalls.def as constant data, and the look-ups by number and name
+ *
+ * No state, no calls, any context.  What the rows mean for memory is in sys_effects.c.
+ */
+#include "hooks/table/syscalls.h"
+#include "hooks/table/sys_table.h"
+
+/* Words of syscalls.def: flags. */
+#define BLOCKS TBD_SYS_BLOCKS
+#define ASYNC TBD_SYS_ASYNC
+
+/* Words of syscalls.def: arguments that are only shown. */
+#define VOID { .show = TBD_SHOW_NONE }
+#define FD { .show = TBD_SHOW_INT }
+#define INT { .show = TBD_SHOW_INT }
+#define UINT { .show = TBD_SHOW_UINT }
+#define LONG { .show = TBD_SHOW_LONG }
+#define ULONG { .show = TBD_SHOW_ULONG }
+#define HEX { .show = TBD_SHOW_HEX }
+#define PTR { .show = TBD_SHOW_PTR }
+#define STR { .show = TBD_SHOW_STR }
+#define MODE { .show = TBD_SHOW_MODE }
+#define SIGNAL { .show = TBD_SHOW_SIGNAL }
+#define ATFD { .show = TBD_SHOW_ATFD }
+#define DATA(arg) { .show = TBD_SHOW_DATA, .length = (arg) }
+#define FLAGS(name) { .show = TBD_SHOW_FLAGS, .set = TBD_SET_##name }
+
+/* Words of syscalls.def: memory that the kernel writes. */
+#define WRITES(kind, cases, arg, type, size)                                                       \
+    { .show = TBD_SHOW_OUT, .effect = TBD_EFFECT_##kind, .when = TBD_WHEN_##cases,                 \
+      .length = (arg), .width = TBD_WIDTH_##type, .unit = (size) }
+#define OUT(bytes) WRITES(FIXED, SUCCESS, 0, 64, bytes)
+#define OUT_POSITIVE(bytes) WRITES(FIXED, POSITIVE, 0, 64, bytes)
+#define OUT_EINTR(bytes) WRITES(FIXED, EINTR, 0, 64, bytes)
+#define OUT_ALWAYS(bytes) WRITES(FIXED, ALWAYS, 0, 64, bytes)
+#define OUT_BYTES(arg) WRITES(ARRAY, SUCCESS, arg, 64, 1)
+#define OUT_BYTES_U32(arg) WRITES(ARRAY, SUCCESS, arg, U32, 1)
+#define OUT_ARRAY(arg, bytes) WRITES(ARRAY, RESULT_OR_EINTR, arg, U32, bytes)
+#define OUT_ARRAY_ALWAYS(arg, bytes) WRITES(ARRAY, ALWAYS, arg, 64, bytes)
+#define OUT_RESULT(arg) WRITES(RESULT, SUCCESS, arg, 64, 1)
+#define OUT_RESULT_U32(arg) WRITES(RESULT, SUCCESS, arg, U32, 1)
+#define OUT_RESULT_I32(arg) WRITES(RESULT, SUCCESS, arg, I32, 1)
+#define OUT_ITEMS(arg, bytes) WRITES(RESULT, SUCCESS, arg, I32, bytes)
+#define OUT_ITEMS_64(arg, bytes) WRITES(RESULT, SUCCESS, arg, 64, bytes)
+#define OUT_LENGTH(arg) WRITES(LENGTH, SUCCESS, arg, 64, 1)
+#define OUT_FD_SET WRITES(FD_SET, SUCCESS, 0, I32, 1)
+#define OUT_IOVEC(arg) WRITES(IOVEC, SUCCESS, arg, 64, 1)
+#define OTHER(name) WRITES(OTHER, ALWAYS, 0, 64, TBD_OTHER_##name)
+
+static const struct tbd_sys_row rows[] = {
+#define X(number, word, mode, facts, ...)                                                          \
+    [number] = { .name = #word, .replay = TBD_SYS_##mode, .flags = (facts), .args = { __VA_ARGS__ } },
+#include "hooks/table/syscalls.def"
+#undef X
+};
+_Static_assert(sizeof(rows) / sizeof(rows[0]) == TBD_SYS_COUNT, "TBD_SYS_COUNT follows the last row");
+
+const struct tbd_sys_row *tbd_sys_row(uint64_t number)
+{
+    if (number >= TBD_SYS_COUNT || !rows[number].name)
+        return NULL;
+    return &rows[number];
+}
+
+enum tbd_sys_replay tbd_syscall_replay(uint64_t number)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(number);
+
+    return row ? (enum tbd_sys_replay)row->replay : TBD_SYS_UNKNOWN;
+}
+
+uint32_t tbd_syscall_flags(uint64_t number)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(number);
+
+    return row ? row->flags : 0;
+}
+
+const char *tbd_syscall_name(uint64_t number)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(number);
+
+    return row ? row->name : NULL;
+}
+
+static bool is_same(const char *name, const char *other, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (name[i] == '\0' || name[i] != other[i])
+            return false;
+    }
+    return name[bytes] == '\0';
+}
+
+int64_t tbd_syscall_number(const char *name, size_t bytes)
+{
+    for (uint32_t number = 0; number < TBD_SYS_COUNT; number++) {
+        if (rows[number].name && is_same(rows[number].name, name, bytes))
+            return number;
+    }
+    return -1;
+}
+
+unsigned tbd_syscall_arg_count(uint64_t number)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(number);
+    unsigned count = 0;
+
+    while (row && count < 6 && row->args[count].show != TBD_SHOW_NONE)
+        count++;
+    return count;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+/* syscalls.h - what each system call does to user memory, from one declarative table (syscalls.def)
+ *
+ * A row describes effects; recording, replay, printing and questions use the same row.  No state;
+ * any context.  User memory is read only through tbd_copy_from_program() (hooks/memory/safe_copy.h), which
+ * survives bad pointers.
+ *
+ * Around a call:
+ *
+ *     n = tbd_syscall_may_write(&call, may, TBD_SYS_MAX_RANGES);   save old bytes of may[0..n)
+ *     result = the call
+ *     m = tbd_syscall_did_write(&call, result, may, n, did, TBD_SYS_MAX_RANGES);
+ *
+ * Ranges are upper bounds from untrusted arguments: parts may be unmapped or not writable, they may
+ * overlap, and they may be huge (read(fd, p, SIZE_MAX) gives 2 GiB, the kernel's own limit).  The
+ * caller clips them to what is mapped writable.
+ */
+#ifndef TBD_HOOKS_SYSCALLS_H
+#define TBD_HOOKS_SYSCALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum tbd_sys_replay {
+    TBD_SYS_EMULATE,  /* replay supplies result and writes */
+    TBD_SYS_MAP,      /* changes mappings: executed again in replay, at the recorded addresses */
+    TBD_SYS_SPECIAL,  /* hooks/calls/syscall.c has a function of its own (exit, execve, clone, signals, fs base, ...) */
+    TBD_SYS_UNKNOWN,  /* no row, or effects that no row can state: writes are found by comparison */
+};
+
+/* Facts about a row beside its arguments. */
+#define TBD_SYS_BLOCKS 1u /* may wait for something outside: a place to hand over the baton */
+#define TBD_SYS_ASYNC 2u  /* from now on the kernel may write program memory at any time (aio,
+                             io_uring, perf buffers): say in the trace what is missing */
+
+struct tbd_sys_call {
+    uint64_t number;
+    uint64_t args[6];
+};
+
+struct tbd_sys_range {
+    uint64_t address;
+    uint64_t bytes;
+};
+
+#define TBD_SYS_MAX_RANGES 1088 /* iovec limit of one call plus fixed ones */
+
+/* One more than the highest number that has a row. */
+#define TBD_SYS_COUNT 470u
+
+enum tbd_sys_replay tbd_syscall_replay(uint64_t number);
+/* TBD_SYS_BLOCKS, TBD_SYS_ASYNC; 0 for an unknown number. */
+uint32_t tbd_syscall_flags(uint64_t number);
+/* "read"; NULL for an unknown number. */
+const char *tbd_syscall_name(uint64_t number);
+/* The number of the call with this name (`bytes` long, not NUL-terminated); -1 if there is none. */
+int64_t tbd_syscall_number(const char *name, size_t bytes);
+/* Number of arguments, 0..6. */
+unsigned tbd_syscall_arg_count(uint64_t number);
+
+/* Whether the ranges below are all that this very call writes.  False for unknown numbers and for
+ * commands (ioctl, prctl, ...) whose effects the table does not state: may_write is then a guess
+ * from the command's encoding, and comparison is the only proof. */
+bool tbd_syscall_is_described(const struct tbd_sys_call *call);
+
+/* Before the call: every range the kernel may write, upper bounds (old bytes are saved from it).
+ * Returns how many were stored in out[]; never more than `max`.  A return of exactly `max` means
+ * that there may be more (recvmmsg with thousands of buffers): treat the call as not described. */
+size_t tbd_syscall_may_write(const struct tbd_sys_call *call, struct tbd_sys_range *out, size_t max);
+/* After the call with `result` (rax): the ranges it did write, each inside one that may_write gave.
+ * Reads lengths that the kernel left in memory (addrlen, msghdr, ...).  After -EFAULT, which can
+ * leave any part written, these are all of may[]. */
+size_t tbd_syscall_did_write(const struct tbd_sys_call *call, int64_t result,
+                             const struct tbd_sys_range *may, size_t may_count,
+                             struct tbd_sys_range *out, size_t max);
+
+/* Reads `bytes` bytes at `address` of the program into `out`; false if it cannot. */
+typedef bool (*tbd_syscall_reader)(void *context, uint64_t address, void *out, size_t bytes);
+
+/* A line as strace would print it, NUL-terminated, cut at `size`: `read(3, 0x7ffe.., 4096) = 832`.
+ * Strings and written data are shown as text if `reader` is not NULL.  Returns the length the
+ * whole line has.  Host only (target tbd_syscalls), not in the engine. */
+size_t tbd_syscall_print(const struct tbd_sys_call *call, int64_t result, tbd_syscall_reader reader,
+                         void *context, char *buffer, size_t size);
+
+#endif

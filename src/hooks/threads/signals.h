@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+/* signals.h - signals of the traced program: caught by the engine, delivered at block boundaries
+ *
+ *   kernel --> handle (SIG) --+- ours: guard pages, safe copies -> continue
+ *                             +- asynchronous: queue, kick -> settle (APP) -> frame on the program's stack
+ *                             +- the program's own fault -> exact registers -> after_fault (APP)
+ *
+ * The kernel has one engine handler for every signal that the program catches or that would end it, and
+ * for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP always.  All others (ignored, stopping) keep the program's
+ * own disposition in the kernel.
+ * The program's mask is the kernel's mask too, except that those five are never blocked there.
+ *
+ * Invariant: while a thread has a signal queued, everything else is blocked in the kernel for it and it makes
+ * no system call; so at most one is queued.
+ *
+ * Every thread has its own state (struct tbd_signals, in its seat: threads.h); the handler finds it by the
+ * signal stack it runs on.  A thread that waits only notes the signal; it is delivered when its turn comes. */
+#ifndef TBD_HOOKS_SIGNALS_H
+#define TBD_HOOKS_SIGNALS_H
+
+#include "hooks/table/syscalls.h"
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+#define TBD_SIGNAL_COUNT 65 /* 1 .. 64 */
+#define TBD_SIGINFO_BYTES 128
+#define TBD_SIGNAL_NOT_IN_BLOCK 0xffffffffu
+
+/* As the kernel has it. */
+struct tbd_action {
+    uint64_t handler; /* 0 = default, 1 = ignore */
+    uint64_t flags;
+    uint64_t restorer;
+    uint64_t mask;
+};
+
+struct tbd_altstack {
+    uint64_t sp;
+    uint32_t flags;
+    uint32_t pad;
+    uint64_t bytes;
+};
+
+struct tbd_queued_signal {
+    uint32_t signo;
+    bool is_sync;
+    bool is_shared;         /* none at all: translated code met memory of hooks/memory/shared.h */
+    uint32_t insn;          /* is_sync: K, or TBD_SIGNAL_NOT_IN_BLOCK */
+    uint64_t error, trap, address; /* for the frame: as the kernel gave them */
+    uint8_t info[TBD_SIGINFO_BYTES];
+};
+
+/* One thread's; handlers are common to all (tbd_runtime.actions). */
+struct tbd_signals {
+    uint32_t pending; /* queued holds a signal: SIG sets, APP clears */
+    struct tbd_queued_signal queued;
+    struct tbd_queued_signal fault;
+    uint64_t mask;           /* as the program sees it */
+    uint64_t temporary_mask; /* during sigsuspend, ppoll, ... */
+    bool has_temporary;
+    struct tbd_altstack altstack;
+    /* Of the program's last fault, which the kernel shows in every frame after it. */
+    uint64_t last_error, last_trap, last_address;
+};
+
+/* BOOT: reads what the program inherited, installs the engine's handlers and signal stack. */
+bool tbd_signals_init(struct tbd_thread *thread);
+/* The program's own handlers and signal stack, for detaching; its mask is set by tbd_signals_go_native(). */
+void tbd_signals_restore(void);
+/* The two halves of it: handlers of the process; signal stack and queued signal of this thread (`signals`). */
+void tbd_signals_restore_handlers(void);
+void tbd_signals_restore_thread(const struct tbd_signals *signals);
+/* As tbd_signals_restore(), in a child made with CLONE_CLEAR_SIGHAND that shares its parent's memory. */
+void tbd_signals_restore_cleared(void);
+/* In a child made with CLONE_CLEAR_SIGHAND: what the program handled has its default action, what it ignores stays
+ * ignored. */
+void tbd_signals_clear_handlers(void);
+/* Goes on at `regs`, with the program's mask: what has waited until now is handled on the program's stack. */
+struct tbd_seccomp;
+_Noreturn void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask, const struct tbd_seccomp *filters);
+/* The engine's signal stack, below `top` + half a stack slot, for the calling thread; what it had. */
+void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old);
+/* Before and after execve: what the new program inherits. */
+void tbd_signals_before_exec(void);
+void tbd_signals_after_exec(void);
+
+/* Blocks every signal but the five in the kernel; the mask that was there. */
+uint64_t tbd_signals_block_all(void);
+void tbd_signals_set_kernel_mask(uint64_t mask);
+/* The kernel's mask is the program's again, unless a signal is queued. */
+void tbd_signals_let_in(void);
+
+/* APP: delivers the queued signal at thread->regs (a block boundary). */
+void tbd_signals_deliver(struct tbd_thread *thread);
+/* Raises a synchronous signal made by the engine at thread->regs.rip. */
+void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal *fault);
+/* The program ends by a signal that its instruction brings when it is executed natively; `offset` of it in its block. */
+_Noreturn void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset);
+/* Is there a handler that would run for this synchronous signal now? */
+bool tbd_signals_has_handler(uint32_t signo);
+_Noreturn void tbd_signals_after_fault(struct tbd_thread *thread);
+
+/* The system calls; result as the kernel's.  Memory they write is recorded by the caller. */
+int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct tbd_action *old);
+int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old);
+int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
+                             struct tbd_altstack *old);
+/* rt_sigreturn: registers from the frame at rsp.  False: the frame is not readable. */
+bool tbd_signals_return(struct tbd_thread *thread);
+
+/* signals_last.c: the kernel's memory of the thread's last fault is the program's again.  Before its handlers are. */
+void tbd_signals_repeat_last_fault(void);
+
+#endif

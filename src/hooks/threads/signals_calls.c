@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+/* signals_calls.c - handlers, mask and signal stack as the program sees them, and as the kernel has them
+ *
+ * Contexts: BOOT, APP; tbd_signals_restore() FORK_CHILD too. */
+#include "hooks/threads/signals_private.h"
+
+#include "base/sys.h"
+#include "hooks/memory/safe_copy.h"
+
+extern const char tbd_signal_entry[], tbd_signal_restorer[];
+
+int64_t tbd_sigreturn_perform(struct tbd_ucontext *context);
+
+static uint64_t at(const char *label)
+{
+    return (uint64_t)(uintptr_t)label;
+}
+
+void tbd_signals_set_kernel_mask(uint64_t mask)
+{
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&mask), 0, 8);
+}
+
+uint64_t tbd_signals_block_all(void)
+{
+    uint64_t all = ~ALWAYS_OURS;
+    uint64_t old = 0;
+
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&all), tbd_sys_pointer(&old), 8);
+    return old;
+}
+
+void tbd_signals_let_in(void)
+{
+    const struct tbd_signals *signals = tbd_runtime.signals;
+
+    if (!__atomic_load_n(&signals->pending, __ATOMIC_ACQUIRE))
+        tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+}
+
+static void install(uint64_t signo, uint64_t flags)
+{
+    struct tbd_action ours = {
+        .handler = at(tbd_signal_entry),
+        .flags = SA_SIGINFO_ | SA_ONSTACK_ | SA_RESTORER_ | (flags & SA_PASSED),
+        .restorer = at(tbd_signal_restorer),
+        .mask = ~(BIT(SIGSEGV_) | BIT(SIGBUS_)),
+    };
+
+    tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&ours), 0, 8);
+}
+
+void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old)
+{
+    struct tbd_altstack ours = { .sp = engine_stack, .bytes = TBD_STACK_SLOT_BYTES / 2 };
+
+    tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(&ours), tbd_sys_pointer(old), 0);
+}
+
+bool tbd_signals_init(struct tbd_thread *thread)
+{
+    struct tbd_signals *signals = tbd_runtime.signals;
+
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
+        tbd_sys4(SYS_RT_SIGACTION, signo, 0, tbd_sys_pointer(&tbd_runtime.actions[signo]), 8);
+    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_BLOCK_, 0, tbd_sys_pointer(&signals->mask), 8);
+    tbd_signals_set_stack(thread->engine_stack, &signals->altstack);
+    if (!signals->altstack.bytes)
+        signals->altstack.flags = 0; /* SS_DISABLE is only said when asked for */
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
+        if (tbd_signals_is_ours(signo))
+            install(signo, tbd_runtime.actions[signo].flags);
+    tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+    return true;
+}
+
+void tbd_signals_restore_handlers(void)
+{
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
+        if (tbd_signals_is_ours(signo))
+            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
+}
+
+/* The kernel has no way back to the time before the first sigaltstack: frames of a program that never had a signal stack
+ * say SS_DISABLE from here on, where they said 0. */
+void tbd_signals_restore_thread(const struct tbd_signals *signals)
+{
+    struct tbd_altstack none = { .flags = SS_DISABLE_ };
+    const struct tbd_altstack *stack = signals->altstack.bytes ? &signals->altstack : &none;
+
+    tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(stack), 0, 0);
+    if (signals->pending) /* nobody has seen it yet: it comes again, natively */
+        tbd_sys4(SYS_RT_TGSIGQUEUEINFO, tbd_runtime.pid, (uint64_t)tbd_sys_gettid(),
+                 signals->queued.signo, tbd_sys_pointer(signals->queued.info));
+}
+
+_Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
+
+/* Filters can forbid to set the mask once they hold. */
+void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask, const struct tbd_seccomp *filters)
+{
+    if (filters->newest)
+        tbd_signals_set_kernel_mask(mask);
+    tbd_seccomp_install(filters);
+    tbd_native_jump(regs, filters->newest ? NULL : &mask);
+}
+
+void tbd_signals_restore(void)
+{
+    tbd_signals_block_all();
+    tbd_signals_restore_handlers();
+    tbd_signals_restore_thread(tbd_runtime.signals);
+}
+
+/* What CLONE_CLEAR_SIGHAND makes of an action. */
+static struct tbd_action cleared(const struct tbd_action *action)
+{
+    return (struct tbd_action){ .handler = action->handler == 1 };
+}
+
+void tbd_signals_restore_cleared(void)
+{
+    tbd_signals_block_all();
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++) {
+        struct tbd_action action = cleared(&tbd_runtime.actions[signo]);
+
+        tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&action), 0, 8);
+    }
+    tbd_signals_restore_thread(tbd_runtime.signals);
+}
+
+void tbd_signals_clear_handlers(void)
+{
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++) {
+        struct tbd_action *action = &tbd_runtime.actions[signo];
+
+        *action = cleared(action);
+        if (tbd_signals_is_ours(signo))
+            install(signo, 0);
+        else
+            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
+    }
+}
+
+/* Ignored signals stay ignored in the new program, and the mask is inherited. */
+void tbd_signals_before_exec(void)
+{
+    const struct tbd_signals *signals = tbd_runtime.signals;
+
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
+        if ((ALWAYS_OURS & BIT(signo)) && tbd_runtime.actions[signo].handler == 1)
+            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
+    if (signals->mask & ALWAYS_OURS)
+        tbd_signals_set_kernel_mask(signals->mask);
+}
+
+void tbd_signals_after_exec(void)
+{
+    const struct tbd_signals *signals = tbd_runtime.signals;
+
+    for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
+        if ((ALWAYS_OURS & BIT(signo)) && tbd_runtime.actions[signo].handler == 1)
+            install(signo, 0);
+    if (signals->mask & ALWAYS_OURS)
+        tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+}
+
+int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct tbd_action *old)
+{
+    struct tbd_action *action;
+    long result = 0;
+
+    if (signo < 1 || signo >= TBD_SIGNAL_COUNT || (set && (UNBLOCKABLE & BIT(signo))))
+        return EINVAL_;
+    action = &tbd_runtime.actions[signo];
+    *old = *action;
+    if (!set)
+        return 0;
+    *action = *set;
+    action->mask &= ~UNBLOCKABLE;
+    action->flags &= SA_KNOWN;
+    if (tbd_signals_is_ours(signo))
+        install(signo, action->flags);
+    else
+        result = tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
+    return result;
+}
+
+int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
+{
+    uint64_t mask = tbd_runtime.signals->mask;
+
+    *old = mask;
+    if (!set)
+        return 0;
+    switch (how) {
+    case SIG_BLOCK_:
+        mask |= *set;
+        break;
+    case SIG_UNBLOCK_:
+        mask &= ~*set;
+        break;
+    case SIG_SETMASK_:
+        mask = *set;
+        break;
+    default:
+        return EINVAL_;
+    }
+    tbd_signals_block_all();
+    tbd_runtime.signals->mask = mask & ~UNBLOCKABLE;
+    /* With a signal queued everything stays blocked; its delivery applies the mask. */
+    if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
+        tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
+    return 0;
+}
+
+int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
+                             struct tbd_altstack *old)
+{
+    struct tbd_altstack *stack = &tbd_runtime.signals->altstack;
+    bool is_active = stack->bytes && tbd_altstack_holds(stack, thread->regs.gpr[TBD_RSP]);
+    uint32_t mode;
+
+    *old = *stack;
+    old->pad = 0;
+    old->flags = (stack->flags & SS_AUTODISARM_) |
+                 (!stack->bytes ? (uint32_t)SS_DISABLE_ : is_active ? (uint32_t)SS_ONSTACK_ : 0);
+    if (!set)
+        return 0;
+    if (is_active && !(stack->flags & SS_AUTODISARM_))
+        return EPERM_;
+    mode = set->flags & ~SS_AUTODISARM_;
+    if (mode != 0 && mode != SS_ONSTACK_ && mode != SS_DISABLE_)
+        return EINVAL_;
+    if (mode != SS_DISABLE_ && set->bytes < 2048)
+        return ENOMEM_;
+    *stack = *set;
+    stack->pad = 0;
+    if (mode == SS_DISABLE_) {
+        stack->sp = 0;
+        stack->bytes = 0;
+    }
+    return 0;
+}
+
+bool tbd_signals_return(struct tbd_thread *thread)
+{
+    struct tbd_regs *regs = &thread->regs;
+    struct tbd_ucontext context;
+    struct tbd_ucontext copy;
+    struct tbd_altstack ignored;
+    uint64_t flags = regs->rflags;
+
+    if (!tbd_copy_from_program(&context, regs->gpr[TBD_RSP], sizeof(context)))
+        return false;
+    copy = context;
+    copy.altstack = (struct tbd_altstack){ .sp = thread->engine_stack,
+                                           .bytes = TBD_STACK_SLOT_BYTES / 2 };
+    copy.mask = context.mask & ~ALWAYS_OURS;
+    tbd_sigreturn_perform(&copy); /* vector state and mask; a bad image is the program's SIGSEGV */
+    tbd_runtime.signals->mask = context.mask & ~UNBLOCKABLE;
+    tbd_ucontext_get(&context, regs);
+    regs->rflags = tbd_ucontext_merge_flags(flags, context.rflags);
+    tbd_signals_altstack(thread, &context.altstack, &ignored);
+    return true;
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: MIT
+/* signals_catch.c - the engine's signal handler: whose signal is it?
+ *
+ * Asked in this order: a copy that may fault; a guard page of the stream; the program's own fault, in
+ * translated code or in a slot; otherwise it was sent by somebody and is queued.  What is left is a mistake
+ * of ours.  Runs on the signal stack with everything but SIGSEGV and SIGBUS blocked.  Context: SIG. */
+#include "hooks/threads/signals_private.h"
+
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/memory/shared.h"
+#include "hooks/instructions/slot.h"
+#include "hooks/calls/organizer_children.h"
+
+extern const char tbd_program_syscall_check[], tbd_program_syscall_done[];
+extern const char tbd_program_syscall_interrupted[];
+extern const char tbd_copy_faultable_begin[], tbd_copy_faultable_end[];
+extern const char tbd_touch_begin[], tbd_touch_end[];
+extern const char tbd_fault_entry[];
+extern const char tbd_raise_done[];
+extern uint32_t tbd_raise_expected;
+
+/* From tbd_signal_entry (entry_x86_64.S). */
+void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context);
+
+static uint64_t at(const char *label)
+{
+    return (uint64_t)(uintptr_t)label;
+}
+
+static bool is_between(uint64_t pc, const char *from, const char *to)
+{
+    return pc >= at(from) && pc < at(to);
+}
+
+static int32_t code_of(const uint8_t *info)
+{
+    int32_t code;
+
+    memcpy(&code, info + INFO_CODE_AT, sizeof(code));
+    return code;
+}
+
+static void cpu_registers(const struct tbd_ucontext *context, struct tbd_regs *regs)
+{
+    *regs = tbd_runtime.thread->regs; /* bases, thread */
+    tbd_ucontext_get(context, regs);
+}
+
+static void continue_at(struct tbd_ucontext *context, const char *label)
+{
+    context->rip = at(label);
+}
+
+/* ---- faults ---- */
+
+static void fill_queued(struct tbd_queued_signal *queued, int signo, const uint8_t *info,
+                        const struct tbd_ucontext *context)
+{
+    queued->signo = (uint32_t)signo;
+    queued->is_sync = false;
+    queued->is_shared = false;
+    queued->insn = TBD_SIGNAL_NOT_IN_BLOCK;
+    queued->error = context->error;
+    queued->trap = context->trap;
+    queued->address = context->cr2;
+    memcpy(queued->info, info, TBD_SIGINFO_BYTES);
+}
+
+/* SIGILL, SIGFPE and SIGTRAP carry the instruction's address, which was ours. */
+static void correct_address(struct tbd_queued_signal *fault, uint64_t cache_pc, uint64_t app_pc)
+{
+    uint64_t address;
+
+    memcpy(&address, fault->info + INFO_ADDRESS_AT, sizeof(address));
+    if (address == cache_pc)
+        memcpy(fault->info + INFO_ADDRESS_AT, &app_pc, sizeof(app_pc));
+}
+
+#define TRAP_PROTECTION 13u
+#define TRAP_PAGE 14u
+
+/* Old bytes are read just before the store, and with instructions that do not mind where they are. */
+static void correct_kind(struct tbd_queued_signal *fault, bool misaligned)
+{
+    int32_t code = 128; /* SI_KERNEL */
+
+    if (fault->trap == TRAP_PAGE)
+        fault->error |= ERROR_WRITE;
+    if (!misaligned)
+        return;
+    fault->trap = TRAP_PROTECTION;
+    fault->error = 0;
+    fault->address = 0;
+    memcpy(fault->info + INFO_CODE_AT, &code, sizeof(code));
+    memset(fault->info + INFO_ADDRESS_AT, 0, 8);
+}
+
+/* Leaves the handler into tbd_signals_after_fault(), on the engine's stack. */
+static void leave_to_engine(struct tbd_ucontext *context, struct tbd_thread *thread)
+{
+    struct tbd_regs regs = { .rip = at(tbd_fault_entry), .rflags = 0x202 };
+
+    regs.gpr[TBD_RDI] = (uint64_t)(uintptr_t)thread;
+    regs.gpr[TBD_RSP] = thread->engine_stack;
+    tbd_ucontext_set(context, &regs);
+}
+
+/* A fault of the program in translated code: its exact registers. */
+static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontext *context)
+{
+    struct tbd_thread *thread = tbd_runtime.thread;
+    struct tbd_interruption where;
+    struct tbd_regs cpu;
+    struct tbd_regs state = thread->regs;
+
+    cpu_registers(context, &cpu);
+    where = tbd_patcher_interrupted(thread, &cpu, &state);
+    if (where.where == TBD_INT_NOT_CACHE)
+        return false;
+    correct_address(fault, cpu.rip, state.rip);
+    if (where.in_hook)
+        correct_kind(fault, where.misaligned);
+    thread->entry_next = cpu.gpr[TBD_R15];
+    thread->operand_next = cpu.gpr[TBD_R14];
+    if (where.where == TBD_INT_INSIDE && tbd_runtime.options.hooks != TBD_HOOKS_NONE) {
+        tbd_ring_close_record_sigsafe(&tbd_runtime.ring, thread, where.record_bytes);
+        fault->insn = where.insn;
+    }
+    state.fs_base = thread->regs.fs_base;
+    state.gs_base = thread->regs.gs_base;
+    state.thread = thread->regs.thread;
+    state.xsave_bytes = thread->regs.xsave_bytes;
+    thread->regs = state;
+    return true;
+}
+
+/* A fault in an instruction that runs in a slot (slot.c): its registers are the processor's. */
+static void take_slot_fault(struct tbd_queued_signal *fault, const struct tbd_ucontext *context)
+{
+    struct tbd_thread *thread = tbd_runtime.thread;
+    uint64_t rip = thread->regs.rip;
+
+    correct_address(fault, context->rip, rip);
+    tbd_ucontext_get(context, &thread->regs);
+    thread->regs.rip = rip + tbd_slot_offset(context->rip); /* a trap comes behind its instruction */
+    thread->regs.gpr[TBD_RCX] += thread->scratch[TBD_SLOT_REST];
+    thread->scratch[TBD_SLOT_REST] = 0;
+    fault->insn = tbd_slot_last_insn(thread);
+}
+
+_Noreturn static void engine_fault(int signo, const uint8_t *info, struct tbd_ucontext *context)
+{
+    uint64_t address;
+    struct tbd_action none = { 0 };
+
+    memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
+    tbd_say("internal error: signal %d in the engine at %p, address %p, program at %p", signo,
+            (void *)context->rip, (void *)address, (void *)tbd_runtime.thread->regs.rip);
+    tbd_sys4(SYS_RT_SIGACTION, (uint64_t)signo, tbd_sys_pointer(&none), 0, 8);
+    tbd_sys3(SYS_TGKILL, tbd_runtime.pid, tbd_runtime.thread->tid, (uint64_t)signo);
+    tbd_signals_set_kernel_mask(0);
+    tbd_sys_exit_group(86);
+}
+
+static void program_fault(int signo, const uint8_t *info, struct tbd_ucontext *context)
+{
+    struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
+
+    fill_queued(fault, signo, info, context);
+    fault->is_sync = true;
+    if (tbd_slot_owns(context->rip))
+        take_slot_fault(fault, context);
+    else if (!take_cache_fault(fault, context))
+        engine_fault(signo, info, context);
+    leave_to_engine(context, tbd_runtime.thread);
+}
+
+/* ---- guard pages ---- */
+
+/* The operand area is full: the unfinished record moves to the next chunk.  What was already stored of the
+ * instruction at hand goes with it, so everything up to the area's end is copied. */
+static void move_record(struct tbd_ucontext *context)
+{
+    uint64_t entry_next = context->gregs[TBD_FRAME_R15];
+    uint64_t operand_next = context->gregs[TBD_FRAME_R14];
+    uint64_t bytes = tbd_ring_operands_end_sigsafe(&tbd_runtime.ring) - operand_next;
+
+    if (bytes > TBD_RECORD_MAX_BYTES)
+        bytes = 0; /* cannot be: the cursor is beyond the area */
+    tbd_ring_move_record_sigsafe(&tbd_runtime.ring, &entry_next, &operand_next, (uint32_t)bytes);
+    context->gregs[TBD_FRAME_R15] = entry_next;
+    context->gregs[TBD_FRAME_R14] = operand_next;
+}
+
+static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
+{
+    struct tbd_ring *ring = &tbd_runtime.ring;
+    bool in_cache = tbd_patcher_owns(context->rip);
+    uint64_t address;
+
+    memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
+    switch (tbd_ring_guard_sigsafe(ring, address)) {
+    case TBD_GUARD_ENTRIES:
+        if (in_cache)
+            context->rip = tbd_patcher_boundary_exit(tbd_runtime.thread, context->rip);
+        else if (!ring->is_protected)
+            return false;
+        tbd_ring_unprotect_sigsafe(ring); /* the engine's own store: it settles soon */
+        return true;
+    case TBD_GUARD_OPERANDS:
+        if (in_cache)
+            move_record(context);
+        return in_cache;
+    case TBD_GUARD_NONE:
+        break;
+    }
+    return false;
+}
+
+/* A mark in the touch map: before the first access of an instruction to memory that others may write. */
+static bool handle_shared(int signo, const uint8_t *info, struct tbd_ucontext *context)
+{
+    struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
+    uint64_t address;
+
+    memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
+    if (!tbd_shared_owns_sigsafe(address) || !tbd_patcher_owns(context->rip))
+        return false;
+    fill_queued(fault, signo, info, context);
+    if (!take_cache_fault(fault, context))
+        return false;
+    fault->signo = 0;
+    fault->is_shared = true;
+    tbd_runtime.thread->regs.rflags &= ~FLAG_RF; /* of a fault that the program does not have */
+    leave_to_engine(context, tbd_runtime.thread);
+    return true;
+}
+
+/* ---- asynchronous ---- */
+
+/* The program's system call has not begun or has just ended: its caller settles, and so looks at `pending`,
+ * before any translated code runs.  That is where most signals come that a program waits for or sends itself. */
+static bool settles_anyway(uint64_t rip)
+{
+    return rip >= at(tbd_program_syscall_check) && rip <= at(tbd_program_syscall_done);
+}
+
+/* A thread whose turn it is not looks at `pending` when it gets the baton. */
+static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
+{
+    struct tbd_seat *seat = tbd_seat_of_sigsafe(&signo);
+    struct tbd_signals *signals = &seat->signals;
+    bool settles = settles_anyway(context->rip);
+
+    if (signo == SIGCHLD_ && code_of(info) > 0 && tbd_strangers_sent_sigsafe(info))
+        return;
+    if (signals->pending)
+        return; /* one of ALWAYS_OURS sent by somebody while another signal waits */
+    fill_queued(&signals->queued, signo, info, context);
+    __atomic_store_n(&signals->pending, 1, __ATOMIC_RELEASE);
+    context->mask |= ~ALWAYS_OURS;
+    if (is_between(context->rip, tbd_program_syscall_check, tbd_program_syscall_done))
+        continue_at(context, tbd_program_syscall_interrupted);
+    if (is_between(context->rip, tbd_touch_begin, tbd_touch_end))
+        continue_at(context, tbd_copy_faultable_end); /* it waited for a page (userfault.h) */
+    if (settles || !tbd_seat_is_holder_sigsafe(seat))
+        return;
+    __atomic_store_n(&tbd_runtime.thread->kick, 1, __ATOMIC_RELAXED);
+    if (tbd_runtime.options.hooks != TBD_HOOKS_NONE) {
+        tbd_ring_protect_sigsafe(&tbd_runtime.ring);
+    } else if (tbd_patcher_owns(context->rip)) {
+        /* No entry store to stop at: between two instructions will do, as nothing is recorded. */
+        tbd_runtime.signals->fault.signo = 0;
+        tbd_runtime.signals->fault.is_shared = false;
+        if (take_cache_fault(&tbd_runtime.signals->fault, context))
+            leave_to_engine(context, tbd_runtime.thread);
+    }
+}
+
+static bool is_from_processor(int signo, const uint8_t *info)
+{
+    return (ALWAYS_OURS & BIT(signo)) && code_of(info) > 0;
+}
+
+static bool handle_step(struct tbd_ucontext *context)
+{
+    struct tbd_regs cpu;
+
+    cpu_registers(context, &cpu);
+    if (!tbd_patcher_step(tbd_runtime.thread, &cpu, context->trap))
+        return false;
+    context->rflags = cpu.rflags;
+    return true;
+}
+
+static void handle(int signo, uint8_t *info, struct tbd_ucontext *context)
+{
+    if (!is_from_processor(signo, info)) {
+        queue(signo, info, context);
+        return;
+    }
+    if (tbd_raise_expected) {
+        continue_at(context, tbd_raise_done);
+        return;
+    }
+    if (is_between(context->rip, tbd_copy_faultable_begin, tbd_copy_faultable_end)) {
+        continue_at(context, tbd_copy_faultable_end);
+        return;
+    }
+    if (signo == SIGSEGV_ && (handle_guard(info, context) || handle_shared(signo, info, context)))
+        return;
+    if ((signo == SIGBUS_ || signo == SIGTRAP_) && handle_step(context))
+        return;
+    program_fault(signo, info, context);
+}
+
+void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
+{
+    uint64_t rip = context->rip;
+    uint64_t gs_base = tbd_gs_base_take_sigsafe();
+
+    handle(signo, info, context);
+    if (gs_base != tbd_runtime.gs_base && context->rip == rip)
+        tbd_set_gs_base(gs_base);
+}

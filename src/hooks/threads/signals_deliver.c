@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+/* signals_deliver.c - a signal reaches the program: the frame that the kernel would have made, at a block
+ * boundary, or the end that it would have brought
+ *
+ * The frame is logged as implicit stores, with the registers the handler starts with (TBD_MSG_SIGNAL).
+ * Context: APP. */
+#include "hooks/threads/signals_private.h"
+
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/memory/effects.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/memory/shared.h"
+
+static void apply_mask(uint64_t mask)
+{
+    tbd_runtime.signals->mask = mask & ~UNBLOCKABLE;
+    tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
+}
+
+static uint64_t frame_top(const struct tbd_thread *thread, const struct tbd_action *action)
+{
+    const struct tbd_altstack *stack = &tbd_runtime.signals->altstack;
+    uint64_t sp = thread->regs.gpr[TBD_RSP] - 128; /* red zone; the kernel asks with it taken off */
+
+    if ((action->flags & SA_ONSTACK_) && stack->bytes && !tbd_altstack_holds(stack, sp))
+        return stack->sp + stack->bytes;
+    return sp;
+}
+
+struct built {
+    struct tbd_frame_place place;
+    _Alignas(64) uint8_t bytes[TBD_VECTOR_MAX_BYTES + 1024];
+};
+
+static void read_segments(struct tbd_ucontext *context)
+{
+    __asm__ volatile("mov %%cs, %0" : "=r"(context->cs));
+    __asm__ volatile("mov %%ss, %0" : "=r"(context->ss));
+}
+
+/* The bytes [place.frame, place.end) as the kernel would write them. */
+static void build_frame(struct built *built, const struct tbd_thread *thread,
+                        const struct tbd_queued_signal *queued, const struct tbd_action *action)
+{
+    const struct tbd_vector_info *vector = &tbd_runtime.vector;
+    struct tbd_sigframe frame;
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES + 64];
+
+    memset(&frame, 0, sizeof(frame));
+    frame.restorer = action->restorer;
+    frame.context.flags = UC_FLAGS;
+    frame.context.altstack = tbd_runtime.signals->altstack;
+    tbd_ucontext_set(&frame.context, &thread->regs);
+    if (queued->is_sync && queued->trap == TRAP_PAGE_FAULT)
+        frame.context.rflags |= FLAG_RF; /* the engine's own faults in the program's name have it not */
+    read_segments(&frame.context);
+    frame.context.error = tbd_runtime.signals->last_error;
+    frame.context.trap = tbd_runtime.signals->last_trap;
+    frame.context.cr2 = tbd_runtime.signals->last_address;
+    frame.context.old_mask = tbd_runtime.signals->mask;
+    frame.context.mask = tbd_runtime.signals->mask;
+    frame.context.fpstate = built->place.fpstate;
+    memcpy(frame.info, queued->info, sizeof(frame.info));
+    memset(built->bytes, 0, (size_t)(built->place.end - built->place.frame));
+    memcpy(built->bytes, &frame, sizeof(frame));
+    tbd_vector_store(vector, image);
+    tbd_fpstate_mark(image, vector->bytes, vector->mask);
+    memcpy(built->bytes + (built->place.fpstate - built->place.frame), image,
+           vector->bytes + TBD_FPSTATE_MAGIC2_BYTES);
+}
+
+static void enter_handler(struct tbd_thread *thread, const struct tbd_queued_signal *queued,
+                          const struct tbd_action *action, uint64_t frame)
+{
+    struct tbd_regs *regs = &thread->regs;
+
+    regs->gpr[TBD_RDI] = queued->signo;
+    regs->gpr[TBD_RSI] = frame + offsetof(struct tbd_sigframe, info);
+    regs->gpr[TBD_RDX] = frame + offsetof(struct tbd_sigframe, context);
+    regs->gpr[TBD_RAX] = 0;
+    regs->gpr[TBD_RSP] = frame;
+    regs->rip = action->handler;
+    regs->rflags &= ~FLAGS_CLEARED;
+    tbd_vector_clear(&tbd_runtime.vector);
+}
+
+static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
+                        const struct tbd_queued_signal *queued, uint64_t frame)
+{
+    struct tbd_msg_signal message = {
+        .signo = queued->signo,
+        .flags = queued->is_sync ? TBD_SIGNAL_SYNC : 0,
+        .handler = thread->regs.rip,
+        .frame = frame,
+    };
+    uint32_t ignored_flags = 0;
+    struct tbd_effect_head head = {
+        .kind = TBD_MSG_SIGNAL,
+        .data = &message,
+        .bytes = sizeof(message),
+        .write_count = &message.write_count,
+        .flags = &ignored_flags,
+    };
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+    struct tbd_part tail[2] = { { &thread->regs, sizeof(thread->regs) },
+                                { image, tbd_runtime.vector.bytes } };
+
+    memcpy(message.siginfo, queued->info, sizeof(message.siginfo));
+    thread->regs.xsave_bytes = tbd_runtime.vector.bytes;
+    tbd_vector_store(&tbd_runtime.vector, image);
+    tbd_effects_send(effects, &tbd_runtime.ring, thread, &tbd_runtime.pages, &head, tail, 2);
+}
+
+/* Dies as the kernel would have it: the trace is ended, then the signal taken natively. */
+_Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t offset, bool resend)
+{
+    tbd_runtime_send_end(TBD_ENDED_SIGNAL, signo, offset, "");
+    tbd_runtime_wait_done();
+    if (resend) {
+        struct tbd_action none = { 0 };
+        uint64_t unblocked = ~BIT(signo);
+
+        tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&none), 0, 8);
+        tbd_runtime.actions[signo] = none;
+        tbd_sys3(SYS_TGKILL, tbd_runtime.pid, thread->tid, signo);
+        tbd_signals_set_kernel_mask(unblocked);
+    }
+    tbd_detach_silently(thread); /* executes the instruction again */
+}
+
+void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset)
+{
+    die(thread, signo, offset, false);
+}
+
+static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_action *action)
+{
+    struct tbd_signals *signals = tbd_runtime.signals;
+    uint64_t mask = signals->has_temporary ? signals->temporary_mask : signals->mask;
+    struct tbd_action none = { 0 };
+
+    mask |= action->mask | (action->flags & SA_NODEFER_ ? 0 : BIT(queued->signo));
+    signals->has_temporary = false;
+    if (signals->altstack.flags & SS_AUTODISARM_)
+        signals->altstack = (struct tbd_altstack){ .flags = SS_DISABLE_ };
+    if (action->flags & SA_RESETHAND_) {
+        action->handler = 0;
+        if (!tbd_signals_is_ours(queued->signo))
+            tbd_sys4(SYS_RT_SIGACTION, queued->signo, tbd_sys_pointer(&none), 0, 8);
+    }
+    apply_mask(mask);
+}
+
+/* What the kernel says of the last fault may be one of the engine's own. */
+static void remember_fault(const struct tbd_queued_signal *fault)
+{
+    struct tbd_signals *signals = tbd_runtime.signals;
+
+    if (!fault->is_sync)
+        return;
+    signals->last_error = fault->error;
+    signals->last_trap = fault->trap;
+    if (fault->trap == TRAP_PAGE_FAULT)
+        signals->last_address = fault->address;
+}
+
+static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *queued)
+{
+    struct tbd_action *action = &tbd_runtime.actions[queued->signo];
+    struct tbd_effects *effects = tbd_effects_get();
+    struct built built;
+    struct tbd_sys_range range;
+
+    if (!effects)
+        tbd_detach(thread, "no memory for signal frames", TBD_END_WHOLE);
+    built.place = tbd_sigframe_place(frame_top(thread, action),
+                                     tbd_runtime.vector.bytes + TBD_FPSTATE_MAGIC2_BYTES);
+    range = (struct tbd_sys_range){ built.place.frame, built.place.end - built.place.frame };
+    remember_fault(queued);
+    build_frame(&built, thread, queued, action);
+    tbd_effects_clear(effects);
+    tbd_effects_watch(effects, &range, 1);
+    if (!tbd_copy_to_program(range.address, built.bytes, (size_t)range.bytes))
+        die(thread, SIGSEGV_, TBD_END_WHOLE, true); /* no stack: as the kernel does */
+    tbd_effects_written(effects, &range, 1);
+    enter_handler(thread, queued, action, range.address);
+    send_signal(thread, effects, queued, range.address);
+    after_delivery(queued, action);
+    TBD_LOG(TBD_LOG_DEBUG, "signal", "%u delivered at time %lu", queued->signo,
+            tbd_ring_time(&tbd_runtime.ring, thread));
+}
+
+void tbd_signals_deliver(struct tbd_thread *thread)
+{
+    struct tbd_signals *signals = tbd_runtime.signals;
+    struct tbd_queued_signal queued = signals->queued;
+    uint64_t handler = tbd_runtime.actions[queued.signo].handler;
+
+    __atomic_store_n(&signals->pending, 0, __ATOMIC_RELEASE);
+    if (handler > 1) {
+        deliver(thread, &queued);
+        return;
+    }
+    if (handler == 0)
+        die(thread, queued.signo, TBD_END_WHOLE, true);
+    apply_mask(signals->mask); /* ignored meanwhile */
+}
+
+bool tbd_signals_has_handler(uint32_t signo)
+{
+    return tbd_runtime.actions[signo].handler > 1 &&
+           !(tbd_runtime.signals->mask & BIT(signo));
+}
+
+void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal *fault)
+{
+    uint64_t offset = fault->insn == TBD_SIGNAL_NOT_IN_BLOCK ? TBD_END_WHOLE : fault->insn;
+
+    if (!tbd_signals_has_handler(fault->signo))
+        die(thread, fault->signo, offset, fault->signo == SIGTRAP_); /* a trap comes behind its instruction */
+    tbd_signals_block_all(); /* until the handler's mask is set */
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
+        return; /* that one first; the instruction will fault again */
+    deliver(thread, fault);
+}
+
+void tbd_signals_after_fault(struct tbd_thread *thread)
+{
+    const struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
+
+    tbd_ring_unprotect_sigsafe(&tbd_runtime.ring);
+    if (fault->is_shared) {
+        tbd_shared_found(thread, fault->insn);
+    } else if (fault->signo) {
+        if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
+            tbd_runtime_send_interrupted(fault->insn);
+        tbd_signals_raise(thread, fault);
+    }
+    tbd_runtime_settle(thread);
+    tbd_patcher_run(thread);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* thread_asm.h - displacements of struct tbd_thread's fields from gs, for the hooks' .S files
+ *
+ * Checked against patcher/thread.h in hooks/boot/boot.c. */
+#ifndef TBD_HOOKS_THREAD_ASM_H
+#define TBD_HOOKS_THREAD_ASM_H
+
+#include "patcher/offsets.h"
+
+#define TBD_ASM_GS_REGS TBD_GS_GPR
+#define TBD_ASM_GS_RFLAGS TBD_GS_RFLAGS
+#define TBD_ASM_GS_GS_BASE (TBD_GS_GPR + 152)
+#define TBD_ASM_GS_SCRATCH (TBD_GS_EXIT_KIND - 16) /* scratch[6], [7]: the hooks' */
+
+#endif

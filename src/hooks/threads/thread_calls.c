@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+/* thread_calls.c - system calls by which threads begin and end
+ *
+ * What the kernel would write on a thread's behalf (its id at the places that clone names, the word
+ * cleared at its end, the robust futexes it still held) is written here, with the baton, as
+ * implicit stores of the call: the kernel's own writes would come at no time that could be told.
+ *
+ * Context: APP. */
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/memory/safe_copy.h"
+
+enum {
+    NR_FUTEX = 202, NR_GET_ROBUST_LIST = 274,
+    CLONE_PIDFD_ = 0x1000, CLONE_VFORK_ = 0x4000, CLONE_SETTLS_ = 0x80000,
+    CLONE_PARENT_SETTID_ = 0x100000, CLONE_CHILD_CLEARTID_ = 0x200000,
+    CLONE_CHILD_SETTID_ = 0x1000000,
+    EXIT_SIGNAL = 0xff,
+    FUTEX_WAKE_SHARED = 1,
+    ROBUST_LIMIT = 2048, /* ROBUST_LIST_LIMIT of the kernel */
+    EINVAL_ = -22,
+};
+#define FUTEX_WAITERS_ 0x80000000u
+#define FUTEX_OWNER_DIED_ 0x40000000u
+#define FUTEX_TID_MASK_ 0x3fffffffu
+
+/* ---- beginning ---- */
+
+static void write_ids(struct tbd_call *call, const struct tbd_clone *arguments)
+{
+    uint32_t tid = (uint32_t)call->result;
+
+    if (arguments->flags & CLONE_PARENT_SETTID_)
+        tbd_call_answer(call, arguments->parent_tid, &tid, sizeof(tid));
+    if (arguments->flags & CLONE_CHILD_SETTID_)
+        tbd_call_answer(call, arguments->child_tid, &tid, sizeof(tid));
+}
+
+/* The registers with which it begins: the caller's, behind the call. */
+static struct tbd_regs first_registers(const struct tbd_call *call,
+                                       const struct tbd_clone *arguments)
+{
+    struct tbd_regs regs = call->thread->regs;
+
+    regs.gpr[TBD_RAX] = 0;
+    if (arguments->stack)
+        regs.gpr[TBD_RSP] = arguments->stack;
+    if (arguments->flags & CLONE_SETTLS_)
+        regs.fs_base = arguments->tls;
+    regs.thread = (uint32_t)call->result;
+    regs.xsave_bytes = tbd_runtime.vector.bytes;
+    return regs;
+}
+
+static void begin_thread(struct tbd_call *call, const struct tbd_clone *arguments,
+                         struct tbd_seat *seat)
+{
+    uint64_t flags = arguments->flags & ~(uint64_t)(CLONE_PARENT_SETTID_ | CLONE_CHILD_SETTID_ |
+                                                    EXIT_SIGNAL);
+    uint64_t mask = tbd_signals_block_all();
+    struct tbd_regs regs;
+
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+        call->result = TBD_CALL_INTERRUPTED; /* delivered first */
+        tbd_call_finish(call);
+        return;
+    }
+    call->result = tbd_threads_clone(seat, flags | CLONE_CHILD_CLEARTID_, arguments->tls);
+    if (call->result > 0) {
+        seat->cleared = arguments->flags & CLONE_CHILD_CLEARTID_ ? arguments->child_tid : 0;
+        write_ids(call, arguments);
+    }
+    tbd_call_finish(call);
+    if (call->result > 0) {
+        regs = first_registers(call, arguments);
+        tbd_threads_started(call->thread, seat, &regs);
+    }
+    tbd_signals_set_kernel_mask(mask);
+}
+
+void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
+{
+    struct tbd_seat *seat;
+
+    if (!tbd_runtime.options.threads || tbd_runtime.options.hooks == TBD_HOOKS_NONE)
+        tbd_call_detach(call, "it starts a second thread");
+    if ((arguments->flags & CLONE_PIDFD_) || arguments->flags >> 32) {
+        call->result = EINVAL_; /* as kernels before 6.9 say */
+        tbd_call_finish(call);
+        return;
+    }
+    if (arguments->flags & CLONE_VFORK_)
+        tbd_call_detach(call, "it starts a thread and waits for its end (CLONE_VFORK)");
+    seat = tbd_threads_new_seat();
+    if (!seat)
+        tbd_call_detach(call, "it has too many threads");
+    begin_thread(call, arguments, seat);
+}
+
+/* ---- ending ---- */
+
+static void wake(uint64_t address, uint32_t count)
+{
+    tbd_sys3(NR_FUTEX, address, FUTEX_WAKE_SHARED, count);
+}
+
+/* What the kernel does to a futex whose owner dies (handle_futex_death). */
+static void give_up_futex(struct tbd_call *call, uint64_t address, bool is_pi, bool is_pending)
+{
+    uint32_t value;
+    uint32_t left;
+
+    do {
+        if ((address & 3) || !tbd_copy_from_program(&value, address, sizeof(value)))
+            return;
+        if (is_pending && !is_pi && !value)
+            wake(address, 1);
+        if ((value & FUTEX_TID_MASK_) != call->thread->tid)
+            return;
+        left = (value & FUTEX_WAITERS_) | FUTEX_OWNER_DIED_;
+    } while (!tbd_call_exchange_word(call, address, value, left));
+    if (!is_pi && (value & FUTEX_WAITERS_))
+        wake(address, 1);
+}
+
+struct robust_head {
+    uint64_t next; /* bit 0 of these addresses: a futex with priority inheritance */
+    int64_t offset;
+    uint64_t pending;
+};
+
+static void give_up_entry(struct tbd_call *call, const struct robust_head *head, uint64_t entry,
+                          bool is_pending)
+{
+    give_up_futex(call, (entry & ~1ull) + (uint64_t)head->offset, entry & 1, is_pending);
+}
+
+static void give_up_robust(struct tbd_call *call)
+{
+    struct robust_head head;
+    uint64_t list = 0;
+    uint64_t bytes = 0;
+    uint64_t entry;
+
+    tbd_sys3(NR_GET_ROBUST_LIST, 0, tbd_sys_pointer(&list), tbd_sys_pointer(&bytes));
+    if (!list || !tbd_copy_from_program(&head, list, sizeof(head)))
+        return;
+    entry = head.next;
+    for (unsigned i = 0; i < ROBUST_LIMIT && (entry & ~1ull) != list; i++) {
+        uint64_t next;
+        bool readable = tbd_copy_from_program(&next, entry & ~1ull, sizeof(next));
+
+        if (entry != head.pending)
+            give_up_entry(call, &head, entry, false);
+        if (!readable)
+            return;
+        entry = next;
+    }
+    if (head.pending)
+        give_up_entry(call, &head, head.pending, true);
+}
+
+/* Those who are woken find the baton taken, and the words as they will see them. */
+static void end_thread(struct tbd_call *call, uint64_t status)
+{
+    const struct tbd_seat *seat = tbd_runtime.threads.holder;
+    uint64_t cleared = seat->is_watched ? seat->cleared : 0;
+    uint32_t zero = 0;
+
+    tbd_signals_block_all(); /* one for the process must find another thread */
+    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+        call->result = TBD_CALL_INTERRUPTED;
+        tbd_call_finish(call);
+        return;
+    }
+    give_up_robust(call);
+    if (cleared && tbd_call_answer(call, cleared, &zero, sizeof(zero)))
+        wake(cleared, 1);
+    call->flags |= TBD_SYSCALL_NORETURN;
+    tbd_call_send(call);
+    tbd_threads_end(call->thread, status);
+}
+
+void tbd_call_thread_exit(struct tbd_call *call)
+{
+    end_thread(call, call->sys.args[0]);
+}
+
+void tbd_call_thread_killed(struct tbd_call *call)
+{
+    call->flags |= TBD_SYSCALL_REFUSED;
+    end_thread(call, 0);
+}
+
+/* As long as there is one thread the kernel keeps it. */
+void tbd_call_set_tid_address(struct tbd_call *call)
+{
+    struct tbd_seat *seat = tbd_runtime.threads.holder;
+
+    if (seat->is_watched) {
+        seat->cleared = call->sys.args[0];
+        call->result = (int64_t)call->thread->tid;
+    } else {
+        call->result = tbd_call_perform(&call->sys);
+    }
+    tbd_call_finish(call);
+}

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: MIT
+/* lean_path_chain.c - paths of a program that goes the same ways again and again
+ *
+ * A path is 1, or 8 to 32 blocks behind each other, which are recognized by comparing them with the path that came next
+ * the last time.  Of each occurrence it is only noted where its records are.  When some have come, the *bases* in them
+ * are looked at, the values that addresses of stores are relative to.  Stores are counted, word by word, where a base is
+ * another than the time before.  What a path consists of is counted at the window's end.
+ *
+ * Invariants
+ * L3  Occurrences point into the operands, so they are looked at before operands are moved.
+ * L4  Paths stay where they are until all are forgotten; their bases and stores may move.
+ * L5  A path of one is never what comes next: it is looked for anew each time.  They come where fewer blocks are left
+ *     before a message, and always match, so that the way from one to the next, once taken, would never be left again. */
+#include "organizer/lean_private.h"
+
+#include "base/array.h"
+#include "format/window/window.h"
+
+#include <emmintrin.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_LEAST 8u /* blocks, but for paths of one */
+#define PATH_MOST 32u
+#define PENDING 4u     /* occurrences before their bases are looked at */
+#define PREFETCH 2048u /* bytes ahead */
+/* Blocks that are taken before anybody asks whether that was a good idea. */
+#define STRETCH 32768u
+#define SLAB_PATHS 256u
+/* When there are more, all are forgotten: a program that goes other ways now. */
+#define PATHS_MOST 65536u
+#define LONG_PATHS_MOST 8192u
+/* After so many paths: more than these shares of all looked for, or made, take longer than eights: gzip, bzip2, xz, ray. */
+#define TRIAL 4096u
+#define MISSED_SHARE 6u
+#define MADE_SHARE 4u
+
+/* One value in a path's records that addresses of stores are relative to. */
+struct lean_base {
+    uint64_t mask;  /* 0: there is no such value, addresses are constants */
+    uint32_t offset;
+    uint32_t first_store, store_count;
+    uint32_t times; /* that `value` came, the last time at event `last` */
+    uint64_t value;
+    uint32_t last;
+};
+
+struct lean_path {
+    const uint32_t *entries; /* blocks of the stream */
+    uint32_t length;
+    uint32_t operand_bytes;
+    struct lean_path *next, *other; /* what came behind it the last time, and before that; never NULL */
+    uint32_t events;
+    uint32_t calls;          /* its last block's id, if that ends with a call */
+    uint32_t pending;        /* occurrences of which stores are to be counted */
+    uint32_t count;          /* in the window */
+    uint32_t last_time;      /* of its first block */
+    uint32_t first_base, base_count;
+    uint32_t alone;          /* entries[0] of a path of one */
+    struct lean_path *same_hash;
+    uint32_t index[PENDING]; /* of the occurrence's first event */
+    const uint8_t *records[PENDING];
+};
+
+struct tbd_links {
+    struct lean_path none; /* matches nothing: comes before the first one */
+    struct lean_path *before; /* the one that was taken last, if the next block follows it; else `none` */
+    struct lean_path **slabs;
+    size_t slab_count, slab_room;
+    size_t path_count, long_count;
+    uint32_t (*long_entries)[PATH_MOST]; /* of paths of several blocks */
+    struct lean_path *by_hash[LONG_PATHS_MOST];
+    struct lean_path **alone; /* paths of one, by block of the stream */
+    size_t alone_room;
+    uint64_t *starts;         /* of blocks of the stream that were looked at; 0: not yet */
+    size_t start_room;
+    struct lean_path **met;   /* paths of the window */
+    size_t met_count, met_room;
+    struct lean_base *bases;
+    size_t base_count, base_room;
+    struct tbd_lean_stores stores;
+    bool has_pending;         /* perhaps */
+    uint64_t taken;           /* paths of the window, and how many of them: */
+    uint64_t missed;          /* known, but had to be looked for */
+    uint64_t made;
+};
+
+void tbd_links_free(struct tbd_links *links)
+{
+    if (!links)
+        return;
+    for (size_t i = 0; i < links->slab_count; i++)
+        free(links->slabs[i]);
+    free(links->slabs);
+    free(links->long_entries);
+    free(links->alone);
+    free(links->starts);
+    free(links->met);
+    free(links->bases);
+    free(links->stores.all);
+    free(links);
+}
+
+/* ---- stores ---- */
+
+/* Those of the occurrences with the base's value that were only noted. */
+static void count_noted(struct work *w, struct lean_base *base)
+{
+    const struct tbd_lean_store *stores = w->builder->lean->links->stores.all + base->first_store;
+
+    for (uint32_t i = 0; base->times && i < base->store_count; i++)
+        tbd_shadow_stores(&w->builder->shadow, base->value + (uint64_t)stores[i].add, stores[i].bytes, base->times,
+                          base->last + stores[i].index);
+    base->times = 0;
+}
+
+static void count_each(struct work *w, const struct lean_path *path, const struct lean_base *base, const uint64_t *values)
+{
+    const struct tbd_lean_store *store = w->builder->lean->links->stores.all + base->first_store;
+
+    for (const struct tbd_lean_store *end = store + base->store_count; store < end; store++)
+        for (uint32_t i = 0; i < path->pending; i++)
+            tbd_shadow_store(&w->builder->shadow, values[i] + (uint64_t)store->add, store->bytes,
+                             path->index[i] + store->index);
+}
+
+/* All at once, as it is the same value again and again or always another one. */
+static void look_at_base(struct work *w, const struct lean_path *path, struct lean_base *base)
+{
+    uint64_t values[PENDING], first, differs = 0;
+
+    memcpy(&first, path->records[0] + base->offset, sizeof(first));
+    first &= base->mask;
+    for (uint32_t i = 0; i < path->pending; i++) {
+        memcpy(&values[i], path->records[i] + base->offset, sizeof(values[i]));
+        values[i] &= base->mask;
+        differs |= values[i] ^ first;
+    }
+    if (differs) {
+        count_each(w, path, base, values);
+        return;
+    }
+    if (first != base->value)
+        count_noted(w, base);
+    base->value = first;
+    base->times += path->pending;
+    base->last = path->index[path->pending - 1];
+}
+
+static void look_at_pending(struct work *w, struct lean_path *path)
+{
+    struct lean_base *bases = w->builder->lean->links->bases + path->first_base;
+
+    for (uint32_t i = 0; i < path->base_count; i++)
+        look_at_base(w, path, &bases[i]);
+    path->pending = 0;
+}
+
+void tbd_links_look(struct work *w)
+{
+    struct tbd_links *links = w->builder->lean->links;
+
+    for (size_t i = 0; links->has_pending && i < links->met_count; i++)
+        if (links->met[i]->pending)
+            look_at_pending(w, links->met[i]);
+    links->has_pending = false;
+}
+
+/* ---- making paths ---- */
+
+/* The stores of a block relative to the value at `base` in its record, which is at `offset` in the path's. */
+static bool add_base(struct tbd_links *links, const struct tbd_plan *plan, uint32_t base, uint32_t offset, uint32_t events)
+{
+    struct lean_base *added;
+
+    if (!tbd_array_grow(&links->bases, links->base_count, &links->base_room, sizeof(*links->bases)))
+        return false;
+    added = &links->bases[links->base_count++];
+    *added = (struct lean_base){ .mask = base == TBD_BASE_NONE ? 0 : UINT64_MAX,
+                                 .offset = base == TBD_BASE_NONE ? 0 : offset + base,
+                                 .first_store = (uint32_t)links->stores.count };
+    if (!tbd_lean_add_stores(&links->stores, plan, base, events))
+        return false;
+    added->store_count = (uint32_t)links->stores.count - added->first_store;
+    return true;
+}
+
+/* What the path's blocks are, in all. */
+static bool add_up(const struct work *w, struct lean_path *path)
+{
+    struct tbd_links *links = w->builder->lean->links;
+
+    path->first_base = (uint32_t)links->base_count;
+    for (uint32_t k = 0; k < path->length; k++) {
+        const struct tbd_plan *plan = &w->plans[path->entries[k]];
+
+        for (uint16_t i = 0; i < plan->store_count; i++)
+            if (tbd_lean_is_first_of_base(plan, i) &&
+                !add_base(links, plan, plan->stores[i].base, path->operand_bytes, path->events))
+                return false;
+        path->operand_bytes += plan->operand_bytes;
+        path->events += plan->op_count + 1u;
+        path->calls = plan->calls ? plan->id : 0;
+        w->builder->lean->renames |= plan->id != path->entries[k];
+    }
+    path->base_count = (uint32_t)links->base_count - path->first_base;
+    return true;
+}
+
+/* NULL without memory. */
+static struct lean_path *new_path(const struct work *w, const uint32_t *entries, uint32_t length)
+{
+    struct tbd_links *links = w->builder->lean->links;
+    struct lean_path *path;
+
+    if (links->path_count == links->slab_count * SLAB_PATHS) {
+        if (!tbd_array_grow(&links->slabs, links->slab_count, &links->slab_room, sizeof(*links->slabs)))
+            return NULL;
+        links->slabs[links->slab_count] = malloc(SLAB_PATHS * sizeof(*path));
+        if (!links->slabs[links->slab_count])
+            return NULL;
+        links->slab_count++;
+    }
+    path = &links->slabs[links->path_count / SLAB_PATHS][links->path_count % SLAB_PATHS];
+    *path = (struct lean_path){ .length = length, .next = &links->none, .other = &links->none, .alone = entries[0], .entries = &path->alone };
+    if (length > 1) {
+        memcpy(links->long_entries[links->long_count], entries, length * sizeof(*entries));
+        path->entries = links->long_entries[links->long_count];
+    }
+    if (!add_up(w, path))
+        return NULL;
+    links->path_count++;
+    return path;
+}
+
+static uint64_t start_of(const struct work *w, uint32_t entry)
+{
+    uint64_t *start = &w->builder->lean->links->starts[entry];
+
+    if (!*start) {
+        const struct tbd_block *block = tbd_window_block(w->window, w->plans[entry].id);
+
+        *start = block ? block->def.start : 0;
+    }
+    return *start;
+}
+
+/* A path ends where the program goes back, so that what is repeated is the same path. */
+static uint32_t find_length(const struct work *w, const uint32_t *entries, size_t left)
+{
+    uint32_t most = left < PATH_MOST ? (uint32_t)left : PATH_MOST, n = 1;
+
+    for (; n < most && tbd_lean_is_possible(w, entries[n]); n++)
+        if (n >= PATH_LEAST && start_of(w, entries[n]) <= start_of(w, entries[n - 1]))
+            break;
+    return n < PATH_LEAST ? 1 : n;
+}
+
+static bool is_same(const uint32_t *a, const uint32_t *b, uint32_t length)
+{
+    __m128i differs = _mm_setzero_si128();
+
+    if (length == 1)
+        return *a == *b;
+    for (uint32_t n = 0;; n += 4) {
+        uint32_t at = n + 4 > length ? length - 4 : n;
+
+        differs = _mm_or_si128(differs, _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)(a + at)),
+                                                      _mm_loadu_si128((const __m128i *)(const void *)(b + at))));
+        if (n + 4 >= length)
+            return _mm_movemask_epi8(_mm_cmpeq_epi8(differs, _mm_setzero_si128())) == 0xffff;
+    }
+}
+
+static uint32_t hash_of(const uint32_t *entries, uint32_t length)
+{
+    uint64_t hash = length;
+
+    for (uint32_t n = 0; n < length; n++)
+        hash = (hash ^ entries[n]) * 0x9e3779b97f4a7c15ull;
+    return (uint32_t)(hash >> 40) % LONG_PATHS_MOST;
+}
+
+static struct lean_path *find_alone(const struct work *w, uint32_t entry)
+{
+    struct lean_path **alone = &w->builder->lean->links->alone[entry];
+
+    if (!*alone)
+        *alone = new_path(w, &entry, 1);
+    return *alone;
+}
+
+static struct lean_path *find_long(const struct work *w, const uint32_t *entries, uint32_t length)
+{
+    struct tbd_links *links = w->builder->lean->links;
+    struct lean_path **head = &links->by_hash[hash_of(entries, length)];
+    struct lean_path *path = *head;
+
+    while (path && (path->length != length || !is_same(path->entries, entries, length)))
+        path = path->same_hash;
+    links->missed += path != NULL;
+    if (path)
+        return path;
+    if (links->long_count == LONG_PATHS_MOST)
+        return find_alone(w, entries[0]);
+    path = new_path(w, entries, length);
+    if (path) {
+        links->made++;
+        links->long_count++;
+        path->same_hash = *head;
+        *head = path;
+    }
+    return path;
+}
+
+/* The path that begins here; NULL without memory. */
+static struct lean_path *find_path(const struct work *w, const uint32_t *entries, size_t left)
+{
+    uint32_t length = find_length(w, entries, left);
+
+    return length > 1 ? find_long(w, entries, length) : find_alone(w, entries[0]);
+}
+
+/* ---- taking them ---- */
+
+static bool take_path(struct work *w, struct lean_path *path)
+{
+    struct tbd_links *links = w->builder->lean->links;
+
+    if (!path->count) {
+        if (!tbd_array_grow(&links->met, links->met_count, &links->met_room, sizeof(*links->met)))
+            return false;
+        links->met[links->met_count++] = path;
+    }
+    tbd_lean_enter(w, path->entries[0]);
+    w->called = path->calls;
+    path->count++;
+    links->taken++;
+    path->last_time = w->time;
+    path->index[path->pending] = (uint32_t)w->index;
+    path->records[path->pending] = w->operands + w->in;
+    for (uint32_t at = 0; at < path->operand_bytes; at += 64) /* they are looked at later, and in another order */
+        __builtin_prefetch(w->operands + w->in + PREFETCH + at);
+    if (++path->pending == PENDING)
+        look_at_pending(w, path);
+    w->in += path->operand_bytes;
+    w->index += path->events;
+    w->time += path->length;
+    return true;
+}
+
+static bool is_here(const struct lean_path *path, const uint32_t *entries, size_t left)
+{
+    return path->length <= left && is_same(path->entries, entries, path->length);
+}
+
+/* Blocks from `entries` on, up to an impossible one, one whose record is outside the operands, or the end of a stretch. */
+static bool take_paths(struct work *w, const uint32_t *entries, size_t count, size_t *out_taken)
+{
+    struct lean_path *before = w->builder->lean->links->before, *path;
+    size_t n = 0;
+
+    for (; n < count && n < STRETCH; n += path->length) {
+        path = before->next;
+        if (!is_here(path, entries + n, count - n)) {
+            path = before->other;
+            if (!is_here(path, entries + n, count - n)) {
+                if (!tbd_lean_is_possible(w, entries[n]))
+                    break;
+                path = find_path(w, entries + n, count - n);
+                if (!path)
+                    return false;
+            }
+            if (path->length > 1) { /* L5 */
+                before->other = before->next;
+                before->next = path;
+            }
+        }
+        if (path->operand_bytes > w->operand_bytes - w->in) {
+            path = find_alone(w, entries[n]);
+            if (!path)
+                return false;
+            if (path->operand_bytes > w->operand_bytes - w->in)
+                break;
+        }
+        if (!take_path(w, path))
+            return false;
+        before = path;
+    }
+    *out_taken = n;
+    w->builder->lean->links->before = before;
+    return true;
+}
+
+/* How many blocks come before the next message, as far as a stretch goes.  It is looked for sixteen entries at a time. */
+static size_t run_end(const uint32_t *entries, size_t left)
+{
+    size_t most = left < STRETCH + PATH_MOST + 2 ? left : STRETCH + PATH_MOST + 2, i = 0;
+
+    for (; i + 16 <= most; i += 16) {
+        uint32_t any = 0;
+
+        for (size_t n = 0; n < 16; n++)
+            any |= entries[i + n];
+        if (any & TBD_ENTRY_MESSAGE)
+            break;
+    }
+    while (i < most && !(entries[i] & TBD_ENTRY_MESSAGE))
+        i++;
+    return i;
+}
+
+bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
+{
+    struct tbd_links *links = w->builder->lean->links;
+    size_t count = run_end(entries, left);
+
+    links->has_pending = true;
+    if (!take_paths(w, entries, count - 1, out_taken))
+        return false;
+    if (*out_taken < count - 1)
+        return true;
+    links->before = &links->none;
+    return tbd_lean_take_held(w, entries[count - 1], out_taken);
+}
+
+/* ---- begin and end ---- */
+
+bool tbd_links_reach(struct tbd_links *links, uint32_t plan_count)
+{
+    size_t alone = links->alone_room, starts = links->start_room;
+
+    if (!tbd_array_reserve(&links->alone, (size_t)plan_count + 1, &links->alone_room, sizeof(struct lean_path *)))
+        return false;
+    memset(links->alone + alone, 0, (links->alone_room - alone) * sizeof(*links->alone));
+    if (!tbd_array_reserve(&links->starts, (size_t)plan_count + 1, &links->start_room, sizeof(*links->starts)))
+        return false;
+    memset(links->starts + starts, 0, (links->start_room - starts) * sizeof(*links->starts));
+    return true;
+}
+
+bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count)
+{
+    struct tbd_links *links = *io_links;
+
+    if (!links) {
+        *io_links = links = calloc(1, sizeof(*links));
+        if (!links)
+            return false;
+        links->none = (struct lean_path){ .length = UINT32_MAX, .next = &links->none, .other = &links->none };
+    }
+    links->taken = links->missed = links->made = 0;
+    links->before = &links->none;
+    if (!links->long_entries)
+        links->long_entries = malloc(LONG_PATHS_MOST * sizeof(*links->long_entries));
+    return links->long_entries && tbd_links_reach(links, plan_count);
+}
+
+bool tbd_links_fail(const struct tbd_links *links)
+{
+    return links->taken >= TRIAL && (links->missed * MISSED_SHARE > links->taken || links->made * MADE_SHARE > links->taken);
+}
+
+void tbd_links_forget(struct tbd_links *links)
+{
+    if (!links)
+        return;
+    links->path_count = links->long_count = links->base_count = links->stores.count = links->met_count = 0;
+    links->none.next = links->none.other = links->before = &links->none;
+    memset(links->by_hash, 0, sizeof(links->by_hash));
+    if (links->alone)
+        memset(links->alone, 0, links->alone_room * sizeof(*links->alone));
+    if (links->starts)
+        memset(links->starts, 0, links->start_room * sizeof(*links->starts));
+}
+
+/* Counts what the path consists of, so often as it came. */
+static bool finish_path(struct work *w, struct lean_path *path)
+{
+    struct lean_base *bases = w->builder->lean->links->bases + path->first_base;
+
+    if (path->pending)
+        look_at_pending(w, path);
+    for (uint32_t i = 0; i < path->base_count; i++)
+        count_noted(w, &bases[i]);
+    if (!tbd_lean_count_blocks(w, path->entries, path->length, path->count, path->last_time))
+        return false;
+    path->count = 0;
+    return true;
+}
+
+bool tbd_links_finish(struct work *w)
+{
+    struct tbd_links *links = w->builder->lean->links;
+
+    for (size_t i = 0; i < links->met_count; i++)
+        if (!finish_path(w, links->met[i]))
+            return false;
+    links->met_count = 0;
+    if (links->path_count > PATHS_MOST || links->long_count == LONG_PATHS_MOST)
+        tbd_links_forget(links);
+    return true;
+}

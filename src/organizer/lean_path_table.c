@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: MIT
+/* lean_path_table.c - paths of a program that chooses among a few ways all the time
+ *
+ * Eight blocks at a time are looked for in a table.  Which path comes is told by its blocks alone, and how long it is is
+ * known before, so that a processor looks for the next ones before it has found this one: nothing has to be
+ * guessed, as long as the path is known.  Before a message fewer blocks may be left: such a path is found with zeros behind
+ * them.  Of each occurrence it is only noted where its records are; when some have come, the *bases* in them are
+ * looked at, the values that addresses of stores are relative to.  Stores are counted, word by word, where a base is
+ * another than the time before.  What a path consists of is counted at the window's end.
+ *
+ * Invariants
+ * E1  The blocks of a path are possible ones, so that nothing else can look like a known path of eight.
+ * E2  Occurrences point into the operands, so they are looked at before operands are moved. */
+#include "organizer/lean_private.h"
+
+#include "base/array.h"
+
+#include <emmintrin.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCKS 8u
+#define PENDING 24u    /* occurrences before their bases are looked at */
+#define STRETCH 32768u /* blocks that are taken before anybody asks whether that was a good idea */
+#define SLOTS_LOG2 14
+#define SLOTS (1u << SLOTS_LOG2)
+#define PATHS_MOST (SLOTS / 2) /* when there would be more, all are forgotten: a program that goes other ways now */
+#define PREFETCH 2048u /* bytes ahead; and how many at a time: more than most paths have */
+#define PREFETCH_BYTES 256u
+/* A path that is new takes longer than another way would, by so many times as much as one that is known takes less.  When
+ * that has cost as much as so many new ones more than it gained, of late, another way takes less time. */
+#define MADE_COST 24
+#define LOST_MOST (2048 * MADE_COST)
+
+/* A base was `value` so many times, the last time at event `last`. */
+struct eight_value {
+    uint64_t value;
+    uint32_t times;
+    uint32_t last;
+};
+
+/* One value in a path's records that addresses of stores are relative to. */
+struct eight_base {
+    struct eight_value now; /* not counted yet */
+    uint32_t offset;        /* in the path's records */
+    uint32_t first_store, store_count;
+    bool changes;           /* it did the last time */
+};
+
+/* An occurrence. */
+struct eight_note {
+    uint32_t at;    /* operand offset of its records, from where notes begin */
+    uint32_t index; /* of its first event */
+};
+
+/* What is needed whenever it comes is in one cache line, and one of notes. */
+struct eight {
+    uint32_t entries[BLOCKS]; /* blocks of the stream, then zeros; entries[0] is 0 in a free slot */
+    uint32_t operand_bytes;
+    uint32_t events;
+    uint32_t pending;    /* occurrences of which stores are to be counted */
+    uint32_t count;      /* in the window; and the last time: */
+    uint32_t last_time;  /* of its first block */
+    uint32_t last_index; /* of its first event */
+    uint32_t first_id;   /* of the trace: its first block */
+    uint16_t length;
+    bool calls;          /* its last block ends with a call */
+    bool has_bases;
+    struct eight_note notes[PENDING];
+};
+_Static_assert(sizeof(struct eight) == 256, "four cache lines");
+
+/* And what else there is to know of it. */
+struct eight_more {
+    uint32_t first_base, base_count;
+    uint32_t first_fixed, fixed_count; /* stores to addresses that are always the same */
+};
+
+struct tbd_eights {
+    void *slot_room;
+    struct eight *slots;     /* SLOTS, in cache lines; found by their entries */
+    struct eight_more *more; /* of each slot */
+    uint32_t *used;          /* slots that are not free */
+    size_t count;
+    struct eight_base *bases;
+    size_t base_count, base_room;
+    struct tbd_lean_stores stores;
+    struct eight_value values[PENDING + 1];
+    size_t notes_from;       /* operand offset that notes are relative to */
+    bool has_notes;          /* perhaps */
+    int64_t lost;            /* time, in what a known path gains; gains of long ago are forgotten */
+};
+
+/* ---- stores ---- */
+
+static void count_values(struct work *w, const struct eight_base *base, const struct eight_value *values, size_t count)
+{
+    const struct tbd_lean_store *store = w->builder->lean->eights->stores.all + base->first_store;
+
+    for (const struct tbd_lean_store *end = store + base->store_count; store < end; store++)
+        for (size_t i = 0; i < count; i++)
+            tbd_shadow_stores(&w->builder->shadow, values[i].value + (uint64_t)store->add, store->bytes,
+                              values[i].times, values[i].last + store->index);
+}
+
+static uint64_t value_at(const uint8_t *at)
+{
+    uint64_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return value;
+}
+
+static bool is_always(uint64_t value, const uint8_t *records, const struct eight_note *notes, uint32_t count)
+{
+    uint64_t differs = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        differs |= value_at(records + notes[i].at) ^ value;
+    return !differs;
+}
+
+/* What was noted makes values that follow on each other; all but the last one are counted. */
+static void look_at_base(struct work *w, struct eight_base *base, const struct eight *path)
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+    const uint8_t *records = w->operands + eights->notes_from + base->offset;
+    struct eight_value now = base->now, *value = eights->values;
+
+    if (!now.times)
+        now.value = value_at(records + path->notes[0].at);
+    if (!base->changes && is_always(now.value, records, path->notes, path->pending)) {
+        base->now = (struct eight_value){ now.value, now.times + path->pending, path->notes[path->pending - 1].index };
+        return;
+    }
+    for (uint32_t i = 0; i < path->pending; i++) {
+        uint64_t next = value_at(records + path->notes[i].at);
+        bool differs = next != now.value;
+
+        *value = now;
+        value += differs;
+        now = (struct eight_value){ next, (differs ? 0 : now.times) + 1, path->notes[i].index };
+    }
+    base->now = now;
+    base->changes = value != eights->values;
+    count_values(w, base, eights->values, (size_t)(value - eights->values));
+}
+
+static void look_at_notes(struct work *w, struct eight *path)
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+    const struct eight_more *more = &eights->more[path - eights->slots];
+
+    for (uint32_t i = 0; i < more->base_count; i++)
+        look_at_base(w, &eights->bases[more->first_base + i], path);
+    path->pending = 0;
+}
+
+void tbd_eights_look(struct work *w)
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+
+    for (size_t i = 0; eights->has_notes && i < eights->count; i++) {
+        struct eight *path = &eights->slots[eights->used[i]];
+
+        if (path->pending)
+            look_at_notes(w, path);
+    }
+    eights->has_notes = false;
+}
+
+/* ---- making paths ---- */
+
+/* Bases of a block whose record is at `offset` in the path's. */
+static bool add_bases(struct tbd_eights *eights, const struct tbd_plan *plan, uint32_t offset, uint32_t events)
+{
+    for (uint16_t i = 0; i < plan->store_count; i++) {
+        uint32_t base = plan->stores[i].base;
+        struct eight_base *added;
+
+        if (base == TBD_BASE_NONE || !tbd_lean_is_first_of_base(plan, i))
+            continue;
+        if (!tbd_array_grow(&eights->bases, eights->base_count, &eights->base_room, sizeof(*eights->bases)))
+            return false;
+        added = &eights->bases[eights->base_count++];
+        *added = (struct eight_base){ .offset = offset + base, .first_store = (uint32_t)eights->stores.count };
+        if (!tbd_lean_add_stores(&eights->stores, plan, base, events))
+            return false;
+        added->store_count = (uint32_t)eights->stores.count - added->first_store;
+    }
+    return true;
+}
+
+static bool add_all_bases(struct work *w, const struct eight *path, struct eight_more *more)
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+    uint32_t offset = 0, events = 0;
+
+    more->first_base = (uint32_t)eights->base_count;
+    for (uint32_t n = 0; n < path->length; n++) {
+        const struct tbd_plan *plan = &w->plans[path->entries[n]];
+
+        if (!add_bases(eights, plan, offset, events))
+            return false;
+        offset += plan->operand_bytes;
+        events += plan->op_count + 1u;
+    }
+    more->base_count = (uint32_t)eights->base_count - more->first_base;
+    return true;
+}
+
+static bool add_fixed(struct work *w, const struct eight *path, struct eight_more *more)
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+    uint32_t events = 0;
+
+    more->first_fixed = (uint32_t)eights->stores.count;
+    for (uint32_t n = 0; n < path->length; n++) {
+        if (!tbd_lean_add_stores(&eights->stores, &w->plans[path->entries[n]], TBD_BASE_NONE, events))
+            return false;
+        events += w->plans[path->entries[n]].op_count + 1u;
+    }
+    more->fixed_count = (uint32_t)eights->stores.count - more->first_fixed;
+    return true;
+}
+
+/* What the path's blocks are, in all. */
+static bool fill(struct work *w, struct eight *path, struct eight_more *more)
+{
+    for (; path->length < BLOCKS && path->entries[path->length]; path->length++) {
+        const struct tbd_plan *plan = &w->plans[path->entries[path->length]];
+
+        path->operand_bytes += plan->operand_bytes;
+        path->events += plan->op_count + 1u;
+        path->calls = plan->calls != 0;
+        w->builder->lean->renames |= plan->id != path->entries[path->length];
+    }
+    path->first_id = w->plans[path->entries[0]].id;
+    if (!add_all_bases(w, path, more) || !add_fixed(w, path, more))
+        return false;
+    path->has_bases = more->base_count != 0;
+    return true;
+}
+
+static uint64_t pair_at(const uint32_t *entries)
+{
+    uint64_t pair;
+
+    memcpy(&pair, entries, sizeof(pair));
+    return pair;
+}
+
+static uint32_t slot_of(const uint32_t *entries)
+{
+    uint64_t sum = pair_at(entries) * 0x9e3779b97f4a7c15ull;
+
+    sum += pair_at(entries + 2) * 0xc2b2ae3d27d4eb4full;
+    sum += pair_at(entries + 4) * 0xd6e8feb86659fd93ull;
+    sum += pair_at(entries + 6) * 0xff51afd7ed558ccdull;
+    return (uint32_t)(sum >> (64 - SLOTS_LOG2));
+}
+
+static __m128i differences(const uint32_t *a, const uint32_t *b)
+{
+    return _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)a), _mm_loadu_si128((const __m128i *)(const void *)b));
+}
+
+static bool is_same(const struct eight *path, const uint32_t *entries)
+{
+    __m128i differs = _mm_or_si128(differences(path->entries, entries), differences(path->entries + 4, entries + 4));
+
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(differs, _mm_setzero_si128())) == 0xffff;
+}
+
+/* A new path for the free slot; NULL without memory. */
+static struct eight *new_path(struct work *w, uint32_t slot, const uint32_t entries[BLOCKS])
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+    struct eight *path = &eights->slots[slot];
+
+    *path = (struct eight){ 0 };
+    memcpy(path->entries, entries, sizeof(path->entries));
+    eights->used[eights->count++] = slot;
+    eights->lost += MADE_COST;
+    return fill(w, path, &eights->more[slot]) ? path : NULL;
+}
+
+/* The path of these blocks, and zeros behind them; NULL without memory. */
+static struct eight *find_path(struct work *w, const uint32_t entries[BLOCKS])
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+    uint32_t slot = slot_of(entries);
+
+    while (eights->slots[slot].entries[0] && !is_same(&eights->slots[slot], entries))
+        slot = (slot + 1) % SLOTS;
+    if (eights->slots[slot].entries[0])
+        return &eights->slots[slot];
+    if (eights->count < PATHS_MOST)
+        return new_path(w, slot, entries);
+    if (!tbd_eights_finish(w))
+        return NULL;
+    tbd_eights_forget(eights);
+    eights->has_notes = true;
+    return new_path(w, slot_of(entries), entries);
+}
+
+/* ---- taking them ---- */
+
+/* Where taking is. */
+struct place {
+    size_t in;
+    uint64_t index;
+    uint32_t time;
+    bool called; /* the block before ended with a call */
+};
+
+static struct place place_of(const struct work *w)
+{
+    return (struct place){ w->in, w->index, w->time, w->called != 0 };
+}
+
+/* `last` is the block before. */
+static void go_to(struct work *w, const struct place *at, uint32_t last)
+{
+    w->in = at->in;
+    w->index = at->index;
+    w->time = at->time;
+    w->called = at->called ? w->plans[last].id : 0;
+}
+
+static inline __attribute__((always_inline)) void take_path(struct work *w, struct eight *path, struct place *at)
+{
+    struct eight_note *note = &path->notes[path->pending];
+    struct block_count *entered = &w->builder->counts[at->called ? path->first_id : 0]; /* 0: nobody wants it */
+
+    entered->enters++;
+    entered->last_enter = at->time;
+    at->called = path->calls;
+    note->at = (uint32_t)(at->in - w->builder->lean->eights->notes_from);
+    note->index = (uint32_t)at->index;
+    path->count++;
+    path->last_time = at->time;
+    path->last_index = (uint32_t)at->index;
+    at->in += path->operand_bytes;
+    at->index += path->events;
+    at->time += path->length;
+    path->pending += path->has_bases;
+    if (path->pending == PENDING)
+        look_at_notes(w, path);
+}
+
+static void note_taken(struct tbd_eights *eights, int64_t paths)
+{
+    eights->lost = eights->lost > paths ? eights->lost - paths : 0;
+}
+
+/* Known paths from `entries` on; another block follows each. */
+static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
+{
+    struct eight *slots = w->builder->lean->eights->slots;
+    struct place at = place_of(w);
+    size_t n = 0;
+
+    for (; n + BLOCKS < left; n += BLOCKS) {
+        struct eight *path = &slots[slot_of(entries + n)];
+
+        if (!is_same(path, entries + n) || path->length < BLOCKS || entries[n + BLOCKS] & TBD_ENTRY_MESSAGE ||
+            path->operand_bytes > w->operand_bytes - at.in)
+            break;
+        for (uint32_t ahead = 0; ahead < PREFETCH_BYTES; ahead += 64) /* records are looked at later, and in another order */
+            __builtin_prefetch(w->operands + at.in + PREFETCH + ahead, 0, 2);
+        take_path(w, path, &at);
+    }
+    if (n)
+        go_to(w, &at, entries[n - 1]);
+    note_taken(w->builder->lean->eights, (int64_t)(n / BLOCKS));
+    return n;
+}
+
+/* Blocks that are possible and have their records inside the operands: at most eight. */
+static uint32_t find_length(const struct work *w, const uint32_t *entries, size_t left)
+{
+    size_t room = w->operand_bytes - w->in;
+    uint32_t n = 0;
+
+    for (; n < BLOCKS && n < left && tbd_lean_is_possible(w, entries[n]); n++) {
+        if (w->plans[entries[n]].operand_bytes > room)
+            break;
+        room -= w->plans[entries[n]].operand_bytes;
+    }
+    return n;
+}
+
+static bool take_some(struct work *w, const uint32_t *entries, uint32_t length)
+{
+    uint32_t padded[BLOCKS] = { 0 };
+    struct eight *path;
+    struct place at;
+
+    memcpy(padded, entries, length * sizeof(*entries));
+    path = find_path(w, padded);
+    if (!path)
+        return false;
+    at = place_of(w);
+    take_path(w, path, &at);
+    go_to(w, &at, entries[length - 1]);
+    note_taken(w->builder->lean->eights, 1);
+    return true;
+}
+
+/* A path, known or not, or the last blocks before a message, an impossible block, or one whose record is outside the
+ * operands; *out_ends then. */
+static bool take_any(struct work *w, const uint32_t *entries, size_t left, size_t *io_taken, bool *out_ends)
+{
+    uint32_t length = find_length(w, entries, left);
+    bool is_held = length && (length == left || entries[length] & TBD_ENTRY_MESSAGE);
+
+    *out_ends = is_held || length < BLOCKS;
+    if (length > is_held && !take_some(w, entries, length - is_held))
+        return false;
+    *io_taken += length - is_held;
+    return !is_held || tbd_lean_take_held(w, entries[length - 1], io_taken);
+}
+
+bool tbd_eights_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+    bool ends = false;
+    size_t n = 0;
+
+    if (w->in - eights->notes_from > UINT32_MAX / 2)
+        tbd_eights_look(w);
+    if (!eights->has_notes)
+        eights->notes_from = w->in;
+    eights->has_notes = true;
+    while (!ends && n < STRETCH) {
+        size_t stretch = left - n < STRETCH ? left - n : STRETCH;
+
+        n += take_known(w, entries + n, stretch);
+        if (!take_any(w, entries + n, left - n, &n, &ends))
+            return false;
+    }
+    *out_taken = n;
+    return true;
+}
+
+/* ---- begin and end ---- */
+
+bool tbd_eights_begin(struct tbd_eights **io_eights)
+{
+    struct tbd_eights *eights = *io_eights;
+
+    if (!eights)
+        *io_eights = eights = calloc(1, sizeof(*eights));
+    if (!eights)
+        return false;
+    eights->lost = 0;
+    if (!eights->slot_room)
+        eights->slot_room = calloc(SLOTS + 1, sizeof(*eights->slots));
+    if (!eights->more)
+        eights->more = calloc(SLOTS, sizeof(*eights->more));
+    if (!eights->used)
+        eights->used = malloc(PATHS_MOST * sizeof(*eights->used));
+    eights->slots = (void *)(((uintptr_t)eights->slot_room + 63) & ~(uintptr_t)63);
+    return eights->slot_room && eights->more && eights->used;
+}
+
+bool tbd_eights_fail(const struct tbd_eights *eights)
+{
+    return eights->lost > LOST_MOST;
+}
+
+static void count_stores(struct work *w, const struct eight *path, const struct eight_more *more)
+{
+    const struct tbd_eights *eights = w->builder->lean->eights;
+    const struct tbd_lean_store *fixed = eights->stores.all + more->first_fixed;
+
+    for (uint32_t i = 0; i < more->fixed_count; i++)
+        tbd_shadow_stores(&w->builder->shadow, (uint64_t)fixed[i].add, fixed[i].bytes, path->count,
+                          path->last_index + fixed[i].index);
+    for (uint32_t i = 0; i < more->base_count; i++) {
+        struct eight_base *base = &eights->bases[more->first_base + i];
+
+        count_values(w, base, &base->now, base->now.times != 0);
+        base->now.times = 0;
+    }
+}
+
+bool tbd_eights_finish(struct work *w)
+{
+    struct tbd_eights *eights = w->builder->lean->eights;
+
+    tbd_eights_look(w);
+    for (size_t i = 0; i < eights->count; i++) {
+        struct eight *path = &eights->slots[eights->used[i]];
+
+        if (!path->count)
+            continue;
+        if (!tbd_lean_count_blocks(w, path->entries, path->length, path->count, path->last_time))
+            return false;
+        count_stores(w, path, &eights->more[eights->used[i]]);
+        path->count = 0;
+    }
+    return true;
+}
+
+void tbd_eights_forget(struct tbd_eights *eights)
+{
+    for (size_t i = 0; i < eights->count; i++)
+        eights->slots[eights->used[i]] = (struct eight){ 0 };
+    eights->count = eights->base_count = eights->stores.count = 0;
+    eights->has_notes = false;
+}
+
+void tbd_eights_free(struct tbd_eights *eights)
+{
+    if (!eights)
+        return;
+    free(eights->slot_room);
+    free(eights->more);
+    free(eights->used);
+    free(eights->bases);
+    free(eights->stores.all);
+    free(eights);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+/* forced_specials.c - see forced_specials.h.  Open addressing, at most half full, nothing is taken out singly. */
+#include "patcher/forced_specials.h"
+
+#define SLOTS (2u * TBD_MAX_SINGLES)
+
+static struct tbd_single table[SLOTS];
+static size_t count;
+
+static uint32_t place_of(uint64_t pc)
+{
+    uint32_t place = (uint32_t)((pc * 0x9e3779b97f4a7c15ull) >> 40) % SLOTS;
+
+    while (table[place].pc && table[place].pc != pc)
+        place = (place + 1) % SLOTS;
+    return place;
+}
+
+bool tbd_singles_has(uint64_t pc)
+{
+    return count && table[place_of(pc)].pc == pc;
+}
+
+struct tbd_single *tbd_singles_find(uint64_t pc)
+{
+    struct tbd_single *single = &table[place_of(pc)];
+
+    return count && single->pc ? single : NULL;
+}
+
+bool tbd_singles_add(uint64_t pc)
+{
+    struct tbd_single *single = &table[place_of(pc)];
+
+    if (single->pc || !pc)
+        return true;
+    if (count == TBD_MAX_SINGLES)
+        return false;
+    *single = (struct tbd_single){ .pc = pc };
+    count++;
+    return true;
+}
+
+size_t tbd_singles_count(void)
+{
+    return count;
+}
+
+size_t tbd_singles_list(uint64_t *out)
+{
+    size_t found = 0;
+
+    for (uint32_t n = 0; n < SLOTS && found < count; n++)
+        if (table[n].pc)
+            out[found++] = table[n].pc;
+    return found;
+}
+
+void tbd_singles_clear(void)
+{
+    for (uint32_t n = 0; n < SLOTS && count; n++)
+        table[n] = (struct tbd_single){ 0 };
+    count = 0;
+}

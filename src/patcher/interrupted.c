@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+/* interrupted.c - from the registers of a signal frame to the program's registers
+ *
+ * The block is translated once more into a buffer; what the translator believed just before the
+ * interrupted instruction says where each register is (P1 of translate.h).  Exact for every
+ * instruction of the program and for the hooks before it; behind a block's last instruction the
+ * state is the one before the next block.  Contexts: SIG, APP; not re-entrant (one thread runs at
+ * a time). */
+#include "patcher/interrupted.h"
+
+#include "patcher/cache.h"
+#include "patcher/fixed.h"
+
+static struct tbd_cut cut; /* too large for a signal stack's taste */
+
+static uint64_t register_value(const struct tbd_place *place, const struct tbd_thread *thread,
+                               const struct tbd_regs *cpu, unsigned r)
+{
+    if (place->own & TBD_BIT(r))
+        return cpu->gpr[r];
+    if ((place->slot & TBD_BIT(r)) || r < TBD_R14 || place->sub[r - TBD_R14] == TBD_NO_REG)
+        return thread->regs.gpr[r];
+    return cpu->gpr[place->sub[r - TBD_R14]];
+}
+
+static void fill_registers(struct tbd_regs *state, const struct tbd_place *place,
+                           const struct tbd_thread *thread, const struct tbd_regs *cpu)
+{
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        state->gpr[r] = register_value(place, thread, cpu, r);
+}
+
+/* Behind the last instruction's effects: where will it go? */
+static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
+{
+    switch (last->kind) {
+    case TBD_INSN_JUMP:
+    case TBD_INSN_CALL: return last->target;
+    case TBD_INSN_CALL_INDIRECT:
+    case TBD_INSN_JUMP_INDIRECT:
+    case TBD_INSN_RETURN: return cpu->gpr[TBD_R11];
+    case TBD_INSN_BRANCH:
+    case TBD_INSN_BRANCH_RCX:
+    case TBD_INSN_SYSCALL:
+    case TBD_INSN_SPECIAL: return last->pc;
+    default: return last->pc + last->length;
+    }
+}
+
+/* loop has changed rcx when it is passed; what follows is the jump not taken, then the one
+ * taken. */
+static bool is_loop_done(const struct tbd_insn *last, const struct tbd_watch *watch)
+{
+    return last->kind == TBD_INSN_BRANCH_RCX && watch->pc > watch->tail;
+}
+
+static bool is_before_itself(const struct tbd_insn *last, const struct tbd_watch *watch)
+{
+    if (is_loop_done(last, watch))
+        return false;
+    return last->kind == TBD_INSN_BRANCH || last->kind == TBD_INSN_BRANCH_RCX ||
+           last->kind == TBD_INSN_SYSCALL || last->kind == TBD_INSN_SPECIAL;
+}
+
+/* Accesses with fs or gs base, bit numbers and the like are never of those that must be aligned. */
+static uint64_t address_of(const struct tbd_access *a, const struct tbd_regs *regs)
+{
+    uint64_t address = (uint64_t)a->ea.disp;
+
+    if (a->ea.base != TBD_NO_REG)
+        address += regs->gpr[a->ea.base];
+    if (a->ea.index != TBD_NO_REG)
+        address += regs->gpr[a->ea.index] * a->ea.scale;
+    if (a->ea.addr32)
+        address = (uint32_t)address;
+    return address + (a->ea.fs ? regs->fs_base : a->ea.gs ? regs->gs_base : 0);
+}
+
+static bool is_misaligned(const struct tbd_insn *insn, const struct tbd_regs *regs)
+{
+    for (unsigned n = 0; n < insn->access_count; n++)
+        if (insn->access[n].flags & TBD_ACCESS_ALIGNED &&
+            address_of(&insn->access[n], regs) & (insn->access[n].size - 1u))
+            return true;
+    return false;
+}
+
+static struct tbd_interruption inside(const struct tbd_watch *watch, uint32_t insn, uint32_t id,
+                                      struct tbd_regs *state)
+{
+    state->rip = cut.insn[insn].pc;
+    return (struct tbd_interruption){ .where = TBD_INT_INSIDE,
+                                      .id = id,
+                                      .insn = insn,
+                                      .record_bytes = cut.record_before[insn],
+                                      .in_hook = watch->phase == TBD_PHASE_HOOK,
+                                      .misaligned = is_misaligned(&cut.insn[insn], state) };
+}
+
+static struct tbd_interruption describe(const struct tbd_watch *watch,
+                                        const struct tbd_block_code *block,
+                                        const struct tbd_regs *cpu, struct tbd_regs *state)
+{
+    const struct tbd_insn *last = cut.count ? &cut.insn[cut.count - 1] : NULL;
+
+    if (watch->phase == TBD_PHASE_ENTRY || !last) {
+        state->rip = block->start;
+        return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
+    }
+    if (watch->phase != TBD_PHASE_TAIL)
+        return inside(watch, watch->insn, block->id, state);
+    if (is_before_itself(last, watch))
+        return inside(watch, cut.count - 1, block->id, state);
+    state->rip = next_pc(last, cpu);
+    if (is_loop_done(last, watch))
+        state->rip = watch->pc < watch->first_exit_end ? last->pc + last->length : last->target;
+    return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
+}
+
+/* In the check for indirect branches, behind its first instruction, rcx is in r10. */
+static bool is_in_tag(const struct tbd_block_code *block, uint64_t pc)
+{
+    return block->tagged >= block->cache_start && pc > block->tagged && pc < block->entry;
+}
+
+/* Exit stubs and ways out: registers are where they are between blocks; the next block is the
+ * site's. */
+static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
+                                              const struct tbd_regs *cpu, struct tbd_regs *state)
+{
+    struct tbd_place place = { .own = (uint16_t)~TBD_AT_HOME,
+                               .slot = TBD_AT_HOME,
+                               .sub = { TBD_NO_REG, TBD_NO_REG } };
+
+    fill_registers(state, &place, thread, cpu);
+    state->rip = tbd_cache_stub_target(cpu->rip);
+    return (struct tbd_interruption){ .where = state->rip ? TBD_INT_BOUNDARY : TBD_INT_NOT_CACHE };
+}
+
+struct tbd_interruption tbd_interrupt_find(const struct tbd_patcher_callbacks *callbacks,
+                                           const struct tbd_codegen_config *config,
+                                           const struct tbd_thread *thread,
+                                           const struct tbd_regs *cpu, struct tbd_regs *state)
+{
+    const struct tbd_block_code *block = tbd_cache_block_at(cpu->rip);
+    struct tbd_watch watch = { .pc = cpu->rip, .phase = TBD_PHASE_ENTRY };
+
+    *state = *cpu;
+    state->fs_base = thread->regs.fs_base;
+    state->gs_base = thread->regs.gs_base;
+    state->thread = thread->regs.thread;
+    if (!tbd_cache_area_of(cpu->rip))
+        return (struct tbd_interruption){ .where = TBD_INT_NOT_CACHE };
+    if (!block)
+        return between_blocks(thread, cpu, state);
+    if (!tbd_cache_dry_run(callbacks, config, block, &watch, &cut))
+        return (struct tbd_interruption){ .where = TBD_INT_NOT_CACHE };
+    fill_registers(state, &watch.place, thread, cpu);
+    if (is_in_tag(block, cpu->rip))
+        state->gpr[TBD_RCX] = cpu->gpr[TBD_R10];
+    return describe(&watch, block, cpu, state);
+}

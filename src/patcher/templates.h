@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/* templates.h - the code of each event, placed before the instruction it belongs to
+ *
+ * Addresses are in hardware registers, already reachable; `scratch` is a register whose value the
+ * program does not need until the translator reloads it.  r15 = next entry, r14 = start of this
+ * block's operands (advanced once, at the block's end).
+ *
+ * T1  Flags are never changed (E1 of patcher/emit.h), memory of the program never written.
+ * T2  A template may fault on the program's memory exactly where the instruction itself would.
+ */
+#ifndef TBD_PATCHER_TEMPLATES_H
+#define TBD_PATCHER_TEMPLATES_H
+
+#include "patcher/emit.h"
+#include "patcher/touch.h"
+
+/* block.c: entry store and advance; 11 bytes, the entry store first. */
+void tbd_hook_block(struct tbd_emit *e, uint32_t id);
+/* block.c: the record is complete. */
+void tbd_hook_block_end(struct tbd_emit *e, uint32_t record_bytes);
+
+struct tbd_hook_access {
+    struct tbd_ea ea; /* plain: no segment, 64-bit */
+    uint32_t size;
+    struct tbd_touch touch; /* marks this access makes, also for others */
+    uint8_t scratch;
+};
+
+/* store.c: old bytes at `data_at` of the record. */
+void tbd_hook_store(struct tbd_emit *e, const struct tbd_hook_access *access, uint32_t data_at);
+/* load.c: the address (or, with `base_only`, its base register) at `at` of the record. */
+void tbd_hook_address(struct tbd_emit *e, const struct tbd_hook_access *access, uint32_t at,
+                      bool base_only);
+/* load.c: marks in the touch map. */
+void tbd_hook_touch(struct tbd_emit *e, const struct tbd_hook_access *access);
+
+void tbd_hook_call(struct tbd_emit *e, uint32_t data_at);
+void tbd_hook_return(struct tbd_emit *e, uint32_t data_at);
+
+/* note.c: a register as it is before the instruction; the low half of a vector register. */
+void tbd_hook_note(struct tbd_emit *e, unsigned reg, uint32_t at);
+void tbd_hook_note_vector(struct tbd_emit *e, unsigned number, uint32_t at);
+
+/* [r14 + at] */
+static inline struct tbd_ea tbd_hook_operand(uint32_t at)
+{
+    return (struct tbd_ea){ .disp = at, .base = TBD_R14, .index = TBD_NO_REG, .scale = 1 };
+}
+
+#endif

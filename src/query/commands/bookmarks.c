@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+/* bookmarks.c - names for positions: lines "NAME TIME+K" in the file `bookmarks` of the trace
+ *
+ * The last line of a name counts.  Like the remembered position they are a convenience: whatever is
+ * wrong with the file, questions work. */
+#include "query/commands/bookmarks.h"
+
+#include "query/commands/output.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_MAX_BYTES 64u
+#define BOOKMARKS_MAX  1024u
+
+struct bookmark {
+    char name[NAME_MAX_BYTES];
+    struct tbd_position position;
+};
+
+static void path_of(const struct tbd_session *session, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s/bookmarks", session->info->path);
+}
+
+static bool read_line(const char *line, struct bookmark *out)
+{
+    int end = 0;
+
+    out->position.offset = 0;
+    return sscanf(line, "%63[A-Za-z0-9_] %" SCNu64 "+%" SCNu32 "%n", out->name, &out->position.time,
+                  &out->position.offset, &end) >= 2;
+}
+
+static void put(struct bookmark *all, size_t *count, const struct bookmark *one)
+{
+    size_t at = 0;
+
+    while (at < *count && strcmp(all[at].name, one->name) != 0)
+        at++;
+    if (at == BOOKMARKS_MAX)
+        return;
+    all[at] = *one;
+    *count += at == *count;
+}
+
+/* All of them; the caller's.  NULL without memory. */
+static struct bookmark *read_all(const struct tbd_session *session, size_t *out_count)
+{
+    struct bookmark *all = calloc(BOOKMARKS_MAX, sizeof(*all));
+    struct bookmark one;
+    char path[4096], line[256];
+    FILE *file;
+
+    *out_count = 0;
+    path_of(session, path, sizeof(path));
+    file = all == NULL ? NULL : fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        if (read_line(line, &one))
+            put(all, out_count, &one);
+    }
+    if (file != NULL)
+        fclose(file);
+    return all;
+}
+
+static bool find(struct tbd_session *session, const char *name, size_t bytes,
+                 struct tbd_position *out)
+{
+    size_t count;
+    struct bookmark *all = read_all(session, &count);
+    bool found = false;
+
+    for (size_t i = 0; all != NULL && i < count && !found; i++) {
+        found = strlen(all[i].name) == bytes && memcmp(all[i].name, name, bytes) == 0;
+        if (found)
+            *out = all[i].position;
+    }
+    free(all);
+    return found;
+}
+
+static size_t name_length(const char *text)
+{
+    size_t length = 0;
+
+    while (isalnum((unsigned char)text[length]) || text[length] == '_')
+        length++;
+    return length;
+}
+
+char *tbd_bookmarks_expand(struct tbd_session *session, const char *line)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    bool quoted = false;
+
+    if (out == NULL)
+        return NULL;
+    for (const char *s = line; *s != '\0'; s++) {
+        bool starts = s == line || isspace((unsigned char)s[-1]);
+        size_t length = !quoted && starts && *s == '@' ? name_length(s + 1) : 0;
+        struct tbd_position position;
+
+        quoted ^= *s == '"';
+        if (length != 0 && find(session, s + 1, length, &position)) {
+            fprintf(out, "%" PRIu64 "+%" PRIu32, position.time, position.offset);
+            s += length;
+        } else {
+            fputc(*s, out);
+        }
+    }
+    fclose(out);
+    return text;
+}
+
+static bool is_name(const char *text)
+{
+    size_t length = 0;
+
+    while (isalnum((unsigned char)text[length]) || text[length] == '_')
+        length++;
+    return length != 0 && length < NAME_MAX_BYTES && text[length] == '\0';
+}
+
+static enum tbd_exit add(struct tbd_command_run *run, const char *name)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+    char path[4096];
+    int fd;
+    bool good;
+
+    path_of(run->session, path, sizeof(path));
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        fprintf(stderr, "tbdq: cannot write bookmarks: %s\n", path);
+        return TBD_EXIT_SYSTEM;
+    }
+    good = dprintf(fd, "%s %" PRIu64 "+%" PRIu32 "\n", name, position.time, position.offset) > 0;
+    good = close(fd) == 0 && good;
+    return good ? TBD_EXIT_FOUND : TBD_EXIT_SYSTEM;
+}
+
+enum tbd_exit tbd_command_mark(struct tbd_command_run *run)
+{
+    const char *name = run->argc == 0 ? "" : run->argv[0];
+
+    name += *name == '@';
+    if (run->argc != 1 || !is_name(name))
+        return tbd_command_usage(run, "mark takes a name of letters, digits and _");
+    return add(run, name);
+}
+
+enum tbd_exit tbd_command_marks(struct tbd_command_run *run)
+{
+    size_t count;
+    struct bookmark *all = read_all(run->session, &count);
+
+    if (run->argc != 0 || all == NULL) {
+        free(all);
+        return tbd_command_usage(run, "marks takes no arguments");
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (run->session->json) {
+            json_t *object = json_object();
+
+            json_object_set_new(object, "name", json_string(all[i].name));
+            json_object_set_new(object, "time", json_integer((json_int_t)all[i].position.time));
+            json_object_set_new(object, "offset", json_integer((json_int_t)all[i].position.offset));
+            tbd_output_line(object, run->out);
+        } else {
+            fprintf(run->out, "@%s  %" PRIu64 "+%" PRIu32 "\n", all[i].name, all[i].position.time,
+                    all[i].position.offset);
+        }
+    }
+    free(all);
+    return count != 0 ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
+}

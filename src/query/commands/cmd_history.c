@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+/* cmd_history.c - values over time: history; and trace, the lines that were executed */
+#include "query/commands/output.h"
+#include "query/commands/rows.h"
+#include "query/session/source_place.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECT_MAX TBD_DATA_BYTES
+
+/* ---- history ---- */
+
+#define FRAMES_MAX 256u
+#define RED_ZONE   128u /* below the stack pointer: of a function that calls none */
+
+/* From the call of the function that an object on the stack belongs to until its return: before and
+ * behind, other functions have other things there. */
+struct lifetime {
+    bool is_bounded; /* false: it is as old as the trace */
+    bool has_end;    /* the function returns in the trace */
+    struct tbd_position from, to;
+};
+
+struct history {
+    struct tbd_command_run *run;
+    struct tbd_source_place *place;
+    struct tbd_data object; /* in memory */
+    size_t bytes;
+    struct tbd_rows rows;
+    json_t *row; /* of the value that holds now; NULL before the first one */
+    uint8_t now[OBJECT_MAX];
+    struct lifetime life;
+};
+
+static char *text_of(struct history *history)
+{
+    struct tbd_printer printer = tbd_source_printer(history->place, 0);
+    struct tbd_data data = history->object;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (out == NULL)
+        return NULL;
+    data.in_memory = false;
+    data.byte_count = (uint32_t)history->bytes;
+    memcpy(data.bytes, history->now, history->bytes);
+    tbd_data_print(&printer, &data, out);
+    fclose(out);
+    return text;
+}
+
+/* A value begins to hold at `from`, written by the event; NULL: nobody knows by whom. */
+static void begin_value(struct history *history, struct tbd_position from,
+                        const struct tbd_event *event)
+{
+    char *text = text_of(history);
+
+    history->row = event != NULL ? tbd_rows_event(history->run->session, event) : json_object();
+    json_object_set_new(history->row, "value", tbd_output_text(text == NULL ? "" : text));
+    json_object_set_new(history->row, "from", tbd_rows_position(from));
+    free(text);
+}
+
+static void end_value(struct history *history, const struct tbd_position *to)
+{
+    if (history->row == NULL)
+        return;
+    json_object_set_new(history->row, "to", to == NULL ? json_null() : tbd_rows_position(*to));
+    tbd_rows_add(&history->rows, history->row);
+    history->row = NULL;
+}
+
+static bool read_object(struct history *history, struct tbd_position position, uint8_t *out)
+{
+    return tbd_session_read(history->run->session, position, history->object.address, out,
+                            history->bytes) == TBD_OK;
+}
+
+/* What the store writes over is in the event, and what it writes if it is small; else memory. */
+static bool value_after(struct history *history, const struct tbd_event *event, uint8_t *out)
+{
+    struct tbd_position after = { event->position.time, event->position.offset + 1 };
+    uint64_t address = history->object.address;
+
+    memcpy(out, history->now, history->bytes);
+    if (event->fresh != NULL || (event->flags & TBD_EVENT_HAS_VALUE) == 0 || event->size > 8)
+        return read_object(history, after, out);
+    for (uint64_t i = 0; i < event->size; i++) {
+        if (event->addr + i - address < history->bytes)
+            out[event->addr + i - address] = (uint8_t)(event->value >> (8 * i));
+    }
+    return true;
+}
+
+static bool add_store(void *context, const struct tbd_event *event)
+{
+    struct history *history = context;
+    struct tbd_position after = { event->position.time, event->position.offset + 1 };
+    uint8_t value[OBJECT_MAX];
+
+    if (history->row == NULL && read_object(history, event->position, history->now) &&
+        !history->life.is_bounded)
+        begin_value(history, tbd_session_first(history->run->session), NULL);
+    if (!value_after(history, event, value))
+        return true;
+    if (history->row != NULL && memcmp(value, history->now, history->bytes) == 0)
+        return true;
+    end_value(history, &event->position);
+    memcpy(history->now, value, history->bytes);
+    begin_value(history, after, event);
+    return ferror(history->run->out) == 0;
+}
+
+/* The call frame of the function on whose stack the object lies; 0: it is no local variable. */
+static uint64_t frame_of(struct history *history, struct tbd_position position)
+{
+    struct tbd_frame *frames = calloc(FRAMES_MAX, sizeof(*frames));
+    uint64_t address = history->object.address, found = 0;
+    size_t count = 0;
+
+    if (frames != NULL && tbd_session_stack(history->run->session, position, frames, FRAMES_MAX,
+                                            &count) != TBD_OK)
+        count = 0;
+    for (size_t i = 0; i < count && found == 0; i++) {
+        uint64_t low = frames[i].sp - (i == 0 ? RED_ZONE : 0);
+
+        if (frames[i].cfa > low && address - low < frames[i].cfa - low)
+            found = frames[i].cfa;
+    }
+    free(frames);
+    return found;
+}
+
+/* From behind this instruction, which may be the function's first, and from before it, as it
+ * may be the last. */
+static void find_lifetime(struct history *history)
+{
+    struct tbd_session *session = history->run->session;
+    struct tbd_position at = tbd_session_current(session);
+    struct tbd_reg_state *state = malloc(sizeof(*state));
+    uint64_t frame = frame_of(history, at);
+    struct tbd_event event = { 0 };
+    char question[192];
+
+    if (state == NULL || frame == 0 || tbd_session_regs(session, at, state) != TBD_OK) {
+        free(state);
+        return;
+    }
+    snprintf(question, sizeof(question),
+             "%" PRIu64 "+%" PRIu32 " backward func_enter 1 where sp == 0x%" PRIx64
+             " and thread == %" PRIu32,
+             at.time, at.offset + 1, frame - 8, state->regs.thread);
+    history->life.is_bounded = tbd_command_find_event(history->run, question, &event) == TBD_OK;
+    history->life.from = event.position;
+    snprintf(question, sizeof(question),
+             "%" PRIu64 "+%" PRIu32 " forward func_exit 1 where sp >= 0x%" PRIx64
+             " and thread == %" PRIu32 " and time >= %" PRIu64,
+             at.time == 0 ? 0 : at.time - 1, TBD_BLOCK_MAX_INSNS, frame - 8, state->regs.thread,
+             at.time);
+    history->life.has_end = history->life.is_bounded &&
+                            tbd_command_find_event(history->run, question, &event) == TBD_OK;
+    history->life.to = event.position;
+    free(state);
+}
+
+static enum tbd_exit list_history(struct history *history)
+{
+    static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
+    struct tbd_command_run *run = history->run;
+    const struct lifetime *life = &history->life;
+    char question[192];
+    enum tbd_exit result;
+
+    find_lifetime(history);
+    snprintf(question, sizeof(question),
+             "store where touches[0x%" PRIx64 ",%zu] and time >= %" PRIu64 " and time <= %" PRIu64,
+             history->object.address, history->bytes, life->is_bounded ? life->from.time : 0,
+             life->has_end ? life->to.time : UINT64_MAX);
+    tbd_rows_start(&history->rows, run, columns);
+    result = tbd_command_each(run, question, add_store, history);
+    if (result == TBD_EXIT_NOT_FOUND &&
+        read_object(history, tbd_session_current(run->session), history->now))
+        begin_value(history, life->is_bounded ? life->from : tbd_session_first(run->session), NULL);
+    end_value(history, life->has_end ? &life->to : NULL);
+    if (result <= TBD_EXIT_NOT_FOUND)
+        return tbd_rows_end(&history->rows);
+    json_decref(history->rows.waiting);
+    return result;
+}
+
+static enum tbd_exit refuse(const struct tbd_command_run *run, const char *why)
+{
+    struct tbd_query_error error = { .status = TBD_TYPE, .at = run->arguments };
+
+    error.length = strlen(run->text) - run->arguments;
+    snprintf(error.message, sizeof(error.message), "it has no place in memory here: %s", why);
+    return tbd_command_wrong(run, &error);
+}
+
+enum tbd_exit tbd_command_history(struct tbd_command_run *run)
+{
+    struct tbd_source_place place;
+    struct history history = { .run = run, .place = &place };
+    enum tbd_exit result;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "history takes an expression");
+    result = tbd_command_value_of(run, tbd_session_current(run->session), run->arguments,
+                                  strlen(run->text), &place, &history.object);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (!history.object.is_known || !history.object.in_memory || history.object.bits != 0) {
+        result =
+            refuse(run, history.object.is_known ? "it is in a register, a bit-field or a result"
+                                                : history.object.why);
+    } else {
+        history.bytes = (size_t)tbd_type_look(&history.object.type).bytes;
+        result = history.bytes == 0 || history.bytes > OBJECT_MAX
+                     ? refuse(run, "its size is not known, or too large")
+                     : list_history(&history);
+    }
+    tbd_source_place_close(&place);
+    return result;
+}
+
+/* ---- trace ---- */
+
+struct listing {
+    struct tbd_rows rows;
+    struct tbd_position to;
+    char file[4096]; /* of `text` */
+    struct tbd_source_text text;
+    bool has_text;
+};
+
+static void add_text(struct listing *listing, json_t *row)
+{
+    const char *file = json_string_value(json_object_get(row, "file"));
+    json_int_t line = json_integer_value(json_object_get(row, "line"));
+
+    if (file == NULL)
+        return;
+    if (strcmp(file, listing->file) != 0) {
+        if (listing->has_text)
+            tbd_source_unload(&listing->text);
+        snprintf(listing->file, sizeof(listing->file), "%s", file);
+        listing->has_text = tbd_source_load(file, &listing->text);
+    }
+    if (listing->has_text && line >= 1 && line <= (json_int_t)listing->text.line_count)
+        json_object_set_new(row, "code", tbd_output_text(listing->text.lines[line]));
+}
+
+static bool add_line(void *context, const struct tbd_event *event)
+{
+    struct listing *listing = context;
+    json_t *row;
+
+    if (tbd_position_compare(event->position, listing->to) > 0)
+        return false;
+    row = tbd_rows_event(listing->rows.run->session, event);
+    add_text(listing, row);
+    tbd_rows_add(&listing->rows, row);
+    return ferror(listing->rows.run->out) == 0;
+}
+
+static bool read_position(struct tbd_session *session, const char *text, struct tbd_position *out)
+{
+    char *end;
+
+    *out = (struct tbd_position){ 0 };
+    if (strcmp(text, "first") == 0)
+        *out = tbd_session_first(session);
+    else if (strcmp(text, "last") == 0)
+        *out = tbd_session_last(session);
+    else if (strcmp(text, "current") == 0)
+        *out = tbd_session_current(session);
+    else {
+        out->time = strtoull(text, &end, 0);
+        if (*end == '+')
+            out->offset = (uint32_t)strtoul(end + 1, &end, 0);
+        return *text >= '0' && *text <= '9' && *end == '\0';
+    }
+    return true;
+}
+
+/* trace FROM TO [where ...] */
+enum tbd_exit tbd_command_trace(struct tbd_command_run *run)
+{
+    static const char *const columns[] = { "position", "function", "source", "code", NULL };
+    struct listing listing = { .has_text = false };
+    struct tbd_position from;
+    const char *where = strstr(run->text + run->arguments, " where ");
+    char *question;
+    enum tbd_exit result;
+
+    if (run->argc < 2 || (run->argc > 2 && strcmp(run->argv[2], "where") != 0) ||
+        !read_position(run->session, run->argv[0], &from) ||
+        !read_position(run->session, run->argv[1], &listing.to))
+        return tbd_command_usage(run, "trace takes two positions");
+    if (asprintf(&question,
+                 "%" PRIu64 "+%" PRIu32 " forward line 1 where time <= %" PRIu64 "%s%s%s",
+                 from.time, from.offset, listing.to.time, where == NULL ? "" : " and (",
+                 where == NULL ? "" : where + strlen(" where "), where == NULL ? "" : ")") < 0)
+        return TBD_EXIT_SYSTEM;
+    tbd_rows_start(&listing.rows, run, columns);
+    result = tbd_command_each_from(run, question, add_line, &listing);
+    free(question);
+    if (listing.has_text)
+        tbd_source_unload(&listing.text);
+    if (result <= TBD_EXIT_NOT_FOUND)
+        return tbd_rows_end(&listing.rows);
+    json_decref(listing.rows.waiting);
+    return result;
+}

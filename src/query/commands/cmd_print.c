@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: MIT
+/* cmd_print.c - print, locals, ptype: the program's variables in the selected frame */
+#include "query/commands/commands.h"
+#include "query/commands/output.h"
+#include "query/session/source_place.h"
+
+#include <dwarf.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMATS "xduotc"
+#define VALUES_MAX 4096u
+
+/* The value as text; the caller's to free. */
+static char *value_text(struct tbd_source_place *place, char format, const struct tbd_data *data)
+{
+    struct tbd_printer printer = tbd_source_printer(place, format);
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (out == NULL)
+        return NULL;
+    tbd_data_print(&printer, data, out);
+    fclose(out);
+    return text;
+}
+
+static void put_text(json_t *object, const char *key, const char *text)
+{
+    json_object_set_new(object, key, tbd_output_text(text == NULL ? "" : text));
+}
+
+static void put_value(struct tbd_source_place *place, char format, const struct tbd_data *data,
+                      json_t *object)
+{
+    char *text = value_text(place, format, data);
+    char type[256];
+
+    put_text(object, "ctype", tbd_type_text(&data->type, type, sizeof(type)));
+    put_text(object, "value", text);
+    json_object_set_new(object, "known", json_boolean(data->is_known));
+    if (data->is_known && data->in_memory)
+        json_object_set_new(object, "addr", tbd_output_hex(data->address));
+    free(text);
+}
+
+enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_position position,
+                                   size_t from, size_t to, struct tbd_source_place *place,
+                                   struct tbd_data *out)
+{
+    struct tbd_query_error error = { .status = TBD_OK };
+    enum tbd_status status =
+        tbd_source_evaluate(run->session, position, run->text, from, to, place, out, &error);
+
+    if (status == TBD_OK)
+        return TBD_EXIT_FOUND;
+    return error.message[0] != '\0' ? tbd_command_wrong(run, &error)
+                                    : tbd_command_fail(run, status);
+}
+
+/* ---- print ---- */
+
+struct request {
+    size_t from, to; /* of the expression in the text */
+    char format;
+    uint64_t count; /* EXPR@COUNT: so many values from there on; 0: one */
+};
+
+static bool is_format(const char *s)
+{
+    return s[0] == '/' && s[1] != '\0' && strchr(FORMATS, s[1]) != NULL;
+}
+
+/* "/x EXPR" or "EXPR /x". */
+static void take_format(const struct tbd_command_run *run, struct request *out)
+{
+    const char *first = run->argv[0];
+    const char *last = run->argv[run->argc - 1];
+
+    *out = (struct request){ .from = run->arguments, .to = strlen(run->text) };
+    if (run->argc < 2)
+        return;
+    if (is_format(first) && first[2] == '\0') {
+        out->format = first[1];
+        out->from += 2;
+    } else if (is_format(last) && last[2] == '\0') {
+        out->format = last[1];
+        out->to -= 2;
+    }
+}
+
+/* EXPR@COUNT, as in gdb: cuts the count off. */
+static enum tbd_exit take_count(struct tbd_command_run *run, struct request *request)
+{
+    const char *text = run->text + request->from;
+    const char *at = memrchr(text, '@', request->to - request->from);
+    struct tbd_source_place place;
+    struct tbd_data data;
+    enum tbd_exit result;
+
+    if (at == NULL || memchr(at, '"', (size_t)(run->text + request->to - at)) != NULL)
+        return TBD_EXIT_FOUND;
+    result = tbd_command_value_of(run, tbd_session_current(run->session),
+                                  (size_t)(at + 1 - run->text), request->to, &place, &data);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (!tbd_data_scalar(&place.places[0], &data, &request->count) || request->count == 0 ||
+        request->count > VALUES_MAX)
+        result = tbd_command_usage(run, "EXPRESSION@COUNT takes a count from 1 to 4096");
+    request->to = (size_t)(at - run->text);
+    tbd_source_place_close(&place);
+    return result;
+}
+
+/* `count` values that lie one behind the other; the caller's to free. */
+static char *values_text(struct tbd_source_place *place, const struct request *request,
+                         const struct tbd_data *first)
+{
+    uint64_t bytes = tbd_type_look(&first->type).bytes;
+    struct tbd_data data;
+    char *text = NULL, *value;
+    size_t length;
+    FILE *out;
+
+    if (request->count == 0)
+        return value_text(place, request->format, first);
+    out = open_memstream(&text, &length);
+    if (out == NULL)
+        return NULL;
+    for (uint64_t i = 0; i < request->count; i++) {
+        tbd_data_at(first->address + i * bytes, &first->type, &data);
+        value = value_text(place, request->format, &data);
+        fprintf(out, "%s%s", i == 0 ? "{" : ", ", value == NULL ? "" : value);
+        free(value);
+    }
+    fputc('}', out);
+    fclose(out);
+    return text;
+}
+
+/* A name that only the symbol table knows has no type to print it by. */
+static bool has_no_type(const struct tbd_data *data)
+{
+    struct tbd_type type = data->type;
+
+    return data->is_known && data->in_memory && tbd_type_look(&type).kind == TBD_TYPE_VOID;
+}
+
+static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_place *place,
+                                 const struct request *request, const struct tbd_data *data)
+{
+    json_t *object;
+    char *text;
+
+    if (has_no_type(data)) {
+        fprintf(stderr,
+                "tbdq: its type is not known: only its address 0x%" PRIx64 "\n"
+                "hint: write (TYPE)NAME or &NAME\n",
+                data->address);
+        return TBD_EXIT_NOT_FOUND;
+    }
+    if (request->count != 0 && !(data->is_known && data->in_memory)) {
+        fprintf(stderr, "tbdq: what stands before @ must lie in memory\n");
+        return TBD_EXIT_NOT_FOUND;
+    }
+    if (run->session->json) {
+        object = json_object();
+        json_object_set_new(object, "expression",
+                            json_stringn(run->text + request->from, request->to - request->from));
+        put_value(place, request->format, data, object);
+        if (request->count != 0) {
+            text = values_text(place, request, data);
+            put_text(object, "value", text);
+            free(text);
+        }
+        tbd_output_line(object, run->out);
+        return TBD_EXIT_FOUND;
+    }
+    text = values_text(place, request, data);
+    fprintf(run->out, "%s\n", text == NULL ? "" : text);
+    free(text);
+    return TBD_EXIT_FOUND;
+}
+
+enum tbd_exit tbd_command_print(struct tbd_command_run *run)
+{
+    struct tbd_source_place place;
+    struct tbd_data data;
+    struct request request;
+    enum tbd_exit result;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "print takes an expression");
+    take_format(run, &request);
+    result = take_count(run, &request);
+    if (result == TBD_EXIT_FOUND)
+        result = tbd_command_value_of(run, tbd_session_current(run->session), request.from,
+                                      request.to, &place, &data);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    result = print_value(run, &place, &request, &data);
+    tbd_source_place_close(&place);
+    return result;
+}
+
+/* ---- locals ---- */
+
+static void print_local(const struct tbd_command_run *run, struct tbd_source_place *place,
+                        Dwarf_Die *die, const char *name)
+{
+    struct tbd_data data;
+    char *text;
+    json_t *object;
+
+    tbd_location_value(&place->places[0], die, &data);
+    if (run->session->json) {
+        object = json_object();
+        put_text(object, "name", name);
+        json_object_set_new(object, "parameter",
+                            json_boolean(dwarf_tag(die) == DW_TAG_formal_parameter));
+        put_value(place, 0, &data, object);
+        tbd_output_line(object, run->out);
+        return;
+    }
+    text = value_text(place, 0, &data);
+    fprintf(run->out, "%s = %s\n", name, text == NULL ? "" : text);
+    free(text);
+}
+
+/* The variables of one block. */
+static uint32_t print_scope(const struct tbd_command_run *run, struct tbd_source_place *place,
+                            const Dwarf_Die *scope)
+{
+    uint32_t count = 0;
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(scope, &die); more; more = tbd_die_next(&die, &die)) {
+        int tag = dwarf_tag(&die);
+        const char *name = tbd_die_name(&die);
+
+        if ((tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) || name == NULL ||
+            tbd_die_flag(&die, DW_AT_declaration))
+            continue;
+        print_local(run, place, &die, name);
+        count++;
+    }
+    return count;
+}
+
+/* What the compiler kept nothing of is only in the function's abstract form. */
+static uint32_t print_lost(const struct tbd_command_run *run, struct tbd_source_place *place,
+                           const Dwarf_Die *scope)
+{
+    uint32_t count = 0;
+    Dwarf_Die origin, die, kept;
+
+    if (!tbd_die_reference(scope, DW_AT_abstract_origin, &origin))
+        return 0;
+    for (bool more = tbd_die_child(&origin, &die); more; more = tbd_die_next(&die, &die)) {
+        int tag = dwarf_tag(&die);
+        const char *name = tbd_die_name(&die);
+        bool is_kept = false;
+
+        if ((tag != DW_TAG_variable && tag != DW_TAG_formal_parameter) || name == NULL ||
+            tbd_die_flag(&die, DW_AT_declaration))
+            continue;
+        for (bool next = tbd_die_child(scope, &kept); next && !is_kept;
+             next = tbd_die_next(&kept, &kept)) {
+            const char *other = tbd_die_name(&kept);
+
+            is_kept = other != NULL && strcmp(other, name) == 0;
+        }
+        if (is_kept)
+            continue;
+        print_local(run, place, &die, name);
+        count++;
+    }
+    return count;
+}
+
+enum tbd_exit tbd_command_locals(struct tbd_command_run *run)
+{
+    struct tbd_source_place place;
+    const struct tbd_place_of *at = &place.places[0];
+    struct tbd_position position = tbd_session_current(run->session);
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    enum tbd_status status;
+    uint64_t frame = SIZE_MAX;
+    uint32_t count = 0;
+
+    if (run->argc > 1)
+        return tbd_command_usage(run, "locals takes at most the number of a frame");
+    if (run->argc == 1)
+        result = tbd_command_value(run, 0, position, &frame);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    status = tbd_source_place_open(run->session, position, (size_t)frame, &place);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    if (at->scopes.count == 0) {
+        fprintf(stderr, "tbdq: nothing is known about variables here: no debug information\n");
+        if (frame == SIZE_MAX && place.stack.count > place.stack.selected + 1)
+            fprintf(stderr, "hint: `up` selects the caller's frame; `bt` shows all\n");
+        result = TBD_EXIT_NOT_FOUND;
+    }
+    for (size_t i = at->first; i < at->end && i < at->scopes.count; i++)
+        count += print_scope(run, &place, &at->scopes.dies[i]) +
+                 print_lost(run, &place, &at->scopes.dies[i]);
+    if (result == TBD_EXIT_FOUND && count == 0)
+        fprintf(stderr, "tbdq: the function has no variables here\n");
+    tbd_source_place_close(&place);
+    return result;
+}
+
+/* ---- ptype ---- */
+
+static void print_members(const struct tbd_command_run *run, const struct tbd_place_of *place,
+                          const Dwarf_Die *of)
+{
+    struct tbd_member member;
+    Dwarf_Die whole = tbd_type_complete(place->dwarf, of), at;
+    char text[256];
+
+    for (bool first = true; tbd_type_next_member(&whole, first, &at, &member); first = false) {
+        tbd_type_text(&member.type, text, sizeof(text));
+        fprintf(run->out, "%6" PRIu64 "  %s  %s", member.offset, text,
+                member.name == NULL ? "" : member.name);
+        if (member.bits != 0)
+            fprintf(run->out, " : %" PRIu32, member.bits);
+        fputc('\n', run->out);
+    }
+}
+
+static void print_type(const struct tbd_command_run *run, const struct tbd_place_of *place,
+                       const struct tbd_type *type)
+{
+    struct tbd_type_view view = tbd_type_look(type);
+    char text[256];
+    json_t *object;
+
+    tbd_type_text(type, text, sizeof(text));
+    if (run->session->json) {
+        object = json_object();
+        put_text(object, "ctype", text);
+        json_object_set_new(object, "size", json_integer((json_int_t)view.bytes));
+        tbd_output_line(object, run->out);
+        return;
+    }
+    fprintf(run->out, "%s, %" PRIu64 " bytes\n", text, view.bytes);
+    if (view.kind == TBD_TYPE_STRUCT)
+        print_members(run, place, &view.die);
+}
+
+/* A type; false if the words are none. */
+static bool print_named_type(struct tbd_command_run *run, struct tbd_source_place *place)
+{
+    struct tbd_c_scope scope = tbd_source_scope(place);
+    struct tbd_type type;
+
+    if (tbd_c_type(&scope, run->text + run->arguments, &type) != TBD_OK)
+        return false;
+    print_type(run, &place->places[0], &type);
+    return true;
+}
+
+enum tbd_exit tbd_command_ptype(struct tbd_command_run *run)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+    struct tbd_source_place place;
+    struct tbd_data data;
+    enum tbd_exit result;
+    bool is_type;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "ptype takes a type or an expression");
+    if (tbd_source_place_glance(run->session, position, &place)) {
+        is_type = print_named_type(run, &place);
+        tbd_source_place_close(&place);
+        if (is_type)
+            return TBD_EXIT_FOUND;
+    }
+    result = tbd_command_value_of(run, position, run->arguments, strlen(run->text), &place, &data);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    print_type(run, &place.places[0], &data.type);
+    tbd_source_place_close(&place);
+    return result;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+/* cmd_processes.c - processes: the tree of traces that one trace belongs to
+ *
+ * All that is known are process ids and start times in the headers of the traces in one folder, so
+ * a process id that was used again is told apart by time: a trace's parent is the latest trace of
+ * the parent's process that began before it.
+ *
+ * Invariant: list.rows are in order of their start; `parent` is an index below the row's own, so
+ * the tree has no cycles. */
+#include "query/commands/commands.h"
+#include "query/commands/output.h"
+
+#include "base/array.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NO_PARENT SIZE_MAX
+
+struct row {
+    char *path;
+    char *arguments; /* joined by blanks */
+    char end[64];
+    uint32_t pid, parent_pid;
+    uint64_t started; /* CLOCK_REALTIME in ns */
+    uint64_t blocks;
+    size_t parent;
+    bool is_forked, is_asked, is_member;
+    bool ended_by_exec;
+};
+
+struct list {
+    struct row *rows;
+    size_t count, capacity;
+};
+
+/* ---- reading ---- */
+
+static char *join_arguments(const struct tbd_trace_info *info)
+{
+    size_t bytes = 1;
+    size_t used = 0;
+    char *out;
+
+    for (int i = 0; i < info->argc; i++)
+        bytes += strlen(info->argv[i]) + 1;
+    out = malloc(bytes);
+    if (out == NULL)
+        return NULL;
+    out[0] = '\0';
+    for (int i = 0; i < info->argc; i++)
+        used +=
+            (size_t)snprintf(out + used, bytes - used, "%s%s", i == 0 ? "" : " ", info->argv[i]);
+    return out;
+}
+
+static enum tbd_status add_row(struct list *list, const struct tbd_trace_info *info,
+                               const char *asked)
+{
+    struct row *row;
+
+    if (!tbd_array_grow(&list->rows, list->count, &list->capacity, sizeof(*row)))
+        return TBD_NOMEM;
+    row = &list->rows[list->count];
+    *row = (struct row){ .path = strdup(info->path),
+                         .arguments = join_arguments(info),
+                         .pid = info->pid,
+                         .parent_pid = info->parent_pid,
+                         .started = info->realtime_ns,
+                         .blocks = info->blocks,
+                         .parent = NO_PARENT,
+                         .is_forked = info->is_forked,
+                         .is_asked = strcmp(info->path, asked) == 0 };
+    row->ended_by_exec = info->finished && info->end.how == TBD_ENDED_EXEC;
+    list->count++;
+    if (row->path == NULL || row->arguments == NULL)
+        return TBD_NOMEM;
+    snprintf(row->end, sizeof(row->end), "%s",
+             tbd_command_end_text(info, (char[64]){ 0 }, sizeof(row->end)));
+    return TBD_OK;
+}
+
+/* What is no trace, or damaged, is left out: it may be anybody's. */
+static enum tbd_status add_trace(struct list *list, const char *folder, const char *name,
+                                 const char *asked)
+{
+    struct tbd_trace *trace;
+    struct tbd_error why;
+    char path[4096];
+    enum tbd_status status;
+
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path) ||
+        tbd_trace_open_summary(path, &trace, &why) != TBD_OK)
+        return TBD_OK;
+    status = add_row(list, tbd_trace_info(trace), asked);
+    tbd_trace_close(trace);
+    return status;
+}
+
+static enum tbd_status read_folder(struct list *list, const char *folder, const char *asked)
+{
+    DIR *directory = opendir(folder);
+    enum tbd_status status = TBD_OK;
+    struct dirent *entry;
+
+    if (directory == NULL)
+        return TBD_IO;
+    while (status == TBD_OK && (entry = readdir(directory)) != NULL) {
+        if (entry->d_name[0] != '.' && entry->d_type != DT_LNK && entry->d_type != DT_REG)
+            status = add_trace(list, folder, entry->d_name, asked);
+    }
+    closedir(directory);
+    return status;
+}
+
+static void free_list(struct list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->rows[i].path);
+        free(list->rows[i].arguments);
+    }
+    free(list->rows);
+}
+
+/* ---- the tree ---- */
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct row *one = a;
+    const struct row *other = b;
+
+    return one->started != other->started ? (one->started < other->started ? -1 : 1)
+                                          : strcmp(one->path, other->path);
+}
+
+static size_t latest_of(const struct list *list, size_t before, uint32_t pid)
+{
+    for (size_t i = before; i-- > 0;)
+        if (list->rows[i].pid == pid)
+            return i;
+    return NO_PARENT;
+}
+
+/* After execve the process is the same, and so is its place in the tree: under the
+ * program before. */
+static size_t find_parent(const struct list *list, size_t index)
+{
+    const struct row *row = &list->rows[index];
+    size_t before = latest_of(list, index, row->pid);
+
+    if (!row->is_forked && before != NO_PARENT && list->rows[before].ended_by_exec)
+        return before;
+    return latest_of(list, index, row->parent_pid);
+}
+
+/* Marks the rows that have the same first ancestor as the trace that is asked. */
+static void mark_members(struct list *list)
+{
+    size_t root = NO_PARENT;
+
+    for (size_t i = 0; i < list->count; i++)
+        if (list->rows[i].is_asked)
+            root = i;
+    while (root != NO_PARENT && list->rows[root].parent != NO_PARENT)
+        root = list->rows[root].parent;
+    for (size_t i = 0; i < list->count; i++) {
+        struct row *row = &list->rows[i];
+
+        row->is_member =
+            i == root || (row->parent != NO_PARENT && list->rows[row->parent].is_member);
+    }
+}
+
+static void make_tree(struct list *list)
+{
+    qsort(list->rows, list->count, sizeof(*list->rows), compare_rows);
+    for (size_t i = 0; i < list->count; i++)
+        list->rows[i].parent = find_parent(list, i);
+    mark_members(list);
+}
+
+/* ---- printing ---- */
+
+static const char *how_started(const struct list *list, const struct row *row)
+{
+    if (row->is_forked)
+        return "fork";
+    return row->parent != NO_PARENT && list->rows[row->parent].pid == row->pid ? "exec" : "start";
+}
+
+static void print_object(const struct tbd_command_run *run, const struct list *list,
+                         const struct row *row, unsigned depth)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "trace", tbd_output_text(row->path));
+    json_object_set_new(object, "pid", json_integer((json_int_t)row->pid));
+    json_object_set_new(object, "parent_pid", json_integer((json_int_t)row->parent_pid));
+    json_object_set_new(object, "parent",
+                        row->parent == NO_PARENT ? json_null()
+                                                 : tbd_output_text(list->rows[row->parent].path));
+    json_object_set_new(object, "by", json_string(how_started(list, row)));
+    json_object_set_new(object, "depth", json_integer((json_int_t)depth));
+    json_object_set_new(object, "started_ns", json_integer((json_int_t)row->started));
+    json_object_set_new(object, "blocks", json_integer((json_int_t)row->blocks));
+    json_object_set_new(object, "end", json_string(row->end));
+    json_object_set_new(object, "command", tbd_output_text(row->arguments));
+    json_object_set_new(object, "asked", json_boolean(row->is_asked));
+    tbd_output_line(object, run->out);
+}
+
+/* The beginning of the command on one line. */
+static const char *short_command(const struct row *row, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s", row->arguments);
+    for (char *at = out; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ')
+            *at = ' ';
+    return out;
+}
+
+static void print_text(const struct tbd_command_run *run, const struct list *list,
+                       const struct row *row, unsigned depth, uint64_t began)
+{
+    const char *name = strrchr(row->path, '/');
+    char command[61];
+
+    fprintf(run->out, "%c %*s%" PRIu32 "  %-5s  %s  +%.3f s  %" PRIu64 " blocks  %s  %s\n",
+            row->is_asked ? '*' : ' ', (int)(2 * depth), "", row->pid, how_started(list, row),
+            name == NULL ? row->path : name + 1, (double)(row->started - began) / 1e9, row->blocks,
+            row->end, short_command(row, command, sizeof(command)));
+}
+
+/* Depth first, children in the order of their start. */
+static void print_tree(const struct tbd_command_run *run, const struct list *list, size_t index,
+                       unsigned depth, uint64_t began)
+{
+    const struct row *row = &list->rows[index];
+
+    if (run->session->json)
+        print_object(run, list, row, depth);
+    else
+        print_text(run, list, row, depth, began);
+    for (size_t i = index + 1; i < list->count; i++)
+        if (list->rows[i].parent == index)
+            print_tree(run, list, i, depth + 1, began);
+}
+
+enum tbd_exit tbd_command_processes(struct tbd_command_run *run)
+{
+    const char *asked = run->session->info->path;
+    struct list list = { 0 };
+    enum tbd_status status;
+    char folder[4096];
+
+    if (run->argc != 0)
+        return tbd_command_usage(run, "processes takes no arguments");
+    snprintf(folder, sizeof(folder), "%s", asked);
+    status = read_folder(&list, dirname(folder), asked);
+    if (status == TBD_OK)
+        make_tree(&list);
+    for (size_t i = 0; status == TBD_OK && i < list.count; i++)
+        if (list.rows[i].is_member && list.rows[i].parent == NO_PARENT)
+            print_tree(run, &list, i, 0, list.rows[i].started);
+    free_list(&list);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}

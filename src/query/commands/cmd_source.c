@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+/* cmd_source.c - frame, up, down, list: where a position is in the program's own text */
+#include "query/commands/commands.h"
+#include "query/debuginfo/dwarf_file.h"
+#include "query/commands/output.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIST_MAX 100000u
+
+/* ---- frames ---- */
+
+static enum tbd_exit select_frame(struct tbd_command_run *run, struct tbd_source_stack *stack,
+                                  uint64_t number)
+{
+    if (number >= stack->count)
+        return tbd_command_usage(run, "there is no such frame: see `tbdq bt`");
+    tbd_source_select(run->session, stack->position, (size_t)number);
+    tbd_command_print_frame(run, stack, (size_t)number);
+    return TBD_EXIT_FOUND;
+}
+
+/* `argument` is the optional number; `step` is 0 for "frame N", else the direction. */
+static enum tbd_exit move_frame(struct tbd_command_run *run, int step)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+    struct tbd_source_stack stack;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    enum tbd_status status;
+    uint64_t number = 1;
+
+    if (run->argc > 1)
+        return tbd_command_usage(run, "it takes at most a number");
+    if (run->argc == 1)
+        result = tbd_command_value(run, 0, position, &number);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    status = tbd_source_stack(run->session, position, &stack);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    if (step == 0)
+        number = run->argc == 1 ? number : stack.selected;
+    else if (step > 0)
+        number = number > stack.count ? stack.count : stack.selected + number;
+    else
+        number = number > stack.selected ? stack.count : stack.selected - number;
+    result = select_frame(run, &stack, number);
+    tbd_source_stack_free(&stack);
+    return result;
+}
+
+enum tbd_exit tbd_command_frame(struct tbd_command_run *run)
+{
+    return move_frame(run, 0);
+}
+
+enum tbd_exit tbd_command_up(struct tbd_command_run *run)
+{
+    return move_frame(run, 1);
+}
+
+enum tbd_exit tbd_command_down(struct tbd_command_run *run)
+{
+    return move_frame(run, -1);
+}
+
+/* ---- list ---- */
+
+static void print_line(const struct tbd_command_run *run, const char *file, uint32_t line,
+                       uint32_t current, const char *text)
+{
+    json_t *object;
+
+    if (!run->session->json) {
+        fprintf(run->out, "%s%5" PRIu32 "  %s\n", line == current ? "=>" : "  ", line, text);
+        return;
+    }
+    object = json_object();
+    json_object_set_new(object, "file", tbd_output_text(file));
+    json_object_set_new(object, "line", json_integer((json_int_t)line));
+    json_object_set_new(object, "current", json_boolean(line == current));
+    json_object_set_new(object, "text", tbd_output_text(text));
+    tbd_output_line(object, run->out);
+}
+
+/* The lines around `at`; `current` is the one that is marked, 0 for none. */
+static enum tbd_exit print_lines(const struct tbd_command_run *run,
+                                 const struct tbd_source_line *at, uint32_t current, uint32_t count)
+{
+    struct tbd_source_text text;
+    uint32_t first = at->line > count / 2 ? at->line - count / 2 : 1;
+
+    if (!tbd_source_load(at->file, &text)) {
+        fprintf(stderr,
+                "tbdq: cannot read %s, line %" PRIu32 "\n"
+                "hint: sources are read where the debug information says that they are; `up` selects "
+                "the caller's frame; `bt` shows all\n",
+                at->file, at->line);
+        return TBD_EXIT_NOT_FOUND;
+    }
+    if (first > text.line_count) {
+        fprintf(stderr, "tbdq: %s has %" PRIu32 " lines\n", at->file, text.line_count);
+        tbd_source_unload(&text);
+        return TBD_EXIT_NOT_FOUND;
+    }
+    for (uint32_t line = first; line <= text.line_count && line - first < count; line++)
+        print_line(run, at->file, line, current, text.lines[line]);
+    tbd_source_unload(&text);
+    return TBD_EXIT_FOUND;
+}
+
+/* Where the code of FILE or FILE:LINE lies in a module; the file's whole name, and that line. */
+static bool find_in_module(struct tbd_session *session, uint32_t window,
+                           const struct tbd_module *module, const char *file, uint32_t line,
+                           struct tbd_source_line *out)
+{
+    struct tbd_dwarf *dwarf = tbd_dwarf_of(module->file);
+    struct tbd_elf_range range;
+
+    if (dwarf == NULL ||
+        (tbd_dwarf_line_ranges(dwarf, file, line, &range, 1) == 0 &&
+         tbd_dwarf_line_ranges(dwarf, file, 0, &range, 1) == 0) ||
+        !tbd_source_line_at(session, window, module->bias + range.start, out))
+        return false;
+    out->line = line;
+    return true;
+}
+
+static bool find_file(struct tbd_session *session, uint32_t window, const char *file, uint32_t line,
+                      struct tbd_source_line *out)
+{
+    const struct tbd_module *modules;
+    size_t count;
+
+    if (tbd_symbols_modules(session->symbols, window, &modules, &count) != TBD_OK)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (modules[i].file != NULL &&
+            find_in_module(session, window, &modules[i], file, line, out))
+            return true;
+    }
+    return false;
+}
+
+/* FUNCTION or FILE:LINE, as it was mapped at the position. */
+static bool find_location(struct tbd_session *session, struct tbd_position position,
+                          const char *text, struct tbd_source_line *out)
+{
+    uint32_t window = tbd_trace_window_of(session->trace, position.time);
+    const char *colon = strrchr(text, ':');
+    struct tbd_symbol symbol;
+    char file[512];
+    bool found;
+
+    if (window == UINT32_MAX)
+        return false;
+    if (colon == NULL || !isdigit((unsigned char)colon[1]))
+        return tbd_symbols_find(session->symbols, window, text, &symbol, 1) != 0 &&
+               tbd_source_line_at(session, window, symbol.start, out);
+    snprintf(file, sizeof(file), "%.*s", (int)(colon - text), text);
+    found = find_file(session, window, file, (uint32_t)strtoul(colon + 1, NULL, 10), out);
+    return found && out->line != 0;
+}
+
+static enum tbd_exit list_location(struct tbd_command_run *run, uint32_t count)
+{
+    struct tbd_source_line at;
+
+    if (!find_location(run->session, tbd_session_current(run->session), run->argv[0], &at)) {
+        fprintf(stderr, "tbdq: no function and no FILE:LINE with a known source is called '%s'\n",
+                run->argv[0]);
+        return TBD_EXIT_NOT_FOUND;
+    }
+    return print_lines(run, &at, 0, count);
+}
+
+static enum tbd_exit list_here(struct tbd_command_run *run, uint32_t count)
+{
+    struct tbd_source_stack stack;
+    const struct tbd_source_line *at;
+    enum tbd_exit result = TBD_EXIT_NOT_FOUND;
+    enum tbd_status status =
+        tbd_source_stack(run->session, tbd_session_current(run->session), &stack);
+
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    at = &stack.calls[stack.selected].source;
+    if (at->line == 0)
+        fprintf(stderr, "tbdq: no source line is known for this place\n%s",
+                stack.count > stack.selected + 1
+                    ? "hint: `up` selects the caller's frame; `bt` shows all\n"
+                    : "");
+    else
+        result = print_lines(run, at, at->line, count);
+    tbd_source_stack_free(&stack);
+    return result;
+}
+
+enum tbd_exit tbd_command_list(struct tbd_command_run *run)
+{
+    bool is_location = run->argc != 0 && !isdigit((unsigned char)run->argv[0][0]);
+    unsigned number = is_location ? 1 : 0;
+    struct tbd_position position = tbd_session_current(run->session);
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    uint64_t count = 10;
+
+    if (run->argc > number + 1)
+        return tbd_command_usage(run, "list takes at most a place and a number of lines");
+    if (run->argc == number + 1)
+        result = tbd_command_value(run, number, position, &count);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    count = count > LIST_MAX ? LIST_MAX : count;
+    return is_location ? list_location(run, (uint32_t)count) : list_here(run, (uint32_t)count);
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+/* cmd_state.c - where, regs, mem, bt, disas: the state at the current position */
+#include "query/commands/commands.h"
+#include "query/session/names.h"
+#include "query/commands/output.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MEM_MAX    (16u << 20)
+
+/* Keys that every answer about a position begins with. */
+static json_t *position_object(struct tbd_position position, uint32_t thread)
+{
+    json_t *object = json_object();
+
+    json_object_set_new(object, "time", json_integer((json_int_t)position.time));
+    json_object_set_new(object, "offset", json_integer((json_int_t)position.offset));
+    json_object_set_new(object, "thread", json_integer((json_int_t)thread));
+    return object;
+}
+
+/* Where a thread is that does not have control. */
+static enum tbd_status place_of_thread(struct tbd_session *session, struct tbd_event *event)
+{
+    struct tbd_reg_state *state = calloc(1, sizeof(*state));
+    enum tbd_status status =
+        state == NULL ? TBD_NOMEM : tbd_session_regs(session, event->position, state);
+
+    if (status == TBD_OK) {
+        event->pc = state->regs.rip;
+        event->thread = state->regs.thread;
+    }
+    free(state);
+    return status;
+}
+
+enum tbd_exit tbd_command_where(struct tbd_command_run *run)
+{
+    struct tbd_event event = { .type = TBD_EVENT_POSITION };
+    struct tbd_place place;
+    enum tbd_status status;
+    json_t *object;
+
+    event.position = tbd_session_current(run->session);
+    if (!tbd_command_take_thread(run) && run->argc != 0)
+        return tbd_command_usage(run, "where takes no arguments but a thread");
+    status = tbd_session_place(run->session, event.position, &place);
+    event.pc = place.pc;
+    event.thread = place.thread;
+    if (status == TBD_OK && run->session->thread != 0 && run->session->thread != place.thread)
+        status = place_of_thread(run->session, &event);
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    object = tbd_output_event(run->session, &event);
+    tbd_output_print_event(run->session, object, run->out);
+    json_decref(object);
+    return TBD_EXIT_FOUND;
+}
+
+/* ---- regs ---- */
+
+static uint64_t register_value(const struct tbd_regs *regs, uint32_t which)
+{
+    if (which < TBD_REG_COUNT)
+        return regs->gpr[which];
+    if (which == TBD_EXPR_RIP)
+        return regs->rip;
+    if (which == TBD_EXPR_RFLAGS)
+        return regs->rflags;
+    return which == TBD_EXPR_FS_BASE ? regs->fs_base : regs->gs_base;
+}
+
+/* xmm0-15 lie at 160 of the legacy area (SDM vol. 1, 13.4.1), lowest byte first. */
+static void vector_text(const struct tbd_reg_state *state, unsigned number, char *out, size_t bytes)
+{
+    const uint8_t *lowest = state->xsave + 160 + (size_t)16 * number;
+    size_t used = (size_t)snprintf(out, bytes, "0x");
+
+    for (int i = 15; i >= 0; i--)
+        used += (size_t)snprintf(out + used, bytes - used, "%02x", lowest[i]);
+}
+
+static void print_regs_json(const struct tbd_reg_state *state, FILE *out)
+{
+    json_t *object = position_object(state->position, state->regs.thread);
+    char name[8];
+    char text[40];
+
+    for (uint32_t i = 0; i <= TBD_EXPR_GS_BASE; i++)
+        json_object_set_new(object, tbd_register_text(i),
+                            tbd_output_hex(register_value(&state->regs, i)));
+    for (unsigned i = 0; i < 16 && state->regs.xsave_bytes >= 512; i++) {
+        snprintf(name, sizeof(name), "xmm%u", i);
+        vector_text(state, i, text, sizeof(text));
+        json_object_set_new(object, name, json_string(text));
+    }
+    tbd_output_line(object, out);
+}
+
+static void print_regs_text(const struct tbd_reg_state *state, FILE *out)
+{
+    char text[40];
+
+    for (uint32_t i = 0; i <= TBD_EXPR_GS_BASE; i++)
+        fprintf(out, "%-7s 0x%016" PRIx64 "%s", tbd_register_text(i),
+                register_value(&state->regs, i), i % 2 == 1 ? "\n" : "   ");
+    for (unsigned i = 0; i < 16 && state->regs.xsave_bytes >= 512; i++) {
+        vector_text(state, i, text, sizeof(text));
+        fprintf(out, "xmm%-4u %s%s", i, text, i % 2 == 1 ? "\n" : "   ");
+    }
+}
+
+enum tbd_exit tbd_command_regs(struct tbd_command_run *run)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+    struct tbd_reg_state *state;
+    enum tbd_status status;
+
+    if (!tbd_command_take_thread(run) && run->argc != 0)
+        return tbd_command_usage(run, "regs takes no arguments but a thread");
+    state = calloc(1, sizeof(*state));
+    if (state == NULL)
+        return tbd_command_fail(run, TBD_NOMEM);
+    status = tbd_session_regs(run->session, position, state);
+    if (status == TBD_OK && run->session->json)
+        print_regs_json(state, run->out);
+    else if (status == TBD_OK)
+        print_regs_text(state, run->out);
+    free(state);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}
+
+/* ---- mem ---- */
+
+static void print_hex_line(uint64_t address, const uint8_t *bytes, size_t count, FILE *out)
+{
+    fprintf(out, "0x%012" PRIx64 " ", address);
+    for (size_t i = 0; i < 16; i++) {
+        if (i < count)
+            fprintf(out, "%s%02x", i == 8 ? "  " : " ", bytes[i]);
+        else
+            fprintf(out, "%s", i == 8 ? "    " : "   ");
+    }
+    fprintf(out, "  ");
+    for (size_t i = 0; i < count; i++)
+        fputc(isprint(bytes[i]) ? bytes[i] : '.', out);
+    fputc('\n', out);
+}
+
+static enum tbd_exit print_memory_json(const struct tbd_command_run *run,
+                                       struct tbd_position position, uint64_t address,
+                                       const uint8_t *bytes, size_t count)
+{
+    json_t *object = position_object(position, 0);
+    char *text = malloc(2 * count + 1);
+
+    if (text == NULL) {
+        json_decref(object);
+        return TBD_EXIT_SYSTEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    text[2 * count] = '\0';
+    json_object_del(object, "thread");
+    json_object_set_new(object, "addr", tbd_output_hex(address));
+    json_object_set_new(object, "size", json_integer((json_int_t)count));
+    json_object_set_new(object, "bytes", json_string(text));
+    tbd_output_line(object, run->out);
+    free(text);
+    return TBD_EXIT_FOUND;
+}
+
+static enum tbd_exit print_memory(struct tbd_command_run *run, struct tbd_position position,
+                                  uint64_t address, size_t count)
+{
+    uint8_t *bytes = malloc(count);
+    enum tbd_status status =
+        bytes == NULL ? TBD_NOMEM : tbd_session_read(run->session, position, address, bytes, count);
+    enum tbd_exit result = TBD_EXIT_FOUND;
+
+    if (status == TBD_UNMAPPED || status == TBD_NOTKEPT) {
+        fprintf(stderr, "tbdq: 0x%" PRIx64 ", %zu bytes at %" PRIu64 "+%" PRIu32 ": %s\n", address,
+                count, position.time, position.offset, tbd_status_text(status));
+        result = TBD_EXIT_NOT_FOUND;
+    } else if (status != TBD_OK) {
+        result = tbd_command_fail(run, status);
+    } else if (run->session->json) {
+        result = print_memory_json(run, position, address, bytes, count);
+    } else {
+        for (size_t i = 0; i < count; i += 16)
+            print_hex_line(address + i, bytes + i, count - i < 16 ? count - i : 16, run->out);
+    }
+    free(bytes);
+    return result;
+}
+
+enum tbd_exit tbd_command_mem(struct tbd_command_run *run)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+    uint64_t address;
+    uint64_t bytes;
+    enum tbd_exit result;
+
+    if (run->argc != 2)
+        return tbd_command_usage(run, "mem takes an address and a length");
+    result = tbd_command_value(run, 0, position, &address);
+    if (result == TBD_EXIT_FOUND)
+        result = tbd_command_value(run, 1, position, &bytes);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (bytes == 0 || bytes > MEM_MAX)
+        return tbd_command_usage(run, "the length is from 1 to 16 MiB");
+    return print_memory(run, position, address, (size_t)bytes);
+}
+
+/* ---- bt ---- */
+
+static void print_frame_text(const struct tbd_command_run *run, uint32_t window, size_t number,
+                             const struct tbd_frame *frame, const struct tbd_source_frame *source)
+{
+    char name[256];
+    char line[256];
+
+    if (source->name != NULL)
+        snprintf(name, sizeof(name), "%s (inlined)", source->name);
+    else
+        tbd_symbols_format(run->session->symbols, window, frame->call_pc, name, sizeof(name));
+    fprintf(run->out, "#%-3zu 0x%012" PRIx64 "  %s%s%s%s\n", number, frame->pc, name,
+            tbd_frame_is_guess(frame) ? " ?" : "", frame->is_signal_frame ? " (signal)" : "",
+            tbd_output_source_text(&source->source, line, sizeof(line)));
+}
+
+static void print_frame(const struct tbd_command_run *run, uint32_t window, size_t number,
+                        const struct tbd_frame *frame, const struct tbd_source_frame *source)
+{
+    json_t *object;
+
+    if (!run->session->json) {
+        print_frame_text(run, window, number, frame, source);
+        return;
+    }
+    object = json_object();
+    json_object_set_new(object, "frame", json_integer((json_int_t)number));
+    if (run->session->thread != 0)
+        json_object_set_new(object, "thread", json_integer((json_int_t)run->session->thread));
+    json_object_set_new(object, "pc", tbd_output_hex(frame->pc));
+    tbd_output_symbol(run->session, window, frame->call_pc, object);
+    if (source->name != NULL) {
+        json_object_set_new(object, "function", tbd_output_text(source->name));
+        json_object_del(object, "function_offset");
+    }
+    tbd_output_source(&source->source, object);
+    json_object_set_new(object, "inlined", json_boolean(source->is_inlined));
+    json_object_set_new(object, "sp", tbd_output_hex(frame->sp));
+    json_object_set_new(object, "cfa", tbd_output_hex(frame->cfa));
+    json_object_set_new(object, "guess", json_boolean(tbd_frame_is_guess(frame)));
+    tbd_output_line(object, run->out);
+}
+
+void tbd_command_print_frame(const struct tbd_command_run *run,
+                             const struct tbd_source_stack *stack, size_t number)
+{
+    print_frame(run, stack->window, number, &stack->frames[stack->calls[number].stack],
+                &stack->calls[number]);
+}
+
+enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position)
+{
+    struct tbd_source_stack stack;
+    enum tbd_status status = tbd_source_stack(run->session, position, &stack);
+
+    if (status != TBD_OK)
+        return tbd_command_fail(run, status);
+    for (size_t i = 0; i < stack.count; i++)
+        tbd_command_print_frame(run, &stack, i);
+    tbd_source_stack_free(&stack);
+    return TBD_EXIT_FOUND;
+}
+
+enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+
+    if (run->argc == 1 && strcmp(run->argv[0], "threads") == 0)
+        return tbd_command_bt_threads(run, position);
+    if (!tbd_command_take_thread(run) && run->argc != 0)
+        return tbd_command_usage(run, "bt takes no arguments but a thread, or `threads`");
+    return tbd_command_print_stack(run, position);
+}
+
+/* ---- disas ---- */
+
+static void print_insn(const struct tbd_command_run *run, struct tbd_position position,
+                       uint32_t window, const struct tbd_insn *insn)
+{
+    char text[256];
+    char name[256];
+    json_t *object;
+
+    tbd_disas_text(run->session->disas, window, insn->bytes, insn->length, insn->pc, text,
+                   sizeof(text));
+    if (!run->session->json) {
+        tbd_symbols_format(run->session->symbols, window, insn->pc, name, sizeof(name));
+        fprintf(run->out, "%" PRIu64 "+%-3" PRIu32 " 0x%012" PRIx64 "  %-40s %s\n", position.time,
+                position.offset, insn->pc, name, text);
+        return;
+    }
+    object = position_object(position, 0);
+    json_object_del(object, "thread");
+    json_object_set_new(object, "pc", tbd_output_hex(insn->pc));
+    tbd_output_symbol(run->session, window, insn->pc, object);
+    json_object_set_new(object, "text", json_string(text));
+    tbd_output_line(object, run->out);
+}
+
+/* Instructions as executed, block by block. */
+static enum tbd_status disassemble(struct tbd_command_run *run, struct tbd_position position,
+                                   uint64_t count)
+{
+    while (count > 0) {
+        struct tbd_place place;
+        struct tbd_insn insn;
+        enum tbd_status status = tbd_session_place(run->session, position, &place);
+
+        if (status != TBD_OK)
+            return status;
+        for (; count > 0 && position.offset < place.insns &&
+               tbd_disas_insn(run->session->disas, place.id, position.offset, &insn) &&
+               insn.length != 0;
+             count--, position.offset++)
+            print_insn(run, position, place.window, &insn);
+        if (position.time + 1 >= run->session->info->blocks)
+            break;
+        position = (struct tbd_position){ .time = position.time + 1 };
+    }
+    return TBD_OK;
+}
+
+enum tbd_exit tbd_command_disas(struct tbd_command_run *run)
+{
+    struct tbd_position position = tbd_session_current(run->session);
+    uint64_t count = 10;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    enum tbd_status status;
+
+    if (run->argc > 1)
+        return tbd_command_usage(run, "disas takes at most a number of instructions");
+    if (run->argc == 1)
+        result = tbd_command_value(run, 0, position, &count);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    status = disassemble(run, position, count);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}

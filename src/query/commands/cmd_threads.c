@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+/* cmd_threads.c - threads: which there were, and where each is at the current position */
+#include "query/commands/commands.h"
+#include "query/commands/output.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_BYTES 16u /* as the kernel keeps it, with the NUL */
+
+/* ---- "thread N" behind a command ---- */
+
+bool tbd_command_take_thread(struct tbd_command_run *run)
+{
+    char *end;
+    unsigned long tid;
+
+    if (run->argc != 2 || strcmp(run->argv[0], "thread") != 0)
+        return false;
+    tid = strtoul(run->argv[1], &end, 0);
+    if (*run->argv[1] == '\0' || *end != '\0' || tid == 0 || tid > UINT32_MAX)
+        return false;
+    run->session->thread = (uint32_t)tid;
+    run->argc = 0;
+    return true;
+}
+
+/* ---- names ---- */
+
+/* The string as it was when the thread named itself. */
+static bool read_name(struct tbd_session *session, const struct tbd_thread_info *thread, char *out)
+{
+    struct tbd_position position = { .time = thread->name_time };
+    size_t used = 0;
+
+    if (thread->name_address == 0)
+        return false;
+    if (position.time >= session->info->blocks)
+        position = tbd_session_last(session);
+    while (used < NAME_BYTES - 1 &&
+           tbd_session_read(session, position, thread->name_address + used, &out[used], 1) ==
+               TBD_OK &&
+           out[used] != '\0')
+        used++;
+    out[used] = '\0';
+    return used != 0;
+}
+
+/* A thread that has not named itself has the name that its creator had then; the first one,
+ * the program's. */
+static void find_name(struct tbd_session *session, const struct tbd_thread_info *thread, char *out)
+{
+    const char *program = session->info->program;
+    const char *slash = strrchr(program, '/');
+    uint64_t at = UINT64_MAX;
+    uint32_t generations = tbd_trace_thread_count(session->trace);
+
+    for (; thread != NULL && generations != 0; generations--) {
+        if (thread->name_time <= at && read_name(session, thread, out))
+            return;
+        at = thread->start_time;
+        thread = thread->creator == 0
+                     ? NULL
+                     : tbd_trace_thread_of(session->trace, thread->creator, at == 0 ? 0 : at - 1);
+    }
+    snprintf(out, NAME_BYTES, "%s", slash == NULL ? program : slash + 1);
+}
+
+/* ---- where they are ---- */
+
+static bool lives_at(const struct tbd_thread_info *thread, uint64_t time)
+{
+    return thread->start_time <= time && time < thread->end_time;
+}
+
+/* rip of each thread that lives at the position, by index in the table; 0 for others. */
+static enum tbd_status find_places(struct tbd_session *session, struct tbd_position position,
+                                   uint64_t *pcs)
+{
+    uint32_t count = tbd_trace_thread_count(session->trace);
+    struct tbd_reg_state *states = calloc(count, sizeof(*states));
+    uint32_t window = tbd_trace_window_of(session->trace, position.time);
+    enum tbd_status status = states == NULL ? TBD_NOMEM : tbd_session_replayer(session);
+    size_t wanted = 0;
+
+    for (uint32_t i = 0; status == TBD_OK && i < count; i++) {
+        const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, i);
+
+        if (lives_at(thread, position.time))
+            states[wanted++] =
+                (struct tbd_reg_state){ .position = position, .thread = thread->tid };
+    }
+    if (status == TBD_OK && wanted != 0)
+        status = tbd_session_replay_regs(session, window, states, wanted);
+    wanted = 0;
+    for (uint32_t i = 0; status == TBD_OK && i < count; i++) {
+        if (lives_at(tbd_trace_thread(session->trace, i), position.time))
+            pcs[i] = states[wanted++].regs.rip;
+    }
+    free(states);
+    return status;
+}
+
+/* ---- output ---- */
+
+static json_t *thread_object(struct tbd_session *session, const struct tbd_thread_info *thread,
+                             uint64_t pc, uint32_t control, uint32_t window)
+{
+    json_t *object = json_object();
+    char name[NAME_BYTES];
+
+    find_name(session, thread, name);
+    json_object_set_new(object, "thread", json_integer((json_int_t)thread->tid));
+    json_object_set_new(object, "name", tbd_output_text(name));
+    json_object_set_new(object, "start", json_integer((json_int_t)thread->start_time));
+    if (thread->creator != 0)
+        json_object_set_new(object, "creator", json_integer((json_int_t)thread->creator));
+    if (thread->has_ended) {
+        json_object_set_new(object, "end", json_integer((json_int_t)thread->end_time));
+        json_object_set_new(object, "status", json_integer((json_int_t)thread->status));
+    }
+    json_object_set_new(object, "blocks", json_integer((json_int_t)thread->blocks));
+    json_object_set_new(object, "switches", json_integer((json_int_t)thread->switches));
+    json_object_set_new(object, "control", json_boolean(pc != 0 && thread->tid == control));
+    if (pc == 0)
+        return object;
+    json_object_set_new(object, "pc", tbd_output_hex(pc));
+    tbd_output_symbol(session, window, pc, object);
+    return object;
+}
+
+static const char *get(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text == NULL ? "" : text;
+}
+
+static json_int_t number(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static void print_thread(const json_t *object, FILE *out)
+{
+    bool has_control = json_is_true(json_object_get(object, "control"));
+
+    fprintf(out, "%c %-7" JSON_INTEGER_FORMAT " %-15s from %" JSON_INTEGER_FORMAT,
+            has_control ? '*' : ' ', number(object, "thread"), get(object, "name"),
+            number(object, "start"));
+    if (json_object_get(object, "creator") != NULL)
+        fprintf(out, " by %" JSON_INTEGER_FORMAT, number(object, "creator"));
+    if (json_object_get(object, "end") != NULL)
+        fprintf(out, " to %" JSON_INTEGER_FORMAT " (status %" JSON_INTEGER_FORMAT ")",
+                number(object, "end"), number(object, "status"));
+    fprintf(out, ", %" JSON_INTEGER_FORMAT " blocks, %" JSON_INTEGER_FORMAT " turns",
+            number(object, "blocks"), number(object, "switches"));
+    if (json_object_get(object, "pc") != NULL)
+        fprintf(out, "  at %s %s%s%s", get(object, "pc"), get(object, "module"),
+                *get(object, "function") == '\0' ? "" : "!", get(object, "function"));
+    fputc('\n', out);
+}
+
+enum tbd_exit tbd_command_threads(struct tbd_command_run *run)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_position position = tbd_session_current(session);
+    uint32_t count = tbd_trace_thread_count(session->trace);
+    uint64_t *pcs = calloc(count + 1ul, sizeof(*pcs));
+    struct tbd_place place;
+    enum tbd_status status;
+
+    if (run->argc != 0) {
+        free(pcs);
+        return tbd_command_usage(run, "threads takes no arguments");
+    }
+    status = pcs == NULL ? TBD_NOMEM : tbd_session_place(session, position, &place);
+    if (status == TBD_OK)
+        status = find_places(session, position, pcs);
+    for (uint32_t i = 0; status == TBD_OK && i < count; i++) {
+        json_t *object = thread_object(session, tbd_trace_thread(session->trace, i), pcs[i],
+                                       place.thread, place.window);
+
+        if (session->json) {
+            tbd_output_line(object, run->out);
+            continue;
+        }
+        print_thread(object, run->out);
+        json_decref(object);
+    }
+    free(pcs);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}
+
+enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_position position)
+{
+    struct tbd_session *session = run->session;
+    uint32_t count = tbd_trace_thread_count(session->trace), before = session->thread;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    char name[NAME_BYTES];
+
+    for (uint32_t i = 0; result == TBD_EXIT_FOUND && i < count; i++) {
+        const struct tbd_thread_info *thread = tbd_trace_thread(session->trace, i);
+
+        if (!lives_at(thread, position.time))
+            continue;
+        find_name(session, thread, name);
+        if (!session->json)
+            fprintf(run->out, "thread %" PRIu32 "  %s\n", thread->tid, name);
+        session->thread = thread->tid;
+        result = tbd_command_print_stack(run, position);
+    }
+    session->thread = before;
+    return result;
+}

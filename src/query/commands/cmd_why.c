@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: MIT
+/* cmd_why.c - where a value came from: back through stores, loads, copies and calculations
+ *
+ *   memory    the last store to it; what that instruction stored is a register, a constant, or memory
+ *   register  the last instruction before that writes it, block by block
+ *   flags     the same
+ *
+ * Copies are followed as far as they go.  A calculation has several inputs: each is followed in
+ * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls are ends.
+ *
+ * I1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all, and
+ *     nothing is followed twice.
+ * I2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so. */
+#include "query/text/user_interrupt.h"
+#include "query/commands/output.h"
+#include "query/commands/rows.h"
+#include "query/session/source_place.h"
+#include "query/commands/why_inputs.h"
+#include "hooks/table/syscalls.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOPS_MAX      64u
+#define ROWS_MAX      256u
+#define BLOCKS_MAX    100000u
+#define LIMIT_DEFAULT 3u
+#define LIMIT_MAX     16u
+
+/* Something whose last writer before `at` is wanted. */
+struct value {
+    struct tbd_position at;
+    uint32_t thread;
+    enum tbd_why_place place;
+    ZydisRegister reg; /* REGISTER: the whole one */
+    ZydisAccessedFlagsMask flags;
+    uint64_t address, bytes; /* MEMORY */
+};
+
+struct why {
+    struct tbd_command_run *run;
+    ZydisDecoder decoder;
+    struct tbd_rows rows;
+    uint32_t limit; /* of calculations, one within the other */
+    struct value followed[ROWS_MAX];
+    size_t followed_count;
+    char what[160]; /* of the hop */
+    enum tbd_status status;
+};
+
+/* The instruction that wrote it. */
+struct writer {
+    struct tbd_position at;
+    struct tbd_place place;
+    struct tbd_why_insn insn;
+    uint64_t stored_at; /* MEMORY: where its store began */
+    struct tbd_reg_state state;
+    bool has_state;
+};
+
+static bool decode(struct why *why, const struct tbd_place *place, struct tbd_why_insn *out)
+{
+    return place->insn_bytes != 0 &&
+           ZYAN_SUCCESS(ZydisDecoderDecodeFull(&why->decoder, place->code, place->insn_bytes,
+                                               &out->insn, out->operands));
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct why *why, const char *format, ...)
+{
+    size_t used = strlen(why->what);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(why->what + used, sizeof(why->what) - used, format, args);
+    va_end(args);
+}
+
+/* ---- rows ---- */
+
+/* In a table what belongs to a calculation stands below it, further in. */
+static void set_what(const struct why *why, json_t *row, uint32_t depth)
+{
+    char text[sizeof(why->what) + 2 * LIMIT_MAX + 2];
+    bool is_table = !why->run->session->json && !why->run->session->csv;
+
+    snprintf(text, sizeof(text), "%*s%s", is_table ? (int)(2 * depth) : 0, "", why->what);
+    json_object_set_new(row, "what", tbd_output_text(text));
+    json_object_set_new(row, "depth", json_integer(depth));
+}
+
+static void set_code(json_t *row)
+{
+    const char *path = json_string_value(json_object_get(row, "file"));
+    json_int_t line = json_integer_value(json_object_get(row, "line"));
+    struct tbd_source_text text;
+
+    if (path == NULL || !tbd_source_load(path, &text))
+        return;
+    if (line > 0 && line <= text.line_count)
+        json_object_set_new(row, "code", tbd_output_text(text.lines[line]));
+    tbd_source_unload(&text);
+}
+
+static void add_row(struct why *why, struct tbd_position at, const struct tbd_place *place,
+                    uint32_t depth)
+{
+    struct tbd_event event = {
+        .type = TBD_EVENT_POSITION, .position = at, .pc = place->pc, .thread = place->thread
+    };
+    json_t *row = tbd_rows_event(why->run->session, &event);
+
+    set_what(why, row, depth);
+    set_code(row);
+    tbd_rows_add(&why->rows, row);
+}
+
+/* ---- inputs ---- */
+
+static bool get_register(const struct writer *w, ZydisRegister reg, uint64_t *out)
+{
+    ZydisRegister full = tbd_why_whole(reg);
+
+    if (full >= ZYDIS_REGISTER_RAX && full <= ZYDIS_REGISTER_R15)
+        *out = w->state.regs.gpr[full - ZYDIS_REGISTER_RAX];
+    else if (reg == ZYDIS_REGISTER_FS)
+        *out = w->state.regs.fs_base;
+    else if (reg == ZYDIS_REGISTER_RIP)
+        *out = w->state.regs.rip + w->insn.insn.length;
+    else
+        return false;
+    return true;
+}
+
+static bool need_registers(struct why *why, struct writer *w)
+{
+    if (!w->has_state)
+        why->status = tbd_session_regs(why->run->session, w->at, &w->state);
+    w->has_state = why->status == TBD_OK;
+    return w->has_state;
+}
+
+/* The address of a memory operand of the writer. */
+static bool address_of(struct why *why, struct writer *w, const ZydisDecodedOperand *operand,
+                       uint64_t *out)
+{
+    uint64_t base = 0, index = 0, segment = 0;
+
+    if (!need_registers(why, w) ||
+        (operand->mem.base != ZYDIS_REGISTER_NONE && !get_register(w, operand->mem.base, &base)) ||
+        (operand->mem.index != ZYDIS_REGISTER_NONE && !get_register(w, operand->mem.index, &index)))
+        return false;
+    if (operand->mem.segment == ZYDIS_REGISTER_FS)
+        segment = w->state.regs.fs_base;
+    *out = segment + base + index * operand->mem.scale + (uint64_t)operand->mem.disp.value;
+    return true;
+}
+
+/* What is stored at `offset` bytes into the store came from so far into the source. */
+static bool take_memory(struct why *why, struct writer *w, const ZydisDecodedOperand *operand,
+                        uint64_t offset, struct value *out)
+{
+    if (!address_of(why, w, operand, &out->address)) {
+        say(why, "memory whose address is not known");
+        return false;
+    }
+    out->address += offset;
+    out->bytes = operand->size / 8 > offset ? operand->size / 8 - offset : 1;
+    say(why, "memory at 0x%" PRIx64, out->address);
+    return true;
+}
+
+/* One input in words, and as what is to be followed; false: there is nothing to follow. */
+static bool take_input(struct why *why, struct writer *w, const struct tbd_why_input *input,
+                       uint64_t offset, struct value *out)
+{
+    *out = (struct value){ .at = w->at, .thread = w->place.thread, .place = input->place };
+    switch (input->place) {
+    case TBD_WHY_REGISTER:
+        out->reg = input->reg;
+        say(why, "%s", ZydisRegisterGetString(input->named));
+        return true;
+    case TBD_WHY_MEMORY: return take_memory(why, w, input->operand, offset, out);
+    case TBD_WHY_FLAGS:
+        out->flags = input->flags;
+        say(why, "the flags");
+        return true;
+    default: say(why, "constant %" PRId64, input->constant); return false;
+    }
+}
+
+/* ---- system calls ---- */
+
+static void say_system_call(struct why *why, const struct writer *w)
+{
+    char question[128];
+    struct tbd_event event;
+    const char *name = NULL;
+
+    snprintf(question, sizeof(question), "first forward syscall 1 where time == %" PRIu64,
+             w->at.time);
+    if (tbd_command_find_event(why->run, question, &event) == TBD_OK)
+        name = tbd_syscall_name(event.number);
+    say(why, "made by the system call %s", name == NULL ? "?" : name);
+}
+
+/* ---- writers ---- */
+
+/* The last store; TBD_NOTFOUND: nobody stored it. */
+static enum tbd_status find_store(struct why *why, const struct value *value, struct writer *out)
+{
+    struct tbd_event store;
+    char question[128];
+    enum tbd_status status;
+
+    snprintf(question, sizeof(question),
+             "%" PRIu64 "+%" PRIu32 " backward store 1 where touches[0x%" PRIx64 ",%" PRIu64 "]",
+             value->at.time, value->at.offset, value->address, value->bytes);
+    status = tbd_command_find_event(why->run, question, &store);
+    if (status != TBD_OK)
+        return status;
+    out->at = store.position;
+    out->stored_at = store.addr;
+    return tbd_session_place(why->run->session, out->at, &out->place);
+}
+
+static bool is_writer(const struct value *value, const struct tbd_why_insn *insn)
+{
+    return value->place == TBD_WHY_FLAGS ? tbd_why_writes_flags(insn, value->flags)
+                                         : tbd_why_writes_register(insn, value->reg);
+}
+
+/* The last instruction of a block, below `limit`, that writes it. */
+static bool find_in_block(struct why *why, const struct value *value, uint64_t time, uint32_t limit,
+                          struct writer *out)
+{
+    for (uint32_t insn = limit; insn-- > 0;) {
+        out->at = (struct tbd_position){ .time = time, .offset = insn };
+        if (tbd_session_place(why->run->session, out->at, &out->place) == TBD_OK &&
+            out->place.thread == value->thread && decode(why, &out->place, &out->insn) &&
+            is_writer(value, &out->insn))
+            return true;
+    }
+    return false;
+}
+
+/* TBD_NOTFOUND: too far away. */
+static enum tbd_status find_instruction(struct why *why, const struct value *value,
+                                        struct writer *out)
+{
+    uint32_t limit = value->at.offset;
+    uint64_t time = value->at.time;
+
+    for (uint32_t blocks = 0; blocks < BLOCKS_MAX; blocks++) {
+        struct tbd_place place;
+        enum tbd_status status;
+
+        if (find_in_block(why, value, time, limit, out))
+            return TBD_OK;
+        if (tbd_is_interrupted())
+            return TBD_INTERRUPTED;
+        if (time-- == 0)
+            break;
+        status =
+            tbd_session_place(why->run->session, (struct tbd_position){ .time = time }, &place);
+        if (status != TBD_OK)
+            return status;
+        limit = place.insns;
+    }
+    return TBD_NOTFOUND;
+}
+
+/* ---- the tree ---- */
+
+/* Says what the writer made the value from; how many of `out` are to be followed.  *is_copy: the
+ * one is the value itself. */
+static size_t explain(struct why *why, const struct value *value, struct writer *w, bool *is_copy,
+                      struct value *out)
+{
+    uint64_t offset = value->place == TBD_WHY_MEMORY && value->address > w->stored_at
+                          ? value->address - w->stored_at
+                          : 0;
+    struct tbd_why_inputs from;
+    size_t count = 0;
+
+    *is_copy = false;
+    if (value->place == TBD_WHY_MEMORY && !decode(why, &w->place, &w->insn)) {
+        say(why, "written by the kernel, for a signal handler");
+        return 0;
+    }
+    if (w->insn.insn.mnemonic == ZYDIS_MNEMONIC_SYSCALL) {
+        say_system_call(why, w);
+        return 0;
+    }
+    if (w->insn.insn.meta.category == ZYDIS_CATEGORY_CALL) {
+        say(why, "a return address");
+        return 0;
+    }
+    from = tbd_why_inputs_of(&w->insn, value->place, value->reg);
+    *is_copy = from.is_copy;
+    say(why, "%s",
+        from.count == 0                            ? "made here"
+        : !from.is_copy                            ? "calculated here from "
+        : from.inputs[0].place == TBD_WHY_CONSTANT ? "a "
+                                                   : "from ");
+    for (size_t i = 0; i < from.count && why->status == TBD_OK; i++) {
+        say(why, "%s", i == 0 ? "" : ", ");
+        count += take_input(why, w, &from.inputs[i], from.is_copy ? offset : 0, &out[count]);
+    }
+    return count;
+}
+
+static bool is_followed(const struct why *why, const struct value *value)
+{
+    for (size_t i = 0; i < why->followed_count; i++) {
+        const struct value *other = &why->followed[i];
+
+        if (other->at.time == value->at.time && other->at.offset == value->at.offset &&
+            other->place == value->place && other->reg == value->reg &&
+            other->flags == value->flags && other->address == value->address)
+            return true;
+    }
+    return false;
+}
+
+/* Where nobody wrote it. */
+static void add_end(struct why *why, const struct value *value, uint32_t depth)
+{
+    struct tbd_position at =
+        value->place == TBD_WHY_MEMORY ? tbd_session_first(why->run->session) : value->at;
+    struct tbd_place place;
+
+    if (value->place == TBD_WHY_MEMORY)
+        say(why, "there since the start: nobody stored it");
+    else
+        say(why, "the writer of %s is too far away",
+            value->place == TBD_WHY_FLAGS ? "the flags" : ZydisRegisterGetString(value->reg));
+    if (tbd_session_place(why->run->session, at, &place) == TBD_OK)
+        add_row(why, at, &place, depth);
+}
+
+/* One hop, with its row; how many values it leads to. */
+static size_t hop(struct why *why, const struct value *value, uint32_t depth, struct writer *w,
+                  bool *is_copy, struct value *inputs)
+{
+    size_t count;
+
+    why->what[0] = '\0';
+    w->has_state = false;
+    w->stored_at = 0;
+    why->status = value->place == TBD_WHY_MEMORY ? find_store(why, value, w)
+                                                 : find_instruction(why, value, w);
+    if (why->status == TBD_NOTFOUND) {
+        why->status = TBD_OK;
+        add_end(why, value, depth);
+        return 0;
+    }
+    if (why->status != TBD_OK)
+        return 0;
+    count = explain(why, value, w, is_copy, inputs);
+    add_row(why, w->at, &w->place, depth);
+    return count;
+}
+
+static void follow(struct why *why, struct value value, uint32_t depth)
+{
+    struct value inputs[TBD_WHY_INPUTS_MAX];
+    struct writer *w = malloc(sizeof(*w));
+    size_t count = 0;
+    bool is_copy = w != NULL;
+
+    if (w == NULL)
+        why->status = TBD_NOMEM;
+    for (unsigned hops = 0; is_copy && hops < HOPS_MAX; hops++) {
+        count = 0;
+        if (is_followed(why, &value) || why->followed_count >= ROWS_MAX || why->status != TBD_OK)
+            break;
+        why->followed[why->followed_count++] = value;
+        count = hop(why, &value, depth, w, &is_copy, inputs);
+        is_copy = is_copy && count == 1;
+        value = inputs[0];
+    }
+    free(w);
+    for (size_t i = 0; !is_copy && i < count && depth < why->limit && why->status == TBD_OK; i++)
+        follow(why, inputs[i], depth + 1);
+}
+
+/* ---- the command ---- */
+
+static bool start_at_register(const char *text, struct value *out)
+{
+    for (ZydisRegister reg = ZYDIS_REGISTER_RAX; reg <= ZYDIS_REGISTER_R15; reg++) {
+        if (*text == '$' && strcmp(text + 1, ZydisRegisterGetString(reg)) == 0) {
+            out->place = TBD_WHY_REGISTER;
+            out->reg = reg;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from, struct value *out)
+{
+    struct tbd_query_error error = { .status = TBD_TYPE, .at = from, .length = 1 };
+    struct tbd_source_place place;
+    struct tbd_data data;
+    enum tbd_exit result =
+        tbd_command_value_of(run, out->at, from, strlen(run->text), &place, &data);
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (!data.is_known || !data.in_memory) {
+        snprintf(error.message, sizeof(error.message), "it is not in memory here%s%s",
+                 data.is_known ? "" : ": ", data.is_known ? "" : data.why);
+        snprintf(error.hint, sizeof(error.hint), "a register is followed too: why $rax");
+        result = tbd_command_wrong(run, &error);
+    }
+    out->place = TBD_WHY_MEMORY;
+    out->address = data.address;
+    out->bytes = tbd_type_look(&data.type).bytes;
+    out->bytes = out->bytes == 0 ? 1 : out->bytes;
+    tbd_source_place_close(&place);
+    return result;
+}
+
+/* "/5" before the expression: how deep.  Where the expression begins; 0: that is no number. */
+static size_t take_limit(const struct tbd_command_run *run, uint32_t *out)
+{
+    const char *first = run->argv[0];
+    char *end;
+    unsigned long number;
+
+    *out = LIMIT_DEFAULT;
+    if (first[0] != '/' || run->argc < 2)
+        return run->arguments;
+    number = strtoul(first + 1, &end, 10);
+    if (end == first + 1 || *end != '\0' || number > LIMIT_MAX)
+        return 0;
+    *out = (uint32_t)number;
+    return (size_t)(strstr(run->text + run->arguments, first) - run->text) + strlen(first) +
+           strspn(strstr(run->text + run->arguments, first) + strlen(first), " ");
+}
+
+static enum tbd_exit start(struct why *why, struct value *out)
+{
+    struct tbd_command_run *run = why->run;
+    size_t from = take_limit(run, &why->limit);
+    struct tbd_place place;
+
+    if (from == 0)
+        return tbd_command_usage(run, "how many calculations deep is a number up to 16: why /5 x");
+    if (!ZYAN_SUCCESS(
+            ZydisDecoderInit(&why->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+        return TBD_EXIT_SYSTEM;
+    out->at = tbd_session_current(run->session);
+    why->status = tbd_session_place(run->session, out->at, &place);
+    if (why->status != TBD_OK)
+        return tbd_command_fail(run, why->status);
+    out->thread = place.thread;
+    return start_at_register(run->text + from, out) ? TBD_EXIT_FOUND
+                                                    : start_at_variable(run, from, out);
+}
+
+enum tbd_exit tbd_command_why(struct tbd_command_run *run)
+{
+    static const char *const columns[] = { "position", "what", "text", "source",
+                                           "function", "code", NULL };
+    struct why *why;
+    struct value value = { .at = { 0 } };
+    enum tbd_exit result;
+
+    if (run->argc == 0)
+        return tbd_command_usage(run, "why takes a variable or a $register");
+    why = calloc(1, sizeof(*why));
+    if (why == NULL)
+        return tbd_command_fail(run, TBD_NOMEM);
+    why->run = run;
+    result = start(why, &value);
+    if (result == TBD_EXIT_FOUND) {
+        tbd_rows_start(&why->rows, run, columns);
+        follow(why, value, 0);
+        result = tbd_rows_end(&why->rows);
+        if (why->status != TBD_OK)
+            result = tbd_command_fail(run, why->status);
+    }
+    free(why);
+    return result;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+/* command_line.c - see command_line.h */
+#include "query/commands/command_line.h"
+
+#include "query/commands/answers.h"
+#include "query/commands/bookmarks.h"
+#include "query/commands/gdb_words.h"
+#include "query/commands/script.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Command and arguments as one line: what questions are parsed from and errors point into. */
+static char *join(size_t count, char *const *words)
+{
+    size_t bytes = 1;
+    char *text, *at;
+
+    for (size_t i = 0; i < count; i++)
+        bytes += strlen(words[i]) + 1;
+    text = at = calloc(bytes, 1);
+    for (size_t i = 0; text != NULL && i < count; i++) {
+        at = stpcpy(at, words[i]);
+        if (i + 1 < count)
+            *at++ = ' ';
+    }
+    return text;
+}
+
+size_t tbd_line_split(char *line, char **out, size_t max)
+{
+    char *rest = NULL;
+    size_t count = 0;
+
+    for (char *word = strtok_r(line, " \t\n", &rest); word != NULL && count < max;
+         word = strtok_r(NULL, " \t\n", &rest))
+        out[count++] = word;
+    return count;
+}
+
+void tbd_line_list(FILE *out)
+{
+    size_t width = strlen("help");
+
+    for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
+        width = strlen(command->name) > width ? strlen(command->name) : width;
+    for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++)
+        fprintf(out, "  %-*s  %s\n", (int)width, command->name, command->summary);
+    fprintf(out, "  %-*s  %s\n", (int)width, "help",
+            "help COMMAND, help context for conditions, help scripts, help gdb");
+}
+
+enum tbd_exit tbd_line_help(const char *name, FILE *out)
+{
+    const struct tbd_command *command = name == NULL ? NULL : tbd_command_find(name);
+
+    if (name == NULL || strcmp(name, "help") == 0) {
+        tbd_line_list(out);
+        return TBD_EXIT_FOUND;
+    }
+    if (strcmp(name, "context") == 0) {
+        tbd_command_help_context(out);
+        return TBD_EXIT_FOUND;
+    }
+    if (strcmp(name, "scripts") == 0) {
+        tbd_script_help(out);
+        return TBD_EXIT_FOUND;
+    }
+    if (strcmp(name, "gdb") == 0) {
+        tbd_gdb_help(out);
+        return TBD_EXIT_FOUND;
+    }
+    if (command == NULL)
+        return tbd_line_unknown(name);
+    fprintf(out, "tbdq %s%s%s\n\n%s.\n", command->name, *command->synopsis == '\0' ? "" : " ",
+            command->synopsis, command->summary);
+    if (*command->help != '\0')
+        fprintf(out, "%s\n", command->help);
+    fprintf(out, "\nexample: %s\n", command->example);
+    return TBD_EXIT_FOUND;
+}
+
+/* Letters to insert, delete, change or swap with a neighbour between two short words. */
+static size_t distance(const char *a, const char *b)
+{
+    enum { MOST = 24 };
+    size_t rows[3][MOST + 1], m = strlen(a), n = strlen(b);
+
+    if (m > MOST || n > MOST)
+        return MOST;
+    for (size_t j = 0; j <= n; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= m; i++) {
+        size_t *now = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+
+        now[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = last[j - 1] + (a[i - 1] != b[j - 1]);
+
+            best = last[j] + 1 < best ? last[j] + 1 : best;
+            best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                before[j - 2] + 1 < best)
+                best = before[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return rows[m % 3][n];
+}
+
+bool tbd_line_is_known(const char *line)
+{
+    char name[32];
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(line, " \t\n/"), line);
+    return tbd_command_find(name) != NULL || tbd_gdb_knows(line);
+}
+
+enum tbd_exit tbd_line_unknown(const char *name)
+{
+    const char *nearest = NULL, *hint = tbd_gdb_hint(name);
+    size_t best = 3; /* farther ones are no help */
+
+    for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++) {
+        size_t found = distance(name, command->name);
+
+        if (found < best && found < strlen(command->name)) {
+            best = found;
+            nearest = command->name;
+        }
+    }
+    fprintf(stderr, "tbdq: there is no command '%s'\n", name);
+    if (hint != NULL)
+        fprintf(stderr, "hint: %s\n", hint);
+    else if (nearest != NULL)
+        fprintf(stderr, "hint: `%s` is one; `help` lists all\n", nearest);
+    else
+        fprintf(stderr, "hint: `tbdq help` lists all\n");
+    return TBD_EXIT_USAGE;
+}
+
+/* `text` begins with the command's name. */
+static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line_options *options,
+                              const char *text, size_t count, char *const *words)
+{
+    const struct tbd_command *command = tbd_command_find(words[0]);
+    size_t name = strlen(words[0]);
+    struct tbd_command_run run = { .session = session,
+                                   .text = text,
+                                   .arguments = name + strspn(text + name, " \t\n"),
+                                   .argc = (unsigned)count - 1,
+                                   .argv = words + 1,
+                                   .out = options->out,
+                                   .quiet = options->quiet,
+                                   .explain = options->explain };
+
+    if (strcmp(words[0], "help") == 0)
+        return tbd_line_help(count > 1 ? words[1] : NULL, options->out);
+    if (command == NULL || command->run == NULL)
+        return tbd_line_unknown(words[0]);
+    session->stats = (struct tbd_session_stats){ 0 };
+    return tbd_answers_run(&run, command);
+}
+
+/* A line of gdb's, in our own words. */
+static enum tbd_exit run_ours(struct tbd_session *session, const struct tbd_line_options *options,
+                              const char *line)
+{
+    char *words[TBD_LINE_MAX_WORDS + 1] = { NULL }, *copy = strdup(line);
+    size_t count = copy == NULL ? 0 : tbd_line_split(copy, words, TBD_LINE_MAX_WORDS);
+    enum tbd_exit result =
+        count == 0 ? TBD_EXIT_SYSTEM : run_text(session, options, line, count, words);
+
+    free(copy);
+    return result;
+}
+
+static enum tbd_exit run_any(struct tbd_session *session, const struct tbd_line_options *options,
+                             const char *text, size_t count, char *const *words)
+{
+    char *ours = tbd_gdb_translate(text);
+    enum tbd_exit result = ours != NULL ? run_ours(session, options, ours)
+                                        : run_text(session, options, text, count, words);
+
+    free(ours);
+    return result;
+}
+
+enum tbd_exit tbd_words_run(struct tbd_session *session, const struct tbd_line_options *options,
+                            size_t count, char *const *words)
+{
+    char **expanded = calloc(count + 1, sizeof(*expanded));
+    char *text = NULL;
+    enum tbd_exit result = TBD_EXIT_SYSTEM;
+    size_t good = 0;
+
+    while (expanded != NULL && good < count &&
+           (expanded[good] = tbd_bookmarks_expand(session, words[good])) != NULL)
+        good++;
+    if (good == count)
+        text = join(count, expanded);
+    if (text != NULL)
+        result = run_any(session, options, text, count, expanded);
+    for (size_t i = 0; i < good; i++)
+        free(expanded[i]);
+    free(expanded);
+    free(text);
+    return result;
+}
+
+/* Without blanks at both ends. */
+static char *copy_trimmed(const char *line)
+{
+    size_t length;
+
+    line += strspn(line, " \t\n");
+    length = strlen(line);
+    while (length > 0 && strchr(" \t\n", line[length - 1]) != NULL)
+        length--;
+    return strndup(line, length);
+}
+
+enum tbd_exit tbd_line_run(struct tbd_session *session, const struct tbd_line_options *options,
+                           const char *line)
+{
+    char *words[TBD_LINE_MAX_WORDS + 1] = { NULL };
+    char *trimmed = copy_trimmed(line);
+    char *text = trimmed == NULL ? NULL : tbd_bookmarks_expand(session, trimmed);
+    char *copy = text == NULL ? NULL : strdup(text);
+    enum tbd_exit result = copy == NULL ? TBD_EXIT_SYSTEM : TBD_EXIT_FOUND;
+    size_t count = copy == NULL ? 0 : tbd_line_split(copy, words, TBD_LINE_MAX_WORDS);
+
+    if (count != 0)
+        result = run_any(session, options, text, count, words);
+    free(copy);
+    free(text);
+    free(trimmed);
+    return result;
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: MIT
+/* commands.c - the table of commands; what they share: arguments, messages, exit statuses */
+#include "query/commands/commands.h"
+
+#include "query/session/names.h"
+#include "query/session/source_place.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+// clang-format off
+const struct tbd_command tbd_commands[] = {
+    { "info", tbd_command_info, "",
+      "what the trace is",
+      "Program, arguments, how it ended, how many blocks, windows and events of each kind, sizes on\n"
+      "disk.",
+      "tbdq info", false },
+    { "windows", tbd_command_windows, "[FIRST [COUNT]]",
+      "the windows: times, detail levels, sizes",
+      "One line per window.  FIRST is a window number, from 0.",
+      "tbdq windows 0 10", false },
+    { "modules", tbd_command_modules, "",
+      "files that were mapped executable",
+      "As of the window of the current position.",
+      "tbdq modules", true },
+    { "processes", tbd_command_processes, "",
+      "the traces of all processes that belong to this one",
+      "A tree: what each process forked or started, among the traces in the same folder, from the\n"
+      "first ancestor that was recorded.  A process that executes programs has a trace for each.\n"
+      "The trace that is being asked is marked with '*'.",
+      "tbdq processes", false },
+    { "threads", tbd_command_threads, "",
+      "the program's threads, and where each is at the current position",
+      "Number, name, when it was made and by whom, when it ended, its block entries, how often\n"
+      "it was given control.  Threads run one at a time; '*' marks the one that has control.",
+      "tbdq threads", true },
+    { "goto", tbd_command_goto, "first | last | TIME[+K] | FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]",
+      "move the current position",
+      "FROM is current, first, last or TIME[+K]; DIR is forward or backward; TYPE is\n"
+      "func_enter, func_exit, block_entry, store, load, syscall, thread_switch, line, signal or\n"
+      "state (every instruction); COUNT is 1 for the next one, 2 for the one after it, ...\n"
+      "`then` goes on from what was found: goto last backward store of p then backward\n"
+      "func_enter where func==insert.  A search looks strictly after (before) where it starts;\n"
+      "first and last stand before the first and behind the last event.  A store or load of\n"
+      "EXPR touches the variable that this C expression denotes where the search starts.\n"
+      "CONTEXT is a condition: see `tbdq help context`.  The state at an event is the one just\n"
+      "before its instruction executes; a function is entered at its first instruction.  Exit\n"
+      "status 1 if there is no such event.",
+      "tbdq goto last backward store 1 where 'addr==&total and oldval < 100'", true },
+    { "step", tbd_command_step, "[COUNT]",
+      "to the next source line, also in called functions",
+      "The next line event: an instruction that begins the code of another line.",
+      "tbdq step", true },
+    { "next", tbd_command_next, "[COUNT]",
+      "to the next source line of this function, or of its caller", "",
+      "tbdq next 3", true },
+    { "finish", tbd_command_finish, "",
+      "behind the return of this function",
+      "Shows the return with its value, and moves to the instruction behind the call.",
+      "tbdq finish", true },
+    { "stepi", tbd_command_stepi, "[COUNT]",
+      "to the next instruction", "",
+      "tbdq stepi 10", true },
+    { "reverse-step", tbd_command_reverse_step, "[COUNT]",
+      "to the source line before, also in called functions", "",
+      "tbdq reverse-step", true },
+    { "reverse-next", tbd_command_reverse_next, "[COUNT]",
+      "to the source line before of this function, or of its caller", "",
+      "tbdq reverse-next", true },
+    { "reverse-finish", tbd_command_reverse_finish, "",
+      "to the call of this function", "",
+      "tbdq reverse-finish", true },
+    { "reverse-stepi", tbd_command_reverse_stepi, "[COUNT]",
+      "to the instruction before", "",
+      "tbdq reverse-stepi", true },
+    { "all", tbd_command_all, "TYPE [of EXPR] [where CONTEXT]",
+      "every such event, in order",
+      "Like goto with every count from 1 on; the current position stays.  Exit status 1 if there is\n"
+      "none.",
+      "tbdq all func_enter where func==main", false },
+    { "stores", tbd_command_stores, "of EXPR [where CONTEXT]",
+      "all stores to a variable, as rows", "",
+      "tbdq stores of list->head where 'newval == 0'", true },
+    { "calls", tbd_command_calls, "FUNCTION [where CONTEXT]",
+      "all calls of a function: parameters, result, caller, entry and exit",
+      "Nesting counts the calls of the same function around it.  Parameters in memory or in vector\n"
+      "registers are shown as ?.",
+      "tbdq calls insert where 'key > 10'", true },
+    { "lines", tbd_command_lines, "FILE[:LINE] [where CONTEXT]",
+      "when a source line's code was begun", "",
+      "tbdq lines list.c:31", true },
+    { "syscalls", tbd_command_syscalls, "[where CONTEXT]",
+      "all system calls, as rows", "",
+      "tbdq syscalls where 'syscall == openat'", true },
+    { "signals", tbd_command_signals, "[where CONTEXT]",
+      "all signals that were handled, as rows", "",
+      "tbdq signals where 'signal == SIGALRM'", true },
+    { "count", tbd_command_count, "TYPE [of EXPR] [where CONTEXT] [by func|line|thread|value]",
+      "how many such events there are, by function, source line, thread or value",
+      "The value is what is stored or loaded, the first argument, the result, the system call.",
+      "tbdq count store of total by line", true },
+    { "history", tbd_command_history, "EXPR",
+      "the values that a variable had: from when to when, and who wrote them",
+      "The variable is what the C expression denotes at the current position; one on the stack\n"
+      "has its history from the call of its function to the return.",
+      "tbdq history table[3]", true },
+    { "first", tbd_command_first, "CONTEXT",
+      "go to the instruction that makes a condition true for the first time",
+      "It was true at a line's beginning, or anywhere if at none.  The answer is the store, or\n"
+      "another instruction, with which it became true, and since when it holds: print it\n"
+      "there.  A condition that is true when its variables begin to exist holds from there on.",
+      "tbdq first 'func == insert and list->count == 3'", true },
+    { "last", tbd_command_last, "CONTEXT",
+      "go to the instruction that ends a condition for the last time",
+      "The store, or another instruction, behind which it is not true any more; or the last one\n"
+      "at which its variables exist.",
+      "tbdq last 'total < 0'", true },
+    { "trace", tbd_command_trace, "FROM TO [where CONTEXT]",
+      "the source lines that were executed between two positions", "",
+      "tbdq trace 1200 1300", true },
+    { "why", tbd_command_why, "[/DEPTH] EXPR",
+      "follow a value back to the instructions that made it",
+      "Through copies in memory and registers, and through what calculations made it from,\n"
+      "DEPTH (3) calculations deep; each hop with its source line.  EXPR is a variable or\n"
+      "$register at the current position.",
+      "tbdq why /5 result", true },
+    { "mark", tbd_command_mark, "NAME",
+      "name the current position",
+      "@NAME stands for it in every command from then on; kept in the trace's folder.",
+      "tbdq mark crash", true },
+    { "marks", tbd_command_marks, "",
+      "the positions that have names", "",
+      "tbdq marks", false },
+    { "assert", tbd_command_assert, "EXPRESSION",
+      "exit status 1 unless a C expression is true at the current position",
+      "For scripts: see `tbdq help scripts`.",
+      "tbdq assert 'list->count == 3'", true },
+    { "where", tbd_command_where, "[thread N]",
+      "the current position and its instruction", "",
+      "tbdq where", true },
+    { "regs", tbd_command_regs, "[thread N]",
+      "registers at the current position",
+      "Of the thread that has control there, or of any other.",
+      "tbdq --at 1200+3 regs", true },
+    { "mem", tbd_command_mem, "ADDR LEN",
+      "memory at the current position",
+      "ADDR and LEN are values as in conditions: numbers, &symbol, registers, mem[...]; or C\n"
+      "expressions over the variables of the selected frame: a pointer's value, a number, where\n"
+      "an array or a struct lies.",
+      "tbdq mem list->head 64", true },
+    { "bt", tbd_command_bt, "[thread N | threads]",
+      "the call stack at the current position, of a thread or of all that live there",
+      "Innermost first.  Frames found by guessing are marked with '?'.",
+      "tbdq bt", true },
+    { "frame", tbd_command_frame, "[NUMBER]",
+      "show or select a frame of the call stack",
+      "Numbers are those of bt; inlined functions are frames too.  list, locals and print are about\n"
+      "the selected frame; it is 0 again after every move.",
+      "tbdq frame 2", true },
+    { "up", tbd_command_up, "[COUNT]",
+      "select the caller's frame", "",
+      "tbdq up", true },
+    { "down", tbd_command_down, "[COUNT]",
+      "select the callee's frame", "",
+      "tbdq down", true },
+    { "list", tbd_command_list, "[FUNCTION | FILE:LINE] [COUNT]",
+      "source around the line of the selected frame, or around another place",
+      "COUNT (default 10) lines.  The files are read where the debug information says they are.",
+      "tbdq list list.c:31 20", true },
+    { "print", tbd_command_print, "[/FORMAT] EXPRESSION[@COUNT]",
+      "the value of a C expression in the selected frame",
+      "The program's variables by scope, with . -> [] * & casts, sizeof and the operators of C;\n"
+      "elements of C++ containers by index or key, *iterator, and size(), front(), get(), value() and the like;\n"
+      "$rax is a register.  With @COUNT so many values that lie one behind the other.\n"
+      "FORMAT is x, d, u, o, t (binary) or c, before or behind the expression.\n"
+      "What the compiler did not keep is <optimized out: reason>.",
+      "tbdq print 'list->head->key + 1'", true },
+    { "locals", tbd_command_locals, "[FRAME]",
+      "parameters and local variables of the selected frame, or of another one",
+      "Innermost block first.",
+      "tbdq locals", true },
+    { "ptype", tbd_command_ptype, "TYPE | EXPRESSION",
+      "a type, its size, and where its members are", "",
+      "tbdq ptype struct node", true },
+    { "disas", tbd_command_disas, "[COUNT]",
+      "instructions from the current position on, as they were executed",
+      "The instructions of the blocks entered from here on; COUNT (default 10) of them.",
+      "tbdq disas 20", true },
+    { "verify", tbd_command_verify, "[-j WORKERS] [--quick]",
+      "replay every window and compare it with what was recorded",
+      "Registers, memory, system calls and every event.  With --quick as a question replays it:\n"
+      "each window's end state and system calls.  Exit status 1 if a window diverges.",
+      "tbdq verify -j 4", false },
+    { "dump", tbd_command_dump, "WINDOW",
+      "everything a window holds, in order",
+      "Block entries, ops and messages as recorded.",
+      "tbdq dump 0", false },
+    { "lower", tbd_command_lower, "WINDOWS [LEVEL]",
+      "give up details of windows that a replay can bring back",
+      "WINDOWS is a number, FIRST-LAST or all.  LEVEL 2 keeps no events, 1 (the default) no counts\n"
+      "either: only which words were stored to and which blocks entered.  Questions are answered as\n"
+      "before.",
+      "tbdq lower 0-99 2", false },
+    { "raise", tbd_command_raise, "WINDOWS",
+      "bring windows back to level 3 by replay",
+      "Their files are then what was recorded, byte for byte.",
+      "tbdq raise 3", false },
+    { "merge", tbd_command_merge, "WINDOWS [COUNT]",
+      "make one window of several, or of every COUNT of them",
+      "They keep no events, and take less space together.  Windows behind them get other numbers.",
+      "tbdq merge 0-63 8", false },
+    { NULL, NULL, NULL, NULL, NULL, NULL, false },
+};
+// clang-format on
+
+const struct tbd_command *tbd_command_find(const char *name)
+{
+    for (const struct tbd_command *command = tbd_commands; command->name != NULL; command++) {
+        if (strcmp(command->name, name) == 0)
+            return command;
+    }
+    return NULL;
+}
+
+static void help_types(uint32_t types, FILE *out)
+{
+    const char *before = " [";
+
+    if (types == 0xffffffffu)
+        return;
+    for (unsigned i = TBD_EVENT_FUNC_ENTER; i < TBD_EVENT_TYPE_COUNT; i++) {
+        if ((types & 1u << i) == 0)
+            continue;
+        fprintf(out, "%s%s", before, tbd_event_type_name((enum tbd_event_type)i));
+        before = " ";
+    }
+    fputc(']', out);
+}
+
+void tbd_command_help_context(FILE *out)
+{
+    fprintf(out,
+            "A CONTEXT is a condition on an event and the state at it.\n\n"
+            "Operators, loosest first:\n"
+            "  ? :   or   and   not   == != < <= > >= =~   |   ^   &   << >>   + -   * / %%   - ~ ! (one "
+            "operand)\n"
+            "|| is `or`, && is `and`.  Numbers: 12 0x1f 0o17 0b101 1.5 'c'.\n"
+            "An event's own values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and\n"
+            ">> signed.  Beside a variable they are taken as its type.\n\n"
+            "Variables of the program are written as in C: list->head, table[i].key, *p, &a.b,\n"
+            "(type)x, sizeof x; they mean what is in scope at the event's instruction.  Where a name is\n"
+            "not in scope, the event does not match.  Strings, also std::string and std::string_view:\n"
+            "name == \"bob\", name =~ \"^b.*\" (an extended regular expression, on the first 256 bytes).\n"
+            "var(NAME) is a variable whose name means something below.  At a function's first instruction\n"
+            "its parameters are what was passed.\n\n"
+            "Names; in [] the events that have one, if not all do:\n");
+    for (const struct tbd_field_name *row = tbd_field_names; row->name != NULL; row++) {
+        fprintf(out, "  %-8s  %s", row->name, row->help);
+        help_types(row->types, out);
+        fputc('\n', out);
+    }
+    fprintf(out, "  rax .. r15, rip, rflags, fs_base, gs_base and parts (eax, ax, al, r8d, ...)\n"
+                 "  func, module    compared with a name or \"pattern*\" by == or !=\n"
+                 "  syscall         compared with a name or number: syscall==write\n"
+                 "  &NAME           address of a symbol; &module!NAME chooses the module\n"
+                 "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes; after[ADDR,SIZE] behind it\n"
+                 "  real[ADDR,SIZE], real_after[ADDR,SIZE]  the same for floating point, SIZE 4 or 8\n"
+                 "  src=<FILE,LINE> the instruction belongs to this source line; src=<FILE>: to any of it\n"
+                 "  old.M, new.M    with `of EXPR`: its member M before and after; oldval and newval\n"
+                 "                  are EXPR itself, with its type\n"
+                 "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
+                 "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
+                 "                  * is any one frame, ** any run of frames\n\n"
+                 "An event at which something is divided by zero, or memory read that is not "
+                 "mapped, does not match;\n"
+                 "how many there were is said at the end.\n");
+}
+
+/* ---- messages ---- */
+
+static enum tbd_exit exit_of(enum tbd_status status)
+{
+    if (status == TBD_OK)
+        return TBD_EXIT_FOUND;
+    if (status == TBD_NOTFOUND || status == TBD_INTERRUPTED)
+        return TBD_EXIT_NOT_FOUND;
+    if (status == TBD_SYNTAX || status == TBD_NAME || status == TBD_TYPE || status == TBD_USAGE ||
+        status == TBD_NOTIME || status == TBD_NOWINDOW || status == TBD_UNMAPPED)
+        return TBD_EXIT_USAGE;
+    if (status == TBD_NOMEM || status == TBD_IO || status == TBD_NOSPACE || status == TBD_SYSTEM)
+        return TBD_EXIT_SYSTEM;
+    return TBD_EXIT_TRACE;
+}
+
+static void print_divergence(const struct tbd_divergence *divergence)
+{
+    fprintf(stderr, "tbdq: replay of window %" PRIu32 " diverged at %" PRIu64 "+%" PRIu32 ": %s\n",
+            divergence->window, divergence->position.time, divergence->position.offset,
+            divergence->what);
+}
+
+enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status)
+{
+    const struct tbd_error *why = &run->session->why;
+
+    if (status == TBD_DIVERGED) {
+        print_divergence(&run->session->divergence);
+        return exit_of(status);
+    }
+    fprintf(stderr, "tbdq: %s", tbd_status_text(status));
+    if (why->status == status && why->file[0] != '\0') {
+        fprintf(stderr, ": %s", why->file);
+        if (status >= TBD_TRUNCATED && status <= TBD_CORRUPT)
+            fprintf(stderr, " at offset %" PRIu64, why->offset);
+    }
+    if (why->status == status && why->detail[0] != '\0')
+        fprintf(stderr, ": %s", why->detail);
+    fputc('\n', stderr);
+    return exit_of(status);
+}
+
+enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
+                                const struct tbd_query_error *error)
+{
+    size_t width = strlen(run->text);
+
+    fprintf(stderr, "tbdq: %s\n", error->message);
+    if (error->length != 0 && error->at <= width) {
+        fprintf(stderr, "  %s\n  %*s^", run->text, (int)error->at, "");
+        for (size_t i = 1; i < error->length && error->at + i < width; i++)
+            fputc('~', stderr);
+        fputc('\n', stderr);
+    }
+    if (error->hint[0] != '\0')
+        fprintf(stderr, "hint: %s\n", error->hint);
+    return exit_of(error->status);
+}
+
+enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message)
+{
+    struct tbd_query_error error = { .status = TBD_USAGE, .at = run->arguments };
+    const char *space = strchr(run->text, ' ');
+    char name[32];
+    const struct tbd_command *command;
+
+    snprintf(name, sizeof(name), "%.*s",
+             (int)(space == NULL ? strlen(run->text) : (size_t)(space - run->text)), run->text);
+    command = tbd_command_find(name);
+    snprintf(error.message, sizeof(error.message), "%s", message);
+    snprintf(error.hint, sizeof(error.hint), "tbdq %s %s", name,
+             command == NULL ? "" : command->synopsis);
+    error.length = strlen(run->text) > run->arguments ? strlen(run->text) - run->arguments : 1;
+    return tbd_command_wrong(run, &error);
+}
+
+/* ---- values on the command line ---- */
+
+struct value_context {
+    struct tbd_session *session;
+    struct tbd_position position;
+};
+
+static enum tbd_value_state read_value(void *context, uint64_t address, uint64_t bytes,
+                                       uint64_t *out)
+{
+    const struct value_context *value = context;
+
+    *out = 0;
+    return tbd_session_read(value->session, value->position, address, out, (size_t)bytes) == TBD_OK
+               ? TBD_VALUE_OK
+               : TBD_VALUE_BAD;
+}
+
+static enum tbd_exit evaluate(struct tbd_command_run *run, const struct tbd_expr *expr,
+                              struct tbd_position position, uint64_t *out)
+{
+    struct value_context context = { run->session, position };
+    struct tbd_event event = { .type = TBD_EVENT_POSITION, .position = position };
+    struct tbd_reg_state *state = NULL;
+    struct tbd_expr_env env = { .event = &event, .read = read_value, .read_context = &context };
+    struct tbd_value value;
+    enum tbd_status status = TBD_OK;
+
+    if (expr->nodes[expr->root].op != TBD_EXPR_NUMBER) {
+        state = calloc(1, sizeof(*state));
+        status = state == NULL ? TBD_NOMEM : tbd_session_regs(run->session, position, state);
+        if (status == TBD_OK) {
+            event.pc = state->regs.rip;
+            event.thread = state->regs.thread;
+            env.regs = &state->regs;
+        }
+    }
+    if (status == TBD_OK) {
+        value = tbd_expr_eval(expr, expr->root, &env);
+        *out = value.v;
+        status = value.state == TBD_VALUE_OK ? TBD_OK : TBD_UNMAPPED;
+    }
+    free(state);
+    return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
+}
+
+/* A C expression over the program's variables; of what is no number its address. */
+static enum tbd_exit evaluate_typed(struct tbd_command_run *word, struct tbd_position position,
+                                    uint64_t *out)
+{
+    struct tbd_source_place place;
+    struct tbd_data data;
+    enum tbd_exit result =
+        tbd_command_value_of(word, position, 0, strlen(word->text), &place, &data);
+
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    if (!data.is_known) {
+        fprintf(stderr, "tbdq: it has no value here: %s\n", data.why);
+        result = TBD_EXIT_NOT_FOUND;
+    } else if (!tbd_data_scalar(&place.places[0], &data, out)) {
+        *out = data.address;
+        if (!data.in_memory)
+            result = tbd_command_fail(word, TBD_TYPE);
+    }
+    tbd_source_place_close(&place);
+    return result;
+}
+
+enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
+                                struct tbd_position position, uint64_t *out)
+{
+    uint32_t window = tbd_trace_window_of(run->session->trace, position.time);
+    struct tbd_session_names context = { run->session, window == UINT32_MAX ? 0 : window };
+    struct tbd_expr_names names = tbd_session_expr_names(&context);
+    struct tbd_query_error error = { 0 };
+    struct tbd_expr *expr;
+    struct tbd_command_run word = *run;
+    enum tbd_exit result;
+
+    word.text = run->argv[index];
+    if (tbd_expr_parse(word.text, 0, TBD_EVENT_POSITION, &expr, &error) != TBD_OK)
+        return tbd_command_wrong(&word, &error);
+    if ((expr->uses & TBD_USES_TYPES) != 0)
+        result = evaluate_typed(&word, position, out);
+    else if (tbd_expr_bind_symbols(expr, &names, &error) != TBD_OK ||
+        tbd_expr_bind_names(expr, &names, true, &error) != TBD_OK)
+        result = tbd_command_wrong(&word, &error);
+    else
+        result = evaluate(run, expr, position, out);
+    tbd_expr_free(expr);
+    return result;
+}

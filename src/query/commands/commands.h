@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/* commands.h - the commands of tbdq, from one table */
+#ifndef TBD_QUERY_COMMANDS_H
+#define TBD_QUERY_COMMANDS_H
+
+#include "query/session/session.h"
+
+#include <stdio.h>
+
+/* Exit statuses. */
+enum tbd_exit {
+    TBD_EXIT_FOUND = 0,
+    TBD_EXIT_NOT_FOUND = 1,
+    TBD_EXIT_USAGE = 2,
+    TBD_EXIT_TRACE = 3,
+    TBD_EXIT_SYSTEM = 4
+};
+
+/* One command being carried out. */
+struct tbd_source_place;
+struct tbd_data;
+
+struct tbd_command_run {
+    struct tbd_session *session;
+    const char *text; /* the whole question: command and arguments joined by blanks */
+    size_t arguments; /* offset in it of what follows the command's name */
+    unsigned argc;    /* words after the command's name */
+    char *const *argv;
+    FILE *out;
+    bool quiet;   /* no progress line */
+    /* `all` for other commands: instead of printing; NULL else. */
+    bool (*each)(void *context, const struct tbd_event *event);
+    void *each_context;
+    bool silent;  /* an answer on the way to another one: not printed */
+    bool explain; /* say how a search went */
+};
+
+struct tbd_command {
+    const char *name;
+    enum tbd_exit (*run)(struct tbd_command_run *run); /* NULL: needs no trace, see tools/tbdq.c */
+    const char *synopsis;                              /* after the name */
+    const char *summary;
+    const char *help; /* paragraphs */
+    const char *example;
+    bool wants_position; /* has_at of the session matters */
+};
+
+/* Ends with a NULL name. */
+extern const struct tbd_command tbd_commands[];
+const struct tbd_command *tbd_command_find(const char *name);
+/* The text of `tbdq help context`: all names and operators. */
+void tbd_command_help_context(FILE *out);
+
+/* For commands: a message on stderr, and the exit status that goes with it. */
+enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status);
+enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
+                                const struct tbd_query_error *error);
+/* tbd_source_evaluate() of the run's text[from, to); says what is wrong.  Only after TBD_EXIT_FOUND
+ * *place is to be closed. */
+enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_position position,
+                                   size_t from, size_t to, struct tbd_source_place *place,
+                                   struct tbd_data *out);
+/* The words after the command's name are not what it takes. */
+enum tbd_exit tbd_command_usage(const struct tbd_command_run *run, const char *message);
+/* "thread N" as the only arguments: the session asks for that thread from here on, and there
+ * are none left. */
+bool tbd_command_take_thread(struct tbd_command_run *run);
+/* Evaluates the argument `index` (from 0) as an expression at `position`. */
+TBD_MUST_CHECK enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
+                                               struct tbd_position position, uint64_t *out);
+
+/* One frame of `bt`, as text or JSON. */
+struct tbd_source_stack;
+void tbd_command_print_frame(const struct tbd_command_run *run,
+                             const struct tbd_source_stack *stack, size_t number);
+
+/* The call stack of the session's thread, and those of all threads that live at the position. */
+enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position);
+enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_position position);
+
+/* "... of EXPRESSION [where ...]" as a condition on addresses: the whole question anew, the
+ * caller's to free; NULL if there is no "of" in it. */
+enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out);
+
+/* The value of a C expression at the current position, as a truth and as text (the caller's to
+ * free; `text` NULL: not wanted). */
+enum tbd_exit tbd_command_evaluate(struct tbd_session *session, const char *expression, bool *truth,
+                                   char **text);
+/* Moves to a position and prints what is there. */
+enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position position);
+/* Moves by a question ("current forward line 1"), made by a command and not by the user; prints the
+ * event it finds. */
+enum tbd_exit tbd_command_goto_text(struct tbd_command_run *run, const char *question);
+/* Calls `each` for all events of a question as `all` takes it ("store of x where ..."), made by a
+ * command; false from it ends the search. */
+enum tbd_exit tbd_command_each(struct tbd_command_run *run, const char *question,
+                               bool (*each)(void *context, const struct tbd_event *event),
+                               void *context);
+/* The same for a question as `goto` takes it: from there on, all that follow. */
+enum tbd_exit tbd_command_each_from(struct tbd_command_run *run, const char *question,
+                                    bool (*each)(void *context, const struct tbd_event *event),
+                                    void *context);
+/* The event that a question as `goto` takes it finds; says nothing, moves nothing. */
+TBD_MUST_CHECK enum tbd_status tbd_command_find_event(struct tbd_command_run *run,
+                                                      const char *question, struct tbd_event *out);
+/* The position `count` instructions before or after another; TBD_NOTIME past the ends. */
+TBD_MUST_CHECK enum tbd_status tbd_command_states(struct tbd_session *session,
+                                                  struct tbd_position from, bool backward,
+                                                  uint64_t count, struct tbd_position *out);
+
+/* "exit 0", "signal 11", "exec", "recording", ...; `out` is room for it. */
+const char *tbd_command_end_text(const struct tbd_trace_info *info, char *out, size_t bytes);
+
+enum tbd_exit tbd_command_info(struct tbd_command_run *run);
+enum tbd_exit tbd_command_windows(struct tbd_command_run *run);
+enum tbd_exit tbd_command_modules(struct tbd_command_run *run);
+enum tbd_exit tbd_command_processes(struct tbd_command_run *run);
+enum tbd_exit tbd_command_goto(struct tbd_command_run *run);
+enum tbd_exit tbd_command_all(struct tbd_command_run *run);
+enum tbd_exit tbd_command_threads(struct tbd_command_run *run);
+enum tbd_exit tbd_command_stores(struct tbd_command_run *run);
+enum tbd_exit tbd_command_calls(struct tbd_command_run *run);
+enum tbd_exit tbd_command_lines(struct tbd_command_run *run);
+enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run);
+enum tbd_exit tbd_command_signals(struct tbd_command_run *run);
+enum tbd_exit tbd_command_count(struct tbd_command_run *run);
+enum tbd_exit tbd_command_history(struct tbd_command_run *run);
+enum tbd_exit tbd_command_first(struct tbd_command_run *run);
+enum tbd_exit tbd_command_last(struct tbd_command_run *run);
+enum tbd_exit tbd_command_trace(struct tbd_command_run *run);
+enum tbd_exit tbd_command_why(struct tbd_command_run *run);
+enum tbd_exit tbd_command_assert(struct tbd_command_run *run);
+enum tbd_exit tbd_command_mark(struct tbd_command_run *run);
+enum tbd_exit tbd_command_marks(struct tbd_command_run *run);
+enum tbd_exit tbd_command_step(struct tbd_command_run *run);
+enum tbd_exit tbd_command_next(struct tbd_command_run *run);
+enum tbd_exit tbd_command_finish(struct tbd_command_run *run);
+enum tbd_exit tbd_command_stepi(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_step(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run);
+enum tbd_exit tbd_command_reverse_stepi(struct tbd_command_run *run);
+enum tbd_exit tbd_command_where(struct tbd_command_run *run);
+enum tbd_exit tbd_command_regs(struct tbd_command_run *run);
+enum tbd_exit tbd_command_mem(struct tbd_command_run *run);
+enum tbd_exit tbd_command_bt(struct tbd_command_run *run);
+enum tbd_exit tbd_command_frame(struct tbd_command_run *run);
+enum tbd_exit tbd_command_up(struct tbd_command_run *run);
+enum tbd_exit tbd_command_down(struct tbd_command_run *run);
+enum tbd_exit tbd_command_list(struct tbd_command_run *run);
+enum tbd_exit tbd_command_print(struct tbd_command_run *run);
+enum tbd_exit tbd_command_locals(struct tbd_command_run *run);
+enum tbd_exit tbd_command_ptype(struct tbd_command_run *run);
+enum tbd_exit tbd_command_disas(struct tbd_command_run *run);
+enum tbd_exit tbd_command_verify(struct tbd_command_run *run);
+enum tbd_exit tbd_command_lower(struct tbd_command_run *run);
+enum tbd_exit tbd_command_raise(struct tbd_command_run *run);
+enum tbd_exit tbd_command_merge(struct tbd_command_run *run);
+enum tbd_exit tbd_command_dump(struct tbd_command_run *run);
+
+#endif

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+/* gdb_words.c - see gdb_words.h
+ *
+ * W1  A word that is a command of tbdq means that, except `info` and `print/FORMAT`. */
+#include "query/commands/gdb_words.h"
+
+#include "query/commands/commands.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD_BYTES 64
+#define UNITS_MAX  4096ul
+
+struct row {
+    const char *word;
+    const char *means; /* what stands for it */
+};
+
+static const struct row same[] = {
+    { "p", "print" },
+    { "inspect", "print" },
+    { "output", "print" },
+    { "backtrace", "bt" },
+    { "s", "step" },
+    { "n", "next" },
+    { "si", "stepi" },
+    { "fin", "finish" },
+    { "rs", "reverse-step" },
+    { "rn", "reverse-next" },
+    { "rsi", "reverse-stepi" },
+    { "f", "frame" },
+    { "l", "list" },
+    { "whatis", "ptype" },
+    { "when", "where" },
+    { "disassemble", "disas" },
+    { NULL, NULL },
+};
+
+/* In the order in which a beginning of the word is looked up: `info s` is the stack. */
+static const struct row infos[] = {
+    { "args", "locals" },     { "frame", "frame" },
+    { "locals", "locals" },   { "registers", "regs" },
+    { "stack", "bt" },        { "sharedlibrary", "modules" },
+    { "threads", "threads" }, { "inferiors", "processes" },
+    { "source", "list 1" },   { "checkpoints", "marks" },
+    { "program", "where" },   { NULL, NULL },
+};
+
+static const char see_gdb[] = "`tbdq help gdb` has what stands for gdb's commands";
+
+static const struct row others[] = {
+    { "break",
+      "go there at once: goto current forward func_enter 1 where func==NAME, or line 1 where "
+      "src=<FILE,LINE>" },
+    { "continue",
+      "say what to go to: goto current forward func_enter 1 where func==NAME, or goto last" },
+    { "reverse-continue",
+      "say what to go to: goto current backward func_enter 1 where func==NAME, or goto first" },
+    { "watch", "who wrote it last: goto current backward store 1 of EXPR; next: forward; all: "
+               "stores of EXPR" },
+    { "rwatch", "goto current forward load 1 of EXPR" },
+    { "run",
+      "it has run: goto first, goto last, goto first forward func_enter 1 where func==main" },
+    { "until", "goto current forward line 1 where src=<FILE,LINE>" },
+    { "display", "print EXPR at each position; all values it had: history EXPR" },
+    { "set", "the past cannot be changed" },
+    { "call", "functions of the program are not called; what they returned: calls NAME" },
+    { "checkpoint", "mark NAME keeps this position: @NAME stands for it" },
+    { "thread", "bt thread N, regs thread N; tbdq --thread N for all else; threads lists them" },
+    { "nexti", "stepi, or next" },
+    { "info", see_gdb },
+    { NULL, NULL },
+};
+
+static const struct row short_forms[] = {
+    { "b", "break" },      { "tbreak", "break" }, { "c", "continue" }, { "rc", "reverse-continue" },
+    { "awatch", "watch" }, { "r", "run" },        { "start", "run" },  { "advance", "until" },
+    { "u", "until" },      { "ni", "nexti" },     { "i", "info" },     { NULL, NULL },
+};
+
+static const char *find(const struct row *rows, const char *word)
+{
+    for (; rows->word != NULL; rows++) {
+        if (strcmp(rows->word, word) == 0)
+            return rows->means;
+    }
+    return NULL;
+}
+
+/* The line's first word up to a blank or '/', and what follows it. */
+static const char *first_word(const char *line, char out[WORD_BYTES])
+{
+    size_t length;
+
+    line += strspn(line, " \t");
+    length = strcspn(line, " \t/");
+    if (length >= WORD_BYTES)
+        length = 0;
+    memcpy(out, line, length);
+    out[length] = '\0';
+    return line + length;
+}
+
+static char *join(const char *command, const char *rest)
+{
+    char *out;
+
+    rest += strspn(rest, " \t");
+    return asprintf(&out, "%s%s%s", command, *rest != '\0' ? " " : "", rest) < 0 ? NULL : out;
+}
+
+/* ---- x/8gx ADDRESS ---- */
+
+struct units {
+    unsigned long count;
+    unsigned bytes; /* of one */
+    char format;
+};
+
+static const char *read_units(const char *at, struct units *out)
+{
+    *out = (struct units){ .count = 1, .bytes = 4, .format = 'x' };
+    if (*at != '/')
+        return at;
+    at++;
+    if (isdigit((unsigned char)*at))
+        out->count = strtoul(at, (char **)(uintptr_t)&at, 10);
+    for (; isalpha((unsigned char)*at); at++) {
+        const char *unit = strchr("b1h2w4g8", *at);
+
+        if (unit != NULL)
+            out->bytes = (unsigned)(unit[1] - '0');
+        else
+            out->format = *at;
+    }
+    return at;
+}
+
+static char *examine(const char *rest)
+{
+    struct units units;
+    char *out = NULL;
+    int length;
+
+    rest = read_units(rest, &units);
+    rest += strspn(rest, " \t");
+    if (units.count == 0 || units.count > UNITS_MAX)
+        return NULL;
+    if (units.format == 'i')
+        length = *rest != '\0' && strcmp(rest, "$pc") != 0 && strcmp(rest, "$rip") != 0
+                     ? -1
+                     : asprintf(&out, "disas %lu", units.count);
+    else if (*rest == '\0')
+        length = -1;
+    else if (units.format == 's')
+        length = asprintf(&out, "print (char *)(%s)", rest);
+    else
+        length = asprintf(&out, "mem %s %lu", rest, units.count * units.bytes);
+    return length < 0 ? NULL : out;
+}
+
+/* ---- lines ---- */
+
+bool tbd_gdb_knows(const char *line)
+{
+    char word[WORD_BYTES];
+
+    (void)first_word(line, word);
+    return find(same, word) != NULL || strcmp(word, "i") == 0 || strcmp(word, "x") == 0 ||
+           strcmp(word, "thread") == 0;
+}
+
+static char *translate_info(const char *rest)
+{
+    char what[WORD_BYTES];
+
+    rest += strspn(rest, " \t");
+    if (*rest == '\0')
+        return NULL;
+    rest = first_word(rest, what);
+    for (const struct row *row = infos; row->word != NULL && *what != '\0'; row++) {
+        if (strncmp(row->word, what, strlen(what)) == 0)
+            return rest[strspn(rest, " \t")] == '\0' ? strdup(row->means) : NULL;
+    }
+    return NULL;
+}
+
+/* "apply all bt" */
+static bool is_stack_of_all(const char *rest)
+{
+    char words[3][WORD_BYTES];
+
+    for (size_t i = 0; i < 3; i++)
+        rest = first_word(rest, words[i]);
+    return strcmp(words[0], "apply") == 0 && strcmp(words[1], "all") == 0 &&
+           (strcmp(words[2], "bt") == 0 || strcmp(words[2], "backtrace") == 0) &&
+           rest[strspn(rest, " \t")] == '\0';
+}
+
+char *tbd_gdb_translate(const char *line)
+{
+    char word[WORD_BYTES];
+    const char *rest = first_word(line, word), *means = find(same, word);
+
+    if (strcmp(word, "info") == 0 || strcmp(word, "i") == 0)
+        return translate_info(rest);
+    if (strcmp(word, "x") == 0)
+        return examine(rest);
+    if (strcmp(word, "thread") == 0 && is_stack_of_all(rest))
+        return strdup("bt threads");
+    if (strcmp(word, "print") == 0 && *rest == '/')
+        return join("print", rest);
+    if (tbd_command_find(word) != NULL || means == NULL ||
+        (*rest == '/' && strcmp(means, "print") != 0))
+        return NULL;
+    return join(means, rest);
+}
+
+const char *tbd_gdb_hint(const char *line)
+{
+    char word[WORD_BYTES];
+    const char *rest = first_word(line, word), *means = find(short_forms, word);
+
+    (void)rest;
+    means = find(others, means != NULL ? means : word);
+    if (means == NULL && (strcmp(word, "x") == 0 || find(same, word) != NULL))
+        return see_gdb;
+    return means;
+}
+
+void tbd_gdb_help(FILE *out)
+{
+    fprintf(out, "What users of gdb and rr type, and what it is here.\n\nThese are understood:\n");
+    for (const struct row *row = same; row->word != NULL; row++)
+        fprintf(out, "  %-16s %s\n", row->word, row->means);
+    for (const struct row *row = infos; row->word != NULL; row++)
+        fprintf(out, "  info %-11s %s\n", row->word, row->means);
+    fprintf(out, "  %-20s %s\n", "thread apply all bt", "bt threads");
+    fprintf(out, "  %-16s %s\n  %-16s %s\n  %-16s %s\n", "x/8gx ADDR", "mem ADDR 64", "x/s ADDR",
+            "print (char *)(ADDR)", "x/5i $pc", "disas 5");
+    fprintf(out, "\nThese are asked in another way, as all that has happened is there at once:\n");
+    for (const struct row *row = others; row->word != NULL; row++) {
+        if (row->means != see_gdb)
+            fprintf(out, "  %-16s %s\n", row->word, row->means);
+    }
+    fprintf(out, "\nShort and other words for those:\n");
+    for (const struct row *row = short_forms; row->word != NULL; row++)
+        fprintf(out, "  %-16s %s\n", row->word, row->means);
+}

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: MIT
+/* output.c - an event in words
+ *
+ * The JSON object is made first; text is printed from it, so the two cannot differ. */
+#include "query/commands/output.h"
+
+#include "hooks/table/syscalls.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *tbd_output_hex(uint64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "0x%" PRIx64, value);
+    return json_string(text);
+}
+
+void tbd_output_line(json_t *object, FILE *out)
+{
+    json_dumpf(object, out, JSON_COMPACT | JSON_ENSURE_ASCII);
+    fputc('\n', out);
+    json_decref(object);
+}
+
+json_t *tbd_output_text(const char *text)
+{
+    json_t *value = json_string(text);
+    char *copy;
+
+    if (value != NULL)
+        return value;
+    copy = strdup(text);
+    for (char *c = copy; c != NULL && *c != '\0'; c++) {
+        if ((*c & 0x80) != 0)
+            *c = '?';
+    }
+    value = json_string(copy == NULL ? "" : copy);
+    free(copy);
+    return value;
+}
+
+void tbd_output_source(const struct tbd_source_line *line, json_t *object)
+{
+    if (line->line == 0)
+        return;
+    json_object_set_new(object, "file", tbd_output_text(line->file));
+    json_object_set_new(object, "line", json_integer((json_int_t)line->line));
+}
+
+char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size_t bytes)
+{
+    const char *slash = line->line == 0 ? NULL : strrchr(line->file, '/');
+
+    *out = '\0';
+    if (line->line != 0)
+        snprintf(out, bytes, "  %s:%" PRIu32, slash == NULL ? line->file : slash + 1, line->line);
+    return out;
+}
+
+void tbd_output_symbol(struct tbd_session *session, uint32_t window, uint64_t address,
+                       json_t *object)
+{
+    struct tbd_source_line line;
+    struct tbd_symbol symbol;
+
+    if (tbd_source_line_at(session, window, address, &line))
+        tbd_output_source(&line, object);
+    if (!tbd_symbols_at(session->symbols, window, address, &symbol)) {
+        json_object_set_new(object, "module", json_string(""));
+        json_object_set_new(object, "function", json_string(""));
+        return;
+    }
+    json_object_set_new(object, "module", tbd_output_text(symbol.module));
+    json_object_set_new(object, "function",
+                        tbd_output_text(symbol.name == NULL ? "" : symbol.name));
+    json_object_set_new(object, "function_offset",
+                        json_integer((json_int_t)(address - symbol.start)));
+}
+
+/* ---- values ---- */
+
+static json_t *number_value(const uint8_t *bytes, size_t size)
+{
+    char text[2 + 2 * TBD_OUTPUT_NUMBER_BYTES + 1] = "0x";
+    size_t used = 2;
+    size_t top = size;
+
+    while (top > 1 && bytes[top - 1] == 0)
+        top--;
+    for (size_t i = top; i > 0; i--)
+        used += (size_t)snprintf(text + used, sizeof(text) - used, i == top ? "%x" : "%02x",
+                                 bytes[i - 1]);
+    return json_string(text);
+}
+
+static json_t *bytes_value(const uint8_t *bytes, size_t size)
+{
+    char text[2 * TBD_OUTPUT_CUT_BYTES + 4] = "";
+    size_t shown = size < TBD_OUTPUT_CUT_BYTES ? size : TBD_OUTPUT_CUT_BYTES;
+
+    for (size_t i = 0; i < shown; i++)
+        snprintf(text + 2 * i, sizeof(text) - 2 * i, "%02x", bytes[i]);
+    if (shown < size)
+        strcat(text, "...");
+    return json_string(text);
+}
+
+/* As one number under `number_key`, or, when it is long, as bytes in order of address under
+ * `bytes_key`. */
+static void put_value(json_t *object, const char *number_key, const char *bytes_key,
+                      const uint8_t *bytes, uint64_t size)
+{
+    if (size <= TBD_OUTPUT_NUMBER_BYTES)
+        json_object_set_new(object, number_key, number_value(bytes, (size_t)size));
+    else
+        json_object_set_new(object, bytes_key, bytes_value(bytes, (size_t)size));
+}
+
+static uint64_t shown_bytes(uint64_t size)
+{
+    return size < TBD_OUTPUT_CUT_BYTES + 1 ? size : TBD_OUTPUT_CUT_BYTES + 1;
+}
+
+static void put_memory(struct tbd_session *session, const struct tbd_event *event, bool after,
+                       json_t *object)
+{
+    uint8_t bytes[TBD_OUTPUT_CUT_BYTES + 1];
+    struct tbd_position position = event->position;
+    uint64_t size = shown_bytes(event->size);
+
+    position.offset += after;
+    if ((event->flags & TBD_EVENT_HAS_VALUE) != 0 && size <= sizeof(event->value))
+        memcpy(bytes, &event->value, (size_t)size);
+    else if (tbd_session_read(session, position, event->addr, bytes, (size_t)size) != TBD_OK)
+        return;
+    put_value(object, after ? "newval" : "oldval", after ? "newbytes" : "oldbytes", bytes, size);
+}
+
+static void put_access(struct tbd_session *session, const struct tbd_event *event, json_t *object)
+{
+    json_object_set_new(object, "addr", tbd_output_hex(event->addr));
+    json_object_set_new(object, "size", json_integer((json_int_t)event->size));
+    if (event->type == TBD_EVENT_LOAD) {
+        put_memory(session, event, false, object);
+        return;
+    }
+    if (event->old != NULL)
+        put_value(object, "oldval", "oldbytes", event->old, event->size);
+    if (event->fresh != NULL)
+        put_value(object, "newval", "newbytes", event->fresh, event->size);
+    else
+        put_memory(session, event, true, object);
+}
+
+static void put_args(const struct tbd_event *event, json_t *object)
+{
+    json_t *args = json_array();
+
+    for (unsigned i = 0; i < 6; i++)
+        json_array_append_new(args, tbd_output_hex(event->args[i]));
+    json_object_set_new(object, "args", args);
+}
+
+struct reading {
+    struct tbd_session *session;
+    struct tbd_position position;
+};
+
+static bool read_for_call(void *context, uint64_t address, void *out, size_t bytes)
+{
+    const struct reading *reading = context;
+
+    return tbd_session_read(reading->session, reading->position, address, out, bytes) == TBD_OK;
+}
+
+/* The call as a line, strings and data as they are after it: what it read it left alone. */
+static void put_call(struct tbd_session *session, const struct tbd_event *event, json_t *object)
+{
+    struct reading reading = { session, event->position };
+    struct tbd_sys_call call = { .number = event->number };
+    char line[1024];
+
+    reading.position.offset++;
+    memcpy(call.args, event->args, sizeof(call.args));
+    tbd_syscall_print(&call, (int64_t)event->retval, read_for_call, &reading, line, sizeof(line));
+    json_object_set_new(object, "call", tbd_output_text(line));
+}
+
+static void put_syscall(struct tbd_session *session, const struct tbd_event *event, json_t *object)
+{
+    const char *name = tbd_syscall_name(event->number);
+
+    put_call(session, event, object);
+    json_object_set_new(object, "syscall",
+                        name != NULL ? json_string(name) : tbd_output_hex(event->number));
+    put_args(event, object);
+    json_object_set_new(object, "retval", tbd_output_hex(event->retval));
+}
+
+static void put_switch(const struct tbd_event *event, json_t *object)
+{
+    static const char *const reasons[] = { "", "waits", "time over", "yields", "ended" };
+
+    json_object_set_new(object, "previous", json_integer((json_int_t)event->previous));
+    if (event->reason < sizeof(reasons) / sizeof(reasons[0]))
+        json_object_set_new(object, "reason", json_string(reasons[event->reason]));
+}
+
+static void put_signal(const struct tbd_event *event, json_t *object)
+{
+    const char *name = event->number < NSIG ? sigabbrev_np((int)event->number) : NULL;
+    char text[32];
+
+    if (name != NULL)
+        snprintf(text, sizeof(text), "SIG%s", name);
+    else
+        snprintf(text, sizeof(text), "%" PRIu64, event->number);
+    json_object_set_new(object, "signal", json_string(text));
+    json_object_set_new(object, "from", tbd_output_hex(event->from));
+}
+
+static void put_own(struct tbd_session *session, const struct tbd_event *event, json_t *object)
+{
+    switch (event->type) {
+    case TBD_EVENT_STORE:
+    case TBD_EVENT_LOAD: put_access(session, event, object); break;
+    case TBD_EVENT_FUNC_ENTER:
+        put_args(event, object);
+        json_object_set_new(object, "from", tbd_output_hex(event->from));
+        json_object_set_new(object, "sp", tbd_output_hex(event->sp));
+        break;
+    case TBD_EVENT_FUNC_EXIT:
+        json_object_set_new(object, "retval", tbd_output_hex(event->retval));
+        json_object_set_new(object, "sp", tbd_output_hex(event->sp));
+        break;
+    case TBD_EVENT_SYSCALL: put_syscall(session, event, object); break;
+    case TBD_EVENT_THREAD_SWITCH: put_switch(event, object); break;
+    case TBD_EVENT_SIGNAL: put_signal(event, object); break;
+    case TBD_EVENT_POSITION:
+    case TBD_EVENT_LINE:
+    case TBD_EVENT_STATE:
+    case TBD_EVENT_BLOCK_ENTRY:
+    case TBD_EVENT_TYPE_COUNT: break;
+    }
+}
+
+/* Where the instruction is: of a call in which its thread waited, where that thread is. */
+static enum tbd_status place_of(struct tbd_session *session, const struct tbd_event *event,
+                                struct tbd_place *out)
+{
+    struct tbd_position position = event->position;
+    enum tbd_status status;
+
+    if ((event->flags & TBD_EVENT_RESUMED) == 0) {
+        status = tbd_session_place(session, position, out);
+        if (out->thread != event->thread) /* that thread is elsewhere */
+            out->insn_bytes = 0;
+        return status;
+    }
+    position = (struct tbd_position){ .time = event->began };
+    status = tbd_session_place(session, position, out);
+    if (status != TBD_OK || out->block->def.insn_count == 0)
+        return status;
+    position.offset = out->block->def.insn_count - 1u;
+    return tbd_session_place(session, position, out);
+}
+
+json_t *tbd_output_event(struct tbd_session *session, const struct tbd_event *event)
+{
+    json_t *object = json_object();
+    struct tbd_place place;
+    char text[256] = "";
+
+    json_object_set_new(object, "time", json_integer((json_int_t)event->position.time));
+    json_object_set_new(object, "offset", json_integer((json_int_t)event->position.offset));
+    json_object_set_new(object, "thread", json_integer((json_int_t)event->thread));
+    json_object_set_new(object, "type", json_string(tbd_event_type_name(event->type)));
+    json_object_set_new(object, "pc", tbd_output_hex(event->pc));
+    if (place_of(session, event, &place) != TBD_OK)
+        place.window = 0;
+    else if (place.insn_bytes != 0)
+        tbd_disas_text(session->disas, place.window, place.code, place.insn_bytes, place.pc, text,
+                       sizeof(text));
+    tbd_output_symbol(session, place.window, event->pc, object);
+    json_object_set_new(object, "text", tbd_output_text(text));
+    put_own(session, event, object);
+    if ((event->flags & TBD_EVENT_RESUMED) != 0)
+        json_object_set_new(object, "began", json_integer((json_int_t)event->began));
+    return object;
+}
+
+/* ---- text ---- */
+
+static const char *get(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text == NULL ? "" : text;
+}
+
+static void print_place(const json_t *object, FILE *out)
+{
+    const char *function = get(object, "function");
+    json_int_t offset = json_integer_value(json_object_get(object, "function_offset"));
+    struct tbd_source_line line = { .file = get(object, "file") };
+    char text[256];
+
+    fprintf(out, "%s", get(object, "pc"));
+    if (*get(object, "module") == '\0')
+        return;
+    fprintf(out, "  %s", get(object, "module"));
+    if (*function != '\0')
+        fprintf(out, "!%s", function);
+    if (offset != 0)
+        fprintf(out, "+0x%" PRIx64, (uint64_t)offset);
+    line.line = (uint32_t)json_integer_value(json_object_get(object, "line"));
+    fprintf(out, "%s", tbd_output_source_text(&line, text, sizeof(text)));
+}
+
+static void print_args(const json_t *object, FILE *out)
+{
+    const json_t *args = json_object_get(object, "args");
+
+    if (args == NULL)
+        return;
+    fprintf(out, " (");
+    for (size_t i = 0; i < json_array_size(args); i++)
+        fprintf(out, "%s%s", i == 0 ? "" : ", ", json_string_value(json_array_get(args, i)));
+    fprintf(out, ")");
+}
+
+static void print_own(const json_t *object, FILE *out)
+{
+    static const char *const keys[] = { "addr",     "size",   "oldval", "oldbytes", "newval",
+                                        "newbytes", "retval", "signal", "from",   "sp",
+                                        "previous", "reason" };
+
+    if (json_object_get(object, "call") != NULL) {
+        fprintf(out, "  %s", get(object, "call"));
+        if (json_object_get(object, "began") != NULL)
+            fprintf(out, "  (began at %" JSON_INTEGER_FORMAT ")",
+                    json_integer_value(json_object_get(object, "began")));
+        return;
+    }
+    if (json_object_get(object, "args") != NULL)
+        fprintf(out, "  %s", get(object, "function"));
+    print_args(object, out);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const json_t *value = json_object_get(object, keys[i]);
+
+        if (json_is_integer(value))
+            fprintf(out, "  %s %" JSON_INTEGER_FORMAT, keys[i], json_integer_value(value));
+        else if (json_is_string(value))
+            fprintf(out, "  %s %s", keys[i], json_string_value(value));
+    }
+}
+
+static bool has_own(const json_t *object)
+{
+    return json_object_get(object, "addr") != NULL || json_object_get(object, "args") != NULL ||
+           json_object_get(object, "retval") != NULL ||
+           json_object_get(object, "previous") != NULL || json_object_get(object, "signal") != NULL;
+}
+
+void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out)
+{
+    if (session->json) {
+        json_dumpf(object, out, JSON_COMPACT | JSON_ENSURE_ASCII);
+        fputc('\n', out);
+        return;
+    }
+    fprintf(out, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT "  %s  ",
+            json_integer_value(json_object_get(object, "time")),
+            json_integer_value(json_object_get(object, "offset")), get(object, "type"));
+    if (tbd_trace_thread_count(session->trace) > 1)
+        fprintf(out, "thread %" JSON_INTEGER_FORMAT "  ",
+                json_integer_value(json_object_get(object, "thread")));
+    print_place(object, out);
+    fprintf(out, "  %s\n", get(object, "text"));
+    if (has_own(object)) {
+        fprintf(out, "   ");
+        print_own(object, out);
+        fputc('\n', out);
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+/* rows.c - see rows.h */
+#include "query/commands/rows.h"
+
+#include "query/text/user_interrupt.h"
+#include "query/commands/output.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- cells ---- */
+
+static void write_cell(FILE *out, const json_t *value)
+{
+    if (json_is_string(value)) {
+        fputs(json_string_value(value), out);
+    } else if (json_is_integer(value)) {
+        fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+    } else if (json_is_array(value)) {
+        for (size_t i = 0; i < json_array_size(value); i++) {
+            fputs(i == 0 ? "" : ", ", out);
+            write_cell(out, json_array_get(value, i));
+        }
+    }
+}
+
+/* The caller's; NULL without memory. */
+static char *cell(const json_t *row, const char *key)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (out == NULL)
+        return NULL;
+    write_cell(out, json_object_get(row, key));
+    fclose(out);
+    return text;
+}
+
+/* ---- tables ---- */
+
+static void note_width(size_t *width, const char *text)
+{
+    size_t length = text == NULL ? 0 : strlen(text);
+
+    if (length > *width)
+        *width = length;
+}
+
+static void measure(struct tbd_rows *rows)
+{
+    size_t index;
+    json_t *row;
+
+    for (size_t i = 0; rows->columns[i] != NULL; i++) {
+        note_width(&rows->widths[i], rows->columns[i]);
+        json_array_foreach(rows->waiting, index, row)
+        {
+            char *text = cell(row, rows->columns[i]);
+
+            note_width(&rows->widths[i], text);
+            free(text);
+        }
+    }
+    rows->has_widths = true;
+}
+
+static void print_cells(const struct tbd_rows *rows, const json_t *row)
+{
+    FILE *out = rows->run->out;
+
+    for (size_t i = 0; rows->columns[i] != NULL; i++) {
+        char *text = row == NULL ? strdup(rows->columns[i]) : cell(row, rows->columns[i]);
+        bool is_last = rows->columns[i + 1] == NULL;
+
+        fprintf(out, "%-*s%s", is_last ? 0 : (int)rows->widths[i], text == NULL ? "" : text,
+                is_last ? "\n" : "  ");
+        free(text);
+    }
+}
+
+static void print_waiting(struct tbd_rows *rows)
+{
+    size_t index;
+    json_t *row;
+
+    measure(rows);
+    print_cells(rows, NULL);
+    json_array_foreach(rows->waiting, index, row) print_cells(rows, row);
+    json_array_clear(rows->waiting);
+}
+
+/* ---- CSV ---- */
+
+static void print_csv_cell(FILE *out, const char *text)
+{
+    if (text[strcspn(text, ",\"\n\r")] == '\0') {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text != '\0'; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+static void print_csv(const struct tbd_rows *rows, const json_t *row)
+{
+    for (size_t i = 0; rows->columns[i] != NULL; i++) {
+        char *text = row == NULL ? strdup(rows->columns[i]) : cell(row, rows->columns[i]);
+
+        if (i != 0)
+            fputc(',', rows->run->out);
+        print_csv_cell(rows->run->out, text == NULL ? "" : text);
+        free(text);
+    }
+    fputs("\r\n", rows->run->out);
+}
+
+/* ---- rows ---- */
+
+void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
+                    const char *const *columns)
+{
+    *rows = (struct tbd_rows){ .run = run, .columns = columns, .waiting = json_array() };
+    if (run->session->csv)
+        print_csv(rows, NULL);
+}
+
+void tbd_rows_add(struct tbd_rows *rows, json_t *row)
+{
+    rows->count++;
+    if (rows->run->session->json) {
+        tbd_output_line(row, rows->run->out);
+        return;
+    }
+    if (rows->run->session->csv)
+        print_csv(rows, row);
+    else if (rows->has_widths)
+        print_cells(rows, row);
+    else
+        json_array_append(rows->waiting, row);
+    json_decref(row);
+    if (json_array_size(rows->waiting) >= TBD_ROWS_ALIGNED)
+        print_waiting(rows);
+}
+
+enum tbd_exit tbd_rows_end(struct tbd_rows *rows)
+{
+    bool is_table = !rows->run->session->json && !rows->run->session->csv;
+
+    if (is_table && rows->count == 0 && !tbd_is_interrupted())
+        fprintf(rows->run->out, "none\n");
+    else if (is_table && !rows->has_widths)
+        print_waiting(rows);
+    json_decref(rows->waiting);
+    return rows->count == 0 ? TBD_EXIT_NOT_FOUND : TBD_EXIT_FOUND;
+}
+
+json_t *tbd_rows_position(struct tbd_position position)
+{
+    char text[48];
+
+    snprintf(text, sizeof(text), "%" PRIu64 "+%" PRIu32, position.time, position.offset);
+    if (position.offset == 0)
+        *strchr(text, '+') = '\0';
+    return json_string(text);
+}
+
+json_t *tbd_rows_event(struct tbd_session *session, const struct tbd_event *event)
+{
+    json_t *row = tbd_output_event(session, event);
+    const char *file = json_string_value(json_object_get(row, "file"));
+    const char *name = file == NULL ? NULL : strrchr(file, '/');
+    char text[256];
+
+    json_object_set_new(row, "position", tbd_rows_position(event->position));
+    if (file != NULL) {
+        snprintf(text, sizeof(text), "%s:%" JSON_INTEGER_FORMAT, name == NULL ? file : name + 1,
+                 json_integer_value(json_object_get(row, "line")));
+        json_object_set_new(row, "source", tbd_output_text(text));
+    }
+    return row;
+}

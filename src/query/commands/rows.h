@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/* rows.h - answers of many rows: a table with aligned columns, CSV (RFC 4180), or JSON lines */
+#ifndef TBD_QUERY_ROWS_H
+#define TBD_QUERY_ROWS_H
+
+#include "query/commands/commands.h"
+
+#include <jansson.h>
+
+#define TBD_ROWS_MAX_COLUMNS 12u
+#define TBD_ROWS_ALIGNED     256u /* rows whose widths decide how a table is aligned */
+
+struct tbd_rows {
+    const struct tbd_command_run *run;
+    const char *const *columns; /* keys of a row's object, ending with NULL */
+    json_t *waiting;            /* rows until the widths are known */
+    size_t widths[TBD_ROWS_MAX_COLUMNS];
+    bool has_widths;
+    uint64_t count;
+};
+
+/* JSON objects are printed whole; tables and CSV have the columns. */
+void tbd_rows_start(struct tbd_rows *rows, const struct tbd_command_run *run,
+                    const char *const *columns);
+/* Releases `row`. */
+void tbd_rows_add(struct tbd_rows *rows, json_t *row);
+/* Prints what waits; TBD_EXIT_NOT_FOUND, and in a table a line that says so, without any row. */
+enum tbd_exit tbd_rows_end(struct tbd_rows *rows);
+
+/* An event as a row: its object with `position` ("TIME+K") and `source` ("file.c:7"). */
+json_t *tbd_rows_event(struct tbd_session *session, const struct tbd_event *event);
+json_t *tbd_rows_position(struct tbd_position position);
+
+#endif

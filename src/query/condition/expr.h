@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+/* expr.h - conditions: from text to something that is evaluated once per event
+ *
+ *   tbd_expr_parse()   text -> typed nodes with their places in the text (no trace needed)
+ *   tbd_expr_bind()    names of symbols become addresses, constants are folded
+ *   tbd_expr_eval()    the value at an event
+ *
+ * Values are unsigned 64-bit integers unless signed() is around them.  Variables of the program
+ * have their C types; what a condition with any means at one instruction, expr_lower.h works out.
+ * An evaluation has four outcomes: true, false, unknown (needs registers, memory or a new value
+ * that the caller has not got yet: ask again with more), and bad (division by zero, memory that is
+ * not mapped: such an event does not match; it is counted).
+ *
+ * Parsed expressions are immutable but for binding; evaluation may run in several threads, each
+ * with an environment of its own.  Nothing here prints. */
+#ifndef TBD_QUERY_EXPR_H
+#define TBD_QUERY_EXPR_H
+
+#include "query/session/event.h"
+#include "query/text/query_error.h"
+
+#include <regex.h>
+
+// clang-format off
+enum tbd_expr_op {
+    TBD_EXPR_NUMBER,
+    TBD_EXPR_SYMBOL,     /* &name; a number once bound */
+    TBD_EXPR_FIELD,      /* enum tbd_field */
+    TBD_EXPR_REGISTER,
+    TBD_EXPR_MEMORY,     /* mem[left, value]; slot */
+    TBD_EXPR_TOUCHES,    /* touches[left, right] */
+    TBD_EXPR_FUNCTION,   /* pc is in a function that names[slot] says */
+    TBD_EXPR_MODULE,
+    TBD_EXPR_STACK,      /* patterns[slot] */
+    TBD_EXPR_NOT, TBD_EXPR_AND, TBD_EXPR_OR,
+    TBD_EXPR_EQ, TBD_EXPR_NE, TBD_EXPR_LT, TBD_EXPR_LE, TBD_EXPR_GT, TBD_EXPR_GE,
+    TBD_EXPR_ADD, TBD_EXPR_SUB, TBD_EXPR_MUL, TBD_EXPR_DIV, TBD_EXPR_REM,
+    TBD_EXPR_BITAND, TBD_EXPR_BITOR, TBD_EXPR_BITXOR, TBD_EXPR_SHL, TBD_EXPR_SHR,
+    TBD_EXPR_NEG, TBD_EXPR_BITNOT, TBD_EXPR_SIGNED,
+    /* of C: replaced by the others before they are evaluated (expr_lower.h) */
+    TBD_EXPR_VARIABLE,   /* symbols[slot] */
+    TBD_EXPR_STRING,     /* symbols[slot]; only beside == and != */
+    TBD_EXPR_MEMBER,     /* left.symbols[slot]; value 1: left->symbols[slot] */
+    TBD_EXPR_INDEX,      /* left[right] */
+    TBD_EXPR_DEREF,      /* *left */
+    TBD_EXPR_ADDRESS,    /* &left */
+    TBD_EXPR_CAST,       /* (symbols[slot])left */
+    TBD_EXPR_SIZEOF,     /* of left, or without one of the type symbols[slot] */
+    TBD_EXPR_LIKE,       /* left =~ regexes[slot] */
+    TBD_EXPR_CHOICE,     /* left ? the sides of `right`: its left or its right */
+    TBD_EXPR_SIDES,      /* only there */
+    /* made by lowering only */
+    TBD_EXPR_EXTEND,     /* the low `value` bits of left, by its sign */
+    TBD_EXPR_FRAME,      /* stack pointer before the call of the function (CFA) */
+    TBD_EXPR_NOWHERE,    /* has no value here; value 1: optimized out */
+    TBD_EXPR_TO_REAL,    /* integer to double */
+    TBD_EXPR_WIDEN,      /* bytes of a float to double */
+    TBD_EXPR_MATCHES,    /* the string at left, of length `right` if there is one, matches regexes[value]; slots
+                            from `which` on */
+};
+// clang-format on
+
+enum tbd_field {
+    TBD_FIELD_ADDR,
+    TBD_FIELD_SIZE,
+    TBD_FIELD_OLDVAL,
+    TBD_FIELD_NEWVAL,
+    TBD_FIELD_PC,
+    TBD_FIELD_ARG0,
+    TBD_FIELD_ARG1,
+    TBD_FIELD_ARG2,
+    TBD_FIELD_ARG3,
+    TBD_FIELD_ARG4,
+    TBD_FIELD_ARG5,
+    TBD_FIELD_RETVAL,
+    TBD_FIELD_SYSCALL,
+    TBD_FIELD_TIME,
+    TBD_FIELD_OFFSET,
+    TBD_FIELD_SP,
+    TBD_FIELD_THREAD,
+    TBD_FIELD_FROM,
+    TBD_FIELD_LINE,
+    TBD_FIELD_FRAME,
+    TBD_FIELD_PREVIOUS,
+    TBD_FIELD_REASON,
+    TBD_FIELD_SIGNAL,
+};
+
+#define TBD_EXPR_RIP     TBD_REG_COUNT /* register numbers beyond the general ones */
+#define TBD_EXPR_RFLAGS  (TBD_REG_COUNT + 1)
+#define TBD_EXPR_FS_BASE (TBD_REG_COUNT + 2)
+#define TBD_EXPR_GS_BASE (TBD_REG_COUNT + 3)
+#define TBD_EXPR_XMM0    (TBD_REG_COUNT + 4) /* vector registers: their low 16 bytes */
+
+struct tbd_expr_node {
+    uint8_t op; /* enum tbd_expr_op */
+    uint8_t is_signed;
+    uint8_t is_boolean;
+    uint8_t width;       /* REGISTER: bits */
+    uint8_t is_typed;    /* only lowering can say what it is */
+    uint8_t is_real;     /* floating point: values are bits of a double */
+    uint8_t is_after;    /* MEMORY: as the event's instruction leaves it */
+    uint8_t level;       /* MEMORY, MATCHES: 1 + reads of memory that its address needs */
+    uint32_t which;      /* FIELD, REGISTER: number; others: slot */
+    int32_t left, right; /* indices of operands; -1 = none */
+    uint64_t value;      /* NUMBER: value; MEMORY: bytes; REGISTER: shift, in bits */
+    uint32_t at, length; /* in the text */
+};
+
+struct tbd_range64 {
+    uint64_t start, end;
+};
+
+enum tbd_name_kind {
+    TBD_NAME_FUNCTION = 0,
+    TBD_NAME_MODULE,
+    TBD_NAME_SOURCE, /* "file.c" or "file.c:7" */
+};
+
+/* A name of a function, module or source line, and what it covers once bound to a window's
+ * modules. */
+struct tbd_expr_name {
+    char *text;
+    enum tbd_name_kind kind;
+    struct tbd_range64 *ranges; /* sorted */
+    size_t count;
+    uint32_t at, length;
+};
+
+/* stack=<...>: outermost first, as written. */
+struct tbd_expr_pattern {
+    uint32_t count;
+    int32_t *items; /* index of a name, or TBD_PATTERN_* */
+};
+#define TBD_EXPR_MAX_PATTERNS 64u
+#define TBD_PATTERN_ONE       (-1) /* `*`: any one frame */
+#define TBD_PATTERN_RUN       (-2) /* `**`: any run of frames, also none */
+
+#define TBD_USES_VALUE  1u /* newval of a store, oldval of a load */
+#define TBD_USES_REGS   2u /* registers beyond what every event of the type knows */
+#define TBD_USES_MEMORY 4u
+#define TBD_USES_STACK  8u
+#define TBD_USES_NAMES  16u
+#define TBD_USES_TYPES  32u /* variables, casts: must be lowered at each place */
+#define TBD_USES_FRAME  64u /* the function's frame */
+#define TBD_USES_STATE  128u /* registers that no note gives (query/session/register_notes.h): flags, segment bases */
+
+#define TBD_EXPR_MAX_LEVELS  8u  /* reads of memory, each at an address that the one before gave */
+#define TBD_EXPR_MATCH_SLOTS 32u /* words of a string that a regular expression sees */
+
+struct tbd_expr {
+    struct tbd_expr_node *nodes;
+    uint32_t node_count;
+    int32_t root;
+    struct tbd_expr_name *names;
+    uint32_t name_count;
+    struct tbd_expr_pattern *patterns;
+    uint32_t pattern_count;
+    uint32_t memory_count; /* slots of MEMORY nodes */
+    uint32_t uses;         /* TBD_USES_* */
+    uint32_t registers;    /* TBD_NOTE_*: of TBD_USES_REGS */
+    char **symbols;        /* texts of SYMBOL, VARIABLE, ... nodes, by node->which */
+    uint8_t *symbol_found; /* 1: lowering has found the variable somewhere */
+    uint32_t symbol_count;
+    regex_t *regexes;
+    uint32_t regex_count;
+    uint32_t levels;             /* the largest of all nodes */
+    const struct tbd_expr *from; /* lowered: names, patterns and regexes are borrowed from it */
+};
+
+/* Fills in `level` of a new node, whose operands are there. */
+static inline void tbd_expr_note_level(struct tbd_expr *expr, struct tbd_expr_node *node)
+{
+    uint32_t level = node->left < 0 ? 0 : expr->nodes[node->left].level;
+
+    if (node->right >= 0 && expr->nodes[node->right].level > level)
+        level = expr->nodes[node->right].level;
+    level += node->op == TBD_EXPR_MEMORY || node->op == TBD_EXPR_MATCHES;
+    node->level = (uint8_t)(level > 255 ? 255 : level);
+    if (level > expr->levels)
+        expr->levels = level;
+}
+
+/* The condition reads a register that the event does not know. */
+static inline void tbd_expr_note_register(struct tbd_expr *expr, uint32_t which)
+{
+    expr->uses |= TBD_USES_REGS;
+    if (which < TBD_REG_COUNT)
+        expr->registers |= 1u << which;
+    else if (which >= TBD_EXPR_XMM0)
+        expr->registers |= 1u << (16 + which - TBD_EXPR_XMM0);
+    else
+        expr->uses |= TBD_USES_STATE;
+}
+
+/* Parses text[from..) as a condition on events of `type`.  On failure *error says where, *out is
+ * NULL. *out is owned by the caller: tbd_expr_free(). */
+TBD_MUST_CHECK enum tbd_status tbd_expr_parse(const char *text, size_t from,
+                                              enum tbd_event_type type, struct tbd_expr **out,
+                                              struct tbd_query_error *error);
+void tbd_expr_free(struct tbd_expr *expr); /* NULL is fine */
+
+/* Where names are looked up.  `address` gives the address of a symbol; `ranges` all that a function
+ * or module name covers, allocated with malloc, sorted (count 0 = no such name). */
+struct tbd_expr_names {
+    bool (*address)(void *context, const char *name, uint64_t *out);
+    bool (*ranges)(void *context, const char *name, enum tbd_name_kind kind,
+                   struct tbd_range64 **out, size_t *out_count);
+    void *context;
+};
+/* Replaces symbols by addresses and folds constants.  TBD_NAME with *error filled for an unknown
+ * one. */
+TBD_MUST_CHECK enum tbd_status tbd_expr_bind_symbols(struct tbd_expr *expr,
+                                                     const struct tbd_expr_names *names,
+                                                     struct tbd_query_error *error);
+/* (Re)binds names of functions and modules.  With `must_exist` an unknown one is an error. */
+TBD_MUST_CHECK enum tbd_status tbd_expr_bind_names(struct tbd_expr *expr,
+                                                   const struct tbd_expr_names *names,
+                                                   bool must_exist, struct tbd_query_error *error);
+
+enum tbd_value_state { TBD_VALUE_OK = 0, TBD_VALUE_UNKNOWN, TBD_VALUE_BAD };
+struct tbd_value {
+    uint64_t v;
+    enum tbd_value_state state;
+};
+
+/* What is known at one event; all pointers may be NULL (= not known yet). */
+struct tbd_expr_env {
+    const struct tbd_event *event;
+    const struct tbd_regs *regs;
+    const uint8_t *vector;          /* low 16 bytes of each of the 16 vector registers */
+    const struct tbd_value *memory; /* by slot; UNKNOWN where not read yet */
+    /* Reads memory at the event at once, where a slot has no value. */
+    enum tbd_value_state (*read)(void *context, uint64_t address, uint64_t bytes, uint64_t *out);
+    void *read_context;
+    const uint64_t *frames; /* call_pc of each frame, innermost first */
+    size_t frame_count;
+    uint64_t frame;               /* TBD_EXPR_FRAME; 0: not known */
+    const uint64_t *stack_bits;   /* instead of frames: bit i = patterns[i] matches */
+    uint64_t divisions, unmapped; /* counts of bad evaluations; only ever increased */
+    uint64_t optimized;           /* the same, for variables that were optimized out */
+};
+
+struct tbd_value tbd_expr_eval(const struct tbd_expr *expr, int32_t node, struct tbd_expr_env *env);
+bool tbd_expr_in_ranges(const struct tbd_expr_name *name, uint64_t address);
+bool tbd_expr_stack_matches(const struct tbd_expr *expr, const struct tbd_expr_pattern *pattern,
+                            const uint64_t *frames, size_t count);
+
+/* The and-ed part of a condition: calls `each` for every conjunct. */
+void tbd_expr_conjuncts(const struct tbd_expr *expr, int32_t node,
+                        void (*each)(void *context, const struct tbd_expr *expr, int32_t node),
+                        void *context);
+/* Is `node` (after binding) `field == CONSTANT`, either way round? */
+bool tbd_expr_is_field_equals(const struct tbd_expr *expr, int32_t node, enum tbd_field field,
+                              uint64_t *out);
+
+#endif

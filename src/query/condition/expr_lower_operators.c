@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT
+/* expr_lower_operators.c - what C's operators become at one instruction: integers, pointers,
+ * floating point
+ *
+ * Keeps expr_lower.c's I1 and I2.  A side that has no value takes an arithmetic result along; of
+ * `and`, `or` and ?: it is only a side. */
+#include "query/condition/expr_lower.h"
+
+#include <dwarf.h>
+#include <string.h>
+
+static bool is_comparison(uint8_t op)
+{
+    return op >= TBD_EXPR_EQ && op <= TBD_EXPR_GE;
+}
+
+int32_t tbd_lowering_operator(struct tbd_lowering *l, int32_t left, int32_t right, bool is_signed,
+                              bool real)
+{
+    struct tbd_expr_node node = { .op = l->node->op, .left = left, .right = right };
+
+    node.is_signed = is_signed;
+    node.is_real = real;
+    return tbd_lowering_add(l, &node);
+}
+
+struct tbd_lowered tbd_lowering_step(struct tbd_lowering *l, enum tbd_expr_op op,
+                                     const struct tbd_lowered *pointer,
+                                     const struct tbd_lowered *number)
+{
+    struct tbd_lowered out = *pointer;
+    int32_t by = tbd_lowering_binary(l, TBD_EXPR_MUL, number->node,
+                                     tbd_lowering_number(l, tbd_type_step(&pointer->type)));
+
+    out.node = tbd_lowering_binary(l, op, pointer->node, by);
+    return out;
+}
+
+/* An untyped value beside a C integer is taken as that type: the field of a 4-byte store. */
+static void adopt(struct tbd_lowering *l, struct tbd_lowered *v, const struct tbd_lowered *other)
+{
+    struct tbd_type_view view;
+
+    if (v->has_type || !other->has_type || tbd_lowered_is_real(other))
+        return;
+    if (v->is_literal) {
+        int64_t value = (int64_t)l->out->nodes[v->node].value; /* -1 is a literal here */
+
+        v->has_type = true;
+        v->type = tbd_type_made(DW_ATE_signed, value < INT32_MIN || value > INT32_MAX ? 8 : 4);
+        return;
+    }
+    view = tbd_type_look(&other->type);
+    if (view.bytes < 8 && view.bytes != 0)
+        v->node = tbd_lowering_extend(l, v->node, (uint32_t)view.bytes * 8, view.is_signed);
+    v->has_type = true;
+    v->type = other->type;
+}
+
+static struct tbd_lowered combine_integers(struct tbd_lowering *l, const struct tbd_lowered *a,
+                                           const struct tbd_lowered *b)
+{
+    struct tbd_type_view x = tbd_type_look(&a->type), y = tbd_type_look(&b->type);
+    uint8_t bytes = x.bytes > 4 || y.bytes > 4 ? 8 : 4;
+    bool is_unsigned = (x.bytes == bytes && !x.is_signed) || (y.bytes == bytes && !y.is_signed);
+    int32_t left = a->node, right = b->node;
+
+    if (bytes == 4 && is_unsigned) {
+        left = tbd_lowering_extend(l, left, 32, false);
+        right = tbd_lowering_extend(l, right, 32, false);
+    }
+    left = tbd_lowering_operator(l, left, right, !is_unsigned, false);
+    if (is_comparison(l->node->op))
+        return tbd_lowered_made(left, DW_ATE_signed, 4);
+    if (bytes == 4)
+        left = tbd_lowering_extend(l, left, 32, !is_unsigned);
+    return tbd_lowered_made(left, is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, bytes);
+}
+
+static struct tbd_lowered combine_pointers(struct tbd_lowering *l, const struct tbd_lowered *a,
+                                           const struct tbd_lowered *b)
+{
+    uint8_t op = l->node->op;
+    int32_t node;
+
+    if (is_comparison(op))
+        return tbd_lowered_made(tbd_lowering_operator(l, a->node, b->node, false, false),
+                                DW_ATE_signed, 4);
+    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a) &&
+        (tbd_lowered_is_pointer(b) || b->is_address)) {
+        struct tbd_expr_node divide = { .op = TBD_EXPR_DIV, .is_signed = 1 };
+
+        node = tbd_lowering_operator(l, a->node, b->node, true, false);
+        divide.left = node;
+        divide.right = tbd_lowering_number(l, tbd_type_step(&a->type));
+        return tbd_lowered_made(tbd_lowering_add(l, &divide), DW_ATE_signed, 8);
+    }
+    if (op == TBD_EXPR_ADD && !(tbd_lowered_is_pointer(a) && tbd_lowered_is_pointer(b)))
+        return tbd_lowered_is_pointer(a) ? tbd_lowering_step(l, TBD_EXPR_ADD, a, b)
+                                         : tbd_lowering_step(l, TBD_EXPR_ADD, b, a);
+    if (op == TBD_EXPR_SUB && tbd_lowered_is_pointer(a))
+        return tbd_lowering_step(l, TBD_EXPR_SUB, a, b);
+    return tbd_lowering_gone(l, TBD_TYPE, "this operator does not take pointers");
+}
+
+static struct tbd_lowered combine_reals(struct tbd_lowering *l, const struct tbd_lowered *a,
+                                        const struct tbd_lowered *b)
+{
+    uint8_t op = l->node->op;
+    int32_t node;
+
+    if (!is_comparison(op) && (op < TBD_EXPR_ADD || op > TBD_EXPR_DIV))
+        return tbd_lowering_gone(l, TBD_TYPE, "this operator takes integers");
+    node =
+        tbd_lowering_operator(l, tbd_lowered_to_real(l, a), tbd_lowered_to_real(l, b), true, true);
+    return is_comparison(op) ? tbd_lowered_made(node, DW_ATE_signed, 4)
+                             : tbd_lowered_made(node, DW_ATE_float, 8);
+}
+
+/* `kind == RED`: an enumerator of the other side's type. */
+static bool lower_enumerator(struct tbd_lowering *l, int32_t index, const struct tbd_lowered *other,
+                             struct tbd_lowered *out)
+{
+    const struct tbd_expr_node *node = &l->from->nodes[index];
+    struct tbd_type_view view = tbd_type_look(&other->type);
+    Dwarf_Die die;
+
+    if (node->op != TBD_EXPR_VARIABLE || !other->has_type || view.kind != TBD_TYPE_ENUM)
+        return false;
+    for (bool more = tbd_die_child(&view.die, &die); more; more = tbd_die_next(&die, &die)) {
+        const char *name = tbd_die_name(&die);
+        uint64_t value = 0;
+
+        if (name == NULL || strcmp(name, l->from->symbols[node->which]) != 0 ||
+            !tbd_die_number(&die, DW_AT_const_value, &value))
+            continue;
+        l->from->symbol_found[node->which] = 1;
+        *out = (struct tbd_lowered){ .kind = TBD_LOWERED_NUMBER,
+                                     .node = tbd_lowering_number(l, value),
+                                     .has_type = true,
+                                     .type = other->type };
+        return true;
+    }
+    return false;
+}
+
+/* Both operands; what is no variable may be an enumerator of the other's type. */
+static void lower_operands(struct tbd_lowering *l, struct tbd_lowered *a, struct tbd_lowered *b)
+{
+    struct tbd_query_error before = *l->problem;
+
+    *a = tbd_lower_value(l, l->node->left);
+    if (a->kind != TBD_LOWERED_GONE && lower_enumerator(l, l->node->right, a, b))
+        return;
+    *b = tbd_lower_value(l, l->node->right);
+    if (a->kind == TBD_LOWERED_GONE && b->kind != TBD_LOWERED_GONE &&
+        lower_enumerator(l, l->node->left, b, a))
+        *l->problem = before;
+}
+
+static const char *string_of(const struct tbd_lowering *l, int32_t index)
+{
+    const struct tbd_expr_node *node = &l->from->nodes[index];
+
+    return node->op == TBD_EXPR_STRING ? l->from->symbols[node->which] : NULL;
+}
+
+struct tbd_lowered tbd_lower_binary(struct tbd_lowering *l)
+{
+    const struct tbd_expr_node *node = l->node;
+    bool equality = node->op == TBD_EXPR_EQ || node->op == TBD_EXPR_NE;
+    struct tbd_lowered a, b;
+
+    if (equality && string_of(l, node->right) != NULL)
+        return tbd_lower_compare_string(l, node->left, string_of(l, node->right),
+                                        node->op == TBD_EXPR_NE);
+    if (equality && string_of(l, node->left) != NULL)
+        return tbd_lower_compare_string(l, node->right, string_of(l, node->left),
+                                        node->op == TBD_EXPR_NE);
+    lower_operands(l, &a, &b);
+    if (a.kind == TBD_LOWERED_GONE || b.kind == TBD_LOWERED_GONE)
+        return a.kind == TBD_LOWERED_GONE ? a : b;
+    if (tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b))
+        return combine_reals(l, &a, &b);
+    if ((tbd_lowered_is_pointer(&a) && a.has_type) || (tbd_lowered_is_pointer(&b) && b.has_type))
+        return combine_pointers(l, &a, &b);
+    adopt(l, &a, &b);
+    adopt(l, &b, &a);
+    if (a.has_type && b.has_type)
+        return combine_integers(l, &a, &b);
+    return tbd_lowered_untyped(tbd_lowering_operator(l, a.node, b.node, node->is_signed, false));
+}
+
+struct tbd_lowered tbd_lower_unary(struct tbd_lowering *l)
+{
+    struct tbd_lowered v = tbd_lower_value(l, l->node->left);
+    uint8_t op = l->node->op;
+    struct tbd_type_view view;
+
+    if (v.kind == TBD_LOWERED_GONE)
+        return v;
+    if (op == TBD_EXPR_NOT && tbd_lowered_is_real(&v))
+        return tbd_lowering_gone(l, TBD_TYPE, "'!' takes an integer or a pointer: compare with 0");
+    if (tbd_lowered_is_real(&v) && op != TBD_EXPR_NEG)
+        return tbd_lowering_gone(l, TBD_TYPE, "this operator takes integers");
+    if (!v.has_type || op == TBD_EXPR_SIGNED)
+        return tbd_lowered_untyped(tbd_lowering_operator(l, v.node, -1, l->node->is_signed, false));
+    if (op == TBD_EXPR_NOT)
+        return tbd_lowered_made(tbd_lowering_operator(l, v.node, -1, false, false), DW_ATE_signed,
+                                4);
+    view = tbd_type_look(&v.type);
+    v.node = tbd_lowering_operator(l, v.node, -1, view.is_signed, tbd_lowered_is_real(&v));
+    if (!tbd_lowered_is_real(&v) && view.bytes <= 4)
+        v.node = tbd_lowering_extend(l, v.node, 32, view.is_signed || view.bytes < 4);
+    if (!tbd_lowered_is_real(&v) && view.bytes < 4)
+        v.type = tbd_type_made(DW_ATE_signed, 4);
+    return v;
+}
+
+/* and, or: each side decides for itself, so one without a value does not take the other along. */
+struct tbd_lowered tbd_lower_logical(struct tbd_lowering *l)
+{
+    struct tbd_lowered sides[2];
+
+    for (int i = 0; i < 2; i++) {
+        sides[i] = tbd_lower_value(l, i == 0 ? l->node->left : l->node->right);
+        if (sides[i].kind == TBD_LOWERED_GONE)
+            sides[i].node = tbd_lowering_nowhere(l);
+        else if (tbd_lowered_is_real(&sides[i]))
+            sides[i].node = tbd_lowering_nowhere(l);
+    }
+    return tbd_lowered_made(tbd_lowering_operator(l, sides[0].node, sides[1].node, false, false),
+                            DW_ATE_signed, 4);
+}
+
+/* `node` is one of the two: it has the type that C gives to both. */
+static struct tbd_lowered as_common(struct tbd_lowering *l, const struct tbd_lowered *a,
+                                    const struct tbd_lowered *b, int32_t node)
+{
+    struct tbd_lowered out = a->kind == TBD_LOWERED_GONE || tbd_lowered_is_pointer(b) ? *b : *a;
+    struct tbd_type_view x, y;
+    bool is_unsigned;
+
+    out.kind = TBD_LOWERED_NUMBER;
+    out.node = node;
+    out.is_literal = false;
+    if (a->kind == TBD_LOWERED_GONE || b->kind == TBD_LOWERED_GONE || !a->has_type ||
+        !b->has_type || tbd_lowered_is_pointer(&out))
+        return out;
+    x = tbd_type_look(&a->type);
+    y = tbd_type_look(&b->type);
+    if (x.bytes > 4 || y.bytes > 4) {
+        is_unsigned = (x.bytes > 4 && !x.is_signed) || (y.bytes > 4 && !y.is_signed);
+        return tbd_lowered_made(node, is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, 8);
+    }
+    is_unsigned = (x.bytes == 4 && !x.is_signed) || (y.bytes == 4 && !y.is_signed);
+    return tbd_lowered_made(tbd_lowering_extend(l, node, 32, !is_unsigned),
+                            is_unsigned ? DW_ATE_unsigned : DW_ATE_signed, 4);
+}
+
+static int32_t side_node(struct tbd_lowering *l, const struct tbd_lowered *side, bool real)
+{
+    if (side->kind == TBD_LOWERED_GONE)
+        return tbd_lowering_nowhere(l);
+    return real ? tbd_lowered_to_real(l, side) : side->node;
+}
+
+/* The side that is not chosen need not have a value. */
+struct tbd_lowered tbd_lower_choice(struct tbd_lowering *l)
+{
+    const struct tbd_expr_node *sides = &l->from->nodes[l->node->right];
+    struct tbd_lowered truth = tbd_lower_value(l, l->node->left), a, b;
+    struct tbd_expr_node node = { .op = TBD_EXPR_SIDES };
+    bool real;
+
+    if (truth.kind == TBD_LOWERED_GONE)
+        return truth;
+    if (tbd_lowered_is_real(&truth))
+        return tbd_lowering_gone(l, TBD_TYPE, "what stands before '?' is compared with 0");
+    a = tbd_lower_value(l, sides->left);
+    b = tbd_lower_value(l, sides->right);
+    real = tbd_lowered_is_real(&a) || tbd_lowered_is_real(&b);
+    if (!real && a.kind != TBD_LOWERED_GONE && b.kind != TBD_LOWERED_GONE) {
+        adopt(l, &a, &b);
+        adopt(l, &b, &a);
+    }
+    node.left = side_node(l, &a, real);
+    node.right = side_node(l, &b, real);
+    node = (struct tbd_expr_node){ .op = TBD_EXPR_CHOICE,
+                                   .left = truth.node,
+                                   .right = tbd_lowering_add(l, &node) };
+    return real ? tbd_lowered_made(tbd_lowering_add(l, &node), DW_ATE_float, 8)
+                : as_common(l, &a, &b, tbd_lowering_add(l, &node));
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+/* expr_nodes.c - the tree that a condition's parser builds
+ *
+ * I1  A node's operands have smaller indices than the node.
+ * I2  The number of nodes is bounded by MAX_NODES. */
+#include "query/condition/expr_nodes.h"
+
+#include "base/array.h"
+
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_NODES 4096u
+#define NONE      TBD_PARSER_NONE
+#define FAIL      TBD_PARSER_FAIL
+
+int32_t tbd_parser_out_of_memory(struct tbd_parser *p)
+{
+    return FAIL(p, TBD_NOMEM, NULL, "out of memory");
+}
+
+int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node)
+{
+    struct tbd_expr *expr = p->expr;
+
+    if (expr->node_count >= MAX_NODES)
+        return FAIL(p, TBD_SYNTAX, NULL, "the condition is too long");
+    if (!tbd_array_double(&expr->nodes, expr->node_count, sizeof(*node)))
+        return tbd_parser_out_of_memory(p);
+    expr->nodes[expr->node_count] = *node;
+    tbd_expr_note_level(expr, &expr->nodes[expr->node_count]);
+    if (expr->levels > TBD_EXPR_MAX_LEVELS)
+        return FAIL(p, TBD_SYNTAX, NULL, "too many reads of memory inside each other");
+    return (int32_t)expr->node_count++;
+}
+
+struct tbd_expr_node tbd_parser_leaf(const struct tbd_token *token, enum tbd_expr_op op)
+{
+    return (struct tbd_expr_node){ .op = (uint8_t)op,
+                                   .left = NONE,
+                                   .right = NONE,
+                                   .at = (uint32_t)token->at,
+                                   .length = (uint32_t)token->length };
+}
+
+int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, uint64_t value)
+{
+    struct tbd_expr_node node = tbd_parser_leaf(token, TBD_EXPR_NUMBER);
+
+    node.value = value;
+    return tbd_parser_add(p, &node);
+}
+
+static bool op_is_boolean(enum tbd_expr_op op)
+{
+    return (op >= TBD_EXPR_TOUCHES && op <= TBD_EXPR_GE) && op != TBD_EXPR_NUMBER;
+}
+
+int32_t tbd_parser_add_binary(struct tbd_parser *p, const struct tbd_token *token,
+                              enum tbd_expr_op op, int32_t left, int32_t right)
+{
+    struct tbd_expr_node node = tbd_parser_leaf(token, op);
+
+    if (left == NONE || (right == NONE && op != TBD_EXPR_NOT && op != TBD_EXPR_NEG &&
+                         op != TBD_EXPR_BITNOT && op != TBD_EXPR_SIGNED))
+        return NONE;
+    node.is_typed =
+        p->expr->nodes[left].is_typed || (right != NONE && p->expr->nodes[right].is_typed);
+    node.left = left;
+    node.right = right;
+    node.is_boolean = op_is_boolean(op);
+    node.is_signed = p->expr->nodes[left].is_signed ||
+                     (right != NONE && p->expr->nodes[right].is_signed) || op == TBD_EXPR_SIGNED;
+    return tbd_parser_add(p, &node);
+}
+
+/* A quoted or bare name: text without quotes. */
+char *tbd_parser_token_name(const struct tbd_token *token)
+{
+    if (token->kind == TBD_TOKEN_STRING)
+        return strndup(token->text, token->length - 2);
+    return strndup(token->text, token->length);
+}
+
+int32_t tbd_parser_add_symbol(struct tbd_parser *p, char *text)
+{
+    struct tbd_expr *expr = p->expr;
+
+    if (text == NULL ||
+        !tbd_array_double(&expr->symbols, expr->symbol_count, sizeof(*expr->symbols)) ||
+        !tbd_array_double(&expr->symbol_found, expr->symbol_count, sizeof(*expr->symbol_found))) {
+        free(text);
+        return tbd_parser_out_of_memory(p);
+    }
+    expr->symbols[expr->symbol_count] = text;
+    expr->symbol_found[expr->symbol_count] = 0;
+    return (int32_t)expr->symbol_count++;
+}
+
+/* Index of a new name; takes `text`. */
+int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind kind,
+                            const struct tbd_token *token)
+{
+    struct tbd_expr *expr = p->expr;
+
+    if (text == NULL || !tbd_array_double(&expr->names, expr->name_count, sizeof(*expr->names))) {
+        free(text);
+        return tbd_parser_out_of_memory(p);
+    }
+    expr->names[expr->name_count] = (struct tbd_expr_name){
+        .text = text, .kind = kind, .at = (uint32_t)token->at, .length = (uint32_t)token->length
+    };
+    expr->uses |= TBD_USES_NAMES;
+    return (int32_t)expr->name_count++;
+}
+
+bool tbd_parser_expect(struct tbd_parser *p, char sign, const char *where)
+{
+    if (tbd_token_is_sign(&p->lexer.token, (unsigned char)sign)) {
+        tbd_parser_next(p);
+        return true;
+    }
+    (void)FAIL(p, TBD_SYNTAX, NULL, "expected '%c' %s", sign, where);
+    return false;
+}
+
+/* What lowered expressions borrow. */
+static void free_borrowed(struct tbd_expr *expr)
+{
+    for (uint32_t i = 0; i < expr->name_count; i++) {
+        free(expr->names[i].text);
+        free(expr->names[i].ranges);
+    }
+    for (uint32_t i = 0; i < expr->pattern_count; i++)
+        free(expr->patterns[i].items);
+    for (uint32_t i = 0; i < expr->symbol_count; i++)
+        free(expr->symbols[i]);
+    for (uint32_t i = 0; i < expr->regex_count; i++)
+        regfree(&expr->regexes[i]);
+    free(expr->names);
+    free(expr->patterns);
+    free(expr->symbols);
+    free(expr->symbol_found);
+    free(expr->regexes);
+}
+
+void tbd_expr_free(struct tbd_expr *expr)
+{
+    if (expr == NULL)
+        return;
+    if (expr->from == NULL)
+        free_borrowed(expr);
+    free(expr->nodes);
+    free(expr);
+}

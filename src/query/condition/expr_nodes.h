@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+/* expr_nodes.h - what the parts of a condition's parser share */
+#ifndef TBD_QUERY_EXPR_NODES_H
+#define TBD_QUERY_EXPR_NODES_H
+
+#include "query/text/lexer.h"
+
+#define TBD_PARSER_NONE (-1)
+
+struct tbd_parser {
+    struct tbd_lexer lexer;
+    enum tbd_event_type type;
+    struct tbd_expr *expr;
+    unsigned depth;
+    bool failed;
+};
+
+/* Every failure ends here: TBD_PARSER_NONE goes up through all levels. */
+#define TBD_PARSER_FAIL(p, status, hint, ...)                                                      \
+    ((p)->failed = true, (void)tbd_lexer_fail(&(p)->lexer, status, hint, __VA_ARGS__),             \
+     TBD_PARSER_NONE)
+
+static inline void tbd_parser_next(struct tbd_parser *p)
+{
+    tbd_lexer_next(&p->lexer);
+}
+
+/* ---- expr_nodes.c ---- */
+
+int32_t tbd_parser_out_of_memory(struct tbd_parser *p);
+int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, uint64_t value);
+/* A quoted or bare name: text without quotes, the caller's to free. */
+char *tbd_parser_token_name(const struct tbd_token *token);
+/* Index of a copy of `node`. */
+int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node);
+struct tbd_expr_node tbd_parser_leaf(const struct tbd_token *token, enum tbd_expr_op op);
+int32_t tbd_parser_add_binary(struct tbd_parser *p, const struct tbd_token *token,
+                              enum tbd_expr_op op, int32_t left, int32_t right);
+/* Takes the sign, or fails. */
+bool tbd_parser_expect(struct tbd_parser *p, char sign, const char *where);
+/* Slot of a text in expr->symbols; takes `text`. */
+int32_t tbd_parser_add_symbol(struct tbd_parser *p, char *text);
+int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind kind,
+                            const struct tbd_token *token);
+
+/* ---- expr_parse.c, expr_parse_operators.c, expr_parse_stack.c ---- */
+
+int32_t tbd_parser_primary(struct tbd_parser *p);
+int32_t tbd_parser_or(struct tbd_parser *p);
+int32_t tbd_parser_unary(struct tbd_parser *p);
+/* "stack=<...>" at the word stack. */
+int32_t tbd_parser_stack(struct tbd_parser *p);
+
+/* ---- expr_parse_c.c ---- */
+
+/* A variable of the program, at the current word; with . -> [] behind it. */
+int32_t tbd_parser_variable(struct tbd_parser *p);
+/* . -> [] behind a value. */
+int32_t tbd_parser_postfix(struct tbd_parser *p, int32_t value);
+/* "(TYPE) value" at the current '(': *is_cast false and nothing taken if it is none. */
+int32_t tbd_parser_cast(struct tbd_parser *p, bool *is_cast);
+int32_t tbd_parser_sizeof(struct tbd_parser *p);
+/* "*value" at the sign; the place behind '&'. */
+int32_t tbd_parser_deref(struct tbd_parser *p);
+int32_t tbd_parser_address(struct tbd_parser *p);
+/* Is the word after '&' more than a symbol: a variable with . -> [] behind it? */
+bool tbd_parser_is_place(const struct tbd_parser *p);
+/* "src=<file.c,7>" at the word src. */
+int32_t tbd_parser_src(struct tbd_parser *p);
+/* Strings and regular expressions on the right of == != =~, at the string. */
+int32_t tbd_parser_string(struct tbd_parser *p);
+int32_t tbd_parser_like(struct tbd_parser *p, const struct tbd_token *sign, int32_t left);
+
+#endif

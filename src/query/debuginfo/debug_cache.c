@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+/* debug_cache.c - see debug_cache.h */
+#include "query/debuginfo/debug_cache.h"
+
+#include "query/text/user_cache.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define COPY_MAX    (512ull << 20)
+#define WORTH_BYTES (256u << 10) /* smaller ones are unpacked in no time */
+
+/* Names the file by what it was made from. */
+static bool copy_path(int fd, const char *build_id, char *out, size_t bytes)
+{
+    char name[256];
+    struct stat info;
+
+    if (fstat(fd, &info) != 0)
+        return false;
+    snprintf(name, sizeof(name), "%.64s-%jx-%jx-%jx-%jx.%09ld",
+             *build_id == '\0' ? "none" : build_id, (uintmax_t)info.st_dev, (uintmax_t)info.st_ino,
+             (uintmax_t)info.st_size, (uintmax_t)info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+    return tbd_user_cache_path("debug/", name, out, bytes);
+}
+
+/* A file of the cache is mapped: nobody else writes to it. */
+static bool open_copy(const char *path, struct tbd_elf_one *out)
+{
+    *out = (struct tbd_elf_one){ .fd = tbd_user_cache_open(path) };
+    if (out->fd < 0)
+        return false;
+    out->elf = elf_begin(out->fd, ELF_C_READ_MMAP, NULL);
+    if (out->elf != NULL && elf_kind(out->elf) == ELF_K_ELF)
+        return true;
+    tbd_elf_one_close(out);
+    return false;
+}
+
+/* ---- writing ---- */
+
+/* Bytes that unpacking will add; 0: nothing is packed. */
+static uint64_t packed_bytes(Elf *elf)
+{
+    Elf_Scn *section = NULL;
+    uint64_t bytes = 0;
+
+    while ((section = elf_nextscn(elf, section)) != NULL) {
+        GElf_Shdr header;
+        GElf_Chdr packed;
+
+        if (gelf_getshdr(section, &header) != NULL && (header.sh_flags & SHF_COMPRESSED) != 0 &&
+            gelf_getchdr(section, &packed) != NULL) {
+            if (packed.ch_size > COPY_MAX)
+                return UINT64_MAX;
+            bytes += packed.ch_size;
+        }
+    }
+    return bytes;
+}
+
+static bool copy_bytes(int from, int to)
+{
+    static char buffer[1 << 16];
+    off_t at = 0;
+    ssize_t got;
+
+    while ((got = pread(from, buffer, sizeof(buffer), at)) > 0) {
+        if (write(to, buffer, (size_t)got) != got)
+            return false;
+        at += got;
+    }
+    return got == 0;
+}
+
+static bool unpack_in_place(int fd)
+{
+    Elf *elf = elf_begin(fd, ELF_C_RDWR, NULL);
+    Elf_Scn *section = NULL;
+    bool good = elf != NULL;
+
+    while (good && (section = elf_nextscn(elf, section)) != NULL) {
+        GElf_Shdr header;
+
+        if (gelf_getshdr(section, &header) == NULL)
+            good = false;
+        else if ((header.sh_flags & SHF_COMPRESSED) != 0)
+            good = elf_compress(section, 0, 0) >= 0;
+    }
+    good = good && elf_update(elf, ELF_C_WRITE) >= 0;
+    elf_end(elf);
+    return good;
+}
+
+static bool fill_copy(void *context, int fd)
+{
+    const int *from = context;
+
+    return copy_bytes(*from, fd) && unpack_in_place(fd);
+}
+
+bool tbd_debug_cache_open(const struct tbd_elf_one *debug, const char *build_id,
+                          struct tbd_elf_one *out)
+{
+    char path[TBD_USER_CACHE_PATH];
+    int from = debug->fd;
+    uint64_t bytes;
+
+    *out = (struct tbd_elf_one){ .fd = -1 };
+    if (debug->fd < 0 || debug->elf == NULL)
+        return false;
+    bytes = packed_bytes(debug->elf);
+    if (bytes < WORTH_BYTES || bytes > COPY_MAX ||
+        !copy_path(debug->fd, build_id, path, sizeof(path)))
+        return false;
+    return open_copy(path, out) ||
+           (tbd_user_cache_make(path, bytes, fill_copy, &from) && open_copy(path, out));
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_alt.c - see dwarf_alt.h
+ *
+ * I1  A file is used only if its build id is the one that the link names. */
+#include "query/debuginfo/dwarf_alt.h"
+
+#include <elfutils/libdwelf.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PATH_BYTES   4096
+#define ID_BYTES_MIN 2u
+#define ID_BYTES_MAX 64u
+
+static bool open_by_id(const uint8_t *id, size_t bytes, struct tbd_elf_one *out)
+{
+    char path[64 + 2 * ID_BYTES_MAX];
+    int used = snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%02x/", id[0]);
+
+    for (size_t i = 1; i < bytes; i++)
+        used += snprintf(path + used, sizeof(path) - (size_t)used, "%02x", id[i]);
+    snprintf(path + used, sizeof(path) - (size_t)used, ".debug");
+    return tbd_elf_one_open(path, id, bytes, out);
+}
+
+/* A relative name is meant from where the file with the link is. */
+static bool open_by_name(const char *of, const char *name, const uint8_t *id, size_t bytes,
+                         struct tbd_elf_one *out)
+{
+    const char *slash = strrchr(of, '/');
+    char path[PATH_BYTES];
+    int length;
+
+    if (name[0] == '/')
+        return tbd_elf_one_open(name, id, bytes, out);
+    length = snprintf(path, sizeof(path), "%.*s/%s", slash == NULL ? 1 : (int)(slash - of),
+                      slash == NULL ? "." : of, name);
+    return length > 0 && (size_t)length < sizeof(path) && tbd_elf_one_open(path, id, bytes, out);
+}
+
+void tbd_dwarf_alt_open(const struct tbd_elf_file *file, Dwarf *dwarf, struct tbd_dwarf_alt *out)
+{
+    const char *name, *of = file->debug_path != NULL ? file->debug_path
+                            : file->origin != NULL   ? file->origin
+                                                     : file->path;
+    const void *id;
+    ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id);
+
+    *out = (struct tbd_dwarf_alt){ .one = { .fd = -1 } };
+    if (bytes < (ssize_t)ID_BYTES_MIN || bytes > (ssize_t)ID_BYTES_MAX ||
+        (!open_by_id(id, (size_t)bytes, &out->one) &&
+         !open_by_name(of, name, id, (size_t)bytes, &out->one)))
+        return;
+    out->dwarf = dwarf_begin_elf(out->one.elf, DWARF_C_READ, NULL);
+    if (out->dwarf != NULL)
+        dwarf_setalt(dwarf, out->dwarf);
+}
+
+void tbd_dwarf_alt_close(struct tbd_dwarf_alt *alt)
+{
+    if (alt->dwarf != NULL)
+        dwarf_end(alt->dwarf);
+    tbd_elf_one_close(&alt->one);
+}

@@ -1,0 +1,522 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_expr.c - C expressions evaluated at a place: variables, members, elements, what the C++
+ * library's types hold
+ *
+ * I1  An unknown value (optimized out, not mapped) goes up as the result; only wrong text, wrong
+ *     types and unknown names are errors.
+ * I2  Trees are bounded (c_parse.h), and so is the recursion here. */
+#include "query/debuginfo/dwarf_expr_private.h"
+
+#include "query/debuginfo/cxx_print.h"
+#include "query/session/names.h"
+
+#include <dwarf.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STRING_MAX 1024u
+
+static bool evaluate(struct tbd_c_run *r, int32_t index, struct tbd_data *out);
+
+static void name_of(const struct tbd_c_run *r, const struct tbd_c_node *node, char *out)
+{
+    memcpy(out, r->text + node->at, node->length);
+    out[node->length] = '\0';
+}
+
+/* ---- binary operators ---- */
+
+/* A string beside == or !=: what the other side points to, up to its NUL, or the array itself. */
+static bool compare_string(struct tbd_c_run *r, const struct tbd_c_node *node,
+                           struct tbd_data *data, const struct tbd_c_node *string,
+                           struct tbd_data *out)
+{
+    struct tbd_type_view view = tbd_type_look(&data->type);
+    bool is_array = view.kind == TBD_TYPE_ARRAY && !data->in_memory;
+    char wanted[STRING_MAX + 1];
+    size_t length = tbd_c_unescape(r->text + string->at, string->length, wanted, STRING_MAX);
+    struct tbd_cxx text;
+    struct tbd_data at;
+    struct tbd_c_operand a;
+
+    wanted[length] = '\0';
+    tbd_c_follow(r, data);
+    if (tbd_cxx_open(r->scope->place, data, &text) && text.kind == TBD_CXX_STRING) {
+        *data = text.data;
+        if (text.count != length) {
+            tbd_c_give_int(node->op == TBD_C_UNEQUAL, out);
+            return true;
+        }
+        is_array = true; /* its characters, where they are */
+    } else {
+        length++; /* the NUL, too */
+    }
+    if (!is_array && !tbd_c_operand(r, data, &a)) {
+        *out = *data;
+        return r->error->status == TBD_OK;
+    }
+    if (!is_array && !a.is_pointer)
+        return tbd_query_wrong(r->error, TBD_TYPE, node->at, node->length,
+                               "a string is compared with pointers and arrays");
+    at = *data;
+    if (!is_array)
+        tbd_data_at(a.number, &data->type, &at);
+    for (size_t i = 0; i < length; i++) {
+        char c = '\0';
+
+        if (!tbd_data_read(r->scope->place, &at, i, &c, 1)) {
+            tbd_data_unknown(out, "the string's memory is not known");
+            return true;
+        }
+        if (c != wanted[i]) {
+            tbd_c_give_int(node->op == TBD_C_UNEQUAL, out);
+            return true;
+        }
+    }
+    tbd_c_give_int(node->op == TBD_C_EQUAL, out);
+    return true;
+}
+
+static const struct tbd_c_node *string_of(const struct tbd_c_run *r, int32_t index)
+{
+    const struct tbd_c_node *node = &r->tree->nodes[index];
+
+    return node->op == TBD_C_STRING ? node : NULL;
+}
+
+static bool evaluate_binary(struct tbd_c_run *r, const struct tbd_c_node *node,
+                            struct tbd_data *out)
+{
+    const struct tbd_c_node *left = string_of(r, node->left), *string = string_of(r, node->right);
+    struct tbd_data right;
+    bool good;
+
+    if ((left != NULL) != (string != NULL) &&
+        (node->op == TBD_C_EQUAL || node->op == TBD_C_UNEQUAL))
+        return evaluate(r, left != NULL ? node->right : node->left, &right) &&
+               compare_string(r, node, &right, left != NULL ? left : string, out);
+    if (!evaluate(r, node->left, out))
+        return false;
+    if (tbd_c_is_decided(r, node->op, out)) {
+        r->dead++;
+        good = evaluate(r, node->right, &right);
+        r->dead--;
+        return good;
+    }
+    if (!evaluate(r, node->right, &right))
+        return false;
+    if (tbd_c_combine(r, node->op, out, &right))
+        return true;
+    if (r->error->length == 0) {
+        r->error->at = node->at;
+        r->error->length = node->length;
+    }
+    return false;
+}
+
+static bool evaluate_choice(struct tbd_c_run *r, const struct tbd_c_node *node,
+                            struct tbd_data *out)
+{
+    struct tbd_c_operand a;
+
+    if (!evaluate(r, node->left, out))
+        return false;
+    if (!tbd_c_operand(r, out, &a))
+        return r->error->status == TBD_OK;
+    return evaluate(r, tbd_c_truth(&a) ? node->right : node->third, out);
+}
+
+/* ---- unary operators ---- */
+
+/* The pointers of the C++ library point, too. */
+static void take_pointer(struct tbd_c_run *r, struct tbd_data *data)
+{
+    struct tbd_data pointer;
+
+    if (tbd_type_look(&data->type).kind == TBD_TYPE_STRUCT &&
+        tbd_cxx_pointer(r->scope->place, data, &pointer))
+        *data = pointer;
+}
+
+static bool dereference(struct tbd_c_run *r, size_t at, struct tbd_data *data)
+{
+    struct tbd_type target;
+    struct tbd_data held;
+    struct tbd_c_operand a;
+    enum tbd_type_kind kind;
+
+    tbd_c_follow(r, data);
+    tbd_c_decay(data);
+    if (tbd_type_look(&data->type).kind == TBD_TYPE_STRUCT &&
+        tbd_cxx_target(r->scope->place, data, &held)) {
+        *data = held;
+        return true;
+    }
+    take_pointer(r, data);
+    kind = tbd_type_look(&data->type).kind;
+    if (data->is_known && kind != TBD_TYPE_POINTER)
+        return tbd_query_wrong(r->error, TBD_TYPE, at, 1, "this is not a pointer");
+    if (!tbd_c_operand(r, data, &a)) {
+        if (a.is_pointer && tbd_type_target(&a.type, &target))
+            data->type = target;
+        return r->error->status == TBD_OK;
+    }
+    if (!a.is_pointer || !tbd_type_target(&a.type, &target))
+        return tbd_query_wrong(r->error, TBD_TYPE, at, 1, "this is not a pointer");
+    if (tbd_type_look(&target).kind == TBD_TYPE_VOID && target.die.addr == NULL &&
+        target.pointers == 0 && a.type.die.addr != NULL)
+        return tbd_query_wrong(r->error, TBD_TYPE, at, 1,
+                               "a void pointer must be cast to the type it points to");
+    tbd_data_at(a.number, &target, data);
+    return true;
+}
+
+static bool address_of(struct tbd_c_run *r, size_t at, struct tbd_data *data)
+{
+    struct tbd_type pointer = tbd_type_pointer_to(&data->type);
+
+    tbd_c_follow(r, data);
+    if (!data->is_known) {
+        data->type = pointer;
+        return true;
+    }
+    if (!data->in_memory || data->bits != 0)
+        return tbd_query_wrong(r->error, TBD_TYPE, at, 1,
+                               "it has no address: it is in a register or a bit-field");
+    tbd_data_number(data->address, &pointer, data);
+    return true;
+}
+
+static bool negate(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
+{
+    char sign = r->text[node->at];
+    struct tbd_c_operand a;
+    struct tbd_type type;
+
+    if (!tbd_c_operand(r, data, &a))
+        return r->error->status == TBD_OK;
+    if (sign == '!') {
+        tbd_c_give_int(!tbd_c_truth(&a), data);
+        return true;
+    }
+    if (a.is_pointer || (a.is_float && sign == '~'))
+        return tbd_query_wrong(r->error, TBD_TYPE, node->at, 1, "'%c' takes a number", sign);
+    if (a.is_float) {
+        tbd_c_give_float(sign == '-' ? -a.real : a.real, data);
+        return true;
+    }
+    type = tbd_c_common(&a, &a);
+    tbd_data_number(tbd_c_narrow(&type, sign == '-'   ? 0 - a.number
+                                        : sign == '~' ? ~a.number
+                                                      : a.number),
+                    &type, data);
+    return true;
+}
+
+/* ---- postfix and primary ---- */
+
+static bool member(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
+{
+    const char *name = r->text + node->at;
+    struct tbd_type_view view;
+    struct tbd_member found;
+    Dwarf_Die of;
+
+    view = tbd_type_look(&data->type);
+    if (view.kind != TBD_TYPE_STRUCT)
+        return tbd_query_wrong(r->error, TBD_TYPE, (size_t)node->number, 1,
+                               "this is not a struct or union");
+    of = tbd_type_complete(r->scope->place->dwarf, &view.die);
+    if (!tbd_type_find_member(&of, name, node->length, &found))
+        return tbd_query_wrong(r->error, TBD_NAME, node->at, node->length,
+                               "there is no member '%.*s'", (int)node->length, name);
+    if (found.is_static) {
+        tbd_data_unknown(data, "static members are not supported");
+        data->type = found.type;
+        return true;
+    }
+    tbd_data_part(data, found.offset, &found.type, data);
+    data->bits = found.bits;
+    data->bit_offset = found.bit_offset;
+    return true;
+}
+
+/* A key that is looked for: a number, a variable, or a string between quotes. */
+struct wanted_key {
+    struct tbd_c_run *run;
+    const struct tbd_c_node *node;   /* of [] or at() */
+    const struct tbd_c_node *string; /* NULL: `value` */
+    struct tbd_data value;
+};
+
+/* The characters of a std::string, in a buffer of STRING_MAX bytes. */
+static bool string_bytes(struct tbd_c_run *r, const struct tbd_data *data, char *out,
+                         size_t *length)
+{
+    struct tbd_cxx text;
+
+    if (!tbd_cxx_open(r->scope->place, data, &text) || text.kind != TBD_CXX_STRING ||
+        text.count > STRING_MAX)
+        return false;
+    *length = (size_t)text.count;
+    return tbd_data_read(r->scope->place, &text.data, 0, out, *length);
+}
+
+static bool is_wanted_key(void *context, const struct tbd_data *key)
+{
+    struct wanted_key *wanted = context;
+    struct tbd_c_run *r = wanted->run;
+    struct tbd_c_node equal = { .op = TBD_C_EQUAL, .at = wanted->node->at, .length = 1 };
+    struct tbd_data left = *key, right = wanted->value;
+    char text[2][STRING_MAX];
+    size_t length[2];
+    struct tbd_c_operand truth;
+
+    if (r->error->status != TBD_OK)
+        return false;
+    if (wanted->string == NULL && string_bytes(r, &left, text[0], &length[0]) &&
+        string_bytes(r, &right, text[1], &length[1]))
+        return length[0] == length[1] && memcmp(text[0], text[1], length[0]) == 0;
+    if (!(wanted->string != NULL ? compare_string(r, &equal, &left, wanted->string, &left)
+                                 : tbd_c_combine(r, TBD_C_EQUAL, &left, &right)))
+        return false;
+    return tbd_c_operand(r, &left, &truth) && truth.number != 0;
+}
+
+/* The value behind a key of a map. */
+static bool mapped(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
+{
+    struct wanted_key wanted = { .run = r, .node = node, .string = string_of(r, node->right) };
+    struct tbd_data found;
+
+    if (wanted.string == NULL && !evaluate(r, node->right, &wanted.value))
+        return false;
+    tbd_c_follow(r, &wanted.value);
+    if (!tbd_cxx_find(r->scope->place, data, is_wanted_key, &wanted, &found)) {
+        if (r->error->status != TBD_OK && r->error->length == 0) {
+            r->error->at = node->at;
+            r->error->length = 1;
+        }
+        return tbd_query_wrong(r->error, TBD_NOTFOUND, node->at, 1, "it has no such key here");
+    }
+    *data = found;
+    return true;
+}
+
+/* An element of a vector, string, deque, map, ... of the C++ library. */
+static bool library_element(struct tbd_c_run *r, const struct tbd_c_node *node,
+                            struct tbd_data *data)
+{
+    struct tbd_data found, index;
+    struct tbd_c_operand number;
+
+    if (tbd_cxx_is_map(r->scope->place, data))
+        return mapped(r, node, data);
+    if (!evaluate(r, node->right, &index))
+        return false;
+    if (!tbd_c_operand(r, &index, &number))
+        return r->error->status == TBD_OK;
+    if (!tbd_cxx_element(r->scope->place, data, number.number, &found))
+        return tbd_query_wrong(r->error, TBD_TYPE, node->at, 1,
+                               "it has no element %" PRIu64 " here", number.number);
+    *data = found;
+    return true;
+}
+
+/* What a member function of the C++ library returns. */
+static bool call(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
+{
+    const struct tbd_c_node *of = &r->tree->nodes[node->left];
+    char name[TBD_C_NAME_BYTES];
+    struct tbd_data found;
+
+    name_of(r, of, name);
+    if (!evaluate(r, of->left, data) ||
+        (of->op == TBD_C_ARROW && !dereference(r, (size_t)of->number, data)))
+        return false;
+    tbd_c_follow(r, data);
+    if (!data->is_known)
+        return true;
+    if (node->right >= 0 && strcmp(name, "at") == 0 &&
+        tbd_type_look(&data->type).kind == TBD_TYPE_STRUCT)
+        return library_element(r, node, data);
+    if (node->right >= 0 || !tbd_cxx_ask(r->scope->place, data, name, &found))
+        return tbd_query_wrong(
+            r->error, TBD_TYPE, of->at, of->length,
+            "functions of the program are not called, and this is no `%s` of the C++ library "
+            "with a value here",
+            name);
+    *data = found;
+    return true;
+}
+
+static bool element(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *data)
+{
+    struct tbd_data index;
+    struct tbd_type_view view;
+    struct tbd_type type;
+    struct tbd_c_operand number;
+
+    if (!evaluate(r, node->left, data))
+        return false;
+    tbd_c_follow(r, data);
+    view = tbd_type_look(&data->type);
+    if (view.kind == TBD_TYPE_STRUCT && data->is_known)
+        return library_element(r, node, data);
+    if (!evaluate(r, node->right, &index))
+        return false;
+    /* An array in registers has no address. */
+    if (view.kind == TBD_TYPE_ARRAY && data->is_known && !data->in_memory) {
+        if (!tbd_c_operand(r, &index, &number))
+            return r->error->status == TBD_OK;
+        (void)tbd_type_target(&data->type, &type);
+        tbd_data_part(data, number.number * tbd_type_look(&type).bytes, &type, data);
+        return true;
+    }
+    return tbd_c_combine(r, TBD_C_PLUS, data, &index) && dereference(r, node->at, data);
+}
+
+static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
+{
+    char name[TBD_C_NAME_BYTES];
+    size_t length = node->length;
+    const struct tbd_frame *frame = r->scope->place->frame;
+    struct tbd_type type = tbd_type_made(DW_ATE_unsigned, 8);
+    struct tbd_register_name reg;
+    uint64_t value;
+
+    name_of(r, node, name);
+    if (strcmp(name, "$pc") == 0)
+        reg = (struct tbd_register_name){ TBD_EXPR_RIP, 0, 64 };
+    else if (strcmp(name, "$sp") == 0)
+        reg = (struct tbd_register_name){ TBD_RSP, 0, 64 };
+    else if (!tbd_register_find(name + 1, length - 1, &reg) || reg.which > TBD_EXPR_RIP)
+        return tbd_query_wrong(r->error, TBD_NAME, node->at, length, "there is no register '%s'",
+                               name);
+    if (frame == NULL || (reg.which < TBD_REG_COUNT && (frame->known >> reg.which & 1) == 0)) {
+        *out = (struct tbd_data){ .type = type };
+        tbd_data_unknown(out, "a called function may have changed %s", name + 1);
+        return true;
+    }
+    value = reg.which == TBD_EXPR_RIP ? frame->pc : frame->gpr[reg.which];
+    value >>= reg.shift;
+    tbd_data_number(reg.width == 64 ? value : value & ((1ull << reg.width) - 1), &type, out);
+    return true;
+}
+
+static bool take_name(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
+{
+    char name[TBD_C_NAME_BYTES];
+    Dwarf_Die self;
+
+    name_of(r, node, name);
+    if (tbd_c_find_this(r->scope->place, name, &self)) {
+        tbd_c_take(r->scope->place, &self, out);
+        return dereference(r, node->at, out) && member(r, node, out);
+    }
+    if (tbd_c_find(r->scope->place, name, out) ||
+        (r->scope->variable != NULL && r->scope->variable(r->scope->context, name, out)))
+        return true;
+    (void)tbd_query_wrong(r->error, TBD_NAME, node->at, node->length,
+                          "there is no variable '%s' here", name);
+    if (r->scope->place->dwarf == NULL && r->error->hint[0] == '\0')
+        snprintf(r->error->hint, sizeof(r->error->hint),
+                 "no debug information (-g); `up` selects the caller's frame; `bt` shows all");
+    return false;
+}
+
+static bool size_of(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
+{
+    struct tbd_type result = tbd_type_made(DW_ATE_unsigned, 8);
+
+    if (!evaluate(r, node->left, out))
+        return false;
+    tbd_data_number(tbd_type_look(&out->type).bytes, &result, out);
+    return true;
+}
+
+static bool evaluate_leaf(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
+{
+    switch (node->op) {
+    case TBD_C_NUMBER: tbd_data_number(node->number, &node->type, out); return true;
+    case TBD_C_REAL: tbd_c_give_float(node->real, out); return true;
+    case TBD_C_REGISTER: return take_register(r, node, out);
+    case TBD_C_STRING:
+        return tbd_query_wrong(r->error, TBD_TYPE, node->at, node->length,
+                               "a string is compared with == or != only");
+    default: return take_name(r, node, out);
+    }
+}
+
+static bool evaluate_unary(struct tbd_c_run *r, const struct tbd_c_node *node, struct tbd_data *out)
+{
+    if (!evaluate(r, node->left, out))
+        return false;
+    switch (node->op) {
+    case TBD_C_MEMBER: tbd_c_follow(r, out); return member(r, node, out);
+    case TBD_C_ARROW: return dereference(r, (size_t)node->number, out) && member(r, node, out);
+    case TBD_C_CAST: return tbd_c_cast(r, node->at, &node->type, out);
+    case TBD_C_DEREF: return dereference(r, node->at, out);
+    case TBD_C_ADDRESS: return address_of(r, node->at, out);
+    default: return negate(r, node, out);
+    }
+}
+
+static bool evaluate(struct tbd_c_run *r, int32_t index, struct tbd_data *out)
+{
+    const struct tbd_c_node *node = &r->tree->nodes[index];
+
+    memset(out, 0, sizeof(*out));
+    if (node->op == TBD_C_SIZEOF)
+        return size_of(r, node, out);
+    if (node->op == TBD_C_INDEX)
+        return element(r, node, out);
+    if (node->op == TBD_C_CALL)
+        return call(r, node, out);
+    if (node->op == TBD_C_CHOICE)
+        return evaluate_choice(r, node, out);
+    if (node->left < 0)
+        return evaluate_leaf(r, node, out);
+    return node->right < 0 ? evaluate_unary(r, node, out) : evaluate_binary(r, node, out);
+}
+
+/* ---- types by name ---- */
+
+static bool find_type(void *context, const char *name, struct tbd_type *out)
+{
+    const struct tbd_c_scope *scope = context;
+    const struct tbd_place_of *place = scope->place;
+    const Dwarf_Die *unit = place->scopes.count != 0 ? &place->scopes.unit : NULL;
+
+    return (place->dwarf != NULL && tbd_type_find(place->dwarf, unit, name, out)) ||
+           (scope->type != NULL && scope->type(scope->context, name, out));
+}
+
+struct tbd_c_types tbd_c_types_of(const struct tbd_c_scope *scope)
+{
+    /* The callback only reads it. */
+    return (struct tbd_c_types){ .find = find_type, .context = (void *)(uintptr_t)scope };
+}
+
+enum tbd_status tbd_c_evaluate(const struct tbd_c_scope *scope, const char *text, size_t from,
+                               size_t to, struct tbd_data *out, struct tbd_query_error *error)
+{
+    struct tbd_c_types types = tbd_c_types_of(scope);
+    struct tbd_c_tree tree;
+    struct tbd_c_run r = { .scope = scope, .text = text, .tree = &tree, .error = error };
+
+    memset(out, 0, sizeof(*out));
+    if (tbd_c_parse(&types, text, from, to, &tree, error) != TBD_OK)
+        return error->status;
+    (void)evaluate(&r, tree.root, out);
+    tbd_c_tree_free(&tree);
+    return error->status;
+}
+
+enum tbd_status tbd_c_type(const struct tbd_c_scope *scope, const char *text, struct tbd_type *out)
+{
+    struct tbd_c_types types = tbd_c_types_of(scope);
+
+    return tbd_c_parse_type(&types, text, out);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_expr_private.h - what dwarf_expr.c (walking a tree) and dwarf_expr_values.c
+ * (operators) share
+ *
+ * Functions that return bool: false is an error, which is in r->error; an unknown value (optimized
+ * out, not mapped) is a result.  Any thread; one evaluation belongs to one. */
+#ifndef TBD_QUERY_DWARF_EXPR_PRIVATE_H
+#define TBD_QUERY_DWARF_EXPR_PRIVATE_H
+
+#include "query/debuginfo/dwarf_expr.h"
+
+/* One evaluation; all is borrowed until its end. */
+struct tbd_c_run {
+    const struct tbd_c_scope *scope;
+    const char *text;
+    const struct tbd_c_tree *tree;
+    struct tbd_query_error *error;
+    int dead; /* > 0: the value will not count, as on the right of `1 || ...` */
+};
+
+/* A value that can be calculated with. */
+struct tbd_c_operand {
+    bool is_float;
+    bool is_pointer;
+    double real;
+    uint64_t number;
+    bool is_signed;
+    uint8_t bytes;
+    struct tbd_type type;
+};
+
+static inline bool tbd_c_truth(const struct tbd_c_operand *a)
+{
+    return a->is_float ? a->real != 0 : a->number != 0;
+}
+
+/* Arrays and functions become pointers to their first element, to themselves. */
+void tbd_c_decay(struct tbd_data *data);
+/* What a C++ reference refers to. */
+void tbd_c_follow(struct tbd_c_run *r, struct tbd_data *data);
+/* The value of `data` as an operand; false with *data unknown, or an error. */
+bool tbd_c_operand(struct tbd_c_run *r, struct tbd_data *data, struct tbd_c_operand *out);
+
+void tbd_c_give_int(uint64_t value, struct tbd_data *out);
+void tbd_c_give_float(double value, struct tbd_data *out);
+
+/* The common type of two integers (C17, 6.3.1.8). */
+struct tbd_type tbd_c_common(const struct tbd_c_operand *a, const struct tbd_c_operand *b);
+/* To the width of its type, as if stored and loaded again. */
+uint64_t tbd_c_narrow(const struct tbd_type *type, uint64_t value);
+
+/* *left becomes what the operator makes of both. */
+bool tbd_c_combine(struct tbd_c_run *r, enum tbd_c_op operation, struct tbd_data *left,
+                   struct tbd_data *right);
+/* `a && b` with a false left side is decided, whatever the right side is. */
+bool tbd_c_is_decided(struct tbd_c_run *r, enum tbd_c_op operation, struct tbd_data *left);
+/* `at`: where the cast stands in the text. */
+bool tbd_c_cast(struct tbd_c_run *r, size_t at, const struct tbd_type *type, struct tbd_data *data);
+
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_lines.c - source lines of addresses and addresses of source lines (dwarf_file.h) */
+#include "query/debuginfo/dwarf_private.h"
+
+#include "base/array.h"
+#include "base/binary_search.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t line_address(Dwarf_Lines *lines, size_t index)
+{
+    Dwarf_Addr address = 0;
+
+    (void)dwarf_lineaddr(dwarf_onesrcline(lines, index), &address);
+    return address;
+}
+
+/* How many rows are at or before `address`. */
+static size_t rows_until(Dwarf_Lines *lines, size_t count, uint64_t address)
+{
+    return TBD_COUNT_BEFORE(i, count, line_address(lines, i) <= address);
+}
+
+/* Among rows of one address the last one counts, but one that begins a statement is preferred. */
+static Dwarf_Line *best_row(Dwarf_Lines *lines, size_t index)
+{
+    uint64_t address = line_address(lines, index);
+    Dwarf_Line *last = dwarf_onesrcline(lines, index);
+
+    for (size_t i = index + 1; i-- > 0 && line_address(lines, i) == address;) {
+        Dwarf_Line *row = dwarf_onesrcline(lines, i);
+        bool begins = false, ends = false;
+
+        if (dwarf_lineendsequence(row, &ends) != 0 || ends)
+            break;
+        if (dwarf_linebeginstatement(row, &begins) == 0 && begins)
+            return row;
+    }
+    return last;
+}
+
+static bool take_row(Dwarf_Line *row, struct tbd_source_line *out)
+{
+    bool ends = true;
+    int line = 0;
+
+    if (row == NULL || dwarf_lineendsequence(row, &ends) != 0 || ends ||
+        dwarf_lineno(row, &line) != 0 || line <= 0)
+        return false;
+    out->file = dwarf_linesrc(row, NULL, NULL);
+    out->line = (uint32_t)line;
+    return out->file != NULL;
+}
+
+/* Where a new path belongs. */
+static size_t path_index(const struct tbd_dwarf *dwarf, const char *relative)
+{
+    return TBD_COUNT_BEFORE(i, dwarf->path_count,
+                            (uintptr_t)dwarf->paths[i].relative < (uintptr_t)relative);
+}
+
+/* The path with the folder of compilation before it, where that makes it absolute. */
+const char *tbd_dwarf_whole_path(struct tbd_dwarf *dwarf, const Dwarf_Die *unit,
+                                 const char *relative)
+{
+    size_t at = path_index(dwarf, relative);
+    Dwarf_Attribute attribute;
+    const char *folder;
+    char *path;
+
+    if (relative[0] == '/')
+        return relative;
+    if (at < dwarf->path_count && dwarf->paths[at].relative == relative)
+        return dwarf->paths[at].path;
+    if (!tbd_die_attribute(unit, DW_AT_comp_dir, &attribute) ||
+        (folder = dwarf_formstring(&attribute)) == NULL || folder[0] != '/' ||
+        dwarf->path_count >= TBD_DWARF_UNITS_MAX ||
+        !tbd_array_grow(&dwarf->paths, dwarf->path_count, &dwarf->path_capacity,
+                        sizeof(*dwarf->paths)) ||
+        asprintf(&path, "%s/%s", folder, relative) < 0)
+        return relative;
+    memmove(dwarf->paths + at + 1, dwarf->paths + at,
+            (dwarf->path_count - at) * sizeof(*dwarf->paths));
+    dwarf->paths[at] = (struct dwarf_path){ relative, path };
+    dwarf->path_count++;
+    return path;
+}
+
+bool tbd_dwarf_line_at(struct tbd_dwarf *dwarf, uint64_t address, struct tbd_source_line *out)
+{
+    Dwarf_Die unit;
+    Dwarf_Lines *lines;
+    size_t count, after;
+
+    if (!tbd_dwarf_unit_at(dwarf, address, &unit) || dwarf_getsrclines(&unit, &lines, &count) != 0)
+        return false;
+    after = rows_until(lines, count, address);
+    if (after == 0 || !take_row(best_row(lines, after - 1), out))
+        return false;
+    out->file = tbd_dwarf_whole_path(dwarf, &unit, out->file);
+    return true;
+}
+
+/* "list.c" and "src/list.c" mean /some/where/src/list.c. */
+static bool is_file_called(const char *path, const char *name)
+{
+    size_t all = strlen(path), end = strlen(name);
+
+    return end != 0 && end <= all && strcmp(path + all - end, name) == 0 &&
+           (all == end || path[all - end - 1] == '/');
+}
+
+static size_t unit_line_ranges(Dwarf_Die *unit, const char *file, uint32_t line,
+                               struct tbd_elf_range *out, size_t max, size_t found)
+{
+    Dwarf_Lines *lines;
+    size_t count;
+
+    if (dwarf_getsrclines(unit, &lines, &count) != 0)
+        return found;
+    for (size_t i = 0; i + 1 < count; i++) {
+        struct tbd_elf_range range = { line_address(lines, i), line_address(lines, i + 1) };
+        struct tbd_source_line row;
+
+        if (range.end <= range.start || !take_row(best_row(lines, i), &row) ||
+            (line != 0 && row.line != line) || !is_file_called(row.file, file))
+            continue;
+        if (found < max)
+            out[found] = range;
+        found++;
+    }
+    return found;
+}
+
+size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t line,
+                             struct tbd_elf_range *out, size_t max)
+{
+    size_t found = 0;
+    Dwarf_Die unit;
+
+    for (size_t i = 0; i < tbd_dwarf_unit_count(dwarf); i++) {
+        if (tbd_dwarf_unit(dwarf, i, &unit) && !tbd_dwarf_is_shared_unit(&unit))
+            found = unit_line_ranges(&unit, file, line, out, max, found);
+    }
+    return found;
+}

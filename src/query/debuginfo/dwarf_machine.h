@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_machine.h - the stack machine of location descriptions, for dwarf_location.c (operations,
+ * results) and dwarf_entry_value.c (what a caller passed)
+ *
+ * Functions return false when something is missing; out->why then says what.  Any thread; a machine
+ * belongs to one. */
+#ifndef TBD_QUERY_DWARF_MACHINE_H
+#define TBD_QUERY_DWARF_MACHINE_H
+
+#include "query/debuginfo/dwarf_location.h"
+
+#define TBD_MACHINE_STACK_MAX   64
+#define TBD_MACHINE_STEPS_MAX   4096
+#define TBD_MACHINE_NESTING_MAX 64
+
+enum tbd_machine_result {
+    TBD_IN_MEMORY = 0, /* the top of the stack is an address */
+    TBD_IN_REGISTER,
+    TBD_IS_VALUE, /* the top of the stack is the value */
+    TBD_IS_BYTES, /* `bytes` */
+};
+
+struct tbd_machine {
+    const struct tbd_place_of *place;
+    const Dwarf_Die *function; /* whose frame base counts; NULL: none */
+    uint64_t stack[TBD_MACHINE_STACK_MAX];
+    size_t depth;
+    enum tbd_machine_result kind;
+    uint64_t reg;
+    int nesting;
+    uint32_t *steps;      /* operations of this and all nested expressions */
+    struct tbd_data *out; /* for `why`, and pieces */
+};
+
+/* For an expression within another one, at the same or another place. */
+struct tbd_machine tbd_machine_nested(const struct tbd_machine *m,
+                                      const struct tbd_place_of *place);
+/* Always false. */
+bool tbd_machine_fail(struct tbd_machine *m, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+bool tbd_machine_push(struct tbd_machine *m, uint64_t value);
+/* A whole expression, without pieces: frame bases, what a caller passed. */
+bool tbd_machine_run(struct tbd_machine *m, Dwarf_Attribute *attribute);
+/* The value that a register had when the function was entered (DW_OP_entry_value). */
+bool tbd_machine_push_entry(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_Op *op);
+
+#endif

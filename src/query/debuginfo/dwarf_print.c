@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_print.c - see dwarf_print.h
+ *
+ * I1  Output is bounded whatever the types say: ELEMENTS_MAX elements and members in all,
+ *     NESTING_MAX levels, strings of STRING_MAX characters. */
+#include "query/debuginfo/dwarf_print.h"
+
+#include "query/debuginfo/cxx_print.h"
+
+#include <ctype.h>
+#include <dwarf.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define NESTING_MAX  12
+#define ELEMENTS_MAX 200u
+#define STRING_MAX   200u
+
+struct print {
+    const struct tbd_printer *printer;
+    FILE *out;
+    uint32_t elements; /* printed so far */
+    int nesting;
+};
+
+static void print_value(struct print *p, const struct tbd_data *data);
+
+static void print_unknown(struct print *p, const struct tbd_data *data)
+{
+    fprintf(p->out, "<optimized out: %s>", data->why);
+}
+
+static void print_unmapped(struct print *p, const struct tbd_data *data)
+{
+    if (!data->is_known)
+        print_unknown(p, data);
+    else if (data->in_memory)
+        fprintf(p->out, "<memory at 0x%" PRIx64 " is not known>", data->address);
+    else
+        fputs("<optimized out: this part is kept nowhere>", p->out);
+}
+
+/* ---- characters ---- */
+
+static void print_char(FILE *out, uint8_t c, char quote)
+{
+    static const char from[] = "\a\b\f\n\r\t\v\033";
+    static const char to[] = "abfnrtve";
+    const char *found = c == 0 ? NULL : strchr(from, c);
+
+    if (c == (uint8_t)quote || c == '\\')
+        fprintf(out, "\\%c", c);
+    else if (found != NULL && *found == '\033')
+        fprintf(out, "\\033");
+    else if (found != NULL)
+        fprintf(out, "\\%c", to[found - from]);
+    else if (isprint(c))
+        fputc(c, out);
+    else
+        fprintf(out, "\\%03o", c);
+}
+
+static bool is_char(const struct tbd_type_view *view)
+{
+    return view->kind == TBD_TYPE_INTEGER && view->bytes == 1 &&
+           (view->encoding == DW_ATE_signed_char || view->encoding == DW_ATE_unsigned_char);
+}
+
+/* Up to the terminating NUL. */
+static void print_string(struct print *p, uint64_t address)
+{
+    const struct tbd_stack_memory *memory = p->printer->place->memory;
+    uint32_t i = 0;
+    uint8_t c = 0;
+
+    if (memory == NULL || !memory->read(memory->context, address, &c, 1))
+        return;
+    fputs(" \"", p->out);
+    for (; i < STRING_MAX && memory->read(memory->context, address + i, &c, 1) && c != 0; i++)
+        print_char(p->out, c, '"');
+    fputs(i == STRING_MAX ? "\"..." : "\"", p->out);
+}
+
+/* A character array is a string up to its first NUL, if only NULs follow; else all of it. */
+static bool print_chars(struct print *p, const struct tbd_data *data, uint64_t count)
+{
+    uint8_t bytes[STRING_MAX];
+    size_t shown = count < STRING_MAX ? (size_t)count : STRING_MAX;
+    size_t used;
+
+    if (!tbd_data_read(p->printer->place, data, 0, bytes, shown))
+        return false;
+    for (used = shown; used > 0 && bytes[used - 1] == 0; used--)
+        ;
+    fputc('"', p->out);
+    for (size_t i = 0; i < used; i++)
+        print_char(p->out, bytes[i], '"');
+    fputs(shown < count ? "\"..." : "\"", p->out);
+    return true;
+}
+
+/* ---- scalars ---- */
+
+static void print_binary(FILE *out, uint64_t value)
+{
+    int top = value == 0 ? 0 : 63 - __builtin_clzll(value);
+
+    for (int bit = top; bit >= 0; bit--)
+        fputc('0' + (int)(value >> bit & 1), out);
+}
+
+static void print_formatted(struct print *p, uint64_t value, uint64_t bytes)
+{
+    uint64_t narrow = bytes >= 8 || bytes == 0 ? value : value & ((1ull << bytes * 8) - 1);
+
+    switch (p->printer->format) {
+    case 'x': fprintf(p->out, "0x%" PRIx64, narrow); break;
+    case 'o': fprintf(p->out, narrow == 0 ? "0" : "0%" PRIo64, narrow); break;
+    case 't': print_binary(p->out, narrow); break;
+    case 'u': fprintf(p->out, "%" PRIu64, narrow); break;
+    case 'c':
+        fprintf(p->out, "%" PRId64 " '", (int64_t)value);
+        print_char(p->out, (uint8_t)value, '\'');
+        fputc('\'', p->out);
+        break;
+    default: fprintf(p->out, "%" PRId64, (int64_t)value); break;
+    }
+}
+
+static void print_integer(struct print *p, const struct tbd_type_view *view, uint64_t value)
+{
+    if (view->encoding == DW_ATE_boolean && value <= 1)
+        fputs(value != 0 ? "true" : "false", p->out);
+    else if (view->is_signed)
+        fprintf(p->out, "%" PRId64, (int64_t)value);
+    else
+        fprintf(p->out, "%" PRIu64, value);
+    if (!is_char(view))
+        return;
+    fputs(" '", p->out);
+    print_char(p->out, (uint8_t)value, '\'');
+    fputc('\'', p->out);
+}
+
+/* In C++ "ns::" before the values of `enum ns::kind`, "ns::Color::" before those of `enum
+ * class ns::Color`. */
+static void print_enum_scope(struct print *p, const struct tbd_type_view *view)
+{
+    struct tbd_type type = tbd_type_from(&view->die);
+    char text[256], *last = NULL;
+
+    (void)tbd_type_text(&type, text, sizeof(text));
+    if (strncmp(text, "enum ", 5) == 0 || tbd_die_name(&view->die) == NULL)
+        return;
+    for (char *at = text; (at = strstr(at, "::")) != NULL; at += 2)
+        last = at + 2;
+    if (tbd_die_flag(&view->die, DW_AT_enum_class))
+        fprintf(p->out, "%s::", text);
+    else if (last != NULL)
+        fprintf(p->out, "%.*s", (int)(last - text), text);
+}
+
+static void print_enum(struct print *p, const struct tbd_type_view *view, uint64_t value)
+{
+    const char *name = tbd_type_enumerator(&view->die, value);
+
+    if (name != NULL) {
+        print_enum_scope(p, view);
+        fputs(name, p->out);
+    } else if (view->is_signed) {
+        fprintf(p->out, "%" PRId64, (int64_t)value);
+    } else {
+        fprintf(p->out, "%" PRIu64, value);
+    }
+}
+
+static void print_pointer(struct print *p, const struct tbd_type *type, uint64_t value)
+{
+    const struct tbd_printer *printer = p->printer;
+    struct tbd_type target;
+    struct tbd_type_view view;
+    char name[256];
+
+    fprintf(p->out, "0x%" PRIx64, value);
+    if (value == 0 || !tbd_type_target(type, &target))
+        return;
+    view = tbd_type_look(&target);
+    if (is_char(&view))
+        print_string(p, value);
+    else if (view.kind == TBD_TYPE_FUNCTION && printer->function != NULL &&
+             printer->function(printer->context, value, name, sizeof(name)))
+        fprintf(p->out, " <%s>", name);
+}
+
+static void print_scalar(struct print *p, const struct tbd_data *data,
+                         const struct tbd_type_view *view)
+{
+    uint64_t value;
+
+    if (!tbd_data_scalar(p->printer->place, data, &value))
+        print_unmapped(p, data);
+    else if (p->printer->format != 0)
+        print_formatted(p, value, data->bits != 0 && !view->is_signed ? 0 : view->bytes);
+    else if (view->kind == TBD_TYPE_POINTER)
+        print_pointer(p, &data->type, value);
+    else if (view->kind == TBD_TYPE_ENUM)
+        print_enum(p, view, value);
+    else
+        print_integer(p, view, value);
+}
+
+static void print_float(struct print *p, const struct tbd_data *data,
+                        const struct tbd_type_view *view)
+{
+    long double value;
+
+    if (!tbd_data_float(p->printer->place, data, &value))
+        print_unmapped(p, data);
+    else if (view->bytes == 4)
+        fprintf(p->out, "%.9g", (double)value);
+    else if (view->bytes == 8)
+        fprintf(p->out, "%.17g", (double)value);
+    else
+        fprintf(p->out, "%.18Lg", value);
+}
+
+static void print_reference(struct print *p, const struct tbd_data *data)
+{
+    struct tbd_type target;
+    struct tbd_data inner;
+    uint64_t address;
+
+    if (!tbd_data_scalar(p->printer->place, data, &address) ||
+        !tbd_type_target(&data->type, &target)) {
+        print_unmapped(p, data);
+        return;
+    }
+    fprintf(p->out, "@0x%" PRIx64, address);
+    if (p->printer->place->memory == NULL) /* nobody knows what is there */
+        return;
+    fputs(": ", p->out);
+    tbd_data_at(address, &target, &inner);
+    print_value(p, &inner);
+}
+
+/* ---- aggregates ---- */
+
+static bool may_print_more(struct print *p)
+{
+    if (p->elements++ < ELEMENTS_MAX)
+        return true;
+    fputs("...", p->out);
+    return false;
+}
+
+static void print_array(struct print *p, const struct tbd_data *data,
+                        const struct tbd_type_view *view)
+{
+    struct tbd_type element;
+    struct tbd_type_view of;
+    struct tbd_data part;
+
+    if (!tbd_type_target(&data->type, &element))
+        return;
+    of = tbd_type_look(&element);
+    if (is_char(&of) && p->printer->format == 0 && view->count != 0) {
+        if (!print_chars(p, data, view->count))
+            print_unmapped(p, data);
+        return;
+    }
+    fputc('{', p->out);
+    for (uint64_t i = 0; i < view->count && of.bytes != 0; i++) {
+        if (i != 0)
+            fputs(", ", p->out);
+        if (!may_print_more(p))
+            break;
+        tbd_data_part(data, i * of.bytes, &element, &part);
+        print_value(p, &part);
+    }
+    fputc('}', p->out);
+}
+
+/* Behind a pointer to a class's table of virtual functions: whose it is. */
+static void print_table_name(struct print *p, const struct tbd_data *pointer)
+{
+    const struct tbd_printer *printer = p->printer;
+    char name[256];
+    uint64_t address;
+
+    if (printer->symbol != NULL && pointer->is_known &&
+        tbd_data_scalar(printer->place, pointer, &address) && address != 0 &&
+        printer->symbol(printer->context, address, name, sizeof(name)))
+        fprintf(p->out, " <%s>", name);
+}
+
+static void print_member(struct print *p, const struct tbd_data *data,
+                         const struct tbd_member *member)
+{
+    struct tbd_data part;
+    char name[128];
+
+    if (member->is_base)
+        fprintf(p->out, "<%s> = ", tbd_type_text(&member->type, name, sizeof(name)));
+    else if (member->name != NULL)
+        fprintf(p->out, "%s = ", member->name);
+    tbd_data_part(data, member->offset, &member->type, &part);
+    part.bits = member->bits;
+    part.bit_offset = member->bit_offset;
+    print_value(p, &part);
+    if (member->name != NULL && strncmp(member->name, "_vptr", 5) == 0)
+        print_table_name(p, &part);
+}
+
+/* Characters of a known number, NULs too. */
+static void print_counted(struct print *p, const struct tbd_cxx *cxx)
+{
+    fputc('"', p->out);
+    for (uint64_t i = 0; i < cxx->count && i < STRING_MAX; i++) {
+        uint8_t c;
+
+        if (!tbd_data_read(p->printer->place, &cxx->data, i, &c, 1)) {
+            fputs("<not known>", p->out);
+            break;
+        }
+        print_char(p->out, c, '"');
+    }
+    fputs(cxx->count > STRING_MAX ? "\"..." : "\"", p->out);
+}
+
+static void print_element(struct print *p, const struct tbd_cxx *cxx,
+                          const struct tbd_data *element, const struct tbd_data *second)
+{
+    if (cxx->kind == TBD_CXX_POINTER)
+        fputs("get() = ", p->out);
+    if (cxx->kind == TBD_CXX_OPTIONAL)
+        fputs("[contained value] = ", p->out);
+    if (cxx->kind == TBD_CXX_MAP)
+        fputc('[', p->out);
+    print_value(p, element);
+    if (cxx->kind != TBD_CXX_MAP)
+        return;
+    fputs("] = ", p->out);
+    print_value(p, second);
+}
+
+/* A container of the C++ library; false: it is none. */
+static bool print_container(struct print *p, const struct tbd_data *data)
+{
+    struct tbd_cxx cxx;
+    struct tbd_data element, second;
+
+    if (!tbd_cxx_open(p->printer->place, data, &cxx))
+        return false;
+    if (cxx.kind == TBD_CXX_STRING) {
+        print_counted(p, &cxx);
+        return true;
+    }
+    if (cxx.kind == TBD_CXX_ITERATOR && tbd_cxx_next(p->printer->place, &cxx, &element, &second)) {
+        print_value(p, &element);
+        return true;
+    }
+    fputs(cxx.title, p->out);
+    if (cxx.count == 0) {
+        fputs(cxx.kind == TBD_CXX_OPTIONAL ? " [no contained value]" : "", p->out);
+        return true;
+    }
+    fputs(" = {", p->out);
+    for (uint64_t i = 0; i < cxx.count; i++) {
+        fputs(i != 0 ? ", " : "", p->out);
+        if (!may_print_more(p))
+            break;
+        if (!tbd_cxx_next(p->printer->place, &cxx, &element, &second)) {
+            fputs("<the rest is damaged or not known>", p->out);
+            break;
+        }
+        print_element(p, &cxx, &element, &second);
+    }
+    fputc('}', p->out);
+    return true;
+}
+
+/* A base class without data, as most helpers of the C++ library are: not worth a word. */
+static bool is_empty_base(struct print *p, const struct tbd_member *member, int nesting)
+{
+    struct tbd_type_view view = tbd_type_look(&member->type);
+    struct tbd_member inner;
+    Dwarf_Die of, at;
+
+    if (!member->is_base || view.kind != TBD_TYPE_STRUCT || view.bytes > 1 || nesting > NESTING_MAX)
+        return false;
+    of = tbd_type_complete(p->printer->place->dwarf, &view.die);
+    for (bool first = true; tbd_type_next_member(&of, first, &at, &inner); first = false) {
+        if (!inner.is_static && !is_empty_base(p, &inner, nesting + 1))
+            return false;
+    }
+    return true;
+}
+
+static void print_struct(struct print *p, const struct tbd_data *data,
+                         const struct tbd_type_view *view)
+{
+    struct tbd_member member;
+    Dwarf_Die of = tbd_type_complete(p->printer->place->dwarf, &view->die), at;
+    bool first = true, any = false;
+
+    if (p->printer->format == 0 && print_container(p, data))
+        return;
+    if (tbd_die_flag(&of, DW_AT_declaration)) {
+        fputs("<incomplete type>", p->out);
+        return;
+    }
+    fputc('{', p->out);
+    for (; tbd_type_next_member(&of, first, &at, &member); first = false) {
+        if (member.is_static || is_empty_base(p, &member, 0))
+            continue;
+        if (any)
+            fputs(", ", p->out);
+        any = true;
+        if (!may_print_more(p))
+            break;
+        print_member(p, data, &member);
+    }
+    fputc('}', p->out);
+}
+
+static void print_function(struct print *p, const struct tbd_data *data)
+{
+    char name[256];
+
+    fprintf(p->out, "0x%" PRIx64, data->address);
+    if (p->printer->function != NULL &&
+        p->printer->function(p->printer->context, data->address, name, sizeof(name)))
+        fprintf(p->out, " <%s>", name);
+}
+
+/* A pointer to a member: an offset, or a function (or the place in its table) and what is added to
+ * `this`. */
+static void print_member_pointer(struct print *p, const struct tbd_data *data)
+{
+    struct tbd_type_view view = tbd_type_look(&data->type);
+    uint64_t value;
+    char name[256];
+
+    if (view.die.addr == NULL || dwarf_tag(&view.die) != DW_TAG_ptr_to_member_type)
+        fputs("<a type that is not supported>", p->out);
+    else if (!tbd_data_read(p->printer->place, data, 0, &value, sizeof(value)))
+        print_unmapped(p, data);
+    else if (p->printer->function != NULL &&
+             p->printer->function(p->printer->context, value, name, sizeof(name)))
+        fprintf(p->out, "0x%" PRIx64 " <%s>", value, name);
+    else
+        fprintf(p->out, "0x%" PRIx64, value);
+}
+
+static void print_kind(struct print *p, const struct tbd_data *data)
+{
+    struct tbd_type_view view = tbd_type_look(&data->type);
+
+    switch (view.kind) {
+    case TBD_TYPE_INTEGER:
+    case TBD_TYPE_ENUM:
+    case TBD_TYPE_POINTER: print_scalar(p, data, &view); break;
+    case TBD_TYPE_FLOAT: print_float(p, data, &view); break;
+    case TBD_TYPE_REFERENCE: print_reference(p, data); break;
+    case TBD_TYPE_STRUCT: print_struct(p, data, &view); break;
+    case TBD_TYPE_ARRAY: print_array(p, data, &view); break;
+    case TBD_TYPE_FUNCTION: print_function(p, data); break;
+    case TBD_TYPE_VOID: fputs("void", p->out); break;
+    case TBD_TYPE_UNKNOWN: print_member_pointer(p, data); break;
+    }
+}
+
+static void print_value(struct print *p, const struct tbd_data *data)
+{
+    if (!data->is_known) {
+        print_unknown(p, data);
+    } else if (p->nesting >= NESTING_MAX) {
+        fputs("{...}", p->out);
+    } else {
+        p->nesting++;
+        print_kind(p, data);
+        p->nesting--;
+    }
+}
+
+void tbd_data_print(const struct tbd_printer *printer, const struct tbd_data *data, FILE *out)
+{
+    struct print p = { .printer = printer, .out = out };
+
+    print_value(&p, data);
+}

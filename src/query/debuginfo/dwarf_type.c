@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: MIT
+/* dwarf_type.c - see dwarf_type.h
+ *
+ * I1  Chains of typedefs, pointers and anonymous members are followed TBD_TYPE_CHAIN_MAX
+ *     steps at most.
+ * I2  Sizes come from the file and are only numbers here: who allocates or reads checks them. */
+#include "query/debuginfo/dwarf_type_private.h"
+
+#include "query/debuginfo/dwarf_index.h"
+
+#include <dwarf.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NESTING_MAX 8
+#define MEMBERS_MAX 100000u
+
+struct tbd_type tbd_type_made(uint8_t encoding, uint8_t bytes)
+{
+    return (struct tbd_type){ .encoding = encoding, .bytes = bytes };
+}
+
+struct tbd_type tbd_type_from(const Dwarf_Die *die)
+{
+    return (struct tbd_type){ .die = *die };
+}
+
+struct tbd_type tbd_type_of(const Dwarf_Die *die)
+{
+    Dwarf_Die type;
+
+    return tbd_die_reference(die, DW_AT_type, &type) ? tbd_type_from(&type) : tbd_type_made(0, 0);
+}
+
+struct tbd_type tbd_type_pointer_to(const struct tbd_type *type)
+{
+    struct tbd_type pointer = *type;
+
+    if (pointer.pointers < UINT8_MAX)
+        pointer.pointers++;
+    return pointer;
+}
+
+static bool is_transparent(int tag)
+{
+    return tag == DW_TAG_typedef || tag == DW_TAG_const_type || tag == DW_TAG_volatile_type ||
+           tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type;
+}
+
+/* What a type unit has in full is only referred to here (-fdebug-types-section). */
+void tbd_type_take_signed(Dwarf_Die *die)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Die full;
+
+    if (dwarf_attr(die, DW_AT_signature, &attribute) != NULL &&
+        dwarf_formref_die(&attribute, &full) != NULL)
+        *die = full;
+}
+
+/* False: nothing is left, as in `const void`. */
+static bool peel(Dwarf_Die *die)
+{
+    for (int i = 0; i < TBD_TYPE_CHAIN_MAX; i++) {
+        Dwarf_Die next;
+
+        if (!is_transparent(dwarf_tag(die))) {
+            tbd_type_take_signed(die);
+            return true;
+        }
+        if (!tbd_die_reference(die, DW_AT_type, &next))
+            return false;
+        *die = next;
+    }
+    return false;
+}
+
+/* ---- arrays ---- */
+
+static uint64_t subrange_count(const Dwarf_Die *die)
+{
+    uint64_t count, upper;
+
+    if (tbd_die_number(die, DW_AT_count, &count))
+        return count;
+    if (!tbd_die_number(die, DW_AT_upper_bound, &upper) || upper == UINT64_MAX)
+        return 0;
+    return upper + 1;
+}
+
+/* Elements of dimension `index` and all after it; false if there is no such dimension. */
+bool tbd_type_array_counts(const Dwarf_Die *array, unsigned index, uint64_t *first, uint64_t *all)
+{
+    Dwarf_Die die;
+    unsigned number = 0;
+
+    *all = 1;
+    for (bool more = tbd_die_child(array, &die); more && number < NESTING_MAX;
+         more = tbd_die_next(&die, &die)) {
+        uint64_t count;
+
+        if (dwarf_tag(&die) != DW_TAG_subrange_type)
+            continue;
+        count = subrange_count(&die);
+        if (number == index)
+            *first = count;
+        if (number >= index && __builtin_mul_overflow(*all, count, all))
+            *all = 0;
+        number++;
+    }
+    return index < number;
+}
+
+static uint64_t size_of(const Dwarf_Die *die, int nesting);
+
+static uint64_t array_size(const Dwarf_Die *die, unsigned index, int nesting)
+{
+    uint64_t first = 0, all = 0, bytes;
+    Dwarf_Die element;
+
+    if (!tbd_type_array_counts(die, index, &first, &all) ||
+        !tbd_die_reference(die, DW_AT_type, &element) ||
+        __builtin_mul_overflow(all, size_of(&element, nesting + 1), &bytes))
+        return 0;
+    return bytes;
+}
+
+static uint64_t size_of(const Dwarf_Die *of, int nesting)
+{
+    Dwarf_Die die = *of;
+    uint64_t bytes;
+
+    if (nesting > NESTING_MAX || !peel(&die))
+        return 0;
+    if (tbd_die_number(&die, DW_AT_byte_size, &bytes))
+        return bytes;
+    switch (dwarf_tag(&die)) {
+    case DW_TAG_array_type: return array_size(&die, 0, nesting);
+    case DW_TAG_pointer_type:
+    case DW_TAG_reference_type:
+    case DW_TAG_rvalue_reference_type: return 8;
+    default: return 0;
+    }
+}
+
+/* ---- views ---- */
+
+static bool is_signed_encoding(uint64_t encoding)
+{
+    return encoding == DW_ATE_signed || encoding == DW_ATE_signed_char;
+}
+
+static enum tbd_type_kind kind_of_base(uint64_t encoding)
+{
+    if (encoding == 0)
+        return TBD_TYPE_VOID;
+    if (encoding == DW_ATE_float)
+        return TBD_TYPE_FLOAT;
+    if (encoding == DW_ATE_complex_float || encoding == DW_ATE_decimal_float)
+        return TBD_TYPE_UNKNOWN;
+    return TBD_TYPE_INTEGER;
+}
+
+static enum tbd_type_kind kind_of_tag(int tag)
+{
+    switch (tag) {
+    case DW_TAG_base_type: return TBD_TYPE_INTEGER;
+    case DW_TAG_enumeration_type: return TBD_TYPE_ENUM;
+    case DW_TAG_pointer_type: return TBD_TYPE_POINTER;
+    case DW_TAG_reference_type:
+    case DW_TAG_rvalue_reference_type: return TBD_TYPE_REFERENCE;
+    case DW_TAG_structure_type:
+    case DW_TAG_class_type:
+    case DW_TAG_union_type: return TBD_TYPE_STRUCT;
+    case DW_TAG_array_type: return TBD_TYPE_ARRAY;
+    case DW_TAG_subprogram:
+    case DW_TAG_subroutine_type: return TBD_TYPE_FUNCTION;
+    case DW_TAG_unspecified_type: return TBD_TYPE_VOID;
+    default: return TBD_TYPE_UNKNOWN;
+    }
+}
+
+/* An enumeration without an encoding of its own has that of its base type. */
+static uint64_t enum_encoding(const Dwarf_Die *die)
+{
+    Dwarf_Die base;
+    uint64_t encoding = DW_ATE_unsigned;
+
+    if (!tbd_die_number(die, DW_AT_encoding, &encoding) &&
+        tbd_die_reference(die, DW_AT_type, &base) && peel(&base))
+        (void)tbd_die_number(&base, DW_AT_encoding, &encoding);
+    return encoding;
+}
+
+static struct tbd_type_view made_view(const struct tbd_type *type)
+{
+    return (struct tbd_type_view){ .kind = kind_of_base(type->encoding),
+                                   .bytes = type->bytes,
+                                   .encoding = type->encoding,
+                                   .is_signed = is_signed_encoding(type->encoding) };
+}
+
+struct tbd_type_view tbd_type_look(const struct tbd_type *type)
+{
+    struct tbd_type_view view = { .kind = TBD_TYPE_POINTER, .bytes = 8 };
+    uint64_t encoding = 0, all = 0;
+
+    if (type->pointers != 0)
+        return view;
+    if (type->die.addr == NULL)
+        return made_view(type);
+    view.die = type->die;
+    if (!peel(&view.die))
+        return (struct tbd_type_view){ .kind = TBD_TYPE_VOID };
+    view.kind = kind_of_tag(dwarf_tag(&view.die));
+    view.bytes = size_of(&view.die, 0);
+    if (view.kind == TBD_TYPE_INTEGER) {
+        (void)tbd_die_number(&view.die, DW_AT_encoding, &encoding);
+        view.kind = kind_of_base(encoding);
+    } else if (view.kind == TBD_TYPE_ENUM) {
+        encoding = enum_encoding(&view.die);
+    } else if (view.kind == TBD_TYPE_ARRAY) {
+        view.bytes = array_size(&view.die, type->dimensions, 0);
+        (void)tbd_type_array_counts(&view.die, type->dimensions, &view.count, &all);
+    }
+    view.encoding = (uint8_t)encoding;
+    view.is_signed = is_signed_encoding(encoding);
+    return view;
+}
+
+static bool array_element(const struct tbd_type *array, const Dwarf_Die *die, struct tbd_type *out)
+{
+    uint64_t first = 0, all = 0;
+
+    if (tbd_type_array_counts(die, array->dimensions + 1u, &first, &all)) {
+        *out = *array;
+        out->dimensions++;
+        return true;
+    }
+    *out = tbd_type_of(die);
+    return true;
+}
+
+bool tbd_type_target(const struct tbd_type *type, struct tbd_type *out)
+{
+    struct tbd_type_view view;
+
+    *out = *type;
+    if (type->pointers != 0) {
+        out->pointers--;
+        return true;
+    }
+    view = tbd_type_look(type);
+    if (view.kind == TBD_TYPE_ARRAY)
+        return array_element(type, &view.die, out);
+    *out = tbd_type_made(0, 0);
+    if (view.kind != TBD_TYPE_POINTER && view.kind != TBD_TYPE_REFERENCE)
+        return false;
+    *out = tbd_type_of(&view.die);
+    return true;
+}
+
+uint64_t tbd_type_step(const struct tbd_type *pointer)
+{
+    struct tbd_type target;
+    uint64_t bytes = 0;
+
+    if (tbd_type_target(pointer, &target))
+        bytes = tbd_type_look(&target).bytes;
+    return bytes == 0 ? 1 : bytes;
+}
+
+/* ---- members ---- */
+
+static bool is_member(int tag)
+{
+    return tag == DW_TAG_member || tag == DW_TAG_inheritance || tag == DW_TAG_variable;
+}
+
+/* DWARF 5 counts bits from the struct's start; older producers from the top of a storage unit. */
+static void take_bits(const Dwarf_Die *die, struct tbd_member *out)
+{
+    uint64_t bits, at, storage;
+
+    if (!tbd_die_number(die, DW_AT_bit_size, &bits) || bits == 0 || bits > 64)
+        return;
+    out->bits = (uint32_t)bits;
+    if (tbd_die_number(die, DW_AT_data_bit_offset, &at)) {
+        out->offset = at / 8;
+        out->bit_offset = (uint32_t)(at % 8);
+        return;
+    }
+    if (!tbd_die_number(die, DW_AT_bit_offset, &at))
+        return;
+    if (!tbd_die_number(die, DW_AT_byte_size, &storage))
+        storage = tbd_type_look(&out->type).bytes;
+    if (storage > 8 || at + bits > storage * 8)
+        return;
+    at = storage * 8 - bits - at;
+    out->offset += at / 8;
+    out->bit_offset = (uint32_t)(at % 8);
+}
+
+static void take_member(const Dwarf_Die *die, struct tbd_member *out)
+{
+    Dwarf_Die from = *die;
+    uint64_t offset = 0;
+
+    *out = (struct tbd_member){ .name = tbd_die_name(die),
+                                .type = tbd_type_of(die),
+                                .is_base = dwarf_tag(&from) == DW_TAG_inheritance,
+                                .is_static = dwarf_tag(&from) == DW_TAG_variable ||
+                                             tbd_die_flag(die, DW_AT_external),
+                                .die = *die };
+    (void)tbd_die_number(die, DW_AT_data_member_location, &offset);
+    out->offset = offset;
+    take_bits(die, out);
+}
+
+bool tbd_type_next_member(const Dwarf_Die *of, bool first, Dwarf_Die *at, struct tbd_member *out)
+{
+    bool more = first ? tbd_die_child(of, at) : tbd_die_next(at, at);
+
+    while (more && !is_member(dwarf_tag(at)))
+        more = tbd_die_next(at, at);
+    if (more)
+        take_member(at, out);
+    return more;
+}
+
+static bool find_member(const Dwarf_Die *of, const char *name, size_t bytes, int nesting,
+                        struct tbd_member *out)
+{
+    struct tbd_member member, inner;
+    Dwarf_Die at, type;
+    bool first = true;
+    unsigned visits = 0;
+
+    for (; tbd_type_next_member(of, first, &at, &member) && visits++ < MEMBERS_MAX; first = false) {
+        if (member.name != NULL && strlen(member.name) == bytes &&
+            memcmp(member.name, name, bytes) == 0 && !member.is_base) {
+            *out = member;
+            return true;
+        }
+        if ((member.name != NULL && !member.is_base) || nesting >= NESTING_MAX)
+            continue;
+        type = tbd_type_look(&member.type).die;
+        if (type.addr != NULL && find_member(&type, name, bytes, nesting + 1, &inner)) {
+            *out = inner;
+            out->offset += member.offset;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tbd_type_find_member(const Dwarf_Die *of, const char *name, size_t bytes,
+                          struct tbd_member *out)
+{
+    return find_member(of, name, bytes, 0, out);
+}
+
+const char *tbd_type_enumerator(const Dwarf_Die *of, uint64_t value)
+{
+    Dwarf_Die die;
+    unsigned visits = 0;
+
+    for (bool more = tbd_die_child(of, &die); more && visits++ < MEMBERS_MAX;
+         more = tbd_die_next(&die, &die)) {
+        uint64_t number;
+
+        if (dwarf_tag(&die) == DW_TAG_enumerator &&
+            tbd_die_number(&die, DW_AT_const_value, &number) && number == value)
+            return tbd_die_name(&die);
+    }
+    return NULL;
+}
+
+/* ---- by name ---- */
+
+const char *tbd_type_keyword(int tag)
+{
+    switch (tag) {
+    case DW_TAG_structure_type: return "struct ";
+    case DW_TAG_union_type: return "union ";
+    case DW_TAG_enumeration_type: return "enum ";
+    case DW_TAG_class_type: return "class ";
+    default: return "";
+    }
+}
+
+/* "vector<int>" means "vector<int, std::allocator<int> >". */
+static bool is_with_defaults(const char *own, const char *name)
+{
+    size_t length = strlen(name);
+
+    return length > 1 && name[length - 1] == '>' && strncmp(own, name, length - 1) == 0 &&
+           own[length - 1] == ',';
+}
+
+static bool is_type_called(Dwarf_Die *die, const char *name)
+{
+    int tag = dwarf_tag(die);
+    const char *keyword = tbd_type_keyword(tag);
+    const char *own;
+
+    if (tag != DW_TAG_base_type && tag != DW_TAG_typedef && *keyword == '\0')
+        return false;
+    own = tbd_die_name(die);
+    if (own == NULL)
+        return false;
+    if (*keyword != '\0' && strncmp(name, keyword, strlen(keyword)) == 0)
+        name += strlen(keyword);
+    return strcmp(own, name) == 0 || is_with_defaults(own, name);
+}
+
+/* The end of "A" in "A::B"; template arguments may hold more of these. */
+static const char *first_colons(const char *name)
+{
+    size_t length = strcspn(name, ":<");
+
+    return name[length] == ':' && name[length + 1] == ':' ? name + length : NULL;
+}
+
+static bool is_scope_called(Dwarf_Die *die, const char *name, size_t bytes)
+{
+    const char *own = tbd_die_name(die);
+
+    return own != NULL && strlen(own) == bytes && memcmp(own, name, bytes) == 0 &&
+           (dwarf_tag(die) == DW_TAG_namespace || *tbd_type_keyword(dwarf_tag(die)) != '\0');
+}
+
+/* Complete types at the top of a unit, or in its namespaces; A::B in what is called A. */
+static bool find_in(const Dwarf_Die *parent, const char *name, int nesting, Dwarf_Die *out)
+{
+    const char *colons = first_colons(name);
+    Dwarf_Die die;
+
+    for (bool more = tbd_die_child(parent, &die); more; more = tbd_die_next(&die, &die)) {
+        if (is_type_called(&die, name) && !tbd_die_flag(&die, DW_AT_declaration)) {
+            *out = die;
+            return true;
+        }
+        if (nesting >= NESTING_MAX)
+            continue;
+        if ((colons != NULL && is_scope_called(&die, name, (size_t)(colons - name)) &&
+             find_in(&die, colons + 2, nesting + 1, out)) ||
+            (dwarf_tag(&die) == DW_TAG_namespace && find_in(&die, name, nesting + 1, out)))
+            return true;
+    }
+    return false;
+}
+
+bool tbd_type_find(struct tbd_dwarf *dwarf, const Dwarf_Die *unit, const char *name,
+                   struct tbd_type *out)
+{
+    struct tbd_unit_walk walk;
+    Dwarf_Die found, other;
+
+    if (unit != NULL && find_in(unit, name, 0, &found)) {
+        *out = tbd_type_from(&found);
+        return true;
+    }
+    tbd_unit_walk_start(&walk, dwarf, name);
+    while (tbd_unit_walk_next(&walk, &other)) {
+        if (find_in(&other, name, 0, &found)) {
+            *out = tbd_type_from(&found);
+            return true;
+        }
+    }
+    return false;
+}
+
+Dwarf_Die tbd_type_complete(struct tbd_dwarf *dwarf, const Dwarf_Die *of)
+{
+    Dwarf_Die die = *of;
+    struct tbd_type found;
+    char name[TBD_TYPE_TEXT_BYTES];
+    const char *own = tbd_die_name(of);
+
+    if (dwarf == NULL || own == NULL || !tbd_die_flag(of, DW_AT_declaration))
+        return die;
+    snprintf(name, sizeof(name), "%s%s", tbd_type_keyword(dwarf_tag(&die)), own);
+    return tbd_type_find(dwarf, NULL, name, &found) ? found.die : die;
+}

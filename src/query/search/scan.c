@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: MIT
+/* scan.c - from blocks and ops to events; messages are scan_messages.c's
+ *
+ * A function entry is known by the call's op, but it happens at the block that follows; so the
+ * event waits for the next block entry.  Import stubs and tail calls reach functions by a jump; a
+ * jump of the same kind that stays inside a function (a switch) is none.  A signal in between sends
+ * it further: the function's block is entered when the handler is done.  A call that ends the
+ * window enters the block at the window's end registers.
+ *
+ * Threads take turns: the next block is the next one of the same thread (scan_threads.c).
+ *
+ * Of an interrupted block (a fault, the end of the program) only the first instructions ran:
+ * `limit`. */
+#include "query/search/scan_private.h"
+
+#include "query/text/user_interrupt.h"
+#include "query/search/scan_threads.h"
+
+#include <string.h>
+
+struct call_operands {
+    uint64_t sp, rdi, rsi, rdx, rcx, r8, r9;
+};
+
+static bool is_inside(const struct tbd_span *span, struct tbd_position position)
+{
+    if (!span->from_start && tbd_position_compare(position, span->after) <= 0)
+        return false;
+    return span->to_end || tbd_position_compare(position, span->before) < 0;
+}
+
+void tbd_scan_deliver(struct tbd_scan *scan, struct tbd_event *event)
+{
+    if (scan->stopped || !is_inside(&scan->span, event->position))
+        return;
+    if (!scan->emit(scan->context, event))
+        scan->stopped = true;
+}
+
+static uint64_t insn_pc(const struct tbd_scan *scan, uint32_t insn)
+{
+    struct tbd_insn found;
+
+    if (insn == 0)
+        return scan->cursor.block->def.start;
+    if (!tbd_disas_insn(scan->disas, scan->cursor.id, insn, &found))
+        return scan->cursor.block->def.start;
+    return found.pc;
+}
+
+struct tbd_event tbd_scan_event(const struct tbd_scan *scan, enum tbd_event_type type,
+                                   uint32_t insn)
+{
+    return (struct tbd_event){
+        .type = type,
+        .position = { .time = scan->cursor.time, .offset = insn },
+        .pc = insn_pc(scan, insn),
+        .thread = scan->cursor.thread,
+    };
+}
+
+static bool is_wanted_block(const struct tbd_scan *scan)
+{
+    return scan->blocks == NULL || scan->blocks[scan->cursor.id] != 0;
+}
+
+/* The state at an event is the one before its instruction: what an instruction does to the stack of
+ * callers and to memory counts from the next one on. */
+void tbd_scan_settle(struct tbd_scan *scan)
+{
+    if (scan->probes != NULL)
+        tbd_probes_step(scan->probes);
+    if (scan->has_push)
+        (void)tbd_callers_call(scan->callers, scan->push_slot, scan->push_pc);
+    scan->has_push = false;
+}
+
+/* ---- blocks ---- */
+
+static uint32_t block_limit(const struct tbd_cursor *cursor)
+{
+    uint64_t limit = tbd_cursor_insn_limit(cursor);
+
+    return limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
+}
+
+/* Instructions below `limit`, as bits. */
+static uint64_t bits_below(uint32_t limit)
+{
+    return limit >= 64 ? UINT64_MAX : (1ull << limit) - 1;
+}
+
+/* Events at instructions of the block just entered: in time they lie between its ops. */
+static void expect_insns(struct tbd_scan *scan)
+{
+    const struct tbd_cursor *cursor = &scan->cursor;
+    uint32_t insn = 0;
+    bool entry = scan->type == TBD_EVENT_BLOCK_ENTRY, all = scan->type == TBD_EVENT_STATE;
+
+    scan->due = 0;
+    if (!is_wanted_block(scan) ||
+        (!entry && !all && (scan->type != TBD_EVENT_LINE || scan->lines == NULL)))
+        return;
+    if (all)
+        scan->due = bits_below(scan->limit) & bits_below(cursor->block->def.insn_count);
+    else if (!entry)
+        scan->due = tbd_line_starts_of(scan->lines, scan->window->index, cursor->id) &
+                    bits_below(scan->limit);
+    else if (!scan->has_pc || tbd_disas_index_of(scan->disas, cursor->id, scan->pc, &insn))
+        scan->due = insn == 0 ? 1 : (1ull << insn) & bits_below(scan->limit);
+    if (scan->due != 0)
+        scan->due_at = tbd_scan_event(scan, scan->type, 0);
+    scan->due_id = cursor->id;
+}
+
+/* Delivers those up to instruction `last`; what the ones before did has been applied then. */
+void tbd_scan_deliver_insns(struct tbd_scan *scan, uint32_t last)
+{
+    while (scan->due != 0 && (uint32_t)__builtin_ctzll(scan->due) <= last) {
+        uint32_t insn = (uint32_t)__builtin_ctzll(scan->due);
+        struct tbd_event event = scan->due_at;
+        struct tbd_insn found;
+
+        scan->due &= scan->due - 1;
+        if (insn != scan->insn)
+            tbd_scan_settle(scan);
+        event.position.offset = insn;
+        if (insn != 0 && tbd_disas_insn(scan->disas, scan->due_id, insn, &found))
+            event.pc = found.pc;
+        tbd_scan_deliver(scan, &event);
+    }
+}
+
+static bool is_function(const struct tbd_scan *scan, uint64_t target)
+{
+    struct tbd_symbol symbol;
+
+    if (!scan->waiting.by_jump || scan->symbols == NULL)
+        return true;
+    return !tbd_symbols_at(scan->symbols, scan->window->index, target, &symbol) ||
+           symbol.name == NULL || symbol.start == target;
+}
+
+static void deliver_call(struct tbd_scan *scan, uint64_t time, uint64_t target)
+{
+    struct tbd_event *event = &scan->waiting.event;
+
+    scan->waiting.is_there = false;
+    if (!is_function(scan, target))
+        return;
+    event->position = (struct tbd_position){ .time = time };
+    event->pc = target;
+    tbd_scan_deliver(scan, event);
+}
+
+/* A turn is where the thread goes on: at the block that it enters. */
+void tbd_scan_deliver_switch(struct tbd_scan *scan, uint64_t time, uint64_t pc)
+{
+    if (!scan->has_switch)
+        return;
+    scan->has_switch = false;
+    scan->switched.position = (struct tbd_position){ .time = time };
+    scan->switched.pc = pc;
+    tbd_scan_deliver(scan, &scan->switched);
+}
+
+/* Nothing in this block can matter: no event, no store for a probe, no call for the stack. */
+static bool can_skip(const struct tbd_scan *scan)
+{
+    if (scan->probes != NULL || scan->callers != NULL || scan->type == TBD_EVENT_FUNC_ENTER)
+        return false;
+    return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL ||
+           scan->type == TBD_EVENT_LINE || scan->type == TBD_EVENT_STATE ||
+           scan->type == TBD_EVENT_SIGNAL ||
+           scan->type == TBD_EVENT_THREAD_SWITCH || !is_wanted_block(scan);
+}
+
+static void at_block(struct tbd_scan *scan)
+{
+    const struct tbd_cursor *cursor = &scan->cursor;
+
+    tbd_scan_deliver_insns(scan, UINT32_MAX);
+    scan->limit = block_limit(cursor);
+    tbd_scan_settle(scan);
+    scan->insn = 0;
+    tbd_scan_deliver_switch(scan, cursor->time, cursor->block->def.start);
+    if (scan->waiting.is_there &&
+        (scan->waiting.target == 0 || scan->waiting.target == cursor->block->def.start)) {
+        if (scan->blocks == NULL || scan->blocks[cursor->id] != 0)
+            deliver_call(scan, cursor->time, cursor->block->def.start);
+        scan->waiting.is_there = false;
+    }
+    expect_insns(scan);
+    if (can_skip(scan))
+        tbd_scan_deliver_insns(scan, UINT32_MAX);
+}
+
+/* ---- ops ---- */
+
+static void at_call(struct tbd_scan *scan)
+{
+    const struct tbd_op *op = scan->cursor.op;
+    bool tail = (op->flags & TBD_OPF_TAIL) != 0;
+    struct call_operands operands;
+    uint64_t pc;
+
+    if (scan->type != TBD_EVENT_FUNC_ENTER && scan->callers == NULL)
+        return;
+    memcpy(&operands, scan->cursor.record + op->data, sizeof(operands));
+    pc = insn_pc(scan, op->insn);
+    if (scan->callers != NULL && !tail) {
+        scan->has_push = true;
+        scan->push_slot = operands.sp - 8;
+        scan->push_pc = pc;
+    }
+    if (scan->type != TBD_EVENT_FUNC_ENTER)
+        return;
+    scan->waiting = (struct tbd_scan_call){ .is_there = true, .by_jump = tail };
+    scan->waiting.event = (struct tbd_event){
+        .type = TBD_EVENT_FUNC_ENTER,
+        .from = pc,
+        .sp = tail ? operands.sp : operands.sp - 8,
+        .args = { operands.rdi, operands.rsi, operands.rdx, operands.rcx, operands.r8,
+                  operands.r9 },
+        .thread = scan->cursor.thread,
+        .flags = TBD_EVENT_HAS_SP,
+    };
+}
+
+static void at_return(struct tbd_scan *scan)
+{
+    const struct tbd_op *op = scan->cursor.op;
+    struct tbd_event event;
+    uint64_t operands[2];
+
+    memcpy(operands, scan->cursor.record + op->data, sizeof(operands));
+    if (scan->type == TBD_EVENT_FUNC_EXIT && is_wanted_block(scan)) {
+        event = tbd_scan_event(scan, TBD_EVENT_FUNC_EXIT, op->insn);
+        event.sp = operands[0];
+        event.retval = operands[1];
+        event.flags = TBD_EVENT_HAS_SP;
+        tbd_scan_deliver(scan, &event);
+    }
+    if (scan->callers != NULL)
+        tbd_callers_return(scan->callers, operands[0]);
+}
+
+static void at_access(struct tbd_scan *scan)
+{
+    const struct tbd_op *op = scan->cursor.op;
+    bool is_store = op->kind == TBD_OP_STORE;
+    enum tbd_event_type type = is_store ? TBD_EVENT_STORE : TBD_EVENT_LOAD;
+    uint64_t address = tbd_cursor_address(&scan->cursor);
+    const uint8_t *old = is_store ? scan->cursor.record + op->data : NULL;
+
+    if (scan->type == type && is_wanted_block(scan)) {
+        struct tbd_event event = tbd_scan_event(scan, type, op->insn);
+
+        event.addr = address;
+        event.size = op->size;
+        event.old = old;
+        tbd_scan_deliver(scan, &event);
+    }
+    if (is_store && scan->probes != NULL)
+        tbd_probes_store(scan->probes, address, op->size, old);
+}
+
+static void at_op(struct tbd_scan *scan)
+{
+    const struct tbd_op *op = scan->cursor.op;
+
+    if (op->insn >= scan->limit)
+        return;
+    tbd_scan_deliver_insns(scan, op->insn);
+    if (op->insn != scan->insn) {
+        tbd_scan_settle(scan);
+        scan->insn = op->insn;
+    }
+    switch ((enum tbd_op_kind)op->kind) {
+    case TBD_OP_CALL: at_call(scan); break;
+    case TBD_OP_RET: at_return(scan); break;
+    case TBD_OP_STORE:
+    case TBD_OP_LOAD: at_access(scan); break;
+    case TBD_OP_NOTE: break; /* windows with notes have nothing else (register_notes.h) */
+    }
+}
+
+/* ---- the walk ---- */
+
+static bool is_past(const struct tbd_scan *scan)
+{
+    return scan->probes == NULL && !scan->span.to_end && scan->cursor.time > scan->span.before.time;
+}
+
+/* Blocks of which nothing is wanted are passed without a look, where nothing waits for
+ * the next block. */
+static void hurry(struct tbd_scan *scan)
+{
+    struct tbd_pass pass = {
+        .blocks = scan->blocks, .start = scan->range_start, .end = scan->range_end,
+        .calls = scan->callers != NULL,
+        .until = scan->span.to_end ? UINT64_MAX : scan->span.before.time,
+    };
+
+    if (scan->type == TBD_EVENT_FUNC_ENTER || scan->waiting.is_there || scan->has_switch ||
+        scan->due != 0)
+        return;
+    if (scan->type == TBD_EVENT_SYSCALL || scan->type == TBD_EVENT_SIGNAL ||
+        scan->type == TBD_EVENT_THREAD_SWITCH)
+        pass.blocks = NULL;
+    else if (scan->blocks == NULL)
+        return;
+    if (scan->has_range)
+        pass.accesses = scan->type == TBD_EVENT_STORE ? TBD_OP_STORE : TBD_OP_LOAD;
+    tbd_scan_settle(scan);
+    if (scan->probes != NULL) {
+        tbd_probes_waiting(scan->probes, &pass.watch_start, &pass.watch_end);
+        pass.until = UINT64_MAX;
+    }
+    tbd_cursor_pass(&scan->cursor, &pass);
+}
+
+static bool step(struct tbd_scan *scan)
+{
+    bool skip = false;
+
+    switch (scan->cursor.kind) {
+    case TBD_AT_BLOCK:
+        hurry(scan);
+        at_block(scan);
+        skip = can_skip(scan);
+        break;
+    case TBD_AT_OP: at_op(scan); break;
+    case TBD_AT_MESSAGE: tbd_scan_at_message(scan); break;
+    case TBD_AT_END: return false;
+    }
+    return skip ? tbd_cursor_skip_block(&scan->cursor) : tbd_cursor_next(&scan->cursor);
+}
+
+static bool has_threads(const struct tbd_window *window)
+{
+    return window->trace != NULL && tbd_trace_thread_count(window->trace) > 1;
+}
+
+/* A walk that needs nothing from before starts at the block where the span begins. */
+static void start(struct tbd_scan *scan)
+{
+    tbd_cursor_first(scan->window, &scan->cursor);
+    if (scan->type == TBD_EVENT_FUNC_ENTER && has_threads(scan->window))
+        return; /* a thread's call may be long ago */
+    if (scan->span.from_start || scan->probes != NULL || scan->callers != NULL ||
+        scan->span.after.time <= scan->window->first_time)
+        return;
+    if (!tbd_cursor_seek(scan->window, scan->span.after.time - 1, &scan->cursor))
+        tbd_cursor_first(scan->window, &scan->cursor);
+}
+
+void tbd_scan_run(struct tbd_scan *scan)
+{
+    const struct tbd_window *window = scan->window;
+
+    scan->has_push = false;
+    scan->has_switch = false;
+    scan->due = 0;
+    scan->stopped = false;
+    start(scan);
+    if (scan->cursor.kind == TBD_AT_END)
+        return;
+    tbd_scan_begin_turns(scan);
+    while (step(scan)) {
+        if ((scan->stopped && scan->probes == NULL) || is_past(scan) || tbd_is_interrupted())
+            break;
+    }
+    tbd_scan_deliver_insns(scan, UINT32_MAX);
+    tbd_scan_settle(scan);
+    if (scan->cursor.kind == TBD_AT_END)
+        tbd_scan_deliver_switch(scan, window->first_time + window->blocks, window->end_regs.rip);
+    /* with other threads it is the next window's: one of them may come first */
+    if (scan->waiting.is_there && scan->cursor.kind == TBD_AT_END && window->complete &&
+        window->end_thread_count == 0)
+        deliver_call(scan, window->first_time + window->blocks, window->end_regs.rip);
+    if (scan->probes != NULL)
+        tbd_probes_finish(scan->probes);
+    tbd_scan_end_turns(scan);
+}
+
+bool tbd_scan_block_has(const struct tbd_block *block, enum tbd_event_type type)
+{
+    static const uint8_t kinds[TBD_EVENT_TYPE_COUNT] = {
+        [TBD_EVENT_FUNC_EXIT] = TBD_OP_RET,
+        [TBD_EVENT_STORE] = TBD_OP_STORE,
+    };
+
+    if (type == TBD_EVENT_SYSCALL)
+        return block->def.end == TBD_END_SYSCALL;
+    if (kinds[type] == 0)
+        return true;
+    for (unsigned i = 0; i < block->def.op_count; i++) {
+        if (block->ops[i].kind == kinds[type])
+            return true;
+    }
+    return type == TBD_EVENT_STORE &&
+           (block->def.end == TBD_END_SYSCALL || block->def.end == TBD_END_SPECIAL);
+}

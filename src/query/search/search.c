@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+/* search.c - the windows of a search: where it starts, which can be skipped, when it is done
+ *
+ * The first windows that the plan leaves are searched one by one, because most answers are near;
+ * the others on all workers (search_pool.c). Names of functions and modules are bound again
+ * whenever other modules are mapped. */
+#include "query/search/search_private.h"
+
+#include "query/text/user_interrupt.h"
+#include "query/text/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SERIAL_WINDOWS 2u
+
+/* ---- names as modules come and go ---- */
+
+uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count)
+{
+    uint64_t hash = count;
+
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ modules[i].start ^ (uint64_t)(uintptr_t)modules[i].file) *
+               0x9e3779b97f4a7c15ull;
+    return hash;
+}
+
+/* Is all that is mapped in `window`, from its start to its end, what was when names
+ * were bound last? */
+static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_t changes)
+{
+    bool is_same = run->has_changes && run->changes == changes &&
+                   tbd_trace_mapping_changes(run->session->trace, window + 1) == changes;
+
+    run->changes = changes;
+    run->has_changes = tbd_trace_mapping_changes(run->session->trace, window + 1) == changes;
+    return is_same;
+}
+
+/* Binds func, module and stack names to what is mapped in `window`, and plans anew if that is
+ * different. */
+static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
+{
+    struct tbd_session_names context = { run->session, window };
+    struct tbd_expr_names names = tbd_session_expr_names(&context);
+    const struct tbd_module *modules = NULL;
+    size_t changes = tbd_trace_mapping_changes(run->session->trace, window);
+    size_t count = 0;
+    uint64_t hash;
+    enum tbd_status status;
+
+    if ((run->uses & TBD_USES_NAMES) == 0 || has_same_mappings(run, window, changes))
+        return TBD_OK;
+    status = tbd_symbols_modules(run->session->symbols, window, &modules, &count);
+    if (status != TBD_OK)
+        return status;
+    hash = tbd_search_hash_modules(modules, count);
+    if (hash == run->module_hash)
+        return TBD_OK;
+    run->module_hash = hash;
+    status = tbd_expr_bind_names(run->where, &names, false, run->search->error);
+    if (status != TBD_OK)
+        return status;
+    tbd_plan_free(&run->plan);
+    tbd_search_forget_picker(run);
+    return tbd_plan_make(run->question, run->session, &run->plan);
+}
+
+static bool name_is_bound(const struct tbd_expr *expr)
+{
+    for (uint32_t i = 0; i < expr->name_count; i++) {
+        if (expr->names[i].count == 0)
+            return false;
+    }
+    return true;
+}
+
+/* All names must mean something at some time: at the start of the search, or at the end or the
+ * middle of the trace. */
+static enum tbd_status check_names(struct tbd_search_run *run, uint32_t start)
+{
+    uint32_t last = tbd_trace_window_count(run->session->trace) - 1;
+    uint32_t tries[] = { start, last, last / 2, last < 4 ? 0 : 4, 0 };
+    enum tbd_status status = TBD_OK;
+
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        struct tbd_session_names context = { run->session, tries[i] };
+        struct tbd_expr_names names = tbd_session_expr_names(&context);
+
+        status = tbd_expr_bind_names(run->where, &names, true, run->search->error);
+        if (status != TBD_NAME && (status != TBD_OK || name_is_bound(run->where)))
+            return status;
+    }
+    return status;
+}
+
+static enum tbd_status bind_symbols(struct tbd_search_run *run, uint32_t start)
+{
+    uint32_t last = tbd_trace_window_count(run->session->trace) - 1;
+    struct tbd_session_names context = { run->session, start };
+    struct tbd_expr_names names = tbd_session_expr_names(&context);
+    enum tbd_status status = tbd_expr_bind_symbols(run->where, &names, run->search->error);
+
+    if (status != TBD_NAME)
+        return status;
+    context.window = last;
+    return tbd_expr_bind_symbols(run->where, &names, run->search->error);
+}
+
+/* ---- the whole search ---- */
+
+static uint32_t start_window(const struct tbd_search_run *run)
+{
+    const struct tbd_question *question = run->question;
+    uint32_t last = tbd_trace_window_count(run->session->trace) - 1;
+    uint32_t window;
+
+    if (question->backward ? run->span.to_end : run->span.from_start)
+        return question->backward ? last : 0;
+    window = tbd_trace_window_of(run->session->trace,
+                                 question->backward ? run->span.before.time : run->span.after.time);
+    return window == UINT32_MAX ? last : window;
+}
+
+static enum tbd_status set_span(struct tbd_search_run *run)
+{
+    const struct tbd_question *question = run->question;
+    struct tbd_position from = question->position;
+
+    if (question->from == TBD_FROM_CURRENT)
+        from = tbd_session_current(run->session);
+    run->span =
+        (struct tbd_span){ .after = from, .before = from, .from_start = true, .to_end = true };
+    if (question->from == TBD_FROM_FIRST || question->from == TBD_FROM_LAST) {
+        /* before everything, behind everything */
+        bool nothing = question->backward == (question->from == TBD_FROM_FIRST);
+
+        return nothing ? TBD_NOTFOUND : TBD_OK;
+    }
+    run->span.from_start = question->backward;
+    run->span.to_end = !question->backward;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start)
+{
+    enum tbd_status status = TBD_OK;
+
+    if (run->question->type == TBD_EVENT_LINE)
+        status = tbd_line_starts_new(run->session, &run->lines);
+    if (status != TBD_OK)
+        return status;
+    if (run->where == NULL)
+        return tbd_plan_make(run->question, run->session, &run->plan);
+    status = bind_symbols(run, start);
+    if (status == TBD_OK && run->where->name_count != 0)
+        status = check_names(run, start);
+    if (status != TBD_OK)
+        return status;
+    if (run->where->memory_count != 0) {
+        run->memory = calloc(run->where->memory_count, sizeof(*run->memory));
+        if (run->memory == NULL)
+            return TBD_NOMEM;
+        run->memory_room = run->where->memory_count;
+    }
+    run->all_uses = run->uses;
+    run->levels = run->where->levels;
+    if ((run->uses & TBD_USES_TYPES) != 0) {
+        status = tbd_scopes_new(run->session, &run->scopes);
+        if (status != TBD_OK)
+            return status;
+    }
+    return tbd_plan_make(run->question, run->session, &run->plan);
+}
+
+/* Does the plan leave window `index` in?  If not, it is counted, with the reason. */
+static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool *out)
+{
+    struct tbd_session_stats *stats = &run->session->stats;
+    double begin = tbd_progress_now();
+    enum tbd_status status = bind_window(run, index);
+    enum tbd_plan_answer answer = TBD_PLAN_MAY_HOLD;
+
+    if (status == TBD_OK)
+        answer = tbd_plan_ask(&run->plan, run->session->trace, index);
+    stats->plan_s += tbd_progress_now() - begin;
+    stats->considered++;
+    stats->skipped += answer != TBD_PLAN_MAY_HOLD;
+    stats->other_time += answer == TBD_PLAN_OTHER_TIME;
+    stats->not_in_index += answer == TBD_PLAN_NOT_IN_INDEX;
+    stats->not_in_toc += answer == TBD_PLAN_NOT_IN_TOC;
+    *out = answer == TBD_PLAN_MAY_HOLD;
+    return status;
+}
+
+/* The others still answer. */
+static void note_damaged(struct tbd_session_stats *stats, uint32_t index,
+                         const struct tbd_error *why)
+{
+    if (stats->damaged++ == 0) {
+        stats->first_damaged = index;
+        stats->damage = *why;
+    }
+}
+
+enum tbd_status tbd_search_slice(struct tbd_search_run *run, const struct tbd_session_slice *slice)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_session_slice wanted = *slice;
+    double begin = tbd_progress_now(), opened;
+    enum tbd_status status;
+
+    wanted.with_loads = run->question->type == TBD_EVENT_LOAD;
+    run->slice = wanted;
+    status = tbd_search_open(run);
+    opened = tbd_progress_now();
+    session->stats.open_s += opened - begin;
+    if (tbd_session_is_damage(status) ||
+        (session->info->damage_count != 0 && status != TBD_OK && status != TBD_NOMEM)) {
+        note_damaged(&session->stats, wanted.window, &session->why);
+        return TBD_NOWINDOW;
+    }
+    if (status != TBD_OK)
+        return status;
+    status = tbd_search_one(run);
+    session->stats.walk_s += tbd_progress_now() - opened;
+    return tbd_is_interrupted() ? TBD_INTERRUPTED : status;
+}
+
+enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_session_stats *stats = &session->stats;
+    enum tbd_status status = bind_window(run, index);
+    uint32_t slices;
+
+    if (status != TBD_OK)
+        return status;
+    slices = tbd_session_slices(session, index, run->question->type == TBD_EVENT_LOAD);
+    status = slices > 1 ? tbd_search_slices(run, index, slices)
+                        : tbd_search_slice(run, &(struct tbd_session_slice){ .window = index });
+    if (status == TBD_NOWINDOW)
+        return TBD_OK; /* damaged */
+    if (stats->searched_count < TBD_STATS_WINDOWS)
+        stats->searched[stats->searched_count++] = index;
+    stats->scanned++;
+    return status;
+}
+
+/* One by one, until `max` windows were searched.  *io_i is the first one that was not looked at. */
+static enum tbd_status search_serial(struct tbd_search_run *run, uint32_t start, uint32_t windows,
+                                     uint32_t max, uint32_t *io_i)
+{
+    enum tbd_status status = TBD_OK;
+    uint32_t searched = 0;
+
+    for (; *io_i < windows && searched < max && status == TBD_OK && !tbd_search_is_done(run);
+         ++*io_i) {
+        uint32_t index = tbd_search_window_number(run, start, *io_i);
+        bool is_chosen;
+
+        if (tbd_is_interrupted())
+            return TBD_INTERRUPTED;
+        if (run->search->progress != NULL)
+            run->search->progress(run->search->progress_context, *io_i, windows, run->total);
+        status = consider(run, index, &is_chosen);
+        if (status != TBD_OK || !is_chosen)
+            continue;
+        searched++;
+        status = tbd_search_chosen(run, index);
+    }
+    return status;
+}
+
+/* The windows i .. windows-1 that may hold an answer, in the direction of the search. */
+static enum tbd_status choose(struct tbd_search_run *run, uint32_t start, uint32_t i,
+                              uint32_t windows, uint32_t *chosen, uint32_t *out_count)
+{
+    enum tbd_status status = TBD_OK;
+
+    *out_count = 0;
+    for (; i < windows && status == TBD_OK; i++) {
+        uint32_t index = tbd_search_window_number(run, start, i);
+        bool is_chosen;
+
+        if (tbd_is_interrupted())
+            return TBD_INTERRUPTED;
+        status = consider(run, index, &is_chosen);
+        if (status == TBD_OK && is_chosen)
+            chosen[(*out_count)++] = index;
+    }
+    return status;
+}
+
+static enum tbd_status search_parallel(struct tbd_search_run *run, uint32_t start, uint32_t i,
+                                       uint32_t windows)
+{
+    uint32_t *chosen = calloc(windows - i, sizeof(*chosen));
+    enum tbd_status status = TBD_NOMEM;
+    uint32_t count = 0;
+
+    if (chosen != NULL)
+        status = choose(run, start, i, windows, chosen, &count);
+    if (status == TBD_OK && count != 0)
+        status = tbd_search_pool(run, chosen, count);
+    free(chosen);
+    return status;
+}
+
+static enum tbd_status search_windows(struct tbd_search_run *run)
+{
+    uint32_t count = tbd_trace_window_count(run->session->trace);
+    uint32_t start = start_window(run);
+    uint32_t windows = run->question->backward ? start + 1 : count - start;
+    uint32_t i = 0;
+    enum tbd_status status = search_serial(
+        run, start, windows, run->session->workers < 2 ? windows : SERIAL_WINDOWS, &i);
+
+    if (status == TBD_OK && i < windows && !tbd_search_is_done(run))
+        status = search_parallel(run, start, i, windows);
+    return status;
+}
+
+void tbd_search_release(struct tbd_search_run *run)
+{
+    run->session->stats.divisions += run->env.divisions;
+    run->session->stats.unmapped += run->env.unmapped;
+    run->session->stats.optimized += run->env.optimized;
+    tbd_scopes_free(run->scopes);
+    tbd_line_starts_free(run->lines);
+    tbd_search_forget_picker(run);
+    tbd_plan_free(&run->plan);
+    tbd_callers_free(&run->callers);
+    free(run->memory);
+    free(run->candidates);
+    free(run->memory_values);
+}
+
+/* Nothing matched, and nowhere did all of the condition's variables mean something. */
+static bool has_no_meaning(struct tbd_search_run *run)
+{
+    struct tbd_query_error problem;
+
+    if (run->scopes == NULL || tbd_scopes_have_meaning(run->scopes, &problem) ||
+        run->has_helper_meaning)
+        return false;
+    *run->search->error = problem.status != TBD_OK ? problem : run->helper_problem;
+    return run->search->error->status != TBD_OK;
+}
+
+enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
+                               uint64_t *out_found)
+{
+    struct tbd_search_run run = { .search = search,
+                                  .session = search->session,
+                                  .question = search->question,
+                                  .where = search->question->where };
+    enum tbd_status status;
+
+    *out_found = 0;
+    if (tbd_trace_window_count(search->session->trace) == 0)
+        return TBD_NOTFOUND;
+    run.uses = run.where == NULL ? 0 : run.where->uses;
+    run.wants_values = search->each != NULL && (search->question->type == TBD_EVENT_STORE ||
+                                                search->question->type == TBD_EVENT_LOAD);
+    status = set_span(&run);
+    if (status == TBD_OK)
+        status = tbd_search_prepare(&run, start_window(&run));
+    if (status == TBD_OK)
+        status = search_windows(&run);
+    *out_found = run.total;
+    if (status == TBD_OK && run.total == 0 && has_no_meaning(&run))
+        status = search->error->status;
+    if (status == TBD_OK && !tbd_search_is_done(&run) && search->each == NULL)
+        status = TBD_NOTFOUND;
+    if (status == TBD_OK)
+        *out = run.found;
+    tbd_search_release(&run);
+    return status;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* search.h - finding the n-th event of a question, or all of them */
+#ifndef TBD_QUERY_SEARCH_H
+#define TBD_QUERY_SEARCH_H
+
+#include "query/condition/question.h"
+#include "query/session/session.h"
+
+/* Called while a search takes long; may be NULL. */
+typedef void (*tbd_search_progress)(void *context, uint32_t windows_done, uint32_t windows,
+                                    uint64_t found);
+
+struct tbd_search {
+    struct tbd_session *session;
+    struct tbd_question *question;
+    struct tbd_query_error *error; /* filled with TBD_NAME when a name is not known */
+    tbd_search_progress progress;
+    void *progress_context;
+    /* For all occurrences: called in order of the search; false stops it. */
+    bool (*each)(void *context, const struct tbd_event *event);
+    void *each_context;
+};
+
+/* The n-th event (question->count): TBD_OK and *out, or TBD_NOTFOUND with *out_found events there
+ * are.  With `each` set: TBD_OK, *out is the last one, *out_found how many.  Pointers in *out are
+ * borrowed from the session's windows. */
+TBD_MUST_CHECK enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
+                                              uint64_t *out_found);
+
+#endif

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+/* search_plan.c - necessary conditions, tested against summaries
+ *
+ * Everything here may only err in one direction: a block that holds an answer is never left
+ * out.  For windows see search_plan_windows.c. */
+#include "query/search/search_plan.h"
+
+#include "query/search/scan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the and-ed part ---- */
+
+/* time < N and the like, with the name on the left. */
+static void note_time(struct tbd_plan *plan, const struct tbd_expr *expr,
+                      const struct tbd_expr_node *node)
+{
+    const struct tbd_expr_node *left = &expr->nodes[node->left];
+    uint64_t value = expr->nodes[node->right].value;
+
+    if (left->op != TBD_EXPR_FIELD || left->which != TBD_FIELD_TIME || node->is_signed ||
+        expr->nodes[node->right].op != TBD_EXPR_NUMBER)
+        return;
+    if ((node->op == TBD_EXPR_LT || node->op == TBD_EXPR_LE || node->op == TBD_EXPR_EQ) &&
+        value < plan->time_high)
+        plan->time_high = value;
+    if ((node->op == TBD_EXPR_GT || node->op == TBD_EXPR_GE || node->op == TBD_EXPR_EQ) &&
+        value > plan->time_low)
+        plan->time_low = value;
+}
+
+/* touches[N,SIZE], or addr == N, of a store or a load.  Of several, the last one will do. */
+static void note_range(struct tbd_plan *plan, const struct tbd_expr *expr, int32_t index)
+{
+    const struct tbd_expr_node *node = &expr->nodes[index];
+    uint64_t start, bytes = 1;
+
+    if (plan->type != TBD_EVENT_STORE && plan->type != TBD_EVENT_LOAD)
+        return;
+    if (node->op == TBD_EXPR_TOUCHES) {
+        if (expr->nodes[node->left].op != TBD_EXPR_NUMBER ||
+            expr->nodes[node->right].op != TBD_EXPR_NUMBER)
+            return;
+        start = expr->nodes[node->left].value;
+        bytes = expr->nodes[node->right].value;
+    } else if (!tbd_expr_is_field_equals(expr, index, TBD_FIELD_ADDR, &start)) {
+        return;
+    }
+    if (bytes == 0 || bytes > UINT64_MAX - start)
+        return;
+    plan->has_range = true;
+    plan->range_start = start;
+    plan->range_end = start + bytes;
+}
+
+static void note_conjunct(void *context, const struct tbd_expr *expr, int32_t index)
+{
+    struct tbd_plan *plan = context;
+    const struct tbd_expr_node *node = &expr->nodes[index];
+    uint64_t value;
+
+    note_range(plan, expr, index);
+    if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_PC, &value)) {
+        plan->has_pc = true;
+        plan->pc = value;
+    } else if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_THREAD, &value)) {
+        plan->has_thread = true;
+        plan->thread = value;
+    } else if (node->op >= TBD_EXPR_EQ && node->op <= TBD_EXPR_GE) {
+        note_time(plan, expr, node);
+    }
+}
+
+/* ---- what a block alone says about a condition ---- */
+
+enum answer { NO, PERHAPS, YES };
+
+struct subject {
+    const struct tbd_plan *plan;
+    uint64_t start, end; /* its events have their pc in here */
+};
+
+static enum answer negate(enum answer answer)
+{
+    return answer == NO ? YES : answer == YES ? NO : PERHAPS;
+}
+
+static bool overlaps(const struct tbd_expr_name *name, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; i < name->count; i++) {
+        if (start < name->ranges[i].end && end > name->ranges[i].start)
+            return true;
+    }
+    return false;
+}
+
+static enum answer ask_block(const struct subject *subject, const struct tbd_expr *expr,
+                             int32_t index)
+{
+    const struct tbd_expr_node *node = &expr->nodes[index];
+    uint64_t pc;
+
+    if (node->op == TBD_EXPR_FUNCTION || node->op == TBD_EXPR_MODULE)
+        return overlaps(&expr->names[node->which], subject->start, subject->end) ? PERHAPS : NO;
+    if (tbd_expr_is_field_equals(expr, index, TBD_FIELD_PC, &pc))
+        return pc >= subject->start && pc < subject->end ? PERHAPS : NO;
+    return PERHAPS;
+}
+
+static enum answer ask(const struct subject *subject, const struct tbd_expr *expr, int32_t index)
+{
+    const struct tbd_expr_node *node = &expr->nodes[index];
+    enum answer left;
+    enum answer right;
+
+    if (node->op == TBD_EXPR_NOT)
+        return negate(ask(subject, expr, node->left));
+    if (node->op == TBD_EXPR_AND || node->op == TBD_EXPR_OR) {
+        left = ask(subject, expr, node->left);
+        right = ask(subject, expr, node->right);
+        if (node->op == TBD_EXPR_AND)
+            return left < right ? left : right;
+        return left > right ? left : right;
+    }
+    return ask_block(subject, expr, index);
+}
+
+/* ---- blocks ---- */
+
+/* Where accesses lie whose address is the same each time, is known. */
+static bool may_touch(const struct tbd_plan *plan, const struct tbd_block *block)
+{
+    if (plan->type != TBD_EVENT_STORE || block->def.end == TBD_END_SYSCALL ||
+        block->def.end == TBD_END_SPECIAL)
+        return true;
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        const struct tbd_op *op = &block->ops[i];
+        uint64_t address = (uint64_t)op->add;
+
+        if (op->kind == TBD_OP_STORE &&
+            (op->base != TBD_BASE_NONE ||
+             (address < plan->range_end &&
+              (address >= plan->range_start || plan->range_start - address < op->size))))
+            return true;
+    }
+    return false;
+}
+
+static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_block *block)
+{
+    struct subject subject = { .plan = plan, .start = block->def.start };
+
+    subject.end = subject.start + (block->def.code_bytes == 0 ? 1 : block->def.code_bytes);
+    if (!tbd_scan_block_has(block, plan->type))
+        return false;
+    if (plan->has_range && !plan->has_blocks && !may_touch(plan, block))
+        return false;
+    if (plan->type == TBD_EVENT_SIGNAL) /* its handler may be entered in the next window */
+        return true;
+    if (plan->type == TBD_EVENT_FUNC_ENTER || plan->type == TBD_EVENT_THREAD_SWITCH ||
+        (plan->type == TBD_EVENT_BLOCK_ENTRY && !plan->has_pc))
+        subject.end = subject.start + 1; /* pc of the event is the block's start */
+    return plan->where == NULL || ask(&subject, plan->where, plan->where->root) != NO;
+}
+
+/* Does the condition name addresses that summaries of words, or of blocks, know of? */
+static void note_leaves(struct tbd_plan *plan)
+{
+    const struct tbd_expr *expr = plan->where;
+    uint64_t value;
+
+    for (uint32_t i = 0; i < expr->node_count; i++) {
+        uint8_t op = expr->nodes[i].op;
+
+        if (op == TBD_EXPR_FUNCTION || op == TBD_EXPR_MODULE ||
+            tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_PC, &value))
+            plan->has_blocks = true;
+        if (op == TBD_EXPR_TOUCHES ||
+            tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_ADDR, &value) ||
+            tbd_expr_is_field_equals(expr, (int32_t)i, TBD_FIELD_SYSCALL, &value))
+            plan->has_words = true;
+    }
+}
+
+enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_session *session,
+                              struct tbd_plan *out)
+{
+    *out = (struct tbd_plan){ .type = question->type,
+                              .where = question->where,
+                              .time_high = UINT64_MAX,
+                              .has_threads = tbd_trace_thread_count(session->trace) > 1 };
+    if (out->where != NULL) {
+        tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
+        note_leaves(out);
+    }
+    out->block_count = tbd_trace_block_count(session->trace) + 1;
+    out->blocks = calloc(out->block_count, 1);
+    if (out->blocks == NULL)
+        return TBD_NOMEM;
+    for (uint32_t id = 1; id < out->block_count; id++) {
+        const struct tbd_block *block = tbd_trace_block(session->trace, id);
+
+        out->blocks[id] = block != NULL && is_possible_block(out, block);
+    }
+    return tbd_plan_make_keys(out, session->trace) ? TBD_OK : TBD_NOMEM;
+}
+
+void tbd_plan_free(struct tbd_plan *plan)
+{
+    free(plan->blocks);
+    free(plan->wanted);
+    free(plan->segments);
+    plan->blocks = NULL;
+    plan->wanted = NULL;
+    plan->segments = NULL;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+/* search_plan.h - which windows and which blocks can hold an answer
+ *
+ * A condition is asked with what a block or a window alone knows: three answers (no, perhaps, yes),
+ * through and, or, not.  From its and-ed part come bounds of time, and the instruction of a
+ * block_entry question.  What a window has is told by the index over windows (format/summaries/keys.h), for
+ * up to 64 windows at once; where that has a gap, by the window's TOC. */
+#ifndef TBD_QUERY_SEARCH_PLAN_H
+#define TBD_QUERY_SEARCH_PLAN_H
+
+#include "format/summaries/keys.h"
+#include "query/condition/question.h"
+#include "query/session/session.h"
+
+/* What the plan says of the windows of one segment of the index. */
+struct tbd_plan_segment {
+    const struct tbd_keys *keys; /* borrowed from the trace; NULL: the segment is damaged */
+    uint64_t may;                /* mask of windows that may hold an answer */
+    bool made;
+};
+
+struct tbd_plan {
+    enum tbd_event_type type;
+    const struct tbd_expr *where; /* borrowed */
+    bool has_words;               /* the condition names addresses, or a system call */
+    bool has_range;               /* addresses in [range_start, range_end) are touched, necessarily */
+    uint64_t range_start, range_end;
+    bool has_pc;                  /* pc == this, necessarily */
+    uint64_t pc;
+    uint64_t time_low, time_high; /* inclusive */
+    bool has_thread;              /* thread == this, necessarily */
+    uint64_t thread;
+    bool has_threads;             /* the trace has several: a function may be entered windows after the call */
+    bool has_blocks;              /* `blocks` says more than "all that have such events" */
+    uint8_t *blocks;              /* by id; owned */
+    uint32_t block_count;
+    uint64_t *wanted; /* owned: keys of which a window must have one, ascending (has_blocks) */
+    size_t wanted_count;
+    struct tbd_plan_segment *segments; /* owned; of the whole trace, made when asked for */
+    size_t segment_count;
+};
+
+/* Why a window is not searched, or is. */
+enum tbd_plan_answer {
+    TBD_PLAN_OTHER_TIME, /* its times are not wanted, or it has no event of the type */
+    TBD_PLAN_NOT_IN_INDEX,
+    TBD_PLAN_NOT_IN_TOC, /* the index does not know; the window's TOC does */
+    TBD_PLAN_MAY_HOLD,
+};
+
+/* After binding.  Fills *out for the blocks known by `table`. */
+TBD_MUST_CHECK enum tbd_status tbd_plan_make(const struct tbd_question *question,
+                                             struct tbd_session *session, struct tbd_plan *out);
+void tbd_plan_free(struct tbd_plan *plan);
+/* May window `index` hold an answer?  Where nothing can be read, yes. */
+enum tbd_plan_answer tbd_plan_ask(struct tbd_plan *plan, struct tbd_trace *trace, uint32_t index);
+
+/* search_plan_windows.c: fills wanted and segments.  False without memory. */
+bool tbd_plan_make_keys(struct tbd_plan *plan, struct tbd_trace *trace);
+
+#endif

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+/* search_pool.c - many windows at once
+ *
+ *   workers:  take the next window in the direction of the search; count its matches, or, when all
+ *             are wanted, keep them
+ *   main:     adds the numbers up, or hands the matches on, in order; stops the workers when it knows
+ *             the wanted window, and searches that one itself
+ *
+ * Each worker has a session (trace handle, symbols) and a copy of the question of its own; all
+ * share the replayer, each with its own number.
+ *
+ * I1  results[i] is written by the worker that took i and read by main after `done` was seen under
+ *     the lock.
+ * I2  A worker takes window i only when main is less than AHEAD windows behind: what is kept for
+ *     main is bounded. */
+#include "query/search/search_private.h"
+
+#include "base/array.h"
+#include "query/text/user_interrupt.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define AHEAD    64u
+#define KEPT_MAX 65536u /* matches of one window; where there are more, main walks it again */
+
+struct result {
+    enum tbd_status status;
+    bool done;
+    bool is_kept; /* events, and their bytes, are all there */
+    uint64_t matches;
+    struct tbd_event *events; /* owned */
+    size_t capacity;
+    uint8_t **bytes; /* owned: of each event, old and fresh ones; NULL where there are none */
+    size_t bytes_capacity;
+};
+
+struct pool {
+    struct tbd_search_run *run;
+    const uint32_t *windows; /* in the direction of the search */
+    uint32_t count;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a result is there, or a worker has ended */
+    pthread_cond_t moved;   /* main came further, or wants no more */
+    struct result *results; /* as `windows` */
+    /* under the lock */
+    uint32_t next, at_main;
+    bool stop;
+    unsigned running;
+};
+
+struct helper {
+    struct pool *pool;
+    pthread_t thread;
+    bool started;
+    struct tbd_session session;
+    struct tbd_question question;
+    struct tbd_query_error error;
+    struct tbd_query_error problem; /* what its scopes say */
+    bool has_meaning;
+    enum tbd_status status;
+};
+
+/* ---- a window's matches, kept ---- */
+
+static void drop_events(struct result *result)
+{
+    for (uint64_t i = 0; i < result->matches && result->bytes != NULL; i++)
+        free(result->bytes[i]);
+    free(result->bytes);
+    free(result->events);
+    result->bytes = NULL;
+    result->events = NULL;
+    result->capacity = result->bytes_capacity = 0;
+    result->is_kept = false;
+}
+
+/* The event's bytes belong to a window that will be gone. */
+static bool copy_bytes(struct tbd_event *event, uint8_t **out)
+{
+    size_t old = event->old == NULL ? 0 : event->size;
+    size_t fresh = event->fresh == NULL ? 0 : event->size;
+
+    *out = NULL;
+    if (old + fresh == 0)
+        return true;
+    *out = malloc(old + fresh);
+    if (*out == NULL)
+        return false;
+    if (old != 0)
+        event->old = memcpy(*out, event->old, old);
+    if (fresh != 0)
+        event->fresh = memcpy(*out + old, event->fresh, fresh);
+    return true;
+}
+
+static bool keep_event(void *context, const struct tbd_event *event)
+{
+    struct result *result = context;
+    size_t n = result->matches;
+
+    if (result->is_kept &&
+        (n == KEPT_MAX ||
+         !tbd_array_grow(&result->events, n, &result->capacity, sizeof(*result->events)) ||
+         !tbd_array_grow(&result->bytes, n, &result->bytes_capacity, sizeof(*result->bytes))))
+        drop_events(result);
+    if (result->is_kept) {
+        result->events[n] = *event;
+        if (!copy_bytes(&result->events[n], &result->bytes[n]))
+            drop_events(result);
+    }
+    result->matches++;
+    return true;
+}
+
+/* ---- workers ---- */
+
+static void note(struct pool *pool, uint32_t i, const struct result *result)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->results[i] = *result;
+    pool->results[i].done = true;
+    pthread_cond_signal(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void change_running(struct pool *pool, int by)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->running += (unsigned)by;
+    pthread_cond_signal(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static bool take(struct pool *pool, uint32_t *out)
+{
+    bool got;
+
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->stop && pool->next < pool->count && pool->next >= pool->at_main + AHEAD)
+        pthread_cond_wait(&pool->moved, &pool->lock);
+    got = !pool->stop && pool->next < pool->count && !tbd_is_interrupted();
+    *out = pool->next;
+    pool->next += got;
+    pthread_mutex_unlock(&pool->lock);
+    return got;
+}
+
+/* Forward and to the end of each window: the cheapest way to count. */
+static void search_some(struct helper *helper, struct tbd_search_run *run)
+{
+    struct pool *pool = helper->pool;
+    uint32_t i;
+
+    while (take(pool, &i)) {
+        struct result result = { .is_kept = run->search->each != NULL };
+
+        run->search->each_context = &result;
+        run->total = 0;
+        result.status = tbd_search_chosen(run, pool->windows[i]);
+        if (!result.is_kept)
+            result.matches = run->total;
+        helper->status = result.status;
+        note(pool, i, &result);
+    }
+}
+
+static void *help(void *argument)
+{
+    struct helper *helper = argument;
+    struct pool *pool = helper->pool;
+    struct tbd_search search = { .session = &helper->session,
+                                 .question = &helper->question,
+                                 .error = &helper->error,
+                                 .each = pool->run->search->each == NULL ? NULL : keep_event };
+    struct tbd_search_run run = { .search = &search,
+                                  .session = &helper->session,
+                                  .question = &helper->question,
+                                  .where = helper->question.where,
+                                  .uses = pool->run->uses,
+                                  .wants_values = pool->run->wants_values,
+                                  .span = pool->run->span };
+
+    helper->question.backward = false;
+    helper->question.count = UINT64_MAX;
+    helper->status = tbd_search_prepare(&run, pool->windows[0]);
+    if (helper->status == TBD_OK)
+        search_some(helper, &run);
+    if (run.scopes != NULL)
+        helper->has_meaning = tbd_scopes_have_meaning(run.scopes, &helper->problem);
+    tbd_search_release(&run);
+    change_running(pool, -1);
+    return NULL;
+}
+
+/* ---- main ---- */
+
+static void show(const struct pool *pool, uint32_t i)
+{
+    const struct tbd_search *search = pool->run->search;
+
+    if (search->progress != NULL)
+        search->progress(search->progress_context, i, pool->count, pool->run->total);
+}
+
+/* False: all workers ended and result i never came. */
+static bool wait_for(struct pool *pool, uint32_t i)
+{
+    bool done;
+
+    pthread_mutex_lock(&pool->lock);
+    pool->at_main = i;
+    pthread_cond_broadcast(&pool->moved);
+    while (!pool->results[i].done && pool->running > 0) {
+        struct timespec until;
+
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 100 * 1000 * 1000;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&pool->changed, &pool->lock, &until);
+        show(pool, i);
+    }
+    done = pool->results[i].done;
+    pthread_mutex_unlock(&pool->lock);
+    return done;
+}
+
+/* A window that holds the wanted event, or has too many to be kept, is searched again here. */
+static enum tbd_status search_again(struct pool *pool, uint32_t i)
+{
+    struct tbd_search_run *run = pool->run;
+    struct tbd_session_stats *stats = &run->session->stats;
+    struct tbd_session_stats before = *stats;
+    uint64_t divisions = run->env.divisions;
+    uint64_t unmapped = run->env.unmapped;
+    uint64_t optimized = run->env.optimized;
+    enum tbd_status status = tbd_search_chosen(run, pool->windows[i]);
+
+    run->env.divisions = divisions; /* the worker counted them, and the window */
+    run->env.unmapped = unmapped;
+    run->env.optimized = optimized;
+    stats->scanned = before.scanned;
+    stats->searched_count = before.searched_count;
+    stats->candidates = before.candidates;
+    return status;
+}
+
+static void hand_on(struct tbd_search_run *run, const struct result *result)
+{
+    for (uint64_t i = 0; i < result->matches && !run->is_stopped; i++) {
+        run->total++;
+        run->found = result->events[i];
+        run->is_stopped = !run->search->each(run->search->each_context, &result->events[i]);
+    }
+}
+
+static enum tbd_status use_result(struct pool *pool, uint32_t i)
+{
+    struct tbd_search_run *run = pool->run;
+    const struct result *result = &pool->results[i];
+
+    if (result->status != TBD_OK)
+        return tbd_search_chosen(run, pool->windows[i]);
+    if (result->matches == 0)
+        return TBD_OK;
+    if (result->is_kept) {
+        hand_on(run, result);
+        return TBD_OK;
+    }
+    if (run->search->each == NULL && run->total + result->matches < run->question->count) {
+        run->total += result->matches;
+        return TBD_OK;
+    }
+    return search_again(pool, i);
+}
+
+static enum tbd_status add_up(struct pool *pool)
+{
+    enum tbd_status status = TBD_OK;
+
+    for (uint32_t i = 0; i < pool->count && status == TBD_OK && !tbd_search_is_done(pool->run);
+         i++) {
+        if (!wait_for(pool, i))
+            return tbd_search_chosen(pool->run, pool->windows[i]);
+        show(pool, i);
+        status = use_result(pool, i);
+        drop_events(&pool->results[i]);
+    }
+    return status;
+}
+
+static void stop_helpers(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->stop = true;
+    pthread_cond_broadcast(&pool->moved);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static bool start_helper(struct pool *pool, struct helper *helper, unsigned number)
+{
+    struct tbd_session *session = pool->run->session;
+
+    helper->pool = pool;
+    if (tbd_session_open_helper(&helper->session, session, number) != TBD_OK ||
+        tbd_question_copy(pool->run->question, &helper->question) != TBD_OK)
+        return false;
+    change_running(pool, 1);
+    helper->started = pthread_create(&helper->thread, NULL, help, helper) == 0;
+    if (!helper->started)
+        change_running(pool, -1);
+    return helper->started;
+}
+
+static void end_helper(struct helper *helper, struct tbd_search_run *run)
+{
+    const struct tbd_session_stats *own = &helper->session.stats;
+    struct tbd_session_stats *stats = &run->session->stats;
+
+    if (helper->started)
+        pthread_join(helper->thread, NULL);
+    run->has_helper_meaning |= helper->has_meaning;
+    if (run->helper_problem.status == TBD_OK)
+        run->helper_problem = helper->problem;
+    for (uint32_t i = 0; i < own->searched_count && stats->searched_count < TBD_STATS_WINDOWS; i++)
+        stats->searched[stats->searched_count++] = own->searched[i];
+    if (own->damaged != 0 && (stats->damaged == 0 || own->first_damaged < stats->first_damaged)) {
+        stats->first_damaged = own->first_damaged;
+        stats->damage = own->damage;
+    }
+    stats->damaged += own->damaged;
+    stats->scanned += own->scanned;
+    stats->plan_s += own->plan_s;
+    stats->open_s += own->open_s;
+    stats->walk_s += own->walk_s;
+    stats->raised += own->raised;
+    stats->noted += own->noted;
+    stats->cached += own->cached;
+    stats->candidates += own->candidates;
+    stats->replayed += own->replayed;
+    stats->divisions += own->divisions;
+    stats->unmapped += own->unmapped;
+    stats->optimized += own->optimized;
+    tbd_question_free(&helper->question);
+    tbd_session_close(&helper->session);
+}
+
+static bool needs_replay(const struct tbd_search_run *run, const uint32_t *windows, uint32_t count)
+{
+    if (run->question->type == TBD_EVENT_LOAD ||
+        (run->uses & (TBD_USES_REGS | TBD_USES_TYPES)) != 0)
+        return true;
+    for (uint32_t i = 0; i < count; i++) {
+        if (tbd_trace_window(run->session->trace, windows[i])->level < 3)
+            return true;
+    }
+    return false;
+}
+
+static enum tbd_status run_pool(struct pool *pool, struct helper *helpers, unsigned count)
+{
+    enum tbd_status status = TBD_OK;
+    unsigned started = 0;
+
+    /* Number 0 is the session's own: it may replay while helpers still do. */
+    while (started < count && start_helper(pool, &helpers[started], started + 1))
+        started++;
+    status = add_up(pool);
+    stop_helpers(pool);
+    for (unsigned i = 0; i < count && i <= started; i++)
+        end_helper(&helpers[i], pool->run);
+    return status;
+}
+
+enum tbd_status tbd_search_pool(struct tbd_search_run *run, const uint32_t *windows, uint32_t count)
+{
+    struct pool pool = { .run = run,
+                         .windows = windows,
+                         .count = count,
+                         .lock = PTHREAD_MUTEX_INITIALIZER,
+                         .changed = PTHREAD_COND_INITIALIZER,
+                         .moved = PTHREAD_COND_INITIALIZER };
+    unsigned workers = run->session->workers < count ? run->session->workers : count;
+    struct helper *helpers;
+    enum tbd_status status = TBD_OK;
+
+    if (needs_replay(run, windows, count))
+        status = tbd_session_replayer(run->session);
+    if (status != TBD_OK)
+        return status;
+    pool.results = calloc(count, sizeof(*pool.results));
+    helpers = calloc(workers, sizeof(*helpers));
+    status =
+        pool.results == NULL || helpers == NULL ? TBD_NOMEM : run_pool(&pool, helpers, workers);
+    for (uint32_t i = 0; i < count && pool.results != NULL; i++)
+        drop_events(&pool.results[i]);
+    run->found.old = run->search->each == NULL ? run->found.old : NULL;
+    run->found.fresh = run->search->each == NULL ? run->found.fresh : NULL;
+    free(pool.results);
+    free(helpers);
+    return status;
+}

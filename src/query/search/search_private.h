@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+/* search_private.h - what search.c (all windows), search_window.c (one) and search_pool.c (many at
+ * once) share */
+#ifndef TBD_QUERY_SEARCH_PRIVATE_H
+#define TBD_QUERY_SEARCH_PRIVATE_H
+
+#include "query/session/register_notes.h"
+#include "query/search/search_plan.h"
+#include "query/search/scan.h"
+#include "query/search/search.h"
+
+enum tbd_verdict { TBD_VERDICT_OPEN = 0, TBD_VERDICT_MATCH, TBD_VERDICT_MISS };
+
+/* An event that only registers can decide. */
+struct tbd_candidate {
+    struct tbd_event event;
+    struct tbd_expr *where; /* what the condition means here */
+    uint64_t stack_bits;    /* which patterns match here */
+    uint64_t frame;
+    size_t first_memory; /* index into memory_values: memory_count of them */
+    enum tbd_verdict verdict;
+};
+
+/* The stack of a thread that waits, while a window is walked. */
+struct tbd_thread_callers {
+    uint32_t thread;
+    struct tbd_callers callers;
+};
+
+/* What is picked of windows (search_pick.c). */
+struct tbd_search_picking {
+    struct tbd_picker *picker; /* owned; NULL: to be made */
+    uint8_t *blocks;           /* owned: what it wants of each */
+    struct tbd_pick_range ranges[TBD_PICK_RANGES]; /* memory that was asked for */
+    uint32_t range_count;
+    bool is_off;               /* whole windows are as good, or needed */
+};
+
+struct tbd_search_run {
+    struct tbd_search *search;
+    struct tbd_session *session;
+    const struct tbd_question *question;
+    struct tbd_expr *where; /* NULL: everything matches */
+    uint32_t uses;
+    bool wants_values; /* new values of all matching stores, for printing */
+    struct tbd_plan plan;
+    struct tbd_span span;
+    const struct tbd_window *window; /* perhaps a picked one */
+    struct tbd_session_slice slice;  /* that it is, or is picked of */
+    struct tbd_search_picking picking;
+    struct tbd_expr_env env;
+    struct tbd_scopes *scopes;  /* what it means at each instruction; NULL: the same everywhere */
+    struct tbd_expr *here;      /* what it means at the event being judged */
+    uint32_t all_uses;          /* of `uses`, and of all its meanings so far */
+    struct tbd_value *memory;   /* env.memory: one per slot */
+    size_t memory_room;
+    /* Walk n asks for what level n needs, and has the answers of the walks before. */
+    struct tbd_probes *probes[TBD_EXPR_MAX_LEVELS];
+    uint32_t next_probe[TBD_EXPR_MAX_LEVELS]; /* number of the next event's first probe */
+    uint32_t answered;                        /* walks whose probes are answered */
+    uint32_t levels;                          /* of all meanings so far; 0: no memory is read */
+    bool asked;                               /* the walk under way has asked for something */
+    bool has_callers;                         /* it keeps up `callers` */
+    bool again;          /* the window's walks lack something: once more, with it */
+    struct tbd_note_sites sites; /* which registers the first walk misses, and where; ... */
+    uint64_t missed;             /* ... at so many events */
+    struct tbd_notes notes;      /* those registers */
+    uint64_t unnoted;            /* events that miss them still */
+    struct tbd_callers callers; /* of the thread that has control */
+    struct tbd_thread_callers *others;
+    size_t other_count, other_room;
+    struct tbd_line_starts *lines; /* for line events */
+    struct tbd_candidate *candidates;
+    size_t count, capacity;
+    struct tbd_value *memory_values;
+    size_t memory_value_count, memory_value_capacity;
+    /* counting */
+    uint64_t seen, wanted;
+    struct tbd_event found;
+    /* the whole search */
+    uint64_t total;
+    bool is_stopped; /* `each` wants no more */
+    const struct tbd_module *modules; /* names are bound to these */
+    size_t module_count;
+    uint64_t module_hash;
+    bool has_changes; /* nothing was mapped inside the window they were bound in, and ... */
+    size_t changes;   /* ... so often before it */
+    enum tbd_status status;
+    struct tbd_query_error helper_problem; /* a condition over variables that means nothing */
+    bool has_helper_meaning;               /* to one of them it did mean something */
+};
+
+/* ---- search_scope.c: what a condition over variables means at each instruction ---- */
+
+struct tbd_scopes;
+TBD_MUST_CHECK enum tbd_status tbd_scopes_new(struct tbd_session *session,
+                                              struct tbd_scopes **out);
+void tbd_scopes_free(struct tbd_scopes *scopes); /* NULL is fine */
+/* Other modules may be mapped now. */
+void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *window);
+/* Borrowed until tbd_scopes_free(); NULL without memory. */
+struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *where,
+                                const struct tbd_event *event);
+/* Did all of the condition's variables have a meaning at some place?  If not, *problem says why, as
+ * of the first place that was looked at (TBD_OK: none was). */
+bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_error *problem);
+
+/* Tells whether the same modules are mapped. */
+uint64_t tbd_search_hash_modules(const struct tbd_module *modules, size_t count);
+
+/* ---- search_judge.c: one event ---- */
+
+/* With what is known now, as `here` says. */
+enum tbd_verdict tbd_search_judge(struct tbd_search_run *run, const struct tbd_event *event);
+/* Finds `here`; with the answers of all walks before, in the order in which they were asked.
+ * env.memory stays set. */
+enum tbd_verdict tbd_search_judge_answered(struct tbd_search_run *run, struct tbd_event *event);
+/* Does the event get probes? */
+bool tbd_search_asks(const struct tbd_search_run *run, enum tbd_verdict verdict);
+/* Asks for the memory that it needs in this walk. */
+void tbd_search_ask(struct tbd_search_run *run, const struct tbd_event *event,
+                    enum tbd_verdict verdict);
+
+/* ---- search_pick.c: windows with only those events that matter ---- */
+
+/* Opens run->slice: picked, if that will do for what is known to be wanted.  Decides whether walks
+ * keep up a stack of callers. */
+TBD_MUST_CHECK enum tbd_status tbd_search_open(struct tbd_search_run *run);
+/* Has run->window all stores to this memory?  If not, it will have when it is opened again. */
+bool tbd_search_has_stores(struct tbd_search_run *run, uint64_t address, uint32_t bytes);
+/* The plan, or what is kept up during walks, is another one. */
+void tbd_search_forget_picker(struct tbd_search_run *run);
+
+/* ---- search_candidates.c: events that only registers can decide ---- */
+
+/* False without memory. */
+bool tbd_search_keep_candidate(struct tbd_search_run *run, const struct tbd_event *event,
+                               enum tbd_verdict verdict);
+/* Goes through the candidates in the direction of the search, deciding them as needed. */
+TBD_MUST_CHECK enum tbd_status tbd_search_take_candidates(struct tbd_search_run *run);
+
+/* ---- search_callers.c: run->callers while a window is walked ---- */
+
+/* As far as is known: whether a variable lies in its function's frame, shows when its
+ * place is looked up. */
+bool tbd_search_needs_callers(const struct tbd_search_run *run);
+/* The stack of the thread with which the window begins. */
+void tbd_search_seed_callers(struct tbd_search_run *run);
+void tbd_search_change_turn(void *run, uint32_t from, uint32_t to);
+/* Frees run->others. */
+void tbd_search_forget_callers(struct tbd_search_run *run);
+
+/* ---- windows ---- */
+
+/* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
+TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);
+/* Opens and searches a slice of a window whose names are bound, or all of it.  TBD_NOWINDOW: it is
+ * damaged, and that has been noted. */
+TBD_MUST_CHECK enum tbd_status tbd_search_slice(struct tbd_search_run *run,
+                                                const struct tbd_session_slice *slice);
+/* search_slices.c: a window of `count` slices. */
+TBD_MUST_CHECK enum tbd_status tbd_search_slices(struct tbd_search_run *run, uint32_t window,
+                                                 uint32_t count);
+/* Binds names for window `index`, which the plan left in, opens and searches it. */
+TBD_MUST_CHECK enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index);
+/* Binds symbols and names as of window `start`, and plans. */
+TBD_MUST_CHECK enum tbd_status tbd_search_prepare(struct tbd_search_run *run, uint32_t start);
+void tbd_search_release(struct tbd_search_run *run);
+static inline bool tbd_search_is_done(const struct tbd_search_run *run)
+{
+    return run->is_stopped ||
+           (run->search->each == NULL && run->total >= run->question->count);
+}
+/* The i-th window (from 0) in the direction of the search. */
+static inline uint32_t tbd_search_window_number(const struct tbd_search_run *run, uint32_t start,
+                                                uint32_t i)
+{
+    return run->question->backward ? start - i : start + i;
+}
+
+/* Searches these windows, which are in the direction of the search, on several workers. */
+TBD_MUST_CHECK enum tbd_status tbd_search_pool(struct tbd_search_run *run, const uint32_t *windows,
+                                               uint32_t count);
+
+#endif

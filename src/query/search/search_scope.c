@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+/* search_scope.c - the meanings of a condition over variables, by instruction
+ *
+ * A condition is lowered (expr_lower.h) once per instruction at which an event could match,
+ * and kept in a hash table by address.  Modules that come and go change what is at an
+ * address, so the table starts anew when they do; what was lowered stays until the end,
+ * because candidates borrow it.
+ *
+ * Where thread-local variables are, is found by reading the thread's memory: a meaning for which
+ * that was done is one for this thread alone. */
+#include "query/search/search_private.h"
+
+#include "base/array.h"
+#include "format/window/window.h"
+#include "query/condition/expr_lower.h"
+#include "query/search/scan_threads.h"
+#include "query/session/source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct meaning {
+    uint64_t pc; /* 0: free */
+    uint32_t thread; /* 0: all */
+    bool is_entry;
+    struct tbd_expr *expr; /* NULL: each thread has its own */
+};
+
+struct tbd_scopes {
+    struct tbd_session *session;
+    const struct tbd_window *window;
+    uint64_t modules; /* which ones the table is about */
+    struct meaning *table;
+    size_t count, mask;
+    struct tbd_expr **all; /* owned */
+    size_t all_count;
+    struct tbd_position at; /* of the event under way */
+    bool has_read;          /* memory was read to find out what is where */
+    size_t good; /* places where it had a value */
+    struct tbd_query_error problem;
+    struct tbd_stack_memory memory;
+};
+
+static bool read_then(void *context, uint64_t address, void *out, size_t bytes)
+{
+    struct tbd_scopes *scopes = context;
+    const struct tbd_window *whole;
+
+    scopes->has_read = true;
+    return tbd_session_whole(scopes->session, scopes->window, scopes->at.time, &whole) == TBD_OK &&
+           tbd_trace_read(scopes->session->trace, whole, scopes->at, address, out, bytes) == TBD_OK;
+}
+
+enum tbd_status tbd_scopes_new(struct tbd_session *session, struct tbd_scopes **out)
+{
+    *out = calloc(1, sizeof(**out));
+    if (*out == NULL)
+        return TBD_NOMEM;
+    (*out)->session = session;
+    (*out)->memory = (struct tbd_stack_memory){ read_then, *out };
+    return TBD_OK;
+}
+
+void tbd_scopes_free(struct tbd_scopes *scopes)
+{
+    if (scopes == NULL)
+        return;
+    for (size_t i = 0; i < scopes->all_count; i++)
+        tbd_expr_free(scopes->all[i]);
+    free(scopes->all);
+    free(scopes->table);
+    free(scopes);
+}
+
+void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *window)
+{
+    const struct tbd_module *modules = NULL;
+    size_t count = 0;
+    uint64_t hash;
+
+    scopes->window = window;
+    if (tbd_symbols_modules(scopes->session->symbols, window->index, &modules, &count) != TBD_OK)
+        return;
+    hash = tbd_search_hash_modules(modules, count);
+    if (hash == scopes->modules)
+        return;
+    scopes->modules = hash;
+    scopes->count = 0;
+    if (scopes->table != NULL)
+        memset(scopes->table, 0, (scopes->mask + 1) * sizeof(*scopes->table));
+}
+
+/* ---- the table ---- */
+
+static struct meaning *find(const struct tbd_scopes *scopes, uint64_t pc, bool is_entry,
+                            uint32_t thread)
+{
+    size_t at = (size_t)(((pc + thread) * 0x9e3779b97f4a7c15ull) >> 32) & scopes->mask;
+
+    while (scopes->table[at].pc != 0 &&
+           (scopes->table[at].pc != pc || scopes->table[at].is_entry != is_entry ||
+            scopes->table[at].thread != thread))
+        at = (at + 1) & scopes->mask;
+    return &scopes->table[at];
+}
+
+static bool grow_table(struct tbd_scopes *scopes)
+{
+    struct meaning *old = scopes->table;
+    size_t size = old == NULL ? 0 : scopes->mask + 1;
+    size_t room = size == 0 ? 256 : size * 2;
+
+    if (size != 0 && scopes->count * 2 < size)
+        return true;
+    scopes->table = calloc(room, sizeof(*scopes->table));
+    if (scopes->table == NULL) {
+        scopes->table = old;
+        return false;
+    }
+    scopes->mask = room - 1;
+    for (size_t i = 0; i < size; i++) {
+        if (old[i].pc != 0)
+            *find(scopes, old[i].pc, old[i].is_entry, old[i].thread) = old[i];
+    }
+    free(old);
+    return true;
+}
+
+static bool keep(struct tbd_scopes *scopes, struct tbd_expr *expr)
+{
+    if (!tbd_array_double(&scopes->all, scopes->all_count, sizeof(*scopes->all)))
+        return false;
+    scopes->all[scopes->all_count++] = expr;
+    return true;
+}
+
+/* ---- a place without a frame ---- */
+
+static bool is_program(const struct tbd_module *module)
+{
+    return strstr(module->name, ".so") == NULL && module->name[0] != '[';
+}
+
+/* Of a thread that was made in this window its first registers tell. */
+static uint64_t fs_base_of(const struct tbd_window *window, uint32_t thread)
+{
+    const struct tbd_regs *regs = tbd_scan_thread_regs(window, thread);
+    struct tbd_regs first;
+
+    for (size_t i = 0; regs == NULL && i < window->log_count; i++) {
+        const struct tbd_message *message = window->log[i].message;
+        struct tbd_msg_thread start;
+
+        if (tbd_message_kind(message) != TBD_MSG_THREAD)
+            continue;
+        start = tbd_thread_message(message);
+        if (start.event != TBD_THREAD_START || start.thread != thread)
+            continue;
+        memcpy(&first, (const uint8_t *)message + sizeof(*message) + sizeof(start), sizeof(first));
+        return first.fs_base;
+    }
+    return regs == NULL ? 0 : regs->fs_base;
+}
+
+static void make_place(struct tbd_scopes *scopes, const struct tbd_event *event,
+                       struct tbd_place_of *out)
+{
+    uint64_t pc = event->pc;
+    const struct tbd_module *module =
+        tbd_symbols_module_at(scopes->session->symbols, scopes->window->index, pc);
+    struct tbd_dwarf_function function;
+
+    *out = (struct tbd_place_of){ .memory = &scopes->memory,
+                                  .fs_base = fs_base_of(scopes->window, event->thread) };
+    if (module == NULL)
+        return;
+    out->bias = module->bias;
+    out->address = pc - module->bias;
+    out->is_main_program = is_program(module);
+    out->dwarf = tbd_dwarf_of(module->file);
+    if (out->dwarf == NULL || !tbd_dwarf_scopes(out->dwarf, out->address, &out->scopes) ||
+        tbd_dwarf_functions(&out->scopes, &function, 1) == 0)
+        return;
+    out->first = function.first;
+    out->end = function.end;
+}
+
+struct names_context {
+    struct tbd_scopes *scopes;
+    const struct tbd_place_of *place;
+};
+
+/* Globals of other modules; without debug information a symbol, whose type nobody knows. */
+static bool find_variable(void *context, const char *name, struct tbd_data *out)
+{
+    struct names_context *names = context;
+    struct tbd_session *session = names->scopes->session;
+    uint32_t window = names->scopes->window->index;
+    struct tbd_type unknown = tbd_type_made(0, 0);
+    const struct tbd_module *modules = NULL;
+    struct tbd_symbol symbol;
+    size_t count = 0;
+
+    if (tbd_symbols_modules(session->symbols, window, &modules, &count) != TBD_OK)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
+        struct tbd_place_of place = *names->place;
+
+        place.is_main_program = is_program(&modules[i]);
+        if (dwarf != NULL && dwarf != place.dwarf &&
+            tbd_c_find_global(dwarf, modules[i].bias, &place, name, out))
+            return true;
+    }
+    if (tbd_symbols_find(session->symbols, window, name, &symbol, 1) == 0)
+        return false;
+    tbd_data_at(symbol.start, &unknown, out);
+    return true;
+}
+
+static bool find_type(void *context, const char *name, struct tbd_type *out)
+{
+    struct names_context *names = context;
+    const struct tbd_module *modules = NULL;
+    size_t count = 0;
+
+    if (tbd_symbols_modules(names->scopes->session->symbols, names->scopes->window->index, &modules,
+                            &count) != TBD_OK)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
+
+        if (dwarf != NULL && dwarf != names->place->dwarf && tbd_type_find(dwarf, NULL, name, out))
+            return true;
+    }
+    return false;
+}
+
+/* ---- lowering ---- */
+
+static struct tbd_expr *lower_at(struct tbd_scopes *scopes, struct tbd_expr *where,
+                                 const struct tbd_event *event)
+{
+    struct tbd_place_of place;
+    struct names_context names = { scopes, &place };
+    struct tbd_c_scope scope = { &place, find_variable, find_type, &names };
+    struct tbd_lower lower = { .scope = &scope, .type = event->type };
+    struct tbd_query_error problem;
+    struct tbd_source_line line;
+    struct tbd_expr *expr;
+
+    scopes->at = event->position;
+    scopes->has_read = false;
+    make_place(scopes, event, &place);
+    lower.is_entry = event->type == TBD_EVENT_FUNC_ENTER;
+    if (tbd_source_line_at(scopes->session, scopes->window->index, event->pc, &line))
+        lower.line = line.line;
+    if (tbd_expr_lower(where, &lower, &expr, &problem) != TBD_OK)
+        return NULL;
+    if (!keep(scopes, expr)) {
+        tbd_expr_free(expr);
+        return NULL;
+    }
+    scopes->good += problem.status == TBD_OK || problem.status == TBD_UNMAPPED;
+    /* A wrong type says more than a name that is not in scope. */
+    if (problem.status != TBD_OK && problem.status != TBD_UNMAPPED &&
+        (scopes->problem.status == TBD_OK ||
+         (scopes->problem.status == TBD_NAME && problem.status == TBD_TYPE)))
+        scopes->problem = problem;
+    return expr;
+}
+
+struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *where,
+                                const struct tbd_event *event)
+{
+    bool is_entry = event->type == TBD_EVENT_FUNC_ENTER;
+    struct meaning *found;
+    struct tbd_expr *expr;
+
+    if (!grow_table(scopes))
+        return NULL;
+    found = find(scopes, event->pc, is_entry, 0);
+    if (found->pc != 0 && found->expr == NULL)
+        found = find(scopes, event->pc, is_entry, event->thread);
+    if (found->pc != 0)
+        return found->expr;
+    expr = lower_at(scopes, where, event);
+    if (expr == NULL)
+        return NULL;
+    if (scopes->has_read) {
+        found = find(scopes, event->pc, is_entry, 0);
+        scopes->count += found->pc == 0;
+        *found = (struct meaning){ .pc = event->pc, .is_entry = is_entry };
+        found = find(scopes, event->pc, is_entry, event->thread);
+    }
+    *found = (struct meaning){ .pc = event->pc, .is_entry = is_entry, .expr = expr,
+                               .thread = scopes->has_read ? event->thread : 0 };
+    scopes->count++;
+    return expr;
+}
+
+bool tbd_scopes_have_meaning(const struct tbd_scopes *scopes, struct tbd_query_error *problem)
+{
+    *problem = scopes->problem;
+    return scopes->good != 0;
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+/* search_window.c - the matches in one window, with as little work as the condition allows
+ *
+ * A condition is evaluated at every event of its type with what the event itself tells; most decide
+ * at once.  Conditions over variables mean something else at each instruction (search_scope.c).
+ * Where it needs memory, a first walk asks (probes.h) and a second one, event by event the same,
+ * has the answers; where these are addresses of more, further walks follow.  Where many events need
+ * registers, the window is replayed once with notes of them (register_notes.h) before memory is asked for;
+ * where few do, they are candidates at the end (search_candidates.c).
+ *
+ * I1  All walks see the same events in the same order, so probes are numbered alike.
+ * I2  A window is walked with probes or a stack of callers only if the condition uses them. */
+#include "query/search/search_private.h"
+
+#include <string.h>
+
+static bool ask_event(void *context, struct tbd_event *event)
+{
+    struct tbd_search_run *run = context;
+    uint32_t walk = run->answered;
+    enum tbd_verdict verdict = tbd_search_judge_answered(run, event);
+
+    if (tbd_search_asks(run, verdict) && run->status == TBD_OK) {
+        run->session->stats.candidates += walk == 0;
+        tbd_search_ask(run, event, verdict);
+    }
+    run->env.memory = NULL;
+    return run->status == TBD_OK && !run->again;
+}
+
+/* With everything but registers.  A value that the trace does not hold decides against the event.
+ */
+static enum tbd_verdict judge_event(struct tbd_search_run *run, struct tbd_event *event)
+{
+    enum tbd_verdict verdict = tbd_search_judge_answered(run, event);
+
+    run->env.memory = NULL;
+    if (verdict == TBD_VERDICT_OPEN && run->answered != 0 &&
+        ((run->here->uses & TBD_USES_REGS) == 0 || run->env.regs != NULL)) {
+        run->env.unmapped++;
+        return TBD_VERDICT_MISS;
+    }
+    return verdict;
+}
+
+static bool count_event(void *context, struct tbd_event *event)
+{
+    struct tbd_search_run *run = context;
+
+    if (judge_event(run, event) != TBD_VERDICT_MATCH)
+        return true;
+    run->seen++;
+    if (run->search->each != NULL) {
+        run->found = *event;
+        run->is_stopped = !run->search->each(run->search->each_context, event);
+        return !run->is_stopped;
+    }
+    if (run->seen != run->wanted)
+        return true;
+    run->found = *event;
+    return false;
+}
+
+static bool collect_event(void *context, struct tbd_event *event)
+{
+    struct tbd_search_run *run = context;
+    enum tbd_verdict verdict = judge_event(run, event);
+
+    if (verdict == TBD_VERDICT_MISS || tbd_search_keep_candidate(run, event, verdict))
+        return true;
+    run->status = TBD_NOMEM;
+    return false;
+}
+
+/* ---- one window ---- */
+
+static void walk(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
+                 struct tbd_probes *feed)
+{
+    struct tbd_scan scan = {
+        .window = run->window,
+        .disas = run->session->disas,
+        .symbols = run->session->symbols,
+        .type = run->question->type,
+        .span = run->span,
+        .blocks = run->plan.blocks,
+        .has_range = run->plan.has_range,
+        .range_start = run->plan.range_start,
+        .range_end = run->plan.range_end,
+        .has_pc = run->plan.has_pc,
+        .pc = run->plan.pc,
+        .lines = run->lines,
+        .probes = feed,
+        .callers = run->has_callers ? &run->callers : NULL,
+        .emit = emit,
+        .turn = tbd_search_change_turn,
+        .context = run,
+    };
+
+    memset(run->next_probe, 0, sizeof(run->next_probe));
+    if (scan.callers != NULL)
+        tbd_search_seed_callers(run);
+    tbd_scan_run(&scan);
+    tbd_search_forget_callers(run);
+    run->env.frames = NULL;
+}
+
+/* A walk over events that another walk counts as bad, or will. */
+static void walk_uncounted(struct tbd_search_run *run, bool (*emit)(void *, struct tbd_event *),
+                           struct tbd_probes *feed)
+{
+    uint64_t divisions = run->env.divisions;
+    uint64_t unmapped = run->env.unmapped;
+    uint64_t optimized = run->env.optimized;
+
+    walk(run, emit, feed);
+    run->env.divisions = divisions;
+    run->env.unmapped = unmapped;
+    run->env.optimized = optimized;
+}
+
+static void count_walk(struct tbd_search_run *run, uint64_t wanted)
+{
+    run->seen = 0;
+    run->wanted = wanted;
+    walk(run, count_event, NULL);
+}
+
+/* Forward stops at the one wanted; backward counts first, then finds it. */
+static void count_window(struct tbd_search_run *run)
+{
+    uint64_t left = run->question->count - run->total;
+
+    if (run->question->backward && run->search->each == NULL) {
+        uint64_t there;
+
+        count_walk(run, 0);
+        there = run->seen;
+        if (there >= left) {
+            run->seen = 0;
+            run->wanted = there - left + 1;
+            walk_uncounted(run, count_event, NULL);
+        }
+        run->total += there < left ? there : left;
+    } else {
+        count_walk(run, left);
+        run->total += run->seen;
+    }
+}
+
+static enum tbd_status collect_window(struct tbd_search_run *run)
+{
+    run->count = 0;
+    run->memory_value_count = 0;
+    run->status = TBD_OK;
+    walk(run, collect_event, NULL);
+    return run->status == TBD_OK ? tbd_search_take_candidates(run) : run->status;
+}
+
+static bool asks_anything(const struct tbd_search_run *run)
+{
+    return (run->uses & (TBD_USES_VALUE | TBD_USES_MEMORY)) != 0 || run->wants_values ||
+           run->scopes != NULL || (run->uses & TBD_USES_REGS) != 0;
+}
+
+/* Walks until nothing more is asked for: once for each level of memory that leads to memory. */
+static enum tbd_status ask_window(struct tbd_search_run *run)
+{
+    enum tbd_status status = TBD_OK;
+
+    do {
+        run->asked = false;
+        status = tbd_probes_new(run->session->trace, run->window, &run->probes[run->answered]);
+        if (status != TBD_OK)
+            return status;
+        walk_uncounted(run, ask_event, run->probes[run->answered]);
+        run->answered++;
+    } while (run->status == TBD_OK && !run->again && run->asked && run->answered < run->levels);
+    return run->status;
+}
+
+static void forget_answers(struct tbd_search_run *run)
+{
+    for (uint32_t i = 0; i < TBD_EXPR_MAX_LEVELS; i++) {
+        tbd_probes_free(run->probes[i]);
+        run->probes[i] = NULL;
+    }
+    run->answered = 0;
+}
+
+/* A replay with notes costs as much as one that stops at so many of a window's positions. */
+#define BLOCKS_PER_STOP 64u
+#define STOPS_MIN       64u
+
+static bool wants_notes(const struct tbd_search_run *run)
+{
+    return run->missed >= STOPS_MIN && run->missed >= run->window->blocks / BLOCKS_PER_STOP &&
+           run->window->complete && (run->all_uses & TBD_USES_STATE) == 0;
+}
+
+/* With what was missed. */
+static enum tbd_status open_again(struct tbd_search_run *run)
+{
+    enum tbd_status status = tbd_search_open(run);
+
+    if (status == TBD_OK && run->scopes != NULL)
+        tbd_scopes_set_window(run->scopes, run->window);
+    run->again = false;
+    return status;
+}
+
+/* Registers lead to memory anywhere: only the whole window has all stores to that. */
+static enum tbd_status ask_with_notes(struct tbd_search_run *run)
+{
+    enum tbd_status status = ask_window(run);
+
+    if (status != TBD_OK || !run->again)
+        return status;
+    run->picking.is_off = true;
+    forget_answers(run);
+    run->unnoted = 0;
+    status = open_again(run);
+    return status == TBD_OK ? ask_window(run) : status;
+}
+
+/* The window's registers, where the first walk missed them; then all walks once more.  Where that
+ * replay does not succeed, those that stop at positions will say why. */
+static enum tbd_status note_window(struct tbd_search_run *run)
+{
+    struct tbd_session *session = run->session;
+    struct tbd_window *window;
+    enum tbd_status status = tbd_session_replayer(session);
+
+    if (status != TBD_OK)
+        return status;
+    tbd_note_sites_sort(&run->sites);
+    if (tbd_replay_notes(session->replayer, session->worker, run->window, run->sites.table,
+                         run->sites.count, &window, &session->divergence, &session->why) != TBD_OK)
+        return TBD_OK;
+    session->stats.noted++;
+    tbd_notes_take(&run->notes, window);
+    forget_answers(run);
+    run->unnoted = 0;
+    return ask_with_notes(run);
+}
+
+/* Most conditions over variables need no stack of callers: it is kept up from where one does. */
+static enum tbd_status ask_first(struct tbd_search_run *run)
+{
+    uint64_t candidates = run->session->stats.candidates;
+    enum tbd_status status;
+
+    run->again = false;
+    do {
+        forget_answers(run);
+        tbd_note_sites_free(&run->sites);
+        run->session->stats.candidates = candidates;
+        run->missed = 0;
+        status = run->again ? open_again(run) : TBD_OK;
+        if (status == TBD_OK && asks_anything(run))
+            status = ask_window(run);
+    } while (status == TBD_OK && run->again);
+    return status;
+}
+
+enum tbd_status tbd_search_one(struct tbd_search_run *run)
+{
+    enum tbd_status status;
+
+    run->status = TBD_OK;
+    if (run->scopes != NULL)
+        tbd_scopes_set_window(run->scopes, run->window);
+    status = ask_first(run);
+    if (status == TBD_OK && wants_notes(run))
+        status = note_window(run);
+    if (status == TBD_OK && (run->all_uses & TBD_USES_REGS) != 0 &&
+        (run->notes.window == NULL || run->unnoted != 0))
+        status = collect_window(run);
+    else if (status == TBD_OK)
+        count_window(run);
+    forget_answers(run);
+    tbd_note_sites_free(&run->sites);
+    tbd_notes_free(&run->notes);
+    return status != TBD_OK ? status : run->status;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+/* callers.c - see callers.h */
+#include "query/session/callers.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+
+void tbd_callers_clear(struct tbd_callers *callers)
+{
+    callers->count = 0;
+}
+
+void tbd_callers_free(struct tbd_callers *callers)
+{
+    free(callers->frames);
+    free(callers->pcs);
+    *callers = (struct tbd_callers){ 0 };
+}
+
+static void drop_below(struct tbd_callers *callers, uint64_t slot)
+{
+    while (callers->count > 0 && callers->frames[callers->count - 1].slot <= slot)
+        callers->count--;
+}
+
+bool tbd_callers_call(struct tbd_callers *callers, uint64_t slot, uint64_t call_pc)
+{
+    drop_below(callers, slot);
+    if (!tbd_array_grow(&callers->frames, callers->count, &callers->capacity,
+                        sizeof(*callers->frames)))
+        return false;
+    callers->frames[callers->count++] = (struct tbd_callers_frame){ slot, call_pc };
+    return true;
+}
+
+void tbd_callers_return(struct tbd_callers *callers, uint64_t slot)
+{
+    drop_below(callers, slot);
+}
+
+const uint64_t *tbd_callers_pcs(struct tbd_callers *callers, uint64_t pc, size_t *out_count)
+{
+    size_t count = callers->count + 1;
+
+    *out_count = 0;
+    if (!tbd_array_reserve(&callers->pcs, count, &callers->pcs_capacity, sizeof(*callers->pcs)))
+        return NULL;
+    callers->pcs[0] = pc;
+    for (size_t i = 1; i < count; i++)
+        callers->pcs[i] = callers->frames[count - 1 - i].call_pc;
+    *out_count = count;
+    return callers->pcs;
+}

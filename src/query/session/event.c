@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+/* event.c - names of event types, and what an event knows about registers without a replay
+ *
+ * The calling convention and the system call convention say which argument is in which register; a
+ * call's operands are taken just before the call, which changes only rsp, so they hold at the
+ * function's first instruction as well. */
+#include "query/session/event.h"
+
+#include <string.h>
+
+static const char *const type_names[TBD_EVENT_TYPE_COUNT] = {
+    [TBD_EVENT_POSITION] = "position",   [TBD_EVENT_FUNC_ENTER] = "func_enter",
+    [TBD_EVENT_FUNC_EXIT] = "func_exit", [TBD_EVENT_BLOCK_ENTRY] = "block_entry",
+    [TBD_EVENT_STORE] = "store",         [TBD_EVENT_LOAD] = "load",
+    [TBD_EVENT_SYSCALL] = "syscall",     [TBD_EVENT_THREAD_SWITCH] = "thread_switch",
+    [TBD_EVENT_LINE] = "line",           [TBD_EVENT_SIGNAL] = "signal",
+    [TBD_EVENT_STATE] = "state",
+};
+
+static const uint8_t call_args[6] = { TBD_RDI, TBD_RSI, TBD_RDX, TBD_RCX, TBD_R8, TBD_R9 };
+static const uint8_t syscall_args[6] = { TBD_RDI, TBD_RSI, TBD_RDX, TBD_R10, TBD_R8, TBD_R9 };
+
+const char *tbd_event_type_name(enum tbd_event_type type)
+{
+    return (unsigned)type < TBD_EVENT_TYPE_COUNT ? type_names[type] : "unknown";
+}
+
+enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes)
+{
+    for (unsigned i = TBD_EVENT_FUNC_ENTER; i < TBD_EVENT_TYPE_COUNT; i++) {
+        if (strlen(type_names[i]) == bytes && memcmp(type_names[i], name, bytes) == 0)
+            return (enum tbd_event_type)i;
+    }
+    return TBD_EVENT_POSITION;
+}
+
+uint64_t tbd_event_bytes_value(const uint8_t *bytes, uint64_t size)
+{
+    uint64_t value = 0;
+
+    memcpy(&value, bytes, size < 8 ? (size_t)size : 8);
+    return value;
+}
+
+static bool find_argument(const uint8_t *order, const struct tbd_event *event, unsigned reg,
+                          uint64_t *out)
+{
+    for (unsigned i = 0; i < 6; i++) {
+        if (order[i] == reg) {
+            *out = event->args[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tbd_event_register(const struct tbd_event *event, unsigned reg, uint64_t *out)
+{
+    if (reg == TBD_RSP && (event->flags & TBD_EVENT_HAS_SP) != 0) {
+        *out = event->sp;
+        return true;
+    }
+    if (event->type == TBD_EVENT_FUNC_ENTER)
+        return find_argument(call_args, event, reg, out);
+    if (event->type == TBD_EVENT_FUNC_EXIT && reg == TBD_RAX) {
+        *out = event->retval;
+        return true;
+    }
+    if (event->type != TBD_EVENT_SYSCALL)
+        return false;
+    if (reg == TBD_RAX) {
+        *out = event->number;
+        return true;
+    }
+    return find_argument(syscall_args, event, reg, out);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+/* event.h - one occurrence that a question can ask for
+ *
+ * A position has an event type of its own (TBD_EVENT_POSITION), so that commands about a place
+ * ("mem rsp 16") use the same names as conditions do.
+ *
+ * Where an event is, the state is the one just before the instruction at `pc` executes:
+ *   func_enter   the function's first instruction (the block after the call)
+ *   func_exit    the return instruction
+ *   block_entry  the block's first instruction, or the instruction the question asked for
+ *   store, load  the accessing instruction; a system call's writes are stores of its instruction
+ *   syscall      the system call instruction; where the thread waited in the call, the moment when it came back,
+ *                which is at another thread's instruction: `pc` and the registers are its
+ *                own all the same
+ *   thread_switch  the first instruction that the thread executes from here on
+ *   line         the first instruction of a source line's code: the one before belongs to another
+ *   signal       the handler's first instruction
+ *   state        every instruction */
+#ifndef TBD_QUERY_EVENT_H
+#define TBD_QUERY_EVENT_H
+
+#include "format/trace/trace.h"
+
+enum tbd_event_type {
+    TBD_EVENT_POSITION = 0,
+    TBD_EVENT_FUNC_ENTER,
+    TBD_EVENT_FUNC_EXIT,
+    TBD_EVENT_BLOCK_ENTRY,
+    TBD_EVENT_STORE,
+    TBD_EVENT_LOAD,
+    TBD_EVENT_SYSCALL,
+    TBD_EVENT_THREAD_SWITCH,
+    TBD_EVENT_LINE,
+    TBD_EVENT_SIGNAL,
+    TBD_EVENT_STATE,
+    TBD_EVENT_TYPE_COUNT
+};
+
+/* "func_enter"; "position" for TBD_EVENT_POSITION. */
+const char *tbd_event_type_name(enum tbd_event_type type);
+/* The type called `name` (not NUL-terminated); TBD_EVENT_POSITION if there is none. */
+enum tbd_event_type tbd_event_type_find(const char *name, size_t bytes);
+
+#define TBD_EVENT_HAS_SP    1u
+#define TBD_EVENT_HAS_VALUE 2u /* `value` is known */
+#define TBD_EVENT_RESUMED   4u /* of a call in which its thread had waited: `began` */
+
+struct tbd_event {
+    enum tbd_event_type type;
+    struct tbd_position position;
+    uint64_t pc;
+    uint64_t from;        /* func_enter: address of the call or jump that led here; signal: what was interrupted */
+    uint64_t addr;        /* store, load */
+    uint64_t size;        /* store, load: bytes */
+    const uint8_t *old;   /* store: size bytes, borrowed from the window; NULL if not known */
+    const uint8_t *fresh; /* store: size bytes written, where the trace has them; else NULL */
+    uint64_t value;       /* store: the new value, load: the value read (at most the low 8 bytes) */
+    uint64_t sp;
+    uint64_t args[6]; /* func_enter, syscall */
+    uint64_t retval;  /* func_exit, syscall */
+    uint64_t number;  /* syscall, signal */
+    uint64_t began;   /* time of the block that ends with the call (TBD_EVENT_RESUMED) */
+    uint32_t previous; /* thread_switch: the thread that had control before */
+    uint32_t reason;   /* thread_switch: enum tbd_thread_reason */
+    uint32_t thread;
+    uint32_t flags; /* TBD_EVENT_HAS_* */
+};
+
+/* The first min(size, 8) bytes as a little-endian number. */
+uint64_t tbd_event_bytes_value(const uint8_t *bytes, uint64_t size);
+/* Register `reg` if the event itself tells; false otherwise. */
+bool tbd_event_register(const struct tbd_event *event, unsigned reg, uint64_t *out);
+
+static inline int tbd_position_compare(struct tbd_position a, struct tbd_position b)
+{
+    if (a.time != b.time)
+        return a.time < b.time ? -1 : 1;
+    return a.offset < b.offset ? -1 : a.offset > b.offset;
+}
+
+#endif

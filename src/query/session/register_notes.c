@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+/* register_notes.c - see register_notes.h
+ *
+ * I1  notes->cursor stands on a block's entry, or at the window's end. */
+#include "query/session/register_notes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- sites ---- */
+
+static struct tbd_note_site *find(const struct tbd_note_sites *sites, uint64_t pc)
+{
+    size_t at = (size_t)((pc * 0x9e3779b97f4a7c15ull) >> 32) & sites->mask;
+
+    while (sites->table[at].pc != 0 && sites->table[at].pc != pc)
+        at = (at + 1) & sites->mask;
+    return &sites->table[at];
+}
+
+static bool grow(struct tbd_note_sites *sites)
+{
+    struct tbd_note_site *old = sites->table;
+    size_t size = old == NULL ? 0 : sites->mask + 1;
+    size_t room = size == 0 ? 256 : size * 2;
+
+    if (sites->count * 2 < size)
+        return true;
+    sites->table = calloc(room, sizeof(*old));
+    if (sites->table == NULL) {
+        sites->table = old;
+        return false;
+    }
+    sites->mask = room - 1;
+    for (size_t i = 0; i < size; i++) {
+        if (old[i].pc != 0)
+            *find(sites, old[i].pc) = old[i];
+    }
+    free(old);
+    return true;
+}
+
+bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint32_t registers)
+{
+    struct tbd_note_site *site;
+
+    if (pc == 0 || !grow(sites))
+        return false;
+    site = find(sites, pc);
+    sites->count += site->pc == 0;
+    site->pc = pc;
+    site->registers |= registers;
+    return true;
+}
+
+void tbd_note_sites_free(struct tbd_note_sites *sites)
+{
+    free(sites->table);
+    *sites = (struct tbd_note_sites){ 0 };
+}
+
+static int compare_sites(const void *a, const void *b)
+{
+    const struct tbd_note_site *x = a, *y = b;
+
+    return x->pc < y->pc ? -1 : x->pc > y->pc;
+}
+
+void tbd_note_sites_sort(struct tbd_note_sites *sites)
+{
+    size_t count = 0;
+
+    if (sites->table == NULL)
+        return;
+    for (size_t i = 0; i <= sites->mask; i++) {
+        if (sites->table[i].pc != 0)
+            sites->table[count++] = sites->table[i];
+    }
+    qsort(sites->table, count, sizeof(*sites->table), compare_sites);
+}
+
+/* ---- notes ---- */
+
+void tbd_notes_take(struct tbd_notes *notes, struct tbd_window *window)
+{
+    tbd_notes_free(notes);
+    notes->window = window;
+    tbd_cursor_first(window, &notes->cursor);
+}
+
+void tbd_notes_free(struct tbd_notes *notes)
+{
+    tbd_window_free(notes->window);
+    notes->window = NULL;
+}
+
+/* Stands on the entry of the block with this time; false if there is none. */
+static bool go_to(struct tbd_notes *notes, uint64_t time)
+{
+    struct tbd_cursor *cursor = &notes->cursor;
+
+    if (cursor->kind == TBD_AT_END || cursor->time > time)
+        return tbd_cursor_seek(notes->window, time, cursor);
+    while (cursor->kind != TBD_AT_END && (cursor->kind != TBD_AT_BLOCK || cursor->time < time))
+        tbd_cursor_skip_block(cursor);
+    return cursor->kind == TBD_AT_BLOCK && cursor->time == time;
+}
+
+static void unpack(struct tbd_noted *noted, const struct tbd_op *op, const uint8_t *at)
+{
+    uint32_t registers = (uint32_t)op->add;
+
+    for (; (registers & TBD_NOTE_GENERAL) != 0; registers &= registers - 1, at += 8)
+        memcpy(&noted->regs.gpr[__builtin_ctz(registers)], at, 8);
+    for (; registers != 0; registers &= registers - 1, at += 16)
+        memcpy(&noted->vector[(__builtin_ctz(registers) - 16) * 16], at, 16);
+}
+
+/* An event of a call in which its thread had waited is at another thread's instruction. */
+static bool is_at_its_own(const struct tbd_notes *notes, const struct tbd_event *event)
+{
+    return (event->flags & TBD_EVENT_RESUMED) == 0 &&
+           (event->position.offset != 0 || notes->cursor.block->def.start == event->pc);
+}
+
+const struct tbd_noted *tbd_notes_at(struct tbd_notes *notes, const struct tbd_event *event)
+{
+    const struct tbd_block *block;
+
+    if (notes->window == NULL || !go_to(notes, event->position.time) ||
+        !is_at_its_own(notes, event))
+        return NULL;
+    block = notes->cursor.block;
+    for (uint16_t i = 0; i < block->def.op_count; i++) {
+        if (block->ops[i].kind != TBD_OP_NOTE || block->ops[i].insn != event->position.offset)
+            continue;
+        unpack(&notes->noted, &block->ops[i], notes->cursor.record + block->ops[i].data);
+        return &notes->noted;
+    }
+    return NULL;
+}

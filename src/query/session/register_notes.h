@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+/* register_notes.h - registers at the events of one window, all at once
+ *
+ * A walk says which registers it misses at which instructions (sites); one replay of the
+ * window, with notes at them, gives the registers at each execution (replay.h); later walks
+ * look them up, in order. */
+#ifndef TBD_QUERY_REGISTER_NOTES_H
+#define TBD_QUERY_REGISTER_NOTES_H
+
+#include "query/session/event.h"
+
+/* Which registers are wanted where. */
+struct tbd_note_sites {
+    struct tbd_note_site *table; /* owned; hashed by pc, 0 = free */
+    size_t count, mask;          /* `mask` + 1 places */
+};
+/* False without memory. */
+bool tbd_note_sites_add(struct tbd_note_sites *sites, uint64_t pc, uint32_t registers);
+void tbd_note_sites_free(struct tbd_note_sites *sites);
+/* Moved together and put in order of pc: for tbd_replay_notes() only, nothing can be
+ * added any more. */
+void tbd_note_sites_sort(struct tbd_note_sites *sites);
+
+/* What is known at an event. */
+struct tbd_noted {
+    struct tbd_regs regs;
+    uint8_t vector[16 * 16]; /* low 16 bytes of each vector register */
+};
+
+struct tbd_notes {
+    struct tbd_window *window; /* owned; NULL: none */
+    struct tbd_cursor cursor;
+    struct tbd_noted noted;
+};
+/* Takes a window that tbd_replay_notes() made. */
+void tbd_notes_take(struct tbd_notes *notes, struct tbd_window *window);
+void tbd_notes_free(struct tbd_notes *notes);
+/* The registers before the event's instruction, as far as they were wanted there; borrowed until
+ * the next call.  NULL: there is no note.  Cheap as long as positions ascend. */
+const struct tbd_noted *tbd_notes_at(struct tbd_notes *notes, const struct tbd_event *event);
+
+#endif

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+/* session.c - see session.h
+ *
+ * The current position is a line "TIME+K", or "TIME+K thread TID", in the file `position` of the
+ * trace directory.  It is a convenience: whatever is wrong with it, questions work, from the
+ * trace's last position. */
+#include "query/session/session.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A name that is nothing here may be a trace in the root. */
+static const char *find_trace(const char *name, char *room, size_t bytes)
+{
+    size_t used;
+
+    if (name == NULL || strchr(name, '/') != NULL || access(name, F_OK) == 0 ||
+        tbd_trace_root(room, bytes) != TBD_OK)
+        return name;
+    used = strlen(room);
+    snprintf(room + used, bytes - used, "/%s", name);
+    return access(room, F_OK) == 0 ? room : name;
+}
+
+/* `session` has its trace. */
+static enum tbd_status complete(struct tbd_session *session)
+{
+    enum tbd_status status;
+
+    session->window_max = session->borrows_replayer ? 1 : TBD_SESSION_WINDOWS;
+    session->info = tbd_trace_info(session->trace);
+    if (!session->borrows_replayer && !session->no_cache)
+        session->cache = tbd_window_cache_new(session->trace, 0);
+    status = tbd_symbols_new(session->trace, &session->symbols);
+    if (status != TBD_OK)
+        return status;
+    return tbd_disas_new(session->trace, session->symbols, session->syntax, &session->disas);
+}
+
+enum tbd_status tbd_session_open(struct tbd_session *session, const char *path)
+{
+    char room[4096];
+    enum tbd_status status =
+        tbd_trace_open(find_trace(path, room, sizeof(room)), &session->trace, &session->why);
+
+    return status == TBD_OK ? complete(session) : status;
+}
+
+enum tbd_status tbd_session_open_helper(struct tbd_session *session, const struct tbd_session *of,
+                                        unsigned worker)
+{
+    enum tbd_status status;
+
+    memset(session, 0, sizeof(*session));
+    session->syntax = of->syntax;
+    session->worker = worker;
+    session->workers = 1;
+    session->replayer = of->replayer;
+    session->cache = of->cache;
+    session->borrows_replayer = true;
+    status = tbd_trace_open_again(of->trace, &session->trace, &session->why);
+    return status == TBD_OK ? complete(session) : status;
+}
+
+void tbd_session_close(struct tbd_session *session)
+{
+    for (size_t i = 0; i < TBD_SESSION_WINDOWS; i++)
+        tbd_window_free(session->windows[i].window);
+    tbd_window_free(session->summaries);
+    tbd_window_free(session->picked);
+    tbd_session_end_slices(session);
+    free(session->moment);
+    if (session->replayer != NULL && !session->borrows_replayer)
+        tbd_replayer_free(session->replayer);
+    if (!session->borrows_replayer)
+        tbd_window_cache_free(session->cache);
+    tbd_disas_free(session->disas);
+    tbd_symbols_free(session->symbols);
+    tbd_trace_close(session->trace);
+    memset(session, 0, sizeof(*session));
+}
+
+enum tbd_status tbd_session_replayer(struct tbd_session *session)
+{
+    unsigned workers = session->workers + 1; /* helpers, and the session itself */
+
+    if (session->replayer != NULL)
+        return TBD_OK;
+    return tbd_replayer_new(session->trace, workers, &session->replayer, &session->why);
+}
+
+enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_position position,
+                                      uint32_t *out)
+{
+    const struct tbd_window_summary *first;
+
+    *out = tbd_trace_window_of(session->trace, position.time);
+    if (*out != UINT32_MAX)
+        return TBD_OK;
+    first = tbd_trace_window(session->trace, 0); /* others were dropped */
+    session->why = (struct tbd_error){ .status = TBD_NOTIME };
+    snprintf(session->why.detail, sizeof(session->why.detail),
+             "time %" PRIu64 " is not in the trace, which has times %" PRIu64 " to %" PRIu64, position.time,
+             first == NULL ? 0 : first->first_time, session->info->blocks == 0 ? 0 : session->info->blocks - 1);
+    return TBD_NOTIME;
+}
+
+/* ---- places ---- */
+
+static enum tbd_status no_place(struct tbd_session *session, struct tbd_position position,
+                                const char *why)
+{
+    session->why = (struct tbd_error){ .status = TBD_NOTIME };
+    snprintf(session->why.detail, sizeof(session->why.detail), "position %" PRIu64 "+%u: %s",
+             position.time, position.offset, why);
+    return TBD_NOTIME;
+}
+
+enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_position position,
+                                  struct tbd_place *out)
+{
+    const struct tbd_window *window;
+    struct tbd_cursor cursor;
+    struct tbd_insn insn;
+    enum tbd_status status;
+    uint64_t limit;
+
+    memset(out, 0, sizeof(*out));
+    status = tbd_session_window_at(session, position, &out->window);
+    if (status == TBD_OK)
+        status = tbd_session_slice_at(session, out->window, position.time, &window);
+    if (status != TBD_OK)
+        return status;
+    if (!tbd_cursor_seek(window, position.time, &cursor))
+        return no_place(session, position, "the window does not hold this time");
+    out->id = cursor.id;
+    out->block = cursor.block;
+    out->thread = cursor.thread;
+    out->pc = cursor.block->def.start;
+    out->insns = cursor.block->def.insn_count;
+    if (position.offset > out->insns)
+        return no_place(session, position, "the block has fewer instructions");
+    limit = tbd_cursor_insn_limit(&cursor);
+    if (limit < out->insns)
+        out->insns = (uint32_t)limit + 1;
+    if (position.offset > limit)
+        return no_place(session, position, "the block was left before that instruction");
+    if (tbd_disas_insn(session->disas, cursor.id, position.offset, &insn)) {
+        out->pc = insn.pc;
+        out->insn_bytes = insn.length;
+        out->code = insn.bytes;
+    }
+    return TBD_OK;
+}
+
+struct tbd_position tbd_session_first(const struct tbd_session *session)
+{
+    const struct tbd_window_summary *window = tbd_trace_window(session->trace, 0);
+
+    return (struct tbd_position){ .time = window == NULL ? 0 : window->first_time };
+}
+
+/* Of a block that nothing follows in the trace of a killed program only its entry is certain. */
+static uint64_t last_insn_of(const struct tbd_window *window, const struct tbd_cursor *cursor)
+{
+    uint64_t limit = tbd_cursor_insn_limit(cursor), last = cursor->block->def.insn_count - 1u;
+    bool is_followed = window->complete || cursor->entry + 1 < window->entry_count;
+
+    return !is_followed ? 0 : limit < last ? limit : last;
+}
+
+/* The state before the last instruction that ran (or was about to, when a signal ended the
+ * program). */
+struct tbd_position tbd_session_last(struct tbd_session *session)
+{
+    struct tbd_position last = { .time =
+                                     session->info->blocks == 0 ? 0 : session->info->blocks - 1 };
+    const struct tbd_window *window;
+    struct tbd_cursor cursor;
+    uint32_t index = tbd_trace_window_of(session->trace, last.time);
+
+    if (index == UINT32_MAX ||
+        tbd_session_slice_at(session, index, last.time, &window) != TBD_OK ||
+        !tbd_cursor_seek(window, last.time, &cursor) || cursor.block->def.insn_count == 0)
+        return last;
+    last.offset = (uint32_t)last_insn_of(window, &cursor);
+    return last;
+}
+
+/* ---- the remembered position ---- */
+
+static bool position_path(const struct tbd_session *session, const char *suffix, char *out,
+                          size_t bytes)
+{
+    int length = snprintf(out, bytes, "%s/position%s", session->info->path, suffix);
+
+    return length > 0 && (size_t)length < bytes;
+}
+
+static bool read_position(const struct tbd_session *session, struct tbd_position *out,
+                          uint32_t *out_thread)
+{
+    char path[4096];
+    char text[64];
+    FILE *file;
+    int items = 0;
+
+    if (!position_path(session, "", path, sizeof(path)))
+        return false;
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    *out_thread = 0;
+    if (fgets(text, sizeof(text), file) != NULL)
+        items = sscanf(text, "%" SCNu64 "+%" SCNu32 " thread %" SCNu32, &out->time, &out->offset,
+                       out_thread);
+    fclose(file);
+    return items >= 2 && out->time < session->info->blocks;
+}
+
+struct tbd_position tbd_session_current(struct tbd_session *session)
+{
+    struct tbd_position position;
+    uint32_t thread;
+
+    if (session->has_at)
+        return session->at;
+    if (session->unwritten.has_position) {
+        position = session->unwritten.position;
+        thread = session->unwritten.thread;
+    } else if (!read_position(session, &position, &thread)) {
+        return tbd_session_last(session);
+    }
+    if (!session->has_thread)
+        session->thread = thread;
+    return position;
+}
+
+/* Who comes back to a position does not expect to be in the frame of an earlier visit. */
+static void forget_frame(const struct tbd_session *session)
+{
+    char path[4096];
+    int length = snprintf(path, sizeof(path), "%s/frame", session->info->path);
+
+    if (length > 0 && (size_t)length < sizeof(path))
+        (void)unlink(path);
+}
+
+static bool write_position(const struct tbd_session *session, struct tbd_position position,
+                           uint32_t thread)
+{
+    char path[4096];
+    char temporary[4096];
+    char suffix[32];
+    int fd;
+    bool written;
+
+    snprintf(suffix, sizeof(suffix), ".%d", (int)getpid());
+    if (!position_path(session, "", path, sizeof(path)) ||
+        !position_path(session, suffix, temporary, sizeof(temporary)))
+        return false;
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    written = dprintf(fd, "%" PRIu64 "+%" PRIu32, position.time, position.offset) > 0;
+    if (thread != 0)
+        written = dprintf(fd, " thread %" PRIu32, thread) > 0 && written;
+    written = dprintf(fd, "\n") > 0 && written;
+    written = close(fd) == 0 && written;
+    written = written && rename(temporary, path) == 0;
+    if (!written)
+        unlink(temporary);
+    return written;
+}
+
+void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread)
+{
+    if (session->has_at)
+        return;
+    memset(&session->unwritten, 0, sizeof(session->unwritten));
+    if (write_position(session, position, thread)) {
+        forget_frame(session);
+        return;
+    }
+    session->unwritten.has_position = true;
+    session->unwritten.position = position;
+    session->unwritten.thread = thread;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+/* session_names.c - names in conditions, looked up in the modules of a window */
+#include "query/session/session.h"
+
+#include "query/debuginfo/dwarf_file.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUESS 64
+
+/* All symbols called `name`; the array is the caller's. */
+static struct tbd_symbol *find_all(const struct tbd_session_names *names, const char *name,
+                                   size_t *out)
+{
+    size_t room = GUESS;
+    struct tbd_symbol *found = NULL;
+    size_t count = 0;
+
+    for (;;) {
+        struct tbd_symbol *bigger = realloc(found, room * sizeof(*bigger));
+
+        if (bigger == NULL)
+            break;
+        found = bigger;
+        count = tbd_symbols_find(names->session->symbols, names->window, name, found, room);
+        if (count <= room) {
+            *out = count;
+            return found;
+        }
+        room = count;
+    }
+    free(found);
+    *out = 0;
+    return NULL;
+}
+
+static bool address_of(void *context, const char *name, uint64_t *out)
+{
+    const struct tbd_session_names *names = context;
+    struct tbd_symbol found[1];
+
+    if (tbd_symbols_find(names->session->symbols, names->window, name, found, 1) == 0)
+        return false;
+    *out = found[0].start;
+    return true;
+}
+
+static int compare_ranges(const void *left, const void *right)
+{
+    const struct tbd_range64 *a = left;
+    const struct tbd_range64 *b = right;
+
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+static size_t function_ranges(const struct tbd_symbol *found, size_t count, struct tbd_range64 *out)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (found[i].is_function || found[i].is_stub)
+            out[used++] = (struct tbd_range64){ found[i].start, found[i].end > found[i].start
+                                                                    ? found[i].end
+                                                                    : found[i].start + 1 };
+    }
+    return used;
+}
+
+/* Sorted and without overlap, as a binary search wants it. */
+static size_t tidy_ranges(struct tbd_range64 *ranges, size_t count)
+{
+    size_t used = 0;
+
+    if (count == 0)
+        return 0;
+    qsort(ranges, count, sizeof(*ranges), compare_ranges);
+    for (size_t i = 1; i < count; i++) {
+        if (ranges[i].start < ranges[used].end) {
+            if (ranges[i].end > ranges[used].end)
+                ranges[used].end = ranges[i].end;
+        } else {
+            ranges[++used] = ranges[i];
+        }
+    }
+    return used + 1;
+}
+
+static bool find_functions(const struct tbd_session_names *names, const char *name,
+                           struct tbd_range64 **out, size_t *out_count)
+{
+    size_t count;
+    struct tbd_symbol *found = find_all(names, name, &count);
+
+    if (found == NULL)
+        return false;
+    *out = calloc(count + 1, sizeof(**out));
+    if (*out != NULL)
+        *out_count = tidy_ranges(*out, function_ranges(found, count, *out));
+    free(found);
+    return *out != NULL;
+}
+
+/* "libc" also means libc.so.6. */
+static bool is_module_name(const char *pattern, const char *name)
+{
+    size_t bytes = strlen(pattern);
+
+    if (fnmatch(pattern, name, 0) == 0)
+        return true;
+    return strncmp(pattern, name, bytes) == 0 && (name[bytes] == '.' || name[bytes] == '-');
+}
+
+static bool find_modules(const struct tbd_session_names *names, const char *name,
+                         struct tbd_range64 **out, size_t *out_count)
+{
+    const struct tbd_module *modules = NULL;
+    size_t count = 0;
+    size_t used = 0;
+
+    if (tbd_symbols_modules(names->session->symbols, names->window, &modules, &count) != TBD_OK)
+        count = 0;
+    *out = calloc(count + 1, sizeof(**out));
+    if (*out == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (is_module_name(name, modules[i].name))
+            (*out)[used++] = (struct tbd_range64){ modules[i].start, modules[i].end };
+    }
+    *out_count = tidy_ranges(*out, used);
+    return true;
+}
+
+#define LINE_RANGES 4096u
+
+/* "list.c:7" -> "list.c", 7; without a line 0. */
+static uint32_t split_source(const char *name, char *file, size_t bytes)
+{
+    const char *colon = strrchr(name, ':');
+
+    snprintf(file, bytes, "%.*s", colon == NULL ? (int)strlen(name) : (int)(colon - name), name);
+    return colon == NULL ? 0 : (uint32_t)strtoul(colon + 1, NULL, 10);
+}
+
+static bool add_module_lines(const struct tbd_module *module, const char *file, uint32_t line,
+                             struct tbd_range64 **out, size_t *used)
+{
+    struct tbd_dwarf *dwarf = tbd_dwarf_of(module->file);
+    struct tbd_elf_range ranges[LINE_RANGES];
+    size_t count = dwarf == NULL ? 0
+                                 : tbd_dwarf_line_ranges(dwarf, file, line, ranges, LINE_RANGES);
+    struct tbd_range64 *bigger;
+
+    if (count > LINE_RANGES)
+        count = LINE_RANGES;
+    bigger = realloc(*out, (*used + count + 1) * sizeof(**out));
+    if (bigger == NULL)
+        return false;
+    *out = bigger;
+    for (size_t i = 0; i < count; i++)
+        bigger[(*used)++] = (struct tbd_range64){ module->bias + ranges[i].start,
+                                                  module->bias + ranges[i].end };
+    return true;
+}
+
+static bool find_lines(const struct tbd_session_names *names, const char *name,
+                       struct tbd_range64 **out, size_t *out_count)
+{
+    const struct tbd_module *modules = NULL;
+    size_t count = 0, used = 0;
+    char file[256];
+    uint32_t line = split_source(name, file, sizeof(file));
+
+    if (tbd_symbols_modules(names->session->symbols, names->window, &modules, &count) != TBD_OK)
+        count = 0;
+    *out = calloc(1, sizeof(**out));
+    for (size_t i = 0; *out != NULL && i < count; i++) {
+        if (!add_module_lines(&modules[i], file, line, out, &used)) {
+            free(*out);
+            *out = NULL;
+        }
+    }
+    if (*out == NULL)
+        return false;
+    *out_count = tidy_ranges(*out, used);
+    return true;
+}
+
+static bool ranges_of(void *context, const char *name, enum tbd_name_kind kind,
+                      struct tbd_range64 **out, size_t *out_count)
+{
+    const struct tbd_session_names *names = context;
+
+    *out = NULL;
+    *out_count = 0;
+    if (kind == TBD_NAME_SOURCE)
+        return find_lines(names, name, out, out_count);
+    return kind == TBD_NAME_MODULE ? find_modules(names, name, out, out_count)
+                                   : find_functions(names, name, out, out_count);
+}
+
+struct tbd_expr_names tbd_session_expr_names(struct tbd_session_names *context)
+{
+    return (
+        struct tbd_expr_names){ .address = address_of, .ranges = ranges_of, .context = context };
+}

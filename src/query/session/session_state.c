@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+/* session_state.c - registers, memory and the stack at a position
+ *
+ * A replay to the position gives its registers and what lies around its stack pointer; both are
+ * kept until another position is asked for. */
+#include "query/session/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tbd_position position,
+                          struct tbd_reg_state *out)
+{
+    struct tbd_window *window;
+
+    if (position.offset != 0 ||
+        tbd_trace_window(session->trace, index)->first_time != position.time)
+        return false;
+    if (tbd_window_load(session->trace, index, false, &window, &session->why) != TBD_OK)
+        return false;
+    if ((session->thread != 0 && session->thread != window->regs.thread) ||
+        (window->log_count != 0 && window->log[0].time == 0)) { /* something comes before the block */
+        tbd_window_free(window);
+        return false;
+    }
+    memset(out, 0, sizeof(*out));
+    out->position = position;
+    out->regs = window->regs;
+    if (window->xsave != NULL)
+        memcpy(out->xsave, window->xsave,
+               window->regs.xsave_bytes < sizeof(out->xsave) ? window->regs.xsave_bytes
+                                                             : sizeof(out->xsave));
+    tbd_window_free(window);
+    return true;
+}
+
+static bool is_same_position(struct tbd_position a, struct tbd_position b)
+{
+    return a.time == b.time && a.offset == b.offset;
+}
+
+/* Takes what was known last, if that is what is asked for. */
+static bool is_known(const struct tbd_session *session, struct tbd_position position,
+                     struct tbd_reg_state *out)
+{
+    const struct tbd_moment_known *moment = session->moment;
+
+    if (moment == NULL || moment->thread != session->thread ||
+        !is_same_position(moment->state.position, position))
+        return false;
+    *out = moment->state;
+    return true;
+}
+
+static enum tbd_status replay_to(struct tbd_session *session, uint32_t window,
+                                 struct tbd_position position)
+{
+    struct tbd_moment_known *moment = calloc(1, sizeof(*moment));
+    enum tbd_status status;
+
+    if (moment == NULL)
+        return TBD_NOMEM;
+    moment->thread = session->thread;
+    moment->state = (struct tbd_reg_state){ .position = position,
+                                            .thread = session->thread,
+                                            .stack = moment->stack,
+                                            .stack_room = sizeof(moment->stack) };
+    session->stats.replayed++;
+    status = tbd_session_replay_regs(session, window, &moment->state, 1);
+    moment->state.stack = NULL; /* the copies that are given out have none */
+    free(session->moment);
+    session->moment = status == TBD_OK ? moment : NULL;
+    if (status != TBD_OK)
+        free(moment);
+    return status;
+}
+
+enum tbd_status tbd_session_regs(struct tbd_session *session, struct tbd_position position,
+                                 struct tbd_reg_state *out)
+{
+    uint32_t window;
+    enum tbd_status status = tbd_session_window_at(session, position, &window);
+
+    if (status != TBD_OK || is_known(session, position, out) ||
+        regs_at_start(session, window, position, out))
+        return status;
+    status = tbd_session_replayer(session);
+    if (status == TBD_OK)
+        status = replay_to(session, window, position);
+    if (status == TBD_OK)
+        *out = session->moment->state;
+    return status;
+}
+
+static bool is_on_known_stack(const struct tbd_session *session, struct tbd_position position,
+                              uint64_t address, size_t bytes)
+{
+    const struct tbd_moment_known *moment = session->moment;
+
+    return moment != NULL && is_same_position(moment->state.position, position) &&
+           address - moment->state.stack_start < moment->state.stack_bytes &&
+           bytes <= moment->state.stack_bytes - (address - moment->state.stack_start);
+}
+
+/* What the window does not modify needs none of its events. */
+static bool read_untouched(struct tbd_session *session, uint32_t index,
+                           struct tbd_position position, uint64_t address, void *out, size_t bytes)
+{
+    if (session->summaries == NULL || session->summaries->index != index) {
+        tbd_window_free(session->summaries);
+        session->summaries = NULL;
+        if (tbd_window_load_summaries(session->trace, index, &session->summaries, NULL) != TBD_OK)
+            return false;
+    }
+    return tbd_trace_read_untouched(session->trace, session->summaries, position, address, out,
+                                    bytes) == TBD_OK;
+}
+
+/* Events are only needed for what neither a replay to the position gave nor was the same all the
+ * time: unpacking a window's takes longer than both. */
+enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_position position,
+                                 uint64_t address, void *out, size_t bytes)
+{
+    const struct tbd_window *window;
+    uint32_t index;
+    enum tbd_status status = tbd_session_window_at(session, position, &index);
+
+    if (status == TBD_OK && is_on_known_stack(session, position, address, bytes)) {
+        memcpy(out, session->moment->stack + (address - session->moment->state.stack_start), bytes);
+        return TBD_OK;
+    }
+    if (status == TBD_OK && !tbd_session_has_slice_at(session, index, position.time) &&
+        read_untouched(session, index, position, address, out, bytes))
+        return TBD_OK;
+    if (status == TBD_OK)
+        status = tbd_session_slice_at(session, index, position.time, &window);
+    return status == TBD_OK ? tbd_trace_read(session->trace, window, position, address, out, bytes)
+                            : status;
+}
+
+/* A stack is read word by word, and each read walks the window: lines of it are kept. */
+#define DEAR_BLOCKS 8192u
+#define LINE_BYTES 512u
+#define LINES      8u
+
+struct stack_lines {
+    struct tbd_session *session;
+    struct tbd_position position;
+    uint64_t addresses[LINES]; /* 1 = none */
+    unsigned oldest;
+    uint8_t bytes[LINES][LINE_BYTES];
+};
+
+static const uint8_t *find_line(struct stack_lines *lines, uint64_t address)
+{
+    unsigned use = lines->oldest;
+
+    for (unsigned i = 0; i < LINES; i++) {
+        if (lines->addresses[i] == address)
+            return lines->bytes[i];
+    }
+    lines->addresses[use] = 1;
+    if (tbd_session_read(lines->session, lines->position, address, lines->bytes[use], LINE_BYTES) !=
+        TBD_OK)
+        return NULL;
+    lines->addresses[use] = address;
+    lines->oldest = (use + 1) % LINES;
+    return lines->bytes[use];
+}
+
+static bool read_memory(void *context, uint64_t address, void *out, size_t bytes)
+{
+    struct stack_lines *lines = context;
+    uint64_t start = address & ~(uint64_t)(LINE_BYTES - 1);
+    const uint8_t *line = NULL;
+
+    if (address - start + bytes <= LINE_BYTES)
+        line = find_line(lines, start);
+    if (line != NULL)
+        memcpy(out, line + (address - start), bytes);
+    return line != NULL ||
+           tbd_session_read(lines->session, lines->position, address, out, bytes) == TBD_OK;
+}
+
+enum tbd_status tbd_session_stack(struct tbd_session *session, struct tbd_position position,
+                                  struct tbd_frame *out, size_t max, size_t *out_count)
+{
+    struct stack_lines lines = { .session = session,
+                                 .position = position,
+                                 .addresses = { 1, 1, 1, 1, 1, 1, 1, 1 } };
+    struct tbd_stack_memory memory = { read_memory, &lines };
+    struct tbd_reg_state *state = malloc(sizeof(*state));
+    enum tbd_status status;
+
+    *out_count = 0;
+    if (state == NULL)
+        return TBD_NOMEM;
+    status = tbd_session_regs(session, position, state);
+    if (status == TBD_OK)
+        status =
+            tbd_stack_unwind(session->symbols, tbd_trace_window_of(session->trace, position.time),
+                             &state->regs, &memory, out, max, out_count);
+    free(state);
+    return status;
+}
+
+/* A replay translates the program's code anew: a large program's takes longer than unpacking a
+ * window's events. */
+static bool is_replay_dear(const struct tbd_session *session)
+{
+    return tbd_trace_block_count(session->trace) > DEAR_BLOCKS;
+}
+
+/* By the window's events if they are there, else by the registers: a replay takes less time than
+ * unpacking them, mostly. */
+enum tbd_status tbd_session_pc(struct tbd_session *session, struct tbd_position position,
+                               uint32_t *out_window, uint64_t *out)
+{
+    enum tbd_status status = tbd_session_window_at(session, position, out_window);
+    struct tbd_place place;
+    struct tbd_reg_state *state;
+
+    if (status != TBD_OK)
+        return status;
+    if (!tbd_session_has_slice_at(session, *out_window, position.time) &&
+        !is_replay_dear(session)) {
+        state = malloc(sizeof(*state));
+        status = state == NULL ? TBD_NOMEM : tbd_session_regs(session, position, state);
+        *out = status == TBD_OK ? state->regs.rip : 0;
+        free(state);
+        if (status == TBD_OK)
+            return TBD_OK;
+    }
+    status = tbd_session_place(session, position, &place);
+    *out = place.pc;
+    return status;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+/* source.c - see source.h */
+#include "query/session/source.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FUNCTIONS_MAX  32u
+#define FRAMES_MAX     65536u
+#define FILE_MAX_BYTES (64u << 20)
+
+static struct tbd_dwarf *dwarf_at(struct tbd_session *session, uint32_t window, uint64_t address,
+                                  uint64_t *out_bias)
+{
+    const struct tbd_module *module = tbd_symbols_module_at(session->symbols, window, address);
+
+    *out_bias = module == NULL ? 0 : module->bias;
+    return module == NULL ? NULL : tbd_dwarf_of(module->file);
+}
+
+bool tbd_source_line_at(struct tbd_session *session, uint32_t window, uint64_t address,
+                        struct tbd_source_line *out)
+{
+    uint64_t bias;
+    struct tbd_dwarf *dwarf = dwarf_at(session, window, address, &bias);
+
+    *out = (struct tbd_source_line){ .file = NULL };
+    return dwarf != NULL && tbd_dwarf_line_at(dwarf, address - bias, out);
+}
+
+size_t tbd_source_frames(struct tbd_session *session, uint32_t window, uint64_t address,
+                         struct tbd_source_frame *out, size_t max)
+{
+    struct tbd_dwarf_function functions[FUNCTIONS_MAX];
+    struct tbd_dwarf_scopes scopes;
+    struct tbd_source_line line;
+    uint64_t bias;
+    struct tbd_dwarf *dwarf = dwarf_at(session, window, address, &bias);
+    size_t count = 0;
+
+    (void)tbd_source_line_at(session, window, address, &line);
+    out[0] = (struct tbd_source_frame){ .source = line };
+    if (dwarf != NULL && tbd_dwarf_scopes(dwarf, address - bias, &scopes))
+        count = tbd_dwarf_functions(&scopes, functions, FUNCTIONS_MAX);
+    if (count > max)
+        count = max;
+    for (size_t i = 0; i < count; i++) {
+        out[i] =
+            (struct tbd_source_frame){ .function = i,
+                                       .is_inlined = functions[i].is_inlined,
+                                       .name = functions[i].is_inlined ? functions[i].name : NULL,
+                                       .source = line };
+        line = functions[i].call;
+    }
+    return count == 0 ? 1 : count;
+}
+
+/* ---- the stack ---- */
+
+/* The calls in frame `index` on the stack, behind those that are there. */
+static enum tbd_status add_calls(struct tbd_session *session, struct tbd_source_stack *stack,
+                                 size_t index)
+{
+    struct tbd_source_frame calls[FUNCTIONS_MAX];
+    size_t count = tbd_source_frames(session, stack->window, stack->frames[index].call_pc, calls,
+                                     FUNCTIONS_MAX);
+    struct tbd_source_frame *bigger =
+        realloc(stack->calls, (stack->count + count) * sizeof(*bigger));
+
+    if (bigger == NULL)
+        return TBD_NOMEM;
+    stack->calls = bigger;
+    for (size_t i = 0; i < count; i++) {
+        calls[i].stack = index;
+        stack->calls[stack->count++] = calls[i];
+    }
+    return TBD_OK;
+}
+
+static bool selection_path(const struct tbd_session *session, char *out, size_t bytes)
+{
+    int length = snprintf(out, bytes, "%s/frame", session->info->path);
+
+    return length > 0 && (size_t)length < bytes;
+}
+
+/* A line "TIME+K NUMBER": it counts only at that position. */
+size_t tbd_source_selected(const struct tbd_session *session, struct tbd_position position)
+{
+    char path[4096];
+    struct tbd_position at = session->unwritten.position;
+    size_t number = 0;
+    FILE *file;
+
+    if (session->unwritten.has_position || session->unwritten.has_frame)
+        return at.time == position.time && at.offset == position.offset ? session->unwritten.frame
+                                                                        : 0;
+    file = selection_path(session, path, sizeof(path)) ? fopen(path, "re") : NULL;
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%" SCNu64 "+%" SCNu32 " %zu", &at.time, &at.offset, &number) != 3 ||
+        at.time != position.time || at.offset != position.offset)
+        number = 0;
+    fclose(file);
+    return number;
+}
+
+void tbd_source_select(struct tbd_session *session, struct tbd_position position, size_t number)
+{
+    char path[4096];
+    FILE *file = selection_path(session, path, sizeof(path)) ? fopen(path, "we") : NULL;
+
+    if (file == NULL) {
+        session->unwritten.has_frame = true;
+        session->unwritten.position = position;
+        session->unwritten.frame = number;
+        return;
+    }
+    fprintf(file, "%" PRIu64 "+%" PRIu32 " %zu\n", position.time, position.offset, number);
+    fclose(file);
+}
+
+enum tbd_status tbd_source_stack(struct tbd_session *session, struct tbd_position position,
+                                 struct tbd_source_stack *out)
+{
+    enum tbd_status status = TBD_NOMEM;
+
+    *out =
+        (struct tbd_source_stack){ .position = position,
+                                   .window = tbd_trace_window_of(session->trace, position.time) };
+    out->frames = calloc(FRAMES_MAX, sizeof(*out->frames));
+    if (out->frames != NULL)
+        status = tbd_session_stack(session, position, out->frames, FRAMES_MAX, &out->frame_count);
+    for (size_t i = 0; status == TBD_OK && i < out->frame_count; i++)
+        status = add_calls(session, out, i);
+    if (status != TBD_OK) {
+        tbd_source_stack_free(out);
+        return status;
+    }
+    out->selected = tbd_source_selected(session, position);
+    if (out->selected >= out->count)
+        out->selected = 0;
+    return TBD_OK;
+}
+
+void tbd_source_stack_free(struct tbd_source_stack *stack)
+{
+    free(stack->frames);
+    free(stack->calls);
+    stack->frames = NULL;
+    stack->calls = NULL;
+}
+
+/* ---- text ---- */
+
+static bool index_lines(struct tbd_source_text *text, size_t bytes)
+{
+    uint32_t count = 0;
+    char *at = text->bytes;
+
+    for (size_t i = 0; i < bytes; i++)
+        count += text->bytes[i] == '\n';
+    text->lines = calloc((size_t)count + 2, sizeof(*text->lines));
+    if (text->lines == NULL)
+        return false;
+    while (at < text->bytes + bytes) {
+        char *end = memchr(at, '\n', (size_t)(text->bytes + bytes - at));
+
+        text->lines[++text->line_count] = at;
+        if (end == NULL)
+            break;
+        *end = '\0';
+        at = end + 1;
+    }
+    return true;
+}
+
+/* The path comes from the program's debug information: only a regular file is opened. */
+bool tbd_source_load(const char *path, struct tbd_source_text *out)
+{
+    struct stat info;
+    FILE *file;
+    size_t bytes = 0;
+
+    *out = (struct tbd_source_text){ .bytes = NULL };
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > FILE_MAX_BYTES)
+        return false;
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    out->bytes = calloc((size_t)info.st_size + 1, 1);
+    if (out->bytes != NULL)
+        bytes = fread(out->bytes, 1, (size_t)info.st_size, file);
+    fclose(file);
+    if (out->bytes != NULL && index_lines(out, bytes))
+        return true;
+    tbd_source_unload(out);
+    return false;
+}
+
+void tbd_source_unload(struct tbd_source_text *text)
+{
+    free(text->bytes);
+    free(text->lines);
+    *text = (struct tbd_source_text){ .bytes = NULL };
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+/* source_place.c - see source_place.h */
+#include "query/session/source_place.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FUNCTIONS_MAX 32
+
+static bool read_memory(void *context, uint64_t address, void *out, size_t bytes)
+{
+    const struct tbd_source_place *place = context;
+
+    return tbd_session_read(place->session, place->stack.position, address, out, bytes) == TBD_OK;
+}
+
+static bool has_interpreter(const struct tbd_elf_file *file)
+{
+    size_t count = 0;
+
+    if (elf_getphdrnum(file->main.elf, &count) != 0)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr segment;
+
+        if (gelf_getphdr(file->main.elf, (int)i, &segment) != NULL && segment.p_type == PT_INTERP)
+            return true;
+    }
+    return false;
+}
+
+/* The scopes of the selected function among those around the address. */
+static void take_scopes(struct tbd_place_of *place, size_t function)
+{
+    struct tbd_dwarf_function functions[FUNCTIONS_MAX];
+    size_t count;
+
+    if (!tbd_dwarf_scopes(place->dwarf, place->address, &place->scopes))
+        return;
+    count = tbd_dwarf_functions(&place->scopes, functions, FUNCTIONS_MAX);
+    if (count == 0)
+        return;
+    if (function >= count)
+        function = count - 1;
+    place->first = functions[function].first;
+    place->end = functions[function].end;
+}
+
+static void take_module(struct tbd_place_of *place, const struct tbd_module *module,
+                        uint64_t address, size_t function)
+{
+    place->bias = module->bias;
+    place->address = address - module->bias;
+    place->is_main_program = has_interpreter(module->file) && strstr(module->name, ".so") == NULL;
+    place->dwarf = tbd_dwarf_of(module->file);
+    if (place->dwarf != NULL)
+        take_scopes(place, function);
+}
+
+static void fill(struct tbd_source_place *of, size_t number, size_t frame, size_t function)
+{
+    struct tbd_place_of *place = &of->places[number];
+    const struct tbd_frame *at = &of->stack.frames[frame];
+    const struct tbd_module *module =
+        tbd_symbols_module_at(of->session->symbols, of->stack.window, at->call_pc);
+
+    *place = (struct tbd_place_of){ .frame = at,
+                                    .fs_base = of->state->regs.fs_base,
+                                    .memory = &of->memory };
+    if (frame == 0 && of->state->regs.xsave_bytes >= 512)
+        place->xsave = of->state->xsave;
+    if (module != NULL)
+        take_module(place, module, at->call_pc, function);
+}
+
+static void fill_all(struct tbd_source_place *of, size_t call)
+{
+    size_t frame = of->stack.calls[call].stack;
+    size_t count = of->stack.frame_count - frame;
+
+    if (count > TBD_SOURCE_CALLERS)
+        count = TBD_SOURCE_CALLERS;
+    for (size_t i = 0; i < count; i++) {
+        fill(of, i, frame + i, i == 0 ? of->stack.calls[call].function : SIZE_MAX);
+        if (i != 0)
+            of->places[i - 1].caller = &of->places[i];
+    }
+}
+
+enum tbd_status tbd_source_place_open(struct tbd_session *session, struct tbd_position position,
+                                      size_t frame, struct tbd_source_place *out)
+{
+    enum tbd_status status = tbd_source_stack(session, position, &out->stack);
+
+    out->session = session;
+    out->state = NULL;
+    out->memory = (struct tbd_stack_memory){ read_memory, out };
+    if (status != TBD_OK)
+        return status;
+    if (frame != SIZE_MAX)
+        out->stack.selected = frame < out->stack.count ? frame : out->stack.count - 1;
+    out->state = calloc(1, sizeof(*out->state));
+    status = out->state == NULL ? TBD_NOMEM : tbd_session_regs(session, position, out->state);
+    if (status == TBD_OK)
+        fill_all(out, out->stack.selected);
+    else
+        tbd_source_place_close(out);
+    return status;
+}
+
+bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position position,
+                             struct tbd_source_place *out)
+{
+    const struct tbd_module *module;
+    uint64_t pc;
+    uint32_t window;
+
+    if (session->has_thread || tbd_source_selected(session, position) != 0 ||
+        tbd_session_pc(session, position, &window, &pc) != TBD_OK)
+        return false;
+    out->session = session;
+    out->state = NULL;
+    out->stack = (struct tbd_source_stack){ .position = position, .window = window };
+    out->memory = (struct tbd_stack_memory){ read_memory, out };
+    out->places[0] = (struct tbd_place_of){ .memory = &out->memory };
+    module = tbd_symbols_module_at(session->symbols, window, pc);
+    if (module != NULL)
+        take_module(&out->places[0], module, pc, 0);
+    return true;
+}
+
+/* What stands before the word?  What members a value has may depend on it: pointers of
+ * the C++ library. */
+static bool is_member(const char *text, size_t at)
+{
+    while (at > 0 && text[at - 1] == ' ')
+        at--;
+    return at > 0 &&
+           (text[at - 1] == '.' || (at > 1 && text[at - 1] == '>' && text[at - 2] == '-'));
+}
+
+enum tbd_status tbd_source_evaluate(struct tbd_session *session, struct tbd_position position,
+                                    const char *text, size_t from, size_t to,
+                                    struct tbd_source_place *out, struct tbd_data *out_data,
+                                    struct tbd_query_error *error)
+{
+    struct tbd_c_scope scope;
+    enum tbd_status status;
+
+    if (tbd_source_place_glance(session, position, out)) {
+        scope = tbd_source_scope(out);
+        status = tbd_c_evaluate(&scope, text, from, to, out_data, error);
+        if (status == TBD_OK && out_data->is_known)
+            return TBD_OK;
+        tbd_source_place_close(out);
+        if (status == TBD_SYNTAX || (status == TBD_NAME && !is_member(text, error->at)))
+            return status; /* whatever the registers are */
+    }
+    error->message[0] = '\0';
+    status = tbd_source_place_open(session, position, SIZE_MAX, out);
+    if (status != TBD_OK)
+        return status;
+    scope = tbd_source_scope(out);
+    status = tbd_c_evaluate(&scope, text, from, to, out_data, error);
+    if (status != TBD_OK)
+        tbd_source_place_close(out);
+    return status;
+}
+
+void tbd_source_place_close(struct tbd_source_place *place)
+{
+    tbd_source_stack_free(&place->stack);
+    free(place->state);
+    place->state = NULL;
+}
+
+/* ---- names of other modules ---- */
+
+static bool find_symbol(struct tbd_source_place *place, const char *name, struct tbd_data *out)
+{
+    struct tbd_type unknown = tbd_type_made(0, 0);
+    struct tbd_symbol symbol;
+
+    if (tbd_symbols_find(place->session->symbols, place->stack.window, name, &symbol, 1) == 0)
+        return false;
+    tbd_data_at(symbol.start, &unknown, out);
+    return true;
+}
+
+static bool find_variable(void *context, const char *name, struct tbd_data *out)
+{
+    struct tbd_source_place *place = context;
+    const struct tbd_module *modules;
+    size_t count;
+
+    if (tbd_symbols_modules(place->session->symbols, place->stack.window, &modules, &count) !=
+        TBD_OK)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
+        struct tbd_place_of global = place->places[0];
+
+        global.is_main_program =
+            has_interpreter(modules[i].file) && strstr(modules[i].name, ".so") == NULL;
+        if (dwarf != NULL && dwarf != global.dwarf &&
+            tbd_c_find_global(dwarf, modules[i].bias, &global, name, out))
+            return true;
+    }
+    return find_symbol(place, name, out);
+}
+
+static bool find_type(void *context, const char *name, struct tbd_type *out)
+{
+    struct tbd_source_place *place = context;
+    const struct tbd_module *modules;
+    size_t count;
+
+    if (tbd_symbols_modules(place->session->symbols, place->stack.window, &modules, &count) !=
+        TBD_OK)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_dwarf *dwarf = tbd_dwarf_of(modules[i].file);
+
+        if (dwarf != NULL && dwarf != place->places[0].dwarf &&
+            tbd_type_find(dwarf, NULL, name, out))
+            return true;
+    }
+    return false;
+}
+
+struct tbd_c_scope tbd_source_scope(struct tbd_source_place *place)
+{
+    return (struct tbd_c_scope){
+        .place = &place->places[0], .variable = find_variable, .type = find_type, .context = place
+    };
+}
+
+static bool function_name(void *context, uint64_t address, char *out, size_t bytes)
+{
+    struct tbd_source_place *place = context;
+    struct tbd_symbol symbol;
+
+    if (!tbd_symbols_at(place->session->symbols, place->stack.window, address, &symbol) ||
+        symbol.name == NULL || symbol.start != address)
+        return false;
+    snprintf(out, bytes, "%s", symbol.name);
+    return true;
+}
+
+static bool symbol_name(void *context, uint64_t address, char *out, size_t bytes)
+{
+    struct tbd_source_place *place = context;
+    struct tbd_symbol symbol;
+
+    if (!tbd_symbols_at(place->session->symbols, place->stack.window, address, &symbol) ||
+        symbol.name == NULL)
+        return false;
+    snprintf(out, bytes, "%s+%" PRIu64, symbol.name, address - symbol.start);
+    return true;
+}
+
+struct tbd_printer tbd_source_printer(struct tbd_source_place *place, char format)
+{
+    return (struct tbd_printer){ .place = &place->places[0],
+                                 .format = format,
+                                 .function = function_name,
+                                 .symbol = symbol_name,
+                                 .context = place };
+}

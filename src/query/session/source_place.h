@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+/* source_place.h - a frame of a trace as expressions see it
+ *
+ * Brings together the stack, registers and memory at a position (session), and the debug
+ * information of the modules there. */
+#ifndef TBD_QUERY_SOURCE_PLACE_H
+#define TBD_QUERY_SOURCE_PLACE_H
+
+#include "query/debuginfo/dwarf_expr.h"
+#include "query/debuginfo/dwarf_print.h"
+#include "query/session/source.h"
+
+#define TBD_SOURCE_CALLERS 64 /* places kept for values at function entry */
+
+struct tbd_source_place {
+    struct tbd_session *session;
+    struct tbd_source_stack stack; /* owned */
+    struct tbd_reg_state *state;   /* owned */
+    struct tbd_stack_memory memory;
+    struct tbd_place_of places[TBD_SOURCE_CALLERS]; /* [0]: the frame itself */
+};
+
+/* The frame selected at `position`, or with `frame` != SIZE_MAX that one.  Not to be moved in
+ * memory. */
+TBD_MUST_CHECK enum tbd_status tbd_source_place_open(struct tbd_session *session,
+                                                     struct tbd_position position, size_t frame,
+                                                     struct tbd_source_place *out);
+/* The same without registers and callers: scopes and globals, which needs no replay.  False if the
+ * selected frame is another one, or when there is no such place. */
+bool tbd_source_place_glance(struct tbd_session *session, struct tbd_position position,
+                             struct tbd_source_place *out);
+void tbd_source_place_close(struct tbd_source_place *place);
+/* Opens the place at `position` for the expression text[from, to) and evaluates it there; registers
+ * are only asked for when the value needs them.  On failure nothing is open, and error->message is
+ * empty if it is the place that cannot be had. */
+TBD_MUST_CHECK enum tbd_status
+tbd_source_evaluate(struct tbd_session *session, struct tbd_position position, const char *text,
+                    size_t from, size_t to, struct tbd_source_place *out, struct tbd_data *out_data,
+                    struct tbd_query_error *error);
+/* For expressions and output at the place; borrow it. */
+struct tbd_c_scope tbd_source_scope(struct tbd_source_place *place);
+struct tbd_printer tbd_source_printer(struct tbd_source_place *place, char format);
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+/* window_cache.c - see window_cache.h
+ *
+ * I1  A file appears under its name complete, by rename, or not at all.
+ * I2  The folder holds about `limit` bytes at most: before more is written, the files not used
+ *     for longest go.
+ * I3  Nothing is written when the disk is nearly full: the room is the recording's.
+ * I4  One question writes no more than `limit` bytes: one that needs more windows than fit
+ *     keeps the first ones, and does not throw them out for the last ones.  Its answer is
+ *     written all the same. */
+#include "query/session/window_cache.h"
+
+#include "base/array.h"
+#include "format/files/file.h"
+#include "format/merging/replayed_events.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define ROOM_MIN   (256ull << 20) /* left on the disk */
+#define NAME_BYTES 64
+#define PATH_BYTES 4096
+
+struct tbd_window_cache {
+    pthread_mutex_t lock;
+    char folder[PATH_BYTES];
+    int dir;     /* -1: not open yet */
+    bool is_off; /* something went wrong */
+    uint64_t limit;
+    uint64_t total;   /* of the folder, as far as is known here */
+    uint64_t written; /* by this process */
+    unsigned names;   /* temporary ones, so far */
+};
+
+uint64_t tbd_window_cache_limit(const struct tbd_trace *trace)
+{
+    return tbd_cache_share(tbd_trace_info(trace)->budget);
+}
+
+struct tbd_window_cache *tbd_window_cache_new(const struct tbd_trace *trace, uint64_t limit)
+{
+    struct tbd_window_cache *cache = calloc(1, sizeof(*cache));
+    int length;
+
+    if (cache == NULL)
+        return NULL;
+    length =
+        snprintf(cache->folder, sizeof(cache->folder), "%s/cache", tbd_trace_info(trace)->path);
+    cache->is_off = length < 0 || (size_t)length >= sizeof(cache->folder);
+    cache->limit = limit != 0 ? limit : tbd_window_cache_limit(trace);
+    cache->dir = -1;
+    pthread_mutex_init(&cache->lock, NULL);
+    return cache;
+}
+
+void tbd_window_cache_free(struct tbd_window_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    if (cache->dir >= 0)
+        close(cache->dir);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
+}
+
+/* ---- what is there ---- */
+
+struct cached_file {
+    char name[NAME_BYTES];
+    uint64_t bytes;
+    struct timespec used;
+};
+
+static int by_use(const void *a, const void *b)
+{
+    const struct cached_file *x = a, *y = b;
+
+    if (x->used.tv_sec != y->used.tv_sec)
+        return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
+    return (x->used.tv_nsec > y->used.tv_nsec) - (x->used.tv_nsec < y->used.tv_nsec);
+}
+
+/* All files, those of others and what somebody left half done too.  NULL: none, or no memory. */
+static struct cached_file *list_files(int folder, size_t *out_count, uint64_t *out_bytes)
+{
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    struct cached_file *files = NULL;
+    struct dirent *entry;
+    struct stat info;
+    size_t capacity = 0;
+
+    *out_count = 0;
+    *out_bytes = 0;
+    if (dir == NULL && fd >= 0)
+        close(fd);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        size_t length = strlen(entry->d_name);
+
+        if (length >= NAME_BYTES ||
+            fstatat(folder, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(info.st_mode) ||
+            !tbd_array_grow(&files, *out_count, &capacity, sizeof(*files)))
+            continue;
+        memcpy(files[*out_count].name, entry->d_name, length + 1);
+        files[*out_count].bytes = (uint64_t)info.st_size;
+        files[*out_count].used = info.st_mtim;
+        *out_bytes += (uint64_t)info.st_size;
+        ++*out_count;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return files;
+}
+
+/* Makes room for `more` bytes, and some to spare, so that this is not done for each window. */
+static void make_room_locked(struct tbd_window_cache *cache, uint64_t more)
+{
+    uint64_t most = cache->limit - cache->limit / 8;
+    struct cached_file *files;
+    size_t count;
+
+    files = list_files(cache->dir, &count, &cache->total);
+    if (files != NULL)
+        qsort(files, count, sizeof(*files), by_use);
+    for (size_t i = 0; i < count && cache->total + more > most; i++) {
+        if (unlinkat(cache->dir, files[i].name, 0) == 0)
+            cache->total -= files[i].bytes;
+    }
+    free(files);
+}
+
+/* ---- writing ---- */
+
+/* What a process left half done that is gone: named by name_temporary_locked(). */
+static void remove_left(int folder, const char *name)
+{
+    int pid;
+
+    if (sscanf(name, "new.%d.", &pid) == 1 && pid > 0 && kill(pid, 0) != 0 && errno == ESRCH)
+        (void)unlinkat(folder, name, 0);
+}
+
+static bool open_folder_locked(struct tbd_window_cache *cache)
+{
+    struct cached_file *files;
+    uint64_t bytes;
+    size_t count;
+
+    if (cache->dir >= 0)
+        return true;
+    (void)mkdir(cache->folder, 0700);
+    cache->dir = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (cache->dir < 0)
+        return false;
+    files = list_files(cache->dir, &count, &bytes);
+    for (size_t i = 0; i < count; i++)
+        remove_left(cache->dir, files[i].name);
+    free(files);
+    cache->total = bytes;
+    return true;
+}
+
+static bool has_room(const struct tbd_window_cache *cache, uint64_t bytes)
+{
+    struct statvfs disk;
+
+    return fstatvfs(cache->dir, &disk) == 0 &&
+           (uint64_t)disk.f_bavail * disk.f_frsize >= ROOM_MIN + bytes;
+}
+
+static bool take_room_locked(struct tbd_window_cache *cache, uint64_t bytes)
+{
+    if (!open_folder_locked(cache) || !has_room(cache, bytes))
+        return false;
+    if (cache->total + bytes > cache->limit)
+        make_room_locked(cache, bytes);
+    if (cache->total + bytes > cache->limit)
+        return false;
+    cache->total += bytes;
+    return true;
+}
+
+/* False: nobody needs to try again. */
+static bool reserve_locked(struct tbd_window_cache *cache, uint64_t bytes)
+{
+    if (cache->is_off || cache->written + bytes > cache->limit || !take_room_locked(cache, bytes))
+        return false;
+    cache->written += bytes;
+    return true;
+}
+
+static void name_temporary_locked(struct tbd_window_cache *cache, char *out)
+{
+    snprintf(out, NAME_BYTES, "new.%d.%u", (int)getpid(), cache->names++);
+}
+
+static bool reserve(struct tbd_window_cache *cache, uint64_t bytes, char *out_temporary)
+{
+    bool good;
+
+    pthread_mutex_lock(&cache->lock);
+    good = reserve_locked(cache, bytes);
+    cache->is_off |= !good;
+    name_temporary_locked(cache, out_temporary);
+    pthread_mutex_unlock(&cache->lock);
+    return good;
+}
+
+static bool write_file(struct tbd_window_cache *cache, const char *name, const char *temporary,
+                       const struct tbd_buffer *content)
+{
+    if (tbd_write_file(cache->dir, temporary, content->bytes, content->used) != TBD_OK)
+        return false;
+    if (renameat(cache->dir, temporary, cache->dir, name) == 0)
+        return true;
+    unlinkat(cache->dir, temporary, 0);
+    return false;
+}
+
+static bool is_off(struct tbd_window_cache *cache)
+{
+    bool off;
+
+    pthread_mutex_lock(&cache->lock);
+    off = cache->is_off;
+    pthread_mutex_unlock(&cache->lock);
+    return off;
+}
+
+void tbd_window_cache_put(struct tbd_window_cache *cache, const struct tbd_trace *trace,
+                          const struct tbd_window *window)
+{
+    char name[NAME_BYTES], temporary[NAME_BYTES];
+    struct tbd_buffer content = { 0 };
+
+    if (is_off(cache))
+        return;
+    tbd_raised_name(trace, window->index, name, sizeof(name));
+    tbd_raised_put(trace, window, &content);
+    if (!content.failed && reserve(cache, content.used, temporary) &&
+        !write_file(cache, name, temporary, &content)) {
+        pthread_mutex_lock(&cache->lock);
+        cache->is_off = true;
+        pthread_mutex_unlock(&cache->lock);
+    }
+    tbd_buffer_free(&content);
+}
+
+void tbd_window_cache_keep(struct tbd_window_cache *cache, const char *name,
+                           const struct tbd_buffer *content)
+{
+    char temporary[NAME_BYTES];
+    bool good;
+
+    pthread_mutex_lock(&cache->lock);
+    good = content->used <= cache->limit / 8 && take_room_locked(cache, content->used);
+    name_temporary_locked(cache, temporary);
+    pthread_mutex_unlock(&cache->lock);
+    if (good)
+        (void)write_file(cache, name, temporary, content);
+}
+
+/* ---- reading ---- */
+
+static void mark_used(const struct tbd_window_cache *cache, const char *name)
+{
+    char path[PATH_BYTES + NAME_BYTES];
+
+    snprintf(path, sizeof(path), "%s/%s", cache->folder, name);
+    (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+bool tbd_window_cache_answer(struct tbd_window_cache *cache, const struct tbd_trace *trace,
+                             struct tbd_answer *answer)
+{
+    char name[NAME_BYTES];
+
+    if (tbd_answer_load(trace, cache->folder, answer, NULL) != TBD_OK)
+        return false;
+    tbd_answer_name(answer->question, name, sizeof(name));
+    mark_used(cache, name);
+    return true;
+}
+
+struct tbd_window *tbd_window_cache_get(struct tbd_window_cache *cache, struct tbd_trace *trace,
+                                        uint32_t index)
+{
+    char name[NAME_BYTES];
+    struct tbd_window *window;
+
+    tbd_raised_name(trace, index, name, sizeof(name));
+    if (tbd_raised_load(trace, index, cache->folder, name, &window, NULL) != TBD_OK)
+        return NULL;
+    mark_used(cache, name);
+    return window;
+}

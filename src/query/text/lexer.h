@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+/* lexer.h - words, numbers and signs of a question, each with its place in the text */
+#ifndef TBD_QUERY_LEXER_H
+#define TBD_QUERY_LEXER_H
+
+#include "query/condition/expr.h"
+
+enum tbd_token_kind {
+    TBD_TOKEN_END,
+    TBD_TOKEN_NUMBER,
+    TBD_TOKEN_REAL,   /* `number` holds the bits of a double */
+    TBD_TOKEN_WORD,   /* names, keywords; may contain . @ $ and module!name */
+    TBD_TOKEN_STRING, /* "..." without the quotes; backslashes as written */
+    TBD_TOKEN_SIGN,   /* one or two characters, in `sign` */
+    TBD_TOKEN_BAD,    /* *error of the lexer is filled */
+};
+
+#define TBD_SIGN(a, b) ((unsigned)(a) | (unsigned)(b) << 8)
+
+struct tbd_token {
+    enum tbd_token_kind kind;
+    unsigned sign; /* TBD_SIGN('<', '<') or a single character */
+    uint64_t number;
+    const char *text; /* borrowed from the source */
+    size_t at,
+        length; /* STRING: with its quotes in at/length; `text` points behind the first quote */
+};
+
+struct tbd_lexer {
+    const char *source;
+    size_t at;
+    struct tbd_token token; /* the current one */
+    struct tbd_query_error *error;
+};
+
+void tbd_lexer_start(struct tbd_lexer *lexer, const char *source, size_t from,
+                     struct tbd_query_error *error);
+void tbd_lexer_next(struct tbd_lexer *lexer);
+bool tbd_token_is_word(const struct tbd_token *token, const char *word);
+bool tbd_token_is_sign(const struct tbd_token *token, unsigned sign);
+/* Fills *error for the current token, unless it is filled already; returns `status`. */
+enum tbd_status tbd_lexer_fail(struct tbd_lexer *lexer, enum tbd_status status, const char *hint,
+                               const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+/* progress.c - see progress.h */
+#include "query/text/progress.h"
+
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+double tbd_progress_now(void)
+{
+    return (double)tbd_clock_ns() * 1e-9;
+}
+
+/* Seconds without a line; a second where TBD_PROGRESS_DELAY says nothing else. */
+static double delay(void)
+{
+    const char *given = getenv("TBD_PROGRESS_DELAY");
+    char *end = NULL;
+    double seconds = given != NULL ? strtod(given, &end) : 0;
+
+    return given != NULL && end != given && *end == '\0' && seconds >= 0 ? seconds : 1.0;
+}
+
+void tbd_progress_start(struct tbd_progress *progress, bool quiet)
+{
+    *progress = (struct tbd_progress){ .enabled = !quiet && isatty(STDERR_FILENO) != 0 };
+    progress->started = tbd_progress_now();
+    progress->last = progress->started;
+    progress->delay = delay();
+}
+
+void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t done,
+                       uint64_t total, uint64_t found)
+{
+    double time;
+    double left;
+
+    if (!progress->enabled)
+        return;
+    time = tbd_progress_now();
+    if (time - progress->started < progress->delay || time - progress->last < 0.1)
+        return;
+    progress->last = time;
+    progress->shown = true;
+    left = done == 0 ? 0 : (time - progress->started) / (double)done * (double)(total - done);
+    fprintf(stderr,
+            "\r%s: %" PRIu64 " of %" PRIu64 " windows, found %" PRIu64 ", %.0f s left \033[K", what,
+            done, total, found, left);
+    fflush(stderr);
+}
+
+double tbd_progress_seconds(const struct tbd_progress *progress)
+{
+    return tbd_progress_now() - progress->started;
+}
+
+void tbd_progress_clear(struct tbd_progress *progress)
+{
+    if (progress->shown)
+        fprintf(stderr, "\r\033[K");
+    progress->shown = false;
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+/* run_plan.c - see run_plan.h
+ *
+ * I1  After an error the process is gone: its state is not known, the next window gets a new one.
+ *     */
+#include "replay/run_plan.h"
+
+#include "format/files/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a process that suits ---- */
+
+static bool overlaps(const struct tbd_plan_range *area, uint64_t start, uint64_t end)
+{
+    return area->start < end && start < area->end;
+}
+
+/* Patch areas of a warm process must not lie where this window has mappings. */
+static bool collides(const struct tbd_worker *worker)
+{
+    const struct tbd_plan_head *plan = worker->process.plan;
+    const struct tbd_plan_range *avoid =
+        tbd_process_plan_at(&worker->process, plan->avoid.offset);
+    uint64_t areas = plan->area_count;
+
+    if (areas > sizeof(plan->areas) / sizeof(plan->areas[0]))
+        return true;
+    for (uint64_t i = 0; i < areas; i++)
+        for (uint64_t k = 0; k < plan->avoid.count; k++)
+            if (overlaps(&plan->areas[i], avoid[k].start, avoid[k].end))
+                return true;
+    return false;
+}
+
+void tbd_worker_stop(struct tbd_worker *worker)
+{
+    if (worker->gather)
+        tbd_gather_forget(worker->gather);
+    tbd_areas_free(worker->areas);
+    tbd_consumer_free(worker->consumer);
+    worker->areas = NULL;
+    worker->consumer = NULL;
+    tbd_process_stop(&worker->process);
+}
+
+static enum tbd_status start_process(struct tbd_worker *worker, struct tbd_error *why)
+{
+    tbd_worker_forget_code(worker);
+    worker->forget = true;
+    worker->is_at_end = false;
+    return tbd_process_start(&worker->process, why);
+}
+
+/* Every change of the hook set defines its blocks again: a process whose table is half full has had
+ * its time. */
+static bool is_used_up(const struct tbd_worker *worker)
+{
+    const struct tbd_stream_head *head;
+
+    if (!worker->consumer)
+        return false;
+    head = tbd_consumer_head(worker->consumer);
+    return head->def_count > head->def_capacity / 2 || head->heap_used > head->heap_capacity / 2;
+}
+
+static enum tbd_status prepare(struct tbd_worker *worker, uint32_t hook_set,
+                               const struct tbd_reg_state *states, size_t count,
+                               struct tbd_error *why)
+{
+    enum tbd_status status = TBD_OK;
+
+    if (is_used_up(worker))
+        tbd_worker_stop(worker);
+    if (!worker->process.pid)
+        status = start_process(worker, why);
+    if (status == TBD_OK)
+        status = tbd_worker_build(worker, hook_set, states, count, why);
+    if (status != TBD_OK || !collides(worker))
+        return status;
+    tbd_worker_stop(worker);
+    status = start_process(worker, why);
+    if (status == TBD_OK)
+        status = tbd_worker_build(worker, hook_set, states, count, why);
+    return status;
+}
+
+/* ---- while it runs ---- */
+
+static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *why)
+{
+    struct tbd_plan_request *page = &worker->process.plan->page;
+    const struct tbd_region *region;
+    uint64_t address = page->address, order = page->order;
+    enum tbd_plan_answer answer;
+    enum tbd_status known, status = TBD_OK;
+    uint8_t contents[TBD_PAGE_SIZE];
+
+    answer = tbd_worker_page(worker, address, order, contents, &known);
+    if (answer == TBD_PAGE_ABSENT)
+        status = tbd_worker_page_lost(worker, known, why);
+    if (status != TBD_OK)
+        return status;
+    region = tbd_worker_region(worker, address);
+    if (answer == TBD_PAGE_GIVEN && (order || (region && region->prot & 4)) &&
+        !tbd_worker_note_code(worker, address, contents, known == TBD_OK))
+        return tbd_process_error(why, TBD_NOMEM, "no memory for a page");
+    if (answer == TBD_PAGE_ABSENT && region && region->flags & TBD_REGION_STACK)
+        answer = TBD_PAGE_ZERO;
+    if (answer == TBD_PAGE_GIVEN)
+        memcpy(page->contents, contents, TBD_PAGE_SIZE);
+    page->answer = answer;
+    return TBD_OK;
+}
+
+static enum tbd_status take(const struct tbd_run_consumer *consumer, struct tbd_error *why)
+{
+    return consumer ? consumer->take(consumer->context, why) : TBD_OK;
+}
+
+static bool has_enough(const struct tbd_run_consumer *consumer)
+{
+    return consumer && consumer->has_enough && consumer->has_enough(consumer->context);
+}
+
+/* `*out_over`: nothing more comes. */
+static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_consumer *consumer,
+                             bool *out_over, struct tbd_error *why)
+{
+    enum tbd_status status = take(consumer, why); /* what was published before it had enough */
+
+    *out_over = false;
+    while (status == TBD_OK && !*out_over && !has_enough(consumer)) {
+        switch (tbd_process_wait(&worker->process, why)) {
+        case TBD_PROCESS_DEAD:
+            return TBD_STUBDIED;
+        case TBD_PROCESS_DONE:
+            status = take(consumer, why);
+            *out_over = !has_enough(consumer);
+            break;
+        case TBD_PROCESS_STREAM:
+            status = take(consumer, why);
+            break;
+        case TBD_PROCESS_PAGE:
+            status = answer_page(worker, why);
+            if (status == TBD_OK)
+                tbd_process_go(&worker->process);
+            break;
+        }
+    }
+    return status;
+}
+
+/* ---- afterwards ---- */
+
+/* The stub does not know which instruction of a block the last is; a trace with events does. */
+static uint32_t last_instruction(struct tbd_worker *worker, uint64_t time)
+{
+    const struct tbd_window_summary *summary =
+        tbd_trace_window(worker->trace, worker->window->index);
+    struct tbd_window *window;
+    struct tbd_cursor cursor;
+    uint32_t instruction = 0;
+
+    if (summary->level < 3 ||
+        tbd_window_load(worker->trace, worker->window->index, true, &window, NULL))
+        return 0;
+    if (tbd_cursor_seek(window, time, &cursor) && cursor.block->def.insn_count)
+        instruction = cursor.block->def.insn_count - 1u;
+    tbd_window_free(window);
+    return instruction;
+}
+
+static void fill_divergence(struct tbd_worker *worker, struct tbd_divergence *divergence,
+                            const char *what)
+{
+    const struct tbd_plan_head *plan = worker->process.plan;
+    uint64_t time = tbd_worker_start(worker)->first_time + plan->time;
+
+    divergence->position.time = time;
+    divergence->position.offset = plan->instruction == TBD_PLAN_LAST_INSN
+                                      ? last_instruction(worker, time)
+                                      : plan->instruction;
+    divergence->window = worker->window->index;
+    divergence->thread = plan->thread;
+    snprintf(divergence->what, sizeof(divergence->what), "%s", what);
+}
+
+static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence *divergence,
+                               struct tbd_error *why)
+{
+    const struct tbd_plan_head *plan = worker->process.plan;
+    char what[sizeof(plan->what)];
+
+    memcpy(what, plan->what, sizeof(what));
+    what[sizeof(what) - 1] = 0;
+    worker->forget = plan->code_changed != 0;
+    switch (plan->outcome) {
+    case TBD_OUTCOME_COMPLETE:
+        return TBD_OK;
+    case TBD_OUTCOME_DIVERGED:
+        if (divergence)
+            fill_divergence(worker, divergence, what);
+        return tbd_process_error(why, TBD_DIVERGED, "%.250s", what);
+    case TBD_OUTCOME_NO_STOP:
+        return tbd_error_set(why, TBD_NOTIME, "", 0, "%.250s", what);
+    default:
+        return tbd_process_error(why, TBD_NOREPLAY, "%.250s", what);
+    }
+}
+
+enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t hook_set,
+                              const struct tbd_reg_state *states, size_t count,
+                              const struct tbd_run_consumer *consumer, struct tbd_error *why)
+{
+    enum tbd_status status = prepare(worker, hook_set, states, count, why);
+
+    if (status == TBD_OK && consumer)
+        status = consumer->begin(consumer->context, why);
+    worker->is_at_end = false;
+    if (status == TBD_OK)
+        tbd_process_go(&worker->process);
+    else
+        tbd_worker_stop(worker);
+    return status;
+}
+
+enum tbd_status tbd_run_on(struct tbd_worker *worker, const struct tbd_run_consumer *consumer,
+                           bool *out_over, struct tbd_divergence *divergence,
+                           struct tbd_error *why)
+{
+    enum tbd_status status = serve(worker, consumer, out_over, why);
+
+    if (status == TBD_OK && *out_over)
+        status = outcome(worker, divergence, why);
+    if (status != TBD_OK)
+        tbd_worker_stop(worker);
+    return status;
+}
+
+enum tbd_status tbd_run_plan(struct tbd_worker *worker, uint32_t hook_set,
+                             const struct tbd_reg_state *states, size_t count,
+                             const struct tbd_run_consumer *consumer,
+                             struct tbd_divergence *divergence, struct tbd_error *why)
+{
+    bool is_over;
+    enum tbd_status status = tbd_run_begin(worker, hook_set, states, count, consumer, why);
+
+    return status == TBD_OK ? tbd_run_on(worker, consumer, &is_over, divergence, why) : status;
+}

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+/* logged_events.c - what the outside world did, out of the log: system calls, specials, signals
+ *
+ * Each must come at the time and with the inputs play saw; then its writes and results are applied
+ * and the same message goes into the stream.  Anything else is a divergence.
+ *
+ * I1  log_next is the first entry that has not happened yet; entries happen in order. */
+#include "replay/stub/logged_events.h"
+
+#include "base/string.h"
+#include "hooks/table/syscalls.h"
+#include "replay/stub/memory.h"
+
+#include <asm/prctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+/* ---- the log ---- */
+
+static const struct tbd_plan_log *log_entry(uint64_t index)
+{
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+
+    if (index >= plan->log.count)
+        return NULL;
+    return (const struct tbd_plan_log *)((const char *)plan + plan->log.offset) + index;
+}
+
+static const struct tbd_message *message_of(const struct tbd_plan_log *entry)
+{
+    return (const void *)((const char *)tbd_stub.plan + entry->message);
+}
+
+const struct tbd_message *tbd_log_message(uint64_t index)
+{
+    const struct tbd_plan_log *entry = log_entry(index);
+
+    return entry ? message_of(entry) : NULL;
+}
+
+static const char *kind_name(uint32_t kind)
+{
+    switch (kind) {
+    case TBD_MSG_SYSCALL:
+        return "a system call";
+    case TBD_MSG_SPECIAL:
+        return "a special instruction";
+    case TBD_MSG_SIGNAL:
+        return "a signal";
+    case TBD_MSG_INTERRUPTED:
+        return "a fault";
+    case TBD_MSG_THREAD:
+        return "a turn of another thread";
+    case TBD_MSG_CODE:
+        return "a change of code by others";
+    case TBD_MSG_SHARED:
+        return "a set of instructions that access shared memory";
+    default:
+        return "something else";
+    }
+}
+
+const struct tbd_message *tbd_log_peek(enum tbd_message_kind kind)
+{
+    const struct tbd_plan_log *entry = log_entry(tbd_stub.log_next);
+
+    if (!entry || entry->time != tbd_stub_time() || message_of(entry)->kind != (uint32_t)kind)
+        return NULL;
+    return message_of(entry);
+}
+
+/* The next message, which must be of this kind and due now. */
+static const struct tbd_message *expect(enum tbd_message_kind kind, const char *found)
+{
+    const struct tbd_plan_log *entry = log_entry(tbd_stub.log_next);
+    const struct tbd_message *message = tbd_log_peek(kind);
+
+    if (message)
+        return message;
+    if (!entry)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s, but play has nothing more in this window", found);
+    tbd_stub_diverge(TBD_PLAN_LAST_INSN,
+                     "%s at time %lu, where play has %s next, at time %lu", found,
+                     tbd_stub.plan->first_time + tbd_stub_time() - 1,
+                     kind_name(message_of(entry)->kind),
+                     tbd_stub.plan->first_time + entry->time - 1);
+}
+
+void tbd_log_send(const struct tbd_message *message)
+{
+    struct tbd_part part = { message + 1, message->bytes };
+
+    tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, (enum tbd_message_kind)message->kind,
+                  &part, 1);
+    tbd_stub.log_next++;
+}
+
+/* ---- writes ---- */
+
+static void check_old(const struct tbd_write *write, const uint8_t *old)
+{
+    uint8_t now[256];
+
+    for (uint32_t done = 0; done < write->bytes;) {
+        uint32_t left = write->bytes - done;
+        uint32_t bytes = left < sizeof(now) ? left : (uint32_t)sizeof(now);
+
+        if (!tbd_memory_read(write->address + done, now, bytes))
+            tbd_stub_diverge(TBD_PLAN_LAST_INSN, "memory at 0x%lx, written by play, is not there",
+                             write->address + done);
+        for (uint32_t i = 0; i < bytes; i++)
+            if (now[i] != old[done + i])
+                tbd_stub_diverge(TBD_PLAN_LAST_INSN,
+                                 "the byte at 0x%lx is 0x%x before it is overwritten, not 0x%x",
+                                 write->address + done + i, now[i], old[done + i]);
+        done += bytes;
+    }
+}
+
+const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct tbd_write write;
+
+        memcpy(&write, at, sizeof(write));
+        at += sizeof(write);
+        if (!(write.flags & TBD_WRITE_NO_OLD)) {
+            check_old(&write, at);
+            at += write.bytes;
+        }
+        if (!tbd_memory_write(write.address, at, write.bytes))
+            tbd_stub_diverge(TBD_PLAN_LAST_INSN, "memory at 0x%lx, written by play, is not there",
+                             write.address);
+        if (!tbd_stub.is_partial)
+            tbd_pages_mark_written(&tbd_runtime.pages, write.address,
+                                   write.address + write.bytes);
+        at += write.bytes;
+    }
+    return at;
+}
+
+/* After what the engine did between two blocks: the message may have taken the last entry before
+ * something is due, so the guard page would not tell. */
+void tbd_stub_settle(struct tbd_thread *thread)
+{
+    tbd_stub_between(thread);
+    if (tbd_ring_time(&tbd_runtime.ring, thread) >= tbd_runtime.ring.due)
+        tbd_stub_boundary(thread);
+}
+
+/* ---- system calls ---- */
+
+bool tbd_stub_is_where_play_stopped(void)
+{
+    return tbd_stub.log_next == tbd_stub.plan->log.count &&
+           tbd_stub_time() == tbd_stub.plan->blocks;
+}
+
+static void check_call(const struct tbd_msg_syscall *call, const struct tbd_thread *thread)
+{
+    static const uint8_t argument_register[6] = { TBD_RDI, TBD_RSI, TBD_RDX,
+                                                  TBD_R10, TBD_R8,  TBD_R9 };
+    uint64_t number = thread->regs.gpr[TBD_RAX];
+    const char *name = tbd_syscall_name(number), *expected = tbd_syscall_name(call->number);
+
+    if (number != call->number)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "system call %lu (%s) where play had %lu (%s)", number,
+                         name ? name : "?", call->number, expected ? expected : "?");
+    for (unsigned i = 0; i < tbd_syscall_arg_count(number); i++) {
+        uint64_t value = thread->regs.gpr[argument_register[i]];
+
+        if (value != call->args[i])
+            tbd_stub_diverge(TBD_PLAN_LAST_INSN, "argument %u of %s is 0x%lx, in play it was 0x%lx",
+                             i, name ? name : "?", value, call->args[i]);
+    }
+}
+
+static void set_result(struct tbd_thread *thread, uint64_t result, uint32_t insn_bytes)
+{
+    thread->regs.rip += insn_bytes;
+    thread->regs.gpr[TBD_RAX] = result;
+    thread->regs.gpr[TBD_RCX] = thread->regs.rip;
+    thread->regs.gpr[TBD_R11] = thread->regs.rflags;
+}
+
+/* Applies and sends the messages of one call: long ones come in several. */
+static void apply_call(const struct tbd_message *message)
+{
+    struct tbd_msg_syscall call;
+
+    for (;;) {
+        memcpy(&call, message + 1, sizeof(call));
+        tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(call), call.write_count);
+        tbd_log_send(message);
+        if (!(call.flags & TBD_SYSCALL_MORE))
+            return;
+        message = expect(TBD_MSG_SYSCALL, "a system call continues");
+    }
+}
+
+/* By a filter of the program's own: nothing came of it but its result. */
+static bool is_refused(const struct tbd_msg_syscall *call)
+{
+    return call->flags & TBD_SYSCALL_REFUSED;
+}
+
+/* Nothing follows that the thread would do. */
+static bool is_thread_end(const struct tbd_msg_syscall *call)
+{
+    return is_refused(call) ? call->flags & TBD_SYSCALL_NORETURN : call->number == SYS_exit;
+}
+
+/* exit of a thread leaves the others; the program ends with exit_group, or with its last thread. */
+static bool is_end(const struct tbd_msg_syscall *call)
+{
+    return !is_refused(call) &&
+           (call->number == SYS_exit_group ||
+            (call->number == SYS_exit && !tbd_log_peek(TBD_MSG_THREAD)));
+}
+
+void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    const struct tbd_message *message;
+    struct tbd_msg_syscall call;
+
+    if (tbd_stub_is_where_play_stopped()) /* in a call that never came back */
+        tbd_stub_finish();
+    message = tbd_log_peek(TBD_MSG_INTERRUPTED);
+    if (message) { /* a signal came before the call was made: it is made again later */
+        tbd_log_send(message);
+        return;
+    }
+    if (tbd_log_peek(TBD_MSG_THREAD)) /* it waits in the call, others run */
+        return;
+    message = expect(TBD_MSG_SYSCALL, "a system call");
+    memcpy(&call, message + 1, sizeof(call));
+    check_call(&call, thread);
+    tbd_x87_settle();
+    if (!is_refused(&call))
+        tbd_maps_before(&call);
+    if (!is_refused(&call) && !tbd_maps_change(&call, thread))
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s cannot be done again",
+                         tbd_syscall_name(call.number) ? tbd_syscall_name(call.number) : "?");
+    apply_call(message);
+    if (is_end(&call))
+        tbd_stub_finish();
+    if (is_thread_end(&call))
+        return;
+    if (call.number == SYS_rt_sigreturn && !is_refused(&call))
+        tbd_signal_return(thread);
+    else
+        set_result(thread, call.result, insn_bytes);
+}
+
+void tbd_stub_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    tbd_stub_call(thread, insn_bytes);
+    tbd_stub_settle(thread);
+}
+
+/* ---- specials ---- */
+
+static void check_special(const struct tbd_msg_special *logged, enum tbd_special special)
+{
+    if (logged->special != (uint32_t)special)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN,
+                         "special instruction of kind %u where play had kind %u",
+                         (unsigned)special, logged->special);
+}
+
+/* Outputs come from the log. */
+static void supply(struct tbd_thread *thread, const struct tbd_message *message,
+                   uint32_t insn_bytes)
+{
+    struct tbd_msg_special special;
+
+    memcpy(&special, message + 1, sizeof(special));
+    tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(special), special.write_count);
+    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
+        if (special.gpr_mask >> r & 1)
+            thread->regs.gpr[r] = special.gpr[r];
+    thread->regs.rflags = special.rflags;
+    if (special.special == TBD_SPECIAL_OTHER_STORE)
+        tbd_x87_environment_stored(thread->regs.rip, insn_bytes);
+    thread->regs.rip += insn_bytes;
+    tbd_log_send(message);
+}
+
+void tbd_stub_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
+{
+    const struct tbd_message *message = tbd_log_peek(TBD_MSG_SPECIAL);
+    struct tbd_msg_special logged;
+
+    if (message) {
+        memcpy(&logged, message + 1, sizeof(logged));
+        check_special(&logged, special);
+    }
+    if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
+        tbd_stub_finish(); /* killed before it was logged */
+    if (message && !(logged.flags & TBD_SPECIAL_F_REPLAYED))
+        supply(thread, message, insn_bytes);
+    else
+        tbd_special_again(thread, special, insn_bytes);
+    tbd_stub_settle(thread);
+}
+
+void tbd_stub_detached(const char *why)
+{
+    if (tbd_stub_is_where_play_stopped())
+        tbd_stub_finish();
+    tbd_stub_diverge(TBD_PLAN_LAST_INSN, "play went on where %s", why);
+}
+
+void tbd_stub_bad_code(struct tbd_thread *thread)
+{
+    tbd_stub_faulted(0, 0, thread->regs.rip);
+}
+
+/* ---- signals, turns ---- */
+
+static bool is_between(uint32_t kind)
+{
+    return kind == TBD_MSG_SIGNAL || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
+           kind == TBD_MSG_CODE;
+}
+
+uint64_t tbd_stub_between_time(void)
+{
+    const struct tbd_plan_log *entry;
+
+    if (tbd_stub.between < tbd_stub.log_next)
+        tbd_stub.between = tbd_stub.log_next;
+    while ((entry = log_entry(tbd_stub.between)) && !is_between(message_of(entry)->kind))
+        tbd_stub.between++;
+    return entry ? entry->time : UINT64_MAX;
+}
+
+static void deliver(struct tbd_thread *thread, const struct tbd_message *message)
+{
+    struct tbd_msg_signal signal;
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+    const uint8_t *at;
+
+    memcpy(&signal, message + 1, sizeof(signal));
+    at = tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(signal),
+                              signal.write_count);
+    memcpy(&thread->regs, at, sizeof(thread->regs));
+    if (thread->regs.xsave_bytes == tbd_runtime.vector.bytes) {
+        memcpy(image, at + sizeof(thread->regs), thread->regs.xsave_bytes);
+        tbd_vector_load(&tbd_runtime.vector, image);
+    }
+    tbd_log_send(message);
+}
+
+/* Translations notice by themselves.  The next block looks at these bytes: so they count as read,
+ * as in play. */
+static void change_code(const struct tbd_message *message)
+{
+    struct tbd_msg_code code;
+
+    memcpy(&code, message + 1, sizeof(code));
+    tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(code), code.write_count);
+    tbd_log_send(message);
+}
+
+void tbd_stub_between(struct tbd_thread *thread)
+{
+    const struct tbd_message *message;
+
+    for (;;) {
+        if ((message = tbd_log_peek(TBD_MSG_SIGNAL)))
+            deliver(thread, message);
+        else if ((message = tbd_log_peek(TBD_MSG_CODE)))
+            change_code(message);
+        else if ((message = tbd_log_peek(TBD_MSG_THREAD)))
+            tbd_stub_turn(thread, message);
+        else if (!tbd_stub_shared(thread))
+            return;
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+/* map_calls.c - system calls that change mappings, done again in a replay process
+ *
+ * Files are not opened: a page of a file mapping comes from the trace when it is touched.
+ * Calls that failed in play change nothing. */
+#include "replay/stub/logged_events.h"
+
+#include "replay/stub/memory.h"
+
+#include <asm/prctl.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+
+#define HIGHEST_ERROR (-4095l)
+
+static uint64_t page_up(uint64_t address)
+{
+    return (address + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
+}
+
+static bool has_failed(const struct tbd_msg_syscall *call)
+{
+    return (int64_t)call->result < 0 && (int64_t)call->result >= HIGHEST_ERROR;
+}
+
+/* These calls have one message each, which is applied next. */
+static uint64_t this_order(void)
+{
+    return tbd_stub.log_next + 1;
+}
+
+/* A block in front may have ended because it could not go on here: as in play. */
+#define INSN_MAX_BYTES 15u
+
+static void forget_code(uint64_t start, uint64_t bytes)
+{
+    uint64_t end = start + page_up(bytes);
+
+    start -= start < INSN_MAX_BYTES ? start : INSN_MAX_BYTES;
+    if (tbd_regions_has_code(&tbd_runtime.regions, start, end))
+        tbd_stub_code_changed(start, end - start);
+}
+
+/* Shared memory may have been written by others before this process used it. */
+static bool is_fresh(const struct tbd_msg_syscall *call)
+{
+    return (call->args[3] & MAP_ANONYMOUS) && (call->args[3] & MAP_TYPE) == MAP_PRIVATE;
+}
+
+static bool do_mmap(const struct tbd_msg_syscall *call)
+{
+    struct tbd_region *region;
+
+    forget_code(call->result, call->args[1]);
+    if (!tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2], is_fresh(call),
+                        this_order()))
+        return false;
+    region = tbd_regions_find(&tbd_runtime.regions, call->result);
+    if (region && (call->args[3] & MAP_TYPE) != MAP_PRIVATE)
+        region->map.map_flags = MAP_SHARED;
+    return true;
+}
+
+/* The stack may grow further: play says where to, behind the arguments.  Nothing is between. */
+static bool do_limit(const struct tbd_msg_syscall *call)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    uint64_t start = call->args[5];
+    size_t i = tbd_regions_lower(regions, start);
+
+    if (!start || i == regions->count || regions->table[i].map.start <= start)
+        return true;
+    return tbd_memory_map(start, regions->table[i].map.start - start, PROT_READ | PROT_WRITE, true,
+                          this_order());
+}
+
+/* Play says how many bytes, behind the arguments (hooks/calls/memory_calls.c). */
+static bool do_shmat(const struct tbd_msg_syscall *call)
+{
+    bool may_write = !(call->args[2] & SHM_RDONLY);
+
+    forget_code(call->result, call->args[5]);
+    return tbd_memory_map(call->result, call->args[5], PROT_READ | (may_write ? PROT_WRITE : 0u),
+                          false, this_order());
+}
+
+static bool do_shmdt(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->args[0], call->args[5]);
+    return tbd_memory_unmap(call->args[0], call->args[5]);
+}
+
+static bool do_munmap(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->args[0], call->args[1]);
+    return tbd_memory_unmap(call->args[0], call->args[1]);
+}
+
+static bool do_mprotect(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->args[0], call->args[1]);
+    return !call->args[1] || tbd_memory_protect(call->args[0], call->args[1],
+                                                (uint32_t)call->args[2] & 7);
+}
+
+static bool do_mremap(const struct tbd_msg_syscall *call)
+{
+    forget_code(call->args[0], call->args[1]);
+    forget_code(call->result, call->args[2]);
+    if (!call->args[1]) /* shared memory is mapped once more */
+        return tbd_memory_map(call->result, call->args[2], PROT_READ | PROT_WRITE, false, this_order());
+    if (!tbd_memory_move(call->args[0], call->args[1], call->result, call->args[2],
+                         this_order()))
+        return false;
+    return !(call->args[3] & MREMAP_DONTUNMAP) ||
+           tbd_memory_map(call->args[0], call->args[1], PROT_READ | PROT_WRITE, true,
+                          this_order());
+}
+
+static bool do_brk(const struct tbd_msg_syscall *call)
+{
+    uint64_t before = tbd_stub.brk, after = page_up(call->result);
+
+    tbd_stub.brk = after;
+    if (before == after)
+        return true;
+    if (after > before)
+        return tbd_memory_map(before, after - before, PROT_READ | PROT_WRITE, true,
+                              this_order());
+    return tbd_memory_unmap(after, before - after);
+}
+
+static bool drops_contents(uint64_t advice)
+{
+    return advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
+           advice == MADV_DONTNEED_LOCKED;
+}
+
+static bool do_madvise(const struct tbd_msg_syscall *call)
+{
+    if (!drops_contents(call->args[2]) || !call->args[1])
+        return true;
+    forget_code(call->args[0], call->args[1]);
+    return tbd_memory_discard(call->args[0], call->args[1], this_order());
+}
+
+static bool do_arch_prctl(const struct tbd_msg_syscall *call, struct tbd_thread *thread)
+{
+    if (call->args[0] == ARCH_SET_FS) {
+        thread->regs.fs_base = call->args[1];
+        tbd_set_fs_base(call->args[1]);
+    }
+    if (call->args[0] == ARCH_SET_GS)
+        thread->regs.gs_base = call->args[1];
+    return true;
+}
+
+bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thread)
+{
+    if (has_failed(call) || call->flags & TBD_SYSCALL_CONTINUED)
+        return true;
+    switch (call->number) {
+    case SYS_mmap:
+        return do_mmap(call);
+    case SYS_munmap:
+        return do_munmap(call);
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+        return do_mprotect(call);
+    case SYS_mremap:
+        return do_mremap(call);
+    case SYS_setrlimit:
+    case SYS_prlimit64:
+        return do_limit(call);
+    case SYS_brk:
+        return do_brk(call);
+    case SYS_madvise:
+        return do_madvise(call);
+    case SYS_arch_prctl:
+        return do_arch_prctl(call, thread);
+    case SYS_shmat:
+        return do_shmat(call);
+    case SYS_shmdt:
+        return do_shmdt(call);
+    case SYS_remap_file_pages:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* ---- what play sends before ---- */
+
+/* Play looks at readable mappings only (hooks/calls/memory_calls.c: capture). */
+static void send_range(uint64_t start, uint64_t bytes)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    uint64_t end = start + page_up(bytes);
+
+    for (size_t i = tbd_regions_lower(regions, start);
+         i < regions->count && regions->table[i].map.start < end; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { map->start > start ? map->start : start,
+                                       map->end < end ? map->end : end, false };
+
+        stretch.folds = tbd_regions_folds(regions, stretch.start, stretch.end);
+        if (map->prot & PROT_READ)
+            tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
+                                  &stretch, 1);
+    }
+}
+
+/* Whether the call then fails or not. */
+void tbd_maps_before(const struct tbd_msg_syscall *call)
+{
+    if (tbd_stub.is_partial)
+        return;
+    switch (call->number) {
+    case SYS_munmap:
+        send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_mmap:
+        if (call->args[3] & MAP_FIXED)
+            send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+        if (!(call->args[2] & PROT_READ))
+            send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_mremap:
+        if (call->args[3] & MREMAP_FIXED)
+            send_range(call->args[4], call->args[2]);
+        send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_madvise:
+        if (drops_contents(call->args[2]))
+            send_range(call->args[0], call->args[1]);
+        break;
+    case SYS_shmat:
+        if (call->args[1])
+            send_range(call->args[1] & ~(TBD_PAGE_SIZE - 1), call->args[5]);
+        break;
+    case SYS_shmdt:
+        send_range(call->args[0], call->args[5]);
+        break;
+    case SYS_brk:
+        if (call->args[0] && page_up(call->args[0]) < tbd_stub.brk)
+            send_range(page_up(call->args[0]), tbd_stub.brk - page_up(call->args[0]));
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+/* reexecute.c - specials whose outputs follow from their inputs: play's own code executes them
+ *
+ * It works on tbd_runtime, as in play, and sends the same messages.  What other processes wrote
+ * meanwhile is an input (hooks/memory/shared.h): it comes out of the logged messages, one for each piece
+ * of the instruction. */
+#include "base/string.h"
+#include "format/stream/stream.h"
+#include "hooks/memory/effects.h"
+#include "hooks/instructions/slot.h"
+#include "replay/stub/logged_events.h"
+
+static struct {
+    uint64_t next, end; /* log entries of this execution */
+    struct tbd_msg_special message;
+} again;
+
+/* They are regenerated. */
+static void skip_logged(void)
+{
+    again.next = tbd_stub.log_next;
+    while (tbd_log_peek(TBD_MSG_SPECIAL))
+        tbd_stub.log_next++;
+    again.end = tbd_stub.log_next;
+}
+
+static void make_stores(struct tbd_effects *effects, const uint8_t *at, uint32_t count)
+{
+    tbd_log_apply_writes(at, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct tbd_write write;
+
+        memcpy(&write, at, sizeof(write));
+        at += sizeof(write);
+        if (write.flags & TBD_WRITE_NO_OLD)
+            tbd_stub_diverge(TBD_PLAN_LAST_INSN, "a store of another process without old bytes");
+        tbd_effects_add_known(effects, write.address, at, at + write.bytes, write.bytes);
+        at += 2ull * write.bytes;
+    }
+}
+
+const struct tbd_msg_special *tbd_stub_next_others(struct tbd_effects *effects, uint32_t *others)
+{
+    const struct tbd_message *message = again.next < again.end ? tbd_log_message(again.next) : NULL;
+    const uint8_t *payload = (const uint8_t *)(message + 1);
+
+    /* Play was refused the memory; here it may be there, because the file has changed meanwhile. */
+    if (!message && tbd_log_peek(TBD_MSG_INTERRUPTED))
+        tbd_stub_faulted(tbd_slot_last_insn(tbd_runtime.thread), 0, tbd_runtime.thread->regs.rip);
+    /* A program killed in the middle of a long one has done only so many pieces. */
+    if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
+        tbd_stub_finish();
+    if (!message)
+        return NULL;
+    again.next++;
+    memcpy(&again.message, payload, sizeof(again.message));
+    if (again.message.others <= again.message.write_count)
+        make_stores(effects, payload + sizeof(again.message), again.message.others);
+    *others = again.message.others;
+    return &again.message;
+}
+
+void tbd_special_again(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
+{
+    skip_logged();
+    tbd_special_perform(thread, special, insn_bytes);
+}

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+/* run_window.c - one window in a replay process
+ *
+ * The entries area is cut so that its guard page is reached when something is due: a stop, a
+ * signal, the end of a slice or of the window.  In a partial replay, and before the first slice
+ * that is wanted, the ring only counts (`discard`).
+ *
+ * I1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the instruction
+ *     a stop asked for.
+ * I2  Time = the ring's count - `extra`: after a stop inside a block its rest is entered as one
+ *     more. */
+#include "replay/stub/stub.h"
+
+#include "base/fmt.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/memory/safe_copy.h"
+#include "patcher/cut.h"
+#include "replay/stub/memory.h"
+
+#include <sys/mman.h>
+
+struct tbd_stub tbd_stub;
+
+static struct tbd_plan_stop *stops(void)
+{
+    return (void *)((char *)tbd_stub.plan + tbd_stub.plan->stops.offset);
+}
+
+static uint64_t absolute_time(void)
+{
+    return tbd_ring_time(&tbd_runtime.ring, tbd_runtime.thread) - tbd_stub.extra;
+}
+
+uint64_t tbd_stub_time(void)
+{
+    return absolute_time() - tbd_stub.plan->first_time;
+}
+
+void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
+{
+    struct tbd_plan_head *plan = tbd_stub.plan;
+    uint64_t next = tbd_stub_time();
+    va_list list;
+    char what[sizeof(plan->what)];
+
+    va_start(list, format);
+    tbd_fmt_list(what, sizeof(what), format, list);
+    va_end(list);
+    plan->time = next ? next - 1 : 0;
+    plan->instruction = instruction;
+    plan->thread = tbd_runtime.thread->tid;
+    tbd_stub_fail(plan, TBD_OUTCOME_DIVERGED, "%s", what);
+}
+
+void tbd_stub_code_changed(uint64_t start, uint64_t bytes)
+{
+    tbd_stub.plan->code_changed = 1;
+    tbd_patcher_flush_range(tbd_runtime.thread, start, start + bytes);
+}
+
+/* ---- the end ---- */
+
+static const uint64_t *addresses_in(const struct tbd_plan_section *section)
+{
+    return (const void *)((const char *)tbd_stub.plan + section->offset);
+}
+
+static void mark_pages(const struct tbd_plan_section *section)
+{
+    for (uint64_t i = 0; i < section->count; i++) {
+        uint64_t page = addresses_in(section)[i];
+
+        tbd_pages_mark_written(&tbd_runtime.pages, page, page + 1);
+    }
+}
+
+/* In full replay without a touch map the pages are those that play wrote, and so they are where the
+ * marks were used up for earlier slices. */
+static void mark_dirty_pages(void)
+{
+    if (!(tbd_stub.hook_set & TBD_HOOK_TOUCH) || tbd_stub.plan->slice)
+        mark_pages(&tbd_stub.plan->dirty);
+}
+
+static void send_marked_pages(void)
+{
+    const struct tbd_regions *regions = &tbd_runtime.regions;
+    bool any_folds = false;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { map->start, map->end,
+                                       tbd_regions_folds(regions, map->start, map->end) };
+
+        if (map->prot & PROT_READ)
+            tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
+                                  &stretch, 1);
+        any_folds |= stretch.folds;
+    }
+    for (size_t i = 0; i < regions->count && any_folds; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { .start = map->start, .end = map->end };
+
+        if (map->prot & PROT_READ)
+            tbd_window_clear_marks(&tbd_runtime.pages, &stretch);
+    }
+}
+
+/* A window in which the program was killed has no end state: its stream just ends. */
+static void send_end(void)
+{
+    mark_dirty_pages();
+    send_marked_pages();
+    if (tbd_stub.plan->complete)
+        tbd_stub_send_threads(tbd_runtime.thread);
+    if (tbd_stub.plan->complete)
+        tbd_window_send_end(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
+                            &tbd_runtime.vector, TBD_TIME_NEVER);
+    else /* play was killed in it and has no end state; its pages are wanted all the more */
+        tbd_ring_turn(&tbd_runtime.ring, tbd_runtime.thread, TBD_CHUNK_ENDS_WINDOW);
+}
+
+void tbd_stub_finish(void)
+{
+    struct tbd_plan_head *plan = tbd_stub.plan;
+
+    if (!tbd_stub.is_partial && tbd_stub.log_next < plan->log.count)
+        tbd_stub_diverge(0, "the window ends, but play has %lu more logged messages",
+                         plan->log.count - tbd_stub.log_next);
+    if (tbd_runtime.ring.full)
+        tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
+    if (!tbd_stub.is_partial)
+        send_end();
+    plan->outcome = TBD_OUTCOME_COMPLETE;
+    tbd_stub_serve(plan);
+}
+
+/* ---- slices ---- */
+
+static void configure(uint32_t hook_set);
+
+/* Marks of pages that went away must not make them part of the window's end state. */
+static void send_state(struct tbd_thread *thread)
+{
+    const struct tbd_plan_section *gone = &tbd_stub.plan->gone;
+
+    mark_dirty_pages();
+    mark_pages(gone);
+    send_marked_pages();
+    for (uint64_t i = 0; i < gone->count; i++)
+        tbd_pages_forget(&tbd_runtime.pages, addresses_in(gone)[i], addresses_in(gone)[i] + 1);
+    tbd_stub_send_threads(thread);
+    tbd_window_send_end(&tbd_runtime.ring, thread, &tbd_runtime.pages, &tbd_runtime.vector,
+                        TBD_TIME_NEVER);
+}
+
+/* So far the ring only counted: the first slice that is wanted begins. */
+static void begin_events(struct tbd_thread *thread)
+{
+    uint64_t now = absolute_time();
+
+    tbd_stub.is_partial = false;
+    tbd_runtime.ring.discard = false;
+    tbd_runtime.options.hooks = tbd_stub.plan->hook_set;
+    tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
+    configure(tbd_stub.plan->hook_set);
+    tbd_ring_start(&tbd_runtime.ring, thread, now, TBD_TIME_NEVER);
+}
+
+/* Behind the last one the window's own end follows, if it is wanted. */
+static void end_slice(struct tbd_thread *thread)
+{
+    struct tbd_plan_head *plan = tbd_stub.plan;
+    uint64_t now = absolute_time();
+
+    if (now < tbd_stub.slice_end || now == plan->first_time + plan->blocks)
+        return;
+    if (tbd_stub.is_partial)
+        begin_events(thread);
+    send_state(thread);
+    tbd_stub.slice_end = now + plan->slice;
+    if (now < tbd_stub.end)
+        return;
+    plan->outcome = TBD_OUTCOME_COMPLETE;
+    tbd_stub_serve(plan);
+}
+
+/* ---- stops ---- */
+
+#define RED_ZONE 128u /* below the stack pointer a function may keep something, too */
+
+static void copy_stack(struct tbd_plan_stop *stop)
+{
+    stop->stack_start = stop->regs.gpr[TBD_RSP] - RED_ZONE;
+    stop->stack_bytes = (uint32_t)tbd_copy_prefix_from_program((char *)tbd_stub.plan + stop->stack,
+                                                               stop->stack_start, stop->stack_bytes);
+}
+
+static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *thread)
+{
+    void *image = (char *)tbd_stub.plan + stop->xsave;
+
+    stop->done = TBD_STOP_FILLED;
+    if (!stop->thread || stop->thread == thread->tid) {
+        stop->regs = thread->regs;
+        stop->regs.thread = thread->tid;
+        tbd_vector_store(&tbd_runtime.vector, image);
+    } else if (!tbd_stub_thread_state(stop->thread, &stop->regs, image)) {
+        stop->done = TBD_STOP_NO_THREAD;
+    }
+    stop->regs.xsave_bytes = tbd_runtime.vector.bytes;
+    if (stop->stack_bytes && stop->done == TBD_STOP_FILLED)
+        copy_stack(stop);
+    tbd_stub.stop_next++;
+}
+
+/* Behind the last one a stop that is never reached. */
+static const struct tbd_plan_stop *next_stop(void)
+{
+    static const struct tbd_plan_stop never = { .time = UINT64_MAX };
+
+    return tbd_stub.stop_next < tbd_stub.plan->stops.count ? &stops()[tbd_stub.stop_next] : &never;
+}
+
+/* Fills all stops at this position. */
+static void fill_stops(struct tbd_thread *thread, uint64_t time, uint32_t instruction)
+{
+    while (next_stop()->time == time && next_stop()->instruction == instruction)
+        fill_stop(&stops()[tbd_stub.stop_next], thread);
+    if (tbd_stub.plan->stops.count && next_stop()->time == UINT64_MAX)
+        tbd_stub_finish();
+}
+
+static struct tbd_block_def stopped_block;
+
+static void cut_block(void *unused)
+{
+    static struct tbd_cut cut;
+    struct tbd_codegen_config config = { .hook_set = TBD_HOOKS_PARTIAL,
+                                         .max_insns = tbd_stub.plan->max_insns };
+
+    (void)unused;
+    tbd_cut_block(&cut, &tbd_stub_callbacks, &config, tbd_runtime.thread->regs.rip);
+    stopped_block = cut.def;
+}
+
+/* A block about to be entered: arranges for the stop inside it, if there is one. */
+static void stop_inside(struct tbd_thread *thread, uint64_t now)
+{
+    if (next_stop()->time != now)
+        return;
+    tbd_stub_callbacks.with_vector_state(cut_block, NULL);
+    if (next_stop()->instruction >= stopped_block.insn_count)
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_NO_STOP,
+                      "position %lu+%u: the block has %u instructions",
+                      tbd_stub.plan->first_time + now, next_stop()->instruction,
+                      stopped_block.insn_count);
+    tbd_stub.is_inside = true;
+    tbd_patcher_stop_inside(thread, (struct tbd_app_pc){ thread->regs.rip },
+                            next_stop()->instruction);
+}
+
+/* Stopped inside the block entered last.  What is left of it is entered as a block of its own, up
+ * to the next stop in it or to its end: it must not run on into what follows (I2). */
+static void reached_inside(struct tbd_thread *thread)
+{
+    uint64_t time = tbd_stub_time() - 1;
+    uint32_t ran = next_stop()->instruction, until = stopped_block.insn_count;
+
+    fill_stops(thread, time, ran);
+    tbd_stub.is_inside = next_stop()->time == time;
+    if (tbd_stub.is_inside)
+        until = next_stop()->instruction;
+    tbd_stub.extra++;
+    if (tbd_stub.is_inside || stopped_block.end == TBD_END_LIMIT)
+        tbd_patcher_stop_inside(thread, (struct tbd_app_pc){ thread->regs.rip }, until - ran);
+}
+
+/* ---- going on ---- */
+
+static uint64_t next_due(void)
+{
+    const struct tbd_plan_stop *stop = next_stop();
+    uint64_t due = tbd_stub.end - tbd_stub.plan->first_time, between = tbd_stub_between_time();
+    uint64_t now = tbd_stub_time(), left = tbd_stub_left_time();
+
+    if (tbd_stub.slice_end < tbd_stub.end)
+        due = tbd_stub.slice_end - tbd_stub.plan->first_time;
+    if (left < due && left > now)
+        due = left;
+    if (stop->time < due && stop->time > now)
+        due = stop->time;
+    if (between < due && between > now)
+        due = between;
+    return due + tbd_stub.plan->first_time + tbd_stub.extra;
+}
+
+void tbd_stub_boundary(struct tbd_thread *thread)
+{
+    tbd_stub.plan->heartbeat++;
+    if (tbd_runtime.ring.full)
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
+    if (tbd_stub.is_inside) {
+        reached_inside(thread);
+    } else {
+        end_slice(thread);
+        tbd_stub_between(thread);
+        fill_stops(thread, tbd_stub_time(), 0);
+        if (absolute_time() >= tbd_stub.end)
+            tbd_stub_finish();
+        tbd_stub_leave_block(thread);
+        stop_inside(thread, tbd_stub_time());
+    }
+    tbd_ring_set_due(&tbd_runtime.ring, thread, next_due());
+}
+
+static void load_registers(struct tbd_thread *thread)
+{
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+
+    thread->regs = plan->regs;
+    thread->tid = plan->regs.thread;
+    thread->kick = 0;
+    memcpy(image, (const char *)plan + plan->xsave, plan->regs.xsave_bytes);
+    tbd_vector_load(&tbd_runtime.vector, image);
+    tbd_set_fs_base(thread->regs.fs_base);
+}
+
+static void configure(uint32_t hook_set)
+{
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+    struct tbd_codegen_config config = {
+        .hook_set = hook_set,
+        .max_insns = plan->max_insns,
+        .notes = (const void *)((const char *)plan + plan->notes.offset),
+        .note_count = plan->notes.count,
+        .link = true
+    };
+
+    if (tbd_stub.hook_set == config.hook_set && !(plan->flags & TBD_PLAN_FLUSH)) {
+        tbd_patcher_place_notes(config.notes);
+        return;
+    }
+    tbd_patcher_configure(&config);
+    tbd_stub.hook_set = config.hook_set;
+}
+
+void tbd_stub_run(void)
+{
+    struct tbd_plan_head *plan = tbd_stub.plan;
+    struct tbd_thread *thread = tbd_runtime.thread;
+
+    if (plan->regs.xsave_bytes != tbd_runtime.vector.bytes || plan->xcr0 != tbd_runtime.vector.mask)
+        tbd_stub_fail(plan, TBD_OUTCOME_FAILED,
+                      "this processor's vector registers differ from those of the recording");
+    plan->code_changed = 0;
+    tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL || plan->from;
+    tbd_runtime.ring.discard = tbd_stub.is_partial;
+    tbd_runtime.options.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set;
+    tbd_stub.end = plan->first_time + plan->until;
+    tbd_stub.slice_end = plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice)
+                                     : TBD_TIME_NEVER;
+    tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
+    tbd_stub.is_inside = tbd_stub.has_ended = false;
+    tbd_stub.brk = plan->brk;
+    if (!tbd_stub.is_partial) /* marks that a partial replay left */
+        tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
+    configure(tbd_stub.is_partial ? TBD_HOOKS_PARTIAL : plan->hook_set);
+    load_registers(thread);
+    tbd_runtime.ring.area =
+        plan->area == TBD_PLAN_NO_AREA ? 0 : tbd_ring_area(&tbd_runtime.ring, plan->area);
+    tbd_ring_start(&tbd_runtime.ring, thread, plan->first_time, tbd_stub.end);
+    tbd_stub_shared_begin(thread);
+    tbd_stub_boundary(thread);
+    tbd_patcher_run(thread);
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+/* shared_traps.c - which instructions the engine executes because they access shared memory
+ * (patcher/forced_specials.h)
+ *
+ * The log says when the set changes.  A block that play left before an instruction which only then
+ * came into the set is left there again: a trap in front of that instruction (tbd_patcher_trap). */
+#include "replay/stub/logged_events.h"
+
+#include "base/string.h"
+#include "patcher/cut.h"
+#include "patcher/forced_specials.h"
+
+#include <signal.h>
+
+static struct tbd_msg_shared head_of(const struct tbd_message *message)
+{
+    struct tbd_msg_shared head;
+
+    memcpy(&head, message + 1, sizeof(head));
+    return head;
+}
+
+static uint64_t pc_of(const struct tbd_message *message, uint32_t i)
+{
+    uint64_t pc;
+
+    memcpy(&pc, (const uint8_t *)(message + 1) + sizeof(struct tbd_msg_shared) + i * sizeof(pc),
+           sizeof(pc));
+    return pc;
+}
+
+static void forget_code(struct tbd_thread *thread, const uint64_t *pcs, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        tbd_patcher_flush_range(thread, pcs[i], pcs[i] + 1);
+}
+
+/* Translations of what only one of the two sets has must go.  `now` has no address twice. */
+static void replace(struct tbd_thread *thread, const uint64_t *now, size_t now_count)
+{
+    static uint64_t before[TBD_MAX_SINGLES];
+    size_t count = tbd_singles_list(before);
+    bool same = count == now_count;
+
+    for (size_t i = 0; i < now_count && same; i++)
+        same = tbd_singles_has(now[i]);
+    if (same)
+        return;
+    forget_code(thread, before, count);
+    tbd_singles_clear();
+    for (size_t i = 0; i < now_count; i++)
+        tbd_singles_add(now[i]);
+    forget_code(thread, now, now_count);
+}
+
+static void replace_by(struct tbd_thread *thread, const struct tbd_message *message)
+{
+    static uint64_t now[TBD_MAX_SINGLES];
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < head_of(message).count && count < TBD_MAX_SINGLES; i++)
+        now[count++] = pc_of(message, i);
+    replace(thread, now, count);
+}
+
+static void add(struct tbd_thread *thread, const struct tbd_message *message)
+{
+    for (uint32_t i = 0; i < head_of(message).count; i++) {
+        uint64_t pc = pc_of(message, i);
+
+        tbd_singles_add(pc);
+        forget_code(thread, &pc, 1);
+    }
+}
+
+bool tbd_stub_shared(struct tbd_thread *thread)
+{
+    const struct tbd_message *message = tbd_log_peek(TBD_MSG_SHARED);
+
+    if (!message)
+        return false;
+    tbd_patcher_trap(thread, 0);
+    if (head_of(message).flags & TBD_SHARED_WHOLE)
+        replace_by(thread, message);
+    else
+        add(thread, message);
+    tbd_log_send(message);
+    return true;
+}
+
+void tbd_stub_shared_begin(struct tbd_thread *thread)
+{
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+
+    tbd_patcher_trap(thread, 0);
+    if (!tbd_log_peek(TBD_MSG_SHARED) || plan->singles.count)
+        replace(thread, (const void *)((const char *)plan + plan->singles.offset),
+                plan->singles.count);
+    while (tbd_stub_shared(thread))
+        ;
+}
+
+/* ---- blocks that were left ---- */
+
+/* Was the block left because of something outside: a new instruction in the set, or a file that had
+ * become shorter?  Other faults come by themselves. */
+static bool is_left_outside(const struct tbd_message *next)
+{
+    struct tbd_msg_signal signal;
+
+    if (next->kind == TBD_MSG_SHARED)
+        return !(head_of(next).flags & TBD_SHARED_WHOLE);
+    if (next->kind != TBD_MSG_SIGNAL)
+        return false;
+    memcpy(&signal, next + 1, sizeof(signal));
+    return signal.signo == SIGBUS && (signal.flags & TBD_SIGNAL_SYNC);
+}
+
+/* The next such block's INTERRUPTED. */
+static const struct tbd_plan_log *next_left(void)
+{
+    const struct tbd_plan_head *plan = tbd_stub.plan;
+    const struct tbd_plan_log *log = (const void *)((const char *)plan + plan->log.offset);
+
+    if (tbd_stub.left < tbd_stub.log_next)
+        tbd_stub.left = tbd_stub.log_next;
+    for (; tbd_stub.left + 1 < plan->log.count; tbd_stub.left++)
+        if (tbd_log_message(tbd_stub.left)->kind == TBD_MSG_INTERRUPTED &&
+            is_left_outside(tbd_log_message(tbd_stub.left + 1)))
+            return &log[tbd_stub.left];
+    return NULL;
+}
+
+uint64_t tbd_stub_left_time(void)
+{
+    const struct tbd_plan_log *entry = next_left();
+
+    return entry && entry->time ? entry->time - 1 : UINT64_MAX;
+}
+
+static struct tbd_cut cut;
+
+static void cut_block(void *unused)
+{
+    struct tbd_codegen_config config = { .hook_set = TBD_HOOKS_PARTIAL,
+                                         .max_insns = tbd_stub.plan->max_insns };
+
+    (void)unused;
+    tbd_cut_block(&cut, &tbd_stub_callbacks, &config, tbd_runtime.thread->regs.rip);
+}
+
+void tbd_stub_leave_block(struct tbd_thread *thread)
+{
+    const struct tbd_plan_log *entry = next_left();
+    uint64_t insn;
+
+    if (!entry || entry->time != tbd_stub_time() + 1)
+        return;
+    memcpy(&insn, (const char *)tbd_stub.plan + entry->message + sizeof(struct tbd_message),
+           sizeof(insn));
+    tbd_stub_callbacks.with_vector_state(cut_block, NULL);
+    if (insn < cut.count)
+        tbd_patcher_trap(thread, cut.insn[insn].pc);
+}

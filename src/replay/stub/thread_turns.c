@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+/* thread_turns.c - all threads of the program on the one thread of a replay process
+ *
+ * Who has control is in the thread block, as in play; the others' registers and vector state wait
+ * in slots of the plan (struct tbd_plan_thread), of which the driver provides as many as the window
+ * can need.  Turns come where play logged them: between two blocks, or in a system call that waits.
+ *
+ * I1  The thread in control has no slot; every other one that lives has exactly one. */
+#include "replay/stub/logged_events.h"
+
+#include "base/string.h"
+#include "replay/stub/memory.h"
+
+#define LONGEST_INSN 15u
+
+static struct tbd_plan_thread *slots(void)
+{
+    return (void *)((char *)tbd_stub.plan + tbd_stub.plan->threads.offset);
+}
+
+/* With tid 0: a free one. */
+static struct tbd_plan_thread *find_slot(uint32_t tid)
+{
+    for (uint64_t i = 0; i < tbd_stub.plan->threads.count; i++)
+        if (slots()[i].tid == tid)
+            return &slots()[i];
+    return NULL;
+}
+
+static void *image_of(const struct tbd_plan_thread *slot)
+{
+    return (char *)tbd_stub.plan + slot->xsave;
+}
+
+static struct tbd_plan_thread *take_slot(uint32_t tid, const struct tbd_regs *regs)
+{
+    struct tbd_plan_thread *slot = find_slot(0);
+
+    if (!slot)
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "the plan has no room for thread %u", tid);
+    slot->tid = tid;
+    slot->regs = *regs;
+    slot->regs.thread = tid;
+    slot->regs.xsave_bytes = tbd_runtime.vector.bytes;
+    return slot;
+}
+
+/* ---- what play logged ---- */
+
+static void start_thread(const struct tbd_message *message, const struct tbd_msg_thread *event)
+{
+    const uint8_t *at = (const uint8_t *)(message + 1) + sizeof(*event);
+    struct tbd_plan_thread *slot;
+    struct tbd_regs regs;
+
+    memcpy(&regs, at, sizeof(regs));
+    if (!event->thread || find_slot(event->thread) || event->thread == tbd_runtime.thread->tid)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "thread %u begins, but it lives", event->thread);
+    if (regs.xsave_bytes != tbd_runtime.vector.bytes)
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "thread %u has other vector registers",
+                      event->thread);
+    slot = take_slot(event->thread, &regs);
+    memcpy(image_of(slot), at + sizeof(regs), regs.xsave_bytes);
+}
+
+static void leave(const struct tbd_thread *thread)
+{
+    if (!tbd_stub.has_ended)
+        tbd_vector_store(&tbd_runtime.vector, image_of(take_slot(thread->tid, &thread->regs)));
+    tbd_stub.has_ended = false;
+}
+
+static void enter(struct tbd_thread *thread, struct tbd_plan_thread *slot)
+{
+    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
+
+    thread->regs = slot->regs;
+    thread->tid = slot->tid;
+    memcpy(image, image_of(slot), tbd_runtime.vector.bytes);
+    tbd_vector_load(&tbd_runtime.vector, image);
+    tbd_set_fs_base(thread->regs.fs_base);
+    slot->tid = 0;
+}
+
+static void switch_threads(struct tbd_thread *thread, const struct tbd_msg_thread *event)
+{
+    struct tbd_plan_thread *slot = event->thread ? find_slot(event->thread) : NULL;
+
+    if (event->from != thread->tid)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "thread %u gives way, in play it was thread %u",
+                         thread->tid, event->from);
+    if (!slot)
+        tbd_stub_diverge(TBD_PLAN_LAST_INSN, "a turn of thread %u, which does not exist",
+                         event->thread);
+    leave(thread);
+    enter(thread, slot);
+}
+
+/* It waits on the call's instruction: prefixes, then 0f 05. */
+static uint32_t call_length(uint64_t rip)
+{
+    uint8_t byte, before = 0;
+
+    for (uint32_t i = 0; i < LONGEST_INSN && tbd_memory_read(rip + i, &byte, 1); i++) {
+        if (before == 0x0f && byte == 0x05)
+            return i + 1;
+        before = byte;
+    }
+    tbd_stub_diverge(TBD_PLAN_LAST_INSN, "thread %u waits at 0x%lx, where no system call is",
+                     tbd_runtime.thread->tid, rip);
+}
+
+void tbd_stub_turn(struct tbd_thread *thread, const struct tbd_message *message)
+{
+    struct tbd_msg_thread event;
+
+    memcpy(&event, message + 1, sizeof(event));
+    switch (event.event) {
+    case TBD_THREAD_START:
+        start_thread(message, &event);
+        tbd_log_send(message);
+        return;
+    case TBD_THREAD_SWITCH:
+        switch_threads(thread, &event);
+        tbd_log_send(message);
+        if (event.block_time != TBD_NO_BLOCK_TIME)
+            tbd_stub_call(thread, call_length(thread->regs.rip));
+        return;
+    default:
+        if (event.thread != thread->tid)
+            tbd_stub_diverge(TBD_PLAN_LAST_INSN, "thread %u ends, in play it was thread %u",
+                             thread->tid, event.thread);
+        tbd_stub.has_ended = true;
+        tbd_log_send(message);
+        if (!tbd_log_peek(TBD_MSG_THREAD)) /* nobody came after it */
+            tbd_stub_finish();
+    }
+}
+
+/* ---- what is asked of them ---- */
+
+bool tbd_stub_thread_state(uint32_t tid, struct tbd_regs *regs, void *image)
+{
+    const struct tbd_plan_thread *slot = tid ? find_slot(tid) : NULL;
+
+    if (!slot)
+        return false;
+    *regs = slot->regs;
+    memcpy(image, image_of(slot), tbd_runtime.vector.bytes);
+    return true;
+}
+
+void tbd_stub_send_threads(struct tbd_thread *thread)
+{
+    for (uint64_t i = 0; i < tbd_stub.plan->threads.count; i++) {
+        struct tbd_plan_thread *slot = &slots()[i];
+        struct tbd_part parts[2] = { { &slot->regs, sizeof(slot->regs) },
+                                     { image_of(slot), tbd_runtime.vector.bytes } };
+
+        if (slot->tid)
+            tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_REGS, parts, 2);
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// links: tbd_format
+/* test_large_buffers.c - big pieces of memory are used again, and grow without losing what is in them */
+#include "format/files/large_buffers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#define MIB ((size_t)1 << 20)
+
+/* Each number at its own place. */
+static void fill(uint32_t *room, size_t bytes, uint32_t seed)
+{
+    for (size_t i = 0; i < bytes / 4; i++)
+        room[i] = seed + (uint32_t)i;
+}
+
+static void check(const uint32_t *room, size_t bytes, uint32_t seed)
+{
+    for (size_t i = 0; i < bytes / 4; i++)
+        assert_int_equal(room[i], seed + (uint32_t)i);
+}
+
+static void test_last_given_first_taken(void **state)
+{
+    void *a = tbd_room_take(3 * MIB), *b = tbd_room_take(3 * MIB), *again;
+
+    (void)state;
+    assert_non_null(a);
+    assert_non_null(b);
+    assert_ptr_not_equal(a, b);
+    tbd_room_give(b);
+    tbd_room_give(a);
+    again = tbd_room_take(3 * MIB);
+    assert_ptr_equal(again, a);
+    tbd_room_give(again);
+    assert_ptr_equal(tbd_room_take(3 * MIB), a);
+    assert_ptr_equal(tbd_room_take(3 * MIB), b);
+    tbd_room_give(a);
+    tbd_room_give(b);
+}
+
+/* The smallest that will do, and none that is far too large. */
+static void test_sizes(void **state)
+{
+    void *large = tbd_room_take(40 * MIB), *middle = tbd_room_take(14 * MIB), *small;
+
+    (void)state;
+    assert_true(tbd_room_bytes(large) >= 40 * MIB);
+    tbd_room_give(middle);
+    tbd_room_give(large);
+    assert_ptr_equal(tbd_room_take(13 * MIB), middle);
+    small = tbd_room_take(8 * MIB);
+    assert_ptr_not_equal(small, large);
+    tbd_room_give(small);
+    tbd_room_give(middle);
+}
+
+/* Contents stay, whether a piece is copied (a small one) or stretched; others are not touched. */
+static void test_grows(void **state)
+{
+    uint32_t *other = tbd_room_take(6 * MIB), *room = NULL;
+    size_t used = 0;
+
+    (void)state;
+    fill(other, 6 * MIB, 7);
+    for (size_t bytes = 4096; bytes < 100 * MIB; bytes = bytes * 7 / 4 & ~(size_t)3) {
+        room = tbd_room_grow(room, used, bytes);
+        assert_non_null(room);
+        assert_int_equal((uintptr_t)room % 64, 0);
+        assert_true(tbd_room_bytes(room) >= bytes);
+        check(room, used, 1000);
+        fill(room, bytes, 1000);
+        used = bytes;
+    }
+    assert_ptr_equal(tbd_room_grow(room, used, used), room);
+    check(other, 6 * MIB, 7);
+    tbd_room_give(room);
+    tbd_room_give(other);
+}
+
+/* One that is nearly large enough is stretched for who takes it: all of it can be used. */
+static void test_taken_and_stretched(void **state)
+{
+    uint32_t *room = tbd_room_take(20 * MIB);
+    size_t before = tbd_room_bytes(room);
+
+    (void)state;
+    tbd_room_give(room);
+    room = tbd_room_take(before + MIB);
+    assert_non_null(room);
+    assert_true(tbd_room_bytes(room) >= before + MIB);
+    fill(room, before + MIB, 3);
+    check(room, before + MIB, 3);
+    tbd_room_give(room);
+}
+
+static void test_too_much(void **state)
+{
+    uint32_t *room = tbd_room_take(2 * MIB);
+
+    (void)state;
+    fill(room, 2 * MIB, 9);
+    assert_null(tbd_room_take(SIZE_MAX));
+    assert_null(tbd_room_take((size_t)1 << 60));
+    assert_null(tbd_room_grow(room, 2 * MIB, SIZE_MAX / 2));
+    assert_null(tbd_room_grow(room, 2 * MIB, (size_t)1 << 60));
+    check(room, 2 * MIB, 9);
+    tbd_room_give(room);
+    tbd_room_give(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_last_given_first_taken),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_grows),
+        cmocka_unit_test(test_taken_and_stretched),
+        cmocka_unit_test(test_too_much),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
