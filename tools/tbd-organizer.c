@@ -74,8 +74,8 @@ static bool hold_lock(int fd)
 
 static void ignore_signals(void)
 {
-    static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN,
-                                   SIGTTOU, SIGUSR1, SIGUSR2, SIGXFSZ };
+    static const int signals[] = { SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE, SIGTSTP,
+                                   SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, SIGXFSZ };
 
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
         signal(signals[i], SIG_IGN);
@@ -125,6 +125,7 @@ static char *absolute(const char *path)
 
 static int parse(int argc, char **argv, struct tbd_organize_options *out)
 {
+    // clang-format off
     static const struct option options[] = {
         { "stream-fd", required_argument, NULL, 's' }, { "pid", required_argument, NULL, 'p' },
         { "dir", required_argument, NULL, 'd' },       { "program", required_argument, NULL, 'n' },
@@ -135,48 +136,24 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
         { "lean", required_argument, NULL, 'l' },
         { 0 },
     };
+    // clang-format on
     int c;
 
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         switch (c) {
-        case 's':
-            out->stream_fd = (int)number(optarg, "--stream-fd");
-            break;
-        case 'p':
-            out->pid = (pid_t)number(optarg, "--pid");
-            break;
-        case 'd':
-            out->root = absolute(optarg);
-            break;
-        case 'n':
-            out->program = optarg;
-            break;
-        case 't':
-            out->threads = (unsigned)number(optarg, "--threads");
-            break;
-        case 'x':
-            out->discard = true;
-            break;
-        case 'b':
-            out->age.budget = (uint64_t)number(optarg, "--budget");
-            break;
-        case '3':
-            out->age.level3 = (uint32_t)number(optarg, "--level3");
-            break;
-        case '2':
-            out->age.level2 = (uint32_t)number(optarg, "--level2");
-            break;
-        case 'k':
-            out->age.keep_bytes = (uint64_t)number(optarg, "--keep-bytes");
-            break;
-        case 'K':
-            out->age.keep_seconds = (uint64_t)number(optarg, "--keep-seconds");
-            break;
-        case 'l':
-            out->lean = lean(optarg);
-            break;
-        default:
-            return usage();
+        case 's': out->stream_fd = (int)number(optarg, "--stream-fd"); break;
+        case 'p': out->pid = (pid_t)number(optarg, "--pid"); break;
+        case 'd': out->root = absolute(optarg); break;
+        case 'n': out->program = optarg; break;
+        case 't': out->threads = (unsigned)number(optarg, "--threads"); break;
+        case 'x': out->discard = true; break;
+        case 'b': out->age.budget = (uint64_t)number(optarg, "--budget"); break;
+        case '3': out->age.level3 = (uint32_t)number(optarg, "--level3"); break;
+        case '2': out->age.level2 = (uint32_t)number(optarg, "--level2"); break;
+        case 'k': out->age.keep_bytes = (uint64_t)number(optarg, "--keep-bytes"); break;
+        case 'K': out->age.keep_seconds = (uint64_t)number(optarg, "--keep-seconds"); break;
+        case 'l': out->lean = lean(optarg); break;
+        default: return usage();
         }
     }
     return out->stream_fd < 0 || optind != argc ? usage() : 0;
@@ -184,7 +161,9 @@ static int parse(int argc, char **argv, struct tbd_organize_options *out)
 
 int main(int argc, char **argv)
 {
-    struct tbd_organize_options options = { .stream_fd = -1, .lean = TBD_ORGANIZE_LEAN_AUTO, .ready = ready };
+    struct tbd_organize_options options = { .stream_fd = -1,
+                                            .lean = TBD_ORGANIZE_LEAN_AUTO,
+                                            .ready = ready };
     struct tbd_error why = { 0 };
     enum tbd_status status;
     int bad = parse(argc, argv, &options);
@@ -201,9 +180,10 @@ int main(int argc, char **argv)
     status = tbd_organize(&options, &why);
     if (!status)
         return 0;
-    fprintf(stderr, "tbd: cannot write a trace: %s%s%s\n"
-            "tbd: hint: the program goes on untraced; TBD_DIR=PATH names another folder for traces\n",
-            why.file, why.file[0] ? ": " : "",
-            why.detail[0] ? why.detail : tbd_status_text(status));
+    fprintf(
+        stderr,
+        "tbd: cannot write a trace: %s%s%s\n"
+        "tbd: hint: the program goes on untraced; TBD_DIR=PATH names another folder for traces\n",
+        why.file, why.file[0] ? ": " : "", why.detail[0] ? why.detail : tbd_status_text(status));
     return status == TBD_CORRUPT ? EXIT_TRACE : EXIT_SYSTEM;
 }

@@ -28,7 +28,8 @@ static int usage(FILE *out)
     for (size_t i = 0; tbd_options_describe(i, &name, &values, &help); i++)
         fprintf(out, "  --%s=%-*s %s\n", name, (int)(34 - strlen(name)), values, help);
     fputs("  --help, --version\n\nThe trace goes to $TBD_DIR, else $XDG_DATA_HOME/tbd, else "
-          "~/.local/share/tbd; ask it with tbdq.\n", out);
+          "~/.local/share/tbd; ask it with tbdq.\n",
+          out);
     return out == stdout ? 0 : EXIT_USAGE;
 }
 
@@ -76,8 +77,7 @@ static bool append_escaped(struct text *text, const char *value)
 }
 
 /* "--name=value" or "--name", "value" */
-static bool append_option(struct text *text, const char *name, size_t name_bytes,
-                          const char *value)
+static bool append_option(struct text *text, const char *name, size_t name_bytes, const char *value)
 {
     return (!text->used || append(text, ",", 1)) && append(text, name, name_bytes) &&
            append(text, "=", 1) && append_escaped(text, value);
@@ -140,7 +140,8 @@ static bool find_program(const char *name, char *out, size_t bytes)
         path += *path == ':';
         length = strcspn(path, ":");
         if ((size_t)snprintf(out, bytes, "%.*s%s%s", (int)length, path, length ? "/" : "", name) <
-                bytes && access(out, X_OK) == 0)
+                bytes &&
+            access(out, X_OK) == 0)
             return true;
     }
     return false;

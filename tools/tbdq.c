@@ -31,21 +31,22 @@ struct options {
 
 static void print_usage(FILE *out)
 {
-    fprintf(out,
-            "usage: tbdq [-t TRACE] [--at POS] [--json] [COMMAND [ARGUMENT...]]\n\n"
-            "  -t, --trace TRACE   trace directory (default: the latest one)\n"
-            "      --at POS        position to ask about: first, last or TIME[+K]; the "
-            "remembered one stays\n"
-            "      --thread N      thread to ask about (default: the one that has control there)\n"
-            "      --json          one JSON object per line\n"
-            "      --csv           rows as comma-separated values\n"
-            "  -f, --file FILE     carry out the commands in FILE: see `tbdq help scripts`\n"
-            "  -j, --workers N     windows replayed at once (default: number of processors)\n"
-            "      --att           AT&T syntax\n"
-            "      --explain       say how a search went: windows skipped, replayed, seconds\n"
-            "      --no-cache      neither use nor keep what earlier questions had replayed or found\n"
-            "  -q, --quiet         no progress line\n"
-            "      --help, --version\n\ncommands:\n");
+    fprintf(
+        out,
+        "usage: tbdq [-t TRACE] [--at POS] [--json] [COMMAND [ARGUMENT...]]\n\n"
+        "  -t, --trace TRACE   trace directory (default: the latest one)\n"
+        "      --at POS        position to ask about: first, last or TIME[+K]; the "
+        "remembered one stays\n"
+        "      --thread N      thread to ask about (default: the one that has control there)\n"
+        "      --json          one JSON object per line\n"
+        "      --csv           rows as comma-separated values\n"
+        "  -f, --file FILE     carry out the commands in FILE: see `tbdq help scripts`\n"
+        "  -j, --workers N     windows replayed at once (default: number of processors)\n"
+        "      --att           AT&T syntax\n"
+        "      --explain       say how a search went: windows skipped, replayed, seconds\n"
+        "      --no-cache      neither use nor keep what earlier questions had replayed or found\n"
+        "  -q, --quiet         no progress line\n"
+        "      --help, --version\n\ncommands:\n");
     tbd_line_list(out);
     fprintf(out, "\nWithout a command, on a terminal: a prompt; else a script on standard input.\n"
                  "exit status: 0 found, 1 not found, 2 wrong usage, 3 trace, 4 system\n");
@@ -121,7 +122,8 @@ static void print_symbol_notes(const struct tbd_session *session)
 static void print_forgotten(const struct tbd_session *session)
 {
     if (session->unwritten.has_position || session->unwritten.has_frame)
-        fprintf(stderr, "tbdq: note: the trace's folder cannot be written, so this %s is forgotten\n"
+        fprintf(stderr,
+                "tbdq: note: the trace's folder cannot be written, so this %s is forgotten\n"
                 "hint: --at says a position; the prompt and scripts remember one until they end\n",
                 session->unwritten.has_position ? "position" : "frame");
 }
@@ -186,8 +188,10 @@ static void print_traces_hint(void)
     char root[4096];
 
     if (tbd_trace_root(root, sizeof(root)) == TBD_OK)
-        fprintf(stderr, "hint: `tbd record -- PROGRAM` makes one in %s; -t takes a name in there, or a "
-                "folder; TBD_DIR is another place\n", root);
+        fprintf(stderr,
+                "hint: `tbd record -- PROGRAM` makes one in %s; -t takes a name in there, or a "
+                "folder; TBD_DIR is another place\n",
+                root);
 }
 
 /* No words: the prompt. */

@@ -82,12 +82,8 @@ size_t tbd_fmt_list(char *text, size_t size, const char *format, va_list list)
         }
         format = parse_field(format + 1, &field);
         switch (*format) {
-        case 's':
-            put_text(&out, va_arg(list, const char *), field);
-            break;
-        case 'c':
-            put(&out, (char)va_arg(list, int));
-            break;
+        case 's': put_text(&out, va_arg(list, const char *), field); break;
+        case 'c': put(&out, (char)va_arg(list, int)); break;
         case 'd': {
             int64_t value = field.wide ? va_arg(list, int64_t) : va_arg(list, int);
             uint64_t size_of = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
@@ -107,11 +103,8 @@ size_t tbd_fmt_list(char *text, size_t size, const char *format, va_list list)
             put(&out, 'x');
             put_number(&out, (uint64_t)(uintptr_t)va_arg(list, void *), 16, false, field);
             break;
-        case '\0':
-            goto out_end;
-        default:
-            put(&out, *format);
-            break;
+        case '\0': goto out_end;
+        default: put(&out, *format); break;
         }
     }
 out_end:

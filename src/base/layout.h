@@ -31,27 +31,27 @@
 
 #include <stdint.h>
 
-#define TBD_PAGE_SIZE 4096ull
+#define TBD_PAGE_SIZE  4096ull
 #define TBD_PAGE_SHIFT 12
 
 #define TBD_ENGINE_BASE 0x300000000000ull
-#define TBD_ENGINE_END (TBD_ENGINE_BASE + (4ull << 40))
+#define TBD_ENGINE_END  (TBD_ENGINE_BASE + (4ull << 40))
 
-#define TBD_DECODER_BASE (TBD_ENGINE_BASE + (64ull << 20))
-#define TBD_STACKS_BASE (TBD_ENGINE_BASE + (128ull << 20))
-#define TBD_STACK_SLOT_BYTES (1ull << 20)
-#define TBD_ARENAS_BASE (TBD_ENGINE_BASE + (1ull << 30))
-#define TBD_STREAM_BASE (TBD_ENGINE_BASE + (16ull << 30))
-#define TBD_PLAN_BASE (TBD_ENGINE_BASE + (40ull << 30))
-#define TBD_PRESENT_BASE (TBD_ENGINE_BASE + (56ull << 30)) /* 4 GiB */
-#define TBD_SECOND_TOUCH_BASE TBD_PRESENT_BASE                     /* 4 GiB */
-#define TBD_LAZY_BASE (TBD_ENGINE_BASE + (60ull << 30))
-#define TBD_LAZY_BYTES (TBD_USER_END >> TBD_PAGE_SHIFT >> 3) /* 4 GiB */
-#define TBD_THREADS_BASE (TBD_ENGINE_BASE + (64ull << 30))
+#define TBD_DECODER_BASE      (TBD_ENGINE_BASE + (64ull << 20))
+#define TBD_STACKS_BASE       (TBD_ENGINE_BASE + (128ull << 20))
+#define TBD_STACK_SLOT_BYTES  (1ull << 20)
+#define TBD_ARENAS_BASE       (TBD_ENGINE_BASE + (1ull << 30))
+#define TBD_STREAM_BASE       (TBD_ENGINE_BASE + (16ull << 30))
+#define TBD_PLAN_BASE         (TBD_ENGINE_BASE + (40ull << 30))
+#define TBD_PRESENT_BASE      (TBD_ENGINE_BASE + (56ull << 30)) /* 4 GiB */
+#define TBD_SECOND_TOUCH_BASE TBD_PRESENT_BASE                  /* 4 GiB */
+#define TBD_LAZY_BASE         (TBD_ENGINE_BASE + (60ull << 30))
+#define TBD_LAZY_BYTES        (TBD_USER_END >> TBD_PAGE_SHIFT >> 3) /* 4 GiB */
+#define TBD_THREADS_BASE      (TBD_ENGINE_BASE + (64ull << 30))
 #define TBD_THREAD_AREA_BYTES (8ull << 30)
-#define TBD_THREAD_GS_OFFSET (2ull << 30)
-#define TBD_SCRATCH_BASE (TBD_THREADS_BASE + TBD_THREAD_AREA_BYTES)
-#define TBD_SCRATCH_BYTES (4ull << 30)
+#define TBD_THREAD_GS_OFFSET  (2ull << 30)
+#define TBD_SCRATCH_BASE      (TBD_THREADS_BASE + TBD_THREAD_AREA_BYTES)
+#define TBD_SCRATCH_BYTES     (4ull << 30)
 
 /* The touch map has two bytes for a page with address A, at
  *     G + ((A >> 12) * 2 mod 2^32)        read since the window began
@@ -64,7 +64,7 @@
  * a page read as read too (if it is mapped).  A store that may straddle marks both its pages;
  * written pages are exact.  A page written counts as read. */
 #define TBD_TOUCH_BYTES (4ull << 30)
-#define TBD_TOUCH_SPAN (TBD_TOUCH_BYTES / 2 * TBD_PAGE_SIZE) /* of addresses: 8 TiB */
+#define TBD_TOUCH_SPAN  (TBD_TOUCH_BYTES / 2 * TBD_PAGE_SIZE) /* of addresses: 8 TiB */
 
 /* User addresses on x86-64 with four-level paging end here. */
 #define TBD_USER_END 0x800000000000ull

@@ -22,9 +22,9 @@ const char *tbd_status_text(enum tbd_status status);
 /* Says which file and which offset an error is about.  Filled by readers on failure. */
 struct tbd_error {
     enum tbd_status status;
-    uint64_t offset;     /* byte offset in `file`, 0 if none applies */
-    char file[256];      /* path as given, cut at the front with "..." when longer */
-    char detail[256];    /* one clause, no newline */
+    uint64_t offset;  /* byte offset in `file`, 0 if none applies */
+    char file[256];   /* path as given, cut at the front with "..." when longer */
+    char detail[256]; /* one clause, no newline */
 };
 
 #endif

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline long tbd_sys6(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
-                            uint64_t e, uint64_t f)
+static inline long tbd_sys6(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+                            uint64_t f)
 {
     long result;
     register uint64_t r10 __asm__("r10") = d;

@@ -39,7 +39,7 @@
 /* More than two only while what is in memory of them, about, is no more than this. */
 #define MERGE_MEMORY (1ull << 30)
 /* A merged window is so much longer than the longest that it was made of, unless nothing else makes room. */
-#define GROWTH_UNIT 16u
+#define GROWTH_UNIT  16u
 #define GROWTH_LEAST (GROWTH_UNIT * 7 / 4)
 /* Windows with counts that become one at once, at most: all of them are in memory then. */
 #define COUNTED_MOST 32u
@@ -48,7 +48,7 @@
  * 512 million block entries are about a second natively, ten when nothing but a full replay will do
  * (slice by slice: replay/slices.h).  No more than that, unless the budget cannot be met otherwise;
  * event times in a window have 32 bits. */
-#define MERGED_BLOCKS (512ull << 20)
+#define MERGED_BLOCKS      (512ull << 20)
 #define MERGED_BLOCKS_MOST (1ull << 31)
 /* Shorter ones are merged again before long. */
 #define BRIEF_BLOCKS (MERGED_BLOCKS / 2)
@@ -84,19 +84,21 @@ struct tbd_ager {
     struct aged *windows; /* owned */
     size_t count, capacity;
     struct level levels[4];
-    uint64_t other;   /* bytes of files that are neither windows nor growing */
-    uint64_t keys;    /* of these, bytes of the index over windows */
+    uint64_t other; /* bytes of files that are neither windows nor growing */
+    uint64_t keys;  /* of these, bytes of the index over windows */
     uint32_t key_files;
-    uint64_t cache;   /* bytes that questions keep, or their share while it is more: they hold it small themselves */
-    uint64_t keys_expected;    /* bytes of files of keys that are being written, or will be when there is room */
+    /* bytes that questions keep, or their share while it is more: they hold it small themselves */
+    uint64_t cache;
+    /* bytes of files of keys that are being written, or will be when there is room */
+    uint64_t keys_expected;
     uint64_t measured_bytes;   /* of windows, when these were looked at */
     uint32_t measured_windows; /* added since then */
-    uint64_t largest; /* window so far */
+    uint64_t largest;          /* window so far */
     uint64_t largest_change;   /* file so far that the ager wrote */
-    uint32_t writing; /* windows whose files are being written */
-    uint64_t index_bytes; /* of all growing files, when the index was last written anew */
+    uint32_t writing;          /* windows whose files are being written */
+    uint64_t index_bytes;      /* of all growing files, when the index was last written anew */
     bool has_stopped;
-    bool is_stuck;    /* over budget, and nothing can be done */
+    bool is_stuck;           /* over budget, and nothing can be done */
     struct tbd_trace *trace; /* owned; NULL, or opened after the last merge or drop */
 };
 
@@ -218,8 +220,9 @@ static bool is_far(const struct tbd_ager *ager, uint64_t limit)
 /* To look at each file takes as long as to write a window, for everybody, as it is done under the lock. */
 static void measure_if_near_locked(struct tbd_ager *ager)
 {
-    if (!ager->other || ++ager->measured_windows == MEASURE_WINDOWS || window_bytes(ager) < ager->measured_bytes ||
-        !is_far(ager, ager->limits.budget) || !is_far(ager, ager->limits.keep_bytes))
+    if (!ager->other || ++ager->measured_windows == MEASURE_WINDOWS ||
+        window_bytes(ager) < ager->measured_bytes || !is_far(ager, ager->limits.budget) ||
+        !is_far(ager, ager->limits.keep_bytes))
         measure_others_locked(ager);
 }
 
@@ -372,8 +375,7 @@ static bool plan_merge(const struct tbd_ager *ager, struct plan *out)
     return find_merge(ager, 4 * GROWTH_UNIT, MERGED_BLOCKS, out) ||
            (ager->levels[2].count >= 2 * COUNTED_MOST && plan_merge_counted(ager, out)) ||
            find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS, out) ||
-           find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS_MOST, out) ||
-           plan_merge_counted(ager, out);
+           find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS_MOST, out) || plan_merge_counted(ager, out);
 }
 
 static bool plan_level(const struct tbd_ager *ager, unsigned level, struct plan *out)
@@ -459,9 +461,8 @@ static struct plan make_plan(const struct tbd_ager *ager)
     if (plan_keep(ager, &plan) || plan_by_number(ager, &plan) || plan_by_budget(ager, &plan))
         return plan;
     plan = (struct plan){ 0 };
-    if (ager->count &&
-        tbd_writer_bytes(ager->writer) >
-        ager->index_bytes + ager->index_bytes / 2 + ager->limits.index_slack)
+    if (ager->count && tbd_writer_bytes(ager->writer) >
+                           ager->index_bytes + ager->index_bytes / 2 + ager->limits.index_slack)
         plan.action = SHORTEN;
     return plan;
 }
@@ -471,8 +472,7 @@ static struct plan make_plan(const struct tbd_ager *ager)
 enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk_window *window,
                                     bool can_change)
 {
-    struct aged aged = { .disk = *window, .span = 1, .stays = !can_change,
-                         .ended = now_seconds() };
+    struct aged aged = { .disk = *window, .span = 1, .stays = !can_change, .ended = now_seconds() };
 
     if (!tbd_array_grow(&ager->windows, ager->count, &ager->capacity, sizeof(aged)))
         return TBD_NOMEM;
@@ -586,8 +586,7 @@ static enum tbd_status commit(struct tbd_ager *ager, uint32_t first,
         window->disk = change->disk.window;
         window->span = change->disk.span;
         count_window(ager, window, 1);
-        memmove(window + 1, window + count,
-                (ager->count - first - count) * sizeof(*window));
+        memmove(window + 1, window + count, (ager->count - first - count) * sizeof(*window));
         ager->count -= count - 1;
     }
     pthread_mutex_unlock(ager->lock);
@@ -742,26 +741,13 @@ enum tbd_status tbd_ager_step(struct tbd_ager *ager)
         window = ager->windows[plan.first].disk;
     pthread_mutex_unlock(ager->lock);
     switch (plan.action) {
-    case NOTHING:
-        break;
-    case KEYS:
-        drop_keys(ager);
-        break;
-    case EVENTS:
-        status = drop_events(ager, &plan, &window);
-        break;
-    case COUNTS:
-        status = drop_counts(ager, &plan, &window);
-        break;
-    case MERGE:
-        status = merge(ager, &plan, &window);
-        break;
-    case DROP:
-        status = drop(ager, &plan, &window);
-        break;
-    case SHORTEN:
-        status = ager->count ? replace_index(ager, &window, 0) : TBD_OK;
-        break;
+    case NOTHING: break;
+    case KEYS: drop_keys(ager); break;
+    case EVENTS: status = drop_events(ager, &plan, &window); break;
+    case COUNTS: status = drop_counts(ager, &plan, &window); break;
+    case MERGE: status = merge(ager, &plan, &window); break;
+    case DROP: status = drop(ager, &plan, &window); break;
+    case SHORTEN: status = ager->count ? replace_index(ager, &window, 0) : TBD_OK; break;
     }
     return settle(ager, &plan, status);
 }

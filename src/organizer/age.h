@@ -12,12 +12,14 @@
 
 /* 0: no limit. */
 struct tbd_age_limits {
-    uint64_t budget;       /* bytes of the trace on disk: details are given up, then windows merge */
+    /* bytes of the trace on disk: details are given up, then windows merge */
+    uint64_t budget;
     uint32_t level3;       /* so many windows keep their events at most */
     uint32_t level2;       /* and so many before them their counts */
     uint64_t keep_bytes;   /* the oldest windows are dropped beyond this size */
     uint64_t keep_seconds; /* or this age */
-    uint64_t index_slack;  /* the index is written anew when it has grown by half and so much more; 0: as is good */
+    /* the index is written anew when it has grown by half and so much more; 0: as is good */
+    uint64_t index_slack;
 };
 
 /* The smaller one of budget and keep; 0: none. */
@@ -32,9 +34,8 @@ void tbd_ager_free(struct tbd_ager *ager);
 bool tbd_ager_is_needed(const struct tbd_age_limits *limits);
 
 /* A window is in the trace.  `can_change`: a replay would bring its events back. */
-TBD_MUST_CHECK enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager,
-                                                   const struct tbd_disk_window *window,
-                                                   bool can_change);
+TBD_MUST_CHECK enum tbd_status
+tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk_window *window, bool can_change);
 /* May a window's files be written now?  Not when the trace is as large as it may be, and room is being
  * made.  One that was allowed is either added or taken back. */
 bool tbd_ager_may_write_locked(struct tbd_ager *ager);

@@ -45,7 +45,8 @@ void tbd_builder_code(struct tbd_builder *builder, bool codes)
     builder->codes = codes;
 }
 
-void tbd_builder_give_coded(struct tbd_builder *builder, struct tbd_product *product, struct tbd_buffer *out)
+void tbd_builder_give_coded(struct tbd_builder *builder, struct tbd_product *product,
+                            struct tbd_buffer *out)
 {
     if (!product->coded)
         return;
@@ -160,8 +161,7 @@ static enum tbd_status take_segment(struct work *w, size_t *i)
         status = tbd_build_go_on(w);
         if (status)
             return status;
-        if (tbd_turns_is_open(&w->turns) &&
-            !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
+        if (tbd_turns_is_open(&w->turns) && !tbd_turns_open(&w->turns, w->plans[entry].id, w->time))
             return TBD_NOMEM;
         tbd_build_release(w);
         *i = tbd_build_take_run(w, *i);
@@ -270,7 +270,8 @@ static bool begin(struct work *w, const struct tbd_raw_window *raw, struct tbd_b
         b->coder = tbd_coder_new(table);
         b->coder_table = table;
     }
-    return look_at_raw(w, raw) && tbd_turns_begin(&w->turns) && (b->codes ? b->coder != NULL : tbd_lean_begin(w));
+    return look_at_raw(w, raw) && tbd_turns_begin(&w->turns) &&
+           (b->codes ? b->coder != NULL : tbd_lean_begin(w));
 }
 
 /* The window's memory is its own from now on. */
@@ -316,7 +317,8 @@ static void free_work(struct work *w)
     tbd_turns_free(&w->turns);
 }
 
-static enum tbd_status begin_work(struct work *w, const struct tbd_raw_window *raw, struct tbd_block_table *table)
+static enum tbd_status begin_work(struct work *w, const struct tbd_raw_window *raw,
+                                  struct tbd_block_table *table)
 {
     *w->out = (struct tbd_product){ .window = tbd_window_new(table) };
     w->window = w->out->window;
@@ -340,8 +342,8 @@ static enum tbd_status take_begun(struct begun_window *begun, const struct tbd_r
     return status == TBD_TRUNCATED ? TBD_OK : status;
 }
 
-bool tbd_build_early(struct tbd_builder *builder, const struct tbd_raw_window *raw, const struct tbd_plan *plans,
-                     struct tbd_block_table *table)
+bool tbd_build_early(struct tbd_builder *builder, const struct tbd_raw_window *raw,
+                     const struct tbd_plan *plans, struct tbd_block_table *table)
 {
     struct begun_window *begun = builder->begun;
 
@@ -373,7 +375,8 @@ static void drop_begun(struct begun_window *begun)
 }
 
 /* Of what was begun, if something was; *out_next is the entry where that ends. */
-static enum tbd_status resume_work(struct work *w, const struct tbd_raw_window *raw, struct tbd_block_table *table, size_t *out_next)
+static enum tbd_status resume_work(struct work *w, const struct tbd_raw_window *raw,
+                                   struct tbd_block_table *table, size_t *out_next)
 {
     struct begun_window *begun = w->builder->begun;
     struct tbd_product *out = w->out;
@@ -389,7 +392,8 @@ static enum tbd_status resume_work(struct work *w, const struct tbd_raw_window *
     *out_next = begun->next;
     status = begun->status;
     free(begun);
-    if (status != TBD_NOMEM && (!look_at_raw(w, raw) || (w->way != TBD_WAY_ROWS && !tbd_lean_reach(w))))
+    if (status != TBD_NOMEM &&
+        (!look_at_raw(w, raw) || (w->way != TBD_WAY_ROWS && !tbd_lean_reach(w))))
         status = TBD_NOMEM;
     return status;
 }

@@ -21,16 +21,17 @@ void tbd_builder_code(struct tbd_builder *builder, bool codes);
 
 /* A message that is about the trace, not about the order of the program's events. */
 struct tbd_side_message {
-    uint32_t kind;         /* TBD_MSG_REGION, UNMAP, NOTE */
+    uint32_t kind; /* TBD_MSG_REGION, UNMAP, NOTE */
     uint32_t bytes;
     const uint8_t *payload; /* borrowed from the window */
-    uint64_t time;         /* relative */
-    uint32_t order;        /* log messages before */
+    uint64_t time;          /* relative */
+    uint32_t order;         /* log messages before */
 };
 
 struct tbd_product {
     struct tbd_window *window; /* owned */
-    const struct tbd_buffer *coded; /* its records, coded; borrowed until the builder's next window, or
+    const struct tbd_buffer
+        *coded; /* its records, coded; borrowed until the builder's next window, or
                                        tbd_builder_give_coded(); NULL unless tbd_builder_code() asks for it */
     struct tbd_window_summary counts;
     struct tbd_side_message *side; /* lives in the window */
@@ -39,14 +40,14 @@ struct tbd_product {
     size_t image_count;
     const uint8_t *start; /* payload of TBD_MSG_START or NULL; lives in the window */
     uint32_t start_bytes;
-    bool has_start_regs;  /* window->regs came with the stream (take-over) */
+    bool has_start_regs; /* window->regs came with the stream (take-over) */
     bool has_end;
     struct tbd_msg_end end;
     char end_text[256];
     struct tbd_turns turns; /* whose turn it was; its arrays live in the window */
     uint64_t thread_messages;
-    uint64_t end_time;    /* as WINDOW_END says */
-    bool damaged;         /* cut at the first thing that is wrong; `damage` says what */
+    uint64_t end_time; /* as WINDOW_END says */
+    bool damaged;      /* cut at the first thing that is wrong; `damage` says what */
     char damage[200];
 };
 
@@ -58,12 +59,13 @@ TBD_MUST_CHECK enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd
 /* The same in pieces, for a window whose records are not coded: what there is of one that is being collected.  `raw` stays
  * the caller's, and may lie elsewhere the next time; the rest is done by tbd_build(), with the same builder.  False without
  * memory, as tbd_build() will say. */
-bool tbd_build_early(struct tbd_builder *builder, const struct tbd_raw_window *raw, const struct tbd_plan *plans,
-                     struct tbd_block_table *table);
+bool tbd_build_early(struct tbd_builder *builder, const struct tbd_raw_window *raw,
+                     const struct tbd_plan *plans, struct tbd_block_table *table);
 void tbd_product_free(struct tbd_product *product);
 /* Moves to `out`, which is empty, what `product` has borrowed from the builder: it may build other windows while this one is
  * needed. */
-void tbd_builder_give_coded(struct tbd_builder *builder, struct tbd_product *product, struct tbd_buffer *out);
+void tbd_builder_give_coded(struct tbd_builder *builder, struct tbd_product *product,
+                            struct tbd_buffer *out);
 /* The memory of a buffer that is not needed any more, for the next window that is coded. */
 void tbd_builder_take_coded(struct tbd_builder *builder, struct tbd_buffer *buffer);
 

@@ -28,9 +28,8 @@ static bool finish_log(struct work *w)
 }
 
 /* The page messages that `wanted` picks, sorted. */
-static struct tbd_page_contents *pick_pages(struct work *w,
-                                            bool (*wanted)(const struct tbd_page_note *),
-                                            size_t *out_count)
+static struct tbd_page_contents *
+pick_pages(struct work *w, bool (*wanted)(const struct tbd_page_note *), size_t *out_count)
 {
     struct tbd_page_contents *pages;
     size_t count = 0;
@@ -43,9 +42,9 @@ static struct tbd_page_contents *pick_pages(struct work *w,
     *out_count = 0;
     for (size_t i = 0; i < w->page_count; i++)
         if (wanted(&w->pages[i]))
-            pages[(*out_count)++] = (struct tbd_page_contents){
-                w->pages[i].address, w->pages[i].time, w->pages[i].order, w->pages[i].bytes
-            };
+            pages[(*out_count)++] =
+                (struct tbd_page_contents){ w->pages[i].address, w->pages[i].time,
+                                            w->pages[i].order, w->pages[i].bytes };
     tbd_page_contents_sort(pages, count);
     return pages;
 }
@@ -107,8 +106,7 @@ static bool finish_blocks(struct work *w)
 {
     struct tbd_builder *b = w->builder;
     struct tbd_window_summary *counts = &w->out->counts;
-    struct tbd_block_summary *blocks =
-        tbd_window_memory(w->window, b->id_count * sizeof(*blocks));
+    struct tbd_block_summary *blocks = tbd_window_memory(w->window, b->id_count * sizeof(*blocks));
     size_t n = 0;
 
     if (!blocks || !sort_ids(b->ids, b->id_count))
@@ -118,8 +116,10 @@ static bool finish_blocks(struct work *w)
         const struct tbd_plan *plan = &w->plans[count->plan];
 
         if (count->count)
-            blocks[n++] = (struct tbd_block_summary){ .id = b->ids[i], .count = count->count,
-                                                      .last = count->last, .enters = count->enters,
+            blocks[n++] = (struct tbd_block_summary){ .id = b->ids[i],
+                                                      .count = count->count,
+                                                      .last = count->last,
+                                                      .enters = count->enters,
                                                       .last_enter = count->last_enter };
         counts->stores += (uint64_t)plan->store_count * count->count;
         counts->calls += (uint64_t)plan->calls * count->count;
@@ -158,7 +158,7 @@ static bool finish_turns(struct work *w)
 static bool find_first_contents(struct work *w)
 {
     struct tbd_page_notes notes = { w->pages, w->page_count, w->out->side, w->out->side_count,
-                                    w->cuts, w->cut_count, w->index };
+                                    w->cuts,  w->cut_count,  w->index };
 
     return tbd_undo_first_contents(w->window, &notes);
 }
@@ -178,7 +178,8 @@ bool tbd_build_finish(struct work *w)
     if (w->out->damaged || w->cut)
         window->complete = false;
     good = finish_turns(w);
-    good = good && tbd_end_regs_finish(&w->regs, w->window) && finish_log(w) && finish_reads(w) && finish_words(w) && finish_blocks(w);
+    good = good && tbd_end_regs_finish(&w->regs, w->window) && finish_log(w) && finish_reads(w) &&
+           finish_words(w) && finish_blocks(w);
     if (good)
         window->dirty = pick_pages(w, is_dirty, &window->dirty_count);
     if (good)

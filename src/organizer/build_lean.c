@@ -19,7 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_MOST 63u /* windows; at first it is one, and whenever it fails again twice as many and one more */
+#define WAIT_MOST                                                                                  \
+    63u /* windows; at first it is one, and whenever it fails again twice as many and one more */
 
 /* ---- which way ---- */
 
@@ -86,15 +87,17 @@ static bool change_way(struct work *w)
 static bool ask_way(struct work *w)
 {
     const struct tbd_lean *lean = w->builder->lean;
-    bool fails = w->way == TBD_WAY_LINKS ? tbd_links_fail(lean->links)
-                                         : w->way == TBD_WAY_EIGHTS && tbd_eights_fail(lean->eights);
+    bool fails = w->way == TBD_WAY_LINKS
+                     ? tbd_links_fail(lean->links)
+                     : w->way == TBD_WAY_EIGHTS && tbd_eights_fail(lean->eights);
 
     return !fails || change_way(w);
 }
 
 /* ---- what several ways need ---- */
 
-bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan, uint32_t base, uint32_t events)
+bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan, uint32_t base,
+                         uint32_t events)
 {
     for (uint16_t i = 0; i < plan->store_count; i++) {
         const struct tbd_plan_store *store = &plan->stores[i];
@@ -103,7 +106,8 @@ bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *
             continue;
         if (!tbd_array_grow(&stores->all, stores->count, &stores->room, sizeof(*stores->all)))
             return false;
-        stores->all[stores->count++] = (struct tbd_lean_store){ store->add, store->bytes, events + store->index };
+        stores->all[stores->count++] =
+            (struct tbd_lean_store){ store->add, store->bytes, events + store->index };
     }
     return true;
 }
@@ -123,7 +127,8 @@ static bool count_block(struct work *w, uint32_t entry, uint32_t times, uint32_t
     return true;
 }
 
-bool tbd_lean_count_blocks(struct work *w, const uint32_t *entries, uint32_t length, uint32_t times, uint32_t time)
+bool tbd_lean_count_blocks(struct work *w, const uint32_t *entries, uint32_t length, uint32_t times,
+                           uint32_t time)
 {
     for (uint32_t n = 0; n < length; n++) {
         struct block_count *count = &w->builder->counts[w->plans[entries[n]].id];

@@ -84,7 +84,8 @@ static enum tbd_status take_event(struct work *w, uint32_t kind, const uint8_t *
     tbd_writes_first(kind, payload, bytes, &cursor);
     while (tbd_writes_next(&cursor, &write))
         if (write.address < TBD_USER_END && write.bytes <= TBD_USER_END - write.address)
-            tbd_shadow_range(&w->builder->shadow, write.address, write.bytes, (uint32_t)w->index, 1);
+            tbd_shadow_range(&w->builder->shadow, write.address, write.bytes, (uint32_t)w->index,
+                             1);
     w->log[w->log_count].time = w->time;
     w->log_offsets[w->log_count++] = w->kept + (w->in - w->moved_from);
     w->out->counts.syscalls += kind == TBD_MSG_SYSCALL;
@@ -108,8 +109,12 @@ static enum tbd_status take_page(struct work *w, const uint8_t *payload, uint32_
     if (!tbd_array_grow(&w->pages, w->page_count, &w->page_capacity, sizeof(*w->pages)))
         return TBD_NOMEM;
     w->pages[w->page_count++] = (struct tbd_page_note){
-        .address = head.address, .flags = head.flags, .bytes = payload + sizeof(head),
-        .time = w->time, .order = (uint32_t)w->log_count, .at_end = true,
+        .address = head.address,
+        .flags = head.flags,
+        .bytes = payload + sizeof(head),
+        .time = w->time,
+        .order = (uint32_t)w->log_count,
+        .at_end = true,
     };
     w->pages_pending++;
     return TBD_OK;
@@ -158,8 +163,9 @@ static enum tbd_status take_side(struct work *w, uint32_t kind, const uint8_t *p
         [TBD_MSG_UNMAP] = sizeof(struct tbd_range),
         [TBD_MSG_NOTE] = 5,
     };
-    struct tbd_side_message side = { .kind = kind, .bytes = bytes, .time = w->time,
-                                     .order = (uint32_t)w->log_count };
+    struct tbd_side_message side = {
+        .kind = kind, .bytes = bytes, .time = w->time, .order = (uint32_t)w->log_count
+    };
     struct tbd_range range;
 
     if (bytes < least[kind] || (kind != TBD_MSG_UNMAP && payload[bytes - 1]))
@@ -212,22 +218,15 @@ static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *
         w->out->start = tbd_build_keep(w, payload, bytes);
         w->out->start_bytes = bytes;
         return w->out->start ? TBD_OK : TBD_NOMEM;
-    case TBD_MSG_PAGE:
-        return take_page(w, payload, bytes);
-    case TBD_MSG_READ_PAGES:
-        return take_reads(w, payload, bytes);
-    case TBD_MSG_REGS:
-        return take_regs(w, payload, bytes);
+    case TBD_MSG_PAGE: return take_page(w, payload, bytes);
+    case TBD_MSG_READ_PAGES: return take_reads(w, payload, bytes);
+    case TBD_MSG_REGS: return take_regs(w, payload, bytes);
     case TBD_MSG_REGION:
     case TBD_MSG_UNMAP:
-    case TBD_MSG_NOTE:
-        return take_side(w, kind, payload, bytes);
-    case TBD_MSG_WINDOW_END:
-        return take_window_end(w, payload, bytes);
-    case TBD_MSG_END:
-        return take_end(w, payload, bytes);
-    default:
-        return tbd_build_damage(w, "a message of unknown kind");
+    case TBD_MSG_NOTE: return take_side(w, kind, payload, bytes);
+    case TBD_MSG_WINDOW_END: return take_window_end(w, payload, bytes);
+    case TBD_MSG_END: return take_end(w, payload, bytes);
+    default: return tbd_build_damage(w, "a message of unknown kind");
     }
 }
 

@@ -35,14 +35,15 @@ struct block_tally {
     uint32_t reserved;
 };
 struct block_slot {
-    uint32_t row;           /* where its next row is */
+    uint32_t row; /* where its next row is */
     uint32_t id;
     uint16_t operand_bytes;
-    uint16_t stride;        /* of its rows; 0: no operands, and row 0 is for what nobody wants */
-    uint16_t events;        /* the entry and those of its operands */
+    uint16_t stride; /* of its rows; 0: no operands, and row 0 is for what nobody wants */
+    uint16_t events; /* the entry and those of its operands */
     uint16_t reserved;
 };
-_Static_assert(sizeof(struct block_tally) == 16 && sizeof(struct block_slot) == 16, "four in a cache line");
+_Static_assert(sizeof(struct block_tally) == 16 && sizeof(struct block_slot) == 16,
+               "four in a cache line");
 
 #define PREFIX 4u /* a row begins with the event index of the block's entry */
 
@@ -61,42 +62,37 @@ struct tbd_builder {
     struct tbd_shadow shadow;
     struct block_count *counts; /* by id of the table */
     size_t count_capacity;
-    struct block_slot *slots;   /* of the segment: that of sets[k] is slots[k + 1] */
+    struct block_slot *slots;    /* of the segment: that of sets[k] is slots[k + 1] */
     struct block_tally *tallies; /* as many */
     size_t slot_room;
-    uint32_t *slot_at;          /* of the segment's blocks, in the order of their entries */
+    uint32_t *slot_at; /* of the segment's blocks, in the order of their entries */
     uint32_t block_count, blocks_taken;
-    uint32_t *run_ends;         /* blocks before each message */
+    uint32_t *run_ends; /* blocks before each message */
     size_t run_count, runs_taken, run_room;
-    uint32_t *call_at;          /* blocks that end with a call */
+    uint32_t *call_at; /* blocks that end with a call */
     size_t call_count, calls_taken;
-    uint32_t longest;           /* of the segment's records, in bytes */
-    bool renames;               /* some entries are not the trace's ids */
-    uint32_t *slot_of;          /* by id of the stream; 0: not met in the segment */
+    uint32_t longest;  /* of the segment's records, in bytes */
+    bool renames;      /* some entries are not the trace's ids */
+    uint32_t *slot_of; /* by id of the stream; 0: not met in the segment */
     size_t slot_of_room;
-    uint32_t *met;              /* ids of the stream that have a slot */
+    uint32_t *met; /* ids of the stream that have a slot */
     size_t met_count, met_room;
-    struct tbd_row_set *sets;   /* of the segment, in order of first occurrence */
+    struct tbd_row_set *sets; /* of the segment, in order of first occurrence */
     size_t set_count, set_room;
-    uint32_t *ids;              /* of the window, in order of first occurrence */
+    uint32_t *ids; /* of the window, in order of first occurrence */
     size_t id_count, id_room;
     uint8_t *rows;
     size_t row_room;
     struct held_block held;
-    struct tbd_lean *lean;      /* NULL until a window is built without coding its records */
+    struct tbd_lean *lean; /* NULL until a window is built without coding its records */
     bool codes;
-    struct tbd_coder *coder;    /* for `coder_table` */
+    struct tbd_coder *coder; /* for `coder_table` */
     struct tbd_block_table *coder_table;
     struct tbd_buffer coded;
 };
 
 /* Records that are coded are laid in rows; else it is what takes least time (build_lean.c). */
-enum tbd_way {
-    TBD_WAY_ROWS,
-    TBD_WAY_LINKS,
-    TBD_WAY_EIGHTS,
-    TBD_WAY_BLOCKS
-};
+enum tbd_way { TBD_WAY_ROWS, TBD_WAY_LINKS, TBD_WAY_EIGHTS, TBD_WAY_BLOCKS };
 
 struct work {
     struct tbd_builder *builder;
@@ -112,14 +108,14 @@ struct work {
     bool more_comes;  /* what is not there yet is not missing */
     enum tbd_way way; /* in which blocks are taken from here on */
 
-    size_t in;          /* operand offset read */
-    size_t kept;        /* operand offset written */
-    size_t moved_from;  /* operands [moved_from, in) still have to be moved to `kept` */
+    size_t in;         /* operand offset read */
+    size_t kept;       /* operand offset written */
+    size_t moved_from; /* operands [moved_from, in) still have to be moved to `kept` */
     size_t kept_entries;
     size_t segment_begin; /* in kept entries */
     uint32_t segment_time;
-    size_t counted_end;   /* entries before it are blocks or messages */
-    bool counted_bad;     /* the next one is neither */
+    size_t counted_end; /* entries before it are blocks or messages */
+    bool counted_bad;   /* the next one is neither */
     uint64_t index;     /* of the next event */
     uint32_t time;      /* relative: of the next block entry */
     uint32_t called;    /* the thread's block before, if that ended with a call; else 0 */
@@ -160,7 +156,8 @@ void tbd_build_close_gap(struct work *w);
 TBD_MUST_CHECK enum tbd_status tbd_build_go_on(struct work *w);
 
 /* build_segment.c */
-TBD_MUST_CHECK bool tbd_build_reserve(struct tbd_builder *builder, uint32_t plan_count, uint32_t highest_id);
+TBD_MUST_CHECK bool tbd_build_reserve(struct tbd_builder *builder, uint32_t plan_count,
+                                      uint32_t highest_id);
 /* A block of the trace that is the first of its id in the window.  False without memory. */
 TBD_MUST_CHECK bool tbd_build_note_id(struct tbd_builder *builder, uint32_t id);
 /* False without memory. */
@@ -169,7 +166,8 @@ TBD_MUST_CHECK bool tbd_build_begin_segment(struct work *w, size_t i);
 size_t tbd_build_take_run(struct work *w, size_t i);
 void tbd_build_finish_segment(struct work *w, bool is_cut_short);
 void tbd_build_forget_slots(struct tbd_builder *builder);
-void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index, const uint8_t *record);
+void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index,
+                    const uint8_t *record);
 /* The next block comes, or nothing: counts the stores of the one that is held. */
 void tbd_build_release(struct work *w);
 

@@ -52,7 +52,9 @@ static bool new_slot(struct tbd_builder *b, const struct tbd_plan *plan)
     b->sets[b->set_count++] = (struct tbd_row_set){ .id = plan->id };
     b->tallies[b->set_count] = (struct block_tally){ .calls = plan->calls != 0 };
     b->slots[b->set_count] = (struct block_slot){
-        .id = plan->id, .operand_bytes = plan->operand_bytes, .events = (uint16_t)(plan->op_count + 1u),
+        .id = plan->id,
+        .operand_bytes = plan->operand_bytes,
+        .events = (uint16_t)(plan->op_count + 1u),
         .stride = (uint16_t)(plan->operand_bytes ? plan->operand_bytes + PREFIX : 0),
     };
     count->slot = (uint32_t)b->set_count;
@@ -247,14 +249,16 @@ lay_rows(struct tbd_builder *b, const uint8_t *at, uint32_t block, uint32_t end,
     return at;
 }
 
-__attribute__((target("avx2"))) static const uint8_t *
-lay_rows_avx2(struct tbd_builder *b, const uint8_t *at, uint32_t block, uint32_t end, uint64_t *io_index)
+__attribute__((target("avx2"))) static const uint8_t *lay_rows_avx2(struct tbd_builder *b,
+                                                                    const uint8_t *at,
+                                                                    uint32_t block, uint32_t end,
+                                                                    uint64_t *io_index)
 {
     return lay_rows(b, at, block, end, io_index);
 }
 
-static const uint8_t *lay_rows_any(struct tbd_builder *b, const uint8_t *at, uint32_t block, uint32_t end,
-                                   uint64_t *io_index)
+static const uint8_t *lay_rows_any(struct tbd_builder *b, const uint8_t *at, uint32_t block,
+                                   uint32_t end, uint64_t *io_index)
 {
     return __builtin_cpu_supports("avx2") ? lay_rows_avx2(b, at, block, end, io_index)
                                           : lay_rows(b, at, block, end, io_index);
@@ -352,7 +356,8 @@ static void count_stores(const struct work *w, const struct tbd_plan_store *stor
     }
 }
 
-void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index, const uint8_t *record)
+void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index,
+                    const uint8_t *record)
 {
     struct held_block *held = &w->builder->held;
 
@@ -377,7 +382,8 @@ void tbd_build_release(struct work *w)
             continue;
         if (store->base != TBD_BASE_NONE)
             memcpy(&address, held->record + store->base, sizeof(address));
-        tbd_shadow_store(&w->builder->shadow, address + (uint64_t)store->add, store->bytes, held->index + store->index);
+        tbd_shadow_store(&w->builder->shadow, address + (uint64_t)store->add, store->bytes,
+                         held->index + store->index);
     }
 }
 
@@ -413,7 +419,8 @@ static void finish_set(struct work *w, struct tbd_row_set *set, size_t k, uint32
         count->last = w->segment_time + tally->last;
     set->count = slot->stride ? tally->count : 0;
     for (uint16_t i = 0; i < plan->store_count; i++)
-        count_stores(w, plan->stores + i, w->builder->rows + set->start, slot->stride, set->count - held);
+        count_stores(w, plan->stores + i, w->builder->rows + set->start, slot->stride,
+                     set->count - held);
 }
 
 void tbd_build_forget_slots(struct tbd_builder *b)

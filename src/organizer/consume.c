@@ -25,11 +25,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_BYTES 64u
+#define LINE_BYTES      64u
 #define RAW_MAX_ENTRIES ((size_t)1 << 31)
 /* In play, room for a window is for so much at least.  It takes memory only as far as a window fills
  * it, and as all pieces are alike, what one window has filled comes back for any other. */
-#define PLAY_OPERANDS ((size_t)64 << 20)
+#define PLAY_OPERANDS     ((size_t)64 << 20)
 #define PLAY_ENTRIES_MOST ((size_t)4 << 20)
 /* A program that has filled so many will fill more. */
 #define SHORT_CHUNKS 4u
@@ -170,9 +170,10 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
         void *grown;
 
         say_move(c);
-        grown = wanted > RAW_MAX_ENTRIES ? NULL
-                                         : tbd_room_grow(raw->entries, raw->entry_count * sizeof(*raw->entries),
-                                                         wanted * sizeof(*raw->entries));
+        grown = wanted > RAW_MAX_ENTRIES
+                    ? NULL
+                    : tbd_room_grow(raw->entries, raw->entry_count * sizeof(*raw->entries),
+                                    wanted * sizeof(*raw->entries));
         if (!grown)
             return false;
         raw->entries = grown;
@@ -200,7 +201,8 @@ static size_t operand_room(const struct tbd_consumer *c)
 static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number,
                                    const struct tbd_chunk *chunk, struct tbd_error *why)
 {
-    if (chunk->slot >= c->chunk_count || chunk->entries_offset % 4 || chunk->entries_offset > TBD_ENTRIES_BYTES ||
+    if (chunk->slot >= c->chunk_count || chunk->entries_offset % 4 ||
+        chunk->entries_offset > TBD_ENTRIES_BYTES ||
         chunk->entry_count > (TBD_ENTRIES_BYTES - chunk->entries_offset) / 4 ||
         chunk->operand_bytes > operand_room(c))
         return tbd_error_set(why, TBD_CORRUPT, "stream",
@@ -213,7 +215,8 @@ static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number
 static void stream_lines(uint8_t *to, const uint8_t *from, size_t lines)
 {
     for (size_t i = 0; i < lines * LINE_BYTES; i += sizeof(__m128i))
-        _mm_stream_si128((__m128i *)(void *)(to + i), _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+        _mm_stream_si128((__m128i *)(void *)(to + i),
+                         _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
     _mm_sfence(); /* before anybody is told of it */
 }
 
@@ -249,7 +252,8 @@ static enum tbd_status copy_chunk(struct tbd_consumer *c, uint32_t number,
     if (!c->raw_started)
         raw->first_time = chunk->first_time;
     c->raw_started = true;
-    copy_out(c, raw->entries + raw->entry_count, entries_of(c, chunk), (size_t)chunk->entry_count * 4);
+    copy_out(c, raw->entries + raw->entry_count, entries_of(c, chunk),
+             (size_t)chunk->entry_count * 4);
     copy_out(c, raw->operands + raw->operand_bytes, operands_of(c, chunk), chunk->operand_bytes);
     raw->entry_count += chunk->entry_count;
     raw->operand_bytes += chunk->operand_bytes;
@@ -372,7 +376,8 @@ void tbd_consumer_area(struct tbd_consumer *c, uint32_t index)
 static void warm_others(struct tbd_consumer *c)
 {
     uint32_t number = __atomic_load_n(&c->head->published, __ATOMIC_RELAXED);
-    uint32_t open = __atomic_load_n(&c->head->chunks[number % c->chunk_count].slot, __ATOMIC_RELAXED);
+    uint32_t open =
+        __atomic_load_n(&c->head->chunks[number % c->chunk_count].slot, __ATOMIC_RELAXED);
     uint32_t next = (open > c->highest_slot ? open : c->highest_slot) + 2;
 
     if (next < c->chunk_count)

@@ -19,10 +19,10 @@ struct tbd_consumer;
 
 /* A window as it came: entries and operands in order, everything in one place.  Not yet checked. */
 struct tbd_raw_window {
-    uint32_t *entries;   /* owned, of format/files/large_buffers.h */
+    uint32_t *entries; /* owned, of format/files/large_buffers.h */
     size_t entry_count;
     size_t entry_capacity;
-    uint8_t *operands;   /* owned, too; TBD_ROW_SLACK more bytes are there */
+    uint8_t *operands; /* owned, too; TBD_ROW_SLACK more bytes are there */
     size_t operand_bytes;
     size_t operand_capacity;
     uint64_t first_time;
@@ -35,7 +35,7 @@ void tbd_raw_window_free(struct tbd_raw_window *raw);
 
 /* What build.h needs to know about a block of the stream, in the order of the stream's ids. */
 struct tbd_plan_store {
-    uint32_t base;  /* as in struct tbd_op */
+    uint32_t base; /* as in struct tbd_op */
     uint32_t bytes;
     int64_t add;
     uint32_t index; /* of the event in the block: 1 .. op_count */
@@ -43,7 +43,7 @@ struct tbd_plan_store {
 };
 struct tbd_plan {
     const struct tbd_plan_store *stores;
-    uint32_t id;            /* in `table`; 0: the trace does not know this block */
+    uint32_t id; /* in `table`; 0: the trace does not know this block */
     uint16_t operand_bytes;
     uint16_t op_count;
     uint16_t store_count;
@@ -75,7 +75,8 @@ struct tbd_chunk_view {
     const uint8_t *operands;
     size_t operand_bytes;
     bool ends_window;
-    bool wraps; /* the operand area is full: what is wanted of it must be copied before tbd_consumer_pass() */
+    /* the operand area is full: what is wanted of it must be copied before tbd_consumer_pass() */
+    bool wraps;
 };
 /* TBD_OK: the next chunk, to be given back with tbd_consumer_pass(); definitions of its blocks are there.  Its
  * entries are not zeroed then, so such a stream cannot be salvaged.  Otherwise as tbd_consumer_take(). */
@@ -106,7 +107,8 @@ TBD_MUST_CHECK enum tbd_status tbd_consumer_salvage(struct tbd_consumer *consume
 /* What there is so far of the window that is being collected: borrowed, until `before_move(context)` was called (or the
  * window is given out).  Those behind it may grow meanwhile. */
 struct tbd_raw_window tbd_consumer_collected(const struct tbd_consumer *consumer);
-void tbd_consumer_watch(struct tbd_consumer *consumer, void (*before_move)(void *context), void *context);
+void tbd_consumer_watch(struct tbd_consumer *consumer, void (*before_move)(void *context),
+                        void *context);
 /* The window that is being collected is not wanted. */
 void tbd_consumer_drop(struct tbd_consumer *consumer);
 

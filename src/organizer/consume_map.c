@@ -32,7 +32,8 @@ static bool areas_fit(const struct tbd_stream_head *head, uint64_t size)
 {
     return head->area_bytes % GUARD_BYTES == 0 && head->area_bytes < size &&
            head->areas_offset % GUARD_BYTES == 0 &&
-           tbd_stream_fits(head->areas_offset, head->area_count, head->area_bytes + GUARD_BYTES, size);
+           tbd_stream_fits(head->areas_offset, head->area_count, head->area_bytes + GUARD_BYTES,
+                           size);
 }
 
 static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
@@ -47,7 +48,8 @@ static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
     if (head.chunk_count < 2 || head.chunk_count > TBD_STREAM_MAX_CHUNKS ||
         head.chunk_stride != TBD_CHUNK_STRIDE || head.defs_offset % 8 || head.heap_offset % 8 ||
         head.chunks_offset % 4096 || head.def_capacity >> 30 || head.total_bytes > c->size ||
-        !tbd_stream_fits(head.defs_offset, head.def_capacity, sizeof(struct tbd_block_def), c->size) ||
+        !tbd_stream_fits(head.defs_offset, head.def_capacity, sizeof(struct tbd_block_def),
+                         c->size) ||
         !tbd_stream_fits(head.heap_offset, head.heap_capacity, 1, c->size) ||
         !tbd_stream_fits(head.chunks_offset, head.chunk_count, TBD_CHUNK_STRIDE, c->size) ||
         !areas_fit(&head, c->size))
@@ -68,7 +70,8 @@ static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
 static void *map_aligned(int fd, size_t bytes)
 {
     size_t reserved = bytes + TBD_LARGE_PAGE;
-    uint8_t *start = mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *start =
+        mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uint8_t *at;
     size_t before;
 

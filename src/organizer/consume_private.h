@@ -28,15 +28,15 @@ struct tbd_consumer {
     uint32_t plan_count;
     struct tbd_plan_stores *stores; /* of plans */
 
-    uint32_t taken; /* chunks given back so far */
-    uint32_t warmed; /* slots whose pages have been made present */
+    uint32_t taken;        /* chunks given back so far */
+    uint32_t warmed;       /* slots whose pages have been made present */
     uint32_t highest_slot; /* of a chunk so far */
     struct tbd_warmer *warmer;
     uint32_t operands_most; /* of one chunk so far */
-    bool is_long;    /* a window has come: more will */
-    struct tbd_chunk seen; /* the one that tbd_consumer_peek() gave */
-    const uint8_t *area;   /* where the window's operands lie; NULL: in their chunks */
-    size_t area_used;      /* by chunks before the next one */
+    bool is_long;           /* a window has come: more will */
+    struct tbd_chunk seen;  /* the one that tbd_consumer_peek() gave */
+    const uint8_t *area;    /* where the window's operands lie; NULL: in their chunks */
+    size_t area_used;       /* by chunks before the next one */
     struct tbd_raw_window raw;
     void (*before_move)(void *context); /* NULL: nobody looks at `raw` */
     void *move_context;

@@ -14,7 +14,8 @@ struct tbd_end_regs {
 
 void tbd_end_regs_free(struct tbd_end_regs *regs);
 /* A message about a thread; false without memory. */
-TBD_MUST_CHECK bool tbd_end_regs_put(struct tbd_end_regs *regs, const struct tbd_thread_state *state);
+TBD_MUST_CHECK bool tbd_end_regs_put(struct tbd_end_regs *regs,
+                                     const struct tbd_thread_state *state);
 /* They become the window's end state: of the thread in control, and of all others by tid.  False without memory. */
 TBD_MUST_CHECK bool tbd_end_regs_finish(const struct tbd_end_regs *regs, struct tbd_window *window);
 

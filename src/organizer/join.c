@@ -17,19 +17,19 @@
 #include <sys/mman.h>
 
 struct tbd_join {
-    struct tbd_writer *writer;           /* borrowed, as are the next three */
-    pthread_mutex_t *lock;               /* others use the writer, too */
+    struct tbd_writer *writer; /* borrowed, as are the next three */
+    pthread_mutex_t *lock;     /* others use the writer, too */
     struct tbd_block_table *table;
     const struct tbd_stream_head *head;
-    uint64_t budget;                     /* bytes, for the trace's configuration */
-    struct tbd_heads *heads;             /* owned */
-    uint32_t windows;                    /* so far */
+    uint64_t budget;         /* bytes, for the trace's configuration */
+    struct tbd_heads *heads; /* owned */
+    uint32_t windows;        /* so far */
     uint64_t next_time;
     uint32_t blocks_written;
-    struct tbd_end_state state;          /* at the end of the window before */
+    struct tbd_end_state state; /* at the end of the window before */
     struct tbd_called called;
     struct tbd_mapped_files mapped;
-    uint64_t realtime_ns;                /* at the program's start */
+    uint64_t realtime_ns; /* at the program's start */
     bool started;
     bool has_end;
     struct tbd_msg_end end;
@@ -52,7 +52,8 @@ static enum tbd_status join_start(struct tbd_join *join, const struct tbd_produc
     status = tbd_writer_start(join->writer, product->start, product->start_bytes, &config);
     if (!status)
         status = tbd_writer_image(join->writer, product->image, product->image_count);
-    memcpy(&join->realtime_ns, (const uint8_t *)product->start + offsetof(struct tbd_msg_start, realtime_ns),
+    memcpy(&join->realtime_ns,
+           (const uint8_t *)product->start + offsetof(struct tbd_msg_start, realtime_ns),
            sizeof(join->realtime_ns));
     join->started = !status;
     return status;
@@ -166,7 +167,8 @@ static enum tbd_status join_summaries(struct tbd_join *join, struct tbd_window *
 
 static enum tbd_status write_blocks_locked(struct tbd_join *join, uint32_t highest_id)
 {
-    enum tbd_status status = tbd_writer_blocks(join->writer, join->table, join->blocks_written + 1, highest_id);
+    enum tbd_status status =
+        tbd_writer_blocks(join->writer, join->table, join->blocks_written + 1, highest_id);
 
     if (!status && highest_id > join->blocks_written)
         join->blocks_written = highest_id;
@@ -249,15 +251,20 @@ enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *produ
 
 /* ---- the whole ---- */
 
-struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock, struct tbd_block_table *table,
-                              const struct tbd_stream_head *head, uint64_t budget)
+struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock,
+                              struct tbd_block_table *table, const struct tbd_stream_head *head,
+                              uint64_t budget)
 {
     struct tbd_join *join = calloc(1, sizeof(*join));
 
     if (!join)
         return NULL;
-    *join = (struct tbd_join){ .writer = writer, .lock = lock, .table = table, .head = head,
-                               .budget = budget, .heads = tbd_heads_new() };
+    *join = (struct tbd_join){ .writer = writer,
+                               .lock = lock,
+                               .table = table,
+                               .head = head,
+                               .budget = budget,
+                               .heads = tbd_heads_new() };
     if (join->heads)
         return join;
     free(join);
@@ -280,7 +287,8 @@ bool tbd_join_has_started(const struct tbd_join *join)
     return join->started;
 }
 
-bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text, size_t bytes)
+bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text,
+                  size_t bytes)
 {
     if (!join->has_end)
         return false;

@@ -15,8 +15,9 @@ struct tbd_join;
 
 /* `writer`, its `lock`, `table` and `head` are borrowed as long as it lives.  `budget`: for the trace's configuration.
  * NULL without memory. */
-struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock, struct tbd_block_table *table,
-                              const struct tbd_stream_head *head, uint64_t budget);
+struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock,
+                              struct tbd_block_table *table, const struct tbd_stream_head *head,
+                              uint64_t budget);
 void tbd_join_free(struct tbd_join *join);
 /* The next window; takes the writer's lock.  `highest_id`: of the blocks that it may have.  *out_keep: it goes into the trace.  A product that is
  * damaged is joined as far as it goes; nothing can be joined after it. */
@@ -28,7 +29,8 @@ TBD_MUST_CHECK enum tbd_status tbd_join_blocks(struct tbd_join *join, uint32_t h
 /* Has the trace been started: was there a window? */
 bool tbd_join_has_started(const struct tbd_join *join);
 /* How the program ended, as the stream says; false if it does not. */
-bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text, size_t bytes);
+bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text,
+                  size_t bytes);
 /* A killed program's last window may need the files that are mapped: they go into the trace. */
 void tbd_join_keep_files(struct tbd_join *join);
 

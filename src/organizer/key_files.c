@@ -20,7 +20,9 @@ static struct window_keys *make_keys(const struct tbd_window *window)
 
     if (!keys)
         return NULL;
-    *keys = (struct window_keys){ .window = window->number, .first_time = window->first_time, .blocks = window->blocks };
+    *keys = (struct window_keys){ .window = window->number,
+                                  .first_time = window->first_time,
+                                  .blocks = window->blocks };
     tbd_keys_collect(window, &keys->keys);
     return keys;
 }
@@ -48,11 +50,13 @@ struct tbd_key_segment *tbd_key_files_add_locked(struct organizer *o)
     struct tbd_key_segment *full = NULL;
 
     o->keys = keys->next;
-    if (!o->segment || !tbd_key_segment_add(o->segment, keys->window, keys->first_time, keys->blocks, &keys->keys)) {
+    if (!o->segment || !tbd_key_segment_add(o->segment, keys->window, keys->first_time,
+                                            keys->blocks, &keys->keys)) {
         full = o->segment;
         o->segment = calloc(1, sizeof(*o->segment));
         if (o->segment)
-            (void)tbd_key_segment_add(o->segment, keys->window, keys->first_time, keys->blocks, &keys->keys);
+            (void)tbd_key_segment_add(o->segment, keys->window, keys->first_time, keys->blocks,
+                                      &keys->keys);
     } else if (tbd_key_segment_is_full(o->segment)) { /* sooner than the program ends */
         full = o->segment;
         o->segment = NULL;

@@ -9,8 +9,10 @@
 
 #define STRETCH 65536u /* blocks that are taken at a time */
 
-static inline __attribute__((always_inline)) void count_stores(struct tbd_shadow *shadow, const struct tbd_plan *plan,
-                                                               const uint8_t *record, uint32_t index)
+static inline __attribute__((always_inline)) void count_stores(struct tbd_shadow *shadow,
+                                                               const struct tbd_plan *plan,
+                                                               const uint8_t *record,
+                                                               uint32_t index)
 {
     const struct tbd_plan_store *store = plan->stores;
 

@@ -21,23 +21,23 @@
 #include <string.h>
 
 #define PATH_LEAST 8u /* blocks, but for paths of one */
-#define PATH_MOST 32u
-#define PENDING 4u     /* occurrences before their bases are looked at */
-#define PREFETCH 2048u /* bytes ahead */
+#define PATH_MOST  32u
+#define PENDING    4u    /* occurrences before their bases are looked at */
+#define PREFETCH   2048u /* bytes ahead */
 /* Blocks that are taken before anybody asks whether that was a good idea. */
-#define STRETCH 32768u
+#define STRETCH    32768u
 #define SLAB_PATHS 256u
 /* When there are more, all are forgotten: a program that goes other ways now. */
-#define PATHS_MOST 65536u
+#define PATHS_MOST      65536u
 #define LONG_PATHS_MOST 8192u
 /* After so many paths: more than these shares of all looked for, or made, take longer than eights: gzip, bzip2, xz, ray. */
-#define TRIAL 4096u
+#define TRIAL        4096u
 #define MISSED_SHARE 6u
-#define MADE_SHARE 4u
+#define MADE_SHARE   4u
 
 /* One value in a path's records that addresses of stores are relative to. */
 struct lean_base {
-    uint64_t mask;  /* 0: there is no such value, addresses are constants */
+    uint64_t mask; /* 0: there is no such value, addresses are constants */
     uint32_t offset;
     uint32_t first_store, store_count;
     uint32_t times; /* that `value` came, the last time at event `last` */
@@ -49,14 +49,15 @@ struct lean_path {
     const uint32_t *entries; /* blocks of the stream */
     uint32_t length;
     uint32_t operand_bytes;
-    struct lean_path *next, *other; /* what came behind it the last time, and before that; never NULL */
+    /* what came behind it the last time, and before that; never NULL */
+    struct lean_path *next, *other;
     uint32_t events;
-    uint32_t calls;          /* its last block's id, if that ends with a call */
-    uint32_t pending;        /* occurrences of which stores are to be counted */
-    uint32_t count;          /* in the window */
-    uint32_t last_time;      /* of its first block */
+    uint32_t calls;     /* its last block's id, if that ends with a call */
+    uint32_t pending;   /* occurrences of which stores are to be counted */
+    uint32_t count;     /* in the window */
+    uint32_t last_time; /* of its first block */
     uint32_t first_base, base_count;
-    uint32_t alone;          /* entries[0] of a path of one */
+    uint32_t alone; /* entries[0] of a path of one */
     struct lean_path *same_hash;
     uint32_t index[PENDING]; /* of the occurrence's first event */
     const uint8_t *records[PENDING];
@@ -64,7 +65,8 @@ struct lean_path {
 
 struct tbd_links {
     struct lean_path none; /* matches nothing: comes before the first one */
-    struct lean_path *before; /* the one that was taken last, if the next block follows it; else `none` */
+    /* the one that was taken last, if the next block follows it; else `none` */
+    struct lean_path *before;
     struct lean_path **slabs;
     size_t slab_count, slab_room;
     size_t path_count, long_count;
@@ -72,16 +74,16 @@ struct tbd_links {
     struct lean_path *by_hash[LONG_PATHS_MOST];
     struct lean_path **alone; /* paths of one, by block of the stream */
     size_t alone_room;
-    uint64_t *starts;         /* of blocks of the stream that were looked at; 0: not yet */
+    uint64_t *starts; /* of blocks of the stream that were looked at; 0: not yet */
     size_t start_room;
-    struct lean_path **met;   /* paths of the window */
+    struct lean_path **met; /* paths of the window */
     size_t met_count, met_room;
     struct lean_base *bases;
     size_t base_count, base_room;
     struct tbd_lean_stores stores;
-    bool has_pending;         /* perhaps */
-    uint64_t taken;           /* paths of the window, and how many of them: */
-    uint64_t missed;          /* known, but had to be looked for */
+    bool has_pending; /* perhaps */
+    uint64_t taken;   /* paths of the window, and how many of them: */
+    uint64_t missed;  /* known, but had to be looked for */
     uint64_t made;
 };
 
@@ -109,12 +111,13 @@ static void count_noted(struct work *w, struct lean_base *base)
     const struct tbd_lean_store *stores = w->builder->lean->links->stores.all + base->first_store;
 
     for (uint32_t i = 0; base->times && i < base->store_count; i++)
-        tbd_shadow_stores(&w->builder->shadow, base->value + (uint64_t)stores[i].add, stores[i].bytes, base->times,
-                          base->last + stores[i].index);
+        tbd_shadow_stores(&w->builder->shadow, base->value + (uint64_t)stores[i].add,
+                          stores[i].bytes, base->times, base->last + stores[i].index);
     base->times = 0;
 }
 
-static void count_each(struct work *w, const struct lean_path *path, const struct lean_base *base, const uint64_t *values)
+static void count_each(struct work *w, const struct lean_path *path, const struct lean_base *base,
+                       const uint64_t *values)
 {
     const struct tbd_lean_store *store = w->builder->lean->links->stores.all + base->first_store;
 
@@ -169,7 +172,8 @@ void tbd_links_look(struct work *w)
 /* ---- making paths ---- */
 
 /* The stores of a block relative to the value at `base` in its record, which is at `offset` in the path's. */
-static bool add_base(struct tbd_links *links, const struct tbd_plan *plan, uint32_t base, uint32_t offset, uint32_t events)
+static bool add_base(struct tbd_links *links, const struct tbd_plan *plan, uint32_t base,
+                     uint32_t offset, uint32_t events)
 {
     struct lean_base *added;
 
@@ -214,7 +218,8 @@ static struct lean_path *new_path(const struct work *w, const uint32_t *entries,
     struct lean_path *path;
 
     if (links->path_count == links->slab_count * SLAB_PATHS) {
-        if (!tbd_array_grow(&links->slabs, links->slab_count, &links->slab_room, sizeof(*links->slabs)))
+        if (!tbd_array_grow(&links->slabs, links->slab_count, &links->slab_room,
+                            sizeof(*links->slabs)))
             return NULL;
         links->slabs[links->slab_count] = malloc(SLAB_PATHS * sizeof(*path));
         if (!links->slabs[links->slab_count])
@@ -222,7 +227,11 @@ static struct lean_path *new_path(const struct work *w, const uint32_t *entries,
         links->slab_count++;
     }
     path = &links->slabs[links->path_count / SLAB_PATHS][links->path_count % SLAB_PATHS];
-    *path = (struct lean_path){ .length = length, .next = &links->none, .other = &links->none, .alone = entries[0], .entries = &path->alone };
+    *path = (struct lean_path){ .length = length,
+                                .next = &links->none,
+                                .other = &links->none,
+                                .alone = entries[0],
+                                .entries = &path->alone };
     if (length > 1) {
         memcpy(links->long_entries[links->long_count], entries, length * sizeof(*entries));
         path->entries = links->long_entries[links->long_count];
@@ -265,8 +274,9 @@ static bool is_same(const uint32_t *a, const uint32_t *b, uint32_t length)
     for (uint32_t n = 0;; n += 4) {
         uint32_t at = n + 4 > length ? length - 4 : n;
 
-        differs = _mm_or_si128(differs, _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)(a + at)),
-                                                      _mm_loadu_si128((const __m128i *)(const void *)(b + at))));
+        differs = _mm_or_si128(
+            differs, _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)(a + at)),
+                                   _mm_loadu_si128((const __m128i *)(const void *)(b + at))));
         if (n + 4 >= length)
             return _mm_movemask_epi8(_mm_cmpeq_epi8(differs, _mm_setzero_si128())) == 0xffff;
     }
@@ -339,7 +349,8 @@ static bool take_path(struct work *w, struct lean_path *path)
     path->last_time = w->time;
     path->index[path->pending] = (uint32_t)w->index;
     path->records[path->pending] = w->operands + w->in;
-    for (uint32_t at = 0; at < path->operand_bytes; at += 64) /* they are looked at later, and in another order */
+    /* they are looked at later, and in another order */
+    for (uint32_t at = 0; at < path->operand_bytes; at += 64)
         __builtin_prefetch(w->operands + w->in + PREFETCH + at);
     if (++path->pending == PENDING)
         look_at_pending(w, path);
@@ -430,10 +441,12 @@ bool tbd_links_reach(struct tbd_links *links, uint32_t plan_count)
 {
     size_t alone = links->alone_room, starts = links->start_room;
 
-    if (!tbd_array_reserve(&links->alone, (size_t)plan_count + 1, &links->alone_room, sizeof(struct lean_path *)))
+    if (!tbd_array_reserve(&links->alone, (size_t)plan_count + 1, &links->alone_room,
+                           sizeof(struct lean_path *)))
         return false;
     memset(links->alone + alone, 0, (links->alone_room - alone) * sizeof(*links->alone));
-    if (!tbd_array_reserve(&links->starts, (size_t)plan_count + 1, &links->start_room, sizeof(*links->starts)))
+    if (!tbd_array_reserve(&links->starts, (size_t)plan_count + 1, &links->start_room,
+                           sizeof(*links->starts)))
         return false;
     memset(links->starts + starts, 0, (links->start_room - starts) * sizeof(*links->starts));
     return true;
@@ -447,7 +460,8 @@ bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count)
         *io_links = links = calloc(1, sizeof(*links));
         if (!links)
             return false;
-        links->none = (struct lean_path){ .length = UINT32_MAX, .next = &links->none, .other = &links->none };
+        links->none =
+            (struct lean_path){ .length = UINT32_MAX, .next = &links->none, .other = &links->none };
     }
     links->taken = links->missed = links->made = 0;
     links->before = &links->none;
@@ -458,14 +472,16 @@ bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count)
 
 bool tbd_links_fail(const struct tbd_links *links)
 {
-    return links->taken >= TRIAL && (links->missed * MISSED_SHARE > links->taken || links->made * MADE_SHARE > links->taken);
+    return links->taken >= TRIAL &&
+           (links->missed * MISSED_SHARE > links->taken || links->made * MADE_SHARE > links->taken);
 }
 
 void tbd_links_forget(struct tbd_links *links)
 {
     if (!links)
         return;
-    links->path_count = links->long_count = links->base_count = links->stores.count = links->met_count = 0;
+    links->path_count = links->long_count = links->base_count = links->stores.count =
+        links->met_count = 0;
     links->none.next = links->none.other = links->before = &links->none;
     memset(links->by_hash, 0, sizeof(links->by_hash));
     if (links->alone)

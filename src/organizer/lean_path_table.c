@@ -19,13 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCKS 8u
-#define PENDING 24u    /* occurrences before their bases are looked at */
-#define STRETCH 32768u /* blocks that are taken before anybody asks whether that was a good idea */
+#define BLOCKS     8u
+#define PENDING    24u    /* occurrences before their bases are looked at */
+#define STRETCH    32768u /* blocks that are taken before anybody asks whether that was a good idea */
 #define SLOTS_LOG2 14
-#define SLOTS (1u << SLOTS_LOG2)
-#define PATHS_MOST (SLOTS / 2) /* when there would be more, all are forgotten: a program that goes other ways now */
-#define PREFETCH 2048u /* bytes ahead; and how many at a time: more than most paths have */
+#define SLOTS      (1u << SLOTS_LOG2)
+#define PATHS_MOST                                                                                 \
+    (SLOTS /                                                                                       \
+     2) /* when there would be more, all are forgotten: a program that goes other ways now */
+#define PREFETCH       2048u /* bytes ahead; and how many at a time: more than most paths have */
 #define PREFETCH_BYTES 256u
 /* A path that is new takes longer than another way would, by so many times as much as one that is known takes less.  When
  * that has cost as much as so many new ones more than it gained, of late, another way takes less time. */
@@ -44,7 +46,7 @@ struct eight_base {
     struct eight_value now; /* not counted yet */
     uint32_t offset;        /* in the path's records */
     uint32_t first_store, store_count;
-    bool changes;           /* it did the last time */
+    bool changes; /* it did the last time */
 };
 
 /* An occurrence. */
@@ -64,7 +66,7 @@ struct eight {
     uint32_t last_index; /* of its first event */
     uint32_t first_id;   /* of the trace: its first block */
     uint16_t length;
-    bool calls;          /* its last block ends with a call */
+    bool calls; /* its last block ends with a call */
     bool has_bases;
     struct eight_note notes[PENDING];
 };
@@ -86,21 +88,22 @@ struct tbd_eights {
     size_t base_count, base_room;
     struct tbd_lean_stores stores;
     struct eight_value values[PENDING + 1];
-    size_t notes_from;       /* operand offset that notes are relative to */
-    bool has_notes;          /* perhaps */
-    int64_t lost;            /* time, in what a known path gains; gains of long ago are forgotten */
+    size_t notes_from; /* operand offset that notes are relative to */
+    bool has_notes;    /* perhaps */
+    int64_t lost;      /* time, in what a known path gains; gains of long ago are forgotten */
 };
 
 /* ---- stores ---- */
 
-static void count_values(struct work *w, const struct eight_base *base, const struct eight_value *values, size_t count)
+static void count_values(struct work *w, const struct eight_base *base,
+                         const struct eight_value *values, size_t count)
 {
     const struct tbd_lean_store *store = w->builder->lean->eights->stores.all + base->first_store;
 
     for (const struct tbd_lean_store *end = store + base->store_count; store < end; store++)
         for (size_t i = 0; i < count; i++)
-            tbd_shadow_stores(&w->builder->shadow, values[i].value + (uint64_t)store->add, store->bytes,
-                              values[i].times, values[i].last + store->index);
+            tbd_shadow_stores(&w->builder->shadow, values[i].value + (uint64_t)store->add,
+                              store->bytes, values[i].times, values[i].last + store->index);
 }
 
 static uint64_t value_at(const uint8_t *at)
@@ -111,7 +114,8 @@ static uint64_t value_at(const uint8_t *at)
     return value;
 }
 
-static bool is_always(uint64_t value, const uint8_t *records, const struct eight_note *notes, uint32_t count)
+static bool is_always(uint64_t value, const uint8_t *records, const struct eight_note *notes,
+                      uint32_t count)
 {
     uint64_t differs = 0;
 
@@ -130,7 +134,8 @@ static void look_at_base(struct work *w, struct eight_base *base, const struct e
     if (!now.times)
         now.value = value_at(records + path->notes[0].at);
     if (!base->changes && is_always(now.value, records, path->notes, path->pending)) {
-        base->now = (struct eight_value){ now.value, now.times + path->pending, path->notes[path->pending - 1].index };
+        base->now = (struct eight_value){ now.value, now.times + path->pending,
+                                          path->notes[path->pending - 1].index };
         return;
     }
     for (uint32_t i = 0; i < path->pending; i++) {
@@ -172,7 +177,8 @@ void tbd_eights_look(struct work *w)
 /* ---- making paths ---- */
 
 /* Bases of a block whose record is at `offset` in the path's. */
-static bool add_bases(struct tbd_eights *eights, const struct tbd_plan *plan, uint32_t offset, uint32_t events)
+static bool add_bases(struct tbd_eights *eights, const struct tbd_plan *plan, uint32_t offset,
+                      uint32_t events)
 {
     for (uint16_t i = 0; i < plan->store_count; i++) {
         uint32_t base = plan->stores[i].base;
@@ -180,10 +186,12 @@ static bool add_bases(struct tbd_eights *eights, const struct tbd_plan *plan, ui
 
         if (base == TBD_BASE_NONE || !tbd_lean_is_first_of_base(plan, i))
             continue;
-        if (!tbd_array_grow(&eights->bases, eights->base_count, &eights->base_room, sizeof(*eights->bases)))
+        if (!tbd_array_grow(&eights->bases, eights->base_count, &eights->base_room,
+                            sizeof(*eights->bases)))
             return false;
         added = &eights->bases[eights->base_count++];
-        *added = (struct eight_base){ .offset = offset + base, .first_store = (uint32_t)eights->stores.count };
+        *added = (struct eight_base){ .offset = offset + base,
+                                      .first_store = (uint32_t)eights->stores.count };
         if (!tbd_lean_add_stores(&eights->stores, plan, base, events))
             return false;
         added->store_count = (uint32_t)eights->stores.count - added->first_store;
@@ -216,7 +224,8 @@ static bool add_fixed(struct work *w, const struct eight *path, struct eight_mor
 
     more->first_fixed = (uint32_t)eights->stores.count;
     for (uint32_t n = 0; n < path->length; n++) {
-        if (!tbd_lean_add_stores(&eights->stores, &w->plans[path->entries[n]], TBD_BASE_NONE, events))
+        if (!tbd_lean_add_stores(&eights->stores, &w->plans[path->entries[n]], TBD_BASE_NONE,
+                                 events))
             return false;
         events += w->plans[path->entries[n]].op_count + 1u;
     }
@@ -262,12 +271,14 @@ static uint32_t slot_of(const uint32_t *entries)
 
 static __m128i differences(const uint32_t *a, const uint32_t *b)
 {
-    return _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)a), _mm_loadu_si128((const __m128i *)(const void *)b));
+    return _mm_xor_si128(_mm_loadu_si128((const __m128i *)(const void *)a),
+                         _mm_loadu_si128((const __m128i *)(const void *)b));
 }
 
 static bool is_same(const struct eight *path, const uint32_t *entries)
 {
-    __m128i differs = _mm_or_si128(differences(path->entries, entries), differences(path->entries + 4, entries + 4));
+    __m128i differs = _mm_or_si128(differences(path->entries, entries),
+                                   differences(path->entries + 4, entries + 4));
 
     return _mm_movemask_epi8(_mm_cmpeq_epi8(differs, _mm_setzero_si128())) == 0xffff;
 }
@@ -328,10 +339,12 @@ static void go_to(struct work *w, const struct place *at, uint32_t last)
     w->called = at->called ? w->plans[last].id : 0;
 }
 
-static inline __attribute__((always_inline)) void take_path(struct work *w, struct eight *path, struct place *at)
+static inline __attribute__((always_inline)) void take_path(struct work *w, struct eight *path,
+                                                            struct place *at)
 {
     struct eight_note *note = &path->notes[path->pending];
-    struct block_count *entered = &w->builder->counts[at->called ? path->first_id : 0]; /* 0: nobody wants it */
+    /* 0: nobody wants it */
+    struct block_count *entered = &w->builder->counts[at->called ? path->first_id : 0];
 
     entered->enters++;
     entered->last_enter = at->time;
@@ -364,10 +377,12 @@ static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
     for (; n + BLOCKS < left; n += BLOCKS) {
         struct eight *path = &slots[slot_of(entries + n)];
 
-        if (!is_same(path, entries + n) || path->length < BLOCKS || entries[n + BLOCKS] & TBD_ENTRY_MESSAGE ||
+        if (!is_same(path, entries + n) || path->length < BLOCKS ||
+            entries[n + BLOCKS] & TBD_ENTRY_MESSAGE ||
             path->operand_bytes > w->operand_bytes - at.in)
             break;
-        for (uint32_t ahead = 0; ahead < PREFETCH_BYTES; ahead += 64) /* records are looked at later, and in another order */
+        /* records are looked at later, and in another order */
+        for (uint32_t ahead = 0; ahead < PREFETCH_BYTES; ahead += 64)
             __builtin_prefetch(w->operands + at.in + PREFETCH + ahead, 0, 2);
         take_path(w, path, &at);
     }
@@ -410,7 +425,8 @@ static bool take_some(struct work *w, const uint32_t *entries, uint32_t length)
 
 /* A path, known or not, or the last blocks before a message, an impossible block, or one whose record is outside the
  * operands; *out_ends then. */
-static bool take_any(struct work *w, const uint32_t *entries, size_t left, size_t *io_taken, bool *out_ends)
+static bool take_any(struct work *w, const uint32_t *entries, size_t left, size_t *io_taken,
+                     bool *out_ends)
 {
     uint32_t length = find_length(w, entries, left);
     bool is_held = length && (length == left || entries[length] & TBD_ENTRY_MESSAGE);

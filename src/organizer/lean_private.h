@@ -48,8 +48,8 @@ static inline bool tbd_lean_is_first_of_base(const struct tbd_plan *plan, uint16
 }
 /* Adds the stores of a block that are relative to `base`, a place in its record or TBD_BASE_NONE; it begins with event
  * `events` of the path.  False without memory. */
-TBD_MUST_CHECK bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan, uint32_t base,
-                                        uint32_t events);
+TBD_MUST_CHECK bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan,
+                                        uint32_t base, uint32_t events);
 /* If the block before ended with a call, this one was entered by it. */
 static inline void tbd_lean_enter(struct work *w, uint32_t entry)
 {
@@ -61,8 +61,8 @@ static inline void tbd_lean_enter(struct work *w, uint32_t entry)
     count->last_enter = w->time;
 }
 /* Blocks that came behind each other so often, the last time from `time` on.  False without memory. */
-TBD_MUST_CHECK bool tbd_lean_count_blocks(struct work *w, const uint32_t *entries, uint32_t length, uint32_t times,
-                                          uint32_t time);
+TBD_MUST_CHECK bool tbd_lean_count_blocks(struct work *w, const uint32_t *entries, uint32_t length,
+                                          uint32_t times, uint32_t time);
 /* The last block before a message, if it is possible and its record inside the operands: *io_taken grows then.  False
  * without memory. */
 TBD_MUST_CHECK bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken);
@@ -74,7 +74,8 @@ TBD_MUST_CHECK bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *i
 TBD_MUST_CHECK bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count);
 /* More blocks of the stream: also in the middle of a window. */
 TBD_MUST_CHECK bool tbd_links_reach(struct tbd_links *links, uint32_t plan_count);
-TBD_MUST_CHECK bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken);
+TBD_MUST_CHECK bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left,
+                                   size_t *out_taken);
 void tbd_links_look(struct work *w);
 bool tbd_links_fail(const struct tbd_links *links);
 TBD_MUST_CHECK bool tbd_links_finish(struct work *w);
@@ -82,7 +83,8 @@ void tbd_links_forget(struct tbd_links *links);
 void tbd_links_free(struct tbd_links *links);
 
 TBD_MUST_CHECK bool tbd_eights_begin(struct tbd_eights **io_eights);
-TBD_MUST_CHECK bool tbd_eights_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken);
+TBD_MUST_CHECK bool tbd_eights_take(struct work *w, const uint32_t *entries, size_t left,
+                                    size_t *out_taken);
 void tbd_eights_look(struct work *w);
 bool tbd_eights_fail(const struct tbd_eights *eights);
 TBD_MUST_CHECK bool tbd_eights_finish(struct work *w);
@@ -90,6 +92,7 @@ void tbd_eights_forget(struct tbd_eights *eights);
 void tbd_eights_free(struct tbd_eights *eights);
 
 /* The same of blocks, which keep nothing and never fail. */
-TBD_MUST_CHECK bool tbd_blocks_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken);
+TBD_MUST_CHECK bool tbd_blocks_take(struct work *w, const uint32_t *entries, size_t left,
+                                    size_t *out_taken);
 
 #endif

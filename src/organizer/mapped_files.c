@@ -24,14 +24,17 @@ void tbd_mapped_files_add(struct tbd_mapped_files *files, const struct tbd_msg_r
         return;
     tbd_mapped_files_remove(files, region->start, region->end); /* mprotect tells of it again */
     copy = strdup(path);
-    if (!copy || !tbd_array_grow(&files->files, files->count, &files->capacity,
-                                 sizeof(*files->files))) {
+    if (!copy ||
+        !tbd_array_grow(&files->files, files->count, &files->capacity, sizeof(*files->files))) {
         free(copy);
         return;
     }
     files->files[files->count++] = (struct tbd_mapped_file){
-        .start = region->start, .end = region->end, .inode = region->inode,
-        .device = region->device, .path = copy,
+        .start = region->start,
+        .end = region->end,
+        .inode = region->inode,
+        .device = region->device,
+        .path = copy,
     };
 }
 

@@ -145,12 +145,14 @@ static void forget_early(struct organizer *o)
 
 static bool will_be_lean(const struct organizer *o)
 {
-    return !o->options->discard && tbd_organizer_is_lean(o, tbd_pipeline_is_pressed(o->pipeline), true);
+    return !o->options->discard &&
+           tbd_organizer_is_lean(o, tbd_pipeline_is_pressed(o->pipeline), true);
 }
 
 static bool begin_early(struct organizer *o)
 {
-    if (__atomic_load_n(&o->early_windows, __ATOMIC_RELAXED) == EARLY_WINDOWS_MOST || !will_be_lean(o))
+    if (__atomic_load_n(&o->early_windows, __ATOMIC_RELAXED) == EARLY_WINDOWS_MOST ||
+        !will_be_lean(o))
         return false;
     o->early = tbd_builders_take(&o->builders);
     if (!o->early)
@@ -385,7 +387,9 @@ static void tear_down(struct organizer *o, enum tbd_status status)
 
 enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct tbd_error *why)
 {
-    struct organizer o = { .options = options, .pidfd = -1, .builders = { .lock = PTHREAD_MUTEX_INITIALIZER } };
+    struct organizer o = { .options = options,
+                           .pidfd = -1,
+                           .builders = { .lock = PTHREAD_MUTEX_INITIALIZER } };
     enum tbd_status status;
     bool is_put_off;
 

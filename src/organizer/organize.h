@@ -15,19 +15,20 @@
 /* Which windows are born lean: without the events that a replay brings back. */
 enum tbd_organize_lean {
     TBD_ORGANIZE_LEAN_NEVER = 0, /* none: the program waits for their events to be written */
-    TBD_ORGANIZE_LEAN_AUTO,      /* those that come faster than one worker builds them with events */
-    TBD_ORGANIZE_LEAN_ALWAYS,    /* all that can be */
+    /* those that come faster than one worker builds them with events */
+    TBD_ORGANIZE_LEAN_AUTO,
+    TBD_ORGANIZE_LEAN_ALWAYS, /* all that can be */
 };
 
 struct tbd_organize_options {
     int stream_fd;
-    pid_t pid;             /* of the producer; 0: nobody to watch, the stream ends by itself */
-    const char *root;      /* trace root; NULL: tbd_trace_root() */
-    const char *program;   /* for the trace's name; NULL: found out from the pid */
-    unsigned threads;      /* that build and write windows; 0: chosen by the number of cores */
+    pid_t pid;           /* of the producer; 0: nobody to watch, the stream ends by itself */
+    const char *root;    /* trace root; NULL: tbd_trace_root() */
+    const char *program; /* for the trace's name; NULL: found out from the pid */
+    unsigned threads;    /* that build and write windows; 0: chosen by the number of cores */
     struct tbd_age_limits age;
     enum tbd_organize_lean lean;
-    bool discard;          /* measure only: take the stream, write nothing */
+    bool discard; /* measure only: take the stream, write nothing */
     void (*ready)(void *context, const char *path); /* may be NULL: the directory exists */
     void *context;
 };

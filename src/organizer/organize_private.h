@@ -37,27 +37,28 @@ struct organizer {
     struct tbd_builder *early; /* has begun the window that is being collected; NULL: nobody has */
     size_t offered;            /* entries of it that were there the last time when somebody asked */
     unsigned early_windows;    /* begun and not built yet; atomic */
-    struct tbd_join *join; /* see O1 */
+    struct tbd_join *join;     /* see O1 */
     struct tbd_page_versions *versions; /* owned; NULL: all pages are stored whole */
-    bool has_lean; /* a window was built without its events; atomic */
+    bool has_lean;                      /* a window was built without its events; atomic */
 
     pthread_mutex_t lock;
-    pthread_cond_t room;   /* windows to be written wait for it, and for their turn */
-    pthread_cond_t due;    /* the ager waits for work */
-    uint64_t granted;      /* may write their files */
+    pthread_cond_t room; /* windows to be written wait for it, and for their turn */
+    pthread_cond_t due;  /* the ager waits for work */
+    uint64_t granted;    /* may write their files */
     struct tbd_writer *writer;
-    struct window_keys *keys; /* owned; in order */
-    uint64_t added;        /* windows: the main thread counts them */
-    uint64_t collected;    /* those whose keys are there, if they have some */
+    struct window_keys *keys;        /* owned; in order */
+    uint64_t added;                  /* windows: the main thread counts them */
+    uint64_t collected;              /* those whose keys are there, if they have some */
     struct tbd_key_segment *segment; /* owned; NULL until the first window */
-    struct tbd_ager *ager; /* owned; NULL: windows stay as they are */
-    bool settled;          /* all windows are committed */
-    pthread_cond_t idle;   /* a worker has nothing to do any more, or has collected keys */
-    unsigned working;      /* workers that may have */
-    pthread_t threads[MAX_THREADS]; /* the workers: they are joined when the program does not wait any more */
+    struct tbd_ager *ager;           /* owned; NULL: windows stay as they are */
+    bool settled;                    /* all windows are committed */
+    pthread_cond_t idle; /* a worker has nothing to do any more, or has collected keys */
+    unsigned working;    /* workers that may have */
+    /* the workers: they are joined when the program does not wait any more */
+    pthread_t threads[MAX_THREADS];
     unsigned thread_count;
     enum tbd_status failed; /* written under `lock`, read anywhere: has_failed() */
-    char failure[320]; /* an error's detail and its status */
+    char failure[320];      /* an error's detail and its status */
 };
 
 /* organize.c: the first failure counts (O5). */
@@ -73,7 +74,8 @@ static inline bool tbd_organizer_is_replayable(const struct organizer *o, bool i
 }
 
 /* Shall a window be built without its events?  `is_urgent`: else the program waits. */
-static inline bool tbd_organizer_is_lean(const struct organizer *o, bool is_urgent, bool is_complete)
+static inline bool tbd_organizer_is_lean(const struct organizer *o, bool is_urgent,
+                                         bool is_complete)
 {
     enum tbd_organize_lean lean = o->options->lean;
 

@@ -20,15 +20,17 @@
 #define PAGE_BYTES 4096u
 
 struct tbd_page_versions {
-    uint8_t (*pages)[PAGE_BYTES]; /* owned; the one with number n is at n - 1.  Never touched: takes no memory */
+    /* owned; the one with number n is at n - 1.  Never touched: takes no memory */
+    uint8_t (*pages)[PAGE_BYTES];
     uint32_t capacity;
 
     pthread_mutex_t lock;
     struct tbd_page_numbers table; /* of page numbers; 0: none */
     uint32_t group;                /* of windows: what is in the table is of it */
-    uint32_t *free;                /* owned; the one given back last is taken first: it is in the caches */
+    /* owned; the one given back last is taken first: it is in the caches */
+    uint32_t *free;
     uint32_t free_count;
-    uint32_t touched;              /* numbers up to this one were taken at least once */
+    uint32_t touched; /* numbers up to this one were taken at least once */
 };
 
 struct tbd_page_versions *tbd_page_versions_new(uint32_t pages)
@@ -114,7 +116,8 @@ static void forget_range_locked(struct tbd_page_versions *v, const struct tbd_ra
 }
 
 /* What was unmapped at or after a moment of the window. */
-static void forget_unmapped_locked(struct tbd_page_versions *v, const struct tbd_product *product, uint64_t time)
+static void forget_unmapped_locked(struct tbd_page_versions *v, const struct tbd_product *product,
+                                   uint64_t time)
 {
     for (size_t i = 0; i < product->side_count && v->table.used; i++) {
         const struct tbd_side_message *side = &product->side[i];
@@ -127,7 +130,8 @@ static void forget_unmapped_locked(struct tbd_page_versions *v, const struct tbd
     }
 }
 
-static void forget_pages_locked(struct tbd_page_versions *v, const struct tbd_page_contents *pages, size_t count)
+static void forget_pages_locked(struct tbd_page_versions *v, const struct tbd_page_contents *pages,
+                                size_t count)
 {
     for (size_t i = 0; i < count; i++)
         forget_locked(v, pages[i].address / PAGE_BYTES);
@@ -154,7 +158,8 @@ static void take_numbers(struct tbd_page_versions *v, uint32_t *numbers, size_t 
     pthread_mutex_unlock(&v->lock);
 }
 
-void tbd_page_bases_copy(struct tbd_page_bases *bases, struct tbd_page_versions *v, const struct tbd_window *window)
+void tbd_page_bases_copy(struct tbd_page_bases *bases, struct tbd_page_versions *v,
+                         const struct tbd_window *window)
 {
     *bases = (struct tbd_page_bases){ .window = window };
     if (!v || !window->dirty_count)
@@ -170,7 +175,8 @@ void tbd_page_bases_copy(struct tbd_page_bases *bases, struct tbd_page_versions 
 }
 
 /* Copies for what was there before. */
-static void exchange_locked(struct tbd_page_versions *v, struct tbd_page_bases *bases, const struct tbd_window *window)
+static void exchange_locked(struct tbd_page_versions *v, struct tbd_page_bases *bases,
+                            const struct tbd_window *window)
 {
     uint32_t *before = calloc(window->dirty_count + 1, sizeof(*before));
 
@@ -188,7 +194,8 @@ static void exchange_locked(struct tbd_page_versions *v, struct tbd_page_bases *
 }
 
 /* Of a window that is in the table's order. */
-static void join_locked(struct tbd_page_versions *v, struct tbd_page_bases *bases, const struct tbd_window *window)
+static void join_locked(struct tbd_page_versions *v, struct tbd_page_bases *bases,
+                        const struct tbd_window *window)
 {
     uint32_t group = window->number / TBD_PAGE_VERSIONS_GROUP;
 
@@ -228,7 +235,8 @@ const uint8_t *tbd_page_bases_find(void *context, uint64_t address)
     const struct tbd_page_bases *bases = context;
     const struct tbd_window *window = bases->window;
     const struct tbd_page_contents *first = tbd_window_first(window, address);
-    const struct tbd_page_contents *dirty = bases->versions ? tbd_window_dirty(window, address) : NULL;
+    const struct tbd_page_contents *dirty =
+        bases->versions ? tbd_window_dirty(window, address) : NULL;
     uint32_t number = dirty ? bases->numbers[dirty - window->dirty] : 0;
 
     if (first && !first->time && !first->order)

@@ -23,7 +23,8 @@ void tbd_page_versions_free(struct tbd_page_versions *versions);
 struct tbd_page_bases {
     struct tbd_page_versions *versions; /* borrowed; NULL: there are none */
     const struct tbd_window *window;    /* borrowed */
-    uint32_t *numbers; /* owned; for each of window->dirty its copy, from joining on what it was before; 0: none */
+    /* owned; for each of window->dirty its copy, from joining on what it was before; 0: none */
+    uint32_t *numbers;
 };
 
 /* Copies the window's pages, to be differences' bases themselves.  Without memory they are stored whole. */

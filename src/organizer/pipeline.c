@@ -27,7 +27,7 @@
 #define SPARE_WINDOWS 2u
 /* For a block entry with its events, before a window has been measured: all caches are cold. */
 #define FIRST_BUILD_NS 40u
-#define BUSY_SHARE 2u /* of a worker's time: more than one part in so many is too much */
+#define BUSY_SHARE     2u /* of a worker's time: more than one part in so many is too much */
 
 /* On the stack of a worker that waits. */
 struct sleeper {
@@ -41,21 +41,21 @@ struct tbd_pipeline {
     pthread_cond_t place; /* the reader waits here */
     struct sleeper *idle; /* workers that wait; the one that came last is first */
     uint64_t added;
-    uint64_t taken;       /* to be built */
+    uint64_t taken; /* to be built */
     uint64_t joined;
-    uint64_t begun;       /* to be put */
+    uint64_t begun; /* to be put */
     uint64_t committed;
     uint64_t most;        /* windows between taken and committed */
     struct tbd_job offer; /* a window that is being collected */
     struct tbd_job early; /* what was there of one when somebody began to build that */
     bool is_offered;
-    bool is_early;        /* somebody is at it */
+    bool is_early; /* somebody is at it */
     bool is_joining;
     bool is_committing;
     bool closed;
-    uint64_t window_ns;   /* from one window to the next */
-    uint64_t add_ns;      /* when the last one came */
-    uint64_t build_ns;    /* for a MiB of raw window, to build and put it with its events */
+    uint64_t window_ns; /* from one window to the next */
+    uint64_t add_ns;    /* when the last one came */
+    uint64_t build_ns;  /* for a MiB of raw window, to build and put it with its events */
     uint64_t slots;
     struct tbd_job jobs[]; /* window n in n % slots */
 };
@@ -144,7 +144,8 @@ static enum tbd_step find_locked(struct tbd_pipeline *p)
         return TBD_STEP_JOIN;
     if (p->begun < p->joined)
         return TBD_STEP_PUT;
-    if (p->taken < p->added && p->taken - p->committed < p->most && !is_begun_locked(p, job_of(p, p->taken)))
+    if (p->taken < p->added && p->taken - p->committed < p->most &&
+        !is_begun_locked(p, job_of(p, p->taken)))
         return TBD_STEP_BUILD;
     return p->is_offered && !p->is_early ? TBD_STEP_EARLY : TBD_STEP_NONE;
 }
@@ -162,13 +163,9 @@ static struct tbd_job *begin_locked(struct tbd_pipeline *p, enum tbd_step step)
 {
     switch (step) {
     case TBD_STEP_BUILD: return begin_build_locked(p);
-    case TBD_STEP_JOIN:
-        p->is_joining = true;
-        return job_of(p, p->joined);
+    case TBD_STEP_JOIN: p->is_joining = true; return job_of(p, p->joined);
     case TBD_STEP_PUT: return job_of(p, p->begun++);
-    case TBD_STEP_COMMIT:
-        p->is_committing = true;
-        return job_of(p, p->committed);
+    case TBD_STEP_COMMIT: p->is_committing = true; return job_of(p, p->committed);
     case TBD_STEP_EARLY:
         p->is_early = true;
         p->is_offered = false;
@@ -210,7 +207,9 @@ static void wake_all_locked(struct tbd_pipeline *p)
 
 static void sleep_locked(struct tbd_pipeline *p)
 {
-    struct sleeper sleeper = { .woken = PTHREAD_COND_INITIALIZER, .next = p->idle, .is_idle = true };
+    struct sleeper sleeper = { .woken = PTHREAD_COND_INITIALIZER,
+                               .next = p->idle,
+                               .is_idle = true };
 
     p->idle = &sleeper;
     while (sleeper.is_idle)
@@ -270,7 +269,8 @@ void tbd_pipeline_done(struct tbd_pipeline *p, struct tbd_job **job, enum tbd_st
 
 /* ---- the reader ---- */
 
-void tbd_pipeline_offer(struct tbd_pipeline *p, const struct tbd_raw_window *raw, struct tbd_builder *builder)
+void tbd_pipeline_offer(struct tbd_pipeline *p, const struct tbd_raw_window *raw,
+                        struct tbd_builder *builder)
 {
     pthread_mutex_lock(&p->lock);
     p->offer = (struct tbd_job){ .raw = *raw, .builder = builder };
@@ -298,7 +298,8 @@ bool tbd_pipeline_is_pressed(struct tbd_pipeline *p)
     return is_pressed;
 }
 
-void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw, struct tbd_builder *builder)
+void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw,
+                      struct tbd_builder *builder)
 {
     pthread_mutex_lock(&p->lock);
     p->is_offered = false;
@@ -306,7 +307,10 @@ void tbd_pipeline_add(struct tbd_pipeline *p, const struct tbd_raw_window *raw, 
         pthread_cond_wait(&p->place, &p->lock);
     note_added_locked(p);
     *job_of(p, p->added) = (struct tbd_job){
-        .number = p->added, .raw = *raw, .highest_id = raw->highest_id, .builder = builder,
+        .number = p->added,
+        .raw = *raw,
+        .highest_id = raw->highest_id,
+        .builder = builder,
         .entry_count = raw->entry_count,
         .raw_bytes = raw->entry_count * sizeof(*raw->entries) + raw->operand_bytes,
     };

@@ -23,21 +23,21 @@ enum tbd_step {
 
 /* A window in work: belongs to whoever does a step of it, and to nobody else. */
 struct tbd_job {
-    uint64_t number;             /* counted from 0 */
-    bool is_pressed;             /* with its events it would be built too late, or others would */
-    bool is_lean;                /* without its events: who builds it decides */
-    bool keep;                   /* it goes into the trace */
-    enum tbd_status status;      /* of the steps done */
+    uint64_t number;        /* counted from 0 */
+    bool is_pressed;        /* with its events it would be built too late, or others would */
+    bool is_lean;           /* without its events: who builds it decides */
+    bool keep;              /* it goes into the trace */
+    enum tbd_status status; /* of the steps done */
     uint32_t highest_id;
     size_t entry_count, raw_bytes; /* of `raw`, as it came */
-    struct tbd_raw_window raw;   /* until it is built */
-    struct tbd_builder *builder; /* has begun it early; NULL: nobody has */
-    struct tbd_product product;  /* from then on */
-    struct tbd_buffer coded;     /* what product.coded points to */
-    struct tbd_page_bases bases; /* of a lean one's pages */
+    struct tbd_raw_window raw;     /* until it is built */
+    struct tbd_builder *builder;   /* has begun it early; NULL: nobody has */
+    struct tbd_product product;    /* from then on */
+    struct tbd_buffer coded;       /* what product.coded points to */
+    struct tbd_page_bases bases;   /* of a lean one's pages */
     struct tbd_window_files files;
-    uint64_t busy_ns;            /* to build and put it */
-    bool is_built, is_put;       /* kept by the pipeline */
+    uint64_t busy_ns;      /* to build and put it */
+    bool is_built, is_put; /* kept by the pipeline */
 };
 
 struct tbd_pipeline;
@@ -46,10 +46,12 @@ struct tbd_pipeline;
 struct tbd_pipeline *tbd_pipeline_new(unsigned workers);
 void tbd_pipeline_free(struct tbd_pipeline *pipeline); /* nobody is in it any more */
 /* The reader: another window, whose memory it takes over, and that `builder` has begun (or NULL).  Waits for a place. */
-void tbd_pipeline_add(struct tbd_pipeline *pipeline, const struct tbd_raw_window *raw, struct tbd_builder *builder);
+void tbd_pipeline_add(struct tbd_pipeline *pipeline, const struct tbd_raw_window *raw,
+                      struct tbd_builder *builder);
 /* The reader: of the window that is being collected so much is there, for `builder`.  Nobody else uses that builder until the window is
  * added, and what is there stays where it is until the offer is withdrawn. */
-void tbd_pipeline_offer(struct tbd_pipeline *pipeline, const struct tbd_raw_window *raw, struct tbd_builder *builder);
+void tbd_pipeline_offer(struct tbd_pipeline *pipeline, const struct tbd_raw_window *raw,
+                        struct tbd_builder *builder);
 /* Nobody is at what was offered, or comes to it. */
 void tbd_pipeline_withdraw(struct tbd_pipeline *pipeline);
 /* Will a window like the last one be pressed? */

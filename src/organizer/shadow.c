@@ -41,8 +41,8 @@ static bool grow(struct tbd_shadow *shadow)
 
 static struct tbd_shadow_page *new_page(struct tbd_shadow *shadow, uint64_t page)
 {
-    struct tbd_shadow_page *fresh = shadow->spare_count ? shadow->spare[--shadow->spare_count]
-                                                        : calloc(1, sizeof(*fresh));
+    struct tbd_shadow_page *fresh =
+        shadow->spare_count ? shadow->spare[--shadow->spare_count] : calloc(1, sizeof(*fresh));
 
     if (fresh)
         fresh->page = page;

@@ -39,15 +39,15 @@ void tbd_shadow_free(struct tbd_shadow *shadow);
 struct tbd_shadow_page *tbd_shadow_page_slow(struct tbd_shadow *shadow, uint64_t page);
 /* All summaries, sorted, into out[shadow->word_count]; the table is empty afterwards. */
 void tbd_shadow_drain(struct tbd_shadow *shadow, struct tbd_word_summary *out);
-void tbd_shadow_range(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t index, uint32_t times);
+void tbd_shadow_range(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t index,
+                      uint32_t times);
 
 static inline struct tbd_shadow_page *tbd_shadow_page(struct tbd_shadow *shadow, uint64_t page)
 {
     struct tbd_shadow_page *cached = shadow->cached[page % TBD_SHADOW_CACHE];
 
-    return __builtin_expect(cached && cached->page == page, 1)
-               ? cached
-               : tbd_shadow_page_slow(shadow, page);
+    return __builtin_expect(cached && cached->page == page, 1) ? cached
+                                                               : tbd_shadow_page_slow(shadow, page);
 }
 
 static inline void tbd_shadow_word(struct tbd_shadow *shadow, struct tbd_shadow_page *page,
@@ -62,11 +62,12 @@ static inline void tbd_shadow_word(struct tbd_shadow *shadow, struct tbd_shadow_
 
 /* `times` (not 0) stores of `bytes` bytes, the last one at `index`: count in every word they touch.
  * Stores may come in any order. */
-static inline void tbd_shadow_stores(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes, uint32_t times,
-                                     uint32_t index)
+static inline void tbd_shadow_stores(struct tbd_shadow *shadow, uint64_t address, uint64_t bytes,
+                                     uint32_t times, uint32_t index)
 {
     if (__builtin_expect((address & 7) + bytes <= 8, 1))
-        tbd_shadow_word(shadow, tbd_shadow_page(shadow, address >> 12), address >> 3 & 511, index, times);
+        tbd_shadow_word(shadow, tbd_shadow_page(shadow, address >> 12), address >> 3 & 511, index,
+                        times);
     else
         tbd_shadow_range(shadow, address, bytes, index, times);
 }

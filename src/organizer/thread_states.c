@@ -138,8 +138,9 @@ static bool note_message(struct tbd_writer *writer, struct tally *tally,
     if (tbd_message_kind(message) != TBD_MSG_THREAD)
         return true;
     thread = tbd_thread_message(message);
-    note = (struct tbd_disk_thread){ .event = thread.event, .thread = thread.thread,
-                                     .from = thread.from, .value = thread.reason };
+    note = (struct tbd_disk_thread){
+        .event = thread.event, .thread = thread.thread, .from = thread.from, .value = thread.reason
+    };
     if (thread.event == TBD_THREAD_SWITCH)
         return take_turn(tally, &thread, when->time);
     note_event(writer, when, &note);

@@ -15,9 +15,11 @@ struct tbd_end_state {
     uint8_t *images; /* owned: what all xsave pointers lead into */
 };
 
-TBD_MUST_CHECK bool tbd_end_state_take(struct tbd_end_state *state, const struct tbd_window *window);
+TBD_MUST_CHECK bool tbd_end_state_take(struct tbd_end_state *state,
+                                       const struct tbd_window *window);
 /* Makes it the window's start. */
-TBD_MUST_CHECK bool tbd_end_state_give(const struct tbd_end_state *state, struct tbd_window *window);
+TBD_MUST_CHECK bool tbd_end_state_give(const struct tbd_end_state *state,
+                                       struct tbd_window *window);
 void tbd_end_state_free(struct tbd_end_state *state);
 
 /* Index records about the window's threads: THREAD and RAN.  Its registers at the start are there;

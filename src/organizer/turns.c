@@ -5,7 +5,6 @@
 #include "base/array.h"
 #include "format/window/window.h"
 
-
 #include <stdlib.h>
 
 static bool add_turn(struct tbd_turns *turns, uint32_t thread, bool is_open)
@@ -60,16 +59,14 @@ bool tbd_turns_take(struct tbd_turns *turns, const struct tbd_msg_thread *messag
     size_t known;
 
     switch (message->event) {
-    case TBD_THREAD_SWITCH:
-        return take_switch(turns, message, called);
+    case TBD_THREAD_SWITCH: return take_switch(turns, message, called);
     case TBD_THREAD_START: /* a number that was another thread's before begins anew */
         known = find(turns, message->thread);
         if (known == turns->count)
             return add_turn(turns, message->thread, false);
         turns->turns[known] = (struct tbd_turn){ .thread = message->thread };
         return true;
-    default:
-        return true;
+    default: return true;
     }
 }
 
@@ -119,8 +116,7 @@ bool tbd_turns_join(const struct tbd_turns *turns, struct tbd_called *called,
                     struct tbd_window *window)
 {
     uint32_t first = window->regs.thread;
-    struct tbd_early_call *calls =
-        tbd_window_memory(window, turns->open_count * sizeof(*calls));
+    struct tbd_early_call *calls = tbd_window_memory(window, turns->open_count * sizeof(*calls));
     bool good = calls != NULL;
 
     for (size_t i = 0; i < turns->open_count && good; i++) {
@@ -136,6 +132,7 @@ bool tbd_turns_join(const struct tbd_turns *turns, struct tbd_called *called,
     for (size_t i = 0; i < turns->count; i++)
         if (!turns->turns[i].is_open)
             good = set_called(called, name_of(turns->turns[i].thread, first),
-                              turns->turns[i].called) && good;
+                              turns->turns[i].called) &&
+                   good;
     return good;
 }

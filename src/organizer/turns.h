@@ -17,7 +17,7 @@
 struct tbd_open_entry {
     uint32_t thread; /* tid or TBD_TURN_FIRST */
     uint32_t id;
-    uint32_t time;   /* relative */
+    uint32_t time; /* relative */
 };
 
 struct tbd_turn {

@@ -22,7 +22,7 @@
 #include <string.h>
 
 #define PAGE_BYTES 4096u
-#define PAGE_BITS 32768u /* by low bits of the page number */
+#define PAGE_BITS  32768u /* by low bits of the page number */
 
 /* A page whose contents at the beginning are wanted, on the way backwards. */
 struct undo {
@@ -56,12 +56,15 @@ struct undo_block {
 struct undo_set {
     struct undo *undos; /* by page, then in order of captures */
     size_t count;
-    uint32_t *slots; /* page that was stored to -> first index + 1; undos of a page are neighbours */
+    /* page that was stored to -> first index + 1; undos of a page are neighbours */
+    uint32_t *slots;
     size_t mask;
     uint64_t page_bits[PAGE_BITS / 64]; /* pages that are in `slots` */
-    uint64_t left;       /* words of these pages that stores will touch, each time counted */
-    uint32_t last_again; /* event of the last store to a word of them that was stored to more than once */
-    uint32_t *once;      /* behind it, events of stores to words that were stored to once, ascending */
+    uint64_t left; /* words of these pages that stores will touch, each time counted */
+    /* event of the last store to a word of them that was stored to more than once */
+    uint32_t last_again;
+    /* behind it, events of stores to words that were stored to once, ascending */
+    uint32_t *once;
     size_t once_count, once_room;
     struct undo_block *blocks; /* by id */
     struct undo_store *stores;
@@ -136,8 +139,8 @@ static bool is_between(const struct undo *undo, uint64_t time, uint32_t order)
     return time > undo->birth_time || (time == undo->birth_time && order >= undo->birth_order);
 }
 
-static void undo_in_page(struct undo_set *set, uint64_t address, uint64_t bytes, const uint8_t *old_bytes,
-                         uint64_t time, uint32_t order)
+static void undo_in_page(struct undo_set *set, uint64_t address, uint64_t bytes,
+                         const uint8_t *old_bytes, uint64_t time, uint32_t order)
 {
     uint64_t page = address & ~(uint64_t)(PAGE_BYTES - 1);
     uint32_t first = set->slots[undo_slot(set, page)];
@@ -151,8 +154,8 @@ static void undo_in_page(struct undo_set *set, uint64_t address, uint64_t bytes,
 }
 
 /* `old_bytes` NULL: they are not known. */
-static void undo_store(struct undo_set *set, uint64_t address, uint64_t bytes, const uint8_t *old_bytes,
-                       uint64_t time, uint32_t order)
+static void undo_store(struct undo_set *set, uint64_t address, uint64_t bytes,
+                       const uint8_t *old_bytes, uint64_t time, uint32_t order)
 {
     while (bytes) {
         uint64_t part = PAGE_BYTES - address % PAGE_BYTES;
@@ -184,7 +187,8 @@ static void undo_message(struct undo_set *set, const struct tbd_log_entry *entry
     while (writes && tbd_writes_next(&cursor, &write))
         writes[count++] = write;
     while (count--)
-        undo_store(set, writes[count].address, writes[count].bytes, writes[count].old_bytes, entry->time, order);
+        undo_store(set, writes[count].address, writes[count].bytes, writes[count].old_bytes,
+                   entry->time, order);
     free(writes);
 }
 
@@ -224,15 +228,16 @@ static __attribute__((noinline)) void undo_stores(struct undo_set *set, const st
 
     for (const struct undo_store *store = first + block->store_count; store-- > first;)
         if (!tbd_is_cut(way->notes->cuts, way->notes->cut_count, way->index, store->insn))
-            undo_store(set, address_of(store, way->record), store->bytes, way->record + store->data, way->time,
-                       way->order);
+            undo_store(set, address_of(store, way->record), store->bytes, way->record + store->data,
+                       way->time, way->order);
 }
 
 /* Is perhaps one of the block's stores to one of the pages? */
-static inline __attribute__((always_inline)) bool may_hit(const struct undo_set *set, const struct undo_block *block,
-                                                          const uint8_t *record)
+static inline __attribute__((always_inline)) bool
+may_hit(const struct undo_set *set, const struct undo_block *block, const uint8_t *record)
 {
-    const struct undo_store *store = set->stores + block->first_store, *end = store + block->store_count;
+    const struct undo_store *store = set->stores + block->first_store,
+                            *end = store + block->store_count;
     bool found = false;
 
     for (; store < end; store++) {
@@ -260,7 +265,8 @@ static void undo_run(struct undo_set *set, struct way *way)
         if (index > wanted)
             continue;
         if (may_hit(set, block, record)) {
-            struct way here = { way->window, way->notes, record, entry, index, way->time - (way->entry - entry),
+            struct way here = { way->window, way->notes, record,
+                                entry,       index,      way->time - (way->entry - entry),
                                 way->order };
 
             undo_stores(set, &here, block);
@@ -274,10 +280,16 @@ static void undo_run(struct undo_set *set, struct way *way)
     way->index = index;
 }
 
-static void undo_all(const struct tbd_window *window, const struct tbd_page_notes *notes, struct undo_set *set)
+static void undo_all(const struct tbd_window *window, const struct tbd_page_notes *notes,
+                     struct undo_set *set)
 {
-    struct way way = { window, notes, window->operands + window->operand_bytes, window->entry_count,
-                       notes->events, window->blocks, (uint32_t)window->log_count };
+    struct way way = { window,
+                       notes,
+                       window->operands + window->operand_bytes,
+                       window->entry_count,
+                       notes->events,
+                       window->blocks,
+                       (uint32_t)window->log_count };
 
     while (way.entry && set->left) {
         undo_run(set, &way);
@@ -298,12 +310,14 @@ static bool may_be_wanted(const struct undo_set *set, const struct tbd_op *op)
     uint64_t last = (uint64_t)op->add + op->size - 1;
 
     return op->kind == TBD_OP_STORE &&
-           (op->base != TBD_BASE_NONE || is_in_bits(set, (uint64_t)op->add) || is_in_bits(set, last));
+           (op->base != TBD_BASE_NONE || is_in_bits(set, (uint64_t)op->add) ||
+            is_in_bits(set, last));
 }
 
 static bool add_block(struct undo_set *set, const struct tbd_block *block, struct undo_block *out)
 {
-    *out = (struct undo_block){ .first_store = (uint32_t)set->store_count, .operand_bytes = block->def.operand_bytes,
+    *out = (struct undo_block){ .first_store = (uint32_t)set->store_count,
+                                .operand_bytes = block->def.operand_bytes,
                                 .events = block->def.op_count + 1u };
     for (uint16_t i = 0; i < block->def.op_count; i++) {
         const struct tbd_op *op = &block->ops[i];
@@ -314,8 +328,12 @@ static bool add_block(struct undo_set *set, const struct tbd_block *block, struc
         if (!tbd_array_grow(&set->stores, set->store_count, &set->store_room, sizeof(*set->stores)))
             return false;
         set->stores[set->store_count++] = (struct undo_store){
-            .base_mask = has_base ? UINT64_MAX : 0, .add = op->add, .base = (uint16_t)(has_base ? op->base : 0),
-            .data = (uint16_t)op->data, .bytes = (uint16_t)op->size, .insn = op->insn,
+            .base_mask = has_base ? UINT64_MAX : 0,
+            .add = op->add,
+            .base = (uint16_t)(has_base ? op->base : 0),
+            .data = (uint16_t)op->data,
+            .bytes = (uint16_t)op->size,
+            .insn = op->insn,
         };
         out->store_count++;
     }
@@ -330,7 +348,8 @@ static bool add_blocks(struct undo_set *set, const struct tbd_window *window)
 
     set->blocks = calloc(count ? summaries[count - 1].id + 1u : 1u, sizeof(*set->blocks));
     for (size_t i = 0; set->blocks && good && i < count; i++)
-        good = add_block(set, tbd_window_block(window, summaries[i].id), &set->blocks[summaries[i].id]);
+        good = add_block(set, tbd_window_block(window, summaries[i].id),
+                         &set->blocks[summaries[i].id]);
     return set->blocks && good;
 }
 
@@ -350,7 +369,8 @@ static bool want_word(struct undo_set *set, const struct tbd_word_summary *word)
 }
 
 /* What was stored to this page.  False without memory. */
-static bool want_words(const struct tbd_window *window, struct undo_set *set, uint64_t address, bool *out_are_any)
+static bool want_words(const struct tbd_window *window, struct undo_set *set, uint64_t address,
+                       bool *out_are_any)
 {
     const struct tbd_word_summary *words = window->words;
     size_t first = TBD_COUNT_BEFORE(i, window->word_count, words[i].word < address), at = first;
@@ -404,7 +424,8 @@ static bool add_pages(struct undo_set *set, struct tbd_window *window)
         struct undo *undo = &set->undos[i];
         bool is_new = !i || undo[-1].address != undo->address;
 
-        if ((is_new && !want_words(window, set, undo->address, &is_stored)) || (is_stored && !copy_page(window, undo)))
+        if ((is_new && !want_words(window, set, undo->address, &is_stored)) ||
+            (is_stored && !copy_page(window, undo)))
             return false;
         if (is_stored && is_new)
             set->slots[undo_slot(set, undo->address)] = (uint32_t)i + 1;
@@ -423,7 +444,8 @@ static bool may_be_written(const struct tbd_window *window, const struct tbd_pag
 }
 
 /* Returns whether any of the pages may have been written to. */
-static bool find_pages(const struct tbd_window *window, const struct tbd_page_notes *notes, struct undo_set *set)
+static bool find_pages(const struct tbd_window *window, const struct tbd_page_notes *notes,
+                       struct undo_set *set)
 {
     bool may_be = false;
 
@@ -434,8 +456,11 @@ static bool find_pages(const struct tbd_window *window, const struct tbd_page_no
         if (!(note->flags & TBD_PAGE_FIRST))
             continue;
         may_be |= may_be_written(window, note);
-        *undo = (struct undo){ .address = note->address, .captured = note->bytes, .capture_time = note->time,
-                               .capture_order = note->order, .at_end = note->at_end };
+        *undo = (struct undo){ .address = note->address,
+                               .captured = note->bytes,
+                               .capture_time = note->time,
+                               .capture_order = note->order,
+                               .at_end = note->at_end };
         find_birth(notes, undo);
         set->count++;
     }
@@ -444,7 +469,8 @@ static bool find_pages(const struct tbd_window *window, const struct tbd_page_no
     return may_be;
 }
 
-static bool undo_written(struct tbd_window *window, const struct tbd_page_notes *notes, struct undo_set *set)
+static bool undo_written(struct tbd_window *window, const struct tbd_page_notes *notes,
+                         struct undo_set *set)
 {
     bool good = add_pages(set, window) && (!set->left || add_blocks(set, window));
 
@@ -470,7 +496,8 @@ bool tbd_undo_first_contents(struct tbd_window *window, const struct tbd_page_no
         return true;
     set.undos = malloc(count * sizeof(*set.undos));
     first = tbd_window_memory(window, count * sizeof(*first));
-    good = set.undos && first && (!find_pages(window, notes, &set) || undo_written(window, notes, &set));
+    good = set.undos && first &&
+           (!find_pages(window, notes, &set) || undo_written(window, notes, &set));
     for (size_t i = 0; good && i < count; i++) {
         const struct undo *undo = &set.undos[i];
 

@@ -24,7 +24,8 @@ struct cut_block {
 };
 
 /* Was the block whose entry is event `index` left before this instruction? */
-static inline bool tbd_is_cut(const struct cut_block *cuts, size_t count, uint64_t index, uint32_t insn)
+static inline bool tbd_is_cut(const struct cut_block *cuts, size_t count, uint64_t index,
+                              uint32_t insn)
 {
     size_t found = TBD_COUNT_BEFORE(i, count, cuts[i].index < index);
 

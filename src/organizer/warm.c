@@ -11,7 +11,7 @@
 #endif
 
 #define SMALL_PAGE 4096u
-#define AT_ONCE (4 * TBD_LARGE_PAGE) /* each call waits for all processors once */
+#define AT_ONCE    (4 * TBD_LARGE_PAGE) /* each call waits for all processors once */
 
 struct tbd_warmer {
     pthread_t thread;

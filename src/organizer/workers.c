@@ -70,7 +70,8 @@ static void build_window(struct organizer *o, struct tbd_job *job)
         return;
     }
     builder = builder_for(o, job);
-    job->status = tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &job->product);
+    job->status =
+        tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &job->product);
     if (!job->status)
         tbd_builder_give_coded(builder, &job->product, &job->coded);
     tbd_builders_give(&o->builders, builder);
@@ -116,7 +117,8 @@ static enum tbd_status put_files(struct organizer *o, struct tbd_job *job)
 {
     const struct tbd_product *product = &job->product;
     bool is_lean = product->counts.level == 2;
-    struct tbd_window_extra extra = { .coded = product->coded, .base = is_lean ? tbd_page_bases_find : NULL,
+    struct tbd_window_extra extra = { .coded = product->coded,
+                                      .base = is_lean ? tbd_page_bases_find : NULL,
                                       .context = &job->bases };
 
     return tbd_writer_put_window(o->writer, product->window, &product->counts, &extra, &job->files);
@@ -156,7 +158,8 @@ static void age_locked(struct organizer *o, const struct tbd_job *job)
     if (status || (o->failed && o->failed != TBD_CORRUPT))
         tbd_ager_take_back_locked(o->ager);
     else
-        status = tbd_ager_add_locked(o->ager, &job->files.disk, tbd_organizer_is_replayable(o, job->files.disk.complete));
+        status = tbd_ager_add_locked(o->ager, &job->files.disk,
+                                     tbd_organizer_is_replayable(o, job->files.disk.complete));
     if (status)
         tbd_organizer_fail_locked(o, status, "window");
     pthread_cond_broadcast(&o->room);
@@ -218,7 +221,8 @@ static void *work(void *context)
         else if (step == TBD_STEP_PUT)
             put_window(o, job);
         else if (step == TBD_STEP_EARLY)
-            (void)tbd_build_early(job->builder, &job->raw, tbd_consumer_plans(o->consumer), o->table);
+            (void)tbd_build_early(job->builder, &job->raw, tbd_consumer_plans(o->consumer),
+                                  o->table);
         else
             full = commit_window(o, job);
         if (!full)

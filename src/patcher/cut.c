@@ -23,8 +23,8 @@ struct recorded {
     uint32_t at;
 };
 
-#define MAX_RECORDED 96
-#define INSN_MAX_BYTES 15u
+#define MAX_RECORDED    96
+#define INSN_MAX_BYTES  15u
 #define NOTES_MAX_BYTES 2048u /* of a block; the rest of the record is for what it does */
 
 struct layout {
@@ -134,7 +134,8 @@ static bool aligns_stack(const struct tbd_insn *insn)
     uint32_t immediate_bytes = insn->opcode == 0x83 ? 1 : insn->opcode == 0x81 ? 4 : 0;
 
     return immediate_bytes && insn->prefix_bytes == 1 && insn->field[TBD_FIELD_RM] == TBD_RSP &&
-           (insn->bytes[insn->modrm_at] & 0x38) == 0x20 && insn->bytes[insn->length - immediate_bytes] % 8 == 0;
+           (insn->bytes[insn->modrm_at] & 0x38) == 0x20 &&
+           insn->bytes[insn->length - immediate_bytes] % 8 == 0;
 }
 
 /* rsp is taken for a multiple of 8 until a block gives it a value of which that is not known. */
@@ -173,7 +174,8 @@ static void apply_insn(struct layout *l, const struct tbd_insn *insn)
 
 static bool is_plain(const struct tbd_access *a)
 {
-    return !a->ea.fs && !a->ea.gs && !a->ea.addr32 && !(a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS));
+    return !a->ea.fs && !a->ea.gs && !a->ea.addr32 &&
+           !(a->flags & (TBD_ACCESS_XLAT | TBD_ACCESS_BITS));
 }
 
 static bool is_constant(const struct tbd_access *a)

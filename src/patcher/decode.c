@@ -347,11 +347,18 @@ uint32_t tbd_decode_operand_bytes(const uint8_t *modrm)
 bool tbd_decode_is_prefix(uint8_t byte)
 {
     switch (byte) {
-    case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
-    case 0x66: case 0x67: case 0xf0: case 0xf2: case 0xf3:
-        return true;
-    default:
-        return false;
+    case 0x26:
+    case 0x2e:
+    case 0x36:
+    case 0x3e:
+    case 0x64:
+    case 0x65:
+    case 0x66:
+    case 0x67:
+    case 0xf0:
+    case 0xf2:
+    case 0xf3: return true;
+    default: return false;
     }
 }
 

@@ -77,10 +77,10 @@ struct tbd_insn {
     struct tbd_access access[TBD_INSN_MAX_ACCESSES]; /* loads before stores */
     uint8_t access_count;
     uint8_t length;
-    uint8_t kind;    /* enum tbd_insn_kind */
-    uint8_t special; /* enum tbd_special */
+    uint8_t kind;     /* enum tbd_insn_kind */
+    uint8_t special;  /* enum tbd_special */
     uint8_t transfer; /* TBD_SPECIAL_SHARED: the kind that it is by its bytes */
-    uint16_t reads;  /* registers whose value matters, also partly */
+    uint16_t reads;   /* registers whose value matters, also partly */
     uint16_t writes;
     uint16_t kills;     /* writes that replace all 64 bits, always; not in reads */
     uint16_t pop_bytes; /* ret imm16 */

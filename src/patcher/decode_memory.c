@@ -159,8 +159,8 @@ void tbd_decode_accesses(struct tbd_insn *out, const struct tbd_zinsn *z)
 /* For the address of an operand: what can stand as a base in a ModRM byte alone, without an
  * extension bit. */
 #define PLAIN_BASES                                                                                \
-    (TBD_BIT(TBD_RAX) | TBD_BIT(TBD_RCX) | TBD_BIT(TBD_RDX) | TBD_BIT(TBD_RBX) | TBD_BIT(TBD_RSI) | \
-     TBD_BIT(TBD_RDI))
+    (TBD_BIT(TBD_RAX) | TBD_BIT(TBD_RCX) | TBD_BIT(TBD_RDX) | TBD_BIT(TBD_RBX) |                   \
+     TBD_BIT(TBD_RSI) | TBD_BIT(TBD_RDI))
 
 void tbd_decode_gs(struct tbd_insn *out, const struct tbd_zinsn *z)
 {

@@ -310,9 +310,9 @@ bool tbd_patcher_owns(uint64_t pc)
            (pc >= (uint64_t)(uintptr_t)tbd_fixed_start && pc < (uint64_t)(uintptr_t)tbd_fixed_end);
 }
 
-#define FLAG_TF 0x100ull
-#define FLAG_AC 0x40000ull
-#define TRAP_DEBUG 1u
+#define FLAG_TF        0x100ull
+#define FLAG_AC        0x40000ull
+#define TRAP_DEBUG     1u
 #define TRAP_ALIGNMENT 17u
 
 bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t trap)

@@ -130,7 +130,8 @@ static bool is_before(const uint8_t *code, unsigned at, const struct tbd_insn *i
 }
 
 /* gs:[...] -> [scratch] */
-static void emit_without_gs(struct tbd_emit *e, uint8_t *code, const struct tbd_insn *insn, unsigned scratch)
+static void emit_without_gs(struct tbd_emit *e, uint8_t *code, const struct tbd_insn *insn,
+                            unsigned scratch)
 {
     uint8_t out[16];
     unsigned count = 0, at = 0, rest;

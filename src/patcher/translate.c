@@ -97,7 +97,8 @@ static void add_base(struct tbd_translation *t, unsigned s, uint16_t avoid, size
     tbd_emit_lea(&t->e, s, &sum);
 }
 
-static void add_segment_base(struct tbd_translation *t, const struct tbd_ea *ea, unsigned s, uint16_t avoid)
+static void add_segment_base(struct tbd_translation *t, const struct tbd_ea *ea, unsigned s,
+                             uint16_t avoid)
 {
     if (ea->fs)
         add_base(t, s, avoid, offsetof(struct tbd_regs, fs_base));
@@ -232,7 +233,8 @@ static const struct tbd_access *gs_access(const struct tbd_insn *insn)
 }
 
 /* Bit offsets are the instruction's own. */
-static void gs_operand(struct tbd_translation *t, const struct tbd_access *a, unsigned s, uint16_t avoid)
+static void gs_operand(struct tbd_translation *t, const struct tbd_access *a, unsigned s,
+                       uint16_t avoid)
 {
     struct tbd_ea ea = hw_ea(t, &a->ea);
 
@@ -619,7 +621,8 @@ static unsigned piece_size(uint32_t left)
 }
 
 /* mov rcx, [code]; mov r11, -expected; lea rcx, [rcx + r11]; jrcxz over; jmp changed */
-static void check_piece(struct tbd_translation *t, uint64_t address, unsigned size, uint64_t changed)
+static void check_piece(struct tbd_translation *t, uint64_t address, unsigned size,
+                        uint64_t changed)
 {
     static const uint8_t jrcxz_over_jmp32[] = { 0xe3, 0x00 };
     struct tbd_ea sum = { .base = TBD_RCX, .index = TBD_R11, .scale = 1 };

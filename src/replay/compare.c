@@ -19,8 +19,7 @@ struct comparison {
 };
 
 static enum tbd_status differs(const struct comparison *c, uint64_t time, uint32_t offset,
-                               const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+                               const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 static enum tbd_status differs(const struct comparison *c, uint64_t time, uint32_t offset,
                                const char *format, ...)
@@ -73,9 +72,7 @@ static void describe(const struct tbd_cursor *cursor, char *out, size_t size)
     uint32_t kind;
 
     switch (cursor->kind) {
-    case TBD_AT_BLOCK:
-        snprintf(out, size, "block 0x%lx", cursor->block->def.start);
-        return;
+    case TBD_AT_BLOCK: snprintf(out, size, "block 0x%lx", cursor->block->def.start); return;
     case TBD_AT_OP:
         snprintf(out, size, "event %u of kind %u", cursor->op_index, cursor->op->kind);
         return;
@@ -85,9 +82,7 @@ static void describe(const struct tbd_cursor *cursor, char *out, size_t size)
                  kind < TBD_MSG_KIND_COUNT && message_names[kind] ? message_names[kind]
                                                                   : "message");
         return;
-    case TBD_AT_END:
-        snprintf(out, size, "the end of the window");
-        return;
+    case TBD_AT_END: snprintf(out, size, "the end of the window"); return;
     }
 }
 
@@ -106,7 +101,7 @@ static enum tbd_status compare_op(const struct comparison *c, const struct tbd_c
 {
     const struct tbd_op *op = play->op;
     uint64_t expected = tbd_cursor_address(play), found = tbd_cursor_address(replay);
-    uint32_t bytes = op->kind == TBD_OP_STORE ? op->size
+    uint32_t bytes = op->kind == TBD_OP_STORE  ? op->size
                      : op->kind == TBD_OP_CALL ? 56
                      : op->kind == TBD_OP_RET  ? 16
                                                : 0;
@@ -161,14 +156,10 @@ static enum tbd_status compare_event(const struct comparison *c, const struct tb
     if (play->kind != replay->kind)
         return different_kind(c, play, replay);
     switch (play->kind) {
-    case TBD_AT_BLOCK:
-        return play->id == replay->id ? TBD_OK : different_kind(c, play, replay);
-    case TBD_AT_OP:
-        return compare_op(c, play, replay);
-    case TBD_AT_MESSAGE:
-        return compare_message(c, play, replay);
-    case TBD_AT_END:
-        break;
+    case TBD_AT_BLOCK: return play->id == replay->id ? TBD_OK : different_kind(c, play, replay);
+    case TBD_AT_OP: return compare_op(c, play, replay);
+    case TBD_AT_MESSAGE: return compare_message(c, play, replay);
+    case TBD_AT_END: break;
     }
     return TBD_OK;
 }
@@ -204,8 +195,8 @@ static enum tbd_status compare_events(const struct comparison *c)
 
 static enum tbd_status compare_log(const struct comparison *c)
 {
-    size_t count = c->play->log_count < c->replay->log_count ? c->play->log_count
-                                                             : c->replay->log_count;
+    size_t count =
+        c->play->log_count < c->replay->log_count ? c->play->log_count : c->replay->log_count;
 
     for (size_t i = 0; i < count; i++) {
         const struct tbd_log_entry *play = &c->play->log[i], *replay = &c->replay->log[i];
@@ -214,8 +205,7 @@ static enum tbd_status compare_log(const struct comparison *c)
         if (play->time != replay->time || expected.kind != found.kind ||
             expected.bytes != found.bytes ||
             memcmp(play->message, replay->message, sizeof(found) + found.bytes) != 0)
-            return differs(c, c->play->first_time + play->time, 0, "logged message %zu differs",
-                           i);
+            return differs(c, c->play->first_time + play->time, 0, "logged message %zu differs", i);
     }
     if (c->play->log_count != c->replay->log_count)
         return differs(c, c->play->first_time + c->play->blocks, 0,
@@ -379,8 +369,7 @@ enum tbd_status tbd_compare_windows(const struct tbd_window *play, const struct 
 
     if (status == TBD_OK && play->blocks != replay->blocks)
         status = differs(&c, play->first_time + replay->blocks, 0,
-                         "%lu block entries, in play there were %lu", replay->blocks,
-                         play->blocks);
+                         "%lu block entries, in play there were %lu", replay->blocks, play->blocks);
     if (status == TBD_OK)
         status = compare_log(&c);
     if (status != TBD_OK || !play->complete)

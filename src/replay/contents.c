@@ -81,8 +81,7 @@ static bool page_from_code(struct tbd_worker *worker, uint64_t page, uint8_t *ou
         return false;
     memset(out, 0, TBD_PAGE_SIZE);
     /* from the first block that may reach into the page */
-    i = TBD_COUNT_BEFORE(k, worker->code_count,
-                         worker->code[k]->def.start + TBD_PAGE_SIZE <= page);
+    i = TBD_COUNT_BEFORE(k, worker->code_count, worker->code[k]->def.start + TBD_PAGE_SIZE <= page);
     for (; i < worker->code_count && worker->code[i]->def.start < page + TBD_PAGE_SIZE; i++)
         found |= overlay(worker->code[i], page, out);
     return found;
@@ -131,8 +130,8 @@ enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address
     if (order > worker->window->log_count)
         return TBD_PAGE_ABSENT;
     status = find_page(worker, page, order, out);
-    if (status == TBD_OK || (!(is_lost(status) && may_be_data(worker, page)) &&
-                             page_from_code(worker, page, out))) {
+    if (status == TBD_OK ||
+        (!(is_lost(status) && may_be_data(worker, page)) && page_from_code(worker, page, out))) {
         *known = status == TBD_OK ? TBD_OK : TBD_NOTFOUND;
         return TBD_PAGE_GIVEN;
     }

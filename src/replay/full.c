@@ -152,12 +152,11 @@ enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
     if (!worker->gather)
         worker->gather = tbd_gather_new();
     if (status == TBD_OK)
-        status = worker->gather ? tbd_gather_begin(worker->gather, worker->consumer,
-                                                   take_area(worker),
-                                                   worker->window->first_time +
-                                                       worker->range.from,
-                                                   tbd_worker_start(worker)->regs.thread)
-                                : TBD_NOMEM;
+        status = worker->gather
+                     ? tbd_gather_begin(worker->gather, worker->consumer, take_area(worker),
+                                        worker->window->first_time + worker->range.from,
+                                        tbd_worker_start(worker)->regs.thread)
+                     : TBD_NOMEM;
     return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
 }
 
@@ -207,7 +206,8 @@ enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32_t hooks, struc
 {
     struct tbd_full full = { .worker = worker, .hooks = hooks };
     struct tbd_run_consumer consumer = { .begin = tbd_full_begin_events,
-                                         .take = tbd_full_take_events, .context = &full };
+                                         .take = tbd_full_take_events,
+                                         .context = &full };
     enum tbd_status status;
 
     *out = NULL;

@@ -41,10 +41,11 @@
  * Ids are below 2^30, records at most TBD_RECORD_MAX_BYTES, and a block has at most EVENTS_MOST
  * events: no field flows over into the next one. */
 typedef uint64_t slim_t;
-#define SLIM_NONE (1u << 31) /* there is no such block, or its record is another one */
+#define SLIM_NONE   (1u << 31) /* there is no such block, or its record is another one */
 #define EVENTS_MOST (UINT16_MAX / 4)
-#define AT_ONCE 4u
-_Static_assert(AT_ONCE * TBD_RECORD_MAX_BYTES <= UINT16_MAX, "four records' lengths fit their field");
+#define AT_ONCE     4u
+_Static_assert(AT_ONCE *TBD_RECORD_MAX_BYTES <= UINT16_MAX,
+               "four records' lengths fit their field");
 
 static slim_t slim_of(const struct tbd_block *block, uint32_t id)
 {
@@ -67,26 +68,26 @@ struct tbd_gather {
     slim_t *slim;                  /* by id of the stream; behind them SLIM_NONE up to a power of
                                       two */
     uint32_t slim_count;
-    uint32_t slim_mask;            /* that power of two, less one */
+    uint32_t slim_mask; /* that power of two, less one */
     size_t slim_room;
 
-    struct tbd_window *window;     /* owned until it is finished */
-    uint32_t *entries;             /* room; owned until then */
-    uint8_t *operands;             /* in the area, or room; owned until then */
-    struct tbd_area *area;         /* owned until then; NULL: operands are room */
+    struct tbd_window *window; /* owned until it is finished */
+    uint32_t *entries;         /* room; owned until then */
+    uint8_t *operands;         /* in the area, or room; owned until then */
+    struct tbd_area *area;     /* owned until then; NULL: operands are room */
     size_t entry_count, entry_hint;
     size_t kept, run_start, in, have, operand_hint;
     uint64_t index, blocks;
     uint32_t thread;
-    size_t due;                    /* entries at the next checkpoint */
-    uint32_t held;                 /* an entry whose operands come with the next chunk; 0: none */
+    size_t due;    /* entries at the next checkpoint */
+    uint32_t held; /* an entry whose operands come with the next chunk; 0: none */
     bool is_over;
-    const char *damage;            /* NULL: nothing is wrong */
+    const char *damage; /* NULL: nothing is wrong */
 
-    struct tbd_log_entry *log;     /* malloc; owned until finished */
+    struct tbd_log_entry *log; /* malloc; owned until finished */
     size_t *log_offsets;
     size_t log_count, log_room, offset_room;
-    struct tbd_replay_end end;      /* of the window: what was said since the last event */
+    struct tbd_replay_end end; /* of the window: what was said since the last event */
 };
 
 struct tbd_gather *tbd_gather_new(void)
@@ -345,10 +346,8 @@ static enum tbd_status take_state(struct tbd_gather *g, uint32_t kind, const uin
     case TBD_MSG_REGION:
     case TBD_MSG_UNMAP:
     case TBD_MSG_NOTE:
-    case TBD_MSG_END:
-        return TBD_OK;
-    default:
-        return wrong(g, "a message of unknown kind");
+    case TBD_MSG_END: return TBD_OK;
+    default: return wrong(g, "a message of unknown kind");
     }
 }
 
@@ -450,8 +449,8 @@ static bool reserve_entries(struct tbd_gather *g, size_t entries)
     if (entries > MOST_ENTRIES)
         return false;
     more = more > g->entry_hint ? more : g->entry_hint;
-    grown = tbd_room_grow(g->entries, g->entry_count * sizeof(*g->entries),
-                          more * sizeof(*g->entries));
+    grown =
+        tbd_room_grow(g->entries, g->entry_count * sizeof(*g->entries), more * sizeof(*g->entries));
     if (grown)
         g->entries = grown;
     return grown;
@@ -597,13 +596,15 @@ enum tbd_status tbd_gather_finish(struct tbd_gather *g, struct tbd_window **out,
         wrong(g, "operands without an entry");
     damage = g->damage;
     g->window = NULL;
-    if (!tbd_replay_end_finish(&g->end, window, g->blocks, (uint32_t)g->log_count) || !finish_events(g, window)) {
+    if (!tbd_replay_end_finish(&g->end, window, g->blocks, (uint32_t)g->log_count) ||
+        !finish_events(g, window)) {
         tbd_window_free(window);
         drop(g);
         return tbd_process_error(why, TBD_NOMEM, "no memory");
     }
     window->complete &= !damage;
     *out = window;
-    return damage ? tbd_process_error(why, TBD_DIVERGED, "entry %zu: %s", window->entry_count, damage)
-                  : TBD_OK;
+    return damage
+               ? tbd_process_error(why, TBD_DIVERGED, "entry %zu: %s", window->entry_count, damage)
+               : TBD_OK;
 }

@@ -19,8 +19,9 @@ void tbd_gather_free(struct tbd_gather *gather);
  * where its operands come, is taken over (NULL: they come in their chunks, and are copied);
  * `thread` has control. */
 TBD_MUST_CHECK enum tbd_status tbd_gather_begin(struct tbd_gather *gather,
-                                                struct tbd_consumer *consumer, struct tbd_area *area,
-                                                uint64_t first_time, uint32_t thread);
+                                                struct tbd_consumer *consumer,
+                                                struct tbd_area *area, uint64_t first_time,
+                                                uint32_t thread);
 /* The consumer goes away. */
 void tbd_gather_forget(struct tbd_gather *gather);
 /* Takes what is published.  TBD_NOTFOUND: the window is not complete yet. */

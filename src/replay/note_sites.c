@@ -33,7 +33,8 @@ static size_t merge(const struct tbd_note_site *a, size_t a_count, const struct 
     return count;
 }
 
-bool tbd_worker_add_notes(struct tbd_worker *worker, const struct tbd_note_site *sites, size_t count)
+bool tbd_worker_add_notes(struct tbd_worker *worker, const struct tbd_note_site *sites,
+                          size_t count)
 {
     size_t room = worker->note_count + count, merged_count;
     struct tbd_note_site *merged = malloc((room + 1) * sizeof(*merged));

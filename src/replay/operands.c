@@ -29,7 +29,7 @@ struct tbd_area {
     size_t used;
     struct run *owned; /* pages; malloc */
     size_t owned_count, owned_room;
-    size_t owned_end;  /* of the last one */
+    size_t owned_end; /* of the last one */
     uint32_t index;
     bool is_lent;
 };
@@ -54,10 +54,10 @@ struct tbd_areas *tbd_areas_new(int fd, const struct tbd_stream_areas *where)
     if (areas->where.count > AREAS_MOST)
         areas->where.count = AREAS_MOST;
     areas->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    areas->bytes = areas->fd < 0 ? MAP_FAILED
-                                 : mmap(NULL, areas->where.count * where->stride,
-                                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
-                                        areas->fd, (off_t)where->offset);
+    areas->bytes = areas->fd < 0
+                       ? MAP_FAILED
+                       : mmap(NULL, areas->where.count * where->stride, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_NORESERVE, areas->fd, (off_t)where->offset);
     if (areas->bytes == MAP_FAILED) {
         if (areas->fd >= 0)
             close(areas->fd);
@@ -66,7 +66,8 @@ struct tbd_areas *tbd_areas_new(int fd, const struct tbd_stream_areas *where)
     }
     pthread_mutex_init(&areas->lock, NULL);
     for (uint32_t i = 0; i < areas->where.count; i++)
-        areas->list[i] = (struct tbd_area){ .areas = areas, .index = i,
+        areas->list[i] = (struct tbd_area){ .areas = areas,
+                                            .index = i,
                                             .bytes = areas->bytes + i * where->stride };
     return areas;
 }

@@ -26,12 +26,12 @@
 
 #include <stdint.h>
 
-#define TBD_PLAN_MAGIC 0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION 7
+#define TBD_PLAN_MAGIC     0x0a0d6e616c706274ull
+#define TBD_PLAN_VERSION   7
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
 /* Descriptors a stub is started with. */
-#define TBD_PLAN_FD 3
+#define TBD_PLAN_FD        3
 #define TBD_PLAN_STREAM_FD 4
 
 enum tbd_plan_turn {
@@ -57,18 +57,18 @@ struct tbd_plan_section {
 
 /* A mapping as it is when the window starts; sorted by start, no overlap. */
 struct tbd_plan_region {
-    uint64_t start; /*  0 */
-    uint64_t end;   /*  8 */
-    uint32_t prot;  /* 16 */
-    uint32_t flags; /* 20: TBD_REGION_* */
-    uint32_t is_file; /* 24 */
+    uint64_t start;     /*  0 */
+    uint64_t end;       /*  8 */
+    uint32_t prot;      /* 16 */
+    uint32_t flags;     /* 20: TBD_REGION_* */
+    uint32_t is_file;   /* 24 */
     uint32_t map_flags; /* 28: MAP_SHARED or MAP_PRIVATE */
 };
 _Static_assert(sizeof(struct tbd_plan_region) == 32, "tbd_plan_region is 32 bytes");
 
 #define TBD_PLAN_ZERO_PAGE 0u /* `contents` of a page without bytes */
-#define TBD_PLAN_SAME_PAGE 1u /* of one that is right as the window before left it, if it is there
-                                 still */
+/* of one that is right as the window before left it, if it is there still */
+#define TBD_PLAN_SAME_PAGE 1u
 
 /* A page to be present from the beginning; sorted by address. */
 struct tbd_plan_page {
@@ -95,8 +95,8 @@ struct tbd_plan_stop {
     struct tbd_regs regs; /* 48 */
 };
 #define TBD_PLAN_XSAVE_BYTES 12288u
-#define TBD_STOP_FILLED 1u
-#define TBD_STOP_NO_THREAD 2u /* that thread does not live at the position */
+#define TBD_STOP_FILLED      1u
+#define TBD_STOP_NO_THREAD   2u /* that thread does not live at the position */
 
 /* A thread that does not have control, or room for one. */
 struct tbd_plan_thread {
@@ -132,12 +132,12 @@ struct tbd_plan_request {
 #define TBD_PLAN_LAST_INSN UINT32_MAX
 
 struct tbd_plan_head {
-    uint64_t magic;       /*  0 */
-    uint32_t version;     /*  8 */
-    uint32_t turn;        /* 12: enum tbd_plan_turn; futex */
-    uint64_t file_bytes;  /* 16: grows */
-    uint32_t driver_pid;  /* 24: the stub ends when this is no longer its parent */
-    uint32_t has_fsgsbase;/* 28: wrfsbase and wrgsbase may be used */
+    uint64_t magic;        /*  0 */
+    uint32_t version;      /*  8 */
+    uint32_t turn;         /* 12: enum tbd_plan_turn; futex */
+    uint64_t file_bytes;   /* 16: grows */
+    uint32_t driver_pid;   /* 24: the stub ends when this is no longer its parent */
+    uint32_t has_fsgsbase; /* 28: wrfsbase and wrgsbase may be used */
 
     /* driver, before RUN */
     uint64_t first_time;  /* 32: absolute time of the window's first block entry */
@@ -151,7 +151,7 @@ struct tbd_plan_head {
     struct tbd_regs regs; /* 72 */
     uint64_t xsave;       /* offset of regs.xsave_bytes */
     uint64_t xcr0;
-    uint64_t brk;         /* page-aligned end of the heap */
+    uint64_t brk;                    /* page-aligned end of the heap */
     struct tbd_plan_section regions; /* struct tbd_plan_region */
     struct tbd_plan_section pages;   /* struct tbd_plan_page */
     struct tbd_plan_section log;     /* struct tbd_plan_log */
@@ -181,11 +181,11 @@ struct tbd_plan_head {
     uint64_t time;        /* relative */
     uint32_t thread;      /* tid: of the divergence */
     uint32_t reserved;
-    uint64_t demanded;    /* pages asked for */
-    uint32_t heartbeat;   /* grows at least every 65536 block entries */
-    uint32_t code_changed;/* executable mappings were replaced: keep nothing for the next window */
+    uint64_t demanded;     /* pages asked for */
+    uint32_t heartbeat;    /* grows at least every 65536 block entries */
+    uint32_t code_changed; /* executable mappings were replaced: keep nothing for the next window */
     char what[256];
-    uint64_t area_count;  /* patch areas reserved so far, for collisions with later windows */
+    uint64_t area_count; /* patch areas reserved so far, for collisions with later windows */
     struct tbd_plan_range areas[64];
 };
 

@@ -103,8 +103,8 @@ static struct tbd_plan_range mapped_by(const struct tbd_message *message, uint64
     if (call.result > TBD_USER_END || bytes > TBD_USER_END || call.result + bytes > TBD_USER_END)
         return (struct tbd_plan_range){ 0, 0 };
     if (call.number == SYS_brk)
-        return (struct tbd_plan_range){ heap, (call.result + TBD_PAGE_SIZE - 1) &
-                                                  ~(TBD_PAGE_SIZE - 1) };
+        return (struct tbd_plan_range){ heap,
+                                        (call.result + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1) };
     return (struct tbd_plan_range){ call.result & ~(TBD_PAGE_SIZE - 1),
                                     (call.result + bytes + TBD_PAGE_SIZE - 1) &
                                         ~(TBD_PAGE_SIZE - 1) };
@@ -141,8 +141,8 @@ static void add_preferred(struct tbd_worker *worker, struct tbd_plan_range *out,
 {
     for (size_t i = 0; i < worker->region_count; i++)
         if (worker->regions[i].flags & TBD_REGION_PATCH)
-            out[(*count)++] = (struct tbd_plan_range){ worker->regions[i].start,
-                                                       worker->regions[i].end };
+            out[(*count)++] =
+                (struct tbd_plan_range){ worker->regions[i].start, worker->regions[i].end };
 }
 
 static enum tbd_status add_areas(struct tbd_worker *worker, struct tbd_error *why)
@@ -294,8 +294,7 @@ static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error
     plan->regs = window->regs;
     plan->xsave = offset;
     plan->xcr0 = tbd_trace_info(worker->trace)->xcr0;
-    memcpy(tbd_process_plan_at(&worker->process, offset), window->xsave,
-           window->regs.xsave_bytes);
+    memcpy(tbd_process_plan_at(&worker->process, offset), window->xsave, window->regs.xsave_bytes);
     return TBD_OK;
 }
 
@@ -344,8 +343,8 @@ static enum tbd_status add_threads(struct tbd_worker *worker, struct tbd_error *
     for (uint64_t i = 0; i < count && status == TBD_OK; i++) {
         struct tbd_plan_thread *out = tbd_process_plan_at(process, offset);
 
-        status = add_thread(process, &out[i],
-                            i < window->thread_count ? &window->threads[i] : NULL, why);
+        status = add_thread(process, &out[i], i < window->thread_count ? &window->threads[i] : NULL,
+                            why);
     }
     return status;
 }
@@ -353,8 +352,8 @@ static enum tbd_status add_threads(struct tbd_worker *worker, struct tbd_error *
 /* The heap is where it was at take-over until it grows. */
 static uint64_t heap_end(const struct tbd_worker *worker)
 {
-    uint64_t end = (tbd_trace_info(worker->trace)->brk_end + TBD_PAGE_SIZE - 1) &
-                   ~(TBD_PAGE_SIZE - 1);
+    uint64_t end =
+        (tbd_trace_info(worker->trace)->brk_end + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
 
     for (size_t i = 0; i < worker->region_count; i++)
         if (worker->regions[i].flags & TBD_REGION_HEAP && worker->regions[i].end > end)

@@ -41,7 +41,8 @@ static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *
 
         if (!is_usable(region, last_end))
             continue;
-        out[count++] = (struct tbd_plan_region){ .start = region->start, .end = region->end,
+        out[count++] = (struct tbd_plan_region){ .start = region->start,
+                                                 .end = region->end,
                                                  .prot = region->prot,
                                                  .flags = region->flags,
                                                  .map_flags = region->map_flags,
@@ -73,7 +74,8 @@ static uint64_t *touched_pages(struct tbd_worker *worker, size_t *out_count)
     if (!tbd_worker_code(worker))
         return NULL;
     pages = malloc((window->dirty_count + window->read_page_count + window->first_count +
-                    2 * worker->code_count + 1) * sizeof(*pages));
+                    2 * worker->code_count + 1) *
+                   sizeof(*pages));
     if (!pages)
         return NULL;
     for (size_t i = 0; i < window->dirty_count; i++)
@@ -149,8 +151,8 @@ static enum tbd_status add_pages(struct tbd_worker *worker, struct tbd_error *wh
     if (!pages)
         return tbd_worker_no_memory(why);
     plan->pages.count = 0;
-    plan->pages.offset = tbd_process_plan_alloc(&worker->process,
-                                                count * sizeof(struct tbd_plan_page) + 1);
+    plan->pages.offset =
+        tbd_process_plan_alloc(&worker->process, count * sizeof(struct tbd_plan_page) + 1);
     if (!plan->pages.offset)
         status = tbd_worker_no_memory(why);
     for (size_t i = 0; i < count && status == TBD_OK; i++)

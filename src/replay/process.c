@@ -25,13 +25,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WATCHDOG_MS 30000
-#define SLICE_MS 100
+#define WATCHDOG_MS         30000
+#define SLICE_MS            100
 #define HWCAP2_FSGSBASE_BIT 2u
-#define GROW_BYTES (4ull << 20)
+#define GROW_BYTES          (4ull << 20)
 
-enum tbd_status tbd_process_error(struct tbd_error *why, enum tbd_status status,
-                                  const char *format, ...)
+enum tbd_status tbd_process_error(struct tbd_error *why, enum tbd_status status, const char *format,
+                                  ...)
 {
     va_list list;
 
@@ -234,11 +234,13 @@ static uint64_t now_ms(void)
  * cannot wait for two words: then the sleep is short. */
 static void sleep_for_news(const struct tbd_process *process)
 {
+    // clang-format off
     struct futex_waitv words[2] = {
         { .val = TBD_TURN_RUN, .uaddr = (uintptr_t)&process->plan->turn, .flags = FUTEX_32 },
         { .val = process->seen_published, .uaddr = (uintptr_t)process->published,
           .flags = FUTEX_32 },
     };
+    // clang-format on
     struct timespec until, shortly = { .tv_nsec = 200000 };
     unsigned count = process->published ? 2 : 1;
 
@@ -279,8 +281,7 @@ enum tbd_process_event tbd_process_wait(struct tbd_process *process, struct tbd_
             deadline = now_ms() + WATCHDOG_MS;
         }
         if (now_ms() > deadline) {
-            tbd_process_error(why, TBD_STUBDIED, "no progress for %d seconds",
-                              WATCHDOG_MS / 1000);
+            tbd_process_error(why, TBD_STUBDIED, "no progress for %d seconds", WATCHDOG_MS / 1000);
             return TBD_PROCESS_DEAD;
         }
         sleep_for_news(process);

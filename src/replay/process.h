@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 struct tbd_process {
-    pid_t pid;                  /* 0: none */
+    pid_t pid; /* 0: none */
     int plan_fd;
     int stream_fd;
     struct tbd_plan_head *plan; /* TBD_PLAN_MAX_BYTES mapped, file_bytes of it usable */
@@ -50,8 +50,7 @@ void tbd_process_go(struct tbd_process *process);
 enum tbd_process_event tbd_process_wait(struct tbd_process *process, struct tbd_error *why);
 
 /* Fills `why`: the replay process is its object. */
-enum tbd_status tbd_process_error(struct tbd_error *why, enum tbd_status status,
-                                  const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+enum tbd_status tbd_process_error(struct tbd_error *why, enum tbd_status status, const char *format,
+                                  ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -84,9 +84,8 @@ static enum tbd_status raise_window(struct raise *r, uint32_t index,
     struct tbd_change change = { 0 };
     bool has_counts = tbd_trace_window(r->trace, index)->level > 1;
     struct tbd_window *window;
-    enum tbd_status status =
-        (has_counts ? tbd_replay_events : tbd_replay_full)(r->replayer, 0, index, TBD_HOOKS_FULL,
-                                                           &window, divergence, why);
+    enum tbd_status status = (has_counts ? tbd_replay_events : tbd_replay_full)(
+        r->replayer, 0, index, TBD_HOOKS_FULL, &window, divergence, why);
 
     if (status)
         return status;

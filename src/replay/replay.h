@@ -24,18 +24,16 @@ uint64_t tbd_replayer_entries(const struct tbd_replayer *replayer);
 struct tbd_divergence {
     struct tbd_position position;
     uint32_t window;
-    uint32_t thread;    /* tid; 0: the window as a whole */
-    char what[256];     /* "system call 1 (write) where play had 0 (read)", ... */
+    uint32_t thread; /* tid; 0: the window as a whole */
+    char what[256];  /* "system call 1 (write) where play had 0 (read)", ... */
 };
 
 /* Full replay (T18): *out is the window with all events (owned by the caller), equal to what play
  * wrote.  `hooks`: TBD_HOOKS_FULL, or with TBD_HOOK_LOADS added.  TBD_DIVERGED fills *divergence.
  * */
-TBD_MUST_CHECK enum tbd_status tbd_replay_full(struct tbd_replayer *replayer, unsigned worker,
-                                               uint32_t window, uint32_t hooks,
-                                               struct tbd_window **out,
-                                               struct tbd_divergence *divergence,
-                                               struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status
+tbd_replay_full(struct tbd_replayer *replayer, unsigned worker, uint32_t window, uint32_t hooks,
+                struct tbd_window **out, struct tbd_divergence *divergence, struct tbd_error *why);
 
 /* The same for who only walks the events: it takes much less time, and the summaries are those that
  * the trace has at the window's level. */
@@ -47,12 +45,12 @@ TBD_MUST_CHECK enum tbd_status tbd_replay_events(struct tbd_replayer *replayer, 
 
 struct tbd_reg_state {
     struct tbd_position position;
-    uint32_t thread;            /* whose; 0: the thread that has control at the position */
-    struct tbd_regs regs;       /* rip = the instruction about to execute */
-    uint8_t xsave[4096];        /* regs.xsave_bytes of it; longer images are cut */
-    uint8_t *stack;             /* input: room for stack_room bytes of the stack, too; NULL: none */
-    size_t stack_room;          /* at most TBD_REPLAY_STACK_BYTES */
-    uint64_t stack_start;       /* what came of it: the stack_bytes bytes from here on; 0 at a
+    uint32_t thread;      /* whose; 0: the thread that has control at the position */
+    struct tbd_regs regs; /* rip = the instruction about to execute */
+    uint8_t xsave[4096];  /* regs.xsave_bytes of it; longer images are cut */
+    uint8_t *stack;       /* input: room for stack_room bytes of the stack, too; NULL: none */
+    size_t stack_room;    /* at most TBD_REPLAY_STACK_BYTES */
+    uint64_t stack_start; /* what came of it: the stack_bytes bytes from here on; 0 at a
                                    window's ends */
     size_t stack_bytes;
 };
@@ -66,18 +64,16 @@ struct tbd_reg_state {
 TBD_MUST_CHECK enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker,
                                                uint32_t window, const struct tbd_window *slice,
                                                struct tbd_reg_state *states, size_t count,
-                                                struct tbd_divergence *divergence,
+                                               struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
 /* Registers before each execution of the instructions at `sites` (by pc, ascending) in `window`,
  * which may be a slice (slices.h): *out is a window (owned by the caller) whose blocks have notes
  * at them and no other events.  Where there are too many in a block, the last ones are missing. */
-TBD_MUST_CHECK enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
-                                                const struct tbd_window *window,
-                                                const struct tbd_note_site *sites, size_t count,
-                                                struct tbd_window **out,
-                                                struct tbd_divergence *divergence,
-                                                struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status
+tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker, const struct tbd_window *window,
+                 const struct tbd_note_site *sites, size_t count, struct tbd_window **out,
+                 struct tbd_divergence *divergence, struct tbd_error *why);
 
 enum tbd_verify {
     TBD_VERIFY_ALL,  /* with which pages were modified, and every event of a window that has its

@@ -37,14 +37,15 @@ static bool reserve_page(struct tbd_replay_end *state)
     if (!tbd_array_grow(&state->pages, state->page_count, &state->page_room, sizeof(*state->pages)))
         return false;
     if (!grown || tbd_room_bytes(grown) < (state->page_count + 1) * TBD_PAGE_SIZE)
-        grown = tbd_room_grow(grown, state->page_count * TBD_PAGE_SIZE, (state->page_count * 2 + 64) * TBD_PAGE_SIZE);
+        grown = tbd_room_grow(grown, state->page_count * TBD_PAGE_SIZE,
+                              (state->page_count * 2 + 64) * TBD_PAGE_SIZE);
     if (grown)
         state->page_bytes = grown;
     return grown != NULL;
 }
 
-static enum tbd_status take_page(struct tbd_replay_end *state, const uint8_t *payload, uint32_t bytes,
-                                 const char **out_wrong)
+static enum tbd_status take_page(struct tbd_replay_end *state, const uint8_t *payload,
+                                 uint32_t bytes, const char **out_wrong)
 {
     struct tbd_msg_page head;
 
@@ -62,14 +63,16 @@ static enum tbd_status take_page(struct tbd_replay_end *state, const uint8_t *pa
         return TBD_OK;
     if (!reserve_page(state))
         return TBD_NOMEM;
-    memcpy(state->page_bytes + state->page_count * TBD_PAGE_SIZE, payload + sizeof(head), TBD_PAGE_SIZE);
-    state->pages[state->page_count] = (struct tbd_end_page){ head.address, state->page_count * TBD_PAGE_SIZE };
+    memcpy(state->page_bytes + state->page_count * TBD_PAGE_SIZE, payload + sizeof(head),
+           TBD_PAGE_SIZE);
+    state->pages[state->page_count] =
+        (struct tbd_end_page){ head.address, state->page_count * TBD_PAGE_SIZE };
     state->page_count++;
     return TBD_OK;
 }
 
-static enum tbd_status take_regs(struct tbd_replay_end *state, struct tbd_window *window, const uint8_t *payload,
-                                 uint32_t bytes, const char **out_wrong)
+static enum tbd_status take_regs(struct tbd_replay_end *state, struct tbd_window *window,
+                                 const uint8_t *payload, uint32_t bytes, const char **out_wrong)
 {
     struct tbd_thread_state taken;
     uint8_t *xsave;
@@ -89,8 +92,9 @@ static enum tbd_status take_regs(struct tbd_replay_end *state, struct tbd_window
     return tbd_end_regs_put(&state->regs, &taken) ? TBD_OK : TBD_NOMEM;
 }
 
-enum tbd_status tbd_replay_end_take(struct tbd_replay_end *state, struct tbd_window *window, uint32_t kind,
-                                   const uint8_t *payload, uint32_t bytes, const char **out_wrong)
+enum tbd_status tbd_replay_end_take(struct tbd_replay_end *state, struct tbd_window *window,
+                                    uint32_t kind, const uint8_t *payload, uint32_t bytes,
+                                    const char **out_wrong)
 {
     *out_wrong = NULL;
     if (kind == TBD_MSG_PAGE)
@@ -110,15 +114,19 @@ static int compare_pages(const void *left, const void *right)
     return (a->address > b->address) - (a->address < b->address);
 }
 
-bool tbd_replay_end_finish(const struct tbd_replay_end *state, struct tbd_window *window, uint64_t time, uint32_t order)
+bool tbd_replay_end_finish(const struct tbd_replay_end *state, struct tbd_window *window,
+                           uint64_t time, uint32_t order)
 {
     struct tbd_page_contents *pages = tbd_window_memory(window, state->page_count * sizeof(*pages));
 
     if (!pages || !tbd_end_regs_finish(&state->regs, window))
         return false;
     for (size_t i = 0; i < state->page_count; i++)
-        pages[i] = (struct tbd_page_contents){ .address = state->pages[i].address, .time = time, .order = order,
-                                               .bytes = state->page_bytes + state->pages[i].offset };
+        pages[i] =
+            (struct tbd_page_contents){ .address = state->pages[i].address,
+                                        .time = time,
+                                        .order = order,
+                                        .bytes = state->page_bytes + state->pages[i].offset };
     qsort(pages, state->page_count, sizeof(*pages), compare_pages);
     window->dirty = pages;
     window->dirty_count = state->page_count;

@@ -71,8 +71,8 @@ enum tbd_status tbd_replayer_begin(struct tbd_replayer *replayer, unsigned numbe
     if (!worker->trace)
         status = tbd_trace_open_again(replayer->trace, &worker->trace, why);
     if (status == TBD_OK)
-        status = tbd_trace_regions(worker->trace, index, &worker->regions,
-                                   &worker->region_count, why);
+        status =
+            tbd_trace_regions(worker->trace, index, &worker->regions, &worker->region_count, why);
     if (status == TBD_OK)
         status = tbd_window_load(worker->trace, index, with_events, out_window, why);
     worker->window = *out_window;
@@ -142,8 +142,9 @@ static enum tbd_status begin(struct tbd_replayer *replayer, unsigned number, uin
 
 /* In a damaged trace a replay differs because of what is lost (block definitions, say, or pages that windows had): then the
  * window counts as damaged, like one whose own file is. */
-static enum tbd_status judge(const struct tbd_replayer *replayer, uint32_t window, enum tbd_status status,
-                             const struct tbd_divergence *divergence, struct tbd_error *why)
+static enum tbd_status judge(const struct tbd_replayer *replayer, uint32_t window,
+                             enum tbd_status status, const struct tbd_divergence *divergence,
+                             struct tbd_error *why)
 {
     const struct tbd_trace_info *info = tbd_trace_info(replayer->trace);
 
@@ -175,8 +176,7 @@ static bool are_valid(const struct tbd_window *window, const struct tbd_reg_stat
 
         if (now->time < window->first_time || now->time > window->first_time + window->blocks)
             return false;
-        if (now->time < before->time ||
-            (now->time == before->time && now->offset < before->offset))
+        if (now->time < before->time || (now->time == before->time && now->offset < before->offset))
             return false;
     }
     return true;
@@ -293,8 +293,8 @@ enum tbd_status tbd_replay_regs(struct tbd_replayer *replayer, unsigned worker, 
     enum tbd_status status = begin(replayer, worker, window, false, &loaded, why);
 
     if (status == TBD_OK && !are_valid(loaded, states, count))
-        status = tbd_process_error(why, TBD_NOTIME, "positions are not in window %u, in order",
-                                   window);
+        status =
+            tbd_process_error(why, TBD_NOTIME, "positions are not in window %u, in order", window);
     if (status == TBD_OK && slice && count && states[0].position.time >= slice->first_time)
         status = tbd_replayer_begin_slice(replayer, worker, slice, why);
     if (status == TBD_OK)
@@ -417,10 +417,9 @@ static enum tbd_status replay_notes(struct tbd_replayer *replayer, unsigned work
 }
 
 enum tbd_status tbd_replay_notes(struct tbd_replayer *replayer, unsigned worker,
-                                 const struct tbd_window *window,
-                                 const struct tbd_note_site *sites, size_t count,
-                                 struct tbd_window **out, struct tbd_divergence *divergence,
-                                 struct tbd_error *why)
+                                 const struct tbd_window *window, const struct tbd_note_site *sites,
+                                 size_t count, struct tbd_window **out,
+                                 struct tbd_divergence *divergence, struct tbd_error *why)
 {
     *out = NULL;
     if (worker >= replayer->count)
@@ -445,7 +444,8 @@ static enum tbd_status begin_verify(struct tbd_replayer *replayer, unsigned work
 }
 
 enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
-                                  enum tbd_verify how, struct tbd_divergence *divergence, struct tbd_error *why)
+                                  enum tbd_verify how, struct tbd_divergence *divergence,
+                                  struct tbd_error *why)
 {
     uint32_t hooks = how == TBD_VERIFY_QUICK ? TBD_HOOKS_FULL : TBD_HOOKS_PLAY;
     struct tbd_window *play = NULL, *replay = NULL;

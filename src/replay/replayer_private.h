@@ -40,8 +40,7 @@ TBD_MUST_CHECK enum tbd_status tbd_slices_open_range(struct tbd_replayer *replay
 TBD_MUST_CHECK enum tbd_status
 tbd_slices_only(struct tbd_replayer *replayer, unsigned number, uint32_t window, uint32_t hooks,
                 const struct tbd_worker_range *range, const struct tbd_window *slice,
-                struct tbd_window **out,
-                struct tbd_divergence *divergence, struct tbd_error *why);
+                struct tbd_window **out, struct tbd_divergence *divergence, struct tbd_error *why);
 /* slice_calls.c: gives the slice the calls that wait when it begins, and keeps those that wait when
  * it ends.  False: no memory. */
 TBD_MUST_CHECK bool tbd_slice_calls(struct tbd_called *called, const struct tbd_window *whole,

@@ -21,8 +21,7 @@ static bool overlaps(const struct tbd_plan_range *area, uint64_t start, uint64_t
 static bool collides(const struct tbd_worker *worker)
 {
     const struct tbd_plan_head *plan = worker->process.plan;
-    const struct tbd_plan_range *avoid =
-        tbd_process_plan_at(&worker->process, plan->avoid.offset);
+    const struct tbd_plan_range *avoid = tbd_process_plan_at(&worker->process, plan->avoid.offset);
     uint64_t areas = plan->area_count;
 
     if (areas > sizeof(plan->areas) / sizeof(plan->areas[0]))
@@ -133,15 +132,12 @@ static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_con
     *out_over = false;
     while (status == TBD_OK && !*out_over && !has_enough(consumer)) {
         switch (tbd_process_wait(&worker->process, why)) {
-        case TBD_PROCESS_DEAD:
-            return TBD_STUBDIED;
+        case TBD_PROCESS_DEAD: return TBD_STUBDIED;
         case TBD_PROCESS_DONE:
             status = take(consumer, why);
             *out_over = !has_enough(consumer);
             break;
-        case TBD_PROCESS_STREAM:
-            status = take(consumer, why);
-            break;
+        case TBD_PROCESS_STREAM: status = take(consumer, why); break;
         case TBD_PROCESS_PAGE:
             status = answer_page(worker, why);
             if (status == TBD_OK)
@@ -197,16 +193,13 @@ static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence 
     what[sizeof(what) - 1] = 0;
     worker->forget = plan->code_changed != 0;
     switch (plan->outcome) {
-    case TBD_OUTCOME_COMPLETE:
-        return TBD_OK;
+    case TBD_OUTCOME_COMPLETE: return TBD_OK;
     case TBD_OUTCOME_DIVERGED:
         if (divergence)
             fill_divergence(worker, divergence, what);
         return tbd_process_error(why, TBD_DIVERGED, "%.250s", what);
-    case TBD_OUTCOME_NO_STOP:
-        return tbd_error_set(why, TBD_NOTIME, "", 0, "%.250s", what);
-    default:
-        return tbd_process_error(why, TBD_NOREPLAY, "%.250s", what);
+    case TBD_OUTCOME_NO_STOP: return tbd_error_set(why, TBD_NOTIME, "", 0, "%.250s", what);
+    default: return tbd_process_error(why, TBD_NOREPLAY, "%.250s", what);
     }
 }
 
@@ -227,8 +220,7 @@ enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t hook_set,
 }
 
 enum tbd_status tbd_run_on(struct tbd_worker *worker, const struct tbd_run_consumer *consumer,
-                           bool *out_over, struct tbd_divergence *divergence,
-                           struct tbd_error *why)
+                           bool *out_over, struct tbd_divergence *divergence, struct tbd_error *why)
 {
     enum tbd_status status = serve(worker, consumer, out_over, why);
 

@@ -32,7 +32,6 @@ TBD_MUST_CHECK enum tbd_status tbd_run_begin(struct tbd_worker *worker, uint32_t
                                              struct tbd_error *why);
 TBD_MUST_CHECK enum tbd_status tbd_run_on(struct tbd_worker *worker,
                                           const struct tbd_run_consumer *consumer, bool *out_over,
-                                          struct tbd_divergence *divergence,
-                                          struct tbd_error *why);
+                                          struct tbd_divergence *divergence, struct tbd_error *why);
 
 #endif

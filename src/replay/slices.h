@@ -37,11 +37,9 @@ void tbd_slices_close(struct tbd_slices *slices); /* NULL is fine */
 
 /* One alone.  `before`: it, or one before it, that is in memory: the replay begins there; NULL: at
  * the window's start. */
-TBD_MUST_CHECK enum tbd_status tbd_replay_slice(struct tbd_replayer *replayer, unsigned worker,
-                                                uint32_t window, uint32_t hooks, uint32_t slice,
-                                                const struct tbd_window *before,
-                                                struct tbd_window **out,
-                                                struct tbd_divergence *divergence,
-                                                struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status
+tbd_replay_slice(struct tbd_replayer *replayer, unsigned worker, uint32_t window, uint32_t hooks,
+                 uint32_t slice, const struct tbd_window *before, struct tbd_window **out,
+                 struct tbd_divergence *divergence, struct tbd_error *why);
 
 #endif

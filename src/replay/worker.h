@@ -24,40 +24,40 @@ struct tbd_worker_range {
 };
 
 struct tbd_worker {
-    struct tbd_trace *trace;        /* own handle: page histories are not shared between threads */
+    struct tbd_trace *trace; /* own handle: page histories are not shared between threads */
     struct tbd_process process;
-    uint32_t hook_set;              /* of the plan in work */
+    uint32_t hook_set; /* of the plan in work */
 
-    const struct tbd_window *window;/* in work; borrowed */
-    const struct tbd_window *slice; /* of `window`: the replay begins where it begins; NULL: at the
+    const struct tbd_window *window; /* in work; borrowed */
+    const struct tbd_window *slice;  /* of `window`: the replay begins where it begins; NULL: at the
                                        window's start; borrowed */
     struct tbd_worker_range range;
     const struct tbd_region *regions; /* where the replay begins; borrowed from the trace */
     size_t region_count;
-    const struct tbd_block **code;  /* blocks entered in it, by start; owned; NULL until needed */
+    const struct tbd_block **code; /* blocks entered in it, by start; owned; NULL until needed */
     size_t code_count;
 
-    struct tbd_consumer *consumer;  /* of the process's stream; owned; NULL until needed */
-    struct tbd_builder *builder;    /* owned; NULL until needed */
-    struct tbd_gather *gather;      /* owned; NULL until needed */
-    struct tbd_areas *areas;        /* of the process's stream; owned; NULL until needed */
-    struct tbd_block_table *loads;  /* blocks with load events, by the trace's ids; owned */
-    struct tbd_block_table *noted;  /* blocks with notes at `notes`; owned */
-    struct tbd_note_site *notes;    /* by pc; owned */
+    struct tbd_consumer *consumer; /* of the process's stream; owned; NULL until needed */
+    struct tbd_builder *builder;   /* owned; NULL until needed */
+    struct tbd_gather *gather;     /* owned; NULL until needed */
+    struct tbd_areas *areas;       /* of the process's stream; owned; NULL until needed */
+    struct tbd_block_table *loads; /* blocks with load events, by the trace's ids; owned */
+    struct tbd_block_table *noted; /* blocks with notes at `notes`; owned */
+    struct tbd_note_site *notes;   /* by pc; owned */
     size_t note_count;
 
-    struct tbd_code_page *pages;    /* hash table of code pages, owned */
-    size_t page_capacity;           /* power of two, or 0 */
+    struct tbd_code_page *pages; /* hash table of code pages, owned */
+    size_t page_capacity;        /* power of two, or 0 */
     size_t page_count;
-    bool forget;                    /* its translations may be stale */
+    bool forget; /* its translations may be stale */
 
-    uint64_t *held;                 /* pages that the plan in work gives the process; sorted;
+    uint64_t *held; /* pages that the plan in work gives the process; sorted;
                                        owned */
     size_t held_count, held_room;
-    uint64_t *before;               /* those of the plan before; likewise */
+    uint64_t *before; /* those of the plan before; likewise */
     size_t before_count, before_room;
-    uint64_t asked;                 /* block entries that its replays were to run through */
-    bool is_at_end;                 /* the process holds what they held at the end of window
+    uint64_t asked; /* block entries that its replays were to run through */
+    bool is_at_end; /* the process holds what they held at the end of window
                                        `ended` */
     uint32_t ended;
 };
@@ -103,8 +103,8 @@ bool tbd_worker_holds_code(const struct tbd_worker *worker, const struct tbd_cod
 void tbd_worker_at_end(struct tbd_worker *worker);
 
 /* note_sites.c: from now on registers are noted at these sites (by pc), too. */
-TBD_MUST_CHECK bool tbd_worker_add_notes(struct tbd_worker *worker, const struct tbd_note_site *sites,
-                                         size_t count);
+TBD_MUST_CHECK bool tbd_worker_add_notes(struct tbd_worker *worker,
+                                         const struct tbd_note_site *sites, size_t count);
 
 /* plan_memory.c, for plan_build.c: mappings, pages, and which code stays translated. */
 TBD_MUST_CHECK enum tbd_status tbd_worker_build_memory(struct tbd_worker *worker,

@@ -26,19 +26,13 @@ static size_t area_start(const struct tbd_stream_head *head, uint8_t area)
     size_t chunk = head->chunks_offset + (size_t)(area >> 4 & 1) * TBD_CHUNK_STRIDE;
 
     switch (area % 8) {
-    case 0:
-        return 0;
-    case 1:
-        return 128;
-    case 2:
-        return head->defs_offset;
-    case 3:
-        return head->heap_offset;
+    case 0: return 0;
+    case 1: return 128;
+    case 2: return head->defs_offset;
+    case 3: return head->heap_offset;
     case 4:
-    case 5:
-        return chunk;
-    default:
-        return chunk + TBD_ENTRIES_BYTES + 4096;
+    case 5: return chunk;
+    default: return chunk + TBD_ENTRIES_BYTES + 4096;
     }
 }
 

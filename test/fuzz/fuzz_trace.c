@@ -22,8 +22,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define WINDOWS 2u
 
-static const char *const names[] = { "header", "index", "blocks", "image", "windows/0/000.toc",
-                                     "windows/0/000.trace", "windows/0/000.blocks" };
+static const char *const names[] = { "header",
+                                     "index",
+                                     "blocks",
+                                     "image",
+                                     "windows/0/000.toc",
+                                     "windows/0/000.trace",
+                                     "windows/0/000.blocks" };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
 static char root[FOLDER_BYTES], path[80];
@@ -130,8 +135,7 @@ static void compare(const struct tbd_window *a, const struct tbd_window *b)
     tbd_cursor_first(b, &y);
     for (; x.kind != TBD_AT_END; tbd_cursor_next(&x), tbd_cursor_next(&y)) {
         check(x.kind == y.kind && x.time == y.time && x.id == y.id && x.op == y.op);
-        check(x.kind != TBD_AT_OP ||
-              !memcmp(x.record, y.record, x.block->def.operand_bytes));
+        check(x.kind != TBD_AT_OP || !memcmp(x.record, y.record, x.block->def.operand_bytes));
     }
     check(y.kind == TBD_AT_END);
 }

@@ -30,8 +30,8 @@ static inline void seal_records(uint8_t *bytes, size_t size)
         memcpy(&head, bytes + at, sizeof(head));
         if (head.bytes > size - at - sizeof(head))
             return;
-        head.checksum = XXH3_64bits_withSeed(bytes + at + sizeof(head), head.bytes,
-                                             XXH3_64bits(&head, 16));
+        head.checksum =
+            XXH3_64bits_withSeed(bytes + at + sizeof(head), head.bytes, XXH3_64bits(&head, 16));
         memcpy(bytes + at, &head, sizeof(head));
         at += sizeof(head) + head.bytes;
         at += -at & 7;
@@ -49,8 +49,8 @@ static inline void seal_packed(uint8_t *bytes, size_t size)
     memcpy(&head, bytes, sizeof(head));
     seal_header(&head.header);
     content = head.packed_bytes < 1 << 20 ? malloc(head.packed_bytes + 1) : NULL;
-    if (content && !tbd_unpack(bytes + sizeof(head), size - sizeof(head), content,
-                                   head.packed_bytes))
+    if (content &&
+        !tbd_unpack(bytes + sizeof(head), size - sizeof(head), content, head.packed_bytes))
         head.checksum = XXH3_64bits(content, head.packed_bytes);
     free(content);
     head.head_checksum = XXH3_64bits(&head, offsetof(struct tbd_disk_packed, head_checksum));

@@ -27,7 +27,9 @@ static inline void check(bool fine)
 static inline void record_small(char *root, uint64_t seed, uint32_t windows, uint32_t steps,
                                 struct tbd_age_limits age)
 {
-    struct tbd_organize_options options = { .root = root, .program = "fuzz", .threads = 1, .age = age };
+    struct tbd_organize_options options = {
+        .root = root, .program = "fuzz", .threads = 1, .age = age
+    };
     static struct sim s;
     struct maker m;
 

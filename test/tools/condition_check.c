@@ -86,7 +86,8 @@ static bool value_of(struct tbd_source_place *place, const char *text, uint64_t 
     struct tbd_expr *here;
 
     memcpy(regs.gpr, frame->gpr, sizeof(regs.gpr));
-    if (tbd_session_slice_at(&session, place->stack.window, place->state->position.time, &window) != TBD_OK)
+    if (tbd_session_slice_at(&session, place->stack.window, place->state->position.time, &window) !=
+        TBD_OK)
         exit(2);
     tbd_scopes_set_window(of->scopes, window);
     here = tbd_scopes_get(of->scopes, of->where, &event);

@@ -254,9 +254,9 @@ static size_t check_registers(uint32_t index, size_t most)
 
 /* ---- notes ---- */
 
-#define SITES 500u
+#define SITES     500u
 #define XSAVE_XMM 160u /* in an xsave image */
-#define XSAVE_BV 512u
+#define XSAVE_BV  512u
 
 static int compare_sites(const void *a, const void *b)
 {
@@ -272,8 +272,8 @@ static size_t choose_sites(const struct tbd_window *window, struct tbd_note_site
 
     while (count < SITES && window->block_summary_count) {
         size_t at = (size_t)rand() % window->block_summary_count;
-        const struct tbd_block *block = tbd_block_table_get(window->blocks_by_id,
-                                                            window->block_summaries[at].id);
+        const struct tbd_block *block =
+            tbd_block_table_get(window->blocks_by_id, window->block_summaries[at].id);
         uint32_t registers = (uint32_t)rand() << 16 ^ (uint32_t)rand();
 
         out[count++] = (struct tbd_note_site){
@@ -403,7 +403,8 @@ int main(int argc, char **argv)
         noted += check_notes(i, most ? most : 1);
     }
     check_order(count, 60);
-    printf("%u windows, %lu loads, %zu positions, %zu notes: all as recorded\n", count, loads, positions, noted);
+    printf("%u windows, %lu loads, %zu positions, %zu notes: all as recorded\n", count, loads,
+           positions, noted);
     tbd_replayer_free(replayer);
     tbd_trace_close(trace);
     return 0;

@@ -12,8 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CHUNKS 8u
-#define DEFS 4096u
+#define CHUNKS     8u
+#define DEFS       4096u
 #define HEAP_BYTES (4u << 20)
 
 static size_t page_up(size_t bytes)
@@ -46,8 +46,9 @@ static void open_chunk(struct maker *m)
 
     while (!m->alone && m->number - __atomic_load_n(&m->head->released, __ATOMIC_ACQUIRE) >= CHUNKS)
         usleep(200);
-    *chunk = (struct tbd_chunk){ .first_time = m->time, .entry_count = TBD_COUNT_OPEN,
-                                  .slot = slot_of(m->number) };
+    *chunk = (struct tbd_chunk){ .first_time = m->time,
+                                 .entry_count = TBD_COUNT_OPEN,
+                                 .slot = slot_of(m->number) };
     if (m->chunk_entries && m->chunk_entries < 1000)
         chunk->entries_offset = TBD_ENTRIES_BYTES - 1000 * 4;
     m->entries = 0;
@@ -60,17 +61,27 @@ void maker_open(struct maker *m, uint32_t chunk_entries)
     size_t heap = defs + page_up(DEFS * sizeof(struct tbd_block_def));
     size_t chunks = heap + HEAP_BYTES;
 
-    *m = (struct maker){ .fd = memfd_create("stream", MFD_CLOEXEC), .chunk_entries = chunk_entries,
+    *m = (struct maker){ .fd = memfd_create("stream", MFD_CLOEXEC),
+                         .chunk_entries = chunk_entries,
                          .size = chunks + (size_t)CHUNKS * TBD_CHUNK_STRIDE };
     require(m->fd >= 0 && !ftruncate(m->fd, (off_t)m->size));
     m->bytes = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
     require(m->bytes != MAP_FAILED);
     m->head = (struct tbd_stream_head *)(void *)m->bytes;
     *m->head = (struct tbd_stream_head){
-        .magic = TBD_STREAM_MAGIC, .version = TBD_STREAM_VERSION, .chunk_count = CHUNKS,
-        .defs_offset = defs, .heap_offset = heap, .chunks_offset = chunks, .total_bytes = m->size,
-        .def_capacity = DEFS, .chunk_stride = TBD_CHUNK_STRIDE, .heap_capacity = HEAP_BYTES,
-        .window_blocks = 1000, .hook_set = TBD_HOOKS_PLAY, .pid = (uint32_t)getpid(),
+        .magic = TBD_STREAM_MAGIC,
+        .version = TBD_STREAM_VERSION,
+        .chunk_count = CHUNKS,
+        .defs_offset = defs,
+        .heap_offset = heap,
+        .chunks_offset = chunks,
+        .total_bytes = m->size,
+        .def_capacity = DEFS,
+        .chunk_stride = TBD_CHUNK_STRIDE,
+        .heap_capacity = HEAP_BYTES,
+        .window_blocks = 1000,
+        .hook_set = TBD_HOOKS_PLAY,
+        .pid = (uint32_t)getpid(),
     };
     open_chunk(m);
 }
@@ -127,9 +138,9 @@ static void put(struct maker *m, uint32_t entry, const void *head, size_t head_b
 {
     uint8_t *entries = entries_of(m);
     uint8_t *operands = entries + TBD_ENTRIES_BYTES + 4096 + m->operands;
-    uint32_t *slot = (uint32_t *)(void *)(entries +
-                                          m->head->chunks[m->number % CHUNKS].entries_offset) +
-                     m->entries;
+    uint32_t *slot =
+        (uint32_t *)(void *)(entries + m->head->chunks[m->number % CHUNKS].entries_offset) +
+        m->entries;
 
     if (head_bytes)
         memcpy(operands, head, head_bytes);
@@ -174,8 +185,11 @@ uint64_t sim_random(struct sim *s)
 static void send_region(struct sim *s, uint32_t page, uint32_t pages, uint32_t flags)
 {
     struct tbd_msg_region region = {
-        .start = SIM_BASE + page * 4096ull, .end = SIM_BASE + (page + pages) * 4096ull,
-        .prot = PROT_READ | PROT_WRITE, .map_flags = MAP_PRIVATE, .flags = flags,
+        .start = SIM_BASE + page * 4096ull,
+        .end = SIM_BASE + (page + pages) * 4096ull,
+        .prot = PROT_READ | PROT_WRITE,
+        .map_flags = MAP_PRIVATE,
+        .flags = flags,
     };
     uint8_t payload[sizeof(region) + 1];
 
@@ -210,8 +224,9 @@ static void send_regs(struct sim *s)
 static void send_start(struct sim *s)
 {
     static const char strings[] = "/bin/sim\0sim\0one\0/tmp";
-    struct tbd_msg_start start = { .pid = 4711, .tid = 77, .xsave_bytes = 64, .argc = 2,
-                                   .hook_set = TBD_HOOKS_PLAY };
+    struct tbd_msg_start start = {
+        .pid = 4711, .tid = 77, .xsave_bytes = 64, .argc = 2, .hook_set = TBD_HOOKS_PLAY
+    };
     uint8_t payload[sizeof(start) + sizeof(strings)];
 
     memcpy(payload, &start, sizeof(start));
@@ -228,19 +243,25 @@ static void define_block(struct sim *s, uint32_t b)
     uint32_t at = 0;
     uint8_t code[16];
 
-    *def = (struct tbd_block_def){ .start = 0x401000 + b * 16ull, .code_bytes = 16,
-                                   .insn_count = 8, .last_insn = 12,
+    *def = (struct tbd_block_def){ .start = 0x401000 + b * 16ull,
+                                   .code_bytes = 16,
+                                   .insn_count = 8,
+                                   .last_insn = 12,
                                    .end = b % 3 == 2 ? TBD_END_SYSCALL : TBD_END_JUMP };
     for (uint32_t i = 0; i < stores; i++) {
-        s->ops[b][i] = (struct tbd_op){ .kind = TBD_OP_STORE, .insn = (uint16_t)(i + 1),
-                                        .size = sizes[(b + i) % 8], .base = 0, .data = 8 + at,
+        s->ops[b][i] = (struct tbd_op){ .kind = TBD_OP_STORE,
+                                        .insn = (uint16_t)(i + 1),
+                                        .size = sizes[(b + i) % 8],
+                                        .base = 0,
+                                        .data = 8 + at,
                                         .add = i * 24 };
         at += s->ops[b][i].size;
     }
     def->op_count = (uint16_t)stores;
     if (b % 7 == 3) { /* function entry behind the stores */
-        s->ops[b][stores] = (struct tbd_op){ .kind = TBD_OP_CALL, .insn = 7, .data = at + 8,
-                                             .base = TBD_BASE_NONE };
+        s->ops[b][stores] = (struct tbd_op){
+            .kind = TBD_OP_CALL, .insn = 7, .data = at + 8, .base = TBD_BASE_NONE
+        };
         at += 56;
         def->op_count++;
         def->end = TBD_END_CALL;
@@ -321,7 +342,8 @@ static void send_syscall(struct sim *s, uint64_t number, const struct tbd_write 
                          const uint8_t *old_bytes, const uint8_t *new_bytes)
 {
     uint8_t payload[sizeof(struct tbd_msg_syscall) + sizeof(*write) + 128];
-    struct tbd_msg_syscall call = { .number = number, .result = write ? write->bytes : 0,
+    struct tbd_msg_syscall call = { .number = number,
+                                    .result = write ? write->bytes : 0,
                                     .write_count = write ? 1 : 0 };
     size_t bytes = sizeof(call);
 
@@ -422,8 +444,8 @@ void sim_end_window(struct sim *s)
 
     for (uint32_t p = 0; p < SIM_PAGES; p++) {
         if (s->mapped[p] && (s->dirty[p] || (s->read[p] && !s->known[p])))
-            send_page(s, p, (s->dirty[p] ? TBD_PAGE_DIRTY : 0) |
-                                (s->known[p] ? 0 : TBD_PAGE_FIRST));
+            send_page(s, p,
+                      (s->dirty[p] ? TBD_PAGE_DIRTY : 0) | (s->known[p] ? 0 : TBD_PAGE_FIRST));
         if (s->read[p])
             read[reads++] = SIM_BASE + p * 4096ull;
         s->dirty[p] = s->read[p] = false;

@@ -17,11 +17,11 @@ struct maker {
     uint8_t *bytes;
     size_t size;
     struct tbd_stream_head *head;
-    uint32_t number;          /* of the open chunk */
-    uint32_t chunk_entries;   /* hand over after so many, to move chunk borders around */
+    uint32_t number;        /* of the open chunk */
+    uint32_t chunk_entries; /* hand over after so many, to move chunk borders around */
     uint32_t entries, operands;
-    uint64_t time;            /* of the next block entry */
-    bool alone;               /* nobody consumes while it is filled */
+    uint64_t time; /* of the next block entry */
+    bool alone;    /* nobody consumes while it is filled */
 };
 
 /* `chunk_entries` 0: as many as fit. */
@@ -34,17 +34,17 @@ void maker_message(struct maker *m, uint32_t kind, const void *payload, size_t b
 void maker_turn(struct maker *m, uint32_t flags);
 void maker_finish(struct maker *m); /* hands the rest over, engine_state ENDED */
 
-#define SIM_BASE 0x10000000ull
-#define SIM_PAGES 24u
+#define SIM_BASE   0x10000000ull
+#define SIM_PAGES  24u
 #define SIM_BLOCKS 40u
 
 struct sim_store {
     uint64_t time;
-    uint32_t insn;     /* SIM_MESSAGE: a kernel's write behind the block */
+    uint32_t insn; /* SIM_MESSAGE: a kernel's write behind the block */
     uint64_t address;
     uint32_t bytes;
     uint8_t old_bytes[64];
-    bool remap;        /* the page at `address` began anew: memory before is not comparable */
+    bool remap; /* the page at `address` began anew: memory before is not comparable */
 };
 #define SIM_MESSAGE 0xffffu
 
@@ -53,7 +53,7 @@ struct sim {
     uint64_t seed;
     uint8_t memory[SIM_PAGES * 4096u];
     bool mapped[SIM_PAGES], known[SIM_PAGES], dirty[SIM_PAGES], read[SIM_PAGES];
-    uint64_t born[SIM_PAGES];  /* time since when the page's contents are meant */
+    uint64_t born[SIM_PAGES]; /* time since when the page's contents are meant */
     uint32_t ids[SIM_BLOCKS];
     struct tbd_block_def defs[SIM_BLOCKS];
     struct tbd_op ops[SIM_BLOCKS][8];
@@ -66,7 +66,8 @@ struct sim {
 
 /* Seeds, defines blocks, sends the start of a stream. */
 void sim_start(struct sim *s, struct maker *m, uint64_t seed);
-void sim_step(struct sim *s);       /* one block; perhaps a fault in it, or a system call after it */
+/* one block; perhaps a fault in it, or a system call after it */
+void sim_step(struct sim *s);
 void sim_end_window(struct sim *s);
 void sim_end(struct sim *s);
 /* All of it: a start, `steps` blocks with a window's end after each `window_steps` and after

@@ -135,8 +135,14 @@ static bool begin_window(void)
     if (begun == WINDOWS || begun - committed == IN_WORK || !tbd_ager_may_write_locked(ager))
         return false;
     work[begun] = (struct tbd_window_files){
-        .disk = { .window = begun, .level = 3, .complete = 1, .first_time = begun, .blocks = 1, .toc_bytes = TOC_BYTES,
-                  .trace_bytes = HALF - random_below(less), .block_bytes = HALF - random_below(less) },
+        .disk = { .window = begun,
+                  .level = 3,
+                  .complete = 1,
+                  .first_time = begun,
+                  .blocks = 1,
+                  .toc_bytes = TOC_BYTES,
+                  .trace_bytes = HALF - random_below(less),
+                  .block_bytes = HALF - random_below(less) },
     };
     begun++;
     return true;
@@ -187,7 +193,8 @@ static bool step(void)
 
 static void test_no_order_of_writes_exceeds_a_budget(void **state)
 {
-    static bool (*const events[])(void) = { begin_window, put_window, commit_window, write_keys, step };
+    static bool (*const events[])(void) = { begin_window, put_window, commit_window, write_keys,
+                                            step };
     unsigned idle = 0;
 
     (void)state;
@@ -236,7 +243,8 @@ static void test_the_smaller_limit_is_what_a_trace_may_have(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_no_order_of_writes_exceeds_a_budget, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_order_of_writes_exceeds_a_budget, set_up,
+                                        tear_down),
         cmocka_unit_test(test_the_smaller_limit_is_what_a_trace_may_have),
         cmocka_unit_test_setup_teardown(test_keys_wait_until_there_is_room, set_up, tear_down),
     };

@@ -163,12 +163,14 @@ static void two_tables_by_number_share_a_capacity(void **state)
     before = capacity;
     table[before - 1] = 7;
     other[before - 1] = 9;
-    assert_true(tbd_array_reach_both(&table, sizeof(*table), &other, sizeof(*other), before, &capacity));
+    assert_true(
+        tbd_array_reach_both(&table, sizeof(*table), &other, sizeof(*other), before, &capacity));
     assert_true(capacity > before && table[before - 1] == 7 && other[before - 1] == 9);
     for (size_t i = before; i < capacity; i++)
         assert_true(!table[i] && !other[i]);
     before = capacity;
-    assert_false(tbd_array_reach_both(&other, sizeof(*other), &table, sizeof(*table), SIZE_MAX / 2, &capacity));
+    assert_false(tbd_array_reach_both(&other, sizeof(*other), &table, sizeof(*table), SIZE_MAX / 2,
+                                      &capacity));
     assert_true(capacity == before && table[0] == 0 && other[0] == 0);
     free(table);
     free(other);

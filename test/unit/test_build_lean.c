@@ -17,10 +17,22 @@
 
 #include <cmocka.h>
 
-#define PHRASES 12u
+#define PHRASES     12u
 #define PHRASE_MOST 24u
 
-enum { CODED, LINKS, EIGHTS, ROWS, BLOCKS, FREE, LINKS_EARLY, EIGHTS_EARLY, BLOCKS_EARLY, FREE_EARLY, BUILDERS };
+enum {
+    CODED,
+    LINKS,
+    EIGHTS,
+    ROWS,
+    BLOCKS,
+    FREE,
+    LINKS_EARLY,
+    EIGHTS_EARLY,
+    BLOCKS_EARLY,
+    FREE_EARLY,
+    BUILDERS
+};
 
 struct scene {
     struct sim sim;
@@ -40,7 +52,8 @@ static void open_scene(struct scene *scene, uint64_t seed)
     scene->maker.alone = true;
     sim_start(&scene->sim, &scene->maker, seed);
     scene->table = tbd_block_table_new();
-    assert_int_equal(tbd_consumer_new(scene->maker.fd, scene->table, NULL, &scene->consumer, &why), TBD_OK);
+    assert_int_equal(tbd_consumer_new(scene->maker.fd, scene->table, NULL, &scene->consumer, &why),
+                     TBD_OK);
     for (uint32_t i = 0; i < BUILDERS; i++) {
         scene->builders[i] = tbd_builder_new();
         assert_non_null(scene->builders[i]);
@@ -117,7 +130,8 @@ static void run(struct scene *scene, uint32_t blocks, uint32_t freedom, uint32_t
         uint32_t phrase = freedom ? (uint32_t)(sim_random(&scene->sim) % PHRASES) : p % 3;
 
         for (uint32_t k = 0; k < scene->lengths[phrase]; k++, n++) {
-            enter(scene, freedom > 1 ? (uint32_t)(sim_random(&scene->sim) % SIM_BLOCKS) : scene->phrases[phrase][k]);
+            enter(scene, freedom > 1 ? (uint32_t)(sim_random(&scene->sim) % SIM_BLOCKS)
+                                     : scene->phrases[phrase][k]);
             if (sim_random(&scene->sim) % quiet == 0)
                 say(scene);
         }
@@ -140,7 +154,8 @@ static struct tbd_raw_window copy_of(const struct tbd_raw_window *raw)
 }
 
 /* Some pieces of it: records end anywhere, and what is there lies elsewhere each time. */
-static void build_early(struct scene *scene, struct tbd_builder *builder, struct tbd_raw_window *raw)
+static void build_early(struct scene *scene, struct tbd_builder *builder,
+                        struct tbd_raw_window *raw)
 {
     size_t entries = 0, operands = 0;
 
@@ -153,17 +168,20 @@ static void build_early(struct scene *scene, struct tbd_builder *builder, struct
         operands += sim_random(&scene->sim) % (raw->operand_bytes - operands + 1);
         piece.entry_count = entries;
         piece.operand_bytes = operands;
-        assert_true(tbd_build_early(builder, &piece, tbd_consumer_plans(scene->consumer), scene->table));
+        assert_true(
+            tbd_build_early(builder, &piece, tbd_consumer_plans(scene->consumer), scene->table));
     }
 }
 
 /* As if all others had failed at once. */
-static void begin_blocks(struct scene *scene, struct tbd_builder *builder, const struct tbd_raw_window *raw)
+static void begin_blocks(struct scene *scene, struct tbd_builder *builder,
+                         const struct tbd_raw_window *raw)
 {
     struct tbd_raw_window nothing = *raw;
 
     nothing.entry_count = nothing.operand_bytes = 0;
-    assert_true(tbd_build_early(builder, &nothing, tbd_consumer_plans(scene->consumer), scene->table));
+    assert_true(
+        tbd_build_early(builder, &nothing, tbd_consumer_plans(scene->consumer), scene->table));
     builder->begun->work.way = TBD_WAY_BLOCKS;
 }
 
@@ -175,13 +193,15 @@ static struct tbd_product build(struct scene *scene, uint32_t way, const struct 
 
     if (lean && way != FREE && way != FREE_EARLY) {
         lean->links_wait = (struct tbd_lean_wait){ .left = way != LINKS && way != LINKS_EARLY };
-        lean->eights_wait = (struct tbd_lean_wait){ .left = way == ROWS || way == BLOCKS || way == BLOCKS_EARLY };
+        lean->eights_wait =
+            (struct tbd_lean_wait){ .left = way == ROWS || way == BLOCKS || way == BLOCKS_EARLY };
     }
     if (way == BLOCKS || way == BLOCKS_EARLY)
         begin_blocks(scene, scene->builders[way], &copy);
     if (way >= LINKS_EARLY)
         build_early(scene, scene->builders[way], &copy);
-    assert_int_equal(tbd_build(scene->builders[way], &copy, tbd_consumer_plans(scene->consumer), scene->table, &product),
+    assert_int_equal(tbd_build(scene->builders[way], &copy, tbd_consumer_plans(scene->consumer),
+                               scene->table, &product),
                      TBD_OK);
     return product;
 }
@@ -201,7 +221,8 @@ static void assert_alike(const struct tbd_product *a, const struct tbd_product *
     assert_int_equal(v->word_count, w->word_count);
     assert_memory_equal(v->words, w->words, w->word_count * sizeof(*w->words));
     assert_int_equal(v->block_summary_count, w->block_summary_count);
-    assert_memory_equal(v->block_summaries, w->block_summaries, w->block_summary_count * sizeof(*w->block_summaries));
+    assert_memory_equal(v->block_summaries, w->block_summaries,
+                        w->block_summary_count * sizeof(*w->block_summaries));
     assert_int_equal(v->digest, w->digest);
 }
 

@@ -22,7 +22,7 @@ static uint8_t *content_of(size_t bytes, unsigned seed)
 
     for (size_t i = 0; i < bytes; i++) {
         seed = seed * 1103515245u + 12345u;
-        content[i] = (uint8_t)"page of a window "[(seed >> 16) % 17];
+        content[i] = (uint8_t) "page of a window "[(seed >> 16) % 17];
     }
     return content;
 }
@@ -124,7 +124,8 @@ static void check_number(uint64_t value)
     tbd_buffer_varint(&buffer, value);
     assert_int_equal(buffer.used, (bits + 6) / 7);
     for (size_t i = 0; i < buffer.used; i++)
-        assert_int_equal(buffer.bytes[i], (value >> 7 * i & 0x7f) | (i + 1 < buffer.used ? 0x80 : 0));
+        assert_int_equal(buffer.bytes[i],
+                         (value >> 7 * i & 0x7f) | (i + 1 < buffer.used ? 0x80 : 0));
     reader = (struct tbd_reader){ buffer.bytes, buffer.bytes + buffer.used, false };
     assert_true(tbd_reader_varint(&reader) == value);
     assert_ptr_equal(reader.at, reader.end);

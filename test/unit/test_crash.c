@@ -27,14 +27,15 @@
 
 #include <cmocka.h>
 
-#define DIED 99
-#define STEPS 700u
+#define DIED         99
+#define STEPS        700u
 #define WINDOW_STEPS 24u
 
 /* ---- the file system, as the organizer sees it: these take the place of libc's ---- */
 
-static bool is_watching;      /* this process counts */
-static bool is_full_disk;     /* instead of dying: no room from then on, until `reserve` is given up */
+static bool is_watching; /* this process counts */
+/* instead of dying: no room from then on, until `reserve` is given up */
+static bool is_full_disk;
 static unsigned changes_left; /* until it happens */
 
 /* Is this the change that fails? */
@@ -97,8 +98,9 @@ static void *run_program(void *context)
 
 static enum tbd_status organize(const char *program, const struct tbd_age_limits *age)
 {
-    struct tbd_organize_options options = { .root = root, .program = program, .threads = 1,
-                                            .age = *age };
+    struct tbd_organize_options options = {
+        .root = root, .program = program, .threads = 1, .age = *age
+    };
     struct tbd_error why = { 0 };
     enum tbd_status status;
     struct program *of = calloc(1, sizeof(*of));

@@ -21,8 +21,8 @@ static FILE *open_doc(void)
     const char *file = __FILE__;
     char path[1024];
 
-    snprintf(path, sizeof(path), "%.*s/../../docs/FORMAT.md",
-             (int)(strrchr(file, '/') - file), file);
+    snprintf(path, sizeof(path), "%.*s/../../docs/FORMAT.md", (int)(strrchr(file, '/') - file),
+             file);
     return fopen(path, "r");
 }
 

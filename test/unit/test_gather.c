@@ -18,13 +18,17 @@
 #include <cmocka.h>
 
 #define RECORD_BYTES 1024u
-#define BLOCKS 3000u
-#define CALL_EVERY 500u
-#define CALLS (BLOCKS / CALL_EVERY)
+#define BLOCKS       3000u
+#define CALL_EVERY   500u
+#define CALLS        (BLOCKS / CALL_EVERY)
 
 static const struct tbd_ring_config config = {
-    .chunks = 4, .def_capacity = 8, .heap_capacity = 8192, .hook_set = TBD_HOOKS_PLAY,
-    .areas = 2, .area_bytes = 5u << 20,
+    .chunks = 4,
+    .def_capacity = 8,
+    .heap_capacity = 8192,
+    .hook_set = TBD_HOOKS_PLAY,
+    .areas = 2,
+    .area_bytes = 5u << 20,
 };
 static const uint8_t code[4] = { 0x48, 0x89, 0x03, 0xc3 }; /* mov [rbx], rax; ret */
 
@@ -42,9 +46,13 @@ struct fixture {
 static int set_up(void **state)
 {
     struct tbd_op op = { .kind = TBD_OP_STORE, .size = 8, .data = 8, .base = 0 };
-    struct tbd_block_def def = { .start = 0x400000, .code_bytes = 4, .op_count = 1,
-                                 .operand_bytes = RECORD_BYTES, .insn_count = 2,
-                                 .end = TBD_END_RETURN, .last_insn = 3 };
+    struct tbd_block_def def = { .start = 0x400000,
+                                 .code_bytes = 4,
+                                 .op_count = 1,
+                                 .operand_bytes = RECORD_BYTES,
+                                 .insn_count = 2,
+                                 .end = TBD_END_RETURN,
+                                 .last_insn = 3 };
     struct fixture *f = calloc(1, sizeof(*f));
     struct tbd_stream_areas where;
 

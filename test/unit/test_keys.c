@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #define KEYS 3000u
-#define ID 77u
+#define ID   77u
 
 static uint64_t seed = 1;
 static uint64_t keys[KEYS];

@@ -42,7 +42,10 @@ static void fill_part(struct tbd_window *window, unsigned part)
         words[window->word_count++] =
             (struct tbd_word_summary){ .word = key * 8, .count = count, .last = key + 1 };
         blocks[window->block_summary_count++] = (struct tbd_block_summary){
-            .id = key, .count = count, .last = key + 2, .enters = enters,
+            .id = key,
+            .count = count,
+            .last = key + 2,
+            .enters = enters,
             .last_enter = enters ? key + 1 : 0,
         };
         pages[window->read_page_count++] = key * 4096;
@@ -59,7 +62,8 @@ static void make(struct tbd_merge *m, unsigned count, uint8_t level)
     struct tbd_block_table *table = tbd_block_table_new();
 
     seed = count;
-    *m = (struct tbd_merge){ .count = count, .parts = calloc(count, sizeof(*m->parts)),
+    *m = (struct tbd_merge){ .count = count,
+                             .parts = calloc(count, sizeof(*m->parts)),
                              .shifts = calloc(count, sizeof(*m->shifts)),
                              .out = tbd_window_new(table) };
     m->out->level = level;

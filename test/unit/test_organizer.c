@@ -196,8 +196,11 @@ static void scribbled_streams_never_harm(void **state)
     for (uint64_t seed = 1; seed <= 120; seed++) {
         static struct sim s;
         struct tbd_error why = { 0 };
-        struct tbd_organize_options options = { .root = run_root, .program = "bad", .threads = 1,
-                                                .lean = seed % 2 ? TBD_ORGANIZE_LEAN_ALWAYS : TBD_ORGANIZE_LEAN_NEVER };
+        struct tbd_organize_options options = { .root = run_root,
+                                                .program = "bad",
+                                                .threads = 1,
+                                                .lean = seed % 2 ? TBD_ORGANIZE_LEAN_ALWAYS
+                                                                 : TBD_ORGANIZE_LEAN_NEVER };
         struct tbd_trace *trace = NULL;
         struct maker m;
         size_t used;
@@ -295,7 +298,8 @@ static void opened_again_a_trace_has_the_same_windows_whatever_was_dropped(void 
     assert_int_equal(tbd_trace_window_count(again), 4);
     assert_int_equal(tbd_trace_window_count(anew), 2);
     for (uint32_t w = 0; w < 4; w++)
-        assert_int_equal(tbd_trace_window(again, w)->first_time, tbd_trace_window(trace, w)->first_time);
+        assert_int_equal(tbd_trace_window(again, w)->first_time,
+                         tbd_trace_window(trace, w)->first_time);
     assert_int_equal(tbd_trace_window(anew, 0)->number, tbd_trace_window(again, 2)->number);
     tbd_window_free(run_load(again, 3));
     assert_int_equal(tbd_window_load(again, 0, false, &window, &why), TBD_BUSY);

@@ -108,7 +108,8 @@ static void seeking_finds_what_walking_finds(void **state)
 }
 
 /* Counts again, from the events, what the summaries say. */
-static void check_block_summary(const struct tbd_window *window, const struct tbd_block_summary *summary)
+static void check_block_summary(const struct tbd_window *window,
+                                const struct tbd_block_summary *summary)
 {
     uint32_t count = 0, last = 0, time = 0;
 
@@ -228,8 +229,8 @@ static void summaries_end_where_a_damaged_stream_does(void **state)
     }
 }
 
-static void assert_same_pages(const struct tbd_page_contents *a, size_t a_count, const struct tbd_page_contents *b,
-                              size_t b_count)
+static void assert_same_pages(const struct tbd_page_contents *a, size_t a_count,
+                              const struct tbd_page_contents *b, size_t b_count)
 {
     assert_int_equal(a_count, b_count);
     for (size_t i = 0; i < a_count; i++) {
@@ -240,9 +241,11 @@ static void assert_same_pages(const struct tbd_page_contents *a, size_t a_count,
     }
 }
 
-static void assert_same_but_for_events(struct tbd_trace *lean_trace, struct tbd_trace *full_trace, uint32_t index)
+static void assert_same_but_for_events(struct tbd_trace *lean_trace, struct tbd_trace *full_trace,
+                                       uint32_t index)
 {
-    struct tbd_window *lean = run_load_as(lean_trace, index, false), *full = run_load_as(full_trace, index, false);
+    struct tbd_window *lean = run_load_as(lean_trace, index, false),
+                      *full = run_load_as(full_trace, index, false);
     const struct tbd_window_summary *lean_counts = tbd_trace_window(lean_trace, index);
     const struct tbd_window_summary *full_counts = tbd_trace_window(full_trace, index);
 
@@ -279,7 +282,8 @@ static void windows_born_lean_lack_only_events(void **state)
         uint32_t steps = seed == 8 ? TBD_SEGMENT_ENTRIES + 128 : seed % 3 ? 300 : 3000, windows;
 
         for (unsigned k = 0; k < 2; k++) {
-            run_simulate_as(k ? TBD_ORGANIZE_LEAN_NEVER : TBD_ORGANIZE_LEAN_ALWAYS, &s[k], &m[k], seed, 0, steps, seed == 8 ? steps : steps / 6);
+            run_simulate_as(k ? TBD_ORGANIZE_LEAN_NEVER : TBD_ORGANIZE_LEAN_ALWAYS, &s[k], &m[k],
+                            seed, 0, steps, seed == 8 ? steps : steps / 6);
             traces[k] = run_open_latest();
         }
         windows = tbd_trace_window_count(traces[0]);
@@ -325,8 +329,8 @@ static void previous_windows_are_linked(void **state)
         for (size_t i = 0; i < window->block_summary_count; i++) {
             struct tbd_block_summary found;
 
-            assert_int_equal(
-                tbd_trace_find_block(trace, w, window->block_summaries[i].id, &found), TBD_OK);
+            assert_int_equal(tbd_trace_find_block(trace, w, window->block_summaries[i].id, &found),
+                             TBD_OK);
             assert_memory_equal(&found, &window->block_summaries[i], sizeof(found));
         }
         tbd_window_free(window);

@@ -32,8 +32,12 @@ static struct sample *sample_new(uint32_t number)
     struct sample *s = calloc(1, sizeof(*s));
 
     assert_non_null(s);
-    s->window = (struct tbd_window){ .number = number, .blocks = 100, .complete = true,
-                                     .dirty = s->dirty, .gone = s->gone, .first = s->first };
+    s->window = (struct tbd_window){ .number = number,
+                                     .blocks = 100,
+                                     .complete = true,
+                                     .dirty = s->dirty,
+                                     .gone = s->gone,
+                                     .first = s->first };
     s->product = (struct tbd_product){ .window = &s->window, .side = s->side };
     return s;
 }
@@ -57,12 +61,15 @@ static void add_first(struct sample *s, unsigned page, uint64_t time, uint8_t va
     size_t i = s->window.first_count++;
 
     memset(s->first_bytes[i], value, 4096);
-    s->first[i] = (struct tbd_page_contents){ .address = address_of(page), .time = time, .bytes = s->first_bytes[i] };
+    s->first[i] = (struct tbd_page_contents){ .address = address_of(page),
+                                              .time = time,
+                                              .bytes = s->first_bytes[i] };
 }
 
 static void add_gone(struct sample *s, unsigned page)
 {
-    s->gone[s->window.gone_count++] = (struct tbd_page_contents){ .address = address_of(page), .time = 3 };
+    s->gone[s->window.gone_count++] =
+        (struct tbd_page_contents){ .address = address_of(page), .time = 3 };
 }
 
 static void add_unmap(struct sample *s, uint64_t time, uint64_t start, uint64_t end)
@@ -70,8 +77,10 @@ static void add_unmap(struct sample *s, uint64_t time, uint64_t start, uint64_t 
     size_t i = s->product.side_count++;
 
     s->ranges[i] = (struct tbd_range){ start, end };
-    s->side[i] = (struct tbd_side_message){ .kind = TBD_MSG_UNMAP, .bytes = sizeof(struct tbd_range),
-                                            .payload = (const uint8_t *)&s->ranges[i], .time = time };
+    s->side[i] = (struct tbd_side_message){ .kind = TBD_MSG_UNMAP,
+                                            .bytes = sizeof(struct tbd_range),
+                                            .payload = (const uint8_t *)&s->ranges[i],
+                                            .time = time };
 }
 
 static void join(struct sample *s, struct tbd_page_versions *v)
@@ -126,11 +135,13 @@ static void a_version_is_a_difference_to_the_one_before(void **state)
 
 static void what_is_unmapped_is_no_base(void **state)
 {
+    // clang-format off
     static const struct { uint64_t time, start, end; int next; } cases[] = {
         { 40, BASE + 0x5000, BASE + 0x6000, -1 }, { 40, 0, 0x700000000000, -1 },
         { 40, BASE, BASE + 0x5000, 1 },           { 40, BASE + 0x6000, 0x700000000000, 1 },
         { 0, BASE + 0x5800, BASE + 0x5900, -1 },
     };
+    // clang-format on
 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)

@@ -283,20 +283,22 @@ static void other_uses_of_gs_are_not_translated(void **state)
         uint8_t bytes[15];
         uint8_t special;
     } cases[] = {
-        { { 0x65, 0xa4 }, TBD_SPECIAL_APART },                                       /* movsb */
-        { { 0xf3, 0x65, 0xa5 }, TBD_SPECIAL_REP_STORE },                             /* rep movsd */
-        { { 0xf3, 0x65, 0xac }, TBD_SPECIAL_LOADS },                                 /* rep lodsb */
-        { { 0x65, 0x0f, 0xae, 0x00 }, TBD_SPECIAL_OTHER_STORE },                     /* fxsave gs:[rax] */
-        { { 0x65, 0x0f, 0xae, 0x20 }, TBD_SPECIAL_XSAVE },                           /* xsave gs:[rax] */
-        { { 0x65, 0xdd, 0x00 }, TBD_SPECIAL_APART },                                 /* fld gs:[rax] */
-        { { 0x65, 0x48, 0x0f, 0xc7, 0x0c, 0x3e }, TBD_SPECIAL_APART },               /* cmpxchg16b gs:[rsi + rdi] */
-        { { 0x65, 0xc4, 0xe2, 0x7d, 0x2e, 0x08 }, TBD_SPECIAL_MASKED_STORE },        /* vmaskmovps gs:[rax], ymm0, ymm1 */
-        { { 0x65, 0xc4, 0xe2, 0x75, 0x90, 0x04, 0x20 }, TBD_SPECIAL_LOADS },         /* a gather */
-        { { 0x8e, 0xe8 }, TBD_SPECIAL_SEGMENT },                                     /* mov gs, eax */
-        { { 0x0f, 0xa9 }, TBD_SPECIAL_SEGMENT },                                     /* pop gs */
-        { { 0x8c, 0xe8 }, TBD_SPECIAL_STATE },                                       /* mov eax, gs */
-        { { 0x0f, 0xa0 }, TBD_SPECIAL_STATE },                                       /* push fs */
-        { { 0x0f, 0x03, 0xc0 }, TBD_SPECIAL_STATE },                                 /* lsl eax, eax */
+        { { 0x65, 0xa4 }, TBD_SPECIAL_APART },                   /* movsb */
+        { { 0xf3, 0x65, 0xa5 }, TBD_SPECIAL_REP_STORE },         /* rep movsd */
+        { { 0xf3, 0x65, 0xac }, TBD_SPECIAL_LOADS },             /* rep lodsb */
+        { { 0x65, 0x0f, 0xae, 0x00 }, TBD_SPECIAL_OTHER_STORE }, /* fxsave gs:[rax] */
+        { { 0x65, 0x0f, 0xae, 0x20 }, TBD_SPECIAL_XSAVE },       /* xsave gs:[rax] */
+        { { 0x65, 0xdd, 0x00 }, TBD_SPECIAL_APART },             /* fld gs:[rax] */
+        { { 0x65, 0x48, 0x0f, 0xc7, 0x0c, 0x3e },
+          TBD_SPECIAL_APART }, /* cmpxchg16b gs:[rsi + rdi] */
+        { { 0x65, 0xc4, 0xe2, 0x7d, 0x2e, 0x08 },
+          TBD_SPECIAL_MASKED_STORE }, /* vmaskmovps gs:[rax], ymm0, ymm1 */
+        { { 0x65, 0xc4, 0xe2, 0x75, 0x90, 0x04, 0x20 }, TBD_SPECIAL_LOADS }, /* a gather */
+        { { 0x8e, 0xe8 }, TBD_SPECIAL_SEGMENT },                             /* mov gs, eax */
+        { { 0x0f, 0xa9 }, TBD_SPECIAL_SEGMENT },                             /* pop gs */
+        { { 0x8c, 0xe8 }, TBD_SPECIAL_STATE },                               /* mov eax, gs */
+        { { 0x0f, 0xa0 }, TBD_SPECIAL_STATE },                               /* push fs */
+        { { 0x0f, 0x03, 0xc0 }, TBD_SPECIAL_STATE },                         /* lsl eax, eax */
         { { 0xc7, 0xf8, 1, 0, 0, 0 }, TBD_SPECIAL_XBEGIN },
     };
 

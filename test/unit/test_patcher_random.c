@@ -320,10 +320,13 @@ static void put_indirect_memory(void)
     unsigned r = below(16);
     unsigned b = below(16);
     unsigned i = below(16);
-    const uint8_t lea_rsp_8[] = { (uint8_t)(0x48 | (b >> 3) << 2), 0x8d, (uint8_t)((b & 7) << 3 | 0x44), 0x24, 8 };
-    const uint8_t movsxd_i[] = { (uint8_t)(0x48 | (i >> 3) * 5), 0x63, (uint8_t)(0xc0 | (i & 7) * 9) };
+    const uint8_t lea_rsp_8[] = { (uint8_t)(0x48 | (b >> 3) << 2), 0x8d,
+                                  (uint8_t)((b & 7) << 3 | 0x44), 0x24, 8 };
+    const uint8_t movsxd_i[] = { (uint8_t)(0x48 | (i >> 3) * 5), 0x63,
+                                 (uint8_t)(0xc0 | (i & 7) * 9) };
     const uint8_t transfer[] = { (uint8_t)(0x40 | (i >> 3) << 1 | b >> 3), 0xff,
-                                 (uint8_t)(below(2) ? 0x54 : 0x64), (uint8_t)(0xc0 | (i & 7) << 3 | (b & 7)), 0 };
+                                 (uint8_t)(below(2) ? 0x54 : 0x64),
+                                 (uint8_t)(0xc0 | (i & 7) << 3 | (b & 7)), 0 };
     uint8_t *disp;
     uint32_t after;
 
@@ -428,7 +431,8 @@ static void make_start(void)
 
 static void set_memory(const struct memory *m)
 {
-    static const uint32_t mxcsr = 0x1f80; /* its exceptions stay until they are cleared, and stmxcsr shows them */
+    /* its exceptions stay until they are cleared, and stmxcsr shows them */
+    static const uint32_t mxcsr = 0x1f80;
 
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
     memcpy((void *)MEMORY_AT, m->data, MEMORY_BYTES);

@@ -23,7 +23,8 @@ struct worker {
 
 static const struct tbd_raw_window nothing;
 
-static void assert_next(struct tbd_pipeline *p, struct worker *worker, enum tbd_step step, uint64_t number)
+static void assert_next(struct tbd_pipeline *p, struct worker *worker, enum tbd_step step,
+                        uint64_t number)
 {
     assert_true(tbd_pipeline_next(p, &worker->job, &worker->step));
     assert_int_equal(worker->step, step);
@@ -96,7 +97,7 @@ static void test_what_is_offered_comes_last_and_before_its_window(void **state)
     tbd_pipeline_offer(p, &nothing, builder); /* is over when its window is there */
     tbd_pipeline_add(p, &nothing, builder);
     tbd_pipeline_offer(p, &nothing, other); /* waits: somebody is at the one before */
-    assert_next(p, &a, TBD_STEP_JOIN, 0); /* not BUILD 1 */
+    assert_next(p, &a, TBD_STEP_JOIN, 0);   /* not BUILD 1 */
     assert_next(p, &a, TBD_STEP_PUT, 0);
     assert_next(p, &b, TBD_STEP_BUILD, 1);
     assert_ptr_equal(b.job->builder, builder);
@@ -146,7 +147,9 @@ static void take_step(struct crowd *crowd, const struct worker *worker)
             sched_yield();
         break;
     case TBD_STEP_JOIN: take_turn(crowd, &crowd->joining, &crowd->joined, number); break;
-    case TBD_STEP_PUT: check(crowd, number < __atomic_load_n(&crowd->joined, __ATOMIC_SEQ_CST)); break;
+    case TBD_STEP_PUT:
+        check(crowd, number < __atomic_load_n(&crowd->joined, __ATOMIC_SEQ_CST));
+        break;
     default: take_turn(crowd, &crowd->committing, &crowd->committed, number); break;
     }
 }

@@ -37,12 +37,14 @@ static bool find_ranges(void *context, const char *name, enum tbd_name_kind kind
         const char *name;
         bool is_module;
         struct tbd_range64 range;
+        // clang-format off
     } known[] = {
         { "main", false, { 0x1000, 0x1100 } },
         { "helper", false, { 0x1100, 0x1180 } },
         { "strlen", false, { 0x7000, 0x7040 } },
         { "libc.so.6", true, { 0x7000, 0x9000 } },
     };
+    // clang-format on
 
     (void)context;
     *out = calloc(4, sizeof(**out));

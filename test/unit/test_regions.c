@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#define PAGE 4096ull
+#define PAGE  4096ull
 #define PAGES 64u
 #define FIRST 0x10000ull
 
@@ -135,7 +135,8 @@ static void pages_eight_tebibytes_apart_fold(void **state)
     struct tbd_regions regions;
     struct tbd_msg_region low = { .start = FIRST, .end = FIRST + 4 * PAGE, .prot = 1 };
     struct tbd_msg_region high = { .start = FIRST + 3 * span + 3 * PAGE,
-                                   .end = FIRST + 3 * span + 8 * PAGE, .prot = 3 };
+                                   .end = FIRST + 3 * span + 8 * PAGE,
+                                   .prot = 3 };
     struct tbd_msg_region closed = { .start = FIRST + span, .end = FIRST + span + PAGE };
 
     (void)state;

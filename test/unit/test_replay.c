@@ -21,9 +21,9 @@
 #include <cmocka.h>
 
 #define PROGRAM 0x400000ull
-#define DATA 0x600000ull
-#define LOOPS 70000u /* more than fit into one entries area */
-#define NOPS 70u     /* more than fit into one block */
+#define DATA    0x600000ull
+#define LOOPS   70000u /* more than fit into one entries area */
+#define NOPS    70u    /* more than fit into one block */
 
 extern const uint8_t replay_program[], replay_program_call[], replay_program_end[];
 
@@ -54,8 +54,9 @@ static struct tbd_trace *trace;
 static void put_region(struct tbd_writer *writer, uint64_t start, uint32_t prot)
 {
     uint8_t message[sizeof(struct tbd_msg_region) + 1] = { 0 };
-    struct tbd_msg_region region = { .start = start, .end = start + TBD_PAGE_SIZE, .prot = prot,
-                                     .map_flags = 2 };
+    struct tbd_msg_region region = {
+        .start = start, .end = start + TBD_PAGE_SIZE, .prot = prot, .map_flags = 2
+    };
     struct tbd_disk_when when = { 0 };
 
     memcpy(message, &region, sizeof(region));
@@ -94,8 +95,12 @@ static uint8_t *xsave_image(uint32_t bytes, uint64_t mask)
 static void put_start(struct tbd_writer *writer, uint32_t xsave_bytes, uint64_t mask)
 {
     uint8_t message[sizeof(struct tbd_msg_start) + 16] = { 0 };
-    struct tbd_msg_start start = { .pid = 1, .tid = 1, .xsave_bytes = xsave_bytes, .xcr0 = mask,
-                                   .hook_set = TBD_HOOKS_PLAY, .engine_start = TBD_ENGINE_BASE };
+    struct tbd_msg_start start = { .pid = 1,
+                                   .tid = 1,
+                                   .xsave_bytes = xsave_bytes,
+                                   .xcr0 = mask,
+                                   .hook_set = TBD_HOOKS_PLAY,
+                                   .engine_start = TBD_ENGINE_BASE };
     struct tbd_disk_config config = { .window_blocks = 1 << 20, .hook_set = TBD_HOOKS_PLAY };
 
     memcpy(message, &start, sizeof(start));
@@ -151,7 +156,9 @@ static void put_window(struct tbd_writer *writer, uint64_t call_number)
     window->xsave = window->end_xsave = xsave_image(bytes, mask);
     window->log = getpid_log(LOOPS + 2, call_number);
     window->log_count = 1;
-    assert_int_equal(tbd_writer_put_window(writer, window, &counts, &(struct tbd_window_extra){ 0 }, &files), TBD_OK);
+    assert_int_equal(
+        tbd_writer_put_window(writer, window, &counts, &(struct tbd_window_extra){ 0 }, &files),
+        TBD_OK);
     assert_int_equal(tbd_writer_commit_window(writer, &files), TBD_OK);
 }
 
@@ -210,12 +217,12 @@ static uint64_t sum_after(uint64_t loops) /* of the values rcx had */
 static void registers_at_positions(void **state)
 {
     struct tbd_reg_state states[] = {
-        { .position = { 0, 0 } },          { .position = { 0, 1 } },
-        { .position = { 0, 3 } },          { .position = { 5, 0 } },
-        { .position = { 5, 1 } },          { .position = { LOOPS - 1, 2 } },
-        { .position = { LOOPS, 7 } },      { .position = { LOOPS, 9 } },
-        { .position = { LOOPS + 1, 0 } },  { .position = { LOOPS + 1, 7 } },
-        { .position = { LOOPS + 2, 0 } },  { .position = { LOOPS + 2, 1 } },
+        { .position = { 0, 0 } },         { .position = { 0, 1 } },
+        { .position = { 0, 3 } },         { .position = { 5, 0 } },
+        { .position = { 5, 1 } },         { .position = { LOOPS - 1, 2 } },
+        { .position = { LOOPS, 7 } },     { .position = { LOOPS, 9 } },
+        { .position = { LOOPS + 1, 0 } }, { .position = { LOOPS + 1, 7 } },
+        { .position = { LOOPS + 2, 0 } }, { .position = { LOOPS + 2, 1 } },
     };
     size_t count = sizeof(states) / sizeof(states[0]);
     uint64_t loop = PROGRAM + 5, nops = PROGRAM + 15;
@@ -259,7 +266,8 @@ static void another_system_call_than_in_play_is_a_divergence(void **state)
 
     (void)state;
     assert_int_equal(tbd_replayer_new(trace, 1, &replayer, &why), TBD_OK);
-    assert_int_equal(tbd_replay_regs(replayer, 0, 0, NULL, &last, 1, &divergence, &why), TBD_DIVERGED);
+    assert_int_equal(tbd_replay_regs(replayer, 0, 0, NULL, &last, 1, &divergence, &why),
+                     TBD_DIVERGED);
     assert_int_equal(divergence.position.time, LOOPS + 1);
     assert_int_equal(divergence.window, 0);
     assert_non_null(strstr(divergence.what, "39 (getpid) where play had 40 (sendfile)"));
@@ -321,8 +329,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(registers_at_positions, open_good, close_trace),
-        cmocka_unit_test_setup_teardown(another_system_call_than_in_play_is_a_divergence,
-                                        open_bad, close_trace),
+        cmocka_unit_test_setup_teardown(another_system_call_than_in_play_is_a_divergence, open_bad,
+                                        close_trace),
         cmocka_unit_test_setup_teardown(positions_outside_the_window_are_refused, open_good,
                                         close_trace),
         cmocka_unit_test_setup_teardown(a_long_window_is_cut_into_slices, open_good, close_trace),

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #define FIRST_TIME 1000u
-#define BLOCKS 3u
+#define BLOCKS     3u
 
 static const uint8_t code[4] = { 0x48, 0x89, 0x03, 0xc3 }; /* mov [rbx], rax; ret */
 
@@ -46,9 +46,13 @@ static struct tbd_block_table *make_blocks(void)
     struct tbd_op op = { .kind = TBD_OP_STORE, .size = 8, .data = 8, .base = 0 };
 
     for (uint32_t id = 1; id <= 2; id++) {
-        struct tbd_block_def def = { .start = 0x400000 + id, .code_bytes = 4, .op_count = 1,
-                                     .operand_bytes = sizeof(struct record), .insn_count = 2,
-                                     .end = TBD_END_RETURN, .last_insn = 3 };
+        struct tbd_block_def def = { .start = 0x400000 + id,
+                                     .code_bytes = 4,
+                                     .op_count = 1,
+                                     .operand_bytes = sizeof(struct record),
+                                     .insn_count = 2,
+                                     .end = TBD_END_RETURN,
+                                     .last_insn = 3 };
 
         assert_int_equal(tbd_block_table_put(table, id, &def, &op, code), TBD_OK);
     }

@@ -20,8 +20,14 @@ static struct tbd_ring ring;
 static struct tbd_thread *thread;
 
 static const struct tbd_ring_config config = {
-    .chunks = 4, .def_capacity = 8, .heap_capacity = 8192, .window_blocks = 100,
-    .hook_set = TBD_HOOKS_PLAY, .pid = 1, .areas = 1, .area_bytes = TBD_OPERANDS_BYTES + 8192,
+    .chunks = 4,
+    .def_capacity = 8,
+    .heap_capacity = 8192,
+    .window_blocks = 100,
+    .hook_set = TBD_HOOKS_PLAY,
+    .pid = 1,
+    .areas = 1,
+    .area_bytes = TBD_OPERANDS_BYTES + 8192,
 };
 
 static int set_up(void **state)
@@ -108,7 +114,8 @@ static void the_head_describes_the_file(void **state)
     assert_int_equal(ring.head->total_bytes, tbd_ring_bytes(&config));
     assert_int_equal(ring.head->defs_offset % TBD_PAGE_SIZE, 0);
     assert_int_equal(ring.head->chunks_offset % TBD_PAGE_SIZE, 0);
-    assert_true(ring.head->heap_offset >= ring.head->defs_offset + 8 * sizeof(struct tbd_block_def));
+    assert_true(ring.head->heap_offset >=
+                ring.head->defs_offset + 8 * sizeof(struct tbd_block_def));
 }
 
 static void the_entries_end_when_something_is_due(void **state)
@@ -196,7 +203,8 @@ static void the_slot_given_back_last_is_filled_first(void **state)
     taken = 0;
     tbd_ring_start(&ring, thread, 0, TBD_TIME_NEVER);
     turn_with_an_entry();
-    for (uint32_t n = 1; n < 10; n++) { /* a consumer that takes a chunk while the next one is filled */
+    /* a consumer that takes a chunk while the next one is filled */
+    for (uint32_t n = 1; n < 10; n++) {
         assert_int_equal(chunk(n)->slot, n % 2);
         assert_int_equal(entry(n - 1, 0), 1);
         release_all();

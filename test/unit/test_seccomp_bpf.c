@@ -31,15 +31,40 @@ static uint32_t random_below(uint64_t *state, uint32_t limit)
 static struct sock_filter random_insn(uint64_t *state)
 {
     static const uint16_t codes[] = {
-        BPF_LD | BPF_W | BPF_ABS, BPF_LD | BPF_W | BPF_LEN, BPF_LDX | BPF_W | BPF_LEN, BPF_LD | BPF_IMM,
-        BPF_LDX | BPF_IMM, BPF_LD | BPF_MEM, BPF_LDX | BPF_MEM, BPF_ST, BPF_STX, BPF_RET | BPF_K,
-        BPF_RET | BPF_A, BPF_MISC | BPF_TAX, BPF_MISC | BPF_TXA, BPF_ALU | BPF_NEG, BPF_JMP | BPF_JA,
-        BPF_ALU | BPF_ADD | BPF_X, BPF_ALU | BPF_SUB, BPF_ALU | BPF_MUL, BPF_ALU | BPF_DIV,
-        BPF_ALU | BPF_DIV | BPF_X, BPF_ALU | BPF_AND | BPF_X, BPF_ALU | BPF_XOR, BPF_ALU | BPF_OR,
-        BPF_ALU | BPF_LSH, BPF_ALU | BPF_RSH, BPF_JMP | BPF_JEQ, BPF_JMP | BPF_JGE | BPF_X,
-        BPF_JMP | BPF_JGT, BPF_JMP | BPF_JSET | BPF_X, BPF_ALU | BPF_MOD, BPF_LD | BPF_B | BPF_ABS,
+        BPF_LD | BPF_W | BPF_ABS,
+        BPF_LD | BPF_W | BPF_LEN,
+        BPF_LDX | BPF_W | BPF_LEN,
+        BPF_LD | BPF_IMM,
+        BPF_LDX | BPF_IMM,
+        BPF_LD | BPF_MEM,
+        BPF_LDX | BPF_MEM,
+        BPF_ST,
+        BPF_STX,
+        BPF_RET | BPF_K,
+        BPF_RET | BPF_A,
+        BPF_MISC | BPF_TAX,
+        BPF_MISC | BPF_TXA,
+        BPF_ALU | BPF_NEG,
+        BPF_JMP | BPF_JA,
+        BPF_ALU | BPF_ADD | BPF_X,
+        BPF_ALU | BPF_SUB,
+        BPF_ALU | BPF_MUL,
+        BPF_ALU | BPF_DIV,
+        BPF_ALU | BPF_DIV | BPF_X,
+        BPF_ALU | BPF_AND | BPF_X,
+        BPF_ALU | BPF_XOR,
+        BPF_ALU | BPF_OR,
+        BPF_ALU | BPF_LSH,
+        BPF_ALU | BPF_RSH,
+        BPF_JMP | BPF_JEQ,
+        BPF_JMP | BPF_JGE | BPF_X,
+        BPF_JMP | BPF_JGT,
+        BPF_JMP | BPF_JSET | BPF_X,
+        BPF_ALU | BPF_MOD,
+        BPF_LD | BPF_B | BPF_ABS,
     };
-    static const uint32_t values[] = { 0, 1, 2, 3, 4, 15, 16, 20, 31, 32, 60, 64, 0x7fff0000, 0xffffffff };
+    static const uint32_t values[] = { 0,  1,  2,  3,  4,  15,         16,
+                                       20, 31, 32, 60, 64, 0x7fff0000, 0xffffffff };
 
     return (struct sock_filter){ codes[random_below(state, sizeof(codes) / sizeof(codes[0]))],
                                  (uint8_t)random_below(state, 3), (uint8_t)random_below(state, 3),
@@ -115,7 +140,9 @@ static int ask_kernel(struct sock_filter *program, size_t count)
 
 static int ask_us(const struct sock_filter *program, size_t count)
 {
-    struct seccomp_data data = { .nr = SYS_getppid, .arch = AUDIT_ARCH_X86_64, .args = { 5, 6, 7 } };
+    struct seccomp_data data = { .nr = SYS_getppid,
+                                 .arch = AUDIT_ARCH_X86_64,
+                                 .args = { 5, 6, 7 } };
     uint32_t verdict;
 
     if (!tbd_bpf_is_valid(program, count))
@@ -123,15 +150,11 @@ static int ask_us(const struct sock_filter *program, size_t count)
     verdict = tbd_bpf_run(program, &data);
     switch (verdict & SECCOMP_RET_ACTION_FULL) {
     case SECCOMP_RET_ALLOW:
-    case SECCOMP_RET_LOG:
-        return 0;
-    case SECCOMP_RET_ERRNO:
-        return (int)(verdict & 0xffff) < 4095 ? (int)(verdict & 0xffff) : 4095;
+    case SECCOMP_RET_LOG: return 0;
+    case SECCOMP_RET_ERRNO: return (int)(verdict & 0xffff) < 4095 ? (int)(verdict & 0xffff) : 4095;
     case SECCOMP_RET_TRACE:
-    case SECCOMP_RET_USER_NOTIF:
-        return 38; /* ENOSYS */
-    default:
-        return KILLED;
+    case SECCOMP_RET_USER_NOTIF: return 38; /* ENOSYS */
+    default: return KILLED;
     }
 }
 

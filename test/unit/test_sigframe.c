@@ -21,13 +21,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define RESTORER 0x04000000ul
-#define UC_FLAGS 7u            /* extended state, ss is saved, ss is restored even if odd */
+#define RESTORER      0x04000000ul
+#define UC_FLAGS      7u       /* extended state, ss is saved, ss is restored even if odd */
 #define FLAGS_CLEARED 0x10500u /* DF, RF, TF */
-#define SOFTWARE_AT 464u
-#define MAGIC1 0x46505853u
-#define MAGIC2 0x46505845u
-#define STACK_BYTES 65536u
+#define SOFTWARE_AT   464u
+#define MAGIC1        0x46505853u
+#define MAGIC2        0x46505845u
+#define STACK_BYTES   65536u
 
 struct kernel_action {
     void (*handler)(int, void *, void *);
@@ -48,7 +48,8 @@ struct software {
 static struct tbd_sigframe frame;
 static struct software software;
 static uint32_t end_magic;
-static uint64_t frame_address, entry_flags, info_address, context_address, mxcsr_in_handler, rax_at_entry;
+static uint64_t frame_address, entry_flags, info_address, context_address, mxcsr_in_handler,
+    rax_at_entry;
 static unsigned handled;
 
 void tbd_test_restorer(void);
@@ -88,8 +89,8 @@ tbd_test_seen(uint64_t sp, uint64_t info, uint64_t context, uint64_t flags, uint
 
 static void catch_with(unsigned long flags)
 {
-    struct kernel_action action = { tbd_test_handler, SA_SIGINFO | RESTORER | flags, tbd_test_restorer,
-                                    1u << (SIGHUP - 1) };
+    struct kernel_action action = { tbd_test_handler, SA_SIGINFO | RESTORER | flags,
+                                    tbd_test_restorer, 1u << (SIGHUP - 1) };
 
     assert_int_equal(syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, 8), 0);
 }
@@ -108,7 +109,8 @@ static uint64_t interrupt(uint64_t sp, uint64_t flags)
 
 static uint8_t *new_stack(void)
 {
-    void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *stack =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     assert_true(stack != MAP_FAILED);
     return stack;
@@ -116,8 +118,8 @@ static uint8_t *new_stack(void)
 
 static void check_placement(uint64_t sp, uint64_t altstack_top)
 {
-    struct tbd_frame_place place = tbd_sigframe_place(altstack_top ? altstack_top : sp - 128,
-                                                      software.xstate_bytes + TBD_FPSTATE_MAGIC2_BYTES);
+    struct tbd_frame_place place = tbd_sigframe_place(
+        altstack_top ? altstack_top : sp - 128, software.xstate_bytes + TBD_FPSTATE_MAGIC2_BYTES);
     struct tbd_regs regs;
 
     tbd_ucontext_get(&frame.context, &regs);

@@ -48,24 +48,43 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ARENA 0x110000000000ull
+#define ARENA       0x110000000000ull
 #define ARENA_BYTES (1u << 20)
-#define A(offset) (ARENA + (offset)) /* an address in the arena */
-#define UNMAPPED 0x200000000000ull
+#define A(offset)   (ARENA + (offset)) /* an address in the arena */
+#define UNMAPPED    0x200000000000ull
 
 /* Descriptors that set_up() opens. */
-enum { FILE_FD = 100, PIPE_R, PIPE_W, DGRAM_A, DGRAM_B, UDP_A, UDP_B, TCP, DIR_FD, EPOLL, TIMER, EVENT,
-       NOTIFY, MASTER, SLAVE, NULL_FD, ZERO_FD, DEVICE_FD };
+enum {
+    FILE_FD = 100,
+    PIPE_R,
+    PIPE_W,
+    DGRAM_A,
+    DGRAM_B,
+    UDP_A,
+    UDP_B,
+    TCP,
+    DIR_FD,
+    EPOLL,
+    TIMER,
+    EVENT,
+    NOTIFY,
+    MASTER,
+    SLAVE,
+    NULL_FD,
+    ZERO_FD,
+    DEVICE_FD
+};
 
-#define ANY (-1)     /* the number of bytes is the kernel's affair */
-#define REFUSED 1u   /* the sandbox may refuse it, or the kernel not have it: then it is not counted */
-#define FAILS 2u     /* must fail */
+#define ANY (-1) /* the number of bytes is the kernel's affair */
+#define REFUSED                                                                                    \
+    1u           /* the sandbox may refuse it, or the kernel not have it: then it is not counted */
+#define FAILS 2u /* must fail */
 
 struct test_case {
     const char *name;
     uint64_t args[6];
-    long bytes;              /* what did_write must add up to, or ANY */
-    void (*prepare)(void);   /* puts inputs into the arena, fills pipes */
+    long bytes;            /* what did_write must add up to, or ANY */
+    void (*prepare)(void); /* puts inputs into the arena, fills pipes */
     unsigned flags;
 };
 
@@ -94,19 +113,43 @@ static void put_string(uint64_t offset, const char *text)
 
 /* ---- inputs: path names at 0x8000, vectors at 0x9000, lengths at 0xa000 ---- */
 
-static void with_path(void) { put_string(0x8000, path); }
-static void with_link(void) { put_string(0x8000, link_path); }
-static void with_empty_path(void) { put_string(0x8000, ""); }
-static void with_root(void) { put_string(0x8000, "/"); }
+static void with_path(void)
+{
+    put_string(0x8000, path);
+}
+static void with_link(void)
+{
+    put_string(0x8000, link_path);
+}
+static void with_empty_path(void)
+{
+    put_string(0x8000, "");
+}
+static void with_root(void)
+{
+    put_string(0x8000, "/");
+}
 static void with_xattr(void)
 {
     with_path();
     put_string(0x8100, "user.tbd");
 }
-static void with_length(void) { put32(0xa000, 300); }
-static void with_short_length(void) { put32(0xa000, 3); }
-static void with_int_length(void) { put32(0xa000, 4); }
-static void from_start(void) { lseek(FILE_FD, 0, SEEK_SET); }
+static void with_length(void)
+{
+    put32(0xa000, 300);
+}
+static void with_short_length(void)
+{
+    put32(0xa000, 3);
+}
+static void with_int_length(void)
+{
+    put32(0xa000, 4);
+}
+static void from_start(void)
+{
+    lseek(FILE_FD, 0, SEEK_SET);
+}
 
 static void vectors(uint64_t at, uint64_t buffers)
 {
@@ -162,9 +205,12 @@ static void send_udp(void)
 }
 static void header(uint64_t at, uint64_t buffers)
 {
-    struct msghdr h = { .msg_name = arena + buffers + 0x100, .msg_namelen = 128,
-                        .msg_iov = (struct iovec *)(arena + buffers + 0x200), .msg_iovlen = 4,
-                        .msg_control = arena + buffers + 0x300, .msg_controllen = 200 };
+    struct msghdr h = { .msg_name = arena + buffers + 0x100,
+                        .msg_namelen = 128,
+                        .msg_iov = (struct iovec *)(arena + buffers + 0x200),
+                        .msg_iovlen = 4,
+                        .msg_control = arena + buffers + 0x300,
+                        .msg_controllen = 200 };
 
     put(at, &h, sizeof(h));
     vectors(buffers + 0x200, buffers + 0x400);
@@ -192,8 +238,10 @@ static void with_send_headers(void)
 
     getsockname(UDP_A, (struct sockaddr *)&to, &bytes);
     for (uint64_t i = 0; i < 3; i++) {
-        struct msghdr h = { .msg_name = arena + 0x100, .msg_namelen = bytes,
-                            .msg_iov = (struct iovec *)(arena + 0xb000), .msg_iovlen = 1 };
+        struct msghdr h = { .msg_name = arena + 0x100,
+                            .msg_namelen = bytes,
+                            .msg_iov = (struct iovec *)(arena + 0xb000),
+                            .msg_iovlen = 1 };
 
         put(0x9000 + 64 * i, &h, sizeof(h));
         put32(0x9000 + 64 * i + 56, 0);
@@ -215,7 +263,8 @@ static void with_connection(void)
 }
 static void with_polls(void)
 {
-    struct pollfd p[3] = { { .fd = PIPE_R, .events = POLLIN }, { .fd = PIPE_W, .events = POLLOUT },
+    struct pollfd p[3] = { { .fd = PIPE_R, .events = POLLIN },
+                           { .fd = PIPE_W, .events = POLLOUT },
                            { .fd = 99, .events = POLLIN } };
 
     fill_pipe();
@@ -238,7 +287,10 @@ static void with_time(void)
     put64(0xa000, 0);
     put64(0xa008, 1000);
 }
-static void with_interval(void) { memset(arena + 0xa000, 0, 32); }
+static void with_interval(void)
+{
+    memset(arena + 0xa000, 0, 32);
+}
 static void with_event(void)
 {
     eventfd_t value;
@@ -299,7 +351,10 @@ static void with_alarm(void)
     sigaction(SIGALRM, &action, NULL);
     set_alarm(20000);
 }
-static void with_offset(void) { put64(0xa000, 16); }
+static void with_offset(void)
+{
+    put64(0xa000, 16);
+}
 static void with_offsets(void)
 {
     fill_pipe();
@@ -326,7 +381,10 @@ static void with_old_capabilities(void)
     put32(0x1000, 0x19980330);
     put32(0x1004, 0);
 }
-static void with_timex(void) { memset(arena + 0x1000, 0, 208); }
+static void with_timex(void)
+{
+    memset(arena + 0x1000, 0, 208);
+}
 static void with_lock(void)
 {
     struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -357,7 +415,10 @@ static void with_remote_vectors(void)
 }
 static void with_message(void)
 {
-    struct { long type; char text[33]; } m = { .type = 1, .text = "hello" };
+    struct {
+        long type;
+        char text[33];
+    } m = { .type = 1, .text = "hello" };
 
     assert_int_equal(msgsnd(messages, &m, sizeof(m.text), 0), 0);
 }
@@ -366,7 +427,10 @@ static void with_futexes(void)
     put32(0x1000, 0);
     put32(0x2000, 7);
 }
-static void with_free_futex(void) { put32(0x1000, 0); }
+static void with_free_futex(void)
+{
+    put32(0x1000, 0);
+}
 static void with_cachestat(void)
 {
     put64(0x9000, 0);
@@ -374,9 +438,15 @@ static void with_cachestat(void)
 }
 static void with_io_events(void)
 {
-    struct { uint64_t data; uint32_t key, flags; uint16_t op; int16_t prio; uint32_t fd;
-             uint64_t buffer, bytes, offset, spare; uint32_t more, resfd; } c =
-        { .op = 0, .fd = FILE_FD, .buffer = A(0x3000), .bytes = 512 };
+    struct {
+        uint64_t data;
+        uint32_t key, flags;
+        uint16_t op;
+        int16_t prio;
+        uint32_t fd;
+        uint64_t buffer, bytes, offset, spare;
+        uint32_t more, resfd;
+    } c = { .op = 0, .fd = FILE_FD, .buffer = A(0x3000), .bytes = 512 };
 
     put(0x9100, &c, sizeof(c));
     put64(0x9000, A(0x9100));
@@ -387,12 +457,22 @@ static void with_completions(void)
     for (int i = 0; i < 2; i++)
         syscall(SYS_io_submit, io_context, 1, A(0x9000));
 }
-static void with_modules_room(void) { put32(0xa000, 800); }
-static void with_io_uring_parameters(void) { memset(arena + 0x1000, 0, 120); }
-static void with_zero_tail(void) { memset(arena + 0x1000, 0, 64); }
+static void with_modules_room(void)
+{
+    put32(0xa000, 800);
+}
+static void with_io_uring_parameters(void)
+{
+    memset(arena + 0x1000, 0, 120);
+}
+static void with_zero_tail(void)
+{
+    memset(arena + 0x1000, 0, 64);
+}
 
 /* ---- the cases ---- */
 
+// clang-format off
 static const struct test_case cases[] = {
     /* bytes by result */
     { "read", { FILE_FD, A(0x1000), 777 }, 777, from_start, 0 },
@@ -584,6 +664,7 @@ static const struct test_case cases[] = {
     { "lseek", { FILE_FD, 3, SEEK_SET }, 0, NULL, 0 },
     { "kill", { 0, 0 }, 0, NULL, 0 },
 };
+// clang-format on
 
 /* ---- the oracle ---- */
 
@@ -623,8 +704,8 @@ static void check_page(const struct test_case *t, uint64_t page, const struct tb
 {
     for (uint64_t i = page; i < page + 4096; i++) {
         if (arena[i] != snapshot[i] && !is_inside(A(i), did, count))
-            fail_msg("%s(%#lx, %#lx, ...): byte %#lx changed, and did_write does not say so", t->name,
-                     t->args[0], t->args[1], i);
+            fail_msg("%s(%#lx, %#lx, ...): byte %#lx changed, and did_write does not say so",
+                     t->name, t->args[0], t->args[1], i);
     }
 }
 
@@ -636,8 +717,8 @@ static void check_changes(const struct test_case *t, const struct tbd_sys_range 
     }
 }
 
-static void check_bounds(const struct test_case *t, const struct tbd_sys_range *did, size_t did_count,
-                         const struct tbd_sys_range *may, size_t may_count)
+static void check_bounds(const struct test_case *t, const struct tbd_sys_range *did,
+                         size_t did_count, const struct tbd_sys_range *may, size_t may_count)
 {
     for (size_t i = 0; i < did_count; i++) {
         bool inside = false;
@@ -646,8 +727,8 @@ static void check_bounds(const struct test_case *t, const struct tbd_sys_range *
             inside |= did[i].address >= may[j].address &&
                       did[i].address + did[i].bytes <= may[j].address + may[j].bytes;
         if (!inside)
-            fail_msg("%s: did_write range %#lx+%lu is outside of may_write", t->name, did[i].address,
-                     did[i].bytes);
+            fail_msg("%s: did_write range %#lx+%lu is outside of may_write", t->name,
+                     did[i].address, did[i].bytes);
     }
 }
 
@@ -695,11 +776,11 @@ static bool run_case(const struct test_case *t, uint8_t pattern)
         return false;
     }
     if ((result < 0) != ((t->flags & FAILS) != 0))
-        fail_msg("%s(%#lx, %#lx, %#lx): result %ld", t->name, call.args[0], call.args[1], call.args[2],
-                 result);
+        fail_msg("%s(%#lx, %#lx, %#lx): result %ld", t->name, call.args[0], call.args[1],
+                 call.args[2], result);
     if (t->bytes != ANY && total(did, did_count) != (uint64_t)t->bytes)
-        fail_msg("%s(%#lx, %#lx, %#lx) = %ld: did_write gives %lu bytes, not %ld", t->name, call.args[0],
-                 call.args[1], call.args[2], result, total(did, did_count), t->bytes);
+        fail_msg("%s(%#lx, %#lx, %#lx) = %ld: did_write gives %lu bytes, not %ld", t->name,
+                 call.args[0], call.args[1], call.args[2], result, total(did, did_count), t->bytes);
     return true;
 }
 
@@ -813,7 +894,8 @@ static void no_argument_makes_ranges_leave_user_space_or_the_array(void **state)
             assert_true(may[r].bytes && may[r].address + may[r].bytes <= 0x800000000000ull);
         for (size_t r = 0; r < ARENA_BYTES / 4096; r++)
             put64(next_random() % (ARENA_BYTES / 8) * 8, nasty_argument()); /* the kernel's doing */
-        did_count = tbd_syscall_did_write(&call, (int64_t)nasty_argument(), may, may_count, did, max);
+        did_count =
+            tbd_syscall_did_write(&call, (int64_t)nasty_argument(), may, may_count, did, max);
         assert_true(did_count <= max);
         for (size_t r = 0; r < did_count; r++)
             assert_true(is_inside(did[r].address, may, may_count) &&
@@ -834,7 +916,8 @@ static bool read_here(void *context, uint64_t address, void *out, size_t bytes)
     return true;
 }
 
-static void expect_line(uint64_t number, const uint64_t args[6], int64_t result, const char *expected)
+static void expect_line(uint64_t number, const uint64_t args[6], int64_t result,
+                        const char *expected)
 {
     struct tbd_sys_call call = { .number = number };
     char line[300];
@@ -862,8 +945,9 @@ static void lines_read_like_strace(void **state)
                 "(No such file or directory)");
     expect_line(SYS_write, ARGS(1, A(0x200), 11), 11, "write(1, \"hello\\nworld\", 11) = 11");
     expect_line(SYS_read, ARGS(0, A(0x200), 4096), 5, "read(0, \"hello\", 4096) = 5");
-    expect_line(SYS_mmap, ARGS(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                               (uint64_t)-1, 0), 0x7f0000000000,
+    expect_line(SYS_mmap,
+                ARGS(0, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, (uint64_t)-1, 0),
+                0x7f0000000000,
                 "mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = "
                 "0x7f0000000000");
     expect_line(SYS_mprotect, ARGS(0x1000, 4096, 0), 0, "mprotect(0x1000, 4096, PROT_NONE) = 0");
@@ -878,9 +962,11 @@ static void lines_read_like_strace(void **state)
     expect_line(SYS_kill, ARGS(7, SIGTERM), 0, "kill(7, SIGTERM) = 0");
     expect_line(SYS_futex, ARGS(0x1000, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0), 0,
                 "futex(0x1000, FUTEX_WAIT|FUTEX_PRIVATE_FLAG, 2, 0, NULL, 0) = 0");
-    expect_line(9999, ARGS(1, 2, 3, 4, 5, 6), -38,
-                "syscall_9999(0x1, 0x2, 0x3, 0x4, 0x5, 0x6) = -1 ENOSYS (Function not implemented)");
-    assert_int_equal(tbd_syscall_print(&call, 1, NULL, NULL, cut, sizeof(cut)), strlen("getpid() = 1"));
+    expect_line(
+        9999, ARGS(1, 2, 3, 4, 5, 6), -38,
+        "syscall_9999(0x1, 0x2, 0x3, 0x4, 0x5, 0x6) = -1 ENOSYS (Function not implemented)");
+    assert_int_equal(tbd_syscall_print(&call, 1, NULL, NULL, cut, sizeof(cut)),
+                     strlen("getpid() = 1"));
     assert_string_equal(cut, "getpid(");
 }
 

@@ -22,11 +22,11 @@
 
 #include <cmocka.h>
 
-#define MAIN 77u
+#define MAIN    77u
 #define THREADS 4u
-#define STEPS 6000u
-#define WINDOW 37u
-#define XSAVE 64u
+#define STEPS   6000u
+#define WINDOW  37u
+#define XSAVE   64u
 
 enum { PLAIN = 1, CALL, FUNCTION, SYSTEM, IDS };
 
@@ -34,18 +34,19 @@ enum { PLAIN = 1, CALL, FUNCTION, SYSTEM, IDS };
 struct model {
     struct maker maker;
     uint64_t seed;
-    uint32_t running;           /* index of the thread */
+    uint32_t running; /* index of the thread */
     bool lives[THREADS];
-    bool waits[THREADS];        /* in a system call */
-    bool called[THREADS];       /* its last block was a call */
+    bool waits[THREADS];  /* in a system call */
+    bool called[THREADS]; /* its last block was a call */
     uint64_t last_block[THREADS];
     uint64_t entered[THREADS];
     uint64_t switches;
-    uint8_t thread_of[STEPS];   /* by time */
+    uint8_t thread_of[STEPS]; /* by time */
     uint8_t id_of[STEPS];
     bool by_call[STEPS];
     uint64_t window_start[STEPS];
-    uint64_t regs_at[STEPS][THREADS]; /* at the window's start, by window: rax + 1, 0: no such thread */
+    /* at the window's start, by window: rax + 1, 0: no such thread */
+    uint64_t regs_at[STEPS][THREADS];
     uint8_t running_at[STEPS];
     bool called_at[STEPS][THREADS];
     uint32_t windows;
@@ -79,8 +80,10 @@ static void send_regs(struct model *m, uint32_t thread)
 static void send_thread(struct model *m, enum tbd_thread_event event, uint32_t thread,
                         uint32_t reason, uint64_t block_time)
 {
-    struct tbd_msg_thread message = { .event = event, .thread = MAIN + thread,
-                                      .from = MAIN + m->running, .reason = reason,
+    struct tbd_msg_thread message = { .event = event,
+                                      .thread = MAIN + thread,
+                                      .from = MAIN + m->running,
+                                      .reason = reason,
                                       .block_time = block_time };
     uint8_t payload[sizeof(message) + sizeof(struct tbd_regs) + XSAVE];
     size_t bytes = sizeof(message);
@@ -101,8 +104,9 @@ static void send_call(struct model *m, uint64_t number, uint64_t arg0, uint64_t 
 static void send_start(struct model *m)
 {
     static const char strings[] = "/bin/sim\0sim\0/tmp";
-    struct tbd_msg_start start = { .pid = MAIN, .tid = MAIN, .xsave_bytes = XSAVE, .argc = 1,
-                                   .hook_set = TBD_HOOKS_PLAY };
+    struct tbd_msg_start start = {
+        .pid = MAIN, .tid = MAIN, .xsave_bytes = XSAVE, .argc = 1, .hook_set = TBD_HOOKS_PLAY
+    };
     uint8_t payload[sizeof(start) + sizeof(strings)];
 
     memcpy(payload, &start, sizeof(start));
@@ -113,15 +117,21 @@ static void send_start(struct model *m)
 
 static void define_blocks(struct model *m)
 {
-    static const uint8_t ends[IDS] = { [PLAIN] = TBD_END_JUMP, [CALL] = TBD_END_CALL,
-                                       [FUNCTION] = TBD_END_JUMP, [SYSTEM] = TBD_END_SYSCALL };
+    static const uint8_t ends[IDS] = { [PLAIN] = TBD_END_JUMP,
+                                       [CALL] = TBD_END_CALL,
+                                       [FUNCTION] = TBD_END_JUMP,
+                                       [SYSTEM] = TBD_END_SYSCALL };
     struct tbd_op call = { .kind = TBD_OP_CALL, .insn = 1, .base = TBD_BASE_NONE };
     uint8_t code[16] = { 0 };
 
     for (uint32_t id = PLAIN; id < IDS; id++) {
-        struct tbd_block_def def = { .start = 0x400000 + id * 16, .code_bytes = 16,
-                                     .insn_count = 2, .last_insn = 8, .end = ends[id],
-                                     .op_count = id == CALL, .operand_bytes = id == CALL ? 56 : 0 };
+        struct tbd_block_def def = { .start = 0x400000 + id * 16,
+                                     .code_bytes = 16,
+                                     .insn_count = 2,
+                                     .last_insn = 8,
+                                     .end = ends[id],
+                                     .op_count = id == CALL,
+                                     .operand_bytes = id == CALL ? 56 : 0 };
 
         code[0] = (uint8_t)id;
         assert_int_equal(maker_define(&m->maker, &def, &call, code), id);

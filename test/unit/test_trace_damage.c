@@ -25,10 +25,17 @@
 
 #define WINDOWS 3u
 
-static const char *const names[] = { "header", "index", "blocks", "image", "windows/0/000.toc",
-                                     "windows/0/000.trace", "windows/0/000.blocks",
-                                     "windows/0/001.toc", "windows/0/001.trace",
-                                     "windows/0/001.blocks", "keys/0000000000000000-00000000" };
+static const char *const names[] = { "header",
+                                     "index",
+                                     "blocks",
+                                     "image",
+                                     "windows/0/000.toc",
+                                     "windows/0/000.trace",
+                                     "windows/0/000.blocks",
+                                     "windows/0/001.toc",
+                                     "windows/0/001.trace",
+                                     "windows/0/001.blocks",
+                                     "keys/0000000000000000-00000000" };
 enum { HEADER, INDEX, BLOCKS, IMAGE, TOC_0, TRACE_0, ENTRIES_0, TOC_1, TRACE_1, ENTRIES_1, KEYS };
 #define NAMES (sizeof(names) / sizeof(names[0]))
 
@@ -360,8 +367,8 @@ static void a_lost_window_is_not_made_up(void **state)
         lost += tbd_trace_window(trace, 1)->is_lost;
         if (tbd_trace_window(trace, 1)->is_lost)
             for (size_t i = 0; i < good[1]->dirty_count; i++)
-                unknown += tbd_trace_page_at_start(trace, 2, good[1]->dirty[i].address, page) !=
-                           TBD_OK;
+                unknown +=
+                    tbd_trace_page_at_start(trace, 2, good[1]->dirty[i].address, page) != TBD_OK;
         tbd_trace_close(trace);
     }
     assert_in_range(lost, 5, index.size / 8);

@@ -15,14 +15,14 @@
 
 #include <cmocka.h>
 
-#define PAGE_BYTES 4096u
-#define PAGES 5u
-#define FIRST_PAGE UINT64_C(0x7f0000004000)
-#define FAR (UINT64_C(32768) * PAGE_BYTES) /* pages that share a bit with ours */
-#define BLOCKS 6u
-#define INSNS 6u
-#define MOST_EVENTS 4000u
-#define MOST_LIVES 64u
+#define PAGE_BYTES    4096u
+#define PAGES         5u
+#define FIRST_PAGE    UINT64_C(0x7f0000004000)
+#define FAR           (UINT64_C(32768) * PAGE_BYTES) /* pages that share a bit with ours */
+#define BLOCKS        6u
+#define INSNS         6u
+#define MOST_EVENTS   4000u
+#define MOST_LIVES    64u
 #define MESSAGE_BYTES 8192u
 
 /* A page from one mapping to its capture. */
@@ -82,7 +82,9 @@ static uint64_t some_address(const struct scene *s)
 /* A call, and some stores: at a constant, or relative to one of two values at the record's start. */
 static void make_block(struct scene *s, uint32_t id)
 {
-    struct tbd_block_def def = { .start = 0x1000 * id, .operand_bytes = 16, .insn_count = INSNS, .end = TBD_END_FAULT };
+    struct tbd_block_def def = {
+        .start = 0x1000 * id, .operand_bytes = 16, .insn_count = INSNS, .end = TBD_END_FAULT
+    };
     uint16_t stores = (uint16_t)(id - 1);
     struct tbd_op ops[BLOCKS + 1];
 
@@ -90,14 +92,18 @@ static void make_block(struct scene *s, uint32_t id)
         bool has_base = pick(4) != 0;
 
         ops[def.op_count] = (struct tbd_op){
-            .kind = TBD_OP_STORE, .insn = i, .size = pick(8) ? 1u << pick(5) : 1 + pick(20), .data = def.operand_bytes,
+            .kind = TBD_OP_STORE,
+            .insn = i,
+            .size = pick(8) ? 1u << pick(5) : 1 + pick(20),
+            .data = def.operand_bytes,
             .base = has_base ? 8 * pick(2) : TBD_BASE_NONE,
             .add = has_base ? (int64_t)pick(20) : (int64_t)some_address(s),
         };
         def.operand_bytes += ops[def.op_count++].size;
         if (i == 1) {
-            ops[def.op_count++] = (struct tbd_op){ .kind = TBD_OP_CALL, .insn = i, .data = def.operand_bytes,
-                                                   .base = TBD_BASE_NONE };
+            ops[def.op_count++] = (struct tbd_op){
+                .kind = TBD_OP_CALL, .insn = i, .data = def.operand_bytes, .base = TBD_BASE_NONE
+            };
             def.operand_bytes += 56;
         }
     }
@@ -112,10 +118,12 @@ static uint8_t *byte_at(struct scene *s, uint64_t address)
 {
     uint64_t offset = address - FIRST_PAGE;
 
-    return offset < PAGES * PAGE_BYTES ? &s->memory[offset / PAGE_BYTES][offset % PAGE_BYTES] : NULL;
+    return offset < PAGES * PAGE_BYTES ? &s->memory[offset / PAGE_BYTES][offset % PAGE_BYTES]
+                                       : NULL;
 }
 
-static void store(struct scene *s, uint64_t address, uint32_t bytes, uint8_t *old_bytes, uint32_t index)
+static void store(struct scene *s, uint64_t address, uint32_t bytes, uint8_t *old_bytes,
+                  uint32_t index)
 {
     for (uint32_t i = 0; i < bytes; i++) {
         uint8_t *byte = byte_at(s, address + i);
@@ -144,8 +152,12 @@ static void capture(struct scene *s, unsigned page, bool at_end)
 
     memcpy(life->captured, s->memory[page], PAGE_BYTES);
     s->notes[s->life_of[page]] = (struct tbd_page_note){
-        .address = life->address, .flags = TBD_PAGE_FIRST | TBD_PAGE_DIRTY, .bytes = life->captured,
-        .time = s->window->blocks, .order = (uint32_t)s->window->log_count, .at_end = at_end,
+        .address = life->address,
+        .flags = TBD_PAGE_FIRST | TBD_PAGE_DIRTY,
+        .bytes = life->captured,
+        .time = s->window->blocks,
+        .order = (uint32_t)s->window->log_count,
+        .at_end = at_end,
     };
 }
 
@@ -168,7 +180,8 @@ static void put_message(struct scene *s, uint32_t kind, uint32_t bytes)
 static void add_call(struct scene *s)
 {
     struct tbd_msg_syscall call = { .write_count = 1 + pick(4) };
-    uint8_t *payload = s->operands + s->used + sizeof(struct tbd_message), *at = payload + sizeof(call);
+    uint8_t *payload = s->operands + s->used + sizeof(struct tbd_message),
+            *at = payload + sizeof(call);
 
     memcpy(payload, &call, sizeof(call));
     for (uint32_t i = 0; i < call.write_count; i++) {
@@ -200,8 +213,10 @@ static void replace(struct scene *s, unsigned page)
     memcpy(s->operands + s->used + sizeof(struct tbd_message), &call, sizeof(call));
     put_message(s, TBD_MSG_SYSCALL, sizeof(call));
     order = (uint32_t)s->window->log_count;
-    *range = (struct tbd_range){ FIRST_PAGE + page * PAGE_BYTES, FIRST_PAGE + (page + 1) * PAGE_BYTES };
-    s->sides[s->side_count++] = (struct tbd_side_message){ TBD_MSG_UNMAP, sizeof(*range), (void *)range, time, order };
+    *range =
+        (struct tbd_range){ FIRST_PAGE + page * PAGE_BYTES, FIRST_PAGE + (page + 1) * PAGE_BYTES };
+    s->sides[s->side_count++] =
+        (struct tbd_side_message){ TBD_MSG_UNMAP, sizeof(*range), (void *)range, time, order };
     fill(s->memory[page], PAGE_BYTES);
     begin_life(s, page, time, order);
 }
@@ -293,7 +308,8 @@ static void summarize(struct scene *s)
     tbd_shadow_drain(&s->shadow, words);
     for (uint32_t id = 1; id <= BLOCKS; id++)
         if (s->counts[id])
-            blocks[window->block_summary_count++] = (struct tbd_block_summary){ .id = id, .count = s->counts[id] };
+            blocks[window->block_summary_count++] =
+                (struct tbd_block_summary){ .id = id, .count = s->counts[id] };
 }
 
 static void end_window(struct scene *s)
@@ -322,7 +338,8 @@ static const struct life *life_of(const struct scene *s, const struct tbd_page_c
 
 static void check(struct scene *s, size_t note_count)
 {
-    const struct tbd_page_notes notes = { s->notes, note_count, s->sides, s->side_count, s->cuts, s->cut_count, s->index };
+    const struct tbd_page_notes notes = { s->notes, note_count,   s->sides, s->side_count,
+                                          s->cuts,  s->cut_count, s->index };
     const struct tbd_window *window = s->window;
 
     assert_true(tbd_undo_first_contents(s->window, &notes));

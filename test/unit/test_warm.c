@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #define LARGE_PAGES 6u
-#define BYTES (LARGE_PAGES * TBD_LARGE_PAGE)
-#define STEP 20480u /* five pages: most have nothing in them */
+#define BYTES       (LARGE_PAGES * TBD_LARGE_PAGE)
+#define STEP        20480u /* five pages: most have nothing in them */
 
 static uint8_t *theirs; /* the producer's mapping */
 static uint8_t *reserved;

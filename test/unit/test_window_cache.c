@@ -23,13 +23,13 @@
 
 #include <cmocka.h>
 
-#define STEPS 200u
+#define STEPS        200u
 #define WINDOW_STEPS 40u
-#define LIMIT (4ull << 20)
+#define LIMIT        (4ull << 20)
 
 /* ---- the disk: this takes the place of libc's ---- */
 
-static bool is_full;          /* from some write on there is no room */
+static bool is_full; /* from some write on there is no room */
 static unsigned writes_left;
 
 ssize_t write(int fd, const void *data, size_t bytes)
@@ -152,8 +152,9 @@ static unsigned count_kept(struct tbd_window_cache *cache)
 
 static void keep_answer(struct tbd_window_cache *cache, const char *question, const char *text)
 {
-    struct tbd_answer answer = { .question = question, .text = text, .bytes = strlen(text),
-                                 .result = 1 };
+    struct tbd_answer answer = {
+        .question = question, .text = text, .bytes = strlen(text), .result = 1
+    };
     struct tbd_buffer file = { 0 };
     char name[64];
 

@@ -34,7 +34,7 @@ struct slim {
 
 struct tbd_coder {
     const struct tbd_block_table *blocks; /* a reference is held */
-    struct tbd_record_fields **fields;               /* by id, made when needed */
+    struct tbd_record_fields **fields;    /* by id, made when needed */
     struct slim *slim;                    /* by id */
     uint32_t *next;                       /* by set: where its next row is */
     size_t ids;
@@ -193,18 +193,10 @@ static void encode_rows(struct encoder *e, const struct tbd_record_fields *f, co
         const uint8_t *at = rows + f->field[i].offset;
 
         switch (f->field[i].bytes) {
-        case 8:
-            encode_field(e, at, stride, count, 8);
-            break;
-        case 4:
-            encode_field(e, at, stride, count, 4);
-            break;
-        case 1:
-            encode_field(e, at, stride, count, 1);
-            break;
-        default:
-            encode_field(e, at, stride, count, f->field[i].bytes);
-            break;
+        case 8: encode_field(e, at, stride, count, 8); break;
+        case 4: encode_field(e, at, stride, count, 4); break;
+        case 1: encode_field(e, at, stride, count, 1); break;
+        default: encode_field(e, at, stride, count, f->field[i].bytes); break;
         }
     }
 }
@@ -288,7 +280,8 @@ static enum tbd_status count_rows(struct tbd_coder *coder, const uint32_t *entri
         if (id & TBD_ENTRY_MESSAGE)
             continue;
         if (__builtin_expect(id >= coder->ids || !coder->slim[id].is_known ||
-                                 (coder->slim[id].operand_bytes && !coder->slim[id].set), 0)) {
+                                 (coder->slim[id].operand_bytes && !coder->slim[id].set),
+                             0)) {
             enum tbd_status status = meet(coder, id);
 
             if (status)
@@ -414,7 +407,8 @@ decode_field(struct tbd_decoder *d, uint8_t *at, size_t stride, uint32_t count, 
     return lengths < 16;
 }
 
-bool tbd_decode_rows(struct tbd_decoder *d, const struct tbd_record_fields *f, uint8_t *rows, uint32_t count)
+bool tbd_decode_rows(struct tbd_decoder *d, const struct tbd_record_fields *f, uint8_t *rows,
+                     uint32_t count)
 {
     bool good = true;
 
@@ -422,18 +416,10 @@ bool tbd_decode_rows(struct tbd_decoder *d, const struct tbd_record_fields *f, u
         uint8_t *at = rows + f->field[i].offset;
 
         switch (f->field[i].bytes) {
-        case 8:
-            good = decode_field(d, at, f->record_bytes, count, 8);
-            break;
-        case 4:
-            good = decode_field(d, at, f->record_bytes, count, 4);
-            break;
-        case 1:
-            good = decode_field(d, at, f->record_bytes, count, 1);
-            break;
-        default:
-            good = decode_field(d, at, f->record_bytes, count, f->field[i].bytes);
-            break;
+        case 8: good = decode_field(d, at, f->record_bytes, count, 8); break;
+        case 4: good = decode_field(d, at, f->record_bytes, count, 4); break;
+        case 1: good = decode_field(d, at, f->record_bytes, count, 1); break;
+        default: good = decode_field(d, at, f->record_bytes, count, f->field[i].bytes); break;
         }
     }
     return good;
@@ -574,11 +560,13 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct 
 {
     struct tbd_coder *coder = tbd_coder_new(window->blocks_by_id);
     struct tbd_reader in = { content, content + bytes, false };
+    // clang-format off
     struct spreading s = {
         .window = window, .log = (struct tbd_log_entry *)(uintptr_t)window->log,
         .log_left = window->log_count, .at = operands, .room = window->operand_bytes,
         .here = { .time = window->first_time, .thread = window->regs.thread },
     };
+    // clang-format on
     enum tbd_status status = coder ? TBD_OK : TBD_NOMEM;
 
     window->operands = operands;

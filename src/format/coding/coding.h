@@ -24,13 +24,14 @@ struct tbd_row_set {
 
 /* How far behind their end operands and rows must be readable and writable: records are copied in
  * steps. */
-#define TBD_ROW_STEP 32u
+#define TBD_ROW_STEP  32u
 #define TBD_ROW_SLACK 64u
 
 /* One step, in as few instructions as the function that it is inlined into may use. */
 typedef uint8_t tbd_row_step __attribute__((vector_size(TBD_ROW_STEP), aligned(1), may_alias));
 
-static inline __attribute__((always_inline)) void tbd_row_copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
+static inline __attribute__((always_inline)) void tbd_row_copy(uint8_t *to, const uint8_t *from,
+                                                               uint32_t bytes)
 {
     *(tbd_row_step *)to = *(const tbd_row_step *)from;
     for (uint32_t at = TBD_ROW_STEP; at < bytes; at += TBD_ROW_STEP)

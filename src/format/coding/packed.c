@@ -108,7 +108,7 @@ static enum tbd_status unpack(struct packed *p, struct tbd_error *why)
         return tbd_error_set(why, TBD_NOMEM, p->file.path, 80, "content of %llu bytes",
                              (unsigned long long)head->packed_bytes);
     status = tbd_unpack(p->file.bytes + sizeof(*head), p->file.size - sizeof(*head), p->content,
-                            head->packed_bytes);
+                        head->packed_bytes);
     if (status)
         return tbd_error_set(why, status, p->file.path, sizeof(*head), "in the LZ4 frame");
     if (XXH3_64bits(p->content, head->packed_bytes) != head->checksum)

@@ -84,7 +84,7 @@ void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
 /* What a program reads is copied on, and comes back as the old contents of its buffers megabytes
  * later: so the log of a long window is looked through as a whole.  That of half a billion block
  * entries of xz, 56 MB, becomes 6.9 MB in place of 9.6, and takes no longer. */
-#define LONG_BYTES (4u << 20)
+#define LONG_BYTES      (4u << 20)
 #define LONG_WINDOW_LOG 26
 
 static size_t pack_zstd(void *out, size_t room, const void *data, size_t bytes, int level)
@@ -154,7 +154,7 @@ static enum tbd_status unpack_zstd(const void *frame, size_t frame_bytes, void *
 
 /* The whole frame, into at most *io_bytes; says how many it was. */
 static enum tbd_status unpack_lz4(LZ4F_dctx *context, const uint8_t *frame, size_t frame_bytes,
-                              uint8_t *out, size_t *io_bytes)
+                                  uint8_t *out, size_t *io_bytes)
 {
     size_t raw_bytes = *io_bytes;
     size_t hint = 1;
@@ -178,7 +178,7 @@ static enum tbd_status unpack_lz4(LZ4F_dctx *context, const uint8_t *frame, size
 }
 
 enum tbd_status tbd_unpack_some(const void *frame, size_t frame_bytes, void *out, size_t most,
-                                    size_t *out_bytes)
+                                size_t *out_bytes)
 {
     LZ4F_dctx *context;
     enum tbd_status status;

@@ -33,9 +33,11 @@ static inline uint8_t *tbd_varint_put(uint8_t *at, uint64_t value)
         *at = (uint8_t)value;
         return at + 1;
     }
-    if (value < 1u << 28) { /* without a branch for each byte: how many there are is hard to foresee */
+    /* without a branch for each byte: how many there are is hard to foresee */
+    if (value < 1u << 28) {
         uint32_t low = (uint32_t)value;
-        uint32_t bits = (low & 0x7f) | (low & 0x3f80) << 1 | (low & 0x1fc000) << 2 | (low & 0xfe00000) << 3;
+        uint32_t bits =
+            (low & 0x7f) | (low & 0x3f80) << 1 | (low & 0x1fc000) << 2 | (low & 0xfe00000) << 3;
         unsigned more = (31u - (unsigned)__builtin_clz(low)) / 7; /* bytes before the last */
 
         bits |= 0x808080u & ((1u << more * 8) - 1);
@@ -59,8 +61,8 @@ static inline void tbd_buffer_varint(struct tbd_buffer *buffer, uint64_t value)
 
 static inline void tbd_buffer_byte(struct tbd_buffer *buffer, uint8_t byte)
 {
-    uint8_t *at = buffer->capacity > buffer->used ? buffer->bytes + buffer->used
-                                                  : tbd_buffer_room(buffer, 1);
+    uint8_t *at =
+        buffer->capacity > buffer->used ? buffer->bytes + buffer->used : tbd_buffer_room(buffer, 1);
 
     if (!at)
         return;

@@ -16,7 +16,7 @@
 #define NOTES_MAX 32u
 #define TYPES_MAX 64u
 /* So many windows may be lost in a row: a forged number shall not fill memory. */
-#define GAP_MAX   100000u
+#define GAP_MAX 100000u
 
 void tbd_damage_note(struct tbd_trace *trace, const char *format, ...)
 {
@@ -59,8 +59,7 @@ enum tbd_status tbd_damage_open(struct tbd_trace *trace, const char *name, enum 
             *why = own;
         return status;
     }
-    tbd_damage_note(trace, "%s, offset %llu: %s", name, (unsigned long long)own.offset,
-                    own.detail);
+    tbd_damage_note(trace, "%s, offset %llu: %s", name, (unsigned long long)own.offset, own.detail);
     status = tbd_file_map(trace->path, name, out, why);
     if (status == TBD_TRUNCATED || (!status && out->size <= sizeof(struct tbd_file_header))) {
         tbd_file_close(out); /* nothing is left of it: a file without records */
@@ -200,9 +199,9 @@ static void note_restored(struct tbd_trace *trace, uint32_t number, uint32_t spa
         damage->restored_from = number;
     damage->restored_note = damage->count;
     damage->restored = number + span;
-    tbd_damage_note(trace,
-                    "index: windows %u to %u come from their own files, without what was mapped then",
-                    damage->restored_from, number + span - 1);
+    tbd_damage_note(
+        trace, "index: windows %u to %u come from their own files, without what was mapped then",
+        damage->restored_from, number + span - 1);
 }
 
 /* The next window, from its TOC.  TBD_NOTFOUND: there is none that fits. */

@@ -18,13 +18,13 @@ struct tbd_damage {
     char (*texts)[200]; /* owned */
     size_t count;
     size_t capacity;
-    uint32_t restored;  /* number behind the window that came back last */
+    uint32_t restored; /* number behind the window that came back last */
     uint32_t restored_from;
     size_t restored_note; /* which of `texts` says so */
-    void **owned;       /* owned, and what they point to: pages of windows that came back */
+    void **owned;         /* owned, and what they point to: pages of windows that came back */
     size_t owned_count;
     size_t owned_capacity;
-    uint32_t *lost;     /* owned: windows of which nobody knows what they modified, ascending */
+    uint32_t *lost; /* owned: windows of which nobody knows what they modified, ascending */
     size_t lost_count;
     size_t lost_capacity;
 };

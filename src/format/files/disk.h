@@ -59,7 +59,7 @@ struct tbd_file_header {
     uint64_t checksum;       /* 56: XXH3_64 of the 56 bytes before */
 };
 /* need_features */
-#define TBD_NEEDS_ZSTD 1u /* frames may be Zstandard ones */
+#define TBD_NEEDS_ZSTD  1u /* frames may be Zstandard ones */
 #define TBD_NEEDS_KNOWN TBD_NEEDS_ZSTD
 _Static_assert(sizeof(struct tbd_file_header) == 64, "tbd_file_header is 64 bytes");
 _Static_assert(offsetof(struct tbd_file_header, trace_id) == 24, "offset");
@@ -101,17 +101,17 @@ enum tbd_record_type {
     TBD_REC_LOG = 35,         /* struct tbd_disk_log, LZ4 frame: (uint32_t time, message)... */
     TBD_REC_WORDS = 36,       /* struct tbd_disk_summaries, directory, varints */
     TBD_REC_BLOCK_SUMMARIES = 37,
-    TBD_REC_CALLED = 39,      /* struct tbd_called_thread[] */
-    TBD_REC_THREADS = 38,     /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave
+    TBD_REC_CALLED = 39,        /* struct tbd_called_thread[] */
+    TBD_REC_THREADS = 38,       /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave
                                  images */
     TBD_REC_KEY_SPAN = 40,      /* struct tbd_disk_key_span, uint64_t times[windows + 1] */
     TBD_REC_KEY_DIRECTORY = 41, /* struct tbd_disk_key_group[]; behind it, up to the file's end, the
                                    groups */
-    TBD_REC_WORD_BITS = 50,   /* struct tbd_disk_summaries, directory, varints: runs */
-    TBD_REC_BLOCK_BITS = 51,  /* of block ids */
-    TBD_REC_CALLED_BITS = 52, /* of block ids that were entered by a call */
-    TBD_REC_EARLY_CALLS = 53, /* varints: thread, id, relative time */
-    TBD_REC_RAISED = 60,         /* struct tbd_disk_raised */
+    TBD_REC_WORD_BITS = 50,     /* struct tbd_disk_summaries, directory, varints: runs */
+    TBD_REC_BLOCK_BITS = 51,    /* of block ids */
+    TBD_REC_CALLED_BITS = 52,   /* of block ids that were entered by a call */
+    TBD_REC_EARLY_CALLS = 53,   /* varints: thread, id, relative time */
+    TBD_REC_RAISED = 60,        /* struct tbd_disk_raised */
     TBD_REC_RAISED_ENTRIES = 61, /* LZ4 frame: what a block file has */
     TBD_REC_RAISED_RECORDS = 62, /* LZ4 frame: what a trace file has */
     TBD_REC_QUESTION = 63,       /* text */
@@ -159,8 +159,9 @@ _Static_assert(sizeof(struct tbd_disk_when) == 16, "tbd_disk_when is 16 bytes");
 struct tbd_disk_config {
     uint64_t window_blocks; /*  0: N */
     uint64_t hook_set;      /*  8 */
-    uint64_t budget;        /* 16: bytes that the trace may have (budget or keep); 0: no limit, or not known */
-    uint64_t reserved;      /* 24 */
+    /* 16: bytes that the trace may have (budget or keep); 0: no limit, or not known */
+    uint64_t budget;
+    uint64_t reserved; /* 24 */
 };
 _Static_assert(sizeof(struct tbd_disk_config) == 32, "tbd_disk_config is 32 bytes");
 
@@ -206,7 +207,7 @@ _Static_assert(sizeof(struct tbd_disk_threads) == 16, "tbd_disk_threads is 16 by
 
 /* Kinds in TBD_REC_PAGES. */
 #define TBD_PAGES_CAPTURED 1u /* contents after a modification are in the window's page table */
-#define TBD_PAGES_FIRST 2u    /* contents from before its first use are */
+#define TBD_PAGES_FIRST    2u /* contents from before its first use are */
 
 struct tbd_disk_window {
     uint32_t window;      /*   0 */
@@ -235,8 +236,8 @@ _Static_assert(sizeof(struct tbd_disk_window) == 128, "tbd_disk_window is 128 by
  * with other files or another level.  When several became one, what the index said about moments in
  * them moves: by one shift for each. */
 struct tbd_disk_change {
-    uint32_t count;    /* 0 */
-    uint32_t span;     /* 4: numbers that the window has now */
+    uint32_t count;                /* 0 */
+    uint32_t span;                 /* 4: numbers that the window has now */
     struct tbd_disk_window window; /* 8 */
 };
 _Static_assert(sizeof(struct tbd_disk_change) == 136, "tbd_disk_change is 136 bytes");
@@ -272,10 +273,10 @@ struct tbd_disk_meta {
 };
 _Static_assert(sizeof(struct tbd_disk_meta) == 496, "tbd_disk_meta is 496 bytes");
 
-#define TBD_DISK_PAGE_END 1u   /* modified in the window; contents at its end */
-#define TBD_DISK_PAGE_GONE 2u  /* modified; contents at `time`, just before the mapping went away */
+#define TBD_DISK_PAGE_END   1u /* modified in the window; contents at its end */
+#define TBD_DISK_PAGE_GONE  2u /* modified; contents at `time`, just before the mapping went away */
 #define TBD_DISK_PAGE_FIRST 4u /* contents when the window began, or when it was mapped at `time` */
-#define TBD_DISK_PAGE_ZERO 8u  /* all bytes are 0: nothing is stored */
+#define TBD_DISK_PAGE_ZERO  8u /* all bytes are 0: nothing is stored */
 #define TBD_DISK_PAGE_IMAGE 16u
 /* With END: what is stored is the difference (exclusive or) to what the page held when the window
  * began, which is FIRST at moment 0 of the same table, else the latest contents before. */
@@ -283,7 +284,7 @@ _Static_assert(sizeof(struct tbd_disk_meta) == 496, "tbd_disk_meta is 496 bytes"
 /* The frame holds several pages, at most TBD_PAGE_GROUP; this one's place in it is in bits
  * 16-31. */
 #define TBD_DISK_PAGE_GROUP 64u
-#define TBD_PAGE_GROUP 16u
+#define TBD_PAGE_GROUP      16u
 
 struct tbd_disk_page {
     uint64_t address; /*  0: page aligned; the table is sorted by (address, time, order, flags) */
@@ -319,7 +320,7 @@ _Static_assert(sizeof(struct tbd_disk_group) == 16, "tbd_disk_group is 16 bytes"
 /* A file below keys/: which of up to 64 windows in a row have a key (keys.h).  Groups are checked
  * by themselves, so that one key is found by reading the directory and one group. */
 #define TBD_KEY_WINDOWS 64u
-#define TBD_KEY_GROUP 128u
+#define TBD_KEY_GROUP   128u
 struct tbd_disk_key_span {
     uint32_t windows;  /*  0: so many; then the time where each begins, and where the last one
                           ends */

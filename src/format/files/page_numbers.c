@@ -33,7 +33,7 @@ void tbd_page_numbers_clear(struct tbd_page_numbers *table)
 static bool grow(struct tbd_page_numbers *table)
 {
     struct tbd_page_numbers bigger = { .slots = table->slots ? table->slots * 2 : SLOTS_FIRST,
-                                     .used = table->used };
+                                       .used = table->used };
 
     bigger.keys = calloc(bigger.slots, sizeof(*bigger.keys));
     bigger.numbers = calloc(bigger.slots, sizeof(*bigger.numbers));

@@ -15,7 +15,7 @@ struct tbd_answer {
     const char *question; /* in all that it depends on; the file is named by its hash */
     const char *text;     /* `bytes` of it */
     size_t bytes;
-    uint32_t result;      /* exit status */
+    uint32_t result; /* exit status */
 };
 
 void tbd_answer_name(const char *question, char *out, size_t bytes);

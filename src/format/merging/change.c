@@ -19,7 +19,7 @@
 
 /* A page whose contents have to be put together from more than so many differences is stored
  * whole.  Each of merged windows costs a group of pages to unpack, so there it is fewer. */
-#define DEPTH_MAX 8u
+#define DEPTH_MAX        8u
 #define DEPTH_MERGED_MAX 4u
 
 void tbd_change_free(struct tbd_change *change)
@@ -38,8 +38,7 @@ bool tbd_change_is_possible(const struct tbd_trace *trace, uint32_t window)
            (trace->info.hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
 }
 
-static enum tbd_status refuse(const struct tbd_trace *trace, uint32_t window,
-                              struct tbd_error *why)
+static enum tbd_status refuse(const struct tbd_trace *trace, uint32_t window, struct tbd_error *why)
 {
     return tbd_error_set(why, TBD_NOREPLAY, trace->path, 0,
                          "window %u must stay as it is: no replay would bring it back", window);
@@ -96,14 +95,19 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
                                  const struct tbd_window *window, uint32_t last,
                                  struct tbd_change *change)
 {
-    struct bases bases = { .trace = trace, .window = window, .first = window->index,
+    struct bases bases = { .trace = trace,
+                           .window = window,
+                           .first = window->index,
                            .last = last,
                            .depth = change->disk.span > 1 ? DEPTH_MERGED_MAX : DEPTH_MAX };
-    struct tbd_toc_content content = { .window = window, .disk = &change->disk.window,
-                                       .trace_id = trace->id, .level = change->disk.window.level,
+    struct tbd_toc_content content = { .window = window,
+                                       .disk = &change->disk.window,
+                                       .trace_id = trace->id,
+                                       .level = change->disk.window.level,
                                        .is_old = change->disk.span > 1,
                                        .is_brief = change->is_brief,
-                                       .base = base_of, .context = &bases };
+                                       .base = base_of,
+                                       .context = &bases };
     struct tbd_buffer out = { 0 };
     enum tbd_status status;
     char name[64];
@@ -160,8 +164,7 @@ static enum tbd_status lower_toc(struct tbd_trace *trace, struct tbd_writer *wri
     return status;
 }
 
-enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window,
-                                       struct tbd_change *out)
+enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window, struct tbd_change *out)
 {
     struct tbd_window_summary summary = { .number = window->window, .span = 1 };
 

@@ -46,9 +46,9 @@ static bool merge_log(struct tbd_merge *m)
         const struct tbd_window *part = m->parts[i].window;
 
         for (size_t k = 0; k < part->log_count; k++)
-            log[m->out->log_count++] = (struct tbd_log_entry){
-                part->log[k].time + m->shifts[i].time, part->log[k].message
-            };
+            log[m->out->log_count++] =
+                (struct tbd_log_entry){ part->log[k].time + m->shifts[i].time,
+                                        part->log[k].message };
     }
     return true;
 }
@@ -112,7 +112,8 @@ static const struct region_event *end_of_page(const struct tbd_merge *m, uint32_
 }
 
 /* Did play itself send the page in the part where it went away? */
-static bool is_sent_again(const struct tbd_merge *m, const struct region_event *end, uint64_t address)
+static bool is_sent_again(const struct tbd_merge *m, const struct region_event *end,
+                          uint64_t address)
 {
     const struct tbd_window *window = m->parts[end->when.window - m->first].window;
 
@@ -338,8 +339,8 @@ static enum tbd_status merge(struct tbd_merge *m, struct tbd_error *why)
     if (status)
         return status;
     take_states(m);
-    if (!merge_log(m) || !tbd_merge_read_pages(m) || !tbd_merge_words(m) ||
-        !tbd_merge_blocks(m) || !merge_early_calls(m) || !merge_pages(m) || !inherit_parts(m))
+    if (!merge_log(m) || !tbd_merge_read_pages(m) || !tbd_merge_words(m) || !tbd_merge_blocks(m) ||
+        !merge_early_calls(m) || !merge_pages(m) || !inherit_parts(m))
         return tbd_error_set(why, TBD_NOMEM, m->trace->path, 0, "window %u", m->first);
     m->out->digest = tbd_window_digest(m->out);
     return TBD_OK;
@@ -349,9 +350,12 @@ enum tbd_status tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint3
                                   uint8_t level, struct tbd_window **out,
                                   struct tbd_disk_shift *shifts, struct tbd_error *why)
 {
-    struct tbd_merge m = { .trace = trace, .first = first, .count = count, .shifts = shifts,
-                       .parts = calloc(count, sizeof(*m.parts)),
-                       .out = tbd_window_new(tbd_trace_blocks(trace)) };
+    struct tbd_merge m = { .trace = trace,
+                           .first = first,
+                           .count = count,
+                           .shifts = shifts,
+                           .parts = calloc(count, sizeof(*m.parts)),
+                           .out = tbd_window_new(tbd_trace_blocks(trace)) };
     enum tbd_status status = TBD_NOMEM;
 
     if (m.parts && m.out) {

@@ -19,7 +19,7 @@ struct tbd_merge {
     struct tbd_merge_part *parts;
     struct tbd_disk_shift *shifts;
     struct tbd_window *out;
-    uint32_t loading;            /* a part; those behind it are there already */
+    uint32_t loading;              /* a part; those behind it are there already */
     struct tbd_page_numbers later; /* pages that they modified: the first one that did */
 };
 

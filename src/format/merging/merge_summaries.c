@@ -29,7 +29,8 @@ struct kind {
 static inline __attribute__((always_inline)) struct list
 unite_two(struct list a, struct list b, uint8_t *out, const struct kind *kind, bool has_counts)
 {
-    const uint8_t *a_end = a.items + a.count * kind->bytes, *b_end = b.items + b.count * kind->bytes;
+    const uint8_t *a_end = a.items + a.count * kind->bytes,
+                  *b_end = b.items + b.count * kind->bytes;
     struct list both = { .items = out };
 
     while (a.items < a_end && b.items < b_end) {
@@ -51,9 +52,10 @@ unite_two(struct list a, struct list b, uint8_t *out, const struct kind *kind, b
 }
 
 /* One round: half as many lists, all of them at `out`. */
-static inline __attribute__((always_inline)) uint32_t
-unite_pairs(struct list *lists, uint32_t count, uint8_t *out, const struct kind *kind,
-            bool has_counts)
+static inline __attribute__((always_inline)) uint32_t unite_pairs(struct list *lists,
+                                                                  uint32_t count, uint8_t *out,
+                                                                  const struct kind *kind,
+                                                                  bool has_counts)
 {
     for (uint32_t i = 0; i < count; i += 2) {
         struct list none = { .items = out }, other = i + 1 < count ? lists[i + 1] : none;
@@ -215,8 +217,8 @@ static struct tbd_block_summary shifted_block(const struct tbd_merge *m, uint32_
     uint32_t shift = (uint32_t)m->shifts[part].time;
 
     if (m->out->level < 2)
-        return (struct tbd_block_summary){ .id = block.id, .count = 1,
-                                           .enters = block.enters != 0 };
+        return (
+            struct tbd_block_summary){ .id = block.id, .count = 1, .enters = block.enters != 0 };
     block.last += shift;
     block.last_enter = block.enters ? block.last_enter + shift : 0;
     block.previous = number_of(m, block.previous);

@@ -134,7 +134,7 @@ static enum tbd_status get_entries(const struct raised *r, struct tbd_window *wi
         return TBD_NOMEM;
     window->entries = entries;
     return tbd_unpack(r->entries.payload, r->entries.bytes, entries,
-                          window->entry_count * sizeof(*entries));
+                      window->entry_count * sizeof(*entries));
 }
 
 /* What records and messages take is bounded as for a trace file (packed.c). */

@@ -79,8 +79,9 @@ static const struct tbd_disk_page *step_back(struct tbd_trace *trace, uint32_t w
 
 /* The contents of an entry, as far as they are known without others: *out_depth 0, or how many differences they were
  * put together from before.  False: what is stored is only a difference. */
-static enum tbd_status take_entry(struct tbd_trace *trace, struct toc *toc, const struct tbd_disk_page *page,
-                                  uint8_t *out, uint32_t *out_depth, bool *out_is_whole)
+static enum tbd_status take_entry(struct tbd_trace *trace, struct toc *toc,
+                                  const struct tbd_disk_page *page, uint8_t *out,
+                                  uint32_t *out_depth, bool *out_is_whole)
 {
     const uint8_t *kept = page->flags & TBD_DISK_PAGE_END
                               ? tbd_page_kept_locked(trace, toc->window, page->address, out_depth)
@@ -175,10 +176,12 @@ static bool is_known_at_start(const struct toc *toc, const struct tbd_disk_page 
 }
 
 /* `bytes` is a difference and becomes what it stands for; says of how many that was put together. */
-static enum tbd_status undo_difference(struct tbd_trace *trace, const struct toc *toc, const struct tbd_disk_page *page,
-                                       uint8_t *bytes, uint32_t *out_depth)
+static enum tbd_status undo_difference(struct tbd_trace *trace, const struct toc *toc,
+                                       const struct tbd_disk_page *page, uint8_t *bytes,
+                                       uint32_t *out_depth)
 {
-    const uint8_t *kept = toc->window ? tbd_page_kept_locked(trace, toc->window - 1, page->address, out_depth) : NULL;
+    const uint8_t *kept =
+        toc->window ? tbd_page_kept_locked(trace, toc->window - 1, page->address, out_depth) : NULL;
     struct tbd_page_base how = { 0 };
     enum tbd_status status = TBD_OK;
     uint8_t before[4096];
@@ -195,8 +198,8 @@ static enum tbd_status undo_difference(struct tbd_trace *trace, const struct toc
     return status;
 }
 
-enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct toc *toc, const struct tbd_disk_page *page,
-                                      uint8_t *bytes)
+enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct toc *toc,
+                                      const struct tbd_disk_page *page, uint8_t *bytes)
 {
     enum tbd_status status = TBD_OK;
     uint32_t depth = 0;

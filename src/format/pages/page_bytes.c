@@ -132,7 +132,8 @@ static bool is_lost(const struct tbd_window *window, const struct reading *r)
 static const struct tbd_page_contents *capture_before(const struct tbd_window *window,
                                                       const struct tbd_page_query *q)
 {
-    struct tbd_moment start = { .window = window->index, .order = window->slice_order,
+    struct tbd_moment start = { .window = window->index,
+                                .order = window->slice_order,
                                 .time = window->slice_time };
 
     if (!q->piece->initial && tbd_moment_compare(&q->piece->born, &start) > 0)

@@ -27,20 +27,21 @@ static size_t place_of(uint64_t address)
     return (address / 4096) % KEPT_PAGES;
 }
 
-const uint8_t *tbd_page_kept_locked(const struct tbd_trace *trace, uint32_t window, uint64_t address,
-                                    uint32_t *out_depth)
+const uint8_t *tbd_page_kept_locked(const struct tbd_trace *trace, uint32_t window,
+                                    uint64_t address, uint32_t *out_depth)
 {
     const struct page_kept *kept = trace->kept;
     size_t i = place_of(address);
 
-    if (!kept || !kept->of[i].is_used || kept->of[i].window != window || kept->of[i].address != address)
+    if (!kept || !kept->of[i].is_used || kept->of[i].window != window ||
+        kept->of[i].address != address)
         return NULL;
     *out_depth = kept->of[i].depth;
     return kept->pages[i];
 }
 
-void tbd_page_keep_locked(struct tbd_trace *trace, uint32_t window, uint64_t address, uint32_t depth,
-                          const uint8_t *contents)
+void tbd_page_keep_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
+                          uint32_t depth, const uint8_t *contents)
 {
     size_t i = place_of(address);
 

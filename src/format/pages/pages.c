@@ -69,8 +69,7 @@ static enum tbd_status from_first_use(struct tbd_trace *trace, const struct tbd_
         const struct tbd_disk_page *page = &entries.list[i];
         struct tbd_moment then = tbd_moment_of_page(window, page);
 
-        if (page->flags & TBD_DISK_PAGE_FIRST &&
-            tbd_moment_compare(&then, &q->piece->born) >= 0 &&
+        if (page->flags & TBD_DISK_PAGE_FIRST && tbd_moment_compare(&then, &q->piece->born) >= 0 &&
             tbd_moment_compare(&then, &q->died) < 0)
             return tbd_toc_page(entries.toc, page, out);
     }

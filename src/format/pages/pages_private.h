@@ -45,24 +45,23 @@ TBD_MUST_CHECK enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace,
 struct tbd_page_base {
     struct tbd_moment from; /* when the contents are from */
     bool from_image;
-    uint32_t depth;         /* differences that were put together for them */
+    uint32_t depth; /* differences that were put together for them */
 };
 TBD_MUST_CHECK enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
                                                       uint64_t address, uint8_t *out,
                                                       struct tbd_page_base *how);
 /* Contents of an entry of this window's table, whatever they are stored as. */
-TBD_MUST_CHECK enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace,
-                                                        struct toc *toc,
+TBD_MUST_CHECK enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *toc,
                                                         const struct tbd_disk_page *page,
                                                         uint8_t *out);
 
 /* page_kept.c: what the page held at the window's end, if that is known, and how many differences it was put together
  * from; borrowed until the lock is given back, or others are kept. */
-const uint8_t *tbd_page_kept_locked(const struct tbd_trace *trace, uint32_t window, uint64_t address,
-                                    uint32_t *out_depth);
+const uint8_t *tbd_page_kept_locked(const struct tbd_trace *trace, uint32_t window,
+                                    uint64_t address, uint32_t *out_depth);
 /* `depth` 0: only if others are. */
-void tbd_page_keep_locked(struct tbd_trace *trace, uint32_t window, uint64_t address, uint32_t depth,
-                          const uint8_t *contents);
+void tbd_page_keep_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
+                          uint32_t depth, const uint8_t *contents);
 /* Its pages are stored in another way now. */
 void tbd_page_kept_forget_locked(struct tbd_trace *trace, uint32_t window);
 
@@ -79,8 +78,8 @@ TBD_MUST_CHECK enum tbd_status tbd_page_ask_locked(struct tbd_trace *trace,
                                                    const struct tbd_moment *at, uint64_t address,
                                                    struct tbd_page_query *out);
 /* page_moved.c: what it held before mremap brought it there.  TBD_NOTFOUND: it did not. */
-TBD_MUST_CHECK enum tbd_status
-tbd_page_moved_locked(struct tbd_trace *trace, const struct tbd_page_query *q, uint8_t *out);
+TBD_MUST_CHECK enum tbd_status tbd_page_moved_locked(struct tbd_trace *trace,
+                                                     const struct tbd_page_query *q, uint8_t *out);
 /* Its contents, if its window does not modify it after the moment. */
 TBD_MUST_CHECK enum tbd_status
 tbd_page_unmodified_locked(struct tbd_trace *trace, const struct tbd_page_query *q, uint8_t *out);

@@ -51,15 +51,15 @@
 
 #include <stdint.h>
 
-#define TBD_STREAM_MAGIC 0x0a0d6d6165727473ull /* "stream\r\n" */
+#define TBD_STREAM_MAGIC   0x0a0d6d6165727473ull /* "stream\r\n" */
 #define TBD_STREAM_VERSION 2
 
 #define TBD_ENTRY_MESSAGE 0x80000000u
 
 #define TBD_STREAM_MAX_CHUNKS 64
-#define TBD_ENTRIES_BYTES (256u << 10)  /* 65536 entries */
-#define TBD_OPERANDS_BYTES (1u << 20)
-#define TBD_CHUNK_STRIDE (TBD_ENTRIES_BYTES + TBD_OPERANDS_BYTES + 2u * 4096u)
+#define TBD_ENTRIES_BYTES     (256u << 10) /* 65536 entries */
+#define TBD_OPERANDS_BYTES    (1u << 20)
+#define TBD_CHUNK_STRIDE      (TBD_ENTRIES_BYTES + TBD_OPERANDS_BYTES + 2u * 4096u)
 
 /* How an operand area can overflow in one go: no block record is longer. */
 #define TBD_RECORD_MAX_BYTES 8192u
@@ -80,29 +80,29 @@ struct tbd_chunk {
 };
 _Static_assert(sizeof(struct tbd_chunk) == 32, "tbd_chunk is 32 bytes");
 
-#define TBD_COUNT_OPEN 0xffffffffu
+#define TBD_COUNT_OPEN        0xffffffffu
 #define TBD_CHUNK_ENDS_WINDOW 1u
-#define TBD_CHUNK_WRAPS 2u /* the next chunk's operands begin at the operand area's start again */
+#define TBD_CHUNK_WRAPS       2u /* the next chunk's operands begin at the operand area's start again */
 
 /* Futex words: `published`, `released`, `organizer_state`. */
 struct tbd_stream_head {
-    uint64_t magic;              /*   0 */
-    uint32_t version;            /*   8 */
-    uint32_t chunk_count;        /*  12: 2 .. TBD_STREAM_MAX_CHUNKS */
-    uint64_t defs_offset;        /*  16 */
-    uint64_t heap_offset;        /*  24 */
-    uint64_t chunks_offset;      /*  32 */
-    uint64_t total_bytes;        /*  40 */
-    uint32_t def_capacity;       /*  48 */
-    uint32_t chunk_stride;       /*  52 */
-    uint64_t heap_capacity;      /*  56 */
-    uint64_t window_blocks;      /*  64: N of T11; 0 = windows end only on request */
-    uint32_t hook_set;           /*  72: TBD_HOOK_* */
-    uint32_t pid;                /*  76: of the producer */
-    uint64_t areas_offset;       /*  80 */
-    uint64_t area_bytes;         /*  88: without the guard page */
-    uint32_t area_count;         /*  96: 0 in play */
-    uint32_t reserved0;          /* 100 */
+    uint64_t magic;         /*   0 */
+    uint32_t version;       /*   8 */
+    uint32_t chunk_count;   /*  12: 2 .. TBD_STREAM_MAX_CHUNKS */
+    uint64_t defs_offset;   /*  16 */
+    uint64_t heap_offset;   /*  24 */
+    uint64_t chunks_offset; /*  32 */
+    uint64_t total_bytes;   /*  40 */
+    uint32_t def_capacity;  /*  48 */
+    uint32_t chunk_stride;  /*  52 */
+    uint64_t heap_capacity; /*  56 */
+    uint64_t window_blocks; /*  64: N of T11; 0 = windows end only on request */
+    uint32_t hook_set;      /*  72: TBD_HOOK_* */
+    uint32_t pid;           /*  76: of the producer */
+    uint64_t areas_offset;  /*  80 */
+    uint64_t area_bytes;    /*  88: without the guard page */
+    uint32_t area_count;    /*  96: 0 in play */
+    uint32_t reserved0;     /* 100 */
 
     /* engine writes, organizer reads (acquire) */
     _Alignas(64) uint32_t published; /* 128: chunks handed over so far, modulo 2^32 */
@@ -125,8 +125,8 @@ _Static_assert(sizeof(struct tbd_stream_head) == 256 + 32 * TBD_STREAM_MAX_CHUNK
 
 enum tbd_engine_state {
     TBD_ENGINE_RUNNING = 0,
-    TBD_ENGINE_ENDED = 1,   /* TBD_MSG_END was published; nothing follows */
-    TBD_ENGINE_EXEC = 2,    /* execve is under way, everything before is published.  It succeeded
+    TBD_ENGINE_ENDED = 1, /* TBD_MSG_END was published; nothing follows */
+    TBD_ENGINE_EXEC = 2,  /* execve is under way, everything before is published.  It succeeded
                                (the program has ended, TBD_ENDED_EXEC; its process lives on) when
                                the kernel sets FUTEX_OWNER_DIED in engine_lock; it failed when the
                                state is RUNNING again */
@@ -134,39 +134,39 @@ enum tbd_engine_state {
 
 enum tbd_organizer_state {
     TBD_ORGANIZER_STARTING = 0,
-    TBD_ORGANIZER_READY = 1,   /* the trace directory exists and can be written */
-    TBD_ORGANIZER_FAILED = 2,  /* it cannot go on (directory, disk): detach */
-    TBD_ORGANIZER_DONE = 3,    /* everything is written, the end record too */
+    TBD_ORGANIZER_READY = 1,  /* the trace directory exists and can be written */
+    TBD_ORGANIZER_FAILED = 2, /* it cannot go on (directory, disk): detach */
+    TBD_ORGANIZER_DONE = 3,   /* everything is written, the end record too */
 };
 
 /* Hook set: which events translated code reports (T4). */
 #define TBD_HOOK_BLOCKS 1u  /* block entries; always on when anything is */
 #define TBD_HOOK_STORES 2u  /* address and old bytes */
-#define TBD_HOOK_CALLS 4u   /* function entries and exits */
-#define TBD_HOOK_TOUCH 8u   /* touch map: pages read and written */
-#define TBD_HOOK_LOADS 16u  /* load addresses, as events */
-#define TBD_HOOK_NOTES 32u  /* registers before chosen instructions: replay only, struct
-                               tbd_note_site */
-#define TBD_HOOKS_NONE 0u   /* patching alone, for measurement */
-#define TBD_HOOKS_PLAY (TBD_HOOK_BLOCKS | TBD_HOOK_STORES | TBD_HOOK_CALLS | TBD_HOOK_TOUCH)
-#define TBD_HOOKS_FULL (TBD_HOOK_BLOCKS | TBD_HOOK_STORES | TBD_HOOK_CALLS)
+#define TBD_HOOK_CALLS  4u  /* function entries and exits */
+#define TBD_HOOK_TOUCH  8u  /* touch map: pages read and written */
+#define TBD_HOOK_LOADS  16u /* load addresses, as events */
+/* registers before chosen instructions: replay only, struct tbd_note_site */
+#define TBD_HOOK_NOTES    32u
+#define TBD_HOOKS_NONE    0u /* patching alone, for measurement */
+#define TBD_HOOKS_PLAY    (TBD_HOOK_BLOCKS | TBD_HOOK_STORES | TBD_HOOK_CALLS | TBD_HOOK_TOUCH)
+#define TBD_HOOKS_FULL    (TBD_HOOK_BLOCKS | TBD_HOOK_STORES | TBD_HOOK_CALLS)
 #define TBD_HOOKS_PARTIAL TBD_HOOK_BLOCKS
 
 /* ---- block definitions ---- */
 
 /* How a block ends: what its last instruction is. */
 enum tbd_end {
-    TBD_END_LIMIT = 1,     /* instruction limit, or what follows cannot be executed, or behind a
+    TBD_END_LIMIT = 1,  /* instruction limit, or what follows cannot be executed, or behind a
                               store in memory that is executable and writable or shared */
-    TBD_END_JUMP = 2,      /* direct jmp */
-    TBD_END_BRANCH = 3,    /* jcc, jrcxz, loop */
-    TBD_END_CALL = 4,      /* direct call */
+    TBD_END_JUMP = 2,   /* direct jmp */
+    TBD_END_BRANCH = 3, /* jcc, jrcxz, loop */
+    TBD_END_CALL = 4,   /* direct call */
     TBD_END_CALL_INDIRECT = 5,
     TBD_END_JUMP_INDIRECT = 6,
     TBD_END_RETURN = 7,
     TBD_END_SYSCALL = 8,
-    TBD_END_SPECIAL = 9,   /* executed by the engine: enum tbd_special in the message */
-    TBD_END_FAULT = 10,    /* the bytes do not decode or cannot be fetched: entering it raises a
+    TBD_END_SPECIAL = 9, /* executed by the engine: enum tbd_special in the message */
+    TBD_END_FAULT = 10,  /* the bytes do not decode or cannot be fetched: entering it raises a
                               signal */
 };
 
@@ -211,7 +211,7 @@ struct tbd_note_site {
 };
 _Static_assert(sizeof(struct tbd_note_site) == 16, "tbd_note_site is 16 bytes");
 #define TBD_NOTE_GENERAL 0x0000ffffu /* bit r: register r, 8 bytes */
-#define TBD_NOTE_VECTOR 0xffff0000u  /* bit 16 + n: the low 16 bytes of vector register n */
+#define TBD_NOTE_VECTOR  0xffff0000u /* bit 16 + n: the low 16 bytes of vector register n */
 static inline uint32_t tbd_note_bytes(uint32_t registers)
 {
     uint32_t bytes = 0;
@@ -222,20 +222,20 @@ static inline uint32_t tbd_note_bytes(uint32_t registers)
 }
 
 struct tbd_op {
-    uint8_t kind;     /* 0: enum tbd_op_kind */
-    uint8_t flags;    /* 1: TBD_OPF_* */
-    uint16_t insn;    /* 2: index of the instruction in the block: the K of TIME+K */
-    uint32_t size;    /* 4: bytes accessed (STORE, LOAD); for CALL and RET 0 */
-    uint32_t data;    /* 8: record offset of its data; for LOAD 0 */
-    uint32_t base;    /* 12: record offset of a uint64_t the address is relative to, or
+    uint8_t kind;  /* 0: enum tbd_op_kind */
+    uint8_t flags; /* 1: TBD_OPF_* */
+    uint16_t insn; /* 2: index of the instruction in the block: the K of TIME+K */
+    uint32_t size; /* 4: bytes accessed (STORE, LOAD); for CALL and RET 0 */
+    uint32_t data; /* 8: record offset of its data; for LOAD 0 */
+    uint32_t base; /* 12: record offset of a uint64_t the address is relative to, or
                              TBD_BASE_NONE: the address is `add` itself */
-    int64_t add;      /* 16: address = base + add.  (CALL, RET: base = TBD_BASE_NONE, add = 0) */
+    int64_t add;   /* 16: address = base + add.  (CALL, RET: base = TBD_BASE_NONE, add = 0) */
 };
 _Static_assert(sizeof(struct tbd_op) == 24, "tbd_op is 24 bytes");
 
 #define TBD_BASE_NONE 0xffffffffu
-#define TBD_OPF_TAIL 1u    /* CALL: control left by a jump, the stack pointer is the caller's */
-#define TBD_OPF_RMW 2u     /* LOAD or STORE: the instruction reads and writes this place */
+#define TBD_OPF_TAIL  1u /* CALL: control left by a jump, the stack pointer is the caller's */
+#define TBD_OPF_RMW   2u /* LOAD or STORE: the instruction reads and writes this place */
 
 /* ---- messages ---- */
 
@@ -246,29 +246,29 @@ struct tbd_message {
 _Static_assert(sizeof(struct tbd_message) == 8, "tbd_message is 8 bytes");
 
 enum tbd_message_kind {
-    TBD_MSG_START = 1,       /* struct tbd_msg_start + strings: first message of a stream */
-    TBD_MSG_REGION = 2,      /* struct tbd_msg_region + path: a mapping (at start; later ones follow
+    TBD_MSG_START = 1,      /* struct tbd_msg_start + strings: first message of a stream */
+    TBD_MSG_REGION = 2,     /* struct tbd_msg_region + path: a mapping (at start; later ones follow
                                 from system calls, but are sent as well, after the call) */
-    TBD_MSG_UNMAP = 3,       /* struct tbd_range: nothing is mapped here any more */
-    TBD_MSG_PAGE = 4,        /* struct tbd_msg_page + 4096 bytes */
-    TBD_MSG_READ_PAGES = 5,  /* uint64_t addresses of pages read in the window */
-    TBD_MSG_REGS = 6,        /* struct tbd_regs + xsave image: a thread's registers here.  At a
+    TBD_MSG_UNMAP = 3,      /* struct tbd_range: nothing is mapped here any more */
+    TBD_MSG_PAGE = 4,       /* struct tbd_msg_page + 4096 bytes */
+    TBD_MSG_READ_PAGES = 5, /* uint64_t addresses of pages read in the window */
+    TBD_MSG_REGS = 6,       /* struct tbd_regs + xsave image: a thread's registers here.  At a
                                 window's end one for every thread that lives, the running one's
                                 last */
-    TBD_MSG_WINDOW_END = 7,  /* struct tbd_msg_window_end: last message of a window */
-    TBD_MSG_SYSCALL = 8,     /* struct tbd_msg_syscall, then writes (struct tbd_write) */
-    TBD_MSG_SPECIAL = 9,     /* struct tbd_msg_special, then writes */
-    TBD_MSG_SIGNAL = 10,     /* struct tbd_msg_signal, then writes, then struct tbd_regs + xsave
+    TBD_MSG_WINDOW_END = 7, /* struct tbd_msg_window_end: last message of a window */
+    TBD_MSG_SYSCALL = 8,    /* struct tbd_msg_syscall, then writes (struct tbd_write) */
+    TBD_MSG_SPECIAL = 9,    /* struct tbd_msg_special, then writes */
+    TBD_MSG_SIGNAL = 10,    /* struct tbd_msg_signal, then writes, then struct tbd_regs + xsave
                                 image */
-    TBD_MSG_INTERRUPTED = 11,/* uint64_t K: of the block before, only instructions 0..K-1 ran.  Its
+    TBD_MSG_INTERRUPTED = 11, /* uint64_t K: of the block before, only instructions 0..K-1 ran.  Its
                                 record has its full length all the same: ops of later ones are
                                 zeros, not events */
-    TBD_MSG_NOTE = 12,       /* uint32_t severity (0 info, 1 something is missing), text */
-    TBD_MSG_END = 13,        /* struct tbd_msg_end: nothing follows but the last window's own end
+    TBD_MSG_NOTE = 12,        /* uint32_t severity (0 info, 1 something is missing), text */
+    TBD_MSG_END = 13,         /* struct tbd_msg_end: nothing follows but the last window's own end
                                 (pages before it; REGS and WINDOW_END behind it) */
-    TBD_MSG_THREAD = 14,     /* struct tbd_msg_thread; START: then struct tbd_regs + xsave image */
-    TBD_MSG_SHARED = 15,     /* struct tbd_msg_shared + uint64_t addresses of instructions */
-    TBD_MSG_CODE = 16,       /* struct tbd_msg_code, then writes */
+    TBD_MSG_THREAD = 14,      /* struct tbd_msg_thread; START: then struct tbd_regs + xsave image */
+    TBD_MSG_SHARED = 15,      /* struct tbd_msg_shared + uint64_t addresses of instructions */
+    TBD_MSG_CODE = 16,        /* struct tbd_msg_code, then writes */
     TBD_MSG_KIND_COUNT
 };
 
@@ -294,17 +294,17 @@ struct tbd_msg_start {
     /* executable path NUL, argv[0] NUL, ..., argv[argc-1] NUL, working directory NUL */
 };
 _Static_assert(sizeof(struct tbd_msg_start) == 72, "tbd_msg_start is 72 bytes");
-#define TBD_START_FORKED 1u /* begins in the middle of parent_pid's program, where fork returned
-                               0 */
+/* begins in the middle of parent_pid's program, where fork returned 0 */
+#define TBD_START_FORKED 1u
 
 #define TBD_REGION_STACK 1u
-#define TBD_REGION_PATCH 2u     /* a patch area: reserved, never visible to the program */
-#define TBD_REGION_VDSO 4u
-#define TBD_REGION_VVAR 8u
-#define TBD_REGION_ANON_ZERO 16u /* fresh anonymous memory: its pages read as zero until stored
-                                    to */
-#define TBD_REGION_HEAP 32u
-#define TBD_REGION_SHARED 64u    /* other processes may write it: see TBD_MSG_SHARED */
+#define TBD_REGION_PATCH 2u /* a patch area: reserved, never visible to the program */
+#define TBD_REGION_VDSO  4u
+#define TBD_REGION_VVAR  8u
+/* fresh anonymous memory: its pages read as zero until stored to */
+#define TBD_REGION_ANON_ZERO 16u
+#define TBD_REGION_HEAP      32u
+#define TBD_REGION_SHARED    64u /* other processes may write it: see TBD_MSG_SHARED */
 
 struct tbd_msg_region {
     uint64_t start;       /*  0 */
@@ -319,9 +319,9 @@ struct tbd_msg_region {
 };
 _Static_assert(sizeof(struct tbd_msg_region) == 48, "tbd_msg_region is 48 bytes");
 
-#define TBD_PAGE_DIRTY 1u    /* written in this window: these are its contents at the message */
-#define TBD_PAGE_FIRST 2u    /* its contents were not known to the trace before (first touch) */
-#define TBD_PAGE_IMAGE 4u    /* part of the initial image */
+#define TBD_PAGE_DIRTY 1u /* written in this window: these are its contents at the message */
+#define TBD_PAGE_FIRST 2u /* its contents were not known to the trace before (first touch) */
+#define TBD_PAGE_IMAGE 4u /* part of the initial image */
 
 struct tbd_msg_page {
     uint64_t address; /* 0: page aligned */
@@ -331,8 +331,22 @@ struct tbd_msg_page {
 
 /* Register numbers as the processor encodes them. */
 enum tbd_reg {
-    TBD_RAX, TBD_RCX, TBD_RDX, TBD_RBX, TBD_RSP, TBD_RBP, TBD_RSI, TBD_RDI,
-    TBD_R8, TBD_R9, TBD_R10, TBD_R11, TBD_R12, TBD_R13, TBD_R14, TBD_R15,
+    TBD_RAX,
+    TBD_RCX,
+    TBD_RDX,
+    TBD_RBX,
+    TBD_RSP,
+    TBD_RBP,
+    TBD_RSI,
+    TBD_RDI,
+    TBD_R8,
+    TBD_R9,
+    TBD_R10,
+    TBD_R11,
+    TBD_R12,
+    TBD_R13,
+    TBD_R14,
+    TBD_R15,
     TBD_REG_COUNT
 };
 
@@ -348,9 +362,9 @@ struct tbd_regs {
 _Static_assert(sizeof(struct tbd_regs) == 168, "tbd_regs is 168 bytes");
 
 struct tbd_msg_window_end {
-    uint64_t time;       /*  0: of the next block entry: the next window's first time */
-    uint64_t dirty_pages;/*  8: TBD_MSG_PAGE messages with TBD_PAGE_DIRTY at the window's end */
-    uint64_t read_pages; /* 16 */
+    uint64_t time;        /*  0: of the next block entry: the next window's first time */
+    uint64_t dirty_pages; /*  8: TBD_MSG_PAGE messages with TBD_PAGE_DIRTY at the window's end */
+    uint64_t read_pages;  /* 16 */
 };
 
 /* A run of memory written by the kernel or by the engine on the instruction's behalf. */
@@ -361,7 +375,7 @@ struct tbd_write {
     /* old bytes[bytes], new bytes[bytes]  (with TBD_WRITE_NO_OLD only the new ones) */
 };
 #define TBD_WRITE_NO_OLD 1u /* the old bytes are not known (fresh mapping) */
-#define TBD_WRITE_MORE 2u   /* continues in the next message of the same kind */
+#define TBD_WRITE_MORE   2u /* continues in the next message of the same kind */
 
 struct tbd_msg_syscall {
     uint64_t number;      /*  0 */
@@ -371,20 +385,30 @@ struct tbd_msg_syscall {
     uint32_t flags;       /* 68: TBD_SYSCALL_* */
 };
 _Static_assert(sizeof(struct tbd_msg_syscall) == 72, "tbd_msg_syscall is 72 bytes");
-#define TBD_SYSCALL_MORE 1u     /* further messages for the same call follow (more writes) */
-#define TBD_SYSCALL_CONTINUED 2u/* this is such a further message */
-#define TBD_SYSCALL_UNKNOWN 4u  /* not in the table: its writes were found by comparison */
-#define TBD_SYSCALL_NORETURN 8u /* exit, exit_group, execve that succeeded, rt_sigreturn */
-#define TBD_SYSCALL_REFUSED 16u /* not made: a filter of the program's own (seccomp) gave the
-                                   result, or, with NORETURN, ended the thread */
+#define TBD_SYSCALL_MORE      1u /* further messages for the same call follow (more writes) */
+#define TBD_SYSCALL_CONTINUED 2u /* this is such a further message */
+#define TBD_SYSCALL_UNKNOWN   4u /* not in the table: its writes were found by comparison */
+#define TBD_SYSCALL_NORETURN  8u /* exit, exit_group, execve that succeeded, rt_sigreturn */
+/* not made: a filter of the program's own (seccomp) gave the result, or, with NORETURN, ended
+ * the thread */
+#define TBD_SYSCALL_REFUSED 16u
 
 enum tbd_special {
-    TBD_SPECIAL_RDTSC = 1, TBD_SPECIAL_RDTSCP, TBD_SPECIAL_CPUID, TBD_SPECIAL_RDRAND,
-    TBD_SPECIAL_RDSEED, TBD_SPECIAL_RDPID, TBD_SPECIAL_XGETBV, TBD_SPECIAL_XSAVE,
-    TBD_SPECIAL_REP_STORE,   /* rep movs/stos/ins: one event with a range, one or more messages */
-    TBD_SPECIAL_MASKED_STORE,/* AVX masked moves, scatters, maskmovdqu: the bytes really written */
-    TBD_SPECIAL_OTHER_STORE, /* long stores: fxsave, ... */
-    TBD_SPECIAL_RDFSBASE, TBD_SPECIAL_WRFSBASE, TBD_SPECIAL_RDGSBASE, TBD_SPECIAL_WRGSBASE,
+    TBD_SPECIAL_RDTSC = 1,
+    TBD_SPECIAL_RDTSCP,
+    TBD_SPECIAL_CPUID,
+    TBD_SPECIAL_RDRAND,
+    TBD_SPECIAL_RDSEED,
+    TBD_SPECIAL_RDPID,
+    TBD_SPECIAL_XGETBV,
+    TBD_SPECIAL_XSAVE,
+    TBD_SPECIAL_REP_STORE,    /* rep movs/stos/ins: one event with a range, one or more messages */
+    TBD_SPECIAL_MASKED_STORE, /* AVX masked moves, scatters, maskmovdqu: the bytes really written */
+    TBD_SPECIAL_OTHER_STORE,  /* long stores: fxsave, ... */
+    TBD_SPECIAL_RDFSBASE,
+    TBD_SPECIAL_WRFSBASE,
+    TBD_SPECIAL_RDGSBASE,
+    TBD_SPECIAL_WRGSBASE,
     TBD_SPECIAL_OTHER,
     TBD_SPECIAL_SHARED, /* any instruction that is in the set of TBD_MSG_SHARED */
     TBD_SPECIAL_LOADS,  /* loads of which the place or extent is not known when code is translated:
@@ -393,26 +417,26 @@ enum tbd_special {
                            register for the address; as SHARED otherwise */
     TBD_SPECIAL_STATE,  /* outputs that depend on the processor's state: rdpmc, lsl, reads of
                            segment registers, xtest */
-    TBD_SPECIAL_SEGMENT,/* loads of a segment register */
-    TBD_SPECIAL_XBEGIN, /* a transaction, which aborts at once */
+    TBD_SPECIAL_SEGMENT, /* loads of a segment register */
+    TBD_SPECIAL_XBEGIN,  /* a transaction, which aborts at once */
 };
 
 struct tbd_msg_special {
-    uint32_t special;     /*  0: enum tbd_special */
-    uint32_t write_count; /*  4 */
-    uint64_t gpr_mask;    /*  8: bit r: gpr[r] below is an output that replay must supply */
+    uint32_t special;            /*  0: enum tbd_special */
+    uint32_t write_count;        /*  4 */
+    uint64_t gpr_mask;           /*  8: bit r: gpr[r] below is an output that replay must supply */
     uint64_t gpr[TBD_REG_COUNT]; /* 16 */
-    uint64_t rflags;      /* 144: afterwards */
-    uint32_t flags;       /* 152: TBD_SPECIAL_F_* */
-    uint32_t others;      /* 156: so many of the writes, the first ones, are not the instruction's:
+    uint64_t rflags;             /* 144: afterwards */
+    uint32_t flags;              /* 152: TBD_SPECIAL_F_* */
+    uint32_t others; /* 156: so many of the writes, the first ones, are not the instruction's:
                                   other processes made them before it read the memory */
 };
 _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 bytes");
-#define TBD_SPECIAL_F_REPLAYED 1u /* outputs are a function of the inputs: replay executes it again
-                                     and must get the same writes */
-#define TBD_SPECIAL_F_MORE 2u     /* further messages for the same execution follow */
-#define TBD_SPECIAL_F_LEFT 4u     /* a repeated one that is not over: the next block begins with
-                                     it */
+/* outputs are a function of the inputs: replay executes it again and must get the same writes */
+#define TBD_SPECIAL_F_REPLAYED 1u
+#define TBD_SPECIAL_F_MORE     2u /* further messages for the same execution follow */
+/* a repeated one that is not over: the next block begins with it */
+#define TBD_SPECIAL_F_LEFT 4u
 
 struct tbd_msg_signal {
     uint32_t signo;       /*  0 */
@@ -482,12 +506,12 @@ struct tbd_msg_code {
 _Static_assert(sizeof(struct tbd_msg_code) == 16, "tbd_msg_code is 16 bytes");
 
 enum tbd_end_how {
-    TBD_ENDED_EXIT = 1,    /* value = exit status */
-    TBD_ENDED_SIGNAL = 2,  /* value = signal number that terminates the program */
+    TBD_ENDED_EXIT = 1,   /* value = exit status */
+    TBD_ENDED_SIGNAL = 2, /* value = signal number that terminates the program */
     TBD_ENDED_EXEC = 3,
-    TBD_ENDED_DETACHED = 4,/* the program goes on untraced; text says why */
-    TBD_ENDED_KILLED = 5,  /* written by the organizer: the program vanished */
-    TBD_ENDED_STOP = 6,    /* replay: the stop position was reached */
+    TBD_ENDED_DETACHED = 4, /* the program goes on untraced; text says why */
+    TBD_ENDED_KILLED = 5,   /* written by the organizer: the program vanished */
+    TBD_ENDED_STOP = 6,     /* replay: the stop position was reached */
 };
 
 struct tbd_msg_end {

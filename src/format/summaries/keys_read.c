@@ -197,8 +197,7 @@ static bool read_span(struct tbd_file *file, struct tbd_keys *keys)
     if (!span.windows || span.windows > TBD_KEY_WINDOWS ||
         record.bytes < sizeof(span) + (span.windows + 1) * sizeof(keys->times[0]))
         return false;
-    memcpy(keys->times, record.payload + sizeof(span),
-           (span.windows + 1) * sizeof(keys->times[0]));
+    memcpy(keys->times, record.payload + sizeof(span), (span.windows + 1) * sizeof(keys->times[0]));
     for (uint32_t i = 0; i < span.windows; i++)
         if (keys->times[i] > keys->times[i + 1])
             return false;
@@ -307,8 +306,8 @@ size_t tbd_trace_segment_count(struct tbd_trace *trace)
 
 size_t tbd_trace_segment_from(struct tbd_trace *trace, uint64_t time)
 {
-    size_t upto = TBD_COUNT_BEFORE(i, tbd_trace_segment_count(trace),
-                                  trace->key_files[i].first_time <= time);
+    size_t upto =
+        TBD_COUNT_BEFORE(i, tbd_trace_segment_count(trace), trace->key_files[i].first_time <= time);
 
     /* one that begins at `time` may hold nothing but empty windows: the one before may matter */
     while (upto && trace->key_files[upto - 1].first_time == time)

@@ -11,15 +11,15 @@
 
 #include <stdlib.h>
 
-#define KEY_NONE UINT64_MAX
+#define KEY_NONE    UINT64_MAX
 #define ENTRY_BYTES 60u /* six numbers with the key, at most */
 
 /* One entry's numbers in the order they are stored; there is room for ENTRY_BYTES. */
 typedef uint8_t *put_entry(uint8_t *out, uint32_t window, const void *entries, size_t i);
 typedef uint64_t key_of(const void *entries, size_t i);
 
-static inline void put_group(struct tbd_buffer *out, uint32_t window, const void *entries, size_t first, size_t end,
-                             put_entry *put_one, key_of *key)
+static inline void put_group(struct tbd_buffer *out, uint32_t window, const void *entries,
+                             size_t first, size_t end, put_entry *put_one, key_of *key)
 {
     uint8_t *at = tbd_buffer_room(out, (end - first) * ENTRY_BYTES);
     uint64_t last = key(entries, first);
@@ -38,9 +38,9 @@ static inline void put_group(struct tbd_buffer *out, uint32_t window, const void
 static inline void put(struct tbd_buffer *out, enum tbd_record_type type, uint32_t window,
                        const void *entries, size_t count, put_entry *put_one, key_of *key)
 {
-    struct tbd_disk_summaries head = {
-        .count = count, .groups = (count + TBD_SUMMARY_GROUP - 1) / TBD_SUMMARY_GROUP
-    };
+    struct tbd_disk_summaries head = { .count = count,
+                                       .groups =
+                                           (count + TBD_SUMMARY_GROUP - 1) / TBD_SUMMARY_GROUP };
     size_t begin = tbd_file_begin_record(out, type);
     size_t directory;
     size_t data;
@@ -53,9 +53,10 @@ static inline void put(struct tbd_buffer *out, enum tbd_record_type type, uint32
     for (size_t i = 0; i < count && !out->failed; i += TBD_SUMMARY_GROUP) {
         struct tbd_disk_group group = { .key = key(entries, i), .offset = out->used - data };
 
-        memcpy(out->bytes + directory + i / TBD_SUMMARY_GROUP * sizeof(group), &group, sizeof(group));
-        put_group(out, window, entries, i, count - i < TBD_SUMMARY_GROUP ? count : i + TBD_SUMMARY_GROUP, put_one,
-                  key);
+        memcpy(out->bytes + directory + i / TBD_SUMMARY_GROUP * sizeof(group), &group,
+               sizeof(group));
+        put_group(out, window, entries, i,
+                  count - i < TBD_SUMMARY_GROUP ? count : i + TBD_SUMMARY_GROUP, put_one, key);
     }
     tbd_file_finish_record(out, begin);
 }
@@ -279,7 +280,7 @@ static bool next_key(struct tbd_reader *in, uint64_t *key, uint64_t limit)
     return true;
 }
 
-#define WORD_KEYS ((uint64_t)1 << 61)
+#define WORD_KEYS  ((uint64_t)1 << 61)
 #define BLOCK_KEYS ((uint64_t)1 << 30)
 /* Runs take few bytes, and what they stand for memory: a forged record is refused. */
 #define RUN_KEYS_MAX ((size_t)1 << 28)
@@ -466,9 +467,9 @@ enum tbd_status tbd_block_bits_get(const struct tbd_record_view *record,
         for (uint64_t id = r.run.key; id <= r.run.key + r.run.more; id++) {
             while (has_called && c.run.key + c.run.more < id)
                 has_called = runs_next(&c);
-            *out++ = (struct tbd_block_summary){
-                .id = (uint32_t)id, .count = 1, .enters = has_called && c.run.key <= id
-            };
+            *out++ = (struct tbd_block_summary){ .id = (uint32_t)id,
+                                                 .count = 1,
+                                                 .enters = has_called && c.run.key <= id };
         }
     return r.failed || c.failed ? TBD_CORRUPT : TBD_OK;
 }
@@ -486,8 +487,8 @@ static enum tbd_status find_bit(const struct tbd_record_view *record, uint64_t w
         return TBD_NOTFOUND;
     r.group = upto - 1;
     r.groups.groups = upto;
-    r.groups.count = upto * TBD_SUMMARY_GROUP < r.groups.count ? upto * TBD_SUMMARY_GROUP
-                                                              : r.groups.count;
+    r.groups.count =
+        upto * TBD_SUMMARY_GROUP < r.groups.count ? upto * TBD_SUMMARY_GROUP : r.groups.count;
     while (runs_next(&r) && r.run.key <= wanted)
         if (wanted - r.run.key <= r.run.more)
             return TBD_OK;

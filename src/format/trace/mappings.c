@@ -95,8 +95,7 @@ static bool is_same_mapping(const struct region_piece *piece, const struct tbd_r
     if (old->inode != region->inode || old->device != region->device ||
         (old->map_flags ^ region->map_flags) & 3)
         return false;
-    return !region->inode ||
-           old->file_offset - old->start == region->file_offset - region->start;
+    return !region->inode || old->file_offset - old->start == region->file_offset - region->start;
 }
 
 static struct region_piece part_of(const struct region_event *event, uint64_t start, uint64_t end)
@@ -282,7 +281,8 @@ enum tbd_status tbd_slice_regions(struct tbd_trace *trace, const struct tbd_wind
                                   const struct tbd_region **out, size_t *out_count,
                                   struct tbd_error *why)
 {
-    struct tbd_moment start = { .window = slice->index, .order = slice->slice_order,
+    struct tbd_moment start = { .window = slice->index,
+                                .order = slice->slice_order,
                                 .time = slice->slice_time };
 
     return regions_at(trace, &start, out, out_count, why);

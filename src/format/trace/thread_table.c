@@ -154,8 +154,8 @@ static enum tbd_status merge_ran(struct tbd_trace *trace, size_t from, size_t to
     if (from == to)
         return TBD_OK;
     sum = sum_ran(trace, first, count, &sum_count);
-    if (!sum || !tbd_array_grow(&table->sums, table->sum_count, &table->sum_room,
-                                sizeof(*table->sums))) {
+    if (!sum ||
+        !tbd_array_grow(&table->sums, table->sum_count, &table->sum_room, sizeof(*table->sums))) {
         free(sum);
         return TBD_NOMEM;
     }
@@ -195,8 +195,8 @@ enum tbd_status tbd_thread_table_merge(struct tbd_trace *trace, uint32_t first, 
     return merge_ran(trace, from, to, first, count);
 }
 
-void tbd_thread_table_place(struct tbd_trace *trace, uint32_t (*place)(const struct tbd_trace *trace,
-                                                                      uint32_t number))
+void tbd_thread_table_place(struct tbd_trace *trace,
+                            uint32_t (*place)(const struct tbd_trace *trace, uint32_t number))
 {
     struct tbd_thread_table *table = &trace->threads;
 
@@ -217,13 +217,17 @@ static struct tbd_thread_info *latest(struct tbd_thread_table *table, uint32_t t
     return NULL;
 }
 
-static bool add_thread(struct tbd_thread_table *table, uint32_t tid, uint32_t creator, uint64_t time)
+static bool add_thread(struct tbd_thread_table *table, uint32_t tid, uint32_t creator,
+                       uint64_t time)
 {
     if (!tbd_array_grow(&table->threads, table->thread_count, &table->thread_room,
                         sizeof(*table->threads)))
         return false;
     table->threads[table->thread_count++] = (struct tbd_thread_info){
-        .tid = tid, .creator = creator, .start_time = time, .end_time = UINT64_MAX,
+        .tid = tid,
+        .creator = creator,
+        .start_time = time,
+        .end_time = UINT64_MAX,
     };
     return true;
 }

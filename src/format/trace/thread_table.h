@@ -28,7 +28,7 @@ struct tbd_thread_table {
     size_t event_count, event_room;
     struct tbd_ran *ran; /* by window */
     size_t ran_count, ran_room;
-    void **sums;         /* owned: records of merged windows */
+    void **sums; /* owned: records of merged windows */
     size_t sum_count, sum_room;
     struct tbd_thread_info *threads;
     size_t thread_count, thread_room;
@@ -42,8 +42,8 @@ TBD_MUST_CHECK enum tbd_status tbd_thread_table_read(struct tbd_thread_table *ta
 TBD_MUST_CHECK enum tbd_status tbd_thread_table_merge(struct tbd_trace *trace, uint32_t first,
                                                       uint32_t count, const uint8_t *shifts);
 /* Numbers become places. */
-void tbd_thread_table_place(struct tbd_trace *trace, uint32_t (*place)(const struct tbd_trace *trace,
-                                                                      uint32_t number));
+void tbd_thread_table_place(struct tbd_trace *trace,
+                            uint32_t (*place)(const struct tbd_trace *trace, uint32_t number));
 void tbd_thread_table_free(struct tbd_thread_table *table);
 
 /* The THREADS and CALLED records of a TOC, if the window has other threads. */

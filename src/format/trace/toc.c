@@ -41,8 +41,8 @@ static bool page_is_sane(const struct tbd_disk_page *page, const struct tbd_disk
     if (before && page->address < before->address)
         return false;
     if (page->flags & TBD_DISK_PAGE_DELTA &&
-        (page->flags & 0xffff & ~(TBD_DISK_PAGE_DELTA | TBD_DISK_PAGE_ZERO |
-                                  TBD_DISK_PAGE_GROUP)) != TBD_DISK_PAGE_END)
+        (page->flags & 0xffff &
+         ~(TBD_DISK_PAGE_DELTA | TBD_DISK_PAGE_ZERO | TBD_DISK_PAGE_GROUP)) != TBD_DISK_PAGE_END)
         return false;
     if (page->flags >> 16 >= TBD_PAGE_GROUP)
         return false;
@@ -75,8 +75,7 @@ static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view
                                    struct tbd_error *why)
 {
     switch (record->type) {
-    case TBD_REC_META:
-        return read_meta(toc, record, why);
+    case TBD_REC_META: return read_meta(toc, record, why);
     case TBD_REC_PAGE_TABLE:
         toc->pages = (const void *)record->payload;
         toc->page_count = record->bytes / sizeof(*toc->pages);
@@ -89,41 +88,18 @@ static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view
         toc->page_data = record->payload;
         toc->page_data_bytes = record->bytes;
         break;
-    case TBD_REC_STATE:
-        toc->state = *record;
-        break;
-    case TBD_REC_READ_PAGES:
-        toc->read_pages = *record;
-        break;
-    case TBD_REC_LOG:
-        toc->log = *record;
-        break;
-    case TBD_REC_WORDS:
-        toc->words = *record;
-        break;
-    case TBD_REC_BLOCK_SUMMARIES:
-        toc->block_summaries = *record;
-        break;
-    case TBD_REC_CALLED:
-        toc->called = *record;
-        break;
-    case TBD_REC_THREADS:
-        toc->threads = *record;
-        break;
-    case TBD_REC_WORD_BITS:
-        toc->word_bits = *record;
-        break;
-    case TBD_REC_BLOCK_BITS:
-        toc->block_bits = *record;
-        break;
-    case TBD_REC_CALLED_BITS:
-        toc->called_bits = *record;
-        break;
-    case TBD_REC_EARLY_CALLS:
-        toc->early_calls = *record;
-        break;
-    default:
-        break;
+    case TBD_REC_STATE: toc->state = *record; break;
+    case TBD_REC_READ_PAGES: toc->read_pages = *record; break;
+    case TBD_REC_LOG: toc->log = *record; break;
+    case TBD_REC_WORDS: toc->words = *record; break;
+    case TBD_REC_BLOCK_SUMMARIES: toc->block_summaries = *record; break;
+    case TBD_REC_CALLED: toc->called = *record; break;
+    case TBD_REC_THREADS: toc->threads = *record; break;
+    case TBD_REC_WORD_BITS: toc->word_bits = *record; break;
+    case TBD_REC_BLOCK_BITS: toc->block_bits = *record; break;
+    case TBD_REC_CALLED_BITS: toc->called_bits = *record; break;
+    case TBD_REC_EARLY_CALLS: toc->early_calls = *record; break;
+    default: break;
     }
     return TBD_OK;
 }
@@ -133,8 +109,7 @@ static bool has_all(const struct toc *toc)
 {
     bool is_image = toc->window == UINT32_MAX;
     bool has_counts = toc->words.payload && toc->block_summaries.payload;
-    bool has_bits =
-        toc->word_bits.payload && toc->block_bits.payload && toc->called_bits.payload;
+    bool has_bits = toc->word_bits.payload && toc->block_bits.payload && toc->called_bits.payload;
 
     return toc->pages && toc->page_data &&
            (is_image || (toc->state.payload && toc->read_pages.payload && toc->log.payload &&
@@ -207,8 +182,8 @@ enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, str
                     out->meta.window.window != summary->number ||
                     out->meta.window.first_time != summary->first_time ||
                     out->meta.window.blocks != summary->blocks))
-        status = tbd_error_set(why, TBD_CORRUPT, name, 0, "it is not window %u of the index",
-                               window);
+        status =
+            tbd_error_set(why, TBD_CORRUPT, name, 0, "it is not window %u of the index", window);
     if (status)
         tbd_toc_close(out);
     return status;
@@ -295,9 +270,8 @@ static enum tbd_status page_of_group(struct toc *toc, const struct tbd_disk_page
 
 static bool is_good(const struct toc *toc, const struct tbd_disk_page *page)
 {
-    return !toc->is_damaged ||
-           (uint32_t)XXH3_64bits(toc->page_data + page->offset, page->bytes) ==
-               toc->checks[page - toc->pages];
+    return !toc->is_damaged || (uint32_t)XXH3_64bits(toc->page_data + page->offset, page->bytes) ==
+                                   toc->checks[page - toc->pages];
 }
 
 static enum tbd_status unpack_page(struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)

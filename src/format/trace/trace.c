@@ -193,8 +193,8 @@ const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace,
 
 uint32_t tbd_trace_window_with(const struct tbd_trace *trace, uint32_t number)
 {
-    size_t upto = TBD_COUNT_BEFORE(i, trace->window_count,
-                                   trace->windows[i].summary.number <= number);
+    size_t upto =
+        TBD_COUNT_BEFORE(i, trace->window_count, trace->windows[i].summary.number <= number);
     const struct tbd_window_summary *s = upto ? &trace->windows[upto - 1].summary : NULL;
 
     return s && number - s->number < s->span ? (uint32_t)(upto - 1) : UINT32_MAX;

@@ -30,10 +30,10 @@ struct tbd_position {
 };
 
 struct tbd_trace_info {
-    const char *path;       /* of the trace directory */
-    const char *program;    /* path of the executable */
+    const char *path;    /* of the trace directory */
+    const char *program; /* path of the executable */
     const char *cwd;
-    char *const *argv;      /* argc strings, then NULL */
+    char *const *argv; /* argc strings, then NULL */
     int argc;
     uint32_t pid;
     uint32_t parent_pid;
@@ -42,20 +42,20 @@ struct tbd_trace_info {
     uint64_t window_blocks; /* N */
     uint64_t budget;        /* bytes that it may have; 0: no limit, or not known */
     uint64_t xcr0;
-    uint64_t brk_end;       /* end of the heap at take-over */
-    uint32_t hook_set;      /* TBD_HOOK_*: what was recorded */
-    uint32_t max_insns;     /* instructions in a block at most */
+    uint64_t brk_end;   /* end of the heap at take-over */
+    uint32_t hook_set;  /* TBD_HOOK_*: what was recorded */
+    uint32_t max_insns; /* instructions in a block at most */
     uint32_t xsave_bytes;
     bool finished;          /* false: still being recorded */
     struct tbd_msg_end end; /* valid if finished */
     const char *end_text;
-    uint64_t blocks;        /* block entries in all windows: one past the last time */
+    uint64_t blocks; /* block entries in all windows: one past the last time */
     uint64_t stores, calls, returns, syscalls, specials, signals;
-    uint64_t switches;      /* of threads */
-    uint32_t main_thread;   /* tid of the thread it began with */
-    uint64_t dropped;       /* 0, always: nothing is dropped */
-    uint64_t note_count;    /* what is missing, in words: tbd_trace_note() */
-    uint64_t damage_count;  /* what is damaged: tbd_trace_damage() */
+    uint64_t switches;     /* of threads */
+    uint32_t main_thread;  /* tid of the thread it began with */
+    uint64_t dropped;      /* 0, always: nothing is dropped */
+    uint64_t note_count;   /* what is missing, in words: tbd_trace_note() */
+    uint64_t damage_count; /* what is damaged: tbd_trace_damage() */
 };
 
 /* Opens the trace directory at `path`.  With NULL the latest one under the trace root
@@ -66,8 +66,7 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_open(const char *path, struct tbd_trace
 /* The same trace once more, for another thread: with the windows that `of` has, under the same indexes, whatever was
  * merged, dropped or added since `of` was opened.  `of` outlives it. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open_again(const struct tbd_trace *of,
-                                                    struct tbd_trace **out,
-                                                    struct tbd_error *why);
+                                                    struct tbd_trace **out, struct tbd_error *why);
 /* Only what tbd_trace_info(), notes and window summaries need: for a look at many traces.  No
  * blocks, no windows can be had from it. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
@@ -88,15 +87,15 @@ const char *tbd_trace_module(const struct tbd_trace *trace, uint32_t index);
  * A tid may occur twice: the kernel gives numbers of threads that have ended again. */
 struct tbd_thread_info {
     uint32_t tid;
-    uint32_t creator;       /* tid; 0 for the main thread */
-    uint64_t start_time;    /* of the next block entry when it was made */
-    uint64_t end_time;      /* when it ended; UINT64_MAX: it lived as long as the trace */
-    uint32_t status;        /* its exit status, if it ended */
+    uint32_t creator;    /* tid; 0 for the main thread */
+    uint64_t start_time; /* of the next block entry when it was made */
+    uint64_t end_time;   /* when it ended; UINT64_MAX: it lived as long as the trace */
+    uint32_t status;     /* its exit status, if it ended */
     bool has_ended;
-    uint64_t blocks;        /* block entries */
-    uint64_t switches;      /* how often it was given control */
-    uint64_t name_time;     /* it named itself behind the block before this time, with ... */
-    uint64_t name_address;  /* ... the string at this address; 0: never, it has its creator's
+    uint64_t blocks;       /* block entries */
+    uint64_t switches;     /* how often it was given control */
+    uint64_t name_time;    /* it named itself behind the block before this time, with ... */
+    uint64_t name_address; /* ... the string at this address; 0: never, it has its creator's
                                name */
 };
 uint32_t tbd_trace_thread_count(const struct tbd_trace *trace);
@@ -111,8 +110,8 @@ bool tbd_trace_thread_ran(const struct tbd_trace *trace, uint32_t window, uint32
 /* ---- blocks: ids 1 .. tbd_trace_block_count() ---- */
 struct tbd_block {
     struct tbd_block_def def;
-    const struct tbd_op *ops;  /* def.op_count; borrowed until the trace is closed */
-    const uint8_t *code;       /* def.code_bytes; the application's bytes */
+    const struct tbd_op *ops; /* def.op_count; borrowed until the trace is closed */
+    const uint8_t *code;      /* def.code_bytes; the application's bytes */
 };
 uint32_t tbd_trace_block_count(const struct tbd_trace *trace);
 const struct tbd_block *tbd_trace_block(const struct tbd_trace *trace, uint32_t id);
@@ -123,7 +122,7 @@ struct tbd_region {
     uint64_t start, end, file_offset, inode;
     uint32_t device, prot, map_flags, flags; /* as struct tbd_msg_region */
     const char *path;                        /* "" for anonymous memory */
-    const char *copy;  /* path of the trace's own copy of that file, or NULL */
+    const char *copy; /* path of the trace's own copy of that file, or NULL */
 };
 
 /* Regions at the start of window `window`.  The array is borrowed until the trace is closed. */
@@ -146,18 +145,18 @@ bool tbd_trace_mapping_change(const struct tbd_trace *trace, size_t number, stru
 /* Windows have places 0 .. count-1 in the trace; that is what everything here calls `window` or
  * `index`.  Windows also have numbers, in the order in which they were recorded, which stay when
  * windows are merged or the oldest are dropped; files and index use those. */
-struct tbd_window_summary {   /* in core for every window, from the trace's index */
-    uint32_t number;          /* of the first window recorded that is in it */
-    uint32_t span;            /* how many are in it; more than 1: merged */
+struct tbd_window_summary { /* in core for every window, from the trace's index */
+    uint32_t number;        /* of the first window recorded that is in it */
+    uint32_t span;          /* how many are in it; more than 1: merged */
     uint64_t first_time;
-    uint64_t blocks;          /* block entries in it */
-    uint8_t level;            /* 1, 2, 3 */
-    bool complete;            /* false: the last window of a killed program (no end state) */
-    bool is_lost;             /* its files and its part of the index are damaged: nothing else is
+    uint64_t blocks; /* block entries in it */
+    uint8_t level;   /* 1, 2, 3 */
+    bool complete;   /* false: the last window of a killed program (no end state) */
+    bool is_lost;    /* its files and its part of the index are damaged: nothing else is
                                  known */
     uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
     uint64_t stores, calls, returns, syscalls, specials, signals;
-    uint64_t switches;        /* of threads */
+    uint64_t switches; /* of threads */
 };
 uint32_t tbd_trace_window_count(const struct tbd_trace *trace);
 const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window);
@@ -170,31 +169,31 @@ uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time);
 /* Summaries of T13: counts in the window and the last occurrence, sorted by key.  At level 1 only
  * "happened or not" is kept: then counts that are not 0 are 1, and `last` and `previous` are 0. */
 struct tbd_word_summary {
-    uint64_t word;         /* address of the 8-byte aligned word */
-    uint32_t count;        /* stores that touch it in this window */
-    uint32_t last;         /* event index (see tbd_cursor.index) of the last such store */
-    uint32_t previous;     /* window of the latest store before this window + 1; 0 = none */
+    uint64_t word;     /* address of the 8-byte aligned word */
+    uint32_t count;    /* stores that touch it in this window */
+    uint32_t last;     /* event index (see tbd_cursor.index) of the last such store */
+    uint32_t previous; /* window of the latest store before this window + 1; 0 = none */
 };
 struct tbd_block_summary {
     uint32_t id;
-    uint32_t count;        /* block entries in this window */
-    uint32_t last;         /* time of the last one, relative to the window's first time */
-    uint32_t previous;     /* window of the latest before + 1; 0 = none */
-    uint32_t enters;       /* of those entries, how many came by TBD_OP_CALL: function entries */
-    uint32_t last_enter;   /* relative time of the last such entry's block */
+    uint32_t count;      /* block entries in this window */
+    uint32_t last;       /* time of the last one, relative to the window's first time */
+    uint32_t previous;   /* window of the latest before + 1; 0 = none */
+    uint32_t enters;     /* of those entries, how many came by TBD_OP_CALL: function entries */
+    uint32_t last_enter; /* relative time of the last such entry's block */
 };
 
 struct tbd_early_call {
-    uint32_t thread;       /* tid */
+    uint32_t thread; /* tid */
     uint32_t id;
-    uint32_t time;         /* relative */
+    uint32_t time; /* relative */
 };
 
 struct tbd_page_contents {
     uint64_t address;
-    uint64_t time;         /* relative: 0 = at its start; else after the mapping made there */
-    uint32_t order;        /* log messages (tbd_window.log) of the window before this moment */
-    const uint8_t *bytes;  /* 4096; borrowed from the window */
+    uint64_t time;        /* relative: 0 = at its start; else after the mapping made there */
+    uint32_t order;       /* log messages (tbd_window.log) of the window before this moment */
+    const uint8_t *bytes; /* 4096; borrowed from the window */
 };
 
 struct tbd_block_table; /* format/window/blocks.h */
@@ -204,7 +203,7 @@ struct tbd_window_private;
  * instruction. */
 struct tbd_thread_state {
     struct tbd_regs regs;
-    const uint8_t *xsave;          /* regs.xsave_bytes */
+    const uint8_t *xsave; /* regs.xsave_bytes */
 };
 
 /* At a window's start: the thread's last block ended with a call, so its next block is entered by
@@ -219,19 +218,19 @@ struct tbd_window {
     const struct tbd_trace *trace; /* block ids are this trace's; NULL while it is being recorded */
     struct tbd_block_table *blocks_by_id; /* the blocks its entries name (one reference is held) */
     uint32_t index;
-    uint32_t number;               /* of its files; as in struct tbd_window_summary */
+    uint32_t number; /* of its files; as in struct tbd_window_summary */
     uint64_t first_time;
     uint64_t blocks;
-    uint8_t level;                 /* of its summaries: 1, or more */
+    uint8_t level; /* of its summaries: 1, or more */
     bool complete;
-    bool has_events;               /* entries and operands are there (level 3 or raised) */
-    bool has_loads;                /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
-    bool is_picked;                /* only some blocks' entries are there, for walks alone
+    bool has_events; /* entries and operands are there (level 3 or raised) */
+    bool has_loads;  /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
+    bool is_picked;  /* only some blocks' entries are there, for walks alone
                                       (format/window/pick.h) */
 
-    struct tbd_regs regs;          /* at its start */
-    const uint8_t *xsave;          /* regs.xsave_bytes */
-    struct tbd_regs end_regs;      /* valid if complete */
+    struct tbd_regs regs;     /* at its start */
+    const uint8_t *xsave;     /* regs.xsave_bytes */
+    struct tbd_regs end_regs; /* valid if complete */
     const uint8_t *end_xsave;
     const struct tbd_thread_state *threads; /* all but the running one, at its start, by tid */
     size_t thread_count;
@@ -240,7 +239,7 @@ struct tbd_window {
     size_t called_count;
     const struct tbd_thread_state *end_threads; /* at its end; valid if complete */
     size_t end_thread_count;
-    uint64_t digest;               /* of the end state: all threads' registers and xsave images,
+    uint64_t digest; /* of the end state: all threads' registers and xsave images,
                                       dirty pages by address */
 
     const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
@@ -248,12 +247,12 @@ struct tbd_window {
     const struct tbd_page_contents *first; /* contents at the start of pages that the trace did not
                                               know before; of others: tbd_trace_page_at_start() */
     size_t first_count;
-    const struct tbd_page_contents *gone;  /* modified pages just before their mapping went away */
+    const struct tbd_page_contents *gone; /* modified pages just before their mapping went away */
     size_t gone_count;
-    const uint64_t *read_pages;    /* addresses, sorted */
+    const uint64_t *read_pages; /* addresses, sorted */
     size_t read_page_count;
 
-    const struct tbd_word_summary *words;  /* sorted by word */
+    const struct tbd_word_summary *words; /* sorted by word */
     size_t word_count;
     const struct tbd_block_summary *block_summaries; /* sorted by id */
     size_t block_summary_count;
@@ -267,9 +266,9 @@ struct tbd_window {
     const struct tbd_log_entry *log;
     size_t log_count;
 
-    const uint32_t *entries;       /* block ids and messages in order (stream.h); the block file */
+    const uint32_t *entries; /* block ids and messages in order (stream.h); the block file */
     size_t entry_count;
-    const uint8_t *operands;       /* the trace file */
+    const uint8_t *operands; /* the trace file */
     size_t operand_bytes;
 
     /* A slice of a long window (replay/slices.h) is as a window of its own: from its first time,
@@ -277,8 +276,8 @@ struct tbd_window {
      * (level 1) are what that stores to, and moments of `gone` are counted from its start.  All 0
      * where it is whole. */
     bool is_slice;
-    uint64_t slice_time;           /* of the whole window's block entries, so many come before */
-    uint32_t slice_order;          /* of its log messages */
+    uint64_t slice_time;  /* of the whole window's block entries, so many come before */
+    uint32_t slice_order; /* of its log messages */
     const struct tbd_page_contents *start; /* contents when the slice begins of pages that the
                                               whole window modifies, sorted */
     size_t start_count;
@@ -287,7 +286,7 @@ struct tbd_window {
 };
 
 struct tbd_log_entry {
-    uint64_t time;                 /* relative: of the next block entry (it follows block time-1) */
+    uint64_t time; /* relative: of the next block entry (it follows block time-1) */
     const struct tbd_message *message; /* payload follows; may be unaligned: use memcpy */
 };
 
@@ -329,23 +328,23 @@ enum tbd_cursor_kind { TBD_AT_END = 0, TBD_AT_BLOCK, TBD_AT_OP, TBD_AT_MESSAGE }
 struct tbd_cursor {
     const struct tbd_window *window;
     enum tbd_cursor_kind kind;
-    uint32_t index;            /* number of this event within the window, from 0 */
-    uint64_t time;             /* absolute: of the current block */
-    uint32_t id;               /* current block's id; 0 before the first */
+    uint32_t index; /* number of this event within the window, from 0 */
+    uint64_t time;  /* absolute: of the current block */
+    uint32_t id;    /* current block's id; 0 before the first */
     const struct tbd_block *block;
-    const struct tbd_op *op;   /* TBD_AT_OP */
-    const uint8_t *record;     /* the block's operands */
+    const struct tbd_op *op;           /* TBD_AT_OP */
+    const uint8_t *record;             /* the block's operands */
     const struct tbd_message *message; /* TBD_AT_MESSAGE; may be unaligned */
-    uint32_t thread;           /* whose event it is; a switch is the event of the thread that
+    uint32_t thread;   /* whose event it is; a switch is the event of the thread that
                                   comes */
-    uint64_t began;            /* TBD_AT_MESSAGE: time of the block it belongs to.  Other than
+    uint64_t began;    /* TBD_AT_MESSAGE: time of the block it belongs to.  Other than
                                   `time` where the thread waited in a system call, and `block`,
                                   `record` are another thread's then */
-    uint32_t op_limit;         /* so many of the block's ops happened: fewer than def.op_count only
+    uint32_t op_limit; /* so many of the block's ops happened: fewer than def.op_count only
                                   where a fault left it in the middle */
     /* private */
-    size_t entry;      /* of the current block or message */
-    size_t operand;    /* of its record or message */
+    size_t entry;   /* of the current block or message */
+    size_t operand; /* of its record or message */
     uint32_t op_index;
     uint64_t next_time;
 };
@@ -370,8 +369,8 @@ struct tbd_pass {
     uint64_t start, end;
     uint64_t watch_start, watch_end; /* stores that touch this are wanted of all blocks; empty:
                                         none */
-    bool calls;            /* function entries and exits are wanted of all blocks */
-    uint64_t until;        /* no further than behind this time */
+    bool calls;                      /* function entries and exits are wanted of all blocks */
+    uint64_t until;                  /* no further than behind this time */
 };
 /* From a block's entry on, over such blocks, quickly: to one of which something may be wanted, or
  * that a message or the window's end follows. */
@@ -399,8 +398,8 @@ TBD_MUST_CHECK enum tbd_status tbd_window_page_at_start(struct tbd_trace *trace,
  * contents for a page. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
                                               const struct tbd_window *window,
-                                              struct tbd_position pos, uint64_t address,
-                                              void *out, size_t bytes);
+                                              struct tbd_position pos, uint64_t address, void *out,
+                                              size_t bytes);
 
 /* The same for bytes that no store of the window touches at or after `pos`: it is not gone
  * through. */
@@ -432,7 +431,7 @@ void tbd_trace_page_why(struct tbd_trace *trace, struct tbd_error *out);
 /* As tbd_trace_page_at_start() for a mapping made inside window `index`: contents when it was made,
  * at relative time `time` by the last of the first `order` messages of the window's log. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index,
-                                                    uint64_t time, uint32_t order,
-                                                    uint64_t address, uint8_t *out);
+                                                    uint64_t time, uint32_t order, uint64_t address,
+                                                    uint8_t *out);
 
 #endif

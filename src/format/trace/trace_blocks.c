@@ -26,8 +26,7 @@ static enum tbd_status read_block(struct tbd_trace *trace, const struct tbd_file
 }
 
 static enum tbd_status read_block_batch(struct tbd_trace *trace, const struct tbd_file *file,
-                                        const struct tbd_record_view *record,
-                                        struct tbd_error *why)
+                                        const struct tbd_record_view *record, struct tbd_error *why)
 {
     struct tbd_disk_blocks head;
     enum tbd_status status = TBD_OK;
@@ -83,5 +82,5 @@ enum tbd_status tbd_trace_read_blocks(struct tbd_trace *trace, struct tbd_error 
     trace->info.damage_count = trace->damage.count;
     tbd_file_close(&file);
     return status == TBD_NOTFOUND || status == TBD_TRUNCATED || status == TBD_CHECKSUM ? TBD_OK
-                                                                                      : status;
+                                                                                       : status;
 }

@@ -51,8 +51,7 @@ static enum tbd_status read_start(struct tbd_trace *trace, const struct tbd_reco
 
 /* START and CONFIG are in the header, and in the index once more. */
 static enum tbd_status read_head_record(struct tbd_trace *trace,
-                                        const struct tbd_record_view *record,
-                                        struct tbd_error *why)
+                                        const struct tbd_record_view *record, struct tbd_error *why)
 {
     struct tbd_disk_config config;
     struct tbd_disk_closed closed;
@@ -144,7 +143,8 @@ static bool is_being_made(const char *path)
 {
     struct stat info;
 
-    return !stat(path, &info) && S_ISDIR(info.st_mode) && time(NULL) - info.st_mtime <= MOMENT_SECONDS;
+    return !stat(path, &info) && S_ISDIR(info.st_mode) &&
+           time(NULL) - info.st_mtime <= MOMENT_SECONDS;
 }
 
 enum tbd_status tbd_trace_read_head(struct tbd_trace *trace, struct tbd_error *why)

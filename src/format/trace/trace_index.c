@@ -23,8 +23,8 @@ static enum tbd_status read_region(struct tbd_trace *trace, const struct tbd_rec
                                    struct tbd_error *why)
 {
     struct region_event event = { .unmap = record->type == TBD_REC_UNMAP };
-    size_t fixed = sizeof(event.when) + (event.unmap ? sizeof(struct tbd_range)
-                                                     : sizeof(struct tbd_msg_region));
+    size_t fixed = sizeof(event.when) +
+                   (event.unmap ? sizeof(struct tbd_range) : sizeof(struct tbd_msg_region));
     struct tbd_msg_region message = { 0 };
     const char *path = "";
 
@@ -37,13 +37,18 @@ static enum tbd_status read_region(struct tbd_trace *trace, const struct tbd_rec
     if (!path || !tbd_range_check(message.start, message.end))
         return tbd_record_corrupt(&trace->index, record, "an impossible mapping", why);
     event.region = (struct tbd_region){
-        .start = message.start, .end = message.end, .file_offset = message.file_offset,
-        .inode = message.inode, .device = message.device, .prot = message.prot,
-        .map_flags = message.map_flags, .flags = message.flags, .path = path,
+        .start = message.start,
+        .end = message.end,
+        .file_offset = message.file_offset,
+        .inode = message.inode,
+        .device = message.device,
+        .prot = message.prot,
+        .map_flags = message.map_flags,
+        .flags = message.flags,
+        .path = path,
     };
     if (!tbd_array_grow(&trace->region_events, trace->region_event_count,
-                        &trace->region_event_capacity,
-              sizeof(event)))
+                        &trace->region_event_capacity, sizeof(event)))
         return TBD_NOMEM;
     trace->region_events[trace->region_event_count++] = event;
     return TBD_OK;
@@ -87,7 +92,7 @@ static enum tbd_status read_note(struct tbd_trace *trace, const struct tbd_recor
 {
     size_t fixed = sizeof(struct tbd_disk_when) + sizeof(uint32_t);
     const char *text = record->bytes > fixed ? tbd_record_string(record->payload + fixed,
-                                                         record->payload + record->bytes)
+                                                                 record->payload + record->bytes)
                                              : NULL;
     const char **grown;
 
@@ -114,6 +119,7 @@ void tbd_trace_next_window(const struct tbd_trace *trace, uint32_t *out_number, 
 static struct trace_window make_window(struct tbd_trace *trace, const struct tbd_disk_window *disk,
                                        uint32_t span)
 {
+    // clang-format off
     struct trace_window window = {
         .summary = { .number = disk->window, .span = span, .first_time = disk->first_time,
                      .blocks = disk->blocks, .level = disk->level,
@@ -126,6 +132,7 @@ static struct trace_window make_window(struct tbd_trace *trace, const struct tbd
         .pages = trace->next_pages,
         .pages_bytes = trace->next_pages_bytes,
     };
+    // clang-format on
 
     trace->next_pages = NULL;
     trace->next_pages_bytes = 0;
@@ -239,7 +246,8 @@ static enum tbd_status merge_windows(struct tbd_trace *trace, const struct tbd_r
     if (from == UINT32_MAX || change->count > trace->window_count - from ||
         trace->windows[from].summary.number != change->window.window ||
         change->window.first_time != trace->windows[from].summary.first_time)
-        return tbd_record_corrupt(&trace->index, record, "a change of windows that are not there", why);
+        return tbd_record_corrupt(&trace->index, record, "a change of windows that are not there",
+                                  why);
     for (uint32_t i = 0; i < change->count; i++) {
         span += trace->windows[from + i].summary.span;
         blocks += trace->windows[from + i].summary.blocks;
@@ -299,7 +307,7 @@ static enum tbd_status read_end(struct tbd_trace *trace, const struct tbd_record
 {
     const char *text = record->bytes > sizeof(trace->info.end)
                            ? tbd_record_string(record->payload + sizeof(trace->info.end),
-                                       record->payload + record->bytes)
+                                               record->payload + record->bytes)
                            : NULL;
 
     if (!text)
@@ -316,29 +324,20 @@ static enum tbd_status read_index_record(struct tbd_trace *trace,
 {
     switch (record->type) {
     case TBD_REC_REGION:
-    case TBD_REC_UNMAP:
-        return read_region(trace, record, why);
-    case TBD_REC_MODULE:
-        return read_module(trace, record, why);
-    case TBD_REC_NOTE:
-        return read_note(trace, record, why);
+    case TBD_REC_UNMAP: return read_region(trace, record, why);
+    case TBD_REC_MODULE: return read_module(trace, record, why);
+    case TBD_REC_NOTE: return read_note(trace, record, why);
     case TBD_REC_THREAD:
     case TBD_REC_RAN:
         if (tbd_thread_table_read(&trace->threads, record))
             return tbd_record_corrupt(&trace->index, record, "an impossible thread record", why);
         return TBD_OK;
-    case TBD_REC_PAGES:
-        return read_pages(trace, record, why);
-    case TBD_REC_WINDOW:
-        return read_window(trace, record, why);
-    case TBD_REC_CHANGE:
-        return read_change(trace, record, why);
-    case TBD_REC_BASE:
-        return read_base(trace, record, why);
-    case TBD_REC_END:
-        return read_end(trace, record, why);
-    default:
-        return TBD_OK;
+    case TBD_REC_PAGES: return read_pages(trace, record, why);
+    case TBD_REC_WINDOW: return read_window(trace, record, why);
+    case TBD_REC_CHANGE: return read_change(trace, record, why);
+    case TBD_REC_BASE: return read_base(trace, record, why);
+    case TBD_REC_END: return read_end(trace, record, why);
+    default: return TBD_OK;
     }
 }
 

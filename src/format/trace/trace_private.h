@@ -23,7 +23,7 @@ struct trace_window {
     const uint8_t *pages; /* TBD_REC_PAGES varints; borrowed from the index file, or from
                              `damage` */
     size_t pages_bytes;
-    bool has_no_pages;    /* they are damaged: nobody knows which pages the window modified */
+    bool has_no_pages; /* they are damaged: nobody knows which pages the window modified */
 };
 
 /* A moment in the order of events, comparable over the whole trace. */
@@ -35,7 +35,7 @@ struct tbd_moment {
 
 struct region_event {
     struct tbd_disk_when when;
-    bool unmap;                /* then only region.start and .end count */
+    bool unmap; /* then only region.start and .end count */
     struct tbd_region region;
 };
 
@@ -95,7 +95,7 @@ struct toc {
 
 struct page_visit {
     uint32_t window;
-    uint32_t kinds; /* TBD_PAGES_* */
+    uint32_t kinds;  /* TBD_PAGES_* */
     uint32_t before; /* index + 1 of the page's previous visit; once sorted, the page's visits */
 };
 
@@ -159,7 +159,7 @@ struct tbd_trace {
     struct tbd_damage damage;
 
     pthread_mutex_t lock;
-    struct region_map regions;  /* after the first `regions_at` events */
+    struct region_map regions; /* after the first `regions_at` events */
     size_t regions_at;
     struct region_snapshot *snapshots;
     struct page_history history;
@@ -174,12 +174,12 @@ struct tbd_trace {
     struct page_kept *kept; /* owned; NULL until a difference was seen (page_kept.c) */
     struct mapped_copy *copies;
     size_t copy_count;
-    struct toc **tocs;   /* by window; NULL = not open */
+    struct toc **tocs; /* by window; NULL = not open */
     size_t toc_slots;
     struct tbd_error page_why;   /* of the contents of a page that could not be had last */
     enum tbd_status toc_failure; /* why the last one that could not be opened could not */
-    size_t toc_count;    /* open ones, about TOC_CACHE at most */
-    uint64_t toc_clock;  /* how many were opened so far */
+    size_t toc_count;            /* open ones, about TOC_CACHE at most */
+    uint64_t toc_clock;          /* how many were opened so far */
 };
 
 /* trace_head.c; waits for a header that is just being made */
@@ -188,15 +188,13 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read_head(struct tbd_trace *trace, stru
 TBD_MUST_CHECK enum tbd_status tbd_trace_read_blocks(struct tbd_trace *trace,
                                                      struct tbd_error *why);
 /* trace_index.c */
-TBD_MUST_CHECK enum tbd_status tbd_trace_read_index(struct tbd_trace *trace,
-                                                    const struct tbd_trace *of,
-                                                    struct tbd_error *why);
+TBD_MUST_CHECK enum tbd_status
+tbd_trace_read_index(struct tbd_trace *trace, const struct tbd_trace *of, struct tbd_error *why);
 /* Number and time that the next window must have. */
 void tbd_trace_next_window(const struct tbd_trace *trace, uint32_t *out_number, uint64_t *out_time);
 /* The next window; takes next_pages. */
-TBD_MUST_CHECK enum tbd_status tbd_trace_add_window(struct tbd_trace *trace,
-                                                    const struct tbd_disk_window *disk,
-                                                    uint32_t span);
+TBD_MUST_CHECK enum tbd_status
+tbd_trace_add_window(struct tbd_trace *trace, const struct tbd_disk_window *disk, uint32_t span);
 
 /* mappings.c; the lock is held */
 TBD_MUST_CHECK enum tbd_status tbd_regions_at_locked(struct tbd_trace *trace, size_t events);
@@ -240,7 +238,8 @@ void tbd_pages_free(struct tbd_trace *trace);
 /* page_base.c */
 /* Contents of `page`, an END entry in the window's table: `bytes` are what is stored of it. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct toc *toc,
-                                                     const struct tbd_disk_page *page, uint8_t *bytes);
+                                                     const struct tbd_disk_page *page,
+                                                     uint8_t *bytes);
 
 /* The latest contents of the page from before window `first`, if it may serve for a difference that is
  * stored for the windows from `first` to `last` as one: it is of the mapping that is there at their end,
@@ -263,7 +262,8 @@ static inline void tbd_page_xor(uint8_t *restrict page, const uint8_t *restrict 
         page[i] ^= with[i];
 }
 
-static inline void tbd_page_difference(uint8_t *restrict out, const uint8_t *restrict a, const uint8_t *restrict b)
+static inline void tbd_page_difference(uint8_t *restrict out, const uint8_t *restrict a,
+                                       const uint8_t *restrict b)
 {
     for (size_t i = 0; i < 4096; i++)
         out[i] = a[i] ^ b[i];
@@ -285,9 +285,8 @@ static inline enum tbd_status tbd_record_corrupt(const struct tbd_file *file,
 /* A summary on disk names windows by number + 1: the same by place, 0 if it was dropped. */
 static inline uint32_t tbd_place_of(const struct tbd_trace *trace, uint32_t number_plus_1)
 {
-    return trace->is_aged && number_plus_1
-               ? tbd_trace_window_with(trace, number_plus_1 - 1) + 1
-               : number_plus_1;
+    return trace->is_aged && number_plus_1 ? tbd_trace_window_with(trace, number_plus_1 - 1) + 1
+                                           : number_plus_1;
 }
 
 static inline int tbd_moment_compare(const struct tbd_moment *a, const struct tbd_moment *b)

@@ -67,8 +67,7 @@ static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t 
 
         if (!(page->flags & flag))
             continue;
-        pages[count] =
-            (struct tbd_page_contents){ page->address, page->time, page->order, NULL };
+        pages[count] = (struct tbd_page_contents){ page->address, page->time, page->order, NULL };
         if (is_wanted(wanted, page->address)) {
             *status = tbd_toc_page(toc, page, bytes);
             pages[count].bytes = bytes;
@@ -171,7 +170,7 @@ static enum tbd_status read_log(const struct toc *toc, struct tbd_window *window
     if (!bytes || !log)
         return TBD_NOMEM;
     if (tbd_unpack(record->payload + sizeof(head), record->bytes - sizeof(head), bytes,
-                       head.raw_bytes))
+                   head.raw_bytes))
         return bad(toc, record, "the log does not unpack", why);
     window->log = log;
     window->log_count = head.count;
@@ -205,8 +204,8 @@ static enum tbd_status read_early_calls(const struct toc *toc, struct tbd_window
 }
 
 static enum tbd_status read_counts(const struct toc *toc, struct tbd_window *window,
-                                   struct tbd_word_summary *words,
-                                   struct tbd_block_summary *blocks, struct tbd_error *why)
+                                   struct tbd_word_summary *words, struct tbd_block_summary *blocks,
+                                   struct tbd_error *why)
 {
     if (tbd_words_get(&toc->words, window->number, words))
         return bad(toc, &toc->words, "impossible word summary", why);
@@ -376,9 +375,8 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc 
 }
 
 static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool with_events,
-                                   const struct tbd_wanted_pages *wanted,
-                                   struct tbd_picker *picker, struct tbd_window **out,
-                                   struct tbd_error *why)
+                                   const struct tbd_wanted_pages *wanted, struct tbd_picker *picker,
+                                   struct tbd_window **out, struct tbd_error *why)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, index);
     struct tbd_window *window;

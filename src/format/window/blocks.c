@@ -48,7 +48,8 @@ void tbd_block_table_release(struct tbd_block_table *table)
     free(table);
 }
 
-static const char *check_op(const struct tbd_block_def *def, const struct tbd_op *op, bool from_replay)
+static const char *check_op(const struct tbd_block_def *def, const struct tbd_op *op,
+                            bool from_replay)
 {
     uint64_t data_bytes = 0;
 
@@ -58,22 +59,16 @@ static const char *check_op(const struct tbd_block_def *def, const struct tbd_op
         if (!op->size)
             return "a store of no bytes";
         break;
-    case TBD_OP_CALL:
-        data_bytes = 56;
-        break;
-    case TBD_OP_RET:
-        data_bytes = 16;
-        break;
-    case TBD_OP_LOAD:
-        break;
+    case TBD_OP_CALL: data_bytes = 56; break;
+    case TBD_OP_RET: data_bytes = 16; break;
+    case TBD_OP_LOAD: break;
     case TBD_OP_NOTE:
         data_bytes = op->size;
         if (!from_replay || op->add < 0 || op->add > UINT32_MAX ||
             op->size != tbd_note_bytes((uint32_t)op->add))
             return "a note of impossible registers";
         break;
-    default:
-        return "an event of unknown kind";
+    default: return "an event of unknown kind";
     }
     if (data_bytes && op->data + data_bytes > def->operand_bytes)
         return "an event's data lie outside the record";
@@ -84,7 +79,8 @@ static const char *check_op(const struct tbd_block_def *def, const struct tbd_op
     return NULL;
 }
 
-const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops, bool from_replay)
+const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops,
+                            bool from_replay)
 {
     if (def->operand_bytes > TBD_RECORD_MAX_BYTES)
         return "the record is too long";
@@ -167,7 +163,8 @@ static bool key_put(struct tbd_block_table *table, const struct tbd_block_def *d
 {
     if (table->key_count * 2 >= table->key_slots && !key_grow(table))
         return false;
-    place_key(table->by_key, table->key_slots, (struct tbd_block_key){ id, key_hash(def->start, def->code_hash) });
+    place_key(table->by_key, table->key_slots,
+              (struct tbd_block_key){ id, key_hash(def->start, def->code_hash) });
     table->key_count++;
     return true;
 }
@@ -223,8 +220,7 @@ static bool same_code(const struct tbd_block *block, const struct tbd_block_def 
 static bool same_events(const struct tbd_block *block, const struct tbd_block_def *def,
                         const struct tbd_op *ops)
 {
-    return block->def.op_count == def->op_count &&
-           block->def.operand_bytes == def->operand_bytes &&
+    return block->def.op_count == def->op_count && block->def.operand_bytes == def->operand_bytes &&
            (!def->op_count || memcmp(block->ops, ops, sizeof(*ops) * def->op_count) == 0);
 }
 

@@ -17,7 +17,8 @@ void tbd_block_table_release(struct tbd_block_table *table); /* NULL is fine */
 
 /* Is this definition consistent in itself?  NULL if so, else what is wrong with it.  `ops` has
  * def->op_count elements.  `from_replay`: notes are fine (TBD_OP_NOTE). */
-const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops, bool from_replay);
+const char *tbd_block_check(const struct tbd_block_def *def, const struct tbd_op *ops,
+                            bool from_replay);
 
 /* Copies a checked block in under `id` (1 .. 2^30-1, not used yet). */
 TBD_MUST_CHECK enum tbd_status tbd_block_table_put(struct tbd_block_table *table, uint32_t id,
@@ -28,7 +29,8 @@ const struct tbd_block *tbd_block_table_get(const struct tbd_block_table *table,
 uint32_t tbd_block_table_count(const struct tbd_block_table *table); /* highest id */
 
 /* A block with this start and hash of its code will be looked for soon: only for time. */
-void tbd_block_table_expect(const struct tbd_block_table *table, uint64_t start, uint64_t code_hash);
+void tbd_block_table_expect(const struct tbd_block_table *table, uint64_t start,
+                            uint64_t code_hash);
 
 /* The id of the block with the same start and code; among several, the one with the same events if
  * there is one.  With `exact` only that.  0 if none. */

@@ -7,7 +7,7 @@
 
 #include <stdatomic.h>
 
-#define TBD_SEGMENT_BITS 10
+#define TBD_SEGMENT_BITS   10
 #define TBD_SEGMENT_BLOCKS (1u << TBD_SEGMENT_BITS)
 
 struct store;
@@ -20,9 +20,9 @@ struct tbd_block_key {
 
 struct tbd_block_table {
     const struct tbd_block **segments[1u << (30 - TBD_SEGMENT_BITS)];
-    struct store *stores; /* owned: where blocks lie */
+    struct store *stores;         /* owned: where blocks lie */
     struct tbd_block_key *by_key; /* owned: key_slots */
-    uint32_t key_slots;   /* power of two */
+    uint32_t key_slots;           /* power of two */
     uint32_t key_count;
     uint32_t highest;
     atomic_uint references;

@@ -227,8 +227,8 @@ static void start_at(const struct tbd_window *window, const struct tbd_checkpoin
 static void start_at_place(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
 {
     const struct tbd_place *places = window->private->places;
-    size_t at = TBD_COUNT_BEFORE(i, window->entry_count,
-                                 places[i].time + window->first_time < time);
+    size_t at =
+        TBD_COUNT_BEFORE(i, window->entry_count, places[i].time + window->first_time < time);
 
     tbd_cursor_first(window, out);
     if (!at)
@@ -242,8 +242,8 @@ static void start_at_place(const struct tbd_window *window, uint64_t time, struc
 bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
 {
     const struct tbd_window_private *private = window->private;
-    size_t upto = TBD_COUNT_BEFORE(i, private->checkpoint_count,
-                                  private->checkpoints[i].time <= time);
+    size_t upto =
+        TBD_COUNT_BEFORE(i, private->checkpoint_count, private->checkpoints[i].time <= time);
 
     if (window->is_picked)
         start_at_place(window, time, out);
@@ -261,8 +261,8 @@ bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_
 bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, struct tbd_cursor *out)
 {
     const struct tbd_window_private *private = window->private;
-    size_t upto = TBD_COUNT_BEFORE(i, private->checkpoint_count,
-                                  private->checkpoints[i].index <= index);
+    size_t upto =
+        TBD_COUNT_BEFORE(i, private->checkpoint_count, private->checkpoints[i].index <= index);
 
     start_at(window, upto ? &private->checkpoints[upto - 1] : NULL, out);
     while (out->kind != TBD_AT_END && out->index < index)

@@ -77,7 +77,7 @@ void tbd_window_free(struct tbd_window *window)
         return;
     private = window->private;
     for (size_t i = 0; i < private->owned_count; i++)
-        private->owned[i].release(private->owned[i].memory);
+    private->owned[i].release(private->owned[i].memory);
     free(private->owned);
     free(private->checkpoints);
     free(private->last_stores);
@@ -178,18 +178,12 @@ bool tbd_window_take_events(struct tbd_window *window, struct tbd_window *from)
 static uint32_t fixed_bytes(uint32_t kind)
 {
     switch (kind) {
-    case TBD_MSG_SYSCALL:
-        return sizeof(struct tbd_msg_syscall);
-    case TBD_MSG_SPECIAL:
-        return sizeof(struct tbd_msg_special);
-    case TBD_MSG_SIGNAL:
-        return sizeof(struct tbd_msg_signal);
-    case TBD_MSG_THREAD:
-        return sizeof(struct tbd_msg_thread);
-    case TBD_MSG_CODE:
-        return sizeof(struct tbd_msg_code);
-    default:
-        return 8;
+    case TBD_MSG_SYSCALL: return sizeof(struct tbd_msg_syscall);
+    case TBD_MSG_SPECIAL: return sizeof(struct tbd_msg_special);
+    case TBD_MSG_SIGNAL: return sizeof(struct tbd_msg_signal);
+    case TBD_MSG_THREAD: return sizeof(struct tbd_msg_thread);
+    case TBD_MSG_CODE: return sizeof(struct tbd_msg_code);
+    default: return 8;
     }
 }
 

@@ -36,8 +36,8 @@ TBD_MUST_CHECK enum tbd_status tbd_window_index(struct tbd_window *window, size_
 struct tbd_checkpoint {
     size_t entry;
     size_t operand;
-    uint64_t time;  /* absolute */
-    uint32_t index; /* of its event */
+    uint64_t time;   /* absolute */
+    uint32_t index;  /* of its event */
     uint32_t thread; /* that enters it */
 };
 /* For who checks a window while it is made, instead of tbd_window_index().  False without

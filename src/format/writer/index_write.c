@@ -109,13 +109,14 @@ static void put_region(struct index_writer *w, const struct tbd_disk_when *when,
                        const struct tbd_region *region)
 {
     struct tbd_range range = { region->start, region->end };
+    // clang-format off
     struct tbd_msg_region message = {
         .start = region->start, .end = region->end, .file_offset = region->file_offset,
         .inode = region->inode, .device = region->device, .prot = region->prot,
         .map_flags = region->map_flags, .flags = region->flags,
     };
-    size_t begin =
-        tbd_file_begin_record(w->out, unmap ? TBD_REC_UNMAP : TBD_REC_REGION);
+    // clang-format on
+    size_t begin = tbd_file_begin_record(w->out, unmap ? TBD_REC_UNMAP : TBD_REC_REGION);
 
     tbd_buffer_put(w->out, when, sizeof(*when));
     if (unmap) {
@@ -150,12 +151,12 @@ static enum tbd_status put_mappings(struct index_writer *w)
     return status;
 }
 
-static void put_thread(struct index_writer *w, uint32_t event,
-                       const struct tbd_thread_info *thread)
+static void put_thread(struct index_writer *w, uint32_t event, const struct tbd_thread_info *thread)
 {
     struct tbd_disk_when when = base_moment(w);
-    struct tbd_disk_thread disk = { .event = event, .thread = thread->tid,
-                                    .from = thread->creator, .value = thread->status };
+    struct tbd_disk_thread disk = {
+        .event = event, .thread = thread->tid, .from = thread->creator, .value = thread->status
+    };
 
     put_record(w, TBD_REC_THREAD, &when, &disk, sizeof(disk));
 }
@@ -235,8 +236,8 @@ static void put_window(struct index_writer *w, uint32_t place)
     put_events(w, place);
     put_record(w, TBD_REC_PAGES, &when, window->pages, window->pages_bytes);
     put_ran(w, place);
-    change.window.highest_id = place + 1 == w->trace->window_count ? w->trace->highest_id
-                                                                   : change.window.highest_id;
+    change.window.highest_id =
+        place + 1 == w->trace->window_count ? w->trace->highest_id : change.window.highest_id;
     if (change.span == 1)
         put_record(w, TBD_REC_WINDOW, NULL, &change.window, sizeof(change.window));
     else
@@ -278,7 +279,8 @@ enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tb
 {
     struct index_writer w = { .trace = trace, .first = first, .out = out };
     const struct tbd_window_summary *summary = &trace->windows[first].summary;
-    struct tbd_disk_base base = { .window = summary->number, .image = trace->base.image,
+    struct tbd_disk_base base = { .window = summary->number,
+                                  .image = trace->base.image,
                                   .first_time = summary->first_time };
     enum tbd_status status = TBD_OK;
 
@@ -335,15 +337,14 @@ static enum tbd_status add_page(struct tbd_trace *trace, uint32_t first, uint64_
     uint8_t *bytes = malloc(4096);
     enum tbd_status status = TBD_NOMEM;
 
-    if (bytes && tbd_array_grow(&image->pages, image->count, &image->capacity,
-                                sizeof(*image->pages)))
+    if (bytes &&
+        tbd_array_grow(&image->pages, image->count, &image->capacity, sizeof(*image->pages)))
         status = tbd_trace_page_for_image(trace, first, address, bytes);
     if (status) {
         free(bytes);
         return status == TBD_NOTFOUND ? TBD_OK : status;
     }
-    image->pages[image->count++] =
-        (struct tbd_page_contents){ .address = address, .bytes = bytes };
+    image->pages[image->count++] = (struct tbd_page_contents){ .address = address, .bytes = bytes };
     return TBD_OK;
 }
 

@@ -17,8 +17,8 @@
 /* ---- pages ---- */
 
 struct page_list {
-    struct tbd_disk_page *disk;       /* owned */
-    const uint8_t **bytes;            /* owned */
+    struct tbd_disk_page *disk; /* owned */
+    const uint8_t **bytes;      /* owned */
     size_t count;
 };
 
@@ -27,8 +27,11 @@ static void list_pages(struct page_list *list, const struct tbd_page_contents *p
 {
     for (size_t i = 0; i < count; i++) {
         list->disk[list->count] = (struct tbd_disk_page){
-            .address = pages[i].address, .time = (uint32_t)pages[i].time, .order = pages[i].order,
-            .flags = flag, .offset = list->count,
+            .address = pages[i].address,
+            .time = (uint32_t)pages[i].time,
+            .order = pages[i].order,
+            .flags = flag,
+            .offset = list->count,
         };
         list->bytes[list->count++] = pages[i].bytes;
     }

@@ -26,7 +26,7 @@
 
 #define RESERVE_BYTES (64 << 10)
 #define PLENTY_BYTES  ((uint64_t)1 << 30) /* nobody fills them in the moments that are left */
-#define BATCH_BLOCKS 8u
+#define BATCH_BLOCKS  8u
 
 /* ---- directories ---- */
 
@@ -166,8 +166,8 @@ void tbd_writer_close(int fd)
 
 static void remove_unstarted(struct tbd_writer *w)
 {
-    static const char *const names[] = { "reserve", "index", "blocks", "header", "header.part",
-                                         "image" };
+    static const char *const names[] = { "reserve", "index",       "blocks",
+                                         "header",  "header.part", "image" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unlinkat(w->dir, names[i], 0);
@@ -444,7 +444,8 @@ void tbd_writer_expect_end(struct tbd_writer *w)
 {
     struct statvfs disk;
 
-    if (w->has_reserve && !fstatvfs(w->dir, &disk) && disk.f_bavail * (uint64_t)disk.f_frsize >= PLENTY_BYTES)
+    if (w->has_reserve && !fstatvfs(w->dir, &disk) &&
+        disk.f_bavail * (uint64_t)disk.f_frsize >= PLENTY_BYTES)
         remove_reserve(w);
 }
 

@@ -43,9 +43,8 @@ void tbd_writer_module(struct tbd_writer *writer, const char *path, uint64_t ino
                        uint32_t device);
 
 /* The initial image. */
-TBD_MUST_CHECK enum tbd_status tbd_writer_image(struct tbd_writer *writer,
-                                                const struct tbd_page_contents *pages,
-                                                size_t count);
+TBD_MUST_CHECK enum tbd_status
+tbd_writer_image(struct tbd_writer *writer, const struct tbd_page_contents *pages, size_t count);
 
 /* Sizes and counts of a window: filled by put_window, given back to commit_window. */
 struct tbd_window_files {
@@ -72,7 +71,8 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_commit_window(struct tbd_writer *write
                                                         struct tbd_window_files *files);
 
 /* The file for a segment of the index over windows, appended to `out`. */
-void tbd_writer_code_segment(const struct tbd_writer *writer, struct tbd_key_segment *segment, struct tbd_buffer *out);
+void tbd_writer_code_segment(const struct tbd_writer *writer, struct tbd_key_segment *segment,
+                             struct tbd_buffer *out);
 /* Writes it when the windows are committed; from any thread.  The trace is as good without it, only slower to ask. */
 void tbd_writer_segment(const struct tbd_writer *writer, const struct tbd_key_segment *segment,
                         const struct tbd_buffer *file);

@@ -24,7 +24,8 @@ struct tbd_writer {
     struct tbd_buffer pending; /* records for the index */
     struct tbd_disk_module *modules;
     size_t module_count;
-    uint32_t folders; /* 1 + number of the folder of windows that was made last; atomic: several write windows */
+    /* 1 + number of the folder of windows that was made last; atomic: several write windows */
+    uint32_t folders;
     bool has_reserve; /* K3 */
     bool started;
     bool is_reopened; /* tbd_writer_open() */

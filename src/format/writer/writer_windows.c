@@ -43,8 +43,12 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
                                    const struct tbd_window_extra *extra,
                                    struct tbd_disk_window *disk, struct tbd_buffer *for_index)
 {
-    struct tbd_toc_content toc = { .window = window, .disk = disk, .trace_id = w->id,
-                                   .level = disk->level, .is_brief = true, .base = extra->base,
+    struct tbd_toc_content toc = { .window = window,
+                                   .disk = disk,
+                                   .trace_id = w->id,
+                                   .level = disk->level,
+                                   .is_brief = true,
+                                   .base = extra->base,
                                    .context = extra->context };
     struct tbd_buffer out = { 0 };
     enum tbd_status status = tbd_toc_put(&toc, &out, for_index);
@@ -86,10 +90,16 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
     enum tbd_status status = make_folder(w, window->number);
 
     *out = (struct tbd_window_files){
-        .disk = { .window = window->number, .level = counts->level, .complete = window->complete,
-                  .first_time = window->first_time, .blocks = window->blocks,
-                  .stores = counts->stores, .calls = counts->calls, .returns = counts->returns,
-                  .syscalls = counts->syscalls, .specials = counts->specials,
+        .disk = { .window = window->number,
+                  .level = counts->level,
+                  .complete = window->complete,
+                  .first_time = window->first_time,
+                  .blocks = window->blocks,
+                  .stores = counts->stores,
+                  .calls = counts->calls,
+                  .returns = counts->returns,
+                  .syscalls = counts->syscalls,
+                  .specials = counts->specials,
                   .signals = counts->signals },
     };
     if (!status)
@@ -115,11 +125,8 @@ static bool is_of_later(const struct tbd_record *head, const uint8_t *payload, u
     case TBD_REC_NOTE:
     case TBD_REC_PAGES:
     case TBD_REC_THREAD:
-    case TBD_REC_RAN:
-        memcpy(&when, payload, sizeof(when));
-        return when.window > window;
-    default:
-        return false;
+    case TBD_REC_RAN: memcpy(&when, payload, sizeof(when)); return when.window > window;
+    default: return false;
     }
 }
 
@@ -163,12 +170,14 @@ enum tbd_status tbd_writer_commit_window(struct tbd_writer *w, struct tbd_window
     return status;
 }
 
-void tbd_writer_code_segment(const struct tbd_writer *w, struct tbd_key_segment *segment, struct tbd_buffer *out)
+void tbd_writer_code_segment(const struct tbd_writer *w, struct tbd_key_segment *segment,
+                             struct tbd_buffer *out)
 {
     tbd_key_segment_encode(segment, w->id, out);
 }
 
-void tbd_writer_segment(const struct tbd_writer *w, const struct tbd_key_segment *segment, const struct tbd_buffer *file)
+void tbd_writer_segment(const struct tbd_writer *w, const struct tbd_key_segment *segment,
+                        const struct tbd_buffer *file)
 {
     char name[64];
 

@@ -204,8 +204,10 @@ static void set_registers(const struct tbd_boot *boot)
 {
     struct tbd_regs *regs = &tbd_runtime.thread->regs;
 
-    *regs = (struct tbd_regs){ .rip = boot->regs->rip, .rflags = 0x202,
-                               .fs_base = get_base(ARCH_GET_FS), .gs_base = get_base(ARCH_GET_GS) };
+    *regs = (struct tbd_regs){ .rip = boot->regs->rip,
+                               .rflags = 0x202,
+                               .fs_base = get_base(ARCH_GET_FS),
+                               .gs_base = get_base(ARCH_GET_GS) };
     regs->gpr[TBD_RBX] = boot->regs->rbx;
     regs->gpr[TBD_RBP] = boot->regs->rbp;
     regs->gpr[TBD_RSP] = boot->regs->rsp;
@@ -253,12 +255,13 @@ static bool prepare(const struct tbd_boot *boot)
     if (!parse_options(boot) || !check_machine(boot))
         return false;
     if (tbd_debugged_by_recorded()) {
-        tbd_say("process %u is watched by a recorded debugger: it runs untraced", (uint32_t)tbd_sys_getpid());
+        tbd_say("process %u is watched by a recorded debugger: it runs untraced",
+                (uint32_t)tbd_sys_getpid());
         return false;
     }
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
-    if (!map_thread() || !map_page_maps() ||
-        !tbd_regions_init(&tbd_runtime.regions) || !tbd_begin_mappings(boot->library)) {
+    if (!map_thread() || !map_page_maps() || !tbd_regions_init(&tbd_runtime.regions) ||
+        !tbd_begin_mappings(boot->library)) {
         tbd_say("cannot reserve the engine's address space: the program runs untraced");
         tbd_say("hint: memory is limited (ulimit -v, vm.overcommit_memory=2)");
         return false;
@@ -284,7 +287,8 @@ void tbd_boot(const struct tbd_boot *boot)
     patch_vdso();
     set_registers(boot);
     tbd_signals_init(thread);
-    tbd_runtime.window_due = tbd_runtime.options.hooks ? tbd_runtime.options.window : TBD_TIME_NEVER;
+    tbd_runtime.window_due =
+        tbd_runtime.options.hooks ? tbd_runtime.options.window : TBD_TIME_NEVER;
     tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.window_due);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);

@@ -23,8 +23,8 @@ struct tbd_boot {
     uint64_t argc;
     char **argv;
     char **envp;
-    uint64_t library;       /* an address inside libtbd.so */
-    uint64_t rseq;          /* address of the thread's registered rseq area, 0 = none */
+    uint64_t library; /* an address inside libtbd.so */
+    uint64_t rseq;    /* address of the thread's registered rseq area, 0 = none */
     uint32_t rseq_bytes;
     uint32_t reserved;
 };

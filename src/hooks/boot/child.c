@@ -29,8 +29,8 @@ static bool map_areas(void)
         uint64_t start = tbd_runtime.areas[i].start;
         uint64_t bytes = tbd_runtime.areas[i].end - start;
 
-        if (tbd_sys_mmap(start, bytes, PROT_RWX, MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1, 0) !=
-            (long)start)
+        if (tbd_sys_mmap(start, bytes, PROT_RWX, MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1,
+                         0) != (long)start)
             return false;
         tbd_sys_madvise(start, bytes, ADVICE_DONTFORK);
         tbd_sys_madvise(start, bytes, ADVICE_DONTDUMP);

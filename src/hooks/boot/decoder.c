@@ -89,8 +89,8 @@ static const char *protect_segments(const Elf64_Ehdr *header)
         const Elf64_Phdr *s = &segments[i];
         uint64_t start = loaded(s->p_vaddr) & ~(TBD_PAGE_SIZE - 1);
         uint64_t end = (loaded(s->p_vaddr) + s->p_memsz + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
-        int prot = (s->p_flags & PF_R ? 1 : 0) | (s->p_flags & PF_W ? 2 : 0) |
-                   (s->p_flags & PF_X ? 4 : 0);
+        int prot =
+            (s->p_flags & PF_R ? 1 : 0) | (s->p_flags & PF_W ? 2 : 0) | (s->p_flags & PF_X ? 4 : 0);
 
         if (s->p_type == PT_LOAD && tbd_sys_failed(tbd_sys_mprotect(start, end - start, prot)))
             return "the decoder library cannot be made executable";
@@ -125,8 +125,9 @@ static void read_dynamic(const Elf64_Ehdr *header, struct dynamic *out)
     }
     /* The string table follows the symbol table in every linker's output. */
     if (out->symbols && out->strings)
-        out->symbol_count = (size_t)((const uint8_t *)out->strings -
-                                     (const uint8_t *)out->symbols) / sizeof(Elf64_Sym);
+        out->symbol_count =
+            (size_t)((const uint8_t *)out->strings - (const uint8_t *)out->symbols) /
+            sizeof(Elf64_Sym);
 }
 
 /* Address of symbol `index`; weak imports that nobody has are 0. */
@@ -148,9 +149,7 @@ static bool relocate(const struct dynamic *dynamic, const Elf64_Rela *rela, size
         uint64_t value;
 
         switch (ELF64_R_TYPE(rela[i].r_info)) {
-        case R_X86_64_RELATIVE:
-            *place = loaded((uint64_t)rela[i].r_addend);
-            break;
+        case R_X86_64_RELATIVE: *place = loaded((uint64_t)rela[i].r_addend); break;
         case R_X86_64_64:
         case R_X86_64_GLOB_DAT:
         case R_X86_64_JUMP_SLOT:
@@ -158,8 +157,7 @@ static bool relocate(const struct dynamic *dynamic, const Elf64_Rela *rela, size
                 return false;
             *place = value + (uint64_t)rela[i].r_addend;
             break;
-        default:
-            return false;
+        default: return false;
         }
     }
     return true;

@@ -11,7 +11,6 @@
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
 
-
 void tbd_detach_child(struct tbd_thread *thread, bool shares_memory, bool clears_handlers)
 {
     struct tbd_regs regs = thread->regs;

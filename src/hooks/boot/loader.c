@@ -67,7 +67,8 @@ static bool map_segment(const Elf64_Phdr *segment)
 {
     uint64_t start = segment->p_vaddr & ~(TBD_PAGE_SIZE - 1);
     uint64_t end = (segment->p_vaddr + segment->p_memsz + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
-    long result = tbd_sys_mmap(start, end - start, PROT_RW, MAP_PRIVATE_ANON_FIXED_NOREPLACE, -1, 0);
+    long result =
+        tbd_sys_mmap(start, end - start, PROT_RW, MAP_PRIVATE_ANON_FIXED_NOREPLACE, -1, 0);
 
     if (result != (long)start)
         return false;
@@ -118,7 +119,10 @@ void tbd_loader_main(uint64_t argc, char **argv, char **envp, const struct tbd_b
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)tbd_engine_image;
     const uint64_t *mark = (const uint64_t *)(header->e_entry - 16);
-    struct tbd_boot boot = { .regs = regs, .argc = argc, .argv = argv, .envp = envp,
+    struct tbd_boot boot = { .regs = regs,
+                             .argc = argc,
+                             .argv = argv,
+                             .envp = envp,
                              .library = (uint64_t)(uintptr_t)tbd_engine_image };
 
     if (has_sanitizer())

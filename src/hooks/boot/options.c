@@ -27,6 +27,7 @@ struct row {
 #define AT(field) offsetof(struct tbd_options, field)
 
 /* No pointers: readable before relocation. */
+// clang-format off
 static const struct row rows[] = {
     { .name = "dir", .values = "PATH", .help = "folder in which the trace's folder is made",
       .kind = KIND_TEXT, .offset = AT(dir) },
@@ -71,6 +72,7 @@ static const struct row rows[] = {
       .kind = KIND_CHOICE, .offset = AT(children), .initial = 1,
       .choices = { { "yes", 1 }, { "no", 0 } } },
 };
+// clang-format on
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
@@ -179,8 +181,7 @@ static bool set_value(struct tbd_options *options, const struct row *row, const 
         if (!parse_size(row, text, &value))
             return false;
         break;
-    default:
-        return false;
+    default: return false;
     }
     memcpy(field, &value, sizeof(value));
     return true;

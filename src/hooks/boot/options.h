@@ -17,22 +17,25 @@
 enum tbd_lean { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 2 };
 
 struct tbd_options {
-    char dir[TBD_OPTION_TEXT_BYTES];       /* "" = the organizer's default */
-    char organizer[TBD_OPTION_TEXT_BYTES]; /* "" = beside libtbd.so; "none" = events are thrown away */
-    uint64_t window;                       /* block entries in a window */
-    uint64_t quantum;                      /* block entries of a thread until it is another one's turn */
+    char dir[TBD_OPTION_TEXT_BYTES]; /* "" = the organizer's default */
+    /* "" = beside libtbd.so; "none" = events are thrown away */
+    char organizer[TBD_OPTION_TEXT_BYTES];
+    uint64_t window; /* block entries in a window */
+    /* block entries of a thread until it is another one's turn */
+    uint64_t quantum;
     uint64_t chunks;
     uint64_t max_insns;
-    uint64_t hooks;                        /* TBD_HOOK_* */
-    uint64_t log;                          /* enum tbd_log_level */
-    uint64_t link;                         /* 0 or 1 */
-    uint64_t threads;                      /* 0 or 1: several threads are recorded */
-    uint64_t budget;                       /* bytes; 0: no limit */
-    uint64_t level3;                       /* windows; 0: no limit */
+    uint64_t hooks;   /* TBD_HOOK_* */
+    uint64_t log;     /* enum tbd_log_level */
+    uint64_t link;    /* 0 or 1 */
+    uint64_t threads; /* 0 or 1: several threads are recorded */
+    uint64_t budget;  /* bytes; 0: no limit */
+    uint64_t level3;  /* windows; 0: no limit */
     uint64_t level2;
-    uint64_t keep;                         /* bytes, or TBD_KEEP_SECONDS and seconds; 0: everything */
-    uint64_t lean;                         /* enum tbd_lean: are windows written without events? */
-    uint64_t children;                     /* 0 or 1: forked children get traces of their own */
+    /* bytes, or TBD_KEEP_SECONDS and seconds; 0: everything */
+    uint64_t keep;
+    uint64_t lean;     /* enum tbd_lean: are windows written without events? */
+    uint64_t children; /* 0 or 1: forked children get traces of their own */
 };
 
 /* Fills *options from `text` (NULL = all defaults).  False: `why` says what is

@@ -37,12 +37,12 @@ struct tbd_runtime {
     size_t area_count;
     uint64_t brk_start;
     uint64_t brk_end;
-    uint64_t window_due;    /* time at which the window ends */
-    uint64_t gs_base;       /* of the engine, in every thread */
-    uint64_t decoder_tls;   /* fs base for the decoder library; 0 without fsgsbase */
-    uint64_t realtime_ns;   /* when the trace began, as START says */
+    uint64_t window_due;  /* time at which the window ends */
+    uint64_t gs_base;     /* of the engine, in every thread */
+    uint64_t decoder_tls; /* fs base for the decoder library; 0 without fsgsbase */
+    uint64_t realtime_ns; /* when the trace began, as START says */
     uint32_t pid;
-    bool recording;         /* an organizer consumes the stream */
+    bool recording; /* an organizer consumes the stream */
     bool has_fsgsbase;
     uint64_t unknown_calls; /* system calls whose writes were found by comparison */
     bool taken_over;        /* translated code runs: faults may be the program's */
@@ -51,9 +51,10 @@ struct tbd_runtime {
     /* NULL in play; a replay process: makes the stores of others that the log has for the piece of
      * an instruction at hand, and adds them to the effects.  The message they are in, or NULL. */
     const struct tbd_msg_special *(*next_others)(struct tbd_effects *effects, uint32_t *others);
-    const char *let_go;     /* why the program must be detached at the next boundary; NULL = it need not */
-    char **environment;     /* as at boot: for organizers */
-    char lib_dir[1024];     /* where libtbd.so is, ends with a slash */
+    /* why the program must be detached at the next boundary; NULL = it need not */
+    const char *let_go;
+    char **environment; /* as at boot: for organizers */
+    char lib_dir[1024]; /* where libtbd.so is, ends with a slash */
 };
 
 extern struct tbd_runtime tbd_runtime;

@@ -145,7 +145,8 @@ _Noreturn static void become_organizer(int fd, char **envp)
         argv[last++] = tbd_runtime.options.dir;
     }
     if (tbd_runtime.options.lean != TBD_LEAN_AUTO)
-        argv[last++] = tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";
+        argv[last++] =
+            tbd_runtime.options.lean == TBD_LEAN_ALWAYS ? "--lean=always" : "--lean=never";
     copy_environment(envp, environment);
     __atomic_store_n(&head->organizer_lock, (uint32_t)tbd_sys_getpid(), __ATOMIC_RELEASE);
     raise_descriptor_limit();
@@ -169,7 +170,8 @@ struct errand {
 /* No exit signal; a debugger of the program does not see it. */
 static long start_silently(uint64_t flags, uint8_t *stack, void (*run)(void *), void *context)
 {
-    return tbd_spawn_clone(flags | CLONE_VM_ | CLONE_UNTRACED_, tbd_sys_pointer(stack + STACK_BYTES), run, context);
+    return tbd_spawn_clone(flags | CLONE_VM_ | CLONE_UNTRACED_,
+                           tbd_sys_pointer(stack + STACK_BYTES), run, context);
 }
 
 static void run_organizer(void *context)
@@ -218,7 +220,8 @@ static bool wait_until_ready(void)
 static void say_it_does_not_start(void)
 {
     /* One that failed has said why itself. */
-    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) == TBD_ORGANIZER_FAILED)
+    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) ==
+        TBD_ORGANIZER_FAILED)
         return;
     tbd_say("the organizer does not start");
     tbd_say("hint: the program runs untraced; tbd-organizer must be beside libtbd.so");

@@ -16,12 +16,10 @@ struct entry {
 };
 
 static const struct entry entries[] = {
-    { "__vdso_clock_gettime", 228 },   { "clock_gettime", 228 },
-    { "__vdso_gettimeofday", 96 },     { "gettimeofday", 96 },
-    { "__vdso_time", 201 },            { "time", 201 },
-    { "__vdso_getcpu", 309 },          { "getcpu", 309 },
-    { "__vdso_clock_getres", 229 },    { "clock_getres", 229 },
-    { "__vdso_getrandom", -1 },        { "getrandom", -1 },
+    { "__vdso_clock_gettime", 228 }, { "clock_gettime", 228 },   { "__vdso_gettimeofday", 96 },
+    { "gettimeofday", 96 },          { "__vdso_time", 201 },     { "time", 201 },
+    { "__vdso_getcpu", 309 },        { "getcpu", 309 },          { "__vdso_clock_getres", 229 },
+    { "clock_getres", 229 },         { "__vdso_getrandom", -1 }, { "getrandom", -1 },
 };
 
 static const struct entry *find_entry(const char *name)
@@ -84,8 +82,9 @@ static bool read_image(struct image *image)
     if (!image->symbols || !image->strings)
         return false;
     if (!image->symbol_count && (const uint8_t *)image->strings > (const uint8_t *)image->symbols)
-        image->symbol_count = (uint64_t)((const uint8_t *)image->strings -
-                                         (const uint8_t *)image->symbols) / sizeof(Elf64_Sym);
+        image->symbol_count =
+            (uint64_t)((const uint8_t *)image->strings - (const uint8_t *)image->symbols) /
+            sizeof(Elf64_Sym);
     return image->symbol_count;
 }
 

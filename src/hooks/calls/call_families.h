@@ -19,8 +19,8 @@ struct tbd_call {
     struct tbd_effects *effects;
     int64_t result;
     uint32_t insn_bytes;
-    uint64_t insns_before;   /* in its block: what ran if the call is not made */
-    uint32_t flags;          /* TBD_SYSCALL_* of the message */
+    uint64_t insns_before; /* in its block: what ran if the call is not made */
+    uint32_t flags;        /* TBD_SYSCALL_* of the message */
 };
 
 /* entry_x86_64.S */
@@ -50,7 +50,8 @@ void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys);
  * made natively). */
 _Noreturn void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat);
 /* The same for one that had stepped out (threads.h) with these registers. */
-_Noreturn void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat, const struct tbd_regs *regs);
+_Noreturn void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat,
+                               const struct tbd_regs *regs);
 /* The same for one that the engine makes before the program's own is to be made again. */
 void tbd_call_pause(struct tbd_call *call);
 void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys);

@@ -40,7 +40,8 @@ bool tbd_debugged_by_recorded(void)
     char start[24];
     char rest[8];
 
-    if (!find_line("/proc/thread-self/status", "TracerPid:\t", tracer, sizeof(tracer)) || tracer[0] == '0')
+    if (!find_line("/proc/thread-self/status", "TracerPid:\t", tracer, sizeof(tracer)) ||
+        tracer[0] == '0')
         return false;
     tbd_fmt(path, sizeof(path), "/proc/%s/maps", tracer);
     tbd_fmt(start, sizeof(start), "%lx-", (uint64_t)TBD_ENGINE_BASE);

@@ -15,10 +15,20 @@
 
 enum {
     NR_EXECVEAT = 322,
-    SYS_OPENAT = 257, SYS_PREAD64 = 17, SYS_FSTAT = 5, SYS_FGETXATTR = 193, SYS_FCNTL = 72,
-    AT_FDCWD_ = -100, AT_EMPTY_PATH_ = 0x1000, O_CLOEXEC_ = 0x80000, F_DUPFD_CLOEXEC_ = 1030,
+    SYS_OPENAT = 257,
+    SYS_PREAD64 = 17,
+    SYS_FSTAT = 5,
+    SYS_FGETXATTR = 193,
+    SYS_FCNTL = 72,
+    AT_FDCWD_ = -100,
+    AT_EMPTY_PATH_ = 0x1000,
+    O_CLOEXEC_ = 0x80000,
+    F_DUPFD_CLOEXEC_ = 1030,
     MODE_OTHER_IDENTITY = 06000,
-    HEAD_BYTES = 4096, TEXT_BYTES = 4096, MAX_VARIABLES = 4096, MAX_OWN = 8,
+    HEAD_BYTES = 4096,
+    TEXT_BYTES = 4096,
+    MAX_VARIABLES = 4096,
+    MAX_OWN = 8,
 };
 
 static const char library[] = "libtbd.so";
@@ -34,7 +44,8 @@ static int open_program(const struct tbd_sys_call *sys)
     uint64_t path = sys->args[has_folder ? 1 : 0];
     char first = 0;
 
-    if (has_folder && sys->args[4] & AT_EMPTY_PATH_ && tbd_copy_from_program(&first, path, 1) && !first)
+    if (has_folder && sys->args[4] & AT_EMPTY_PATH_ && tbd_copy_from_program(&first, path, 1) &&
+        !first)
         return (int)tbd_sys3(SYS_FCNTL, folder, F_DUPFD_CLOEXEC_, 0);
     return (int)tbd_sys4(SYS_OPENAT, folder, path, O_CLOEXEC_, 0);
 }
@@ -131,7 +142,8 @@ static bool names_library(const char *list)
     size_t bytes = strlen(library);
 
     for (; *list; list++)
-        if (tbd_starts_with(list, library) && (!list[bytes] || list[bytes] == ':' || list[bytes] == ' '))
+        if (tbd_starts_with(list, library) &&
+            (!list[bytes] || list[bytes] == ':' || list[bytes] == ' '))
             return true;
     return false;
 }

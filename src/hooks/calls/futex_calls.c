@@ -14,17 +14,30 @@
 #include "hooks/memory/safe_copy.h"
 
 enum {
-    NR_NANOSLEEP = 35, NR_KILL = 62, NR_CLOCK_GETTIME = 228,
-    FUTEX_LOCK_PI_ = 6, FUTEX_UNLOCK_PI_ = 7, FUTEX_TRYLOCK_PI_ = 8, FUTEX_LOCK_PI2_ = 13,
-    FUTEX_COMMAND = 0x7f, FUTEX_CLOCK_REALTIME_ = 0x100,
-    CLOCK_REALTIME_ = 0, CLOCK_MONOTONIC_ = 1,
-    EPERM_ = -1, ESRCH_ = -3, EAGAIN_ = -11, EFAULT_ = -14, EINVAL_ = -22, EDEADLK_ = -35,
+    NR_NANOSLEEP = 35,
+    NR_KILL = 62,
+    NR_CLOCK_GETTIME = 228,
+    FUTEX_LOCK_PI_ = 6,
+    FUTEX_UNLOCK_PI_ = 7,
+    FUTEX_TRYLOCK_PI_ = 8,
+    FUTEX_LOCK_PI2_ = 13,
+    FUTEX_COMMAND = 0x7f,
+    FUTEX_CLOCK_REALTIME_ = 0x100,
+    CLOCK_REALTIME_ = 0,
+    CLOCK_MONOTONIC_ = 1,
+    EPERM_ = -1,
+    ESRCH_ = -3,
+    EAGAIN_ = -11,
+    EFAULT_ = -14,
+    EINVAL_ = -22,
+    EDEADLK_ = -35,
     ETIMEDOUT_ = -110,
-    RETRY_NS = 100000, PROT_WRITE_ = 2,
+    RETRY_NS = 100000,
+    PROT_WRITE_ = 2,
 };
-#define FUTEX_WAITERS_ 0x80000000u
+#define FUTEX_WAITERS_    0x80000000u
 #define FUTEX_OWNER_DIED_ 0x40000000u
-#define FUTEX_TID_MASK_ 0x3fffffffu
+#define FUTEX_TID_MASK_   0x3fffffffu
 
 static void finish(struct tbd_call *call, int64_t result)
 {
@@ -61,7 +74,8 @@ static bool is_over(const struct tbd_call *call, uint32_t command)
 
     if (!call->sys.args[3] || !tbd_copy_from_program(until, call->sys.args[3], sizeof(until)))
         return false;
-    tbd_sys3(NR_CLOCK_GETTIME, realtime ? CLOCK_REALTIME_ : CLOCK_MONOTONIC_, tbd_sys_pointer(now), 0);
+    tbd_sys3(NR_CLOCK_GETTIME, realtime ? CLOCK_REALTIME_ : CLOCK_MONOTONIC_, tbd_sys_pointer(now),
+             0);
     return now[0] > until[0] || (now[0] == until[0] && now[1] >= until[1]);
 }
 
@@ -89,7 +103,9 @@ static void lock(struct tbd_call *call, uint32_t value, uint32_t command)
     if (owner == call->thread->tid)
         finish(call, EDEADLK_);
     else if (!owner)
-        finish(call, tbd_call_exchange_word(call, call->sys.args[0], value, mine) ? 0 : TBD_CALL_INTERRUPTED);
+        finish(call, tbd_call_exchange_word(call, call->sys.args[0], value, mine)
+                         ? 0
+                         : TBD_CALL_INTERRUPTED);
     else if (!is_alive(owner))
         finish(call, ESRCH_);
     else if (command == FUTEX_TRYLOCK_PI_)
@@ -105,7 +121,9 @@ static void unlock(struct tbd_call *call, uint32_t value)
     if ((value & FUTEX_TID_MASK_) != call->thread->tid)
         finish(call, EPERM_);
     else
-        finish(call, tbd_call_exchange_word(call, call->sys.args[0], value, 0) ? 0 : TBD_CALL_INTERRUPTED);
+        finish(call, tbd_call_exchange_word(call, call->sys.args[0], value, 0)
+                         ? 0
+                         : TBD_CALL_INTERRUPTED);
 }
 
 bool tbd_call_futex_pi(struct tbd_call *call)

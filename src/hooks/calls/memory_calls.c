@@ -21,15 +21,38 @@
 #include "hooks/memory/unlinked_files.h"
 
 enum {
-    NR_MMAP = 9, NR_MPROTECT = 10, NR_MUNMAP = 11, NR_BRK = 12, NR_MREMAP = 25, NR_MADVISE = 28,
-    NR_SHMAT = 30, NR_SHMCTL = 31, NR_SHMDT = 67, NR_REMAP_FILE_PAGES = 216, NR_PKEY_MPROTECT = 329,
-    NR_MAP_SHADOW_STACK = 453, NR_SETRLIMIT = 160, NR_PRLIMIT64 = 302, RLIMIT_STACK_ = 3, NR_MSEAL = 462,
+    NR_MMAP = 9,
+    NR_MPROTECT = 10,
+    NR_MUNMAP = 11,
+    NR_BRK = 12,
+    NR_MREMAP = 25,
+    NR_MADVISE = 28,
+    NR_SHMAT = 30,
+    NR_SHMCTL = 31,
+    NR_SHMDT = 67,
+    NR_REMAP_FILE_PAGES = 216,
+    NR_PKEY_MPROTECT = 329,
+    NR_MAP_SHADOW_STACK = 453,
+    NR_SETRLIMIT = 160,
+    NR_PRLIMIT64 = 302,
+    RLIMIT_STACK_ = 3,
+    NR_MSEAL = 462,
     SYS_FSTAT = 5,
-    PROT_READ_ = 1, PROT_WRITE_ = 2,
-    MAP_SHARED_ = 1, MAP_TYPE_ = 15, MAP_FIXED_ = 0x10, MAP_FIXED_NOREPLACE_ = 0x100000, EEXIST_ = -17, MAP_ANONYMOUS_ = 0x20,
+    PROT_READ_ = 1,
+    PROT_WRITE_ = 2,
+    MAP_SHARED_ = 1,
+    MAP_TYPE_ = 15,
+    MAP_FIXED_ = 0x10,
+    MAP_FIXED_NOREPLACE_ = 0x100000,
+    EEXIST_ = -17,
+    MAP_ANONYMOUS_ = 0x20,
     MAP_32BIT_ = 0x40,
-    MREMAP_FIXED_ = 2, MREMAP_DONTUNMAP_ = 4,
-    ADVICE_DONTNEED = 4, ADVICE_FREE = 8, ADVICE_REMOVE = 9, ADVICE_DONTNEED_LOCKED = 24,
+    MREMAP_FIXED_ = 2,
+    MREMAP_DONTUNMAP_ = 4,
+    ADVICE_DONTNEED = 4,
+    ADVICE_FREE = 8,
+    ADVICE_REMOVE = 9,
+    ADVICE_DONTNEED_LOCKED = 24,
     ADVICE_WIPEONFORK = 18,
 };
 
@@ -116,8 +139,7 @@ static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
 
         stretch.folds = tbd_regions_folds(regions, stretch.start, stretch.end);
         if (map->prot & PROT_READ_)
-            tbd_window_send_pages(&tbd_runtime.ring, call->thread, &tbd_runtime.pages, &stretch,
-                                  1);
+            tbd_window_send_pages(&tbd_runtime.ring, call->thread, &tbd_runtime.pages, &stretch, 1);
     }
 }
 
@@ -254,8 +276,8 @@ static void map_memory(struct tbd_call *call)
     perform_wish(call);
     if (failed(call))
         return;
-    map.map_flags = (map.map_flags & ~(uint32_t)MAP_TYPE_) |
-                    ((args[3] & MAP_TYPE_) == 2 ? 2u : MAP_SHARED_);
+    map.map_flags =
+        (map.map_flags & ~(uint32_t)MAP_TYPE_) | ((args[3] & MAP_TYPE_) == 2 ? 2u : MAP_SHARED_);
     map.start = (uint64_t)call->result;
     map.end = map.start + bytes;
     add_region(call, &map, path);
@@ -301,7 +323,8 @@ static void attach_shared(struct tbd_call *call)
 
     call->sys.args[5] = 0;
     if (sys.args[1] && bytes)
-        capture(call, sys.args[1] & ~(TBD_PAGE_SIZE - 1), (sys.args[1] & ~(TBD_PAGE_SIZE - 1)) + bytes);
+        capture(call, sys.args[1] & ~(TBD_PAGE_SIZE - 1),
+                (sys.args[1] & ~(TBD_PAGE_SIZE - 1)) + bytes);
     else if (bytes)
         sys.args[1] = tbd_shared_place(bytes);
     call->result = tbd_call_perform(&sys);
@@ -385,8 +408,7 @@ static bool refresh(void *context, const struct tbd_msg_region *map, const char 
 
 static void protect_memory(struct tbd_call *call)
 {
-    struct tbd_range range = { call->sys.args[0],
-                               call->sys.args[0] + page_up(call->sys.args[1]) };
+    struct tbd_range range = { call->sys.args[0], call->sys.args[0] + page_up(call->sys.args[1]) };
 
     check_range(call, range.start, call->sys.args[1]);
     if (!(call->sys.args[2] & PROT_READ_))
@@ -406,8 +428,9 @@ static void protect_memory(struct tbd_call *call)
 /* The heap stays one region, however often it grows. */
 static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
 {
-    struct tbd_msg_region map = { .start = from, .end = to, .prot = 3, .map_flags = 2,
-                                  .flags = TBD_REGION_HEAP };
+    struct tbd_msg_region map = {
+        .start = from, .end = to, .prot = 3, .map_flags = 2, .flags = TBD_REGION_HEAP
+    };
     struct tbd_region *before = tbd_regions_find(&tbd_runtime.regions, from - 1);
 
     if (from >= to)
@@ -509,7 +532,8 @@ static void remap_memory(struct tbd_call *call)
     tbd_shared_update(moved.map.start, moved.map.end);
     if (is_lazy)
         tbd_lazy_moved(args[0], moved.map.start, moved.map.end);
-    send_regions(call, moved.map.start, moved.map.end, false); /* its pages are known when touched */
+    /* its pages are known when touched */
+    send_regions(call, moved.map.start, moved.map.end, false);
 }
 
 /* MADV_FREE may or may not throw pages away, any time later: it is made the certain MADV_DONTNEED,
@@ -551,7 +575,9 @@ static void change_limit(struct tbd_call *call)
     uint64_t pointer = is_prlimit ? args[2] : args[1];
     uint64_t end = tbd_begin_stack_start(0);
     uint64_t limit = 0;
-    struct tbd_msg_region map = { .end = end, .prot = 3, .map_flags = 0x102, .flags = TBD_REGION_STACK };
+    struct tbd_msg_region map = {
+        .end = end, .prot = 3, .map_flags = 0x102, .flags = TBD_REGION_STACK
+    };
 
     call->sys.args[5] = 0;
     if (is_own && resource == RLIMIT_STACK_ && pointer)
@@ -576,42 +602,20 @@ void tbd_call_mapping(struct tbd_call *call)
 {
     tbd_x87_settle(); /* as long as the code is there */
     switch (call->sys.number) {
-    case NR_MMAP:
-        map_memory(call);
-        break;
+    case NR_MMAP: map_memory(call); break;
     case NR_MPROTECT:
-    case NR_PKEY_MPROTECT:
-        protect_memory(call);
-        break;
-    case NR_MUNMAP:
-        unmap_memory(call);
-        break;
-    case NR_BRK:
-        change_heap(call);
-        break;
-    case NR_MREMAP:
-        remap_memory(call);
-        break;
-    case NR_MADVISE:
-        advise(call);
-        break;
-    case NR_SHMAT:
-        attach_shared(call);
-        break;
-    case NR_SHMDT:
-        detach_shared(call);
-        break;
-    case NR_MSEAL:
-        perform(call);
-        break;
+    case NR_PKEY_MPROTECT: protect_memory(call); break;
+    case NR_MUNMAP: unmap_memory(call); break;
+    case NR_BRK: change_heap(call); break;
+    case NR_MREMAP: remap_memory(call); break;
+    case NR_MADVISE: advise(call); break;
+    case NR_SHMAT: attach_shared(call); break;
+    case NR_SHMDT: detach_shared(call); break;
+    case NR_MSEAL: perform(call); break;
     case NR_SETRLIMIT:
-    case NR_PRLIMIT64:
-        change_limit(call);
-        break;
+    case NR_PRLIMIT64: change_limit(call); break;
     case NR_REMAP_FILE_PAGES:
     case NR_MAP_SHADOW_STACK:
-    default:
-        refuse(call);
-        break;
+    default: refuse(call); break;
     }
 }

@@ -11,15 +11,28 @@
 #include "hooks/memory/proc.h"
 
 enum {
-    NR_WAIT4 = 61, NR_WAITID = 247, SYS_PRCTL = 157, SYS_RT_SIGPENDING = 127,
+    NR_WAIT4 = 61,
+    NR_WAITID = 247,
+    SYS_PRCTL = 157,
+    SYS_RT_SIGPENDING = 127,
     PR_GET_CHILD_SUBREAPER_ = 37,
-    P_ALL_ = 0, P_PID_ = 1,
-    WNOHANG_ = 1, WUNTRACED_ = 2, WEXITED_ = 4, WCONTINUED_ = 8, WNOWAIT_ = 0x1000000,
-    EINTR_ = -4, ECHILD_ = -10, NR_NANOSLEEP = 35, SIGCHLD_ = 17, SA_NOCLDWAIT_ = 2,
-    INFO_PID_AT = 16, INFO_BYTES = 128,
+    P_ALL_ = 0,
+    P_PID_ = 1,
+    WNOHANG_ = 1,
+    WUNTRACED_ = 2,
+    WEXITED_ = 4,
+    WCONTINUED_ = 8,
+    WNOWAIT_ = 0x1000000,
+    EINTR_ = -4,
+    ECHILD_ = -10,
+    NR_NANOSLEEP = 35,
+    SIGCHLD_ = 17,
+    SA_NOCLDWAIT_ = 2,
+    INFO_PID_AT = 16,
+    INFO_BYTES = 128,
 };
 #define WAIT_COMMON 0xe0000009ull /* WNOHANG, WCONTINUED, __WNOTHREAD, __WALL, __WCLONE */
-#define COMM_BYTES 16
+#define COMM_BYTES  16
 #define SIGCHLD_BIT (1ull << 16)
 
 bool tbd_strangers_come(void)
@@ -34,7 +47,8 @@ bool tbd_strangers_come(void)
 
 static const char *organizer_name(void)
 {
-    const char *name = tbd_runtime.options.organizer[0] ? tbd_runtime.options.organizer : "tbd-organizer";
+    const char *name =
+        tbd_runtime.options.organizer[0] ? tbd_runtime.options.organizer : "tbd-organizer";
 
     for (const char *at = name; *at; at++)
         if (*at == '/')
@@ -57,7 +71,9 @@ static enum who who_is(uint32_t pid)
     length = length < COMM_BYTES - 1 ? length : COMM_BYTES - 1;
     if (got <= 0)
         return GONE;
-    return got == (long)length + 1 && comm[length] == '\n' && memcmp(comm, name, length) == 0 ? ORGANIZER : OTHER;
+    return got == (long)length + 1 && comm[length] == '\n' && memcmp(comm, name, length) == 0
+               ? ORGANIZER
+               : OTHER;
 }
 
 static bool is_organizer(uint32_t pid)
@@ -197,7 +213,8 @@ bool tbd_strangers_before_wait(struct tbd_call *call)
             return false;
         if (call->result < 0 || (!pid_in(info) && waits_not))
             return true;
-        if (pid_in(info) && who_is(pid_in(info)) == OTHER) { /* GONE: the signal handler was faster */
+        /* GONE: the signal handler was faster */
+        if (pid_in(info) && who_is(pid_in(info)) == OTHER) {
             wait_for(&call->sys, pid_in(info));
             return true;
         }

@@ -15,12 +15,29 @@
 #include <linux/audit.h>
 
 enum {
-    NR_READ = 0, NR_WRITE = 1, NR_RT_SIGRETURN = 15, NR_EXIT = 60, NR_GETTIMEOFDAY = 96, NR_PRCTL = 157,
-    NR_TIME = 201, NR_CLOCK_GETTIME = 228, NR_CLOCK_GETRES = 229, NR_TGKILL = 234, NR_GETCPU = 309,
+    NR_READ = 0,
+    NR_WRITE = 1,
+    NR_RT_SIGRETURN = 15,
+    NR_EXIT = 60,
+    NR_GETTIMEOFDAY = 96,
+    NR_PRCTL = 157,
+    NR_TIME = 201,
+    NR_CLOCK_GETTIME = 228,
+    NR_CLOCK_GETRES = 229,
+    NR_TGKILL = 234,
+    NR_GETCPU = 309,
     NR_SECCOMP = 317,
-    PR_GET_SECCOMP_ = 21, PR_SET_SECCOMP_ = 22, PR_SET_NO_NEW_PRIVS_ = 38, PR_GET_NO_NEW_PRIVS_ = 39,
-    ESRCH_ = -3, ENOMEM_ = -12, EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
-    SIGKILL_ = 9, SIGSYS_ = 31,
+    PR_GET_SECCOMP_ = 21,
+    PR_SET_SECCOMP_ = 22,
+    PR_SET_NO_NEW_PRIVS_ = 38,
+    PR_GET_NO_NEW_PRIVS_ = 39,
+    ESRCH_ = -3,
+    ENOMEM_ = -12,
+    EFAULT_ = -14,
+    EINVAL_ = -22,
+    ENOSYS_ = -38,
+    SIGKILL_ = 9,
+    SIGSYS_ = 31,
     INFO_CODE_SECCOMP = 1,
     MAX_ERRNO = 4095,
     MAX_FILTERS = 2048,
@@ -37,7 +54,7 @@ struct tbd_seccomp_filter {
     const struct tbd_seccomp_filter *older;
     struct sock_filter *program;
     uint32_t count;
-    uint32_t flags;   /* SECCOMP_FILTER_FLAG_* that are its own */
+    uint32_t flags; /* SECCOMP_FILTER_FLAG_* that are its own */
     bool by_prctl;
 };
 
@@ -103,16 +120,15 @@ static bool is_no_call(const struct tbd_call *call)
         return clock < 32 && (VDSO_CLOCKS >> clock & 1) && is_in_vdso(call->thread->regs.rip);
     case NR_GETTIMEOFDAY:
     case NR_TIME:
-    case NR_GETCPU:
-        return is_in_vdso(call->thread->regs.rip);
-    default:
-        return false;
+    case NR_GETCPU: return is_in_vdso(call->thread->regs.rip);
+    default: return false;
     }
 }
 
 static bool is_allowed_strictly(uint64_t number)
 {
-    return number == NR_READ || number == NR_WRITE || number == NR_EXIT || number == NR_RT_SIGRETURN;
+    return number == NR_READ || number == NR_WRITE || number == NR_EXIT ||
+           number == NR_RT_SIGRETURN;
 }
 
 /* ---- what follows from it ---- */
@@ -146,7 +162,8 @@ static void trap(struct tbd_call *call, const struct seccomp_data *data, uint32_
         uint64_t address;
         int32_t number;
         uint32_t arch;
-    } info = { SIGSYS_, (int32_t)reason, INFO_CODE_SECCOMP, 0, data->instruction_pointer, data->nr, data->arch };
+    } info = { SIGSYS_,  (int32_t)reason, INFO_CODE_SECCOMP, 0, data->instruction_pointer,
+               data->nr, data->arch };
 
     if (!tbd_signals_has_handler(SIGSYS_))
         die(call, SIGSYS_);
@@ -168,18 +185,11 @@ static void punish(struct tbd_call *call, const struct seccomp_data *data, uint3
     case SECCOMP_RET_ERRNO:
         refuse(call, -(int64_t)(reason < MAX_ERRNO ? reason : MAX_ERRNO));
         break;
-    case SECCOMP_RET_TRAP:
-        trap(call, data, reason);
-        break;
+    case SECCOMP_RET_TRAP: trap(call, data, reason); break;
     case SECCOMP_RET_TRACE: /* nobody traces it, */
-    case SECCOMP_RET_USER_NOTIF: /* and nobody listens */
-        refuse(call, ENOSYS_);
-        break;
-    case SECCOMP_RET_KILL_THREAD:
-        die_alone(call, SIGSYS_);
-        break;
-    default:
-        die(call, SIGSYS_);
+    case SECCOMP_RET_USER_NOTIF: /* and nobody listens */ refuse(call, ENOSYS_); break;
+    case SECCOMP_RET_KILL_THREAD: die_alone(call, SIGSYS_); break;
+    default: die(call, SIGSYS_);
     }
 }
 
@@ -223,7 +233,8 @@ static void finish(struct tbd_call *call, int64_t result)
 static long set_natively(uint64_t flags, bool by_prctl, const void *fprog)
 {
     if (by_prctl)
-        return tbd_sys6(NR_PRCTL, PR_SET_SECCOMP_, SECCOMP_MODE_FILTER, tbd_sys_pointer(fprog), 0, 0, 0);
+        return tbd_sys6(NR_PRCTL, PR_SET_SECCOMP_, SECCOMP_MODE_FILTER, tbd_sys_pointer(fprog), 0,
+                        0, 0);
     return tbd_sys3(NR_SECCOMP, SECCOMP_SET_MODE_FILTER, flags, tbd_sys_pointer(fprog));
 }
 
@@ -256,7 +267,8 @@ static uint32_t path_instructions(const struct tbd_seccomp_filter *newest)
     return count;
 }
 
-static bool is_ancestor(const struct tbd_seccomp_filter *old, const struct tbd_seccomp_filter *newest)
+static bool is_ancestor(const struct tbd_seccomp_filter *old,
+                        const struct tbd_seccomp_filter *newest)
 {
     const struct tbd_seccomp_filter *filter = newest;
 
@@ -360,7 +372,8 @@ static void set_filter(struct tbd_call *call, const struct request *request)
 /* Whether the kernel has a mode for this thread already, which cannot be changed. */
 static bool is_confined(void)
 {
-    return own()->newest || tbd_sys6(NR_PRCTL, PR_GET_SECCOMP_, 0, 0, 0, 0, 0) != SECCOMP_MODE_DISABLED;
+    return own()->newest ||
+           tbd_sys6(NR_PRCTL, PR_GET_SECCOMP_, 0, 0, 0, 0, 0) != SECCOMP_MODE_DISABLED;
 }
 
 static void set_strict(struct tbd_call *call)
@@ -395,8 +408,7 @@ static bool prctl_call(struct tbd_call *call)
         if (own()->newest)
             give_up_privileges(); /* as the thread that shared its filters had */
         return false;
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -417,8 +429,7 @@ bool tbd_seccomp_call(struct tbd_call *call)
     case SECCOMP_SET_MODE_FILTER:
         set_filter(call, &(struct request){ (uint32_t)args[1], args[2], false });
         return true;
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -462,6 +473,7 @@ void tbd_seccomp_install(const struct tbd_seccomp *state)
 /* ---- a new program ---- */
 
 /* What loading this library, the engine and the organizer do. */
+// clang-format off
 static const uint16_t needed[] = {
     __NR_access, __NR_arch_prctl, __NR_brk, __NR_clock_gettime, __NR_clock_nanosleep, __NR_clone,
     __NR_clone3, __NR_close, __NR_close_range, __NR_copy_file_range, __NR_dup3, __NR_execve, __NR_exit,
@@ -475,6 +487,7 @@ static const uint16_t needed[] = {
     __NR_set_tid_address, __NR_setsid, __NR_sigaltstack, __NR_sysinfo, __NR_tgkill, __NR_unlinkat,
     __NR_wait4, __NR_write,
 };
+// clang-format on
 
 bool tbd_seccomp_lets_record(const struct tbd_seccomp *state)
 {
@@ -490,7 +503,7 @@ bool tbd_seccomp_lets_record(const struct tbd_seccomp *state)
 
 #define MAX_VARIABLES 4096u
 #define PRELOAD_BYTES 4096u
-#define LIBRARY "libtbd.so"
+#define LIBRARY       "libtbd.so"
 
 static const char preload_name[] = "LD_PRELOAD=";
 
@@ -499,7 +512,8 @@ static bool read_preload(char *text, uint64_t variable)
     size_t bytes = tbd_copy_prefix_from_program(text, variable, PRELOAD_BYTES - 1);
 
     text[bytes] = 0;
-    return bytes >= sizeof(preload_name) - 1 && !memcmp(text, preload_name, sizeof(preload_name) - 1);
+    return bytes >= sizeof(preload_name) - 1 &&
+           !memcmp(text, preload_name, sizeof(preload_name) - 1);
 }
 
 static bool is_separator(char c)

@@ -29,10 +29,8 @@ static bool is_known(uint16_t code)
     case BPF_MISC | BPF_TAX:
     case BPF_MISC | BPF_TXA:
     case BPF_ALU | BPF_NEG:
-    case BPF_JMP | BPF_JA:
-        return true;
-    default:
-        break;
+    case BPF_JMP | BPF_JA: return true;
+    default: break;
     }
     switch (code & ~BPF_X) {
     case BPF_ALU | BPF_ADD:
@@ -47,10 +45,8 @@ static bool is_known(uint16_t code)
     case BPF_JMP | BPF_JEQ:
     case BPF_JMP | BPF_JGE:
     case BPF_JMP | BPF_JGT:
-    case BPF_JMP | BPF_JSET:
-        return true;
-    default:
-        return false;
+    case BPF_JMP | BPF_JSET: return true;
+    default: return false;
     }
 }
 
@@ -67,22 +63,16 @@ static bool is_valid_insn(const struct sock_filter *insn, size_t left)
     if (is_conditional(insn))
         return insn->jt < left && insn->jf < left;
     switch (insn->code) {
-    case BPF_LD | BPF_W | BPF_ABS:
-        return insn->k < sizeof(struct seccomp_data) && !(insn->k & 3);
+    case BPF_LD | BPF_W | BPF_ABS: return insn->k < sizeof(struct seccomp_data) && !(insn->k & 3);
     case BPF_LD | BPF_MEM:
     case BPF_LDX | BPF_MEM:
     case BPF_ST:
-    case BPF_STX:
-        return insn->k < CELLS;
-    case BPF_ALU | BPF_DIV | BPF_K:
-        return insn->k != 0;
+    case BPF_STX: return insn->k < CELLS;
+    case BPF_ALU | BPF_DIV | BPF_K: return insn->k != 0;
     case BPF_ALU | BPF_LSH | BPF_K:
-    case BPF_ALU | BPF_RSH | BPF_K:
-        return insn->k < 32;
-    case BPF_JMP | BPF_JA:
-        return insn->k < left;
-    default:
-        return true;
+    case BPF_ALU | BPF_RSH | BPF_K: return insn->k < 32;
+    case BPF_JMP | BPF_JA: return insn->k < left;
+    default: return true;
     }
 }
 
@@ -201,8 +191,7 @@ uint32_t tbd_bpf_run(const struct sock_filter *program, const struct seccomp_dat
 
     for (const struct sock_filter *insn = program;; insn++) {
         switch (BPF_CLASS(insn->code)) {
-        case BPF_RET:
-            return BPF_RVAL(insn->code) == BPF_A ? m.a : insn->k;
+        case BPF_RET: return BPF_RVAL(insn->code) == BPF_A ? m.a : insn->k;
         case BPF_ALU:
             if (!calculate(&m, insn->code, insn->k))
                 return 0;
@@ -213,9 +202,7 @@ uint32_t tbd_bpf_run(const struct sock_filter *program, const struct seccomp_dat
             else
                 insn += is_true(&m, insn->code, insn->k) ? insn->jt : insn->jf;
             break;
-        default:
-            move(&m, insn, data);
-            break;
+        default: move(&m, insn, data); break;
         }
     }
 }

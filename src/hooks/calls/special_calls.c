@@ -17,16 +17,42 @@
 #include "hooks/memory/shared.h"
 
 enum {
-    NR_RT_SIGACTION = 13, NR_RT_SIGPROCMASK = 14, NR_RT_SIGRETURN = 15, NR_CLONE = 56,
-    NR_FORK = 57, NR_VFORK = 58, NR_EXECVE = 59, NR_EXIT = 60, NR_RT_SIGSUSPEND = 130,
-    NR_SIGALTSTACK = 131, NR_ARCH_PRCTL = 158, NR_SET_TID_ADDRESS = 218, NR_EXIT_GROUP = 231,
-    NR_SET_ROBUST_LIST = 273, NR_EXECVEAT = 322, NR_RSEQ = 334, NR_CLONE3 = 435,
-    CLONE_VM_ = 0x100, CLONE_VFORK_ = 0x4000, CLONE_THREAD_ = 0x10000, CLONE_SETTLS_ = 0x80000,
+    NR_RT_SIGACTION = 13,
+    NR_RT_SIGPROCMASK = 14,
+    NR_RT_SIGRETURN = 15,
+    NR_CLONE = 56,
+    NR_FORK = 57,
+    NR_VFORK = 58,
+    NR_EXECVE = 59,
+    NR_EXIT = 60,
+    NR_RT_SIGSUSPEND = 130,
+    NR_SIGALTSTACK = 131,
+    NR_ARCH_PRCTL = 158,
+    NR_SET_TID_ADDRESS = 218,
+    NR_EXIT_GROUP = 231,
+    NR_SET_ROBUST_LIST = 273,
+    NR_EXECVEAT = 322,
+    NR_RSEQ = 334,
+    NR_CLONE3 = 435,
+    CLONE_VM_ = 0x100,
+    CLONE_VFORK_ = 0x4000,
+    CLONE_THREAD_ = 0x10000,
+    CLONE_SETTLS_ = 0x80000,
     CLONE_NEWPID_ = 0x20000000,
-    CLONE_PARENT_SETTID_ = 0x100000, CLONE_SIGHAND_ = 0x800,
-    NR_FACCESSAT2 = 439, AT_FDCWD_ = -100, AT_EACCESS_ = 0x200, X_OK_ = 1,
-    ARCH_SET_GS = 0x1001, ARCH_SET_FS = 0x1002, ARCH_GET_FS = 0x1003, ARCH_GET_GS = 0x1004,
-    EPERM_ = -1, EFAULT_ = -14, EINVAL_ = -22, ENOSYS_ = -38,
+    CLONE_PARENT_SETTID_ = 0x100000,
+    CLONE_SIGHAND_ = 0x800,
+    NR_FACCESSAT2 = 439,
+    AT_FDCWD_ = -100,
+    AT_EACCESS_ = 0x200,
+    X_OK_ = 1,
+    ARCH_SET_GS = 0x1001,
+    ARCH_SET_FS = 0x1002,
+    ARCH_GET_FS = 0x1003,
+    ARCH_GET_GS = 0x1004,
+    EPERM_ = -1,
+    EFAULT_ = -14,
+    EINVAL_ = -22,
+    ENOSYS_ = -38,
 };
 
 static void finish(struct tbd_call *call, int64_t result)
@@ -154,9 +180,7 @@ static void arch_prctl_call(struct tbd_call *call)
     case ARCH_GET_FS:
         finish(call, tbd_call_answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
         break;
-    default:
-        tbd_call_plain(call);
-        break;
+    default: tbd_call_plain(call); break;
     }
 }
 
@@ -212,7 +236,8 @@ static struct robust_head *exec_begin(struct tbd_thread *thread)
     tbd_sys3(274 /* get_robust_list */, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
     if (!robust)
         robust = own_robust_list();
-    __atomic_store_n(&head->engine_lock, tbd_runtime.pid, __ATOMIC_RELEASE); /* its id when it gets there */
+    /* its id when it gets there */
+    __atomic_store_n(&head->engine_lock, tbd_runtime.pid, __ATOMIC_RELEASE);
     __atomic_store_n(&head->engine_state, TBD_ENGINE_EXEC, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&head->published);
     robust->pending = tbd_sys_pointer(&head->engine_lock) - (uint64_t)robust->offset;
@@ -264,7 +289,8 @@ static void exec_filtered(struct tbd_call *call)
     if (!tbd_seccomp_lets_record(filters) && *environment)
         *environment = tbd_seccomp_environment(*environment);
     if (!*environment)
-        *environment = call->sys.args[sys.number == NR_EXECVEAT ? 3 : 2]; /* the kernel says what is wrong */
+        /* the kernel says what is wrong */
+        *environment = call->sys.args[sys.number == NR_EXECVEAT ? 3 : 2];
     tbd_seccomp_install(filters);
     *filters = (struct tbd_seccomp){ 0 };
     tbd_runtime.let_go = "it is under its own filters for system calls (seccomp)";
@@ -300,14 +326,11 @@ bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out)
     case NR_CLONE3:
         if (args[1] < sizeof(block) || !tbd_copy_from_program(block, args[0], sizeof(block)))
             return false;
-        *out = (struct tbd_clone){ block[0], block[3], block[2],
-                                   block[5] ? block[5] + block[6] : 0, block[7] };
+        *out = (struct tbd_clone){ block[0], block[3], block[2], block[5] ? block[5] + block[6] : 0,
+                                   block[7] };
         return true;
-    case NR_VFORK:
-        out->flags = CLONE_VM_ | CLONE_VFORK_;
-        return true;
-    default:
-        return true;
+    case NR_VFORK: out->flags = CLONE_VM_ | CLONE_VFORK_; return true;
+    default: return true;
     }
 }
 
@@ -477,45 +500,26 @@ static void pass_through(struct tbd_call *call)
 void tbd_call_special(struct tbd_call *call)
 {
     switch (call->sys.number) {
-    case NR_RT_SIGACTION:
-        sigaction_call(call);
-        break;
-    case NR_RT_SIGPROCMASK:
-        sigprocmask_call(call);
-        break;
-    case NR_RT_SIGRETURN:
-        sigreturn_call(call);
-        break;
-    case NR_RT_SIGSUSPEND:
-        sigsuspend_call(call);
-        break;
-    case NR_SIGALTSTACK:
-        sigaltstack_call(call);
-        break;
+    case NR_RT_SIGACTION: sigaction_call(call); break;
+    case NR_RT_SIGPROCMASK: sigprocmask_call(call); break;
+    case NR_RT_SIGRETURN: sigreturn_call(call); break;
+    case NR_RT_SIGSUSPEND: sigsuspend_call(call); break;
+    case NR_SIGALTSTACK: sigaltstack_call(call); break;
     case NR_CLONE:
     case NR_CLONE3:
     case NR_FORK:
-    case NR_VFORK:
-        fork_call(call);
-        break;
+    case NR_VFORK: fork_call(call); break;
     case NR_EXECVE:
-    case NR_EXECVEAT:
-        exec_call(call);
-        break;
+    case NR_EXECVEAT: exec_call(call); break;
     case NR_EXIT:
         if (tbd_threads_are_many()) {
             tbd_call_thread_exit(call);
             break;
         }
         exit_call(call);
-    case NR_EXIT_GROUP:
-        exit_call(call);
-    case NR_SET_TID_ADDRESS:
-        tbd_call_set_tid_address(call);
-        break;
-    case NR_ARCH_PRCTL:
-        arch_prctl_call(call);
-        break;
+    case NR_EXIT_GROUP: exit_call(call);
+    case NR_SET_TID_ADDRESS: tbd_call_set_tid_address(call); break;
+    case NR_ARCH_PRCTL: arch_prctl_call(call); break;
     case NR_RSEQ:
         finish(call, ENOSYS_); /* what the kernel would do behind the program's back (D9) */
         break;

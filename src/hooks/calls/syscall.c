@@ -16,12 +16,32 @@
 #include "hooks/calls/organizer_children.h"
 
 enum {
-    EFAULT_ = -14, ENOSYS_ = -38, NR_PTRACE = 101, PTRACE_TRACEME_ = 0,
-    NR_IOCTL = 16, NR_WAIT4 = 61, NR_WAITID = 247, NR_RT_SIGSUSPEND = 130, NR_FUTEX = 202, NR_PSELECT6 = 270, NR_PPOLL = 271,
-    NR_IO_SETUP = 206, NR_IO_CANCEL = 210, NR_IO_PGETEVENTS = 333, NR_EPOLL_PWAIT = 281, NR_USERFAULTFD = 323, NR_IO_URING_SETUP = 425,
-    NR_IO_URING_ENTER = 426, NR_IO_URING_REGISTER = 427, NR_EPOLL_PWAIT2 = 441,
-    FUTEX_COMMAND = 0x7f, FUTEX_WAIT_ = 0, FUTEX_LOCK_PI_ = 6, FUTEX_WAIT_BITSET_ = 9,
-    FUTEX_WAIT_REQUEUE_PI_ = 11, FUTEX_LOCK_PI2_ = 13,
+    EFAULT_ = -14,
+    ENOSYS_ = -38,
+    NR_PTRACE = 101,
+    PTRACE_TRACEME_ = 0,
+    NR_IOCTL = 16,
+    NR_WAIT4 = 61,
+    NR_WAITID = 247,
+    NR_RT_SIGSUSPEND = 130,
+    NR_FUTEX = 202,
+    NR_PSELECT6 = 270,
+    NR_PPOLL = 271,
+    NR_IO_SETUP = 206,
+    NR_IO_CANCEL = 210,
+    NR_IO_PGETEVENTS = 333,
+    NR_EPOLL_PWAIT = 281,
+    NR_USERFAULTFD = 323,
+    NR_IO_URING_SETUP = 425,
+    NR_IO_URING_ENTER = 426,
+    NR_IO_URING_REGISTER = 427,
+    NR_EPOLL_PWAIT2 = 441,
+    FUTEX_COMMAND = 0x7f,
+    FUTEX_WAIT_ = 0,
+    FUTEX_LOCK_PI_ = 6,
+    FUTEX_WAIT_BITSET_ = 9,
+    FUTEX_WAIT_REQUEUE_PI_ = 11,
+    FUTEX_LOCK_PI2_ = 13,
 };
 
 int64_t tbd_call_perform(const struct tbd_sys_call *sys)
@@ -162,19 +182,14 @@ static void note_temporary_mask(const struct tbd_sys_call *sys)
 
     signals->has_temporary = false;
     switch (sys->number) {
-    case NR_PPOLL:
-        pointer = sys->args[3];
-        break;
+    case NR_PPOLL: pointer = sys->args[3]; break;
     case NR_EPOLL_PWAIT:
-    case NR_EPOLL_PWAIT2:
-        pointer = sys->args[4];
-        break;
+    case NR_EPOLL_PWAIT2: pointer = sys->args[4]; break;
     case NR_PSELECT6:
         if (sys->args[5])
             tbd_copy_from_program(&pointer, sys->args[5], sizeof(pointer));
         break;
-    default:
-        return;
+    default: return;
     }
     if (pointer)
         signals->has_temporary = tbd_copy_from_program(&signals->temporary_mask, pointer,
@@ -199,8 +214,8 @@ void tbd_call_perform_here(struct tbd_call *call)
         call->result = tbd_call_perform(&call->sys);
     if (call->result == TBD_CALL_INTERRUPTED)
         return;
-    did_count = tbd_syscall_did_write(&call->sys, call->result, may, may_count, did,
-                                      TBD_SYS_MAX_RANGES);
+    did_count =
+        tbd_syscall_did_write(&call->sys, call->result, may, may_count, did, TBD_SYS_MAX_RANGES);
     if (call->result == EFAULT_)
         tbd_effects_compare(call->effects); /* any part, or none, of what may be written */
     else
@@ -294,8 +309,9 @@ void tbd_call_plain(struct tbd_call *call)
  * without them, which their users must expect. */
 static bool is_refused(uint64_t number)
 {
-    return number == NR_IO_URING_SETUP || number == NR_IO_URING_ENTER || number == NR_IO_URING_REGISTER ||
-           (number >= NR_IO_SETUP && number <= NR_IO_CANCEL) || number == NR_IO_PGETEVENTS;
+    return number == NR_IO_URING_SETUP || number == NR_IO_URING_ENTER ||
+           number == NR_IO_URING_REGISTER || (number >= NR_IO_SETUP && number <= NR_IO_CANCEL) ||
+           number == NR_IO_PGETEVENTS;
 }
 
 static void refuse(struct tbd_call *call)
@@ -328,22 +344,17 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
     }
     if (call.sys.number == NR_IOCTL && tbd_call_lazy_ioctl(&call))
         return;
-    if (call.sys.number == NR_PTRACE && call.sys.args[0] == PTRACE_TRACEME_) /* hooks/calls/debugged.h */
+    /* hooks/calls/debugged.h */
+    if (call.sys.number == NR_PTRACE && call.sys.args[0] == PTRACE_TRACEME_)
         tbd_call_detach(&call, "it has its parent watch it (ptrace)");
     if (is_refused(call.sys.number)) {
         refuse(&call);
         return;
     }
     switch (tbd_syscall_replay(call.sys.number)) {
-    case TBD_SYS_MAP:
-        tbd_call_mapping(&call);
-        break;
-    case TBD_SYS_SPECIAL:
-        tbd_call_special(&call);
-        break;
+    case TBD_SYS_MAP: tbd_call_mapping(&call); break;
+    case TBD_SYS_SPECIAL: tbd_call_special(&call); break;
     case TBD_SYS_EMULATE:
-    case TBD_SYS_UNKNOWN:
-        tbd_call_plain(&call);
-        break;
+    case TBD_SYS_UNKNOWN: tbd_call_plain(&call); break;
     }
 }

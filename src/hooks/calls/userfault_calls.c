@@ -14,8 +14,13 @@
 enum { SYS_FSTAT = 5, NR_USERFAULTFD = 323, USER_MODE_ONLY = 1, MAX_DESCRIPTORS = 64 };
 /* linux/userfaultfd.h */
 enum {
-    UFFDIO_API_ = 0x3f, UFFDIO_REGISTER_ = 0, UFFDIO_UNREGISTER_ = 1, UFFDIO_COPY_ = 3,
-    UFFDIO_ZEROPAGE_ = 4, UFFDIO_MOVE_ = 5, UFFDIO_CONTINUE_ = 7,
+    UFFDIO_API_ = 0x3f,
+    UFFDIO_REGISTER_ = 0,
+    UFFDIO_UNREGISTER_ = 1,
+    UFFDIO_COPY_ = 3,
+    UFFDIO_ZEROPAGE_ = 4,
+    UFFDIO_MOVE_ = 5,
+    UFFDIO_CONTINUE_ = 7,
     IOCTL_TYPE = 0xaa,
 };
 
@@ -40,7 +45,8 @@ void tbd_lazy_forget_descriptors(void)
 
 bool tbd_lazy_waits_for_events(void)
 {
-    return tbd_lazy_count && (known.events & (TBD_UFFD_EVENT_REMAP | TBD_UFFD_EVENT_REMOVE | TBD_UFFD_EVENT_UNMAP));
+    return tbd_lazy_count &&
+           (known.events & (TBD_UFFD_EVENT_REMAP | TBD_UFFD_EVENT_REMOVE | TBD_UFFD_EVENT_UNMAP));
 }
 
 bool tbd_lazy_follows_forks(void)
@@ -67,7 +73,8 @@ static bool is_output_missing(const struct tbd_sys_call *sys)
     size_t count = tbd_syscall_may_write(sys, may, TBD_SYS_MAX_RANGES);
 
     for (size_t i = 0; i < count; i++)
-        for (uint64_t at = may[i].address; at < may[i].address + may[i].bytes; at = tbd_lazy_page_of(at) + TBD_PAGE_SIZE)
+        for (uint64_t at = may[i].address; at < may[i].address + may[i].bytes;
+             at = tbd_lazy_page_of(at) + TBD_PAGE_SIZE)
             if (tbd_lazy_may_miss(at))
                 return true;
     return false;
@@ -139,7 +146,8 @@ static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint
                        const uint64_t *after)
 {
     struct tbd_sys_range filled = { before[0], before[1] };
-    struct tbd_lazy_range registered = { before[0], before[0] + before[1], before[2], own->features };
+    struct tbd_lazy_range registered = { before[0], before[0] + before[1], before[2],
+                                         own->features };
     uint32_t others = 0;
 
     switch (call->sys.args[1] & 0xff) {
@@ -159,14 +167,10 @@ static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint
         note_moved_from(call, before[1], (int64_t)after[4]);
         filled.bytes = before[2];
         break;
-    case UFFDIO_COPY_:
-        filled.bytes = before[2];
-        break;
+    case UFFDIO_COPY_: filled.bytes = before[2]; break;
     case UFFDIO_ZEROPAGE_:
-    case UFFDIO_CONTINUE_:
-        break;
-    default:
-        return;
+    case UFFDIO_CONTINUE_: break;
+    default: return;
     }
     tbd_lazy_adopt(call->effects, &filled, &others); /* of those that are there */
 }

@@ -28,31 +28,36 @@ enum {
     PROT_RW = 3,
     MAP_PRIVATE_ANON_NORESERVE_FIXED = 0x4032,
     ADVICE_DONTDUMP = 16,
-    IOVEC_BYTES = 16, IOVECS_MAX = 1024,
-    MSGHDR_BYTES = 56, MSGHDR_NAME = 0, MSGHDR_VECTORS = 16, MSGHDR_COUNT = 24, MSGHDR_CONTROL = 32,
+    IOVEC_BYTES = 16,
+    IOVECS_MAX = 1024,
+    MSGHDR_BYTES = 56,
+    MSGHDR_NAME = 0,
+    MSGHDR_VECTORS = 16,
+    MSGHDR_COUNT = 24,
+    MSGHDR_CONTROL = 32,
 };
-#define LINE_BYTES 64u
+#define LINE_BYTES   64u
 #define DIRECT_LEAST 512u /* no file is read past the page cache in blocks smaller than this */
-#define KEPT_BYTES (1ull << 20) /* of scratch memory: more is given back after the call */
+#define KEPT_BYTES   (1ull << 20) /* of scratch memory: more is given back after the call */
 
 /* A place that the kernel may write, and where its bytes are meanwhile. */
 struct place {
     uint64_t address;
     uint64_t bytes;
-    uint8_t *copy;     /* exchanged: what the kernel reads and writes; else the old bytes */
+    uint8_t *copy; /* exchanged: what the kernel reads and writes; else the old bytes */
     bool is_exchanged;
-    bool is_length;    /* tells how much was written elsewhere */
-    bool is_lazy;      /* pages of it may have to be filled by others (userfault.h) */
+    bool is_length; /* tells how much was written elsewhere */
+    bool is_lazy;   /* pages of it may have to be filled by others (userfault.h) */
 };
 
 struct waiting {
     struct tbd_seat *seat;
-    struct tbd_sys_call sys;     /* as it is made */
-    struct tbd_sys_range *may;   /* places as ranges, for the table */
+    struct tbd_sys_call sys;   /* as it is made */
+    struct tbd_sys_range *may; /* places as ranges, for the table */
     struct tbd_sys_range *did;
     struct place *places;
     size_t count;
-    uint8_t *at;                 /* next free scratch byte */
+    uint8_t *at; /* next free scratch byte */
 };
 
 /* ---- scratch memory ---- */
@@ -185,7 +190,8 @@ static uint64_t exchange_message(struct waiting *waiting, uint64_t address)
 {
     uint8_t *header = take(waiting, MSGHDR_BYTES);
 
-    if (!tbd_copy_from_program(header, address, MSGHDR_BYTES) || !is_writable(address, MSGHDR_BYTES))
+    if (!tbd_copy_from_program(header, address, MSGHDR_BYTES) ||
+        !is_writable(address, MSGHDR_BYTES))
         return address;
     for (size_t i = 0; i < waiting->count; i++) {
         struct place *place = &waiting->places[i];
@@ -198,8 +204,8 @@ static uint64_t exchange_message(struct waiting *waiting, uint64_t address)
     }
     set_field(header, MSGHDR_NAME, exchange(waiting, field(header, MSGHDR_NAME), WRITTEN));
     set_field(header, MSGHDR_CONTROL, exchange(waiting, field(header, MSGHDR_CONTROL), WRITTEN));
-    set_field(header, MSGHDR_VECTORS, exchange_iovec(waiting, field(header, MSGHDR_VECTORS),
-                                                     field(header, MSGHDR_COUNT)));
+    set_field(header, MSGHDR_VECTORS,
+              exchange_iovec(waiting, field(header, MSGHDR_VECTORS), field(header, MSGHDR_COUNT)));
     return tbd_sys_pointer(header);
 }
 
@@ -211,7 +217,8 @@ static void mark_length(struct waiting *waiting, uint64_t address)
         place->is_length = true;
 }
 
-static void exchange_argument(struct waiting *waiting, unsigned index, const struct tbd_sys_arg *arg)
+static void exchange_argument(struct waiting *waiting, unsigned index,
+                              const struct tbd_sys_arg *arg)
 {
     uint64_t *value = &waiting->sys.args[index];
 
@@ -219,14 +226,10 @@ static void exchange_argument(struct waiting *waiting, unsigned index, const str
         mark_length(waiting, waiting->sys.args[arg->length]); /* it comes later than this one */
     switch ((enum tbd_sys_effect)arg->effect) {
     case TBD_EFFECT_RESULT:
-    case TBD_EFFECT_LENGTH:
-        *value = exchange(waiting, *value, WRITTEN);
-        break;
+    case TBD_EFFECT_LENGTH: *value = exchange(waiting, *value, WRITTEN); break;
     case TBD_EFFECT_FIXED:
     case TBD_EFFECT_ARRAY:
-    case TBD_EFFECT_FD_SET:
-        *value = exchange(waiting, *value, READ_TOO);
-        break;
+    case TBD_EFFECT_FD_SET: *value = exchange(waiting, *value, READ_TOO); break;
     case TBD_EFFECT_IOVEC:
         *value = exchange_iovec(waiting, *value, waiting->sys.args[arg->length]);
         break;
@@ -236,8 +239,7 @@ static void exchange_argument(struct waiting *waiting, unsigned index, const str
         else if (arg->unit == TBD_OTHER_msgrcv)
             *value = exchange(waiting, *value, WRITTEN);
         break;
-    case TBD_EFFECT_NONE:
-        break;
+    case TBD_EFFECT_NONE: break;
     }
 }
 
@@ -264,7 +266,8 @@ static void lay_out_places(struct waiting *waiting)
     for (size_t i = 0; i < waiting->count; i++) {
         struct tbd_sys_range range = waiting->may[i];
 
-        waiting->places[i] = (struct place){ .address = range.address, .bytes = range.bytes,
+        waiting->places[i] = (struct place){ .address = range.address,
+                                             .bytes = range.bytes,
                                              .copy = take_alike(waiting, &range),
                                              .is_lazy = is_lazy(&range) };
     }
@@ -300,8 +303,9 @@ static bool prepare(struct tbd_call *call, struct waiting *waiting)
 
     if (count == TBD_SYS_MAX_RANGES || !map_scratch(seat, scratch_needed(may, count)))
         return false;
-    *waiting = (struct waiting){ .seat = seat, .sys = call->sys, .count = count,
-                                 .at = (uint8_t *)scratch_start(seat) };
+    *waiting = (struct waiting){
+        .seat = seat, .sys = call->sys, .count = count, .at = (uint8_t *)scratch_start(seat)
+    };
     waiting->may = take(waiting, count * sizeof(*may));
     waiting->did = take(waiting, count * sizeof(*may));
     waiting->places = take(waiting, count * sizeof(*waiting->places));
@@ -314,7 +318,8 @@ static bool prepare(struct tbd_call *call, struct waiting *waiting)
 
 /* ---- after ---- */
 
-static const struct place *place_of(const struct waiting *waiting, const struct tbd_sys_range *range)
+static const struct place *place_of(const struct waiting *waiting,
+                                    const struct tbd_sys_range *range)
 {
     for (size_t i = 0; i < waiting->count; i++)
         if (waiting->places[i].address == range->address && waiting->may[i].bytes >= range->bytes)
@@ -467,8 +472,10 @@ static size_t find_missing(const struct tbd_call *call, struct tbd_sys_range *ou
         uint8_t effect = row->args[i].effect;
 
         for (size_t n = 0; n < count; n++)
-            if ((effect == TBD_EFFECT_FIXED || effect == TBD_EFFECT_ARRAY || effect == TBD_EFFECT_FD_SET) &&
-                may[n].address == call->sys.args[i] && found < 6 && tbd_lazy_misses(&may[n], true, &missing))
+            if ((effect == TBD_EFFECT_FIXED || effect == TBD_EFFECT_ARRAY ||
+                 effect == TBD_EFFECT_FD_SET) &&
+                may[n].address == call->sys.args[i] && found < 6 &&
+                tbd_lazy_misses(&may[n], true, &missing))
                 out[found++] = may[n];
     }
     return found;

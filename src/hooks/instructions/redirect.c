@@ -9,7 +9,13 @@
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
 
-enum { SLOT_BYTES = 64, SLOTS = 512, INSN_MAX = 15, AREA_BYTES = 65536, BUFFER_AT = AREA_BYTES - 8192 };
+enum {
+    SLOT_BYTES = 64,
+    SLOTS = 512,
+    INSN_MAX = 15,
+    AREA_BYTES = 65536,
+    BUFFER_AT = AREA_BYTES - 8192
+};
 
 extern const char tbd_insn_done[];
 void tbd_insn_run(struct tbd_thread *thread, uint64_t code);
@@ -25,8 +31,8 @@ static uint64_t area;
 static struct slot slots[SLOTS];
 
 /* The new instruction; its length, 0 if it would be too long. */
-static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn, const uint8_t *bytes,
-                        uint64_t code, uint64_t buffer)
+static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn,
+                        const uint8_t *bytes, uint64_t code, uint64_t buffer)
 {
     uint32_t rest_at = insn->modrm_at + 1u + tbd_decode_operand_bytes(bytes + insn->modrm_at);
     uint32_t rest = insn->length - rest_at;
@@ -36,7 +42,8 @@ static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn, 
 
     for (uint32_t i = 0; i < insn->modrm_at; i++) {
         in_prefixes = in_prefixes && tbd_decode_is_prefix(bytes[i]);
-        if (!in_prefixes || (bytes[i] != 0x64 && bytes[i] != 0x65 && bytes[i] != 0x67)) /* fs, gs, 32-bit addresses */
+        /* fs, gs, 32-bit addresses */
+        if (!in_prefixes || (bytes[i] != 0x64 && bytes[i] != 0x65 && bytes[i] != 0x67))
             out[count++] = bytes[i];
     }
     if (count + 5 + rest > INSN_MAX)
@@ -48,7 +55,8 @@ static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn, 
     return count + 4 + rest;
 }
 
-static bool write_code(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t code, uint64_t buffer)
+static bool write_code(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t code,
+                       uint64_t buffer)
 {
     static const uint8_t jump[6] = { 0xff, 0x25, 0, 0, 0, 0 }; /* jmp [rip] */
     uint64_t done = (uint64_t)(uintptr_t)tbd_insn_done;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 /* No operand of an instruction that translated code can have is longer; no store (xsave) at all. */
-#define TBD_REDIRECT_MAX_BYTES 512u
+#define TBD_REDIRECT_MAX_BYTES   512u
 #define TBD_REDIRECT_STORE_BYTES 4096u
 
 struct tbd_redirected {

@@ -83,11 +83,11 @@ static void find_accesses(struct shared_run *run)
         access->what = &run->insn.access[i];
         access->range.address = address_of(access->what, regs);
         access->range.bytes = access->what->size;
-        access->is_shared = tbd_shared_holds(access->range.address,
-                                             access->range.address + access->range.bytes);
+        access->is_shared =
+            tbd_shared_holds(access->range.address, access->range.address + access->range.bytes);
         run->shared_count += access->is_shared;
-        run->is_lazy |= tbd_lazy_holds(access->range.address,
-                                       access->range.address + access->range.bytes);
+        run->is_lazy |=
+            tbd_lazy_holds(access->range.address, access->range.address + access->range.bytes);
     }
 }
 
@@ -147,8 +147,10 @@ static void note_not_followed(const struct shared_run *run)
     if (said || !is_there(run))
         return;
     said = true;
-    tbd_runtime_note(1, "the instruction at 0x%lx uses memory that other processes may write in a way that is not followed",
-                     run->insn.pc);
+    tbd_runtime_note(
+        1,
+        "the instruction at 0x%lx uses memory that other processes may write in a way that is not followed",
+        run->insn.pc);
 }
 
 /* ---- pages that others fill ---- */
@@ -196,8 +198,8 @@ static bool is_atomic(const struct shared_run *run)
 {
     uint32_t at = run->insn.modrm_at;
     bool is_one_byte = at == 1 || (at > 1 && run->bytes[at - 2] != 0x0f);
-    bool is_exchange = at && is_one_byte && run->insn.prefix_bytes <= 1 &&
-                       (run->bytes[at - 1] & 0xfe) == 0x86;
+    bool is_exchange =
+        at && is_one_byte && run->insn.prefix_bytes <= 1 && (run->bytes[at - 1] & 0xfe) == 0x86;
 
     return is_exchange || (run->insn.prefix_bytes <= 1 && has_prefix(run, 0xf0));
 }
@@ -306,7 +308,8 @@ static bool run_on_buffer(const struct shared_run *run, const struct access *acc
     if (!execute(run, &b, b.read))
         return false;
     if (reads)
-        tbd_shared_add_others(s->effects, access->range.address, b.read, access->range.bytes, &s->others);
+        tbd_shared_add_others(s->effects, access->range.address, b.read, access->range.bytes,
+                              &s->others);
     if (is_written(access))
         tbd_effects_add_known(s->effects, access->range.address, reads ? b.read : b.old,
                               b.redirected.buffer, access->range.bytes);
@@ -384,7 +387,8 @@ static bool run_element(struct shared_run *run)
         if (!is_written(access))
             continue;
         tbd_store_to_program(access->range.address, &buffer[i], access->range.bytes);
-        tbd_effects_add_known(s->effects, access->range.address, old, &buffer[i], access->range.bytes);
+        tbd_effects_add_known(s->effects, access->range.address, old, &buffer[i],
+                              access->range.bytes);
     }
     mark_reads(run);
     return true;
@@ -464,13 +468,16 @@ bool tbd_shared_copy_piece(struct tbd_special_run *s, const struct tbd_string_pi
 
 static bool is_transfer(const struct shared_run *run)
 {
-    return run->insn.kind != TBD_INSN_PLAIN && run->insn.kind != TBD_INSN_SPECIAL; /* string loads come here, too */
+    /* string loads come here, too */
+    return run->insn.kind != TBD_INSN_PLAIN && run->insn.kind != TBD_INSN_SPECIAL;
 }
 
-static bool load_target(const struct shared_run *run, const struct tbd_sys_range *range, uint64_t *target)
+static bool load_target(const struct shared_run *run, const struct tbd_sys_range *range,
+                        uint64_t *target)
 {
     return range->bytes == sizeof(*target) &&
-           tbd_shared_load(run->s->effects, target, range->address, sizeof(*target), &run->s->others);
+           tbd_shared_load(run->s->effects, target, range->address, sizeof(*target),
+                           &run->s->others);
 }
 
 static bool push(const struct shared_run *run, uint64_t value)
@@ -479,7 +486,8 @@ static bool push(const struct shared_run *run, uint64_t value)
     struct tbd_sys_range to = { s->thread->regs.gpr[TBD_RSP] - sizeof(value), sizeof(value) };
     uint64_t old;
 
-    if (!tbd_shared_is_writable(&to) || tbd_shared_read(&old, to.address, sizeof(old)) != sizeof(old) ||
+    if (!tbd_shared_is_writable(&to) ||
+        tbd_shared_read(&old, to.address, sizeof(old)) != sizeof(old) ||
         !tbd_store_to_program(to.address, (const uint8_t *)&value, sizeof(value)))
         return false;
     tbd_effects_add_known(s->effects, to.address, (const uint8_t *)&old, (const uint8_t *)&value,
@@ -542,7 +550,8 @@ static void take_bases(struct tbd_thread *thread)
 {
     uint32_t ds, es, fs, gs;
 
-    __asm__ volatile("mov %%ds, %0; mov %%es, %1; mov %%fs, %2; mov %%gs, %3" : "=r"(ds), "=r"(es), "=r"(fs), "=r"(gs));
+    __asm__ volatile("mov %%ds, %0; mov %%es, %1; mov %%fs, %2; mov %%gs, %3"
+                     : "=r"(ds), "=r"(es), "=r"(fs), "=r"(gs));
     if (tbd_runtime.has_fsgsbase)
         __asm__ volatile("rdfsbase %0" : "=r"(thread->regs.fs_base));
     if (!tbd_runtime.has_fsgsbase || ((ds | es | fs | gs) & SELECTOR_LOCAL))
@@ -636,7 +645,8 @@ void tbd_shared_perform(struct tbd_special_run *s)
     if (tbd_copy_from_program(run.bytes, s->thread->regs.rip, s->insn_bytes))
         tbd_runtime_callbacks()->with_vector_state(decode, &run);
     if (!run.ok)
-        tbd_detach(s->thread, "an instruction cannot be decoded again", tbd_slot_last_insn(s->thread));
+        tbd_detach(s->thread, "an instruction cannot be decoded again",
+                   tbd_slot_last_insn(s->thread));
     find_accesses(&run);
     if (leaves_for_page(&run))
         return;

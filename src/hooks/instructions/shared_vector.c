@@ -34,7 +34,8 @@ static bool is_present(uint64_t address, uint64_t bytes)
 {
     uint8_t end;
 
-    return tbd_copy_from_program(&end, address, 1) && tbd_copy_from_program(&end, address + bytes - 1, 1);
+    return tbd_copy_from_program(&end, address, 1) &&
+           tbd_copy_from_program(&end, address + bytes - 1, 1);
 }
 
 static bool is_shared(uint64_t address, uint64_t bytes)
@@ -80,7 +81,8 @@ static void correct_target(const struct tbd_slot_elements *elements)
     memcpy(logged, loaded, sizeof(logged));
     for (size_t i = 0; i < elements->count; i++)
         if (is_shared(elements->address[i], elements->bytes))
-            tbd_shared_read(logged + elements->place[i] * elements->bytes, elements->address[i], elements->bytes);
+            tbd_shared_read(logged + elements->place[i] * elements->bytes, elements->address[i],
+                            elements->bytes);
     if (memcmp(loaded, logged, sizeof(logged)) != 0)
         tbd_vector_write(&tbd_runtime.vector, elements->data, logged);
 }
@@ -88,7 +90,8 @@ static void correct_target(const struct tbd_slot_elements *elements)
 static void mark_elements(const struct tbd_slot_elements *elements)
 {
     for (size_t i = 0; i < elements->count; i++)
-        tbd_pages_mark_read(&tbd_runtime.pages, elements->address[i], elements->address[i] + elements->bytes);
+        tbd_pages_mark_read(&tbd_runtime.pages, elements->address[i],
+                            elements->address[i] + elements->bytes);
 }
 
 /* What others wrote before a fault has a message of its own. */
@@ -134,14 +137,16 @@ void tbd_shared_gather(struct tbd_special_run *s)
 /* Elements can overlap: what they hold in the end is stored by each. */
 static void scatter_all(struct tbd_special_run *s, const struct tbd_slot_elements *elements)
 {
-    uint8_t source[TBD_VECTOR_REGISTER_BYTES], old[TBD_SLOT_MAX_RANGES][MAX_ELEMENT_BYTES], now[MAX_ELEMENT_BYTES];
+    uint8_t source[TBD_VECTOR_REGISTER_BYTES], old[TBD_SLOT_MAX_RANGES][MAX_ELEMENT_BYTES],
+        now[MAX_ELEMENT_BYTES];
 
     tbd_vector_read(&tbd_runtime.vector, elements->data, source);
     for (size_t i = 0; i < elements->count; i++)
         tbd_shared_read(old[i], elements->address[i], elements->bytes);
     tbd_slot_run(s->thread, s->slot);
     for (size_t i = 0; i < elements->count; i++)
-        tbd_shared_logged(elements->address[i], source + elements->place[i] * elements->bytes, elements->bytes);
+        tbd_shared_logged(elements->address[i], source + elements->place[i] * elements->bytes,
+                          elements->bytes);
     for (size_t i = 0; i < elements->count; i++) {
         tbd_shared_read(now, elements->address[i], elements->bytes);
         tbd_effects_add_known(s->effects, elements->address[i], old[i], now, elements->bytes);
@@ -214,7 +219,8 @@ static void decode(void *arg)
 
 /* The instruction on a buffer, which holds what the memory does.  NULL: it has no operand that
  * can be replaced. */
-static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand, const struct tbd_sys_range *ranges, size_t count)
+static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand,
+                              const struct tbd_sys_range *ranges, size_t count)
 {
     struct decoding d = { .pc = s->thread->regs.rip, .length = s->insn_bytes };
     struct tbd_redirected redirected;
@@ -225,7 +231,8 @@ static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand, const
     if (!d.ok || !tbd_redirect(&d.insn, d.bytes, operand, &redirected))
         return NULL;
     for (size_t i = 0; i < count; i++)
-        tbd_copy_prefix_from_program(redirected.buffer + (ranges[i].address - operand), ranges[i].address, ranges[i].bytes);
+        tbd_copy_prefix_from_program(redirected.buffer + (ranges[i].address - operand),
+                                     ranges[i].address, ranges[i].bytes);
     tbd_redirect_run(s->thread, &redirected);
     return redirected.buffer;
 }
@@ -240,7 +247,8 @@ static void put(struct tbd_special_run *s, uint64_t address, const uint8_t *now,
 }
 
 /* Where it is not known what it stores: whatever is not as it was. */
-static void put_differences(struct tbd_special_run *s, const struct tbd_sys_range *range, const uint8_t *now)
+static void put_differences(struct tbd_special_run *s, const struct tbd_sys_range *range,
+                            const uint8_t *now)
 {
     uint8_t before[TBD_REDIRECT_STORE_BYTES];
     uint64_t end;
@@ -280,19 +288,22 @@ static void add_others(struct tbd_special_run *s, const struct tbd_sys_range *ra
 
     for (size_t i = 0; i < count; i++) {
         const struct tbd_sys_range *range = &ranges[i];
-        bool fits = range->bytes && range->bytes <= sizeof(now) && is_shared(range->address, range->bytes);
+        bool fits =
+            range->bytes && range->bytes <= sizeof(now) && is_shared(range->address, range->bytes);
 
         if (fits && tbd_shared_load(s->effects, now, range->address, range->bytes, &s->others))
             tbd_shared_logged(range->address, now, range->bytes);
     }
 }
 
-bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count, bool exactly)
+bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count,
+                      bool exactly)
 {
     uint64_t operand = tbd_slot_operand(s->thread, s->slot);
     const uint8_t *buffer;
 
-    if (tbd_runtime.next_others && s->kind == TBD_SPECIAL_MASKED_STORE) /* of the others all comes out of the log */
+    /* of the others all comes out of the log */
+    if (tbd_runtime.next_others && s->kind == TBD_SPECIAL_MASKED_STORE)
         tbd_runtime.next_others(s->effects, &s->others);
     if (scatter(s))
         return true;

@@ -39,7 +39,8 @@ static void decode(void *arg)
     struct tbd_slot_decoded *d = arg;
 
     api.init(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-    d->ok = api.decode_full(&decoder, d->bytes, d->length, &d->insn, d->operands) == ZYAN_STATUS_SUCCESS;
+    d->ok = api.decode_full(&decoder, d->bytes, d->length, &d->insn, d->operands) ==
+            ZYAN_STATUS_SUCCESS;
 }
 
 void tbd_slot_set_decoder(const struct tbd_decoder_api *functions)
@@ -127,7 +128,8 @@ const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
     struct tbd_slot *slot;
     uint32_t place = (uint32_t)(pc * 0x9e3779b1u >> 7) % SLOTS;
 
-    if (!area || length == 0 || length > TBD_SLOT_INSN_MAX || !tbd_copy_from_program(bytes, pc, length))
+    if (!area || length == 0 || length > TBD_SLOT_INSN_MAX ||
+        !tbd_copy_from_program(bytes, pc, length))
         return NULL;
     slot = &area->slots[place];
     if (holds(slot, pc, bytes, length))
@@ -142,8 +144,8 @@ const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t length)
 /* Opcodes of other modes, which the decoder knows nothing of. */
 static bool is_invalid_opcode(uint8_t opcode)
 {
-    static const uint8_t invalid[] = { 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37, 0x3f,
-                                       0x60, 0x61, 0x82, 0x9a, 0xce, 0xd4, 0xd5, 0xd6, 0xea };
+    static const uint8_t invalid[] = { 0x06, 0x07, 0x0e, 0x16, 0x17, 0x1e, 0x1f, 0x27, 0x2f, 0x37,
+                                       0x3f, 0x60, 0x61, 0x82, 0x9a, 0xce, 0xd4, 0xd5, 0xd6, 0xea };
 
     for (unsigned i = 0; i < sizeof(invalid); i++)
         if (invalid[i] == opcode)

@@ -33,9 +33,9 @@ bool tbd_slot_uses_gs(const struct tbd_slot *slot);
 /* Most that a scatter or masked store has. */
 #define TBD_SLOT_MAX_RANGES 64u
 enum tbd_slot_stores {
-    TBD_SLOT_UNKNOWN,  /* no memory operand that is understood */
-    TBD_SLOT_UP_TO,    /* it writes at most the ranges */
-    TBD_SLOT_EXACTLY,  /* it writes all of the ranges (mask register known) */
+    TBD_SLOT_UNKNOWN, /* no memory operand that is understood */
+    TBD_SLOT_UP_TO,   /* it writes at most the ranges */
+    TBD_SLOT_EXACTLY, /* it writes all of the ranges (mask register known) */
 };
 /* Where the instruction writes: `count` ranges, 0 is possible. */
 enum tbd_slot_stores tbd_slot_stores(const struct tbd_thread *thread, const struct tbd_slot *slot,
@@ -49,7 +49,7 @@ struct tbd_slot_elements {
     uint8_t place[TBD_SLOT_MAX_RANGES];
     uint16_t bytes; /* of an element */
     uint8_t data;
-    uint8_t mask;   /* number of the mask register; 0 = none */
+    uint8_t mask; /* number of the mask register; 0 = none */
 };
 /* How many; 0 also if it is another instruction. */
 size_t tbd_slot_elements(const struct tbd_thread *thread, const struct tbd_slot *slot,

@@ -47,11 +47,13 @@ static uint8_t find_vector_mask(const struct tbd_slot_decoded *d)
     case ZYDIS_MNEMONIC_VMASKMOVPD:
     case ZYDIS_MNEMONIC_VPMASKMOVD:
     case ZYDIS_MNEMONIC_VPMASKMOVQ: return vector_operand(d, 0);
-    default: return d->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_VEX ? vector_operand(d, 1) : NONE;
+    default:
+        return d->insn.encoding == ZYDIS_INSTRUCTION_ENCODING_VEX ? vector_operand(d, 1) : NONE;
     }
 }
 
-static void describe_vector_index(struct tbd_slot *slot, const struct tbd_slot_decoded *d, ZydisRegister r)
+static void describe_vector_index(struct tbd_slot *slot, const struct tbd_slot_decoded *d,
+                                  ZydisRegister r)
 {
     uint32_t register_bytes;
 
@@ -65,12 +67,8 @@ static void describe_vector_index(struct tbd_slot *slot, const struct tbd_slot_d
     case ZYDIS_MNEMONIC_VGATHERDPD:
     case ZYDIS_MNEMONIC_VGATHERDPS:
     case ZYDIS_MNEMONIC_VPGATHERDD:
-    case ZYDIS_MNEMONIC_VPGATHERDQ:
-        slot->index_bytes = 4;
-        break;
-    default:
-        slot->index_bytes = 8;
-        break;
+    case ZYDIS_MNEMONIC_VPGATHERDQ: slot->index_bytes = 4; break;
+    default: slot->index_bytes = 8; break;
     }
     slot->element_count = (uint16_t)(register_bytes / slot->index_bytes);
     if (slot->element_count > d->insn.avx.vector_length / 8 / slot->element_bytes)
@@ -102,10 +100,8 @@ static bool is_compress(ZydisMnemonic mnemonic)
     case ZYDIS_MNEMONIC_VPCOMPRESSB:
     case ZYDIS_MNEMONIC_VPCOMPRESSD:
     case ZYDIS_MNEMONIC_VPCOMPRESSQ:
-    case ZYDIS_MNEMONIC_VPCOMPRESSW:
-        return true;
-    default:
-        return false;
+    case ZYDIS_MNEMONIC_VPCOMPRESSW: return true;
+    default: return false;
     }
 }
 
@@ -165,11 +161,8 @@ static void describe_string(struct tbd_slot *slot, const struct tbd_slot_decoded
     case ZYDIS_MNEMONIC_STOSB:
     case ZYDIS_MNEMONIC_STOSW:
     case ZYDIS_MNEMONIC_STOSD:
-    case ZYDIS_MNEMONIC_STOSQ:
-        slot->string_bytes = (uint8_t)(d->operands[0].size / 8);
-        break;
-    default:
-        break;
+    case ZYDIS_MNEMONIC_STOSQ: slot->string_bytes = (uint8_t)(d->operands[0].size / 8); break;
+    default: break;
     }
 }
 
@@ -238,7 +231,8 @@ void tbd_slot_describe(struct tbd_slot *slot, const struct tbd_slot_decoded *d)
         const ZydisDecodedOperand *op = &d->operands[i];
 
         if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->mem.type != ZYDIS_MEMOP_TYPE_AGEN &&
-            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE || op->mem.type == ZYDIS_MEMOP_TYPE_VSIB)) {
+            (op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ||
+             op->mem.type == ZYDIS_MEMOP_TYPE_VSIB)) {
             describe_store(slot, d, op);
             return;
         }

@@ -36,7 +36,8 @@ uint64_t tbd_slot_source_base(const struct tbd_thread *thread, const struct tbd_
 }
 
 /* `more`: the part that a vector index adds. */
-static uint64_t operand_address(const struct tbd_thread *thread, const struct tbd_slot *slot, int64_t more)
+static uint64_t operand_address(const struct tbd_thread *thread, const struct tbd_slot *slot,
+                                int64_t more)
 {
     const struct tbd_regs *regs = &thread->regs;
     uint64_t address = (uint64_t)slot->disp + (uint64_t)more;

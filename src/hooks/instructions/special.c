@@ -56,7 +56,7 @@ void tbd_special_give_up(struct tbd_special_run *s, const char *why)
     tbd_detach(s->thread, why, tbd_slot_last_insn(s->thread));
 }
 
-#define VENDOR_AMD 0x68747541u   /* Auth: cpuid 0, ebx */
+#define VENDOR_AMD   0x68747541u /* Auth: cpuid 0, ebx */
 #define VENDOR_HYGON 0x6f677948u /* Hygo */
 
 /* AMD's processors do not have it in 64-bit code. */
@@ -165,7 +165,8 @@ static void run_xbegin(struct tbd_special_run *s)
 
     if (!has_transactions(s))
         tbd_slot_run(s->thread, s->slot); /* raises SIGILL */
-    if (!tbd_copy_from_program(&distance, regs->rip + s->insn_bytes - sizeof(distance), sizeof(distance)))
+    if (!tbd_copy_from_program(&distance, regs->rip + s->insn_bytes - sizeof(distance),
+                               sizeof(distance)))
         perform_unknown(s);
     regs->gpr[TBD_RAX] = 0;
     regs->rip += (uint64_t)(int64_t)distance;
@@ -188,7 +189,8 @@ static void run_and_compare(struct tbd_special_run *s, uint32_t flags)
 
 /* x87 environments (OTHER_STORE) hold the address of the last instruction: some processors cannot
  * be told another one than theirs, and then it is another in replay. */
-static bool can_be_replayed(const struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count)
+static bool can_be_replayed(const struct tbd_special_run *s, const struct tbd_sys_range *ranges,
+                            size_t count)
 {
     if (s->kind != TBD_SPECIAL_OTHER_STORE)
         return true;
@@ -223,9 +225,7 @@ static void run_elements(struct tbd_special_run *s)
         }
         tbd_effects_watch(s->effects, ranges, count);
         break;
-    case TBD_SLOT_UNKNOWN:
-        tbd_effects_watch_all(s->effects);
-        break;
+    case TBD_SLOT_UNKNOWN: tbd_effects_watch_all(s->effects); break;
     }
     run_and_compare(s, flags);
 }
@@ -287,52 +287,38 @@ static void perform(struct tbd_special_run *s)
     case TBD_SPECIAL_RDSEED:
     case TBD_SPECIAL_RDPID:
     case TBD_SPECIAL_XGETBV:
-    case TBD_SPECIAL_RDFSBASE:
-        run_register_output(s);
-        break;
-    case TBD_SPECIAL_WRFSBASE:
-        run_wrfsbase(s);
-        break;
+    case TBD_SPECIAL_RDFSBASE: run_register_output(s); break;
+    case TBD_SPECIAL_WRFSBASE: run_wrfsbase(s); break;
     case TBD_SPECIAL_XSAVE:
         tbd_x87_settle();
         run_xsave(s);
         break;
-    case TBD_SPECIAL_REP_STORE:
-        tbd_special_string_stores(s);
-        break;
-    case TBD_SPECIAL_LOADS:
-        run_loads(s);
-        break;
+    case TBD_SPECIAL_REP_STORE: tbd_special_string_stores(s); break;
+    case TBD_SPECIAL_LOADS: run_loads(s); break;
     case TBD_SPECIAL_OTHER_STORE:
         tbd_x87_settle();
         run_elements(s);
         break;
-    case TBD_SPECIAL_MASKED_STORE:
-        run_elements(s);
-        break;
+    case TBD_SPECIAL_MASKED_STORE: run_elements(s); break;
     case TBD_SPECIAL_SHARED:
     case TBD_SPECIAL_APART:
     case TBD_SPECIAL_STATE:
-    case TBD_SPECIAL_SEGMENT:
-        tbd_shared_perform(s);
-        break;
-    case TBD_SPECIAL_XBEGIN:
-        run_xbegin(s);
-        break;
+    case TBD_SPECIAL_SEGMENT: tbd_shared_perform(s); break;
+    case TBD_SPECIAL_XBEGIN: run_xbegin(s); break;
     case TBD_SPECIAL_RDGSBASE:
-    case TBD_SPECIAL_WRGSBASE:
-        run_gsbase(s);
-        break;
+    case TBD_SPECIAL_WRGSBASE: run_gsbase(s); break;
     case TBD_SPECIAL_OTHER:
-    default:
-        perform_unknown(s);
+    default: perform_unknown(s);
     }
 }
 
 void tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind, uint32_t insn_bytes)
 {
-    struct tbd_special_run s = { .thread = thread, .kind = kind, .insn_bytes = insn_bytes,
-                         .effects = tbd_effects_get(), .before = thread->regs };
+    struct tbd_special_run s = { .thread = thread,
+                                 .kind = kind,
+                                 .insn_bytes = insn_bytes,
+                                 .effects = tbd_effects_get(),
+                                 .before = thread->regs };
 
     if (insn_bytes == 0)
         tbd_detach(thread, "no room for its code within reach", TBD_END_WHOLE);

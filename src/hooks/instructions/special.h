@@ -38,7 +38,8 @@ void tbd_shared_gather(struct tbd_special_run *s);
 /* Runs an instruction that stores to `ranges` (exactly: to all of them), if it is a scatter or some
  * lie in memory that other processes may write, and adds its stores to the effects.  False: the
  * caller runs it. */
-bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count, bool exactly);
+bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count,
+                      bool exactly);
 bool tbd_shared_is_writable(const struct tbd_sys_range *range);
 
 /* A piece of a repeated string store: movs or stos. */

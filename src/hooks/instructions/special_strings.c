@@ -14,16 +14,16 @@
 #include "hooks/instructions/special.h"
 
 #define PIECE_BYTES 65536u
-#define FLAG_DF 0x400ull
+#define FLAG_DF     0x400ull
 
 /* ---- stores ---- */
 
 struct string {
-    uint32_t size;     /* of an element */
+    uint32_t size; /* of an element */
     bool backward;
     bool has_source;
-    uint64_t mask;     /* of addresses and the count: with address-size prefix 32 bits */
-    uint64_t base;     /* of the source's segment */
+    uint64_t mask; /* of addresses and the count: with address-size prefix 32 bits */
+    uint64_t base; /* of the source's segment */
 };
 
 static struct tbd_sys_range string_range(uint64_t pointer, uint64_t base, uint64_t count,
@@ -73,8 +73,8 @@ static bool is_accessible(const struct tbd_regs *regs, uint64_t count, const str
 }
 
 /* Has somebody still to fill the next element's page?  Which byte's. */
-static bool waits_for_page(const struct tbd_regs *regs, const struct string *string, uint64_t *address,
-                           bool *is_write)
+static bool waits_for_page(const struct tbd_regs *regs, const struct string *string,
+                           uint64_t *address, bool *is_write)
 {
     struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], 0, 1, string);
     struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], string->base, 1, string);
@@ -87,7 +87,8 @@ static struct tbd_string_piece make_piece(const struct tbd_regs *regs, const str
                                           uint64_t count)
 {
     struct tbd_string_piece piece = { .to = string_range(regs->gpr[TBD_RDI], 0, count, string),
-                                      .size = string->size, .backward = string->backward };
+                                      .size = string->size,
+                                      .backward = string->backward };
 
     if (string->has_source)
         piece.from = string_range(regs->gpr[TBD_RSI], string->base, count, string);
@@ -95,7 +96,8 @@ static struct tbd_string_piece make_piece(const struct tbd_regs *regs, const str
 }
 
 /* Short enough for memory that others may write; element by element if it overlaps its source. */
-static uint64_t limit_shared(const struct tbd_regs *regs, const struct string *string, uint64_t count)
+static uint64_t limit_shared(const struct tbd_regs *regs, const struct string *string,
+                             uint64_t count)
 {
     struct tbd_string_piece piece = make_piece(regs, string, count);
     uint64_t distance = piece.to.address - piece.from.address;
@@ -134,8 +136,8 @@ static uint64_t piece_of_log(struct tbd_special_run *s, const struct string *str
     return left - logged->gpr[TBD_RCX];
 }
 
-static bool copy_shared(struct tbd_special_run *s, const struct tbd_string_piece *piece, uint64_t count,
-                        uint64_t mask)
+static bool copy_shared(struct tbd_special_run *s, const struct tbd_string_piece *piece,
+                        uint64_t count, uint64_t mask)
 {
     struct tbd_regs *regs = &s->thread->regs;
     uint64_t step = piece->backward ? 0 - piece->to.bytes : piece->to.bytes;
@@ -295,8 +297,9 @@ static bool loads_shared(const struct tbd_special_run *s, const struct tbd_strin
     uint64_t count = regs->gpr[TBD_RCX] & mask;
     bool backward = regs->rflags & FLAG_DF;
 
-    if (loads->from_rsi && may_be_shared((regs->gpr[TBD_RSI] & mask) + tbd_slot_source_base(s->thread, s->slot),
-                                         count, loads->bytes, backward))
+    if (loads->from_rsi &&
+        may_be_shared((regs->gpr[TBD_RSI] & mask) + tbd_slot_source_base(s->thread, s->slot), count,
+                      loads->bytes, backward))
         return true;
     return loads->from_rdi &&
            may_be_shared(regs->gpr[TBD_RDI] & mask, count, loads->bytes, backward);

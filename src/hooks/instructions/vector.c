@@ -9,10 +9,10 @@
 #include "base/string.h"
 
 enum {
-    COMPONENT_YMM = 2,   /* upper halves of ymm0-15 */
+    COMPONENT_YMM = 2, /* upper halves of ymm0-15 */
     COMPONENT_MASKS = 5,
-    COMPONENT_ZMM = 6,   /* upper halves of zmm0-15 */
-    COMPONENT_HIGH = 7,  /* zmm16-31 */
+    COMPONENT_ZMM = 6,  /* upper halves of zmm0-15 */
+    COMPONENT_HIGH = 7, /* zmm16-31 */
     XMM_AT = 160,
     XCR0_X87 = 1,
     XSTATE_BV = 512,

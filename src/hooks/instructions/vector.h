@@ -15,7 +15,8 @@ struct tbd_vector_info {
     uint64_t mask;      /* components in images: XCR0 without AMX tiles */
     uint32_t bytes;     /* of an image */
     uint32_t all_bytes; /* the most that any xsave form with any mask writes */
-    uint32_t offset[8]; /* of components 2 .. 7 in an image (asking the processor is slow in a VM) */
+    /* of components 2 .. 7 in an image (asking the processor is slow in a VM) */
+    uint32_t offset[8];
 };
 
 /* False when the processor has no XSAVE, or an image is too large. */

@@ -15,7 +15,14 @@
 #include "hooks/instructions/slot.h"
 #include "patcher/decode.h"
 
-enum { XCR0_X87 = 1, OPCODE_AT = 6, RIP_AT = 8, OPERAND_AT = 16, XSTATE_BV = 512, IMAGE_BYTES = 576 };
+enum {
+    XCR0_X87 = 1,
+    OPCODE_AT = 6,
+    RIP_AT = 8,
+    OPERAND_AT = 16,
+    XSTATE_BV = 512,
+    IMAGE_BYTES = 576
+};
 
 #define OPCODE_BITS 0x7ffu
 
@@ -169,10 +176,7 @@ void tbd_x87_environment_stored(uint64_t pc, uint32_t length)
         control |= 0x3f; /* all exceptions masked */
         __asm__ volatile("fldcw %0" : : "m"(control));
         break;
-    case FNSAVE:
-        __asm__ volatile("fninit");
-        break;
-    case NO_ENVIRONMENT:
-        break;
+    case FNSAVE: __asm__ volatile("fninit"); break;
+    case NO_ENVIRONMENT: break;
     }
 }

@@ -14,9 +14,9 @@
 #include "hooks/memory/shared.h"
 #include "hooks/memory/snapshot.h"
 
-#define MAX_SAVED (1u << 18)
-#define MAX_WRITES (1u << 18)
-#define OLD_BYTES (1ull << 30)
+#define MAX_SAVED   (1u << 18)
+#define MAX_WRITES  (1u << 18)
+#define OLD_BYTES   (1ull << 30)
 #define PIECE_BYTES ((TBD_MESSAGE_MAX_BYTES - 8192u) / 2)
 
 struct saved {
@@ -93,8 +93,7 @@ static uint64_t save(struct tbd_effects *effects, uint64_t address, uint64_t byt
               ? tbd_shared_read(effects->old.at, address, bytes)
               : tbd_copy_prefix_from_program(effects->old.at, address, bytes);
     if (got)
-        effects->saved[effects->saved_count++] =
-            (struct saved){ address, got, effects->old.at };
+        effects->saved[effects->saved_count++] = (struct saved){ address, got, effects->old.at };
     effects->old.at += got;
     return got;
 }
@@ -240,8 +239,7 @@ void tbd_effects_written(struct tbd_effects *effects, const struct tbd_sys_range
 }
 
 /* One write from the first difference to the last. */
-static void compare_page(struct tbd_effects *effects, const struct saved *saved,
-                         const uint8_t *now)
+static void compare_page(struct tbd_effects *effects, const struct saved *saved, const uint8_t *now)
 {
     uint64_t first = 0;
     uint64_t last = saved->bytes;
@@ -326,7 +324,8 @@ static uint8_t *put(uint8_t *at, const void *data, size_t bytes)
 
 static uint8_t *put_write(uint8_t *at, const struct write *write)
 {
-    struct tbd_write out = { .address = write->address, .bytes = (uint32_t)write->bytes,
+    struct tbd_write out = { .address = write->address,
+                             .bytes = (uint32_t)write->bytes,
                              .flags = write->old ? 0 : TBD_WRITE_NO_OLD };
 
     at = put(at, &out, sizeof(out));

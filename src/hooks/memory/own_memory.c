@@ -14,9 +14,19 @@
 #include "hooks/memory/safe_copy.h"
 
 enum {
-    NR_WRITE = 1, NR_OPEN = 2, NR_WRITEV = 20, NR_PWRITE64 = 18, NR_OPENAT = 257, NR_PWRITEV = 296,
-    NR_PWRITEV2 = 328, NR_OPENAT2 = 437,
-    SYS_LSEEK = 8, SEEK_CUR_ = 1, O_ACCMODE_ = 3, PROT_WRITE_ = 2, PROT_EXEC_ = 4,
+    NR_WRITE = 1,
+    NR_OPEN = 2,
+    NR_WRITEV = 20,
+    NR_PWRITE64 = 18,
+    NR_OPENAT = 257,
+    NR_PWRITEV = 296,
+    NR_PWRITEV2 = 328,
+    NR_OPENAT2 = 437,
+    SYS_LSEEK = 8,
+    SEEK_CUR_ = 1,
+    O_ACCMODE_ = 3,
+    PROT_WRITE_ = 2,
+    PROT_EXEC_ = 4,
     IOVECS_MAX = 1024,
 };
 
@@ -72,10 +82,8 @@ static bool range_of(const struct tbd_sys_call *sys, struct tbd_sys_range *out)
     case NR_PWRITE64:
     case NR_WRITEV:
     case NR_PWRITEV:
-    case NR_PWRITEV2:
-        break;
-    default:
-        return false;
+    case NR_PWRITEV2: break;
+    default: return false;
     }
     if (is_at && !(sys->number == NR_PWRITEV2 && (int64_t)sys->args[3] == -1))
         out->address = sys->args[3];

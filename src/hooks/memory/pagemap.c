@@ -9,12 +9,12 @@
 #include "base/layout.h"
 #include "base/sys.h"
 
-#define BATCH 512u
+#define BATCH            512u
 #define O_RDONLY_CLOEXEC 0x80000
-#define BIT_PRESENT (3ull << 62)
-#define BIT_SWAPPED (1ull << 62)
-#define BIT_FILE (1ull << 61)
-#define BIT_EXCLUSIVE (1ull << 56)
+#define BIT_PRESENT      (3ull << 62)
+#define BIT_SWAPPED      (1ull << 62)
+#define BIT_FILE         (1ull << 61)
+#define BIT_EXCLUSIVE    (1ull << 56)
 
 void tbd_pagemap_open(struct tbd_pagemap *map)
 {

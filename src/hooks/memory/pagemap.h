@@ -18,8 +18,10 @@ void tbd_pagemap_close(struct tbd_pagemap *map);
 bool tbd_pagemap_state(const struct tbd_pagemap *map, uint64_t address, uint64_t *out);
 
 enum tbd_page_kind {
-    TBD_PAGES_PRIVATE,  /* exist and are the process's own: anonymous, or of a private mapping and written */
-    TBD_PAGES_UNSHARED, /* those of them that no other process shares: after a fork, what was written since */
+    /* exist and are the process's own: anonymous, or of a private mapping and written */
+    TBD_PAGES_PRIVATE,
+    /* those of them that no other process shares: after a fork, what was written since */
+    TBD_PAGES_UNSHARED,
 };
 
 typedef void (*tbd_page_visitor)(void *context, uint64_t address);

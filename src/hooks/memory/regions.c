@@ -9,9 +9,9 @@
 #include "base/string.h"
 
 #define MAX_REGIONS 131072u
-#define PATH_BYTES (64u << 20)
-#define PROT_READ_ 1u
-#define PROT_EXEC_ 4u
+#define PATH_BYTES  (64u << 20)
+#define PROT_READ_  1u
+#define PROT_EXEC_  4u
 
 bool tbd_regions_init(struct tbd_regions *regions)
 {
@@ -45,7 +45,8 @@ struct tbd_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t 
     return &regions->table[i];
 }
 
-static bool allows_any(const struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t prot)
+static bool allows_any(const struct tbd_regions *regions, uint64_t start, uint64_t end,
+                       uint32_t prot)
 {
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++)
@@ -156,7 +157,8 @@ bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t e
     return true;
 }
 
-bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t flags)
+bool tbd_regions_any(const struct tbd_regions *regions, uint64_t start, uint64_t end,
+                     uint32_t flags)
 {
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++)

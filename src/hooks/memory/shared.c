@@ -13,14 +13,19 @@
 #include "patcher/decode.h"
 #include "patcher/forced_specials.h"
 
-enum { PROT_READ_ = 1, PROT_READ_WRITE = 3, MAP_SHARED_ = 1,
-       MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022, ADVICE_DONTNEED = 4,
-       ADVICE_DONTDUMP = 16 };
+enum {
+    PROT_READ_ = 1,
+    PROT_READ_WRITE = 3,
+    MAP_SHARED_ = 1,
+    MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
+    ADVICE_DONTNEED = 4,
+    ADVICE_DONTDUMP = 16
+};
 
 /* ---- views ---- */
 
 #define MAX_VIEWS (1u << 18)
-#define BUCKETS (1u << 17)
+#define BUCKETS   (1u << 17)
 
 struct view {
     uint64_t page; /* address */
@@ -33,7 +38,7 @@ static struct {
     struct view *view;
     uint32_t *bucket;
     uint32_t used;
-    uint32_t free; /* chain; index + 1 */
+    uint32_t free;  /* chain; index + 1 */
     bool is_needed; /* there is, or was, shared memory; never in a replay process */
 } views;
 
@@ -283,8 +288,8 @@ static bool make_second_map(void)
 {
     if (!has_second_map)
         has_second_map = tbd_sys_mmap(TBD_SECOND_TOUCH_BASE, TBD_TOUCH_BYTES, PROT_READ_WRITE,
-                                      MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1, 0) ==
-                         (long)TBD_SECOND_TOUCH_BASE;
+                                      MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1,
+                                      0) == (long)TBD_SECOND_TOUCH_BASE;
     tbd_sys_madvise(TBD_SECOND_TOUCH_BASE, TBD_TOUCH_BYTES, ADVICE_DONTDUMP);
     return has_second_map;
 }
@@ -324,7 +329,8 @@ static struct cells cells_of(uint64_t start, uint64_t end)
 {
     uint64_t low = start >> TBD_PAGE_SHIFT;
 
-    return (struct cells){ (low ? low - 1 : 0) >> CELL_SHIFT, (end >> TBD_PAGE_SHIFT) >> CELL_SHIFT };
+    return (struct cells){ (low ? low - 1 : 0) >> CELL_SHIFT,
+                           (end >> TBD_PAGE_SHIFT) >> CELL_SHIFT };
 }
 
 static bool is_needed_by(const struct tbd_region *region, uint64_t index)
@@ -376,7 +382,7 @@ bool tbd_shared_owns_sigsafe(uint64_t address)
 #define CELL_BYTES (TBD_PAGE_SIZE << CELL_SHIFT) /* of memory: 8 MiB */
 /* Modulo 8 TiB, which the touch map folds, neither programs nor libraries are here. */
 #define PLACE_FIRST 0x201000000000ull
-#define PLACE_LAST 0x240000000000ull
+#define PLACE_LAST  0x240000000000ull
 
 uint64_t tbd_shared_place(uint64_t bytes)
 {

@@ -11,10 +11,19 @@
 #include "hooks/boot/runtime.h"
 
 enum {
-    SYS_PAUSE = 34, SYS_CLONE = 56, SYS_WAIT4 = 61, SYS_KILL = 62, SYS_PRCTL = 157,
-    SYS_RT_SIGPROCMASK = 14, SYS_PROCESS_VM_READV = 310,
-    PR_SET_PDEATHSIG_ = 1, SIGKILL_ = 9, SIG_SETMASK_ = 2,
-    CLONE_FS_FILES = 0x600, CLONE_UNTRACED_ = 0x800000, WALL = 0x40000000,
+    SYS_PAUSE = 34,
+    SYS_CLONE = 56,
+    SYS_WAIT4 = 61,
+    SYS_KILL = 62,
+    SYS_PRCTL = 157,
+    SYS_RT_SIGPROCMASK = 14,
+    SYS_PROCESS_VM_READV = 310,
+    PR_SET_PDEATHSIG_ = 1,
+    SIGKILL_ = 9,
+    SIG_SETMASK_ = 2,
+    CLONE_FS_FILES = 0x600,
+    CLONE_UNTRACED_ = 0x800000,
+    WALL = 0x40000000,
 };
 
 _Noreturn static void freeze(void)

@@ -14,9 +14,12 @@
 #include "hooks/memory/shared.h"
 
 enum {
-    PROT_READ_ = 1, PROT_WRITE_ = 2, PROT_READ_WRITE = 3,
+    PROT_READ_ = 1,
+    PROT_WRITE_ = 2,
+    PROT_READ_WRITE = 3,
     MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
-    ADVICE_DONTNEED = 4, ADVICE_DONTDUMP = 16,
+    ADVICE_DONTNEED = 4,
+    ADVICE_DONTDUMP = 16,
     MAX_RANGES = 256,
 };
 /* entry_x86_64.S: 0 when the byte was accessed; else a fault came, or *pending is set. */
@@ -46,9 +49,9 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 static bool make_bits(void)
 {
     if (!lazy.has_bits)
-        lazy.has_bits = tbd_sys_mmap(TBD_LAZY_BASE, TBD_LAZY_BYTES, PROT_READ_WRITE,
-                                     MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1, 0) ==
-                        (long)TBD_LAZY_BASE;
+        lazy.has_bits =
+            tbd_sys_mmap(TBD_LAZY_BASE, TBD_LAZY_BYTES, PROT_READ_WRITE,
+                         MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1, 0) == (long)TBD_LAZY_BASE;
     tbd_sys_madvise(TBD_LAZY_BASE, TBD_LAZY_BYTES, ADVICE_DONTDUMP);
     return lazy.has_bits;
 }
@@ -93,7 +96,7 @@ static void clear_logged(uint64_t start, uint64_t end)
 
 /* ---- what the kernel has ---- */
 
-#define BIT_PRESENT (3ull << 62)
+#define BIT_PRESENT         (3ull << 62)
 #define BIT_WRITE_PROTECTED (1ull << 57)
 
 static uint64_t state_of(uint64_t page)
@@ -234,7 +237,7 @@ bool tbd_lazy_may_miss(uint64_t address)
 /* ---- guards ---- */
 
 #define PAGES_PER_CELLS (TBD_PAGE_SIZE / 2)
-#define CELL_PAGES (TBD_TOUCH_BYTES / TBD_PAGE_SIZE)
+#define CELL_PAGES      (TBD_TOUCH_BYTES / TBD_PAGE_SIZE)
 
 /* Of the range, what lies in the stretch that these cells stand for, with a page at either side:
  * marks of accesses close to each other are shared (hooks/memory/shared.c). */
@@ -315,7 +318,8 @@ bool tbd_lazy_misses(const struct tbd_sys_range *range, bool is_write, uint64_t 
 {
     uint64_t end = range->address + range->bytes;
 
-    for (uint64_t page = tbd_lazy_page_of(range->address); tbd_lazy_count && page < end; page += TBD_PAGE_SIZE) {
+    for (uint64_t page = tbd_lazy_page_of(range->address); tbd_lazy_count && page < end;
+         page += TBD_PAGE_SIZE) {
         if (!would_wait(page, is_write))
             continue;
         *address = greater(page, range->address);
@@ -362,12 +366,14 @@ static void adopt_page(struct tbd_effects *effects, uint64_t page, uint32_t *oth
         tbd_shared_update(page, page + 1);
 }
 
-void tbd_lazy_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range, uint32_t *others)
+void tbd_lazy_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range,
+                    uint32_t *others)
 {
     uint64_t end = range->address + range->bytes;
 
     lazy.run_once = 0;
-    for (uint64_t page = tbd_lazy_page_of(range->address); tbd_lazy_count && page < end; page += TBD_PAGE_SIZE)
+    for (uint64_t page = tbd_lazy_page_of(range->address); tbd_lazy_count && page < end;
+         page += TBD_PAGE_SIZE)
         if (find_range(page) && !is_logged(page) && (state_of(page) & BIT_PRESENT))
             adopt_page(effects, page, others);
 }

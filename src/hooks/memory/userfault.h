@@ -53,7 +53,8 @@ size_t tbd_lazy_readable(uint64_t address, size_t bytes);
 /* Would the access wait?  The first byte at which. */
 bool tbd_lazy_misses(const struct tbd_sys_range *range, bool is_write, uint64_t *address);
 /* Pages that have come are logged: writes of others, added to `effects`. */
-void tbd_lazy_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range, uint32_t *others);
+void tbd_lazy_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range,
+                    uint32_t *others);
 
 /* Before an instruction that is executed by the engine.  True: its block has been left and the
  * thread has waited; it is not to be executed now.  False: all pages are there, and logged. */

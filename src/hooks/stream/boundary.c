@@ -201,8 +201,9 @@ void tbd_runtime_send_end(enum tbd_end_how how, uint32_t value, uint64_t offset,
     if (tbd_runtime.options.hooks & TBD_HOOK_TOUCH)
         send_touched_pages(tbd_runtime.thread);
     if (tbd_runtime.unknown_calls)
-        tbd_runtime_note(0, "%lu system calls were not described: their writes were found by comparison",
-                         tbd_runtime.unknown_calls);
+        tbd_runtime_note(
+            0, "%lu system calls were not described: their writes were found by comparison",
+            tbd_runtime.unknown_calls);
     tbd_ring_send(ring, tbd_runtime.thread, TBD_MSG_END, parts, 2);
     tbd_threads_send_regs(tbd_runtime.thread);
     tbd_window_send_end(ring, tbd_runtime.thread, &tbd_runtime.pages, &tbd_runtime.vector,
@@ -263,10 +264,14 @@ static void send_code(uint64_t start, uint32_t bytes, struct tbd_effects *effect
 {
     struct tbd_msg_code message = { .bytes = bytes, .start = start };
     uint32_t flags = 0; /* it is always one message */
-    struct tbd_effect_head head = { .kind = TBD_MSG_CODE, .data = &message, .bytes = sizeof(message),
-                                    .write_count = &message.write_count, .flags = &flags };
+    struct tbd_effect_head head = { .kind = TBD_MSG_CODE,
+                                    .data = &message,
+                                    .bytes = sizeof(message),
+                                    .write_count = &message.write_count,
+                                    .flags = &flags };
 
-    tbd_effects_send(effects, &tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &head, NULL, 0);
+    tbd_effects_send(effects, &tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages, &head,
+                     NULL, 0);
 }
 
 /* Code that others may write: the log must have what is there now before the block made from it is entered. */
@@ -276,7 +281,8 @@ static void looked(struct tbd_app_pc start, uint32_t bytes)
     struct tbd_effects *effects;
     uint32_t others = 0;
 
-    if (!tbd_runtime.recording || !tbd_shared_holds(start.v, start.v + bytes) || bytes > sizeof(now))
+    if (!tbd_runtime.recording || !tbd_shared_holds(start.v, start.v + bytes) ||
+        bytes > sizeof(now))
         return;
     effects = tbd_effects_get();
     tbd_effects_clear(effects);
@@ -322,8 +328,11 @@ static uint64_t search_area(uint64_t lo, uint64_t hi, uint64_t bytes)
 
 static void send_area(uint64_t start, uint64_t bytes)
 {
-    struct tbd_msg_region map = { .start = start, .end = start + bytes, .prot = PROT_RWX,
-                                  .map_flags = MAP_PRIVATE_, .flags = TBD_REGION_PATCH };
+    struct tbd_msg_region map = { .start = start,
+                                  .end = start + bytes,
+                                  .prot = PROT_RWX,
+                                  .map_flags = MAP_PRIVATE_,
+                                  .flags = TBD_REGION_PATCH };
     struct tbd_part parts[2] = { { &map, sizeof(map) }, { "", 1 } };
 
     tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_REGION, parts, 2);
@@ -376,7 +385,10 @@ static void on_special(struct tbd_thread *thread, enum tbd_special special, uint
 static void raise_fetch_fault(struct tbd_thread *thread, uint64_t address)
 {
     bool mapped = tbd_regions_find(&tbd_runtime.regions, address);
-    struct tbd_queued_signal fault = { .signo = 11, .is_sync = true, .error = 0x14, .trap = 14,
+    struct tbd_queued_signal fault = { .signo = 11,
+                                       .is_sync = true,
+                                       .error = 0x14,
+                                       .trap = 14,
                                        .insn = tbd_slot_last_insn(thread),
                                        .address = address };
     int32_t code = mapped ? 2 /* SEGV_ACCERR */ : 1 /* SEGV_MAPERR */;
@@ -396,13 +408,13 @@ static void bad_code(struct tbd_thread *thread)
     bool unused;
     uint64_t pc = thread->regs.rip;
     uint64_t fetchable = executable((struct tbd_app_pc){ pc }, INSN_MAX_BYTES, &unused);
-    const struct tbd_slot *slot = fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable) : NULL;
+    const struct tbd_slot *slot =
+        fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable) : NULL;
 
     if (slot)
         tbd_slot_run(thread, slot); /* leaves through the signal handler */
     if (fetchable == INSN_MAX_BYTES || slot)
-        tbd_detach(thread, "it runs an instruction that is not known",
-                   tbd_slot_last_insn(thread));
+        tbd_detach(thread, "it runs an instruction that is not known", tbd_slot_last_insn(thread));
     raise_fetch_fault(thread, pc + fetchable);
     tbd_runtime_settle(thread);
 }
@@ -415,7 +427,8 @@ static void with_vector_state(void (*fn)(void *), void *arg)
         tbd_vector_call(fn, arg, save, tbd_runtime.decoder_tls);
         return;
     }
-    tbd_vector_call(fn, arg, save, 0); /* the program's own fs base has a stack-protector word, too */
+    /* the program's own fs base has a stack-protector word, too */
+    tbd_vector_call(fn, arg, save, 0);
 }
 
 const struct tbd_patcher_callbacks *tbd_runtime_callbacks(void)

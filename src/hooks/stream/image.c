@@ -41,9 +41,9 @@ static bool append(struct text *text, const char *string)
 static void append_path(struct text *text, long number, const char *link)
 {
     char path[4096];
-    long length = link ? tbd_sys3(number, tbd_sys_pointer(link), tbd_sys_pointer(path),
-                                  sizeof(path) - 1)
-                       : tbd_sys3(number, tbd_sys_pointer(path), sizeof(path) - 1, 0);
+    long length =
+        link ? tbd_sys3(number, tbd_sys_pointer(link), tbd_sys_pointer(path), sizeof(path) - 1)
+             : tbd_sys3(number, tbd_sys_pointer(path), sizeof(path) - 1, 0);
 
     path[tbd_sys_failed(length) ? 0 : length] = '\0';
     append(text, path);
@@ -56,7 +56,8 @@ static uint32_t argument_count;
 static void note_program(uint64_t argc, char **argv)
 {
     append_path(&program, SYS_READLINK, "/proc/thread-self/exe");
-    for (uint64_t i = 0; i < argc && program.used < TEXT_BYTES - 8192 && append(&program, argv[i]); i++)
+    for (uint64_t i = 0; i < argc && program.used < TEXT_BYTES - 8192 && append(&program, argv[i]);
+         i++)
         argument_count++;
 }
 

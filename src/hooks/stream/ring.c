@@ -30,7 +30,7 @@ enum {
     WAIT_MS = 50,
 };
 #define FUTEX_OWNER_DIED 0x40000000u
-#define AROUND_BYTES 65536u
+#define AROUND_BYTES     65536u
 
 static uint32_t place_of(const struct tbd_ring *ring, uint32_t number)
 {
@@ -105,10 +105,10 @@ bool tbd_ring_guard(const struct tbd_ring *ring)
     for (uint32_t i = 0; i < ring->head->chunk_count; i++) {
         uint64_t start = entries_start(ring, i);
 
-        if (tbd_sys_failed(tbd_sys_mprotect(start + TBD_ENTRIES_BYTES, TBD_PAGE_SIZE,
-                                            PROT_NONE_)) ||
-            tbd_sys_failed(tbd_sys_mprotect(start + TBD_CHUNK_STRIDE - TBD_PAGE_SIZE,
-                                            TBD_PAGE_SIZE, PROT_NONE_)))
+        if (tbd_sys_failed(
+                tbd_sys_mprotect(start + TBD_ENTRIES_BYTES, TBD_PAGE_SIZE, PROT_NONE_)) ||
+            tbd_sys_failed(tbd_sys_mprotect(start + TBD_CHUNK_STRIDE - TBD_PAGE_SIZE, TBD_PAGE_SIZE,
+                                            PROT_NONE_)))
             return false;
     }
     for (uint32_t i = 0; i < ring->head->area_count; i++)
@@ -137,12 +137,12 @@ enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_
     uint64_t bytes = tbd_ring_bytes(config);
     int flags = fd < 0 ? MAP_PRIVATE_ANON_FIXED_NOREPLACE : MAP_SHARED_FIXED_NOREPLACE;
 
-    *ring = (struct tbd_ring){ .bytes = bytes, .parent = config->parent, .discard = fd < 0,
-                               .used_slots = 1 };
+    *ring = (struct tbd_ring){
+        .bytes = bytes, .parent = config->parent, .discard = fd < 0, .used_slots = 1
+    };
     if (bytes > TBD_PLAN_BASE - TBD_STREAM_BASE)
         return TBD_USAGE;
-    if (fd >= 0 &&
-        tbd_sys_failed(tbd_sys3(SYS_FTRUNCATE, (uint64_t)(unsigned)fd, bytes, 0)))
+    if (fd >= 0 && tbd_sys_failed(tbd_sys3(SYS_FTRUNCATE, (uint64_t)(unsigned)fd, bytes, 0)))
         return TBD_SYSTEM;
     if (tbd_sys_mmap(TBD_STREAM_BASE, bytes, PROT_RW, flags, fd, 0) != (long)TBD_STREAM_BASE)
         return TBD_NOMEM;
@@ -417,8 +417,7 @@ uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
     uint64_t code_at = ops_at + ops_bytes;
     uint8_t *heap = (uint8_t *)head + head->heap_offset;
 
-    if (head->def_count == head->def_capacity ||
-        code_at + def->code_bytes > head->heap_capacity) {
+    if (head->def_count == head->def_capacity || code_at + def->code_bytes > head->heap_capacity) {
         ring->full = true;
         return 1;
     }

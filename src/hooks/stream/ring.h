@@ -16,9 +16,10 @@
 
 struct tbd_ring {
     struct tbd_stream_head *head;
-    uint64_t bytes;         /* of the mapping */
-    uint64_t first_time;    /* time of the open chunk's first block entry */
-    uint64_t due;           /* time at which `boundary` must be called: the entries area ends there */
+    uint64_t bytes;      /* of the mapping */
+    uint64_t first_time; /* time of the open chunk's first block entry */
+    /* time at which `boundary` must be called: the entries area ends there */
+    uint64_t due;
     uint64_t window_bytes;  /* operands of the window's chunks before the open one */
     uint32_t number;        /* of the open chunk; described at number % chunk_count */
     uint32_t slot;          /* where it lies */
@@ -28,16 +29,18 @@ struct tbd_ring {
     uint32_t free_count;
     uint8_t free[TBD_STREAM_MAX_CHUNKS];  /* slots; on top, and in the caches, the one back last */
     uint8_t taken[TBD_STREAM_MAX_CHUNKS]; /* slot of number % chunk_count, until it is collected */
-    uint32_t messages;      /* message entries in the open chunk */
-    uint32_t last_block;    /* id of the last block entered in the chunks before; 0 if there is none */
-    uint32_t parent;        /* pid of the consumer, if that is this process's parent; else 0 */
-    bool discard;           /* nobody consumes: chunks are reused, nothing is handed over */
-    bool is_protected;      /* a signal handler made an entries area inaccessible: */
+    uint32_t messages;                    /* message entries in the open chunk */
+    /* id of the last block entered in the chunks before; 0 if there is none */
+    uint32_t last_block;
+    uint32_t parent;         /* pid of the consumer, if that is this process's parent; else 0 */
+    bool discard;            /* nobody consumes: chunks are reused, nothing is handed over */
+    bool is_protected;       /* a signal handler made an entries area inaccessible: */
     uint32_t protected_slot; /* of the chunk that was open then */
-    bool full;              /* block table or heap is full: recording must stop */
-    uint64_t area;          /* replay: where the window's operands go (tbd_ring_area(), set before tbd_ring_start());
+    bool full;               /* block table or heap is full: recording must stop */
+    uint64_t
+        area; /* replay: where the window's operands go (tbd_ring_area(), set before tbd_ring_start());
                                0: each chunk has its own */
-    uint64_t area_at;       /* then: where the open chunk's operands begin */
+    uint64_t area_at; /* then: where the open chunk's operands begin */
 };
 
 struct tbd_ring_config {
@@ -96,7 +99,7 @@ uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
 
 enum tbd_guard {
     TBD_GUARD_NONE,
-    TBD_GUARD_ENTRIES,  /* behind the entries area, or in it while it is protected */
+    TBD_GUARD_ENTRIES, /* behind the entries area, or in it while it is protected */
     TBD_GUARD_OPERANDS,
 };
 enum tbd_guard tbd_ring_guard_sigsafe(const struct tbd_ring *ring, uint64_t address);

@@ -10,7 +10,7 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 
-#define TOUCH_READ 1u
+#define TOUCH_READ    1u
 #define TOUCH_WRITTEN 0x100u /* the second byte, as a little-endian 16-bit load sees it */
 
 static uint16_t *cell_of(const struct tbd_pages *pages, uint64_t page)
@@ -136,8 +136,8 @@ static void note_read(struct scan *scan, uint64_t page)
 
 static void send_contents(struct scan *scan, uint64_t page, bool written)
 {
-    uint64_t flags = (written ? TBD_PAGE_DIRTY : 0) |
-                     (is_known(scan->pages, page) ? 0 : TBD_PAGE_FIRST);
+    uint64_t flags =
+        (written ? TBD_PAGE_DIRTY : 0) | (is_known(scan->pages, page) ? 0 : TBD_PAGE_FIRST);
 
     if (!flags)
         return;
@@ -163,8 +163,8 @@ static void send_touched(struct scan *scan, uint64_t page, uint16_t marks)
     if (reads)
         note_read(scan, page);
     send_contents(scan, page, marks & 0xff00);
-    if (reads && (marks & 0xff) && page + 1 < scan->limit &&
-        !*cell_of(scan->pages, page + 1) && !is_exact(page + 1)) {
+    if (reads && (marks & 0xff) && page + 1 < scan->limit && !*cell_of(scan->pages, page + 1) &&
+        !is_exact(page + 1)) {
         note_read(scan, page + 1);
         send_contents(scan, page + 1, false);
     }
@@ -214,7 +214,8 @@ void tbd_window_send_pages(struct tbd_ring *ring, struct tbd_thread *thread,
 
 void tbd_window_clear_marks(struct tbd_pages *pages, const struct tbd_stretch *stretch)
 {
-    for (uint64_t page = stretch->start >> TBD_PAGE_SHIFT; page < stretch->end >> TBD_PAGE_SHIFT; page++) {
+    for (uint64_t page = stretch->start >> TBD_PAGE_SHIFT; page < stretch->end >> TBD_PAGE_SHIFT;
+         page++) {
         uint16_t *cell = cell_of(pages, page);
 
         if (*cell)

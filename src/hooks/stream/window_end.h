@@ -23,7 +23,8 @@ struct tbd_pages {
 struct tbd_stretch {
     uint64_t start;
     uint64_t end;
-    bool folds; /* marks here may be those of others' pages as well (tbd_regions_folds): they stay */
+    /* marks here may be those of others' pages as well (tbd_regions_folds): they stay */
+    bool folds;
 };
 
 /* Sends the touched pages of the stretches and clears their marks, except where cells are shared.  The page behind

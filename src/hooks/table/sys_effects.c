@@ -20,10 +20,10 @@
 #include "hooks/memory/safe_copy.h"
 
 /* The kernel transfers no more in one call (MAX_RW_COUNT). */
-#define ROOM_MAX 0x7ffff000ull
-#define IOVECS_MAX 1024
-#define FD_SET_MAX (1u << 20)
-#define ERROR_FAULT (-14)
+#define ROOM_MAX          0x7ffff000ull
+#define IOVECS_MAX        1024
+#define FD_SET_MAX        (1u << 20)
+#define ERROR_FAULT       (-14)
 #define ERROR_INTERRUPTED (-4)
 
 struct io_vector {
@@ -180,7 +180,7 @@ static void emit_other(struct tbd_sys_sink *sink, unsigned which, const uint64_t
     switch ((enum tbd_sys_other)which) {
 #define X(name)                                                                                    \
     case TBD_OTHER_##name: tbd_effect_##name(sink, args); break;
-    TBD_SYS_OTHERS(X)
+        TBD_SYS_OTHERS(X)
 #undef X
     case TBD_OTHER_COUNT: break;
     }
@@ -236,8 +236,8 @@ size_t tbd_syscall_may_write(const struct tbd_sys_call *call, struct tbd_sys_ran
     return sink.count;
 }
 
-static size_t copy_all(const struct tbd_sys_range *may, size_t may_count,
-                       struct tbd_sys_range *out, size_t max)
+static size_t copy_all(const struct tbd_sys_range *may, size_t may_count, struct tbd_sys_range *out,
+                       size_t max)
 {
     size_t count = may_count < max ? may_count : max;
 
@@ -250,8 +250,13 @@ size_t tbd_syscall_did_write(const struct tbd_sys_call *call, int64_t result,
                              const struct tbd_sys_range *may, size_t may_count,
                              struct tbd_sys_range *out, size_t max)
 {
-    struct tbd_sys_sink sink = { .call = call, .after = true, .result = result,
-                                 .may = may, .may_count = may_count, .out = out, .max = max };
+    struct tbd_sys_sink sink = { .call = call,
+                                 .after = true,
+                                 .result = result,
+                                 .may = may,
+                                 .may_count = may_count,
+                                 .out = out,
+                                 .max = max };
 
     if (result == ERROR_FAULT)
         return copy_all(may, may_count, out, max); /* E3 */

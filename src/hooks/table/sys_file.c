@@ -38,7 +38,7 @@ void tbd_effect_fcntl(struct tbd_sys_sink *sink, const uint64_t *args)
 
 /* ---- names, mounts, attributes ---- */
 
-#define HANDLE_MAX 128
+#define HANDLE_MAX              128
 #define AT_HANDLE_MNT_ID_UNIQUE 1u
 
 /* struct file_handle: uint32_t handle_bytes (in: room, out: length), int type, bytes. */
@@ -88,14 +88,14 @@ void tbd_effect_getxattrat(struct tbd_sys_sink *sink, const uint64_t *args)
 static uint64_t quota_bytes(uint32_t command)
 {
     switch (command >> 8) {
-    case 0x800004: return 4;   /* Q_GETFMT */
-    case 0x800005: return 24;  /* Q_GETINFO: struct if_dqinfo */
-    case 0x800007: return 72;  /* Q_GETQUOTA: struct if_dqblk */
-    case 0x800009: return 72;  /* Q_GETNEXTQUOTA: struct if_nextdqblk */
-    case 0x5803:               /* Q_XGETQUOTA */
-    case 0x5809: return 112;   /* Q_XGETNEXTQUOTA: struct fs_disk_quota */
-    case 0x5805: return 80;    /* Q_XGETQSTAT: struct fs_quota_stat */
-    case 0x5808: return 160;   /* Q_XGETQSTATV: struct fs_quota_statv */
+    case 0x800004: return 4;  /* Q_GETFMT */
+    case 0x800005: return 24; /* Q_GETINFO: struct if_dqinfo */
+    case 0x800007: return 72; /* Q_GETQUOTA: struct if_dqblk */
+    case 0x800009: return 72; /* Q_GETNEXTQUOTA: struct if_nextdqblk */
+    case 0x5803:              /* Q_XGETQUOTA */
+    case 0x5809: return 112;  /* Q_XGETNEXTQUOTA: struct fs_disk_quota */
+    case 0x5805: return 80;   /* Q_XGETQSTAT: struct fs_quota_stat */
+    case 0x5808: return 160;  /* Q_XGETQSTATV: struct fs_quota_statv */
     default: return 0;
     }
 }
@@ -118,7 +118,7 @@ enum { IOCB_PREAD = 0, IOCB_PREADV = 7 };
 /* struct iocb as far as needed. */
 struct io_control {
     uint64_t data;
-    uint32_t key;     /* the kernel writes it: 0 */
+    uint32_t key; /* the kernel writes it: 0 */
     uint32_t flags;
     uint16_t opcode;
     int16_t priority;

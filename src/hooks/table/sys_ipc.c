@@ -14,7 +14,8 @@ enum { STAT = 2, INFO = 3 };
 /* semctl */
 enum { SEM_GETALL = 13, SEM_STAT = 18, SEM_INFO = 19, SEM_STAT_ANY = 20 };
 #define SEMID_BYTES 104
-#define SEMID_COUNT 10 /* sem_nsems, in 8-byte words: after the permissions (48) and four times (32) */
+/* sem_nsems, in 8-byte words: after the permissions (48) and four times (32) */
+#define SEMID_COUNT 10
 
 static uint64_t semaphore_count(uint64_t id)
 {

@@ -12,8 +12,8 @@
 #include "hooks/memory/safe_copy.h"
 
 #define SOCKADDR_MAX 128
-#define MMSG_BYTES 64
-#define MMSG_MAX 1024
+#define MMSG_BYTES   64
+#define MMSG_MAX     1024
 
 struct message_header {
     uint64_t name;

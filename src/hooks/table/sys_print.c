@@ -29,11 +29,12 @@
 #define TEXT_MAX 48 /* characters of a string argument that are shown */
 
 struct name {
-    uint32_t mask;  /* bits that are compared */
+    uint32_t mask; /* bits that are compared */
     uint32_t value;
     const char *text;
 };
 
+// clang-format off
 #define BIT(word) { .mask = (uint32_t)(word), .value = (uint32_t)(word), .text = #word }
 #define FIELD(bits, word) { .mask = (uint32_t)(bits), .value = (uint32_t)(word), .text = #word }
 #define VALUE(word) { .mask = UINT32_MAX, .value = (uint32_t)(word), .text = #word }
@@ -133,16 +134,19 @@ static const struct name msg_names[] = {
     BIT(MSG_EOR), BIT(MSG_WAITALL), BIT(MSG_ERRQUEUE), BIT(MSG_NOSIGNAL), BIT(MSG_MORE),
     BIT(MSG_WAITFORONE), BIT(MSG_CMSG_CLOEXEC), END
 };
+// clang-format on
 
 static const struct name *const sets[TBD_SET_COUNT] = {
-    [TBD_SET_OPEN] = open_names, [TBD_SET_PROT] = prot_names, [TBD_SET_MAP] = map_names,
-    [TBD_SET_AT] = at_names, [TBD_SET_WHENCE] = whence_names, [TBD_SET_CLOCK] = clock_names,
-    [TBD_SET_FUTEX] = futex_names, [TBD_SET_HOW] = how_names, [TBD_SET_FCNTL] = fcntl_names,
-    [TBD_SET_ADVICE] = advice_names, [TBD_SET_FAMILY] = family_names,
-    [TBD_SET_SOCKTYPE] = socktype_names, [TBD_SET_CLONE] = clone_names,
-    [TBD_SET_ACCESS] = access_names, [TBD_SET_PRCTL] = prctl_names, [TBD_SET_ARCH] = arch_names,
-    [TBD_SET_EPOLL_OP] = epoll_names, [TBD_SET_RESOURCE] = resource_names, [TBD_SET_WAIT] = wait_names,
-    [TBD_SET_MSG] = msg_names,
+    [TBD_SET_OPEN] = open_names,      [TBD_SET_PROT] = prot_names,
+    [TBD_SET_MAP] = map_names,        [TBD_SET_AT] = at_names,
+    [TBD_SET_WHENCE] = whence_names,  [TBD_SET_CLOCK] = clock_names,
+    [TBD_SET_FUTEX] = futex_names,    [TBD_SET_HOW] = how_names,
+    [TBD_SET_FCNTL] = fcntl_names,    [TBD_SET_ADVICE] = advice_names,
+    [TBD_SET_FAMILY] = family_names,  [TBD_SET_SOCKTYPE] = socktype_names,
+    [TBD_SET_CLONE] = clone_names,    [TBD_SET_ACCESS] = access_names,
+    [TBD_SET_PRCTL] = prctl_names,    [TBD_SET_ARCH] = arch_names,
+    [TBD_SET_EPOLL_OP] = epoll_names, [TBD_SET_RESOURCE] = resource_names,
+    [TBD_SET_WAIT] = wait_names,      [TBD_SET_MSG] = msg_names,
 };
 
 /* ---- the line ---- */
@@ -270,7 +274,8 @@ static void add_set(struct line *line, const struct tbd_sys_arg *arg, uint32_t v
 }
 
 /* What a call wrote is shown as text when it is a run of bytes as long as the result. */
-static void add_output(struct line *line, const struct tbd_sys_arg *arg, uint64_t value, int64_t result)
+static void add_output(struct line *line, const struct tbd_sys_arg *arg, uint64_t value,
+                       int64_t result)
 {
     if (arg->effect == TBD_EFFECT_RESULT && arg->unit == 1 && result > 0 && line->reader)
         add_text(line, value, (uint64_t)result, false);
@@ -291,7 +296,9 @@ static void add_argument(struct line *line, const struct tbd_sys_arg *arg, const
     case TBD_SHOW_ULONG: add(line, "%" PRIu64, value); break;
     case TBD_SHOW_HEX: add(line, "%#" PRIx64, value); break;
     case TBD_SHOW_PTR: add_pointer(line, value); break;
-    case TBD_SHOW_STR: value ? add_text(line, value, UINT64_MAX, true) : add_pointer(line, value); break;
+    case TBD_SHOW_STR:
+        value ? add_text(line, value, UINT64_MAX, true) : add_pointer(line, value);
+        break;
     case TBD_SHOW_DATA: add_text(line, value, args[arg->length], false); break;
     case TBD_SHOW_OUT: add_output(line, arg, value, result); break;
     case TBD_SHOW_MODE: add(line, "%#03" PRIo32, (uint32_t)value); break;
@@ -322,9 +329,8 @@ static void add_result(struct line *line, const char *name, int64_t result)
 size_t tbd_syscall_print(const struct tbd_sys_call *call, int64_t result, tbd_syscall_reader reader,
                          void *context, char *buffer, size_t size)
 {
-    static const struct tbd_sys_row unknown = {
-        .name = "syscall", .args = { [0 ... 5] = { .show = TBD_SHOW_HEX } }
-    };
+    static const struct tbd_sys_row unknown = { .name = "syscall",
+                                                .args = { [0 ... 5] = { .show = TBD_SHOW_HEX } } };
     struct line line = { .text = buffer, .size = size, .reader = reader, .context = context };
     const struct tbd_sys_row *row = tbd_sys_row(call->number);
 

@@ -116,10 +116,10 @@ void tbd_effect_futex(struct tbd_sys_sink *sink, const uint64_t *args)
 
 /* ---- new processes ---- */
 
-#define CLONE_PIDFD 0x00001000u
+#define CLONE_PIDFD         0x00001000u
 #define CLONE_PARENT_SETTID 0x00100000u
-#define CLONE_CHILD_SETTID 0x01000000u
-#define CLONE_VM 0x00000100u
+#define CLONE_CHILD_SETTID  0x01000000u
+#define CLONE_VM            0x00000100u
 
 /* CLONE_CHILD_SETTID writes in the child: visible here if memory is shared. */
 static bool sets_child_here(uint64_t flags)

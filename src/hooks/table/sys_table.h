@@ -18,34 +18,51 @@ enum tbd_sys_show {
     TBD_SHOW_ULONG,    /* unsigned 64 bits */
     TBD_SHOW_HEX,
     TBD_SHOW_PTR,
-    TBD_SHOW_STR,      /* NUL-terminated string that the kernel reads */
-    TBD_SHOW_DATA,     /* bytes that the kernel reads; their number is argument `length` */
-    TBD_SHOW_OUT,      /* memory that the kernel writes: effect says what */
-    TBD_SHOW_MODE,     /* octal */
+    TBD_SHOW_STR,  /* NUL-terminated string that the kernel reads */
+    TBD_SHOW_DATA, /* bytes that the kernel reads; their number is argument `length` */
+    TBD_SHOW_OUT,  /* memory that the kernel writes: effect says what */
+    TBD_SHOW_MODE, /* octal */
     TBD_SHOW_SIGNAL,
-    TBD_SHOW_ATFD,     /* descriptor or AT_FDCWD */
-    TBD_SHOW_FLAGS,    /* `set` says which: enum tbd_sys_set */
+    TBD_SHOW_ATFD,  /* descriptor or AT_FDCWD */
+    TBD_SHOW_FLAGS, /* `set` says which: enum tbd_sys_set */
 };
 
 /* Names for numbers; the sets are in sys_print.c. */
 enum tbd_sys_set {
-    TBD_SET_OPEN = 1, TBD_SET_PROT, TBD_SET_MAP, TBD_SET_AT, TBD_SET_WHENCE, TBD_SET_CLOCK,
-    TBD_SET_FUTEX, TBD_SET_HOW, TBD_SET_IOCTL, TBD_SET_FCNTL, TBD_SET_ADVICE, TBD_SET_FAMILY,
-    TBD_SET_SOCKTYPE, TBD_SET_CLONE, TBD_SET_ACCESS, TBD_SET_PRCTL, TBD_SET_ARCH, TBD_SET_EPOLL_OP,
-    TBD_SET_RESOURCE, TBD_SET_WAIT, TBD_SET_MSG,
+    TBD_SET_OPEN = 1,
+    TBD_SET_PROT,
+    TBD_SET_MAP,
+    TBD_SET_AT,
+    TBD_SET_WHENCE,
+    TBD_SET_CLOCK,
+    TBD_SET_FUTEX,
+    TBD_SET_HOW,
+    TBD_SET_IOCTL,
+    TBD_SET_FCNTL,
+    TBD_SET_ADVICE,
+    TBD_SET_FAMILY,
+    TBD_SET_SOCKTYPE,
+    TBD_SET_CLONE,
+    TBD_SET_ACCESS,
+    TBD_SET_PRCTL,
+    TBD_SET_ARCH,
+    TBD_SET_EPOLL_OP,
+    TBD_SET_RESOURCE,
+    TBD_SET_WAIT,
+    TBD_SET_MSG,
     TBD_SET_COUNT
 };
 
 /* Which bytes at the pointer the kernel writes. */
 enum tbd_sys_effect {
     TBD_EFFECT_NONE = 0,
-    TBD_EFFECT_FIXED,    /* `unit` bytes */
-    TBD_EFFECT_ARRAY,    /* argument `length` times `unit` bytes, all of them */
-    TBD_EFFECT_RESULT,   /* up to argument `length` times `unit` bytes; result times `unit` written */
-    TBD_EFFECT_LENGTH,   /* argument `length` points to a uint32_t: room before, length after */
-    TBD_EFFECT_FD_SET,   /* a bit per descriptor below argument `length`, in 8-byte words */
-    TBD_EFFECT_IOVEC,    /* struct iovec[argument `length`]; result bytes written over them in order */
-    TBD_EFFECT_OTHER,    /* `unit` is an enum tbd_sys_other: a function in sys_<family>.c */
+    TBD_EFFECT_FIXED,  /* `unit` bytes */
+    TBD_EFFECT_ARRAY,  /* argument `length` times `unit` bytes, all of them */
+    TBD_EFFECT_RESULT, /* up to argument `length` times `unit` bytes; result times `unit` written */
+    TBD_EFFECT_LENGTH, /* argument `length` points to a uint32_t: room before, length after */
+    TBD_EFFECT_FD_SET, /* a bit per descriptor below argument `length`, in 8-byte words */
+    TBD_EFFECT_IOVEC, /* struct iovec[argument `length`]; result bytes written over them in order */
+    TBD_EFFECT_OTHER, /* `unit` is an enum tbd_sys_other: a function in sys_<family>.c */
 };
 
 enum tbd_sys_when {
@@ -53,7 +70,7 @@ enum tbd_sys_when {
     TBD_WHEN_POSITIVE, /* result > 0 */
     TBD_WHEN_EINTR,    /* only when a signal interrupted it (remaining times) */
     TBD_WHEN_RESULT_OR_EINTR,
-    TBD_WHEN_ALWAYS,   /* failures of all kinds too */
+    TBD_WHEN_ALWAYS, /* failures of all kinds too */
 };
 
 /* The C type of a length argument: the kernel ignores the upper half of the narrow ones. */
@@ -75,9 +92,9 @@ struct tbd_sys_arg {
 _Static_assert(sizeof(struct tbd_sys_arg) == 8, "470 rows of six");
 
 struct tbd_sys_row {
-    const char *name;          /* NULL: no such call */
-    uint8_t replay;            /* enum tbd_sys_replay */
-    uint8_t flags;             /* TBD_SYS_BLOCKS, TBD_SYS_ASYNC */
+    const char *name; /* NULL: no such call */
+    uint8_t replay;   /* enum tbd_sys_replay */
+    uint8_t flags;    /* TBD_SYS_BLOCKS, TBD_SYS_ASYNC */
     struct tbd_sys_arg args[6];
 };
 
@@ -85,18 +102,20 @@ struct tbd_sys_row {
 const struct tbd_sys_row *tbd_sys_row(uint64_t number);
 
 /* Effects that no rule states.  X(name): function tbd_effect_<name>(). */
+// clang-format off
 #define TBD_SYS_OTHERS(X) \
     X(ioctl) X(fcntl) X(prctl) X(arch_prctl) X(futex) X(recvmsg) X(recvmmsg) X(sendmmsg) X(semctl) \
     X(shmctl) X(msgctl) X(msgrcv) X(sysfs) X(quotactl) X(quotactl_fd) X(keyctl) X(ptrace) X(clone) \
     X(clone3) X(capget) X(name_to_handle_at) X(io_submit) X(io_uring_register) X(get_mempolicy) \
     X(mincore) X(seccomp) X(statmount) X(lsm_get_self_attr) X(lsm_list_modules) X(getxattrat) \
     X(process_vm_writev) X(perf_event_open)
+// clang-format on
 
 enum tbd_sys_other {
 #define X(name) TBD_OTHER_##name,
     TBD_SYS_OTHERS(X)
 #undef X
-    TBD_OTHER_COUNT
+        TBD_OTHER_COUNT
 };
 
 /* Where effects go: one description serves both questions.  A function says for each place "at most
@@ -109,7 +128,7 @@ struct tbd_sys_sink {
     int64_t result;                  /* before: 0 */
     const struct tbd_sys_range *may; /* borrowed for the call */
     size_t may_count;
-    struct tbd_sys_range *out;       /* borrowed for the call */
+    struct tbd_sys_range *out; /* borrowed for the call */
     size_t max;
     size_t count;
 };

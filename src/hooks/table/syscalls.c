@@ -6,6 +6,7 @@
 #include "hooks/table/syscalls.h"
 #include "hooks/table/sys_table.h"
 
+// clang-format off
 /* Words of syscalls.def: flags. */
 #define BLOCKS TBD_SYS_BLOCKS
 #define ASYNC TBD_SYS_ASYNC
@@ -47,14 +48,18 @@
 #define OUT_FD_SET WRITES(FD_SET, SUCCESS, 0, I32, 1)
 #define OUT_IOVEC(arg) WRITES(IOVEC, SUCCESS, arg, 64, 1)
 #define OTHER(name) WRITES(OTHER, ALWAYS, 0, 64, TBD_OTHER_##name)
+// clang-format on
 
 static const struct tbd_sys_row rows[] = {
 #define X(number, word, mode, facts, ...)                                                          \
-    [number] = { .name = #word, .replay = TBD_SYS_##mode, .flags = (facts), .args = { __VA_ARGS__ } },
+    [number] = {                                                                                   \
+        .name = #word, .replay = TBD_SYS_##mode, .flags = (facts), .args = { __VA_ARGS__ }         \
+    },
 #include "hooks/table/syscalls.def"
 #undef X
 };
-_Static_assert(sizeof(rows) / sizeof(rows[0]) == TBD_SYS_COUNT, "TBD_SYS_COUNT follows the last row");
+_Static_assert(sizeof(rows) / sizeof(rows[0]) == TBD_SYS_COUNT,
+               "TBD_SYS_COUNT follows the last row");
 
 const struct tbd_sys_row *tbd_sys_row(uint64_t number)
 {

@@ -23,16 +23,19 @@
 #include <stdint.h>
 
 enum tbd_sys_replay {
-    TBD_SYS_EMULATE,  /* replay supplies result and writes */
-    TBD_SYS_MAP,      /* changes mappings: executed again in replay, at the recorded addresses */
-    TBD_SYS_SPECIAL,  /* hooks/calls/syscall.c has a function of its own (exit, execve, clone, signals, fs base, ...) */
-    TBD_SYS_UNKNOWN,  /* no row, or effects that no row can state: writes are found by comparison */
+    TBD_SYS_EMULATE, /* replay supplies result and writes */
+    TBD_SYS_MAP,     /* changes mappings: executed again in replay, at the recorded addresses */
+    /* hooks/calls/syscall.c has a function of its own (exit, execve, clone, signals, fs base,
+     * ...) */
+    TBD_SYS_SPECIAL,
+    TBD_SYS_UNKNOWN, /* no row, or effects that no row can state: writes are found by comparison */
 };
 
 /* Facts about a row beside its arguments. */
 #define TBD_SYS_BLOCKS 1u /* may wait for something outside: a place to hand over the baton */
-#define TBD_SYS_ASYNC 2u  /* from now on the kernel may write program memory at any time (aio,
-                             io_uring, perf buffers): say in the trace what is missing */
+/* from now on the kernel may write program memory at any time (aio, io_uring, perf buffers): say
+ * in the trace what is missing */
+#define TBD_SYS_ASYNC 2u
 
 struct tbd_sys_call {
     uint64_t number;
@@ -67,7 +70,8 @@ bool tbd_syscall_is_described(const struct tbd_sys_call *call);
 /* Before the call: every range the kernel may write, upper bounds (old bytes are saved from it).
  * Returns how many were stored in out[]; never more than `max`.  A return of exactly `max` means
  * that there may be more (recvmmsg with thousands of buffers): treat the call as not described. */
-size_t tbd_syscall_may_write(const struct tbd_sys_call *call, struct tbd_sys_range *out, size_t max);
+size_t tbd_syscall_may_write(const struct tbd_sys_call *call, struct tbd_sys_range *out,
+                             size_t max);
 /* After the call with `result` (rax): the ranges it did write, each inside one that may_write gave.
  * Reads lengths that the kernel left in memory (addrlen, msghdr, ...).  After -EFAULT, which can
  * leave any part written, these are all of may[]. */

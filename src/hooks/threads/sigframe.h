@@ -10,25 +10,25 @@
 
 /* struct ucontext of the kernel (asm/ucontext.h, asm/sigcontext.h). */
 struct tbd_ucontext {
-    uint64_t flags;        /*   0 */
-    uint64_t link;         /*   8 */
+    uint64_t flags;               /*   0 */
+    uint64_t link;                /*   8 */
     struct tbd_altstack altstack; /* 16 */
-    uint64_t gregs[16];    /*  40: r8-r15 rdi rsi rbp rbx rdx rax rcx rsp */
-    uint64_t rip;          /* 168 */
-    uint64_t rflags;       /* 176 */
-    uint16_t cs, gs, fs, ss; /* 184 */
-    uint64_t error;        /* 192 */
-    uint64_t trap;         /* 200 */
-    uint64_t old_mask;     /* 208 */
-    uint64_t cr2;          /* 216 */
-    uint64_t fpstate;      /* 224: address of the XSAVE image, 0 = none */
-    uint64_t reserved[8];  /* 232 */
-    uint64_t mask;         /* 296 */
+    uint64_t gregs[16];           /*  40: r8-r15 rdi rsi rbp rbx rdx rax rcx rsp */
+    uint64_t rip;                 /* 168 */
+    uint64_t rflags;              /* 176 */
+    uint16_t cs, gs, fs, ss;      /* 184 */
+    uint64_t error;               /* 192 */
+    uint64_t trap;                /* 200 */
+    uint64_t old_mask;            /* 208 */
+    uint64_t cr2;                 /* 216 */
+    uint64_t fpstate;             /* 224: address of the XSAVE image, 0 = none */
+    uint64_t reserved[8];         /* 232 */
+    uint64_t mask;                /* 296 */
 };
 _Static_assert(sizeof(struct tbd_ucontext) == 304, "as the kernel's");
 
 struct tbd_sigframe {
-    uint64_t restorer;     /* return address of the handler */
+    uint64_t restorer; /* return address of the handler */
     struct tbd_ucontext context;
     uint8_t info[TBD_SIGINFO_BYTES];
 };

@@ -6,8 +6,8 @@
 #include "base/string.h"
 
 #define FIXED_FLAGS 0x50dd5ull /* AC OF DF TF SF ZF AF PF CF RF: what a frame may change */
-#define MAGIC1 0x46505853u
-#define MAGIC2 0x46505845u
+#define MAGIC1      0x46505853u
+#define MAGIC2      0x46505845u
 #define SW_BYTES_AT 464u
 
 static const uint8_t order[16] = {

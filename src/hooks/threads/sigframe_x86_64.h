@@ -32,48 +32,49 @@ struct tbd_sigcontext {
     uint64_t trap;                                 /* 160 */
     uint64_t old_mask;                             /* 168: low word of the mask */
     uint64_t cr2;                                  /* 176: address of the last page fault */
-    uint64_t fpstate;                              /* 184: address of the extended state; 0 = none */
-    uint64_t reserved[8];                          /* 192 */
+    /* 184: address of the extended state; 0 = none */
+    uint64_t fpstate;
+    uint64_t reserved[8]; /* 192 */
 };
 _Static_assert(sizeof(struct tbd_sigcontext) == 256, "struct sigcontext of the kernel");
 _Static_assert(offsetof(struct tbd_sigcontext, fpstate) == 184, "struct sigcontext of the kernel");
 
 /* uc_flags: extended state beyond fxsave is there; ss is saved; ss is restored even if odd. */
-#define TBD_UC_FP_XSTATE 1u
-#define TBD_UC_SIGCONTEXT_SS 2u
+#define TBD_UC_FP_XSTATE         1u
+#define TBD_UC_SIGCONTEXT_SS     2u
 #define TBD_UC_STRICT_RESTORE_SS 4u
-#define TBD_UC_FLAGS (TBD_UC_FP_XSTATE | TBD_UC_SIGCONTEXT_SS | TBD_UC_STRICT_RESTORE_SS)
+#define TBD_UC_FLAGS             (TBD_UC_FP_XSTATE | TBD_UC_SIGCONTEXT_SS | TBD_UC_STRICT_RESTORE_SS)
 
 struct tbd_ucontext {
-    uint64_t flags;                 /*   0 */
-    uint64_t link;                  /*   8: 0 */
-    uint64_t stack_sp;              /*  16: the alternate stack as sigaltstack set it */
-    uint32_t stack_flags;           /*  24: as last set (SS_DISABLE, SS_AUTODISARM), 0 before
+    uint64_t flags;                /*   0 */
+    uint64_t link;                 /*   8: 0 */
+    uint64_t stack_sp;             /*  16: the alternate stack as sigaltstack set it */
+    uint32_t stack_flags;          /*  24: as last set (SS_DISABLE, SS_AUTODISARM), 0 before
                                               any sigaltstack; never SS_ONSTACK */
-    uint32_t padding;               /*  28 */
-    uint64_t stack_bytes;           /*  32 */
-    struct tbd_sigcontext context;  /*  40 */
-    uint64_t mask;                  /* 296: blocked before the handler */
+    uint32_t padding;              /*  28 */
+    uint64_t stack_bytes;          /*  32 */
+    struct tbd_sigcontext context; /*  40 */
+    uint64_t mask;                 /* 296: blocked before the handler */
 };
 _Static_assert(sizeof(struct tbd_ucontext) == 304, "struct ucontext of the kernel, not of libc");
 
 struct tbd_sigframe {
-    uint64_t return_address;  /*   0: sa_restorer */
-    struct tbd_ucontext uc;   /*   8 */
-    uint8_t info[128];        /* 312 */
+    uint64_t return_address; /*   0: sa_restorer */
+    struct tbd_ucontext uc;  /*   8 */
+    uint8_t info[128];       /* 312 */
 };
 _Static_assert(sizeof(struct tbd_sigframe) == 440, "struct rt_sigframe of the kernel");
 
 /* In the last 48 bytes of the fxsave area (offset 464): how much extended state follows. */
-#define TBD_XSTATE_MAGIC1 0x46505853u
-#define TBD_XSTATE_MAGIC2 0x46505845u /* at offset xstate_bytes */
+#define TBD_XSTATE_MAGIC1   0x46505853u
+#define TBD_XSTATE_MAGIC2   0x46505845u /* at offset xstate_bytes */
 #define TBD_FXSAVE_SOFTWARE 464u
 struct tbd_xstate_software {
-    uint32_t magic1;          /*  0 */
-    uint32_t extended_bytes;  /*  4: xstate_bytes + 4 */
-    uint64_t features;        /*  8: components that can be in it */
-    uint32_t xstate_bytes;    /* 16 */
-    uint32_t padding[7];      /* 20 */
+    uint32_t magic1;         /*  0 */
+    uint32_t extended_bytes; /*  4: xstate_bytes + 4 */
+    uint64_t features;       /*  8: components that can be in it */
+    uint32_t xstate_bytes;   /* 16 */
+    uint32_t padding[7];     /* 20 */
 };
 _Static_assert(sizeof(struct tbd_xstate_software) == 48, "struct _fpx_sw_bytes of the kernel");
 

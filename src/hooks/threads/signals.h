@@ -23,8 +23,8 @@
 
 #include <stdbool.h>
 
-#define TBD_SIGNAL_COUNT 65 /* 1 .. 64 */
-#define TBD_SIGINFO_BYTES 128
+#define TBD_SIGNAL_COUNT        65 /* 1 .. 64 */
+#define TBD_SIGINFO_BYTES       128
 #define TBD_SIGNAL_NOT_IN_BLOCK 0xffffffffu
 
 /* As the kernel has it. */
@@ -45,8 +45,8 @@ struct tbd_altstack {
 struct tbd_queued_signal {
     uint32_t signo;
     bool is_sync;
-    bool is_shared;         /* none at all: translated code met memory of hooks/memory/shared.h */
-    uint32_t insn;          /* is_sync: K, or TBD_SIGNAL_NOT_IN_BLOCK */
+    bool is_shared; /* none at all: translated code met memory of hooks/memory/shared.h */
+    uint32_t insn;  /* is_sync: K, or TBD_SIGNAL_NOT_IN_BLOCK */
     uint64_t error, trap, address; /* for the frame: as the kernel gave them */
     uint8_t info[TBD_SIGINFO_BYTES];
 };
@@ -78,7 +78,8 @@ void tbd_signals_restore_cleared(void);
 void tbd_signals_clear_handlers(void);
 /* Goes on at `regs`, with the program's mask: what has waited until now is handled on the program's stack. */
 struct tbd_seccomp;
-_Noreturn void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask, const struct tbd_seccomp *filters);
+_Noreturn void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask,
+                                     const struct tbd_seccomp *filters);
 /* The engine's signal stack, below `top` + half a stack slot, for the calling thread; what it had. */
 void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old);
 /* Before and after execve: what the new program inherits. */

@@ -97,7 +97,8 @@ void tbd_signals_restore_thread(const struct tbd_signals *signals)
 _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
 
 /* Filters can forbid to set the mask once they hold. */
-void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask, const struct tbd_seccomp *filters)
+void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask,
+                           const struct tbd_seccomp *filters)
 {
     if (filters->newest)
         tbd_signals_set_kernel_mask(mask);
@@ -194,17 +195,10 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
     if (!set)
         return 0;
     switch (how) {
-    case SIG_BLOCK_:
-        mask |= *set;
-        break;
-    case SIG_UNBLOCK_:
-        mask &= ~*set;
-        break;
-    case SIG_SETMASK_:
-        mask = *set;
-        break;
-    default:
-        return EINVAL_;
+    case SIG_BLOCK_: mask |= *set; break;
+    case SIG_UNBLOCK_: mask &= ~*set; break;
+    case SIG_SETMASK_: mask = *set; break;
+    default: return EINVAL_;
     }
     tbd_signals_block_all();
     tbd_runtime.signals->mask = mask & ~UNBLOCKABLE;
@@ -223,8 +217,9 @@ int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_a
 
     *old = *stack;
     old->pad = 0;
-    old->flags = (stack->flags & SS_AUTODISARM_) |
-                 (!stack->bytes ? (uint32_t)SS_DISABLE_ : is_active ? (uint32_t)SS_ONSTACK_ : 0);
+    old->flags = (stack->flags & SS_AUTODISARM_) | (!stack->bytes ? (uint32_t)SS_DISABLE_
+                                                    : is_active   ? (uint32_t)SS_ONSTACK_
+                                                                  : 0);
     if (!set)
         return 0;
     if (is_active && !(stack->flags & SS_AUTODISARM_))
@@ -254,8 +249,8 @@ bool tbd_signals_return(struct tbd_thread *thread)
     if (!tbd_copy_from_program(&context, regs->gpr[TBD_RSP], sizeof(context)))
         return false;
     copy = context;
-    copy.altstack = (struct tbd_altstack){ .sp = thread->engine_stack,
-                                           .bytes = TBD_STACK_SLOT_BYTES / 2 };
+    copy.altstack =
+        (struct tbd_altstack){ .sp = thread->engine_stack, .bytes = TBD_STACK_SLOT_BYTES / 2 };
     copy.mask = context.mask & ~ALWAYS_OURS;
     tbd_sigreturn_perform(&copy); /* vector state and mask; a bad image is the program's SIGSEGV */
     tbd_runtime.signals->mask = context.mask & ~UNBLOCKABLE;

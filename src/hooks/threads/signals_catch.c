@@ -79,7 +79,7 @@ static void correct_address(struct tbd_queued_signal *fault, uint64_t cache_pc, 
 }
 
 #define TRAP_PROTECTION 13u
-#define TRAP_PAGE 14u
+#define TRAP_PAGE       14u
 
 /* Old bytes are read just before the store, and with instructions that do not mind where they are. */
 static void correct_kind(struct tbd_queued_signal *fault, bool misaligned)
@@ -144,7 +144,8 @@ static void take_slot_fault(struct tbd_queued_signal *fault, const struct tbd_uc
 
     correct_address(fault, context->rip, rip);
     tbd_ucontext_get(context, &thread->regs);
-    thread->regs.rip = rip + tbd_slot_offset(context->rip); /* a trap comes behind its instruction */
+    /* a trap comes behind its instruction */
+    thread->regs.rip = rip + tbd_slot_offset(context->rip);
     thread->regs.gpr[TBD_RCX] += thread->scratch[TBD_SLOT_REST];
     thread->scratch[TBD_SLOT_REST] = 0;
     fault->insn = tbd_slot_last_insn(thread);
@@ -213,8 +214,7 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
         if (in_cache)
             move_record(context);
         return in_cache;
-    case TBD_GUARD_NONE:
-        break;
+    case TBD_GUARD_NONE: break;
     }
     return false;
 }

@@ -54,7 +54,8 @@ static void build_frame(struct built *built, const struct tbd_thread *thread,
     frame.context.altstack = tbd_runtime.signals->altstack;
     tbd_ucontext_set(&frame.context, &thread->regs);
     if (queued->is_sync && queued->trap == TRAP_PAGE_FAULT)
-        frame.context.rflags |= FLAG_RF; /* the engine's own faults in the program's name have it not */
+        /* the engine's own faults in the program's name have it not */
+        frame.context.rflags |= FLAG_RF;
     read_segments(&frame.context);
     frame.context.error = tbd_runtime.signals->last_error;
     frame.context.trap = tbd_runtime.signals->last_trap;
@@ -210,8 +211,7 @@ void tbd_signals_deliver(struct tbd_thread *thread)
 
 bool tbd_signals_has_handler(uint32_t signo)
 {
-    return tbd_runtime.actions[signo].handler > 1 &&
-           !(tbd_runtime.signals->mask & BIT(signo));
+    return tbd_runtime.actions[signo].handler > 1 && !(tbd_runtime.signals->mask & BIT(signo));
 }
 
 void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal *fault)
@@ -219,7 +219,8 @@ void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal
     uint64_t offset = fault->insn == TBD_SIGNAL_NOT_IN_BLOCK ? TBD_END_WHOLE : fault->insn;
 
     if (!tbd_signals_has_handler(fault->signo))
-        die(thread, fault->signo, offset, fault->signo == SIGTRAP_); /* a trap comes behind its instruction */
+        /* a trap comes behind its instruction */
+        die(thread, fault->signo, offset, fault->signo == SIGTRAP_);
     tbd_signals_block_all(); /* until the handler's mask is set */
     if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
         return; /* that one first; the instruction will fault again */

@@ -12,11 +12,26 @@
 #include "base/sys.h"
 #include "hooks/memory/userfault.h"
 
-enum { PROT_READ_ = 1, PROT_WRITE_ = 2, PROT_EXEC_ = 4, SYS_MPROTECT_ = 10,
-       ERROR_PRESENT = 1, ERROR_FETCH = 16 };
+enum {
+    PROT_READ_ = 1,
+    PROT_WRITE_ = 2,
+    PROT_EXEC_ = 4,
+    SYS_MPROTECT_ = 10,
+    ERROR_PRESENT = 1,
+    ERROR_FETCH = 16
+};
 
 /* entry_x86_64.S, in its order */
-enum raise { RAISE_READ, RAISE_WRITE, RAISE_FETCH, RAISE_DIVIDE, RAISE_BREAK, RAISE_DEBUG, RAISE_INVALID, RAISE_PROTECTION };
+enum raise {
+    RAISE_READ,
+    RAISE_WRITE,
+    RAISE_FETCH,
+    RAISE_DIVIDE,
+    RAISE_BREAK,
+    RAISE_DEBUG,
+    RAISE_INVALID,
+    RAISE_PROTECTION
+};
 void tbd_raise(uint64_t what, uint64_t address);
 
 static enum raise access_of(uint64_t error)
@@ -27,7 +42,9 @@ static enum raise access_of(uint64_t error)
 /* The protection that lets it fault; `now` if it does anyway.  Instructions are not run to see whether they can be. */
 static uint32_t faulting(uint64_t error, uint32_t now)
 {
-    uint32_t needed = access_of(error) == RAISE_FETCH ? PROT_EXEC_ : access_of(error) == RAISE_WRITE ? PROT_WRITE_ : PROT_READ_;
+    uint32_t needed = access_of(error) == RAISE_FETCH   ? PROT_EXEC_
+                      : access_of(error) == RAISE_WRITE ? PROT_WRITE_
+                                                        : PROT_READ_;
 
     if (!(now & needed))
         return now;

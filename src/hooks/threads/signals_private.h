@@ -8,30 +8,46 @@
 #include "hooks/threads/sigframe.h"
 
 enum {
-    SIGILL_ = 4, SIGTRAP_ = 5, SIGBUS_ = 7, SIGFPE_ = 8, SIGKILL_ = 9, SIGSEGV_ = 11, SIGCHLD_ = 17,
+    SIGILL_ = 4,
+    SIGTRAP_ = 5,
+    SIGBUS_ = 7,
+    SIGFPE_ = 8,
+    SIGKILL_ = 9,
+    SIGSEGV_ = 11,
+    SIGCHLD_ = 17,
     SIGSTOP_ = 19,
-    SYS_RT_SIGACTION = 13, SYS_RT_SIGPROCMASK = 14, SYS_SIGALTSTACK = 131, SYS_TGKILL = 234,
+    SYS_RT_SIGACTION = 13,
+    SYS_RT_SIGPROCMASK = 14,
+    SYS_SIGALTSTACK = 131,
+    SYS_TGKILL = 234,
     SYS_RT_TGSIGQUEUEINFO = 297,
-    SIG_BLOCK_ = 0, SIG_UNBLOCK_ = 1, SIG_SETMASK_ = 2,
-    SS_ONSTACK_ = 1, SS_DISABLE_ = 2,
-    EINVAL_ = -22, EPERM_ = -1, ENOMEM_ = -12,
-    INFO_CODE_AT = 8, INFO_ADDRESS_AT = 16,
-    ERROR_WRITE = 2, TRAP_PAGE_FAULT = 14,
+    SIG_BLOCK_ = 0,
+    SIG_UNBLOCK_ = 1,
+    SIG_SETMASK_ = 2,
+    SS_ONSTACK_ = 1,
+    SS_DISABLE_ = 2,
+    EINVAL_ = -22,
+    EPERM_ = -1,
+    ENOMEM_ = -12,
+    INFO_CODE_AT = 8,
+    INFO_ADDRESS_AT = 16,
+    ERROR_WRITE = 2,
+    TRAP_PAGE_FAULT = 14,
 };
 #define SS_AUTODISARM_ 0x80000000u
-#define SA_ONSTACK_ 0x08000000ull
-#define SA_SIGINFO_ 4ull
-#define SA_RESTORER_ 0x04000000ull
-#define SA_RESTART_ 0x10000000ull
-#define SA_NODEFER_ 0x40000000ull
-#define SA_RESETHAND_ 0x80000000ull
-#define SA_KNOWN 0xdc000807ull /* what the kernel keeps of sa_flags */
-#define SA_PASSED 0x10000003ull /* RESTART, NOCLDSTOP, NOCLDWAIT: the kernel's business */
-#define UC_FLAGS 7ull /* XSTATE, SIGCONTEXT_SS, STRICT_RESTORE_SS */
-#define FLAG_RF 0x10000ull
-#define FLAGS_CLEARED 0x10500ull /* RF DF TF */
+#define SA_ONSTACK_    0x08000000ull
+#define SA_SIGINFO_    4ull
+#define SA_RESTORER_   0x04000000ull
+#define SA_RESTART_    0x10000000ull
+#define SA_NODEFER_    0x40000000ull
+#define SA_RESETHAND_  0x80000000ull
+#define SA_KNOWN       0xdc000807ull /* what the kernel keeps of sa_flags */
+#define SA_PASSED      0x10000003ull /* RESTART, NOCLDSTOP, NOCLDWAIT: the kernel's business */
+#define UC_FLAGS       7ull          /* XSTATE, SIGCONTEXT_SS, STRICT_RESTORE_SS */
+#define FLAG_RF        0x10000ull
+#define FLAGS_CLEARED  0x10500ull /* RF DF TF */
 
-#define BIT(signo) (1ull << ((signo) - 1))
+#define BIT(signo)  (1ull << ((signo)-1))
 #define UNBLOCKABLE (BIT(SIGKILL_) | BIT(SIGSTOP_))
 /* The processor raises them; the engine must get its own. */
 #define ALWAYS_OURS (BIT(SIGILL_) | BIT(SIGTRAP_) | BIT(SIGBUS_) | BIT(SIGFPE_) | BIT(SIGSEGV_))
@@ -48,7 +64,8 @@ static inline bool tbd_signals_is_ours(uint64_t signo)
     uint64_t handler = tbd_runtime.actions[signo].handler;
 
     return (ALWAYS_OURS & BIT(signo)) || handler > 1 ||
-           (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)) && tbd_runtime.pid != 1); /* which they do not end */
+           /* which they do not end */
+           (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)) && tbd_runtime.pid != 1);
 }
 
 static inline bool tbd_altstack_holds(const struct tbd_altstack *stack, uint64_t sp)

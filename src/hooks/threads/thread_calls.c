@@ -12,18 +12,22 @@
 #include "hooks/memory/safe_copy.h"
 
 enum {
-    NR_FUTEX = 202, NR_GET_ROBUST_LIST = 274,
-    CLONE_PIDFD_ = 0x1000, CLONE_VFORK_ = 0x4000, CLONE_SETTLS_ = 0x80000,
-    CLONE_PARENT_SETTID_ = 0x100000, CLONE_CHILD_CLEARTID_ = 0x200000,
+    NR_FUTEX = 202,
+    NR_GET_ROBUST_LIST = 274,
+    CLONE_PIDFD_ = 0x1000,
+    CLONE_VFORK_ = 0x4000,
+    CLONE_SETTLS_ = 0x80000,
+    CLONE_PARENT_SETTID_ = 0x100000,
+    CLONE_CHILD_CLEARTID_ = 0x200000,
     CLONE_CHILD_SETTID_ = 0x1000000,
     EXIT_SIGNAL = 0xff,
     FUTEX_WAKE_SHARED = 1,
     ROBUST_LIMIT = 2048, /* ROBUST_LIST_LIMIT of the kernel */
     EINVAL_ = -22,
 };
-#define FUTEX_WAITERS_ 0x80000000u
+#define FUTEX_WAITERS_    0x80000000u
 #define FUTEX_OWNER_DIED_ 0x40000000u
-#define FUTEX_TID_MASK_ 0x3fffffffu
+#define FUTEX_TID_MASK_   0x3fffffffu
 
 /* ---- beginning ---- */
 
@@ -56,8 +60,8 @@ static struct tbd_regs first_registers(const struct tbd_call *call,
 static void begin_thread(struct tbd_call *call, const struct tbd_clone *arguments,
                          struct tbd_seat *seat)
 {
-    uint64_t flags = arguments->flags & ~(uint64_t)(CLONE_PARENT_SETTID_ | CLONE_CHILD_SETTID_ |
-                                                    EXIT_SIGNAL);
+    uint64_t flags =
+        arguments->flags & ~(uint64_t)(CLONE_PARENT_SETTID_ | CLONE_CHILD_SETTID_ | EXIT_SIGNAL);
     uint64_t mask = tbd_signals_block_all();
     struct tbd_regs regs;
 

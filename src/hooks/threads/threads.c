@@ -23,8 +23,9 @@ enum {
     FUTEX_WAIT_PRIVATE = 128,
     FUTEX_WAKE_PRIVATE = 129,
     ETIMEDOUT_ = -110,
-    LOOK_SECONDS = 1, /* those who wait for their turn look so often whether the holder waits for them, */
-    PATIENCE = 3,     /* and give up after so many times */
+    /* those who wait for their turn look so often whether the holder waits for them, */
+    LOOK_SECONDS = 1,
+    PATIENCE = 3, /* and give up after so many times */
     LOCK_FREE = 0,
     LOCK_TAKEN = 1,
     LOCK_WANTED = 2,
@@ -101,8 +102,8 @@ static void sit_alone(struct tbd_seat *seat, uint32_t tid)
 {
     struct tbd_threads *threads = &tbd_runtime.threads;
 
-    *threads = (struct tbd_threads){ .holder = seat, .runner = seat, .count = 1,
-                                     .seats = threads->seats };
+    *threads =
+        (struct tbd_threads){ .holder = seat, .runner = seat, .count = 1, .seats = threads->seats };
     seat->tid = tid;
     seat->alive = 1;
     seat->next = NULL;
@@ -315,7 +316,8 @@ static void let_go(struct tbd_seat *seat)
 {
     send_call(tbd_runtime.thread, tbd_runtime.threads.runner);
     load(tbd_runtime.thread, seat);
-    tbd_let_go("a system call that is made without giving way waits for another thread", TBD_END_WHOLE);
+    tbd_let_go("a system call that is made without giving way waits for another thread",
+               TBD_END_WHOLE);
 }
 
 static void wait_for_turn(struct tbd_seat *seat)
@@ -452,8 +454,8 @@ static void watch_first(struct tbd_thread *thread)
     struct tbd_threads *threads = &tbd_runtime.threads;
     struct tbd_seat *seat = threads->holder;
 
-    if (!seat->is_watched &&
-        !tbd_sys_failed(tbd_sys3(SYS_PRCTL, PR_GET_TID_ADDRESS_, tbd_sys_pointer(&seat->cleared), 0))) {
+    if (!seat->is_watched && !tbd_sys_failed(tbd_sys3(SYS_PRCTL, PR_GET_TID_ADDRESS_,
+                                                      tbd_sys_pointer(&seat->cleared), 0))) {
         tbd_sys3(SYS_SET_TID_ADDRESS, tbd_sys_pointer(&seat->alive), 0, 0);
         seat->is_watched = true;
     }

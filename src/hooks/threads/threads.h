@@ -38,35 +38,37 @@ struct tbd_call;
 struct tbd_seat {
     struct tbd_signals signals;
     struct tbd_seccomp seccomp;
-    struct tbd_regs regs;     /* while it does not hold the baton */
-    uint64_t block_time;      /* of the block whose system call it waits in, or TBD_NO_BLOCK_TIME */
-    uint64_t cleared;         /* the program's word that is cleared at the thread's end (CLONE_CHILD_CLEARTID) */
-    uint64_t scratch_bytes;   /* mapped at its scratch area */
-    struct tbd_seat *next;    /* behind it in the queue of those who are ready */
+    struct tbd_regs regs; /* while it does not hold the baton */
+    uint64_t block_time;  /* of the block whose system call it waits in, or TBD_NO_BLOCK_TIME */
+    /* the program's word that is cleared at the thread's end (CLONE_CHILD_CLEARTID) */
+    uint64_t cleared;
+    uint64_t scratch_bytes; /* mapped at its scratch area */
+    struct tbd_seat *next;  /* behind it in the queue of those who are ready */
     uint32_t index;
-    bool is_watched;          /* the kernel clears `alive` in place of `cleared` */
-    uint32_t tid;             /* 0: the seat is free, or its thread has ended */
-    uint32_t alive;           /* cleared by the kernel */
-    uint32_t turn;            /* futex: 1 = it has been given the baton, or must leave */
-    uint32_t outside;         /* number of the call for which it has stepped out; 0: it has not; TBD_ROBBED */
-    const struct tbd_call *call; /* which that is; lives on its stack */
+    bool is_watched; /* the kernel clears `alive` in place of `cleared` */
+    uint32_t tid;    /* 0: the seat is free, or its thread has ended */
+    uint32_t alive;  /* cleared by the kernel */
+    uint32_t turn;   /* futex: 1 = it has been given the baton, or must leave */
+    /* number of the call for which it has stepped out; 0: it has not; TBD_ROBBED */
+    uint32_t outside;
+    const struct tbd_call *call;                      /* which that is; lives on its stack */
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES]; /* vector state, for window ends */
 };
 
 #define TBD_ROBBED UINT32_MAX /* the baton was taken away meanwhile */
 
 struct tbd_threads {
-    struct tbd_seat *holder;  /* NULL: nobody */
-    struct tbd_seat *first;   /* of those who are ready */
+    struct tbd_seat *holder; /* NULL: nobody */
+    struct tbd_seat *first;  /* of those who are ready */
     struct tbd_seat *last;
-    struct tbd_seat *runner;  /* held the baton last: the stream is in its name */
-    uint64_t tick;            /* time at which somebody else's turn comes */
+    struct tbd_seat *runner; /* held the baton last: the stream is in its name */
+    uint64_t tick;           /* time at which somebody else's turn comes */
     uint32_t lock;
-    uint32_t count;           /* threads that live */
-    uint32_t seats;           /* that have ever been used */
-    uint32_t reason;          /* why the runner gave way: enum tbd_thread_reason */
-    uint32_t leader_status;   /* what the main thread left with, if it left first */
-    uint32_t steps;           /* out, so far */
+    uint32_t count;         /* threads that live */
+    uint32_t seats;         /* that have ever been used */
+    uint32_t reason;        /* why the runner gave way: enum tbd_thread_reason */
+    uint32_t leader_status; /* what the main thread left with, if it left first */
+    uint32_t steps;         /* out, so far */
     bool is_detached;
 };
 
@@ -87,7 +89,8 @@ bool tbd_seat_is_holder_sigsafe(const struct tbd_seat *seat);
 bool tbd_threads_are_many(void);
 
 /* Gives the baton away; the caller goes on without the engine's state. */
-void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, uint64_t block_time);
+void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason,
+                      uint64_t block_time);
 /* Takes it again.  False: the program was let go; only tbd_threads_leave() is left. */
 bool tbd_threads_take(struct tbd_thread *thread, struct tbd_seat *seat);
 /* Around a call that is made with the baton in hand; with one thread nothing.  False: the program was let go, and what
@@ -104,7 +107,8 @@ uint64_t tbd_threads_next_tick(void);
 struct tbd_seat *tbd_threads_new_seat(void);
 /* clone with the seat's stack; the child's tid or an error. */
 int64_t tbd_threads_clone(struct tbd_seat *seat, uint64_t flags, uint64_t tls);
-void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat, const struct tbd_regs *regs);
+void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat,
+                         const struct tbd_regs *regs);
 /* The calling thread has ended and said so; it leaves the kernel with `status`. */
 _Noreturn void tbd_threads_end(struct tbd_thread *thread, uint64_t status);
 

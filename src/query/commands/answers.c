@@ -185,8 +185,7 @@ static enum tbd_exit run_and_keep(struct tbd_command_run *run, const struct tbd_
                                   const char *question)
 {
     struct copying copying = { .out = run->out };
-    FILE *stream =
-        fopencookie(&copying, "w", (cookie_io_functions_t){ .write = copy_on });
+    FILE *stream = fopencookie(&copying, "w", (cookie_io_functions_t){ .write = copy_on });
     enum tbd_exit result;
     bool good;
 

@@ -102,8 +102,7 @@ static enum tbd_status lower_one(struct ageing *a, uint32_t window, uint8_t leve
 {
     struct tbd_error *why = &a->run->session->why;
     struct tbd_change change = { 0 };
-    enum tbd_status status =
-        tbd_change_lower(a->trace, a->writer, window, level, &change, why);
+    enum tbd_status status = tbd_change_lower(a->trace, a->writer, window, level, &change, why);
 
     if (status == TBD_OK)
         status = tbd_change_commit(a->writer, &change);
@@ -118,8 +117,9 @@ enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
     enum tbd_status status;
 
     if (run->argc < 1 || run->argc > 2 ||
-        (run->argc == 2 && (!parse_number(run->argv[1], run->argv[1] + strlen(run->argv[1]),
-                                          &level) || level < 1 || level > 2)))
+        (run->argc == 2 &&
+         (!parse_number(run->argv[1], run->argv[1] + strlen(run->argv[1]), &level) || level < 1 ||
+          level > 2)))
         return tbd_command_usage(run, "lower takes windows, and 1 or 2");
     status = begin(&a, run);
     if (status != TBD_OK)
@@ -127,8 +127,7 @@ enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
     if (!parse_range(&a, run->argv[0]))
         return finish(&a, tbd_command_usage(run, "there are no such windows"));
     for (uint32_t i = a.from; i <= a.to && status == TBD_OK; i++) {
-        if (tbd_trace_window(a.trace, i)->level <= level ||
-            !tbd_change_is_possible(a.trace, i))
+        if (tbd_trace_window(a.trace, i)->level <= level || !tbd_change_is_possible(a.trace, i))
             continue;
         status = lower_one(&a, i, (uint8_t)level);
         done++;
@@ -141,7 +140,8 @@ enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
 static void say_left(const struct ageing *a, uint32_t left)
 {
     fprintf(stderr,
-            "tbdq: %" PRIu32 " of windows %" PRIu32 "-%" PRIu32 " cannot be kept with their events: they are merged, or too long\n"
+            "tbdq: %" PRIu32 " of windows %" PRIu32 "-%" PRIu32
+            " cannot be kept with their events: they are merged, or too long\n"
             "hint: questions about them are answered all the same, by replays\n",
             left, a->from, a->to);
 }
@@ -153,7 +153,8 @@ static enum tbd_status raise_all(struct ageing *a)
     enum tbd_status status = tbd_replayer_new(a->trace, 1, &replayer, &session->why);
 
     if (status == TBD_OK)
-        status = tbd_raise_windows(a->trace, replayer, a->writer, a->from, a->to, &session->divergence, &session->why);
+        status = tbd_raise_windows(a->trace, replayer, a->writer, a->from, a->to,
+                                   &session->divergence, &session->why);
     tbd_replayer_free(replayer);
     return status;
 }
@@ -206,8 +207,8 @@ enum tbd_exit tbd_command_merge(struct tbd_command_run *run)
     enum tbd_status status;
 
     if (run->argc < 1 || run->argc > 2 ||
-        (run->argc == 2 && (!parse_number(run->argv[1], run->argv[1] + strlen(run->argv[1]),
-                                          &step) || step < 2)))
+        (run->argc == 2 &&
+         (!parse_number(run->argv[1], run->argv[1] + strlen(run->argv[1]), &step) || step < 2)))
         return tbd_command_usage(run, "merge takes windows, and how many become one");
     status = begin(&a, run);
     if (status != TBD_OK)

@@ -54,7 +54,9 @@ static void explain_windows(const struct tbd_session_stats *stats)
     for (uint32_t i = 0; i < stats->searched_count; i++)
         fprintf(stderr, " %" PRIu32, stats->searched[i]);
     fprintf(stderr, "%s\n",
-            stats->scanned > stats->searched_count ? " ..." : stats->scanned == 0 ? " none" : "");
+            stats->scanned > stats->searched_count ? " ..."
+            : stats->scanned == 0                  ? " none"
+                                                   : "");
 }
 
 static void explain(const struct tbd_session *session, double seconds)
@@ -64,16 +66,17 @@ static void explain(const struct tbd_session *session, double seconds)
     fprintf(stderr,
             "tbdq: windows: %" PRIu32 " considered, %" PRIu32
             " skipped by their summaries, %" PRIu32 " searched, %" PRIu32
-            " replayed in full, %" PRIu32
-            " replayed for an earlier question, %" PRIu32 " replayed for registers; events that needed memory or registers: %" PRIu64
+            " replayed in full, %" PRIu32 " replayed for an earlier question, %" PRIu32
+            " replayed for registers; events that needed memory or registers: %" PRIu64
             "; positions replayed to: %" PRIu64 "; block entries replayed: %" PRIu64 "; %.3f s\n",
             stats->considered, stats->skipped, stats->scanned, stats->raised, stats->cached,
             stats->noted, stats->candidates, stats->replayed,
             session->replayer == NULL ? 0 : tbd_replayer_entries(session->replayer), seconds);
     explain_windows(stats);
-    fprintf(stderr,
-            "tbdq: seconds of all workers: %.3f planning, %.3f opening windows, %.3f walking them\n",
-            stats->plan_s, stats->open_s, stats->walk_s);
+    fprintf(
+        stderr,
+        "tbdq: seconds of all workers: %.3f planning, %.3f opening windows, %.3f walking them\n",
+        stats->plan_s, stats->open_s, stats->walk_s);
 }
 
 static void print_event(const struct tbd_command_run *run, const struct tbd_event *event)
@@ -122,8 +125,8 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
         tbd_output_line(object, run->out);
     } else if (question->from == TBD_FROM_CURRENT || question->from == TBD_FROM_POSITION) {
         fprintf(run->out, "not found: %" PRIu64 " such %s %s %" PRIu64 "+%" PRIu32 "%s\n", found,
-                found == 1 ? "event" : "events", question->backward ? "before" : "after", start.time,
-                start.offset, end_there(run->session, start, question->backward));
+                found == 1 ? "event" : "events", question->backward ? "before" : "after",
+                start.time, start.offset, end_there(run->session, start, question->backward));
     } else {
         fprintf(run->out, "not found: %" PRIu64 " such %s\n", found,
                 found == 1 ? "event" : "events");
@@ -157,9 +160,8 @@ enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position po
 static enum tbd_exit go_by_states(struct tbd_command_run *run, const struct tbd_question *question)
 {
     struct tbd_position position;
-    enum tbd_status status =
-        tbd_command_states(run->session, start_of(run->session, question), question->backward,
-                           question->count, &position);
+    enum tbd_status status = tbd_command_states(run->session, start_of(run->session, question),
+                                                question->backward, question->count, &position);
 
     if (status == TBD_NOTIME)
         return not_found(run, question, 0);
@@ -190,8 +192,7 @@ static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *sear
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
     if (search->each == NULL) {
-        move_to(run, event.position,
-                (event.flags & TBD_EVENT_RESUMED) != 0 ? event.thread : 0);
+        move_to(run, event.position, (event.flags & TBD_EVENT_RESUMED) != 0 ? event.thread : 0);
         print_event(run, &event);
     }
     return TBD_EXIT_FOUND;
@@ -234,8 +235,7 @@ static enum tbd_exit run_all(struct tbd_command_run *run)
                                     .question = &question,
                                     .error = &error,
                                     .each = run->each == NULL ? print_each : run->each,
-                                    .each_context =
-                                        run->each == NULL ? run : run->each_context };
+                                    .each_context = run->each == NULL ? run : run->each_context };
     enum tbd_exit result;
 
     if (tbd_question_parse_all(run->text, run->arguments, &question, &error) != TBD_OK)

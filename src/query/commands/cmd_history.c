@@ -121,8 +121,8 @@ static uint64_t frame_of(struct history *history, struct tbd_position position)
     uint64_t address = history->object.address, found = 0;
     size_t count = 0;
 
-    if (frames != NULL && tbd_session_stack(history->run->session, position, frames, FRAMES_MAX,
-                                            &count) != TBD_OK)
+    if (frames != NULL &&
+        tbd_session_stack(history->run->session, position, frames, FRAMES_MAX, &count) != TBD_OK)
         count = 0;
     for (size_t i = 0; i < count && found == 0; i++) {
         uint64_t low = frames[i].sp - (i == 0 ? RED_ZONE : 0);

@@ -20,9 +20,9 @@
 struct moment {
     struct tbd_command_run *run;
     const char *where;
-    bool wanted;              /* first: true; last: false */
-    struct tbd_event before;  /* last state at which it is not as wanted */
-    struct tbd_event after;   /* first one at which it is */
+    bool wanted;             /* first: true; last: false */
+    struct tbd_event before; /* last state at which it is not as wanted */
+    struct tbd_event after;  /* first one at which it is */
     bool has_before, has_after;
     struct tbd_event cause;
 };

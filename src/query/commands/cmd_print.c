@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FORMATS "xduotc"
+#define FORMATS    "xduotc"
 #define VALUES_MAX 4096u
 
 /* The value as text; the caller's to free. */

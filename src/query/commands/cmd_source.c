@@ -94,11 +94,12 @@ static enum tbd_exit print_lines(const struct tbd_command_run *run,
     uint32_t first = at->line > count / 2 ? at->line - count / 2 : 1;
 
     if (!tbd_source_load(at->file, &text)) {
-        fprintf(stderr,
-                "tbdq: cannot read %s, line %" PRIu32 "\n"
-                "hint: sources are read where the debug information says that they are; `up` selects "
-                "the caller's frame; `bt` shows all\n",
-                at->file, at->line);
+        fprintf(
+            stderr,
+            "tbdq: cannot read %s, line %" PRIu32 "\n"
+            "hint: sources are read where the debug information says that they are; `up` selects "
+            "the caller's frame; `bt` shows all\n",
+            at->file, at->line);
         return TBD_EXIT_NOT_FOUND;
     }
     if (first > text.line_count) {

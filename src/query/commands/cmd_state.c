@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEM_MAX    (16u << 20)
+#define MEM_MAX (16u << 20)
 
 /* Keys that every answer about a position begins with. */
 static json_t *position_object(struct tbd_position position, uint32_t thread)

@@ -19,7 +19,7 @@
 #include <time.h>
 
 #define BATCH_MOST 16u
-#define EXPLAINED 10u /* windows whose divergence is told at length */
+#define EXPLAINED  10u /* windows whose divergence is told at length */
 
 struct outcome {
     enum tbd_status status;
@@ -67,7 +67,8 @@ static void *verify_windows(void *argument)
 
     while (!tbd_is_interrupted() &&
            (from = atomic_fetch_add(&verify->next, verify->batch)) < verify->windows) {
-        uint32_t left = verify->windows - from, to = from + (left < verify->batch ? left : verify->batch);
+        uint32_t left = verify->windows - from,
+                 to = from + (left < verify->batch ? left : verify->batch);
 
         for (uint32_t i = from; i < to && !tbd_is_interrupted(); i++)
             verify_window(verify, worker->number, i);
@@ -172,8 +173,7 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
     json_object_set_new(object, "time", json_integer((json_int_t)position->time));
     json_object_set_new(object, "offset", json_integer((json_int_t)position->offset));
     if (outcome->divergence.thread != 0)
-        json_object_set_new(object, "thread",
-                            json_integer((json_int_t)outcome->divergence.thread));
+        json_object_set_new(object, "thread", json_integer((json_int_t)outcome->divergence.thread));
     json_object_set_new(object, "what", json_string(text));
     if (explain && outcome->status == TBD_DIVERGED) {
         json_object_set_new(object, "before",

@@ -240,41 +240,44 @@ static void help_types(uint32_t types, FILE *out)
 
 void tbd_command_help_context(FILE *out)
 {
-    fprintf(out,
-            "A CONTEXT is a condition on an event and the state at it.\n\n"
-            "Operators, loosest first:\n"
-            "  ? :   or   and   not   == != < <= > >= =~   |   ^   &   << >>   + -   * / %%   - ~ ! (one "
-            "operand)\n"
-            "|| is `or`, && is `and`.  Numbers: 12 0x1f 0o17 0b101 1.5 'c'.\n"
-            "An event's own values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and\n"
-            ">> signed.  Beside a variable they are taken as its type.\n\n"
-            "Variables of the program are written as in C: list->head, table[i].key, *p, &a.b,\n"
-            "(type)x, sizeof x; they mean what is in scope at the event's instruction.  Where a name is\n"
-            "not in scope, the event does not match.  Strings, also std::string and std::string_view:\n"
-            "name == \"bob\", name =~ \"^b.*\" (an extended regular expression, on the first 256 bytes).\n"
-            "var(NAME) is a variable whose name means something below.  At a function's first instruction\n"
-            "its parameters are what was passed.\n\n"
-            "Names; in [] the events that have one, if not all do:\n");
+    fprintf(
+        out,
+        "A CONTEXT is a condition on an event and the state at it.\n\n"
+        "Operators, loosest first:\n"
+        "  ? :   or   and   not   == != < <= > >= =~   |   ^   &   << >>   + -   * / %%   - ~ ! (one "
+        "operand)\n"
+        "|| is `or`, && is `and`.  Numbers: 12 0x1f 0o17 0b101 1.5 'c'.\n"
+        "An event's own values are unsigned 64-bit numbers; signed(X) makes comparisons, / %% and\n"
+        ">> signed.  Beside a variable they are taken as its type.\n\n"
+        "Variables of the program are written as in C: list->head, table[i].key, *p, &a.b,\n"
+        "(type)x, sizeof x; they mean what is in scope at the event's instruction.  Where a name is\n"
+        "not in scope, the event does not match.  Strings, also std::string and std::string_view:\n"
+        "name == \"bob\", name =~ \"^b.*\" (an extended regular expression, on the first 256 bytes).\n"
+        "var(NAME) is a variable whose name means something below.  At a function's first instruction\n"
+        "its parameters are what was passed.\n\n"
+        "Names; in [] the events that have one, if not all do:\n");
     for (const struct tbd_field_name *row = tbd_field_names; row->name != NULL; row++) {
         fprintf(out, "  %-8s  %s", row->name, row->help);
         help_types(row->types, out);
         fputc('\n', out);
     }
-    fprintf(out, "  rax .. r15, rip, rflags, fs_base, gs_base and parts (eax, ax, al, r8d, ...)\n"
-                 "  func, module    compared with a name or \"pattern*\" by == or !=\n"
-                 "  syscall         compared with a name or number: syscall==write\n"
-                 "  &NAME           address of a symbol; &module!NAME chooses the module\n"
-                 "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes; after[ADDR,SIZE] behind it\n"
-                 "  real[ADDR,SIZE], real_after[ADDR,SIZE]  the same for floating point, SIZE 4 or 8\n"
-                 "  src=<FILE,LINE> the instruction belongs to this source line; src=<FILE>: to any of it\n"
-                 "  old.M, new.M    with `of EXPR`: its member M before and after; oldval and newval\n"
-                 "                  are EXPR itself, with its type\n"
-                 "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
-                 "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
-                 "                  * is any one frame, ** any run of frames\n\n"
-                 "An event at which something is divided by zero, or memory read that is not "
-                 "mapped, does not match;\n"
-                 "how many there were is said at the end.\n");
+    fprintf(
+        out,
+        "  rax .. r15, rip, rflags, fs_base, gs_base and parts (eax, ax, al, r8d, ...)\n"
+        "  func, module    compared with a name or \"pattern*\" by == or !=\n"
+        "  syscall         compared with a name or number: syscall==write\n"
+        "  &NAME           address of a symbol; &module!NAME chooses the module\n"
+        "  mem[ADDR,SIZE]  memory at the event, SIZE 1 to 8 bytes; after[ADDR,SIZE] behind it\n"
+        "  real[ADDR,SIZE], real_after[ADDR,SIZE]  the same for floating point, SIZE 4 or 8\n"
+        "  src=<FILE,LINE> the instruction belongs to this source line; src=<FILE>: to any of it\n"
+        "  old.M, new.M    with `of EXPR`: its member M before and after; oldval and newval\n"
+        "                  are EXPR itself, with its type\n"
+        "  touches[ADDR,SIZE]  the store or load overlaps this range\n"
+        "  stack=<A,B,C>   the call stack, innermost last: function names or patterns,\n"
+        "                  * is any one frame, ** any run of frames\n\n"
+        "An event at which something is divided by zero, or memory read that is not "
+        "mapped, does not match;\n"
+        "how many there were is said at the end.\n");
 }
 
 /* ---- messages ---- */
@@ -440,7 +443,7 @@ enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
     if ((expr->uses & TBD_USES_TYPES) != 0)
         result = evaluate_typed(&word, position, out);
     else if (tbd_expr_bind_symbols(expr, &names, &error) != TBD_OK ||
-        tbd_expr_bind_names(expr, &names, true, &error) != TBD_OK)
+             tbd_expr_bind_names(expr, &names, true, &error) != TBD_OK)
         result = tbd_command_wrong(&word, &error);
     else
         result = evaluate(run, expr, position, out);

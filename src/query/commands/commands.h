@@ -27,7 +27,7 @@ struct tbd_command_run {
     unsigned argc;    /* words after the command's name */
     char *const *argv;
     FILE *out;
-    bool quiet;   /* no progress line */
+    bool quiet; /* no progress line */
     /* `all` for other commands: instead of printing; NULL else. */
     bool (*each)(void *context, const struct tbd_event *event);
     void *each_context;

@@ -335,9 +335,9 @@ static void print_args(const json_t *object, FILE *out)
 
 static void print_own(const json_t *object, FILE *out)
 {
-    static const char *const keys[] = { "addr",     "size",   "oldval", "oldbytes", "newval",
-                                        "newbytes", "retval", "signal", "from",   "sp",
-                                        "previous", "reason" };
+    static const char *const keys[] = { "addr",   "size",     "oldval",   "oldbytes",
+                                        "newval", "newbytes", "retval",   "signal",
+                                        "from",   "sp",       "previous", "reason" };
 
     if (json_object_get(object, "call") != NULL) {
         fprintf(out, "  %s", get(object, "call"));

@@ -247,8 +247,7 @@ static char *trim(char *line)
 enum tbd_exit tbd_prompt(struct tbd_session *session, const struct tbd_line_options *options)
 {
     char prompt[128], path[PATH_BYTES];
-    bool has_path = tbd_user_path("XDG_STATE_HOME", ".local/state", "history", path,
-                                  sizeof(path));
+    bool has_path = tbd_user_path("XDG_STATE_HOME", ".local/state", "history", path, sizeof(path));
     enum tbd_exit result = TBD_EXIT_FOUND;
     char *line;
 

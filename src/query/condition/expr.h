@@ -143,7 +143,8 @@ struct tbd_expr_pattern {
 #define TBD_USES_NAMES  16u
 #define TBD_USES_TYPES  32u /* variables, casts: must be lowered at each place */
 #define TBD_USES_FRAME  64u /* the function's frame */
-#define TBD_USES_STATE  128u /* registers that no note gives (query/session/register_notes.h): flags, segment bases */
+#define TBD_USES_STATE                                                                             \
+    128u /* registers that no note gives (query/session/register_notes.h): flags, segment bases */
 
 #define TBD_EXPR_MAX_LEVELS  8u  /* reads of memory, each at an address that the one before gave */
 #define TBD_EXPR_MATCH_SLOTS 32u /* words of a string that a regular expression sees */

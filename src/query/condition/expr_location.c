@@ -314,8 +314,9 @@ static bool is_not_stored_yet(const struct translator *t, const Dwarf_Die *varia
 static struct tbd_lowered in_pieces(const struct tbd_type *type, const struct tbd_piece *pieces,
                                     uint32_t count)
 {
-    struct tbd_lowered out = { .kind = TBD_LOWERED_PIECES, .has_type = true, .type = *type,
-                               .piece_count = count };
+    struct tbd_lowered out = {
+        .kind = TBD_LOWERED_PIECES, .has_type = true, .type = *type, .piece_count = count
+    };
 
     memcpy(out.pieces, pieces, count * sizeof(*pieces));
     return out;
@@ -368,8 +369,8 @@ struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *v
 
     if (place->scopes.count != 0)
         t.function = &place->scopes.dies[place->scopes.count - 1];
-    t.is_entry = l->at->is_entry ||
-                 (t.function != NULL && tbd_parameter_is_entry(place, t.function));
+    t.is_entry =
+        l->at->is_entry || (t.function != NULL && tbd_parameter_is_entry(place, t.function));
     if (tbd_die_attribute(variable, DW_AT_location, &attribute))
         good = translate_all(&t, &attribute);
     else

@@ -53,7 +53,7 @@ struct tbd_piece {
 /* A value while it is lowered. */
 struct tbd_lowered {
     enum { TBD_LOWERED_GONE = 0, TBD_LOWERED_NUMBER, TBD_LOWERED_PLACE, TBD_LOWERED_PIECES } kind;
-    int32_t node;  /* NUMBER: the value; PLACE: its address */
+    int32_t node;    /* NUMBER: the value; PLACE: its address */
     uint64_t offset; /* PIECES: of what is meant, in `pieces` */
     struct tbd_piece pieces[TBD_PIECES_MAX];
     uint32_t piece_count;

@@ -57,6 +57,7 @@ static const struct {
     unsigned sign;
     uint8_t op;
     uint8_t level;
+// clang-format off
 } operators[] = {
     { TBD_SIGN('=', '='), TBD_EXPR_EQ, 0 },  { TBD_SIGN('!', '='), TBD_EXPR_NE, 0 },
     { '<', TBD_EXPR_LT, 0 },                 { TBD_SIGN('<', '='), TBD_EXPR_LE, 0 },
@@ -67,6 +68,7 @@ static const struct {
     { '-', TBD_EXPR_SUB, 5 },                { '*', TBD_EXPR_MUL, 6 },
     { '/', TBD_EXPR_DIV, 6 },                { '%', TBD_EXPR_REM, 6 },
 };
+// clang-format on
 // clang-format on
 #define LEVEL_COMPARE 0u
 #define LEVEL_UNARY   7u

@@ -4,7 +4,6 @@
 
 #include "base/array.h"
 
-
 #include <string.h>
 
 #define NONE TBD_PARSER_NONE

@@ -36,7 +36,8 @@ static enum tbd_status parse_from(struct tbd_lexer *lexer, struct tbd_question *
     else if (tbd_token_is_word(token, "current"))
         out->from = TBD_FROM_CURRENT;
     else if (token->kind != TBD_TOKEN_END && lexer->source[token->at] == '@')
-        return tbd_lexer_fail(lexer, TBD_SYNTAX, "`tbdq marks` lists them", "no position has this name");
+        return tbd_lexer_fail(lexer, TBD_SYNTAX, "`tbdq marks` lists them",
+                              "no position has this name");
     else
         return tbd_lexer_fail(lexer, TBD_SYNTAX,
                               "current, first, last, or a position TIME[+K]; to a function: first "

@@ -24,9 +24,10 @@ enum tbd_c_op {
     TBD_C_MEMBER,   /* left . text; `number` is where the sign stands */
     TBD_C_ARROW,    /* left -> text */
     TBD_C_INDEX,    /* left [right] */
-    TBD_C_CALL,     /* left (right): left is a MEMBER or an ARROW; without an argument right is -1 */
-    TBD_C_CAST,     /* (type) left */
-    TBD_C_SIZEOF,   /* of the expression on the left */
+    /* left (right): left is a MEMBER or an ARROW; without an argument right is -1 */
+    TBD_C_CALL,
+    TBD_C_CAST,   /* (type) left */
+    TBD_C_SIZEOF, /* of the expression on the left */
     TBD_C_DEREF,
     TBD_C_ADDRESS,
     TBD_C_MINUS_SIGN,

@@ -43,7 +43,7 @@ size_t tbd_dwarf_line_ranges(struct tbd_dwarf *dwarf, const char *file, uint32_t
 /* What lies around an address, innermost first: lexical blocks, inlined functions, the function. */
 struct tbd_dwarf_scopes {
     struct tbd_dwarf *dwarf; /* borrowed */
-    Dwarf_Die unit; /* of compilation */
+    Dwarf_Die unit;          /* of compilation */
     Dwarf_Die dies[TBD_DWARF_MAX_SCOPES];
     size_t count;
 };

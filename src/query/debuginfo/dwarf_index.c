@@ -64,9 +64,9 @@ struct pairs {
 
 static void add_pair(struct pairs *pairs, const char *name, uint32_t unit)
 {
-    pairs->is_short = pairs->count >= PAIRS_MAX ||
-                      !tbd_array_grow(&pairs->all, pairs->count, &pairs->capacity,
-                                      sizeof(*pairs->all));
+    pairs->is_short =
+        pairs->count >= PAIRS_MAX ||
+        !tbd_array_grow(&pairs->all, pairs->count, &pairs->capacity, sizeof(*pairs->all));
     if (pairs->is_short)
         return;
     pairs->all[pairs->count++] = (uint64_t)key_of(name) << 32 | unit;

@@ -562,8 +562,8 @@ static void take_passed(struct tbd_machine *m, Dwarf_Attribute *attribute,
     memset(out, 0, sizeof(*out));
     out->type = type;
     if (vector >= 0) {
-        out->is_known = register_bytes(m, XMM_FIRST + (unsigned)vector, out->bytes,
-                                       &out->byte_count);
+        out->is_known =
+            register_bytes(m, XMM_FIRST + (unsigned)vector, out->bytes, &out->byte_count);
     } else if (number < 0) {
         (void)tbd_machine_fail(m, "it is not stored yet at its function's first instruction");
     } else {

@@ -38,7 +38,7 @@ struct tbd_data {
     uint32_t byte_count; /* not in_memory: of `bytes` */
     uint8_t bytes[TBD_DATA_BYTES];
     uint8_t lost[TBD_DATA_BYTES]; /* not in_memory: 1 where a byte was optimized out */
-    char why[TBD_DATA_WHY]; /* not is_known: the reason */
+    char why[TBD_DATA_WHY];       /* not is_known: the reason */
 };
 
 /* The value of a variable or parameter entry. */

@@ -94,8 +94,8 @@ static void enumerator_value(const Dwarf_Die *die, struct tbd_data *out)
 {
     Dwarf_Die around[TBD_DWARF_MAX_SCOPES];
     size_t count = tbd_die_around(die, around, TBD_DWARF_MAX_SCOPES);
-    struct tbd_type type = count == 0 ? tbd_type_made(DW_ATE_signed, 4)
-                                      : tbd_type_from(&around[count - 1]);
+    struct tbd_type type =
+        count == 0 ? tbd_type_made(DW_ATE_signed, 4) : tbd_type_from(&around[count - 1]);
     uint64_t value = 0;
 
     (void)tbd_die_number(die, DW_AT_const_value, &value);

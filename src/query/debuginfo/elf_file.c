@@ -513,8 +513,7 @@ static void find_by_link(struct tbd_elf_file *file)
     const char *own = file->origin ? file->origin : file->path, *slash = strrchr(own, '/');
     uint32_t crc;
 
-    if (!slash || slash - own > 4096 ||
-        !debug_link(file->main.elf, name, sizeof(name), &crc))
+    if (!slash || slash - own > 4096 || !debug_link(file->main.elf, name, sizeof(name), &crc))
         return;
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         snprintf(path, sizeof(path), "%s%.*s%s/%s", places[i].before, (int)(slash - own), own,

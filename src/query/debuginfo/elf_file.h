@@ -79,9 +79,9 @@ struct tbd_elf_file {
     char *origin; /* owned; where the program had it, if `path` is a copy of that; else NULL */
     struct tbd_elf_one main;
     struct tbd_elf_one debug; /* separate debug file, elf == NULL if there is none */
-    char *debug_path;       /* owned; of `debug`, NULL if there is none */
+    char *debug_path;         /* owned; of `debug`, NULL if there is none */
     bool debug_tried;
-    struct tbd_elf_one unpacked; /* debug_cache.h; elf == NULL if there is none */
+    struct tbd_elf_one unpacked;              /* debug_cache.h; elf == NULL if there is none */
     GElf_Phdr segments[TBD_ELF_MAX_SEGMENTS]; /* PT_LOAD only, in file order */
     size_t segment_count;
     uint64_t low, high; /* smallest and largest address of the segments */

@@ -186,7 +186,8 @@ static void note_lost_vdso(struct tbd_symbols *symbols, enum tbd_status status)
 
     tbd_trace_page_why(symbols->trace, &why);
     add_note(symbols, "[vdso] %s: no names and no build id from it: %s%s%s",
-             status == TBD_BUSY ? "is being changed in the trace" : "is damaged in the trace", why.file, *why.detail ? ": " : "", why.detail);
+             status == TBD_BUSY ? "is being changed in the trace" : "is damaged in the trace",
+             why.file, *why.detail ? ": " : "", why.detail);
 }
 
 /* The vDSO is a file that is only in memory. */
@@ -398,7 +399,7 @@ const struct tbd_module *tbd_symbols_module_at(struct tbd_symbols *symbols, uint
 /* ---- names ---- */
 
 struct tbd_symbol tbd_symbols_make(const struct tbd_module *module,
-                                     const struct tbd_elf_symbol *symbol)
+                                   const struct tbd_elf_symbol *symbol)
 {
     return (struct tbd_symbol){ .module = module->name,
                                 .name = tbd_elf_symbol_name(module->file, symbol),

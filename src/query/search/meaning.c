@@ -9,9 +9,9 @@
 struct tbd_meaning {
     struct tbd_session *session;
     struct tbd_event event;
-    struct tbd_expr *where;     /* owned */
-    struct tbd_scopes *scopes;  /* owned; NULL: it means the same everywhere */
-    struct tbd_expr *here;      /* borrowed from one of them */
+    struct tbd_expr *where;    /* owned */
+    struct tbd_scopes *scopes; /* owned; NULL: it means the same everywhere */
+    struct tbd_expr *here;     /* borrowed from one of them */
     struct tbd_reg_state state;
     uint64_t frame;
     struct tbd_position memory; /* when it is read */
@@ -61,8 +61,7 @@ static enum tbd_status bind(struct tbd_meaning *meaning, const char *text, uint3
     struct tbd_session_names context = { meaning->session, index };
     struct tbd_expr_names names = tbd_session_expr_names(&context);
     struct tbd_query_error error;
-    enum tbd_status status =
-        tbd_expr_parse(text, 0, meaning->event.type, &meaning->where, &error);
+    enum tbd_status status = tbd_expr_parse(text, 0, meaning->event.type, &meaning->where, &error);
 
     if (status == TBD_OK)
         status = tbd_expr_bind_symbols(meaning->where, &names, &error);

@@ -55,8 +55,8 @@ struct tbd_probes {
     uint32_t part_count, part_free;
     struct slot *slots;
     uint32_t slot_count, slot_mask;
-    uint32_t waiting;          /* parts in the table */
-    uint64_t low, high;        /* words [low, high) are all that they wait for; waiting != 0 */
+    uint32_t waiting;   /* parts in the table */
+    uint64_t low, high; /* words [low, high) are all that they wait for; waiting != 0 */
     struct queued queue[QUEUE_MAX];
     uint32_t queued;
     uint64_t page_address; /* of `page`, 1 = none */
@@ -323,8 +323,7 @@ static const uint8_t *end_page(struct tbd_probes *p, uint64_t address)
         return dirty->bytes;
     if (p->page_address != address) {
         p->page_address = address;
-        p->page_known =
-            tbd_window_page_at_start(p->trace, p->window, address, p->page) == TBD_OK;
+        p->page_known = tbd_window_page_at_start(p->trace, p->window, address, p->page) == TBD_OK;
     }
     return p->page_known ? p->page : NULL;
 }

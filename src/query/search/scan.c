@@ -49,7 +49,7 @@ static uint64_t insn_pc(const struct tbd_scan *scan, uint32_t insn)
 }
 
 struct tbd_event tbd_scan_event(const struct tbd_scan *scan, enum tbd_event_type type,
-                                   uint32_t insn)
+                                uint32_t insn)
 {
     return (struct tbd_event){
         .type = type,
@@ -171,8 +171,8 @@ static bool can_skip(const struct tbd_scan *scan)
         return false;
     return scan->type == TBD_EVENT_BLOCK_ENTRY || scan->type == TBD_EVENT_SYSCALL ||
            scan->type == TBD_EVENT_LINE || scan->type == TBD_EVENT_STATE ||
-           scan->type == TBD_EVENT_SIGNAL ||
-           scan->type == TBD_EVENT_THREAD_SWITCH || !is_wanted_block(scan);
+           scan->type == TBD_EVENT_SIGNAL || scan->type == TBD_EVENT_THREAD_SWITCH ||
+           !is_wanted_block(scan);
 }
 
 static void at_block(struct tbd_scan *scan)
@@ -296,11 +296,13 @@ static bool is_past(const struct tbd_scan *scan)
  * the next block. */
 static void hurry(struct tbd_scan *scan)
 {
+    // clang-format off
     struct tbd_pass pass = {
         .blocks = scan->blocks, .start = scan->range_start, .end = scan->range_end,
         .calls = scan->callers != NULL,
         .until = scan->span.to_end ? UINT64_MAX : scan->span.before.time,
     };
+    // clang-format on
 
     if (scan->type == TBD_EVENT_FUNC_ENTER || scan->waiting.is_there || scan->has_switch ||
         scan->due != 0)

@@ -38,13 +38,14 @@ struct tbd_scan {
     enum tbd_event_type type;
     struct tbd_span span;
     const uint8_t *blocks; /* by id: may this block hold a wanted event?  NULL: all may */
-    bool has_range;        /* store, load: only those that touch [range_start, range_end) are wanted */
+    /* store, load: only those that touch [range_start, range_end) are wanted */
+    bool has_range;
     uint64_t range_start, range_end;
-    bool has_pc;           /* block_entry: of a block that contains `pc`, at that instruction */
+    bool has_pc; /* block_entry: of a block that contains `pc`, at that instruction */
     uint64_t pc;
     struct tbd_line_starts *lines; /* for line events */
-    struct tbd_probes *probes;   /* fed with all stores; NULL if not wanted */
-    struct tbd_callers *callers; /* kept up to date; NULL if not wanted */
+    struct tbd_probes *probes;     /* fed with all stores; NULL if not wanted */
+    struct tbd_callers *callers;   /* kept up to date; NULL if not wanted */
     /* Called in order; false stops the walk (but not when probes are there: then it only is not
      * called again). */
     bool (*emit)(void *context, struct tbd_event *event);
@@ -64,7 +65,7 @@ struct tbd_scan {
     struct tbd_scan_call waiting; /* the block before of this thread ended with a call */
     struct tbd_scan_turn *turns;  /* of other threads */
     size_t turn_count, turn_room;
-    bool has_switch;              /* `switched` waits for the block that the thread enters */
+    bool has_switch; /* `switched` waits for the block that the thread enters */
     struct tbd_event switched;
 };
 

@@ -31,7 +31,8 @@ static bool is_resumed(const struct tbd_scan *scan)
  * one waited in the call, the moment is the same, but the instruction is this one's. */
 static struct tbd_event make_message_event(const struct tbd_scan *scan, enum tbd_event_type type)
 {
-    struct tbd_event event = { .type = type, .position = { .time = scan->window->first_time },
+    struct tbd_event event = { .type = type,
+                               .position = { .time = scan->window->first_time },
                                .thread = scan->cursor.thread };
 
     if (scan->cursor.block != NULL)

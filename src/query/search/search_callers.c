@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define FRAMES_MAX  65536u
+#define FRAMES_MAX 65536u
 
 /* Pages as they were at the window's start: the stack, mostly. */
 #define START_PAGES 4u
@@ -66,9 +66,8 @@ static struct tbd_frame *unwind_start(struct tbd_search_run *run, const struct t
     for (size_t max = 256; max <= FRAMES_MAX; max *= 16) {
         free(frames);
         frames = calloc(max, sizeof(*frames));
-        if (frames == NULL ||
-            tbd_stack_unwind(run->session->symbols, run->window->index, regs, &memory,
-                             frames, max, out_count) != TBD_OK)
+        if (frames == NULL || tbd_stack_unwind(run->session->symbols, run->window->index, regs,
+                                               &memory, frames, max, out_count) != TBD_OK)
             break;
         if (*out_count < max)
             return frames;

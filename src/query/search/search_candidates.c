@@ -74,8 +74,8 @@ static enum tbd_value_state read_now(void *context, uint64_t address, uint64_t b
     const struct tbd_window *whole;
 
     *out = 0;
-    return tbd_session_whole(read->run->session, read->run->window, read->position.time,
-                             &whole) == TBD_OK &&
+    return tbd_session_whole(read->run->session, read->run->window, read->position.time, &whole) ==
+                       TBD_OK &&
                    tbd_trace_read(read->run->session->trace, whole, read->position, address, out,
                                   (size_t)bytes) == TBD_OK
                ? TBD_VALUE_OK
@@ -192,4 +192,3 @@ enum tbd_status tbd_search_take_candidates(struct tbd_search_run *run)
     }
     return status;
 }
-

@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 
-
 static enum tbd_verdict verdict_of(struct tbd_value value)
 {
     if (value.state == TBD_VALUE_UNKNOWN)
@@ -102,8 +101,7 @@ static uint32_t words_of(struct tbd_search_run *run, const struct tbd_expr_node 
     uint64_t optimized = run->env.optimized;
     struct tbd_value address;
 
-    if (node->level != level ||
-        (node->op != TBD_EXPR_MEMORY && node->op != TBD_EXPR_MATCHES) ||
+    if (node->level != level || (node->op != TBD_EXPR_MEMORY && node->op != TBD_EXPR_MATCHES) ||
         run->memory[node->which].state == TBD_VALUE_OK)
         return 0;
     address = tbd_expr_eval(run->here, node->left, &run->env);
@@ -163,10 +161,9 @@ static void take_memory(struct tbd_search_run *run, uint32_t walk)
         for (uint32_t w = 0; w < words; w++) {
             struct tbd_value *value = &run->memory[node->which + w];
 
-            value->state =
-                tbd_probes_answer(run->probes[walk], run->next_probe[walk]++, &value->v)
-                    ? TBD_VALUE_OK
-                    : TBD_VALUE_BAD;
+            value->state = tbd_probes_answer(run->probes[walk], run->next_probe[walk]++, &value->v)
+                               ? TBD_VALUE_OK
+                               : TBD_VALUE_BAD;
         }
     }
 }

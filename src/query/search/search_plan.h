@@ -23,16 +23,18 @@ struct tbd_plan {
     enum tbd_event_type type;
     const struct tbd_expr *where; /* borrowed */
     bool has_words;               /* the condition names addresses, or a system call */
-    bool has_range;               /* addresses in [range_start, range_end) are touched, necessarily */
+    /* addresses in [range_start, range_end) are touched, necessarily */
+    bool has_range;
     uint64_t range_start, range_end;
-    bool has_pc;                  /* pc == this, necessarily */
+    bool has_pc; /* pc == this, necessarily */
     uint64_t pc;
     uint64_t time_low, time_high; /* inclusive */
     bool has_thread;              /* thread == this, necessarily */
     uint64_t thread;
-    bool has_threads;             /* the trace has several: a function may be entered windows after the call */
-    bool has_blocks;              /* `blocks` says more than "all that have such events" */
-    uint8_t *blocks;              /* by id; owned */
+    /* the trace has several: a function may be entered windows after the call */
+    bool has_threads;
+    bool has_blocks; /* `blocks` says more than "all that have such events" */
+    uint8_t *blocks; /* by id; owned */
     uint32_t block_count;
     uint64_t *wanted; /* owned: keys of which a window must have one, ascending (has_blocks) */
     size_t wanted_count;

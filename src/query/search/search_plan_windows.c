@@ -207,8 +207,8 @@ enum tbd_plan_answer tbd_plan_ask(struct tbd_plan *plan, struct tbd_trace *trace
 
     if (!may_hold_summary(plan, summary))
         return TBD_PLAN_OTHER_TIME;
-    if (plan->has_thread && (plan->thread > UINT32_MAX ||
-                             !tbd_trace_thread_ran(trace, index, (uint32_t)plan->thread)))
+    if (plan->has_thread &&
+        (plan->thread > UINT32_MAX || !tbd_trace_thread_ran(trace, index, (uint32_t)plan->thread)))
         return TBD_PLAN_NOT_IN_INDEX;
     if (!plan->has_words && !plan->has_blocks)
         return TBD_PLAN_MAY_HOLD;

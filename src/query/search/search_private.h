@@ -29,11 +29,11 @@ struct tbd_thread_callers {
 
 /* What is picked of windows (search_pick.c). */
 struct tbd_search_picking {
-    struct tbd_picker *picker; /* owned; NULL: to be made */
-    uint8_t *blocks;           /* owned: what it wants of each */
+    struct tbd_picker *picker;                     /* owned; NULL: to be made */
+    uint8_t *blocks;                               /* owned: what it wants of each */
     struct tbd_pick_range ranges[TBD_PICK_RANGES]; /* memory that was asked for */
     uint32_t range_count;
-    bool is_off;               /* whole windows are as good, or needed */
+    bool is_off; /* whole windows are as good, or needed */
 };
 
 struct tbd_search_run {
@@ -49,10 +49,10 @@ struct tbd_search_run {
     struct tbd_session_slice slice;  /* that it is, or is picked of */
     struct tbd_search_picking picking;
     struct tbd_expr_env env;
-    struct tbd_scopes *scopes;  /* what it means at each instruction; NULL: the same everywhere */
-    struct tbd_expr *here;      /* what it means at the event being judged */
-    uint32_t all_uses;          /* of `uses`, and of all its meanings so far */
-    struct tbd_value *memory;   /* env.memory: one per slot */
+    struct tbd_scopes *scopes; /* what it means at each instruction; NULL: the same everywhere */
+    struct tbd_expr *here;     /* what it means at the event being judged */
+    uint32_t all_uses;         /* of `uses`, and of all its meanings so far */
+    struct tbd_value *memory;  /* env.memory: one per slot */
     size_t memory_room;
     /* Walk n asks for what level n needs, and has the answers of the walks before. */
     struct tbd_probes *probes[TBD_EXPR_MAX_LEVELS];
@@ -61,12 +61,12 @@ struct tbd_search_run {
     uint32_t levels;                          /* of all meanings so far; 0: no memory is read */
     bool asked;                               /* the walk under way has asked for something */
     bool has_callers;                         /* it keeps up `callers` */
-    bool again;          /* the window's walks lack something: once more, with it */
+    bool again;                  /* the window's walks lack something: once more, with it */
     struct tbd_note_sites sites; /* which registers the first walk misses, and where; ... */
     uint64_t missed;             /* ... at so many events */
     struct tbd_notes notes;      /* those registers */
     uint64_t unnoted;            /* events that miss them still */
-    struct tbd_callers callers; /* of the thread that has control */
+    struct tbd_callers callers;  /* of the thread that has control */
     struct tbd_thread_callers *others;
     size_t other_count, other_room;
     struct tbd_line_starts *lines; /* for line events */
@@ -79,7 +79,7 @@ struct tbd_search_run {
     struct tbd_event found;
     /* the whole search */
     uint64_t total;
-    bool is_stopped; /* `each` wants no more */
+    bool is_stopped;                  /* `each` wants no more */
     const struct tbd_module *modules; /* names are bound to these */
     size_t module_count;
     uint64_t module_hash;
@@ -93,8 +93,7 @@ struct tbd_search_run {
 /* ---- search_scope.c: what a condition over variables means at each instruction ---- */
 
 struct tbd_scopes;
-TBD_MUST_CHECK enum tbd_status tbd_scopes_new(struct tbd_session *session,
-                                              struct tbd_scopes **out);
+TBD_MUST_CHECK enum tbd_status tbd_scopes_new(struct tbd_session *session, struct tbd_scopes **out);
 void tbd_scopes_free(struct tbd_scopes *scopes); /* NULL is fine */
 /* Other modules may be mapped now. */
 void tbd_scopes_set_window(struct tbd_scopes *scopes, const struct tbd_window *window);
@@ -168,8 +167,7 @@ TBD_MUST_CHECK enum tbd_status tbd_search_prepare(struct tbd_search_run *run, ui
 void tbd_search_release(struct tbd_search_run *run);
 static inline bool tbd_search_is_done(const struct tbd_search_run *run)
 {
-    return run->is_stopped ||
-           (run->search->each == NULL && run->total >= run->question->count);
+    return run->is_stopped || (run->search->each == NULL && run->total >= run->question->count);
 }
 /* The i-th window (from 0) in the direction of the search. */
 static inline uint32_t tbd_search_window_number(const struct tbd_search_run *run, uint32_t start,

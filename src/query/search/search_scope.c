@@ -20,7 +20,7 @@
 #include <string.h>
 
 struct meaning {
-    uint64_t pc; /* 0: free */
+    uint64_t pc;     /* 0: free */
     uint32_t thread; /* 0: all */
     bool is_entry;
     struct tbd_expr *expr; /* NULL: each thread has its own */
@@ -36,7 +36,7 @@ struct tbd_scopes {
     size_t all_count;
     struct tbd_position at; /* of the event under way */
     bool has_read;          /* memory was read to find out what is where */
-    size_t good; /* places where it had a value */
+    size_t good;            /* places where it had a value */
     struct tbd_query_error problem;
     struct tbd_stack_memory memory;
 };
@@ -293,7 +293,9 @@ struct tbd_expr *tbd_scopes_get(struct tbd_scopes *scopes, struct tbd_expr *wher
         *found = (struct meaning){ .pc = event->pc, .is_entry = is_entry };
         found = find(scopes, event->pc, is_entry, event->thread);
     }
-    *found = (struct meaning){ .pc = event->pc, .is_entry = is_entry, .expr = expr,
+    *found = (struct meaning){ .pc = event->pc,
+                               .is_entry = is_entry,
+                               .expr = expr,
                                .thread = scopes->has_read ? event->thread : 0 };
     scopes->count++;
     return expr;

@@ -49,17 +49,18 @@ struct tbd_event {
     enum tbd_event_type type;
     struct tbd_position position;
     uint64_t pc;
-    uint64_t from;        /* func_enter: address of the call or jump that led here; signal: what was interrupted */
+    /* func_enter: address of the call or jump that led here; signal: what was interrupted */
+    uint64_t from;
     uint64_t addr;        /* store, load */
     uint64_t size;        /* store, load: bytes */
     const uint8_t *old;   /* store: size bytes, borrowed from the window; NULL if not known */
     const uint8_t *fresh; /* store: size bytes written, where the trace has them; else NULL */
     uint64_t value;       /* store: the new value, load: the value read (at most the low 8 bytes) */
     uint64_t sp;
-    uint64_t args[6]; /* func_enter, syscall */
-    uint64_t retval;  /* func_exit, syscall */
-    uint64_t number;  /* syscall, signal */
-    uint64_t began;   /* time of the block that ends with the call (TBD_EVENT_RESUMED) */
+    uint64_t args[6];  /* func_enter, syscall */
+    uint64_t retval;   /* func_exit, syscall */
+    uint64_t number;   /* syscall, signal */
+    uint64_t began;    /* time of the block that ends with the call (TBD_EVENT_RESUMED) */
     uint32_t previous; /* thread_switch: the thread that had control before */
     uint32_t reason;   /* thread_switch: enum tbd_thread_reason */
     uint32_t thread;

@@ -104,8 +104,9 @@ enum tbd_status tbd_session_window_at(struct tbd_session *session, struct tbd_po
     first = tbd_trace_window(session->trace, 0); /* others were dropped */
     session->why = (struct tbd_error){ .status = TBD_NOTIME };
     snprintf(session->why.detail, sizeof(session->why.detail),
-             "time %" PRIu64 " is not in the trace, which has times %" PRIu64 " to %" PRIu64, position.time,
-             first == NULL ? 0 : first->first_time, session->info->blocks == 0 ? 0 : session->info->blocks - 1);
+             "time %" PRIu64 " is not in the trace, which has times %" PRIu64 " to %" PRIu64,
+             position.time, first == NULL ? 0 : first->first_time,
+             session->info->blocks == 0 ? 0 : session->info->blocks - 1);
     return TBD_NOTIME;
 }
 
@@ -183,8 +184,7 @@ struct tbd_position tbd_session_last(struct tbd_session *session)
     struct tbd_cursor cursor;
     uint32_t index = tbd_trace_window_of(session->trace, last.time);
 
-    if (index == UINT32_MAX ||
-        tbd_session_slice_at(session, index, last.time, &window) != TBD_OK ||
+    if (index == UINT32_MAX || tbd_session_slice_at(session, index, last.time, &window) != TBD_OK ||
         !tbd_cursor_seek(window, last.time, &cursor) || cursor.block->def.insn_count == 0)
         return last;
     last.offset = (uint32_t)last_insn_of(window, &cursor);

@@ -24,11 +24,11 @@ struct tbd_session_stats {
     uint32_t other_time, not_in_index, not_in_toc; /* why they were skipped */
     uint32_t searched[TBD_STATS_WINDOWS];          /* the first ones that were, by number */
     uint32_t searched_count;
-    uint32_t damaged;             /* could not be read: their events are left out */
+    uint32_t damaged; /* could not be read: their events are left out */
     uint32_t first_damaged;
-    struct tbd_error damage;      /* of that one */
-    double plan_s, open_s, walk_s; /* seconds, added up over all workers */
-    uint64_t candidates, replayed; /* events that needed more; positions replayed to */
+    struct tbd_error damage;                 /* of that one */
+    double plan_s, open_s, walk_s;           /* seconds, added up over all workers */
+    uint64_t candidates, replayed;           /* events that needed more; positions replayed to */
     uint64_t divisions, unmapped, optimized; /* evaluations that could not be made */
 };
 
@@ -49,7 +49,7 @@ struct tbd_session_held {
 
 /* What a replay to a position gave. */
 struct tbd_moment_known {
-    uint32_t thread;   /* that was asked for, or 0 */
+    uint32_t thread; /* that was asked for, or 0 */
     struct tbd_reg_state state;
     uint8_t stack[16384]; /* state.stack_bytes of them */
 };
@@ -61,13 +61,13 @@ struct tbd_session {
     struct tbd_disas *disas;
     struct tbd_replayer *replayer; /* NULL until needed */
     unsigned workers;
-    unsigned worker;       /* this session's number among the replayer's workers */
-    bool borrows_replayer; /* from the session that it helps */
-    bool no_cache;         /* set before it is opened */
+    unsigned worker;                /* this session's number among the replayer's workers */
+    bool borrows_replayer;          /* from the session that it helps */
+    bool no_cache;                  /* set before it is opened */
     struct tbd_window_cache *cache; /* NULL: none; borrowed with the replayer */
     enum tbd_syntax syntax;
     bool json;
-    bool csv; /* rows; not with json */
+    bool csv;    /* rows; not with json */
     bool has_at; /* --at was given: the position is not remembered */
     struct tbd_position at;
     struct {
@@ -75,8 +75,9 @@ struct tbd_session {
         struct tbd_position position;
         uint32_t thread;
         size_t frame; /* selected at `position` */
-    } unwritten; /* what a folder that cannot be written does not remember */
-    uint32_t thread; /* whose registers are asked for; 0: of the one that has control at the position */
+    } unwritten;      /* what a folder that cannot be written does not remember */
+    /* whose registers are asked for; 0: of the one that has control at the position */
+    uint32_t thread;
     bool has_thread; /* --thread was given: the remembered one does not matter */
     struct tbd_session_stats stats;
     struct tbd_error why; /* of the last failure */
@@ -85,13 +86,13 @@ struct tbd_session {
     struct {
         struct tbd_slices *run; /* owned; NULL: none */
         struct tbd_session_slice next;
-        uint32_t asked;  /* 1 + the window in which registers were asked for last */
-        uint32_t raised; /* 1 + the window that counts as raised already, in stats */
-    } slices; /* that are asked for one after the other */
+        uint32_t asked;              /* 1 + the window in which registers were asked for last */
+        uint32_t raised;             /* 1 + the window that counts as raised already, in stats */
+    } slices;                        /* that are asked for one after the other */
     struct tbd_window *picked;       /* owned: what tbd_session_picked() gave last; NULL: none */
     struct tbd_moment_known *moment; /* owned: the position asked for last; NULL: none */
     struct tbd_window *summaries;    /* owned: of the window asked for last; NULL: none */
-    size_t window_max; /* of `windows` used */
+    size_t window_max;               /* of `windows` used */
     uint64_t clock;
 };
 
@@ -161,7 +162,8 @@ struct tbd_place {
     const struct tbd_block *block;
     uint32_t id;
     uint64_t pc;
-    uint32_t insns;      /* of the block that were begun: a signal or the program's end may cut it */
+    /* of the block that were begun: a signal or the program's end may cut it */
+    uint32_t insns;
     uint32_t insn_bytes; /* 0: behind the block's last instruction */
     const uint8_t *code; /* of that instruction */
     uint32_t thread;

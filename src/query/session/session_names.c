@@ -149,8 +149,8 @@ static bool add_module_lines(const struct tbd_module *module, const char *file, 
 {
     struct tbd_dwarf *dwarf = tbd_dwarf_of(module->file);
     struct tbd_elf_range ranges[LINE_RANGES];
-    size_t count = dwarf == NULL ? 0
-                                 : tbd_dwarf_line_ranges(dwarf, file, line, ranges, LINE_RANGES);
+    size_t count =
+        dwarf == NULL ? 0 : tbd_dwarf_line_ranges(dwarf, file, line, ranges, LINE_RANGES);
     struct tbd_range64 *bigger;
 
     if (count > LINE_RANGES)
@@ -160,8 +160,8 @@ static bool add_module_lines(const struct tbd_module *module, const char *file, 
         return false;
     *out = bigger;
     for (size_t i = 0; i < count; i++)
-        bigger[(*used)++] = (struct tbd_range64){ module->bias + ranges[i].start,
-                                                  module->bias + ranges[i].end };
+        bigger[(*used)++] =
+            (struct tbd_range64){ module->bias + ranges[i].start, module->bias + ranges[i].end };
     return true;
 }
 

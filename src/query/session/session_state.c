@@ -21,7 +21,8 @@ static bool regs_at_start(struct tbd_session *session, uint32_t index, struct tb
     if (tbd_window_load(session->trace, index, false, &window, &session->why) != TBD_OK)
         return false;
     if ((session->thread != 0 && session->thread != window->regs.thread) ||
-        (window->log_count != 0 && window->log[0].time == 0)) { /* something comes before the block */
+        /* something comes before the block */
+        (window->log_count != 0 && window->log[0].time == 0)) {
         tbd_window_free(window);
         return false;
     }
@@ -142,8 +143,8 @@ enum tbd_status tbd_session_read(struct tbd_session *session, struct tbd_positio
 
 /* A stack is read word by word, and each read walks the window: lines of it are kept. */
 #define DEAR_BLOCKS 8192u
-#define LINE_BYTES 512u
-#define LINES      8u
+#define LINE_BYTES  512u
+#define LINES       8u
 
 struct stack_lines {
     struct tbd_session *session;

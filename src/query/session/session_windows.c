@@ -87,8 +87,7 @@ static const struct tbd_window *held_before(const struct tbd_session *session, u
         const struct tbd_window *window = session->windows[i].window;
 
         if (window != NULL && window->is_slice && window->index == index &&
-            window->first_time <= time &&
-            (best == NULL || best->first_time < window->first_time))
+            window->first_time <= time && (best == NULL || best->first_time < window->first_time))
             best = window;
     }
     return best;

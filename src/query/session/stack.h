@@ -24,17 +24,17 @@ enum tbd_frame_how {
     TBD_FRAME_CFI,      /* call frame information */
     TBD_FRAME_ENTRY,    /* callee had pushed nothing yet: first instruction, import stub */
     TBD_FRAME_POINTER,  /* a guess: chain of frame pointers */
-    TBD_FRAME_SCAN,    /* a guess: the next word on the stack that follows a call instruction */
+    TBD_FRAME_SCAN,     /* a guess: the next word on the stack that follows a call instruction */
 };
 
 struct tbd_frame {
-    uint64_t pc;          /* innermost: next instruction; others: where the call returns to */
-    uint64_t call_pc;     /* inside the instruction being executed, to find function and line by:
+    uint64_t pc;      /* innermost: next instruction; others: where the call returns to */
+    uint64_t call_pc; /* inside the instruction being executed, to find function and line by:
                              pc itself where no call is under way, else pc - 1 */
     uint64_t sp;
-    uint64_t cfa;         /* stack pointer before the call that made this frame; 0 if not known */
+    uint64_t cfa; /* stack pointer before the call that made this frame; 0 if not known */
     uint64_t gpr[TBD_REG_COUNT];
-    uint32_t known;       /* bit r: gpr[r] is known (callee-saved ones mostly) */
+    uint32_t known; /* bit r: gpr[r] is known (callee-saved ones mostly) */
     enum tbd_frame_how how;
     bool is_signal_frame; /* this frame is the kernel's: it returns to the interrupted code */
 };

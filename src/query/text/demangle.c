@@ -142,7 +142,7 @@ static bool is_same_but_blanks(const char *whole, const char *name)
         whole += strspn(whole, " ");
         name += strspn(name, " ");
         if (*name == '\0')
-            return *whole == '\0' || strcmp(whole, "const") == 0 ;
+            return *whole == '\0' || strcmp(whole, "const") == 0;
         if (*whole++ != *name++)
             return false;
     }

@@ -10,9 +10,9 @@
 
 #include <sys/mman.h>
 
-#define REACH ((2ull << 30) - (1ull << 20))
+#define REACH  ((2ull << 30) - (1ull << 20))
 #define LOWEST (1ull << 20)
-#define STEP (1ull << 20)
+#define STEP   (1ull << 20)
 
 static const struct tbd_plan_range *ranges(const struct tbd_plan_section *section)
 {

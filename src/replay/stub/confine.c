@@ -39,7 +39,7 @@ static struct sock_filter program[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
-#define COUNT (sizeof(program) / sizeof(program[0]))
+#define COUNT       (sizeof(program) / sizeof(program[0]))
 #define FIRST_ALLOW 4
 
 static void jump_to_end(void)

@@ -19,9 +19,9 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-#define SA_RESTORER_FLAG 0x04000000ul
-#define PAGE_FAULT_WRITE 2u
-#define FLAG_RESUME 0x10000ull
+#define SA_RESTORER_FLAG   0x04000000ul
+#define PAGE_FAULT_WRITE   2u
+#define FLAG_RESUME        0x10000ull
 #define SIGNAL_STACK_BYTES (64u << 10)
 
 struct kernel_sigaction {
@@ -180,14 +180,11 @@ static void handle(int signo, const siginfo_t *info, ucontext_t *frame)
         switch (tbd_ring_guard_sigsafe(&tbd_runtime.ring, address)) {
         case TBD_GUARD_ENTRIES:
             continue_at(frame,
-                        tbd_patcher_boundary_exit(
-                            tbd_runtime.thread, (uint64_t)frame->uc_mcontext.gregs[REG_RIP]));
+                        tbd_patcher_boundary_exit(tbd_runtime.thread,
+                                                  (uint64_t)frame->uc_mcontext.gregs[REG_RIP]));
             return;
-        case TBD_GUARD_OPERANDS:
-            operand_guard(frame, address);
-            return;
-        case TBD_GUARD_NONE:
-            break;
+        case TBD_GUARD_OPERANDS: operand_guard(frame, address); return;
+        case TBD_GUARD_NONE: break;
         }
         if (info->si_code > 0 && info->si_code != SI_KERNEL &&
             tbd_memory_fault(address, access_of(frame)))
@@ -222,7 +219,8 @@ void tbd_stub_after_fault_c(void)
 bool tbd_stub_catch_faults(void)
 {
     static const int caught[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP };
-    struct kernel_sigaction action = { .handler = tbd_stub_signal_entry, .restorer = tbd_stub_restorer,
+    struct kernel_sigaction action = { .handler = tbd_stub_signal_entry,
+                                       .restorer = tbd_stub_restorer,
                                        .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG,
                                        .mask = UINT64_MAX };
     stack_t stack = { .ss_sp = signal_stack, .ss_size = sizeof(signal_stack) };
@@ -239,7 +237,7 @@ bool tbd_stub_catch_faults(void)
 
 /* In the last bytes of the fxsave area: the kernel's mark and how much follows (struct
  * _fpx_sw_bytes). */
-#define SOFTWARE_AT 464u
+#define SOFTWARE_AT    464u
 #define SOFTWARE_MAGIC 0x46505853u
 struct software {
     uint32_t magic;
@@ -313,7 +311,7 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
     tbd_log_send(message);
     tbd_patcher_trap(tbd_runtime.thread, 0);
     if (tbd_log_peek(TBD_MSG_SHARED))
-        tbd_runtime.thread->regs.rflags &= ~FLAG_RESUME; /* the trap's, as in play */
+        tbd_runtime.thread->regs.rflags &= ~FLAG_RESUME;                /* the trap's, as in play */
     if (!tbd_log_peek(TBD_MSG_SHARED) && !tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
         tbd_stub_finish();
     if (tbd_stub.is_inside)

@@ -41,22 +41,14 @@ const struct tbd_message *tbd_log_message(uint64_t index)
 static const char *kind_name(uint32_t kind)
 {
     switch (kind) {
-    case TBD_MSG_SYSCALL:
-        return "a system call";
-    case TBD_MSG_SPECIAL:
-        return "a special instruction";
-    case TBD_MSG_SIGNAL:
-        return "a signal";
-    case TBD_MSG_INTERRUPTED:
-        return "a fault";
-    case TBD_MSG_THREAD:
-        return "a turn of another thread";
-    case TBD_MSG_CODE:
-        return "a change of code by others";
-    case TBD_MSG_SHARED:
-        return "a set of instructions that access shared memory";
-    default:
-        return "something else";
+    case TBD_MSG_SYSCALL: return "a system call";
+    case TBD_MSG_SPECIAL: return "a special instruction";
+    case TBD_MSG_SIGNAL: return "a signal";
+    case TBD_MSG_INTERRUPTED: return "a fault";
+    case TBD_MSG_THREAD: return "a turn of another thread";
+    case TBD_MSG_CODE: return "a change of code by others";
+    case TBD_MSG_SHARED: return "a set of instructions that access shared memory";
+    default: return "something else";
     }
 }
 
@@ -79,9 +71,8 @@ static const struct tbd_message *expect(enum tbd_message_kind kind, const char *
         return message;
     if (!entry)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s, but play has nothing more in this window", found);
-    tbd_stub_diverge(TBD_PLAN_LAST_INSN,
-                     "%s at time %lu, where play has %s next, at time %lu", found,
-                     tbd_stub.plan->first_time + tbd_stub_time() - 1,
+    tbd_stub_diverge(TBD_PLAN_LAST_INSN, "%s at time %lu, where play has %s next, at time %lu",
+                     found, tbd_stub.plan->first_time + tbd_stub_time() - 1,
                      kind_name(message_of(entry)->kind),
                      tbd_stub.plan->first_time + entry->time - 1);
 }
@@ -132,8 +123,7 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
             tbd_stub_diverge(TBD_PLAN_LAST_INSN, "memory at 0x%lx, written by play, is not there",
                              write.address);
         if (!tbd_stub.is_partial)
-            tbd_pages_mark_written(&tbd_runtime.pages, write.address,
-                                   write.address + write.bytes);
+            tbd_pages_mark_written(&tbd_runtime.pages, write.address, write.address + write.bytes);
         at += write.bytes;
     }
     return at;
@@ -158,8 +148,9 @@ bool tbd_stub_is_where_play_stopped(void)
 
 static void check_call(const struct tbd_msg_syscall *call, const struct tbd_thread *thread)
 {
-    static const uint8_t argument_register[6] = { TBD_RDI, TBD_RSI, TBD_RDX,
-                                                  TBD_R10, TBD_R8,  TBD_R9 };
+    static const uint8_t argument_register[6] = {
+        TBD_RDI, TBD_RSI, TBD_RDX, TBD_R10, TBD_R8, TBD_R9
+    };
     uint64_t number = thread->regs.gpr[TBD_RAX];
     const char *name = tbd_syscall_name(number), *expected = tbd_syscall_name(call->number);
 
@@ -213,9 +204,8 @@ static bool is_thread_end(const struct tbd_msg_syscall *call)
 /* exit of a thread leaves the others; the program ends with exit_group, or with its last thread. */
 static bool is_end(const struct tbd_msg_syscall *call)
 {
-    return !is_refused(call) &&
-           (call->number == SYS_exit_group ||
-            (call->number == SYS_exit && !tbd_log_peek(TBD_MSG_THREAD)));
+    return !is_refused(call) && (call->number == SYS_exit_group ||
+                                 (call->number == SYS_exit && !tbd_log_peek(TBD_MSG_THREAD)));
 }
 
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
@@ -264,8 +254,8 @@ static void check_special(const struct tbd_msg_special *logged, enum tbd_special
 {
     if (logged->special != (uint32_t)special)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN,
-                         "special instruction of kind %u where play had kind %u",
-                         (unsigned)special, logged->special);
+                         "special instruction of kind %u where play had kind %u", (unsigned)special,
+                         logged->special);
 }
 
 /* Outputs come from the log. */
@@ -342,8 +332,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_message *message
     const uint8_t *at;
 
     memcpy(&signal, message + 1, sizeof(signal));
-    at = tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(signal),
-                              signal.write_count);
+    at = tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(signal), signal.write_count);
     memcpy(&thread->regs, at, sizeof(thread->regs));
     if (thread->regs.xsave_bytes == tbd_runtime.vector.bytes) {
         memcpy(image, at + sizeof(thread->regs), thread->regs.xsave_bytes);

@@ -100,8 +100,8 @@ static bool do_munmap(const struct tbd_msg_syscall *call)
 static bool do_mprotect(const struct tbd_msg_syscall *call)
 {
     forget_code(call->args[0], call->args[1]);
-    return !call->args[1] || tbd_memory_protect(call->args[0], call->args[1],
-                                                (uint32_t)call->args[2] & 7);
+    return !call->args[1] ||
+           tbd_memory_protect(call->args[0], call->args[1], (uint32_t)call->args[2] & 7);
 }
 
 static bool do_mremap(const struct tbd_msg_syscall *call)
@@ -109,13 +109,12 @@ static bool do_mremap(const struct tbd_msg_syscall *call)
     forget_code(call->args[0], call->args[1]);
     forget_code(call->result, call->args[2]);
     if (!call->args[1]) /* shared memory is mapped once more */
-        return tbd_memory_map(call->result, call->args[2], PROT_READ | PROT_WRITE, false, this_order());
-    if (!tbd_memory_move(call->args[0], call->args[1], call->result, call->args[2],
-                         this_order()))
+        return tbd_memory_map(call->result, call->args[2], PROT_READ | PROT_WRITE, false,
+                              this_order());
+    if (!tbd_memory_move(call->args[0], call->args[1], call->result, call->args[2], this_order()))
         return false;
     return !(call->args[3] & MREMAP_DONTUNMAP) ||
-           tbd_memory_map(call->args[0], call->args[1], PROT_READ | PROT_WRITE, true,
-                          this_order());
+           tbd_memory_map(call->args[0], call->args[1], PROT_READ | PROT_WRITE, true, this_order());
 }
 
 static bool do_brk(const struct tbd_msg_syscall *call)
@@ -126,8 +125,7 @@ static bool do_brk(const struct tbd_msg_syscall *call)
     if (before == after)
         return true;
     if (after > before)
-        return tbd_memory_map(before, after - before, PROT_READ | PROT_WRITE, true,
-                              this_order());
+        return tbd_memory_map(before, after - before, PROT_READ | PROT_WRITE, true, this_order());
     return tbd_memory_unmap(after, before - after);
 }
 
@@ -161,32 +159,20 @@ bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thre
     if (has_failed(call) || call->flags & TBD_SYSCALL_CONTINUED)
         return true;
     switch (call->number) {
-    case SYS_mmap:
-        return do_mmap(call);
-    case SYS_munmap:
-        return do_munmap(call);
+    case SYS_mmap: return do_mmap(call);
+    case SYS_munmap: return do_munmap(call);
     case SYS_mprotect:
-    case SYS_pkey_mprotect:
-        return do_mprotect(call);
-    case SYS_mremap:
-        return do_mremap(call);
+    case SYS_pkey_mprotect: return do_mprotect(call);
+    case SYS_mremap: return do_mremap(call);
     case SYS_setrlimit:
-    case SYS_prlimit64:
-        return do_limit(call);
-    case SYS_brk:
-        return do_brk(call);
-    case SYS_madvise:
-        return do_madvise(call);
-    case SYS_arch_prctl:
-        return do_arch_prctl(call, thread);
-    case SYS_shmat:
-        return do_shmat(call);
-    case SYS_shmdt:
-        return do_shmdt(call);
-    case SYS_remap_file_pages:
-        return false;
-    default:
-        return true;
+    case SYS_prlimit64: return do_limit(call);
+    case SYS_brk: return do_brk(call);
+    case SYS_madvise: return do_madvise(call);
+    case SYS_arch_prctl: return do_arch_prctl(call, thread);
+    case SYS_shmat: return do_shmat(call);
+    case SYS_shmdt: return do_shmdt(call);
+    case SYS_remap_file_pages: return false;
+    default: return true;
     }
 }
 
@@ -217,9 +203,7 @@ void tbd_maps_before(const struct tbd_msg_syscall *call)
     if (tbd_stub.is_partial)
         return;
     switch (call->number) {
-    case SYS_munmap:
-        send_range(call->args[0], call->args[1]);
-        break;
+    case SYS_munmap: send_range(call->args[0], call->args[1]); break;
     case SYS_mmap:
         if (call->args[3] & MAP_FIXED)
             send_range(call->args[0], call->args[1]);
@@ -242,14 +226,11 @@ void tbd_maps_before(const struct tbd_msg_syscall *call)
         if (call->args[1])
             send_range(call->args[1] & ~(TBD_PAGE_SIZE - 1), call->args[5]);
         break;
-    case SYS_shmdt:
-        send_range(call->args[0], call->args[5]);
-        break;
+    case SYS_shmdt: send_range(call->args[0], call->args[5]); break;
     case SYS_brk:
         if (call->args[0] && page_up(call->args[0]) < tbd_stub.brk)
             send_range(page_up(call->args[0]), tbd_stub.brk - page_up(call->args[0]));
         break;
-    default:
-        break;
+    default: break;
     }
 }

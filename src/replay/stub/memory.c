@@ -260,8 +260,10 @@ static bool add_regions(const struct tbd_plan_head *head)
     const struct tbd_plan_region *from = (const void *)((const char *)head + head->regions.offset);
 
     for (uint64_t i = 0; i < head->regions.count; i++) {
-        struct tbd_msg_region map = { .start = from[i].start, .end = from[i].end,
-                                      .prot = from[i].prot, .flags = from[i].flags,
+        struct tbd_msg_region map = { .start = from[i].start,
+                                      .end = from[i].end,
+                                      .prot = from[i].prot,
+                                      .flags = from[i].flags,
                                       .map_flags = from[i].map_flags,
                                       .inode = from[i].is_file };
 
@@ -293,8 +295,7 @@ static void fill(const struct tbd_plan_head *head, const struct tbd_plan_page *p
 {
     for (uint64_t i = 0; i < count; i++)
         if (pages[i].contents != TBD_PLAN_ZERO_PAGE)
-            memcpy((void *)pages[i].address, (const char *)head + pages[i].contents,
-                       TBD_PAGE_SIZE);
+            memcpy((void *)pages[i].address, (const char *)head + pages[i].contents, TBD_PAGE_SIZE);
 }
 
 /* Pages that follow each other in one region are mapped with one call.  Returns how many. */
@@ -470,8 +471,11 @@ static bool is_program_range(uint64_t start, uint64_t bytes)
 
 bool tbd_memory_map(uint64_t start, uint64_t bytes, uint32_t prot, bool zero, uint64_t order)
 {
-    struct tbd_msg_region map = { .start = start, .end = start + page_up(bytes), .prot = prot,
-                                  .inode = !zero, .device = (uint32_t)order };
+    struct tbd_msg_region map = { .start = start,
+                                  .end = start + page_up(bytes),
+                                  .prot = prot,
+                                  .inode = !zero,
+                                  .device = (uint32_t)order };
 
     if (!is_program_range(start, page_up(bytes)))
         return false;
@@ -567,6 +571,5 @@ bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t ne
         return false;
     move_pages(from, kept, to);
     tbd_regions_find(table(), to)->map.inode = old.inode;
-    return tbd_memory_unmap(from, old_end - from) &&
-           grow_in_place(&old, to + kept, new_end, order);
+    return tbd_memory_unmap(from, old_end - from) && grow_in_place(&old, to + kept, new_end, order);
 }

@@ -193,8 +193,8 @@ static void end_slice(struct tbd_thread *thread)
 static void copy_stack(struct tbd_plan_stop *stop)
 {
     stop->stack_start = stop->regs.gpr[TBD_RSP] - RED_ZONE;
-    stop->stack_bytes = (uint32_t)tbd_copy_prefix_from_program((char *)tbd_stub.plan + stop->stack,
-                                                               stop->stack_start, stop->stack_bytes);
+    stop->stack_bytes = (uint32_t)tbd_copy_prefix_from_program(
+        (char *)tbd_stub.plan + stop->stack, stop->stack_start, stop->stack_bytes);
 }
 
 static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *thread)
@@ -252,10 +252,9 @@ static void stop_inside(struct tbd_thread *thread, uint64_t now)
         return;
     tbd_stub_callbacks.with_vector_state(cut_block, NULL);
     if (next_stop()->instruction >= stopped_block.insn_count)
-        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_NO_STOP,
-                      "position %lu+%u: the block has %u instructions",
-                      tbd_stub.plan->first_time + now, next_stop()->instruction,
-                      stopped_block.insn_count);
+        tbd_stub_fail(
+            tbd_stub.plan, TBD_OUTCOME_NO_STOP, "position %lu+%u: the block has %u instructions",
+            tbd_stub.plan->first_time + now, next_stop()->instruction, stopped_block.insn_count);
     tbd_stub.is_inside = true;
     tbd_patcher_stop_inside(thread, (struct tbd_app_pc){ thread->regs.rip },
                             next_stop()->instruction);
@@ -331,13 +330,12 @@ static void load_registers(struct tbd_thread *thread)
 static void configure(uint32_t hook_set)
 {
     const struct tbd_plan_head *plan = tbd_stub.plan;
-    struct tbd_codegen_config config = {
-        .hook_set = hook_set,
-        .max_insns = plan->max_insns,
-        .notes = (const void *)((const char *)plan + plan->notes.offset),
-        .note_count = plan->notes.count,
-        .link = true
-    };
+    struct tbd_codegen_config config = { .hook_set = hook_set,
+                                         .max_insns = plan->max_insns,
+                                         .notes = (const void *)((const char *)plan +
+                                                                 plan->notes.offset),
+                                         .note_count = plan->notes.count,
+                                         .link = true };
 
     if (tbd_stub.hook_set == config.hook_set && !(plan->flags & TBD_PLAN_FLUSH)) {
         tbd_patcher_place_notes(config.notes);
@@ -360,8 +358,8 @@ void tbd_stub_run(void)
     tbd_runtime.ring.discard = tbd_stub.is_partial;
     tbd_runtime.options.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set;
     tbd_stub.end = plan->first_time + plan->until;
-    tbd_stub.slice_end = plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice)
-                                     : TBD_TIME_NEVER;
+    tbd_stub.slice_end =
+        plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice) : TBD_TIME_NEVER;
     tbd_stub.extra = tbd_stub.log_next = tbd_stub.stop_next = tbd_stub.between = tbd_stub.left = 0;
     tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;

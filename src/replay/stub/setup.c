@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 
 #define STREAM_CHUNKS 4
-#define STREAM_AREAS 3 /* one to fill, one that is looked at, one to spare */
-#define AREA_BYTES (1ull << 30)
+#define STREAM_AREAS  3 /* one to fill, one that is looked at, one to spare */
+#define AREA_BYTES    (1ull << 30)
 #define STREAM_BLOCKS (1u << 20)
-#define STREAM_HEAP (1ull << 30)
+#define STREAM_HEAP   (1ull << 30)
 
 static bool map_fixed(uint64_t address, uint64_t bytes)
 {
@@ -84,9 +84,11 @@ const struct tbd_patcher_callbacks tbd_stub_callbacks = {
 
 static bool create_stream(uint32_t driver_pid)
 {
-    struct tbd_ring_config config = { .chunks = STREAM_CHUNKS, .def_capacity = STREAM_BLOCKS,
+    struct tbd_ring_config config = { .chunks = STREAM_CHUNKS,
+                                      .def_capacity = STREAM_BLOCKS,
                                       .heap_capacity = STREAM_HEAP,
-                                      .areas = STREAM_AREAS, .area_bytes = AREA_BYTES,
+                                      .areas = STREAM_AREAS,
+                                      .area_bytes = AREA_BYTES,
                                       .pid = (uint32_t)tbd_sys_getpid(),
                                       .parent = driver_pid };
 
@@ -97,7 +99,8 @@ static bool create_stream(uint32_t driver_pid)
 const char *tbd_stub_set_up(struct tbd_plan_head *plan)
 {
     struct tbd_codegen_config config = { .hook_set = TBD_HOOKS_PARTIAL,
-                                         .max_insns = TBD_BLOCK_MAX_INSNS, .link = true };
+                                         .max_insns = TBD_BLOCK_MAX_INSNS,
+                                         .link = true };
     struct tbd_decoder_api decoder;
     const char *why;
 

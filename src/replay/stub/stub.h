@@ -25,19 +25,19 @@
  * ends serves replay.  Times in the ring are absolute; those of the plan are relative. */
 struct tbd_stub {
     struct tbd_plan_head *plan;
-    bool is_partial;           /* nothing goes into the stream */
-    uint32_t hook_set;         /* of the translations that exist; 0 at first */
-    uint64_t end;              /* absolute time at which the replay is over */
-    uint64_t slice_end;        /* likewise a slice, or what comes before the first; TBD_TIME_NEVER:
+    bool is_partial;    /* nothing goes into the stream */
+    uint32_t hook_set;  /* of the translations that exist; 0 at first */
+    uint64_t end;       /* absolute time at which the replay is over */
+    uint64_t slice_end; /* likewise a slice, or what comes before the first; TBD_TIME_NEVER:
                                   there are none */
-    uint64_t extra;            /* entries that are no block entries: rests after inner stops */
-    uint64_t log_next;         /* index of the next log entry */
-    uint64_t between;          /* index of the next one that comes between blocks, if >= log_next */
-    uint64_t left;             /* likewise: the next block that was left (shared_traps.c) */
-    uint64_t stop_next;        /* index of the next stop */
-    bool has_ended;            /* the thread that has control is gone */
-    bool is_inside;            /* translated code stops at next_stop(), inside the block at hand */
-    uint64_t brk;              /* page-aligned end of the heap */
+    uint64_t extra;     /* entries that are no block entries: rests after inner stops */
+    uint64_t log_next;  /* index of the next log entry */
+    uint64_t between;   /* index of the next one that comes between blocks, if >= log_next */
+    uint64_t left;      /* likewise: the next block that was left (shared_traps.c) */
+    uint64_t stop_next; /* index of the next stop */
+    bool has_ended;     /* the thread that has control is gone */
+    bool is_inside;     /* translated code stops at next_stop(), inside the block at hand */
+    uint64_t brk;       /* page-aligned end of the heap */
 };
 extern struct tbd_stub tbd_stub;
 extern const struct tbd_patcher_callbacks tbd_stub_callbacks; /* setup.c */
@@ -58,8 +58,7 @@ _Noreturn void tbd_stub_serve(struct tbd_plan_head *plan);
 
 /* Ends the window: the outcome is reported and the next plan awaited. */
 _Noreturn void tbd_stub_fail(struct tbd_plan_head *plan, enum tbd_plan_outcome outcome,
-                             const char *format, ...)
-    __attribute__((format(printf, 3, 4), cold));
+                             const char *format, ...) __attribute__((format(printf, 3, 4), cold));
 /* As above, with TBD_OUTCOME_DIVERGED at the current time; `instruction` of the block entered
  * last. */
 _Noreturn void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
