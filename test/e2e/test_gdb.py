@@ -28,8 +28,8 @@ MOMENTS = 24 if tbdtest.LONG else 4
 LIMIT = 400000  # blocks: gdb stops at every execution of an instruction, however often it is told to go on
 
 SCRIPT = """
-for line in ("set backtrace past-main on", "set backtrace past-entry off", "set print frame-arguments none", "set print null-stop on",
-             "set print symbol off", "set print repeats unlimited", "set print elements 200", "set max-value-size unlimited",
+for line in ("set backtrace past-main on", "set backtrace past-entry off", "set print frame-arguments none",
+             "set print symbol off", "set print elements 200", "set max-value-size unlimited",
              "set print object off", "set host-charset ASCII", "set target-charset ASCII", "set print static-members off", "set print vtbl off"):
     gdb.execute(line)
 own = %r

@@ -91,9 +91,9 @@ def test_lines_and_inlined_calls_as_gdb_sees_them(folder):
 
 
 VARIABLES = """
-gdb.execute("set print null-stop on")
 gdb.execute("set print symbol off")
-gdb.execute("set print repeats unlimited")
+gdb.execute("set host-charset ASCII")
+gdb.execute("set target-charset ASCII")
 def text(value):
     try:
         return value.format_string()
@@ -117,7 +117,7 @@ def at_stop(pc, hit):
     say([pc, hit, frames, [text(gdb.parse_and_eval(e)) for e in %r]])
 """
 GLOBALS = ["counter", "hidden", "ratio", "third", "ready", "byte", "letter", "title", "table", "grid", "paint", "number.real", "packed",
-           "points", "head", "chosen", "per_thread", "nothing", "points[1].y * 3 - counter", "&points[2]", "&points[2] - points",
+           "points", "inner", "runs", "blank", "large", "ends", "full", "rows", "counts", "many", "steps", "pairs", "spaced", "head", "chosen", "per_thread", "nothing", "points[1].y * 3 - counter", "&points[2]", "&points[2] - points",
            "table[counter % 4] << 2", "(char)table[1]", "*&counter + 1", "sizeof(struct node) / sizeof(table[0])", "packed.five > -8",
            "(unsigned char)packed.five", "number.bytes[7]", "*title", "title[2] == 't'", "head != 0 && head->key > 10",
            "counter / -2", "-7 % 3", "(double)counter / 2", "~packed.one", "!head", "1u - 2", "(long)1 << 40", "grid[1][2]", "*grid[1]"]

@@ -2,19 +2,22 @@
 /* dwarf_print.c - see dwarf_print.h
  *
  * I1  Output is bounded whatever the types say: ELEMENTS_MAX elements and members in all,
- *     NESTING_MAX levels, strings of STRING_MAX characters. */
+ *     NESTING_MAX levels, strings of TBD_TEXT_SHOWN characters.
+ * I2  So is what is read: of an array ARRAY_BYTES. */
 #include "query/debuginfo/dwarf_print.h"
 
 #include "query/debuginfo/cxx_print.h"
+#include "query/text/print_text.h"
 
-#include <ctype.h>
 #include <dwarf.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define NESTING_MAX  12
-#define ELEMENTS_MAX 200u
-#define STRING_MAX   200u
+#define NESTING_MAX   12
+#define ELEMENTS_MAX  200u
+#define ARRAY_BYTES   65536u /* gdb's max-value-size */
+#define ELEMENT_BYTES 4096u  /* of elements that are compared with the next ones */
 
 struct print {
     const struct tbd_printer *printer;
@@ -42,24 +45,6 @@ static void print_unmapped(struct print *p, const struct tbd_data *data)
 
 /* ---- characters ---- */
 
-static void print_char(FILE *out, uint8_t c, char quote)
-{
-    static const char from[] = "\a\b\f\n\r\t\v\033";
-    static const char to[] = "abfnrtve";
-    const char *found = c == 0 ? NULL : strchr(from, c);
-
-    if (c == (uint8_t)quote || c == '\\')
-        fprintf(out, "\\%c", c);
-    else if (found != NULL && *found == '\033')
-        fprintf(out, "\\033");
-    else if (found != NULL)
-        fprintf(out, "\\%c", to[found - from]);
-    else if (isprint(c))
-        fputc(c, out);
-    else
-        fprintf(out, "\\%03o", c);
-}
-
 static bool is_char(const struct tbd_type_view *view)
 {
     return view->kind == TBD_TYPE_INTEGER && view->bytes == 1 &&
@@ -70,33 +55,35 @@ static bool is_char(const struct tbd_type_view *view)
 static void print_string(struct print *p, uint64_t address)
 {
     const struct tbd_stack_memory *memory = p->printer->place->memory;
-    uint32_t i = 0;
-    uint8_t c = 0;
+    uint8_t text[TBD_TEXT_SHOWN];
+    size_t count = 0;
 
-    if (memory == NULL || !memory->read(memory->context, address, &c, 1))
+    if (memory == NULL || !memory->read(memory->context, address, text, 1))
         return;
-    fputs(" \"", p->out);
-    for (; i < STRING_MAX && memory->read(memory->context, address + i, &c, 1) && c != 0; i++)
-        print_char(p->out, c, '"');
-    fputs(i == STRING_MAX ? "\"..." : "\"", p->out);
+    while (count < sizeof(text) &&
+           memory->read(memory->context, address + count, &text[count], 1) && text[count] != 0)
+        count++;
+    fputc(' ', p->out);
+    tbd_text_print(p->out, text, count, count == sizeof(text));
 }
 
-/* A character array is a string up to its first NUL, if only NULs follow; else all of it. */
+/* All of an array, if it is known, else as much as is shown of it. */
 static bool print_chars(struct print *p, const struct tbd_data *data, uint64_t count)
 {
-    uint8_t bytes[STRING_MAX];
-    size_t shown = count < STRING_MAX ? (size_t)count : STRING_MAX;
-    size_t used;
+    size_t room = count < ARRAY_BYTES ? (size_t)count : ARRAY_BYTES;
+    size_t shown = room < TBD_TEXT_SHOWN ? room : TBD_TEXT_SHOWN;
+    uint8_t *text = malloc(room);
+    bool good;
 
-    if (!tbd_data_read(p->printer->place, data, 0, bytes, shown))
+    if (text == NULL)
         return false;
-    for (used = shown; used > 0 && bytes[used - 1] == 0; used--)
-        ;
-    fputc('"', p->out);
-    for (size_t i = 0; i < used; i++)
-        print_char(p->out, bytes[i], '"');
-    fputs(shown < count ? "\"..." : "\"", p->out);
-    return true;
+    if (tbd_data_read(p->printer->place, data, 0, text, room))
+        shown = room;
+    good = shown == room || tbd_data_read(p->printer->place, data, 0, text, shown);
+    if (good)
+        tbd_text_print(p->out, text, shown, shown < count);
+    free(text);
+    return good;
 }
 
 /* ---- scalars ---- */
@@ -120,7 +107,7 @@ static void print_formatted(struct print *p, uint64_t value, uint64_t bytes)
     case 'u': fprintf(p->out, "%" PRIu64, narrow); break;
     case 'c':
         fprintf(p->out, "%" PRId64 " '", (int64_t)value);
-        print_char(p->out, (uint8_t)value, '\'');
+        tbd_text_print_char(p->out, (uint8_t)value, '\'');
         fputc('\'', p->out);
         break;
     default: fprintf(p->out, "%" PRId64, (int64_t)value); break;
@@ -138,7 +125,7 @@ static void print_integer(struct print *p, const struct tbd_type_view *view, uin
     if (!is_char(view))
         return;
     fputs(" '", p->out);
-    print_char(p->out, (uint8_t)value, '\'');
+    tbd_text_print_char(p->out, (uint8_t)value, '\'');
     fputc('\'', p->out);
 }
 
@@ -253,12 +240,59 @@ static bool may_print_more(struct print *p)
     return false;
 }
 
+/* How many elements from `index` on have the same bytes, 1 at least. */
+static uint64_t count_equal(struct print *p, const struct tbd_data *data, uint64_t index,
+                            uint64_t count, uint64_t bytes)
+{
+    uint8_t first[ELEMENT_BYTES], others[ELEMENT_BYTES];
+    uint64_t equal = 1, step = 1;
+
+    if (bytes > sizeof(first) ||
+        !tbd_data_read(p->printer->place, data, index * bytes, first, bytes))
+        return 1;
+    while (index + equal < count) {
+        step = step * bytes * 2 <= sizeof(others) ? step * 2 : step;
+        if (step > count - index - equal)
+            step = count - index - equal;
+        if (!tbd_data_read(p->printer->place, data, (index + equal) * bytes, others, step * bytes))
+            return equal;
+        for (uint64_t i = 0; i < step; i++, equal++) {
+            if (memcmp(first, others + i * bytes, bytes) != 0)
+                return equal;
+        }
+    }
+    return equal;
+}
+
+static void print_elements(struct print *p, const struct tbd_data *data,
+                           const struct tbd_type *type, uint64_t bytes, uint64_t count)
+{
+    uint64_t known = count <= ARRAY_BYTES / bytes ? count : ARRAY_BYTES / bytes + 1;
+    struct tbd_data part;
+
+    for (uint64_t i = 0, equal; i < known; i += equal) {
+        if (p->elements >= ELEMENTS_MAX) {
+            fputs("...", p->out);
+            return;
+        }
+        fputs(i != 0 ? ", " : "", p->out);
+        tbd_data_part(data, i * bytes, type, &part);
+        print_value(p, &part);
+        equal = count_equal(p, data, i, known, bytes);
+        if (equal > TBD_TEXT_REPEATS)
+            fprintf(p->out, " <repeats %" PRIu64 " times>", equal);
+        else
+            equal = 1;
+        p->elements += equal == 1 ? 1 : TBD_TEXT_REPEATS;
+    }
+    fputs(known < count ? "..." : "", p->out);
+}
+
 static void print_array(struct print *p, const struct tbd_data *data,
                         const struct tbd_type_view *view)
 {
     struct tbd_type element;
     struct tbd_type_view of;
-    struct tbd_data part;
 
     if (!tbd_type_target(&data->type, &element))
         return;
@@ -269,14 +303,8 @@ static void print_array(struct print *p, const struct tbd_data *data,
         return;
     }
     fputc('{', p->out);
-    for (uint64_t i = 0; i < view->count && of.bytes != 0; i++) {
-        if (i != 0)
-            fputs(", ", p->out);
-        if (!may_print_more(p))
-            break;
-        tbd_data_part(data, i * of.bytes, &element, &part);
-        print_value(p, &part);
-    }
+    if (of.bytes != 0)
+        print_elements(p, data, &element, of.bytes, view->count);
     fputc('}', p->out);
 }
 
@@ -314,17 +342,15 @@ static void print_member(struct print *p, const struct tbd_data *data,
 /* Characters of a known number, NULs too. */
 static void print_counted(struct print *p, const struct tbd_cxx *cxx)
 {
-    fputc('"', p->out);
-    for (uint64_t i = 0; i < cxx->count && i < STRING_MAX; i++) {
-        uint8_t c;
+    uint8_t text[TBD_TEXT_SHOWN];
+    size_t count = 0;
 
-        if (!tbd_data_read(p->printer->place, &cxx->data, i, &c, 1)) {
-            fputs("<not known>", p->out);
-            break;
-        }
-        print_char(p->out, c, '"');
-    }
-    fputs(cxx->count > STRING_MAX ? "\"..." : "\"", p->out);
+    while (count < sizeof(text) && count < cxx->count &&
+           tbd_data_read(p->printer->place, &cxx->data, count, &text[count], 1))
+        count++;
+    tbd_text_print(p->out, text, count, count < cxx->count);
+    if (count < sizeof(text) && count < cxx->count)
+        fputs(" <the rest is not known>", p->out);
 }
 
 static void print_element(struct print *p, const struct tbd_cxx *cxx,
