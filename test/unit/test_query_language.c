@@ -143,6 +143,47 @@ static void values_are_unsigned_unless_signed_is_said(void **state)
     check_store("signed(0x8000000000000000) / -1 == 0x8000000000000000", 1);
 }
 
+/* Each comparison of each pair: one signed() makes both sides signed. */
+static void comparisons_order_values_by_their_kind(void **state)
+{
+    static const char *const operators[] = { "==", "!=", "<", "<=", ">", ">=" };
+    static const struct {
+        const char *left, *right;
+        int order; /* of left to right: -1, 0, 1 */
+    } rows[] = {
+        { "1", "2", -1 },
+        { "2", "2", 0 },
+        { "2", "1", 1 },
+        { "1", "-1", -1 },
+        { "-1", "1", 1 },
+        { "-2", "-1", -1 },
+        { "0x7fffffffffffffff", "0x8000000000000000", -1 },
+        { "signed(1)", "2", -1 },
+        { "signed(2)", "1", 1 },
+        { "signed(-1)", "-1", 0 },
+        { "signed(-1)", "1", -1 },
+        { "signed(1)", "-1", 1 },
+        { "1", "signed(-1)", 1 },
+        { "signed(-2)", "-1", -1 },
+        { "signed(0)", "-1", 1 },
+        { "signed(0x7fffffffffffffff)", "0x8000000000000000", 1 },
+        { "signed(0x8000000000000000)", "0", -1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool less = rows[i].order < 0, equal = rows[i].order == 0;
+        bool truth[] = { equal, !equal, less, less || equal, !less && !equal, !less };
+
+        for (size_t k = 0; k < sizeof(truth) / sizeof(truth[0]); k++) {
+            char text[100];
+
+            snprintf(text, sizeof(text), "%s %s %s", rows[i].left, operators[k], rows[i].right);
+            check_store(text, truth[k]);
+        }
+    }
+}
+
 static void event_fields_are_read(void **state)
 {
     (void)state;
@@ -272,6 +313,92 @@ static void memory_is_read_where_it_can_be(void **state)
     assert_int_equal(tbd_expr_eval(expr, expr->root, &env).state, TBD_VALUE_BAD);
     assert_int_equal(env.unmapped, 1);
     tbd_expr_free(expr);
+}
+
+/* ---- what the event itself tells of memory ---- */
+
+#define NOT_TOLD 0x5eed5eed5eed5eedull /* what memory has where the event does not tell */
+
+static enum tbd_value_state read_elsewhere(void *context, uint64_t address, uint64_t bytes,
+                                           uint64_t *out)
+{
+    (void)context;
+    (void)address;
+    (void)bytes;
+    *out = NOT_TOLD;
+    return TBD_VALUE_OK;
+}
+
+struct told_row {
+    const char *text;
+    uint64_t expected;
+};
+
+/* after[] is never read from memory: what the event does not tell is unknown. */
+static void check_told(const struct tbd_event *event, const struct told_row *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_expr *expr = parse(rows[i].text, event->type);
+        struct tbd_expr_env env = { .event = event, .read = read_elsewhere };
+        struct tbd_value value = tbd_expr_eval(expr, expr->root, &env);
+
+        tbd_expr_free(expr);
+        if (value.state == TBD_VALUE_UNKNOWN && strncmp(rows[i].text, "after", 5) == 0)
+            value = (struct tbd_value){ .v = NOT_TOLD };
+        if (value.state != TBD_VALUE_OK || value.v != rows[i].expected)
+            fail_msg("%s of a store of %u bytes: state %d, 0x%llx instead of 0x%llx", rows[i].text,
+                     (unsigned)event->size, (int)value.state, (unsigned long long)value.v,
+                     (unsigned long long)rows[i].expected);
+    }
+}
+
+#define CHECK_TOLD(event, rows) check_told(event, rows, sizeof(rows) / sizeof((rows)[0]))
+
+/* The bytes beyond a store's are there in the window, and belong to another event. */
+static void a_store_tells_only_bytes_that_it_wrote(void **state)
+{
+    static const struct told_row rows[] = {
+        { "mem[0x4000, 4]", 0x55667788 }, { "mem[0x4000, 2]", 0x7788 },
+        { "mem[0x4001, 1]", 0x77 },       { "mem[0x4002, 2]", 0x5566 },
+        { "mem[0x4003, 1]", 0x55 },       { "mem[0x4000, 8]", NOT_TOLD },
+        { "mem[0x4000, 5]", NOT_TOLD },   { "mem[0x4001, 4]", NOT_TOLD },
+        { "mem[0x4003, 2]", NOT_TOLD },   { "mem[0x4004, 1]", NOT_TOLD },
+        { "mem[0x3fff, 1]", NOT_TOLD },   { "mem[0x3fff, 2]", NOT_TOLD },
+    };
+    static const struct told_row loaded[] = { { "mem[0x4000, 4]", NOT_TOLD } };
+    struct tbd_event event = store_event();
+
+    (void)state;
+    event.size = 4;
+    CHECK_TOLD(&event, rows);
+    event.type = TBD_EVENT_LOAD;
+    CHECK_TOLD(&event, loaded);
+}
+
+static void a_store_tells_only_bytes_that_it_leaves(void **state)
+{
+    static const struct told_row by_bytes[] = {
+        { "after[0x4000, 4]", 0x55667788 }, { "after[0x4001, 1]", 0x77 },
+        { "after[0x4002, 2]", 0x5566 },     { "after[0x4000, 8]", NOT_TOLD },
+        { "after[0x4003, 2]", NOT_TOLD },   { "after[0x4004, 1]", NOT_TOLD },
+        { "after[0x3fff, 2]", NOT_TOLD },   { "mem[0x4000, 4]", NOT_TOLD },
+    };
+    static const struct told_row by_value[] = {
+        { "after[0x4000, 4]", 0xaabbccdd }, { "after[0x4000, 1]", 0xdd },
+        { "after[0x4000, 8]", NOT_TOLD },   { "after[0x4001, 1]", NOT_TOLD },
+        { "after[0x4004, 1]", NOT_TOLD },
+    };
+    struct tbd_event event = store_event();
+
+    (void)state;
+    event.size = 4;
+    event.old = NULL;
+    event.fresh = old_bytes;
+    CHECK_TOLD(&event, by_bytes);
+    event.fresh = NULL;
+    event.value = 0xaabbccdd;
+    event.flags |= TBD_EVENT_HAS_VALUE;
+    CHECK_TOLD(&event, by_value);
 }
 
 static bool stack_matches(const char *pattern, const uint64_t *innermost_first, size_t count)
@@ -478,12 +605,15 @@ int main(void)
         cmocka_unit_test(operators_bind_as_documented),
         cmocka_unit_test(numbers_have_four_bases_and_characters),
         cmocka_unit_test(values_are_unsigned_unless_signed_is_said),
+        cmocka_unit_test(comparisons_order_values_by_their_kind),
         cmocka_unit_test(event_fields_are_read),
         cmocka_unit_test(names_of_functions_and_modules_match_the_pc),
         cmocka_unit_test(registers_that_the_event_tells_need_no_replay),
         cmocka_unit_test(uses_say_what_an_evaluation_may_need),
         cmocka_unit_test(unknown_values_do_not_hide_a_decision),
         cmocka_unit_test(memory_is_read_where_it_can_be),
+        cmocka_unit_test(a_store_tells_only_bytes_that_it_wrote),
+        cmocka_unit_test(a_store_tells_only_bytes_that_it_leaves),
         cmocka_unit_test(stack_patterns_have_the_innermost_frame_last),
         cmocka_unit_test(constants_are_folded_for_the_planner),
         cmocka_unit_test(wrong_words_are_pointed_at),

@@ -8,6 +8,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,18 +193,106 @@ static void an_end_too_early(void **state)
     expect(2, 0, "the end of the window where play had block 0x400001");
 }
 
+/* Everything that a window's end says of a thread's registers, by field. */
+static const struct {
+    const char *name;
+    size_t at;
+} registers[] = {
+#define GPR(name, which)                                                                           \
+    {                                                                                              \
+        name, offsetof(struct tbd_regs, gpr[which])                                                \
+    }
+    GPR("rax", TBD_RAX),
+    GPR("rcx", TBD_RCX),
+    GPR("rdx", TBD_RDX),
+    GPR("rbx", TBD_RBX),
+    GPR("rsp", TBD_RSP),
+    GPR("rbp", TBD_RBP),
+    GPR("rsi", TBD_RSI),
+    GPR("rdi", TBD_RDI),
+    GPR("r8", TBD_R8),
+    GPR("r9", TBD_R9),
+    GPR("r10", TBD_R10),
+    GPR("r11", TBD_R11),
+    GPR("r12", TBD_R12),
+    GPR("r13", TBD_R13),
+    GPR("r14", TBD_R14),
+    GPR("r15", TBD_R15),
+#undef GPR
+    { "rip", offsetof(struct tbd_regs, rip) },
+    { "rflags", offsetof(struct tbd_regs, rflags) },
+    { "fs_base", offsetof(struct tbd_regs, fs_base) },
+    { "gs_base", offsetof(struct tbd_regs, gs_base) },
+};
+_Static_assert(sizeof(registers) / sizeof(registers[0]) ==
+                   offsetof(struct tbd_regs, thread) / sizeof(uint64_t),
+               "each register has a row");
+
+/* One bit of each register, low, in the middle and high, in the state at `replayed`. */
+static void expect_each_register(struct tbd_regs *replayed)
+{
+    static const unsigned bits[] = { 0, 31, 32, 63 };
+
+    for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++) {
+        for (size_t k = 0; k < sizeof(bits) / sizeof(bits[0]); k++) {
+            uint64_t *reg = (void *)((uint8_t *)replayed + registers[i].at);
+            char words[80];
+
+            *reg ^= 1ull << bits[k];
+            snprintf(words, sizeof(words), "%s is 0x%llx at the window's end, in play it was 0x0",
+                     registers[i].name, (unsigned long long)*reg);
+            expect(BLOCKS, 0, words);
+            *reg = 0;
+        }
+    }
+}
+
 static void another_register(void **state)
 {
     (void)state;
-    replay.window->end_regs.gpr[TBD_R12] = 5;
-    expect(BLOCKS, 0, "r12 is 0x5 at the window's end, in play it was 0x0");
+    expect_each_register(&replay.window->end_regs);
+}
+
+static void another_register_of_a_waiting_thread(void **state)
+{
+    struct tbd_thread_state played[2] = { { .regs.thread = 7 }, { .regs.thread = 9 } };
+    struct tbd_thread_state replayed[2] = { { .regs.thread = 7 }, { .regs.thread = 9 } };
+
+    (void)state;
+    play.window->end_threads = played;
+    replay.window->end_threads = replayed;
+    play.window->end_thread_count = replay.window->end_thread_count = 2;
+    assert_int_equal(tbd_compare_windows(play.window, replay.window, NULL), TBD_OK);
+    expect_each_register(&replayed[0].regs);
+    expect_each_register(&replayed[1].regs);
+    replayed[1].regs.thread = 8;
+    expect(BLOCKS, 0, "thread 8 waits at the window's end, in play it was 9");
+    replay.window->end_thread_count = 1;
+    expect(BLOCKS, 0, "1 threads wait at the window's end, in play it were 2");
+    play.window->end_threads = replay.window->end_threads = NULL;
+    play.window->end_thread_count = replay.window->end_thread_count = 0;
+}
+
+static void another_thread_in_control(void **state)
+{
+    (void)state;
+    replay.window->end_regs.thread = 7;
+    expect(BLOCKS, 0, "thread 7 has control at the window's end, in play it was 0");
 }
 
 static void other_vector_state(void **state)
 {
     (void)state;
-    replay.xsave[33] = 1;
-    expect(BLOCKS, 0, "byte 33 of the vector state");
+    for (unsigned i = 0; i < sizeof(replay.xsave); i++) {
+        char words[60];
+
+        replay.xsave[i] = 1;
+        snprintf(words, sizeof(words), "byte %u of the vector state is 0x1 at", i);
+        expect(BLOCKS, 0, words);
+        replay.xsave[i] = 0;
+    }
+    replay.window->end_regs.xsave_bytes = 8;
+    expect(BLOCKS, 0, "the vector state has another size");
 }
 
 static void another_page(void **state)
@@ -228,9 +318,17 @@ static void no_end_state(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(equal_windows_agree), CASE(another_block),      CASE(another_store),
-        CASE(other_old_bytes),     CASE(another_message),    CASE(an_end_too_early),
-        CASE(another_register),    CASE(other_vector_state), CASE(another_page),
+        CASE(equal_windows_agree),
+        CASE(another_block),
+        CASE(another_store),
+        CASE(other_old_bytes),
+        CASE(another_message),
+        CASE(an_end_too_early),
+        CASE(another_register),
+        CASE(another_register_of_a_waiting_thread),
+        CASE(another_thread_in_control),
+        CASE(other_vector_state),
+        CASE(another_page),
         CASE(no_end_state),
     };
 
