@@ -4,7 +4,7 @@
  * that are damaged; and instruction text with names. */
 #include "query/session/disas.h"
 #include "query/debuginfo/elf_file.h"
-#include "query/debuginfo/symbols.h"
+#include "query/session/symbols.h"
 
 #include "live_process.h"
 

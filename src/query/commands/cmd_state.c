@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cmd_state.c - where, regs, mem, bt, disas: the state at the current position */
 #include "query/commands/commands.h"
-#include "query/session/names.h"
+#include "query/debuginfo/register_names.h"
 #include "query/commands/output.h"
 
 #include <ctype.h>
@@ -66,11 +66,11 @@ static uint64_t register_value(const struct tbd_regs *regs, uint32_t which)
 {
     if (which < TBD_REG_COUNT)
         return regs->gpr[which];
-    if (which == TBD_EXPR_RIP)
+    if (which == TBD_REGISTER_RIP)
         return regs->rip;
-    if (which == TBD_EXPR_RFLAGS)
+    if (which == TBD_REGISTER_RFLAGS)
         return regs->rflags;
-    return which == TBD_EXPR_FS_BASE ? regs->fs_base : regs->gs_base;
+    return which == TBD_REGISTER_FS_BASE ? regs->fs_base : regs->gs_base;
 }
 
 /* xmm0-15 lie at 160 of the legacy area (SDM vol. 1, 13.4.1), lowest byte first. */
@@ -89,7 +89,7 @@ static void print_regs_json(const struct tbd_reg_state *state, FILE *out)
     char name[8];
     char text[40];
 
-    for (uint32_t i = 0; i <= TBD_EXPR_GS_BASE; i++)
+    for (uint32_t i = 0; i <= TBD_REGISTER_GS_BASE; i++)
         json_object_set_new(object, tbd_register_text(i),
                             tbd_output_hex(register_value(&state->regs, i)));
     for (unsigned i = 0; i < 16 && state->regs.xsave_bytes >= 512; i++) {
@@ -104,7 +104,7 @@ static void print_regs_text(const struct tbd_reg_state *state, FILE *out)
 {
     char text[40];
 
-    for (uint32_t i = 0; i <= TBD_EXPR_GS_BASE; i++)
+    for (uint32_t i = 0; i <= TBD_REGISTER_GS_BASE; i++)
         fprintf(out, "%-7s 0x%016" PRIx64 "%s", tbd_register_text(i),
                 register_value(&state->regs, i), i % 2 == 1 ? "\n" : "   ");
     for (unsigned i = 0; i < 16 && state->regs.xsave_bytes >= 512; i++) {

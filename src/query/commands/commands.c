@@ -2,7 +2,8 @@
 /* commands.c - the table of commands; what they share: arguments, messages, exit statuses */
 #include "query/commands/commands.h"
 
-#include "query/session/names.h"
+#include "query/condition/window_names.h"
+#include "query/condition/field_names.h"
 #include "query/session/source_place.h"
 
 #include <inttypes.h>
@@ -430,8 +431,8 @@ enum tbd_exit tbd_command_value(struct tbd_command_run *run, unsigned index,
                                 struct tbd_position position, uint64_t *out)
 {
     uint32_t window = tbd_trace_window_of(run->session->trace, position.time);
-    struct tbd_session_names context = { run->session, window == UINT32_MAX ? 0 : window };
-    struct tbd_expr_names names = tbd_session_expr_names(&context);
+    struct tbd_window_names context = { run->session, window == UINT32_MAX ? 0 : window };
+    struct tbd_expr_names names = tbd_window_names_of(&context);
     struct tbd_query_error error = { 0 };
     struct tbd_expr *expr;
     struct tbd_command_run word = *run;

@@ -3,6 +3,7 @@
 #ifndef TBD_QUERY_COMMANDS_H
 #define TBD_QUERY_COMMANDS_H
 
+#include "query/condition/question.h"
 #include "query/session/session.h"
 
 #include <stdio.h>

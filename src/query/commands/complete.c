@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "query/text/demangle.h"
 #include "query/debuginfo/elf_file.h"
-#include "query/session/names.h"
+#include "query/condition/field_names.h"
 #include "query/session/source_place.h"
 
 #include <ctype.h>

@@ -16,6 +16,7 @@
 #ifndef TBD_QUERY_EXPR_H
 #define TBD_QUERY_EXPR_H
 
+#include "query/debuginfo/register_names.h"
 #include "query/session/event.h"
 #include "query/text/query_error.h"
 
@@ -85,12 +86,6 @@ enum tbd_field {
     TBD_FIELD_REASON,
     TBD_FIELD_SIGNAL,
 };
-
-#define TBD_EXPR_RIP     TBD_REG_COUNT /* register numbers beyond the general ones */
-#define TBD_EXPR_RFLAGS  (TBD_REG_COUNT + 1)
-#define TBD_EXPR_FS_BASE (TBD_REG_COUNT + 2)
-#define TBD_EXPR_GS_BASE (TBD_REG_COUNT + 3)
-#define TBD_EXPR_XMM0    (TBD_REG_COUNT + 4) /* vector registers: their low 16 bytes */
 
 struct tbd_expr_node {
     uint8_t op; /* enum tbd_expr_op */
@@ -188,8 +183,8 @@ static inline void tbd_expr_note_register(struct tbd_expr *expr, uint32_t which)
     expr->uses |= TBD_USES_REGS;
     if (which < TBD_REG_COUNT)
         expr->registers |= 1u << which;
-    else if (which >= TBD_EXPR_XMM0)
-        expr->registers |= 1u << (16 + which - TBD_EXPR_XMM0);
+    else if (which >= TBD_REGISTER_XMM0)
+        expr->registers |= 1u << (16 + which - TBD_REGISTER_XMM0);
     else
         expr->uses |= TBD_USES_STATE;
 }

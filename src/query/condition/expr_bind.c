@@ -115,7 +115,7 @@ static bool is_field(const struct tbd_expr *expr, int32_t index, enum tbd_field 
     const struct tbd_expr_node *node = &expr->nodes[index];
 
     if (node->op == TBD_EXPR_REGISTER)
-        return field == TBD_FIELD_PC && node->which == TBD_EXPR_RIP;
+        return field == TBD_FIELD_PC && node->which == TBD_REGISTER_RIP;
     return node->op == TBD_EXPR_FIELD && node->which == (uint32_t)field;
 }
 

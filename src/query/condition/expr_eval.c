@@ -76,7 +76,8 @@ static struct tbd_value eval_vector(const struct tbd_expr_node *node,
 
     if (env->vector == NULL)
         return unknown();
-    memcpy(&v, env->vector + (node->which - TBD_EXPR_XMM0) * 16 + node->value / 8, node->width / 8);
+    memcpy(&v, env->vector + (node->which - TBD_REGISTER_XMM0) * 16 + node->value / 8,
+           node->width / 8);
     return known(v);
 }
 
@@ -85,9 +86,9 @@ static struct tbd_value eval_register(const struct tbd_expr_node *node,
 {
     uint64_t v;
 
-    if (node->which >= TBD_EXPR_XMM0)
+    if (node->which >= TBD_REGISTER_XMM0)
         return eval_vector(node, env);
-    if (node->which == TBD_EXPR_RIP)
+    if (node->which == TBD_REGISTER_RIP)
         v = env->event->pc;
     else if (node->which < TBD_REG_COUNT && tbd_event_register(env->event, node->which, &v))
         (void)v;
@@ -95,10 +96,10 @@ static struct tbd_value eval_register(const struct tbd_expr_node *node,
         return unknown();
     else if (node->which < TBD_REG_COUNT)
         v = env->regs->gpr[node->which];
-    else if (node->which == TBD_EXPR_RFLAGS)
+    else if (node->which == TBD_REGISTER_RFLAGS)
         v = env->regs->rflags;
     else
-        v = node->which == TBD_EXPR_FS_BASE ? env->regs->fs_base : env->regs->gs_base;
+        v = node->which == TBD_REGISTER_FS_BASE ? env->regs->fs_base : env->regs->gs_base;
     v >>= node->value;
     return known(node->width == 64 ? v : v & ((1ull << node->width) - 1));
 }

@@ -83,7 +83,7 @@ static bool register_piece(struct tbd_lowering *l, uint64_t number, struct tbd_p
     }
     if (number < XMM_FIRST || number >= XMM_FIRST + 16)
         return false;
-    reg = TBD_EXPR_XMM0 + (uint32_t)(number - XMM_FIRST);
+    reg = TBD_REGISTER_XMM0 + (uint32_t)(number - XMM_FIRST);
     out->bytes = 16;
     out->node = tbd_lowering_register(l, reg);
     out->upper_node = tbd_lowering_register(l, reg);

@@ -3,6 +3,7 @@
 #ifndef TBD_QUERY_EXPR_NODES_H
 #define TBD_QUERY_EXPR_NODES_H
 
+#include "query/condition/expr.h"
 #include "query/text/lexer.h"
 
 #define TBD_PARSER_NONE (-1)

@@ -18,7 +18,7 @@
  * pattern. */
 #include "query/condition/expr_nodes.h"
 
-#include "query/session/names.h"
+#include "query/condition/field_names.h"
 #include "hooks/table/syscalls.h"
 
 #include <signal.h>
@@ -80,7 +80,7 @@ static bool event_knows_register(enum tbd_event_type type, uint32_t which)
 
     if (type != TBD_EVENT_FUNC_ENTER && type != TBD_EVENT_FUNC_EXIT)
         probe.flags = 0;
-    return which == TBD_EXPR_RIP ||
+    return which == TBD_REGISTER_RIP ||
            (which < TBD_REG_COUNT && tbd_event_register(&probe, which, &value));
 }
 

@@ -10,7 +10,7 @@
 #define TBD_QUERY_C_PARSE_H
 
 #include "query/debuginfo/dwarf_type.h"
-#include "query/condition/expr.h"
+#include "query/text/query_error.h"
 
 #define TBD_C_NODES_MAX  512
 #define TBD_C_NAME_BYTES 256

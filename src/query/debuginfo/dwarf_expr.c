@@ -8,7 +8,7 @@
 #include "query/debuginfo/dwarf_expr_private.h"
 
 #include "query/debuginfo/cxx_print.h"
-#include "query/session/names.h"
+#include "query/debuginfo/register_names.h"
 
 #include <dwarf.h>
 #include <inttypes.h>
@@ -388,10 +388,10 @@ static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, st
 
     name_of(r, node, name);
     if (strcmp(name, "$pc") == 0)
-        reg = (struct tbd_register_name){ TBD_EXPR_RIP, 0, 64 };
+        reg = (struct tbd_register_name){ TBD_REGISTER_RIP, 0, 64 };
     else if (strcmp(name, "$sp") == 0)
         reg = (struct tbd_register_name){ TBD_RSP, 0, 64 };
-    else if (!tbd_register_find(name + 1, length - 1, &reg) || reg.which > TBD_EXPR_RIP)
+    else if (!tbd_register_find(name + 1, length - 1, &reg) || reg.which > TBD_REGISTER_RIP)
         return tbd_query_wrong(r->error, TBD_NAME, node->at, length, "there is no register '%s'",
                                name);
     if (frame == NULL || (reg.which < TBD_REG_COUNT && (frame->known >> reg.which & 1) == 0)) {
@@ -399,7 +399,7 @@ static bool take_register(struct tbd_c_run *r, const struct tbd_c_node *node, st
         tbd_data_unknown(out, "a called function may have changed %s", name + 1);
         return true;
     }
-    value = reg.which == TBD_EXPR_RIP ? frame->pc : frame->gpr[reg.which];
+    value = reg.which == TBD_REGISTER_RIP ? frame->pc : frame->gpr[reg.which];
     value >>= reg.shift;
     tbd_data_number(reg.width == 64 ? value : value & ((1ull << reg.width) - 1), &type, out);
     return true;

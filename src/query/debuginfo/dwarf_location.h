@@ -8,7 +8,7 @@
 #define TBD_QUERY_DWARF_LOCATION_H
 
 #include "query/debuginfo/dwarf_type.h"
-#include "query/session/stack.h"
+#include "query/debuginfo/frame.h"
 
 #define TBD_DATA_BYTES 256u
 #define TBD_DATA_WHY   80u

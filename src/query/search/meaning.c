@@ -2,6 +2,7 @@
 /* meaning.c - see meaning.h */
 #include "query/search/meaning.h"
 
+#include "query/condition/window_names.h"
 #include "query/search/search_private.h"
 
 #include <stdlib.h>
@@ -58,8 +59,8 @@ static enum tbd_status lower(struct tbd_meaning *meaning, uint32_t index)
 
 static enum tbd_status bind(struct tbd_meaning *meaning, const char *text, uint32_t index)
 {
-    struct tbd_session_names context = { meaning->session, index };
-    struct tbd_expr_names names = tbd_session_expr_names(&context);
+    struct tbd_window_names context = { meaning->session, index };
+    struct tbd_expr_names names = tbd_window_names_of(&context);
     struct tbd_query_error error;
     enum tbd_status status = tbd_expr_parse(text, 0, meaning->event.type, &meaning->where, &error);
 

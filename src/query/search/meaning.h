@@ -6,6 +6,7 @@
 #ifndef TBD_QUERY_MEANING_H
 #define TBD_QUERY_MEANING_H
 
+#include "query/condition/expr.h"
 #include "query/session/session.h"
 
 struct tbd_meaning;

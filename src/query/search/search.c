@@ -6,6 +6,7 @@
  * whenever other modules are mapped. */
 #include "query/search/search_private.h"
 
+#include "query/condition/window_names.h"
 #include "query/text/user_interrupt.h"
 #include "query/text/progress.h"
 
@@ -42,8 +43,8 @@ static bool has_same_mappings(struct tbd_search_run *run, uint32_t window, size_
  * different. */
 static enum tbd_status bind_window(struct tbd_search_run *run, uint32_t window)
 {
-    struct tbd_session_names context = { run->session, window };
-    struct tbd_expr_names names = tbd_session_expr_names(&context);
+    struct tbd_window_names context = { run->session, window };
+    struct tbd_expr_names names = tbd_window_names_of(&context);
     const struct tbd_module *modules = NULL;
     size_t changes = tbd_trace_mapping_changes(run->session->trace, window);
     size_t count = 0;
@@ -85,8 +86,8 @@ static enum tbd_status check_names(struct tbd_search_run *run, uint32_t start)
     enum tbd_status status = TBD_OK;
 
     for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
-        struct tbd_session_names context = { run->session, tries[i] };
-        struct tbd_expr_names names = tbd_session_expr_names(&context);
+        struct tbd_window_names context = { run->session, tries[i] };
+        struct tbd_expr_names names = tbd_window_names_of(&context);
 
         status = tbd_expr_bind_names(run->where, &names, true, run->search->error);
         if (status != TBD_NAME && (status != TBD_OK || name_is_bound(run->where)))
@@ -98,8 +99,8 @@ static enum tbd_status check_names(struct tbd_search_run *run, uint32_t start)
 static enum tbd_status bind_symbols(struct tbd_search_run *run, uint32_t start)
 {
     uint32_t last = tbd_trace_window_count(run->session->trace) - 1;
-    struct tbd_session_names context = { run->session, start };
-    struct tbd_expr_names names = tbd_session_expr_names(&context);
+    struct tbd_window_names context = { run->session, start };
+    struct tbd_expr_names names = tbd_window_names_of(&context);
     enum tbd_status status = tbd_expr_bind_symbols(run->where, &names, run->search->error);
 
     if (status != TBD_NAME)

@@ -8,7 +8,6 @@
 
 #include "format/window/pick.h"
 #include "query/session/disas.h"
-#include "query/condition/expr.h"
 #include "query/session/stack.h"
 #include "query/session/window_cache.h"
 #include "replay/slices.h"
@@ -184,12 +183,5 @@ struct tbd_position tbd_session_current(struct tbd_session *session);
  * cannot be written. */
 /* Remembers the position in the trace's folder, or in the session if that cannot be written. */
 void tbd_session_move(struct tbd_session *session, struct tbd_position position, uint32_t thread);
-
-/* Names for expressions as of window `*context.window`. */
-struct tbd_session_names {
-    struct tbd_session *session;
-    uint32_t window;
-};
-struct tbd_expr_names tbd_session_expr_names(struct tbd_session_names *context);
 
 #endif

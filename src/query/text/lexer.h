@@ -3,7 +3,7 @@
 #ifndef TBD_QUERY_LEXER_H
 #define TBD_QUERY_LEXER_H
 
-#include "query/condition/expr.h"
+#include "query/text/query_error.h"
 
 enum tbd_token_kind {
     TBD_TOKEN_END,

@@ -8,7 +8,7 @@
  * I2  A file that cannot be used is remembered as such, with one note, and not opened again.
  * I3  Without a copy in the trace, a file is used only if the code of the trace's blocks is in it.
  * */
-#include "query/debuginfo/symbols_private.h"
+#include "query/session/symbols_private.h"
 
 #include "base/array.h"
 #include "base/layout.h"

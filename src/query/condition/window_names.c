@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* session_names.c - names in conditions, looked up in the modules of a window */
-#include "query/session/session.h"
+/* window_names.c - see window_names.h */
+#include "query/condition/window_names.h"
 
 #include "query/debuginfo/dwarf_file.h"
 
@@ -12,7 +12,7 @@
 #define GUESS 64
 
 /* All symbols called `name`; the array is the caller's. */
-static struct tbd_symbol *find_all(const struct tbd_session_names *names, const char *name,
+static struct tbd_symbol *find_all(const struct tbd_window_names *names, const char *name,
                                    size_t *out)
 {
     size_t room = GUESS;
@@ -39,7 +39,7 @@ static struct tbd_symbol *find_all(const struct tbd_session_names *names, const 
 
 static bool address_of(void *context, const char *name, uint64_t *out)
 {
-    const struct tbd_session_names *names = context;
+    const struct tbd_window_names *names = context;
     struct tbd_symbol found[1];
 
     if (tbd_symbols_find(names->session->symbols, names->window, name, found, 1) == 0)
@@ -88,7 +88,7 @@ static size_t tidy_ranges(struct tbd_range64 *ranges, size_t count)
     return used + 1;
 }
 
-static bool find_functions(const struct tbd_session_names *names, const char *name,
+static bool find_functions(const struct tbd_window_names *names, const char *name,
                            struct tbd_range64 **out, size_t *out_count)
 {
     size_t count;
@@ -113,7 +113,7 @@ static bool is_module_name(const char *pattern, const char *name)
     return strncmp(pattern, name, bytes) == 0 && (name[bytes] == '.' || name[bytes] == '-');
 }
 
-static bool find_modules(const struct tbd_session_names *names, const char *name,
+static bool find_modules(const struct tbd_window_names *names, const char *name,
                          struct tbd_range64 **out, size_t *out_count)
 {
     const struct tbd_module *modules = NULL;
@@ -165,7 +165,7 @@ static bool add_module_lines(const struct tbd_module *module, const char *file, 
     return true;
 }
 
-static bool find_lines(const struct tbd_session_names *names, const char *name,
+static bool find_lines(const struct tbd_window_names *names, const char *name,
                        struct tbd_range64 **out, size_t *out_count)
 {
     const struct tbd_module *modules = NULL;
@@ -191,7 +191,7 @@ static bool find_lines(const struct tbd_session_names *names, const char *name,
 static bool ranges_of(void *context, const char *name, enum tbd_name_kind kind,
                       struct tbd_range64 **out, size_t *out_count)
 {
-    const struct tbd_session_names *names = context;
+    const struct tbd_window_names *names = context;
 
     *out = NULL;
     *out_count = 0;
@@ -201,7 +201,7 @@ static bool ranges_of(void *context, const char *name, enum tbd_name_kind kind,
                                    : find_functions(names, name, out, out_count);
 }
 
-struct tbd_expr_names tbd_session_expr_names(struct tbd_session_names *context)
+struct tbd_expr_names tbd_window_names_of(struct tbd_window_names *context)
 {
     return (
         struct tbd_expr_names){ .address = address_of, .ranges = ranges_of, .context = context };

@@ -6,7 +6,7 @@
  *
  * I1  Of several symbols at one address there is one answer.
  * I2  The last answer is kept: it belongs to the window of the view. */
-#include "query/debuginfo/symbols_private.h"
+#include "query/session/symbols_private.h"
 
 #include "base/array.h"
 #include "base/layout.h"

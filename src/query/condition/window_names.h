@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+/* window_names.h - names in conditions, looked up in the modules of a window
+ *
+ * Any thread that may use the session. */
+#ifndef TBD_QUERY_WINDOW_NAMES_H
+#define TBD_QUERY_WINDOW_NAMES_H
+
+#include "query/condition/expr.h"
+#include "query/session/session.h"
+
+struct tbd_window_names {
+    struct tbd_session *session; /* borrowed */
+    uint32_t window;
+};
+/* Names for expressions as of window `context->window`; borrows `context`. */
+struct tbd_expr_names tbd_window_names_of(struct tbd_window_names *context);
+
+#endif
