@@ -52,12 +52,12 @@ static int wrong_usage(const char *what, const char *word)
 
 /* ---- the variables ---- */
 
-struct text {
+struct variable_text {
     char bytes[32768];
     size_t used;
 };
 
-static bool append(struct text *text, const char *bytes, size_t count)
+static bool append(struct variable_text *text, const char *bytes, size_t count)
 {
     if (count >= sizeof(text->bytes) - text->used)
         return false;
@@ -67,7 +67,7 @@ static bool append(struct text *text, const char *bytes, size_t count)
     return true;
 }
 
-static bool append_escaped(struct text *text, const char *value)
+static bool append_escaped(struct variable_text *text, const char *value)
 {
     for (; *value; value++)
         if (((*value == ',' || *value == '\\') && !append(text, "\\", 1)) ||
@@ -77,7 +77,8 @@ static bool append_escaped(struct text *text, const char *value)
 }
 
 /* "--name=value" or "--name", "value" */
-static bool append_option(struct text *text, const char *name, size_t name_bytes, const char *value)
+static bool append_option(struct variable_text *text, const char *name, size_t name_bytes,
+                          const char *value)
 {
     return (!text->used || append(text, ",", 1)) && append(text, name, name_bytes) &&
            append(text, "=", 1) && append_escaped(text, value);
@@ -118,7 +119,7 @@ static bool find_library(char *out, size_t bytes)
 static bool set_preload(const char *library)
 {
     const char *before = getenv("LD_PRELOAD");
-    static struct text text;
+    static struct variable_text text;
 
     if (before && *before && (!append(&text, before, strlen(before)) || !append(&text, ":", 1)))
         return false;
@@ -209,7 +210,7 @@ static int run(char **argv)
 
 static int record(char **argv)
 {
-    static struct text options;
+    static struct variable_text options;
     static struct tbd_options parsed;
     char library[PATH_MAX];
     char why[128];

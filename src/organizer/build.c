@@ -343,7 +343,7 @@ static enum tbd_status take_begun(struct begun_window *begun, const struct tbd_r
 }
 
 bool tbd_build_early(struct tbd_builder *builder, const struct tbd_raw_window *raw,
-                     const struct tbd_plan *plans, struct tbd_block_table *table)
+                     const struct tbd_block_plan *plans, struct tbd_block_table *table)
 {
     struct begun_window *begun = builder->begun;
 
@@ -424,7 +424,7 @@ void tbd_builder_free(struct tbd_builder *builder)
 }
 
 enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *raw,
-                          const struct tbd_plan *plans, struct tbd_block_table *table,
+                          const struct tbd_block_plan *plans, struct tbd_block_table *table,
                           struct tbd_product *out)
 {
     struct work w = { .builder = builder, .plans = plans, .out = out };

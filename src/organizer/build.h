@@ -54,13 +54,13 @@ struct tbd_product {
 /* Takes over the raw window's memory, whatever the outcome.  `plans` and `table` are the
  * consumer's.  On failure (TBD_NOMEM) nothing is left over. */
 TBD_MUST_CHECK enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *raw,
-                                         const struct tbd_plan *plans,
+                                         const struct tbd_block_plan *plans,
                                          struct tbd_block_table *table, struct tbd_product *out);
 /* The same in pieces, for a window whose records are not coded: what there is of one that is being collected.  `raw` stays
  * the caller's, and may lie elsewhere the next time; the rest is done by tbd_build(), with the same builder.  False without
  * memory, as tbd_build() will say. */
 bool tbd_build_early(struct tbd_builder *builder, const struct tbd_raw_window *raw,
-                     const struct tbd_plan *plans, struct tbd_block_table *table);
+                     const struct tbd_block_plan *plans, struct tbd_block_table *table);
 void tbd_product_free(struct tbd_product *product);
 /* Moves to `out`, which is empty, what `product` has borrowed from the builder: it may build other windows while this one is
  * needed. */

@@ -113,7 +113,7 @@ static bool finish_blocks(struct work *w)
         return false;
     for (size_t i = 0; i < b->id_count; i++) {
         struct block_count *count = &b->counts[b->ids[i]];
-        const struct tbd_plan *plan = &w->plans[count->plan];
+        const struct tbd_block_plan *plan = &w->plans[count->plan];
 
         if (count->count)
             blocks[n++] = (struct tbd_block_summary){ .id = b->ids[i],

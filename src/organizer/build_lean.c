@@ -96,8 +96,8 @@ static bool ask_way(struct work *w)
 
 /* ---- what several ways need ---- */
 
-bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan, uint32_t base,
-                         uint32_t events)
+bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_block_plan *plan,
+                         uint32_t base, uint32_t events)
 {
     for (uint16_t i = 0; i < plan->store_count; i++) {
         const struct tbd_plan_store *store = &plan->stores[i];
@@ -146,7 +146,7 @@ bool tbd_lean_count_blocks(struct work *w, const uint32_t *entries, uint32_t len
 
 bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken)
 {
-    const struct tbd_plan *plan = &w->plans[entry];
+    const struct tbd_block_plan *plan = &w->plans[entry];
 
     if (!tbd_lean_is_possible(w, entry) || plan->operand_bytes > w->operand_bytes - w->in)
         return true;

@@ -50,8 +50,8 @@ _Static_assert(sizeof(struct block_tally) == 16 && sizeof(struct block_slot) == 
 /* A block of which the stores are counted later, as a message behind it may say that it was left in
  * the middle. */
 struct held_block {
-    const struct tbd_plan *plan; /* NULL: none */
-    uint32_t index;              /* of its entry's event */
+    const struct tbd_block_plan *plan; /* NULL: none */
+    uint32_t index;                    /* of its entry's event */
     uint8_t record[TBD_RECORD_MAX_BYTES];
 };
 
@@ -96,7 +96,7 @@ enum tbd_way { TBD_WAY_ROWS, TBD_WAY_LINKS, TBD_WAY_EIGHTS, TBD_WAY_BLOCKS };
 
 struct work {
     struct tbd_builder *builder;
-    const struct tbd_plan *plans;
+    const struct tbd_block_plan *plans;
     uint32_t plan_count;
     struct tbd_product *out;
     struct tbd_window *window;
@@ -119,8 +119,8 @@ struct work {
     uint64_t index;     /* of the next event */
     uint32_t time;      /* relative: of the next block entry */
     uint32_t called;    /* the thread's block before, if that ended with a call; else 0 */
-    const struct tbd_plan *last_plan; /* of the last block entered */
-    uint32_t last_index;              /* and its entry's event */
+    const struct tbd_block_plan *last_plan; /* of the last block entered */
+    uint32_t last_index;                    /* and its entry's event */
     struct cut_block *cuts;
     size_t cut_count, cut_room;
     struct tbd_turns turns;
@@ -166,7 +166,7 @@ TBD_MUST_CHECK bool tbd_build_begin_segment(struct work *w, size_t i);
 size_t tbd_build_take_run(struct work *w, size_t i);
 void tbd_build_finish_segment(struct work *w, bool is_cut_short);
 void tbd_build_forget_slots(struct tbd_builder *builder);
-void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index,
+void tbd_build_hold(struct work *w, const struct tbd_block_plan *plan, uint32_t index,
                     const uint8_t *record);
 /* The next block comes, or nothing: counts the stores of the one that is held. */
 void tbd_build_release(struct work *w);

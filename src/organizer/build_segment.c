@@ -39,7 +39,7 @@ bool tbd_build_note_id(struct tbd_builder *b, uint32_t id)
     return true;
 }
 
-static bool new_slot(struct tbd_builder *b, const struct tbd_plan *plan)
+static bool new_slot(struct tbd_builder *b, const struct tbd_block_plan *plan)
 {
     struct block_count *count = &b->counts[plan->id];
     size_t slot_room = b->slot_room;
@@ -64,7 +64,7 @@ static bool new_slot(struct tbd_builder *b, const struct tbd_plan *plan)
 /* A block of the stream that is new in the segment.  Several can be one of the trace's. */
 static bool meet(struct work *w, uint32_t entry)
 {
-    const struct tbd_plan *plan = &w->plans[entry];
+    const struct tbd_block_plan *plan = &w->plans[entry];
     struct tbd_builder *b = w->builder;
 
     if (!tbd_array_grow(&b->met, b->met_count, &b->met_room, sizeof(*b->met)) ||
@@ -356,7 +356,7 @@ static void count_stores(const struct work *w, const struct tbd_plan_store *stor
     }
 }
 
-void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index,
+void tbd_build_hold(struct work *w, const struct tbd_block_plan *plan, uint32_t index,
                     const uint8_t *record)
 {
     struct held_block *held = &w->builder->held;
@@ -371,7 +371,7 @@ void tbd_build_hold(struct work *w, const struct tbd_plan *plan, uint32_t index,
 void tbd_build_release(struct work *w)
 {
     struct held_block *held = &w->builder->held;
-    const struct tbd_plan *plan = held->plan;
+    const struct tbd_block_plan *plan = held->plan;
 
     held->plan = NULL;
     for (uint16_t i = 0; plan && i < plan->store_count; i++) {
@@ -411,7 +411,7 @@ static void finish_set(struct work *w, struct tbd_row_set *set, size_t k, uint32
     const struct block_tally *tally = &w->builder->tallies[k];
     const struct block_slot *slot = &w->builder->slots[k];
     struct block_count *count = &w->builder->counts[set->id];
-    const struct tbd_plan *plan = &w->plans[count->plan];
+    const struct tbd_block_plan *plan = &w->plans[count->plan];
 
     count->slot = 0;
     count->count += tally->count;

@@ -109,7 +109,7 @@ void tbd_consumer_use(struct tbd_consumer *c, struct tbd_block_table *table)
     c->table = table;
 }
 
-const struct tbd_plan *tbd_consumer_plans(const struct tbd_consumer *c)
+const struct tbd_block_plan *tbd_consumer_plans(const struct tbd_consumer *c)
 {
     return c->plans;
 }

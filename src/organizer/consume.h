@@ -41,7 +41,7 @@ struct tbd_plan_store {
     uint32_t index; /* of the event in the block: 1 .. op_count */
     uint32_t insn;  /* of its instruction in the block */
 };
-struct tbd_plan {
+struct tbd_block_plan {
     const struct tbd_plan_store *stores;
     uint32_t id; /* in `table`; 0: the trace does not know this block */
     uint16_t operand_bytes;
@@ -113,7 +113,7 @@ void tbd_consumer_watch(struct tbd_consumer *consumer, void (*before_move)(void 
 void tbd_consumer_drop(struct tbd_consumer *consumer);
 
 /* Plans of the stream's ids 1 .. raw.plan_count; entry 0 is unused.  Stay where they are. */
-const struct tbd_plan *tbd_consumer_plans(const struct tbd_consumer *consumer);
+const struct tbd_block_plan *tbd_consumer_plans(const struct tbd_consumer *consumer);
 uint32_t tbd_consumer_plan_count(const struct tbd_consumer *consumer);
 struct tbd_block_table *tbd_consumer_table(const struct tbd_consumer *consumer);
 

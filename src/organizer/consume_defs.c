@@ -71,9 +71,9 @@ static struct tbd_plan_store *take_stores(struct tbd_consumer *c, size_t count)
 static enum tbd_status make_plan(struct tbd_consumer *c, const struct tbd_block_def *def,
                                  const struct tbd_op *ops, uint32_t id)
 {
-    struct tbd_plan plan = { .id = id,
-                             .operand_bytes = (uint16_t)def->operand_bytes,
-                             .op_count = def->op_count };
+    struct tbd_block_plan plan = { .id = id,
+                                   .operand_bytes = (uint16_t)def->operand_bytes,
+                                   .op_count = def->op_count };
     struct tbd_plan_store *stores;
 
     for (uint16_t i = 0; i < def->op_count; i++) {

@@ -23,7 +23,7 @@ struct tbd_consumer {
 
     struct tbd_block_table *table;
     struct tbd_block_table *known;
-    struct tbd_plan *plans;
+    struct tbd_block_plan *plans;
     size_t plans_bytes;
     uint32_t plan_count;
     struct tbd_plan_stores *stores; /* of plans */

@@ -10,7 +10,7 @@
 #define STRETCH 65536u /* blocks that are taken at a time */
 
 static inline __attribute__((always_inline)) void count_stores(struct tbd_shadow *shadow,
-                                                               const struct tbd_plan *plan,
+                                                               const struct tbd_block_plan *plan,
                                                                const uint8_t *record,
                                                                uint32_t index)
 {
@@ -37,7 +37,7 @@ static bool take_followed(struct work *w, const uint32_t *entries, size_t left, 
 
     for (; n + 1 < left && n < STRETCH && !(entries[n + 1] & TBD_ENTRY_MESSAGE); n++, time++) {
         uint32_t entry = entries[n];
-        const struct tbd_plan *plan = &w->plans[entry];
+        const struct tbd_block_plan *plan = &w->plans[entry];
         struct block_count *count, *entered;
 
         if (!tbd_lean_is_possible(w, entry) || plan->operand_bytes > (size_t)(end - at))

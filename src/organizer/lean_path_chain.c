@@ -172,7 +172,7 @@ void tbd_links_look(struct work *w)
 /* ---- making paths ---- */
 
 /* The stores of a block relative to the value at `base` in its record, which is at `offset` in the path's. */
-static bool add_base(struct tbd_links *links, const struct tbd_plan *plan, uint32_t base,
+static bool add_base(struct tbd_links *links, const struct tbd_block_plan *plan, uint32_t base,
                      uint32_t offset, uint32_t events)
 {
     struct lean_base *added;
@@ -196,7 +196,7 @@ static bool add_up(const struct work *w, struct lean_path *path)
 
     path->first_base = (uint32_t)links->base_count;
     for (uint32_t k = 0; k < path->length; k++) {
-        const struct tbd_plan *plan = &w->plans[path->entries[k]];
+        const struct tbd_block_plan *plan = &w->plans[path->entries[k]];
 
         for (uint16_t i = 0; i < plan->store_count; i++)
             if (tbd_lean_is_first_of_base(plan, i) &&

@@ -177,7 +177,7 @@ void tbd_eights_look(struct work *w)
 /* ---- making paths ---- */
 
 /* Bases of a block whose record is at `offset` in the path's. */
-static bool add_bases(struct tbd_eights *eights, const struct tbd_plan *plan, uint32_t offset,
+static bool add_bases(struct tbd_eights *eights, const struct tbd_block_plan *plan, uint32_t offset,
                       uint32_t events)
 {
     for (uint16_t i = 0; i < plan->store_count; i++) {
@@ -206,7 +206,7 @@ static bool add_all_bases(struct work *w, const struct eight *path, struct eight
 
     more->first_base = (uint32_t)eights->base_count;
     for (uint32_t n = 0; n < path->length; n++) {
-        const struct tbd_plan *plan = &w->plans[path->entries[n]];
+        const struct tbd_block_plan *plan = &w->plans[path->entries[n]];
 
         if (!add_bases(eights, plan, offset, events))
             return false;
@@ -237,7 +237,7 @@ static bool add_fixed(struct work *w, const struct eight *path, struct eight_mor
 static bool fill(struct work *w, struct eight *path, struct eight_more *more)
 {
     for (; path->length < BLOCKS && path->entries[path->length]; path->length++) {
-        const struct tbd_plan *plan = &w->plans[path->entries[path->length]];
+        const struct tbd_block_plan *plan = &w->plans[path->entries[path->length]];
 
         path->operand_bytes += plan->operand_bytes;
         path->events += plan->op_count + 1u;
@@ -318,20 +318,20 @@ static struct eight *find_path(struct work *w, const uint32_t entries[BLOCKS])
 /* ---- taking them ---- */
 
 /* Where taking is. */
-struct place {
+struct path_place {
     size_t in;
     uint64_t index;
     uint32_t time;
     bool called; /* the block before ended with a call */
 };
 
-static struct place place_of(const struct work *w)
+static struct path_place place_of(const struct work *w)
 {
-    return (struct place){ w->in, w->index, w->time, w->called != 0 };
+    return (struct path_place){ w->in, w->index, w->time, w->called != 0 };
 }
 
 /* `last` is the block before. */
-static void go_to(struct work *w, const struct place *at, uint32_t last)
+static void go_to(struct work *w, const struct path_place *at, uint32_t last)
 {
     w->in = at->in;
     w->index = at->index;
@@ -340,7 +340,7 @@ static void go_to(struct work *w, const struct place *at, uint32_t last)
 }
 
 static inline __attribute__((always_inline)) void take_path(struct work *w, struct eight *path,
-                                                            struct place *at)
+                                                            struct path_place *at)
 {
     struct eight_note *note = &path->notes[path->pending];
     /* 0: nobody wants it */
@@ -371,7 +371,7 @@ static void note_taken(struct tbd_eights *eights, int64_t paths)
 static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
 {
     struct eight *slots = w->builder->lean->eights->slots;
-    struct place at = place_of(w);
+    struct path_place at = place_of(w);
     size_t n = 0;
 
     for (; n + BLOCKS < left; n += BLOCKS) {
@@ -410,7 +410,7 @@ static bool take_some(struct work *w, const uint32_t *entries, uint32_t length)
 {
     uint32_t padded[BLOCKS] = { 0 };
     struct eight *path;
-    struct place at;
+    struct path_place at;
 
     memcpy(padded, entries, length * sizeof(*entries));
     path = find_path(w, padded);

@@ -39,7 +39,7 @@ static inline bool tbd_lean_is_possible(const struct work *w, uint32_t entry)
     return entry && entry <= w->plan_count && w->plans[entry].id;
 }
 /* Is no store before relative to the same value of the record? */
-static inline bool tbd_lean_is_first_of_base(const struct tbd_plan *plan, uint16_t store)
+static inline bool tbd_lean_is_first_of_base(const struct tbd_block_plan *plan, uint16_t store)
 {
     for (uint16_t i = 0; i < store; i++)
         if (plan->stores[i].base == plan->stores[store].base)
@@ -48,8 +48,9 @@ static inline bool tbd_lean_is_first_of_base(const struct tbd_plan *plan, uint16
 }
 /* Adds the stores of a block that are relative to `base`, a place in its record or TBD_BASE_NONE; it begins with event
  * `events` of the path.  False without memory. */
-TBD_MUST_CHECK bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_plan *plan,
-                                        uint32_t base, uint32_t events);
+TBD_MUST_CHECK bool tbd_lean_add_stores(struct tbd_lean_stores *stores,
+                                        const struct tbd_block_plan *plan, uint32_t base,
+                                        uint32_t events);
 /* If the block before ended with a call, this one was entered by it. */
 static inline void tbd_lean_enter(struct work *w, uint32_t entry)
 {

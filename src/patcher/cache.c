@@ -30,7 +30,7 @@ uint32_t tbd_cache_index(const struct tbd_block_code *block)
 /* ---- making ---- */
 
 /* mov rcx, r10; jmp miss: gives rcx back and leaves. */
-static void mismatch_emit(struct tbd_area *area, uint64_t rel32)
+static void mismatch_emit(struct tbd_patch_area *area, uint64_t rel32)
 {
     struct tbd_emit e;
 
@@ -47,7 +47,7 @@ static uint64_t place_in_area(const struct tbd_translation *t, const uint8_t *in
     return (uint64_t)((int64_t)(uintptr_t)in_buffer + t->e.delta);
 }
 
-static void make_exits(struct tbd_area *area, const struct tbd_translation *t,
+static void make_exits(struct tbd_patch_area *area, const struct tbd_translation *t,
                        struct tbd_block_code *block)
 {
     block->first_exit = tbd_cache.site_count;
@@ -87,7 +87,7 @@ static void fill_block(struct tbd_block_code *block, const struct tbd_cut *cut, 
     };
 }
 
-static void set_up(struct tbd_translation *t, const struct tbd_area *area,
+static void set_up(struct tbd_translation *t, const struct tbd_patch_area *area,
                    const struct tbd_cut *cut, const struct tbd_codegen_config *config,
                    const struct tbd_block_code *block)
 {
@@ -99,7 +99,7 @@ static void set_up(struct tbd_translation *t, const struct tbd_area *area,
                                    .stop = block->is_stop };
 }
 
-static void put_in_area(struct tbd_area *area, struct tbd_block_code *block,
+static void put_in_area(struct tbd_patch_area *area, struct tbd_block_code *block,
                         const struct tbd_translation *t)
 {
     block->cache_start = area->hot;
@@ -132,7 +132,7 @@ static bool is_full(void)
 }
 
 /* Emits tbd_cache.cut at area->hot. */
-static bool emit_block(struct tbd_area *area, struct tbd_block_code *block,
+static bool emit_block(struct tbd_patch_area *area, struct tbd_block_code *block,
                        const struct tbd_codegen_config *config, bool tagged)
 {
     struct tbd_translation t;
@@ -164,7 +164,7 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
                                       const struct tbd_make *make)
 {
     struct cut_request request = { callbacks, config, &tbd_cache.cut, make->pc };
-    struct tbd_area *area = tbd_cache_area_for(callbacks, config, make->pc);
+    struct tbd_patch_area *area = tbd_cache_area_for(callbacks, config, make->pc);
     struct tbd_block_code *block = &tbd_cache.block[tbd_cache.block_count];
 
     if (!area || is_full())
@@ -191,7 +191,7 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
 
 bool tbd_cache_add_tag(struct tbd_block_code *block)
 {
-    struct tbd_area *area = &tbd_cache.area[tbd_cache_area_of(block->entry) - tbd_cache.area];
+    struct tbd_patch_area *area = &tbd_cache.area[tbd_cache_area_of(block->entry) - tbd_cache.area];
     struct tbd_translation t = { .cut = NULL };
     uint64_t at = area->hot;
 
@@ -254,7 +254,7 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
 {
     static uint8_t buffer[TBD_CACHE_BLOCK_ROOM];
     struct cut_request request = { callbacks, config, cut, block->start };
-    const struct tbd_area *area = tbd_cache_area_of(block->cache_start);
+    const struct tbd_patch_area *area = tbd_cache_area_of(block->cache_start);
     struct tbd_translation t;
 
     callbacks->with_vector_state(cut_with_vectors, &request);

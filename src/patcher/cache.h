@@ -54,7 +54,7 @@ struct tbd_exit_site {
     uint32_t next;   /* in the list of incoming sites */
 };
 
-struct tbd_area {
+struct tbd_patch_area {
     uint64_t base;
     uint64_t end;
     uint64_t hot;  /* next block */
@@ -107,7 +107,7 @@ void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code
 void tbd_cache_remove_thread(struct tbd_thread *thread);
 
 /* Any context: the area and the block (NULL: between blocks) that own a cache address. */
-const struct tbd_area *tbd_cache_area_of(uint64_t cache_pc);
+const struct tbd_patch_area *tbd_cache_area_of(uint64_t cache_pc);
 struct tbd_block_code *tbd_cache_block_at(uint64_t cache_pc);
 
 /* Application address the exit stub at `cache_pc` goes to; 0 if there is none. */

@@ -11,7 +11,7 @@ enum {
 
 #define NEIGHBOURHOOD (128ull << 20) /* data that code reaches by [rip + x] is this near, mostly */
 
-void tbd_cache_reset_area(struct tbd_area *area)
+void tbd_cache_reset_area(struct tbd_patch_area *area)
 {
     struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)area->base,
                           .end = (uint8_t *)(uintptr_t)area->end };
@@ -34,10 +34,10 @@ static uint64_t neighbourhood_start(uint64_t pc)
     return pc > NEIGHBOURHOOD ? pc - NEIGHBOURHOOD : 0;
 }
 
-static struct tbd_area *area_new(const struct tbd_patcher_callbacks *callbacks,
-                                 const struct tbd_codegen_config *config, uint64_t pc)
+static struct tbd_patch_area *area_new(const struct tbd_patcher_callbacks *callbacks,
+                                       const struct tbd_codegen_config *config, uint64_t pc)
 {
-    struct tbd_area *area = &tbd_cache.area[tbd_cache.area_count];
+    struct tbd_patch_area *area = &tbd_cache.area[tbd_cache.area_count];
     uint64_t lo = neighbourhood_start(pc);
     uint64_t bytes = config->area_bytes ? config->area_bytes : AREA_BYTES;
     uint64_t base;
@@ -56,12 +56,12 @@ static struct tbd_area *area_new(const struct tbd_patcher_callbacks *callbacks,
     return area;
 }
 
-static bool has_room(const struct tbd_area *area)
+static bool has_room(const struct tbd_patch_area *area)
 {
     return area->cold - area->hot > TBD_CACHE_BLOCK_ROOM + TBD_CACHE_STUB_ROOM;
 }
 
-static bool area_serves(const struct tbd_area *area, uint64_t pc)
+static bool area_serves(const struct tbd_patch_area *area, uint64_t pc)
 {
     const int64_t reach = 2ll << 30;
     int64_t up = (int64_t)(area->end - neighbourhood_start(pc));
@@ -70,10 +70,10 @@ static bool area_serves(const struct tbd_area *area, uint64_t pc)
     return up <= reach && down <= reach && has_room(area);
 }
 
-struct tbd_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
-                                    const struct tbd_codegen_config *config, uint64_t pc)
+struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
+                                          const struct tbd_codegen_config *config, uint64_t pc)
 {
-    struct tbd_area *area;
+    struct tbd_patch_area *area;
 
     if (tbd_cache.last_area < tbd_cache.area_count &&
         area_serves(&tbd_cache.area[tbd_cache.last_area], pc))
@@ -92,7 +92,7 @@ struct tbd_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callback
     return area;
 }
 
-const struct tbd_area *tbd_cache_area_of(uint64_t cache_pc)
+const struct tbd_patch_area *tbd_cache_area_of(uint64_t cache_pc)
 {
     for (uint32_t n = 0; n < tbd_cache.area_count; n++)
         if (cache_pc >= tbd_cache.area[n].base && cache_pc < tbd_cache.area[n].end)
@@ -102,7 +102,7 @@ const struct tbd_area *tbd_cache_area_of(uint64_t cache_pc)
 
 struct tbd_block_code *tbd_cache_block_at(uint64_t cache_pc)
 {
-    const struct tbd_area *area = tbd_cache_area_of(cache_pc);
+    const struct tbd_patch_area *area = tbd_cache_area_of(cache_pc);
     size_t found;
 
     if (!area)

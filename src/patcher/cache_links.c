@@ -129,7 +129,7 @@ static void turn_around(struct tbd_exit_site *taken, struct tbd_exit_site *other
 }
 
 /* The last block of an area gives up its last jump, so that the block made next follows it (C4). */
-bool tbd_cache_open_tail(struct tbd_area *area, struct tbd_exit_site *site)
+bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site)
 {
     struct tbd_block_code *block = &tbd_cache.block[site->block];
     struct tbd_exit_site *last = &tbd_cache.site[block->first_exit + block->exit_count - 1u];

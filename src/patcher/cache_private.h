@@ -49,7 +49,7 @@ struct tbd_cache {
     uint32_t block_count;
     uint32_t site_count;
     uint32_t id_count;
-    struct tbd_area area[TBD_CACHE_AREAS];
+    struct tbd_patch_area area[TBD_CACHE_AREAS];
     uint32_t area_count;
     uint32_t last_area; /* where the last block was put */
     struct tbd_thread *thread[TBD_CACHE_THREADS];
@@ -67,9 +67,9 @@ void tbd_cache_empty_map(void);
 uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks);
 
 /* cache_areas.c: NULL: no address space is left. */
-struct tbd_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
-                                    const struct tbd_codegen_config *config, uint64_t pc);
-void tbd_cache_reset_area(struct tbd_area *area);
+struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
+                                          const struct tbd_codegen_config *config, uint64_t pc);
+void tbd_cache_reset_area(struct tbd_patch_area *area);
 
 /* cache_links.c: the one function that changes code that has run. */
 void tbd_cache_set_rel32(uint64_t rel32, uint64_t target);
@@ -78,7 +78,7 @@ void tbd_cache_emit_stub(struct tbd_exit_site *site);
 void tbd_cache_join(struct tbd_exit_site *site, struct tbd_block_code *block);
 void tbd_cache_unlink_incoming(struct tbd_block_code *block);
 void tbd_cache_leave_list(uint32_t index);
-bool tbd_cache_open_tail(struct tbd_area *area, struct tbd_exit_site *site);
+bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site);
 
 /* cache_targets.c: no thread finds it, or anything, any more. */
 void tbd_cache_forget_target(const struct tbd_block_code *block);

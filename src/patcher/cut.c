@@ -12,7 +12,7 @@
 #include "base/binary_search.h"
 #include "patcher/forced_specials.h"
 
-struct value {
+struct root_value {
     uint32_t root;
     int64_t add;
 };
@@ -30,7 +30,7 @@ struct recorded {
 struct layout {
     struct tbd_cut *cut;
     const struct tbd_codegen_config *config;
-    struct value reg[TBD_REG_COUNT];
+    struct root_value reg[TBD_REG_COUNT];
     struct recorded recorded[MAX_RECORDED];
     uint32_t recorded_count;
     uint32_t next_root;
@@ -123,9 +123,9 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
 
 /* ---- values ---- */
 
-static struct value fresh(struct layout *l)
+static struct root_value fresh(struct layout *l)
 {
-    return (struct value){ .root = ++l->next_root };
+    return (struct root_value){ .root = ++l->next_root };
 }
 
 /* and rsp, -16 */
@@ -153,7 +153,7 @@ static void follow_stack(struct layout *l, const struct tbd_insn *insn)
 
 static void apply_insn(struct layout *l, const struct tbd_insn *insn)
 {
-    struct value copy = { 0 };
+    struct root_value copy = { 0 };
     uint8_t dst = insn->copy_dst;
 
     if (dst != TBD_NO_REG) {

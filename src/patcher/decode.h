@@ -58,7 +58,7 @@ enum tbd_insn_kind {
 };
 
 /* Places in the bytes that name a general register. */
-enum tbd_field {
+enum tbd_reg_field {
     TBD_FIELD_REG,    /* ModRM.reg */
     TBD_FIELD_RM,     /* ModRM.rm, register form */
     TBD_FIELD_BASE,   /* ModRM.rm or SIB.base, memory form */

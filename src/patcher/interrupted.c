@@ -13,7 +13,7 @@
 
 static struct tbd_cut cut; /* too large for a signal stack's taste */
 
-static uint64_t register_value(const struct tbd_place *place, const struct tbd_thread *thread,
+static uint64_t register_value(const struct tbd_reg_places *place, const struct tbd_thread *thread,
                                const struct tbd_regs *cpu, unsigned r)
 {
     if (place->own & TBD_BIT(r))
@@ -23,7 +23,7 @@ static uint64_t register_value(const struct tbd_place *place, const struct tbd_t
     return cpu->gpr[place->sub[r - TBD_R14]];
 }
 
-static void fill_registers(struct tbd_regs *state, const struct tbd_place *place,
+static void fill_registers(struct tbd_regs *state, const struct tbd_reg_places *place,
                            const struct tbd_thread *thread, const struct tbd_regs *cpu)
 {
     for (unsigned r = 0; r < TBD_REG_COUNT; r++)
@@ -128,9 +128,9 @@ static bool is_in_tag(const struct tbd_block_code *block, uint64_t pc)
 static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
                                               const struct tbd_regs *cpu, struct tbd_regs *state)
 {
-    struct tbd_place place = { .own = (uint16_t)~TBD_AT_HOME,
-                               .slot = TBD_AT_HOME,
-                               .sub = { TBD_NO_REG, TBD_NO_REG } };
+    struct tbd_reg_places place = { .own = (uint16_t)~TBD_AT_HOME,
+                                    .slot = TBD_AT_HOME,
+                                    .sub = { TBD_NO_REG, TBD_NO_REG } };
 
     fill_registers(state, &place, thread, cpu);
     state->rip = tbd_cache_stub_target(cpu->rip);

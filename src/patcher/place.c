@@ -18,9 +18,9 @@ static int32_t slot_of(unsigned r)
 
 void tbd_place_init(struct tbd_translation *t)
 {
-    t->place = (struct tbd_place){ .own = (uint16_t)~TBD_AT_HOME,
-                                   .slot = TBD_AT_HOME,
-                                   .sub = { TBD_NO_REG, TBD_NO_REG } };
+    t->place = (struct tbd_reg_places){ .own = (uint16_t)~TBD_AT_HOME,
+                                        .slot = TBD_AT_HOME,
+                                        .sub = { TBD_NO_REG, TBD_NO_REG } };
 }
 
 void tbd_place_note(struct tbd_translation *t)
@@ -32,7 +32,7 @@ void tbd_place_note(struct tbd_translation *t)
     t->watch->phase = t->phase;
 }
 
-static bool is_sub(const struct tbd_place *p, unsigned hw)
+static bool is_sub(const struct tbd_reg_places *p, unsigned hw)
 {
     return p->sub[0] == hw || p->sub[1] == hw;
 }

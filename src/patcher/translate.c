@@ -648,7 +648,7 @@ static void check_piece(struct tbd_translation *t, uint64_t address, unsigned si
 /* The way out for a block whose code has changed; rcx is in its slot. */
 static void emit_changed(struct tbd_translation *t)
 {
-    struct tbd_place between = t->place;
+    struct tbd_reg_places between = t->place;
 
     t->place.own &= (uint16_t)~TBD_BIT(TBD_RCX);
     t->place.slot |= TBD_BIT(TBD_RCX);

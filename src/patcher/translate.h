@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* translate.h - from a cut block to code: register places, lowering, exits
  *
- * Where each of the program's registers is changes along a block; struct tbd_place says so for one
+ * Where each of the program's registers is changes along a block; struct tbd_reg_places says so for one
  * point.  The same translation, run dry, tells which place belonged to a cache address
  * (struct tbd_watch): nothing per instruction is stored.
  *
@@ -24,7 +24,7 @@
 #define TBD_AT_HOME                                                                                \
     ((uint16_t)(TBD_BIT(TBD_R10) | TBD_BIT(TBD_R11) | TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15)))
 
-struct tbd_place {
+struct tbd_reg_places {
     uint16_t own;
     uint16_t slot;
     uint8_t sub[2]; /* of r14, r15: hardware register or TBD_NO_REG */
@@ -42,7 +42,7 @@ struct tbd_watch {
     uint64_t pc;
     uint64_t tail;           /* where the block's jumps begin */
     uint64_t first_exit_end; /* behind the first of them; 0 if there is none */
-    struct tbd_place place;
+    struct tbd_reg_places place;
     uint32_t insn;
     enum tbd_phase phase;
 };
@@ -72,7 +72,7 @@ struct tbd_translation {
     const struct tbd_cut *cut;
     struct tbd_watch *watch; /* NULL unless dry */
     const uint64_t *head;    /* [TBD_EXIT_KINDS]: the area's way out, by kind */
-    struct tbd_place place;
+    struct tbd_reg_places place;
     uint32_t hook_set;
     uint32_t id;    /* the block's id in the stream */
     uint32_t block; /* index, for exits */

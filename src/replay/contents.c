@@ -120,7 +120,7 @@ static enum tbd_status find_page(struct tbd_worker *worker, uint64_t page, uint6
                          : tbd_trace_page_at_start(worker->trace, window->index, page, out);
 }
 
-enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
+enum tbd_page_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out, enum tbd_status *known)
 {
     uint64_t page = page_of(address);

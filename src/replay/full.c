@@ -126,10 +126,10 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
 
 /* Where the window's operands will come; NULL: in their chunks, as those of slices do, which follow
  * on each other while the one before is looked at. */
-static struct tbd_area *take_area(struct tbd_worker *worker)
+static struct tbd_operand_area *take_area(struct tbd_worker *worker)
 {
     struct tbd_stream_areas where = tbd_consumer_areas(worker->consumer);
-    struct tbd_area *area;
+    struct tbd_operand_area *area;
 
     if (worker->range.slice || worker->window->log_count > MESSAGES_MOST)
         return NULL;

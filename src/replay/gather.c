@@ -71,10 +71,10 @@ struct tbd_gather {
     uint32_t slim_mask; /* that power of two, less one */
     size_t slim_room;
 
-    struct tbd_window *window; /* owned until it is finished */
-    uint32_t *entries;         /* room; owned until then */
-    uint8_t *operands;         /* in the area, or room; owned until then */
-    struct tbd_area *area;     /* owned until then; NULL: operands are room */
+    struct tbd_window *window;     /* owned until it is finished */
+    uint32_t *entries;             /* room; owned until then */
+    uint8_t *operands;             /* in the area, or room; owned until then */
+    struct tbd_operand_area *area; /* owned until then; NULL: operands are room */
     size_t entry_count, entry_hint;
     size_t kept, run_start, in, have, operand_hint;
     uint64_t index, blocks;
@@ -124,7 +124,8 @@ void tbd_gather_free(struct tbd_gather *g)
 }
 
 enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *consumer,
-                                 struct tbd_area *area, uint64_t first_time, uint32_t thread)
+                                 struct tbd_operand_area *area, uint64_t first_time,
+                                 uint32_t thread)
 {
     drop(g);
     g->area = area;
@@ -184,7 +185,7 @@ static bool reserve_slim(struct tbd_gather *g, uint32_t count)
 /* Definitions that came since. */
 static enum tbd_status take_definitions(struct tbd_gather *g)
 {
-    const struct tbd_plan *plans = tbd_consumer_plans(g->consumer);
+    const struct tbd_block_plan *plans = tbd_consumer_plans(g->consumer);
     uint32_t count = tbd_consumer_plan_count(g->consumer);
 
     if (g->slim_count > count)
@@ -192,7 +193,7 @@ static enum tbd_status take_definitions(struct tbd_gather *g)
     if (!reserve_slim(g, count + 1))
         return TBD_NOMEM;
     for (; g->slim_count <= count; g->slim_count++) {
-        const struct tbd_plan *plan = &plans[g->slim_count];
+        const struct tbd_block_plan *plan = &plans[g->slim_count];
         const struct tbd_block *block =
             g->slim_count && plan->id ? tbd_block_table_get(g->table, plan->id) : NULL;
 
@@ -547,7 +548,7 @@ static void give_area(void *area)
     tbd_area_give(area);
 }
 
-static bool adopt_operands(struct tbd_window *window, struct tbd_area *area)
+static bool adopt_operands(struct tbd_window *window, struct tbd_operand_area *area)
 {
     if (area)
         return tbd_window_adopt_with(window, area, give_area);
@@ -556,7 +557,7 @@ static bool adopt_operands(struct tbd_window *window, struct tbd_area *area)
 
 static bool finish_events(struct tbd_gather *g, struct tbd_window *window)
 {
-    struct tbd_area *area = g->area;
+    struct tbd_operand_area *area = g->area;
     bool is_closed = close_run(g);
 
     for (size_t i = 0; i < g->log_count; i++)

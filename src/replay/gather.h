@@ -20,7 +20,7 @@ void tbd_gather_free(struct tbd_gather *gather);
  * `thread` has control. */
 TBD_MUST_CHECK enum tbd_status tbd_gather_begin(struct tbd_gather *gather,
                                                 struct tbd_consumer *consumer,
-                                                struct tbd_area *area, uint64_t first_time,
+                                                struct tbd_operand_area *area, uint64_t first_time,
                                                 uint32_t thread);
 /* The consumer goes away. */
 void tbd_gather_forget(struct tbd_gather *gather);

@@ -19,15 +19,15 @@
 #define AREAS_MOST 8u
 #define KEPT_MOST  ((size_t)64 << 20)
 
-struct run {
+struct page_run {
     size_t start, end;
 };
 
-struct tbd_area {
+struct tbd_operand_area {
     struct tbd_areas *areas;
     uint8_t *bytes;
     size_t used;
-    struct run *owned; /* pages; malloc */
+    struct page_run *owned; /* pages; malloc */
     size_t owned_count, owned_room;
     size_t owned_end; /* of the last one */
     uint32_t index;
@@ -40,7 +40,7 @@ struct tbd_areas {
     unsigned references; /* the maker's, and one for each area lent */
     int fd;
     uint8_t *bytes;
-    struct tbd_area list[AREAS_MOST];
+    struct tbd_operand_area list[AREAS_MOST];
 };
 
 struct tbd_areas *tbd_areas_new(int fd, const struct tbd_stream_areas *where)
@@ -66,9 +66,9 @@ struct tbd_areas *tbd_areas_new(int fd, const struct tbd_stream_areas *where)
     }
     pthread_mutex_init(&areas->lock, NULL);
     for (uint32_t i = 0; i < areas->where.count; i++)
-        areas->list[i] = (struct tbd_area){ .areas = areas,
-                                            .index = i,
-                                            .bytes = areas->bytes + i * where->stride };
+        areas->list[i] = (struct tbd_operand_area){ .areas = areas,
+                                                    .index = i,
+                                                    .bytes = areas->bytes + i * where->stride };
     return areas;
 }
 
@@ -96,9 +96,9 @@ void tbd_areas_free(struct tbd_areas *areas)
     release_locked(areas);
 }
 
-struct tbd_area *tbd_area_take(struct tbd_areas *areas)
+struct tbd_operand_area *tbd_area_take(struct tbd_areas *areas)
 {
-    struct tbd_area *found = NULL;
+    struct tbd_operand_area *found = NULL;
 
     if (!areas)
         return NULL;
@@ -115,7 +115,7 @@ struct tbd_area *tbd_area_take(struct tbd_areas *areas)
 }
 
 /* The process's memory comes into sight again (O2). */
-static void disown(struct tbd_area *area)
+static void disown(struct tbd_operand_area *area)
 {
     for (size_t i = 0; i < area->owned_count; i++)
         madvise(area->bytes + area->owned[i].start, area->owned[i].end - area->owned[i].start,
@@ -123,7 +123,7 @@ static void disown(struct tbd_area *area)
     area->owned_count = area->owned_end = 0;
 }
 
-static void shrink(const struct tbd_area *area)
+static void shrink(const struct tbd_operand_area *area)
 {
     const struct tbd_areas *areas = area->areas;
 
@@ -133,7 +133,7 @@ static void shrink(const struct tbd_area *area)
                   (off_t)(areas->where.stride - KEPT_MOST));
 }
 
-void tbd_area_give(struct tbd_area *area)
+void tbd_area_give(struct tbd_operand_area *area)
 {
     struct tbd_areas *areas = area ? area->areas : NULL;
 
@@ -147,24 +147,24 @@ void tbd_area_give(struct tbd_area *area)
     release_locked(areas);
 }
 
-uint8_t *tbd_area_bytes(const struct tbd_area *area)
+uint8_t *tbd_area_bytes(const struct tbd_operand_area *area)
 {
     return area->bytes;
 }
 
-size_t tbd_area_room(const struct tbd_area *area)
+size_t tbd_area_room(const struct tbd_operand_area *area)
 {
     return area->areas->where.bytes;
 }
 
-uint32_t tbd_area_index(const struct tbd_area *area)
+uint32_t tbd_area_index(const struct tbd_operand_area *area)
 {
     return area->index;
 }
 
-static bool note_run(struct tbd_area *area, size_t start, size_t end)
+static bool note_run(struct tbd_operand_area *area, size_t start, size_t end)
 {
-    struct run *last = area->owned_count ? &area->owned[area->owned_count - 1] : NULL;
+    struct page_run *last = area->owned_count ? &area->owned[area->owned_count - 1] : NULL;
 
     if (last && last->start <= start && start <= last->end) {
         last->end = last->end > end ? last->end : end;
@@ -172,13 +172,13 @@ static bool note_run(struct tbd_area *area, size_t start, size_t end)
         if (!tbd_array_grow(&area->owned, area->owned_count, &area->owned_room,
                             sizeof(*area->owned)))
             return false;
-        area->owned[area->owned_count++] = (struct run){ start, end };
+        area->owned[area->owned_count++] = (struct page_run){ start, end };
     }
     area->owned_end = area->owned_end > end ? area->owned_end : end;
     return true;
 }
 
-bool tbd_area_own(struct tbd_area *area, size_t from, size_t bytes)
+bool tbd_area_own(struct tbd_operand_area *area, size_t from, size_t bytes)
 {
     size_t start = from & ~(TBD_PAGE_SIZE - 1);
     size_t end = (from + bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
@@ -192,7 +192,7 @@ bool tbd_area_own(struct tbd_area *area, size_t from, size_t bytes)
     return true;
 }
 
-void tbd_area_more(struct tbd_area *area, size_t from, const uint8_t *written, size_t bytes)
+void tbd_area_more(struct tbd_operand_area *area, size_t from, const uint8_t *written, size_t bytes)
 {
     size_t owned = area->owned_end > from ? area->owned_end - from : 0;
 

@@ -15,7 +15,7 @@
 #include "organizer/consume.h"
 
 struct tbd_areas;
-struct tbd_area;
+struct tbd_operand_area;
 
 /* Of the stream behind `fd`.  NULL: there are none, or they cannot be mapped: one can do
  * without. */
@@ -24,18 +24,19 @@ struct tbd_areas *tbd_areas_new(int fd, const struct tbd_stream_areas *where);
 void tbd_areas_free(struct tbd_areas *areas);
 
 /* One that nobody has; NULL if there is none (or `areas` is NULL). */
-struct tbd_area *tbd_area_take(struct tbd_areas *areas);
-void tbd_area_give(struct tbd_area *area); /* NULL is fine */
+struct tbd_operand_area *tbd_area_take(struct tbd_areas *areas);
+void tbd_area_give(struct tbd_operand_area *area); /* NULL is fine */
 
-uint8_t *tbd_area_bytes(const struct tbd_area *area);
-size_t tbd_area_room(const struct tbd_area *area);
-uint32_t tbd_area_index(const struct tbd_area *area);
+uint8_t *tbd_area_bytes(const struct tbd_operand_area *area);
+size_t tbd_area_room(const struct tbd_operand_area *area);
+uint32_t tbd_area_index(const struct tbd_operand_area *area);
 
 /* The bytes [from, from + bytes) are this process's own from here on (O1).  False without
  * memory. */
-TBD_MUST_CHECK bool tbd_area_own(struct tbd_area *area, size_t from, size_t bytes);
+TBD_MUST_CHECK bool tbd_area_own(struct tbd_operand_area *area, size_t from, size_t bytes);
 /* The process has written `bytes` more behind the first `from`; `written` is where it did: pages of
  * both that are owned already get them from there. */
-void tbd_area_more(struct tbd_area *area, size_t from, const uint8_t *written, size_t bytes);
+void tbd_area_more(struct tbd_operand_area *area, size_t from, const uint8_t *written,
+                   size_t bytes);
 
 #endif

@@ -117,13 +117,13 @@ struct tbd_plan_range {
 #define TBD_PLAN_FLUSH 1u /* forget all translations first */
 
 /* What a page request is answered with. */
-enum tbd_plan_answer { TBD_PAGE_ABSENT = 0, TBD_PAGE_GIVEN = 1, TBD_PAGE_ZERO = 2 };
+enum tbd_page_answer { TBD_PAGE_ABSENT = 0, TBD_PAGE_GIVEN = 1, TBD_PAGE_ZERO = 2 };
 
 struct tbd_plan_request {
     uint64_t address;       /*  0: stub: page wanted */
     uint64_t order;         /*  8: stub: its mapping was made by the last of so many log messages;
                                     0 = before the window */
-    uint32_t answer;        /* 16: driver: enum tbd_plan_answer */
+    uint32_t answer;        /* 16: driver: enum tbd_page_answer */
     uint32_t reserved;      /* 20 */
     uint8_t contents[4096]; /* 24: driver */
 };

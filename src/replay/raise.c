@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-struct raise {
+struct raise_run {
     struct tbd_trace *trace;
     struct tbd_replayer *replayer;
     struct tbd_writer *writer;
@@ -31,7 +31,7 @@ static struct tbd_block_summary *blocks_of(const struct tbd_window *window)
     return (struct tbd_block_summary *)(uintptr_t)window->block_summaries;
 }
 
-static enum tbd_status pass_window(struct raise *r, struct tbd_window *window)
+static enum tbd_status pass_window(struct raise_run *r, struct tbd_window *window)
 {
     enum tbd_status status =
         tbd_heads_words(r->heads, window->number, words_of(window), window->word_count);
@@ -44,7 +44,8 @@ static enum tbd_status pass_window(struct raise *r, struct tbd_window *window)
 }
 
 /* Backlinks from what the windows before hold. */
-static enum tbd_status find_links(struct raise *r, struct tbd_window *window, struct tbd_error *why)
+static enum tbd_status find_links(struct raise_run *r, struct tbd_window *window,
+                                  struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
 
@@ -78,7 +79,7 @@ static void number_links(const struct tbd_trace *trace, struct tbd_window *windo
             blocks[i].previous = tbd_trace_window(trace, blocks[i].previous - 1)->number + 1;
 }
 
-static enum tbd_status raise_window(struct raise *r, uint32_t index,
+static enum tbd_status raise_window(struct raise_run *r, uint32_t index,
                                     struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_change change = { 0 };
@@ -113,7 +114,7 @@ enum tbd_status tbd_raise_windows(struct tbd_trace *trace, struct tbd_replayer *
                                   struct tbd_writer *writer, uint32_t from, uint32_t to,
                                   struct tbd_divergence *divergence, struct tbd_error *why)
 {
-    struct raise r = { .trace = trace, .replayer = replayer, .writer = writer };
+    struct raise_run r = { .trace = trace, .replayer = replayer, .writer = writer };
     enum tbd_status status = TBD_OK;
 
     for (uint32_t i = from; i <= to && !status; i++)

@@ -92,7 +92,7 @@ static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *
     struct tbd_plan_request *page = &worker->process.plan->page;
     const struct tbd_region *region;
     uint64_t address = page->address, order = page->order;
-    enum tbd_plan_answer answer;
+    enum tbd_page_answer answer;
     enum tbd_status known, status = TBD_OK;
     uint8_t contents[TBD_PAGE_SIZE];
 

@@ -75,7 +75,7 @@ void tbd_worker_stop(struct tbd_worker *worker);
  * the last of the first `order` log messages from there on.  *known: TBD_OK if all of it is given,
  * TBD_NOTFOUND if only the code of this window's blocks is, or nothing; or what is wrong with the
  * trace, which lost it. */
-enum tbd_plan_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
+enum tbd_page_answer tbd_worker_page(struct tbd_worker *worker, uint64_t address, uint64_t order,
                                      uint8_t *out, enum tbd_status *known);
 /* Of a page that is absent: TBD_OK if it never was there, else *known and in `why` where it was. */
 enum tbd_status tbd_worker_page_lost(struct tbd_worker *worker, enum tbd_status known,

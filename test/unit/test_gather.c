@@ -149,7 +149,7 @@ static void *run(void *argument)
 
 /* ---- the driver ---- */
 
-static struct tbd_window *replay(struct fixture *f, struct tbd_area *area, uint32_t pages)
+static struct tbd_window *replay(struct fixture *f, struct tbd_operand_area *area, uint32_t pages)
 {
     struct order order = { f, pages };
     enum tbd_status status = TBD_NOTFOUND;
@@ -216,7 +216,7 @@ static void operands_may_come_in_their_chunks(void **state)
 static void operands_stay_in_the_area_where_they_came(void **state)
 {
     struct fixture *f = *state;
-    struct tbd_area *area = tbd_area_take(f->areas);
+    struct tbd_operand_area *area = tbd_area_take(f->areas);
     const uint8_t *bytes = tbd_area_bytes(area);
     struct tbd_window *window = replay(f, area, 3);
 
@@ -228,7 +228,7 @@ static void operands_stay_in_the_area_where_they_came(void **state)
 static void a_window_larger_than_its_area_comes_whole(void **state)
 {
     struct fixture *f = *state;
-    struct tbd_area *area = tbd_area_take(f->areas);
+    struct tbd_operand_area *area = tbd_area_take(f->areas);
     const uint8_t *bytes = tbd_area_bytes(area);
     struct tbd_window *window = replay(f, area, 1000);
 
@@ -243,7 +243,7 @@ static void an_area_that_comes_back_has_nothing_of_the_window_before(void **stat
     struct fixture *f = *state;
 
     for (unsigned i = 0; i < 4; i++) {
-        struct tbd_area *area = tbd_area_take(f->areas);
+        struct tbd_operand_area *area = tbd_area_take(f->areas);
         struct tbd_window *window = replay(f, area, i * 2);
 
         check(window, i * 2);
@@ -274,9 +274,9 @@ static void a_process_gone_astray_cannot_change_a_message_afterwards(void **stat
 static void windows_outlive_the_process_and_areas_are_lent_once(void **state)
 {
     struct fixture *f = *state;
-    struct tbd_area *one = tbd_area_take(f->areas);
+    struct tbd_operand_area *one = tbd_area_take(f->areas);
     struct tbd_window *window = replay(f, one, 1);
-    struct tbd_area *two = tbd_area_take(f->areas);
+    struct tbd_operand_area *two = tbd_area_take(f->areas);
 
     assert_non_null(two);
     assert_ptr_not_equal(two, one);

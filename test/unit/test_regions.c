@@ -44,7 +44,8 @@ struct model {
 static void check(const struct tbd_regions *regions, const struct model *model)
 {
     for (uint64_t page = 0; page < PAGES; page++) {
-        const struct tbd_region *region = tbd_regions_find(regions, FIRST + page * PAGE + 17);
+        const struct tbd_mapped_region *region =
+            tbd_regions_find(regions, FIRST + page * PAGE + 17);
 
         if (model->prot[page] == 0xff) {
             assert_null(region);

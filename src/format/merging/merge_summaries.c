@@ -13,25 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct list {
+struct item_list {
     uint8_t *items;
     size_t count;
 };
 
 /* What the lists consist of. */
-struct kind {
+struct item_kind {
     size_t bytes;
     uint64_t (*key)(const uint8_t *item);
     void (*add)(uint8_t *to, const uint8_t *more, bool has_counts);
 };
 
 /* `a` and `b` as one list at `out`.  Inline, so that there is one for each kind of item. */
-static inline __attribute__((always_inline)) struct list
-unite_two(struct list a, struct list b, uint8_t *out, const struct kind *kind, bool has_counts)
+static inline __attribute__((always_inline)) struct item_list
+unite_two(struct item_list a, struct item_list b, uint8_t *out, const struct item_kind *kind,
+          bool has_counts)
 {
     const uint8_t *a_end = a.items + a.count * kind->bytes,
                   *b_end = b.items + b.count * kind->bytes;
-    struct list both = { .items = out };
+    struct item_list both = { .items = out };
 
     while (a.items < a_end && b.items < b_end) {
         uint64_t a_key = kind->key(a.items), b_key = kind->key(b.items);
@@ -52,13 +53,13 @@ unite_two(struct list a, struct list b, uint8_t *out, const struct kind *kind, b
 }
 
 /* One round: half as many lists, all of them at `out`. */
-static inline __attribute__((always_inline)) uint32_t unite_pairs(struct list *lists,
+static inline __attribute__((always_inline)) uint32_t unite_pairs(struct item_list *lists,
                                                                   uint32_t count, uint8_t *out,
-                                                                  const struct kind *kind,
+                                                                  const struct item_kind *kind,
                                                                   bool has_counts)
 {
     for (uint32_t i = 0; i < count; i += 2) {
-        struct list none = { .items = out }, other = i + 1 < count ? lists[i + 1] : none;
+        struct item_list none = { .items = out }, other = i + 1 < count ? lists[i + 1] : none;
 
         lists[i / 2] = unite_two(lists[i], other, out, kind, has_counts);
         out += lists[i / 2].count * kind->bytes;
@@ -68,7 +69,7 @@ static inline __attribute__((always_inline)) uint32_t unite_pairs(struct list *l
 
 /* All lists as one, which the merged window owns.  NULL: no memory. */
 static inline __attribute__((always_inline)) const void *
-unite(struct tbd_merge *m, struct list *lists, const struct kind *kind, size_t *out_count)
+unite(struct tbd_merge *m, struct item_list *lists, const struct item_kind *kind, size_t *out_count)
 {
     bool has_counts = m->out->level > 1;
     uint8_t *room[2] = { NULL, NULL }, *united;
@@ -97,9 +98,9 @@ unite(struct tbd_merge *m, struct list *lists, const struct kind *kind, size_t *
 }
 
 /* A part's list, to be changed where it is. */
-static struct list list_of(const void *items, size_t count)
+static struct item_list list_of(const void *items, size_t count)
 {
-    return (struct list){ (uint8_t *)(uintptr_t)items, count };
+    return (struct item_list){ (uint8_t *)(uintptr_t)items, count };
 }
 
 /* ---- pages that were read ---- */
@@ -119,8 +120,8 @@ static void add_nothing(uint8_t *to, const uint8_t *more, bool has_counts)
 
 bool tbd_merge_read_pages(struct tbd_merge *m)
 {
-    static const struct kind kind = { sizeof(uint64_t), number_key, add_nothing };
-    struct list *lists = calloc(m->count, sizeof(*lists));
+    static const struct item_kind kind = { sizeof(uint64_t), number_key, add_nothing };
+    struct item_list *lists = calloc(m->count, sizeof(*lists));
 
     if (!lists)
         return false;
@@ -156,7 +157,8 @@ static void add_word(uint8_t *to, const uint8_t *more, bool has_counts)
 }
 
 /* As the merged window says it. */
-static void shift_words(struct tbd_merge *m, const struct tbd_merge_part *part, struct list list)
+static void shift_words(struct tbd_merge *m, const struct tbd_merge_part *part,
+                        struct item_list list)
 {
     struct tbd_word_summary *words = (void *)list.items;
 
@@ -172,8 +174,8 @@ static void shift_words(struct tbd_merge *m, const struct tbd_merge_part *part, 
 
 bool tbd_merge_words(struct tbd_merge *m)
 {
-    static const struct kind kind = { sizeof(struct tbd_word_summary), word_key, add_word };
-    struct list *lists = calloc(m->count, sizeof(*lists));
+    static const struct item_kind kind = { sizeof(struct tbd_word_summary), word_key, add_word };
+    struct item_list *lists = calloc(m->count, sizeof(*lists));
 
     if (!lists)
         return false;
@@ -227,8 +229,8 @@ static struct tbd_block_summary shifted_block(const struct tbd_merge *m, uint32_
 
 bool tbd_merge_blocks(struct tbd_merge *m)
 {
-    static const struct kind kind = { sizeof(struct tbd_block_summary), block_key, add_block };
-    struct list *lists = calloc(m->count, sizeof(*lists));
+    static const struct item_kind kind = { sizeof(struct tbd_block_summary), block_key, add_block };
+    struct item_list *lists = calloc(m->count, sizeof(*lists));
 
     if (!lists)
         return false;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-struct reading {
+struct page_reading {
     uint64_t address;
     uint8_t *out;
     uint32_t bytes; /* inside one page */
@@ -16,7 +16,8 @@ struct reading {
     uint64_t until; /* relative time from which on stores belong to another mapping */
 };
 
-static void take_old(struct reading *r, uint64_t address, uint64_t bytes, const uint8_t *old_bytes)
+static void take_old(struct page_reading *r, uint64_t address, uint64_t bytes,
+                     const uint8_t *old_bytes)
 {
     uint64_t low = address > r->address ? address : r->address;
     uint64_t end = r->address + r->bytes;
@@ -33,7 +34,7 @@ static void take_old(struct reading *r, uint64_t address, uint64_t bytes, const 
     }
 }
 
-static void take_message(struct reading *r, const struct tbd_message *message)
+static void take_message(struct page_reading *r, const struct tbd_message *message)
 {
     struct tbd_write_cursor cursor;
     struct tbd_write_view write;
@@ -70,7 +71,7 @@ static uint64_t last_touch(const struct tbd_window *window, uint64_t address, ui
 }
 
 /* Old bytes of stores at or after `pos`. */
-static void take_later_stores(struct reading *r, const struct tbd_window *window,
+static void take_later_stores(struct page_reading *r, const struct tbd_window *window,
                               struct tbd_position pos)
 {
     uint64_t last = last_touch(window, r->address, r->bytes);
@@ -118,7 +119,7 @@ static const struct tbd_page_contents *capture_after(const struct tbd_window *wi
 
 /* Does a store of this window touch bytes that no later store tells?  Then, without an end state
  * (the program was killed, and the window is not replayed), nobody knows what it left there. */
-static bool is_lost(const struct tbd_window *window, const struct reading *r)
+static bool is_lost(const struct tbd_window *window, const struct page_reading *r)
 {
     if (window->complete)
         return false;
@@ -141,7 +142,7 @@ static const struct tbd_page_contents *capture_before(const struct tbd_window *w
     return tbd_window_start(window, q->address);
 }
 
-static enum tbd_status take_rest(struct tbd_trace *trace, struct reading *r,
+static enum tbd_status take_rest(struct tbd_trace *trace, struct page_reading *r,
                                  const struct tbd_window *window, const struct tbd_page_query *q)
 {
     const struct tbd_page_contents *capture = capture_after(window, q);
@@ -176,7 +177,7 @@ static struct tbd_moment moment_of(const struct tbd_window *window, struct tbd_p
 }
 
 static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_window *window,
-                                    struct tbd_position pos, bool is_stored, struct reading *r)
+                                    struct tbd_position pos, bool is_stored, struct page_reading *r)
 {
     struct tbd_moment at = moment_of(window, pos);
     struct region_piece piece;
@@ -298,7 +299,7 @@ static enum tbd_status read_bytes(struct tbd_trace *trace, const struct tbd_wind
     if (bytes > TBD_USER_END || address > TBD_USER_END - bytes)
         return TBD_UNMAPPED;
     while (bytes) {
-        struct reading r = { .address = address, .out = at };
+        struct page_reading r = { .address = address, .out = at };
         enum tbd_status status;
 
         r.bytes = (uint32_t)(4096 - (address & 4095));

@@ -105,20 +105,20 @@ void tbd_block_summaries_put(struct tbd_buffer *out, uint32_t window,
 
 /* ---- runs: level 1 ---- */
 
-struct run {
+struct key_run {
     uint64_t key;
     uint64_t more; /* keys that follow on it */
 };
 
 struct run_list {
-    struct run *runs; /* owned */
+    struct key_run *runs; /* owned */
     size_t count, capacity;
     bool failed;
 };
 
 static void run_add(struct run_list *list, uint64_t key)
 {
-    struct run *last = list->count ? &list->runs[list->count - 1] : NULL;
+    struct key_run *last = list->count ? &list->runs[list->count - 1] : NULL;
 
     if (last && key == last->key + last->more + 1) {
         last->more++;
@@ -127,18 +127,18 @@ static void run_add(struct run_list *list, uint64_t key)
     if (!tbd_array_grow(&list->runs, list->count, &list->capacity, sizeof(*last)))
         list->failed = true;
     else
-        list->runs[list->count++] = (struct run){ key, 0 };
+        list->runs[list->count++] = (struct key_run){ key, 0 };
 }
 
 static uint64_t run_key(const void *entries, size_t i)
 {
-    return ((const struct run *)entries)[i].key;
+    return ((const struct key_run *)entries)[i].key;
 }
 
 static uint8_t *put_run(uint8_t *out, uint32_t window, const void *entries, size_t i)
 {
     (void)window;
-    return tbd_varint_put(out, ((const struct run *)entries)[i].more);
+    return tbd_varint_put(out, ((const struct key_run *)entries)[i].more);
 }
 
 static void put_runs(struct tbd_buffer *out, enum tbd_record_type type, struct run_list *list)
@@ -395,7 +395,7 @@ struct run_reader {
     uint64_t group, left; /* the next group; runs left in this one */
     uint64_t limit;
     uint64_t next; /* first key that the next run may begin with */
-    struct run run;
+    struct key_run run;
     bool failed;
 };
 
@@ -426,7 +426,7 @@ static bool runs_next(struct run_reader *r)
     r->failed = !runs_step(r, &key);
     if (r->failed)
         return false;
-    r->run = (struct run){ key, tbd_reader_varint(&r->in) };
+    r->run = (struct key_run){ key, tbd_reader_varint(&r->in) };
     r->failed = r->in.failed || key < r->next || key >= r->limit || r->run.more >= r->limit - key;
     r->next = key + r->run.more + 1;
     return !r->failed;

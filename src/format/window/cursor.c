@@ -64,7 +64,7 @@ static void take_thread_message(struct tbd_cursor *c)
 static bool arrive(struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
-    const struct tbd_place *place = NULL;
+    const struct tbd_picked_place *place = NULL;
     uint32_t entry;
 
     c->op = NULL;
@@ -226,7 +226,7 @@ static void start_at(const struct tbd_window *window, const struct tbd_checkpoin
 /* On the first entry at or behind `time`. */
 static void start_at_place(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
 {
-    const struct tbd_place *places = window->private->places;
+    const struct tbd_picked_place *places = window->private->places;
     size_t at =
         TBD_COUNT_BEFORE(i, window->entry_count, places[i].time + window->first_time < time);
 

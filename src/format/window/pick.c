@@ -149,7 +149,7 @@ static bool make_room(struct tbd_picker *p)
 {
     size_t room = p->room * 2 + 1024;
     uint32_t *entries;
-    struct tbd_place *places;
+    struct tbd_picked_place *places;
 
     if (p->count < p->room)
         return true;
@@ -175,8 +175,9 @@ void tbd_picker_put(struct tbd_picker *p, size_t i, uint32_t time, const uint8_t
     if (!make_room(p))
         return;
     p->entries[p->count] = p->from[i];
-    p->places[p->count++] =
-        (struct tbd_place){ .at = at, .time = time, .thread = p->thread, .has_ops = at != NULL };
+    p->places[p->count++] = (struct tbd_picked_place){
+        .at = at, .time = time, .thread = p->thread, .has_ops = at != NULL
+    };
     p->last = i + 1;
     p->is_beside = false;
 }
@@ -253,14 +254,14 @@ static void consider(struct tbd_picker *p, size_t i, uint8_t what, uint32_t time
     tbd_picker_decide(p, i, what, time, with_ops ? at : NULL);
 }
 
-struct place {
+struct entry_place {
     size_t i;
     uint32_t time;
     const uint8_t *at;
 };
 
 /* Over blocks that are known and of no interest. */
-static void pass(const struct tbd_picker *p, struct place *here)
+static void pass(const struct tbd_picker *p, struct entry_place *here)
 {
     const struct tbd_look *looks = p->looks;
     const uint32_t *from = p->from;
@@ -274,7 +275,7 @@ static void pass(const struct tbd_picker *p, struct place *here)
     here->at = at;
 }
 
-static void pick_message(struct tbd_picker *p, struct place *here)
+static void pick_message(struct tbd_picker *p, struct entry_place *here)
 {
     struct tbd_message head;
 
@@ -286,7 +287,7 @@ static void pick_message(struct tbd_picker *p, struct place *here)
 /* Returns how many block entries there are. */
 static uint32_t pick_entries(struct tbd_picker *p, const uint8_t *operands)
 {
-    struct place here = { .at = operands };
+    struct entry_place here = { .at = operands };
 
     for (; here.i < p->from_count && !p->status; here.i++) {
         const struct tbd_look *look;

@@ -47,7 +47,7 @@ struct tbd_picker {
     size_t from_count, most;
     struct tbd_window *out;
     uint32_t *entries;
-    struct tbd_place *places;
+    struct tbd_picked_place *places;
     size_t count, room;
     size_t last;    /* entry of `from` that was picked last, + 1 */
     bool is_beside; /* the entry before was a message, or a call whose target is waited for */

@@ -17,7 +17,7 @@ struct tbd_owned {
 };
 
 /* Where an entry of a picked window comes from (pick.h). */
-struct tbd_place {
+struct tbd_picked_place {
     const uint8_t *at; /* the record, or the message */
     uint32_t time;     /* relative: of the block, or of the next one */
     uint32_t thread;   /* that the entry finds in control */
@@ -25,7 +25,7 @@ struct tbd_place {
 };
 
 struct tbd_window_private {
-    struct tbd_place *places; /* by entry; NULL: not a picked window */
+    struct tbd_picked_place *places; /* by entry; NULL: not a picked window */
     struct tbd_owned *owned;
     size_t owned_count;
     size_t owned_capacity;

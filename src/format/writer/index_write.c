@@ -318,12 +318,12 @@ enum tbd_status tbd_index_shorten(struct tbd_trace *trace, struct tbd_writer *wr
 
 /* ---- memory before the beginning ---- */
 
-struct image {
+struct base_image {
     struct tbd_page_contents *pages; /* owned; bytes too */
     size_t count, capacity;
 };
 
-static void image_free(struct image *image)
+static void image_free(struct base_image *image)
 {
     for (size_t i = 0; i < image->count; i++)
         free((void *)(uintptr_t)image->pages[i].bytes);
@@ -332,7 +332,7 @@ static void image_free(struct image *image)
 
 /* Contents that a window after `first` may need. */
 static enum tbd_status add_page(struct tbd_trace *trace, uint32_t first, uint64_t address,
-                                struct image *image)
+                                struct base_image *image)
 {
     uint8_t *bytes = malloc(4096);
     enum tbd_status status = TBD_NOMEM;
@@ -348,7 +348,7 @@ static enum tbd_status add_page(struct tbd_trace *trace, uint32_t first, uint64_
     return TBD_OK;
 }
 
-static enum tbd_status collect(struct tbd_trace *trace, uint32_t first, struct image *image)
+static enum tbd_status collect(struct tbd_trace *trace, uint32_t first, struct base_image *image)
 {
     uint64_t *addresses;
     size_t count;
@@ -367,7 +367,7 @@ enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct tbd_writer *wri
 {
     struct tbd_disk_base base = { .image = trace->windows[first].summary.number };
     struct tbd_buffer out = { 0 };
-    struct image image = { 0 };
+    struct base_image image = { 0 };
     enum tbd_status status = collect(trace, first, &image);
     char name[32];
 

@@ -147,7 +147,7 @@ uint64_t tbd_begin_stack_start(uint64_t limit)
     return lowest < start ? lowest : start;
 }
 
-static void extend_stack(struct tbd_region *region)
+static void extend_stack(struct tbd_mapped_region *region)
 {
     uint64_t limit[2] = { 0, 0 };
 

@@ -7,18 +7,18 @@
 #include "base/string.h"
 #include "format/stream/stream.h"
 
-enum kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE, KIND_SIZE, KIND_KEEP };
+enum option_kind { KIND_TEXT, KIND_NUMBER, KIND_CHOICE, KIND_SIZE, KIND_KEEP };
 
 struct choice {
     char name[8];
     uint64_t value;
 };
 
-struct row {
+struct option_row {
     char name[12];
     char values[48];
     char help[80];
-    enum kind kind;
+    enum option_kind kind;
     size_t offset;
     uint64_t initial, low, high; /* KIND_NUMBER; initial for KIND_CHOICE too */
     struct choice choices[6];    /* KIND_CHOICE; ends with an empty name */
@@ -28,7 +28,7 @@ struct row {
 
 /* No pointers: readable before relocation. */
 // clang-format off
-static const struct row rows[] = {
+static const struct option_row rows[] = {
     { .name = "dir", .values = "PATH", .help = "folder in which the trace's folder is made",
       .kind = KIND_TEXT, .offset = AT(dir) },
     { .name = "organizer", .values = "PATH|none", .help = "the organizer program; none: keep nothing",
@@ -76,7 +76,7 @@ static const struct row rows[] = {
 
 #define ROW_COUNT (sizeof(rows) / sizeof(rows[0]))
 
-static const struct row *find_row(const char *name)
+static const struct option_row *find_row(const char *name)
 {
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (strcmp(rows[i].name, name) == 0)
@@ -84,7 +84,7 @@ static const struct row *find_row(const char *name)
     return NULL;
 }
 
-static bool parse_number(const struct row *row, const char *text, uint64_t *out)
+static bool parse_number(const struct option_row *row, const char *text, uint64_t *out)
 {
     uint64_t value = 0;
 
@@ -123,7 +123,7 @@ static uint64_t unit_seconds(char letter)
 }
 
 /* "1G"; for KIND_KEEP also "10m". */
-static bool parse_size(const struct row *row, const char *text, uint64_t *out)
+static bool parse_size(const struct option_row *row, const char *text, uint64_t *out)
 {
     uint64_t value = 0, unit = 1, mark = 0;
 
@@ -147,7 +147,7 @@ static bool parse_size(const struct row *row, const char *text, uint64_t *out)
     return value < (1ull << 62) / unit;
 }
 
-static bool parse_choice(const struct row *row, const char *text, uint64_t *out)
+static bool parse_choice(const struct option_row *row, const char *text, uint64_t *out)
 {
     for (size_t i = 0; i < sizeof(row->choices) / sizeof(row->choices[0]); i++)
         if (row->choices[i].name[0] && strcmp(row->choices[i].name, text) == 0) {
@@ -157,7 +157,7 @@ static bool parse_choice(const struct row *row, const char *text, uint64_t *out)
     return false;
 }
 
-static bool set_value(struct tbd_options *options, const struct row *row, const char *text)
+static bool set_value(struct tbd_options *options, const struct option_row *row, const char *text)
 {
     uint8_t *field = (uint8_t *)options + row->offset;
     uint64_t value;
@@ -216,7 +216,7 @@ static const char *parse_one(struct tbd_options *options, const char *text, char
 {
     char name[32];
     char value[TBD_OPTION_TEXT_BYTES];
-    const struct row *row;
+    const struct option_row *row;
 
     text = take(text, '=', name, sizeof(name));
     row = text ? find_row(name) : NULL;

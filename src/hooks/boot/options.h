@@ -14,7 +14,7 @@
 
 #define TBD_KEEP_SECONDS (1ull << 63)
 
-enum tbd_lean { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 2 };
+enum tbd_lean_choice { TBD_LEAN_AUTO = 0, TBD_LEAN_ALWAYS = 1, TBD_LEAN_NEVER = 2 };
 
 struct tbd_options {
     char dir[TBD_OPTION_TEXT_BYTES]; /* "" = the organizer's default */
@@ -34,7 +34,7 @@ struct tbd_options {
     uint64_t level2;
     /* bytes, or TBD_KEEP_SECONDS and seconds; 0: everything */
     uint64_t keep;
-    uint64_t lean;     /* enum tbd_lean: are windows written without events? */
+    uint64_t lean;     /* enum tbd_lean_choice: are windows written without events? */
     uint64_t children; /* 0 or 1: forked children get traces of their own */
 };
 

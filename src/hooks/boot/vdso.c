@@ -39,7 +39,7 @@ static void write_stub(uint8_t *at, int32_t number)
     memcpy(at, number < 0 ? refuse : call, sizeof(call));
 }
 
-struct image {
+struct vdso_image {
     uint64_t start, end;
     uint64_t bias;
     const Elf64_Sym *symbols;
@@ -47,7 +47,7 @@ struct image {
     uint64_t symbol_count;
 };
 
-static void read_dynamic(struct image *image, const Elf64_Dyn *entry)
+static void read_dynamic(struct vdso_image *image, const Elf64_Dyn *entry)
 {
     for (; entry->d_tag != DT_NULL; entry++) {
         uint64_t address = image->bias + entry->d_un.d_ptr;
@@ -62,7 +62,7 @@ static void read_dynamic(struct image *image, const Elf64_Dyn *entry)
 }
 
 /* Without DT_HASH (newer kernels) the symbols end where the strings begin. */
-static bool read_image(struct image *image)
+static bool read_image(struct vdso_image *image)
 {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)image->start;
     const Elf64_Phdr *segments = (const Elf64_Phdr *)(image->start + header->e_phoff);
@@ -90,7 +90,7 @@ static bool read_image(struct image *image)
 
 bool tbd_vdso_patch(uint64_t start, uint64_t end)
 {
-    struct image image = { .start = start, .end = end };
+    struct vdso_image image = { .start = start, .end = end };
 
     if (!read_image(&image) || tbd_sys_failed(tbd_sys_mprotect(start, end - start, 7)))
         return false;

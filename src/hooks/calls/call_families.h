@@ -91,4 +91,11 @@ void tbd_call_mapping(struct tbd_call *call);
 /* special_calls.c (TBD_SYS_SPECIAL). */
 void tbd_call_special(struct tbd_call *call);
 
+/* struct robust_list_head of the kernel. */
+struct tbd_robust_list {
+    uint64_t next; /* bit 0 of these addresses: a futex with priority inheritance */
+    int64_t offset;
+    uint64_t pending;
+};
+
 #endif

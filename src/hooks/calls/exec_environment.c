@@ -126,7 +126,7 @@ static bool can_be_recorded(const struct tbd_sys_call *sys)
 
 /* ---- the variables ---- */
 
-struct environment {
+struct exec_variables {
     uint64_t variables[MAX_VARIABLES + MAX_OWN + 1]; /* addresses */
     size_t count;
     size_t preload; /* which one is the program's own LD_PRELOAD; `count` if none */
@@ -150,7 +150,7 @@ static bool names_library(const char *list)
 
 /* False: it cannot be read, is too long, or has what is needed (or says that it
  * does not want it). */
-static bool read_variables(struct environment *e, uint64_t envp)
+static bool read_variables(struct exec_variables *e, uint64_t envp)
 {
     uint64_t variable = 0;
 
@@ -178,13 +178,13 @@ static bool read_variables(struct environment *e, uint64_t envp)
     }
 }
 
-static void add(struct environment *e, const char *variable)
+static void add(struct exec_variables *e, const char *variable)
 {
     e->variables[e->count++] = tbd_sys_pointer(variable);
 }
 
 /* As it was when this process began to be recorded. */
-static void add_inherited(struct environment *e, const char *name)
+static void add_inherited(struct exec_variables *e, const char *name)
 {
     for (char **variable = tbd_runtime.environment; *variable; variable++)
         if (tbd_starts_with(*variable, name)) {
@@ -193,7 +193,7 @@ static void add_inherited(struct environment *e, const char *name)
         }
 }
 
-static void add_own(struct environment *e)
+static void add_own(struct exec_variables *e)
 {
     bool has_preload = e->preload != SIZE_MAX;
 
@@ -217,7 +217,7 @@ static void add_own(struct environment *e)
 
 void tbd_exec_environment_extend(struct tbd_sys_call *sys)
 {
-    static struct environment environment;
+    static struct exec_variables environment;
     uint64_t *envp = &sys->args[sys->number == NR_EXECVEAT ? 3 : 2];
 
     if (!tbd_runtime.recording || !tbd_runtime.options.children ||

@@ -47,7 +47,7 @@ static void finish(struct tbd_call *call, int64_t result)
 
 static bool is_writable(uint64_t address)
 {
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, address);
 
     return region && (region->map.prot & PROT_WRITE_);
 }

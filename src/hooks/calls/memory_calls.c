@@ -347,7 +347,7 @@ static void attach_shared(struct tbd_call *call)
 static struct tbd_range segment_at(uint64_t start)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;
-    const struct tbd_region *first = tbd_regions_find(regions, start);
+    const struct tbd_mapped_region *first = tbd_regions_find(regions, start);
     struct tbd_range range = { start, start };
 
     if (!first || first->map.start != start)
@@ -431,7 +431,7 @@ static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
     struct tbd_msg_region map = {
         .start = from, .end = to, .prot = 3, .map_flags = 2, .flags = TBD_REGION_HEAP
     };
-    struct tbd_region *before = tbd_regions_find(&tbd_runtime.regions, from - 1);
+    struct tbd_mapped_region *before = tbd_regions_find(&tbd_runtime.regions, from - 1);
 
     if (from >= to)
         return;
@@ -496,8 +496,8 @@ static void remap_memory(struct tbd_call *call)
     const uint64_t *args = call->sys.args;
     uint64_t old_end = args[0] + page_up(args[1]);
     uint64_t bytes = page_up(args[2]);
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
-    struct tbd_region moved = { .path = "" };
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
+    struct tbd_mapped_region moved = { .path = "" };
     bool keeps_old = args[3] & MREMAP_DONTUNMAP_;
     bool is_lazy = tbd_lazy_move(args[0]);
 

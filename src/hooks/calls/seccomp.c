@@ -104,7 +104,7 @@ static struct seccomp_data data_of(const struct tbd_call *call)
 
 static bool is_in_vdso(uint64_t address)
 {
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, address);
 
     return region && (region->map.flags & TBD_REGION_VDSO);
 }
@@ -218,7 +218,7 @@ bool tbd_seccomp_refuses(struct tbd_call *call)
 
 /* ---- setting them ---- */
 
-struct request {
+struct filter_request {
     uint64_t flags;
     uint64_t address; /* of its struct sock_fprog */
     bool by_prctl;
@@ -244,7 +244,7 @@ static void give_up_privileges(void)
 }
 
 /* What the kernel says before it looks at the instructions; EFAULT: nothing against it. */
-static int64_t ask(const struct request *request, uint16_t count)
+static int64_t ask(const struct filter_request *request, uint16_t count)
 {
     struct sock_fprog unreadable = { .len = count, .filter = (struct sock_filter *)NOWHERE };
 
@@ -312,7 +312,7 @@ static bool read_program(const struct sock_fprog *fprog)
 }
 
 /* The program has been read. */
-static void keep_filter(const struct request *request, uint32_t count)
+static void keep_filter(const struct filter_request *request, uint32_t count)
 {
     const uint64_t own_flags = SECCOMP_FILTER_FLAG_LOG | SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     struct tbd_seccomp_filter *filter = &filters[filter_count++];
@@ -326,7 +326,7 @@ static void keep_filter(const struct request *request, uint32_t count)
     own()->newest = filter;
 }
 
-static int64_t add_filter(const struct request *request, const struct sock_fprog *fprog)
+static int64_t add_filter(const struct filter_request *request, const struct sock_fprog *fprog)
 {
     bool for_all = request->flags & SECCOMP_FILTER_FLAG_TSYNC;
     uint32_t stranger = for_all ? find_stranger() : 0;
@@ -347,7 +347,7 @@ static int64_t add_filter(const struct request *request, const struct sock_fprog
     return 0;
 }
 
-static void set_filter(struct tbd_call *call, const struct request *request)
+static void set_filter(struct tbd_call *call, const struct filter_request *request)
 {
     struct sock_fprog fprog = { 0 };
     bool is_readable = tbd_copy_from_program(&fprog, request->address, sizeof(fprog));
@@ -395,7 +395,7 @@ static bool prctl_call(struct tbd_call *call)
         if (args[1] == SECCOMP_MODE_STRICT)
             set_strict(call);
         else if (args[1] == SECCOMP_MODE_FILTER)
-            set_filter(call, &(struct request){ 0, args[2], true });
+            set_filter(call, &(struct filter_request){ 0, args[2], true });
         else
             return false;
         return true;
@@ -427,7 +427,7 @@ bool tbd_seccomp_call(struct tbd_call *call)
         set_strict(call);
         return true;
     case SECCOMP_SET_MODE_FILTER:
-        set_filter(call, &(struct request){ (uint32_t)args[1], args[2], false });
+        set_filter(call, &(struct filter_request){ (uint32_t)args[1], args[2], false });
         return true;
     default: return false;
     }

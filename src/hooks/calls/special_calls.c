@@ -204,16 +204,10 @@ _Noreturn static void exit_call(struct tbd_call *call)
         tbd_sys3((long)call->sys.number, call->sys.args[0], 0, 0);
 }
 
-struct robust_head {
-    uint64_t next;
-    int64_t offset;
-    uint64_t pending;
-};
-
 /* A child has none until it sets one; an empty one does no harm when the call fails. */
-static struct robust_head *own_robust_list(void)
+static struct tbd_robust_list *own_robust_list(void)
 {
-    static struct robust_head own;
+    static struct tbd_robust_list own;
 
     own.next = tbd_sys_pointer(&own);
     tbd_sys3(NR_SET_ROBUST_LIST, tbd_sys_pointer(&own), sizeof(own), 0);
@@ -223,10 +217,10 @@ static struct robust_head *own_robust_list(void)
 /* engine_state says EXEC while the call is under way; when it succeeds the kernel, going through
  * the list of robust futexes, finds engine_lock as the one being worked on and marks it: so the
  * organizer knows that the program is gone though its process is not. */
-static struct robust_head *exec_begin(struct tbd_thread *thread)
+static struct tbd_robust_list *exec_begin(struct tbd_thread *thread)
 {
     struct tbd_stream_head *head = tbd_runtime.ring.head;
-    struct robust_head *robust = NULL;
+    struct tbd_robust_list *robust = NULL;
     uint64_t bytes = 0;
 
     if (!tbd_runtime.recording || tbd_runtime.ring.discard)
@@ -244,7 +238,7 @@ static struct robust_head *exec_begin(struct tbd_thread *thread)
     return robust;
 }
 
-static void exec_failed(struct robust_head *robust)
+static void exec_failed(struct tbd_robust_list *robust)
 {
     if (!robust)
         return;
@@ -254,7 +248,7 @@ static void exec_failed(struct robust_head *robust)
 
 static void exec_plainly(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
-    struct robust_head *robust = exec_begin(call->thread);
+    struct tbd_robust_list *robust = exec_begin(call->thread);
 
     tbd_signals_before_exec();
     call->result = tbd_call_perform(sys);

@@ -41,7 +41,7 @@ enum {
 #define KEPT_BYTES   (1ull << 20) /* of scratch memory: more is given back after the call */
 
 /* A place that the kernel may write, and where its bytes are meanwhile. */
-struct place {
+struct written_place {
     uint64_t address;
     uint64_t bytes;
     uint8_t *copy; /* exchanged: what the kernel reads and writes; else the old bytes */
@@ -55,7 +55,7 @@ struct waiting {
     struct tbd_sys_call sys;   /* as it is made */
     struct tbd_sys_range *may; /* places as ranges, for the table */
     struct tbd_sys_range *did;
-    struct place *places;
+    struct written_place *places;
     size_t count;
     uint8_t *at; /* next free scratch byte */
 };
@@ -124,7 +124,7 @@ static bool is_writable(uint64_t start, uint64_t bytes)
     uint64_t at = start;
 
     while (at < start + bytes) {
-        const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, at);
+        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, at);
 
         if (!region || !(region->map.prot & 2))
             return false;
@@ -133,7 +133,7 @@ static bool is_writable(uint64_t start, uint64_t bytes)
     return true;
 }
 
-static struct place *find_place(struct waiting *waiting, uint64_t address)
+static struct written_place *find_place(struct waiting *waiting, uint64_t address)
 {
     for (size_t i = 0; i < waiting->count; i++)
         if (waiting->places[i].address == address && !waiting->places[i].is_exchanged)
@@ -147,7 +147,7 @@ enum use { WRITTEN, READ_TOO };
  * a large buffer that is never touched costs nothing, so only what is read is copied.) */
 static uint64_t exchange(struct waiting *waiting, uint64_t address, enum use use)
 {
-    struct place *place = find_place(waiting, address);
+    struct written_place *place = find_place(waiting, address);
 
     if (!place || !is_writable(place->address, place->bytes) ||
         (place->is_lazy && !tbd_lazy_is_for_kernel()) ||
@@ -194,7 +194,7 @@ static uint64_t exchange_message(struct waiting *waiting, uint64_t address)
         !is_writable(address, MSGHDR_BYTES))
         return address;
     for (size_t i = 0; i < waiting->count; i++) {
-        struct place *place = &waiting->places[i];
+        struct written_place *place = &waiting->places[i];
 
         if (place->address - address >= MSGHDR_BYTES || place->bytes > MSGHDR_BYTES)
             continue;
@@ -211,7 +211,7 @@ static uint64_t exchange_message(struct waiting *waiting, uint64_t address)
 
 static void mark_length(struct waiting *waiting, uint64_t address)
 {
-    struct place *place = find_place(waiting, address);
+    struct written_place *place = find_place(waiting, address);
 
     if (place)
         place->is_length = true;
@@ -266,10 +266,10 @@ static void lay_out_places(struct waiting *waiting)
     for (size_t i = 0; i < waiting->count; i++) {
         struct tbd_sys_range range = waiting->may[i];
 
-        waiting->places[i] = (struct place){ .address = range.address,
-                                             .bytes = range.bytes,
-                                             .copy = take_alike(waiting, &range),
-                                             .is_lazy = is_lazy(&range) };
+        waiting->places[i] = (struct written_place){ .address = range.address,
+                                                     .bytes = range.bytes,
+                                                     .copy = take_alike(waiting, &range),
+                                                     .is_lazy = is_lazy(&range) };
     }
 }
 
@@ -277,7 +277,7 @@ static void lay_out_places(struct waiting *waiting)
 static void save_places(struct waiting *waiting)
 {
     for (size_t i = 0; i < waiting->count; i++) {
-        struct place *place = &waiting->places[i];
+        struct written_place *place = &waiting->places[i];
 
         if (!place->is_exchanged)
             place->bytes = tbd_copy_prefix_from_program(place->copy, place->address, place->bytes);
@@ -288,7 +288,7 @@ static uint64_t scratch_needed(const struct tbd_sys_range *may, size_t count)
 {
     uint64_t bytes = 2 * (IOVECS_MAX * IOVEC_BYTES + LINE_BYTES) + MSGHDR_BYTES + LINE_BYTES;
 
-    bytes += count * (sizeof(struct place) + 2 * sizeof(*may)) + 3 * LINE_BYTES;
+    bytes += count * (sizeof(struct written_place) + 2 * sizeof(*may)) + 3 * LINE_BYTES;
     for (size_t i = 0; i < count; i++)
         bytes += may[i].bytes + alignment_of(may[i].bytes);
     return bytes;
@@ -318,8 +318,8 @@ static bool prepare(struct tbd_call *call, struct waiting *waiting)
 
 /* ---- after ---- */
 
-static const struct place *place_of(const struct waiting *waiting,
-                                    const struct tbd_sys_range *range)
+static const struct written_place *place_of(const struct waiting *waiting,
+                                            const struct tbd_sys_range *range)
 {
     for (size_t i = 0; i < waiting->count; i++)
         if (waiting->places[i].address == range->address && waiting->may[i].bytes >= range->bytes)
@@ -332,7 +332,7 @@ static const struct place *place_of(const struct waiting *waiting,
 static void copy_lengths(struct tbd_call *call, const struct waiting *waiting, bool is_recorded)
 {
     for (size_t i = 0; i < waiting->count && call->result >= 0; i++) {
-        const struct place *place = &waiting->places[i];
+        const struct written_place *place = &waiting->places[i];
 
         if (!place->is_exchanged || !place->is_length)
             continue;
@@ -350,7 +350,8 @@ static size_t find_written(const struct tbd_call *call, const struct waiting *wa
 }
 
 /* What shared memory held is what the log has by now, whoever wrote it. */
-static void record_in_place(struct tbd_call *call, const struct place *place, uint64_t bytes)
+static void record_in_place(struct tbd_call *call, const struct written_place *place,
+                            uint64_t bytes)
 {
     struct tbd_sys_range range = { place->address, bytes < place->bytes ? bytes : place->bytes };
 
@@ -379,7 +380,7 @@ static void complete(struct tbd_call *call, const struct waiting *waiting)
     count = find_written(call, waiting);
     for (size_t i = 0; i < count; i++) {
         const struct tbd_sys_range *range = &waiting->did[i];
-        const struct place *place = place_of(waiting, range);
+        const struct written_place *place = place_of(waiting, range);
 
         if (place && !place->is_exchanged)
             record_in_place(call, place, range->bytes);
@@ -402,7 +403,7 @@ static void complete_natively(struct tbd_call *call, const struct waiting *waiti
     copy_lengths(call, waiting, false);
     count = call->result == EFAULT_ ? 0 : find_written(call, waiting);
     for (size_t i = 0; i < count; i++) {
-        const struct place *place = place_of(waiting, &waiting->did[i]);
+        const struct written_place *place = place_of(waiting, &waiting->did[i]);
 
         if (place && place->is_exchanged && !place->is_length)
             tbd_copy_to_program(place->address, place->copy, waiting->did[i].bytes);
@@ -429,7 +430,7 @@ void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat)
 static void fill_places(const struct tbd_call *call, const struct waiting *waiting)
 {
     for (size_t i = 0; waiting && call->result >= 0 && i < waiting->count; i++) {
-        const struct place *place = &waiting->places[i];
+        const struct written_place *place = &waiting->places[i];
         uint64_t most = call->result ? (uint64_t)call->result : TBD_PAGE_SIZE;
 
         if (place->is_lazy && place->is_exchanged)

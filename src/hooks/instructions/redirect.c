@@ -20,7 +20,7 @@ enum {
 extern const char tbd_insn_done[];
 void tbd_insn_run(struct tbd_thread *thread, uint64_t code);
 
-struct slot {
+struct redirect_slot {
     uint64_t pc;
     uint8_t bytes[INSN_MAX];
     uint8_t length;
@@ -28,7 +28,7 @@ struct slot {
 };
 
 static uint64_t area;
-static struct slot slots[SLOTS];
+static struct redirect_slot slots[SLOTS];
 
 /* The new instruction; its length, 0 if it would be too long. */
 static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn,
@@ -72,8 +72,8 @@ static bool write_code(const struct tbd_insn *insn, const uint8_t *bytes, uint64
     return true;
 }
 
-static bool holds(const struct slot *slot, const struct tbd_insn *insn, const uint8_t *bytes,
-                  uint8_t shift)
+static bool holds(const struct redirect_slot *slot, const struct tbd_insn *insn,
+                  const uint8_t *bytes, uint8_t shift)
 {
     return slot->pc == insn->pc && slot->shift == shift && slot->length == insn->length &&
            memcmp(slot->bytes, bytes, insn->length) == 0;
@@ -84,7 +84,7 @@ bool tbd_redirect(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t op
 {
     uint8_t shift = (uint8_t)(operand % 64);
     uint32_t place = (uint32_t)((insn->pc * 0x9e3779b1u >> 7) ^ shift) % SLOTS;
-    struct slot *slot = &slots[place];
+    struct redirect_slot *slot = &slots[place];
 
     if (!insn->modrm_at || bytes[insn->modrm_at] >> 6 == 3 || insn->length > INSN_MAX)
         return false;
@@ -99,7 +99,7 @@ bool tbd_redirect(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t op
     slot->pc = 0;
     if (!write_code(insn, bytes, out->code, tbd_sys_pointer(out->buffer)))
         return false;
-    *slot = (struct slot){ .pc = insn->pc, .length = insn->length, .shift = shift };
+    *slot = (struct redirect_slot){ .pc = insn->pc, .length = insn->length, .shift = shift };
     memcpy(slot->bytes, bytes, insn->length);
     return true;
 }

@@ -23,8 +23,8 @@
 
 bool tbd_shared_is_writable(const struct tbd_sys_range *range)
 {
-    const struct tbd_region *first = tbd_regions_find(&tbd_runtime.regions, range->address);
-    const struct tbd_region *last =
+    const struct tbd_mapped_region *first = tbd_regions_find(&tbd_runtime.regions, range->address);
+    const struct tbd_mapped_region *last =
         tbd_regions_find(&tbd_runtime.regions, range->address + range->bytes - 1);
 
     return first && last && (first->map.prot & 2) && (last->map.prot & 2);
@@ -202,7 +202,7 @@ static bool scatter(struct tbd_special_run *s)
 
 /* ---- other stores ---- */
 
-struct decoding {
+struct vector_decoding {
     struct tbd_insn insn;
     uint8_t bytes[15];
     uint64_t pc;
@@ -212,7 +212,7 @@ struct decoding {
 
 static void decode(void *arg)
 {
-    struct decoding *d = arg;
+    struct vector_decoding *d = arg;
 
     d->ok = tbd_decode(&d->insn, d->pc, d->bytes, d->length);
 }
@@ -222,7 +222,7 @@ static void decode(void *arg)
 static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand,
                               const struct tbd_sys_range *ranges, size_t count)
 {
-    struct decoding d = { .pc = s->thread->regs.rip, .length = s->insn_bytes };
+    struct vector_decoding d = { .pc = s->thread->regs.rip, .length = s->insn_bytes };
     struct tbd_redirected redirected;
 
     if (!tbd_copy_from_program(d.bytes, d.pc, d.length))

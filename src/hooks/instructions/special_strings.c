@@ -40,7 +40,7 @@ static bool is_allowed(const struct tbd_sys_range *range, uint32_t prot)
     uint64_t at = range->address;
 
     while (at < range->address + range->bytes) {
-        const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, at);
+        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, at);
 
         if (!region || (region->map.prot & prot) != prot)
             return false;

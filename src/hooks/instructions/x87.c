@@ -109,10 +109,10 @@ bool tbd_x87_is_exact(void)
     return answer == EXACT;
 }
 
-enum environment { NO_ENVIRONMENT, FNSTENV, FNSAVE };
+enum x87_environment { NO_ENVIRONMENT, FNSTENV, FNSAVE };
 
 /* D9 /6, DD /6; *out_narrow: in the form with 16 bits. */
-static enum environment stored_environment(uint64_t pc, uint32_t length, bool *out_narrow)
+static enum x87_environment stored_environment(uint64_t pc, uint32_t length, bool *out_narrow)
 {
     uint8_t bytes[15];
     uint32_t at = 0;

@@ -18,10 +18,10 @@ bool tbd_regions_init(struct tbd_regions *regions)
     struct tbd_arena table;
 
     *regions = (struct tbd_regions){ .capacity = MAX_REGIONS };
-    if (!tbd_arena_init(&table, MAX_REGIONS * sizeof(struct tbd_region)) ||
+    if (!tbd_arena_init(&table, MAX_REGIONS * sizeof(struct tbd_mapped_region)) ||
         !tbd_arena_init(&regions->arena, PATH_BYTES))
         return false;
-    regions->table = tbd_arena_alloc(&table, MAX_REGIONS * sizeof(struct tbd_region), 16);
+    regions->table = tbd_arena_alloc(&table, MAX_REGIONS * sizeof(struct tbd_mapped_region), 16);
     return regions->table;
 }
 
@@ -36,7 +36,7 @@ size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address)
     return TBD_COUNT_BEFORE(i, regions->count, regions->table[i].map.end <= address);
 }
 
-struct tbd_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address)
+struct tbd_mapped_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address)
 {
     size_t i = tbd_regions_lower(regions, address);
 
@@ -74,10 +74,10 @@ bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uin
     return allows_any(regions, start, end, PROT_EXEC_);
 }
 
-static void insert_at(struct tbd_regions *regions, size_t i, const struct tbd_region *region)
+static void insert_at(struct tbd_regions *regions, size_t i, const struct tbd_mapped_region *region)
 {
     memmove(&regions->table[i + 1], &regions->table[i],
-            (regions->count - i) * sizeof(struct tbd_region));
+            (regions->count - i) * sizeof(struct tbd_mapped_region));
     regions->table[i] = *region;
     regions->count++;
 }
@@ -85,8 +85,8 @@ static void insert_at(struct tbd_regions *regions, size_t i, const struct tbd_re
 /* Makes `address` a boundary between regions. */
 static bool split_at(struct tbd_regions *regions, uint64_t address)
 {
-    struct tbd_region *region = tbd_regions_find(regions, address);
-    struct tbd_region tail;
+    struct tbd_mapped_region *region = tbd_regions_find(regions, address);
+    struct tbd_mapped_region tail;
 
     if (!region || region->map.start == address)
         return true;
@@ -112,7 +112,7 @@ bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t en
     for (behind = first; behind < regions->count && regions->table[behind].map.start < end;)
         behind++;
     memmove(&regions->table[first], &regions->table[behind],
-            (regions->count - behind) * sizeof(struct tbd_region));
+            (regions->count - behind) * sizeof(struct tbd_mapped_region));
     regions->count -= behind - first;
     return true;
 }
@@ -136,7 +136,7 @@ static const char *intern(struct tbd_regions *regions, const char *path)
 bool tbd_regions_add(struct tbd_regions *regions, const struct tbd_msg_region *map,
                      const char *path)
 {
-    struct tbd_region region = { .map = *map };
+    struct tbd_mapped_region region = { .map = *map };
 
     if (map->end <= map->start)
         return true;

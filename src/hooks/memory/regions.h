@@ -10,13 +10,13 @@
 #include "base/arena.h"
 #include "format/stream/stream.h"
 
-struct tbd_region {
+struct tbd_mapped_region {
     struct tbd_msg_region map;
     const char *path; /* "" = anonymous; lives as long as the table */
 };
 
 struct tbd_regions {
-    struct tbd_region *table;
+    struct tbd_mapped_region *table;
     size_t count;
     size_t capacity;
     struct tbd_arena arena; /* paths */
@@ -32,7 +32,7 @@ bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t en
 bool tbd_regions_protect(struct tbd_regions *regions, uint64_t start, uint64_t end, uint32_t prot);
 
 /* The region that holds `address`; NULL if none. */
-struct tbd_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address);
+struct tbd_mapped_region *tbd_regions_find(const struct tbd_regions *regions, uint64_t address);
 /* Index of the first region that ends behind `address`. */
 size_t tbd_regions_lower(const struct tbd_regions *regions, uint64_t address);
 /* Is any byte of [start, end) in a region with one of these TBD_REGION_* flags? */

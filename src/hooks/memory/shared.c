@@ -153,7 +153,7 @@ void tbd_shared_forget(uint64_t start, uint64_t end)
 
 /* ---- which memory ---- */
 
-static bool is_shared(const struct tbd_region *region)
+static bool is_shared(const struct tbd_mapped_region *region)
 {
     return region && (region->map.flags & TBD_REGION_SHARED);
 }
@@ -333,7 +333,7 @@ static struct cells cells_of(uint64_t start, uint64_t end)
                            (end >> TBD_PAGE_SHIFT) >> CELL_SHIFT };
 }
 
-static bool is_needed_by(const struct tbd_region *region, uint64_t index)
+static bool is_needed_by(const struct tbd_mapped_region *region, uint64_t index)
 {
     struct cells cells = cells_of(region->map.start, region->map.end);
 
@@ -441,7 +441,7 @@ void tbd_shared_fork(void)
 
 void tbd_shared_double(uint64_t address)
 {
-    struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+    struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, address);
 
     if (region && tbd_runtime.recording && (tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
         become_shared(&region->map, true);
@@ -477,7 +477,7 @@ static void send_set(struct tbd_thread *thread, uint32_t flags, const uint64_t *
     tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_SHARED, parts, 2);
 }
 
-struct decoding {
+struct shared_decoding {
     struct tbd_insn insn;
     uint64_t pc;
     bool ok;
@@ -485,14 +485,14 @@ struct decoding {
 
 static void decode(void *arg)
 {
-    struct decoding *d = arg;
+    struct shared_decoding *d = arg;
 
     d->ok = tbd_decode(&d->insn, d->pc, (const uint8_t *)d->pc, 15);
 }
 
 void tbd_shared_found(struct tbd_thread *thread, uint32_t insn)
 {
-    struct decoding d = { .pc = thread->regs.rip };
+    struct shared_decoding d = { .pc = thread->regs.rip };
 
     tbd_runtime_callbacks()->with_vector_state(decode, &d);
     if (!d.ok)

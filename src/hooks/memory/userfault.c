@@ -292,7 +292,7 @@ size_t tbd_lazy_readable(uint64_t address, size_t bytes)
 /* An access that is not allowed does not wait. */
 static bool is_allowed(uint64_t page, bool is_write)
 {
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, page);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, page);
     uint32_t prot = PROT_READ_ | (is_write ? PROT_WRITE_ : 0);
 
     return region && (region->map.prot & prot) == prot;
@@ -334,7 +334,7 @@ bool tbd_lazy_misses(const struct tbd_sys_range *range, bool is_write, uint64_t 
  * (hooks/memory/shared.h). */
 static bool was_zero(uint64_t page)
 {
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, page);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, page);
 
     return region && !region->map.inode && !(region->map.flags & TBD_REGION_SHARED);
 }

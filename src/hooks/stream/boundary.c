@@ -243,7 +243,7 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
 
     *out_changes = false;
     while (at < pc.v + want) {
-        const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, at);
+        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, at);
 
         if (!region || !(region->map.prot & PROT_EXEC_))
             break;

@@ -21,13 +21,13 @@ static uint64_t realtime_ns(void)
     return tbd_runtime.realtime_ns;
 }
 
-struct text {
+struct start_text {
     char bytes[TEXT_BYTES];
     size_t used;
 };
 
 /* Long argument lists are cut: what does not fit is left out, in order. */
-static bool append(struct text *text, const char *string)
+static bool append(struct start_text *text, const char *string)
 {
     size_t length = strlen(string) + 1;
 
@@ -38,7 +38,7 @@ static bool append(struct text *text, const char *string)
     return true;
 }
 
-static void append_path(struct text *text, long number, const char *link)
+static void append_path(struct start_text *text, long number, const char *link)
 {
     char path[4096];
     long length =
@@ -50,7 +50,7 @@ static void append_path(struct text *text, long number, const char *link)
 }
 
 /* What stays the same in forked children: the executable's path and the arguments. */
-static struct text program;
+static struct start_text program;
 static uint32_t argument_count;
 
 static void note_program(uint64_t argc, char **argv)
@@ -87,13 +87,13 @@ static void send_start(uint32_t parent_pid, uint32_t flags)
     program.used = fixed;
 }
 
-static bool is_anonymous(const struct tbd_region *region)
+static bool is_anonymous(const struct tbd_mapped_region *region)
 {
     return region->map.inode == 0 && !(region->map.map_flags & 1) &&
            !(region->map.flags & (TBD_REGION_VDSO | TBD_REGION_VVAR));
 }
 
-static void send_region(const struct tbd_region *region)
+static void send_region(const struct tbd_mapped_region *region)
 {
     struct tbd_msg_region map = region->map;
     struct tbd_part parts[2] = { { &map, sizeof(map) },
@@ -112,7 +112,7 @@ static void send_image_page(void *context, uint64_t address)
 }
 
 /* The stack's table entry reaches below what exists; the kernel's page map says so. */
-static void send_pages(const struct tbd_pagemap *map, const struct tbd_region *region)
+static void send_pages(const struct tbd_pagemap *map, const struct tbd_mapped_region *region)
 {
     if (!(region->map.prot & 1) || (region->map.flags & TBD_REGION_VVAR))
         return;
@@ -123,7 +123,7 @@ static void send_pages(const struct tbd_pagemap *map, const struct tbd_region *r
 }
 
 /* The vDSO's pages belong to no file and, unless written, to nobody: sent whole. */
-static void send_vdso(const struct tbd_region *region)
+static void send_vdso(const struct tbd_mapped_region *region)
 {
     for (uint64_t at = region->map.start; at < region->map.end; at += TBD_PAGE_SIZE)
         send_image_page(NULL, at);

@@ -22,7 +22,7 @@ enum {
 };
 
 /* entry_x86_64.S, in its order */
-enum raise {
+enum fault_kind {
     RAISE_READ,
     RAISE_WRITE,
     RAISE_FETCH,
@@ -34,7 +34,7 @@ enum raise {
 };
 void tbd_raise(uint64_t what, uint64_t address);
 
-static enum raise access_of(uint64_t error)
+static enum fault_kind access_of(uint64_t error)
 {
     return error & ERROR_FETCH ? RAISE_FETCH : error & ERROR_WRITE ? RAISE_WRITE : RAISE_READ;
 }
@@ -53,7 +53,7 @@ static uint32_t faulting(uint64_t error, uint32_t now)
 
 static void repeat_page_fault(uint64_t address, uint64_t error)
 {
-    const struct tbd_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, address);
     uint64_t page = address & ~(TBD_PAGE_SIZE - 1);
     uint32_t now = region ? region->map.prot : 0, wanted = faulting(error, now);
 

@@ -128,13 +128,7 @@ static void give_up_futex(struct tbd_call *call, uint64_t address, bool is_pi, b
         wake(address, 1);
 }
 
-struct robust_head {
-    uint64_t next; /* bit 0 of these addresses: a futex with priority inheritance */
-    int64_t offset;
-    uint64_t pending;
-};
-
-static void give_up_entry(struct tbd_call *call, const struct robust_head *head, uint64_t entry,
+static void give_up_entry(struct tbd_call *call, const struct tbd_robust_list *head, uint64_t entry,
                           bool is_pending)
 {
     give_up_futex(call, (entry & ~1ull) + (uint64_t)head->offset, entry & 1, is_pending);
@@ -142,7 +136,7 @@ static void give_up_entry(struct tbd_call *call, const struct robust_head *head,
 
 static void give_up_robust(struct tbd_call *call)
 {
-    struct robust_head head;
+    struct tbd_robust_list head;
     uint64_t list = 0;
     uint64_t bytes = 0;
     uint64_t entry;

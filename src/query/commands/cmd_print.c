@@ -62,7 +62,7 @@ enum tbd_exit tbd_command_value_of(struct tbd_command_run *run, struct tbd_posit
 
 /* ---- print ---- */
 
-struct request {
+struct print_request {
     size_t from, to; /* of the expression in the text */
     char format;
     uint64_t count; /* EXPR@COUNT: so many values from there on; 0: one */
@@ -74,12 +74,12 @@ static bool is_format(const char *s)
 }
 
 /* "/x EXPR" or "EXPR /x". */
-static void take_format(const struct tbd_command_run *run, struct request *out)
+static void take_format(const struct tbd_command_run *run, struct print_request *out)
 {
     const char *first = run->argv[0];
     const char *last = run->argv[run->argc - 1];
 
-    *out = (struct request){ .from = run->arguments, .to = strlen(run->text) };
+    *out = (struct print_request){ .from = run->arguments, .to = strlen(run->text) };
     if (run->argc < 2)
         return;
     if (is_format(first) && first[2] == '\0') {
@@ -92,7 +92,7 @@ static void take_format(const struct tbd_command_run *run, struct request *out)
 }
 
 /* EXPR@COUNT, as in gdb: cuts the count off. */
-static enum tbd_exit take_count(struct tbd_command_run *run, struct request *request)
+static enum tbd_exit take_count(struct tbd_command_run *run, struct print_request *request)
 {
     const char *text = run->text + request->from;
     const char *at = memrchr(text, '@', request->to - request->from);
@@ -115,7 +115,7 @@ static enum tbd_exit take_count(struct tbd_command_run *run, struct request *req
 }
 
 /* `count` values that lie one behind the other; the caller's to free. */
-static char *values_text(struct tbd_source_place *place, const struct request *request,
+static char *values_text(struct tbd_source_place *place, const struct print_request *request,
                          const struct tbd_data *first)
 {
     uint64_t bytes = tbd_type_look(&first->type).bytes;
@@ -149,7 +149,7 @@ static bool has_no_type(const struct tbd_data *data)
 }
 
 static enum tbd_exit print_value(struct tbd_command_run *run, struct tbd_source_place *place,
-                                 const struct request *request, const struct tbd_data *data)
+                                 const struct print_request *request, const struct tbd_data *data)
 {
     json_t *object;
     char *text;
@@ -188,7 +188,7 @@ enum tbd_exit tbd_command_print(struct tbd_command_run *run)
 {
     struct tbd_source_place place;
     struct tbd_data data;
-    struct request request;
+    struct print_request request;
     enum tbd_exit result;
 
     if (run->argc == 0)

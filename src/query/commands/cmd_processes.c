@@ -20,7 +20,7 @@
 
 #define NO_PARENT SIZE_MAX
 
-struct row {
+struct process_row {
     char *path;
     char *arguments; /* joined by blanks */
     char end[64];
@@ -32,8 +32,8 @@ struct row {
     bool ended_by_exec;
 };
 
-struct list {
-    struct row *rows;
+struct process_list {
+    struct process_row *rows;
     size_t count, capacity;
 };
 
@@ -57,23 +57,23 @@ static char *join_arguments(const struct tbd_trace_info *info)
     return out;
 }
 
-static enum tbd_status add_row(struct list *list, const struct tbd_trace_info *info,
+static enum tbd_status add_row(struct process_list *list, const struct tbd_trace_info *info,
                                const char *asked)
 {
-    struct row *row;
+    struct process_row *row;
 
     if (!tbd_array_grow(&list->rows, list->count, &list->capacity, sizeof(*row)))
         return TBD_NOMEM;
     row = &list->rows[list->count];
-    *row = (struct row){ .path = strdup(info->path),
-                         .arguments = join_arguments(info),
-                         .pid = info->pid,
-                         .parent_pid = info->parent_pid,
-                         .started = info->realtime_ns,
-                         .blocks = info->blocks,
-                         .parent = NO_PARENT,
-                         .is_forked = info->is_forked,
-                         .is_asked = strcmp(info->path, asked) == 0 };
+    *row = (struct process_row){ .path = strdup(info->path),
+                                 .arguments = join_arguments(info),
+                                 .pid = info->pid,
+                                 .parent_pid = info->parent_pid,
+                                 .started = info->realtime_ns,
+                                 .blocks = info->blocks,
+                                 .parent = NO_PARENT,
+                                 .is_forked = info->is_forked,
+                                 .is_asked = strcmp(info->path, asked) == 0 };
     row->ended_by_exec = info->finished && info->end.how == TBD_ENDED_EXEC;
     list->count++;
     if (row->path == NULL || row->arguments == NULL)
@@ -84,7 +84,7 @@ static enum tbd_status add_row(struct list *list, const struct tbd_trace_info *i
 }
 
 /* What is no trace, or damaged, is left out: it may be anybody's. */
-static enum tbd_status add_trace(struct list *list, const char *folder, const char *name,
+static enum tbd_status add_trace(struct process_list *list, const char *folder, const char *name,
                                  const char *asked)
 {
     struct tbd_trace *trace;
@@ -100,7 +100,7 @@ static enum tbd_status add_trace(struct list *list, const char *folder, const ch
     return status;
 }
 
-static enum tbd_status read_folder(struct list *list, const char *folder, const char *asked)
+static enum tbd_status read_folder(struct process_list *list, const char *folder, const char *asked)
 {
     DIR *directory = opendir(folder);
     enum tbd_status status = TBD_OK;
@@ -116,7 +116,7 @@ static enum tbd_status read_folder(struct list *list, const char *folder, const 
     return status;
 }
 
-static void free_list(struct list *list)
+static void free_list(struct process_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         free(list->rows[i].path);
@@ -129,14 +129,14 @@ static void free_list(struct list *list)
 
 static int compare_rows(const void *a, const void *b)
 {
-    const struct row *one = a;
-    const struct row *other = b;
+    const struct process_row *one = a;
+    const struct process_row *other = b;
 
     return one->started != other->started ? (one->started < other->started ? -1 : 1)
                                           : strcmp(one->path, other->path);
 }
 
-static size_t latest_of(const struct list *list, size_t before, uint32_t pid)
+static size_t latest_of(const struct process_list *list, size_t before, uint32_t pid)
 {
     for (size_t i = before; i-- > 0;)
         if (list->rows[i].pid == pid)
@@ -146,9 +146,9 @@ static size_t latest_of(const struct list *list, size_t before, uint32_t pid)
 
 /* After execve the process is the same, and so is its place in the tree: under the
  * program before. */
-static size_t find_parent(const struct list *list, size_t index)
+static size_t find_parent(const struct process_list *list, size_t index)
 {
-    const struct row *row = &list->rows[index];
+    const struct process_row *row = &list->rows[index];
     size_t before = latest_of(list, index, row->pid);
 
     if (!row->is_forked && before != NO_PARENT && list->rows[before].ended_by_exec)
@@ -157,7 +157,7 @@ static size_t find_parent(const struct list *list, size_t index)
 }
 
 /* Marks the rows that have the same first ancestor as the trace that is asked. */
-static void mark_members(struct list *list)
+static void mark_members(struct process_list *list)
 {
     size_t root = NO_PARENT;
 
@@ -167,14 +167,14 @@ static void mark_members(struct list *list)
     while (root != NO_PARENT && list->rows[root].parent != NO_PARENT)
         root = list->rows[root].parent;
     for (size_t i = 0; i < list->count; i++) {
-        struct row *row = &list->rows[i];
+        struct process_row *row = &list->rows[i];
 
         row->is_member =
             i == root || (row->parent != NO_PARENT && list->rows[row->parent].is_member);
     }
 }
 
-static void make_tree(struct list *list)
+static void make_tree(struct process_list *list)
 {
     qsort(list->rows, list->count, sizeof(*list->rows), compare_rows);
     for (size_t i = 0; i < list->count; i++)
@@ -184,15 +184,15 @@ static void make_tree(struct list *list)
 
 /* ---- printing ---- */
 
-static const char *how_started(const struct list *list, const struct row *row)
+static const char *how_started(const struct process_list *list, const struct process_row *row)
 {
     if (row->is_forked)
         return "fork";
     return row->parent != NO_PARENT && list->rows[row->parent].pid == row->pid ? "exec" : "start";
 }
 
-static void print_object(const struct tbd_command_run *run, const struct list *list,
-                         const struct row *row, unsigned depth)
+static void print_object(const struct tbd_command_run *run, const struct process_list *list,
+                         const struct process_row *row, unsigned depth)
 {
     json_t *object = json_object();
 
@@ -213,7 +213,7 @@ static void print_object(const struct tbd_command_run *run, const struct list *l
 }
 
 /* The beginning of the command on one line. */
-static const char *short_command(const struct row *row, char *out, size_t bytes)
+static const char *short_command(const struct process_row *row, char *out, size_t bytes)
 {
     snprintf(out, bytes, "%s", row->arguments);
     for (char *at = out; *at != '\0'; at++)
@@ -222,8 +222,8 @@ static const char *short_command(const struct row *row, char *out, size_t bytes)
     return out;
 }
 
-static void print_text(const struct tbd_command_run *run, const struct list *list,
-                       const struct row *row, unsigned depth, uint64_t began)
+static void print_text(const struct tbd_command_run *run, const struct process_list *list,
+                       const struct process_row *row, unsigned depth, uint64_t began)
 {
     const char *name = strrchr(row->path, '/');
     char command[61];
@@ -235,10 +235,10 @@ static void print_text(const struct tbd_command_run *run, const struct list *lis
 }
 
 /* Depth first, children in the order of their start. */
-static void print_tree(const struct tbd_command_run *run, const struct list *list, size_t index,
-                       unsigned depth, uint64_t began)
+static void print_tree(const struct tbd_command_run *run, const struct process_list *list,
+                       size_t index, unsigned depth, uint64_t began)
 {
-    const struct row *row = &list->rows[index];
+    const struct process_row *row = &list->rows[index];
 
     if (run->session->json)
         print_object(run, list, row, depth);
@@ -252,7 +252,7 @@ static void print_tree(const struct tbd_command_run *run, const struct list *lis
 enum tbd_exit tbd_command_processes(struct tbd_command_run *run)
 {
     const char *asked = run->session->info->path;
-    struct list list = { 0 };
+    struct process_list list = { 0 };
     enum tbd_status status;
     char folder[4096];
 

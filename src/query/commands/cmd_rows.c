@@ -257,7 +257,7 @@ enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
 
 /* ---- count ---- */
 
-struct counting {
+struct row_counting {
     const struct tbd_command_run *run;
     const char *by; /* "func", "line", "thread", "value" */
     json_t *counts; /* by text */
@@ -276,7 +276,7 @@ static uint64_t value_of(const struct tbd_event *event)
     }
 }
 
-static void group_of(const struct counting *counting, const struct tbd_event *event, char *out,
+static void group_of(const struct row_counting *counting, const struct tbd_event *event, char *out,
                      size_t bytes)
 {
     struct tbd_session *session = counting->run->session;
@@ -298,7 +298,7 @@ static void group_of(const struct counting *counting, const struct tbd_event *ev
 
 static bool count_event(void *context, const struct tbd_event *event)
 {
-    struct counting *counting = context;
+    struct row_counting *counting = context;
     char text[512];
     json_int_t before;
 
@@ -319,7 +319,7 @@ static int compare_rows(const void *left, const void *right)
                   json_string_value(json_object_get(*b, "by")));
 }
 
-static enum tbd_exit print_counts(const struct counting *counting)
+static enum tbd_exit print_counts(const struct row_counting *counting)
 {
     static const char *const columns[] = { "count", "by", NULL };
     json_t **sorted = calloc(json_object_size(counting->counts) + 1, sizeof(json_t *));
@@ -357,7 +357,7 @@ static bool is_group(const char *by)
 /* count TYPE [of EXPR] [where CONTEXT] [by func|line|thread|value] */
 enum tbd_exit tbd_command_count(struct tbd_command_run *run)
 {
-    struct counting counting = { .run = run, .by = "func" };
+    struct row_counting counting = { .run = run, .by = "func" };
     char *question = strdup(arguments_of(run));
     enum tbd_exit result;
 

@@ -294,7 +294,7 @@ enum tbd_exit tbd_command_bt(struct tbd_command_run *run)
 /* ---- disas ---- */
 
 static void print_insn(const struct tbd_command_run *run, struct tbd_position position,
-                       uint32_t window, const struct tbd_insn *insn)
+                       uint32_t window, const struct tbd_block_insn *insn)
 {
     char text[256];
     char name[256];
@@ -322,7 +322,7 @@ static enum tbd_status disassemble(struct tbd_command_run *run, struct tbd_posit
 {
     while (count > 0) {
         struct tbd_place place;
-        struct tbd_insn insn;
+        struct tbd_block_insn insn;
         enum tbd_status status = tbd_session_place(run->session, position, &place);
 
         if (status != TBD_OK)

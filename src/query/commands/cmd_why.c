@@ -30,7 +30,7 @@
 #define LIMIT_MAX     16u
 
 /* Something whose last writer before `at` is wanted. */
-struct value {
+struct wanted_value {
     struct tbd_position at;
     uint32_t thread;
     enum tbd_why_place place;
@@ -44,7 +44,7 @@ struct why {
     ZydisDecoder decoder;
     struct tbd_rows rows;
     uint32_t limit; /* of calculations, one within the other */
-    struct value followed[ROWS_MAX];
+    struct wanted_value followed[ROWS_MAX];
     size_t followed_count;
     char what[160]; /* of the hop */
     enum tbd_status status;
@@ -159,7 +159,7 @@ static bool address_of(struct why *why, struct writer *w, const ZydisDecodedOper
 
 /* What is stored at `offset` bytes into the store came from so far into the source. */
 static bool take_memory(struct why *why, struct writer *w, const ZydisDecodedOperand *operand,
-                        uint64_t offset, struct value *out)
+                        uint64_t offset, struct wanted_value *out)
 {
     if (!address_of(why, w, operand, &out->address)) {
         say(why, "memory whose address is not known");
@@ -173,9 +173,9 @@ static bool take_memory(struct why *why, struct writer *w, const ZydisDecodedOpe
 
 /* One input in words, and as what is to be followed; false: there is nothing to follow. */
 static bool take_input(struct why *why, struct writer *w, const struct tbd_why_input *input,
-                       uint64_t offset, struct value *out)
+                       uint64_t offset, struct wanted_value *out)
 {
-    *out = (struct value){ .at = w->at, .thread = w->place.thread, .place = input->place };
+    *out = (struct wanted_value){ .at = w->at, .thread = w->place.thread, .place = input->place };
     switch (input->place) {
     case TBD_WHY_REGISTER:
         out->reg = input->reg;
@@ -208,7 +208,8 @@ static void say_system_call(struct why *why, const struct writer *w)
 /* ---- writers ---- */
 
 /* The last store; TBD_NOTFOUND: nobody stored it. */
-static enum tbd_status find_store(struct why *why, const struct value *value, struct writer *out)
+static enum tbd_status find_store(struct why *why, const struct wanted_value *value,
+                                  struct writer *out)
 {
     struct tbd_event store;
     char question[128];
@@ -225,15 +226,15 @@ static enum tbd_status find_store(struct why *why, const struct value *value, st
     return tbd_session_place(why->run->session, out->at, &out->place);
 }
 
-static bool is_writer(const struct value *value, const struct tbd_why_insn *insn)
+static bool is_writer(const struct wanted_value *value, const struct tbd_why_insn *insn)
 {
     return value->place == TBD_WHY_FLAGS ? tbd_why_writes_flags(insn, value->flags)
                                          : tbd_why_writes_register(insn, value->reg);
 }
 
 /* The last instruction of a block, below `limit`, that writes it. */
-static bool find_in_block(struct why *why, const struct value *value, uint64_t time, uint32_t limit,
-                          struct writer *out)
+static bool find_in_block(struct why *why, const struct wanted_value *value, uint64_t time,
+                          uint32_t limit, struct writer *out)
 {
     for (uint32_t insn = limit; insn-- > 0;) {
         out->at = (struct tbd_position){ .time = time, .offset = insn };
@@ -246,7 +247,7 @@ static bool find_in_block(struct why *why, const struct value *value, uint64_t t
 }
 
 /* TBD_NOTFOUND: too far away. */
-static enum tbd_status find_instruction(struct why *why, const struct value *value,
+static enum tbd_status find_instruction(struct why *why, const struct wanted_value *value,
                                         struct writer *out)
 {
     uint32_t limit = value->at.offset;
@@ -275,8 +276,8 @@ static enum tbd_status find_instruction(struct why *why, const struct value *val
 
 /* Says what the writer made the value from; how many of `out` are to be followed.  *is_copy: the
  * one is the value itself. */
-static size_t explain(struct why *why, const struct value *value, struct writer *w, bool *is_copy,
-                      struct value *out)
+static size_t explain(struct why *why, const struct wanted_value *value, struct writer *w,
+                      bool *is_copy, struct wanted_value *out)
 {
     uint64_t offset = value->place == TBD_WHY_MEMORY && value->address > w->stored_at
                           ? value->address - w->stored_at
@@ -311,10 +312,10 @@ static size_t explain(struct why *why, const struct value *value, struct writer 
     return count;
 }
 
-static bool is_followed(const struct why *why, const struct value *value)
+static bool is_followed(const struct why *why, const struct wanted_value *value)
 {
     for (size_t i = 0; i < why->followed_count; i++) {
-        const struct value *other = &why->followed[i];
+        const struct wanted_value *other = &why->followed[i];
 
         if (other->at.time == value->at.time && other->at.offset == value->at.offset &&
             other->place == value->place && other->reg == value->reg &&
@@ -325,7 +326,7 @@ static bool is_followed(const struct why *why, const struct value *value)
 }
 
 /* Where nobody wrote it. */
-static void add_end(struct why *why, const struct value *value, uint32_t depth)
+static void add_end(struct why *why, const struct wanted_value *value, uint32_t depth)
 {
     struct tbd_position at =
         value->place == TBD_WHY_MEMORY ? tbd_session_first(why->run->session) : value->at;
@@ -341,8 +342,8 @@ static void add_end(struct why *why, const struct value *value, uint32_t depth)
 }
 
 /* One hop, with its row; how many values it leads to. */
-static size_t hop(struct why *why, const struct value *value, uint32_t depth, struct writer *w,
-                  bool *is_copy, struct value *inputs)
+static size_t hop(struct why *why, const struct wanted_value *value, uint32_t depth,
+                  struct writer *w, bool *is_copy, struct wanted_value *inputs)
 {
     size_t count;
 
@@ -363,9 +364,9 @@ static size_t hop(struct why *why, const struct value *value, uint32_t depth, st
     return count;
 }
 
-static void follow(struct why *why, struct value value, uint32_t depth)
+static void follow(struct why *why, struct wanted_value value, uint32_t depth)
 {
-    struct value inputs[TBD_WHY_INPUTS_MAX];
+    struct wanted_value inputs[TBD_WHY_INPUTS_MAX];
     struct writer *w = malloc(sizeof(*w));
     size_t count = 0;
     bool is_copy = w != NULL;
@@ -388,7 +389,7 @@ static void follow(struct why *why, struct value value, uint32_t depth)
 
 /* ---- the command ---- */
 
-static bool start_at_register(const char *text, struct value *out)
+static bool start_at_register(const char *text, struct wanted_value *out)
 {
     for (ZydisRegister reg = ZYDIS_REGISTER_RAX; reg <= ZYDIS_REGISTER_R15; reg++) {
         if (*text == '$' && strcmp(text + 1, ZydisRegisterGetString(reg)) == 0) {
@@ -400,7 +401,8 @@ static bool start_at_register(const char *text, struct value *out)
     return false;
 }
 
-static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from, struct value *out)
+static enum tbd_exit start_at_variable(struct tbd_command_run *run, size_t from,
+                                       struct wanted_value *out)
 {
     struct tbd_query_error error = { .status = TBD_TYPE, .at = from, .length = 1 };
     struct tbd_source_place place;
@@ -442,7 +444,7 @@ static size_t take_limit(const struct tbd_command_run *run, uint32_t *out)
            strspn(strstr(run->text + run->arguments, first) + strlen(first), " ");
 }
 
-static enum tbd_exit start(struct why *why, struct value *out)
+static enum tbd_exit start(struct why *why, struct wanted_value *out)
 {
     struct tbd_command_run *run = why->run;
     size_t from = take_limit(run, &why->limit);
@@ -467,7 +469,7 @@ enum tbd_exit tbd_command_why(struct tbd_command_run *run)
     static const char *const columns[] = { "position", "what", "text", "source",
                                            "function", "code", NULL };
     struct why *why;
-    struct value value = { .at = { 0 } };
+    struct wanted_value value = { .at = { 0 } };
     enum tbd_exit result;
 
     if (run->argc == 0)

@@ -13,12 +13,12 @@
 #define WORD_BYTES 64
 #define UNITS_MAX  4096ul
 
-struct row {
+struct word_row {
     const char *word;
     const char *means; /* what stands for it */
 };
 
-static const struct row same[] = {
+static const struct word_row same[] = {
     { "p", "print" },
     { "inspect", "print" },
     { "output", "print" },
@@ -39,7 +39,7 @@ static const struct row same[] = {
 };
 
 /* In the order in which a beginning of the word is looked up: `info s` is the stack. */
-static const struct row infos[] = {
+static const struct word_row infos[] = {
     { "args", "locals" },     { "frame", "frame" },
     { "locals", "locals" },   { "registers", "regs" },
     { "stack", "bt" },        { "sharedlibrary", "modules" },
@@ -50,7 +50,7 @@ static const struct row infos[] = {
 
 static const char see_gdb[] = "`tbdq help gdb` has what stands for gdb's commands";
 
-static const struct row others[] = {
+static const struct word_row others[] = {
     { "break",
       "go there at once: goto current forward func_enter 1 where func==NAME, or line 1 where "
       "src=<FILE,LINE>" },
@@ -74,13 +74,13 @@ static const struct row others[] = {
     { NULL, NULL },
 };
 
-static const struct row short_forms[] = {
+static const struct word_row short_forms[] = {
     { "b", "break" },      { "tbreak", "break" }, { "c", "continue" }, { "rc", "reverse-continue" },
     { "awatch", "watch" }, { "r", "run" },        { "start", "run" },  { "advance", "until" },
     { "u", "until" },      { "ni", "nexti" },     { "i", "info" },     { NULL, NULL },
 };
 
-static const char *find(const struct row *rows, const char *word)
+static const char *find(const struct word_row *rows, const char *word)
 {
     for (; rows->word != NULL; rows++) {
         if (strcmp(rows->word, word) == 0)
@@ -180,7 +180,7 @@ static char *translate_info(const char *rest)
     if (*rest == '\0')
         return NULL;
     rest = first_word(rest, what);
-    for (const struct row *row = infos; row->word != NULL && *what != '\0'; row++) {
+    for (const struct word_row *row = infos; row->word != NULL && *what != '\0'; row++) {
         if (strncmp(row->word, what, strlen(what)) == 0)
             return rest[strspn(rest, " \t")] == '\0' ? strdup(row->means) : NULL;
     }
@@ -233,19 +233,19 @@ const char *tbd_gdb_hint(const char *line)
 void tbd_gdb_help(FILE *out)
 {
     fprintf(out, "What users of gdb and rr type, and what it is here.\n\nThese are understood:\n");
-    for (const struct row *row = same; row->word != NULL; row++)
+    for (const struct word_row *row = same; row->word != NULL; row++)
         fprintf(out, "  %-16s %s\n", row->word, row->means);
-    for (const struct row *row = infos; row->word != NULL; row++)
+    for (const struct word_row *row = infos; row->word != NULL; row++)
         fprintf(out, "  info %-11s %s\n", row->word, row->means);
     fprintf(out, "  %-20s %s\n", "thread apply all bt", "bt threads");
     fprintf(out, "  %-16s %s\n  %-16s %s\n  %-16s %s\n", "x/8gx ADDR", "mem ADDR 64", "x/s ADDR",
             "print (char *)(ADDR)", "x/5i $pc", "disas 5");
     fprintf(out, "\nThese are asked in another way, as all that has happened is there at once:\n");
-    for (const struct row *row = others; row->word != NULL; row++) {
+    for (const struct word_row *row = others; row->word != NULL; row++) {
         if (row->means != see_gdb)
             fprintf(out, "  %-16s %s\n", row->word, row->means);
     }
     fprintf(out, "\nShort and other words for those:\n");
-    for (const struct row *row = short_forms; row->word != NULL; row++)
+    for (const struct word_row *row = short_forms; row->word != NULL; row++)
         fprintf(out, "  %-16s %s\n", row->word, row->means);
 }

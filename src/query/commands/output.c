@@ -165,14 +165,14 @@ static void put_args(const struct tbd_event *event, json_t *object)
     json_object_set_new(object, "args", args);
 }
 
-struct reading {
+struct call_reading {
     struct tbd_session *session;
     struct tbd_position position;
 };
 
 static bool read_for_call(void *context, uint64_t address, void *out, size_t bytes)
 {
-    const struct reading *reading = context;
+    const struct call_reading *reading = context;
 
     return tbd_session_read(reading->session, reading->position, address, out, bytes) == TBD_OK;
 }
@@ -180,7 +180,7 @@ static bool read_for_call(void *context, uint64_t address, void *out, size_t byt
 /* The call as a line, strings and data as they are after it: what it read it left alone. */
 static void put_call(struct tbd_session *session, const struct tbd_event *event, json_t *object)
 {
-    struct reading reading = { session, event->position };
+    struct call_reading reading = { session, event->position };
     struct tbd_sys_call call = { .number = event->number };
     char line[1024];
 

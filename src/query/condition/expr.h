@@ -26,7 +26,7 @@
 enum tbd_expr_op {
     TBD_EXPR_NUMBER,
     TBD_EXPR_SYMBOL,     /* &name; a number once bound */
-    TBD_EXPR_FIELD,      /* enum tbd_field */
+    TBD_EXPR_FIELD,      /* enum tbd_event_field */
     TBD_EXPR_REGISTER,
     TBD_EXPR_MEMORY,     /* mem[left, value]; slot */
     TBD_EXPR_TOUCHES,    /* touches[left, right] */
@@ -61,7 +61,7 @@ enum tbd_expr_op {
 };
 // clang-format on
 
-enum tbd_field {
+enum tbd_event_field {
     TBD_FIELD_ADDR,
     TBD_FIELD_SIZE,
     TBD_FIELD_OLDVAL,
@@ -247,7 +247,7 @@ void tbd_expr_conjuncts(const struct tbd_expr *expr, int32_t node,
                         void (*each)(void *context, const struct tbd_expr *expr, int32_t node),
                         void *context);
 /* Is `node` (after binding) `field == CONSTANT`, either way round? */
-bool tbd_expr_is_field_equals(const struct tbd_expr *expr, int32_t node, enum tbd_field field,
+bool tbd_expr_is_field_equals(const struct tbd_expr *expr, int32_t node, enum tbd_event_field field,
                               uint64_t *out);
 
 #endif

@@ -110,7 +110,7 @@ void tbd_expr_conjuncts(const struct tbd_expr *expr, int32_t index,
     tbd_expr_conjuncts(expr, node->right, each, context);
 }
 
-static bool is_field(const struct tbd_expr *expr, int32_t index, enum tbd_field field)
+static bool is_field(const struct tbd_expr *expr, int32_t index, enum tbd_event_field field)
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
 
@@ -119,8 +119,8 @@ static bool is_field(const struct tbd_expr *expr, int32_t index, enum tbd_field 
     return node->op == TBD_EXPR_FIELD && node->which == (uint32_t)field;
 }
 
-bool tbd_expr_is_field_equals(const struct tbd_expr *expr, int32_t index, enum tbd_field field,
-                              uint64_t *out)
+bool tbd_expr_is_field_equals(const struct tbd_expr *expr, int32_t index,
+                              enum tbd_event_field field, uint64_t *out)
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
     int32_t left = node->left;

@@ -132,7 +132,7 @@ static struct tbd_value eval_sp(const struct tbd_expr_env *env)
 static struct tbd_value eval_field(const struct tbd_expr_node *node, const struct tbd_expr_env *env)
 {
     const struct tbd_event *event = env->event;
-    enum tbd_field field = (enum tbd_field)node->which;
+    enum tbd_event_field field = (enum tbd_event_field)node->which;
 
     switch (field) {
     case TBD_FIELD_ADDR: return known(event->addr);

@@ -42,7 +42,7 @@ static void types_text(uint32_t types, char *out, size_t bytes)
     }
 }
 
-static void note_field_use(struct tbd_parser *p, enum tbd_field field)
+static void note_field_use(struct tbd_parser *p, enum tbd_event_field field)
 {
     bool calls = p->type == TBD_EVENT_FUNC_ENTER || p->type == TBD_EVENT_FUNC_EXIT;
 

@@ -7,7 +7,7 @@
 
 struct tbd_field_name {
     const char *name;
-    enum tbd_field field;
+    enum tbd_event_field field;
     uint32_t types; /* bit per enum tbd_event_type that has it */
     const char *help;
 };

@@ -20,7 +20,7 @@
 #define COUNT_MAX       (1ull << 40)
 #define PATH_BYTES      64
 
-enum walk { WALK_ARRAY, WALK_BITS, WALK_DEQUE, WALK_LIST, WALK_TREE, WALK_HASH, WALK_ONE };
+enum walk_kind { WALK_ARRAY, WALK_BITS, WALK_DEQUE, WALK_LIST, WALK_TREE, WALK_HASH, WALK_ONE };
 
 /* The member at "a.b.c", also in base classes. */
 static bool dig(const struct tbd_place_of *place, const struct tbd_data *data, const char *path,

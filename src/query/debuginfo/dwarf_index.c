@@ -20,7 +20,7 @@
 #define PAIRS_MAX   (1u << 26)
 #define KIND        "units"
 
-struct table_head {
+struct unit_index_head {
     uint64_t units, names, postings;
 };
 
@@ -135,7 +135,7 @@ static size_t drop_repeats(struct pairs *pairs, size_t *out_names)
 /* Writes the table; *out_bytes its size.  The caller's to free. */
 static uint8_t *lay_out(struct pairs *pairs, size_t units, size_t *out_bytes)
 {
-    struct table_head head = { .units = units };
+    struct unit_index_head head = { .units = units };
     size_t names;
     uint32_t *hashes, *starts, *postings;
     uint8_t *bytes;
@@ -184,8 +184,9 @@ static uint8_t *make(struct tbd_dwarf *dwarf, size_t units, size_t *out_bytes)
 static bool take_table(struct tbd_dwarf_index *index, const uint8_t *bytes, size_t count,
                        size_t units)
 {
-    const uint32_t *numbers = (const uint32_t *)(const void *)(bytes + sizeof(struct table_head));
-    struct table_head head;
+    const uint32_t *numbers =
+        (const uint32_t *)(const void *)(bytes + sizeof(struct unit_index_head));
+    struct unit_index_head head;
 
     if (count < sizeof(head))
         return false;

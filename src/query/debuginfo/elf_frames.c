@@ -14,7 +14,7 @@
 #define TABLE_MAX   (1u << 20)
 #define PIECE_BYTES (64u << 10)
 
-struct table_head {
+struct frame_table_head {
     uint8_t version;
     uint8_t eh_frame_encoding;
     uint8_t count_encoding;
@@ -22,7 +22,7 @@ struct table_head {
     int32_t eh_frame;
     uint32_t count;
 };
-_Static_assert(sizeof(struct table_head) == 12, "as in the file");
+_Static_assert(sizeof(struct frame_table_head) == 12, "as in the file");
 
 struct table_entry {
     int32_t function; /* relative to the table's head */
@@ -89,7 +89,7 @@ static uint64_t function_bytes(struct tbd_elf_file *file, struct piece *piece, u
 
 size_t tbd_elf_frame_functions(struct tbd_elf_file *file, struct tbd_elf_range **out)
 {
-    struct table_head head;
+    struct frame_table_head head;
     struct table_entry *entries;
     struct piece *piece;
     uint64_t base = 0;

@@ -33,7 +33,7 @@ struct part {
     uint32_t next;
 };
 
-struct slot {
+struct probe_slot {
     uint64_t word; /* address / 8 + 1; 0 = free */
     uint32_t head; /* part */
 };
@@ -53,7 +53,7 @@ struct tbd_probes {
     uint32_t delayed_count;
     struct part *parts;
     uint32_t part_count, part_free;
-    struct slot *slots;
+    struct probe_slot *slots;
     uint32_t slot_count, slot_mask;
     uint32_t waiting;   /* parts in the table */
     uint64_t low, high; /* words [low, high) are all that they wait for; waiting != 0 */
@@ -95,7 +95,7 @@ static uint32_t slot_start(const struct tbd_probes *p, uint64_t word)
     return (uint32_t)((word * 0x9e3779b97f4a7c15ull) >> 32) & p->slot_mask;
 }
 
-static struct slot *slot_find(const struct tbd_probes *p, uint64_t word)
+static struct probe_slot *slot_find(const struct tbd_probes *p, uint64_t word)
 {
     uint32_t i;
 
@@ -110,7 +110,7 @@ static struct slot *slot_find(const struct tbd_probes *p, uint64_t word)
 
 static bool slots_double(struct tbd_probes *p)
 {
-    struct slot *old = p->slots;
+    struct probe_slot *old = p->slots;
     uint32_t old_size = old == NULL ? 0 : p->slot_mask + 1;
     uint32_t size = old_size == 0 ? 256 : old_size * 2;
 
@@ -134,9 +134,9 @@ static bool slots_double(struct tbd_probes *p)
     return true;
 }
 
-static struct slot *slot_make(struct tbd_probes *p, uint64_t word)
+static struct probe_slot *slot_make(struct tbd_probes *p, uint64_t word)
 {
-    struct slot *slot = slot_find(p, word);
+    struct probe_slot *slot = slot_find(p, word);
     uint32_t i;
 
     if (slot != NULL)
@@ -145,7 +145,7 @@ static struct slot *slot_make(struct tbd_probes *p, uint64_t word)
         return NULL;
     for (i = slot_start(p, word); p->slots[i].word != 0;)
         i = (i + 1) & p->slot_mask;
-    p->slots[i] = (struct slot){ .word = word + 1, .head = NONE };
+    p->slots[i] = (struct probe_slot){ .word = word + 1, .head = NONE };
     p->slot_count++;
     return &p->slots[i];
 }
@@ -170,7 +170,7 @@ static void arm(struct tbd_probes *p, uint32_t number)
     uint64_t last = (probe->address + probe->size - 1) / 8;
 
     for (uint64_t word = first; word <= last && last - first < 2; word++) {
-        struct slot *slot = slot_make(p, word);
+        struct probe_slot *slot = slot_make(p, word);
         uint32_t part = slot == NULL ? NONE : part_new(p);
 
         if (part == NONE) {
@@ -238,7 +238,7 @@ static bool waits(const struct probe *probe, uint64_t word)
     return (probe->open & covered(probe, word * 8, 8)) != 0;
 }
 
-static void store_word(struct tbd_probes *p, struct slot *slot, const struct queued *store)
+static void store_word(struct tbd_probes *p, struct probe_slot *slot, const struct queued *store)
 {
     uint32_t *link = &slot->head;
 
@@ -265,7 +265,7 @@ static void apply(struct tbd_probes *p, const struct queued *store)
 
     if (words <= p->slot_count) {
         for (uint64_t word = first; word < first + words; word++) {
-            struct slot *slot = slot_find(p, word);
+            struct probe_slot *slot = slot_find(p, word);
 
             if (slot != NULL)
                 store_word(p, slot, store);

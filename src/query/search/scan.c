@@ -39,7 +39,7 @@ void tbd_scan_deliver(struct tbd_scan *scan, struct tbd_event *event)
 
 static uint64_t insn_pc(const struct tbd_scan *scan, uint32_t insn)
 {
-    struct tbd_insn found;
+    struct tbd_block_insn found;
 
     if (insn == 0)
         return scan->cursor.block->def.start;
@@ -119,7 +119,7 @@ void tbd_scan_deliver_insns(struct tbd_scan *scan, uint32_t last)
     while (scan->due != 0 && (uint32_t)__builtin_ctzll(scan->due) <= last) {
         uint32_t insn = (uint32_t)__builtin_ctzll(scan->due);
         struct tbd_event event = scan->due_at;
-        struct tbd_insn found;
+        struct tbd_block_insn found;
 
         scan->due &= scan->due - 1;
         if (insn != scan->insn)

@@ -181,7 +181,7 @@ static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool
     struct tbd_session_stats *stats = &run->session->stats;
     double begin = tbd_progress_now();
     enum tbd_status status = bind_window(run, index);
-    enum tbd_plan_answer answer = TBD_PLAN_MAY_HOLD;
+    enum tbd_plan_verdict answer = TBD_PLAN_MAY_HOLD;
 
     if (status == TBD_OK)
         answer = tbd_plan_ask(&run->plan, run->session->trace, index);

@@ -13,7 +13,7 @@
 /* ---- the and-ed part ---- */
 
 /* time < N and the like, with the name on the left. */
-static void note_time(struct tbd_plan *plan, const struct tbd_expr *expr,
+static void note_time(struct tbd_search_plan *plan, const struct tbd_expr *expr,
                       const struct tbd_expr_node *node)
 {
     const struct tbd_expr_node *left = &expr->nodes[node->left];
@@ -31,7 +31,7 @@ static void note_time(struct tbd_plan *plan, const struct tbd_expr *expr,
 }
 
 /* touches[N,SIZE], or addr == N, of a store or a load.  Of several, the last one will do. */
-static void note_range(struct tbd_plan *plan, const struct tbd_expr *expr, int32_t index)
+static void note_range(struct tbd_search_plan *plan, const struct tbd_expr *expr, int32_t index)
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
     uint64_t start, bytes = 1;
@@ -56,7 +56,7 @@ static void note_range(struct tbd_plan *plan, const struct tbd_expr *expr, int32
 
 static void note_conjunct(void *context, const struct tbd_expr *expr, int32_t index)
 {
-    struct tbd_plan *plan = context;
+    struct tbd_search_plan *plan = context;
     const struct tbd_expr_node *node = &expr->nodes[index];
     uint64_t value;
 
@@ -76,8 +76,8 @@ static void note_conjunct(void *context, const struct tbd_expr *expr, int32_t in
 
 enum answer { NO, PERHAPS, YES };
 
-struct subject {
-    const struct tbd_plan *plan;
+struct block_subject {
+    const struct tbd_search_plan *plan;
     uint64_t start, end; /* its events have their pc in here */
 };
 
@@ -95,7 +95,7 @@ static bool overlaps(const struct tbd_expr_name *name, uint64_t start, uint64_t 
     return false;
 }
 
-static enum answer ask_block(const struct subject *subject, const struct tbd_expr *expr,
+static enum answer ask_block(const struct block_subject *subject, const struct tbd_expr *expr,
                              int32_t index)
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
@@ -108,7 +108,8 @@ static enum answer ask_block(const struct subject *subject, const struct tbd_exp
     return PERHAPS;
 }
 
-static enum answer ask(const struct subject *subject, const struct tbd_expr *expr, int32_t index)
+static enum answer ask(const struct block_subject *subject, const struct tbd_expr *expr,
+                       int32_t index)
 {
     const struct tbd_expr_node *node = &expr->nodes[index];
     enum answer left;
@@ -129,7 +130,7 @@ static enum answer ask(const struct subject *subject, const struct tbd_expr *exp
 /* ---- blocks ---- */
 
 /* Where accesses lie whose address is the same each time, is known. */
-static bool may_touch(const struct tbd_plan *plan, const struct tbd_block *block)
+static bool may_touch(const struct tbd_search_plan *plan, const struct tbd_block *block)
 {
     if (plan->type != TBD_EVENT_STORE || block->def.end == TBD_END_SYSCALL ||
         block->def.end == TBD_END_SPECIAL)
@@ -147,9 +148,9 @@ static bool may_touch(const struct tbd_plan *plan, const struct tbd_block *block
     return false;
 }
 
-static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_block *block)
+static bool is_possible_block(const struct tbd_search_plan *plan, const struct tbd_block *block)
 {
-    struct subject subject = { .plan = plan, .start = block->def.start };
+    struct block_subject subject = { .plan = plan, .start = block->def.start };
 
     subject.end = subject.start + (block->def.code_bytes == 0 ? 1 : block->def.code_bytes);
     if (!tbd_scan_block_has(block, plan->type))
@@ -165,7 +166,7 @@ static bool is_possible_block(const struct tbd_plan *plan, const struct tbd_bloc
 }
 
 /* Does the condition name addresses that summaries of words, or of blocks, know of? */
-static void note_leaves(struct tbd_plan *plan)
+static void note_leaves(struct tbd_search_plan *plan)
 {
     const struct tbd_expr *expr = plan->where;
     uint64_t value;
@@ -184,12 +185,12 @@ static void note_leaves(struct tbd_plan *plan)
 }
 
 enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_session *session,
-                              struct tbd_plan *out)
+                              struct tbd_search_plan *out)
 {
-    *out = (struct tbd_plan){ .type = question->type,
-                              .where = question->where,
-                              .time_high = UINT64_MAX,
-                              .has_threads = tbd_trace_thread_count(session->trace) > 1 };
+    *out = (struct tbd_search_plan){ .type = question->type,
+                                     .where = question->where,
+                                     .time_high = UINT64_MAX,
+                                     .has_threads = tbd_trace_thread_count(session->trace) > 1 };
     if (out->where != NULL) {
         tbd_expr_conjuncts(out->where, out->where->root, note_conjunct, out);
         note_leaves(out);
@@ -206,7 +207,7 @@ enum tbd_status tbd_plan_make(const struct tbd_question *question, struct tbd_se
     return tbd_plan_make_keys(out, session->trace) ? TBD_OK : TBD_NOMEM;
 }
 
-void tbd_plan_free(struct tbd_plan *plan)
+void tbd_plan_free(struct tbd_search_plan *plan)
 {
     free(plan->blocks);
     free(plan->wanted);

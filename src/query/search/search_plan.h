@@ -19,7 +19,7 @@ struct tbd_plan_segment {
     bool made;
 };
 
-struct tbd_plan {
+struct tbd_search_plan {
     enum tbd_event_type type;
     const struct tbd_expr *where; /* borrowed */
     bool has_words;               /* the condition names addresses, or a system call */
@@ -43,7 +43,7 @@ struct tbd_plan {
 };
 
 /* Why a window is not searched, or is. */
-enum tbd_plan_answer {
+enum tbd_plan_verdict {
     TBD_PLAN_OTHER_TIME, /* its times are not wanted, or it has no event of the type */
     TBD_PLAN_NOT_IN_INDEX,
     TBD_PLAN_NOT_IN_TOC, /* the index does not know; the window's TOC does */
@@ -52,12 +52,14 @@ enum tbd_plan_answer {
 
 /* After binding.  Fills *out for the blocks known by `table`. */
 TBD_MUST_CHECK enum tbd_status tbd_plan_make(const struct tbd_question *question,
-                                             struct tbd_session *session, struct tbd_plan *out);
-void tbd_plan_free(struct tbd_plan *plan);
+                                             struct tbd_session *session,
+                                             struct tbd_search_plan *out);
+void tbd_plan_free(struct tbd_search_plan *plan);
 /* May window `index` hold an answer?  Where nothing can be read, yes. */
-enum tbd_plan_answer tbd_plan_ask(struct tbd_plan *plan, struct tbd_trace *trace, uint32_t index);
+enum tbd_plan_verdict tbd_plan_ask(struct tbd_search_plan *plan, struct tbd_trace *trace,
+                                   uint32_t index);
 
 /* search_plan_windows.c: fills wanted and segments.  False without memory. */
-bool tbd_plan_make_keys(struct tbd_plan *plan, struct tbd_trace *trace);
+bool tbd_plan_make_keys(struct tbd_search_plan *plan, struct tbd_trace *trace);
 
 #endif

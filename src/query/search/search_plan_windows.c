@@ -18,12 +18,12 @@ struct masks {
     uint64_t may, may_not;
 };
 
-struct subject {
-    const struct tbd_plan *plan;
+struct window_subject {
+    const struct tbd_search_plan *plan;
     const struct tbd_keys *keys;
 };
 
-static uint64_t find_addresses(const struct subject *subject, uint64_t first, uint64_t last)
+static uint64_t find_addresses(const struct window_subject *subject, uint64_t first, uint64_t last)
 {
     /* A load that begins on the page before may reach over. */
     uint64_t page = first / 4096 == 0 ? 0 : first / 4096 - 1;
@@ -35,7 +35,7 @@ static uint64_t find_addresses(const struct subject *subject, uint64_t first, ui
                           tbd_key(TBD_KEY_WORD, last / 8));
 }
 
-static struct masks ask_leaf(const struct subject *subject, int32_t index)
+static struct masks ask_leaf(const struct window_subject *subject, int32_t index)
 {
     const struct tbd_expr *expr = subject->plan->where;
     const struct tbd_expr_node *node = &expr->nodes[index];
@@ -56,7 +56,7 @@ static struct masks ask_leaf(const struct subject *subject, int32_t index)
     return masks;
 }
 
-static struct masks ask(const struct subject *subject, int32_t index)
+static struct masks ask(const struct window_subject *subject, int32_t index)
 {
     const struct tbd_expr_node *node = &subject->plan->where->nodes[index];
     struct masks left;
@@ -73,9 +73,9 @@ static struct masks ask(const struct subject *subject, int32_t index)
     return (struct masks){ left.may | right.may, left.may_not & right.may_not };
 }
 
-static uint64_t ask_keys(const struct tbd_plan *plan, const struct tbd_keys *keys)
+static uint64_t ask_keys(const struct tbd_search_plan *plan, const struct tbd_keys *keys)
 {
-    struct subject subject = { plan, keys };
+    struct window_subject subject = { plan, keys };
     uint64_t may = tbd_keys_all(keys);
 
     if (plan->has_words)
@@ -95,7 +95,7 @@ static int compare_keys(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-bool tbd_plan_make_keys(struct tbd_plan *plan, struct tbd_trace *trace)
+bool tbd_plan_make_keys(struct tbd_search_plan *plan, struct tbd_trace *trace)
 {
     bool enter = plan->type == TBD_EVENT_FUNC_ENTER;
 
@@ -123,8 +123,8 @@ bool tbd_plan_make_keys(struct tbd_plan *plan, struct tbd_trace *trace)
 
 /* ---- windows ---- */
 
-static const struct tbd_plan_segment *segment_at(struct tbd_plan *plan, struct tbd_trace *trace,
-                                                 size_t index)
+static const struct tbd_plan_segment *segment_at(struct tbd_search_plan *plan,
+                                                 struct tbd_trace *trace, size_t index)
 {
     struct tbd_plan_segment *segment = &plan->segments[index];
 
@@ -138,8 +138,8 @@ static const struct tbd_plan_segment *segment_at(struct tbd_plan *plan, struct t
 
 /* TBD_PLAN_NOT_IN_TOC: the index does not cover the window.  A window that was merged may lie in
  * several segments. */
-static enum tbd_plan_answer ask_index(struct tbd_plan *plan, struct tbd_trace *trace,
-                                      const struct tbd_window_summary *summary)
+static enum tbd_plan_verdict ask_index(struct tbd_search_plan *plan, struct tbd_trace *trace,
+                                       const struct tbd_window_summary *summary)
 {
     uint64_t end = summary->first_time + summary->blocks;
     uint64_t known = 0;
@@ -162,8 +162,8 @@ static enum tbd_plan_answer ask_index(struct tbd_plan *plan, struct tbd_trace *t
     return is_there && known >= summary->blocks ? TBD_PLAN_NOT_IN_INDEX : TBD_PLAN_NOT_IN_TOC;
 }
 
-static enum tbd_plan_answer ask_toc(const struct tbd_plan *plan, struct tbd_trace *trace,
-                                    uint32_t index)
+static enum tbd_plan_verdict ask_toc(const struct tbd_search_plan *plan, struct tbd_trace *trace,
+                                     uint32_t index)
 {
     struct tbd_keys keys;
     uint64_t may;
@@ -176,7 +176,8 @@ static enum tbd_plan_answer ask_toc(const struct tbd_plan *plan, struct tbd_trac
 }
 
 /* From the summary in core alone. */
-static bool may_hold_summary(const struct tbd_plan *plan, const struct tbd_window_summary *summary)
+static bool may_hold_summary(const struct tbd_search_plan *plan,
+                             const struct tbd_window_summary *summary)
 {
     uint64_t implicit = summary->syscalls + summary->specials + summary->signals;
 
@@ -200,10 +201,11 @@ static bool may_hold_summary(const struct tbd_plan *plan, const struct tbd_windo
     return true;
 }
 
-enum tbd_plan_answer tbd_plan_ask(struct tbd_plan *plan, struct tbd_trace *trace, uint32_t index)
+enum tbd_plan_verdict tbd_plan_ask(struct tbd_search_plan *plan, struct tbd_trace *trace,
+                                   uint32_t index)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, index);
-    enum tbd_plan_answer answer;
+    enum tbd_plan_verdict answer;
 
     if (!may_hold_summary(plan, summary))
         return TBD_PLAN_OTHER_TIME;

@@ -43,7 +43,7 @@ struct tbd_search_run {
     struct tbd_expr *where; /* NULL: everything matches */
     uint32_t uses;
     bool wants_values; /* new values of all matching stores, for printing */
-    struct tbd_plan plan;
+    struct tbd_search_plan plan;
     struct tbd_span span;
     const struct tbd_window *window; /* perhaps a picked one */
     struct tbd_session_slice slice;  /* that it is, or is picked of */

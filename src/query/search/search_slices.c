@@ -131,7 +131,7 @@ static enum tbd_status go_through(struct sliced *s, uint32_t first, uint32_t lim
 
 /* ---- backward ---- */
 
-struct counting {
+struct match_counting {
     struct tbd_search_run *run;
     uint64_t *matches; /* by slice */
     uint64_t before;
@@ -139,7 +139,7 @@ struct counting {
 
 static void note_matches(void *context, uint32_t slice)
 {
-    struct counting *counting = context;
+    struct match_counting *counting = context;
 
     counting->matches[slice] = counting->run->total - counting->before;
     counting->before = counting->run->total;
@@ -152,7 +152,7 @@ static enum tbd_status count_matches(struct sliced *s, uint32_t first, uint32_t 
     struct tbd_search_run *run = s->run;
     const struct tbd_question *question = run->question;
     struct tbd_question forward = *question;
-    struct counting counting = { .run = run, .matches = matches };
+    struct match_counting counting = { .run = run, .matches = matches };
     uint64_t total = run->total;
     enum tbd_status status;
 

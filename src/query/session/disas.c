@@ -121,7 +121,7 @@ static const uint16_t *offsets_of(struct tbd_disas *disas, uint32_t id,
     return *out ? disas->offsets[id] : NULL;
 }
 
-bool tbd_disas_insn(struct tbd_disas *disas, uint32_t id, uint32_t insn, struct tbd_insn *out)
+bool tbd_disas_insn(struct tbd_disas *disas, uint32_t id, uint32_t insn, struct tbd_block_insn *out)
 {
     const struct tbd_block *block;
     const uint16_t *offsets = offsets_of(disas, id, &block);
@@ -130,9 +130,9 @@ bool tbd_disas_insn(struct tbd_disas *disas, uint32_t id, uint32_t insn, struct 
     if (!offsets || insn > block->def.insn_count)
         return false;
     next = insn < block->def.insn_count ? offsets[insn + 1] : offsets[insn];
-    *out = (struct tbd_insn){ .pc = block->def.start + offsets[insn],
-                              .bytes = block->code + offsets[insn],
-                              .length = next - offsets[insn] };
+    *out = (struct tbd_block_insn){ .pc = block->def.start + offsets[insn],
+                                    .bytes = block->code + offsets[insn],
+                                    .length = next - offsets[insn] };
     return true;
 }
 

@@ -21,14 +21,15 @@ TBD_MUST_CHECK enum tbd_status tbd_disas_new(const struct tbd_trace *trace,
                                              struct tbd_disas **out);
 void tbd_disas_free(struct tbd_disas *disas); /* NULL is fine */
 
-struct tbd_insn {
+struct tbd_block_insn {
     uint64_t pc;
     const uint8_t *bytes;
     uint32_t length;
 };
 /* Instruction `insn` (the K of TIME+K) of block `id`.  For insn == insn_count: pc one past the
  * block, length 0. False if there is no such block or instruction. */
-bool tbd_disas_insn(struct tbd_disas *disas, uint32_t id, uint32_t insn, struct tbd_insn *out);
+bool tbd_disas_insn(struct tbd_disas *disas, uint32_t id, uint32_t insn,
+                    struct tbd_block_insn *out);
 /* Which instruction of block `id` is at `pc`; false if none starts there. */
 bool tbd_disas_index_of(struct tbd_disas *disas, uint32_t id, uint64_t pc, uint32_t *out_insn);
 

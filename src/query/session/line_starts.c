@@ -54,7 +54,7 @@ static uint64_t find_bits(struct tbd_session *session, uint32_t window, uint32_t
 {
     const struct tbd_block *block = tbd_trace_block(session->trace, id);
     uint32_t count = block == NULL ? 0 : block->def.insn_count;
-    struct tbd_insn insn;
+    struct tbd_block_insn insn;
     uint64_t bits = 0;
 
     for (uint32_t i = 0; i < count && i < 64; i++) {

@@ -126,7 +126,7 @@ enum tbd_status tbd_session_place(struct tbd_session *session, struct tbd_positi
 {
     const struct tbd_window *window;
     struct tbd_cursor cursor;
-    struct tbd_insn insn;
+    struct tbd_block_insn insn;
     enum tbd_status status;
     uint64_t limit;
 

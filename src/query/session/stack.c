@@ -29,7 +29,7 @@
 #define CALLEE_SAVED                                                                               \
     (1u << TBD_RBX | 1u << TBD_RBP | 1u << TBD_R12 | 1u << TBD_R13 | 1u << TBD_R14 | 1u << TBD_R15)
 
-struct walk {
+struct stack_walk {
     struct tbd_symbols *symbols;
     uint32_t window;
     const struct tbd_stack_memory *memory;
@@ -41,7 +41,7 @@ static const uint8_t reg_of_dwarf[TBD_REG_COUNT] = { TBD_RAX, TBD_RDX, TBD_RCX, 
                                                      TBD_R8,  TBD_R9,  TBD_R10, TBD_R11,
                                                      TBD_R12, TBD_R13, TBD_R14, TBD_R15 };
 
-static bool read_word(const struct walk *walk, uint64_t address, uint64_t *out)
+static bool read_word(const struct stack_walk *walk, uint64_t address, uint64_t *out)
 {
     return walk->memory->read(walk->memory->context, address, out, sizeof(*out));
 }
@@ -67,7 +67,7 @@ static bool dwarf_reg(const struct tbd_frame *frame, uint64_t number, uint64_t *
 /* ---- DWARF expressions, as far as call frame information uses them ---- */
 
 struct evaluation {
-    const struct walk *walk;
+    const struct stack_walk *walk;
     const struct tbd_frame *frame; /* the callee */
     uint64_t stack[EXPRESSION_DEPTH];
     size_t depth;
@@ -197,7 +197,7 @@ static bool evaluate(struct evaluation *e, const Dwarf_Op *ops, size_t count, ui
 
 enum rule { RULE_UNKNOWN, RULE_SAME, RULE_VALUE };
 
-static enum rule register_rule(const struct walk *walk, const struct tbd_frame *frame,
+static enum rule register_rule(const struct stack_walk *walk, const struct tbd_frame *frame,
                                Dwarf_Frame *cfi, unsigned number, uint64_t *out)
 {
     struct evaluation e = { .walk = walk, .frame = frame };
@@ -217,7 +217,7 @@ static enum rule register_rule(const struct walk *walk, const struct tbd_frame *
 }
 
 /* Sets frame->cfa: it belongs to the callee, whose registers it is computed from. */
-static bool compute_cfa(const struct walk *walk, struct tbd_frame *frame, Dwarf_Frame *cfi)
+static bool compute_cfa(const struct stack_walk *walk, struct tbd_frame *frame, Dwarf_Frame *cfi)
 {
     struct evaluation e = { .walk = walk, .frame = frame };
     Dwarf_Op *ops;
@@ -227,8 +227,8 @@ static bool compute_cfa(const struct walk *walk, struct tbd_frame *frame, Dwarf_
            evaluate(&e, ops, count, &frame->cfa);
 }
 
-static void caller_regs(const struct walk *walk, const struct tbd_frame *callee, Dwarf_Frame *cfi,
-                        struct tbd_frame *out)
+static void caller_regs(const struct stack_walk *walk, const struct tbd_frame *callee,
+                        Dwarf_Frame *cfi, struct tbd_frame *out)
 {
     for (unsigned number = 0; number < TBD_REG_COUNT; number++) {
         unsigned reg = reg_of_dwarf[number];
@@ -246,8 +246,8 @@ static void caller_regs(const struct walk *walk, const struct tbd_frame *callee,
 
 enum step { STEP_NO, STEP_CALLER, STEP_OUTERMOST };
 
-static enum step apply_cfi(const struct walk *walk, struct tbd_frame *callee, Dwarf_Frame *cfi,
-                           struct tbd_frame *out)
+static enum step apply_cfi(const struct stack_walk *walk, struct tbd_frame *callee,
+                           Dwarf_Frame *cfi, struct tbd_frame *out)
 {
     bool is_signal = false;
     int number = dwarf_frame_info(cfi, NULL, NULL, &is_signal);
@@ -269,7 +269,8 @@ static enum step apply_cfi(const struct walk *walk, struct tbd_frame *callee, Dw
     return STEP_CALLER;
 }
 
-static enum step step_cfi(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
+static enum step step_cfi(const struct stack_walk *walk, struct tbd_frame *callee,
+                          struct tbd_frame *out)
 {
     const struct tbd_module *module =
         tbd_symbols_module_at(walk->symbols, walk->window, callee->call_pc);
@@ -289,7 +290,7 @@ static enum step step_cfi(const struct walk *walk, struct tbd_frame *callee, str
 
 /* ---- without information ---- */
 
-static bool is_code(const struct walk *walk, uint64_t address)
+static bool is_code(const struct stack_walk *walk, uint64_t address)
 {
     const struct tbd_module *module = tbd_symbols_module_at(walk->symbols, walk->window, address);
 
@@ -297,7 +298,7 @@ static bool is_code(const struct walk *walk, uint64_t address)
 }
 
 /* Does a call instruction end here?  E8 rel32, or FF /2 with any operand (2 to 7 bytes). */
-static bool follows_call(const struct walk *walk, uint64_t address)
+static bool follows_call(const struct stack_walk *walk, uint64_t address)
 {
     uint8_t bytes[8];
 
@@ -326,7 +327,7 @@ static void set_caller(const struct tbd_frame *callee, uint64_t pc, uint64_t sp,
 
 /* At a function's first instruction nothing is pushed yet; an import stub never pushes before its
  * jump; and who called a wild pointer is at sp too. */
-static bool has_pushed_nothing(const struct walk *walk, uint64_t pc)
+static bool has_pushed_nothing(const struct stack_walk *walk, uint64_t pc)
 {
     struct tbd_symbol symbol;
 
@@ -335,7 +336,8 @@ static bool has_pushed_nothing(const struct walk *walk, uint64_t pc)
     return symbol.name && (symbol.is_stub || symbol.start == pc);
 }
 
-static bool step_entry(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
+static bool step_entry(const struct stack_walk *walk, struct tbd_frame *callee,
+                       struct tbd_frame *out)
 {
     uint64_t pc;
 
@@ -347,7 +349,7 @@ static bool step_entry(const struct walk *walk, struct tbd_frame *callee, struct
     return true;
 }
 
-static bool step_frame_pointer(const struct walk *walk, struct tbd_frame *callee,
+static bool step_frame_pointer(const struct stack_walk *walk, struct tbd_frame *callee,
                                struct tbd_frame *out)
 {
     uint64_t rbp = callee->gpr[TBD_RBP], saved, pc;
@@ -361,7 +363,8 @@ static bool step_frame_pointer(const struct walk *walk, struct tbd_frame *callee
     return true;
 }
 
-static bool step_scan(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
+static bool step_scan(const struct stack_walk *walk, struct tbd_frame *callee,
+                      struct tbd_frame *out)
 {
     uint64_t at = callee->sp & ~7ull, pc;
 
@@ -379,7 +382,7 @@ static bool step_scan(const struct walk *walk, struct tbd_frame *callee, struct 
 
 /* ---- the walk ---- */
 
-static bool step(const struct walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
+static bool step(const struct stack_walk *walk, struct tbd_frame *callee, struct tbd_frame *out)
 {
     enum step found = step_cfi(walk, callee, out);
 
@@ -400,7 +403,7 @@ enum tbd_status tbd_stack_unwind(struct tbd_symbols *symbols, uint32_t window,
                                  const struct tbd_regs *regs, const struct tbd_stack_memory *memory,
                                  struct tbd_frame *out, size_t max, size_t *out_count)
 {
-    struct walk walk = { symbols, window, memory };
+    struct stack_walk walk = { symbols, window, memory };
     size_t count = 1;
 
     *out_count = 0;

@@ -50,7 +50,7 @@ static bool is_fresh(const struct tbd_msg_syscall *call)
 
 static bool do_mmap(const struct tbd_msg_syscall *call)
 {
-    struct tbd_region *region;
+    struct tbd_mapped_region *region;
 
     forget_code(call->result, call->args[1]);
     if (!tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2], is_fresh(call),

@@ -514,7 +514,7 @@ bool tbd_memory_discard(uint64_t start, uint64_t bytes, uint64_t order)
     if (!is_program_range(start, page_up(bytes)))
         return false;
     while (start < end) {
-        const struct tbd_region *region = tbd_regions_find(table(), start);
+        const struct tbd_mapped_region *region = tbd_regions_find(table(), start);
         uint64_t part_end;
 
         if (!region)
@@ -551,7 +551,7 @@ static bool grow_in_place(const struct tbd_msg_region *old, uint64_t start, uint
 bool tbd_memory_move(uint64_t from, uint64_t old_bytes, uint64_t to, uint64_t new_bytes,
                      uint64_t order)
 {
-    const struct tbd_region *found = tbd_regions_find(table(), from);
+    const struct tbd_mapped_region *found = tbd_regions_find(table(), from);
     uint64_t old_end = from + page_up(old_bytes), new_end = to + page_up(new_bytes);
     uint64_t kept = old_end - from < new_end - to ? old_end - from : new_end - to;
     struct tbd_msg_region old;
