@@ -12,15 +12,17 @@
  * given up any more, the oldest windows are dropped: a budget is a promise.
  *
  * Invariants
- * A1  `windows` are those of the index, in order; changed under the lock together with it.
- * A2  A window only goes down.  Where windows are born at level 2, or must stay as they are (`stays`), levels also rise
- *     with age.
- * A3  Only the ager's thread changes the files of windows that are in the trace, and uses `trace`.
- * A4  Whoever is allowed to write a window or keys leaves room for one file of the ager's: what is on disk, what others
- *     have been allowed to write, that file and this one are no more than a limit.  Where that cannot be, as nothing
- *     is left to be given up or a window takes a good part of a limit, windows are written one at a time.  The ager
- *     itself never waits, as room comes from what it writes: until the old files are gone the trace is larger by one
- *     file, and beyond a limit only by what that is longer than any before it. */
+ * AGE-1  `windows` are those of the index, in order; changed under the lock together with it.
+ * AGE-2  A window only goes down.  Where windows are born at level 2, or must stay as they are
+ *     (`stays`), levels also rise with age.
+ * AGE-3  Only the ager's thread changes the files of windows that are in the trace, and uses
+ *     `trace`.
+ * AGE-4  Whoever is allowed to write a window or keys leaves room for one file of the ager's: what
+ *     is on disk, what others have been allowed to write, that file and this one are no more than a
+ *     limit.  Where that cannot be, as nothing is left to be given up or a window takes a good part
+ *     of a limit, windows are written one at a time.  The ager itself never waits, as room comes
+ *     from what it writes: until the old files are gone the trace is larger by one file, and beyond
+ *     a limit only by what that is longer than any before it. */
 #include "organizer/age.h"
 
 #include "base/array.h"
@@ -245,7 +247,7 @@ static uint64_t change_bytes(const struct tbd_ager *ager)
     return bytes > index ? bytes : index;
 }
 
-/* A4: if so many windows more are written than are being written now. */
+/* AGE-4: if so many windows more are written than are being written now. */
 static uint64_t needed_bytes(const struct tbd_ager *ager, uint32_t more)
 {
     return (ager->writing + more) * ager->largest + change_bytes(ager);

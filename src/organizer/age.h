@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* age.h - what becomes of windows while a trace grows (T14, T15): levels, merging, dropping
+/* age.h - what becomes of windows while a trace grows: levels, merging, dropping
  *
  * One thread of the organizer calls tbd_ager_step() whenever something is due; everybody else tells it about
  * new windows.  Changes themselves are made by format/merging/change.h and format/writer/index_write.h. */

@@ -13,10 +13,10 @@
  * their mapping) began.
  *
  * Invariants
- * B1  Nothing is used before it was checked to lie inside the raw window; the first thing that is
- *     wrong ends the window before it (`damaged`), as does the end of a killed program's stream.
- * B2  The result does not depend on where chunks began and ended.
- * B3  Payloads that pointers keep are copied before anything is moved over them. */
+ * BUILD-1  Nothing is used before it was checked to lie inside the raw window; the first thing that
+ *     is wrong ends the window before it (`damaged`), as does the end of a killed program's stream.
+ * BUILD-2  The result does not depend on where chunks began and ended.
+ * BUILD-3  Payloads that pointers keep are copied before anything is moved over them. */
 #include "organizer/build_private.h"
 
 #include "format/files/codec.h"
@@ -107,7 +107,7 @@ void tbd_build_close_gap(struct work *w)
 }
 
 /* Another event follows: pages that were pending are not the end state, and must be copied
- * before events are moved over them (B3). */
+ * before events are moved over them (BUILD-3). */
 enum tbd_status tbd_build_go_on(struct work *w)
 {
     while (w->pages_pending) {
@@ -327,7 +327,7 @@ static enum tbd_status begin_work(struct work *w, const struct tbd_raw_window *r
 
 /* ---- a window that is being collected ---- */
 
-/* What is there.  A record or a message of which that is not all is left for later (B2). */
+/* What is there.  A record or a message of which that is not all is left for later (BUILD-2). */
 static enum tbd_status take_begun(struct begun_window *begun, const struct tbd_raw_window *raw)
 {
     struct work *w = &begun->work;

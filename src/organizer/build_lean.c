@@ -10,8 +10,9 @@
  * and then block by block.
  *
  * Invariants
- * L1  The way changes nothing in what is counted, only how long it takes.
- * L2  The last block before a message is held back (tbd_build_hold()), whatever the way. */
+ * BUILD_LEAN-1  The way changes nothing in what is counted, only how long it takes.
+ * BUILD_LEAN-2  The last block before a message is held back (tbd_build_hold()), whatever the
+ *     way. */
 #include "organizer/lean_private.h"
 
 #include "base/array.h"

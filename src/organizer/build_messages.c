@@ -2,7 +2,7 @@
 /* build_messages.c - messages of a raw window
  *
  * Those that belong to the order of events stay in it, and are noted in the log; those about state
- * and about the trace are taken out.  Invariants B1, B3 of build.c hold here. */
+ * and about the trace are taken out.  Invariants BUILD-1, BUILD-3 hold here. */
 #include "organizer/build_private.h"
 
 #include "base/array.h"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* build_segment.c - the block entries of a segment, and their records
  *
- * A segment's entries are gone through twice.  Counting them (G1) looks every block up, once, and
- * notes its slot.  Taking them (G2), run by run between messages, lays their records behind each
- * other, block by block.  Both loops do nothing else, as they are a large part of what the
- * organizer does.
+ * A segment's entries are gone through twice.  Counting them (BUILD_SEGMENT-1) looks every block
+ * up, once, and notes its slot.  Taking them (BUILD_SEGMENT-2), run by run between messages, lays
+ * their records behind each other, block by block.  Both loops do nothing else, as they are a large
+ * part of what the organizer does.
  *
  * Invariants
- * G1  slot_at[n] is the slot of the segment's n-th block entry; call_at, run_ends, tallies count
- *     those, too.
- * G2  Only blocks that were counted are taken: those have slots, and rows have room for them
- *     all. */
+ * BUILD_SEGMENT-1  slot_at[n] is the slot of the segment's n-th block entry; call_at, run_ends,
+ *     tallies count those, too.
+ * BUILD_SEGMENT-2  Only blocks that were counted are taken: those have slots, and rows have room
+ *     for them all. */
 #include "organizer/build_private.h"
 
 #include "base/array.h"

@@ -5,10 +5,12 @@
  *   consumer:  load published (acquire) (A) -> copy -> zero entries -> store released (release) (B)
  *   engine:    load released (acquire), pairs with (B), before it fills a slot again
  *
- * Where the stream lies and how large it is: consume_map.c (C1).  Its blocks: consume_defs.c (C3, C4).
+ * Where the stream lies and how large it is: consume_map.c (CONSUME_MAP-1).  Its blocks:
+ * consume_defs.c (CONSUME_DEFS-1, CONSUME_DEFS-2).
  *
  * Invariants
- * C2  Everything is copied before it is looked at, so that it cannot change under our eyes. */
+ * CONSUME-1  Everything is copied before it is looked at, so that it cannot change under our
+ *     eyes. */
 #include "organizer/consume_private.h"
 
 #include "format/coding/coding.h"

@@ -2,8 +2,8 @@
 /* consume_defs.c - a stream's definitions of blocks: into the table of blocks, and a plan of each
  *
  * Invariants
- * C3  A definition is imported before any window that may name it is given out.
- * C4  `plans` never moves: it is reserved for all ids at once. */
+ * CONSUME_DEFS-1  A definition is imported before any window that may name it is given out.
+ * CONSUME_DEFS-2  `plans` never moves: it is reserved for all ids at once. */
 #include "organizer/consume_private.h"
 
 #include "format/files/file.h"

@@ -2,8 +2,8 @@
 /* consume_map.c - a stream's memory, mapped, and its head
  *
  * Invariants
- * C1  Sizes and offsets of the stream are read once, checked against the file's size, and kept
- *     in the consumer: what the producer writes into the head later changes nothing. */
+ * CONSUME_MAP-1  Sizes and offsets of the stream are read once, checked against the file's size,
+ *     and kept in the consumer: what the producer writes into the head later changes nothing. */
 #include "organizer/consume_private.h"
 
 #include "format/files/file.h"

@@ -12,7 +12,7 @@ struct tbd_consumer {
     uint8_t *bytes; /* the stream, mapped */
     size_t size;
     struct tbd_stream_head *head;
-    /* kept from the head (C1) */
+    /* kept from the head (CONSUME_MAP-1) */
     uint32_t chunk_count;
     uint64_t defs_offset;
     uint64_t heap_offset;

@@ -2,9 +2,9 @@
 /* join.c - see join.h
  *
  * Invariants
- * J1  Everything here belongs to one thread at a time, in the order of windows: `heads`, the counters and what one window
- *     hands on to the next.  Only the writer, `started` and `blocks_written` are under `lock`, and that is not held while backlinks
- *     are made. */
+ * JOIN-1  Everything here belongs to one thread at a time, in the order of windows: `heads`, the
+ *     counters and what one window hands on to the next.  Only the writer, `started` and
+ *     `blocks_written` are under `lock`, and that is not held while backlinks are made. */
 #include "organizer/join.h"
 
 #include "organizer/backlink_heads.h"

@@ -7,10 +7,13 @@
  * another than the time before.  What a path consists of is counted at the window's end.
  *
  * Invariants
- * L3  Occurrences point into the operands, so they are looked at before operands are moved.
- * L4  Paths stay where they are until all are forgotten; their bases and stores may move.
- * L5  A path of one is never what comes next: it is looked for anew each time.  They come where fewer blocks are left
- *     before a message, and always match, so that the way from one to the next, once taken, would never be left again. */
+ * LEAN_PATH_CHAIN-1  Occurrences point into the operands, so they are looked at before operands are
+ *     moved.
+ * LEAN_PATH_CHAIN-2  Paths stay where they are until all are forgotten; their bases and stores may
+ *     move.
+ * LEAN_PATH_CHAIN-3  A path of one is never what comes next: it is looked for anew each time.  They
+ *     come where fewer blocks are left before a message, and always match, so that the way from one
+ *     to the next, once taken, would never be left again. */
 #include "organizer/lean_private.h"
 
 #include "base/array.h"
@@ -382,7 +385,7 @@ static bool take_paths(struct work *w, const uint32_t *entries, size_t count, si
                 if (!path)
                     return false;
             }
-            if (path->length > 1) { /* L5 */
+            if (path->length > 1) { /* LEAN_PATH_CHAIN-3 */
                 before->other = before->next;
                 before->next = path;
             }

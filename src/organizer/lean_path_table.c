@@ -9,8 +9,10 @@
  * another than the time before.  What a path consists of is counted at the window's end.
  *
  * Invariants
- * E1  The blocks of a path are possible ones, so that nothing else can look like a known path of eight.
- * E2  Occurrences point into the operands, so they are looked at before operands are moved. */
+ * LEAN_PATH_TABLE-1  The blocks of a path are possible ones, so that nothing else can look like a
+ *     known path of eight.
+ * LEAN_PATH_TABLE-2  Occurrences point into the operands, so they are looked at before operands are
+ *     moved. */
 #include "organizer/lean_private.h"
 
 #include "base/array.h"

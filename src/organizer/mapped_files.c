@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* mapped_files.c - see mapped_files.h
  *
- * Invariant: an entry is one mapping, or what munmap left of it; of a mapping cut in the middle its
- * first part stands for both, as they are the same file. */
+ * MAPPED_FILES-1  An entry is one mapping, or what munmap left of it; of a mapping cut in the middle
+ *     its first part stands for both, as they are the same file. */
 #include "organizer/mapped_files.h"
 
 #include "base/array.h"

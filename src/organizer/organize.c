@@ -8,19 +8,24 @@
  * Joining (join.h) gives a window what only the order of windows tells.
  *
  * Invariants
- * O1  Windows are joined and committed in order, one at a time; `join` belongs to whoever joins.
- * O2  The writer, the ager, `keys`, `segment` and `failed` are guarded by `lock`.  Permission to write files is given in order: else
- *     a window that waits for room could wait for one that has it and cannot be committed before.  Windows in
- *     front of one that waits are committed by others, or by the ager's making room for the first of them.
- * O3  Keys of windows wait in `keys`, and are collected in `segment` as windows are committed; a full one is taken out under
- *     `lock`, waits for room, and is written when others may commit.  When nothing more comes, what has been collected is written
- *     while workers build the last windows, and the keys of these while they are written, as the program waits for all.
- * O4  A window is born lean (level 2) only if a replay brings its events back: what is built without them and turns out
- *     to be incomplete is coded when it is written.
- * O5  After a failure (`failed`) the stream says FAILED, so that the program detaches; windows that
- *     wait are dropped unseen, nothing more is taken, and the trace gets its end record at once.
- * O6  A window that is going to be lean is built early, piece by piece while it is collected, by workers that have nothing else to
- *     do: what is there stays where it is meanwhile (tbd_pipeline_withdraw()). */
+ * ORGANIZE-1  Windows are joined and committed in order, one at a time; `join` belongs to whoever
+ *     joins.
+ * ORGANIZE-2  The writer, the ager, `keys`, `segment` and `failed` are guarded by `lock`.
+ *     Permission to write files is given in order: else a window that waits for room could wait for
+ *     one that has it and cannot be committed before.  Windows in front of one that waits are
+ *     committed by others, or by the ager's making room for the first of them.
+ * ORGANIZE-3  Keys of windows wait in `keys`, and are collected in `segment` as windows are
+ *     committed; a full one is taken out under `lock`, waits for room, and is written when others
+ *     may commit.  When nothing more comes, what has been collected is written while workers build
+ *     the last windows, and the keys of these while they are written, as the program waits for all.
+ * ORGANIZE-4  A window is born lean (level 2) only if a replay brings its events back: what is
+ *     built without them and turns out to be incomplete is coded when it is written.
+ * ORGANIZE-5  After a failure (`failed`) the stream says FAILED, so that the program detaches;
+ *     windows that wait are dropped unseen, nothing more is taken, and the trace gets its end
+ *     record at once.
+ * ORGANIZE-6  A window that is going to be lean is built early, piece by piece while it is
+ *     collected, by workers that have nothing else to do: what is there stays where it is meanwhile
+ *     (tbd_pipeline_withdraw()). */
 #include "organizer/organize_private.h"
 
 #include "format/files/file.h"
@@ -162,7 +167,7 @@ static bool begin_early(struct organizer *o)
     return true;
 }
 
-/* Nothing comes at the moment: O6. */
+/* Nothing comes at the moment: ORGANIZE-6. */
 static void offer_early(struct organizer *o)
 {
     struct tbd_raw_window raw = tbd_consumer_collected(o->consumer);

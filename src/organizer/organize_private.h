@@ -2,7 +2,7 @@
 /* organize_private.h - an organizer at work: what its main thread (organize.c), its workers (workers.c) and the files of keys
  * (key_files.c) share
  *
- * Who may touch what: invariants O1 to O3 in organize.c. */
+ * Who may touch what: invariants ORGANIZE-1 to ORGANIZE-3. */
 #ifndef TBD_ORGANIZER_ORGANIZE_PRIVATE_H
 #define TBD_ORGANIZER_ORGANIZE_PRIVATE_H
 
@@ -37,7 +37,7 @@ struct organizer {
     struct tbd_builder *early; /* has begun the window that is being collected; NULL: nobody has */
     size_t offered;            /* entries of it that were there the last time when somebody asked */
     unsigned early_windows;    /* begun and not built yet; atomic */
-    struct tbd_join *join;     /* see O1 */
+    struct tbd_join *join;     /* see ORGANIZE-1 */
     struct tbd_page_versions *versions; /* owned; NULL: all pages are stored whole */
     bool has_lean;                      /* a window was built without its events; atomic */
 
@@ -61,7 +61,7 @@ struct organizer {
     char failure[320];      /* an error's detail and its status */
 };
 
-/* organize.c: the first failure counts (O5). */
+/* organize.c: the first failure counts (ORGANIZE-5). */
 void tbd_organizer_fail_locked(struct organizer *o, enum tbd_status status, const char *what);
 void tbd_organizer_fail(struct organizer *o, enum tbd_status status, const char *what);
 static inline bool tbd_organizer_has_failed(const struct organizer *o)

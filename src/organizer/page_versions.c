@@ -2,12 +2,15 @@
 /* page_versions.c - what pages held at the end of the last windows
  *
  * Invariants
- * V1  A page's version in the table is what a reader finds for the next window that modifies it (format/pages/page_base.c): the
- *     END contents in the last window that has contents of it.  Who has others of it (GONE, FIRST), or none that could be
- *     copied, takes it out.
- * V2  It is of the mapping that is there: what is unmapped is taken out.  So whatever becomes of older windows keeps it.
- * V3  A version is in the table, or in the bases of one window, or free: nobody writes to it after it was copied.
- * V4  The table and what is free are used under `lock`, the table in order of windows. */
+ * PAGE_VERSIONS-1  A page's version in the table is what a reader finds for the next window that
+ *     modifies it (format/pages/page_base.c): the END contents in the last window that has contents
+ *     of it.  Who has others of it (GONE, FIRST), or none that could be copied, takes it out.
+ * PAGE_VERSIONS-2  It is of the mapping that is there: what is unmapped is taken out.  So whatever
+ *     becomes of older windows keeps it.
+ * PAGE_VERSIONS-3  A version is in the table, or in the bases of one window, or free: nobody writes
+ *     to it after it was copied.
+ * PAGE_VERSIONS-4  The table and what is free are used under `lock`, the table in order of
+ *     windows. */
 #include "organizer/page_versions.h"
 
 #include "format/files/page_numbers.h"

@@ -7,12 +7,14 @@
  *   committed <= begun to put <= joined <= taken to build <= added
  *
  * Invariants
- * P1  The oldest window never waits for a place or for another window: no deadlock.  (It may wait until who builds it
- *     early has done the piece that was there.)
- * P2  No more than `most` windows are between being taken and being committed, and QUEUE_SLOTS wait to be taken: so much
- *     memory is in use at most, and each has a slot of its own.
- * P3  Whenever the lock is released and a step could be done, somebody who is not waiting will look for it: who
- *     makes several steps possible takes one and wakes a worker for the next, who does the same. */
+ * PIPELINE-1  The oldest window never waits for a place or for another window: no deadlock.  (It
+ *     may wait until who builds it early has done the piece that was there.)
+ * PIPELINE-2  No more than `most` windows are between being taken and being committed, and
+ *     QUEUE_SLOTS wait to be taken: so much memory is in use at most, and each has a slot of its
+ *     own.
+ * PIPELINE-3  Whenever the lock is released and a step could be done, somebody who is not waiting
+ *     will look for it: who makes several steps possible takes one and wakes a worker for the next,
+ *     who does the same. */
 #include "organizer/pipeline.h"
 
 #include "base/clock.h"
@@ -191,8 +193,8 @@ static void wake_locked(struct tbd_pipeline *p)
     pthread_cond_signal(&sleeper->woken);
 }
 
-/* P3.  The worker that was the last to find nothing: its memory is in the caches still, and while one of them
- * keeps up, the others leave theirs to the program. */
+/* PIPELINE-3.  The worker that was the last to find nothing: its memory is in the caches still, and
+ * while one of them keeps up, the others leave theirs to the program. */
 static void wake_one_locked(struct tbd_pipeline *p)
 {
     if (p->idle && find_locked(p))

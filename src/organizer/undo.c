@@ -9,9 +9,11 @@
  * stores are looked at, and hardly any of them is to one of these pages, which a bit for each tells.
  *
  * Invariants
- * U1  W1 holds for the window (format/window/window.c): records and messages fill the operands exactly.
- * U2  What is undone is what was counted, so that nothing is left when as many stores to these pages have been met.
- * U3  TBD_ROW_SLACK bytes behind the operands may be read. */
+ * UNDO-1  WINDOW-1 holds for the window (format/window/window.c): records and messages fill the
+ *     operands exactly.
+ * UNDO-2  What is undone is what was counted, so that nothing is left when as many stores to these
+ *     pages have been met.
+ * UNDO-3  TBD_ROW_SLACK bytes behind the operands may be read. */
 #include "organizer/undo.h"
 
 #include "base/array.h"

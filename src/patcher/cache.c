@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cache.c - translated blocks are made, and forgotten
  *
- * Keeps C1-C4 of cache.h, with the files that cache_private.h names. */
+ * Keeps CACHE-1 to CACHE-4, with the files that cache_private.h names. */
 #include "patcher/cache_private.h"
 
 /* ---- counts and indices ---- */
@@ -269,5 +269,5 @@ bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
     tbd_translate(&t);
     watch->tail = t.tail;
     watch->first_exit_end = t.exit_count ? place_in_area(&t, t.exit[0].rel32) + 4 : 0;
-    return tbd_emit_pc(&t.e) >= block->cache_end; /* its last jump may have been left out (C4) */
+    return tbd_emit_pc(&t.e) >= block->cache_end; /* its last jump may be left out (CACHE-4) */
 }

@@ -4,17 +4,16 @@
  * An area is one stretch of address space near code of the program.  It begins with its ways out
  * (one jump for each exit kind), grows blocks upward and exit stubs downward from its end.
  *
- * C1  A block's code is [cache_start, cache_end) in one area; blocks of an area are in address
- * order.
- * C2  A live block is in the map under its start; a dead one (flushed) is not, no jump leads
+ * CACHE-1  A block's code is [cache_start, cache_end) in one area; blocks of an area are in address
+ *     order.
+ * CACHE-2  A live block is in the map under its start; a dead one (flushed) is not, no jump leads
  *     to it and no indirect target names it; its code stays until everything is flushed.
- * C3  An exit site leads to its stub or to the entry of a live block (through its stub, when that
- *     is out of a jump's reach); in the second case the site is in that block's list of incoming
- *     sites.
- * C4  A block that is made for the exit of the block just before it in memory takes the place of
- *     that exit's jump (rel32 = 0): control falls into it.  When it dies its first bytes become
- *     the jump.  Not a block that begins with a comparison of its code.
- */
+ * CACHE-3  An exit site leads to its stub or to the entry of a live block (through its stub, when
+ *     that is out of a jump's reach); in the second case the site is in that block's list of
+ *     incoming sites.
+ * CACHE-4  A block that is made for the exit of the block just before it in memory takes the place
+ *     of that exit's jump (rel32 = 0): control falls into it.  When it dies its first bytes become
+ *     the jump.  Not a block that begins with a comparison of its code. */
 #ifndef TBD_PATCHER_CACHE_H
 #define TBD_PATCHER_CACHE_H
 

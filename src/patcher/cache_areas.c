@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cache_areas.c - where translated blocks are put: near the code that they are of (C1) */
+/* cache_areas.c - where translated blocks are put: near the code that they are of (CACHE-1) */
 #include "patcher/cache_private.h"
 
 #include "base/binary_search.h"

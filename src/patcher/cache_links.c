@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* cache_links.c - which block an exit leads to: a jump, a stub, or nothing between them (C3, C4) */
+/* cache_links.c - which block an exit leads to: a jump, a stub, or nothing between them (CACHE-3,
+ * CACHE-4) */
 #include "patcher/cache_private.h"
 
 #include "patcher/fixed.h"
@@ -69,7 +70,8 @@ void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
         stub_goes_to(site, block);
 }
 
-/* Control falls into the dead block: its first bytes become the jump that was left out (C4). */
+/* Control falls into the dead block: its first bytes become the jump that was left out
+ * (CACHE-4). */
 static void put_jump_back(struct tbd_exit_site *site, const struct tbd_block_code *dead)
 {
     *(uint8_t *)(uintptr_t)dead->cache_start = 0xe9;
@@ -128,7 +130,8 @@ static void turn_around(struct tbd_exit_site *taken, struct tbd_exit_site *other
     other->rel32 = taken->rel32;
 }
 
-/* The last block of an area gives up its last jump, so that the block made next follows it (C4). */
+/* The last block of an area gives up its last jump, so that the block made next follows it
+ * (CACHE-4). */
 bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site)
 {
     struct tbd_block_code *block = &tbd_cache.block[site->block];

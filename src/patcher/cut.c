@@ -4,7 +4,8 @@
  * To find addresses that differ by a constant from a recorded one, every register's value is
  * followed as (root, constant): a root is the value a register had at some point in the block.
  *
- * C1  Two addresses with the same roots of base and index and the same scale differ by a constant.
+ * CUT-1  Two addresses with the same roots of base and index and the same scale differ by a
+ *     constant.
  */
 #include "patcher/cut.h"
 

@@ -8,7 +8,7 @@
  * ends behind every store: what the store changed is seen by the check at the next block's entry.
  *
  * The record's layout follows from the ops.  A store's address is left out of the record when the
- * record already holds a value it differs from by a constant (C1), or when it is a constant. */
+ * record already holds a value it differs from by a constant (CUT-1), or when it is a constant. */
 #ifndef TBD_PATCHER_CUT_H
 #define TBD_PATCHER_CUT_H
 

@@ -4,9 +4,9 @@
  * What kind of instruction it is: decode_kind.c; which memory it touches: decode_memory.c.  In the
  * patcher only these three know the decoder library's types.
  *
- * D1  reads contains every register whose old value can reach the new state; a register that is
- *     written only in part, or only sometimes, is in reads too.
- * D2  An access' address is a function of registers before the instruction. */
+ * DECODE-1  reads contains every register whose old value can reach the new state; a register that
+ *     is written only in part, or only sometimes, is in reads too.
+ * DECODE-2  An access' address is a function of registers before the instruction. */
 #include "patcher/decode.h"
 
 #include "patcher/decode_private.h"

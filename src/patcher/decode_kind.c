@@ -77,7 +77,7 @@ static bool raises_signal(const struct tbd_zinsn *z)
     case ZYDIS_MNEMONIC_INT1:
     case ZYDIS_MNEMONIC_INT3: return true;
     case ZYDIS_MNEMONIC_INT: return z->op[0].imm.value.u != 0x80;
-    case ZYDIS_MNEMONIC_INCSSPD: /* there are no shadow stacks here (D9) */
+    case ZYDIS_MNEMONIC_INCSSPD: /* there are no shadow stacks here */
     case ZYDIS_MNEMONIC_INCSSPQ:
     case ZYDIS_MNEMONIC_RSTORSSP:
     case ZYDIS_MNEMONIC_SAVEPREVSSP:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* decode_memory.c - which memory an instruction reads and writes, and what its address is made of
  *
- * Keeps decode.c's D2: an address is a function of registers before the instruction. */
+ * Keeps DECODE-2: an address is a function of registers before the instruction. */
 #include "patcher/decode_private.h"
 
 static bool is_relative(const ZydisDecodedOperand *op)

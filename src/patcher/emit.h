@@ -5,8 +5,8 @@
  * registers.  Nothing knows blocks, options or the program.  Overflow is sticky: past the end
  * nothing is written and `overflow` stays true; the caller asks once per block.
  *
- * E1  No function emits an instruction that changes flags, except the ones that jump away.
- * E2  `at` may be a buffer elsewhere: the code will run at at + delta.
+ * EMIT-1  No function emits an instruction that changes flags, except the ones that jump away.
+ * EMIT-2  `at` may be a buffer elsewhere: the code will run at at + delta.
  */
 #ifndef TBD_PATCHER_EMIT_H
 #define TBD_PATCHER_EMIT_H

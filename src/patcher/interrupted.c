@@ -2,7 +2,7 @@
 /* interrupted.c - from the registers of a signal frame to the program's registers
  *
  * The block is translated once more into a buffer; what the translator believed just before the
- * interrupted instruction says where each register is (P1 of translate.h).  Exact for every
+ * interrupted instruction says where each register is (TRANSLATE-1).  Exact for every
  * instruction of the program and for the hooks before it; behind a block's last instruction the
  * state is the one before the next block.  Contexts: SIG, APP; not re-entrant (one thread runs at
  * a time). */

@@ -79,7 +79,7 @@ void tbd_patcher_set_decoder(const struct tbd_decoder_api *api);
 /* Sets up in `arena` memory.  Callbacks are borrowed for ever.  False: no address space. */
 bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
                       const struct tbd_codegen_config *config);
-/* Changes the hook set: flushes every translation (T4). */
+/* Changes the hook set: flushes every translation. */
 void tbd_patcher_configure(const struct tbd_codegen_config *config);
 
 /* The same notes as those of the last configure lie here now. */

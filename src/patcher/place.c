@@ -3,8 +3,8 @@
  *
  * A scratch register is made by saving it to its slot once; it is brought back only when the
  * program needs it, or at the block's end.  What the program overwrites first is never brought
- * back. Keeps P1-P3 of translate.h: every change of `place` happens after the instruction that
- * makes it true and before the one that relies on it. */
+ * back.  Keeps TRANSLATE-1 to TRANSLATE-3: every change of `place` happens after the instruction
+ * that makes it true and before the one that relies on it. */
 #include "patcher/translate.h"
 
 #define OWNABLE     ((uint16_t)0x3fff) /* all but r14, r15 */

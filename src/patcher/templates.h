@@ -5,8 +5,9 @@
  * program does not need until the translator reloads it.  r15 = next entry, r14 = start of this
  * block's operands (advanced once, at the block's end).
  *
- * T1  Flags are never changed (E1 of patcher/emit.h), memory of the program never written.
- * T2  A template may fault on the program's memory exactly where the instruction itself would.
+ * TEMPLATES-1  Flags are never changed (EMIT-1), memory of the program never written.
+ * TEMPLATES-2  A template may fault on the program's memory exactly where the instruction itself
+ *     would.
  */
 #ifndef TBD_PATCHER_TEMPLATES_H
 #define TBD_PATCHER_TEMPLATES_H

@@ -5,9 +5,10 @@
  * store, then for each instruction its hooks and itself, then the exit.  Operands are written
  * relative to the record's start; r14 moves once, behind the last instruction that can fault.
  *
- * L1  Hooks stand before the instruction and read its addresses from the registers before it.
- * L2  An indirect exit has the target in r11, and the program's registers where they are at every
- *     exit.
+ * TRANSLATE-4  Hooks stand before the instruction and read its addresses from the registers before
+ *     it.
+ * TRANSLATE-5  An indirect exit has the target in r11, and the program's registers where they are
+ *     at every exit.
  */
 #include "patcher/translate.h"
 

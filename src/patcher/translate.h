@@ -5,12 +5,12 @@
  * point.  The same translation, run dry, tells which place belonged to a cache address
  * (struct tbd_watch): nothing per instruction is stored.
  *
- * P1  Every program register's value is in at least one of: its own hardware register (own), its
- *     slot in the thread block (slot), or, for r14 and r15 only, a substitute (sub).  When several
- *     hold it they agree; slot is looked at before sub.
- * P2  At a block's entry and at its exits the registers of TBD_AT_HOME are in their slots and
- *     nowhere else, all others are own; in the check for indirect branches rcx is in r10.
- * P3  rsp is always own, and its memory below is never written.
+ * TRANSLATE-1  Every program register's value is in at least one of: its own hardware register
+ *     (own), its slot in the thread block (slot), or, for r14 and r15 only, a substitute (sub).
+ *     When several hold it they agree; slot is looked at before sub.
+ * TRANSLATE-2  At a block's entry and at its exits the registers of TBD_AT_HOME are in their slots
+ *     and nowhere else, all others are own; in the check for indirect branches rcx is in r10.
+ * TRANSLATE-3  rsp is always own, and its memory below is never written.
  */
 #ifndef TBD_PATCHER_TRANSLATE_H
 #define TBD_PATCHER_TRANSLATE_H
@@ -115,7 +115,7 @@ void tbd_place_written(struct tbd_translation *t, uint16_t registers);
 unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid);
 /* Saves r (not r14, r15) to its slot; its hardware register is free then. */
 void tbd_place_spill(struct tbd_translation *t, unsigned r);
-/* P2, of a block's exits. */
+/* TRANSLATE-2, of a block's exits. */
 void tbd_place_finish(struct tbd_translation *t);
 
 /* ---- reencode.c ---- */

@@ -9,14 +9,13 @@
  *     0           kept  run_start                      in               have
  *
  * Invariants
- * G1  Entries are read once; of the operands, messages are this process's own before they are
+ * GATHER-1  Entries are read once; of the operands, messages are this process's own before they are
  *     looked at, or copied as a whole: a process gone astray cannot change behind our back what
  *     cursors rely on.
- * G2  Every entry kept names a block of the table or a message whose payload is complete, and
- *     records and messages fill the operands exactly (W1 of format/window/window.c): cursors need no
- *     checks.
- * G3  The first thing that is wrong ends the window before it (`damage`); the rest of its stream is
- *     only passed. */
+ * GATHER-2  Every entry kept names a block of the table or a message whose payload is complete, and
+ *     records and messages fill the operands exactly (WINDOW-1): cursors need no checks.
+ * GATHER-3  The first thing that is wrong ends the window before it (`damage`); the rest of its
+ *     stream is only passed. */
 #include "replay/gather.h"
 
 #include "base/array.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* operands.c - see operands.h
  *
- * I1  `lent` bits and `references` change under `lock`; the rest of an area is its borrower's.
- * I2  What an area holds of memory while nobody has it is no more than KEPT_MOST. */
+ * OPERANDS-3  `lent` bits and `references` change under `lock`; the rest of an area is its
+ *     borrower's.
+ * OPERANDS-4  What an area holds of memory while nobody has it is no more than KEPT_MOST. */
 #include "replay/operands.h"
 
 #include "base/array.h"
@@ -114,7 +115,7 @@ struct tbd_operand_area *tbd_area_take(struct tbd_areas *areas)
     return found;
 }
 
-/* The process's memory comes into sight again (O2). */
+/* The process's memory comes into sight again (OPERANDS-2). */
 static void disown(struct tbd_operand_area *area)
 {
     for (size_t i = 0; i < area->owned_count; i++)

@@ -4,10 +4,10 @@
  * What a process writes into an area becomes a window's operands where it lies, without a copy.  So
  * an area is lent to one window at a time, and outlives the process when the window does.
  *
- * O1  Areas are mapped privately: what tbd_area_own() has taken cannot be changed by the process
- *     any more.  It is for messages, whose lengths are read again and again; all else in an area is
- *     values, which nobody relies on.
- * O2  When an area is given back it is the process's again, all of it.
+ * OPERANDS-1  Areas are mapped privately: what tbd_area_own() has taken cannot be changed by the
+ *     process any more.  It is for messages, whose lengths are read again and again; all else in an
+ *     area is values, which nobody relies on.
+ * OPERANDS-2  When an area is given back it is the process's again, all of it.
  * Any thread may give an area back. */
 #ifndef TBD_REPLAY_OPERANDS_H
 #define TBD_REPLAY_OPERANDS_H
@@ -31,7 +31,7 @@ uint8_t *tbd_area_bytes(const struct tbd_operand_area *area);
 size_t tbd_area_room(const struct tbd_operand_area *area);
 uint32_t tbd_area_index(const struct tbd_operand_area *area);
 
-/* The bytes [from, from + bytes) are this process's own from here on (O1).  False without
+/* The bytes [from, from + bytes) are this process's own from here on (OPERANDS-1).  False without
  * memory. */
 TBD_MUST_CHECK bool tbd_area_own(struct tbd_operand_area *area, size_t from, size_t bytes);
 /* The process has written `bytes` more behind the first `from`; `written` is where it did: pages of

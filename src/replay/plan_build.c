@@ -3,9 +3,9 @@
  *
  * What memory holds then is plan_memory.c's.
  *
- * I1  Regions in the plan are page aligned, sorted, without overlap, and outside the engine's
- *     range.
- * I2  Every message in the plan's log lies wholly in the plan. */
+ * PLAN_BUILD-1  Regions in the plan are page aligned, sorted, without overlap, and outside the
+ *     engine's range.
+ * PLAN_BUILD-2  Every message in the plan's log lies wholly in the plan. */
 #include "replay/worker.h"
 
 #include "base/binary_search.h"

@@ -4,7 +4,7 @@
  * Everything that was touched in the window is known from its TOC (pages read, pages modified,
  * blocks entered), so all of it is given at once; what is missing after all is asked for page by
  * page.  Pages that the process has already, and code of which it has translations, are not given
- * again.  Invariant I1 of plan_build.c holds here. */
+ * again.  Invariant PLAN_BUILD-1 holds here. */
 #include "replay/worker.h"
 
 #include "format/files/numbers.h"

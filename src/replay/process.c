@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* process.c - starts, feeds and watches a replay process
  *
- * I1  Between tbd_process_go() and the next PAGE, DONE or DEAD the plan is not touched here, but
- *     for its turn and heartbeat words.
- * I2  A process that makes no progress for WATCHDOG_MS is killed: callers never hang. */
+ * PROCESS-1  Between tbd_process_go() and the next PAGE, DONE or DEAD the plan is not touched here,
+ *     but for its turn and heartbeat words.
+ * PROCESS-2  A process that makes no progress for WATCHDOG_MS is killed: callers never hang. */
 #include "replay/process.h"
 
 #include "base/clock.h"

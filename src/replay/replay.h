@@ -28,7 +28,7 @@ struct tbd_divergence {
     char what[256];  /* "system call 1 (write) where play had 0 (read)", ... */
 };
 
-/* Full replay (T18): *out is the window with all events (owned by the caller), equal to what play
+/* Full replay: *out is the window with all events (owned by the caller), equal to what play
  * wrote.  `hooks`: TBD_HOOKS_FULL, or with TBD_HOOK_LOADS added.  TBD_DIVERGED fills *divergence.
  * */
 TBD_MUST_CHECK enum tbd_status
@@ -56,7 +56,7 @@ struct tbd_reg_state {
 };
 #define TBD_REPLAY_STACK_BYTES 65536u
 
-/* Partial replay (T19): registers at each of `count` positions, ascending, all in `window`.
+/* Partial replay: registers at each of `count` positions, ascending, all in `window`.
  * Position and thread of each are the input; the rest is filled, with regs.thread the thread meant.
  * `slice`: one of the window that is in memory (slices.h); if no position is before it, the replay
  * begins where it does.  NULL is fine.

@@ -7,11 +7,12 @@
  * window in between has modified.  That is half of the driver's work for a window of sqlite3 or
  * python.
  *
- * H1  `before` has only pages whose contents the trace had, as a whole; not those of which only
- *     code was known.  Code pages are not in need of it: they stay in the process as long as they
- *     are known (code_pages.c), and were right at the start of every window since.
- * H2  Not memory that others write, and not a page with contents of its own for the window's start:
- *     what the process had there may have been no more than what nobody had looked at. */
+ * RESIDENT_PAGES-1  `before` has only pages whose contents the trace had, as a whole; not those of
+ *     which only code was known.  Code pages are not in need of it: they stay in the process as
+ *     long as they are known (code_pages.c), and were right at the start of every window since.
+ * RESIDENT_PAGES-2  Not memory that others write, and not a page with contents of its own for the
+ *     window's start: what the process had there may have been no more than what nobody had looked
+ *     at. */
 #include "replay/worker.h"
 
 #include "base/array.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* run_plan.c - see run_plan.h
  *
- * I1  After an error the process is gone: its state is not known, the next window gets a new one.
- *     */
+ * RUN_PLAN-1  After an error the process is gone: its state is not known, the next window gets a
+ *     new one. */
 #include "replay/run_plan.h"
 
 #include "format/files/file.h"

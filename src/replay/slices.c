@@ -8,10 +8,10 @@
  *
  * Invariants
  *
- * S1  A slice has the log messages that came while it ran: together the slices have the window's
- *     log, each message once, in order.
- * S2  What is given out has been compared with the window's TOC: the log of each slice, the end
- *     state of the last. */
+ * SLICES-1  A slice has the log messages that came while it ran: together the slices have the
+ *     window's log, each message once, in order.
+ * SLICES-2  What is given out has been compared with the window's TOC: the log of each slice, the
+ *     end state of the last. */
 #include "replay/slices.h"
 
 #include "base/binary_search.h"
@@ -320,7 +320,7 @@ static enum tbd_status compare_pages(const struct tbd_slices *s, const struct tb
     return TBD_OK;
 }
 
-/* Keeps S2. */
+/* Keeps SLICES-2. */
 static enum tbd_status compare(struct tbd_slices *s, const struct tbd_window *slice,
                                struct tbd_divergence *divergence, struct tbd_error *why)
 {

@@ -4,8 +4,8 @@
 /* fuzz_stream.c - streams that a program scribbled over
  *
  * The input patches the memory of a good stream: (area 1 byte, offset 2 bytes, length 1 byte,
- * bytes).  Oracles: no crash; what is built of it passes the reader's own check (W1); a damaged
- * window says so. */
+ * bytes).  Oracles: no crash; what is built of it passes the reader's own check (WINDOW-1); a
+ * damaged window says so. */
 #include "format/window/window.h"
 #include "organizer/build.h"
 #include "stream_maker.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* Raw windows of programs that go the same ways again and again, choose among some, or never go the same way twice: what
- * is counted without coding records is what is counted with them, whatever the way (L1 of build_lean.c), and a window may
- * change it in the middle. */
+/* Raw windows of programs that go the same ways again and again, choose among some, or never go the
+ * same way twice: what is counted without coding records is what is counted with them, whatever the
+ * way (BUILD_LEAN-1), and a window may change it in the middle. */
 #include "organizer/lean_private.h"
 
 #include "format/files/large_buffers.h"

@@ -270,7 +270,7 @@ static void memory_is_bounded(void **state)
 }
 
 /* Windows in work at the same time: copied and written in any order, joined in theirs.  `held` is what a reader would find: as
- * V1 and V2 of page_versions.c say. */
+ * PAGE_VERSIONS-1 and PAGE_VERSIONS-2 say. */
 static void windows_in_any_order(void **state)
 {
     struct tbd_page_versions *v = tbd_page_versions_new(LIMIT);

@@ -14,7 +14,7 @@
 
 #define WORKERS 4u
 #define WINDOWS 3000u
-#define MOST    (WORKERS + 2u) /* as P2 says */
+#define MOST    (WORKERS + 2u) /* as PIPELINE-2 says */
 
 struct worker {
     struct tbd_job *job;

@@ -15,8 +15,8 @@
  * events begin and end.
  *
  * Invariants
- * C1  Fields cover a record without gap or overlap, whatever the ops are.
- * C2  Decoding writes only to rows that lay_out() made room for, and to operands that were
+ * CODING-1  Fields cover a record without gap or overlap, whatever the ops are.
+ * CODING-2  Decoding writes only to rows that lay_out() made room for, and to operands that were
  *     counted. */
 #include "format/coding/coding_private.h"
 

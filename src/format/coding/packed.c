@@ -6,8 +6,8 @@
  * back in when the window is loaded.
  *
  * Invariants
- * P1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its head
- *     says. */
+ * PACKED-1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its
+ *     head says. */
 #include "format/coding/packed.h"
 
 #include "format/window/pick_private.h"

@@ -8,8 +8,8 @@
 #include "format/window/pick.h"
 #include "format/window/window.h"
 
-/* The files' whole contents, appended.  W1 holds for the window.  `coded` (its records, coded) may
- * be NULL. */
+/* The files' whole contents, appended.  WINDOW-1 holds for the window.  `coded` (its records,
+ * coded) may be NULL. */
 void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *window,
                             uint64_t trace_id);
 void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *window,

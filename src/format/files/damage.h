@@ -4,9 +4,9 @@
  * Records are found again by their checksums; windows that the index has lost come back from their
  * own TOCs, which say which window they are.  Whatever is missing is said: tbd_trace_damage().
  *
- * D1  Nothing is made up.  A window of which nobody knows anything keeps its number and its times,
- *     is_lost, and cannot be loaded; contents of memory that it may have changed are not known
- *     behind it. */
+ * DAMAGE-1  Nothing is made up.  A window of which nobody knows anything keeps its number and its
+ *     times, is_lost, and cannot be loaded; contents of memory that it may have changed are not
+ *     known behind it. */
 #ifndef TBD_FORMAT_DAMAGE_H
 #define TBD_FORMAT_DAMAGE_H
 

@@ -2,8 +2,8 @@
 /* file.c - files of records: checked reading and writing
  *
  * Invariants
- * F1  No byte of a mapped file is used before its offset was checked against the file's size.
- * F2  A file written by tbd_write_file() exists under its name only when it is complete. */
+ * FILE-1  No byte of a mapped file is used before its offset was checked against the file's size.
+ * FILE-2  A file written by tbd_write_file() exists under its name only when it is complete. */
 #include "format/files/file.h"
 
 #include <errno.h>

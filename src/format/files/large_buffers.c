@@ -6,8 +6,8 @@
  * caches, and the fewest are in use.  A piece that is too small is not replaced by a fresh one but
  * *stretched*: its pages stay, only what is added comes fresh.
  *
- * I1  No more than KEPT_MOST bytes, in KEPT_COUNT pieces, are kept while nobody uses them, in the
- *     order in which they came. */
+ * LARGE_BUFFERS-1  No more than KEPT_MOST bytes, in KEPT_COUNT pieces, are kept while nobody uses
+ *     them, in the order in which they came. */
 #include "format/files/large_buffers.h"
 
 #include <pthread.h>

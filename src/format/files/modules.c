@@ -2,11 +2,11 @@
 /* modules.c - copies of the files a program has mapped
  *
  * Invariants
- * D1  A file below .modules is complete under its name (written under another one, then renamed)
- *     and never changed; its name has everything that tells versions apart: device, inode, size,
- *     and both times.
- * D2  .modules is used only if it is ours and nobody else may write to it; else the trace gets a
- *     copy of its own. */
+ * MODULES-1  A file below .modules is complete under its name (written under another one, then
+ *     renamed) and never changed; its name has everything that tells versions apart: device, inode,
+ *     size, and both times.
+ * MODULES-2  .modules is used only if it is ours and nobody else may write to it; else the trace
+ *     gets a copy of its own. */
 #include "format/files/modules.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
 /* answer.c - see answer.h
  *
  * Invariants
- * A1  An answer is given only to the question it was made for: all of it is in the file, and
+ * ANSWER-1  An answer is given only to the question it was made for: all of it is in the file, and
  *     compared. */
 #include "format/merging/answer.h"
 

@@ -2,9 +2,9 @@
 /* change.c - windows are lowered, raised and replaced on disk
  *
  * Invariants
- * C1  A TOC that replaces another one under the same name says the same about the window, in less
- *     detail or more: readers that know it by its old level can read it.
- * C2  Files go away only after the index says that they are not needed. */
+ * CHANGE-1  A TOC that replaces another one under the same name says the same about the window, in
+ *     less detail or more: readers that know it by its old level can read it.
+ * CHANGE-2  Files go away only after the index says that they are not needed. */
 #include "format/merging/change.h"
 
 #include "format/merging/merge.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* merge.c - several windows as one (T15)
+/* merge.c - several windows as one
  *
  * Start state of the first, end state of the last, all logs behind each other; counts are summed, bits
  * or-ed.  Of a page the first contents and the last are kept.  What lies between matters only where the
@@ -7,10 +7,10 @@
  * as play would have sent them had it been one window.
  *
  * Invariants
- * G1  Replay of the merged window sends the same state as is made here: its dirty pages are those of
- *     the parts whose mapping was there, and readable, until the end.
- * G2  Contents from the start of a part are contents from the start of the merged window, or from when
- *     the page's mapping was made in it. */
+ * MERGE-1  Replay of the merged window sends the same state as is made here: its dirty pages are
+ *     those of the parts whose mapping was there, and readable, until the end.
+ * MERGE-2  Contents from the start of a part are contents from the start of the merged window, or
+ *     from when the page's mapping was made in it. */
 #include "format/merging/merge.h"
 
 #include "format/merging/merge_private.h"
@@ -148,7 +148,7 @@ static void put_dirty(struct tbd_merge *m, struct page_lists *lists, uint32_t pa
     };
 }
 
-/* G2 */
+/* MERGE-2 */
 static bool put_first(struct tbd_merge *m, struct page_lists *lists, uint32_t part,
                       const struct tbd_page_contents *page)
 {

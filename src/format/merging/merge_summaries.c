@@ -5,7 +5,8 @@
  * rounds, so that what is the same goes early.
  *
  * Invariants
- * U1  Of entries with one key, those of earlier windows come first: what is added to one is later. */
+ * MERGE_SUMMARIES-1  Of entries with one key, those of earlier windows come first: what is added to
+ *     one is later. */
 #include "format/merging/merge_private.h"
 
 #include "format/trace/trace_private.h"

@@ -2,9 +2,10 @@
 /* replayed_events.c - see replayed_events.h
  *
  * Invariants
- * R1  A file is used only for the window it was made of: the same place in time, the same detail
- *     level, the same end state.
- * R2  Loading allocates no more than the file's size, and the window's own TOC, allow. */
+ * REPLAYED_EVENTS-1  A file is used only for the window it was made of: the same place in time, the
+ *     same detail level, the same end state.
+ * REPLAYED_EVENTS-2  Loading allocates no more than the file's size, and the window's own TOC,
+ *     allow. */
 #include "format/merging/replayed_events.h"
 
 #include "format/coding/coding.h"
@@ -110,7 +111,7 @@ static enum tbd_status open_raised(const struct tbd_trace *trace, const char *fo
     return r->entries.payload && r->records.payload ? TBD_OK : bad(r, "a record is missing", why);
 }
 
-/* Keeps R1. */
+/* Keeps REPLAYED_EVENTS-1. */
 static bool is_of(const struct raised *r, const struct tbd_trace *trace,
                   const struct tbd_window *window)
 {

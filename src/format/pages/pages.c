@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pages.c - what a page held at a moment (T20), without replay
+/* pages.c - what a page held at a moment, without replay
  *
  * A page's contents at a moment follow from, in this order (docs/FORMAT.md, "Memory"):
  *   1. its last capture at the end of an earlier window, since its mapping began
@@ -11,8 +11,8 @@
  * in that window; else the page was not modified in it, and the above applies.
  *
  * Invariants
- * M1  Captures from before a piece of a mapping was born, or from after it was unmapped, are never
- *     used. */
+ * PAGES-1  Captures from before a piece of a mapping was born, or from after it was unmapped, are
+ *     never used. */
 #include "format/pages/pages_private.h"
 
 #include <fcntl.h>

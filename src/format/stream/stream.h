@@ -29,20 +29,20 @@
  * operand that runs into its guard page moves the unfinished record to the next chunk.
  *
  * Invariants
- * I1  Entry i+1 is written after every operand of entry i.  So after SIGKILL all entries but the
- *     last of the unpublished chunk have complete operands.
- * I2  A block's record is wholly inside one chunk, and so is a message.
- * I3  A block definition and its heap bytes are complete before its id appears.
- * I4  Time is the number of block entries before; messages do not count.
- * I5  A window ends with TBD_MSG_WINDOW_END, in the chunk with ENDS_WINDOW set; the next window
- *     starts with the next chunk.  The last window too: pages, TBD_MSG_END, REGS, WINDOW_END;
- *     engine_state is ENDED then.  A program that is killed leaves no such end.
+ * STREAM-1  Entry i+1 is written after every operand of entry i.  So after SIGKILL all entries but
+ *     the last of the unpublished chunk have complete operands.
+ * STREAM-2  A block's record is wholly inside one chunk, and so is a message.
+ * STREAM-3  A block definition and its heap bytes are complete before its id appears.
+ * STREAM-4  Time is the number of block entries before; messages do not count.
+ * STREAM-5  A window ends with TBD_MSG_WINDOW_END, in the chunk with ENDS_WINDOW set; the next
+ *     window starts with the next chunk.  The last window too: pages, TBD_MSG_END, REGS,
+ *     WINDOW_END; engine_state is ENDED then.  A program that is killed leaves no such end.
  *
- * I6  TBD_MSG_UNMAP is where a page's contents end.  A call that makes, replaces, moves or empties
- *     a mapping (mmap, munmap, mremap, madvise(MADV_DONTNEED), brk) sends UNMAP for the range that
- *     it takes or takes away, even if nothing was there, and then REGION for what is there now.
- *     REGION alone changes attributes (mprotect) and keeps contents.  Pages modified so far are
- *     sent (TBD_PAGE_DIRTY) before the call's own message, UNMAP and REGION after it.
+ * STREAM-6  TBD_MSG_UNMAP is where a page's contents end.  A call that makes, replaces, moves or
+ *     empties a mapping (mmap, munmap, mremap, madvise(MADV_DONTNEED), brk) sends UNMAP for the
+ *     range that it takes or takes away, even if nothing was there, and then REGION for what is
+ *     there now. REGION alone changes attributes (mprotect) and keeps contents.  Pages modified so
+ *     far are sent (TBD_PAGE_DIRTY) before the call's own message, UNMAP and REGION after it.
  *
  * Consumers treat all of it as hostile: a program can scribble over the memory.
  */
@@ -96,7 +96,7 @@ struct tbd_stream_head {
     uint32_t def_capacity;  /*  48 */
     uint32_t chunk_stride;  /*  52 */
     uint64_t heap_capacity; /*  56 */
-    uint64_t window_blocks; /*  64: N of T11; 0 = windows end only on request */
+    uint64_t window_blocks; /*  64: block entries in a window; 0 = windows end only on request */
     uint32_t hook_set;      /*  72: TBD_HOOK_* */
     uint32_t pid;           /*  76: of the producer */
     uint64_t areas_offset;  /*  80 */
@@ -139,7 +139,7 @@ enum tbd_organizer_state {
     TBD_ORGANIZER_DONE = 3,   /* everything is written, the end record too */
 };
 
-/* Hook set: which events translated code reports (T4). */
+/* Hook set: which events translated code reports. */
 #define TBD_HOOK_BLOCKS 1u  /* block entries; always on when anything is */
 #define TBD_HOOK_STORES 2u  /* address and old bytes */
 #define TBD_HOOK_CALLS  4u  /* function entries and exits */

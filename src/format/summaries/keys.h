@@ -10,8 +10,8 @@
  * The index leaves nothing out: what is damaged, or not there yet, answers "perhaps".
  *
  * Invariants
- * Y1  Keys of a segment ascend strictly; a group never reaches past the file's end.
- * Y2  A mask has no bits beyond the segment's windows. */
+ * KEYS-1  Keys of a segment ascend strictly; a group never reaches past the file's end.
+ * KEYS-2  A mask has no bits beyond the segment's windows. */
 #ifndef TBD_FORMAT_KEYS_H
 #define TBD_FORMAT_KEYS_H
 

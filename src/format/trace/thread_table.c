@@ -2,8 +2,8 @@
 /* thread_table.c - threads in the files of a trace
  *
  * Invariants
- * R1  Nothing in the index is believed: a thread that ends without a beginning, or a window that
- *     the index does not have, is passed over; only sizes must be right. */
+ * THREAD_TABLE-1  Nothing in the index is believed: a thread that ends without a beginning, or a
+ *     window that the index does not have, is passed over; only sizes must be right. */
 #include "format/trace/thread_table.h"
 
 #include "base/array.h"

@@ -2,10 +2,10 @@
 /* toc.c - opening a window's TOC file (and the image, which has the same page table)
  *
  * Invariants
- * T1  After tbd_toc_open() the page table is sorted and every entry's frame lies inside
+ * TOC-1  After tbd_toc_open() the page table is sorted and every entry's frame lies inside
  *     PAGE_DATA.
- * T2  Where PAGE_DATA is not what was written, a page's contents are given out only if they have a
- *     checksum of their own that is right. */
+ * TOC-2  Where PAGE_DATA is not what was written, a page's contents are given out only if they have
+ *     a checksum of their own that is right. */
 #include "format/trace/trace_private.h"
 
 #include "base/binary_search.h"

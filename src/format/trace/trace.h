@@ -166,7 +166,7 @@ uint32_t tbd_trace_window_with(const struct tbd_trace *trace, uint32_t number);
 /* Window that holds time `time`; UINT32_MAX if none. */
 uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time);
 
-/* Summaries of T13: counts in the window and the last occurrence, sorted by key.  At level 1 only
+/* Summaries: counts in the window and the last occurrence, sorted by key.  At level 1 only
  * "happened or not" is kept: then counts that are not 0 are 1, and `last` and `previous` are 0. */
 struct tbd_word_summary {
     uint64_t word;     /* address of the 8-byte aligned word */
@@ -385,7 +385,7 @@ static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
     return base + (uint64_t)c->op->add;
 }
 
-/* ---- memory without replay (T20) ---- */
+/* ---- memory without replay ---- */
 /* The page's final contents, if the window modified it; NULL if not. */
 const struct tbd_page_contents *tbd_window_dirty(const struct tbd_window *window, uint64_t address);
 /* Contents of one page at the start of the window, which may be a slice.  `out` has 4096 bytes. */

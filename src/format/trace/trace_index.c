@@ -6,8 +6,8 @@
  * reading stops there.
  *
  * Invariants
- * R1  Windows' numbers and times follow on each other without gaps, from the base on.
- * R2  Strings taken from the index end with a NUL inside their record. */
+ * TRACE_INDEX-1  Windows' numbers and times follow on each other without gaps, from the base on.
+ * TRACE_INDEX-2  Strings taken from the index end with a NUL inside their record. */
 #include "format/trace/trace_private.h"
 
 #include "base/array.h"

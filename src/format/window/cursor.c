@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* cursor.c - walking a window's events in order
  *
- * The window was checked (W1 in window.c), so nothing is checked here.  A block that a fault left
+ * The window was checked (WINDOW-1), so nothing is checked here.  A block that a fault left
  * in the middle has a record of full length; events behind the fault are passed over, but keep
  * their numbers. */
 #include "format/window/window.h"

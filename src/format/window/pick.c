@@ -2,10 +2,11 @@
 /* pick.c - see pick.h
  *
  * Invariants
- * K1  Before and behind each message that is picked stands the block entry that stands there in
- *     the window, and the first and the last entry are picked: so what a message says of the
- *     block before it, and what waits for the block behind it, means the same.
- * K2  A call that is picked with its ops is followed by the entry that follows it in the window. */
+ * PICK-1  Before and behind each message that is picked stands the block entry that stands there in
+ *     the window, and the first and the last entry are picked: so what a message says of the block
+ *     before it, and what waits for the block behind it, means the same.
+ * PICK-2  A call that is picked with its ops is followed by the entry that follows it in the
+ *     window. */
 #include "format/window/pick_private.h"
 
 #include "base/array.h"

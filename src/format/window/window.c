@@ -2,9 +2,9 @@
 /* window.c - windows in memory: ownership, checks, digest
  *
  * Invariants
- * W1  After tbd_window_index() (or where it holds from the start: coding.c, replay/gather.c) every
- *     entry names a block of the table or a message whose payload is complete, and records and
- *     messages fill the operands exactly: cursors need no checks. */
+ * WINDOW-1  After tbd_window_index() (or where it holds from the start: coding.c, replay/gather.c)
+ *     every entry names a block of the table or a message whose payload is complete, and records
+ *     and messages fill the operands exactly: cursors need no checks. */
 #include "format/window/window.h"
 
 #include "base/array.h"

@@ -6,11 +6,11 @@
  * if everything had been mapped and made when it begins; the last becomes an image.
  *
  * Invariants
- * N1  The image has the latest contents of every page that the dropped windows had contents of, as
- *     long as its mapping lasts: so rule 3 of docs/FORMAT.md, "Memory", gives what rules 1 and 2
- *     gave, and a difference in a window that is left finds what it is to.
- * N2  The new image has a name of its own: whoever has the old index open still finds the old one,
- *     or nothing. */
+ * INDEX_WRITE-1  The image has the latest contents of every page that the dropped windows had
+ *     contents of, as long as its mapping lasts: so rule 3 of docs/FORMAT.md, "Memory", gives what
+ *     rules 1 and 2 gave, and a difference in a window that is left finds what it is to.
+ * INDEX_WRITE-2  The new image has a name of its own: whoever has the old index open still finds
+ *     the old one, or nothing. */
 #include "format/writer/index_write.h"
 
 #include "base/array.h"

@@ -2,11 +2,11 @@
 /* writer.c - making a trace directory: its files but those of windows
  *
  * Invariants
- * K1  A file of a window exists under its name only when complete (tbd_write_file); the index names
- *     a window only after its files exist; the block file holds a block before the index names a
- *     window with it.
- * K2  index and blocks only grow, by whole records; a write that fails is cut off again.
- * K3  `reserve` holds some disk space until the end, so that a full disk still takes the end
+ * WRITER-1  A file of a window exists under its name only when complete (tbd_write_file); the index
+ *     names a window only after its files exist; the block file holds a block before the index
+ *     names a window with it.
+ * WRITER-2  index and blocks only grow, by whole records; a write that fails is cut off again.
+ * WRITER-3  `reserve` holds some disk space until the end, so that a full disk still takes the end
  *     record.  Only where there is far more room than that, it goes earlier. */
 #include "format/writer/writer_private.h"
 
@@ -439,7 +439,7 @@ enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_con
     return status;
 }
 
-/* K3.  Taking a file away may take longer than everything else at the end. */
+/* WRITER-3.  Taking a file away may take longer than everything else at the end. */
 void tbd_writer_expect_end(struct tbd_writer *w)
 {
     struct statvfs disk;

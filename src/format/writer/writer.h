@@ -61,7 +61,7 @@ struct tbd_window_extra {
     void *context;
 };
 
-/* Writes the window's files.  W1 holds for the window; `counts` has stores, calls, ... */
+/* Writes the window's files.  WINDOW-1 holds for the window; `counts` has stores, calls, ... */
 TBD_MUST_CHECK enum tbd_status tbd_writer_put_window(struct tbd_writer *writer,
                                                      const struct tbd_window *window,
                                                      const struct tbd_window_summary *counts,

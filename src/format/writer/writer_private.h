@@ -26,13 +26,13 @@ struct tbd_writer {
     size_t module_count;
     /* 1 + number of the folder of windows that was made last; atomic: several write windows */
     uint32_t folders;
-    bool has_reserve; /* K3 */
+    bool has_reserve; /* WRITER-3 */
     bool started;
     bool is_reopened; /* tbd_writer_open() */
     bool has_changed; /* ... and the index is longer since */
 };
 
-/* Onto the end of a file that only grows; keeps K2. */
+/* Onto the end of a file that only grows; keeps WRITER-2. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_append(int fd, off_t *size,
                                                  const struct tbd_buffer *data);
 /* Records that wait for the index. */

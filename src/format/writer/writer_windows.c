@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* writer_windows.c - windows of a trace that is being made: their files, then the record that names them
  *
- * Keeps K1 of writer.c. */
+ * Keeps WRITER-1. */
 #include "format/writer/writer_private.h"
 
 #include "format/coding/packed.h"

@@ -173,7 +173,7 @@ static bool map_page_maps(void)
     return true;
 }
 
-/* ---- what the kernel does behind the program's back (D9) ---- */
+/* ---- what the kernel does behind the program's back ---- */
 
 static void unregister_rseq(const struct tbd_boot *boot)
 {

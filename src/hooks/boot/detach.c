@@ -6,7 +6,7 @@
  * last the filters for system calls that the engine has kept (seccomp.h).  The engine's memory
  * stays where it is, unused; only the stream is unmapped, so that the organizer's end is not held
  * up.  Other threads follow on their own, as soon as they come out of where they wait (threads.h,
- * B5): their handlers are the program's again before.  Contexts: APP, FORK_CHILD. */
+ * THREADS-5): their handlers are the program's again before.  Contexts: APP, FORK_CHILD. */
 #include "base/log.h"
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"

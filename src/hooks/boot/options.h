@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* options.h - TBD_OPTIONS=key=value,... (D17)
+/* options.h - TBD_OPTIONS=key=value,...
  *
  * One table (options.c) gives names, kinds and help.  A comma or backslash in a value is written \,
  * or \\.  Context: BOOT, and tools/tbd.c for the help text. */

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Overwrites the entry points of the vDSO mapped at [start, end) by stubs that make the real
- * call, so that what they return is seen and recorded (D9).  False when it cannot be written
+ * call, so that what they return is seen and recorded.  False when it cannot be written
  * or understood. */
 bool tbd_vdso_patch(uint64_t start, uint64_t end);
 

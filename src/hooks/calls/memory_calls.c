@@ -481,7 +481,7 @@ static void forget_contents(uint64_t start, uint64_t end)
     }
 }
 
-/* What it held ends here (I6 of stream.h); the mapping stays. */
+/* What it held ends here (STREAM-6); the mapping stays. */
 static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
 {
     flush_code(call, start, end);

@@ -6,10 +6,10 @@
  * engine (it is let go, it executes a program, it dies of its filters) the kernel gets them first.
  *
  * Invariants
- * F1  A thread never runs natively without the filters that it has set.
- * F2  Filters are kept only of threads that have given up new privileges: so the kernel takes them
- *     whenever they are given to it, whatever became of the thread's rights meanwhile.
- * F3  A filter is never changed or taken away; threads and forked children share them.
+ * SECCOMP-1  A thread never runs natively without the filters that it has set.
+ * SECCOMP-2  Filters are kept only of threads that have given up new privileges: so the kernel
+ *     takes them whenever they are given to it, whatever became of the thread's rights meanwhile.
+ * SECCOMP-3  A filter is never changed or taken away; threads and forked children share them.
  *
  * Context: APP; tbd_seccomp_install() also FORK_CHILD, and without the baton. */
 #ifndef TBD_HOOKS_SECCOMP_H

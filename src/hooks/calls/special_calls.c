@@ -515,7 +515,7 @@ void tbd_call_special(struct tbd_call *call)
     case NR_SET_TID_ADDRESS: tbd_call_set_tid_address(call); break;
     case NR_ARCH_PRCTL: arch_prctl_call(call); break;
     case NR_RSEQ:
-        finish(call, ENOSYS_); /* what the kernel would do behind the program's back (D9) */
+        finish(call, ENOSYS_); /* what the kernel would do behind the program's back */
         break;
     default:
         pass_through(call); /* set_robust_list: used at the thread's end only */

@@ -118,7 +118,7 @@ void tbd_call_detach(struct tbd_call *call, const char *why)
     tbd_detach(call->thread, why, call->insns_before);
 }
 
-/* With the baton in hand, though it may wait (threads.h, B6). */
+/* With the baton in hand, though it may wait (THREADS-6). */
 static void perform_outside(struct tbd_call *call)
 {
     struct tbd_seat *seat = tbd_runtime.threads.holder;

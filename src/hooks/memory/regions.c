@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* regions.c - see regions.h
  *
- * Invariant: table[i].map.end <= table[i+1].map.start; all bounds are page aligned. */
+ * REGIONS-1  table[i].map.end <= table[i+1].map.start; all bounds are page aligned. */
 #include "hooks/memory/regions.h"
 
 #include "base/layout.h"

@@ -5,15 +5,16 @@
  *   consumer:  published (acquire, A) -> use it, zero the entries -> released+1 (release) .(B)
  *   producer:  released (acquire, B), before it opens a slot again
  *
- * Invariants (I1-I5 are the stream's, format/stream/stream.h)
- * R1  entry_next lies in the open chunk's entries area or at its end; messages use entries like
+ * Invariants (STREAM-1 to STREAM-5 are the stream's, format/stream/stream.h)
+ * RING-1  entry_next lies in the open chunk's entries area or at its end; messages use entries like
  *     blocks, so the area's end is reached when `due` is, or earlier, never later.
- * R2  A full area is only noticed by a block's entry store (a fault) or by reserve().
- * R3  When the consumer is gone (`discard`) the same slot is filled again and again.  The engine
- *     detaches at the next boundary; until then nothing waits.
- * R4  With an operand area (replay) each chunk's operands begin where those of the chunk before end, so that a
- *     window's lie in one piece.  There are always TBD_OPERANDS_BYTES left when a chunk is opened, as in a chunk of
- *     its own; when there would not be, the consumer is told (WRAPS), has taken all, and the area begins anew.
+ * RING-2  A full area is only noticed by a block's entry store (a fault) or by reserve().
+ * RING-3  When the consumer is gone (`discard`) the same slot is filled again and again.  The
+ *     engine detaches at the next boundary; until then nothing waits.
+ * RING-4  With an operand area (replay) each chunk's operands begin where those of the chunk before
+ *     end, so that a window's lie in one piece.  There are always TBD_OPERANDS_BYTES left when a
+ *     chunk is opened, as in a chunk of its own; when there would not be, the consumer is told
+ *     (WRAPS), has taken all, and the area begins anew.
  */
 #include "hooks/stream/ring.h"
 
@@ -296,7 +297,7 @@ uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_threa
     return last_block(ring, thread->entry_next);
 }
 
-/* Has the area no room for another chunk (R4)? */
+/* Has the area no room for another chunk (RING-4)? */
 static bool is_used_up(const struct tbd_ring *ring, uint64_t operand_next)
 {
     return ring->area && operands_end(ring) - operand_next < TBD_OPERANDS_BYTES;
@@ -430,7 +431,7 @@ uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
     out->ops_offset = ops_at;
     out->code_offset = code_at;
     __atomic_store_n(&head->heap_used, code_at + def->code_bytes, __ATOMIC_RELEASE);
-    __atomic_store_n(&head->def_count, head->def_count + 1, __ATOMIC_RELEASE); /* I3 */
+    __atomic_store_n(&head->def_count, head->def_count + 1, __ATOMIC_RELEASE); /* STREAM-3 */
     return head->def_count;
 }
 

@@ -5,12 +5,13 @@
  * kernel has and how much of it a given result means (struct tbd_sys_sink); the sink keeps one of the two.
  *
  * Invariants
- * E1  Every did-range lies inside one may-range: tbd_sys_emit() cuts it there.
- * E2  Lengths that a call overwrites (addrlen, msg_controllen, ...) are trusted for the room only
- *     before the call; after it the room comes from the may-ranges.
- * E3  When the kernel can have written anything (-EFAULT half-way, a place that moved because the call
- *     overwrote its own iovec array), the answer is all of the may-ranges: too much, never too little.
- * E4  Nothing here trusts an argument: counts are bounded by the kernel's own limits.
+ * SYS_EFFECTS-1  Every did-range lies inside one may-range: tbd_sys_emit() cuts it there.
+ * SYS_EFFECTS-2  Lengths that a call overwrites (addrlen, msg_controllen, ...) are trusted for the
+ *     room only before the call; after it the room comes from the may-ranges.
+ * SYS_EFFECTS-3  When the kernel can have written anything (-EFAULT half-way, a place that moved
+ *     because the call overwrote its own iovec array), the answer is all of the may-ranges: too
+ *     much, never too little.
+ * SYS_EFFECTS-4  Nothing here trusts an argument: counts are bounded by the kernel's own limits.
  *
  * Contexts: any.
  */
@@ -81,7 +82,7 @@ void tbd_sys_emit(struct tbd_sys_sink *sink, uint64_t address, uint64_t room, ui
     room = room_at(sink, address);
     if (room == 0)
         sink->lost = true;
-    store_range(sink, address, smaller(written, room)); /* E1 */
+    store_range(sink, address, smaller(written, room)); /* SYS_EFFECTS-1 */
 }
 
 void tbd_sys_emit_success(struct tbd_sys_sink *sink, uint64_t address, uint64_t bytes)
@@ -259,9 +260,9 @@ size_t tbd_syscall_did_write(const struct tbd_sys_call *call, int64_t result,
                                  .max = max };
 
     if (result == ERROR_FAULT)
-        return copy_all(may, may_count, out, max); /* E3 */
+        return copy_all(may, may_count, out, max); /* SYS_EFFECTS-3 */
     walk(&sink);
     if (sink.lost)
-        return copy_all(may, may_count, out, max); /* E3 */
+        return copy_all(may, may_count, out, max); /* SYS_EFFECTS-3 */
     return sink.count;
 }

@@ -10,8 +10,8 @@
  * own disposition in the kernel.
  * The program's mask is the kernel's mask too, except that those five are never blocked there.
  *
- * Invariant: while a thread has a signal queued, everything else is blocked in the kernel for it and it makes
- * no system call; so at most one is queued.
+ * SIGNALS-1  While a thread has a signal queued, everything else is blocked in the kernel for it and
+ *     it makes no system call; so at most one is queued.
  *
  * Every thread has its own state (struct tbd_signals, in its seat: threads.h); the handler finds it by the
  * signal stack it runs on.  A thread that waits only notes the signal; it is delivered when its turn comes. */

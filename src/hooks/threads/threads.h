@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* threads.h - the program's threads take turns (D5)
+/* threads.h - the program's threads take turns
  *
  * Every thread of the program is a kernel thread of its own, but there is one processor: one struct tbd_thread,
  * one gs base, one set of tables and one stream for all.  Who holds the baton runs translated code and may touch
@@ -13,15 +13,18 @@
  * `quantum` block entries when somebody is ready; those who are ready get it in the order they came.
  *
  * Invariants
- * B1  At most one thread holds the baton; everything in tbd_runtime but `lock`ed fields is its alone.
- * B2  `holder` changes under `lock`, by the one who gives, or by the one who takes a free baton.  So a signal
- *     handler that finds its own seat there runs on the holder, and it stays that until the handler returns.
- * B3  A seat is used again only when the kernel has cleared `alive`: its stack is free then.
- * B4  With one thread nothing of this is done.
- * B5  After `is_detached` nobody gets the baton: who wakes goes on natively from its own seat.
- * B6  A holder that makes a call which may wait for other threads has stepped out: it touches nothing of the engine's until it
- *     has stepped in again.  When those who are ready have waited too long for it, one of them takes the baton away
- *     and lets the program go.
+ * THREADS-1  At most one thread holds the baton; everything in tbd_runtime but `lock`ed fields is
+ *     its alone.
+ * THREADS-2  `holder` changes under `lock`, by the one who gives, or by the one who takes a free
+ *     baton.  So a signal handler that finds its own seat there runs on the holder, and it stays
+ *     that until the handler returns.
+ * THREADS-3  A seat is used again only when the kernel has cleared `alive`: its stack is free then.
+ * THREADS-4  With one thread nothing of this is done.
+ * THREADS-5  After `is_detached` nobody gets the baton: who wakes goes on natively from its own
+ *     seat.
+ * THREADS-6  A holder that makes a call which may wait for other threads has stepped out: it
+ *     touches nothing of the engine's until it has stepped in again.  When those who are ready have
+ *     waited too long for it, one of them takes the baton away and lets the program go.
  *
  * Contexts: APP; _sigsafe SIG too. */
 #ifndef TBD_HOOKS_THREADS_H

@@ -2,9 +2,11 @@
 /* answers.c - see answers.h
  *
  * Invariants
- * A1  While an answer is made it goes where it would go without this, line by line; a copy is kept.
- * A2  An answer is kept only as a whole: not if its reader went away, nothing that ended early.
- * A3  What was not asked of windows is quickly found again, and not kept. */
+ * ANSWERS-1  While an answer is made it goes where it would go without this, line by line; a copy
+ *     is kept.
+ * ANSWERS-2  An answer is kept only as a whole: not if its reader went away, nothing that ended
+ *     early.
+ * ANSWERS-3  What was not asked of windows is quickly found again, and not kept. */
 #include "query/commands/answers.h"
 
 #include "format/merging/answer.h"
@@ -180,7 +182,7 @@ static void keep(const struct tbd_session *session, const struct tbd_answer *ans
     tbd_buffer_free(&file);
 }
 
-/* Keeps A1 and A2. */
+/* Keeps ANSWERS-1 and ANSWERS-2. */
 static enum tbd_exit run_and_keep(struct tbd_command_run *run, const struct tbd_command *command,
                                   const char *question)
 {

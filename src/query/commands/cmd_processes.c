@@ -5,8 +5,8 @@
  * a process id that was used again is told apart by time: a trace's parent is the latest trace of
  * the parent's process that began before it.
  *
- * Invariant: list.rows are in order of their start; `parent` is an index below the row's own, so
- * the tree has no cycles. */
+ * CMD_PROCESSES-1  list.rows are in order of their start; `parent` is an index below the row's own,
+ *     so the tree has no cycles. */
 #include "query/commands/commands.h"
 #include "query/commands/output.h"
 

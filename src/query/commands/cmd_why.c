@@ -8,9 +8,9 @@
  * Copies are followed as far as they go.  A calculation has several inputs: each is followed in
  * turn, so the answer is a tree, `limit` calculations deep.  Constants and system calls are ends.
  *
- * I1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all, and
- *     nothing is followed twice.
- * I2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so. */
+ * CMD_WHY-1  Every hop goes back in time; there are at most HOPS_MAX in a row and ROWS_MAX in all,
+ *     and nothing is followed twice.
+ * CMD_WHY-2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so. */
 #include "query/text/user_interrupt.h"
 #include "query/commands/output.h"
 #include "query/commands/rows.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* gdb_words.c - see gdb_words.h
  *
- * W1  A word that is a command of tbdq means that, except `info` and `print/FORMAT`. */
+ * GDB_WORDS-1  A word that is a command of tbdq means that, except `info` and `print/FORMAT`. */
 #include "query/commands/gdb_words.h"
 
 #include "query/commands/commands.h"

@@ -4,8 +4,8 @@
  * A line is expanded (${NAME}, @bookmark), then carried out.  What a command printed is kept until
  * the next one, for `expect`.
  *
- * I1  `skip` counts the `if` blocks around the line that are not taken; only if, else and end are
- *     looked at then. */
+ * SCRIPT-1  `skip` counts the `if` blocks around the line that are not taken; only if, else and end
+ *     are looked at then. */
 #include "query/commands/script.h"
 
 #include <ctype.h>
@@ -211,7 +211,7 @@ static bool run_statement(struct script *script, char *line)
     return run_command(script, line);
 }
 
-/* Keeps I1. */
+/* Keeps SCRIPT-1. */
 static bool run_line(struct script *script, const char *line)
 {
     bool is_end = strcmp(line, "end") == 0;

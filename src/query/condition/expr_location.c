@@ -8,7 +8,7 @@
  * At a function's first instruction unoptimized code has not stored its parameters yet: there they
  * are taken from the registers in which the calling convention passes them.
  *
- * I1  Everything is bounded: operations by STEPS_MAX, the stack by DEPTH_MAX. */
+ * EXPR_LOCATION-1  Everything is bounded: operations by STEPS_MAX, the stack by DEPTH_MAX. */
 #include "query/condition/expr_lower.h"
 
 #include "query/debuginfo/dwarf_parameter.h"

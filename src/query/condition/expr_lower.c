@@ -5,8 +5,8 @@
  * registers, mem[...]) takes the type of what it is combined with, if that is a C integer, so that
  * `newval == count` compares like with like.
  *
- * I1  Nodes made here have operands with smaller indices, as tbd_expr_eval() needs.
- * I2  What cannot be had is a NOWHERE node; the walk never stops for it. */
+ * EXPR_LOWER-1  Nodes made here have operands with smaller indices, as tbd_expr_eval() needs.
+ * EXPR_LOWER-2  What cannot be had is a NOWHERE node; the walk never stops for it. */
 #include "query/condition/expr_lower.h"
 
 #include <dwarf.h>

@@ -2,8 +2,8 @@
 /* expr_lower_operators.c - what C's operators become at one instruction: integers, pointers,
  * floating point
  *
- * Keeps expr_lower.c's I1 and I2.  A side that has no value takes an arithmetic result along; of
- * `and`, `or` and ?: it is only a side. */
+ * Keeps EXPR_LOWER-1 and EXPR_LOWER-2.  A side that has no value takes an arithmetic result along;
+ * of `and`, `or` and ?: it is only a side. */
 #include "query/condition/expr_lower.h"
 
 #include <dwarf.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* expr_nodes.c - the tree that a condition's parser builds
  *
- * I1  A node's operands have smaller indices than the node.
- * I2  The number of nodes is bounded by MAX_NODES. */
+ * EXPR_NODES-1  A node's operands have smaller indices than the node.
+ * EXPR_NODES-2  The number of nodes is bounded by MAX_NODES. */
 #include "query/condition/expr_nodes.h"
 
 #include "base/array.h"

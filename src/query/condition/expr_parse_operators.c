@@ -2,7 +2,7 @@
 /* expr_parse_operators.c - operators of a condition, from `or` down to what stands in
  * front of a value
  *
- * I1  Depth of recursion is bounded by MAX_DEPTH. */
+ * EXPR_PARSE_OPERATORS-1  Depth of recursion is bounded by MAX_DEPTH. */
 #include "query/condition/expr_nodes.h"
 
 #define MAX_DEPTH 200

@@ -3,7 +3,7 @@
  *
  * Nothing is called: what a member function returns is worked out from the container's members.
  *
- * I1  A walk to an element makes at most ELEMENT_STEPS_MAX steps. */
+ * CXX_ACCESS-1  A walk to an element makes at most ELEMENT_STEPS_MAX steps. */
 #include "query/debuginfo/cxx_print.h"
 
 #include <dwarf.h>

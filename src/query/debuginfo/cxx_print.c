@@ -3,9 +3,9 @@
  *
  * Titles are those of libstdc++'s own printers for gdb, so that both read the same.
  *
- * I1  A walk makes at most `count` steps; who prints bounds that again.
- * I2  Members are found by name and typed by the debug information, nodes by the layout that
- *     libstdc++'s ABI has fixed: a node's links, then its value. */
+ * CXX_PRINT-1  A walk makes at most `count` steps; who prints bounds that again.
+ * CXX_PRINT-2  Members are found by name and typed by the debug information, nodes by the layout
+ *     that libstdc++'s ABI has fixed: a node's links, then its value. */
 #include "query/debuginfo/cxx_print.h"
 
 #include <dwarf.h>

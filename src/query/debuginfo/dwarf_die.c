@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_die.c - careful walks over the entries of the debug information (dwarf_file.h)
  *
- * I1  Walks go forward only in the section, and what an entry refers to is followed ORIGINS_MAX
- *     times at most. */
+ * DWARF_DIE-1  Walks go forward only in the section, and what an entry refers to is followed
+ *     ORIGINS_MAX times at most. */
 #include "query/debuginfo/dwarf_file.h"
 
 #include <dwarf.h>

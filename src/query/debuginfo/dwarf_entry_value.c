@@ -6,7 +6,7 @@
  * expression of the caller.  It counts only if it is the call that led here: a function that jumped
  * to this one passed something else.
  *
- * I1  Keeps dwarf_location.c's: SITES_MAX entries are looked at. */
+ * DWARF_ENTRY_VALUE-1  Keeps dwarf_location.c's: SITES_MAX entries are looked at. */
 #include "query/debuginfo/dwarf_machine.h"
 
 #include <dwarf.h>

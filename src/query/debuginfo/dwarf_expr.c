@@ -2,9 +2,9 @@
 /* dwarf_expr.c - C expressions evaluated at a place: variables, members, elements, what the C++
  * library's types hold
  *
- * I1  An unknown value (optimized out, not mapped) goes up as the result; only wrong text, wrong
- *     types and unknown names are errors.
- * I2  Trees are bounded (c_parse.h), and so is the recursion here. */
+ * DWARF_EXPR-1  An unknown value (optimized out, not mapped) goes up as the result; only wrong
+ *     text, wrong types and unknown names are errors.
+ * DWARF_EXPR-2  Trees are bounded (c_parse.h), and so is the recursion here. */
 #include "query/debuginfo/dwarf_expr_private.h"
 
 #include "query/debuginfo/cxx_print.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_expr_values.c - what C's operators make of values: conversions, arithmetic, casts
  *
- * Types and widths are C17's (6.3.1.8), on this machine.  Keeps dwarf_expr.c's I1: an unknown
+ * Types and widths are C17's (6.3.1.8), on this machine.  Keeps DWARF_EXPR-1: an unknown
  * operand is the result. */
 #include "query/debuginfo/dwarf_expr_private.h"
 

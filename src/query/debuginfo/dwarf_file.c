@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_file.c - units and scopes, from libdw
  *
- * I1  Units are indexed by address once, from their own ranges, unless .debug_aranges can tell.
- * I2  Walks are bounded: tbd_die_next() only goes forward in the section, scopes nest at most
- *     TBD_DWARF_MAX_SCOPES deep, and one question visits at most VISITS_MAX entries. */
+ * DWARF_FILE-1  Units are indexed by address once, from their own ranges, unless .debug_aranges can
+ *     tell.
+ * DWARF_FILE-2  Walks are bounded: tbd_die_next() only goes forward in the section, scopes nest at
+ *     most TBD_DWARF_MAX_SCOPES deep, and one question visits at most VISITS_MAX entries. */
 #include "query/debuginfo/dwarf_private.h"
 
 #include "base/array.h"
@@ -201,7 +202,7 @@ static void add_units(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart)
     }
 }
 
-/* Keeps I1. */
+/* Keeps DWARF_FILE-1. */
 static void make_index(struct tbd_dwarf *dwarf)
 {
     if (dwarf->indexed)

@@ -3,7 +3,8 @@
  *
  * The table: hashes of names in order; for each where its units begin in `units`; the units.
  *
- * I1  A table from the cache is used only when its parts fit together and every unit exists. */
+ * DWARF_INDEX-1  A table from the cache is used only when its parts fit together and every unit
+ *     exists. */
 #include "query/debuginfo/dwarf_index.h"
 
 #include "base/array.h"
@@ -180,7 +181,7 @@ static uint8_t *make(struct tbd_dwarf *dwarf, size_t units, size_t *out_bytes)
 
 /* ---- using it ---- */
 
-/* Keeps I1. */
+/* Keeps DWARF_INDEX-1. */
 static bool take_table(struct tbd_dwarf_index *index, const uint8_t *bytes, size_t count,
                        size_t units)
 {

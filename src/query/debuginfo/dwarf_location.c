@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_location.c - location descriptions (DWARF 5, 2.5 and 2.6) evaluated on a frame
  *
- * I1  Every evaluation is bounded: TBD_MACHINE_STEPS_MAX operations in all, TBD_MACHINE_STACK_MAX
- *     words, TBD_MACHINE_NESTING_MAX expressions within expressions (frame bases, entry values).
- * I2  The first thing that is missing ends the evaluation, and `why` says what it was. */
+ * DWARF_LOCATION-1  Every evaluation is bounded: TBD_MACHINE_STEPS_MAX operations in all,
+ *     TBD_MACHINE_STACK_MAX words, TBD_MACHINE_NESTING_MAX expressions within expressions (frame
+ *     bases, entry values).
+ * DWARF_LOCATION-2  The first thing that is missing ends the evaluation, and `why` says what it
+ *     was. */
 #include "query/debuginfo/dwarf_location.h"
 
 #include "query/debuginfo/dwarf_machine.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_print.c - see dwarf_print.h
  *
- * I1  Output is bounded whatever the types say: ELEMENTS_MAX elements and members in all,
- *     NESTING_MAX levels, strings of TBD_TEXT_SHOWN characters.
- * I2  So is what is read: of an array ARRAY_BYTES. */
+ * DWARF_PRINT-1  Output is bounded whatever the types say: ELEMENTS_MAX elements and members in
+ *     all, NESTING_MAX levels, strings of TBD_TEXT_SHOWN characters.
+ * DWARF_PRINT-2  So is what is read: of an array ARRAY_BYTES. */
 #include "query/debuginfo/dwarf_print.h"
 
 #include "query/debuginfo/cxx_print.h"

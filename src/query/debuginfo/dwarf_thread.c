@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_thread.c - see dwarf_thread.h
  *
- * I1  Files are hostile: a slot that is nowhere, or a number that leads nowhere, is a block
- *     that is not there. */
+ * DWARF_THREAD-1  Files are hostile: a slot that is nowhere, or a number that leads nowhere, is a
+ *     block that is not there. */
 #include "query/debuginfo/dwarf_thread.h"
 
 #define MODULES_MAX 65536u /* with thread-local storage, in one process */

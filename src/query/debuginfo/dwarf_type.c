@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* dwarf_type.c - see dwarf_type.h
  *
- * I1  Chains of typedefs, pointers and anonymous members are followed TBD_TYPE_CHAIN_MAX
+ * DWARF_TYPE-1  Chains of typedefs, pointers and anonymous members are followed TBD_TYPE_CHAIN_MAX
  *     steps at most.
- * I2  Sizes come from the file and are only numbers here: who allocates or reads checks them. */
+ * DWARF_TYPE-2  Sizes come from the file and are only numbers here: who allocates or reads checks
+ *     them. */
 #include "query/debuginfo/dwarf_type_private.h"
 
 #include "query/debuginfo/dwarf_index.h"

@@ -4,12 +4,12 @@
  * Between symbols.c (which knows where a file was mapped) and libelf/libdw (which know the
  * formats).
  *
- * I1  Files that others may write are read with pread (ELF_C_READ), not mapped: a file that
+ * ELF_FILE-1  Files that others may write are read with pread (ELF_C_READ), not mapped: a file that
  *     shrinks is a read error, not SIGBUS.
- * I2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <= memsz.  Later
- *     code relies on it.
- * I3  A separate debug file is used only if its build id is the same, or, for files without one,
- *     the checksum in the debug link fits. */
+ * ELF_FILE-2  Segments are checked once, in take_segments(): sizes do not wrap, filesz <= memsz.
+ *     Later code relies on it.
+ * ELF_FILE-3  A separate debug file is used only if its build id is the same, or, for files without
+ *     one, the checksum in the debug link fits. */
 #include "query/debuginfo/elf_file.h"
 
 #include "query/debuginfo/dwarf_file.h"
@@ -106,7 +106,7 @@ static enum tbd_status one_open(const char *path, Elf_Cmd how, struct tbd_elf_on
         tbd_elf_one_close(out);
         return TBD_IO;
     }
-    out->elf = elf_begin(out->fd, how, NULL); /* I1 */
+    out->elf = elf_begin(out->fd, how, NULL); /* ELF_FILE-1 */
     if (!is_usable(out->elf)) {
         tbd_elf_one_close(out);
         return TBD_CORRUPT;
@@ -121,7 +121,7 @@ static bool segment_is_sound(const GElf_Phdr *segment)
            segment->p_filesz <= segment->p_memsz && segment->p_offset < ADDRESS_LIMIT;
 }
 
-/* Keeps I2. */
+/* Keeps ELF_FILE-2. */
 static bool take_segments(struct tbd_elf_file *file)
 {
     size_t count = 0;
@@ -421,7 +421,7 @@ bool tbd_elf_one_open(const char *path, const uint8_t *id, size_t id_bytes, stru
     if (out->fd < 0)
         return false;
     if (fstat(out->fd, &info) == 0 && S_ISREG(info.st_mode))
-        out->elf = elf_begin(out->fd, ELF_C_READ, NULL); /* I1 */
+        out->elf = elf_begin(out->fd, ELF_C_READ, NULL); /* ELF_FILE-1 */
     if (out->elf != NULL && elf_kind(out->elf) == ELF_K_ELF && has_build_id(out->elf, id, id_bytes))
         return true;
     tbd_elf_one_close(out);
@@ -453,7 +453,7 @@ static bool has_checksum(int fd, uint32_t expected)
     return got == 0 && ~crc == expected;
 }
 
-/* Keeps I3.  `checksum` is NULL if there is no debug link to go by. */
+/* Keeps ELF_FILE-3.  `checksum` is NULL if there is no debug link to go by. */
 static bool try_debug(struct tbd_elf_file *file, const char *path, const uint32_t *checksum)
 {
     if (one_open(path, ELF_C_READ, &file->debug) != TBD_OK)

@@ -4,8 +4,8 @@
  * Sorting and demangling hundred thousands of names takes longer than most answers: both are done
  * when somebody asks, and kept for the next question (name_cache.h).
  *
- * I1  Tables from the cache are used only when they fit the file's symbols: as many, no index or
- *     offset beyond. */
+ * ELF_NAMES-1  Tables from the cache are used only when they fit the file's symbols: as many, no
+ *     index or offset beyond. */
 #include "query/debuginfo/elf_file.h"
 
 #include "base/binary_search.h"
@@ -63,7 +63,7 @@ static int compare_names(const void *left, const void *right, void *context)
     return order != 0 ? order : (a > b) - (a < b);
 }
 
-/* Keeps I1. */
+/* Keeps ELF_NAMES-1. */
 static bool take_order(struct tbd_elf_names *names, size_t count)
 {
     const uint32_t *order = (const uint32_t *)(const void *)names->order_table.bytes;
@@ -201,7 +201,7 @@ static void demangle_all(const struct tbd_elf_symbols *symbols, char **texts)
     }
 }
 
-/* The table: how many; for each where its text is; texts.  Keeps I1. */
+/* The table: how many; for each where its text is; texts.  Keeps ELF_NAMES-1. */
 static bool take_readable(struct tbd_elf_symbols *symbols, const uint8_t *bytes, size_t count)
 {
     const uint32_t *offsets = (const uint32_t *)(const void *)(bytes + sizeof(uint64_t));

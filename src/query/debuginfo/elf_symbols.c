@@ -5,10 +5,10 @@
  * names are found through the relocation of the slot they jump through, and for functions that
  * none of them covers, from frame information (elf_frames.c).
  *
- * I1  all[] is sorted by (start, rank, name); spans[] has one entry for each start that covers
- *     something.
- * I2  Every symbol lies inside the file's segments.
- * I3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
+ * ELF_SYMBOLS-1  all[] is sorted by (start, rank, name); spans[] has one entry for each start that
+ *     covers something.
+ * ELF_SYMBOLS-2  Every symbol lies inside the file's segments.
+ * ELF_SYMBOLS-3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
 #include "query/debuginfo/elf_file.h"
 
 #include "base/array.h"
@@ -92,7 +92,7 @@ static void take_symbol(struct tbd_elf_file *file, Elf *elf, const GElf_Sym *sym
         return;
     kind = kind_of(symbol, section.sh_flags & SHF_EXECINSTR);
     if (kind == KIND_NONE || !name || !*name || symbol->st_value < file->low ||
-        symbol->st_value > file->high || symbol->st_size > file->high - symbol->st_value) /* I2 */
+        symbol->st_value > file->high || symbol->st_size > file->high - symbol->st_value)
         return;
     name = without_version(file, name);
     out = name ? add_symbol(&file->symbols) : NULL;
@@ -218,7 +218,7 @@ static void add_stub(struct tbd_elf_file *file, uint64_t start, uint64_t end,
         slot->name ? slot->name : resolver_name(&file->symbols, real_count, slot->resolver);
     struct tbd_elf_symbol *out;
 
-    if (!name || !*name || start < file->low || end > file->high) /* I2 */
+    if (!name || !*name || start < file->low || end > file->high) /* ELF_SYMBOLS-2 */
         return;
     name = tbd_names_add(&file->names, name, strcspn(name, "@"), "@plt");
     out = name ? add_symbol(&file->symbols) : NULL;
@@ -350,7 +350,7 @@ static bool make_spans(struct tbd_elf_symbols *symbols)
 
 /* ---- look-up ---- */
 
-/* Keeps I3. */
+/* Keeps ELF_SYMBOLS-3. */
 static const struct tbd_elf_symbol *span_at(const struct tbd_elf_symbols *symbols, uint64_t address)
 {
     size_t upto = TBD_COUNT_BEFORE(i, symbols->span_count, symbols->spans[i].start <= address);

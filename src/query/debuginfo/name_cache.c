@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* name_cache.c - see name_cache.h
  *
- * I1  A file that is cut short, changed, of another version, or about another module
+ * NAME_CACHE-1  A file that is cut short, changed, of another version, or about another module
  *     gives no table. */
 #include "query/debuginfo/name_cache.h"
 
@@ -80,7 +80,7 @@ static bool path_of(struct tbd_elf_file *file, const char *kind, char *out, size
 
 /* ---- reading ---- */
 
-/* Keeps I1. */
+/* Keeps NAME_CACHE-1. */
 static bool is_sound(const struct head *head, uint64_t identity, size_t bytes)
 {
     return memcmp(head->magic, MAGIC, sizeof(head->magic)) == 0 && head->version == VERSION &&

@@ -4,10 +4,9 @@
  * A probe is cut into parts, one per 8-byte aligned word.  A hash table leads from a word to the
  * parts that wait for bytes of it; a store takes out the parts it answers completely.
  *
- * I1  After a store, no part waits for a byte that the store covers.
- * I2  Stores of one instruction are queued and applied by tbd_probes_step(): probes "before" added
- *     meanwhile
- *     still see them, probes "after" are armed behind them. */
+ * PROBES-1  After a store, no part waits for a byte that the store covers.
+ * PROBES-2  Stores of one instruction are queued and applied by tbd_probes_step(): probes "before"
+ *     added meanwhile still see them, probes "after" are armed behind them. */
 #include "query/search/probes.h"
 
 #include "base/array.h"

@@ -4,7 +4,8 @@
  * They get them by partial replay, in batches in the direction of the search, and memory at
  * addresses that need registers is read one by one.
  *
- * I1  Candidates of a window are in ascending order of position; each is decided at most once. */
+ * SEARCH_CANDIDATES-1  Candidates of a window are in ascending order of position; each is decided
+ *     at most once. */
 #include "query/search/search_private.h"
 
 #include "base/array.h"

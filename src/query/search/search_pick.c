@@ -6,8 +6,8 @@
  * the first event that needs it: then the window is opened again, with the stores to that memory
  * (format/window/pick.h).
  *
- * I1  Answers of probes (probes.h) come from windows that have all stores to the memory that was
- *     asked for. */
+ * SEARCH_PICK-1  Answers of probes (probes.h) come from windows that have all stores to the memory
+ *     that was asked for. */
 #include "query/search/search_private.h"
 
 #include <stdlib.h>

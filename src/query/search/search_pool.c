@@ -9,10 +9,10 @@
  * Each worker has a session (trace handle, symbols) and a copy of the question of its own; all
  * share the replayer, each with its own number.
  *
- * I1  results[i] is written by the worker that took i and read by main after `done` was seen under
- *     the lock.
- * I2  A worker takes window i only when main is less than AHEAD windows behind: what is kept for
- *     main is bounded. */
+ * SEARCH_POOL-1  results[i] is written by the worker that took i and read by main after `done` was
+ *     seen under the lock.
+ * SEARCH_POOL-2  A worker takes window i only when main is less than AHEAD windows behind: what is
+ *     kept for main is bounded. */
 #include "query/search/search_private.h"
 
 #include "base/array.h"

@@ -8,8 +8,9 @@
  * registers, the window is replayed once with notes of them (register_notes.h) before memory is asked for;
  * where few do, they are candidates at the end (search_candidates.c).
  *
- * I1  All walks see the same events in the same order, so probes are numbered alike.
- * I2  A window is walked with probes or a stack of callers only if the condition uses them. */
+ * SEARCH_WINDOW-1  All walks see the same events in the same order, so probes are numbered alike.
+ * SEARCH_WINDOW-2  A window is walked with probes or a stack of callers only if the condition uses
+ *     them. */
 #include "query/search/search_private.h"
 
 #include <string.h>

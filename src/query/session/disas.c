@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* disas.c - instruction text with names, and the instruction boundaries of blocks
  *
- * I1  offsets[id] is NULL until asked for, then insn_count + 1 offsets into the block's code; a
- * block whose bytes
- *     do not decode to exactly that many instructions gets the offsets that do decode, and the
- *     rest at its end. */
+ * DISAS-1  offsets[id] is NULL until asked for, then insn_count + 1 offsets into the block's code;
+ *     a block whose bytes do not decode to exactly that many instructions gets the offsets that do
+ *     decode, and the rest at its end. */
 #include "query/session/disas.h"
 
 #include <Zydis/Zydis.h>
@@ -87,7 +86,7 @@ static bool make_room(struct tbd_disas *disas, uint32_t id)
     return id < count;
 }
 
-/* Keeps I1. */
+/* Keeps DISAS-1. */
 static uint16_t *decode_offsets(struct tbd_disas *disas, const struct tbd_block *block)
 {
     uint16_t *offsets = malloc((block->def.insn_count + 1u) * sizeof(*offsets));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* register_notes.c - see register_notes.h
  *
- * I1  notes->cursor stands on a block's entry, or at the window's end. */
+ * REGISTER_NOTES-1  notes->cursor stands on a block's entry, or at the window's end. */
 #include "query/session/register_notes.h"
 
 #include <stdlib.h>

@@ -9,10 +9,9 @@
  *   4. the first word up the stack that points behind a call instruction
  * 3 and 4 are guesses and say so.
  *
- * I1  A caller's sp is above its callee's, except across a signal frame (alternate stack), where a
- * repeated sp
- *     ends the walk: so it ends.
- * I2  Nothing is read but through the callback and the modules' files. */
+ * STACK-1  A caller's sp is above its callee's, except across a signal frame (alternate stack),
+ *     where a repeated sp ends the walk: so it ends.
+ * STACK-2  Nothing is read but through the callback and the modules' files. */
 #include "query/session/stack.h"
 
 #include "query/debuginfo/elf_file.h"
@@ -396,7 +395,7 @@ static bool step(const struct stack_walk *walk, struct tbd_frame *callee, struct
     }
     out->sp = out->gpr[TBD_RSP];
     return out->pc != 0 &&
-           (callee->is_signal_frame ? out->sp != callee->sp : out->sp > callee->sp); /* I1 */
+           (callee->is_signal_frame ? out->sp != callee->sp : out->sp > callee->sp); /* STACK-1 */
 }
 
 enum tbd_status tbd_stack_unwind(struct tbd_symbols *symbols, uint32_t window,

@@ -4,10 +4,10 @@
  * Regions of a window (trace.h) become modules: a file that is mapped executable, with the bias
  * that its segments give.  Names inside a file are elf_symbols.c's.
  *
- * I1  view.modules is sorted by start.  It belongs to one window; files outlive it.
- * I2  A file that cannot be used is remembered as such, with one note, and not opened again.
- * I3  Without a copy in the trace, a file is used only if the code of the trace's blocks is in it.
- * */
+ * SYMBOLS-1  view.modules is sorted by start.  It belongs to one window; files outlive it.
+ * SYMBOLS-2  A file that cannot be used is remembered as such, with one note, and not opened again.
+ * SYMBOLS-3  Without a copy in the trace, a file is used only if the code of the trace's blocks is
+ *     in it. */
 #include "query/session/symbols_private.h"
 
 #include "base/array.h"
@@ -138,7 +138,7 @@ static bool block_is_in_file(const struct tbd_block *block, struct tbd_elf_file 
            memcmp(bytes, block->code, count) == 0;
 }
 
-/* I3.  A few blocks may differ (code patched at run time); most may not. */
+/* SYMBOLS-3.  A few blocks may differ (code patched at run time); most may not. */
 static bool has_recorded_code(struct tbd_symbols *symbols, struct tbd_elf_file *file,
                               const struct tbd_region *region, uint64_t bias)
 {

@@ -13,7 +13,7 @@ struct known_file {
     char *shown;             /* owned; the path that the program mapped */
     uint64_t inode;
     uint32_t device;
-    struct tbd_elf_file *file; /* owned; NULL: cannot be used (I2) */
+    struct tbd_elf_file *file; /* owned; NULL: cannot be used (SYMBOLS-2) */
 };
 
 struct symbols_view {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* user_cache.c - see user_cache.h
  *
- * I1  A file appears under its name complete, by rename, or not at all.
- * I2  Only files are used that belong to the user and nobody else can write.
- * I3  A folder holds at most CACHE_MAX bytes: the files not used for longest go. */
+ * USER_CACHE-1  A file appears under its name complete, by rename, or not at all.
+ * USER_CACHE-2  Only files are used that belong to the user and nobody else can write.
+ * USER_CACHE-3  A folder holds at most CACHE_MAX bytes: the files not used for longest go. */
 #include "query/text/user_cache.h"
 
 #include "query/text/user_path.h"
@@ -36,7 +36,7 @@ bool tbd_user_cache_path(const char *folder, const char *name, char *out, size_t
     return (size_t)snprintf(out + used, bytes - used, "%s", name) < bytes - used;
 }
 
-/* Keeps I2. */
+/* Keeps USER_CACHE-2. */
 int tbd_user_cache_open(const char *path)
 {
     int fd = is_off ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -88,7 +88,7 @@ static size_t list_cached(DIR *dir, struct cached *out)
     return count;
 }
 
-/* Keeps I3. */
+/* Keeps USER_CACHE-3. */
 static void make_room(const char *folder, uint64_t wanted)
 {
     struct cached *files = calloc(FILES_MAX, sizeof(*files));
@@ -109,7 +109,7 @@ static void make_room(const char *folder, uint64_t wanted)
     free(files);
 }
 
-/* Keeps I1. */
+/* Keeps USER_CACHE-1. */
 bool tbd_user_cache_make(const char *path, uint64_t bytes, bool (*fill)(void *context, int fd),
                          void *context)
 {

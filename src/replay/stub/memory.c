@@ -4,12 +4,13 @@
  * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks
  * for pages that are missing; the mapping calls of the log (logged_events.c) change it.
  *
- * I1  tbd_runtime.regions says what the program may touch.  A page is mapped for real if and only
- *     if its bit in the present map is set; then its protection is the region's (execution taken
- *     away: only translated code runs here).
- * I2  Every page is in one of: absent; present with contents from the trace, or zero, or moved
- *     there.
- * I3  Nothing here touches addresses outside the regions, so patch areas and the engine stay. */
+ * MEMORY-1  tbd_runtime.regions says what the program may touch.  A page is mapped for real if and
+ *     only if its bit in the present map is set; then its protection is the region's (execution
+ *     taken away: only translated code runs here).
+ * MEMORY-2  Every page is in one of: absent; present with contents from the trace, or zero, or
+ *     moved there.
+ * MEMORY-3  Nothing here touches addresses outside the regions, so patch areas and the engine
+ *     stay. */
 #include "replay/stub/memory.h"
 
 #include "base/string.h"

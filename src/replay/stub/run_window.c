@@ -5,10 +5,10 @@
  * signal, the end of a slice or of the window.  In a partial replay, and before the first slice
  * that is wanted, the ring only counts (`discard`).
  *
- * I1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the instruction
- *     a stop asked for.
- * I2  Time = the ring's count - `extra`: after a stop inside a block its rest is entered as one
- *     more. */
+ * RUN_WINDOW-1  tbd_stub_boundary() is only called between blocks, or, with `is_inside`, at the
+ *     instruction a stop asked for.
+ * RUN_WINDOW-2  Time = the ring's count - `extra`: after a stop inside a block its rest is entered
+ *     as one more. */
 #include "replay/stub/stub.h"
 
 #include "base/fmt.h"
@@ -261,7 +261,7 @@ static void stop_inside(struct tbd_thread *thread, uint64_t now)
 }
 
 /* Stopped inside the block entered last.  What is left of it is entered as a block of its own, up
- * to the next stop in it or to its end: it must not run on into what follows (I2). */
+ * to the next stop in it or to its end: it must not run on into what follows (RUN_WINDOW-2). */
 static void reached_inside(struct tbd_thread *thread)
 {
     uint64_t time = tbd_stub_time() - 1;

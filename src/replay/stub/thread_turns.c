@@ -5,7 +5,7 @@
  * in slots of the plan (struct tbd_plan_thread), of which the driver provides as many as the window
  * can need.  Turns come where play logged them: between two blocks, or in a system call that waits.
  *
- * I1  The thread in control has no slot; every other one that lives has exactly one. */
+ * THREAD_TURNS-1  The thread in control has no slot; every other one that lives has exactly one. */
 #include "replay/stub/logged_events.h"
 
 #include "base/string.h"
