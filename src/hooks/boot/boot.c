@@ -19,17 +19,9 @@
 #include "hooks/boot/runtime.h"
 #include "hooks/memory/shared.h"
 #include "hooks/instructions/slot.h"
-#include "hooks/threads/thread_asm.h"
 #include "hooks/boot/vdso.h"
 
 #include <elf.h>
-
-_Static_assert(TBD_THREAD_GS(regs) == TBD_ASM_GS_REGS, "thread_asm.h");
-_Static_assert(TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags) == TBD_ASM_GS_RFLAGS,
-               "thread_asm.h");
-_Static_assert(TBD_THREAD_GS(scratch) + 6 * 8 == TBD_ASM_GS_SCRATCH, "thread_asm.h");
-_Static_assert(TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, gs_base) == TBD_ASM_GS_GS_BASE,
-               "thread_asm.h");
 
 enum {
     PROT_RW = 3,

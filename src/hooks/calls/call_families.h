@@ -23,7 +23,7 @@ struct tbd_call {
     uint32_t flags;        /* TBD_SYSCALL_* of the message */
 };
 
-/* entry_x86_64.S */
+/* threads/program_call_x86_64.S */
 int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending);
 
 /* Makes the call for real; TBD_CALL_INTERRUPTED possible. */

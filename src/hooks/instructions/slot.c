@@ -11,8 +11,16 @@
 
 #include "base/string.h"
 #include "hooks/instructions/redirect.h"
+#include "hooks/instructions/thread_asm.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/memory/safe_copy.h"
+
+_Static_assert(TBD_THREAD_GS(regs) == TBD_ASM_GS_REGS, "thread_asm.h");
+_Static_assert(TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags) == TBD_ASM_GS_RFLAGS,
+               "thread_asm.h");
+_Static_assert(TBD_THREAD_GS(scratch) + 6 * 8 == TBD_ASM_GS_SCRATCH, "thread_asm.h");
+_Static_assert(TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, gs_base) == TBD_ASM_GS_GS_BASE,
+               "thread_asm.h");
 
 enum { SLOT_BYTES = 64, AREA_BYTES = 65536, MAX_AREAS = 16, SLOTS = AREA_BYTES / SLOT_BYTES };
 

@@ -58,7 +58,7 @@ void tbd_x87_correct_environment(uint64_t pc, uint32_t length, uint64_t address)
  * state besides. */
 void tbd_x87_environment_stored(uint64_t pc, uint32_t length);
 
-/* The bare instructions (entry_x86_64.S). */
+/* The bare instructions (vector_x86_64.S). */
 void tbd_xsave(void *image, uint64_t mask);
 void tbd_xrstor(const void *image, uint64_t mask);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* safe_copy.c - see safe_copy.h; the copying itself is in entry_x86_64.S */
+/* safe_copy.c - see safe_copy.h; the copying itself is in safe_copy_x86_64.S */
 #include "hooks/memory/safe_copy.h"
 
 #include "base/layout.h"

@@ -22,7 +22,7 @@ enum {
     ADVICE_DONTDUMP = 16,
     MAX_RANGES = 256,
 };
-/* entry_x86_64.S: 0 when the byte was accessed; else a fault came, or *pending is set. */
+/* safe_copy_x86_64.S: 0 when the byte was accessed; else a fault came, or *pending is set. */
 size_t tbd_touch_faultable(uint64_t address, bool is_write, const uint32_t *pending);
 
 static struct {

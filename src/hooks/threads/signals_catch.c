@@ -21,7 +21,7 @@ extern const char tbd_fault_entry[];
 extern const char tbd_raise_done[];
 extern uint32_t tbd_raise_expected;
 
-/* From tbd_signal_entry (entry_x86_64.S). */
+/* From tbd_signal_entry (signals_x86_64.S). */
 void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context);
 
 static uint64_t at(const char *label)

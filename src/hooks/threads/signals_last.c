@@ -21,7 +21,7 @@ enum {
     ERROR_FETCH = 16
 };
 
-/* entry_x86_64.S, in its order */
+/* signals_x86_64.S, in its order */
 enum fault_kind {
     RAISE_READ,
     RAISE_WRITE,

@@ -35,7 +35,7 @@ _Static_assert(sizeof(struct tbd_seat) <= 4 * TBD_PAGE_SIZE, "the stack above it
 _Static_assert(TBD_STACKS_BASE + (TBD_MAX_THREADS + 1) * TBD_STACK_SLOT_BYTES <= TBD_ARENAS_BASE,
                "slots lie below the arenas");
 
-/* entry_x86_64.S: the child calls tbd_threads_begin(seat) on `stack`. */
+/* threads_x86_64.S: the child calls tbd_threads_begin(seat) on `stack`. */
 int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls,
                          struct tbd_seat *seat);
 _Noreturn void tbd_threads_begin(struct tbd_seat *seat);

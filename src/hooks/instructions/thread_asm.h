@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_asm.h - displacements of struct tbd_thread's fields from gs, for the hooks' .S files
+/* thread_asm.h - displacements of struct tbd_thread's fields from gs, for slot_x86_64.S
  *
- * Checked against patcher/thread.h in hooks/boot/boot.c. */
+ * Checked against patcher/thread.h in hooks/instructions/slot.c. */
 #ifndef TBD_HOOKS_THREAD_ASM_H
 #define TBD_HOOKS_THREAD_ASM_H
 

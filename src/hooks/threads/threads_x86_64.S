@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* threads_x86_64.S - where a thread begins in the engine, and where it leaves it for good */
+
+        .text
+
+/* _Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask)
+ * in:  rdi = registers, rsi = the signal mask, NULL: it is set already; gs base and handlers are the program's already
+ * Continues at regs->rip with every general register, rsp and rflags as given.  Signals that have waited come on the
+ * program's stack.  iretq because it is the only way that needs no register and no program stack. */
+        .globl  tbd_native_jump
+        .type   tbd_native_jump, @function
+tbd_native_jump:
+        test    %rsi, %rsi
+        jz      1f
+        mov     %rdi, %rbx
+        mov     %rsp, %rbp
+        mov     8*4(%rdi), %rsp
+        mov     $2, %edi                /* SIG_SETMASK */
+        xor     %edx, %edx
+        mov     $8, %r10d
+        mov     $14, %eax               /* rt_sigprocmask */
+        syscall
+        mov     %rbp, %rsp
+        mov     %rbx, %rdi
+1:      and     $-16, %rsp
+        xor     %eax, %eax
+        mov     %ss, %ax
+        push    %rax
+        push    8*4(%rdi)               /* rsp */
+        push    136(%rdi)               /* rflags */
+        mov     %cs, %ax
+        push    %rax
+        push    128(%rdi)               /* rip */
+        mov     8*0(%rdi), %rax
+        mov     8*1(%rdi), %rcx
+        mov     8*2(%rdi), %rdx
+        mov     8*3(%rdi), %rbx
+        mov     8*5(%rdi), %rbp
+        mov     8*6(%rdi), %rsi
+        mov     8*8(%rdi), %r8
+        mov     8*9(%rdi), %r9
+        mov     8*10(%rdi), %r10
+        mov     8*11(%rdi), %r11
+        mov     8*12(%rdi), %r12
+        mov     8*13(%rdi), %r13
+        mov     8*14(%rdi), %r14
+        mov     8*15(%rdi), %r15
+        mov     8*7(%rdi), %rdi
+        iretq
+        .size   tbd_native_jump, . - tbd_native_jump
+
+/* int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls, struct tbd_seat *seat)
+ * clone; the new thread calls tbd_threads_begin(seat) on `stack`, which does not return. */
+        .globl  tbd_thread_clone
+        .type   tbd_thread_clone, @function
+tbd_thread_clone:
+        push    %rbx
+        mov     %r8, %rbx
+        mov     %rdx, %r10
+        xor     %edx, %edx
+        mov     %rcx, %r8
+        mov     $56, %eax
+        syscall
+        test    %rax, %rax
+        jz      1f
+        pop     %rbx
+        ret
+1:      xor     %ebp, %ebp
+        mov     %rbx, %rdi
+        call    tbd_threads_begin
+        hlt
+        .size   tbd_thread_clone, . - tbd_thread_clone
+
+        .section .note.GNU-stack, "", @progbits
