@@ -3,15 +3,8 @@
 #include "base/arena.h"
 
 #include "base/layout.h"
+#include "base/linux.h"
 #include "base/sys.h"
-
-enum {
-    PROT_RW = 3,
-    FLAGS_PRIVATE_ANON_NORESERVE = 0x4022,
-    FLAG_FIXED_NOREPLACE = 0x100000,
-    ADVICE_DONTNEED = 4,
-    ADVICE_DONTDUMP = 16,
-};
 
 #ifdef TBD_ENGINE
 static uint64_t next_address = TBD_ARENAS_BASE;
@@ -21,19 +14,19 @@ static long reserve(size_t bytes)
     long result;
 
     if (bytes > TBD_STREAM_BASE - next_address)
-        return -12;
-    result = tbd_sys_mmap(next_address, bytes, PROT_RW,
-                          FLAGS_PRIVATE_ANON_NORESERVE | FLAG_FIXED_NOREPLACE, -1, 0);
+        return -ENOMEM;
+    result =
+        tbd_sys_mmap(next_address, bytes, TBD_PROT_RW, TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0);
     if (tbd_sys_failed(result))
         return result;
     next_address += bytes;
-    tbd_sys_madvise((uint64_t)result, bytes, ADVICE_DONTDUMP); /* core dumps are the program's */
+    tbd_sys_madvise((uint64_t)result, bytes, MADV_DONTDUMP); /* core dumps are the program's */
     return result;
 }
 #else
 static long reserve(size_t bytes)
 {
-    return tbd_sys_mmap(0, bytes, PROT_RW, FLAGS_PRIVATE_ANON_NORESERVE, -1, 0);
+    return tbd_sys_mmap(0, bytes, TBD_PROT_RW, TBD_MAP_MEMORY, -1, 0);
 }
 #endif
 
@@ -69,6 +62,6 @@ void tbd_arena_reset(struct tbd_arena *arena)
 {
     if (arena->at != arena->start)
         tbd_sys_madvise((uint64_t)(uintptr_t)arena->start, (size_t)(arena->end - arena->start),
-                        ADVICE_DONTNEED);
+                        MADV_DONTNEED);
     arena->at = arena->start;
 }

@@ -7,9 +7,19 @@
 #ifndef TBD_BASE_SYS_H
 #define TBD_BASE_SYS_H
 
+#include "base/linux.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* For tbd_sys_mmap(), where more than one place means the same. */
+enum {
+    TBD_PROT_RW = PROT_READ | PROT_WRITE,
+    TBD_PROT_RWX = PROT_READ | PROT_WRITE | PROT_EXEC,
+    /* memory of our own, of which more may be asked for than there is */
+    TBD_MAP_MEMORY = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+};
 
 static inline long tbd_sys6(long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
                             uint64_t f)
@@ -52,70 +62,70 @@ static inline uint64_t tbd_sys_pointer(const void *p)
     return (uint64_t)(uintptr_t)p;
 }
 
-/* The calls used in more than one place; numbers are the kernel's for x86-64. */
+/* The calls used in more than one place. */
 static inline long tbd_sys_read(int fd, void *buffer, size_t bytes)
 {
-    return tbd_sys3(0, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes);
+    return tbd_sys3(__NR_read, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes);
 }
 static inline long tbd_sys_write(int fd, const void *buffer, size_t bytes)
 {
-    return tbd_sys3(1, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes);
+    return tbd_sys3(__NR_write, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes);
 }
 static inline long tbd_sys_open(const char *path, int flags, unsigned mode)
 {
-    return tbd_sys3(2, tbd_sys_pointer(path), (uint64_t)(unsigned)flags, mode);
+    return tbd_sys3(__NR_open, tbd_sys_pointer(path), (uint64_t)(unsigned)flags, mode);
 }
 static inline long tbd_sys_close(int fd)
 {
-    return tbd_sys3(3, (uint64_t)(unsigned)fd, 0, 0);
+    return tbd_sys3(__NR_close, (uint64_t)(unsigned)fd, 0, 0);
 }
 static inline long tbd_sys_mmap(uint64_t address, uint64_t bytes, int prot, int flags, int fd,
                                 uint64_t offset)
 {
-    return tbd_sys6(9, address, bytes, (uint64_t)(unsigned)prot, (uint64_t)(unsigned)flags,
+    return tbd_sys6(__NR_mmap, address, bytes, (uint64_t)(unsigned)prot, (uint64_t)(unsigned)flags,
                     (uint64_t)(int64_t)fd, offset);
 }
 static inline long tbd_sys_mprotect(uint64_t address, uint64_t bytes, int prot)
 {
-    return tbd_sys3(10, address, bytes, (uint64_t)(unsigned)prot);
+    return tbd_sys3(__NR_mprotect, address, bytes, (uint64_t)(unsigned)prot);
 }
 static inline long tbd_sys_munmap(uint64_t address, uint64_t bytes)
 {
-    return tbd_sys3(11, address, bytes, 0);
+    return tbd_sys3(__NR_munmap, address, bytes, 0);
 }
 static inline long tbd_sys_madvise(uint64_t address, uint64_t bytes, int advice)
 {
-    return tbd_sys3(28, address, bytes, (uint64_t)(unsigned)advice);
+    return tbd_sys3(__NR_madvise, address, bytes, (uint64_t)(unsigned)advice);
 }
 static inline long tbd_sys_pread(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
-    return tbd_sys4(17, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes, offset);
+    return tbd_sys4(__NR_pread64, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes, offset);
 }
 static inline long tbd_sys_getpid(void)
 {
-    return tbd_sys3(39, 0, 0, 0);
+    return tbd_sys3(__NR_getpid, 0, 0, 0);
 }
 static inline long tbd_sys_gettid(void)
 {
-    return tbd_sys3(186, 0, 0, 0);
+    return tbd_sys3(__NR_gettid, 0, 0, 0);
 }
 _Noreturn static inline void tbd_sys_exit_group(int status)
 {
     for (;;)
-        tbd_sys3(231, (uint64_t)(unsigned)status, 0, 0);
+        tbd_sys3(__NR_exit_group, (uint64_t)(unsigned)status, 0, 0);
 }
 
-/* Waits while *word == expected, at most timeout_ms milliseconds (negative: for ever). */
+/* Shared futexes.  Waits while *word == expected, at most timeout_ms milliseconds (negative: for ever). */
 static inline long tbd_sys_futex_wait(const uint32_t *word, uint32_t expected, long timeout_ms)
 {
     int64_t timeout[2] = { timeout_ms / 1000, timeout_ms % 1000 * 1000000 };
 
-    return tbd_sys4(202, tbd_sys_pointer(word), 0 /* FUTEX_WAIT, shared */, expected,
+    return tbd_sys4(__NR_futex, tbd_sys_pointer(word), FUTEX_WAIT, expected,
                     timeout_ms < 0 ? 0 : tbd_sys_pointer(timeout));
 }
 static inline long tbd_sys_futex_wake(const uint32_t *word)
 {
-    return tbd_sys3(202, tbd_sys_pointer(word), 1 /* FUTEX_WAKE, shared */, INT32_MAX);
+    return tbd_sys3(__NR_futex, tbd_sys_pointer(word), FUTEX_WAKE, INT32_MAX);
 }
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/linux.h"
 #include "base/sys.h"
 
 enum {
@@ -46,8 +47,7 @@ struct tbd_block_code *tbd_cache_find(uint64_t pc)
 static void empty_table(struct tbd_cache_table *table)
 {
     if (table->used)
-        tbd_sys_madvise(tbd_sys_pointer(table->slot), (uint64_t)table->slots * 4,
-                        4 /* MADV_DONTNEED */);
+        tbd_sys_madvise(tbd_sys_pointer(table->slot), (uint64_t)table->slots * 4, MADV_DONTNEED);
     table->used = 0;
 }
 

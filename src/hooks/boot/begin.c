@@ -4,19 +4,13 @@
 
 #include "base/fmt.h"
 #include "base/layout.h"
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/maps.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/boot/spawn.h"
-
-enum {
-    SYS_BRK = 12,
-    SYS_GETCWD = 79,
-    ADVICE_DONTFORK = 10,
-    ADVICE_DONTDUMP = 16,
-};
 
 /* ---- the environment ---- */
 
@@ -42,7 +36,7 @@ static void fix_folder(char *const *environment)
             tbd_fmt(dir, TBD_OPTION_TEXT_BYTES, "%s", *environment + 8);
     if (!*dir || *dir == '/')
         return;
-    length = tbd_sys3(SYS_GETCWD, tbd_sys_pointer(cwd), sizeof(cwd), 0);
+    length = tbd_sys3(__NR_getcwd, tbd_sys_pointer(cwd), sizeof(cwd), 0);
     if (tbd_sys_failed(length) || strlen(cwd) + strlen(dir) + 2 > TBD_OPTION_TEXT_BYTES)
         return;
     memcpy(given, dir, strlen(dir) + 1);
@@ -151,7 +145,7 @@ static void extend_stack(struct tbd_mapped_region *region)
 {
     uint64_t limit[2] = { 0, 0 };
 
-    tbd_sys4(302 /* prlimit64 */, 0, 3 /* RLIMIT_STACK */, 0, tbd_sys_pointer(limit));
+    tbd_sys4(__NR_prlimit64, 0, RLIMIT_STACK, 0, tbd_sys_pointer(limit));
     region->map.start = tbd_begin_stack_start(limit[0]);
     region->map.map_flags |= 0x100; /* MAP_GROWSDOWN */
 }
@@ -164,7 +158,7 @@ bool tbd_begin_mappings(uint64_t library)
     tbd_regions_clear(regions);
     if (!tbd_maps_read(add_mapping, &mappings) || !mappings.ok)
         return false;
-    tbd_runtime.brk_end = (uint64_t)tbd_sys3(SYS_BRK, 0, 0, 0);
+    tbd_runtime.brk_end = (uint64_t)tbd_sys3(__NR_brk, 0, 0, 0);
     tbd_runtime.brk_start = tbd_runtime.brk_end;
     for (size_t i = 0; i < regions->count; i++) {
         if ((regions->table[i].map.flags & TBD_REGION_HEAP) &&
@@ -192,8 +186,8 @@ static bool make_stream(int fd)
 
     if (tbd_ring_create(&tbd_runtime.ring, fd, &config) != TBD_OK)
         return false;
-    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, ADVICE_DONTFORK);
-    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, ADVICE_DONTDUMP);
+    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, MADV_DONTFORK);
+    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, MADV_DONTDUMP);
     return true;
 }
 
@@ -202,7 +196,7 @@ static bool may_make_file(uint64_t bytes)
 {
     uint64_t limit[2] = { 0, 0 };
 
-    tbd_sys4(302 /* prlimit64 */, 0, 1 /* RLIMIT_FSIZE */, 0, tbd_sys_pointer(limit));
+    tbd_sys4(__NR_prlimit64, 0, RLIMIT_FSIZE, 0, tbd_sys_pointer(limit));
     return limit[0] >= bytes;
 }
 
@@ -218,7 +212,7 @@ static bool start_recording(void)
         tbd_say("hint: ulimit -f unlimited");
         return false;
     }
-    fd = tbd_sys3(319 /* memfd_create */, tbd_sys_pointer("tbd-stream"), 1 /* CLOEXEC */, 0);
+    fd = tbd_sys3(__NR_memfd_create, tbd_sys_pointer("tbd-stream"), MFD_CLOEXEC, 0);
     if (tbd_sys_failed(fd) || !make_stream((int)fd)) {
         tbd_say("cannot make the shared memory for the stream: the program runs untraced");
         if (!tbd_sys_failed(fd))

@@ -9,6 +9,7 @@
 #include "hooks/boot/boot.h"
 
 #include "base/layout.h"
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -24,20 +25,8 @@
 #include <elf.h>
 
 enum {
-    PROT_RW = 3,
-    MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
-    ARCH_SET_GS = 0x1001,
-    ARCH_SET_FS = 0x1002,
-    ARCH_GET_FS = 0x1003,
-    ARCH_GET_GS = 0x1004,
-    SYS_ARCH_PRCTL = 158,
-    SYS_RSEQ = 334,
-    ADVICE_DONTDUMP = 16,
-    HWCAP2_FSGSBASE = 2,
-    RSEQ_UNREGISTER = 1,
     RSEQ_BYTES = 32,
-    RSEQ_CPU_ID_AT = 4,
-    RSEQ_FAILED = -2,
+    RSEQ_CPU_ID_AT = offsetof(struct rseq, cpu_id),
 };
 #define RSEQ_SIGNATURE 0x53053053u
 
@@ -101,7 +90,7 @@ void tbd_set_gs_base(uint64_t base)
     if (tbd_runtime.has_fsgsbase)
         __asm__ volatile("wrgsbase %0" : : "r"(base));
     else
-        tbd_sys3(SYS_ARCH_PRCTL, ARCH_SET_GS, base, 0);
+        tbd_sys3(__NR_arch_prctl, ARCH_SET_GS, base, 0);
 }
 
 void tbd_set_fs_base(uint64_t base)
@@ -109,14 +98,14 @@ void tbd_set_fs_base(uint64_t base)
     if (tbd_runtime.has_fsgsbase)
         __asm__ volatile("wrfsbase %0" : : "r"(base));
     else
-        tbd_sys3(SYS_ARCH_PRCTL, ARCH_SET_FS, base, 0);
+        tbd_sys3(__NR_arch_prctl, ARCH_SET_FS, base, 0);
 }
 
 static uint64_t get_base(uint64_t which)
 {
     uint64_t base = 0;
 
-    tbd_sys3(SYS_ARCH_PRCTL, which, tbd_sys_pointer(&base), 0);
+    tbd_sys3(__NR_arch_prctl, which, tbd_sys_pointer(&base), 0);
     return base;
 }
 
@@ -125,10 +114,10 @@ static uint64_t get_base(uint64_t which)
 /* Not in core dumps: they are the program's, and these are gigabytes of holes. */
 static bool map_fixed(uint64_t address, uint64_t bytes)
 {
-    if (tbd_sys_mmap(address, bytes, PROT_RW, MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1, 0) !=
+    if (tbd_sys_mmap(address, bytes, TBD_PROT_RW, TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0) !=
         (long)address)
         return false;
-    tbd_sys_madvise(address, bytes, ADVICE_DONTDUMP);
+    tbd_sys_madvise(address, bytes, MADV_DONTDUMP);
     return true;
 }
 
@@ -173,11 +162,12 @@ static void unregister_rseq(const struct tbd_boot *boot)
 
     if (!boot->rseq || !boot->rseq_bytes)
         return;
-    result = tbd_sys4(SYS_RSEQ, boot->rseq, RSEQ_BYTES, RSEQ_UNREGISTER, RSEQ_SIGNATURE);
+    result = tbd_sys4(__NR_rseq, boot->rseq, RSEQ_BYTES, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE);
     if (tbd_sys_failed(result))
-        result = tbd_sys4(SYS_RSEQ, boot->rseq, boot->rseq_bytes, RSEQ_UNREGISTER, RSEQ_SIGNATURE);
+        result =
+            tbd_sys4(__NR_rseq, boot->rseq, boot->rseq_bytes, RSEQ_FLAG_UNREGISTER, RSEQ_SIGNATURE);
     if (!tbd_sys_failed(result))
-        *(int32_t *)(boot->rseq + RSEQ_CPU_ID_AT) = RSEQ_FAILED;
+        *(int32_t *)(boot->rseq + RSEQ_CPU_ID_AT) = RSEQ_CPU_ID_REGISTRATION_FAILED;
 }
 
 static void patch_vdso(void)

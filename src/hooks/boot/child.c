@@ -7,6 +7,7 @@
  * areas are made anew at the addresses they had, because engine and decoder tables name them. */
 #include "hooks/boot/child.h"
 
+#include "base/linux.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "hooks/boot/begin.h"
@@ -15,25 +16,17 @@
 #include "hooks/memory/shared.h"
 #include "hooks/instructions/slot.h"
 
-enum {
-    PROT_RWX = 7,
-    MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
-    ADVICE_DONTNEED = 4,
-    ADVICE_DONTFORK = 10,
-    ADVICE_DONTDUMP = 16,
-};
-
 static bool map_areas(void)
 {
     for (size_t i = 0; i < tbd_runtime.area_count; i++) {
         uint64_t start = tbd_runtime.areas[i].start;
         uint64_t bytes = tbd_runtime.areas[i].end - start;
 
-        if (tbd_sys_mmap(start, bytes, PROT_RWX, MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1,
-                         0) != (long)start)
+        if (tbd_sys_mmap(start, bytes, TBD_PROT_RWX, TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0) !=
+            (long)start)
             return false;
-        tbd_sys_madvise(start, bytes, ADVICE_DONTFORK);
-        tbd_sys_madvise(start, bytes, ADVICE_DONTDUMP);
+        tbd_sys_madvise(start, bytes, MADV_DONTFORK);
+        tbd_sys_madvise(start, bytes, MADV_DONTDUMP);
     }
     return true;
 }
@@ -43,8 +36,8 @@ static void forget_pages(void)
 {
     struct tbd_pages *pages = &tbd_runtime.pages;
 
-    tbd_sys_madvise(tbd_sys_pointer(pages->touch), TBD_TOUCH_BYTES, ADVICE_DONTNEED);
-    tbd_sys_madvise(tbd_sys_pointer(pages->known), TBD_KNOWN_BYTES, ADVICE_DONTNEED);
+    tbd_sys_madvise(tbd_sys_pointer(pages->touch), TBD_TOUCH_BYTES, MADV_DONTNEED);
+    tbd_sys_madvise(tbd_sys_pointer(pages->known), TBD_KNOWN_BYTES, MADV_DONTNEED);
     pages->dirty = 0;
     pages->read = 0;
 }

@@ -6,16 +6,11 @@
 #include "hooks/boot/decoder.h"
 
 #include "base/layout.h"
+#include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
 
 #include <elf.h>
-
-enum {
-    PROT_RW = 3,
-    MAP_PRIVATE_ANON_FIXED_NOREPLACE = 0x100022,
-    MAP_PRIVATE_ANON_FIXED = 0x32,
-};
 
 extern const uint8_t tbd_decoder_image[];
 extern const uint8_t tbd_decoder_image_end[];
@@ -73,8 +68,8 @@ static const char *map_segments(const Elf64_Ehdr *header)
 
         if (s->p_type != PT_LOAD)
             continue;
-        if (tbd_sys_mmap(start, end - start, PROT_RW, MAP_PRIVATE_ANON_FIXED_NOREPLACE, -1, 0) !=
-            (long)start)
+        if (tbd_sys_mmap(start, end - start, TBD_PROT_RW,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != (long)start)
             return "the decoder library's place is taken";
         memcpy((void *)loaded(s->p_vaddr), tbd_decoder_image + s->p_offset, s->p_filesz);
     }

@@ -4,6 +4,7 @@
  * Runs in the first constructor (-z initfirst), before every other library's.  Whatever goes wrong
  * is said in one line and the program goes on as if we were not there.  Context: BOOT. */
 #include "base/layout.h"
+#include "base/linux.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -11,11 +12,6 @@
 
 #include <elf.h>
 #include <tbd/tbd.h>
-
-enum {
-    PROT_RW = 3,
-    MAP_PRIVATE_ANON_FIXED_NOREPLACE = 0x100022,
-};
 
 extern const uint8_t tbd_engine_image[];
 extern const uint8_t tbd_engine_image_end[];
@@ -67,8 +63,8 @@ static bool map_segment(const Elf64_Phdr *segment)
 {
     uint64_t start = segment->p_vaddr & ~(TBD_PAGE_SIZE - 1);
     uint64_t end = (segment->p_vaddr + segment->p_memsz + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
-    long result =
-        tbd_sys_mmap(start, end - start, PROT_RW, MAP_PRIVATE_ANON_FIXED_NOREPLACE, -1, 0);
+    long result = tbd_sys_mmap(start, end - start, TBD_PROT_RW,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
     if (result != (long)start)
         return false;

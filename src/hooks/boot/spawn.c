@@ -13,32 +13,15 @@
 #include "hooks/boot/spawn.h"
 
 #include "base/fmt.h"
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
 
 enum {
-    SYS_CLONE = 56,
-    CLONE_VM_ = 0x100,
-    CLONE_VFORK_ = 0x4000,
-    CLONE_UNTRACED_ = 0x800000,
-    SYS_KILL = 62,
-    SYS_PRLIMIT64 = 302,
-    RLIMIT_NOFILE_ = 7,
-    SYS_EXECVE = 59,
-    SYS_WAIT4 = 61,
-    SYS_SETSID = 112,
-    SYS_DUP3 = 292,
-    SYS_CLOSE_RANGE = 436,
-    SYS_FCNTL = 72,
-    SYS_RT_SIGPROCMASK = 14,
-    SYS_RT_SIGACTION = 13,
     STREAM_FD = 3,
     MAX_VARIABLES = 4096,
-    WALL = 0x40000000,
-    SIG_SETMASK_ = 2,
-    INTERRUPTED = -4,
     READY_MS = 10000,
     STEP_MS = 50,
     STACK_BYTES = 32768,
@@ -77,8 +60,8 @@ static void reset_signals(void)
     uint64_t action[4] = { 0 };
 
     for (uint64_t signo = 1; signo < 65; signo++)
-        tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
-    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&none), 0, 8);
+        tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(action), 0, 8);
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&none), 0, 8);
 }
 
 /* What the program may open says nothing about what the organizer needs. */
@@ -86,27 +69,27 @@ static void raise_descriptor_limit(void)
 {
     uint64_t limit[2];
 
-    if (tbd_sys_failed(tbd_sys4(SYS_PRLIMIT64, 0, RLIMIT_NOFILE_, 0, tbd_sys_pointer(limit))))
+    if (tbd_sys_failed(tbd_sys4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, tbd_sys_pointer(limit))))
         return;
     limit[0] = limit[1];
-    tbd_sys4(SYS_PRLIMIT64, 0, RLIMIT_NOFILE_, tbd_sys_pointer(limit), 0);
+    tbd_sys4(__NR_prlimit64, 0, RLIMIT_NOFILE, tbd_sys_pointer(limit), 0);
 }
 
 /* The program may have been started without standard streams: then the stream file is one of them. */
 static void arrange_descriptors(int fd)
 {
     if (fd == STREAM_FD) {
-        tbd_sys3(SYS_FCNTL, STREAM_FD, 2 /* F_SETFD */, 0);
+        tbd_sys3(__NR_fcntl, STREAM_FD, F_SETFD, 0);
     } else {
-        tbd_sys3(SYS_DUP3, (uint64_t)(unsigned)fd, STREAM_FD, 0);
+        tbd_sys3(__NR_dup3, (uint64_t)(unsigned)fd, STREAM_FD, 0);
         tbd_sys_close(fd);
     }
-    tbd_sys3(SYS_CLOSE_RANGE, 4, UINT32_MAX, 0);
+    tbd_sys3(__NR_close_range, 4, UINT32_MAX, 0);
     tbd_sys_close(0);
     tbd_sys_close(1);
     tbd_sys_open("/dev/null", 2, 0);
     tbd_sys_open("/dev/null", 2, 0);
-    if (tbd_sys_failed(tbd_sys3(SYS_FCNTL, 2, 1 /* F_GETFD */, 0)))
+    if (tbd_sys_failed(tbd_sys3(__NR_fcntl, 2, F_GETFD, 0)))
         tbd_sys_open("/dev/null", 2, 0);
 }
 
@@ -152,7 +135,7 @@ _Noreturn static void become_organizer(int fd, char **envp)
     raise_descriptor_limit();
     reset_signals();
     arrange_descriptors(fd);
-    tbd_sys3(SYS_EXECVE, tbd_sys_pointer(path), tbd_sys_pointer(argv),
+    tbd_sys3(__NR_execve, tbd_sys_pointer(path), tbd_sys_pointer(argv),
              tbd_sys_pointer(environment));
     tbd_say("cannot start the organizer: %s", path);
     __atomic_store_n(&head->organizer_state, TBD_ORGANIZER_FAILED, __ATOMIC_RELEASE);
@@ -170,8 +153,8 @@ struct errand {
 /* No exit signal; a debugger of the program does not see it. */
 static long start_silently(uint64_t flags, uint8_t *stack, void (*run)(void *), void *context)
 {
-    return tbd_spawn_clone(flags | CLONE_VM_ | CLONE_UNTRACED_,
-                           tbd_sys_pointer(stack + STACK_BYTES), run, context);
+    return tbd_spawn_clone(flags | CLONE_VM | CLONE_UNTRACED, tbd_sys_pointer(stack + STACK_BYTES),
+                           run, context);
 }
 
 static void run_organizer(void *context)
@@ -185,8 +168,8 @@ static void run_middle(void *context)
 {
     static _Alignas(16) uint8_t stack[STACK_BYTES];
 
-    tbd_sys3(SYS_SETSID, 0, 0, 0);
-    start_silently(CLONE_VFORK_, stack, run_organizer, context);
+    tbd_sys3(__NR_setsid, 0, 0, 0);
+    start_silently(CLONE_VFORK, stack, run_organizer, context);
     tbd_sys_exit_group(0);
 }
 
@@ -196,7 +179,7 @@ static bool has_died(const struct tbd_stream_head *head)
     uint32_t lock = __atomic_load_n(&head->organizer_lock, __ATOMIC_ACQUIRE);
 
     return (lock & 0x40000000u) ||
-           (lock && tbd_sys3(SYS_KILL, lock & 0x3fffffffu, 0, 0) == -3 /* ESRCH */);
+           (lock && tbd_sys3(__NR_kill, lock & FUTEX_TID_MASK, 0, 0) == -ESRCH);
 }
 
 static bool wait_until_ready(void)
@@ -236,9 +219,9 @@ bool tbd_spawn_begin(int fd, char **envp)
     uint64_t before = 0;
 
     errand = (struct errand){ fd, envp };
-    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&all), tbd_sys_pointer(&before), 8);
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&all), tbd_sys_pointer(&before), 8);
     middle = start_silently(0, stack, run_middle, &errand);
-    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&before), 0, 8);
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&before), 0, 8);
     if (!tbd_sys_failed(middle))
         return true;
     say_it_does_not_start();
@@ -247,7 +230,7 @@ bool tbd_spawn_begin(int fd, char **envp)
 
 bool tbd_spawn_finish(void)
 {
-    while (tbd_sys4(SYS_WAIT4, (uint64_t)middle, 0, WALL, 0) == INTERRUPTED)
+    while (tbd_sys4(__NR_wait4, (uint64_t)middle, 0, __WALL, 0) == -EINTR)
         ;
     if (wait_until_ready())
         return true;

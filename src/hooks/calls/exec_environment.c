@@ -6,6 +6,7 @@
 #include "hooks/calls/exec_environment.h"
 
 #include "base/fmt.h"
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
@@ -14,16 +15,6 @@
 #include <elf.h>
 
 enum {
-    NR_EXECVEAT = 322,
-    SYS_OPENAT = 257,
-    SYS_PREAD64 = 17,
-    SYS_FSTAT = 5,
-    SYS_FGETXATTR = 193,
-    SYS_FCNTL = 72,
-    AT_FDCWD_ = -100,
-    AT_EMPTY_PATH_ = 0x1000,
-    O_CLOEXEC_ = 0x80000,
-    F_DUPFD_CLOEXEC_ = 1030,
     MODE_OTHER_IDENTITY = 06000,
     HEAD_BYTES = 4096,
     TEXT_BYTES = 4096,
@@ -39,15 +30,15 @@ static const char preload[] = "LD_PRELOAD=";
 
 static int open_program(const struct tbd_sys_call *sys)
 {
-    bool has_folder = sys->number == NR_EXECVEAT;
-    uint64_t folder = has_folder ? sys->args[0] : (uint64_t)AT_FDCWD_;
+    bool has_folder = sys->number == __NR_execveat;
+    uint64_t folder = has_folder ? sys->args[0] : (uint64_t)AT_FDCWD;
     uint64_t path = sys->args[has_folder ? 1 : 0];
     char first = 0;
 
-    if (has_folder && sys->args[4] & AT_EMPTY_PATH_ && tbd_copy_from_program(&first, path, 1) &&
+    if (has_folder && sys->args[4] & AT_EMPTY_PATH && tbd_copy_from_program(&first, path, 1) &&
         !first)
-        return (int)tbd_sys3(SYS_FCNTL, folder, F_DUPFD_CLOEXEC_, 0);
-    return (int)tbd_sys4(SYS_OPENAT, folder, path, O_CLOEXEC_, 0);
+        return (int)tbd_sys3(__NR_fcntl, folder, F_DUPFD_CLOEXEC, 0);
+    return (int)tbd_sys4(__NR_openat, folder, path, O_CLOEXEC, 0);
 }
 
 /* Set-uid programs and those with capabilities ignore LD_PRELOAD. */
@@ -55,9 +46,10 @@ static bool keeps_identity(int fd)
 {
     uint64_t stat[18];
 
-    return !tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)) &&
+    return !tbd_sys_failed(
+               tbd_sys3(__NR_fstat, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)) &&
            !((uint32_t)stat[3] & MODE_OTHER_IDENTITY) &&
-           tbd_sys_failed(tbd_sys4(SYS_FGETXATTR, (uint64_t)(unsigned)fd,
+           tbd_sys_failed(tbd_sys4(__NR_fgetxattr, (uint64_t)(unsigned)fd,
                                    tbd_sys_pointer("security.capability"), 0, 0));
 }
 
@@ -69,7 +61,8 @@ static size_t read_head(int fd, char head[HEAD_BYTES + 1])
     if (fd < 0)
         return 0;
     if (keeps_identity(fd))
-        bytes = tbd_sys4(SYS_PREAD64, (uint64_t)(unsigned)fd, tbd_sys_pointer(head), HEAD_BYTES, 0);
+        bytes =
+            tbd_sys4(__NR_pread64, (uint64_t)(unsigned)fd, tbd_sys_pointer(head), HEAD_BYTES, 0);
     tbd_sys_close(fd);
     bytes = bytes > 0 ? bytes : 0;
     head[bytes] = '\0';
@@ -111,7 +104,7 @@ static int open_interpreter(char *head)
     for (end = path; *end && *end != ' ' && *end != '\t' && *end != '\n'; end++)
         ;
     *end = '\0';
-    return (int)tbd_sys_open(path, O_CLOEXEC_, 0);
+    return (int)tbd_sys_open(path, O_CLOEXEC, 0);
 }
 
 static bool can_be_recorded(const struct tbd_sys_call *sys)
@@ -218,7 +211,7 @@ static void add_own(struct exec_variables *e)
 void tbd_exec_environment_extend(struct tbd_sys_call *sys)
 {
     static struct exec_variables environment;
-    uint64_t *envp = &sys->args[sys->number == NR_EXECVEAT ? 3 : 2];
+    uint64_t *envp = &sys->args[sys->number == __NR_execveat ? 3 : 2];
 
     if (!tbd_runtime.recording || !tbd_runtime.options.children ||
         (*envp && !read_variables(&environment, *envp)) || !can_be_recorded(sys))

@@ -7,6 +7,7 @@
  * native execution.
  *
  * Context: APP. */
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -19,42 +20,6 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/memory/unlinked_files.h"
-
-enum {
-    NR_MMAP = 9,
-    NR_MPROTECT = 10,
-    NR_MUNMAP = 11,
-    NR_BRK = 12,
-    NR_MREMAP = 25,
-    NR_MADVISE = 28,
-    NR_SHMAT = 30,
-    NR_SHMCTL = 31,
-    NR_SHMDT = 67,
-    NR_REMAP_FILE_PAGES = 216,
-    NR_PKEY_MPROTECT = 329,
-    NR_MAP_SHADOW_STACK = 453,
-    NR_SETRLIMIT = 160,
-    NR_PRLIMIT64 = 302,
-    RLIMIT_STACK_ = 3,
-    NR_MSEAL = 462,
-    SYS_FSTAT = 5,
-    PROT_READ_ = 1,
-    PROT_WRITE_ = 2,
-    MAP_SHARED_ = 1,
-    MAP_TYPE_ = 15,
-    MAP_FIXED_ = 0x10,
-    MAP_FIXED_NOREPLACE_ = 0x100000,
-    EEXIST_ = -17,
-    MAP_ANONYMOUS_ = 0x20,
-    MAP_32BIT_ = 0x40,
-    MREMAP_FIXED_ = 2,
-    MREMAP_DONTUNMAP_ = 4,
-    ADVICE_DONTNEED = 4,
-    ADVICE_FREE = 8,
-    ADVICE_REMOVE = 9,
-    ADVICE_DONTNEED_LOCKED = 24,
-    ADVICE_WIPEONFORK = 18,
-};
 
 static uint64_t page_up(uint64_t bytes)
 {
@@ -116,7 +81,7 @@ static void send_regions(struct tbd_call *call, uint64_t start, uint64_t end, bo
         }
         if (map.end > end)
             map.end = end;
-        if (zero && !map.inode && !(map.map_flags & MAP_SHARED_))
+        if (zero && !map.inode && !(map.map_flags & MAP_SHARED))
             map.flags |= TBD_REGION_ANON_ZERO;
         send_region(call, &map, regions->table[i].path);
     }
@@ -138,7 +103,7 @@ static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
                                        map->end < end ? map->end : end, false };
 
         stretch.folds = tbd_regions_folds(regions, stretch.start, stretch.end);
-        if (map->prot & PROT_READ_)
+        if (map->prot & PROT_READ)
             tbd_window_send_pages(&tbd_runtime.ring, call->thread, &tbd_runtime.pages, &stretch, 1);
     }
 }
@@ -191,7 +156,7 @@ static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t
     uint64_t stat[18];
 
     path[0] = '\0';
-    if (tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)))
+    if (tbd_sys_failed(tbd_sys3(__NR_fstat, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)))
         return;
     map->device = (uint32_t)stat[0];
     map->inode = stat[1];
@@ -202,7 +167,7 @@ static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t
 static bool may_others_write(const struct tbd_msg_region *map)
 {
     return tbd_runtime.recording && (tbd_runtime.options.hooks & TBD_HOOK_TOUCH) &&
-           (map->map_flags & MAP_SHARED_) && map->inode;
+           (map->map_flags & MAP_SHARED) && map->inode;
 }
 
 /* Shared anonymous memory is fresh, too: what others wrote before this process used a page comes as
@@ -219,7 +184,7 @@ static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const 
     if (!tbd_regions_add(&tbd_runtime.regions, map, path))
         tbd_runtime.let_go = "it has too many mappings";
     tbd_shared_update(map->start, map->end);
-    if (is_fresh && !(map->map_flags & MAP_SHARED_))
+    if (is_fresh && !(map->map_flags & MAP_SHARED))
         tbd_pages_set_known(&tbd_runtime.pages, map->start, map->end, true);
     told = *map;
     told.flags |= is_fresh ? TBD_REGION_ANON_ZERO : 0;
@@ -231,7 +196,7 @@ static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const 
 static struct tbd_sys_call map_call(const struct tbd_call *call)
 {
     struct tbd_sys_call sys = call->sys;
-    bool is_shared = (sys.args[3] & MAP_TYPE_) != 2 && !(sys.args[3] & (MAP_FIXED_ | MAP_32BIT_));
+    bool is_shared = (sys.args[3] & MAP_TYPE) != 2 && !(sys.args[3] & (MAP_FIXED | MAP_32BIT));
 
     if (is_shared && !sys.args[0] && tbd_runtime.recording)
         sys.args[0] = tbd_shared_place(sys.args[1]);
@@ -244,9 +209,9 @@ static void perform_wish(struct tbd_call *call)
     struct tbd_sys_call sys = map_call(call);
     uint64_t end = sys.args[0] + page_up(sys.args[1]);
 
-    if (!(sys.args[3] & MAP_FIXED_) && end > sys.args[0] && is_engine_range(sys.args[0], end)) {
-        if (sys.args[3] & MAP_FIXED_NOREPLACE_) {
-            call->result = EEXIST_;
+    if (!(sys.args[3] & MAP_FIXED) && end > sys.args[0] && is_engine_range(sys.args[0], end)) {
+        if (sys.args[3] & MAP_FIXED_NOREPLACE) {
+            call->result = -EEXIST;
             tbd_call_finish(call);
             return;
         }
@@ -259,7 +224,7 @@ static void perform_wish(struct tbd_call *call)
 static void map_memory(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
-    bool fixed = args[3] & MAP_FIXED_;
+    bool fixed = args[3] & MAP_FIXED;
     uint64_t bytes = page_up(args[1]);
     struct tbd_msg_region map = { .prot = (uint32_t)args[2] & 7, .map_flags = (uint32_t)args[3] };
     char path[4096];
@@ -269,7 +234,7 @@ static void map_memory(struct tbd_call *call)
         capture(call, args[0], args[0] + bytes);
     }
     path[0] = '\0';
-    if (!(args[3] & MAP_ANONYMOUS_)) {
+    if (!(args[3] & MAP_ANONYMOUS)) {
         describe_file(&map, (int)args[4], path, sizeof(path));
         map.file_offset = args[5];
     }
@@ -277,7 +242,7 @@ static void map_memory(struct tbd_call *call)
     if (failed(call))
         return;
     map.map_flags =
-        (map.map_flags & ~(uint32_t)MAP_TYPE_) | ((args[3] & MAP_TYPE_) == 2 ? 2u : MAP_SHARED_);
+        (map.map_flags & ~(uint32_t)MAP_TYPE) | ((args[3] & MAP_TYPE) == 2 ? 2u : MAP_SHARED);
     map.start = (uint64_t)call->result;
     map.end = map.start + bytes;
     add_region(call, &map, path);
@@ -308,7 +273,7 @@ static uint64_t segment_bytes(uint64_t id)
 {
     uint64_t status[14] = { 0 };
 
-    if (tbd_sys_failed(tbd_sys3(NR_SHMCTL, id, 2 /* IPC_STAT */, tbd_sys_pointer(status))))
+    if (tbd_sys_failed(tbd_sys3(__NR_shmctl, id, IPC_STAT, tbd_sys_pointer(status))))
         return 0;
     return page_up(status[6]);
 }
@@ -411,10 +376,10 @@ static void protect_memory(struct tbd_call *call)
     struct tbd_range range = { call->sys.args[0], call->sys.args[0] + page_up(call->sys.args[1]) };
 
     check_range(call, range.start, call->sys.args[1]);
-    if (!(call->sys.args[2] & PROT_READ_))
+    if (!(call->sys.args[2] & PROT_READ))
         capture(call, range.start, range.end);
     perform(call);
-    if (call->result == TBD_CALL_INTERRUPTED || call->result == -22 /* EINVAL */)
+    if (call->result == TBD_CALL_INTERRUPTED || call->result == -EINVAL)
         return;
     flush_code(call, range.start, range.end);
     if (failed(call))
@@ -477,7 +442,7 @@ static void forget_contents(uint64_t start, uint64_t end)
 
         tbd_pages_set_known(&tbd_runtime.pages, map->start > start ? map->start : start,
                             map->end < end ? map->end : end,
-                            !map->inode && !(map->map_flags & MAP_SHARED_));
+                            !map->inode && !(map->map_flags & MAP_SHARED));
     }
 }
 
@@ -498,7 +463,7 @@ static void remap_memory(struct tbd_call *call)
     uint64_t bytes = page_up(args[2]);
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
     struct tbd_mapped_region moved = { .path = "" };
-    bool keeps_old = args[3] & MREMAP_DONTUNMAP_;
+    bool keeps_old = args[3] & MREMAP_DONTUNMAP;
     bool is_lazy = tbd_lazy_move(args[0]);
 
     if (!args[1])
@@ -506,7 +471,7 @@ static void remap_memory(struct tbd_call *call)
     if (region)
         moved = *region;
     check_range(call, args[0], args[1]);
-    if (args[3] & MREMAP_FIXED_) {
+    if (args[3] & MREMAP_FIXED) {
         check_range(call, args[4], args[2]);
         capture(call, args[4], args[4] + bytes);
     }
@@ -543,20 +508,20 @@ static void advise(struct tbd_call *call)
     uint64_t start = call->sys.args[0];
     uint64_t end = start + page_up(call->sys.args[1]);
     uint64_t advice = call->sys.args[2];
-    bool drops = advice == ADVICE_DONTNEED || advice == ADVICE_FREE || advice == ADVICE_REMOVE ||
-                 advice == ADVICE_DONTNEED_LOCKED;
+    bool drops = advice == MADV_DONTNEED || advice == MADV_FREE || advice == MADV_REMOVE ||
+                 advice == MADV_DONTNEED_LOCKED;
     struct tbd_sys_call sys = call->sys;
 
     if (!drops) {
         perform(call);
-        if (advice == ADVICE_WIPEONFORK && !failed(call))
+        if (advice == MADV_WIPEONFORK && !failed(call))
             tbd_effects_note_wiped(start, end);
         return;
     }
     check_range(call, start, call->sys.args[1]);
     capture(call, start, end);
-    if (advice == ADVICE_FREE)
-        sys.args[2] = ADVICE_DONTNEED;
+    if (advice == MADV_FREE)
+        sys.args[2] = MADV_DONTNEED;
     perform_as(call, &sys);
     tbd_call_finish(call);
     if (failed(call))
@@ -569,7 +534,7 @@ static void advise(struct tbd_call *call)
 static void change_limit(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
-    bool is_prlimit = call->sys.number == NR_PRLIMIT64;
+    bool is_prlimit = call->sys.number == __NR_prlimit64;
     bool is_own = !is_prlimit || (int)args[0] == 0 || (uint32_t)args[0] == tbd_runtime.pid;
     uint64_t resource = is_prlimit ? (uint32_t)args[1] : (uint32_t)args[0];
     uint64_t pointer = is_prlimit ? args[2] : args[1];
@@ -580,7 +545,7 @@ static void change_limit(struct tbd_call *call)
     };
 
     call->sys.args[5] = 0;
-    if (is_own && resource == RLIMIT_STACK_ && pointer)
+    if (is_own && resource == RLIMIT_STACK && pointer)
         tbd_copy_from_program(&limit, pointer, sizeof(limit));
     map.start = limit ? tbd_begin_stack_start(limit) : end;
     if (map.start < end)
@@ -602,20 +567,20 @@ void tbd_call_mapping(struct tbd_call *call)
 {
     tbd_x87_settle(); /* as long as the code is there */
     switch (call->sys.number) {
-    case NR_MMAP: map_memory(call); break;
-    case NR_MPROTECT:
-    case NR_PKEY_MPROTECT: protect_memory(call); break;
-    case NR_MUNMAP: unmap_memory(call); break;
-    case NR_BRK: change_heap(call); break;
-    case NR_MREMAP: remap_memory(call); break;
-    case NR_MADVISE: advise(call); break;
-    case NR_SHMAT: attach_shared(call); break;
-    case NR_SHMDT: detach_shared(call); break;
-    case NR_MSEAL: perform(call); break;
-    case NR_SETRLIMIT:
-    case NR_PRLIMIT64: change_limit(call); break;
-    case NR_REMAP_FILE_PAGES:
-    case NR_MAP_SHADOW_STACK:
+    case __NR_mmap: map_memory(call); break;
+    case __NR_mprotect:
+    case __NR_pkey_mprotect: protect_memory(call); break;
+    case __NR_munmap: unmap_memory(call); break;
+    case __NR_brk: change_heap(call); break;
+    case __NR_mremap: remap_memory(call); break;
+    case __NR_madvise: advise(call); break;
+    case __NR_shmat: attach_shared(call); break;
+    case __NR_shmdt: detach_shared(call); break;
+    case __NR_mseal: perform(call); break;
+    case __NR_setrlimit:
+    case __NR_prlimit64: change_limit(call); break;
+    case __NR_remap_file_pages:
+    case __NR_map_shadow_stack:
     default: refuse(call); break;
     }
 }

@@ -6,34 +6,18 @@
 #include "hooks/calls/organizer_children.h"
 
 #include "base/fmt.h"
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/proc.h"
 
 enum {
-    NR_WAIT4 = 61,
-    NR_WAITID = 247,
-    SYS_PRCTL = 157,
-    SYS_RT_SIGPENDING = 127,
-    PR_GET_CHILD_SUBREAPER_ = 37,
-    P_ALL_ = 0,
-    P_PID_ = 1,
-    WNOHANG_ = 1,
-    WUNTRACED_ = 2,
-    WEXITED_ = 4,
-    WCONTINUED_ = 8,
-    WNOWAIT_ = 0x1000000,
-    EINTR_ = -4,
-    ECHILD_ = -10,
-    NR_NANOSLEEP = 35,
-    SIGCHLD_ = 17,
-    SA_NOCLDWAIT_ = 2,
-    INFO_PID_AT = 16,
-    INFO_BYTES = 128,
+    INFO_PID_AT = offsetof(siginfo_t, si_pid),
+    INFO_BYTES = SI_MAX_SIZE,
 };
-#define WAIT_COMMON 0xe0000009ull /* WNOHANG, WCONTINUED, __WNOTHREAD, __WALL, __WCLONE */
+#define WAIT_COMMON ((uint32_t)(WNOHANG | WCONTINUED | __WNOTHREAD | __WALL | __WCLONE))
 #define COMM_BYTES  16
-#define SIGCHLD_BIT (1ull << 16)
+#define SIGCHLD_BIT (1ull << (SIGCHLD - 1))
 
 bool tbd_strangers_come(void)
 {
@@ -41,7 +25,7 @@ bool tbd_strangers_come(void)
 
     if (tbd_runtime.pid == 1)
         return true;
-    tbd_sys3(SYS_PRCTL, PR_GET_CHILD_SUBREAPER_, tbd_sys_pointer(&comes), 0);
+    tbd_sys3(__NR_prctl, PR_GET_CHILD_SUBREAPER, tbd_sys_pointer(&comes), 0);
     return comes;
 }
 
@@ -83,7 +67,7 @@ static bool is_organizer(uint32_t pid)
 
 static void reap(uint32_t pid)
 {
-    tbd_sys4(NR_WAIT4, pid, 0, WNOHANG_, 0);
+    tbd_sys4(__NR_wait4, pid, 0, WNOHANG, 0);
 }
 
 static uint32_t pid_in(const uint8_t *info)
@@ -150,15 +134,16 @@ static bool has_children(void)
 /* Nobody is told of the end of such children: who waits for them waits for the last one's. */
 static bool are_unwaited(void)
 {
-    const struct tbd_action *action = &tbd_runtime.actions[SIGCHLD_];
+    const struct tbd_action *action = &tbd_runtime.actions[SIGCHLD];
 
-    return action->handler == 1 /* SIG_IGN */ || (action->flags & SA_NOCLDWAIT_);
+    return action->handler == 1 /* SIG_IGN */ || (action->flags & SA_NOCLDWAIT);
 }
 
 static void pause_a_moment(struct tbd_call *call)
 {
     static const uint64_t moment[2] = { 0, 2000000 };
-    const struct tbd_sys_call sleep = { NR_NANOSLEEP, { tbd_sys_pointer(moment), 0, 0, 0, 0, 0 } };
+    const struct tbd_sys_call sleep = { __NR_nanosleep,
+                                        { tbd_sys_pointer(moment), 0, 0, 0, 0, 0 } };
 
     tbd_call_pause_as(call, &sleep);
 }
@@ -166,25 +151,25 @@ static void pause_a_moment(struct tbd_call *call)
 /* The call that tells what the program's would find. */
 static bool make_look(const struct tbd_sys_call *sys, uint8_t *info, struct tbd_sys_call *out)
 {
-    bool is_waitid = sys->number == NR_WAITID;
+    bool is_waitid = sys->number == __NR_waitid;
     uint64_t options = sys->args[is_waitid ? 3 : 2];
 
-    if (is_waitid ? (uint32_t)sys->args[0] != P_ALL_ : (int32_t)sys->args[0] != -1)
+    if (is_waitid ? (uint32_t)sys->args[0] != P_ALL : (int32_t)sys->args[0] != -1)
         return false;
     if (is_waitid)
-        options = (options & (WAIT_COMMON | WUNTRACED_ | WEXITED_)) | WNOWAIT_;
+        options = (options & (WAIT_COMMON | WUNTRACED | WEXITED)) | WNOWAIT;
     else
-        options = (options & (WAIT_COMMON | WUNTRACED_)) | WEXITED_ | WNOWAIT_;
-    *out = (struct tbd_sys_call){ NR_WAITID, { P_ALL_, 0, tbd_sys_pointer(info), options, 0, 0 } };
+        options = (options & (WAIT_COMMON | WUNTRACED)) | WEXITED | WNOWAIT;
+    *out = (struct tbd_sys_call){ __NR_waitid, { P_ALL, 0, tbd_sys_pointer(info), options, 0, 0 } };
     return true;
 }
 
 /* For that one: an organizer can have ended meanwhile. */
 static void wait_for(struct tbd_sys_call *sys, uint32_t pid)
 {
-    bool is_waitid = sys->number == NR_WAITID;
+    bool is_waitid = sys->number == __NR_waitid;
 
-    sys->args[0] = is_waitid ? P_PID_ : pid;
+    sys->args[0] = is_waitid ? P_PID : pid;
     if (is_waitid)
         sys->args[1] = pid;
 }
@@ -197,19 +182,19 @@ bool tbd_strangers_before_wait(struct tbd_call *call)
 
     if (!make_look(&call->sys, info, &look))
         return true;
-    waits_not = look.args[3] & WNOHANG_;
+    waits_not = look.args[3] & WNOHANG;
     if (are_unwaited())
-        look.args[3] |= WNOHANG_;
+        look.args[3] |= WNOHANG;
     for (;;) {
         if (!has_children()) {
-            call->result = ECHILD_;
+            call->result = -ECHILD;
             return false;
         }
         memset(info, 0, sizeof(info));
         tbd_call_pause_as(call, &look);
         if (!call->result && !pid_in(info) && !waits_not)
             pause_a_moment(call);
-        if (call->result == TBD_CALL_INTERRUPTED || call->result == EINTR_)
+        if (call->result == TBD_CALL_INTERRUPTED || call->result == -EINTR)
             return false;
         if (call->result < 0 || (!pid_in(info) && waits_not))
             return true;
@@ -238,11 +223,11 @@ bool tbd_strangers_sent_sigsafe(uint8_t *info)
         return false;
     }
     reap(pid_in(info));
-    tbd_sys3(SYS_RT_SIGPENDING, tbd_sys_pointer(&waiting), sizeof(waiting), 0);
+    tbd_sys3(__NR_rt_sigpending, tbd_sys_pointer(&waiting), sizeof(waiting), 0);
     if (waiting & SIGCHLD_BIT)
         return true;
-    tbd_sys6(NR_WAITID, P_ALL_, 0, tbd_sys_pointer(other),
-             WEXITED_ | WUNTRACED_ | WCONTINUED_ | WNOHANG_ | WNOWAIT_, 0, 0);
+    tbd_sys6(__NR_waitid, P_ALL, 0, tbd_sys_pointer(other),
+             WEXITED | WUNTRACED | WCONTINUED | WNOHANG | WNOWAIT, 0, 0);
     if (!pid_in(other) || pid_in(other) == told || is_organizer(pid_in(other)))
         return true;
     told = pid_in(other);

@@ -5,6 +5,7 @@
  * thread may set filters at all (a filter whose instructions cannot be read is refused last). */
 #include "hooks/calls/seccomp.h"
 
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
@@ -15,30 +16,6 @@
 #include <linux/audit.h>
 
 enum {
-    NR_READ = 0,
-    NR_WRITE = 1,
-    NR_RT_SIGRETURN = 15,
-    NR_EXIT = 60,
-    NR_GETTIMEOFDAY = 96,
-    NR_PRCTL = 157,
-    NR_TIME = 201,
-    NR_CLOCK_GETTIME = 228,
-    NR_CLOCK_GETRES = 229,
-    NR_TGKILL = 234,
-    NR_GETCPU = 309,
-    NR_SECCOMP = 317,
-    PR_GET_SECCOMP_ = 21,
-    PR_SET_SECCOMP_ = 22,
-    PR_SET_NO_NEW_PRIVS_ = 38,
-    PR_GET_NO_NEW_PRIVS_ = 39,
-    ESRCH_ = -3,
-    ENOMEM_ = -12,
-    EFAULT_ = -14,
-    EINVAL_ = -22,
-    ENOSYS_ = -38,
-    SIGKILL_ = 9,
-    SIGSYS_ = 31,
-    INFO_CODE_SECCOMP = 1,
     MAX_ERRNO = 4095,
     MAX_FILTERS = 2048,
     MAX_INSTRUCTIONS = 1 << 17,
@@ -115,20 +92,20 @@ static bool is_no_call(const struct tbd_call *call)
     uint32_t clock = (uint32_t)call->sys.args[0];
 
     switch (call->sys.number) {
-    case NR_CLOCK_GETTIME:
-    case NR_CLOCK_GETRES:
+    case __NR_clock_gettime:
+    case __NR_clock_getres:
         return clock < 32 && (VDSO_CLOCKS >> clock & 1) && is_in_vdso(call->thread->regs.rip);
-    case NR_GETTIMEOFDAY:
-    case NR_TIME:
-    case NR_GETCPU: return is_in_vdso(call->thread->regs.rip);
+    case __NR_gettimeofday:
+    case __NR_time:
+    case __NR_getcpu: return is_in_vdso(call->thread->regs.rip);
     default: return false;
     }
 }
 
 static bool is_allowed_strictly(uint64_t number)
 {
-    return number == NR_READ || number == NR_WRITE || number == NR_EXIT ||
-           number == NR_RT_SIGRETURN;
+    return number == __NR_read || number == __NR_write || number == __NR_exit ||
+           number == __NR_rt_sigreturn;
 }
 
 /* ---- what follows from it ---- */
@@ -156,17 +133,17 @@ static void die_alone(struct tbd_call *call, uint32_t signo)
 /* SIGSYS comes behind the call, with the registers as they were before. */
 static void trap(struct tbd_call *call, const struct seccomp_data *data, uint32_t reason)
 {
-    struct tbd_queued_signal queued = { .signo = SIGSYS_, .insn = TBD_SIGNAL_NOT_IN_BLOCK };
+    struct tbd_queued_signal queued = { .signo = SIGSYS, .insn = TBD_SIGNAL_NOT_IN_BLOCK };
     struct {
         int32_t signo, error, code, pad;
         uint64_t address;
         int32_t number;
         uint32_t arch;
-    } info = { SIGSYS_,  (int32_t)reason, INFO_CODE_SECCOMP, 0, data->instruction_pointer,
+    } info = { SIGSYS,   (int32_t)reason, SYS_SECCOMP, 0, data->instruction_pointer,
                data->nr, data->arch };
 
-    if (!tbd_signals_has_handler(SIGSYS_))
-        die(call, SIGSYS_);
+    if (!tbd_signals_has_handler(SIGSYS))
+        die(call, SIGSYS);
     tbd_signals_block_all(); /* until the handler's mask is set */
     if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
         refuse(call, TBD_CALL_INTERRUPTED); /* that one first; the call is made again */
@@ -187,9 +164,9 @@ static void punish(struct tbd_call *call, const struct seccomp_data *data, uint3
         break;
     case SECCOMP_RET_TRAP: trap(call, data, reason); break;
     case SECCOMP_RET_TRACE: /* nobody traces it, */
-    case SECCOMP_RET_USER_NOTIF: /* and nobody listens */ refuse(call, ENOSYS_); break;
-    case SECCOMP_RET_KILL_THREAD: die_alone(call, SIGSYS_); break;
-    default: die(call, SIGSYS_);
+    case SECCOMP_RET_USER_NOTIF: /* and nobody listens */ refuse(call, -ENOSYS); break;
+    case SECCOMP_RET_KILL_THREAD: die_alone(call, SIGSYS); break;
+    default: die(call, SIGSYS);
     }
 }
 
@@ -204,7 +181,7 @@ bool tbd_seccomp_refuses(struct tbd_call *call)
     if (state->is_strict) {
         if (is_allowed_strictly(call->sys.number))
             return false;
-        die_alone(call, SIGKILL_);
+        die_alone(call, SIGKILL);
         return true;
     }
     data = data_of(call);
@@ -233,14 +210,14 @@ static void finish(struct tbd_call *call, int64_t result)
 static long set_natively(uint64_t flags, bool by_prctl, const void *fprog)
 {
     if (by_prctl)
-        return tbd_sys6(NR_PRCTL, PR_SET_SECCOMP_, SECCOMP_MODE_FILTER, tbd_sys_pointer(fprog), 0,
+        return tbd_sys6(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, tbd_sys_pointer(fprog), 0,
                         0, 0);
-    return tbd_sys3(NR_SECCOMP, SECCOMP_SET_MODE_FILTER, flags, tbd_sys_pointer(fprog));
+    return tbd_sys3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, tbd_sys_pointer(fprog));
 }
 
 static void give_up_privileges(void)
 {
-    tbd_sys6(NR_PRCTL, PR_SET_NO_NEW_PRIVS_, 1, 0, 0, 0, 0);
+    tbd_sys6(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
 }
 
 /* What the kernel says before it looks at the instructions; EFAULT: nothing against it. */
@@ -255,7 +232,7 @@ static int64_t ask(const struct filter_request *request, uint16_t count)
 
 static bool has_given_up_privileges(void)
 {
-    return tbd_sys6(NR_PRCTL, PR_GET_NO_NEW_PRIVS_, 0, 0, 0, 0, 0) == 1;
+    return tbd_sys6(__NR_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0) == 1;
 }
 
 static uint32_t path_instructions(const struct tbd_seccomp_filter *newest)
@@ -332,15 +309,15 @@ static int64_t add_filter(const struct filter_request *request, const struct soc
     uint32_t stranger = for_all ? find_stranger() : 0;
 
     if (!fprog->filter)
-        return EINVAL_;
+        return -EINVAL;
     if (!read_program(fprog))
-        return EFAULT_;
+        return -EFAULT;
     if (!tbd_bpf_is_valid(&instructions[instruction_count], fprog->len))
-        return EINVAL_;
+        return -EINVAL;
     if (fprog->len + path_instructions(own()->newest) > MAX_PATH_INSTRUCTIONS)
-        return ENOMEM_;
+        return -ENOMEM;
     if (stranger)
-        return request->flags & SECCOMP_FILTER_FLAG_TSYNC_ESRCH ? ESRCH_ : (int64_t)stranger;
+        return request->flags & SECCOMP_FILTER_FLAG_TSYNC_ESRCH ? -ESRCH : (int64_t)stranger;
     keep_filter(request, fprog->len);
     if (for_all)
         share_with_all();
@@ -356,7 +333,7 @@ static void set_filter(struct tbd_call *call, const struct filter_request *reque
     if (!is_readable)
         fprog.len = 1;
     answer = ask(request, fprog.len);
-    if (answer != EFAULT_ || !is_readable) {
+    if (answer != -EFAULT || !is_readable) {
         finish(call, answer);
         return;
     }
@@ -373,13 +350,13 @@ static void set_filter(struct tbd_call *call, const struct filter_request *reque
 static bool is_confined(void)
 {
     return own()->newest ||
-           tbd_sys6(NR_PRCTL, PR_GET_SECCOMP_, 0, 0, 0, 0, 0) != SECCOMP_MODE_DISABLED;
+           tbd_sys6(__NR_prctl, PR_GET_SECCOMP, 0, 0, 0, 0, 0) != SECCOMP_MODE_DISABLED;
 }
 
 static void set_strict(struct tbd_call *call)
 {
     if (is_confined()) {
-        finish(call, EINVAL_);
+        finish(call, -EINVAL);
         return;
     }
     own()->is_strict = true;
@@ -391,7 +368,7 @@ static bool prctl_call(struct tbd_call *call)
     const uint64_t *args = call->sys.args;
 
     switch ((uint32_t)args[0]) {
-    case PR_SET_SECCOMP_:
+    case PR_SET_SECCOMP:
         if (args[1] == SECCOMP_MODE_STRICT)
             set_strict(call);
         else if (args[1] == SECCOMP_MODE_FILTER)
@@ -399,12 +376,12 @@ static bool prctl_call(struct tbd_call *call)
         else
             return false;
         return true;
-    case PR_GET_SECCOMP_:
+    case PR_GET_SECCOMP:
         if (!own()->newest)
             return false;
         finish(call, SECCOMP_MODE_FILTER);
         return true;
-    case PR_GET_NO_NEW_PRIVS_:
+    case PR_GET_NO_NEW_PRIVS:
         if (own()->newest)
             give_up_privileges(); /* as the thread that shared its filters had */
         return false;
@@ -416,9 +393,9 @@ bool tbd_seccomp_call(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
 
-    if (call->sys.number == NR_PRCTL)
+    if (call->sys.number == __NR_prctl)
         return prctl_call(call);
-    if (call->sys.number != NR_SECCOMP)
+    if (call->sys.number != __NR_seccomp)
         return false;
     switch ((uint32_t)args[0]) {
     case SECCOMP_SET_MODE_STRICT:
@@ -438,7 +415,7 @@ bool tbd_seccomp_call(struct tbd_call *call)
 _Noreturn static void kill_self(void)
 {
     for (;;)
-        tbd_sys3(NR_TGKILL, (uint64_t)tbd_sys_getpid(), (uint64_t)tbd_sys_gettid(), SIGKILL_);
+        tbd_sys3(__NR_tgkill, (uint64_t)tbd_sys_getpid(), (uint64_t)tbd_sys_gettid(), SIGKILL);
 }
 
 /* In the order in which the program has set them: each lets the next be set, as it did then. */
@@ -466,7 +443,7 @@ void tbd_seccomp_install(const struct tbd_seccomp *state)
         install_from_oldest(state->newest);
     }
     if (state->is_strict &&
-        tbd_sys6(NR_PRCTL, PR_SET_SECCOMP_, SECCOMP_MODE_STRICT, 0, 0, 0, 0) != 0)
+        tbd_sys6(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0, 0) != 0)
         kill_self();
 }
 

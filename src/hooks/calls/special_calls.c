@@ -6,6 +6,7 @@
  * calls are answered by hooks/signals.c.
  *
  * Context: APP; the child's side of a fork is FORK_CHILD. */
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -17,42 +18,7 @@
 #include "hooks/memory/shared.h"
 
 enum {
-    NR_RT_SIGACTION = 13,
-    NR_RT_SIGPROCMASK = 14,
-    NR_RT_SIGRETURN = 15,
-    NR_CLONE = 56,
-    NR_FORK = 57,
-    NR_VFORK = 58,
-    NR_EXECVE = 59,
-    NR_EXIT = 60,
-    NR_RT_SIGSUSPEND = 130,
-    NR_SIGALTSTACK = 131,
-    NR_ARCH_PRCTL = 158,
-    NR_SET_TID_ADDRESS = 218,
-    NR_EXIT_GROUP = 231,
-    NR_SET_ROBUST_LIST = 273,
-    NR_EXECVEAT = 322,
-    NR_RSEQ = 334,
-    NR_CLONE3 = 435,
-    CLONE_VM_ = 0x100,
-    CLONE_VFORK_ = 0x4000,
-    CLONE_THREAD_ = 0x10000,
-    CLONE_SETTLS_ = 0x80000,
-    CLONE_NEWPID_ = 0x20000000,
-    CLONE_PARENT_SETTID_ = 0x100000,
-    CLONE_SIGHAND_ = 0x800,
-    NR_FACCESSAT2 = 439,
-    AT_FDCWD_ = -100,
-    AT_EACCESS_ = 0x200,
     X_OK_ = 1,
-    ARCH_SET_GS = 0x1001,
-    ARCH_SET_FS = 0x1002,
-    ARCH_GET_FS = 0x1003,
-    ARCH_GET_GS = 0x1004,
-    EPERM_ = -1,
-    EFAULT_ = -14,
-    EINVAL_ = -22,
-    ENOSYS_ = -38,
 };
 
 static void finish(struct tbd_call *call, int64_t result)
@@ -71,16 +37,16 @@ static void sigaction_call(struct tbd_call *call)
     int64_t result;
 
     if (args[3] != sizeof(uint64_t)) {
-        finish(call, EINVAL_);
+        finish(call, -EINVAL);
         return;
     }
     if (args[1] && !tbd_copy_from_program(&set, args[1], sizeof(set))) {
-        finish(call, EFAULT_);
+        finish(call, -EFAULT);
         return;
     }
     result = tbd_signals_action(args[0], args[1] ? &set : NULL, &old);
     if (result == 0 && args[2] && !tbd_call_answer(call, args[2], &old, sizeof(old)))
-        result = EFAULT_;
+        result = -EFAULT;
     finish(call, result);
 }
 
@@ -92,16 +58,16 @@ static void sigprocmask_call(struct tbd_call *call)
     int64_t result;
 
     if (args[3] != sizeof(set)) {
-        finish(call, EINVAL_);
+        finish(call, -EINVAL);
         return;
     }
     if (args[1] && !tbd_copy_from_program(&set, args[1], sizeof(set))) {
-        finish(call, EFAULT_);
+        finish(call, -EFAULT);
         return;
     }
     result = tbd_signals_procmask(args[0], args[1] ? &set : NULL, &old);
     if (result == 0 && args[2] && !tbd_call_answer(call, args[2], &old, sizeof(old)))
-        result = EFAULT_;
+        result = -EFAULT;
     finish(call, result);
 }
 
@@ -113,12 +79,12 @@ static void sigaltstack_call(struct tbd_call *call)
     int64_t result;
 
     if (args[0] && !tbd_copy_from_program(&set, args[0], sizeof(set))) {
-        finish(call, EFAULT_);
+        finish(call, -EFAULT);
         return;
     }
     result = tbd_signals_altstack(call->thread, args[0] ? &set : NULL, &old);
     if (result == 0 && args[1] && !tbd_call_answer(call, args[1], &old, sizeof(old)))
-        result = EFAULT_;
+        result = -EFAULT;
     finish(call, result);
 }
 
@@ -166,10 +132,10 @@ static void arch_prctl_call(struct tbd_call *call)
     case ARCH_SET_GS:
         if (value < TASK_BYTES)
             regs->gs_base = value;
-        finish(call, value < TASK_BYTES ? 0 : EPERM_);
+        finish(call, value < TASK_BYTES ? 0 : -EPERM);
         break;
     case ARCH_GET_GS:
-        finish(call, tbd_call_answer(call, value, &regs->gs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
+        finish(call, tbd_call_answer(call, value, &regs->gs_base, sizeof(uint64_t)) ? 0 : -EFAULT);
         break;
     case ARCH_SET_FS:
         call->result = tbd_call_perform(&call->sys);
@@ -178,7 +144,7 @@ static void arch_prctl_call(struct tbd_call *call)
         tbd_call_finish(call);
         break;
     case ARCH_GET_FS:
-        finish(call, tbd_call_answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : EFAULT_);
+        finish(call, tbd_call_answer(call, value, &regs->fs_base, sizeof(uint64_t)) ? 0 : -EFAULT);
         break;
     default: tbd_call_plain(call); break;
     }
@@ -189,7 +155,7 @@ static void arch_prctl_call(struct tbd_call *call)
 /* When all threads have left one by one, the main thread's status is the process'. */
 static uint32_t exit_status(const struct tbd_call *call)
 {
-    if (call->sys.number == NR_EXIT && call->thread->tid != tbd_runtime.pid)
+    if (call->sys.number == __NR_exit && call->thread->tid != tbd_runtime.pid)
         return tbd_runtime.threads.leader_status;
     return (uint32_t)call->sys.args[0] & 0xff;
 }
@@ -210,7 +176,7 @@ static struct tbd_robust_list *own_robust_list(void)
     static struct tbd_robust_list own;
 
     own.next = tbd_sys_pointer(&own);
-    tbd_sys3(NR_SET_ROBUST_LIST, tbd_sys_pointer(&own), sizeof(own), 0);
+    tbd_sys3(__NR_set_robust_list, tbd_sys_pointer(&own), sizeof(own), 0);
     return &own;
 }
 
@@ -227,7 +193,7 @@ static struct tbd_robust_list *exec_begin(struct tbd_thread *thread)
         return NULL;
     tbd_runtime_send_unknown_pages(thread);
     tbd_ring_turn(&tbd_runtime.ring, thread, 0);
-    tbd_sys3(274 /* get_robust_list */, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
+    tbd_sys3(__NR_get_robust_list, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
     if (!robust)
         robust = own_robust_list();
     /* its id when it gets there */
@@ -261,11 +227,11 @@ static void exec_plainly(struct tbd_call *call, const struct tbd_sys_call *sys)
  * after another. */
 static bool can_execute(const struct tbd_sys_call *sys)
 {
-    bool has_folder = sys->number == NR_EXECVEAT;
-    uint64_t folder = has_folder ? sys->args[0] : (uint64_t)AT_FDCWD_;
-    uint64_t flags = AT_EACCESS_ | (has_folder ? sys->args[4] : 0);
+    bool has_folder = sys->number == __NR_execveat;
+    uint64_t folder = has_folder ? sys->args[0] : (uint64_t)AT_FDCWD;
+    uint64_t flags = AT_EACCESS | (has_folder ? sys->args[4] : 0);
 
-    return tbd_sys4(NR_FACCESSAT2, folder, sys->args[has_folder ? 1 : 0], X_OK_, flags) == 0;
+    return tbd_sys4(__NR_faccessat2, folder, sys->args[has_folder ? 1 : 0], X_OK_, flags) == 0;
 }
 
 /* The new program is under the thread's filters for real.  When it does not come to that all the
@@ -274,7 +240,7 @@ static void exec_filtered(struct tbd_call *call)
 {
     struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
     struct tbd_sys_call sys = call->sys;
-    uint64_t *environment = &sys.args[sys.number == NR_EXECVEAT ? 3 : 2];
+    uint64_t *environment = &sys.args[sys.number == __NR_execveat ? 3 : 2];
 
     if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
         finish(call, TBD_CALL_INTERRUPTED);
@@ -284,7 +250,7 @@ static void exec_filtered(struct tbd_call *call)
         *environment = tbd_seccomp_environment(*environment);
     if (!*environment)
         /* the kernel says what is wrong */
-        *environment = call->sys.args[sys.number == NR_EXECVEAT ? 3 : 2];
+        *environment = call->sys.args[sys.number == __NR_execveat ? 3 : 2];
     tbd_seccomp_install(filters);
     *filters = (struct tbd_seccomp){ 0 };
     tbd_runtime.let_go = "it is under its own filters for system calls (seccomp)";
@@ -314,16 +280,16 @@ bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out)
 
     *out = (struct tbd_clone){ 0 };
     switch (call->sys.number) {
-    case NR_CLONE:
+    case __NR_clone:
         *out = (struct tbd_clone){ args[0], args[2], args[3], args[1], args[4] };
         return true;
-    case NR_CLONE3:
+    case __NR_clone3:
         if (args[1] < sizeof(block) || !tbd_copy_from_program(block, args[0], sizeof(block)))
             return false;
         *out = (struct tbd_clone){ block[0], block[3], block[2], block[5] ? block[5] + block[6] : 0,
                                    block[7] };
         return true;
-    case NR_VFORK: out->flags = CLONE_VM_ | CLONE_VFORK_; return true;
+    case __NR_vfork: out->flags = CLONE_VM | CLONE_VFORK; return true;
     default: return true;
     }
 }
@@ -331,15 +297,14 @@ bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out)
 /* A child with its own memory gets a trace of its own (but see tbd_child_record). */
 static bool may_record(const struct tbd_clone *arguments)
 {
-    return !(arguments->flags & (CLONE_VM_ | CLONE_NEWPID_));
+    return !(arguments->flags & (CLONE_VM | CLONE_NEWPID));
 }
 
 /* clone3 alone takes it; handlers that are shared cannot be cleared, which the kernel says. */
-#define CLONE_CLEAR_SIGHAND_ (1ull << 32)
 
 static bool clears_handlers(const struct tbd_clone *arguments)
 {
-    return (arguments->flags & CLONE_CLEAR_SIGHAND_) && !(arguments->flags & CLONE_SIGHAND_);
+    return (arguments->flags & CLONE_CLEAR_SIGHAND) && !(arguments->flags & CLONE_SIGHAND);
 }
 
 /* The new process goes on behind the system call: recorded, or natively.  It has its own copy of
@@ -357,20 +322,20 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
     regs->gpr[TBD_R11] = regs->rflags;
     if (arguments->stack)
         regs->gpr[TBD_RSP] = arguments->stack;
-    if (arguments->flags & CLONE_SETTLS_)
+    if (arguments->flags & CLONE_SETTLS)
         regs->fs_base = arguments->tls;
-    if (!(arguments->flags & CLONE_VM_))
+    if (!(arguments->flags & CLONE_VM))
         tbd_threads_after_fork(call->thread);
-    if (clears_handlers(arguments) && !(arguments->flags & CLONE_VM_))
+    if (clears_handlers(arguments) && !(arguments->flags & CLONE_VM))
         tbd_signals_clear_handlers();
     if (may_record(arguments) && tbd_child_record(call->thread)) {
         tbd_signals_set_kernel_mask(mask);
         tbd_patcher_run(call->thread);
     }
     tbd_signals_set_kernel_mask(mask);
-    if (!(arguments->flags & CLONE_VM_))
+    if (!(arguments->flags & CLONE_VM))
         tbd_signals_repeat_last_fault();
-    tbd_detach_child(call->thread, arguments->flags & CLONE_VM_, clears_handlers(arguments));
+    tbd_detach_child(call->thread, arguments->flags & CLONE_VM, clears_handlers(arguments));
 }
 
 #define CLONE_ARGS_WORDS 11
@@ -382,9 +347,9 @@ static bool engine_call(const struct tbd_call *call, const struct tbd_clone *arg
                         struct tbd_sys_call *out, uint64_t *block)
 {
     *out = call->sys;
-    if (out->number == NR_CLONE) {
+    if (out->number == __NR_clone) {
         out->args[1] = 0;
-    } else if (out->number == NR_CLONE3) {
+    } else if (out->number == __NR_clone3) {
         if (out->args[1] > CLONE_ARGS_WORDS * 8)
             out->args[1] = CLONE_ARGS_WORDS * 8;
         if (!tbd_copy_from_program(block, out->args[0], (size_t)out->args[1]))
@@ -392,12 +357,12 @@ static bool engine_call(const struct tbd_call *call, const struct tbd_clone *arg
         block[5] = 0;
         block[6] = 0;
         if (clears_handlers(arguments))
-            block[0] &= ~CLONE_CLEAR_SIGHAND_;
+            block[0] &= ~CLONE_CLEAR_SIGHAND;
         out->args[0] = tbd_sys_pointer(block);
-    } else if (out->number == NR_VFORK) {
-        out->number = NR_CLONE;
+    } else if (out->number == __NR_vfork) {
+        out->number = __NR_clone;
         memset(out->args, 0, sizeof(out->args));
-        out->args[0] = CLONE_VM_ | CLONE_VFORK_ | 17 /* SIGCHLD */;
+        out->args[0] = CLONE_VM | CLONE_VFORK | SIGCHLD;
     }
     return true;
 }
@@ -408,7 +373,7 @@ static void watch_child(struct tbd_call *call, const struct tbd_clone *arguments
 {
     static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
 
-    if (arguments->flags & CLONE_VM_)
+    if (arguments->flags & CLONE_VM)
         tbd_effects_watch_all(call->effects);
     else
         tbd_effects_watch(call->effects, may,
@@ -450,29 +415,29 @@ static void fork_call(struct tbd_call *call)
         tbd_call_finish(call);
         return;
     }
-    if (arguments.flags & CLONE_THREAD_) {
+    if (arguments.flags & CLONE_THREAD) {
         tbd_call_thread(call, &arguments);
         return;
     }
-    if ((arguments.flags & CLONE_VM_) && !(arguments.flags & CLONE_VFORK_))
+    if ((arguments.flags & CLONE_VM) && !(arguments.flags & CLONE_VFORK))
         tbd_call_detach(call, "it starts a process that shares its memory");
     if (tbd_lazy_follows_forks()) /* the kernel waits in the middle of it */
         tbd_call_detach(call, "it handles the page faults of its children (userfaultfd)");
     tbd_x87_settle();
     watch_child(call, &arguments);
-    if (!(arguments.flags & CLONE_VM_))
+    if (!(arguments.flags & CLONE_VM))
         tbd_shared_fork();
-    if (!block_for_fork(arguments.flags & CLONE_VM_, &mask)) {
+    if (!block_for_fork(arguments.flags & CLONE_VM, &mask)) {
         finish(call, TBD_CALL_INTERRUPTED); /* delivered by the parent, before there is a child */
         return;
     }
-    if (arguments.flags & CLONE_VM_)
+    if (arguments.flags & CLONE_VM)
         tbd_threads_step_out(call->thread, call); /* its child may wait for another thread */
     call->result = tbd_sys6((long)sys.number, sys.args[0], sys.args[1], sys.args[2], sys.args[3],
                             sys.args[4], sys.args[5]); /* inline: the child must not return */
     if (call->result == 0)
         become_child(call, &arguments, mask);
-    if ((arguments.flags & CLONE_VM_) && !tbd_threads_step_in(seat))
+    if ((arguments.flags & CLONE_VM) && !tbd_threads_step_in(seat))
         tbd_call_robbed(call, seat, &saved);
     call->thread->regs = saved;
     tbd_signals_set_kernel_mask(mask);
@@ -494,28 +459,28 @@ static void pass_through(struct tbd_call *call)
 void tbd_call_special(struct tbd_call *call)
 {
     switch (call->sys.number) {
-    case NR_RT_SIGACTION: sigaction_call(call); break;
-    case NR_RT_SIGPROCMASK: sigprocmask_call(call); break;
-    case NR_RT_SIGRETURN: sigreturn_call(call); break;
-    case NR_RT_SIGSUSPEND: sigsuspend_call(call); break;
-    case NR_SIGALTSTACK: sigaltstack_call(call); break;
-    case NR_CLONE:
-    case NR_CLONE3:
-    case NR_FORK:
-    case NR_VFORK: fork_call(call); break;
-    case NR_EXECVE:
-    case NR_EXECVEAT: exec_call(call); break;
-    case NR_EXIT:
+    case __NR_rt_sigaction: sigaction_call(call); break;
+    case __NR_rt_sigprocmask: sigprocmask_call(call); break;
+    case __NR_rt_sigreturn: sigreturn_call(call); break;
+    case __NR_rt_sigsuspend: sigsuspend_call(call); break;
+    case __NR_sigaltstack: sigaltstack_call(call); break;
+    case __NR_clone:
+    case __NR_clone3:
+    case __NR_fork:
+    case __NR_vfork: fork_call(call); break;
+    case __NR_execve:
+    case __NR_execveat: exec_call(call); break;
+    case __NR_exit:
         if (tbd_threads_are_many()) {
             tbd_call_thread_exit(call);
             break;
         }
         exit_call(call);
-    case NR_EXIT_GROUP: exit_call(call);
-    case NR_SET_TID_ADDRESS: tbd_call_set_tid_address(call); break;
-    case NR_ARCH_PRCTL: arch_prctl_call(call); break;
-    case NR_RSEQ:
-        finish(call, ENOSYS_); /* what the kernel would do behind the program's back */
+    case __NR_exit_group: exit_call(call);
+    case __NR_set_tid_address: tbd_call_set_tid_address(call); break;
+    case __NR_arch_prctl: arch_prctl_call(call); break;
+    case __NR_rseq:
+        finish(call, -ENOSYS); /* what the kernel would do behind the program's back */
         break;
     default:
         pass_through(call); /* set_robust_list: used at the thread's end only */

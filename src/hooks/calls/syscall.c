@@ -6,6 +6,7 @@
  * is reported as interrupted before it; that is also what a restarted call looks like.
  *
  * Context: APP. */
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "hooks/calls/call_families.h"
@@ -14,35 +15,6 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/calls/seccomp.h"
 #include "hooks/calls/organizer_children.h"
-
-enum {
-    EFAULT_ = -14,
-    ENOSYS_ = -38,
-    NR_PTRACE = 101,
-    PTRACE_TRACEME_ = 0,
-    NR_IOCTL = 16,
-    NR_WAIT4 = 61,
-    NR_WAITID = 247,
-    NR_RT_SIGSUSPEND = 130,
-    NR_FUTEX = 202,
-    NR_PSELECT6 = 270,
-    NR_PPOLL = 271,
-    NR_IO_SETUP = 206,
-    NR_IO_CANCEL = 210,
-    NR_IO_PGETEVENTS = 333,
-    NR_EPOLL_PWAIT = 281,
-    NR_USERFAULTFD = 323,
-    NR_IO_URING_SETUP = 425,
-    NR_IO_URING_ENTER = 426,
-    NR_IO_URING_REGISTER = 427,
-    NR_EPOLL_PWAIT2 = 441,
-    FUTEX_COMMAND = 0x7f,
-    FUTEX_WAIT_ = 0,
-    FUTEX_LOCK_PI_ = 6,
-    FUTEX_WAIT_BITSET_ = 9,
-    FUTEX_WAIT_REQUEUE_PI_ = 11,
-    FUTEX_LOCK_PI2_ = 13,
-};
 
 int64_t tbd_call_perform(const struct tbd_sys_call *sys)
 {
@@ -182,10 +154,10 @@ static void note_temporary_mask(const struct tbd_sys_call *sys)
 
     signals->has_temporary = false;
     switch (sys->number) {
-    case NR_PPOLL: pointer = sys->args[3]; break;
-    case NR_EPOLL_PWAIT:
-    case NR_EPOLL_PWAIT2: pointer = sys->args[4]; break;
-    case NR_PSELECT6:
+    case __NR_ppoll: pointer = sys->args[3]; break;
+    case __NR_epoll_pwait:
+    case __NR_epoll_pwait2: pointer = sys->args[4]; break;
+    case __NR_pselect6:
         if (sys->args[5])
             tbd_copy_from_program(&pointer, sys->args[5], sizeof(pointer));
         break;
@@ -216,7 +188,7 @@ void tbd_call_perform_here(struct tbd_call *call)
         return;
     did_count =
         tbd_syscall_did_write(&call->sys, call->result, may, may_count, did, TBD_SYS_MAX_RANGES);
-    if (call->result == EFAULT_)
+    if (call->result == -EFAULT)
         tbd_effects_compare(call->effects); /* any part, or none, of what may be written */
     else
         tbd_effects_written(call->effects, did, did_count);
@@ -232,13 +204,13 @@ static bool writes_memory(const struct tbd_sys_call *sys)
 
 static bool may_wait(const struct tbd_sys_call *sys)
 {
-    uint32_t command = sys->args[1] & FUTEX_COMMAND;
+    uint32_t command = tbd_sys_futex_command(sys->args[1]);
 
-    if (sys->number == NR_FUTEX)
-        return command == FUTEX_WAIT_ || command == FUTEX_WAIT_BITSET_ ||
-               command == FUTEX_WAIT_REQUEUE_PI_ || command == FUTEX_LOCK_PI_ ||
-               command == FUTEX_LOCK_PI2_;
-    if (sys->number == NR_IOCTL && writes_memory(sys))
+    if (sys->number == __NR_futex)
+        return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET ||
+               command == FUTEX_WAIT_REQUEUE_PI || command == FUTEX_LOCK_PI ||
+               command == FUTEX_LOCK_PI2;
+    if (sys->number == __NR_ioctl && writes_memory(sys))
         return false;
     return tbd_syscall_flags(sys->number) & TBD_SYS_BLOCKS;
 }
@@ -254,7 +226,7 @@ static void perform_described(struct tbd_call *call)
     note_temporary_mask(&call->sys);
     if (!gives_way(&call->sys) || !tbd_call_wait(call))
         tbd_call_perform_here(call);
-    if (call->result != -4 /* EINTR */)
+    if (call->result != -EINTR)
         tbd_runtime.signals->has_temporary = false;
     if (call->result != TBD_CALL_INTERRUPTED && tbd_effects_is_cut(call->effects))
         tbd_runtime_note(1, "system call %lu: some old bytes are missing", call->sys.number);
@@ -271,7 +243,7 @@ static void note_asynchronous(uint64_t number)
 
 static bool waits_for_child(const struct tbd_sys_call *sys)
 {
-    return sys->number == NR_WAIT4 || sys->number == NR_WAITID;
+    return sys->number == __NR_wait4 || sys->number == __NR_waitid;
 }
 
 static void wait_beside_strangers(struct tbd_call *call)
@@ -286,7 +258,7 @@ static void wait_beside_strangers(struct tbd_call *call)
 
 void tbd_call_plain(struct tbd_call *call)
 {
-    if (call->sys.number == NR_FUTEX && tbd_threads_are_many() && tbd_call_futex_pi(call))
+    if (call->sys.number == __NR_futex && tbd_threads_are_many() && tbd_call_futex_pi(call))
         return;
     if (tbd_own_memory_write(call)) {
         tbd_call_finish(call);
@@ -309,14 +281,14 @@ void tbd_call_plain(struct tbd_call *call)
  * without them, which their users must expect. */
 static bool is_refused(uint64_t number)
 {
-    return number == NR_IO_URING_SETUP || number == NR_IO_URING_ENTER ||
-           number == NR_IO_URING_REGISTER || (number >= NR_IO_SETUP && number <= NR_IO_CANCEL) ||
-           number == NR_IO_PGETEVENTS;
+    return number == __NR_io_uring_setup || number == __NR_io_uring_enter ||
+           number == __NR_io_uring_register ||
+           (number >= __NR_io_setup && number <= __NR_io_cancel) || number == __NR_io_pgetevents;
 }
 
 static void refuse(struct tbd_call *call)
 {
-    call->result = ENOSYS_;
+    call->result = -ENOSYS;
     tbd_call_finish(call);
 }
 
@@ -338,14 +310,14 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
     tbd_effects_clear(call.effects);
     if (tbd_seccomp_refuses(&call) || tbd_seccomp_call(&call))
         return;
-    if (call.sys.number == NR_USERFAULTFD) {
+    if (call.sys.number == __NR_userfaultfd) {
         tbd_call_lazy_open(&call);
         return;
     }
-    if (call.sys.number == NR_IOCTL && tbd_call_lazy_ioctl(&call))
+    if (call.sys.number == __NR_ioctl && tbd_call_lazy_ioctl(&call))
         return;
     /* hooks/calls/debugged.h */
-    if (call.sys.number == NR_PTRACE && call.sys.args[0] == PTRACE_TRACEME_)
+    if (call.sys.number == __NR_ptrace && call.sys.args[0] == PTRACE_TRACEME)
         tbd_call_detach(&call, "it has its parent watch it (ptrace)");
     if (is_refused(call.sys.number)) {
         refuse(&call);

@@ -5,25 +5,15 @@
  * Descriptors of this process's own memory are known by their inodes.  Context: APP. */
 #include "hooks/memory/userfault_private.h"
 
+#include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/table/sys_table.h"
 
-enum { SYS_FSTAT = 5, NR_USERFAULTFD = 323, USER_MODE_ONLY = 1, MAX_DESCRIPTORS = 64 };
+enum { MAX_DESCRIPTORS = 64 };
 /* linux/userfaultfd.h */
-enum {
-    UFFDIO_API_ = 0x3f,
-    UFFDIO_REGISTER_ = 0,
-    UFFDIO_UNREGISTER_ = 1,
-    UFFDIO_COPY_ = 3,
-    UFFDIO_ZEROPAGE_ = 4,
-    UFFDIO_MOVE_ = 5,
-    UFFDIO_CONTINUE_ = 7,
-    IOCTL_TYPE = 0xaa,
-};
-
 struct descriptor {
     uint64_t inode;
     uint64_t features;
@@ -45,13 +35,13 @@ void tbd_lazy_forget_descriptors(void)
 
 bool tbd_lazy_waits_for_events(void)
 {
-    return tbd_lazy_count &&
-           (known.events & (TBD_UFFD_EVENT_REMAP | TBD_UFFD_EVENT_REMOVE | TBD_UFFD_EVENT_UNMAP));
+    return tbd_lazy_count && (known.events & (UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |
+                                              UFFD_FEATURE_EVENT_UNMAP));
 }
 
 bool tbd_lazy_follows_forks(void)
 {
-    return known.count && (known.events & TBD_UFFD_EVENT_FORK);
+    return known.count && (known.events & UFFD_FEATURE_EVENT_FORK);
 }
 
 bool tbd_lazy_is_for_kernel(void)
@@ -96,7 +86,7 @@ static uint64_t inode_of(int64_t fd)
 {
     uint64_t stat[18];
 
-    if (tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)fd, tbd_sys_pointer(stat), 0)))
+    if (tbd_sys_failed(tbd_sys3(__NR_fstat, (uint64_t)fd, tbd_sys_pointer(stat), 0)))
         return 0;
     return stat[1];
 }
@@ -117,7 +107,7 @@ static void note_descriptor(const struct tbd_call *call, uint64_t flags)
 
     if (call->result < 0)
         return;
-    known.is_for_kernel |= !(flags & USER_MODE_ONLY);
+    known.is_for_kernel |= !(flags & UFFD_USER_MODE_ONLY);
     if (!old)
         old = &known.descriptor[known.count < MAX_DESCRIPTORS ? known.count++ : 0];
     *old = (struct descriptor){ .inode = inode_of(call->result) };
@@ -128,7 +118,7 @@ void tbd_call_lazy_open(struct tbd_call *call)
     if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
         tbd_call_detach(call, "it handles its own page faults (userfaultfd)");
     call->result = tbd_call_perform(&call->sys);
-    note_descriptor(call, call->sys.number == NR_USERFAULTFD ? call->sys.args[0] : 0);
+    note_descriptor(call, call->sys.number == __NR_userfaultfd ? call->sys.args[0] : 0);
     tbd_call_finish(call);
 }
 
@@ -151,25 +141,25 @@ static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint
     uint32_t others = 0;
 
     switch (call->sys.args[1] & 0xff) {
-    case UFFDIO_API_:
+    case _UFFDIO_API:
         own->features = call->result == 0 ? before[1] : own->features;
         known.events |= own->features;
         return;
-    case UFFDIO_REGISTER_:
+    case _UFFDIO_REGISTER:
         if (call->result == 0)
             tbd_lazy_register(&registered);
         return;
-    case UFFDIO_UNREGISTER_:
+    case _UFFDIO_UNREGISTER:
         if (call->result == 0)
             tbd_lazy_unregister(before[0], before[0] + before[1]);
         return;
-    case UFFDIO_MOVE_:
+    case _UFFDIO_MOVE:
         note_moved_from(call, before[1], (int64_t)after[4]);
         filled.bytes = before[2];
         break;
-    case UFFDIO_COPY_: filled.bytes = before[2]; break;
-    case UFFDIO_ZEROPAGE_:
-    case UFFDIO_CONTINUE_: break;
+    case _UFFDIO_COPY: filled.bytes = before[2]; break;
+    case _UFFDIO_ZEROPAGE:
+    case _UFFDIO_CONTINUE: break;
     default: return;
     }
     tbd_lazy_adopt(call->effects, &filled, &others); /* of those that are there */
@@ -188,7 +178,7 @@ bool tbd_call_lazy_ioctl(struct tbd_call *call)
     uint64_t before[5], after[5];
     struct descriptor *own;
 
-    if ((command >> 8 & 0xff) != IOCTL_TYPE)
+    if ((command >> 8 & 0xff) != UFFDIO)
         return false;
     if (!bytes) { /* USERFAULTFD_IOC_NEW */
         tbd_call_lazy_open(call);
@@ -198,7 +188,7 @@ bool tbd_call_lazy_ioctl(struct tbd_call *call)
     if (!own)
         return false;
     read_words(call->sys.args[2], before, bytes);
-    if ((command & 0xff) == UFFDIO_MOVE_)
+    if ((command & 0xff) == _UFFDIO_MOVE)
         tbd_effects_watch(call->effects, &(struct tbd_sys_range){ before[1], before[2] }, 1);
     tbd_call_perform_here(call);
     if (call->result != TBD_CALL_INTERRUPTED) {

@@ -14,6 +14,7 @@
  *
  * Context: APP; perform without the baton. */
 #include "base/layout.h"
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
@@ -23,13 +24,7 @@
 #include "hooks/table/sys_table.h"
 
 enum {
-    NR_SCHED_YIELD = 24,
-    EFAULT_ = -14,
-    PROT_RW = 3,
-    MAP_PRIVATE_ANON_NORESERVE_FIXED = 0x4032,
-    ADVICE_DONTDUMP = 16,
     IOVEC_BYTES = 16,
-    IOVECS_MAX = 1024,
     MSGHDR_BYTES = 56,
     MSGHDR_NAME = 0,
     MSGHDR_VECTORS = 16,
@@ -86,9 +81,9 @@ static bool map_scratch(struct tbd_seat *seat, uint64_t bytes)
     if (bytes <= seat->scratch_bytes)
         return true;
     if (bytes > TBD_SCRATCH_BYTES ||
-        tbd_sys_mmap(start, bytes, PROT_RW, MAP_PRIVATE_ANON_NORESERVE_FIXED, -1, 0) != (long)start)
+        tbd_sys_mmap(start, bytes, TBD_PROT_RW, TBD_MAP_MEMORY | MAP_FIXED, -1, 0) != (long)start)
         return false;
-    tbd_sys_madvise(start, bytes, ADVICE_DONTDUMP);
+    tbd_sys_madvise(start, bytes, MADV_DONTDUMP);
     seat->scratch_bytes = bytes;
     return true;
 }
@@ -161,7 +156,7 @@ static uint64_t exchange_iovec(struct waiting *waiting, uint64_t array, uint64_t
 {
     uint64_t *copy;
 
-    if (count > IOVECS_MAX)
+    if (count > UIO_MAXIOV)
         return array;
     copy = take(waiting, count * IOVEC_BYTES);
     if (!tbd_copy_from_program(copy, array, count * IOVEC_BYTES))
@@ -286,7 +281,7 @@ static void save_places(struct waiting *waiting)
 
 static uint64_t scratch_needed(const struct tbd_sys_range *may, size_t count)
 {
-    uint64_t bytes = 2 * (IOVECS_MAX * IOVEC_BYTES + LINE_BYTES) + MSGHDR_BYTES + LINE_BYTES;
+    uint64_t bytes = 2 * (UIO_MAXIOV * IOVEC_BYTES + LINE_BYTES) + MSGHDR_BYTES + LINE_BYTES;
 
     bytes += count * (sizeof(struct written_place) + 2 * sizeof(*may)) + 3 * LINE_BYTES;
     for (size_t i = 0; i < count; i++)
@@ -384,7 +379,7 @@ static void complete(struct tbd_call *call, const struct waiting *waiting)
 
         if (place && !place->is_exchanged)
             record_in_place(call, place, range->bytes);
-        if (!place || !place->is_exchanged || call->result == EFAULT_)
+        if (!place || !place->is_exchanged || call->result == -EFAULT)
             continue;
         if (!place->is_length) {
             adopt(call, range);
@@ -401,7 +396,7 @@ static void complete_natively(struct tbd_call *call, const struct waiting *waiti
     size_t count;
 
     copy_lengths(call, waiting, false);
-    count = call->result == EFAULT_ ? 0 : find_written(call, waiting);
+    count = call->result == -EFAULT ? 0 : find_written(call, waiting);
     for (size_t i = 0; i < count; i++) {
         const struct written_place *place = place_of(waiting, &waiting->did[i]);
 
@@ -453,7 +448,8 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struc
     struct tbd_thread *thread = call->thread;
     uint64_t now = tbd_ring_time(&tbd_runtime.ring, thread);
 
-    tbd_threads_give(thread, sys->number == NR_SCHED_YIELD ? TBD_SWITCH_YIELD : TBD_SWITCH_BLOCKED,
+    tbd_threads_give(thread,
+                     sys->number == __NR_sched_yield ? TBD_SWITCH_YIELD : TBD_SWITCH_BLOCKED,
                      now ? now - 1 : TBD_NO_BLOCK_TIME);
     call->result = tbd_program_syscall(sys, &seat->signals.pending);
     fill_places(call, waiting);

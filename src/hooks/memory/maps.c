@@ -2,10 +2,9 @@
 /* maps.c - see maps.h; the format is that of proc_pid_maps(5). */
 #include "hooks/memory/maps.h"
 
+#include "base/linux.h"
 #include "base/string.h"
 #include "hooks/memory/proc.h"
-
-enum { MAP_SHARED_ = 1, MAP_PRIVATE_ = 2 };
 
 static const char *take_hex(const char *text, uint64_t *out)
 {
@@ -61,7 +60,7 @@ static const char *parse_line(const char *line, struct tbd_msg_region *map)
     if (strlen(line) < 6)
         return NULL;
     map->prot = (line[1] == 'r' ? 1u : 0) | (line[2] == 'w' ? 2u : 0) | (line[3] == 'x' ? 4u : 0);
-    map->map_flags = line[4] == 's' ? MAP_SHARED_ : MAP_PRIVATE_;
+    map->map_flags = line[4] == 's' ? MAP_SHARED : MAP_PRIVATE;
     line = take_hex(line + 6, &map->file_offset);
     line = take_hex(line + (*line == ' '), &major);
     line = take_hex(line + (*line == ':'), &minor);

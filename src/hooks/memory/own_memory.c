@@ -8,27 +8,11 @@
 
 #include "base/fmt.h"
 #include "base/layout.h"
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/proc.h"
 #include "hooks/memory/safe_copy.h"
-
-enum {
-    NR_WRITE = 1,
-    NR_OPEN = 2,
-    NR_WRITEV = 20,
-    NR_PWRITE64 = 18,
-    NR_OPENAT = 257,
-    NR_PWRITEV = 296,
-    NR_PWRITEV2 = 328,
-    NR_OPENAT2 = 437,
-    SYS_LSEEK = 8,
-    SEEK_CUR_ = 1,
-    O_ACCMODE_ = 3,
-    PROT_WRITE_ = 2,
-    PROT_EXEC_ = 4,
-    IOVECS_MAX = 1024,
-};
 
 static bool was_opened;
 
@@ -47,9 +31,9 @@ static bool is_own_memory(uint64_t fd)
 static bool is_open_for_writing(const struct tbd_sys_call *sys)
 {
     switch (sys->number) {
-    case NR_OPEN: return sys->args[1] & O_ACCMODE_;
-    case NR_OPENAT: return sys->args[2] & O_ACCMODE_;
-    case NR_OPENAT2: return true;
+    case __NR_open: return sys->args[1] & O_ACCMODE;
+    case __NR_openat: return sys->args[2] & O_ACCMODE;
+    case __NR_openat2: return true;
     default: return false;
     }
 }
@@ -65,7 +49,7 @@ static uint64_t bytes_of(uint64_t vector, uint64_t count)
     uint64_t total = 0;
     uint64_t parts[2];
 
-    for (uint64_t i = 0; i < count && i < IOVECS_MAX; i++)
+    for (uint64_t i = 0; i < count && i < UIO_MAXIOV; i++)
         if (tbd_copy_from_program(parts, vector + i * sizeof(parts), sizeof(parts)))
             total += parts[1];
     return total;
@@ -74,21 +58,21 @@ static uint64_t bytes_of(uint64_t vector, uint64_t count)
 /* False: not a call that writes a file. */
 static bool range_of(const struct tbd_sys_call *sys, struct tbd_sys_range *out)
 {
-    bool is_vector = sys->number != NR_WRITE && sys->number != NR_PWRITE64;
-    bool is_at = sys->number != NR_WRITE && sys->number != NR_WRITEV;
+    bool is_vector = sys->number != __NR_write && sys->number != __NR_pwrite64;
+    bool is_at = sys->number != __NR_write && sys->number != __NR_writev;
 
     switch (sys->number) {
-    case NR_WRITE:
-    case NR_PWRITE64:
-    case NR_WRITEV:
-    case NR_PWRITEV:
-    case NR_PWRITEV2: break;
+    case __NR_write:
+    case __NR_pwrite64:
+    case __NR_writev:
+    case __NR_pwritev:
+    case __NR_pwritev2: break;
     default: return false;
     }
-    if (is_at && !(sys->number == NR_PWRITEV2 && (int64_t)sys->args[3] == -1))
+    if (is_at && !(sys->number == __NR_pwritev2 && (int64_t)sys->args[3] == -1))
         out->address = sys->args[3];
     else
-        out->address = (uint64_t)tbd_sys3(SYS_LSEEK, sys->args[0], 0, SEEK_CUR_);
+        out->address = (uint64_t)tbd_sys3(__NR_lseek, sys->args[0], 0, SEEK_CUR);
     out->bytes = is_vector ? bytes_of(sys->args[1], sys->args[2]) : sys->args[2];
     return true;
 }
@@ -104,7 +88,7 @@ static bool is_plain_data(const struct tbd_sys_range *range)
         return false;
     for (size_t i = tbd_regions_lower(regions, range->address);
          i < regions->count && regions->table[i].map.start < end; i++)
-        if ((regions->table[i].map.prot & (PROT_WRITE_ | PROT_EXEC_)) != PROT_WRITE_)
+        if ((regions->table[i].map.prot & (PROT_WRITE | PROT_EXEC)) != PROT_WRITE)
             return false;
     return true;
 }

@@ -7,18 +7,18 @@
 #include "hooks/memory/pagemap.h"
 
 #include "base/layout.h"
+#include "base/linux_abi.h"
 #include "base/sys.h"
 
-#define BATCH            512u
-#define O_RDONLY_CLOEXEC 0x80000
-#define BIT_PRESENT      (3ull << 62)
-#define BIT_SWAPPED      (1ull << 62)
-#define BIT_FILE         (1ull << 61)
-#define BIT_EXCLUSIVE    (1ull << 56)
+#define BATCH         512u
+#define BIT_PRESENT   (3ull << 62)
+#define BIT_SWAPPED   (1ull << 62)
+#define BIT_FILE      (1ull << 61)
+#define BIT_EXCLUSIVE (1ull << 56)
 
 void tbd_pagemap_open(struct tbd_pagemap *map)
 {
-    map->fd = (int)tbd_sys_open("/proc/thread-self/pagemap", O_RDONLY_CLOEXEC, 0);
+    map->fd = (int)tbd_sys_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC, 0);
 }
 
 void tbd_pagemap_close(struct tbd_pagemap *map)

@@ -6,10 +6,11 @@
 #include "hooks/memory/proc.h"
 
 #include "base/fmt.h"
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 
-enum { BUFFER_BYTES = 8192, O_RDONLY_CLOEXEC = 0x80000, SYS_READLINK = 89 };
+enum { BUFFER_BYTES = 8192 };
 
 /* Passes on the whole lines in buffer[0..length); how many bytes they took, or -1: stop. */
 static long visit_lines(char *buffer, size_t length, tbd_proc_visitor visit, void *context)
@@ -31,7 +32,7 @@ bool tbd_proc_lines(const char *path, tbd_proc_visitor visit, void *context)
 {
     char buffer[BUFFER_BYTES];
     size_t filled = 0;
-    long fd = tbd_sys_open(path, O_RDONLY_CLOEXEC, 0);
+    long fd = tbd_sys_open(path, O_RDONLY | O_CLOEXEC, 0);
     long got;
 
     if (tbd_sys_failed(fd))
@@ -54,7 +55,7 @@ bool tbd_proc_lines(const char *path, tbd_proc_visitor visit, void *context)
 
 long tbd_proc_read(const char *path, char *text, size_t bytes)
 {
-    long fd = tbd_sys_open(path, O_RDONLY_CLOEXEC, 0);
+    long fd = tbd_sys_open(path, O_RDONLY | O_CLOEXEC, 0);
     long got;
 
     text[0] = '\0';
@@ -72,7 +73,7 @@ size_t tbd_proc_path(int fd, char *path, size_t bytes)
     long got;
 
     tbd_fmt(link, sizeof(link), "/proc/thread-self/fd/%u", (unsigned)fd);
-    got = tbd_sys3(SYS_READLINK, tbd_sys_pointer(link), tbd_sys_pointer(path), bytes - 1);
+    got = tbd_sys3(__NR_readlink, tbd_sys_pointer(link), tbd_sys_pointer(path), bytes - 1);
     path[got > 0 ? got : 0] = '\0';
     return got > 0 ? (size_t)got : 0;
 }

@@ -6,12 +6,11 @@
 
 #include "base/layout.h"
 #include "base/binary_search.h"
+#include "base/linux.h"
 #include "base/string.h"
 
 #define MAX_REGIONS 131072u
 #define PATH_BYTES  (64u << 20)
-#define PROT_READ_  1u
-#define PROT_EXEC_  4u
 
 bool tbd_regions_init(struct tbd_regions *regions)
 {
@@ -61,17 +60,17 @@ bool tbd_regions_folds(const struct tbd_regions *regions, uint64_t start, uint64
     uint64_t limit = regions->count ? regions->table[regions->count - 1].map.end : 0;
 
     for (uint64_t by = TBD_TOUCH_SPAN; start + by < limit; by += TBD_TOUCH_SPAN)
-        if (allows_any(regions, start + by, end + by, PROT_READ_))
+        if (allows_any(regions, start + by, end + by, PROT_READ))
             return true;
     for (uint64_t by = TBD_TOUCH_SPAN; by < end && end - by > lowest; by += TBD_TOUCH_SPAN)
-        if (allows_any(regions, start > by ? start - by : 0, end - by, PROT_READ_))
+        if (allows_any(regions, start > by ? start - by : 0, end - by, PROT_READ))
             return true;
     return false;
 }
 
 bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uint64_t end)
 {
-    return allows_any(regions, start, end, PROT_EXEC_);
+    return allows_any(regions, start, end, PROT_EXEC);
 }
 
 static void insert_at(struct tbd_regions *regions, size_t i, const struct tbd_mapped_region *region)

@@ -4,6 +4,7 @@
  * Views are chained by a hash of their page; entry n belongs to page n of the arena. */
 #include "hooks/memory/shared.h"
 
+#include "base/linux.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -12,15 +13,6 @@
 #include "hooks/memory/safe_copy.h"
 #include "patcher/decode.h"
 #include "patcher/forced_specials.h"
-
-enum {
-    PROT_READ_ = 1,
-    PROT_READ_WRITE = 3,
-    MAP_SHARED_ = 1,
-    MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
-    ADVICE_DONTNEED = 4,
-    ADVICE_DONTDUMP = 16
-};
 
 /* ---- views ---- */
 
@@ -287,10 +279,10 @@ static uint8_t *second_map(void)
 static bool make_second_map(void)
 {
     if (!has_second_map)
-        has_second_map = tbd_sys_mmap(TBD_SECOND_TOUCH_BASE, TBD_TOUCH_BYTES, PROT_READ_WRITE,
-                                      MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1,
+        has_second_map = tbd_sys_mmap(TBD_SECOND_TOUCH_BASE, TBD_TOUCH_BYTES, TBD_PROT_RW,
+                                      TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1,
                                       0) == (long)TBD_SECOND_TOUCH_BASE;
-    tbd_sys_madvise(TBD_SECOND_TOUCH_BASE, TBD_TOUCH_BYTES, ADVICE_DONTDUMP);
+    tbd_sys_madvise(TBD_SECOND_TOUCH_BASE, TBD_TOUCH_BYTES, MADV_DONTDUMP);
     return has_second_map;
 }
 
@@ -310,9 +302,9 @@ static void set_guard(uint64_t index, bool guard)
 
     if (guard) {
         memcpy(second, first, TBD_PAGE_SIZE);
-        tbd_sys_mprotect(tbd_sys_pointer(first), TBD_PAGE_SIZE, PROT_READ_);
+        tbd_sys_mprotect(tbd_sys_pointer(first), TBD_PAGE_SIZE, PROT_READ);
     } else {
-        tbd_sys_mprotect(tbd_sys_pointer(first), TBD_PAGE_SIZE, PROT_READ_WRITE);
+        tbd_sys_mprotect(tbd_sys_pointer(first), TBD_PAGE_SIZE, TBD_PROT_RW);
         memcpy(first, second, TBD_PAGE_SIZE);
     }
     guarded[index / 8] ^= (uint8_t)(1u << (index % 8));
@@ -416,7 +408,7 @@ static void become_shared(struct tbd_msg_region *map, bool has_log)
 {
     bool is_ours = map->flags & (TBD_REGION_VVAR | TBD_REGION_VDSO);
 
-    if (is_ours || !(map->map_flags & MAP_SHARED_) || (map->flags & TBD_REGION_SHARED))
+    if (is_ours || !(map->map_flags & MAP_SHARED) || (map->flags & TBD_REGION_SHARED))
         return;
     map->flags |= TBD_REGION_SHARED;
     tbd_shared_update(map->start, map->end);
@@ -459,7 +451,7 @@ void tbd_shared_reset(void)
         if (is_guarded(index))
             set_guard(index, false);
     if (has_second_map)
-        tbd_sys_madvise(TBD_SECOND_TOUCH_BASE, TBD_TOUCH_BYTES, ADVICE_DONTNEED);
+        tbd_sys_madvise(TBD_SECOND_TOUCH_BASE, TBD_TOUCH_BYTES, MADV_DONTNEED);
     if (views.view) {
         memset(views.bucket, 0, BUCKETS * sizeof(uint32_t));
         views.used = views.free = 0;

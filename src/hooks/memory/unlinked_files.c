@@ -6,11 +6,12 @@
 #include "hooks/memory/unlinked_files.h"
 
 #include "base/layout.h"
+#include "base/linux.h"
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/stream/window_end.h"
 
-enum { SYS_FSTAT = 5, PROT_READ_ = 1, MODE_TYPE = 0170000, MODE_REGULAR = 0100000 };
+enum { MODE_TYPE = 0170000, MODE_REGULAR = 0100000 };
 
 #define MOST_BYTES (4ull << 20)
 /* The clock of files lags behind by some milliseconds. */
@@ -30,7 +31,7 @@ static bool is_young(const uint64_t *stat)
 static bool is_wanted(const struct tbd_msg_region *map)
 {
     return tbd_runtime.recording && tbd_runtime.options.hooks & TBD_HOOK_TOUCH &&
-           !(map->flags & TBD_REGION_SHARED) && map->prot & PROT_READ_;
+           !(map->flags & TBD_REGION_SHARED) && map->prot & PROT_READ;
 }
 
 static void send(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
@@ -46,7 +47,7 @@ void tbd_young_files_send(struct tbd_thread *thread, const struct tbd_msg_region
     uint64_t bytes;
 
     if (!is_wanted(map) ||
-        tbd_sys_failed(tbd_sys3(SYS_FSTAT, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)) ||
+        tbd_sys_failed(tbd_sys3(__NR_fstat, (uint64_t)(unsigned)fd, tbd_sys_pointer(stat), 0)) ||
         !is_young(stat) || stat[STAT_SIZE] <= map->file_offset)
         return;
     bytes = stat[STAT_SIZE] - map->file_offset;

@@ -6,6 +6,7 @@
 #include "hooks/memory/userfault_private.h"
 
 #include "base/layout.h"
+#include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/pagemap.h"
@@ -14,12 +15,6 @@
 #include "hooks/memory/shared.h"
 
 enum {
-    PROT_READ_ = 1,
-    PROT_WRITE_ = 2,
-    PROT_READ_WRITE = 3,
-    MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
-    ADVICE_DONTNEED = 4,
-    ADVICE_DONTDUMP = 16,
     MAX_RANGES = 256,
 };
 /* safe_copy_x86_64.S: 0 when the byte was accessed; else a fault came, or *pending is set. */
@@ -50,9 +45,9 @@ static bool make_bits(void)
 {
     if (!lazy.has_bits)
         lazy.has_bits =
-            tbd_sys_mmap(TBD_LAZY_BASE, TBD_LAZY_BYTES, PROT_READ_WRITE,
-                         MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE, -1, 0) == (long)TBD_LAZY_BASE;
-    tbd_sys_madvise(TBD_LAZY_BASE, TBD_LAZY_BYTES, ADVICE_DONTDUMP);
+            tbd_sys_mmap(TBD_LAZY_BASE, TBD_LAZY_BYTES, TBD_PROT_RW,
+                         TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0) == (long)TBD_LAZY_BASE;
+    tbd_sys_madvise(TBD_LAZY_BASE, TBD_LAZY_BYTES, MADV_DONTDUMP);
     return lazy.has_bits;
 }
 
@@ -217,14 +212,14 @@ void tbd_lazy_moved(uint64_t from, uint64_t to, uint64_t to_end)
 {
     struct tbd_lazy_range moved = { to, to_end, lazy.moving.modes, lazy.moving.features };
 
-    if (from == to || (moved.features & TBD_UFFD_EVENT_REMAP))
+    if (from == to || (moved.features & UFFD_FEATURE_EVENT_REMAP))
         tbd_lazy_register(&moved);
 }
 
 void tbd_lazy_reset(void)
 {
     if (lazy.has_bits)
-        tbd_sys_madvise(TBD_LAZY_BASE, TBD_LAZY_BYTES, ADVICE_DONTNEED);
+        tbd_sys_madvise(TBD_LAZY_BASE, TBD_LAZY_BYTES, MADV_DONTNEED);
     tbd_lazy_count = 0;
     tbd_lazy_forget_descriptors();
 }
@@ -247,7 +242,7 @@ static bool is_missing_in(const struct tbd_lazy_range *range, uint64_t cells)
     uint64_t start = greater(range->start, first ? first - TBD_PAGE_SIZE : 0);
     uint64_t end = lesser(range->end, first + (PAGES_PER_CELLS + 1) * TBD_PAGE_SIZE);
 
-    return start < end && ((range->modes & TBD_UFFD_WRITE_PROTECT) || !are_all_logged(start, end));
+    return start < end && ((range->modes & UFFDIO_REGISTER_MODE_WP) || !are_all_logged(start, end));
 }
 
 static bool needs_guard(const struct tbd_lazy_range *range, uint64_t index)
@@ -293,7 +288,7 @@ size_t tbd_lazy_readable(uint64_t address, size_t bytes)
 static bool is_allowed(uint64_t page, bool is_write)
 {
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, page);
-    uint32_t prot = PROT_READ_ | (is_write ? PROT_WRITE_ : 0);
+    uint32_t prot = PROT_READ | (is_write ? PROT_WRITE : 0);
 
     return region && (region->map.prot & prot) == prot;
 }
@@ -306,9 +301,9 @@ static bool would_wait(uint64_t page, bool is_write)
 
     if (!range)
         return false;
-    may_be_protected = is_write && (range->modes & TBD_UFFD_WRITE_PROTECT);
+    may_be_protected = is_write && (range->modes & UFFDIO_REGISTER_MODE_WP);
     if ((is_logged(page) && !may_be_protected) || page == lazy.run_once ||
-        (range->features & TBD_UFFD_SIGBUS) || !is_allowed(page, is_write))
+        (range->features & UFFD_FEATURE_SIGBUS) || !is_allowed(page, is_write))
         return false;
     state = state_of(page);
     return !(state & BIT_PRESENT) || (may_be_protected && (state & BIT_WRITE_PROTECTED));

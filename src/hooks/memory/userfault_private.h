@@ -7,16 +7,6 @@
 
 #include "hooks/memory/userfault.h"
 
-/* linux/userfaultfd.h: features of a descriptor, modes of a range */
-enum {
-    TBD_UFFD_EVENT_FORK = 2,
-    TBD_UFFD_EVENT_REMAP = 4,
-    TBD_UFFD_EVENT_REMOVE = 8,
-    TBD_UFFD_EVENT_UNMAP = 64,
-    TBD_UFFD_SIGBUS = 128,
-};
-enum { TBD_UFFD_WRITE_PROTECT = 2 };
-
 struct tbd_lazy_range {
     uint64_t start, end;
     uint64_t modes;

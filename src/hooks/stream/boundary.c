@@ -3,6 +3,7 @@
  *
  * Context: APP. */
 #include "base/fmt.h"
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -10,16 +11,6 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/instructions/slot.h"
-
-enum {
-    PROT_RWX = 7,
-    PROT_WRITE_ = 2,
-    PROT_EXEC_ = 4,
-    MAP_PRIVATE_ANON_NORESERVE = 0x4022,
-    FLAG_FIXED_NOREPLACE = 0x100000,
-    MAP_SHARED_ = 1,
-    MAP_PRIVATE_ = 2,
-};
 
 #define INSN_MAX_BYTES 15u
 
@@ -245,9 +236,9 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
     while (at < pc.v + want) {
         const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, at);
 
-        if (!region || !(region->map.prot & PROT_EXEC_))
+        if (!region || !(region->map.prot & PROT_EXEC))
             break;
-        *out_changes |= region->map.prot & PROT_WRITE_ || region->map.map_flags & MAP_SHARED_;
+        *out_changes |= region->map.prot & PROT_WRITE || region->map.map_flags & MAP_SHARED;
         at = region->map.end;
     }
     return at - pc.v < want ? at - pc.v : want;
@@ -304,7 +295,7 @@ static bool in_reach(uint64_t area, uint64_t bytes, uint64_t lo, uint64_t hi)
 
 static uint64_t try_area(uint64_t at, uint64_t bytes, int flags)
 {
-    long result = tbd_sys_mmap(at, bytes, PROT_RWX, MAP_PRIVATE_ANON_NORESERVE | flags, -1, 0);
+    long result = tbd_sys_mmap(at, bytes, TBD_PROT_RWX, TBD_MAP_MEMORY | flags, -1, 0);
 
     return tbd_sys_failed(result) ? 0 : (uint64_t)result;
 }
@@ -318,10 +309,10 @@ static uint64_t search_area(uint64_t lo, uint64_t hi, uint64_t bytes)
     uint64_t at;
 
     for (at = (lo - bytes) & ~(step - 1); at < lo && at >= lowest; at -= step)
-        if (try_area(at, bytes, FLAG_FIXED_NOREPLACE) == at)
+        if (try_area(at, bytes, MAP_FIXED_NOREPLACE) == at)
             return at;
     for (at = (lo + reach - bytes) & ~(step - 1); at > hi; at -= step)
-        if (in_reach(at, bytes, lo, hi) && try_area(at, bytes, FLAG_FIXED_NOREPLACE) == at)
+        if (in_reach(at, bytes, lo, hi) && try_area(at, bytes, MAP_FIXED_NOREPLACE) == at)
             return at;
     return 0;
 }
@@ -330,8 +321,8 @@ static void send_area(uint64_t start, uint64_t bytes)
 {
     struct tbd_msg_region map = { .start = start,
                                   .end = start + bytes,
-                                  .prot = PROT_RWX,
-                                  .map_flags = MAP_PRIVATE_,
+                                  .prot = TBD_PROT_RWX,
+                                  .map_flags = MAP_PRIVATE,
                                   .flags = TBD_REGION_PATCH };
     struct tbd_part parts[2] = { { &map, sizeof(map) }, { "", 1 } };
 
@@ -351,8 +342,8 @@ static uint64_t reserve_area(uint64_t lo, uint64_t hi, uint64_t bytes)
     if (!area || tbd_runtime.area_count == TBD_MAX_AREAS)
         return 0;
     tbd_runtime.areas[tbd_runtime.area_count++] = (struct tbd_range){ area, area + bytes };
-    tbd_sys_madvise(area, bytes, 10 /* MADV_DONTFORK: a child runs natively */);
-    tbd_sys_madvise(area, bytes, 16 /* MADV_DONTDUMP */);
+    tbd_sys_madvise(area, bytes, MADV_DONTFORK /* a child runs natively */);
+    tbd_sys_madvise(area, bytes, MADV_DONTDUMP);
     send_area(area, bytes);
     keep_protected();
     TBD_LOG(TBD_LOG_DEBUG, "area", "%lu KiB at %p for code at %p", bytes >> 10, (void *)area,
@@ -391,7 +382,7 @@ static void raise_fetch_fault(struct tbd_thread *thread, uint64_t address)
                                        .trap = 14,
                                        .insn = tbd_slot_last_insn(thread),
                                        .address = address };
-    int32_t code = mapped ? 2 /* SEGV_ACCERR */ : 1 /* SEGV_MAPERR */;
+    int32_t code = mapped ? SEGV_ACCERR : SEGV_MAPERR;
 
     fault.error |= mapped ? 1 : 0;
     memcpy(fault.info, &fault.signo, 4);

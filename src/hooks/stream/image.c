@@ -5,18 +5,19 @@
  * zero (TBD_PAGE_IMAGE), the registers.  Context: BOOT, on the engine's stack, so that the
  * program's stack holds still.  A forked child sends the same from its parent's engine stack;
  * FORK_CHILD then. */
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/pagemap.h"
 #include "hooks/boot/runtime.h"
 
-enum { TEXT_BYTES = 65536, SYS_READLINK = 89, SYS_GETCWD = 79, SYS_GETPPID = 110 };
+enum { TEXT_BYTES = 65536 };
 
 static uint64_t realtime_ns(void)
 {
     int64_t now[2] = { 0, 0 };
 
-    tbd_sys3(228 /* clock_gettime */, 0, tbd_sys_pointer(now), 0);
+    tbd_sys3(__NR_clock_gettime, CLOCK_REALTIME, tbd_sys_pointer(now), 0);
     tbd_runtime.realtime_ns = (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
     return tbd_runtime.realtime_ns;
 }
@@ -55,7 +56,7 @@ static uint32_t argument_count;
 
 static void note_program(uint64_t argc, char **argv)
 {
-    append_path(&program, SYS_READLINK, "/proc/thread-self/exe");
+    append_path(&program, __NR_readlink, "/proc/thread-self/exe");
     for (uint64_t i = 0; i < argc && program.used < TEXT_BYTES - 8192 && append(&program, argv[i]);
          i++)
         argument_count++;
@@ -81,7 +82,7 @@ static void send_start(uint32_t parent_pid, uint32_t flags)
     size_t fixed = program.used;
     struct tbd_part parts[2] = { { &start, sizeof(start) }, { program.bytes, 0 } };
 
-    append_path(&program, SYS_GETCWD, NULL);
+    append_path(&program, __NR_getcwd, NULL);
     parts[1].bytes = program.used;
     tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_START, parts, 2);
     program.used = fixed;
@@ -136,7 +137,7 @@ static void send_areas(void)
         struct tbd_msg_region map = { .start = tbd_runtime.areas[i].start,
                                       .end = tbd_runtime.areas[i].end,
                                       .prot = 7,
-                                      .map_flags = 2 /* MAP_PRIVATE */,
+                                      .map_flags = MAP_PRIVATE,
                                       .flags = TBD_REGION_PATCH };
         struct tbd_part parts[2] = { { &map, sizeof(map) }, { "", 1 } };
 
@@ -168,7 +169,7 @@ void tbd_image_send(uint64_t argc, char **argv)
     if (!tbd_runtime.recording)
         return;
     note_program(argc, argv);
-    send_start((uint32_t)tbd_sys3(SYS_GETPPID, 0, 0, 0), 0);
+    send_start((uint32_t)tbd_sys3(__NR_getppid, 0, 0, 0), 0);
     send_memory();
 }
 

@@ -18,20 +18,14 @@
  */
 #include "hooks/stream/ring.h"
 
+#include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
 
 enum {
-    PROT_NONE_ = 0,
-    PROT_RW = 3,
-    MAP_SHARED_FIXED_NOREPLACE = 0x100001,
-    MAP_PRIVATE_ANON_FIXED_NOREPLACE = 0x104022,
-    SYS_FTRUNCATE = 77,
-    SYS_GETPPID = 110,
     WAIT_MS = 50,
 };
-#define FUTEX_OWNER_DIED 0x40000000u
-#define AROUND_BYTES     65536u
+#define AROUND_BYTES 65536u
 
 static uint32_t place_of(const struct tbd_ring *ring, uint32_t number)
 {
@@ -106,15 +100,14 @@ bool tbd_ring_guard(const struct tbd_ring *ring)
     for (uint32_t i = 0; i < ring->head->chunk_count; i++) {
         uint64_t start = entries_start(ring, i);
 
-        if (tbd_sys_failed(
-                tbd_sys_mprotect(start + TBD_ENTRIES_BYTES, TBD_PAGE_SIZE, PROT_NONE_)) ||
+        if (tbd_sys_failed(tbd_sys_mprotect(start + TBD_ENTRIES_BYTES, TBD_PAGE_SIZE, PROT_NONE)) ||
             tbd_sys_failed(tbd_sys_mprotect(start + TBD_CHUNK_STRIDE - TBD_PAGE_SIZE, TBD_PAGE_SIZE,
-                                            PROT_NONE_)))
+                                            PROT_NONE)))
             return false;
     }
     for (uint32_t i = 0; i < ring->head->area_count; i++)
         if (tbd_sys_failed(tbd_sys_mprotect(tbd_ring_area(ring, i) + ring->head->area_bytes,
-                                            TBD_PAGE_SIZE, PROT_NONE_)))
+                                            TBD_PAGE_SIZE, PROT_NONE)))
             return false;
     return true;
 }
@@ -136,16 +129,16 @@ static void free_slots(struct tbd_ring *ring, uint32_t count)
 enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_ring_config *config)
 {
     uint64_t bytes = tbd_ring_bytes(config);
-    int flags = fd < 0 ? MAP_PRIVATE_ANON_FIXED_NOREPLACE : MAP_SHARED_FIXED_NOREPLACE;
+    int flags = fd < 0 ? TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE : MAP_SHARED | MAP_FIXED_NOREPLACE;
 
     *ring = (struct tbd_ring){
         .bytes = bytes, .parent = config->parent, .discard = fd < 0, .used_slots = 1
     };
     if (bytes > TBD_PLAN_BASE - TBD_STREAM_BASE)
         return TBD_USAGE;
-    if (fd >= 0 && tbd_sys_failed(tbd_sys3(SYS_FTRUNCATE, (uint64_t)(unsigned)fd, bytes, 0)))
+    if (fd >= 0 && tbd_sys_failed(tbd_sys3(__NR_ftruncate, (uint64_t)(unsigned)fd, bytes, 0)))
         return TBD_SYSTEM;
-    if (tbd_sys_mmap(TBD_STREAM_BASE, bytes, PROT_RW, flags, fd, 0) != (long)TBD_STREAM_BASE)
+    if (tbd_sys_mmap(TBD_STREAM_BASE, bytes, TBD_PROT_RW, flags, fd, 0) != (long)TBD_STREAM_BASE)
         return TBD_NOMEM;
     ring->head = (struct tbd_stream_head *)TBD_STREAM_BASE;
     lay_out(ring->head, config);
@@ -201,7 +194,7 @@ static bool consumer_died(const struct tbd_ring *ring)
     uint32_t state = __atomic_load_n(&ring->head->organizer_state, __ATOMIC_ACQUIRE);
 
     return (lock & FUTEX_OWNER_DIED) || state == TBD_ORGANIZER_FAILED ||
-           (ring->parent && tbd_sys3(SYS_GETPPID, 0, 0, 0) != (long)ring->parent);
+           (ring->parent && tbd_sys3(__NR_getppid, 0, 0, 0) != (long)ring->parent);
 }
 
 /* The slots of chunks given back meanwhile can be filled again. */
@@ -467,7 +460,7 @@ void tbd_ring_protect_sigsafe(struct tbd_ring *ring)
         return;
     ring->protected_slot = ring->slot;
     ring->is_protected = true;
-    tbd_sys_mprotect(entries_start(ring, ring->protected_slot), TBD_ENTRIES_BYTES, PROT_NONE_);
+    tbd_sys_mprotect(entries_start(ring, ring->protected_slot), TBD_ENTRIES_BYTES, PROT_NONE);
 }
 
 void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring)
@@ -478,7 +471,7 @@ void tbd_ring_unprotect_sigsafe(struct tbd_ring *ring)
         return;
     ring->is_protected = false;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    tbd_sys_mprotect(entries_start(ring, slot), TBD_ENTRIES_BYTES, PROT_RW);
+    tbd_sys_mprotect(entries_start(ring, slot), TBD_ENTRIES_BYTES, TBD_PROT_RW);
 }
 
 void tbd_ring_move_record_sigsafe(struct tbd_ring *ring, uint64_t *entry_next,

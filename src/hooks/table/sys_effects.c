@@ -18,14 +18,12 @@
 #include "hooks/table/sys_table.h"
 
 #include "base/layout.h"
+#include "base/linux_abi.h"
 #include "hooks/memory/safe_copy.h"
 
 /* The kernel transfers no more in one call (MAX_RW_COUNT). */
-#define ROOM_MAX          0x7ffff000ull
-#define IOVECS_MAX        1024
-#define FD_SET_MAX        (1u << 20)
-#define ERROR_FAULT       (-14)
-#define ERROR_INTERRUPTED (-4)
+#define ROOM_MAX   0x7ffff000ull
+#define FD_SET_MAX (1u << 20)
 
 struct io_vector {
     uint64_t base;
@@ -115,7 +113,7 @@ void tbd_sys_emit_iovec(struct tbd_sys_sink *sink, uint64_t array, uint64_t coun
 {
     struct io_vector v;
 
-    for (uint64_t i = 0; i < count && i < IOVECS_MAX; i++) {
+    for (uint64_t i = 0; i < count && i < UIO_MAXIOV; i++) {
         if (sink->after && total == 0)
             return;
         if (!tbd_copy_from_program(&v, array + i * sizeof(v), sizeof(v)))
@@ -149,8 +147,8 @@ static bool is_due(const struct tbd_sys_sink *sink, const struct tbd_sys_arg *ar
     switch ((enum tbd_sys_when)arg->when) {
     case TBD_WHEN_SUCCESS: return sink->result >= 0;
     case TBD_WHEN_POSITIVE: return sink->result > 0;
-    case TBD_WHEN_EINTR: return sink->result == ERROR_INTERRUPTED;
-    case TBD_WHEN_RESULT_OR_EINTR: return sink->result >= 0 || sink->result == ERROR_INTERRUPTED;
+    case TBD_WHEN_EINTR: return sink->result == -EINTR;
+    case TBD_WHEN_RESULT_OR_EINTR: return sink->result >= 0 || sink->result == -EINTR;
     case TBD_WHEN_ALWAYS: return true;
     }
     return true;
@@ -259,7 +257,7 @@ size_t tbd_syscall_did_write(const struct tbd_sys_call *call, int64_t result,
                                  .out = out,
                                  .max = max };
 
-    if (result == ERROR_FAULT)
+    if (result == -EFAULT)
         return copy_all(may, may_count, out, max); /* SYS_EFFECTS-3 */
     walk(&sink);
     if (sink.lost)

@@ -6,46 +6,34 @@
  */
 #include "hooks/table/sys_table.h"
 
+#include "base/linux_abi.h"
 #include "hooks/memory/safe_copy.h"
 
-#define ERROR_OVERFLOW (-75)
-
 /* ---- fcntl ---- */
-
-enum {
-    GETLK = 5,
-    GETOWN_EX = 16,
-    GETOWNER_UIDS = 17,
-    OFD_GETLK = 36,
-    GET_RW_HINT = 1035,
-    GET_FILE_RW_HINT = 1037,
-    GETDELEG = 1039,
-};
 
 void tbd_effect_fcntl(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     switch ((uint32_t)args[1]) {
-    case GETLK:
-    case OFD_GETLK: tbd_sys_emit_success(sink, args[2], 32); break;
-    case GETOWN_EX:
-    case GETOWNER_UIDS:
-    case GET_RW_HINT:
-    case GET_FILE_RW_HINT:
-    case GETDELEG: tbd_sys_emit_success(sink, args[2], 8); break;
+    case F_GETLK:
+    case F_OFD_GETLK: tbd_sys_emit_success(sink, args[2], 32); break;
+    case F_GETOWN_EX:
+    case F_GETOWNER_UIDS:
+    case F_GET_RW_HINT:
+    case F_GET_FILE_RW_HINT:
+    case F_GETDELEG: tbd_sys_emit_success(sink, args[2], 8); break;
     default: break; /* all others take or return numbers */
     }
 }
 
 /* ---- names, mounts, attributes ---- */
 
-#define HANDLE_MAX              128
-#define AT_HANDLE_MNT_ID_UNIQUE 1u
+#define HANDLE_MAX 128 /* MAX_HANDLE_SZ of the kernel */
 
 /* struct file_handle: uint32_t handle_bytes (in: room, out: length), int type, bytes. */
 void tbd_effect_name_to_handle_at(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     uint32_t bytes = tbd_sys_u32(args[2]);
-    bool told = tbd_sys_succeeded(sink) || sink->result == ERROR_OVERFLOW;
+    bool told = tbd_sys_succeeded(sink) || sink->result == -EOVERFLOW;
     uint64_t id_bytes = args[4] & AT_HANDLE_MNT_ID_UNIQUE ? 8 : 4;
 
     if (bytes > HANDLE_MAX)
@@ -88,14 +76,14 @@ void tbd_effect_getxattrat(struct tbd_sys_sink *sink, const uint64_t *args)
 static uint64_t quota_bytes(uint32_t command)
 {
     switch (command >> 8) {
-    case 0x800004: return 4;  /* Q_GETFMT */
-    case 0x800005: return 24; /* Q_GETINFO: struct if_dqinfo */
-    case 0x800007: return 72; /* Q_GETQUOTA: struct if_dqblk */
-    case 0x800009: return 72; /* Q_GETNEXTQUOTA: struct if_nextdqblk */
-    case 0x5803:              /* Q_XGETQUOTA */
-    case 0x5809: return 112;  /* Q_XGETNEXTQUOTA: struct fs_disk_quota */
-    case 0x5805: return 80;   /* Q_XGETQSTAT: struct fs_quota_stat */
-    case 0x5808: return 160;  /* Q_XGETQSTATV: struct fs_quota_statv */
+    case Q_GETFMT: return 4;
+    case Q_GETINFO: return sizeof(struct if_dqinfo);
+    case Q_GETQUOTA: return sizeof(struct if_dqblk);
+    case Q_GETNEXTQUOTA: return sizeof(struct if_nextdqblk);
+    case Q_XGETQUOTA:
+    case Q_XGETNEXTQUOTA: return sizeof(struct fs_disk_quota);
+    case Q_XGETQSTAT: return sizeof(struct fs_quota_stat);
+    case Q_XGETQSTATV: return sizeof(struct fs_quota_statv);
     default: return 0;
     }
 }

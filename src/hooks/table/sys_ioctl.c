@@ -6,6 +6,8 @@
  * the argument, so a command known by its encoding alone is not described.  Contexts: any.
  */
 #include "hooks/table/sys_ioctl.h"
+
+#include "base/linux_abi.h"
 #include "hooks/table/sys_table.h"
 
 #include "hooks/memory/safe_copy.h"
@@ -90,12 +92,7 @@ static void emit_by_encoding(struct tbd_sys_sink *sink, uint32_t command, uint64
         tbd_sys_emit_always(sink, argument, command >> 16 & 0x3fff);
 }
 
-enum {
-    SIOCGIFCONF = 0x8912,
-    SG_IO = 0x2285,
-};
-#define FS_IOC_FIEMAP 0xc020660bu
-#define FIDEDUPERANGE 0xc0189436u
+#define SG_IO 0x2285u /* scsi/sg.h, which is not the kernel's */
 
 void tbd_effect_ioctl(struct tbd_sys_sink *sink, const uint64_t *args)
 {

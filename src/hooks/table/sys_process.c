@@ -5,29 +5,13 @@
  */
 #include "hooks/table/sys_table.h"
 
+#include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/memory/safe_copy.h"
 
 /* ---- prctl, arch_prctl ---- */
 
-enum {
-    PR_GET_PDEATHSIG = 2,
-    PR_GET_UNALIGN = 5,
-    PR_GET_FPEMU = 9,
-    PR_GET_FPEXC = 11,
-    PR_GET_NAME = 16,
-    PR_GET_ENDIAN = 19,
-    PR_GET_TSC = 25,
-    PR_SET_MM = 35,
-    PR_GET_CHILD_SUBREAPER = 37,
-    PR_GET_TID_ADDRESS = 40,
-    PR_SCHED_CORE = 62,
-    PR_HIGHEST = 81,
-    PR_GET_AUXV = 0x41555856,
-    PR_SET_VMA = 0x53564d41,
-    PR_SET_PTRACER = 0x59616d61,
-};
-#define PR_SET_MM_MAP_SIZE 15
+enum { PR_HIGHEST = 81 }; /* options up to this one are known (Linux 6.18) */
 
 void tbd_effect_prctl(struct tbd_sys_sink *sink, const uint64_t *args)
 {
@@ -49,7 +33,7 @@ void tbd_effect_prctl(struct tbd_sys_sink *sink, const uint64_t *args)
             tbd_sys_emit_success(sink, args[2], 4);
         break;
     case PR_SCHED_CORE:
-        if (args[1] == 0)
+        if (args[1] == PR_SCHED_CORE_GET)
             tbd_sys_emit_success(sink, args[4], 8);
         break;
     case PR_SET_VMA:
@@ -60,17 +44,6 @@ void tbd_effect_prctl(struct tbd_sys_sink *sink, const uint64_t *args)
         break; /* numbers only */
     }
 }
-
-enum {
-    ARCH_GET_FS = 0x1003,
-    ARCH_GET_GS = 0x1004,
-    ARCH_GET_XCOMP_SUPP = 0x1021,
-    ARCH_GET_XCOMP_PERM = 0x1022,
-    ARCH_GET_XCOMP_GUEST_PERM = 0x1024,
-    ARCH_GET_UNTAG_MASK = 0x4001,
-    ARCH_GET_MAX_TAG_BITS = 0x4003,
-    ARCH_SHSTK_STATUS = 0x5005,
-};
 
 void tbd_effect_arch_prctl(struct tbd_sys_sink *sink, const uint64_t *args)
 {
@@ -89,20 +62,10 @@ void tbd_effect_arch_prctl(struct tbd_sys_sink *sink, const uint64_t *args)
 
 /* ---- futex ---- */
 
-enum {
-    FUTEX_WAKE_OP = 5,
-    FUTEX_LOCK_PI = 6,
-    FUTEX_UNLOCK_PI = 7,
-    FUTEX_TRYLOCK_PI = 8,
-    FUTEX_WAIT_REQUEUE_PI = 11,
-    FUTEX_CMP_REQUEUE_PI = 12,
-    FUTEX_LOCK_PI2 = 13,
-};
-
 /* The word itself is written by few operations; after failures too (FUTEX_WAITERS stays set). */
 void tbd_effect_futex(struct tbd_sys_sink *sink, const uint64_t *args)
 {
-    switch (args[1] & 0x7f) { /* without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME */
+    switch (tbd_sys_futex_command(args[1])) {
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:
     case FUTEX_TRYLOCK_PI:
@@ -115,11 +78,6 @@ void tbd_effect_futex(struct tbd_sys_sink *sink, const uint64_t *args)
 }
 
 /* ---- new processes ---- */
-
-#define CLONE_PIDFD         0x00001000u
-#define CLONE_PARENT_SETTID 0x00100000u
-#define CLONE_CHILD_SETTID  0x01000000u
-#define CLONE_VM            0x00000100u
 
 /* CLONE_CHILD_SETTID writes in the child: visible here if memory is shared. */
 static bool sets_child_here(uint64_t flags)
@@ -152,26 +110,6 @@ void tbd_effect_clone3(struct tbd_sys_sink *sink, const uint64_t *args)
 
 /* ---- ptrace: by request; `data` is the fourth argument ---- */
 
-enum {
-    PEEKTEXT = 1,
-    PEEKDATA = 2,
-    PEEKUSER = 3,
-    GETREGS = 12,
-    GETFPREGS = 14,
-    GET_THREAD_AREA = 25,
-    GETEVENTMSG = 0x4201,
-    GETSIGINFO = 0x4202,
-    GETREGSET = 0x4204,
-    PEEKSIGINFO = 0x4209,
-    GETSIGMASK = 0x420a,
-    SECCOMP_GET_FILTER = 0x420c,
-    SECCOMP_GET_METADATA = 0x420d,
-    GET_SYSCALL_INFO = 0x420e,
-    GET_RSEQ_CONFIGURATION = 0x420f,
-    GET_SYSCALL_USER_DISPATCH_CONFIG = 0x4211,
-};
-#define SIGINFO_BYTES 128
-
 /* struct iovec { buffer, room }: the length comes back in it. */
 static void emit_regset(struct tbd_sys_sink *sink, uint64_t vector)
 {
@@ -186,8 +124,8 @@ static void emit_peeked_signals(struct tbd_sys_sink *sink, uint64_t request, uin
     /* struct ptrace_peeksiginfo_args: uint64_t off, uint32_t flags, int32_t nr */
     uint32_t count = tbd_sys_u32(request + 12);
 
-    tbd_sys_emit_result(sink, data, count & 0x80000000u ? 0 : count * (uint64_t)SIGINFO_BYTES,
-                        SIGINFO_BYTES);
+    tbd_sys_emit_result(sink, data, count & 0x80000000u ? 0 : count * (uint64_t)SI_MAX_SIZE,
+                        SI_MAX_SIZE);
 }
 
 void tbd_effect_ptrace(struct tbd_sys_sink *sink, const uint64_t *args)
@@ -195,22 +133,22 @@ void tbd_effect_ptrace(struct tbd_sys_sink *sink, const uint64_t *args)
     uint64_t data = args[3];
 
     switch (args[0]) {
-    case PEEKTEXT:
-    case PEEKDATA:
-    case PEEKUSER:
-    case GETEVENTMSG: tbd_sys_emit_success(sink, data, 8); break;
-    case GETREGS: tbd_sys_emit_success(sink, data, 216); break;
-    case GETFPREGS: tbd_sys_emit_success(sink, data, 512); break;
-    case GET_THREAD_AREA: tbd_sys_emit_success(sink, data, 16); break;
-    case GETSIGINFO: tbd_sys_emit_success(sink, data, SIGINFO_BYTES); break;
-    case GETREGSET: emit_regset(sink, data); break;
-    case PEEKSIGINFO: emit_peeked_signals(sink, args[2], data); break;
-    case SECCOMP_GET_FILTER: tbd_sys_emit_result(sink, data, 8 * 4096, 8); break;
-    case GETSIGMASK:
-    case SECCOMP_GET_METADATA:
-    case GET_SYSCALL_INFO:
-    case GET_RSEQ_CONFIGURATION:
-    case GET_SYSCALL_USER_DISPATCH_CONFIG: tbd_sys_emit_success(sink, data, args[2]); break;
+    case PTRACE_PEEKTEXT:
+    case PTRACE_PEEKDATA:
+    case PTRACE_PEEKUSR:
+    case PTRACE_GETEVENTMSG: tbd_sys_emit_success(sink, data, 8); break;
+    case PTRACE_GETREGS: tbd_sys_emit_success(sink, data, 216); break;
+    case PTRACE_GETFPREGS: tbd_sys_emit_success(sink, data, 512); break;
+    case PTRACE_GET_THREAD_AREA: tbd_sys_emit_success(sink, data, 16); break;
+    case PTRACE_GETSIGINFO: tbd_sys_emit_success(sink, data, SI_MAX_SIZE); break;
+    case PTRACE_GETREGSET: emit_regset(sink, data); break;
+    case PTRACE_PEEKSIGINFO: emit_peeked_signals(sink, args[2], data); break;
+    case PTRACE_SECCOMP_GET_FILTER: tbd_sys_emit_result(sink, data, 8 * BPF_MAXINSNS, 8); break;
+    case PTRACE_GETSIGMASK:
+    case PTRACE_SECCOMP_GET_METADATA:
+    case PTRACE_GET_SYSCALL_INFO:
+    case PTRACE_GET_RSEQ_CONFIGURATION:
+    case PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG: tbd_sys_emit_success(sink, data, args[2]); break;
     default: break;
     }
 }
@@ -247,16 +185,13 @@ void tbd_effect_get_mempolicy(struct tbd_sys_sink *sink, const uint64_t *args)
 /* The header's version says how long the data is. */
 void tbd_effect_capget(struct tbd_sys_sink *sink, const uint64_t *args)
 {
-    const uint32_t version_1 = 0x19980330;
-
-    tbd_sys_emit_success(sink, args[1], tbd_sys_u32(args[0]) == version_1 ? 12 : 24);
+    tbd_sys_emit_success(sink, args[1],
+                         tbd_sys_u32(args[0]) == _LINUX_CAPABILITY_VERSION_1 ? 12 : 24);
 }
 
 void tbd_effect_seccomp(struct tbd_sys_sink *sink, const uint64_t *args)
 {
-    const uint32_t get_notification_sizes = 3;
-
-    if ((uint32_t)args[0] == get_notification_sizes)
+    if ((uint32_t)args[0] == SECCOMP_GET_NOTIF_SIZES)
         tbd_sys_emit_success(sink, args[2], 6);
 }
 
@@ -274,7 +209,5 @@ void tbd_effect_lsm_list_modules(struct tbd_sys_sink *sink, const uint64_t *args
 /* -E2BIG tells the size that the kernel knows, in the structure's second word. */
 void tbd_effect_perf_event_open(struct tbd_sys_sink *sink, const uint64_t *args)
 {
-    const int64_t too_big = -7;
-
-    tbd_sys_emit(sink, args[0] + 4, 4, sink->result == too_big ? 4 : 0);
+    tbd_sys_emit(sink, args[0] + 4, 4, sink->result == -E2BIG ? 4 : 0);
 }

@@ -18,6 +18,8 @@
 #ifndef TBD_HOOKS_SYSCALLS_H
 #define TBD_HOOKS_SYSCALLS_H
 
+#include "base/linux.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,6 +53,12 @@ struct tbd_sys_range {
 
 /* One more than the highest number that has a row. */
 #define TBD_SYS_COUNT 470u
+
+/* What a futex call does, of its second argument: FUTEX_WAIT, ... */
+static inline uint32_t tbd_sys_futex_command(uint64_t operation)
+{
+    return (uint32_t)operation & (uint32_t)FUTEX_CMD_MASK;
+}
 
 enum tbd_sys_replay tbd_syscall_replay(uint64_t number);
 /* TBD_SYS_BLOCKS, TBD_SYS_ASYNC; 0 for an unknown number. */

@@ -3,12 +3,44 @@
  * the kernel's ABI */
 #include "hooks/threads/sigframe.h"
 
+#include "base/linux_abi.h"
 #include "base/string.h"
 
 #define FIXED_FLAGS 0x50dd5ull /* AC OF DF TF SF ZF AF PF CF RF: what a frame may change */
-#define MAGIC1      0x46505853u
-#define MAGIC2      0x46505845u
-#define SW_BYTES_AT 464u
+#define SW_BYTES_AT offsetof(struct _fpstate_64, sw_reserved)
+
+#define AS_THE_KERNELS(ours, theirs)                                                               \
+    _Static_assert(offsetof(struct tbd_ucontext, ours) == offsetof(struct ucontext, theirs), #ours)
+_Static_assert(sizeof(struct tbd_ucontext) == sizeof(struct ucontext), "asm/ucontext.h");
+AS_THE_KERNELS(altstack, uc_stack);
+AS_THE_KERNELS(gregs, uc_mcontext.r8);
+AS_THE_KERNELS(gregs[TBD_FRAME_R14], uc_mcontext.r14);
+AS_THE_KERNELS(gregs[TBD_FRAME_R15], uc_mcontext.r15);
+AS_THE_KERNELS(gregs[TBD_FRAME_RSP], uc_mcontext.rsp);
+AS_THE_KERNELS(rip, uc_mcontext.rip);
+AS_THE_KERNELS(rflags, uc_mcontext.eflags);
+AS_THE_KERNELS(cs, uc_mcontext.cs);
+AS_THE_KERNELS(ss, uc_mcontext.ss);
+AS_THE_KERNELS(error, uc_mcontext.err);
+AS_THE_KERNELS(trap, uc_mcontext.trapno);
+AS_THE_KERNELS(cr2, uc_mcontext.cr2);
+AS_THE_KERNELS(fpstate, uc_mcontext.fpstate);
+AS_THE_KERNELS(mask, uc_sigmask);
+
+_Static_assert(sizeof(struct tbd_altstack) == sizeof(stack_t), "asm/signal.h");
+_Static_assert(offsetof(struct tbd_altstack, flags) == offsetof(stack_t, ss_flags), "ss_flags");
+_Static_assert(offsetof(struct tbd_altstack, bytes) == offsetof(stack_t, ss_size), "ss_size");
+
+_Static_assert(sizeof(struct tbd_action) == sizeof(struct sigaction), "asm/signal.h");
+_Static_assert(offsetof(struct tbd_action, flags) == offsetof(struct sigaction, sa_flags),
+               "sa_flags");
+_Static_assert(offsetof(struct tbd_action, restorer) == offsetof(struct sigaction, sa_restorer),
+               "sa_restorer");
+_Static_assert(offsetof(struct tbd_action, mask) == offsetof(struct sigaction, sa_mask), "sa_mask");
+
+_Static_assert(TBD_SIGINFO_BYTES == SI_MAX_SIZE && sizeof(siginfo_t) == SI_MAX_SIZE,
+               "asm/siginfo.h");
+_Static_assert(TBD_FPSTATE_MAGIC2_BYTES == FP_XSTATE_MAGIC2_SIZE, "asm/sigcontext.h");
 
 static const uint8_t order[16] = {
     TBD_R8,  TBD_R9,  TBD_R10, TBD_R11, TBD_R12, TBD_R13, TBD_R14, TBD_R15,
@@ -38,8 +70,8 @@ uint64_t tbd_ucontext_merge_flags(uint64_t now, uint64_t wanted)
 
 void tbd_fpstate_mark(uint8_t *image, uint32_t bytes, uint64_t mask)
 {
-    uint32_t magic1 = MAGIC1;
-    uint32_t magic2 = MAGIC2;
+    uint32_t magic1 = FP_XSTATE_MAGIC1;
+    uint32_t magic2 = FP_XSTATE_MAGIC2;
     uint32_t extended = bytes + TBD_FPSTATE_MAGIC2_BYTES;
 
     memset(image + SW_BYTES_AT, 0, 48);

@@ -4,6 +4,7 @@
  * Contexts: BOOT, APP; tbd_signals_restore() FORK_CHILD too. */
 #include "hooks/threads/signals_private.h"
 
+#include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/memory/safe_copy.h"
 
@@ -18,7 +19,7 @@ static uint64_t at(const char *label)
 
 void tbd_signals_set_kernel_mask(uint64_t mask)
 {
-    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&mask), 0, 8);
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&mask), 0, 8);
 }
 
 uint64_t tbd_signals_block_all(void)
@@ -26,7 +27,7 @@ uint64_t tbd_signals_block_all(void)
     uint64_t all = ~ALWAYS_OURS;
     uint64_t old = 0;
 
-    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_SETMASK_, tbd_sys_pointer(&all), tbd_sys_pointer(&old), 8);
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&all), tbd_sys_pointer(&old), 8);
     return old;
 }
 
@@ -42,19 +43,19 @@ static void install(uint64_t signo, uint64_t flags)
 {
     struct tbd_action ours = {
         .handler = at(tbd_signal_entry),
-        .flags = SA_SIGINFO_ | SA_ONSTACK_ | SA_RESTORER_ | (flags & SA_PASSED),
+        .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER | (flags & SA_PASSED),
         .restorer = at(tbd_signal_restorer),
-        .mask = ~(BIT(SIGSEGV_) | BIT(SIGBUS_)),
+        .mask = ~(BIT(SIGSEGV) | BIT(SIGBUS)),
     };
 
-    tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&ours), 0, 8);
+    tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&ours), 0, 8);
 }
 
 void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old)
 {
     struct tbd_altstack ours = { .sp = engine_stack, .bytes = TBD_STACK_SLOT_BYTES / 2 };
 
-    tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(&ours), tbd_sys_pointer(old), 0);
+    tbd_sys3(__NR_sigaltstack, tbd_sys_pointer(&ours), tbd_sys_pointer(old), 0);
 }
 
 bool tbd_signals_init(struct tbd_thread *thread)
@@ -62,8 +63,8 @@ bool tbd_signals_init(struct tbd_thread *thread)
     struct tbd_signals *signals = tbd_runtime.signals;
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        tbd_sys4(SYS_RT_SIGACTION, signo, 0, tbd_sys_pointer(&tbd_runtime.actions[signo]), 8);
-    tbd_sys4(SYS_RT_SIGPROCMASK, SIG_BLOCK_, 0, tbd_sys_pointer(&signals->mask), 8);
+        tbd_sys4(__NR_rt_sigaction, signo, 0, tbd_sys_pointer(&tbd_runtime.actions[signo]), 8);
+    tbd_sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, tbd_sys_pointer(&signals->mask), 8);
     tbd_signals_set_stack(thread->engine_stack, &signals->altstack);
     if (!signals->altstack.bytes)
         signals->altstack.flags = 0; /* SS_DISABLE is only said when asked for */
@@ -78,19 +79,19 @@ void tbd_signals_restore_handlers(void)
 {
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if (tbd_signals_is_ours(signo))
-            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
+            tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
 }
 
 /* The kernel has no way back to the time before the first sigaltstack: frames of a program that never had a signal stack
  * say SS_DISABLE from here on, where they said 0. */
 void tbd_signals_restore_thread(const struct tbd_signals *signals)
 {
-    struct tbd_altstack none = { .flags = SS_DISABLE_ };
+    struct tbd_altstack none = { .flags = SS_DISABLE };
     const struct tbd_altstack *stack = signals->altstack.bytes ? &signals->altstack : &none;
 
-    tbd_sys3(SYS_SIGALTSTACK, tbd_sys_pointer(stack), 0, 0);
+    tbd_sys3(__NR_sigaltstack, tbd_sys_pointer(stack), 0, 0);
     if (signals->pending) /* nobody has seen it yet: it comes again, natively */
-        tbd_sys4(SYS_RT_TGSIGQUEUEINFO, tbd_runtime.pid, (uint64_t)tbd_sys_gettid(),
+        tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_runtime.pid, (uint64_t)tbd_sys_gettid(),
                  signals->queued.signo, tbd_sys_pointer(signals->queued.info));
 }
 
@@ -125,7 +126,7 @@ void tbd_signals_restore_cleared(void)
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++) {
         struct tbd_action action = cleared(&tbd_runtime.actions[signo]);
 
-        tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&action), 0, 8);
+        tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&action), 0, 8);
     }
     tbd_signals_restore_thread(tbd_runtime.signals);
 }
@@ -139,7 +140,7 @@ void tbd_signals_clear_handlers(void)
         if (tbd_signals_is_ours(signo))
             install(signo, 0);
         else
-            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
+            tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(action), 0, 8);
     }
 }
 
@@ -150,7 +151,7 @@ void tbd_signals_before_exec(void)
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if ((ALWAYS_OURS & BIT(signo)) && tbd_runtime.actions[signo].handler == 1)
-            tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
+            tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
     if (signals->mask & ALWAYS_OURS)
         tbd_signals_set_kernel_mask(signals->mask);
 }
@@ -172,7 +173,7 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
     long result = 0;
 
     if (signo < 1 || signo >= TBD_SIGNAL_COUNT || (set && (UNBLOCKABLE & BIT(signo))))
-        return EINVAL_;
+        return -EINVAL;
     action = &tbd_runtime.actions[signo];
     *old = *action;
     if (!set)
@@ -183,7 +184,7 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
     if (tbd_signals_is_ours(signo))
         install(signo, action->flags);
     else
-        result = tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(action), 0, 8);
+        result = tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(action), 0, 8);
     return result;
 }
 
@@ -195,10 +196,10 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
     if (!set)
         return 0;
     switch (how) {
-    case SIG_BLOCK_: mask |= *set; break;
-    case SIG_UNBLOCK_: mask &= ~*set; break;
-    case SIG_SETMASK_: mask = *set; break;
-    default: return EINVAL_;
+    case SIG_BLOCK: mask |= *set; break;
+    case SIG_UNBLOCK: mask &= ~*set; break;
+    case SIG_SETMASK: mask = *set; break;
+    default: return -EINVAL;
     }
     tbd_signals_block_all();
     tbd_runtime.signals->mask = mask & ~UNBLOCKABLE;
@@ -217,21 +218,21 @@ int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_a
 
     *old = *stack;
     old->pad = 0;
-    old->flags = (stack->flags & SS_AUTODISARM_) | (!stack->bytes ? (uint32_t)SS_DISABLE_
-                                                    : is_active   ? (uint32_t)SS_ONSTACK_
-                                                                  : 0);
+    old->flags = (stack->flags & SS_AUTODISARM) | (!stack->bytes ? (uint32_t)SS_DISABLE
+                                                   : is_active   ? (uint32_t)SS_ONSTACK
+                                                                 : 0);
     if (!set)
         return 0;
-    if (is_active && !(stack->flags & SS_AUTODISARM_))
-        return EPERM_;
-    mode = set->flags & ~SS_AUTODISARM_;
-    if (mode != 0 && mode != SS_ONSTACK_ && mode != SS_DISABLE_)
-        return EINVAL_;
-    if (mode != SS_DISABLE_ && set->bytes < 2048)
-        return ENOMEM_;
+    if (is_active && !(stack->flags & SS_AUTODISARM))
+        return -EPERM;
+    mode = set->flags & ~SS_AUTODISARM;
+    if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
+        return -EINVAL;
+    if (mode != SS_DISABLE && set->bytes < 2048)
+        return -ENOMEM;
     *stack = *set;
     stack->pad = 0;
-    if (mode == SS_DISABLE_) {
+    if (mode == SS_DISABLE) {
         stack->sp = 0;
         stack->bytes = 0;
     }

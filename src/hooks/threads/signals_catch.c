@@ -6,6 +6,7 @@
  * of ours.  Runs on the signal stack with everything but SIGSEGV and SIGBUS blocked.  Context: SIG. */
 #include "hooks/threads/signals_private.h"
 
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -159,8 +160,8 @@ _Noreturn static void engine_fault(int signo, const uint8_t *info, struct tbd_uc
     memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
     tbd_say("internal error: signal %d in the engine at %p, address %p, program at %p", signo,
             (void *)context->rip, (void *)address, (void *)tbd_runtime.thread->regs.rip);
-    tbd_sys4(SYS_RT_SIGACTION, (uint64_t)signo, tbd_sys_pointer(&none), 0, 8);
-    tbd_sys3(SYS_TGKILL, tbd_runtime.pid, tbd_runtime.thread->tid, (uint64_t)signo);
+    tbd_sys4(__NR_rt_sigaction, (uint64_t)signo, tbd_sys_pointer(&none), 0, 8);
+    tbd_sys3(__NR_tgkill, tbd_runtime.pid, tbd_runtime.thread->tid, (uint64_t)signo);
     tbd_signals_set_kernel_mask(0);
     tbd_sys_exit_group(86);
 }
@@ -254,7 +255,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     struct tbd_signals *signals = &seat->signals;
     bool settles = settles_anyway(context->rip);
 
-    if (signo == SIGCHLD_ && code_of(info) > 0 && tbd_strangers_sent_sigsafe(info))
+    if (signo == SIGCHLD && code_of(info) > 0 && tbd_strangers_sent_sigsafe(info))
         return;
     if (signals->pending)
         return; /* one of ALWAYS_OURS sent by somebody while another signal waits */
@@ -309,9 +310,9 @@ static void handle(int signo, uint8_t *info, struct tbd_ucontext *context)
         continue_at(context, tbd_copy_faultable_end);
         return;
     }
-    if (signo == SIGSEGV_ && (handle_guard(info, context) || handle_shared(signo, info, context)))
+    if (signo == SIGSEGV && (handle_guard(info, context) || handle_shared(signo, info, context)))
         return;
-    if ((signo == SIGBUS_ || signo == SIGTRAP_) && handle_step(context))
+    if ((signo == SIGBUS || signo == SIGTRAP) && handle_step(context))
         return;
     program_fault(signo, info, context);
 }

@@ -6,6 +6,7 @@
  * Context: APP. */
 #include "hooks/threads/signals_private.h"
 
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -24,7 +25,7 @@ static uint64_t frame_top(const struct tbd_thread *thread, const struct tbd_acti
     const struct tbd_altstack *stack = &tbd_runtime.signals->altstack;
     uint64_t sp = thread->regs.gpr[TBD_RSP] - 128; /* red zone; the kernel asks with it taken off */
 
-    if ((action->flags & SA_ONSTACK_) && stack->bytes && !tbd_altstack_holds(stack, sp))
+    if ((action->flags & SA_ONSTACK) && stack->bytes && !tbd_altstack_holds(stack, sp))
         return stack->sp + stack->bytes;
     return sp;
 }
@@ -123,9 +124,9 @@ _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t of
         struct tbd_action none = { 0 };
         uint64_t unblocked = ~BIT(signo);
 
-        tbd_sys4(SYS_RT_SIGACTION, signo, tbd_sys_pointer(&none), 0, 8);
+        tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&none), 0, 8);
         tbd_runtime.actions[signo] = none;
-        tbd_sys3(SYS_TGKILL, tbd_runtime.pid, thread->tid, signo);
+        tbd_sys3(__NR_tgkill, tbd_runtime.pid, thread->tid, signo);
         tbd_signals_set_kernel_mask(unblocked);
     }
     tbd_detach_silently(thread); /* executes the instruction again */
@@ -142,14 +143,14 @@ static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_ac
     uint64_t mask = signals->has_temporary ? signals->temporary_mask : signals->mask;
     struct tbd_action none = { 0 };
 
-    mask |= action->mask | (action->flags & SA_NODEFER_ ? 0 : BIT(queued->signo));
+    mask |= action->mask | (action->flags & SA_NODEFER ? 0 : BIT(queued->signo));
     signals->has_temporary = false;
-    if (signals->altstack.flags & SS_AUTODISARM_)
-        signals->altstack = (struct tbd_altstack){ .flags = SS_DISABLE_ };
-    if (action->flags & SA_RESETHAND_) {
+    if (signals->altstack.flags & SS_AUTODISARM)
+        signals->altstack = (struct tbd_altstack){ .flags = SS_DISABLE };
+    if (action->flags & SA_RESETHAND) {
         action->handler = 0;
         if (!tbd_signals_is_ours(queued->signo))
-            tbd_sys4(SYS_RT_SIGACTION, queued->signo, tbd_sys_pointer(&none), 0, 8);
+            tbd_sys4(__NR_rt_sigaction, queued->signo, tbd_sys_pointer(&none), 0, 8);
     }
     apply_mask(mask);
 }
@@ -184,7 +185,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     tbd_effects_clear(effects);
     tbd_effects_watch(effects, &range, 1);
     if (!tbd_copy_to_program(range.address, built.bytes, (size_t)range.bytes))
-        die(thread, SIGSEGV_, TBD_END_WHOLE, true); /* no stack: as the kernel does */
+        die(thread, SIGSEGV, TBD_END_WHOLE, true); /* no stack: as the kernel does */
     tbd_effects_written(effects, &range, 1);
     enter_handler(thread, queued, action, range.address);
     send_signal(thread, effects, queued, range.address);
@@ -220,7 +221,7 @@ void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal
 
     if (!tbd_signals_has_handler(fault->signo))
         /* a trap comes behind its instruction */
-        die(thread, fault->signo, offset, fault->signo == SIGTRAP_);
+        die(thread, fault->signo, offset, fault->signo == SIGTRAP);
     tbd_signals_block_all(); /* until the handler's mask is set */
     if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
         return; /* that one first; the instruction will fault again */

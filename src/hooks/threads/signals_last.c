@@ -9,17 +9,11 @@
  * it.  Context: APP, before the handlers are the program's. */
 #include "hooks/threads/signals_private.h"
 
+#include "base/linux.h"
 #include "base/sys.h"
 #include "hooks/memory/userfault.h"
 
-enum {
-    PROT_READ_ = 1,
-    PROT_WRITE_ = 2,
-    PROT_EXEC_ = 4,
-    SYS_MPROTECT_ = 10,
-    ERROR_PRESENT = 1,
-    ERROR_FETCH = 16
-};
+enum { ERROR_PRESENT = 1, ERROR_FETCH = 16 };
 
 /* signals_x86_64.S, in its order */
 enum fault_kind {
@@ -42,13 +36,13 @@ static enum fault_kind access_of(uint64_t error)
 /* The protection that lets it fault; `now` if it does anyway.  Instructions are not run to see whether they can be. */
 static uint32_t faulting(uint64_t error, uint32_t now)
 {
-    uint32_t needed = access_of(error) == RAISE_FETCH   ? PROT_EXEC_
-                      : access_of(error) == RAISE_WRITE ? PROT_WRITE_
-                                                        : PROT_READ_;
+    uint32_t needed = access_of(error) == RAISE_FETCH   ? PROT_EXEC
+                      : access_of(error) == RAISE_WRITE ? PROT_WRITE
+                                                        : PROT_READ;
 
     if (!(now & needed))
         return now;
-    return needed != PROT_READ_ && (error & ERROR_PRESENT) ? PROT_READ_ : 0;
+    return needed != PROT_READ && (error & ERROR_PRESENT) ? PROT_READ : 0;
 }
 
 static void repeat_page_fault(uint64_t address, uint64_t error)
@@ -58,11 +52,11 @@ static void repeat_page_fault(uint64_t address, uint64_t error)
     uint32_t now = region ? region->map.prot : 0, wanted = faulting(error, now);
 
     if (wanted != now &&
-        (tbd_threads_are_many() || tbd_sys3(SYS_MPROTECT_, page, TBD_PAGE_SIZE, wanted) != 0))
+        (tbd_threads_are_many() || tbd_sys3(__NR_mprotect, page, TBD_PAGE_SIZE, wanted) != 0))
         return;
     tbd_raise(access_of(error), address);
     if (wanted != now)
-        tbd_sys3(SYS_MPROTECT_, page, TBD_PAGE_SIZE, now);
+        tbd_sys3(__NR_mprotect, page, TBD_PAGE_SIZE, now);
 }
 
 static void repeat_trap(uint64_t trap)

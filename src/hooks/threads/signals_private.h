@@ -5,58 +5,36 @@
 #define TBD_HOOKS_SIGNALS_PRIVATE_H
 
 #include "hooks/boot/runtime.h"
+
+#include "base/linux_abi.h"
 #include "hooks/threads/sigframe.h"
 
 enum {
-    SIGILL_ = 4,
-    SIGTRAP_ = 5,
-    SIGBUS_ = 7,
-    SIGFPE_ = 8,
-    SIGKILL_ = 9,
-    SIGSEGV_ = 11,
-    SIGCHLD_ = 17,
-    SIGSTOP_ = 19,
-    SYS_RT_SIGACTION = 13,
-    SYS_RT_SIGPROCMASK = 14,
-    SYS_SIGALTSTACK = 131,
-    SYS_TGKILL = 234,
-    SYS_RT_TGSIGQUEUEINFO = 297,
-    SIG_BLOCK_ = 0,
-    SIG_UNBLOCK_ = 1,
-    SIG_SETMASK_ = 2,
-    SS_ONSTACK_ = 1,
-    SS_DISABLE_ = 2,
-    EINVAL_ = -22,
-    EPERM_ = -1,
-    ENOMEM_ = -12,
-    INFO_CODE_AT = 8,
-    INFO_ADDRESS_AT = 16,
+    INFO_CODE_AT = offsetof(siginfo_t, si_code),
+    INFO_ADDRESS_AT = offsetof(siginfo_t, si_addr),
     ERROR_WRITE = 2,
     TRAP_PAGE_FAULT = 14,
 };
-#define SS_AUTODISARM_ 0x80000000u
-#define SA_ONSTACK_    0x08000000ull
-#define SA_SIGINFO_    4ull
-#define SA_RESTORER_   0x04000000ull
-#define SA_RESTART_    0x10000000ull
-#define SA_NODEFER_    0x40000000ull
-#define SA_RESETHAND_  0x80000000ull
-#define SA_KNOWN       0xdc000807ull /* what the kernel keeps of sa_flags */
-#define SA_PASSED      0x10000003ull /* RESTART, NOCLDSTOP, NOCLDWAIT: the kernel's business */
-#define UC_FLAGS       7ull          /* XSTATE, SIGCONTEXT_SS, STRICT_RESTORE_SS */
-#define FLAG_RF        0x10000ull
-#define FLAGS_CLEARED  0x10500ull /* RF DF TF */
+#define SA_KNOWN                                                                                   \
+    ((uint32_t)(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_EXPOSE_TAGBITS | SA_RESTORER |       \
+                SA_ONSTACK | SA_RESTART | SA_NODEFER |                                             \
+                SA_RESETHAND)) /* what the kernel keeps of sa_flags */
+#define SA_PASSED     ((uint32_t)(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)) /* the kernel's business */
+#define UC_FLAGS      (UC_FP_XSTATE | UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS)
+#define FLAG_RF       0x10000ull
+#define FLAGS_CLEARED 0x10500ull /* RF DF TF */
 
 #define BIT(signo)  (1ull << ((signo)-1))
-#define UNBLOCKABLE (BIT(SIGKILL_) | BIT(SIGSTOP_))
+#define UNBLOCKABLE (BIT(SIGKILL) | BIT(SIGSTOP))
 /* The processor raises them; the engine must get its own. */
-#define ALWAYS_OURS (BIT(SIGILL_) | BIT(SIGTRAP_) | BIT(SIGBUS_) | BIT(SIGFPE_) | BIT(SIGSEGV_))
+#define ALWAYS_OURS (BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGSEGV))
 
 /* End the program when nobody says otherwise (signal(7)), so that the trace can say how it ended. */
 #define ENDS_BY_DEFAULT                                                                            \
-    (BIT(1) | BIT(2) | BIT(3) | BIT(6) | BIT(10) | BIT(12) | BIT(13) | BIT(14) | BIT(15) |         \
-     BIT(16) | BIT(24) | BIT(25) | BIT(26) | BIT(27) | BIT(29) | BIT(30) | BIT(31) |               \
-     ~((1ull << 31) - 1))
+    (BIT(SIGHUP) | BIT(SIGINT) | BIT(SIGQUIT) | BIT(SIGABRT) | BIT(SIGUSR1) | BIT(SIGUSR2) |       \
+     BIT(SIGPIPE) | BIT(SIGALRM) | BIT(SIGTERM) | BIT(SIGSTKFLT) | BIT(SIGXCPU) | BIT(SIGXFSZ) |   \
+     BIT(SIGVTALRM) | BIT(SIGPROF) | BIT(SIGIO) | BIT(SIGPWR) | BIT(SIGSYS) |                      \
+     ~(BIT(SIGRTMIN) - 1)) /* and the real-time ones */
 
 /* Is the engine's handler installed for it in the kernel? */
 static inline bool tbd_signals_is_ours(uint64_t signo)

@@ -6,28 +6,11 @@
  * implicit stores of the call: the kernel's own writes would come at no time that could be told.
  *
  * Context: APP. */
+#include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/memory/safe_copy.h"
-
-enum {
-    NR_FUTEX = 202,
-    NR_GET_ROBUST_LIST = 274,
-    CLONE_PIDFD_ = 0x1000,
-    CLONE_VFORK_ = 0x4000,
-    CLONE_SETTLS_ = 0x80000,
-    CLONE_PARENT_SETTID_ = 0x100000,
-    CLONE_CHILD_CLEARTID_ = 0x200000,
-    CLONE_CHILD_SETTID_ = 0x1000000,
-    EXIT_SIGNAL = 0xff,
-    FUTEX_WAKE_SHARED = 1,
-    ROBUST_LIMIT = 2048, /* ROBUST_LIST_LIMIT of the kernel */
-    EINVAL_ = -22,
-};
-#define FUTEX_WAITERS_    0x80000000u
-#define FUTEX_OWNER_DIED_ 0x40000000u
-#define FUTEX_TID_MASK_   0x3fffffffu
 
 /* ---- beginning ---- */
 
@@ -35,9 +18,9 @@ static void write_ids(struct tbd_call *call, const struct tbd_clone *arguments)
 {
     uint32_t tid = (uint32_t)call->result;
 
-    if (arguments->flags & CLONE_PARENT_SETTID_)
+    if (arguments->flags & CLONE_PARENT_SETTID)
         tbd_call_answer(call, arguments->parent_tid, &tid, sizeof(tid));
-    if (arguments->flags & CLONE_CHILD_SETTID_)
+    if (arguments->flags & CLONE_CHILD_SETTID)
         tbd_call_answer(call, arguments->child_tid, &tid, sizeof(tid));
 }
 
@@ -50,7 +33,7 @@ static struct tbd_regs first_registers(const struct tbd_call *call,
     regs.gpr[TBD_RAX] = 0;
     if (arguments->stack)
         regs.gpr[TBD_RSP] = arguments->stack;
-    if (arguments->flags & CLONE_SETTLS_)
+    if (arguments->flags & CLONE_SETTLS)
         regs.fs_base = arguments->tls;
     regs.thread = (uint32_t)call->result;
     regs.xsave_bytes = tbd_runtime.vector.bytes;
@@ -61,7 +44,7 @@ static void begin_thread(struct tbd_call *call, const struct tbd_clone *argument
                          struct tbd_seat *seat)
 {
     uint64_t flags =
-        arguments->flags & ~(uint64_t)(CLONE_PARENT_SETTID_ | CLONE_CHILD_SETTID_ | EXIT_SIGNAL);
+        arguments->flags & ~(uint64_t)(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CSIGNAL);
     uint64_t mask = tbd_signals_block_all();
     struct tbd_regs regs;
 
@@ -70,9 +53,9 @@ static void begin_thread(struct tbd_call *call, const struct tbd_clone *argument
         tbd_call_finish(call);
         return;
     }
-    call->result = tbd_threads_clone(seat, flags | CLONE_CHILD_CLEARTID_, arguments->tls);
+    call->result = tbd_threads_clone(seat, flags | CLONE_CHILD_CLEARTID, arguments->tls);
     if (call->result > 0) {
-        seat->cleared = arguments->flags & CLONE_CHILD_CLEARTID_ ? arguments->child_tid : 0;
+        seat->cleared = arguments->flags & CLONE_CHILD_CLEARTID ? arguments->child_tid : 0;
         write_ids(call, arguments);
     }
     tbd_call_finish(call);
@@ -89,12 +72,12 @@ void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
 
     if (!tbd_runtime.options.threads || tbd_runtime.options.hooks == TBD_HOOKS_NONE)
         tbd_call_detach(call, "it starts a second thread");
-    if ((arguments->flags & CLONE_PIDFD_) || arguments->flags >> 32) {
-        call->result = EINVAL_; /* as kernels before 6.9 say */
+    if ((arguments->flags & CLONE_PIDFD) || arguments->flags >> 32) {
+        call->result = -EINVAL; /* as kernels before 6.9 say */
         tbd_call_finish(call);
         return;
     }
-    if (arguments->flags & CLONE_VFORK_)
+    if (arguments->flags & CLONE_VFORK)
         tbd_call_detach(call, "it starts a thread and waits for its end (CLONE_VFORK)");
     seat = tbd_threads_new_seat();
     if (!seat)
@@ -106,7 +89,7 @@ void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
 
 static void wake(uint64_t address, uint32_t count)
 {
-    tbd_sys3(NR_FUTEX, address, FUTEX_WAKE_SHARED, count);
+    tbd_sys3(__NR_futex, address, FUTEX_WAKE, count);
 }
 
 /* What the kernel does to a futex whose owner dies (handle_futex_death). */
@@ -120,11 +103,11 @@ static void give_up_futex(struct tbd_call *call, uint64_t address, bool is_pi, b
             return;
         if (is_pending && !is_pi && !value)
             wake(address, 1);
-        if ((value & FUTEX_TID_MASK_) != call->thread->tid)
+        if ((value & FUTEX_TID_MASK) != call->thread->tid)
             return;
-        left = (value & FUTEX_WAITERS_) | FUTEX_OWNER_DIED_;
+        left = (value & FUTEX_WAITERS) | FUTEX_OWNER_DIED;
     } while (!tbd_call_exchange_word(call, address, value, left));
-    if (!is_pi && (value & FUTEX_WAITERS_))
+    if (!is_pi && (value & FUTEX_WAITERS))
         wake(address, 1);
 }
 
@@ -141,11 +124,11 @@ static void give_up_robust(struct tbd_call *call)
     uint64_t bytes = 0;
     uint64_t entry;
 
-    tbd_sys3(NR_GET_ROBUST_LIST, 0, tbd_sys_pointer(&list), tbd_sys_pointer(&bytes));
+    tbd_sys3(__NR_get_robust_list, 0, tbd_sys_pointer(&list), tbd_sys_pointer(&bytes));
     if (!list || !tbd_copy_from_program(&head, list, sizeof(head)))
         return;
     entry = head.next;
-    for (unsigned i = 0; i < ROBUST_LIMIT && (entry & ~1ull) != list; i++) {
+    for (unsigned i = 0; i < ROBUST_LIST_LIMIT && (entry & ~1ull) != list; i++) {
         uint64_t next;
         bool readable = tbd_copy_from_program(&next, entry & ~1ull, sizeof(next));
 

@@ -3,26 +3,14 @@
 #include "hooks/threads/threads.h"
 
 #include "base/layout.h"
+#include "base/linux_abi.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
 
 enum {
-    PROT_RW = 3,
-    MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE = 0x104022,
-    ADVICE_DONTDUMP = 16,
-    SYS_SCHED_YIELD = 24,
-    SYS_EXIT = 60,
-    SYS_PRCTL = 157,
-    SYS_FUTEX = 202,
-    SYS_SET_TID_ADDRESS = 218,
-    SYS_SET_ROBUST_LIST = 273,
-    ROBUST_HEAD_BYTES = 24,
-    PR_GET_TID_ADDRESS_ = 40,
-    FUTEX_WAIT_PRIVATE = 128,
-    FUTEX_WAKE_PRIVATE = 129,
-    ETIMEDOUT_ = -110,
+    ROBUST_HEAD_BYTES = sizeof(struct robust_list_head),
     /* those who wait for their turn look so often whether the holder waits for them, */
     LOOK_SECONDS = 1,
     PATIENCE = 3, /* and give up after so many times */
@@ -44,7 +32,7 @@ _Noreturn void tbd_threads_begin(struct tbd_seat *seat);
 
 static void wait_on(const uint32_t *word, uint32_t expected)
 {
-    tbd_sys4(SYS_FUTEX, tbd_sys_pointer(word), FUTEX_WAIT_PRIVATE, expected, 0);
+    tbd_sys4(__NR_futex, tbd_sys_pointer(word), FUTEX_WAIT_PRIVATE, expected, 0);
 }
 
 /* True: nobody woke it. */
@@ -52,13 +40,13 @@ static bool wait_on_for(const uint32_t *word, uint32_t expected, int64_t seconds
 {
     const int64_t timeout[2] = { seconds, 0 };
 
-    return tbd_sys4(SYS_FUTEX, tbd_sys_pointer(word), FUTEX_WAIT_PRIVATE, expected,
-                    tbd_sys_pointer(timeout)) == ETIMEDOUT_;
+    return tbd_sys4(__NR_futex, tbd_sys_pointer(word), FUTEX_WAIT_PRIVATE, expected,
+                    tbd_sys_pointer(timeout)) == -ETIMEDOUT;
 }
 
 static void wake_one(const uint32_t *word)
 {
-    tbd_sys3(SYS_FUTEX, tbd_sys_pointer(word), FUTEX_WAKE_PRIVATE, 1);
+    tbd_sys3(__NR_futex, tbd_sys_pointer(word), FUTEX_WAKE_PRIVATE, 1);
 }
 
 static void lock(void)
@@ -136,10 +124,10 @@ static bool map_seat(uint32_t index)
 {
     uint64_t at = TBD_STACKS_BASE + index * TBD_STACK_SLOT_BYTES;
 
-    if (tbd_sys_mmap(at, TBD_STACK_SLOT_BYTES, PROT_RW, MAP_PRIVATE_ANON_NORESERVE_FIXED_NOREPLACE,
+    if (tbd_sys_mmap(at, TBD_STACK_SLOT_BYTES, TBD_PROT_RW, TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE,
                      -1, 0) != (long)at)
         return false;
-    tbd_sys_madvise(at, TBD_STACK_SLOT_BYTES, ADVICE_DONTDUMP);
+    tbd_sys_madvise(at, TBD_STACK_SLOT_BYTES, MADV_DONTDUMP);
     tbd_seat_at(index)->index = index;
     return true;
 }
@@ -359,7 +347,7 @@ bool tbd_threads_step_in(struct tbd_seat *seat)
     if (!robbed)
         seat->block_time = TBD_NO_BLOCK_TIME;
     while (robbed && !is_detached())
-        tbd_sys3(SYS_SCHED_YIELD, 0, 0, 0);
+        tbd_sys3(__NR_sched_yield, 0, 0, 0);
     return !robbed;
 }
 
@@ -454,9 +442,9 @@ static void watch_first(struct tbd_thread *thread)
     struct tbd_threads *threads = &tbd_runtime.threads;
     struct tbd_seat *seat = threads->holder;
 
-    if (!seat->is_watched && !tbd_sys_failed(tbd_sys3(SYS_PRCTL, PR_GET_TID_ADDRESS_,
+    if (!seat->is_watched && !tbd_sys_failed(tbd_sys3(__NR_prctl, PR_GET_TID_ADDRESS,
                                                       tbd_sys_pointer(&seat->cleared), 0))) {
-        tbd_sys3(SYS_SET_TID_ADDRESS, tbd_sys_pointer(&seat->alive), 0, 0);
+        tbd_sys3(__NR_set_tid_address, tbd_sys_pointer(&seat->alive), 0, 0);
         seat->is_watched = true;
     }
     threads->tick = tbd_ring_time(&tbd_runtime.ring, thread) + tbd_runtime.options.quantum;
@@ -496,7 +484,7 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat,
     seat->block_time = TBD_NO_BLOCK_TIME;
     seat->seccomp = threads->holder->seccomp;
     seat->signals = (struct tbd_signals){ .mask = tbd_runtime.signals->mask,
-                                          .altstack = { .flags = 2 /* SS_DISABLE */ } };
+                                          .altstack = { .flags = SS_DISABLE } };
     tbd_vector_store(&tbd_runtime.vector, seat->image);
     tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_THREAD, parts, 3);
     lock();
@@ -536,10 +524,10 @@ void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
     threads->count--;
     threads->reason = TBD_SWITCH_EXIT;
     seat->tid = 0;
-    tbd_sys3(SYS_SET_ROBUST_LIST, 0, ROBUST_HEAD_BYTES, 0);
+    tbd_sys3(__NR_set_robust_list, 0, ROBUST_HEAD_BYTES, 0);
     hand_over(NULL);
     for (;;)
-        tbd_sys3(SYS_EXIT, status, 0, 0);
+        tbd_sys3(__NR_exit, status, 0, 0);
 }
 
 /* ---- windows ---- */
@@ -575,7 +563,7 @@ void tbd_threads_release(void)
 void tbd_threads_restore_cleared(const struct tbd_seat *seat)
 {
     if (seat->is_watched)
-        tbd_sys3(SYS_SET_TID_ADDRESS, seat->cleared, 0, 0);
+        tbd_sys3(__NR_set_tid_address, seat->cleared, 0, 0);
 }
 
 void tbd_threads_leave(struct tbd_seat *seat)

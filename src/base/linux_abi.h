@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+/* linux_abi.h - what Linux defines and libc declares in its own way: signals, frames, files, waiting, limits, ...
+ *
+ * For .c files that include no header of libc with the same names (<signal.h>, <fcntl.h>, <sys/wait.h>, <time.h>, and
+ * whatever includes them): the engine, and the system-call table.  No header includes it but private ones of the
+ * engine.  See linux.h. */
+#ifndef TBD_BASE_LINUX_ABI_H
+#define TBD_BASE_LINUX_ABI_H
+
+#include "base/linux.h"
+
+/* Signals: each of these needs what the one before declares. */
+#include <linux/signal.h> /* SIG..., SA_..., SS_..., siginfo_t, SI_..., struct sigaction, stack_t */
+#include <asm/sigcontext.h> /* struct sigcontext, struct _fpx_sw_bytes, FP_XSTATE_MAGIC... */
+#include <asm/ucontext.h>   /* struct ucontext, UC_... */
+
+#include <linux/capability.h> /* _LINUX_CAPABILITY_VERSION_... */
+#include <linux/dqblk_xfs.h>  /* Q_X... */
+#include <linux/fcntl.h>      /* O_..., F_..., AT_... */
+#include <linux/fiemap.h>     /* struct fiemap, whose size is part of FS_IOC_FIEMAP */
+#include <linux/filter.h>     /* BPF_..., struct sock_filter */
+#include <linux/fs.h>         /* SEEK_..., FS_IOC_..., FIDEDUPERANGE */
+#include <linux/ipc.h>        /* IPC_... */
+#include <linux/keyctl.h>     /* KEYCTL_... */
+#include <linux/msg.h>        /* MSG_STAT, MSG_INFO, ... */
+#include <linux/ptrace.h>     /* PTRACE_... */
+#include <linux/quota.h>      /* Q_... */
+#include <linux/resource.h>   /* RLIMIT_... */
+#include <linux/rseq.h>       /* struct rseq, RSEQ_... */
+#include <linux/sem.h>        /* GETALL, SEM_STAT, SEM_INFO, struct semid64_ds */
+#include <linux/shm.h>        /* SHM_STAT, SHM_INFO, struct shmid64_ds */
+#include <linux/sockios.h>    /* SIOC... */
+#include <linux/time.h>       /* CLOCK_..., struct timespec */
+#include <linux/uio.h>        /* struct iovec, UIO_MAXIOV */
+#include <linux/wait.h>       /* W..., P_... */
+
+/* fcntl and the *at calls */
+#ifndef AT_HANDLE_MNT_ID_UNIQUE /* 6.12 */
+#define AT_HANDLE_MNT_ID_UNIQUE 0x001
+#endif
+#ifndef F_GETDELEG /* 6.19 */
+#define F_GETDELEG (F_LINUX_SPECIFIC_BASE + 15)
+#endif
+
+/* ptrace */
+#ifndef PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG /* 6.4 */
+#define PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG 0x4211
+#endif
+
+#endif
