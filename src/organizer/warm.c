@@ -2,13 +2,11 @@
 /* warm.c - see warm.h */
 #include "organizer/warm.h"
 
+#include "base/linux.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25 /* Linux 6.1 */
-#endif
 
 #define SMALL_PAGE 4096u
 #define AT_ONCE    (4 * TBD_LARGE_PAGE) /* each call waits for all processors once */

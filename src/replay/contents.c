@@ -6,6 +6,7 @@
 #include "replay/worker.h"
 
 #include "base/binary_search.h"
+#include "base/linux.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +103,7 @@ static bool may_be_data(const struct tbd_worker *worker, uint64_t page)
 {
     const struct tbd_region *region = tbd_worker_region(worker, page);
 
-    return !region || (region->prot & 6 /* WRITE, EXEC */) != 4;
+    return !region || (region->prot & (PROT_WRITE | PROT_EXEC)) != PROT_EXEC;
 }
 
 static enum tbd_status find_page(struct tbd_worker *worker, uint64_t page, uint64_t order,

@@ -7,6 +7,7 @@
  * again.  Invariant PLAN_BUILD-1 holds here. */
 #include "replay/worker.h"
 
+#include "base/linux.h"
 #include "format/files/numbers.h"
 
 #include <stdlib.h>
@@ -116,7 +117,7 @@ static enum tbd_status add_page(struct tbd_worker *worker, uint64_t address, str
     struct tbd_plan_head *plan = worker->process.plan;
     const struct tbd_region *region = tbd_worker_region(worker, address);
     struct tbd_plan_page *out = tbd_process_plan_at(&worker->process, plan->pages.offset);
-    bool is_code = region && region->prot & 4 /* PROT_EXEC */;
+    bool is_code = region && region->prot & PROT_EXEC;
     uint8_t contents[TBD_PAGE_SIZE];
     uint64_t offset = TBD_PLAN_ZERO_PAGE;
     enum tbd_status known;

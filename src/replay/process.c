@@ -7,6 +7,7 @@
 #include "replay/process.h"
 
 #include "base/clock.h"
+#include "base/linux.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,10 +26,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WATCHDOG_MS         30000
-#define SLICE_MS            100
-#define HWCAP2_FSGSBASE_BIT 2u
-#define GROW_BYTES          (4ull << 20)
+#define WATCHDOG_MS 30000
+#define SLICE_MS    100
+#define GROW_BYTES  (4ull << 20)
 
 enum tbd_status tbd_process_error(struct tbd_error *why, enum tbd_status status, const char *format,
                                   ...)
@@ -118,7 +118,7 @@ static enum tbd_status make_plan(struct tbd_process *process, struct tbd_error *
     process->plan->version = TBD_PLAN_VERSION;
     process->plan->file_bytes = process->plan_bytes;
     process->plan->driver_pid = (uint32_t)getpid();
-    process->plan->has_fsgsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE_BIT) != 0;
+    process->plan->has_fsgsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
     return TBD_OK;
 }
 

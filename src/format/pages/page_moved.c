@@ -6,6 +6,7 @@
  * back in time, STEPS_MAX of them at most. */
 #include "format/pages/pages_private.h"
 
+#include "base/linux.h"
 #include "format/files/codec.h"
 #include "format/window/window_private.h"
 
@@ -14,7 +15,6 @@
 #include <sys/mman.h>
 
 #define STEPS_MAX 16u
-#define NR_MREMAP 25u
 #define LOG_HEAD  (4 + sizeof(struct tbd_message))
 
 /* The system call that is message `index` of a window's log. */
@@ -81,7 +81,7 @@ static enum tbd_status find_source(struct tbd_trace *trace, const struct tbd_pag
     status = read_call(&toc->log, born->order - 1, &call);
     if (status)
         return status;
-    if (call.number != NR_MREMAP || q->address < call.result || !call.args[1] ||
+    if (call.number != __NR_mremap || q->address < call.result || !call.args[1] ||
         (call.args[0] & 4095))
         return TBD_NOTFOUND;
     *out = q->address - call.result < call.args[1] ? call.args[0] + (q->address - call.result) : 0;

@@ -6,9 +6,8 @@
  * starts a new process when a later window needs a place that is taken. */
 #include "replay/stub/stub.h"
 
+#include "base/linux.h"
 #include "base/sys.h"
-
-#include <sys/mman.h>
 
 #define REACH  ((2ull << 30) - (1ull << 20))
 #define LOWEST (1ull << 20)

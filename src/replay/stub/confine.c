@@ -7,14 +7,12 @@
  * Anything else kills it, which the driver reports. */
 #include "replay/stub/stub.h"
 
+#include "base/linux_abi.h"
 #include "base/sys.h"
 
 #include <linux/audit.h>
 #include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stddef.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 /* From the instruction after it to `kill` or `allow` at the end: filled in by jump_to_end(). */
 #define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 0)
@@ -24,18 +22,18 @@ static struct sock_filter program[] = {
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    ALLOW(SYS_futex),
-    ALLOW(SYS_restart_syscall), /* waiting goes on after SIGSTOP and SIGCONT */
-    ALLOW(SYS_mmap),
-    ALLOW(SYS_munmap),
-    ALLOW(SYS_mprotect),
-    ALLOW(SYS_mremap),
-    ALLOW(SYS_madvise),
-    ALLOW(SYS_rt_sigreturn),
-    ALLOW(SYS_getppid),
-    ALLOW(SYS_arch_prctl),
-    ALLOW(SYS_write),
-    ALLOW(SYS_exit_group),
+    ALLOW(__NR_futex),
+    ALLOW(__NR_restart_syscall), /* waiting goes on after SIGSTOP and SIGCONT */
+    ALLOW(__NR_mmap),
+    ALLOW(__NR_munmap),
+    ALLOW(__NR_mprotect),
+    ALLOW(__NR_mremap),
+    ALLOW(__NR_madvise),
+    ALLOW(__NR_rt_sigreturn),
+    ALLOW(__NR_getppid),
+    ALLOW(__NR_arch_prctl),
+    ALLOW(__NR_write),
+    ALLOW(__NR_exit_group),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
@@ -58,8 +56,9 @@ void tbd_stub_confine(void)
     tbd_sys_close(TBD_PLAN_FD);
     tbd_sys_close(TBD_PLAN_STREAM_FD);
     /* What tbdq itself was started with. */
-    tbd_sys3(SYS_close_range, TBD_PLAN_STREAM_FD + 1, UINT32_MAX, 0);
+    tbd_sys3(__NR_close_range, TBD_PLAN_STREAM_FD + 1, UINT32_MAX, 0);
     jump_to_end();
-    if (!tbd_sys6(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0))
-        tbd_sys6(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, tbd_sys_pointer(&filter), 0, 0, 0);
+    if (!tbd_sys6(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0))
+        tbd_sys6(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, tbd_sys_pointer(&filter), 0, 0,
+                 0);
 }

@@ -8,28 +8,16 @@
  * fault, the frame is changed so that C continues on the engine stack (after_fault). */
 #include "replay/stub/logged_events.h"
 
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/threads/sigframe.h"
 #include "hooks/instructions/slot.h"
 #include "replay/stub/memory.h"
 
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <ucontext.h>
-
-#define SA_RESTORER_FLAG   0x04000000ul
 #define PAGE_FAULT_WRITE   2u
 #define FLAG_RESUME        0x10000ull
 #define SIGNAL_STACK_BYTES (64u << 10)
-
-struct kernel_sigaction {
-    void (*handler)(int, siginfo_t *, void *);
-    unsigned long flags;
-    void (*restorer)(void);
-    uint64_t mask;
-};
 
 /* start.S; hidden, so that their addresses need no table. */
 __attribute__((visibility("hidden"))) void tbd_stub_restorer(void);
@@ -50,49 +38,41 @@ static struct {
 
 /* ---- frame and registers ---- */
 
-static const uint8_t frame_index[TBD_REG_COUNT] = {
-    REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-    REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
-};
-
-static void regs_from_frame(const ucontext_t *frame, struct tbd_regs *out)
+static void regs_from_frame(const struct tbd_ucontext *frame, struct tbd_regs *out)
 {
     memset(out, 0, sizeof(*out));
-    for (unsigned r = 0; r < TBD_REG_COUNT; r++)
-        out->gpr[r] = (uint64_t)frame->uc_mcontext.gregs[frame_index[r]];
-    out->rip = (uint64_t)frame->uc_mcontext.gregs[REG_RIP];
-    out->rflags = (uint64_t)frame->uc_mcontext.gregs[REG_EFL];
+    tbd_ucontext_get(frame, out);
     out->fs_base = tbd_runtime.thread->regs.fs_base;
     out->gs_base = tbd_runtime.thread->regs.gs_base;
 }
 
-static void continue_at(ucontext_t *frame, uint64_t address)
+static void continue_at(struct tbd_ucontext *frame, uint64_t address)
 {
-    frame->uc_mcontext.gregs[REG_RIP] = (greg_t)address;
+    frame->rip = address;
 }
 
 /* ---- kinds ---- */
 
 /* What was already stored of the instruction at hand goes with the record: everything up to the
  * guard page, which `address` lies in. */
-static void operand_guard(ucontext_t *frame, uint64_t address)
+static void operand_guard(struct tbd_ucontext *frame, uint64_t address)
 {
-    uint64_t entry = (uint64_t)frame->uc_mcontext.gregs[REG_R15];
-    uint64_t operand = (uint64_t)frame->uc_mcontext.gregs[REG_R14];
+    uint64_t entry = frame->gregs[TBD_FRAME_R15];
+    uint64_t operand = frame->gregs[TBD_FRAME_R14];
     uint64_t end = address & ~(TBD_PAGE_SIZE - 1);
     uint64_t bytes = end > operand ? end - operand : 0;
 
     if (bytes > TBD_RECORD_MAX_BYTES)
         bytes = TBD_RECORD_MAX_BYTES;
     tbd_ring_move_record_sigsafe(&tbd_runtime.ring, &entry, &operand, (uint32_t)bytes);
-    frame->uc_mcontext.gregs[REG_R15] = (greg_t)entry;
-    frame->uc_mcontext.gregs[REG_R14] = (greg_t)operand;
+    frame->gregs[TBD_FRAME_R15] = entry;
+    frame->gregs[TBD_FRAME_R14] = operand;
 }
 
 /* Copies from and to program memory may fault (hooks/memory/safe_copy.h): they end then. */
-static bool end_copy(ucontext_t *frame)
+static bool end_copy(struct tbd_ucontext *frame)
 {
-    uint64_t rip = (uint64_t)frame->uc_mcontext.gregs[REG_RIP];
+    uint64_t rip = frame->rip;
 
     if (rip < (uint64_t)(uintptr_t)tbd_copy_faultable_begin ||
         rip >= (uint64_t)(uintptr_t)tbd_copy_faultable_end)
@@ -101,9 +81,9 @@ static bool end_copy(ucontext_t *frame)
     return true;
 }
 
-static uint32_t access_of(const ucontext_t *frame)
+static uint32_t access_of(const struct tbd_ucontext *frame)
 {
-    return frame->uc_mcontext.gregs[REG_ERR] & PAGE_FAULT_WRITE ? PROT_WRITE : PROT_READ;
+    return frame->error & PAGE_FAULT_WRITE ? PROT_WRITE : PROT_READ;
 }
 
 /* The program's own fault in translated code: its registers, and what of the record is complete. */
@@ -146,7 +126,7 @@ static bool take_slot_fault(const struct tbd_regs *cpu)
 }
 
 /* Not one of ours: C goes on, on the engine's stack. */
-static void leave_to_engine(ucontext_t *frame, int signo, uint64_t address)
+static void leave_to_engine(struct tbd_ucontext *frame, int signo, uint64_t address)
 {
     struct tbd_regs cpu;
 
@@ -156,32 +136,30 @@ static void leave_to_engine(ucontext_t *frame, int signo, uint64_t address)
     fault.is_ours = !take_slot_fault(&cpu) && !take_cache_fault(&cpu);
     if (fault.is_ours)
         fault.address = cpu.rip;
-    frame->uc_mcontext.gregs[REG_RSP] = (greg_t)tbd_runtime.thread->engine_stack;
-    frame->uc_mcontext.gregs[REG_EFL] = 0x202;
+    frame->gregs[TBD_FRAME_RSP] = tbd_runtime.thread->engine_stack;
+    frame->rflags = 0x202;
     continue_at(frame, (uint64_t)(uintptr_t)tbd_stub_after_fault);
 }
 
-static bool step(ucontext_t *frame)
+static bool step(struct tbd_ucontext *frame)
 {
     struct tbd_regs cpu;
 
     regs_from_frame(frame, &cpu);
-    if (!tbd_patcher_step(tbd_runtime.thread, &cpu, (uint64_t)frame->uc_mcontext.gregs[REG_TRAPNO]))
+    if (!tbd_patcher_step(tbd_runtime.thread, &cpu, frame->trap))
         return false;
-    frame->uc_mcontext.gregs[REG_EFL] = (greg_t)cpu.rflags;
+    frame->rflags = cpu.rflags;
     return true;
 }
 
-static void handle(int signo, const siginfo_t *info, ucontext_t *frame)
+static void handle(int signo, const siginfo_t *info, struct tbd_ucontext *frame)
 {
     uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
 
     if (signo == SIGSEGV) {
         switch (tbd_ring_guard_sigsafe(&tbd_runtime.ring, address)) {
         case TBD_GUARD_ENTRIES:
-            continue_at(frame,
-                        tbd_patcher_boundary_exit(tbd_runtime.thread,
-                                                  (uint64_t)frame->uc_mcontext.gregs[REG_RIP]));
+            continue_at(frame, tbd_patcher_boundary_exit(tbd_runtime.thread, frame->rip));
             return;
         case TBD_GUARD_OPERANDS: operand_guard(frame, address); return;
         case TBD_GUARD_NONE: break;
@@ -199,12 +177,12 @@ static void handle(int signo, const siginfo_t *info, ucontext_t *frame)
 
 void tbd_stub_signal(int signo, siginfo_t *info, void *context)
 {
-    ucontext_t *frame = context;
-    greg_t rip = frame->uc_mcontext.gregs[REG_RIP];
+    struct tbd_ucontext *frame = context;
+    uint64_t rip = frame->rip;
     uint64_t gs_base = tbd_gs_base_take_sigsafe();
 
     handle(signo, info, frame);
-    if (gs_base != tbd_runtime.gs_base && frame->uc_mcontext.gregs[REG_RIP] == rip)
+    if (gs_base != tbd_runtime.gs_base && frame->rip == rip)
         tbd_set_gs_base(gs_base);
 }
 
@@ -219,38 +197,33 @@ void tbd_stub_after_fault_c(void)
 bool tbd_stub_catch_faults(void)
 {
     static const int caught[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP };
-    struct kernel_sigaction action = { .handler = tbd_stub_signal_entry,
-                                       .restorer = tbd_stub_restorer,
-                                       .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER_FLAG,
-                                       .mask = UINT64_MAX };
-    stack_t stack = { .ss_sp = signal_stack, .ss_size = sizeof(signal_stack) };
+    struct tbd_action action = {
+        .handler = (uint64_t)(uintptr_t)tbd_stub_signal_entry,
+        .restorer = (uint64_t)(uintptr_t)tbd_stub_restorer,
+        .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER,
+        .mask = UINT64_MAX,
+    };
+    struct tbd_altstack stack = { .sp = (uint64_t)(uintptr_t)signal_stack,
+                                  .bytes = sizeof(signal_stack) };
 
-    if (tbd_sys3(SYS_sigaltstack, tbd_sys_pointer(&stack), 0, 0))
+    if (tbd_sys3(__NR_sigaltstack, tbd_sys_pointer(&stack), 0, 0))
         return false;
     for (size_t i = 0; i < sizeof(caught) / sizeof(caught[0]); i++)
-        if (tbd_sys4(SYS_rt_sigaction, (uint64_t)caught[i], tbd_sys_pointer(&action), 0, 8))
+        if (tbd_sys4(__NR_rt_sigaction, (uint64_t)caught[i], tbd_sys_pointer(&action), 0, 8))
             return false;
     return true;
 }
 
 /* ---- return from the program's signal handlers ---- */
 
-/* In the last bytes of the fxsave area: the kernel's mark and how much follows (struct
- * _fpx_sw_bytes). */
-#define SOFTWARE_AT    464u
-#define SOFTWARE_MAGIC 0x46505853u
-struct software {
-    uint32_t magic;
-    uint32_t extended_bytes;
-    uint64_t features;
-    uint32_t xstate_bytes;
-};
+/* In the last bytes of the fxsave area: the kernel's mark and how much follows. */
+#define SOFTWARE_AT offsetof(struct _fpstate_64, sw_reserved)
 
 /* The frame's extended state; without the kernel's mark it is the 512 bytes of fxsave. */
 static bool load_frame_vectors(uint64_t fpstate)
 {
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
-    struct software software;
+    struct _fpx_sw_bytes software;
     uint64_t present, legacy = 3;
 
     if (!fpstate) {
@@ -260,14 +233,14 @@ static bool load_frame_vectors(uint64_t fpstate)
     memset(image, 0, sizeof(image));
     if (!tbd_memory_read(fpstate + SOFTWARE_AT, &software, sizeof(software)))
         return false;
-    if (software.magic != SOFTWARE_MAGIC)
-        software.xstate_bytes = SOFTWARE_AT;
-    if (software.xstate_bytes > tbd_runtime.vector.bytes)
-        software.xstate_bytes = tbd_runtime.vector.bytes;
-    if (!tbd_memory_read(fpstate, image, software.xstate_bytes))
+    if (software.magic1 != FP_XSTATE_MAGIC1)
+        software.xstate_size = SOFTWARE_AT;
+    if (software.xstate_size > tbd_runtime.vector.bytes)
+        software.xstate_size = tbd_runtime.vector.bytes;
+    if (!tbd_memory_read(fpstate, image, software.xstate_size))
         return false;
     memcpy(&present, image + 512, sizeof(present));
-    present = software.magic == SOFTWARE_MAGIC ? present & tbd_runtime.vector.mask : legacy;
+    present = software.magic1 == FP_XSTATE_MAGIC1 ? present & tbd_runtime.vector.mask : legacy;
     memset(image + 512, 0, 64);
     memcpy(image + 512, &present, sizeof(present));
     tbd_vector_load(&tbd_runtime.vector, image);

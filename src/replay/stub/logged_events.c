@@ -8,13 +8,10 @@
  *     order. */
 #include "replay/stub/logged_events.h"
 
+#include "base/linux.h"
 #include "base/string.h"
 #include "hooks/table/syscalls.h"
 #include "replay/stub/memory.h"
-
-#include <asm/prctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
 /* ---- the log ---- */
 
@@ -199,14 +196,14 @@ static bool is_refused(const struct tbd_msg_syscall *call)
 /* Nothing follows that the thread would do. */
 static bool is_thread_end(const struct tbd_msg_syscall *call)
 {
-    return is_refused(call) ? call->flags & TBD_SYSCALL_NORETURN : call->number == SYS_exit;
+    return is_refused(call) ? call->flags & TBD_SYSCALL_NORETURN : call->number == __NR_exit;
 }
 
 /* exit of a thread leaves the others; the program ends with exit_group, or with its last thread. */
 static bool is_end(const struct tbd_msg_syscall *call)
 {
-    return !is_refused(call) && (call->number == SYS_exit_group ||
-                                 (call->number == SYS_exit && !tbd_log_peek(TBD_MSG_THREAD)));
+    return !is_refused(call) && (call->number == __NR_exit_group ||
+                                 (call->number == __NR_exit && !tbd_log_peek(TBD_MSG_THREAD)));
 }
 
 void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
@@ -237,7 +234,7 @@ void tbd_stub_call(struct tbd_thread *thread, uint32_t insn_bytes)
         tbd_stub_finish();
     if (is_thread_end(&call))
         return;
-    if (call.number == SYS_rt_sigreturn && !is_refused(&call))
+    if (call.number == __NR_rt_sigreturn && !is_refused(&call))
         tbd_signal_return(thread);
     else
         set_result(thread, call.result, insn_bytes);

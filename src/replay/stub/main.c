@@ -7,11 +7,10 @@
 #include "replay/stub/stub.h"
 
 #include "base/fmt.h"
+#include "base/linux.h"
 #include "base/sys.h"
 #include "replay/stub/memory.h"
 #include "replay/stub/turn.h"
-
-#include <sys/mman.h>
 
 /* Statuses of a start that failed, for the driver's message. */
 enum { EXIT_NO_PLAN = 80, EXIT_BAD_PLAN = 81, EXIT_NOT_EMPTY = 82 };

@@ -5,12 +5,8 @@
  * Calls that failed in play change nothing. */
 #include "replay/stub/logged_events.h"
 
+#include "base/linux_abi.h"
 #include "replay/stub/memory.h"
-
-#include <asm/prctl.h>
-#include <sys/mman.h>
-#include <sys/shm.h>
-#include <sys/syscall.h>
 
 #define HIGHEST_ERROR (-4095l)
 
@@ -159,19 +155,19 @@ bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thre
     if (has_failed(call) || call->flags & TBD_SYSCALL_CONTINUED)
         return true;
     switch (call->number) {
-    case SYS_mmap: return do_mmap(call);
-    case SYS_munmap: return do_munmap(call);
-    case SYS_mprotect:
-    case SYS_pkey_mprotect: return do_mprotect(call);
-    case SYS_mremap: return do_mremap(call);
-    case SYS_setrlimit:
-    case SYS_prlimit64: return do_limit(call);
-    case SYS_brk: return do_brk(call);
-    case SYS_madvise: return do_madvise(call);
-    case SYS_arch_prctl: return do_arch_prctl(call, thread);
-    case SYS_shmat: return do_shmat(call);
-    case SYS_shmdt: return do_shmdt(call);
-    case SYS_remap_file_pages: return false;
+    case __NR_mmap: return do_mmap(call);
+    case __NR_munmap: return do_munmap(call);
+    case __NR_mprotect:
+    case __NR_pkey_mprotect: return do_mprotect(call);
+    case __NR_mremap: return do_mremap(call);
+    case __NR_setrlimit:
+    case __NR_prlimit64: return do_limit(call);
+    case __NR_brk: return do_brk(call);
+    case __NR_madvise: return do_madvise(call);
+    case __NR_arch_prctl: return do_arch_prctl(call, thread);
+    case __NR_shmat: return do_shmat(call);
+    case __NR_shmdt: return do_shmdt(call);
+    case __NR_remap_file_pages: return false;
     default: return true;
     }
 }
@@ -203,31 +199,31 @@ void tbd_maps_before(const struct tbd_msg_syscall *call)
     if (tbd_stub.is_partial)
         return;
     switch (call->number) {
-    case SYS_munmap: send_range(call->args[0], call->args[1]); break;
-    case SYS_mmap:
+    case __NR_munmap: send_range(call->args[0], call->args[1]); break;
+    case __NR_mmap:
         if (call->args[3] & MAP_FIXED)
             send_range(call->args[0], call->args[1]);
         break;
-    case SYS_mprotect:
-    case SYS_pkey_mprotect:
+    case __NR_mprotect:
+    case __NR_pkey_mprotect:
         if (!(call->args[2] & PROT_READ))
             send_range(call->args[0], call->args[1]);
         break;
-    case SYS_mremap:
+    case __NR_mremap:
         if (call->args[3] & MREMAP_FIXED)
             send_range(call->args[4], call->args[2]);
         send_range(call->args[0], call->args[1]);
         break;
-    case SYS_madvise:
+    case __NR_madvise:
         if (drops_contents(call->args[2]))
             send_range(call->args[0], call->args[1]);
         break;
-    case SYS_shmat:
+    case __NR_shmat:
         if (call->args[1])
             send_range(call->args[1] & ~(TBD_PAGE_SIZE - 1), call->args[5]);
         break;
-    case SYS_shmdt: send_range(call->args[0], call->args[5]); break;
-    case SYS_brk:
+    case __NR_shmdt: send_range(call->args[0], call->args[5]); break;
+    case __NR_brk:
         if (call->args[0] && page_up(call->args[0]) < tbd_stub.brk)
             send_range(page_up(call->args[0]), tbd_stub.brk - page_up(call->args[0]));
         break;

@@ -13,13 +13,11 @@
  *     stay. */
 #include "replay/stub/memory.h"
 
+#include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "replay/stub/stub.h"
 #include "replay/stub/turn.h"
-
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
 /* How far below its start a stack grows at most. */
 #define GROWTH_BYTES (1ull << 30)
@@ -534,7 +532,7 @@ static void move_pages(uint64_t from, uint64_t bytes, uint64_t to)
         next = run_end(at, from + bytes);
         if (!is_present(at))
             continue;
-        tbd_sys6(SYS_mremap, at, next - at, next - at, MREMAP_MAYMOVE | MREMAP_FIXED,
+        tbd_sys6(__NR_mremap, at, next - at, next - at, MREMAP_MAYMOVE | MREMAP_FIXED,
                  to + (at - from), 0);
         set_present(to + (at - from), to + (next - from));
     }

@@ -12,13 +12,12 @@
 #include "replay/stub/stub.h"
 
 #include "base/fmt.h"
+#include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/safe_copy.h"
 #include "patcher/cut.h"
 #include "replay/stub/memory.h"
-
-#include <sys/mman.h>
 
 struct tbd_stub tbd_stub;
 

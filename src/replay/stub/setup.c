@@ -3,13 +3,12 @@
  *
  * The same places as in play (base/layout.h). */
 #include "base/arena.h"
+#include "base/linux.h"
 #include "base/sys.h"
 #include "hooks/boot/decoder.h"
 #include "hooks/instructions/slot.h"
 #include "replay/stub/logged_events.h"
 #include "replay/stub/memory.h"
-
-#include <sys/mman.h>
 
 #define STREAM_CHUNKS 4
 #define STREAM_AREAS  3 /* one to fill, one that is looked at, one to spare */

@@ -6,11 +6,10 @@
  * came into the set is left there again: a trap in front of that instruction (tbd_patcher_trap). */
 #include "replay/stub/logged_events.h"
 
+#include "base/linux_abi.h"
 #include "base/string.h"
 #include "patcher/cut.h"
 #include "patcher/forced_specials.h"
-
-#include <signal.h>
 
 static struct tbd_msg_shared head_of(const struct tbd_message *message)
 {

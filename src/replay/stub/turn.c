@@ -5,9 +5,8 @@
  * must not leave replay processes behind. */
 #include "replay/stub/turn.h"
 
+#include "base/linux.h"
 #include "base/sys.h"
-
-#include <sys/syscall.h>
 
 #define LOOK_AGAIN_MS 1000
 
@@ -23,7 +22,7 @@ static void wait_for_run(struct tbd_plan_head *plan, uint32_t passed)
     uint32_t turn;
 
     while ((turn = __atomic_load_n(&plan->turn, __ATOMIC_ACQUIRE)) == passed) {
-        if (tbd_sys3(SYS_getppid, 0, 0, 0) != (long)plan->driver_pid)
+        if (tbd_sys3(__NR_getppid, 0, 0, 0) != (long)plan->driver_pid)
             tbd_sys_exit_group(0);
         tbd_sys_futex_wait(&plan->turn, passed, LOOK_AGAIN_MS);
     }
