@@ -45,8 +45,8 @@
 #define TBD_PLAN_BASE         (TBD_ENGINE_BASE + (40ull << 30))
 #define TBD_PRESENT_BASE      (TBD_ENGINE_BASE + (56ull << 30)) /* 4 GiB */
 #define TBD_SECOND_TOUCH_BASE TBD_PRESENT_BASE                  /* 4 GiB */
-#define TBD_LAZY_BASE         (TBD_ENGINE_BASE + (60ull << 30))
-#define TBD_LAZY_BYTES        (TBD_USER_END >> TBD_PAGE_SHIFT >> 3) /* 4 GiB */
+#define TBD_USERFAULT_BASE    (TBD_ENGINE_BASE + (60ull << 30))
+#define TBD_USERFAULT_BYTES   (TBD_USER_END >> TBD_PAGE_SHIFT >> 3) /* 4 GiB */
 #define TBD_THREADS_BASE      (TBD_ENGINE_BASE + (64ull << 30))
 #define TBD_THREAD_AREA_BYTES (8ull << 30)
 #define TBD_THREAD_GS_OFFSET  (2ull << 30)

@@ -12,7 +12,7 @@ struct head_page {
     uint32_t last[PAGE_WORDS];
 };
 
-struct tbd_heads {
+struct tbd_backlink_heads {
     struct head_page **slots;
     size_t slot_count;
     size_t page_count;
@@ -20,12 +20,12 @@ struct tbd_heads {
     size_t block_capacity;
 };
 
-struct tbd_heads *tbd_heads_new(void)
+struct tbd_backlink_heads *tbd_backlink_heads_new(void)
 {
-    return calloc(1, sizeof(struct tbd_heads));
+    return calloc(1, sizeof(struct tbd_backlink_heads));
 }
 
-void tbd_heads_free(struct tbd_heads *heads)
+void tbd_backlink_heads_free(struct tbd_backlink_heads *heads)
 {
     if (!heads)
         return;
@@ -45,7 +45,7 @@ static size_t slot_of(struct head_page *const *slots, size_t slot_count, uint64_
     return slot;
 }
 
-static bool grow(struct tbd_heads *heads)
+static bool grow(struct tbd_backlink_heads *heads)
 {
     size_t slot_count = heads->slot_count ? heads->slot_count * 2 : 1024;
     struct head_page **slots = calloc(slot_count, sizeof(*slots));
@@ -61,7 +61,7 @@ static bool grow(struct tbd_heads *heads)
     return true;
 }
 
-static struct head_page *page_of(struct tbd_heads *heads, uint64_t page)
+static struct head_page *page_of(struct tbd_backlink_heads *heads, uint64_t page)
 {
     size_t slot;
 
@@ -78,8 +78,8 @@ static struct head_page *page_of(struct tbd_heads *heads, uint64_t page)
     return heads->slots[slot];
 }
 
-enum tbd_status tbd_heads_words(struct tbd_heads *heads, uint32_t window,
-                                struct tbd_word_summary *words, size_t count)
+enum tbd_status tbd_backlink_heads_words(struct tbd_backlink_heads *heads, uint32_t window,
+                                         struct tbd_word_summary *words, size_t count)
 {
     struct head_page *page = NULL;
 
@@ -97,8 +97,8 @@ enum tbd_status tbd_heads_words(struct tbd_heads *heads, uint32_t window,
     return TBD_OK;
 }
 
-enum tbd_status tbd_heads_blocks(struct tbd_heads *heads, uint32_t window,
-                                 struct tbd_block_summary *blocks, size_t count)
+enum tbd_status tbd_backlink_heads_blocks(struct tbd_backlink_heads *heads, uint32_t window,
+                                          struct tbd_block_summary *blocks, size_t count)
 {
     uint32_t highest = count ? blocks[count - 1].id : 0;
 

@@ -8,14 +8,18 @@
 
 #include "format/trace/trace.h"
 
-struct tbd_heads;
-struct tbd_heads *tbd_heads_new(void); /* NULL without memory */
-void tbd_heads_free(struct tbd_heads *heads);
+struct tbd_backlink_heads;
+struct tbd_backlink_heads *tbd_backlink_heads_new(void); /* NULL without memory */
+void tbd_backlink_heads_free(struct tbd_backlink_heads *heads);
 
 /* Fills in `previous` of each summary, and makes `window` the latest. */
-TBD_MUST_CHECK enum tbd_status tbd_heads_words(struct tbd_heads *heads, uint32_t window,
-                                               struct tbd_word_summary *words, size_t count);
-TBD_MUST_CHECK enum tbd_status tbd_heads_blocks(struct tbd_heads *heads, uint32_t window,
-                                                struct tbd_block_summary *blocks, size_t count);
+TBD_MUST_CHECK enum tbd_status tbd_backlink_heads_words(struct tbd_backlink_heads *heads,
+                                                        uint32_t window,
+                                                        struct tbd_word_summary *words,
+                                                        size_t count);
+TBD_MUST_CHECK enum tbd_status tbd_backlink_heads_blocks(struct tbd_backlink_heads *heads,
+                                                         uint32_t window,
+                                                         struct tbd_block_summary *blocks,
+                                                         size_t count);
 
 #endif

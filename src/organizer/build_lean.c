@@ -2,8 +2,8 @@
 /* build_lean.c - the block entries of a window whose records need not be coded
  *
  * What is left to do is counting: blocks, calls, and the words that were stored to.  There are four ways:
- *   links (lean_path_chain.c)   for programs that go the same ways again and again: long paths, each leads to the next
- *   eights (lean_path_table.c) for programs that choose among a few ways all the time: eight blocks at a time, from a table
+ *   path chain (lean_path_chain.c)  for programs that go the same ways again and again: long paths, each leads to the next
+ *   path table (lean_path_table.c)  for programs that choose among a few ways all the time: eight blocks at a time
  *   rows (build_segment.c) for programs that hardly ever go the same way twice
  *   blocks (lean_blocks.c) for what comes in a window behind a failure: mostly it is new
  * A window is begun in the first one that did not fail of late (rows never do); when it fails, the window goes on in the next,
@@ -44,8 +44,8 @@ static bool begin_way(struct work *w, enum tbd_way way)
 
     w->way = way;
     if (way == TBD_WAY_LINKS)
-        return tbd_links_begin(&lean->links, w->plan_count);
-    return way != TBD_WAY_EIGHTS || tbd_eights_begin(&lean->eights);
+        return tbd_path_chain_begin(&lean->chain, w->plan_count);
+    return way != TBD_WAY_EIGHTS || tbd_path_table_begin(&lean->table);
 }
 
 bool tbd_lean_begin(struct work *w)
@@ -56,41 +56,41 @@ bool tbd_lean_begin(struct work *w)
         b->lean = calloc(1, sizeof(*b->lean));
     if (!b->lean)
         return false;
-    if (!waits(&b->lean->links_wait))
+    if (!waits(&b->lean->chain_wait))
         return begin_way(w, TBD_WAY_LINKS);
-    return begin_way(w, waits(&b->lean->eights_wait) ? TBD_WAY_ROWS : TBD_WAY_EIGHTS);
+    return begin_way(w, waits(&b->lean->table_wait) ? TBD_WAY_ROWS : TBD_WAY_EIGHTS);
 }
 
 bool tbd_lean_reach(struct work *w)
 {
-    return w->way != TBD_WAY_LINKS || tbd_links_reach(w->builder->lean->links, w->plan_count);
+    return w->way != TBD_WAY_LINKS || tbd_path_chain_reach(w->builder->lean->chain, w->plan_count);
 }
 
 static struct tbd_lean_wait *wait_of(const struct work *w)
 {
-    return w->way == TBD_WAY_LINKS ? &w->builder->lean->links_wait : &w->builder->lean->eights_wait;
+    return w->way == TBD_WAY_LINKS ? &w->builder->lean->chain_wait : &w->builder->lean->table_wait;
 }
 
 static bool finish_way(struct work *w)
 {
-    return w->way == TBD_WAY_LINKS ? tbd_links_finish(w) : tbd_eights_finish(w);
+    return w->way == TBD_WAY_LINKS ? tbd_path_chain_finish(w) : tbd_path_table_finish(w);
 }
 
 /* What was taken so far is counted, and another way taken from here on. */
 static bool change_way(struct work *w)
 {
-    bool may_be_eights = w->way == TBD_WAY_LINKS && !w->builder->lean->eights_wait.left;
+    bool may_use_table = w->way == TBD_WAY_LINKS && !w->builder->lean->table_wait.left;
 
     note_failure(wait_of(w));
-    return finish_way(w) && begin_way(w, may_be_eights ? TBD_WAY_EIGHTS : TBD_WAY_BLOCKS);
+    return finish_way(w) && begin_way(w, may_use_table ? TBD_WAY_EIGHTS : TBD_WAY_BLOCKS);
 }
 
 static bool ask_way(struct work *w)
 {
     const struct tbd_lean *lean = w->builder->lean;
     bool fails = w->way == TBD_WAY_LINKS
-                     ? tbd_links_fail(lean->links)
-                     : w->way == TBD_WAY_EIGHTS && tbd_eights_fail(lean->eights);
+                     ? tbd_path_chain_fail(lean->chain)
+                     : w->way == TBD_WAY_EIGHTS && tbd_path_table_fail(lean->table);
 
     return !fails || change_way(w);
 }
@@ -181,8 +181,8 @@ static void keep_entries(struct work *w, size_t i, size_t count)
 static bool take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
 {
     switch (w->way) {
-    case TBD_WAY_LINKS: return tbd_links_take(w, entries, left, out_taken);
-    case TBD_WAY_EIGHTS: return tbd_eights_take(w, entries, left, out_taken);
+    case TBD_WAY_LINKS: return tbd_path_chain_take(w, entries, left, out_taken);
+    case TBD_WAY_EIGHTS: return tbd_path_table_take(w, entries, left, out_taken);
     default: return tbd_blocks_take(w, entries, left, out_taken);
     }
 }
@@ -207,9 +207,9 @@ bool tbd_lean_take(struct work *w, size_t *io_i)
 void tbd_lean_look(struct work *w)
 {
     if (w->way == TBD_WAY_LINKS)
-        tbd_links_look(w);
+        tbd_path_chain_look(w);
     else if (w->way == TBD_WAY_EIGHTS)
-        tbd_eights_look(w);
+        tbd_path_table_look(w);
 }
 
 /* ---- the end ---- */
@@ -226,10 +226,10 @@ void tbd_lean_forget(struct tbd_lean *lean)
 {
     if (!lean)
         return;
-    if (lean->links)
-        tbd_links_forget(lean->links);
-    if (lean->eights)
-        tbd_eights_forget(lean->eights);
+    if (lean->chain)
+        tbd_path_chain_forget(lean->chain);
+    if (lean->table)
+        tbd_path_table_forget(lean->table);
     lean->renames = false;
 }
 
@@ -237,7 +237,7 @@ void tbd_lean_free(struct tbd_lean *lean)
 {
     if (!lean)
         return;
-    tbd_links_free(lean->links);
-    tbd_eights_free(lean->eights);
+    tbd_path_chain_free(lean->chain);
+    tbd_path_table_free(lean->table);
     free(lean);
 }

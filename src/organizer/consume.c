@@ -38,8 +38,8 @@
 
 void tbd_raw_window_free(struct tbd_raw_window *raw)
 {
-    tbd_room_give(raw->entries);
-    tbd_room_give(raw->operands);
+    tbd_large_buffer_give(raw->entries);
+    tbd_large_buffer_give(raw->operands);
     *raw = (struct tbd_raw_window){ 0 };
 }
 
@@ -174,23 +174,23 @@ static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
         say_move(c);
         grown = wanted > RAW_MAX_ENTRIES
                     ? NULL
-                    : tbd_room_grow(raw->entries, raw->entry_count * sizeof(*raw->entries),
-                                    wanted * sizeof(*raw->entries));
+                    : tbd_large_buffer_grow(raw->entries, raw->entry_count * sizeof(*raw->entries),
+                                            wanted * sizeof(*raw->entries));
         if (!grown)
             return false;
         raw->entries = grown;
-        raw->entry_capacity = tbd_room_bytes(grown) / sizeof(*raw->entries);
+        raw->entry_capacity = tbd_large_buffer_bytes(grown) / sizeof(*raw->entries);
     }
     if (!raw->operands || operand_bytes > raw->operand_capacity) {
         size_t wanted = guess(operand_bytes, c->operand_hint);
         void *grown;
 
         say_move(c);
-        grown = tbd_room_grow(raw->operands, raw->operand_bytes, wanted + TBD_ROW_SLACK);
+        grown = tbd_large_buffer_grow(raw->operands, raw->operand_bytes, wanted + TBD_ROW_SLACK);
         if (!grown)
             return false;
         raw->operands = grown;
-        raw->operand_capacity = tbd_room_bytes(grown) - TBD_ROW_SLACK;
+        raw->operand_capacity = tbd_large_buffer_bytes(grown) - TBD_ROW_SLACK;
     }
     return true;
 }

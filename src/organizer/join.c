@@ -21,9 +21,9 @@ struct tbd_join {
     pthread_mutex_t *lock;     /* others use the writer, too */
     struct tbd_block_table *table;
     const struct tbd_stream_head *head;
-    uint64_t budget;         /* bytes, for the trace's configuration */
-    struct tbd_heads *heads; /* owned */
-    uint32_t windows;        /* so far */
+    uint64_t budget;                  /* bytes, for the trace's configuration */
+    struct tbd_backlink_heads *heads; /* owned */
+    uint32_t windows;                 /* so far */
     uint64_t next_time;
     uint32_t blocks_written;
     struct tbd_end_state state; /* at the end of the window before */
@@ -155,14 +155,15 @@ static enum tbd_status join_threads(struct tbd_join *join, const struct tbd_prod
 /* Where its words and blocks occurred last: takes longest of all, and needs nobody else. */
 static enum tbd_status join_summaries(struct tbd_join *join, struct tbd_window *window)
 {
-    enum tbd_status status =
-        tbd_heads_words(join->heads, join->windows,
-                        (struct tbd_word_summary *)(uintptr_t)window->words, window->word_count);
+    enum tbd_status status = tbd_backlink_heads_words(
+        join->heads, join->windows, (struct tbd_word_summary *)(uintptr_t)window->words,
+        window->word_count);
 
     return status ? status
-                  : tbd_heads_blocks(join->heads, join->windows,
-                                     (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
-                                     window->block_summary_count);
+                  : tbd_backlink_heads_blocks(
+                        join->heads, join->windows,
+                        (struct tbd_block_summary *)(uintptr_t)window->block_summaries,
+                        window->block_summary_count);
 }
 
 static enum tbd_status write_blocks_locked(struct tbd_join *join, uint32_t highest_id)
@@ -264,7 +265,7 @@ struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock,
                                .table = table,
                                .head = head,
                                .budget = budget,
-                               .heads = tbd_heads_new() };
+                               .heads = tbd_backlink_heads_new() };
     if (join->heads)
         return join;
     free(join);
@@ -275,7 +276,7 @@ void tbd_join_free(struct tbd_join *join)
 {
     if (!join)
         return;
-    tbd_heads_free(join->heads);
+    tbd_backlink_heads_free(join->heads);
     tbd_mapped_files_free(&join->mapped);
     tbd_end_state_free(&join->state);
     free(join->called.threads);

@@ -33,7 +33,7 @@
 /* When there are more, all are forgotten: a program that goes other ways now. */
 #define PATHS_MOST      65536u
 #define LONG_PATHS_MOST 8192u
-/* After so many paths: more than these shares of all looked for, or made, take longer than eights: gzip, bzip2, xz, ray. */
+/* After so many paths: more than these shares of all looked for, or made, take longer than table: gzip, bzip2, xz, ray. */
 #define TRIAL        4096u
 #define MISSED_SHARE 6u
 #define MADE_SHARE   4u
@@ -66,7 +66,7 @@ struct lean_path {
     const uint8_t *records[PENDING];
 };
 
-struct tbd_links {
+struct tbd_path_chain {
     struct lean_path none; /* matches nothing: comes before the first one */
     /* the one that was taken last, if the next block follows it; else `none` */
     struct lean_path *before;
@@ -90,20 +90,20 @@ struct tbd_links {
     uint64_t made;
 };
 
-void tbd_links_free(struct tbd_links *links)
+void tbd_path_chain_free(struct tbd_path_chain *chain)
 {
-    if (!links)
+    if (!chain)
         return;
-    for (size_t i = 0; i < links->slab_count; i++)
-        free(links->slabs[i]);
-    free(links->slabs);
-    free(links->long_entries);
-    free(links->alone);
-    free(links->starts);
-    free(links->met);
-    free(links->bases);
-    free(links->stores.all);
-    free(links);
+    for (size_t i = 0; i < chain->slab_count; i++)
+        free(chain->slabs[i]);
+    free(chain->slabs);
+    free(chain->long_entries);
+    free(chain->alone);
+    free(chain->starts);
+    free(chain->met);
+    free(chain->bases);
+    free(chain->stores.all);
+    free(chain);
 }
 
 /* ---- stores ---- */
@@ -111,7 +111,7 @@ void tbd_links_free(struct tbd_links *links)
 /* Those of the occurrences with the base's value that were only noted. */
 static void count_noted(struct work *w, struct lean_base *base)
 {
-    const struct tbd_lean_store *stores = w->builder->lean->links->stores.all + base->first_store;
+    const struct tbd_lean_store *stores = w->builder->lean->chain->stores.all + base->first_store;
 
     for (uint32_t i = 0; base->times && i < base->store_count; i++)
         tbd_shadow_stores(&w->builder->shadow, base->value + (uint64_t)stores[i].add,
@@ -122,7 +122,7 @@ static void count_noted(struct work *w, struct lean_base *base)
 static void count_each(struct work *w, const struct lean_path *path, const struct lean_base *base,
                        const uint64_t *values)
 {
-    const struct tbd_lean_store *store = w->builder->lean->links->stores.all + base->first_store;
+    const struct tbd_lean_store *store = w->builder->lean->chain->stores.all + base->first_store;
 
     for (const struct tbd_lean_store *end = store + base->store_count; store < end; store++)
         for (uint32_t i = 0; i < path->pending; i++)
@@ -155,99 +155,99 @@ static void look_at_base(struct work *w, const struct lean_path *path, struct le
 
 static void look_at_pending(struct work *w, struct lean_path *path)
 {
-    struct lean_base *bases = w->builder->lean->links->bases + path->first_base;
+    struct lean_base *bases = w->builder->lean->chain->bases + path->first_base;
 
     for (uint32_t i = 0; i < path->base_count; i++)
         look_at_base(w, path, &bases[i]);
     path->pending = 0;
 }
 
-void tbd_links_look(struct work *w)
+void tbd_path_chain_look(struct work *w)
 {
-    struct tbd_links *links = w->builder->lean->links;
+    struct tbd_path_chain *chain = w->builder->lean->chain;
 
-    for (size_t i = 0; links->has_pending && i < links->met_count; i++)
-        if (links->met[i]->pending)
-            look_at_pending(w, links->met[i]);
-    links->has_pending = false;
+    for (size_t i = 0; chain->has_pending && i < chain->met_count; i++)
+        if (chain->met[i]->pending)
+            look_at_pending(w, chain->met[i]);
+    chain->has_pending = false;
 }
 
 /* ---- making paths ---- */
 
 /* The stores of a block relative to the value at `base` in its record, which is at `offset` in the path's. */
-static bool add_base(struct tbd_links *links, const struct tbd_block_plan *plan, uint32_t base,
+static bool add_base(struct tbd_path_chain *chain, const struct tbd_block_plan *plan, uint32_t base,
                      uint32_t offset, uint32_t events)
 {
     struct lean_base *added;
 
-    if (!tbd_array_grow(&links->bases, links->base_count, &links->base_room, sizeof(*links->bases)))
+    if (!tbd_array_grow(&chain->bases, chain->base_count, &chain->base_room, sizeof(*chain->bases)))
         return false;
-    added = &links->bases[links->base_count++];
+    added = &chain->bases[chain->base_count++];
     *added = (struct lean_base){ .mask = base == TBD_BASE_NONE ? 0 : UINT64_MAX,
                                  .offset = base == TBD_BASE_NONE ? 0 : offset + base,
-                                 .first_store = (uint32_t)links->stores.count };
-    if (!tbd_lean_add_stores(&links->stores, plan, base, events))
+                                 .first_store = (uint32_t)chain->stores.count };
+    if (!tbd_lean_add_stores(&chain->stores, plan, base, events))
         return false;
-    added->store_count = (uint32_t)links->stores.count - added->first_store;
+    added->store_count = (uint32_t)chain->stores.count - added->first_store;
     return true;
 }
 
 /* What the path's blocks are, in all. */
 static bool add_up(const struct work *w, struct lean_path *path)
 {
-    struct tbd_links *links = w->builder->lean->links;
+    struct tbd_path_chain *chain = w->builder->lean->chain;
 
-    path->first_base = (uint32_t)links->base_count;
+    path->first_base = (uint32_t)chain->base_count;
     for (uint32_t k = 0; k < path->length; k++) {
         const struct tbd_block_plan *plan = &w->plans[path->entries[k]];
 
         for (uint16_t i = 0; i < plan->store_count; i++)
             if (tbd_lean_is_first_of_base(plan, i) &&
-                !add_base(links, plan, plan->stores[i].base, path->operand_bytes, path->events))
+                !add_base(chain, plan, plan->stores[i].base, path->operand_bytes, path->events))
                 return false;
         path->operand_bytes += plan->operand_bytes;
         path->events += plan->op_count + 1u;
         path->calls = plan->calls ? plan->id : 0;
         w->builder->lean->renames |= plan->id != path->entries[k];
     }
-    path->base_count = (uint32_t)links->base_count - path->first_base;
+    path->base_count = (uint32_t)chain->base_count - path->first_base;
     return true;
 }
 
 /* NULL without memory. */
 static struct lean_path *new_path(const struct work *w, const uint32_t *entries, uint32_t length)
 {
-    struct tbd_links *links = w->builder->lean->links;
+    struct tbd_path_chain *chain = w->builder->lean->chain;
     struct lean_path *path;
 
-    if (links->path_count == links->slab_count * SLAB_PATHS) {
-        if (!tbd_array_grow(&links->slabs, links->slab_count, &links->slab_room,
-                            sizeof(*links->slabs)))
+    if (chain->path_count == chain->slab_count * SLAB_PATHS) {
+        if (!tbd_array_grow(&chain->slabs, chain->slab_count, &chain->slab_room,
+                            sizeof(*chain->slabs)))
             return NULL;
-        links->slabs[links->slab_count] = malloc(SLAB_PATHS * sizeof(*path));
-        if (!links->slabs[links->slab_count])
+        chain->slabs[chain->slab_count] = malloc(SLAB_PATHS * sizeof(*path));
+        if (!chain->slabs[chain->slab_count])
             return NULL;
-        links->slab_count++;
+        chain->slab_count++;
     }
-    path = &links->slabs[links->path_count / SLAB_PATHS][links->path_count % SLAB_PATHS];
+    path = &chain->slabs[chain->path_count / SLAB_PATHS][chain->path_count % SLAB_PATHS];
     *path = (struct lean_path){ .length = length,
-                                .next = &links->none,
-                                .other = &links->none,
+                                .next = &chain->none,
+                                .other = &chain->none,
                                 .alone = entries[0],
                                 .entries = &path->alone };
     if (length > 1) {
-        memcpy(links->long_entries[links->long_count], entries, length * sizeof(*entries));
-        path->entries = links->long_entries[links->long_count];
+        memcpy(chain->long_entries[chain->long_count], entries, length * sizeof(*entries));
+        path->entries = chain->long_entries[chain->long_count];
     }
     if (!add_up(w, path))
         return NULL;
-    links->path_count++;
+    chain->path_count++;
     return path;
 }
 
 static uint64_t start_of(const struct work *w, uint32_t entry)
 {
-    uint64_t *start = &w->builder->lean->links->starts[entry];
+    uint64_t *start = &w->builder->lean->chain->starts[entry];
 
     if (!*start) {
         const struct tbd_block *block = tbd_window_block(w->window, w->plans[entry].id);
@@ -296,7 +296,7 @@ static uint32_t hash_of(const uint32_t *entries, uint32_t length)
 
 static struct lean_path *find_alone(const struct work *w, uint32_t entry)
 {
-    struct lean_path **alone = &w->builder->lean->links->alone[entry];
+    struct lean_path **alone = &w->builder->lean->chain->alone[entry];
 
     if (!*alone)
         *alone = new_path(w, &entry, 1);
@@ -305,21 +305,21 @@ static struct lean_path *find_alone(const struct work *w, uint32_t entry)
 
 static struct lean_path *find_long(const struct work *w, const uint32_t *entries, uint32_t length)
 {
-    struct tbd_links *links = w->builder->lean->links;
-    struct lean_path **head = &links->by_hash[hash_of(entries, length)];
+    struct tbd_path_chain *chain = w->builder->lean->chain;
+    struct lean_path **head = &chain->by_hash[hash_of(entries, length)];
     struct lean_path *path = *head;
 
     while (path && (path->length != length || !is_same(path->entries, entries, length)))
         path = path->same_hash;
-    links->missed += path != NULL;
+    chain->missed += path != NULL;
     if (path)
         return path;
-    if (links->long_count == LONG_PATHS_MOST)
+    if (chain->long_count == LONG_PATHS_MOST)
         return find_alone(w, entries[0]);
     path = new_path(w, entries, length);
     if (path) {
-        links->made++;
-        links->long_count++;
+        chain->made++;
+        chain->long_count++;
         path->same_hash = *head;
         *head = path;
     }
@@ -338,17 +338,17 @@ static struct lean_path *find_path(const struct work *w, const uint32_t *entries
 
 static bool take_path(struct work *w, struct lean_path *path)
 {
-    struct tbd_links *links = w->builder->lean->links;
+    struct tbd_path_chain *chain = w->builder->lean->chain;
 
     if (!path->count) {
-        if (!tbd_array_grow(&links->met, links->met_count, &links->met_room, sizeof(*links->met)))
+        if (!tbd_array_grow(&chain->met, chain->met_count, &chain->met_room, sizeof(*chain->met)))
             return false;
-        links->met[links->met_count++] = path;
+        chain->met[chain->met_count++] = path;
     }
     tbd_lean_enter(w, path->entries[0]);
     w->called = path->calls;
     path->count++;
-    links->taken++;
+    chain->taken++;
     path->last_time = w->time;
     path->index[path->pending] = (uint32_t)w->index;
     path->records[path->pending] = w->operands + w->in;
@@ -371,7 +371,7 @@ static bool is_here(const struct lean_path *path, const uint32_t *entries, size_
 /* Blocks from `entries` on, up to an impossible one, one whose record is outside the operands, or the end of a stretch. */
 static bool take_paths(struct work *w, const uint32_t *entries, size_t count, size_t *out_taken)
 {
-    struct lean_path *before = w->builder->lean->links->before, *path;
+    struct lean_path *before = w->builder->lean->chain->before, *path;
     size_t n = 0;
 
     for (; n < count && n < STRETCH; n += path->length) {
@@ -402,7 +402,7 @@ static bool take_paths(struct work *w, const uint32_t *entries, size_t count, si
         before = path;
     }
     *out_taken = n;
-    w->builder->lean->links->before = before;
+    w->builder->lean->chain->before = before;
     return true;
 }
 
@@ -424,79 +424,79 @@ static size_t run_end(const uint32_t *entries, size_t left)
     return i;
 }
 
-bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
+bool tbd_path_chain_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
 {
-    struct tbd_links *links = w->builder->lean->links;
+    struct tbd_path_chain *chain = w->builder->lean->chain;
     size_t count = run_end(entries, left);
 
-    links->has_pending = true;
+    chain->has_pending = true;
     if (!take_paths(w, entries, count - 1, out_taken))
         return false;
     if (*out_taken < count - 1)
         return true;
-    links->before = &links->none;
+    chain->before = &chain->none;
     return tbd_lean_take_held(w, entries[count - 1], out_taken);
 }
 
 /* ---- begin and end ---- */
 
-bool tbd_links_reach(struct tbd_links *links, uint32_t plan_count)
+bool tbd_path_chain_reach(struct tbd_path_chain *chain, uint32_t plan_count)
 {
-    size_t alone = links->alone_room, starts = links->start_room;
+    size_t alone = chain->alone_room, starts = chain->start_room;
 
-    if (!tbd_array_reserve(&links->alone, (size_t)plan_count + 1, &links->alone_room,
+    if (!tbd_array_reserve(&chain->alone, (size_t)plan_count + 1, &chain->alone_room,
                            sizeof(struct lean_path *)))
         return false;
-    memset(links->alone + alone, 0, (links->alone_room - alone) * sizeof(*links->alone));
-    if (!tbd_array_reserve(&links->starts, (size_t)plan_count + 1, &links->start_room,
-                           sizeof(*links->starts)))
+    memset(chain->alone + alone, 0, (chain->alone_room - alone) * sizeof(*chain->alone));
+    if (!tbd_array_reserve(&chain->starts, (size_t)plan_count + 1, &chain->start_room,
+                           sizeof(*chain->starts)))
         return false;
-    memset(links->starts + starts, 0, (links->start_room - starts) * sizeof(*links->starts));
+    memset(chain->starts + starts, 0, (chain->start_room - starts) * sizeof(*chain->starts));
     return true;
 }
 
-bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count)
+bool tbd_path_chain_begin(struct tbd_path_chain **io_chain, uint32_t plan_count)
 {
-    struct tbd_links *links = *io_links;
+    struct tbd_path_chain *chain = *io_chain;
 
-    if (!links) {
-        *io_links = links = calloc(1, sizeof(*links));
-        if (!links)
+    if (!chain) {
+        *io_chain = chain = calloc(1, sizeof(*chain));
+        if (!chain)
             return false;
-        links->none =
-            (struct lean_path){ .length = UINT32_MAX, .next = &links->none, .other = &links->none };
+        chain->none =
+            (struct lean_path){ .length = UINT32_MAX, .next = &chain->none, .other = &chain->none };
     }
-    links->taken = links->missed = links->made = 0;
-    links->before = &links->none;
-    if (!links->long_entries)
-        links->long_entries = malloc(LONG_PATHS_MOST * sizeof(*links->long_entries));
-    return links->long_entries && tbd_links_reach(links, plan_count);
+    chain->taken = chain->missed = chain->made = 0;
+    chain->before = &chain->none;
+    if (!chain->long_entries)
+        chain->long_entries = malloc(LONG_PATHS_MOST * sizeof(*chain->long_entries));
+    return chain->long_entries && tbd_path_chain_reach(chain, plan_count);
 }
 
-bool tbd_links_fail(const struct tbd_links *links)
+bool tbd_path_chain_fail(const struct tbd_path_chain *chain)
 {
-    return links->taken >= TRIAL &&
-           (links->missed * MISSED_SHARE > links->taken || links->made * MADE_SHARE > links->taken);
+    return chain->taken >= TRIAL &&
+           (chain->missed * MISSED_SHARE > chain->taken || chain->made * MADE_SHARE > chain->taken);
 }
 
-void tbd_links_forget(struct tbd_links *links)
+void tbd_path_chain_forget(struct tbd_path_chain *chain)
 {
-    if (!links)
+    if (!chain)
         return;
-    links->path_count = links->long_count = links->base_count = links->stores.count =
-        links->met_count = 0;
-    links->none.next = links->none.other = links->before = &links->none;
-    memset(links->by_hash, 0, sizeof(links->by_hash));
-    if (links->alone)
-        memset(links->alone, 0, links->alone_room * sizeof(*links->alone));
-    if (links->starts)
-        memset(links->starts, 0, links->start_room * sizeof(*links->starts));
+    chain->path_count = chain->long_count = chain->base_count = chain->stores.count =
+        chain->met_count = 0;
+    chain->none.next = chain->none.other = chain->before = &chain->none;
+    memset(chain->by_hash, 0, sizeof(chain->by_hash));
+    if (chain->alone)
+        memset(chain->alone, 0, chain->alone_room * sizeof(*chain->alone));
+    if (chain->starts)
+        memset(chain->starts, 0, chain->start_room * sizeof(*chain->starts));
 }
 
 /* Counts what the path consists of, so often as it came. */
 static bool finish_path(struct work *w, struct lean_path *path)
 {
-    struct lean_base *bases = w->builder->lean->links->bases + path->first_base;
+    struct lean_base *bases = w->builder->lean->chain->bases + path->first_base;
 
     if (path->pending)
         look_at_pending(w, path);
@@ -508,15 +508,15 @@ static bool finish_path(struct work *w, struct lean_path *path)
     return true;
 }
 
-bool tbd_links_finish(struct work *w)
+bool tbd_path_chain_finish(struct work *w)
 {
-    struct tbd_links *links = w->builder->lean->links;
+    struct tbd_path_chain *chain = w->builder->lean->chain;
 
-    for (size_t i = 0; i < links->met_count; i++)
-        if (!finish_path(w, links->met[i]))
+    for (size_t i = 0; i < chain->met_count; i++)
+        if (!finish_path(w, chain->met[i]))
             return false;
-    links->met_count = 0;
-    if (links->path_count > PATHS_MOST || links->long_count == LONG_PATHS_MOST)
-        tbd_links_forget(links);
+    chain->met_count = 0;
+    if (chain->path_count > PATHS_MOST || chain->long_count == LONG_PATHS_MOST)
+        tbd_path_chain_forget(chain);
     return true;
 }

@@ -80,7 +80,7 @@ struct eight_more {
     uint32_t first_fixed, fixed_count; /* stores to addresses that are always the same */
 };
 
-struct tbd_eights {
+struct tbd_path_table {
     void *slot_room;
     struct eight *slots;     /* SLOTS, in cache lines; found by their entries */
     struct eight_more *more; /* of each slot */
@@ -100,7 +100,7 @@ struct tbd_eights {
 static void count_values(struct work *w, const struct eight_base *base,
                          const struct eight_value *values, size_t count)
 {
-    const struct tbd_lean_store *store = w->builder->lean->eights->stores.all + base->first_store;
+    const struct tbd_lean_store *store = w->builder->lean->table->stores.all + base->first_store;
 
     for (const struct tbd_lean_store *end = store + base->store_count; store < end; store++)
         for (size_t i = 0; i < count; i++)
@@ -129,9 +129,9 @@ static bool is_always(uint64_t value, const uint8_t *records, const struct eight
 /* What was noted makes values that follow on each other; all but the last one are counted. */
 static void look_at_base(struct work *w, struct eight_base *base, const struct eight *path)
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
-    const uint8_t *records = w->operands + eights->notes_from + base->offset;
-    struct eight_value now = base->now, *value = eights->values;
+    struct tbd_path_table *table = w->builder->lean->table;
+    const uint8_t *records = w->operands + table->notes_from + base->offset;
+    struct eight_value now = base->now, *value = table->values;
 
     if (!now.times)
         now.value = value_at(records + path->notes[0].at);
@@ -149,38 +149,38 @@ static void look_at_base(struct work *w, struct eight_base *base, const struct e
         now = (struct eight_value){ next, (differs ? 0 : now.times) + 1, path->notes[i].index };
     }
     base->now = now;
-    base->changes = value != eights->values;
-    count_values(w, base, eights->values, (size_t)(value - eights->values));
+    base->changes = value != table->values;
+    count_values(w, base, table->values, (size_t)(value - table->values));
 }
 
 static void look_at_notes(struct work *w, struct eight *path)
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
-    const struct eight_more *more = &eights->more[path - eights->slots];
+    struct tbd_path_table *table = w->builder->lean->table;
+    const struct eight_more *more = &table->more[path - table->slots];
 
     for (uint32_t i = 0; i < more->base_count; i++)
-        look_at_base(w, &eights->bases[more->first_base + i], path);
+        look_at_base(w, &table->bases[more->first_base + i], path);
     path->pending = 0;
 }
 
-void tbd_eights_look(struct work *w)
+void tbd_path_table_look(struct work *w)
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
+    struct tbd_path_table *table = w->builder->lean->table;
 
-    for (size_t i = 0; eights->has_notes && i < eights->count; i++) {
-        struct eight *path = &eights->slots[eights->used[i]];
+    for (size_t i = 0; table->has_notes && i < table->count; i++) {
+        struct eight *path = &table->slots[table->used[i]];
 
         if (path->pending)
             look_at_notes(w, path);
     }
-    eights->has_notes = false;
+    table->has_notes = false;
 }
 
 /* ---- making paths ---- */
 
 /* Bases of a block whose record is at `offset` in the path's. */
-static bool add_bases(struct tbd_eights *eights, const struct tbd_block_plan *plan, uint32_t offset,
-                      uint32_t events)
+static bool add_bases(struct tbd_path_table *table, const struct tbd_block_plan *plan,
+                      uint32_t offset, uint32_t events)
 {
     for (uint16_t i = 0; i < plan->store_count; i++) {
         uint32_t base = plan->stores[i].base;
@@ -188,50 +188,50 @@ static bool add_bases(struct tbd_eights *eights, const struct tbd_block_plan *pl
 
         if (base == TBD_BASE_NONE || !tbd_lean_is_first_of_base(plan, i))
             continue;
-        if (!tbd_array_grow(&eights->bases, eights->base_count, &eights->base_room,
-                            sizeof(*eights->bases)))
+        if (!tbd_array_grow(&table->bases, table->base_count, &table->base_room,
+                            sizeof(*table->bases)))
             return false;
-        added = &eights->bases[eights->base_count++];
+        added = &table->bases[table->base_count++];
         *added = (struct eight_base){ .offset = offset + base,
-                                      .first_store = (uint32_t)eights->stores.count };
-        if (!tbd_lean_add_stores(&eights->stores, plan, base, events))
+                                      .first_store = (uint32_t)table->stores.count };
+        if (!tbd_lean_add_stores(&table->stores, plan, base, events))
             return false;
-        added->store_count = (uint32_t)eights->stores.count - added->first_store;
+        added->store_count = (uint32_t)table->stores.count - added->first_store;
     }
     return true;
 }
 
 static bool add_all_bases(struct work *w, const struct eight *path, struct eight_more *more)
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
+    struct tbd_path_table *table = w->builder->lean->table;
     uint32_t offset = 0, events = 0;
 
-    more->first_base = (uint32_t)eights->base_count;
+    more->first_base = (uint32_t)table->base_count;
     for (uint32_t n = 0; n < path->length; n++) {
         const struct tbd_block_plan *plan = &w->plans[path->entries[n]];
 
-        if (!add_bases(eights, plan, offset, events))
+        if (!add_bases(table, plan, offset, events))
             return false;
         offset += plan->operand_bytes;
         events += plan->op_count + 1u;
     }
-    more->base_count = (uint32_t)eights->base_count - more->first_base;
+    more->base_count = (uint32_t)table->base_count - more->first_base;
     return true;
 }
 
 static bool add_fixed(struct work *w, const struct eight *path, struct eight_more *more)
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
+    struct tbd_path_table *table = w->builder->lean->table;
     uint32_t events = 0;
 
-    more->first_fixed = (uint32_t)eights->stores.count;
+    more->first_fixed = (uint32_t)table->stores.count;
     for (uint32_t n = 0; n < path->length; n++) {
-        if (!tbd_lean_add_stores(&eights->stores, &w->plans[path->entries[n]], TBD_BASE_NONE,
+        if (!tbd_lean_add_stores(&table->stores, &w->plans[path->entries[n]], TBD_BASE_NONE,
                                  events))
             return false;
         events += w->plans[path->entries[n]].op_count + 1u;
     }
-    more->fixed_count = (uint32_t)eights->stores.count - more->first_fixed;
+    more->fixed_count = (uint32_t)table->stores.count - more->first_fixed;
     return true;
 }
 
@@ -288,32 +288,32 @@ static bool is_same(const struct eight *path, const uint32_t *entries)
 /* A new path for the free slot; NULL without memory. */
 static struct eight *new_path(struct work *w, uint32_t slot, const uint32_t entries[BLOCKS])
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
-    struct eight *path = &eights->slots[slot];
+    struct tbd_path_table *table = w->builder->lean->table;
+    struct eight *path = &table->slots[slot];
 
     *path = (struct eight){ 0 };
     memcpy(path->entries, entries, sizeof(path->entries));
-    eights->used[eights->count++] = slot;
-    eights->lost += MADE_COST;
-    return fill(w, path, &eights->more[slot]) ? path : NULL;
+    table->used[table->count++] = slot;
+    table->lost += MADE_COST;
+    return fill(w, path, &table->more[slot]) ? path : NULL;
 }
 
 /* The path of these blocks, and zeros behind them; NULL without memory. */
 static struct eight *find_path(struct work *w, const uint32_t entries[BLOCKS])
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
+    struct tbd_path_table *table = w->builder->lean->table;
     uint32_t slot = slot_of(entries);
 
-    while (eights->slots[slot].entries[0] && !is_same(&eights->slots[slot], entries))
+    while (table->slots[slot].entries[0] && !is_same(&table->slots[slot], entries))
         slot = (slot + 1) % SLOTS;
-    if (eights->slots[slot].entries[0])
-        return &eights->slots[slot];
-    if (eights->count < PATHS_MOST)
+    if (table->slots[slot].entries[0])
+        return &table->slots[slot];
+    if (table->count < PATHS_MOST)
         return new_path(w, slot, entries);
-    if (!tbd_eights_finish(w))
+    if (!tbd_path_table_finish(w))
         return NULL;
-    tbd_eights_forget(eights);
-    eights->has_notes = true;
+    tbd_path_table_forget(table);
+    table->has_notes = true;
     return new_path(w, slot_of(entries), entries);
 }
 
@@ -351,7 +351,7 @@ static inline __attribute__((always_inline)) void take_path(struct work *w, stru
     entered->enters++;
     entered->last_enter = at->time;
     at->called = path->calls;
-    note->at = (uint32_t)(at->in - w->builder->lean->eights->notes_from);
+    note->at = (uint32_t)(at->in - w->builder->lean->table->notes_from);
     note->index = (uint32_t)at->index;
     path->count++;
     path->last_time = at->time;
@@ -364,15 +364,15 @@ static inline __attribute__((always_inline)) void take_path(struct work *w, stru
         look_at_notes(w, path);
 }
 
-static void note_taken(struct tbd_eights *eights, int64_t paths)
+static void note_taken(struct tbd_path_table *table, int64_t paths)
 {
-    eights->lost = eights->lost > paths ? eights->lost - paths : 0;
+    table->lost = table->lost > paths ? table->lost - paths : 0;
 }
 
 /* Known paths from `entries` on; another block follows each. */
 static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
 {
-    struct eight *slots = w->builder->lean->eights->slots;
+    struct eight *slots = w->builder->lean->table->slots;
     struct path_place at = place_of(w);
     size_t n = 0;
 
@@ -390,7 +390,7 @@ static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
     }
     if (n)
         go_to(w, &at, entries[n - 1]);
-    note_taken(w->builder->lean->eights, (int64_t)(n / BLOCKS));
+    note_taken(w->builder->lean->table, (int64_t)(n / BLOCKS));
     return n;
 }
 
@@ -421,7 +421,7 @@ static bool take_some(struct work *w, const uint32_t *entries, uint32_t length)
     at = place_of(w);
     take_path(w, path, &at);
     go_to(w, &at, entries[length - 1]);
-    note_taken(w->builder->lean->eights, 1);
+    note_taken(w->builder->lean->table, 1);
     return true;
 }
 
@@ -440,17 +440,17 @@ static bool take_any(struct work *w, const uint32_t *entries, size_t left, size_
     return !is_held || tbd_lean_take_held(w, entries[length - 1], io_taken);
 }
 
-bool tbd_eights_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
+bool tbd_path_table_take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
+    struct tbd_path_table *table = w->builder->lean->table;
     bool ends = false;
     size_t n = 0;
 
-    if (w->in - eights->notes_from > UINT32_MAX / 2)
-        tbd_eights_look(w);
-    if (!eights->has_notes)
-        eights->notes_from = w->in;
-    eights->has_notes = true;
+    if (w->in - table->notes_from > UINT32_MAX / 2)
+        tbd_path_table_look(w);
+    if (!table->has_notes)
+        table->notes_from = w->in;
+    table->has_notes = true;
     while (!ends && n < STRETCH) {
         size_t stretch = left - n < STRETCH ? left - n : STRETCH;
 
@@ -464,80 +464,80 @@ bool tbd_eights_take(struct work *w, const uint32_t *entries, size_t left, size_
 
 /* ---- begin and end ---- */
 
-bool tbd_eights_begin(struct tbd_eights **io_eights)
+bool tbd_path_table_begin(struct tbd_path_table **io_table)
 {
-    struct tbd_eights *eights = *io_eights;
+    struct tbd_path_table *table = *io_table;
 
-    if (!eights)
-        *io_eights = eights = calloc(1, sizeof(*eights));
-    if (!eights)
+    if (!table)
+        *io_table = table = calloc(1, sizeof(*table));
+    if (!table)
         return false;
-    eights->lost = 0;
-    if (!eights->slot_room)
-        eights->slot_room = calloc(SLOTS + 1, sizeof(*eights->slots));
-    if (!eights->more)
-        eights->more = calloc(SLOTS, sizeof(*eights->more));
-    if (!eights->used)
-        eights->used = malloc(PATHS_MOST * sizeof(*eights->used));
-    eights->slots = (void *)(((uintptr_t)eights->slot_room + 63) & ~(uintptr_t)63);
-    return eights->slot_room && eights->more && eights->used;
+    table->lost = 0;
+    if (!table->slot_room)
+        table->slot_room = calloc(SLOTS + 1, sizeof(*table->slots));
+    if (!table->more)
+        table->more = calloc(SLOTS, sizeof(*table->more));
+    if (!table->used)
+        table->used = malloc(PATHS_MOST * sizeof(*table->used));
+    table->slots = (void *)(((uintptr_t)table->slot_room + 63) & ~(uintptr_t)63);
+    return table->slot_room && table->more && table->used;
 }
 
-bool tbd_eights_fail(const struct tbd_eights *eights)
+bool tbd_path_table_fail(const struct tbd_path_table *table)
 {
-    return eights->lost > LOST_MOST;
+    return table->lost > LOST_MOST;
 }
 
 static void count_stores(struct work *w, const struct eight *path, const struct eight_more *more)
 {
-    const struct tbd_eights *eights = w->builder->lean->eights;
-    const struct tbd_lean_store *fixed = eights->stores.all + more->first_fixed;
+    const struct tbd_path_table *table = w->builder->lean->table;
+    const struct tbd_lean_store *fixed = table->stores.all + more->first_fixed;
 
     for (uint32_t i = 0; i < more->fixed_count; i++)
         tbd_shadow_stores(&w->builder->shadow, (uint64_t)fixed[i].add, fixed[i].bytes, path->count,
                           path->last_index + fixed[i].index);
     for (uint32_t i = 0; i < more->base_count; i++) {
-        struct eight_base *base = &eights->bases[more->first_base + i];
+        struct eight_base *base = &table->bases[more->first_base + i];
 
         count_values(w, base, &base->now, base->now.times != 0);
         base->now.times = 0;
     }
 }
 
-bool tbd_eights_finish(struct work *w)
+bool tbd_path_table_finish(struct work *w)
 {
-    struct tbd_eights *eights = w->builder->lean->eights;
+    struct tbd_path_table *table = w->builder->lean->table;
 
-    tbd_eights_look(w);
-    for (size_t i = 0; i < eights->count; i++) {
-        struct eight *path = &eights->slots[eights->used[i]];
+    tbd_path_table_look(w);
+    for (size_t i = 0; i < table->count; i++) {
+        struct eight *path = &table->slots[table->used[i]];
 
         if (!path->count)
             continue;
         if (!tbd_lean_count_blocks(w, path->entries, path->length, path->count, path->last_time))
             return false;
-        count_stores(w, path, &eights->more[eights->used[i]]);
+        count_stores(w, path, &table->more[table->used[i]]);
         path->count = 0;
     }
     return true;
 }
 
-void tbd_eights_forget(struct tbd_eights *eights)
+void tbd_path_table_forget(struct tbd_path_table *table)
 {
-    for (size_t i = 0; i < eights->count; i++)
-        eights->slots[eights->used[i]] = (struct eight){ 0 };
-    eights->count = eights->base_count = eights->stores.count = 0;
-    eights->has_notes = false;
+    for (size_t i = 0; i < table->count; i++)
+        table->slots[table->used[i]] = (struct eight){ 0 };
+    table->count = table->base_count = table->stores.count = 0;
+    table->has_notes = false;
 }
 
-void tbd_eights_free(struct tbd_eights *eights)
+void tbd_path_table_free(struct tbd_path_table *table)
 {
-    if (!eights)
+    if (!table)
         return;
-    free(eights->slot_room);
-    free(eights->more);
-    free(eights->used);
-    free(eights->bases);
-    free(eights->stores.all);
-    free(eights);
+    free(table->slot_room);
+    free(table->more);
+    free(table->used);
+    free(table->bases);
+    free(table->stores.all);
+    free(table);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* lean_private.h - counting a window's blocks: what build_lean.c shares with links, eights and blocks
+/* lean_private.h - counting a window's blocks: what build_lean.c shares with chain, table and blocks
  *
- * Each takes entries from one place on, up to a message.  Links and eights know how they do; what they know about the program
+ * Each takes entries from one place on, up to a message.  Links and table know how they do; what they know about the program
  * is kept for the next window, and changes nothing in what is counted, only how long it takes. */
 #ifndef TBD_ORGANIZER_LEAN_PRIVATE_H
 #define TBD_ORGANIZER_LEAN_PRIVATE_H
@@ -27,9 +27,9 @@ struct tbd_lean_stores {
 };
 
 struct tbd_lean {
-    struct tbd_links *links;
-    struct tbd_eights *eights;
-    struct tbd_lean_wait links_wait, eights_wait;
+    struct tbd_path_chain *chain;
+    struct tbd_path_table *table;
+    struct tbd_lean_wait chain_wait, table_wait;
     bool renames; /* some entries are not the trace's ids */
 };
 
@@ -68,29 +68,29 @@ TBD_MUST_CHECK bool tbd_lean_count_blocks(struct work *w, const uint32_t *entrie
  * without memory. */
 TBD_MUST_CHECK bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken);
 
-/* Links and eights: _begin a window; _take blocks from `entries` on, of which `left` are there with messages, the first one
+/* Links and table: _begin a window; _take blocks from `entries` on, of which `left` are there with messages, the first one
  * being a block: up to the next message, an impossible block, one whose record is outside the operands, or a stretch;
  * _look before operands are moved; _fail says whether another way is better; _finish: what was taken is counted.  False
  * without memory. */
-TBD_MUST_CHECK bool tbd_links_begin(struct tbd_links **io_links, uint32_t plan_count);
+TBD_MUST_CHECK bool tbd_path_chain_begin(struct tbd_path_chain **io_chain, uint32_t plan_count);
 /* More blocks of the stream: also in the middle of a window. */
-TBD_MUST_CHECK bool tbd_links_reach(struct tbd_links *links, uint32_t plan_count);
-TBD_MUST_CHECK bool tbd_links_take(struct work *w, const uint32_t *entries, size_t left,
-                                   size_t *out_taken);
-void tbd_links_look(struct work *w);
-bool tbd_links_fail(const struct tbd_links *links);
-TBD_MUST_CHECK bool tbd_links_finish(struct work *w);
-void tbd_links_forget(struct tbd_links *links);
-void tbd_links_free(struct tbd_links *links);
+TBD_MUST_CHECK bool tbd_path_chain_reach(struct tbd_path_chain *chain, uint32_t plan_count);
+TBD_MUST_CHECK bool tbd_path_chain_take(struct work *w, const uint32_t *entries, size_t left,
+                                        size_t *out_taken);
+void tbd_path_chain_look(struct work *w);
+bool tbd_path_chain_fail(const struct tbd_path_chain *chain);
+TBD_MUST_CHECK bool tbd_path_chain_finish(struct work *w);
+void tbd_path_chain_forget(struct tbd_path_chain *chain);
+void tbd_path_chain_free(struct tbd_path_chain *chain);
 
-TBD_MUST_CHECK bool tbd_eights_begin(struct tbd_eights **io_eights);
-TBD_MUST_CHECK bool tbd_eights_take(struct work *w, const uint32_t *entries, size_t left,
-                                    size_t *out_taken);
-void tbd_eights_look(struct work *w);
-bool tbd_eights_fail(const struct tbd_eights *eights);
-TBD_MUST_CHECK bool tbd_eights_finish(struct work *w);
-void tbd_eights_forget(struct tbd_eights *eights);
-void tbd_eights_free(struct tbd_eights *eights);
+TBD_MUST_CHECK bool tbd_path_table_begin(struct tbd_path_table **io_table);
+TBD_MUST_CHECK bool tbd_path_table_take(struct work *w, const uint32_t *entries, size_t left,
+                                        size_t *out_taken);
+void tbd_path_table_look(struct work *w);
+bool tbd_path_table_fail(const struct tbd_path_table *table);
+TBD_MUST_CHECK bool tbd_path_table_finish(struct work *w);
+void tbd_path_table_forget(struct tbd_path_table *table);
+void tbd_path_table_free(struct tbd_path_table *table);
 
 /* The same of blocks, which keep nothing and never fail. */
 TBD_MUST_CHECK bool tbd_blocks_take(struct work *w, const uint32_t *entries, size_t left,

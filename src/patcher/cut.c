@@ -101,7 +101,7 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
         if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
             insn->kind = TBD_INSN_PLAIN;
-        if (may_be_single(insn->kind) && tbd_singles_has(pc + at)) {
+        if (may_be_single(insn->kind) && tbd_forced_specials_has(pc + at)) {
             insn->transfer = insn->kind;
             insn->kind = TBD_INSN_SPECIAL;
             insn->special = TBD_SPECIAL_SHARED;

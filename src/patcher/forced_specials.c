@@ -16,19 +16,19 @@ static uint32_t place_of(uint64_t pc)
     return place;
 }
 
-bool tbd_singles_has(uint64_t pc)
+bool tbd_forced_specials_has(uint64_t pc)
 {
     return count && table[place_of(pc)].pc == pc;
 }
 
-struct tbd_single *tbd_singles_find(uint64_t pc)
+struct tbd_single *tbd_forced_specials_find(uint64_t pc)
 {
     struct tbd_single *single = &table[place_of(pc)];
 
     return count && single->pc ? single : NULL;
 }
 
-bool tbd_singles_add(uint64_t pc)
+bool tbd_forced_specials_add(uint64_t pc)
 {
     struct tbd_single *single = &table[place_of(pc)];
 
@@ -41,12 +41,12 @@ bool tbd_singles_add(uint64_t pc)
     return true;
 }
 
-size_t tbd_singles_count(void)
+size_t tbd_forced_specials_count(void)
 {
     return count;
 }
 
-size_t tbd_singles_list(uint64_t *out)
+size_t tbd_forced_specials_list(uint64_t *out)
 {
     size_t found = 0;
 
@@ -56,7 +56,7 @@ size_t tbd_singles_list(uint64_t *out)
     return found;
 }
 
-void tbd_singles_clear(void)
+void tbd_forced_specials_clear(void)
 {
     for (uint32_t n = 0; n < SLOTS && count; n++)
         table[n] = (struct tbd_single){ 0 };

@@ -97,9 +97,9 @@ struct tbd_gather *tbd_gather_new(void)
 static void drop(struct tbd_gather *g)
 {
     tbd_window_free(g->window);
-    tbd_room_give(g->entries);
+    tbd_large_buffer_give(g->entries);
     if (!g->area)
-        tbd_room_give(g->operands);
+        tbd_large_buffer_give(g->operands);
     tbd_area_give(g->area);
     free(g->log);
     g->area = NULL;
@@ -444,13 +444,13 @@ static bool reserve_entries(struct tbd_gather *g, size_t entries)
     size_t more = entries + entries / 2;
     void *grown;
 
-    if (g->entries && tbd_room_bytes(g->entries) / sizeof(*g->entries) >= entries)
+    if (g->entries && tbd_large_buffer_bytes(g->entries) / sizeof(*g->entries) >= entries)
         return true;
     if (entries > MOST_ENTRIES)
         return false;
     more = more > g->entry_hint ? more : g->entry_hint;
-    grown =
-        tbd_room_grow(g->entries, g->entry_count * sizeof(*g->entries), more * sizeof(*g->entries));
+    grown = tbd_large_buffer_grow(g->entries, g->entry_count * sizeof(*g->entries),
+                                  more * sizeof(*g->entries));
     if (grown)
         g->entries = grown;
     return grown;
@@ -461,10 +461,10 @@ static bool reserve_operands(struct tbd_gather *g, size_t operands)
     size_t more = operands + operands / 2;
     void *grown;
 
-    if (g->operands && tbd_room_bytes(g->operands) >= operands)
+    if (g->operands && tbd_large_buffer_bytes(g->operands) >= operands)
         return true;
     more = more > g->operand_hint ? more : g->operand_hint;
-    grown = tbd_room_grow(g->operands, g->have, more);
+    grown = tbd_large_buffer_grow(g->operands, g->have, more);
     if (grown)
         g->operands = grown;
     return grown;
@@ -473,7 +473,7 @@ static bool reserve_operands(struct tbd_gather *g, size_t operands)
 /* The area begins anew: from here on operands are copied. */
 static bool leave_area(struct tbd_gather *g)
 {
-    uint8_t *room = tbd_room_take(g->have * 2 + TBD_ROW_SLACK);
+    uint8_t *room = tbd_large_buffer_take(g->have * 2 + TBD_ROW_SLACK);
 
     if (!room)
         return false;

@@ -17,7 +17,7 @@ struct raise_run {
     struct tbd_trace *trace;
     struct tbd_replayer *replayer;
     struct tbd_writer *writer;
-    struct tbd_heads *heads; /* of the windows before `next`; NULL until they are needed */
+    struct tbd_backlink_heads *heads; /* of the windows before `next`; NULL until they are needed */
     uint32_t next;
 };
 
@@ -34,11 +34,11 @@ static struct tbd_block_summary *blocks_of(const struct tbd_window *window)
 static enum tbd_status pass_window(struct raise_run *r, struct tbd_window *window)
 {
     enum tbd_status status =
-        tbd_heads_words(r->heads, window->number, words_of(window), window->word_count);
+        tbd_backlink_heads_words(r->heads, window->number, words_of(window), window->word_count);
 
     if (!status)
-        status = tbd_heads_blocks(r->heads, window->number, blocks_of(window),
-                                  window->block_summary_count);
+        status = tbd_backlink_heads_blocks(r->heads, window->number, blocks_of(window),
+                                           window->block_summary_count);
     r->next = window->index + 1;
     return status;
 }
@@ -50,7 +50,7 @@ static enum tbd_status find_links(struct raise_run *r, struct tbd_window *window
     enum tbd_status status = TBD_OK;
 
     if (!r->heads)
-        r->heads = tbd_heads_new();
+        r->heads = tbd_backlink_heads_new();
     if (!r->heads)
         return TBD_NOMEM;
     while (r->next < window->index && !status) {
@@ -120,6 +120,6 @@ enum tbd_status tbd_raise_windows(struct tbd_trace *trace, struct tbd_replayer *
     for (uint32_t i = from; i <= to && !status; i++)
         if (tbd_raise_is_possible(trace, i))
             status = raise_window(&r, i, divergence, why);
-    tbd_heads_free(r.heads);
+    tbd_backlink_heads_free(r.heads);
     return status;
 }

@@ -16,7 +16,7 @@ struct tbd_end_page {
 
 void tbd_replay_end_free(struct tbd_replay_end *state)
 {
-    tbd_room_give(state->page_bytes);
+    tbd_large_buffer_give(state->page_bytes);
     tbd_end_regs_free(&state->regs);
     free(state->pages);
     *state = (struct tbd_replay_end){ 0 };
@@ -36,9 +36,9 @@ static bool reserve_page(struct tbd_replay_end *state)
 
     if (!tbd_array_grow(&state->pages, state->page_count, &state->page_room, sizeof(*state->pages)))
         return false;
-    if (!grown || tbd_room_bytes(grown) < (state->page_count + 1) * TBD_PAGE_SIZE)
-        grown = tbd_room_grow(grown, state->page_count * TBD_PAGE_SIZE,
-                              (state->page_count * 2 + 64) * TBD_PAGE_SIZE);
+    if (!grown || tbd_large_buffer_bytes(grown) < (state->page_count + 1) * TBD_PAGE_SIZE)
+        grown = tbd_large_buffer_grow(grown, state->page_count * TBD_PAGE_SIZE,
+                                      (state->page_count * 2 + 64) * TBD_PAGE_SIZE);
     if (grown)
         state->page_bytes = grown;
     return grown != NULL;

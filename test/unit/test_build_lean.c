@@ -145,8 +145,8 @@ static struct tbd_raw_window copy_of(const struct tbd_raw_window *raw)
 {
     struct tbd_raw_window copy = *raw;
 
-    copy.entries = tbd_room_take(raw->entry_count * sizeof(*raw->entries));
-    copy.operands = tbd_room_take(raw->operand_bytes + TBD_ROW_SLACK);
+    copy.entries = tbd_large_buffer_take(raw->entry_count * sizeof(*raw->entries));
+    copy.operands = tbd_large_buffer_take(raw->operand_bytes + TBD_ROW_SLACK);
     assert_true(copy.entries && copy.operands);
     memcpy(copy.entries, raw->entries, raw->entry_count * sizeof(*raw->entries));
     memcpy(copy.operands, raw->operands, raw->operand_bytes);
@@ -192,8 +192,8 @@ static struct tbd_product build(struct scene *scene, uint32_t way, const struct 
     struct tbd_product product;
 
     if (lean && way != FREE && way != FREE_EARLY) {
-        lean->links_wait = (struct tbd_lean_wait){ .left = way != LINKS && way != LINKS_EARLY };
-        lean->eights_wait =
+        lean->chain_wait = (struct tbd_lean_wait){ .left = way != LINKS && way != LINKS_EARLY };
+        lean->table_wait =
             (struct tbd_lean_wait){ .left = way == ROWS || way == BLOCKS || way == BLOCKS_EARLY };
     }
     if (way == BLOCKS || way == BLOCKS_EARLY)
@@ -307,14 +307,14 @@ static void a_way_that_fails_is_left(void **state)
     lean = scene.builders[FREE]->lean;
     run(&scene, 300000, 0, 50000);
     check_window(&scene, false);
-    assert_int_equal(lean->links_wait.left, 0);
+    assert_int_equal(lean->chain_wait.left, 0);
     run(&scene, 300000, 1, 100000);
     check_window(&scene, false);
-    assert_int_not_equal(lean->links_wait.left, 0);
-    assert_int_equal(lean->eights_wait.left, 0);
+    assert_int_not_equal(lean->chain_wait.left, 0);
+    assert_int_equal(lean->table_wait.left, 0);
     run(&scene, 100000, 2, 10000);
     check_window(&scene, false);
-    assert_int_not_equal(lean->eights_wait.left, 0);
+    assert_int_not_equal(lean->table_wait.left, 0);
     close_scene(&scene);
 }
 

@@ -28,91 +28,92 @@ static void check(const uint32_t *room, size_t bytes, uint32_t seed)
 
 static void test_last_given_first_taken(void **state)
 {
-    void *a = tbd_room_take(3 * MIB), *b = tbd_room_take(3 * MIB), *again;
+    void *a = tbd_large_buffer_take(3 * MIB), *b = tbd_large_buffer_take(3 * MIB), *again;
 
     (void)state;
     assert_non_null(a);
     assert_non_null(b);
     assert_ptr_not_equal(a, b);
-    tbd_room_give(b);
-    tbd_room_give(a);
-    again = tbd_room_take(3 * MIB);
+    tbd_large_buffer_give(b);
+    tbd_large_buffer_give(a);
+    again = tbd_large_buffer_take(3 * MIB);
     assert_ptr_equal(again, a);
-    tbd_room_give(again);
-    assert_ptr_equal(tbd_room_take(3 * MIB), a);
-    assert_ptr_equal(tbd_room_take(3 * MIB), b);
-    tbd_room_give(a);
-    tbd_room_give(b);
+    tbd_large_buffer_give(again);
+    assert_ptr_equal(tbd_large_buffer_take(3 * MIB), a);
+    assert_ptr_equal(tbd_large_buffer_take(3 * MIB), b);
+    tbd_large_buffer_give(a);
+    tbd_large_buffer_give(b);
 }
 
 /* The smallest that will do, and none that is far too large. */
 static void test_sizes(void **state)
 {
-    void *large = tbd_room_take(40 * MIB), *middle = tbd_room_take(14 * MIB), *small;
+    void *large = tbd_large_buffer_take(40 * MIB), *middle = tbd_large_buffer_take(14 * MIB),
+         *small;
 
     (void)state;
-    assert_true(tbd_room_bytes(large) >= 40 * MIB);
-    tbd_room_give(middle);
-    tbd_room_give(large);
-    assert_ptr_equal(tbd_room_take(13 * MIB), middle);
-    small = tbd_room_take(8 * MIB);
+    assert_true(tbd_large_buffer_bytes(large) >= 40 * MIB);
+    tbd_large_buffer_give(middle);
+    tbd_large_buffer_give(large);
+    assert_ptr_equal(tbd_large_buffer_take(13 * MIB), middle);
+    small = tbd_large_buffer_take(8 * MIB);
     assert_ptr_not_equal(small, large);
-    tbd_room_give(small);
-    tbd_room_give(middle);
+    tbd_large_buffer_give(small);
+    tbd_large_buffer_give(middle);
 }
 
 /* Contents stay, whether a piece is copied (a small one) or stretched; others are not touched. */
 static void test_grows(void **state)
 {
-    uint32_t *other = tbd_room_take(6 * MIB), *room = NULL;
+    uint32_t *other = tbd_large_buffer_take(6 * MIB), *room = NULL;
     size_t used = 0;
 
     (void)state;
     fill(other, 6 * MIB, 7);
     for (size_t bytes = 4096; bytes < 100 * MIB; bytes = bytes * 7 / 4 & ~(size_t)3) {
-        room = tbd_room_grow(room, used, bytes);
+        room = tbd_large_buffer_grow(room, used, bytes);
         assert_non_null(room);
         assert_int_equal((uintptr_t)room % 64, 0);
-        assert_true(tbd_room_bytes(room) >= bytes);
+        assert_true(tbd_large_buffer_bytes(room) >= bytes);
         check(room, used, 1000);
         fill(room, bytes, 1000);
         used = bytes;
     }
-    assert_ptr_equal(tbd_room_grow(room, used, used), room);
+    assert_ptr_equal(tbd_large_buffer_grow(room, used, used), room);
     check(other, 6 * MIB, 7);
-    tbd_room_give(room);
-    tbd_room_give(other);
+    tbd_large_buffer_give(room);
+    tbd_large_buffer_give(other);
 }
 
 /* One that is nearly large enough is stretched for who takes it: all of it can be used. */
 static void test_taken_and_stretched(void **state)
 {
-    uint32_t *room = tbd_room_take(20 * MIB);
-    size_t before = tbd_room_bytes(room);
+    uint32_t *room = tbd_large_buffer_take(20 * MIB);
+    size_t before = tbd_large_buffer_bytes(room);
 
     (void)state;
-    tbd_room_give(room);
-    room = tbd_room_take(before + MIB);
+    tbd_large_buffer_give(room);
+    room = tbd_large_buffer_take(before + MIB);
     assert_non_null(room);
-    assert_true(tbd_room_bytes(room) >= before + MIB);
+    assert_true(tbd_large_buffer_bytes(room) >= before + MIB);
     fill(room, before + MIB, 3);
     check(room, before + MIB, 3);
-    tbd_room_give(room);
+    tbd_large_buffer_give(room);
 }
 
 static void test_too_much(void **state)
 {
-    uint32_t *room = tbd_room_take(2 * MIB);
+    uint32_t *room = tbd_large_buffer_take(2 * MIB);
 
     (void)state;
     fill(room, 2 * MIB, 9);
-    assert_null(tbd_room_take(SIZE_MAX));
-    assert_null(tbd_room_take((size_t)1 << 60));
-    assert_null(tbd_room_grow(room, 2 * MIB, SIZE_MAX / 2));
-    assert_null(tbd_room_grow(room, 2 * MIB, (size_t)1 << 60));
+    assert_null(tbd_large_buffer_take(SIZE_MAX));
+    assert_null(tbd_large_buffer_take((size_t)1 << 60));
+    assert_null(tbd_large_buffer_grow(room, 2 * MIB, SIZE_MAX / 2));
+    assert_null(tbd_large_buffer_grow(room, 2 * MIB, (size_t)1 << 60));
     check(room, 2 * MIB, 9);
-    tbd_room_give(room);
-    tbd_room_give(NULL);
+    tbd_large_buffer_give(room);
+    tbd_large_buffer_give(NULL);
 }
 
 int main(void)

@@ -223,7 +223,7 @@ static void with_all_hooks_and_short_blocks(void **state)
     check_all();
 }
 
-static void without_links(void **state)
+static void without_chain(void **state)
 {
     (void)state;
     harness_configure(TBD_HOOKS_PLAY, TBD_BLOCK_MAX_INSNS, false);
@@ -354,7 +354,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(without_hooks),
         cmocka_unit_test(with_play_hooks),
         cmocka_unit_test(with_all_hooks_and_short_blocks),
-        cmocka_unit_test(without_links),
+        cmocka_unit_test(without_chain),
         cmocka_unit_test(targets_with_the_same_low_half_do_not_drive_each_other_out),
         cmocka_unit_test(changed_code_is_translated_anew),
         cmocka_unit_test(code_that_changes_is_noticed_without_a_flush),

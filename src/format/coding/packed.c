@@ -103,7 +103,7 @@ static enum tbd_status unpack(struct packed *p, struct tbd_error *why)
     const struct tbd_disk_packed *head = &p->head;
     enum tbd_status status;
 
-    p->content = tbd_room_take(head->packed_bytes + 8);
+    p->content = tbd_large_buffer_take(head->packed_bytes + 8);
     if (!p->content)
         return tbd_error_set(why, TBD_NOMEM, p->file.path, 80, "content of %llu bytes",
                              (unsigned long long)head->packed_bytes);
@@ -119,7 +119,7 @@ static enum tbd_status unpack(struct packed *p, struct tbd_error *why)
 static void close_packed(struct packed *p)
 {
     tbd_file_close(&p->file);
-    tbd_room_give(p->content);
+    tbd_large_buffer_give(p->content);
     p->content = NULL;
 }
 

@@ -107,7 +107,7 @@ static void unmap(struct room *room)
     munmap(room, room->bytes);
 }
 
-void *tbd_room_take(size_t bytes)
+void *tbd_large_buffer_take(size_t bytes)
 {
     size_t whole = piece_bytes(bytes);
     struct room *room, *larger;
@@ -128,32 +128,32 @@ void *tbd_room_take(size_t bytes)
     return room ? (uint8_t *)room + HEAD_BYTES : NULL;
 }
 
-size_t tbd_room_bytes(const void *room)
+size_t tbd_large_buffer_bytes(const void *room)
 {
     return head_of(room)->bytes - HEAD_BYTES;
 }
 
-void *tbd_room_grow(void *room, size_t used, size_t bytes)
+void *tbd_large_buffer_grow(void *room, size_t used, size_t bytes)
 {
     size_t whole = piece_bytes(bytes);
     struct room *larger = NULL;
     void *grown;
 
-    if (room && tbd_room_bytes(room) >= bytes)
+    if (room && tbd_large_buffer_bytes(room) >= bytes)
         return room;
     if (room && whole && used >= STRETCH_LEAST)
         larger = stretch(head_of(room), whole);
     if (larger)
         return (uint8_t *)larger + HEAD_BYTES;
-    grown = tbd_room_take(bytes);
+    grown = tbd_large_buffer_take(bytes);
     if (!grown || !room)
         return grown;
     memcpy(grown, room, used);
-    tbd_room_give(room);
+    tbd_large_buffer_give(room);
     return grown;
 }
 
-void tbd_room_give(void *room)
+void tbd_large_buffer_give(void *room)
 {
     struct room *head = room ? head_of(room) : NULL;
     bool is_kept;

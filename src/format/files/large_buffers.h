@@ -10,12 +10,12 @@
 #include <stddef.h>
 
 /* At least `bytes` bytes, 64-aligned, of any contents.  NULL without memory. */
-void *tbd_room_take(size_t bytes);
+void *tbd_large_buffer_take(size_t bytes);
 /* The same with the first `used` bytes of `room`, which is given back; on failure it stays, and NULL is returned.
  * `room` may be NULL. */
-void *tbd_room_grow(void *room, size_t used, size_t bytes);
+void *tbd_large_buffer_grow(void *room, size_t used, size_t bytes);
 /* How many bytes there are. */
-size_t tbd_room_bytes(const void *room);
-void tbd_room_give(void *room); /* NULL is fine */
+size_t tbd_large_buffer_bytes(const void *room);
+void tbd_large_buffer_give(void *room); /* NULL is fine */
 
 #endif

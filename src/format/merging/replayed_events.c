@@ -163,7 +163,7 @@ static enum tbd_status get_records(const struct raised *r, struct tbd_window *wi
         return TBD_CORRUPT;
     window->operand_bytes = r->head.operand_bytes;
     operands = tbd_window_room(window, window->operand_bytes + TBD_ROW_SLACK);
-    coded = tbd_room_take(r->head.coded_bytes + 8);
+    coded = tbd_large_buffer_take(r->head.coded_bytes + 8);
     if (!operands || !coded)
         status = TBD_NOMEM;
     if (!status)
@@ -172,7 +172,7 @@ static enum tbd_status get_records(const struct raised *r, struct tbd_window *wi
         window->operands = operands;
         status = tbd_records_decode(coded, r->head.coded_bytes, window, operands);
     }
-    tbd_room_give(coded);
+    tbd_large_buffer_give(coded);
     return status;
 }
 

@@ -52,12 +52,12 @@ bool tbd_window_adopt(struct tbd_window *window, void *memory)
 
 bool tbd_window_adopt_room(struct tbd_window *window, void *room)
 {
-    return tbd_window_adopt_with(window, room, tbd_room_give);
+    return tbd_window_adopt_with(window, room, tbd_large_buffer_give);
 }
 
 void *tbd_window_room(struct tbd_window *window, size_t bytes)
 {
-    void *room = tbd_room_take(bytes);
+    void *room = tbd_large_buffer_take(bytes);
 
     return room && tbd_window_adopt_room(window, room) ? room : NULL;
 }

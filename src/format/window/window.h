@@ -17,7 +17,7 @@ bool tbd_window_adopt(struct tbd_window *window, void *memory);
 /* Memory for at least `bytes` bytes of any contents; for a window's events.  NULL without
  * memory. */
 void *tbd_window_room(struct tbd_window *window, size_t bytes);
-/* Takes over what tbd_room_take() gave.  On failure it is given back and false returned. */
+/* Takes over what tbd_large_buffer_take() gave.  On failure it is given back and false returned. */
 bool tbd_window_adopt_room(struct tbd_window *window, void *room);
 /* Takes over something that is given back with release(), by whichever thread frees the window.  On
  * failure it is given back at once and false returned. */

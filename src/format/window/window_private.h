@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define TBD_PAGE_BYTES 4096u
-/* What a window owns, and how it is given back: free(), tbd_room_give(), ... */
+/* What a window owns, and how it is given back: free(), tbd_large_buffer_give(), ... */
 struct tbd_owned {
     void *memory;
     void (*release)(void *memory);

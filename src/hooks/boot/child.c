@@ -63,7 +63,7 @@ bool tbd_child_record(struct tbd_thread *thread)
 {
     uint32_t parent = tbd_runtime.pid;
 
-    tbd_lazy_reset();
+    tbd_userfault_reset();
     tbd_shared_reset();
     tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
     tbd_runtime.unknown_calls = 0;

@@ -124,7 +124,7 @@ static void forget(struct tbd_call *call, uint64_t start, uint64_t end)
     tbd_regions_remove(&tbd_runtime.regions, start, end);
     tbd_pages_set_known(&tbd_runtime.pages, start, end, false);
     tbd_shared_forget(start, end);
-    tbd_lazy_unregister(start, end);
+    tbd_userfault_unregister(start, end);
     tbd_shared_update(start, end);
 }
 
@@ -136,7 +136,7 @@ static bool failed(const struct tbd_call *call)
 /* With userfaultfd the kernel may wait until somebody has read of it. */
 static void perform_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
-    if (tbd_lazy_waits_for_events())
+    if (tbd_userfault_waits_for_events())
         tbd_call_wait_as(call, sys);
     else
         call->result = tbd_call_perform(sys);
@@ -247,7 +247,7 @@ static void map_memory(struct tbd_call *call)
     map.end = map.start + bytes;
     add_region(call, &map, path);
     if (map.inode)
-        tbd_young_files_send(call->thread, &map, (int)args[4]);
+        tbd_unlinked_files_send(call->thread, &map, (int)args[4]);
 }
 
 struct lookup {
@@ -435,7 +435,7 @@ static void forget_contents(uint64_t start, uint64_t end)
     const struct tbd_regions *regions = &tbd_runtime.regions;
 
     tbd_shared_forget(start, end);
-    tbd_lazy_dropped(start, end);
+    tbd_userfault_dropped(start, end);
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
@@ -453,7 +453,7 @@ static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
     forget_contents(start, end);
     send_unmap(call, start, end);
     send_regions(call, start, end, true);
-    tbd_young_files_send_again(call->thread, start, end);
+    tbd_unlinked_files_send_again(call->thread, start, end);
 }
 
 static void remap_memory(struct tbd_call *call)
@@ -464,7 +464,7 @@ static void remap_memory(struct tbd_call *call)
     const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
     struct tbd_mapped_region moved = { .path = "" };
     bool keeps_old = args[3] & MREMAP_DONTUNMAP;
-    bool is_lazy = tbd_lazy_move(args[0]);
+    bool is_userfault = tbd_userfault_move(args[0]);
 
     if (!args[1])
         tbd_shared_double(args[0]);
@@ -495,8 +495,8 @@ static void remap_memory(struct tbd_call *call)
     if (!tbd_regions_add(&tbd_runtime.regions, &moved.map, moved.path))
         tbd_runtime.let_go = "it has too many mappings";
     tbd_shared_update(moved.map.start, moved.map.end);
-    if (is_lazy)
-        tbd_lazy_moved(args[0], moved.map.start, moved.map.end);
+    if (is_userfault)
+        tbd_userfault_moved(args[0], moved.map.start, moved.map.end);
     /* its pages are known when touched */
     send_regions(call, moved.map.start, moved.map.end, false);
 }

@@ -19,7 +19,7 @@ enum {
 #define COMM_BYTES  16
 #define SIGCHLD_BIT (1ull << (SIGCHLD - 1))
 
-bool tbd_strangers_come(void)
+bool tbd_organizer_children_come(void)
 {
     uint32_t comes = 0;
 
@@ -174,7 +174,7 @@ static void wait_for(struct tbd_sys_call *sys, uint32_t pid)
         sys->args[1] = pid;
 }
 
-bool tbd_strangers_before_wait(struct tbd_call *call)
+bool tbd_organizer_children_before_wait(struct tbd_call *call)
 {
     uint8_t info[INFO_BYTES];
     struct tbd_sys_call look;
@@ -210,13 +210,13 @@ bool tbd_strangers_before_wait(struct tbd_call *call)
 
 /* Signals of the same kind are one as long as they wait: this one may stand for
  * another child's, too. */
-bool tbd_strangers_sent_sigsafe(uint8_t *info)
+bool tbd_organizer_children_sent_sigsafe(uint8_t *info)
 {
     static uint32_t told; /* the child whose signal came through last */
     uint8_t other[INFO_BYTES] = { 0 };
     uint64_t waiting = 0;
 
-    if (!tbd_strangers_come())
+    if (!tbd_organizer_children_come())
         return false;
     if (!is_organizer(pid_in(info))) {
         told = pid_in(info);

@@ -421,7 +421,7 @@ static void fork_call(struct tbd_call *call)
     }
     if ((arguments.flags & CLONE_VM) && !(arguments.flags & CLONE_VFORK))
         tbd_call_detach(call, "it starts a process that shares its memory");
-    if (tbd_lazy_follows_forks()) /* the kernel waits in the middle of it */
+    if (tbd_userfault_follows_forks()) /* the kernel waits in the middle of it */
         tbd_call_detach(call, "it handles the page faults of its children (userfaultfd)");
     tbd_x87_settle();
     watch_child(call, &arguments);

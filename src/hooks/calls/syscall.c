@@ -218,7 +218,7 @@ static bool may_wait(const struct tbd_sys_call *sys)
 /* For other threads, or for somebody who fills pages that the kernel is about to use. */
 static bool gives_way(const struct tbd_sys_call *sys)
 {
-    return (tbd_threads_are_many() && may_wait(sys)) || tbd_lazy_has_pointer(sys);
+    return (tbd_threads_are_many() && may_wait(sys)) || tbd_userfault_has_pointer(sys);
 }
 
 static void perform_described(struct tbd_call *call)
@@ -246,11 +246,11 @@ static bool waits_for_child(const struct tbd_sys_call *sys)
     return sys->number == __NR_wait4 || sys->number == __NR_waitid;
 }
 
-static void wait_beside_strangers(struct tbd_call *call)
+static void wait_beside_organizers(struct tbd_call *call)
 {
     struct tbd_sys_call sys = call->sys;
 
-    if (tbd_strangers_before_wait(call))
+    if (tbd_organizer_children_before_wait(call))
         perform_described(call);
     call->sys = sys;
     tbd_call_finish(call);
@@ -264,8 +264,8 @@ void tbd_call_plain(struct tbd_call *call)
         tbd_call_finish(call);
         return;
     }
-    if (waits_for_child(&call->sys) && tbd_strangers_come()) {
-        wait_beside_strangers(call);
+    if (waits_for_child(&call->sys) && tbd_organizer_children_come()) {
+        wait_beside_organizers(call);
         return;
     }
     if (tbd_syscall_is_described(&call->sys))
@@ -311,10 +311,10 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
     if (tbd_seccomp_refuses(&call) || tbd_seccomp_call(&call))
         return;
     if (call.sys.number == __NR_userfaultfd) {
-        tbd_call_lazy_open(&call);
+        tbd_call_userfault_open(&call);
         return;
     }
-    if (call.sys.number == __NR_ioctl && tbd_call_lazy_ioctl(&call))
+    if (call.sys.number == __NR_ioctl && tbd_call_userfault_ioctl(&call))
         return;
     /* hooks/calls/debugged.h */
     if (call.sys.number == __NR_ptrace && call.sys.args[0] == PTRACE_TRACEME)

@@ -26,25 +26,26 @@ static struct {
     bool is_for_kernel; /* one of the descriptors is */
 } known;
 
-void tbd_lazy_forget_descriptors(void)
+void tbd_userfault_forget_descriptors(void)
 {
     known.count = 0;
     known.events = 0;
     known.is_for_kernel = false;
 }
 
-bool tbd_lazy_waits_for_events(void)
+bool tbd_userfault_waits_for_events(void)
 {
-    return tbd_lazy_count && (known.events & (UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |
-                                              UFFD_FEATURE_EVENT_UNMAP));
+    return tbd_userfault_count &&
+           (known.events &
+            (UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP));
 }
 
-bool tbd_lazy_follows_forks(void)
+bool tbd_userfault_follows_forks(void)
 {
     return known.count && (known.events & UFFD_FEATURE_EVENT_FORK);
 }
 
-bool tbd_lazy_is_for_kernel(void)
+bool tbd_userfault_is_for_kernel(void)
 {
     return known.is_for_kernel;
 }
@@ -64,18 +65,18 @@ static bool is_output_missing(const struct tbd_sys_call *sys)
 
     for (size_t i = 0; i < count; i++)
         for (uint64_t at = may[i].address; at < may[i].address + may[i].bytes;
-             at = tbd_lazy_page_of(at) + TBD_PAGE_SIZE)
-            if (tbd_lazy_may_miss(at))
+             at = tbd_userfault_page_of(at) + TBD_PAGE_SIZE)
+            if (tbd_userfault_may_miss(at))
                 return true;
     return false;
 }
 
-bool tbd_lazy_has_pointer(const struct tbd_sys_call *sys)
+bool tbd_userfault_has_pointer(const struct tbd_sys_call *sys)
 {
-    const struct tbd_sys_row *row = tbd_lazy_count ? tbd_sys_row(sys->number) : NULL;
+    const struct tbd_sys_row *row = tbd_userfault_count ? tbd_sys_row(sys->number) : NULL;
 
     for (unsigned i = 0; row && i < 6; i++)
-        if (is_pointer(&row->args[i]) && tbd_lazy_may_miss(sys->args[i]))
+        if (is_pointer(&row->args[i]) && tbd_userfault_may_miss(sys->args[i]))
             return true;
     return row && is_output_missing(sys);
 }
@@ -113,7 +114,7 @@ static void note_descriptor(const struct tbd_call *call, uint64_t flags)
     *old = (struct descriptor){ .inode = inode_of(call->result) };
 }
 
-void tbd_call_lazy_open(struct tbd_call *call)
+void tbd_call_userfault_open(struct tbd_call *call)
 {
     if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
         tbd_call_detach(call, "it handles its own page faults (userfaultfd)");
@@ -127,7 +128,7 @@ static void note_moved_from(struct tbd_call *call, uint64_t from, int64_t bytes)
 {
     struct tbd_sys_range range = { from, bytes > 0 ? (uint64_t)bytes : 0 };
 
-    tbd_lazy_dropped(range.address, range.address + range.bytes);
+    tbd_userfault_dropped(range.address, range.address + range.bytes);
     tbd_effects_written(call->effects, &range, 1);
 }
 
@@ -136,8 +137,8 @@ static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint
                        const uint64_t *after)
 {
     struct tbd_sys_range filled = { before[0], before[1] };
-    struct tbd_lazy_range registered = { before[0], before[0] + before[1], before[2],
-                                         own->features };
+    struct tbd_userfault_range registered = { before[0], before[0] + before[1], before[2],
+                                              own->features };
     uint32_t others = 0;
 
     switch (call->sys.args[1] & 0xff) {
@@ -147,11 +148,11 @@ static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint
         return;
     case _UFFDIO_REGISTER:
         if (call->result == 0)
-            tbd_lazy_register(&registered);
+            tbd_userfault_register(&registered);
         return;
     case _UFFDIO_UNREGISTER:
         if (call->result == 0)
-            tbd_lazy_unregister(before[0], before[0] + before[1]);
+            tbd_userfault_unregister(before[0], before[0] + before[1]);
         return;
     case _UFFDIO_MOVE:
         note_moved_from(call, before[1], (int64_t)after[4]);
@@ -162,7 +163,7 @@ static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint
     case _UFFDIO_CONTINUE: break;
     default: return;
     }
-    tbd_lazy_adopt(call->effects, &filled, &others); /* of those that are there */
+    tbd_userfault_adopt(call->effects, &filled, &others); /* of those that are there */
 }
 
 static void read_words(uint64_t address, uint64_t words[5], uint32_t bytes)
@@ -171,7 +172,7 @@ static void read_words(uint64_t address, uint64_t words[5], uint32_t bytes)
     tbd_copy_from_program(words, address, bytes < 40 ? bytes : 40);
 }
 
-bool tbd_call_lazy_ioctl(struct tbd_call *call)
+bool tbd_call_userfault_ioctl(struct tbd_call *call)
 {
     uint32_t command = (uint32_t)call->sys.args[1];
     uint32_t bytes = command >> 16 & 0x3fff;
@@ -181,7 +182,7 @@ bool tbd_call_lazy_ioctl(struct tbd_call *call)
     if ((command >> 8 & 0xff) != UFFDIO)
         return false;
     if (!bytes) { /* USERFAULTFD_IOC_NEW */
-        tbd_call_lazy_open(call);
+        tbd_call_userfault_open(call);
         return true;
     }
     own = find_own((int32_t)call->sys.args[0]);

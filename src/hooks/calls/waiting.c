@@ -41,8 +41,8 @@ struct written_place {
     uint64_t bytes;
     uint8_t *copy; /* exchanged: what the kernel reads and writes; else the old bytes */
     bool is_exchanged;
-    bool is_length; /* tells how much was written elsewhere */
-    bool is_lazy;   /* pages of it may have to be filled by others (userfault.h) */
+    bool is_length;    /* tells how much was written elsewhere */
+    bool is_userfault; /* pages of it may have to be filled by others (userfault.h) */
 };
 
 struct waiting {
@@ -145,7 +145,7 @@ static uint64_t exchange(struct waiting *waiting, uint64_t address, enum use use
     struct written_place *place = find_place(waiting, address);
 
     if (!place || !is_writable(place->address, place->bytes) ||
-        (place->is_lazy && !tbd_lazy_is_for_kernel()) ||
+        (place->is_userfault && !tbd_userfault_is_for_kernel()) ||
         (use == READ_TOO && !tbd_copy_from_program(place->copy, address, place->bytes)))
         return address;
     place->is_exchanged = true;
@@ -249,11 +249,11 @@ static void exchange_arguments(struct waiting *waiting)
 
 /* ---- before ---- */
 
-static bool is_lazy(const struct tbd_sys_range *range)
+static bool is_userfault(const struct tbd_sys_range *range)
 {
     uint64_t missing;
 
-    return tbd_lazy_misses(range, true, &missing);
+    return tbd_userfault_misses(range, true, &missing);
 }
 
 static void lay_out_places(struct waiting *waiting)
@@ -264,7 +264,7 @@ static void lay_out_places(struct waiting *waiting)
         waiting->places[i] = (struct written_place){ .address = range.address,
                                                      .bytes = range.bytes,
                                                      .copy = take_alike(waiting, &range),
-                                                     .is_lazy = is_lazy(&range) };
+                                                     .is_userfault = is_userfault(&range) };
     }
 }
 
@@ -363,7 +363,7 @@ static void adopt(struct tbd_call *call, const struct tbd_sys_range *range)
 {
     uint32_t others = 0;
 
-    tbd_lazy_adopt(call->effects, range, &others);
+    tbd_userfault_adopt(call->effects, range, &others);
 }
 
 static void complete(struct tbd_call *call, const struct waiting *waiting)
@@ -428,8 +428,9 @@ static void fill_places(const struct tbd_call *call, const struct waiting *waiti
         const struct written_place *place = &waiting->places[i];
         uint64_t most = call->result ? (uint64_t)call->result : TBD_PAGE_SIZE;
 
-        if (place->is_lazy && place->is_exchanged)
-            tbd_lazy_fill(waiting->seat, place->address, place->bytes < most ? place->bytes : most);
+        if (place->is_userfault && place->is_exchanged)
+            tbd_userfault_fill(waiting->seat, place->address,
+                               place->bytes < most ? place->bytes : most);
     }
 }
 
@@ -472,7 +473,7 @@ static size_t find_missing(const struct tbd_call *call, struct tbd_sys_range *ou
             if ((effect == TBD_EFFECT_FIXED || effect == TBD_EFFECT_ARRAY ||
                  effect == TBD_EFFECT_FD_SET) &&
                 may[n].address == call->sys.args[i] && found < 6 &&
-                tbd_lazy_misses(&may[n], true, &missing))
+                tbd_userfault_misses(&may[n], true, &missing))
                 out[found++] = may[n];
     }
     return found;
@@ -483,13 +484,14 @@ static void fill_first(struct tbd_call *call)
     struct tbd_seat *seat = tbd_runtime.threads.holder;
     uint64_t now = tbd_ring_time(&tbd_runtime.ring, call->thread);
     struct tbd_sys_range missing[6];
-    size_t count = tbd_lazy_count && tbd_lazy_is_for_kernel() ? find_missing(call, missing) : 0;
+    size_t count =
+        tbd_userfault_count && tbd_userfault_is_for_kernel() ? find_missing(call, missing) : 0;
 
     if (!count)
         return;
     tbd_threads_give(call->thread, TBD_SWITCH_BLOCKED, now ? now - 1 : TBD_NO_BLOCK_TIME);
     for (size_t i = 0; i < count; i++)
-        tbd_lazy_fill(seat, missing[i].address, missing[i].bytes);
+        tbd_userfault_fill(seat, missing[i].address, missing[i].bytes);
     if (tbd_threads_take(call->thread, seat))
         return;
     call->result = TBD_CALL_INTERRUPTED; /* it is made natively */

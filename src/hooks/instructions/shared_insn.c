@@ -34,7 +34,7 @@ struct shared_run {
     bool ok;
     struct access access[TBD_INSN_MAX_ACCESSES];
     uint32_t shared_count;
-    bool is_lazy; /* one of them is to memory that others fill (userfault.h) */
+    bool is_userfault; /* one of them is to memory that others fill (userfault.h) */
 };
 
 /* ---- what it accesses ---- */
@@ -76,7 +76,7 @@ static void find_accesses(struct shared_run *run)
     const struct tbd_regs *regs = &run->s->thread->regs;
 
     run->shared_count = 0;
-    run->is_lazy = false;
+    run->is_userfault = false;
     for (unsigned i = 0; i < run->insn.access_count; i++) {
         struct access *access = &run->access[i];
 
@@ -86,8 +86,8 @@ static void find_accesses(struct shared_run *run)
         access->is_shared =
             tbd_shared_holds(access->range.address, access->range.address + access->range.bytes);
         run->shared_count += access->is_shared;
-        run->is_lazy |=
-            tbd_lazy_holds(access->range.address, access->range.address + access->range.bytes);
+        run->is_userfault |=
+            tbd_userfault_holds(access->range.address, access->range.address + access->range.bytes);
     }
 }
 
@@ -157,9 +157,9 @@ static void note_not_followed(const struct shared_run *run)
 
 static bool misses_page(const struct shared_run *run, uint64_t *address, bool *is_write)
 {
-    for (unsigned i = 0; run->is_lazy && i < run->insn.access_count; i++) {
+    for (unsigned i = 0; run->is_userfault && i < run->insn.access_count; i++) {
         *is_write = is_written(&run->access[i]);
-        if (tbd_lazy_misses(&run->access[i].range, *is_write, address))
+        if (tbd_userfault_misses(&run->access[i].range, *is_write, address))
             return true;
     }
     return false;
@@ -167,8 +167,8 @@ static bool misses_page(const struct shared_run *run, uint64_t *address, bool *i
 
 static void adopt_pages(const struct shared_run *run)
 {
-    for (unsigned i = 0; run->is_lazy && i < run->insn.access_count; i++)
-        tbd_lazy_adopt(run->s->effects, &run->access[i].range, &run->s->others);
+    for (unsigned i = 0; run->is_userfault && i < run->insn.access_count; i++)
+        tbd_userfault_adopt(run->s->effects, &run->access[i].range, &run->s->others);
 }
 
 /* Before any of it is executed.  True: not now. */
@@ -179,7 +179,7 @@ static bool leaves_for_page(const struct shared_run *run)
 
     if (!misses_page(run, &address, &is_write))
         return false;
-    tbd_lazy_leave_block(run->s, address, is_write);
+    tbd_userfault_leave_block(run->s, address, is_write);
     return true;
 }
 
@@ -525,11 +525,11 @@ static bool run_transfer(const struct shared_run *run)
 
 static void perform_transfer(const struct shared_run *run)
 {
-    struct tbd_single *single = tbd_singles_find(run->insn.pc);
+    struct tbd_single *single = tbd_forced_specials_find(run->insn.pc);
 
     if (single) {
         single->runs++;
-        single->hits += run->shared_count != 0 || run->is_lazy;
+        single->hits += run->shared_count != 0 || run->is_userfault;
     }
     if (tbd_runtime.next_others)
         tbd_runtime.next_others(run->s->effects, &run->s->others);
@@ -597,15 +597,15 @@ static const struct access *operand_in_shared(const struct shared_run *run)
 
 static void run_in_play(struct shared_run *run)
 {
-    struct tbd_single *single = tbd_singles_find(run->insn.pc);
+    struct tbd_single *single = tbd_forced_specials_find(run->insn.pc);
     const struct access *operand = operand_in_shared(run);
     bool done;
 
     if (single) {
         single->runs++;
-        single->hits += run->shared_count != 0 || run->is_lazy;
+        single->hits += run->shared_count != 0 || run->is_userfault;
     }
-    if (!run->shared_count && !(run->is_lazy && is_string(run))) {
+    if (!run->shared_count && !(run->is_userfault && is_string(run))) {
         adopt_pages(run);
         run_plainly(run);
         return;

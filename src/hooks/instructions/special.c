@@ -207,7 +207,7 @@ static void run_elements(struct tbd_special_run *s)
     enum tbd_slot_stores known = tbd_slot_stores(s->thread, s->slot, ranges, &count);
     uint32_t flags = can_be_replayed(s, ranges, count) ? TBD_SPECIAL_F_REPLAYED : 0;
 
-    if (tbd_lazy_leaves(s, ranges, count, true))
+    if (tbd_userfault_leaves(s, ranges, count, true))
         return;
     switch (known) {
     case TBD_SLOT_EXACTLY:
@@ -239,7 +239,7 @@ static void run_xsave(struct tbd_special_run *s)
     if (tbd_slot_stores(s->thread, s->slot, ranges, &count) == TBD_SLOT_UNKNOWN || !count)
         tbd_special_give_up(s, "it stores its vector state in a way that is not known");
     ranges[0].bytes = tbd_runtime.vector.all_bytes;
-    if (tbd_lazy_leaves(s, ranges, 1, true))
+    if (tbd_userfault_leaves(s, ranges, 1, true))
         return;
     if (tbd_shared_store(s, ranges, 1, false)) {
         tbd_special_finish(s, 0);
@@ -257,12 +257,12 @@ static bool gather_leaves(struct tbd_special_run *s)
     struct tbd_sys_range ranges[TBD_SLOT_MAX_RANGES];
     struct tbd_slot_elements elements;
 
-    if (!tbd_lazy_count)
+    if (!tbd_userfault_count)
         return false;
     tbd_slot_elements(s->thread, s->slot, &elements);
     for (size_t i = 0; i < elements.count; i++)
         ranges[i] = (struct tbd_sys_range){ elements.address[i], elements.bytes };
-    return tbd_lazy_leaves(s, ranges, elements.count, false);
+    return tbd_userfault_leaves(s, ranges, elements.count, false);
 }
 
 static void run_loads(struct tbd_special_run *s)

@@ -67,7 +67,7 @@ static bool is_accessible(const struct tbd_regs *regs, uint64_t count, const str
     struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], string->base, count, string);
     uint64_t unused;
 
-    if (!is_allowed(&to, 3) || !is_present(&to) || tbd_lazy_misses(&to, true, &unused))
+    if (!is_allowed(&to, 3) || !is_present(&to) || tbd_userfault_misses(&to, true, &unused))
         return false;
     return !string->has_source || (is_allowed(&from, 1) && is_present(&from));
 }
@@ -79,8 +79,8 @@ static bool waits_for_page(const struct tbd_regs *regs, const struct string *str
     struct tbd_sys_range to = string_range(regs->gpr[TBD_RDI], 0, 1, string);
     struct tbd_sys_range from = string_range(regs->gpr[TBD_RSI], string->base, 1, string);
 
-    *is_write = !string->has_source || !tbd_lazy_misses(&from, false, address);
-    return !*is_write || tbd_lazy_misses(&to, true, address);
+    *is_write = !string->has_source || !tbd_userfault_misses(&from, false, address);
+    return !*is_write || tbd_userfault_misses(&to, true, address);
 }
 
 static struct tbd_string_piece make_piece(const struct tbd_regs *regs, const struct string *string,
@@ -158,9 +158,9 @@ static void run_piece(struct tbd_special_run *s, const struct string *string, ui
     struct tbd_string_piece piece = make_piece(regs, string, count);
     uint64_t rest = (regs->gpr[TBD_RCX] & string->mask) - count;
 
-    tbd_lazy_adopt(s->effects, &piece.to, &s->others);
+    tbd_userfault_adopt(s->effects, &piece.to, &s->others);
     if (string->has_source)
-        tbd_lazy_adopt(s->effects, &piece.from, &s->others);
+        tbd_userfault_adopt(s->effects, &piece.from, &s->others);
     if (!copy_shared(s, &piece, count, string->mask)) {
         tbd_effects_watch(s->effects, &piece.to, 1);
         regs->gpr[TBD_RCX] = count;
@@ -189,9 +189,9 @@ void tbd_special_string_stores(struct tbd_special_run *s)
 
     if (!string.size)
         tbd_special_give_up(s, "it uses a string instruction that is not known");
-    if (tbd_lazy_count && (regs->gpr[TBD_RCX] & string.mask) &&
+    if (tbd_userfault_count && (regs->gpr[TBD_RCX] & string.mask) &&
         waits_for_page(regs, &string, &address, &is_write)) {
-        tbd_lazy_leave_block(s, address, is_write);
+        tbd_userfault_leave_block(s, address, is_write);
         return;
     }
     for (;;) {
@@ -205,7 +205,8 @@ void tbd_special_string_stores(struct tbd_special_run *s)
             run_piece(s, &string, count);
         if (!(regs->gpr[TBD_RCX] & string.mask))
             break;
-        if (s->is_left || (tbd_lazy_count && waits_for_page(regs, &string, &address, &is_write))) {
+        if (s->is_left ||
+            (tbd_userfault_count && waits_for_page(regs, &string, &address, &is_write))) {
             tbd_special_send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_LEFT);
             return;
         }
@@ -287,7 +288,7 @@ static bool may_be_shared(uint64_t pointer, uint64_t count, uint32_t size, bool 
     uint64_t bytes = count < FAR_ENOUGH / size ? count * size : FAR_ENOUGH;
     uint64_t start = !backward ? pointer : pointer > bytes ? pointer + size - bytes : 0;
 
-    return tbd_shared_holds(start, start + bytes) || tbd_lazy_holds(start, start + bytes);
+    return tbd_shared_holds(start, start + bytes) || tbd_userfault_holds(start, start + bytes);
 }
 
 static bool loads_shared(const struct tbd_special_run *s, const struct tbd_string_loads *loads)

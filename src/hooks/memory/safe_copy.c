@@ -11,7 +11,7 @@ size_t tbd_move_faultable(void *dst, const void *src, size_t bytes);
 /* A page that somebody has still to fill is not there: the engine does not wait for it. */
 static bool is_there(uint64_t address, size_t bytes)
 {
-    return !tbd_lazy_count || tbd_lazy_readable(address, bytes) == bytes;
+    return !tbd_userfault_count || tbd_userfault_readable(address, bytes) == bytes;
 }
 
 static bool is_user(uint64_t address, size_t bytes)
@@ -35,8 +35,8 @@ size_t tbd_copy_prefix_from_program(void *dst, uint64_t src, size_t bytes)
         return 0;
     if (bytes > TBD_USER_END - src)
         bytes = TBD_USER_END - src;
-    if (tbd_lazy_count)
-        bytes = tbd_lazy_readable(src, bytes);
+    if (tbd_userfault_count)
+        bytes = tbd_userfault_readable(src, bytes);
     return bytes - tbd_copy_faultable(dst, (const void *)src, bytes);
 }
 

@@ -339,14 +339,14 @@ static bool is_guard_needed(uint64_t index)
     for (size_t i = 0; i < regions->count; i++)
         if (is_shared(&regions->table[i]) && is_needed_by(&regions->table[i], index))
             return true;
-    return tbd_lazy_needs_guard(index);
+    return tbd_userfault_needs_guard(index);
 }
 
 void tbd_shared_update(uint64_t start, uint64_t end)
 {
     struct cells cells = cells_of(start, end);
 
-    if (!views.is_needed && !tbd_lazy_count &&
+    if (!views.is_needed && !tbd_userfault_count &&
         !tbd_regions_any(&tbd_runtime.regions, start, end, TBD_REGION_SHARED))
         return;
     views.is_needed = true;
@@ -446,7 +446,7 @@ void tbd_shared_take_over(void)
 
 void tbd_shared_reset(void)
 {
-    tbd_singles_clear();
+    tbd_forced_specials_clear();
     for (uint64_t index = 0; tbd_shared_guards && index < CELL_PAGES; index++)
         if (is_guarded(index))
             set_guard(index, false);
@@ -489,7 +489,7 @@ void tbd_shared_found(struct tbd_thread *thread, uint32_t insn)
     tbd_runtime_callbacks()->with_vector_state(decode, &d);
     if (!d.ok)
         tbd_detach(thread, "an instruction cannot be decoded again", insn);
-    if (!tbd_singles_add(d.pc))
+    if (!tbd_forced_specials_add(d.pc))
         tbd_detach(thread, "too many of its instructions use memory that other processes may write",
                    insn);
     tbd_runtime_send_interrupted(insn);
@@ -507,19 +507,19 @@ static bool is_worth_it(const struct tbd_single *single)
 void tbd_shared_begin_window(struct tbd_thread *thread)
 {
     static uint64_t pcs[TBD_MAX_SINGLES];
-    size_t count = tbd_singles_list(pcs);
+    size_t count = tbd_forced_specials_list(pcs);
     size_t kept = 0;
 
     if (!count)
         return;
     for (size_t i = 0; i < count; i++) {
-        if (is_worth_it(tbd_singles_find(pcs[i])))
+        if (is_worth_it(tbd_forced_specials_find(pcs[i])))
             pcs[kept++] = pcs[i];
         else
             tbd_patcher_flush_range(thread, pcs[i], pcs[i] + 1);
     }
-    tbd_singles_clear();
+    tbd_forced_specials_clear();
     for (size_t i = 0; i < kept; i++)
-        tbd_singles_add(pcs[i]);
+        tbd_forced_specials_add(pcs[i]);
     send_set(thread, TBD_SHARED_WHOLE, pcs, kept); /* empty, too: windows can be merged */
 }

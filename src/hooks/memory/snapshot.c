@@ -41,7 +41,7 @@ bool tbd_snapshot_take(struct tbd_snapshot *snapshot)
     long pid;
     uint32_t probe;
 
-    if (tbd_lazy_follows_forks()) /* somebody would be told of it, and waited for */
+    if (tbd_userfault_follows_forks()) /* somebody would be told of it, and waited for */
         return false;
     mask = tbd_signals_block_all();
     pid = tbd_sys6(__NR_clone, CLONE_FS_FILES | CLONE_UNTRACED, 0, 0, 0, 0, 0);

@@ -41,7 +41,7 @@ static void send(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
         tbd_window_send_first(&tbd_runtime.ring, thread, &tbd_runtime.pages, at);
 }
 
-void tbd_young_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd)
+void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd)
 {
     uint64_t stat[STAT_WORDS];
     uint64_t bytes;
@@ -54,7 +54,7 @@ void tbd_young_files_send(struct tbd_thread *thread, const struct tbd_msg_region
     send(thread, map->start, bytes < map->end - map->start ? bytes : map->end - map->start);
 }
 
-void tbd_young_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end)
+void tbd_unlinked_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;
 

@@ -12,9 +12,9 @@
 #include "patcher/thread.h"
 
 /* `map` was just made, of the file `fd`, and the trace knows it.  Context: APP. */
-void tbd_young_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd);
+void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd);
 /* The range was emptied (madvise): private mappings in it, of whatever files, hold
  * what the files do. */
-void tbd_young_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end);
+void tbd_unlinked_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end);
 
 #endif

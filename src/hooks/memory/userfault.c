@@ -21,13 +21,13 @@ enum {
 size_t tbd_touch_faultable(uint64_t address, bool is_write, const uint32_t *pending);
 
 static struct {
-    struct tbd_lazy_range range[MAX_RANGES];
-    struct tbd_lazy_range moving;
+    struct tbd_userfault_range range[MAX_RANGES];
+    struct tbd_userfault_range moving;
     uint64_t run_once; /* a page at which waiting failed: its instruction gets what is due */
     bool has_bits;
-} lazy;
+} userfault;
 
-uint32_t tbd_lazy_count;
+uint32_t tbd_userfault_count;
 
 static uint64_t greater(uint64_t a, uint64_t b)
 {
@@ -43,17 +43,17 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 
 static bool make_bits(void)
 {
-    if (!lazy.has_bits)
-        lazy.has_bits =
-            tbd_sys_mmap(TBD_LAZY_BASE, TBD_LAZY_BYTES, TBD_PROT_RW,
-                         TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0) == (long)TBD_LAZY_BASE;
-    tbd_sys_madvise(TBD_LAZY_BASE, TBD_LAZY_BYTES, MADV_DONTDUMP);
-    return lazy.has_bits;
+    if (!userfault.has_bits)
+        userfault.has_bits =
+            tbd_sys_mmap(TBD_USERFAULT_BASE, TBD_USERFAULT_BYTES, TBD_PROT_RW,
+                         TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0) == (long)TBD_USERFAULT_BASE;
+    tbd_sys_madvise(TBD_USERFAULT_BASE, TBD_USERFAULT_BYTES, MADV_DONTDUMP);
+    return userfault.has_bits;
 }
 
 static uint8_t *byte_of(uint64_t page)
 {
-    return (uint8_t *)TBD_LAZY_BASE + (page >> TBD_PAGE_SHIFT >> 3);
+    return (uint8_t *)TBD_USERFAULT_BASE + (page >> TBD_PAGE_SHIFT >> 3);
 }
 
 static uint8_t bit_of(uint64_t page)
@@ -108,38 +108,38 @@ static uint64_t state_of(uint64_t page)
 
 /* ---- ranges ---- */
 
-static const struct tbd_lazy_range *find_range(uint64_t address)
+static const struct tbd_userfault_range *find_range(uint64_t address)
 {
-    for (uint32_t i = 0; i < tbd_lazy_count; i++)
-        if (address >= lazy.range[i].start && address < lazy.range[i].end)
-            return &lazy.range[i];
+    for (uint32_t i = 0; i < tbd_userfault_count; i++)
+        if (address >= userfault.range[i].start && address < userfault.range[i].end)
+            return &userfault.range[i];
     return NULL;
 }
 
-static void add_range(uint64_t start, uint64_t end, const struct tbd_lazy_range *like)
+static void add_range(uint64_t start, uint64_t end, const struct tbd_userfault_range *like)
 {
-    if (tbd_lazy_count == MAX_RANGES) {
+    if (tbd_userfault_count == MAX_RANGES) {
         tbd_runtime.let_go = "it handles the page faults of too many ranges (userfaultfd)";
         return;
     }
-    lazy.range[tbd_lazy_count] = *like;
-    lazy.range[tbd_lazy_count].start = start;
-    lazy.range[tbd_lazy_count++].end = end;
+    userfault.range[tbd_userfault_count] = *like;
+    userfault.range[tbd_userfault_count].start = start;
+    userfault.range[tbd_userfault_count++].end = end;
 }
 
 static void remove_range(uint64_t start, uint64_t end)
 {
-    uint32_t count = tbd_lazy_count;
+    uint32_t count = tbd_userfault_count;
 
     for (uint32_t i = 0; i < count;) {
-        struct tbd_lazy_range old = lazy.range[i];
+        struct tbd_userfault_range old = userfault.range[i];
 
         if (old.end <= start || old.start >= end) {
             i++;
             continue;
         }
-        lazy.range[i] = lazy.range[--count];
-        lazy.range[count] = lazy.range[--tbd_lazy_count];
+        userfault.range[i] = userfault.range[--count];
+        userfault.range[count] = userfault.range[--tbd_userfault_count];
         if (old.start < start)
             add_range(old.start, start, &old);
         if (old.end > end)
@@ -160,7 +160,7 @@ static void log_present(uint64_t start, uint64_t end)
     tbd_pagemap_close(&map);
 }
 
-void tbd_lazy_register(const struct tbd_lazy_range *range)
+void tbd_userfault_register(const struct tbd_userfault_range *range)
 {
     uint64_t start = range->start, end = range->end;
 
@@ -175,20 +175,21 @@ void tbd_lazy_register(const struct tbd_lazy_range *range)
     tbd_shared_update(start, end);
 }
 
-void tbd_lazy_unregister(uint64_t start, uint64_t end)
+void tbd_userfault_unregister(uint64_t start, uint64_t end)
 {
-    if (!tbd_lazy_count)
+    if (!tbd_userfault_count)
         return;
     remove_range(start, end);
     tbd_shared_update(start, end);
 }
 
-void tbd_lazy_dropped(uint64_t start, uint64_t end)
+void tbd_userfault_dropped(uint64_t start, uint64_t end)
 {
     bool any = false;
 
-    for (uint32_t i = 0; i < tbd_lazy_count; i++) {
-        uint64_t from = greater(start, lazy.range[i].start), to = lesser(end, lazy.range[i].end);
+    for (uint32_t i = 0; i < tbd_userfault_count; i++) {
+        uint64_t from = greater(start, userfault.range[i].start),
+                 to = lesser(end, userfault.range[i].end);
 
         if (from >= to)
             continue;
@@ -199,34 +200,35 @@ void tbd_lazy_dropped(uint64_t start, uint64_t end)
         tbd_shared_update(start, end);
 }
 
-bool tbd_lazy_move(uint64_t from)
+bool tbd_userfault_move(uint64_t from)
 {
-    const struct tbd_lazy_range *range = tbd_lazy_count ? find_range(from) : NULL;
+    const struct tbd_userfault_range *range = tbd_userfault_count ? find_range(from) : NULL;
 
     if (range)
-        lazy.moving = *range;
+        userfault.moving = *range;
     return range;
 }
 
-void tbd_lazy_moved(uint64_t from, uint64_t to, uint64_t to_end)
+void tbd_userfault_moved(uint64_t from, uint64_t to, uint64_t to_end)
 {
-    struct tbd_lazy_range moved = { to, to_end, lazy.moving.modes, lazy.moving.features };
+    struct tbd_userfault_range moved = { to, to_end, userfault.moving.modes,
+                                         userfault.moving.features };
 
     if (from == to || (moved.features & UFFD_FEATURE_EVENT_REMAP))
-        tbd_lazy_register(&moved);
+        tbd_userfault_register(&moved);
 }
 
-void tbd_lazy_reset(void)
+void tbd_userfault_reset(void)
 {
-    if (lazy.has_bits)
-        tbd_sys_madvise(TBD_LAZY_BASE, TBD_LAZY_BYTES, MADV_DONTNEED);
-    tbd_lazy_count = 0;
-    tbd_lazy_forget_descriptors();
+    if (userfault.has_bits)
+        tbd_sys_madvise(TBD_USERFAULT_BASE, TBD_USERFAULT_BYTES, MADV_DONTNEED);
+    tbd_userfault_count = 0;
+    tbd_userfault_forget_descriptors();
 }
 
-bool tbd_lazy_may_miss(uint64_t address)
+bool tbd_userfault_may_miss(uint64_t address)
 {
-    return find_range(address) && !is_logged(tbd_lazy_page_of(address));
+    return find_range(address) && !is_logged(tbd_userfault_page_of(address));
 }
 
 /* ---- guards ---- */
@@ -236,7 +238,7 @@ bool tbd_lazy_may_miss(uint64_t address)
 
 /* Of the range, what lies in the stretch that these cells stand for, with a page at either side:
  * marks of accesses close to each other are shared (hooks/memory/shared.c). */
-static bool is_missing_in(const struct tbd_lazy_range *range, uint64_t cells)
+static bool is_missing_in(const struct tbd_userfault_range *range, uint64_t cells)
 {
     uint64_t first = cells * PAGES_PER_CELLS * TBD_PAGE_SIZE;
     uint64_t start = greater(range->start, first ? first - TBD_PAGE_SIZE : 0);
@@ -245,7 +247,7 @@ static bool is_missing_in(const struct tbd_lazy_range *range, uint64_t cells)
     return start < end && ((range->modes & UFFDIO_REGISTER_MODE_WP) || !are_all_logged(start, end));
 }
 
-static bool needs_guard(const struct tbd_lazy_range *range, uint64_t index)
+static bool needs_guard(const struct tbd_userfault_range *range, uint64_t index)
 {
     uint64_t low = (range->start >> TBD_PAGE_SHIFT) - 1;
     uint64_t first = low / PAGES_PER_CELLS;
@@ -258,27 +260,28 @@ static bool needs_guard(const struct tbd_lazy_range *range, uint64_t index)
     return false;
 }
 
-bool tbd_lazy_needs_guard(uint64_t index)
+bool tbd_userfault_needs_guard(uint64_t index)
 {
-    for (uint32_t i = 0; i < tbd_lazy_count; i++)
-        if (needs_guard(&lazy.range[i], index))
+    for (uint32_t i = 0; i < tbd_userfault_count; i++)
+        if (needs_guard(&userfault.range[i], index))
             return true;
     return false;
 }
 
 /* ---- is it there? ---- */
 
-bool tbd_lazy_holds(uint64_t start, uint64_t end)
+bool tbd_userfault_holds(uint64_t start, uint64_t end)
 {
-    for (uint32_t i = 0; i < tbd_lazy_count; i++)
-        if (lazy.range[i].start < end && start < lazy.range[i].end)
+    for (uint32_t i = 0; i < tbd_userfault_count; i++)
+        if (userfault.range[i].start < end && start < userfault.range[i].end)
             return true;
     return false;
 }
 
-size_t tbd_lazy_readable(uint64_t address, size_t bytes)
+size_t tbd_userfault_readable(uint64_t address, size_t bytes)
 {
-    for (uint64_t page = tbd_lazy_page_of(address); page < address + bytes; page += TBD_PAGE_SIZE)
+    for (uint64_t page = tbd_userfault_page_of(address); page < address + bytes;
+         page += TBD_PAGE_SIZE)
         if (find_range(page) && !is_logged(page) && !(state_of(page) & BIT_PRESENT))
             return page > address ? page - address : 0;
     return bytes;
@@ -295,25 +298,25 @@ static bool is_allowed(uint64_t page, bool is_write)
 
 static bool would_wait(uint64_t page, bool is_write)
 {
-    const struct tbd_lazy_range *range = find_range(page);
+    const struct tbd_userfault_range *range = find_range(page);
     bool may_be_protected;
     uint64_t state;
 
     if (!range)
         return false;
     may_be_protected = is_write && (range->modes & UFFDIO_REGISTER_MODE_WP);
-    if ((is_logged(page) && !may_be_protected) || page == lazy.run_once ||
+    if ((is_logged(page) && !may_be_protected) || page == userfault.run_once ||
         (range->features & UFFD_FEATURE_SIGBUS) || !is_allowed(page, is_write))
         return false;
     state = state_of(page);
     return !(state & BIT_PRESENT) || (may_be_protected && (state & BIT_WRITE_PROTECTED));
 }
 
-bool tbd_lazy_misses(const struct tbd_sys_range *range, bool is_write, uint64_t *address)
+bool tbd_userfault_misses(const struct tbd_sys_range *range, bool is_write, uint64_t *address)
 {
     uint64_t end = range->address + range->bytes;
 
-    for (uint64_t page = tbd_lazy_page_of(range->address); tbd_lazy_count && page < end;
+    for (uint64_t page = tbd_userfault_page_of(range->address); tbd_userfault_count && page < end;
          page += TBD_PAGE_SIZE) {
         if (!would_wait(page, is_write))
             continue;
@@ -357,17 +360,17 @@ static void adopt_page(struct tbd_effects *effects, uint64_t page, uint32_t *oth
         tbd_effects_add_known(effects, page, zeros, now, sizeof(now));
         ++*others;
     }
-    if (!tbd_lazy_needs_guard(cells % CELL_PAGES))
+    if (!tbd_userfault_needs_guard(cells % CELL_PAGES))
         tbd_shared_update(page, page + 1);
 }
 
-void tbd_lazy_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range,
-                    uint32_t *others)
+void tbd_userfault_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range,
+                         uint32_t *others)
 {
     uint64_t end = range->address + range->bytes;
 
-    lazy.run_once = 0;
-    for (uint64_t page = tbd_lazy_page_of(range->address); tbd_lazy_count && page < end;
+    userfault.run_once = 0;
+    for (uint64_t page = tbd_userfault_page_of(range->address); tbd_userfault_count && page < end;
          page += TBD_PAGE_SIZE)
         if (find_range(page) && !is_logged(page) && (state_of(page) & BIT_PRESENT))
             adopt_page(effects, page, others);
@@ -388,7 +391,7 @@ static void wait_for(struct tbd_thread *thread, uint64_t address, bool is_write)
     if (many && !tbd_threads_take(thread, seat))
         tbd_threads_leave(seat);
     if (left && !__atomic_load_n(&seat->signals.pending, __ATOMIC_ACQUIRE))
-        lazy.run_once = tbd_lazy_page_of(address);
+        userfault.run_once = tbd_userfault_page_of(address);
 }
 
 static void send_left(struct tbd_special_run *s)
@@ -400,33 +403,33 @@ static void send_left(struct tbd_special_run *s)
     tbd_ring_send(&tbd_runtime.ring, s->thread, TBD_MSG_SHARED, &part, 1);
 }
 
-void tbd_lazy_leave_block(struct tbd_special_run *s, uint64_t address, bool is_write)
+void tbd_userfault_leave_block(struct tbd_special_run *s, uint64_t address, bool is_write)
 {
     s->thread->regs = s->before;
     send_left(s);
     wait_for(s->thread, address, is_write);
 }
 
-bool tbd_lazy_leaves(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count,
-                     bool is_write)
+bool tbd_userfault_leaves(struct tbd_special_run *s, const struct tbd_sys_range *ranges,
+                          size_t count, bool is_write)
 {
     uint64_t address;
 
-    if (!tbd_lazy_count)
+    if (!tbd_userfault_count)
         return false;
     for (size_t i = 0; i < count; i++) {
-        if (!tbd_lazy_misses(&ranges[i], is_write, &address))
+        if (!tbd_userfault_misses(&ranges[i], is_write, &address))
             continue;
-        tbd_lazy_leave_block(s, address, is_write);
+        tbd_userfault_leave_block(s, address, is_write);
         return true;
     }
     for (size_t i = 0; i < count; i++)
-        tbd_lazy_adopt(s->effects, &ranges[i], &s->others);
+        tbd_userfault_adopt(s->effects, &ranges[i], &s->others);
     return false;
 }
 
 /* A signal that comes meanwhile is delivered behind the call. */
-void tbd_lazy_fill(struct tbd_seat *seat, uint64_t address, uint64_t bytes)
+void tbd_userfault_fill(struct tbd_seat *seat, uint64_t address, uint64_t bytes)
 {
     static const uint32_t never;
     uint64_t end = address + bytes;
@@ -436,6 +439,6 @@ void tbd_lazy_fill(struct tbd_seat *seat, uint64_t address, uint64_t bytes)
 
         if (tbd_touch_faultable(address, true, &never) && had_signal)
             return;
-        address = tbd_lazy_page_of(address) + TBD_PAGE_SIZE;
+        address = tbd_userfault_page_of(address) + TBD_PAGE_SIZE;
     }
 }

@@ -27,50 +27,50 @@
 #include "hooks/instructions/special.h"
 
 /* How many ranges are registered; 0: nothing below is needed. */
-extern uint32_t tbd_lazy_count;
+extern uint32_t tbd_userfault_count;
 
 /* Pages in [start, end) are not what they were: gone, unmapped, or given back. */
-void tbd_lazy_dropped(uint64_t start, uint64_t end);
-void tbd_lazy_unregister(uint64_t start, uint64_t end);
+void tbd_userfault_dropped(uint64_t start, uint64_t end);
+void tbd_userfault_unregister(uint64_t start, uint64_t end);
 /* What is at `from` is about to move, or to grow; is it registered?  Then, afterwards: it is
  * at [to, to_end). */
-bool tbd_lazy_move(uint64_t from);
-void tbd_lazy_moved(uint64_t from, uint64_t to, uint64_t to_end);
+bool tbd_userfault_move(uint64_t from);
+void tbd_userfault_moved(uint64_t from, uint64_t to, uint64_t to_end);
 /* In a forked child: its memory is its own. */
-void tbd_lazy_reset(void);
+void tbd_userfault_reset(void);
 /* Do calls that change mappings, or fork, wait until somebody has read of it? */
-bool tbd_lazy_waits_for_events(void);
-bool tbd_lazy_follows_forks(void);
+bool tbd_userfault_waits_for_events(void);
+bool tbd_userfault_follows_forks(void);
 
 /* Does a page of the touch map (an index, modulo their number) stand for memory that translated
  * code must not use? */
-bool tbd_lazy_needs_guard(uint64_t index);
+bool tbd_userfault_needs_guard(uint64_t index);
 
 /* Is any byte of [start, end) registered? */
-bool tbd_lazy_holds(uint64_t start, uint64_t end);
+bool tbd_userfault_holds(uint64_t start, uint64_t end);
 /* How many of the bytes, from the front, can be read without waiting. */
-size_t tbd_lazy_readable(uint64_t address, size_t bytes);
+size_t tbd_userfault_readable(uint64_t address, size_t bytes);
 /* Would the access wait?  The first byte at which. */
-bool tbd_lazy_misses(const struct tbd_sys_range *range, bool is_write, uint64_t *address);
+bool tbd_userfault_misses(const struct tbd_sys_range *range, bool is_write, uint64_t *address);
 /* Pages that have come are logged: writes of others, added to `effects`. */
-void tbd_lazy_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range,
-                    uint32_t *others);
+void tbd_userfault_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range,
+                         uint32_t *others);
 
 /* Before an instruction that is executed by the engine.  True: its block has been left and the
  * thread has waited; it is not to be executed now.  False: all pages are there, and logged. */
-bool tbd_lazy_leaves(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count,
-                     bool is_write);
-void tbd_lazy_leave_block(struct tbd_special_run *s, uint64_t address, bool is_write);
+bool tbd_userfault_leaves(struct tbd_special_run *s, const struct tbd_sys_range *ranges,
+                          size_t count, bool is_write);
+void tbd_userfault_leave_block(struct tbd_special_run *s, uint64_t address, bool is_write);
 
 /* Without the baton: waits until the range can be written. */
-void tbd_lazy_fill(struct tbd_seat *seat, uint64_t address, uint64_t bytes);
+void tbd_userfault_fill(struct tbd_seat *seat, uint64_t address, uint64_t bytes);
 /* Does the call name memory that may be missing? */
-bool tbd_lazy_has_pointer(const struct tbd_sys_call *sys);
+bool tbd_userfault_has_pointer(const struct tbd_sys_call *sys);
 /* May the kernel, too, wait for a page?  Else it fails. */
-bool tbd_lazy_is_for_kernel(void);
+bool tbd_userfault_is_for_kernel(void);
 
 /* userfaultfd itself, and ioctl on a descriptor of this process's; false: another descriptor. */
-void tbd_call_lazy_open(struct tbd_call *call);
-bool tbd_call_lazy_ioctl(struct tbd_call *call);
+void tbd_call_userfault_open(struct tbd_call *call);
+bool tbd_call_userfault_ioctl(struct tbd_call *call);
 
 #endif

@@ -255,7 +255,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     struct tbd_signals *signals = &seat->signals;
     bool settles = settles_anyway(context->rip);
 
-    if (signo == SIGCHLD && code_of(info) > 0 && tbd_strangers_sent_sigsafe(info))
+    if (signo == SIGCHLD && code_of(info) > 0 && tbd_organizer_children_sent_sigsafe(info))
         return;
     if (signals->pending)
         return; /* one of ALWAYS_OURS sent by somebody while another signal waits */

@@ -76,7 +76,7 @@ void tbd_signals_repeat_last_fault(void)
     const struct tbd_signals *signals = tbd_runtime.signals;
     bool is_page_fault = signals->last_trap == TRAP_PAGE_FAULT;
 
-    if (!tbd_runtime.taken_over || tbd_lazy_count)
+    if (!tbd_runtime.taken_over || tbd_userfault_count)
         return;
     repeat_page_fault(signals->last_address, is_page_fault ? signals->last_error : 0);
     repeat_trap(signals->last_trap);

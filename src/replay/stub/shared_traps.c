@@ -38,17 +38,17 @@ static void forget_code(struct tbd_thread *thread, const uint64_t *pcs, size_t c
 static void replace(struct tbd_thread *thread, const uint64_t *now, size_t now_count)
 {
     static uint64_t before[TBD_MAX_SINGLES];
-    size_t count = tbd_singles_list(before);
+    size_t count = tbd_forced_specials_list(before);
     bool same = count == now_count;
 
     for (size_t i = 0; i < now_count && same; i++)
-        same = tbd_singles_has(now[i]);
+        same = tbd_forced_specials_has(now[i]);
     if (same)
         return;
     forget_code(thread, before, count);
-    tbd_singles_clear();
+    tbd_forced_specials_clear();
     for (size_t i = 0; i < now_count; i++)
-        tbd_singles_add(now[i]);
+        tbd_forced_specials_add(now[i]);
     forget_code(thread, now, now_count);
 }
 
@@ -67,7 +67,7 @@ static void add(struct tbd_thread *thread, const struct tbd_message *message)
     for (uint32_t i = 0; i < head_of(message).count; i++) {
         uint64_t pc = pc_of(message, i);
 
-        tbd_singles_add(pc);
+        tbd_forced_specials_add(pc);
         forget_code(thread, &pc, 1);
     }
 }
