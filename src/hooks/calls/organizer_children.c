@@ -136,7 +136,7 @@ static bool are_unwaited(void)
 {
     const struct tbd_action *action = &tbd_runtime.actions[SIGCHLD];
 
-    return action->handler == 1 /* SIG_IGN */ || (action->flags & SA_NOCLDWAIT);
+    return action->handler == (uint64_t)(uintptr_t)SIG_IGN || (action->flags & SA_NOCLDWAIT);
 }
 
 static void pause_a_moment(struct tbd_call *call)

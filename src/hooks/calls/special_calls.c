@@ -17,10 +17,6 @@
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 
-enum {
-    X_OK_ = 1,
-};
-
 static void finish(struct tbd_call *call, int64_t result)
 {
     call->result = result;
@@ -231,7 +227,7 @@ static bool can_execute(const struct tbd_sys_call *sys)
     uint64_t folder = has_folder ? sys->args[0] : (uint64_t)AT_FDCWD;
     uint64_t flags = AT_EACCESS | (has_folder ? sys->args[4] : 0);
 
-    return tbd_sys4(__NR_faccessat2, folder, sys->args[has_folder ? 1 : 0], X_OK_, flags) == 0;
+    return tbd_sys4(__NR_faccessat2, folder, sys->args[has_folder ? 1 : 0], X_OK, flags) == 0;
 }
 
 /* The new program is under the thread's filters for real.  When it does not come to that all the
