@@ -108,6 +108,37 @@ def test_first_and_last_are_the_instructions_that_change_a_condition(folder):
     assert trace.ask("first", "total == 77") == [] and trace.ask("last", "level == 77") == []
 
 
+def holding(trace, function, condition):
+    """(instructions of all calls at which the condition holds, at which it does not, at which it means nothing)."""
+    inside = "func==%s and " % function
+    return tuple(trace.count("state", inside + text) for text in
+                 ("(%s)" % condition, "not (%s)" % condition, "not ((%s) or not (%s))" % (condition, condition)))
+
+
+def test_what_is_left_on_the_stack_decides_no_condition(folder):
+    _, trace = tbdtest.record([tbdtest.program("unset")], folder)
+    for function, variable, value in (("narrow", "sum", 3), ("narrow", "more", 6), ("wide", "both.a", 6),
+                                      ("wide", "half", 2.25), ("passed_on", "parts[0]", 4), ("ways", "late", 9)):
+        assert trace.count("state", "func==%s and %s == 77" % (function, variable)) == 0, (function, variable)
+        held, wrong, _ = holding(trace, function, "%s == %s" % (variable, value))
+        assert held > 0 and wrong == 0, (function, variable, held, wrong)
+        event = trace.one("first", "%s == %s" % (variable, value))
+        assert (event["type"], event["function"]) == ("store", function), (variable, event)
+
+
+def test_parameters_have_their_values_before_they_are_stored(folder):
+    """At every instruction, but where the register already has another value and the frame has none yet."""
+    _, trace = tbdtest.record([tbdtest.program("unset")], folder)
+    for function, variable, value, lost in (("narrow", "a", 1, 1), ("narrow", "b", 2, 3), ("narrow", "c", 3, 2), ("wide", "x", 4.5, 0),
+                                            ("wide", "n", 6, 0), ("passed_on", "n", 4, 0)):
+        states = trace.count("state", "func==" + function)
+        held, wrong, _ = holding(trace, function, "%s == %s" % (variable, value))
+        assert wrong == 0 and states - lost - 3 <= held <= states, (function, variable, held, wrong, states)
+    text = {v["name"]: v["value"] for v in trace.ask("locals", at=tbdtest.position(
+        trace.one("goto", "first", "forward", "state", 3, "where", "func==wide")))}
+    assert (text["x"], text["n"]) == ("4.5", "6"), text
+
+
 def test_a_local_variable_has_the_history_of_its_own_call(folder):
     _, trace = tbdtest.record([tbdtest.program("moments")], folder, "window=600")
     enter, leave = (trace.one("goto", "first", "forward", kind, 1, "where", "func==climb") for kind in ("func_enter", "func_exit"))

@@ -11,6 +11,15 @@ void raise_by(int *what, int by)
     *what += by;
 }
 
+/* Leaves 77 wherever its callers' next calls have their variables. */
+void soil(void)
+{
+    volatile int left[64];
+
+    for (int i = 0; i < 64; i++)
+        left[i] = 77;
+}
+
 int climb(int steps)
 {
     int level = 0;
@@ -34,7 +43,9 @@ int count_down(int height)
 
 int main(void)
 {
+    soil();
     CHECK(climb(10) == 45);
+    soil();
     CHECK(count_down(100) == 34);
     CHECK(total == 1615);
     total = 5;

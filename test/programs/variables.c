@@ -51,21 +51,6 @@ struct packed packed = { 1, -7, 0x123456789a, GREEN, { .small = 77 } };
 struct point points[3] = { { 1, 2 }, { 3, 4 }, { 5, 6 } };
 list head;
 operation chosen;
-/* Characters with NULs inside, in runs and more than are shown; elements that repeat. */
-char inner[12] = "ab\0\0c\33\"\\'\377";
-char runs[64] = "xaaaaaaaaaaaaaaabbbbbbbbbbcccccccccccccd\0\0\0\0\0\0\0\0\0\0\0\0d";
-unsigned char blank[12];
-#define ALL "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ!?"
-char large[420] = ALL ALL ALL ALL ALL;
-char ends[3] = { 'e', 0, 0 }, full[3] = { 'f', 'u', 'l' };
-char rows[3][12] = { "", "row", "r\0w" };
-int counts[24] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3 };
-#define SIX(n)  (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5
-#define MANY(n) SIX(n), SIX((n) + 6), SIX((n) + 12), SIX((n) + 18), SIX((n) + 24), SIX((n) + 30)
-long many[300];
-long steps[] = { MANY(0), MANY(36), MANY(72), MANY(108), MANY(144), MANY(180), MANY(216) };
-struct point pairs[14] = { { 1, 2 } };
-char *spaced = "pointer to aaaaaaaaaaaaaaaaaaaaaaa";
 _Thread_local int per_thread = 11;
 void *nothing;
 
@@ -179,3 +164,19 @@ int main(void)
     CHECK(number.real > 3 && head->key == 44);
     return 0;
 }
+
+/* Characters with NULs inside, in runs and more than are shown; elements that repeat. */
+char inner[12] = "ab\0\0c\33\"\\'\377";
+char runs[64] = "xaaaaaaaaaaaaaaabbbbbbbbbbcccccccccccccd\0\0\0\0\0\0\0\0\0\0\0\0d";
+unsigned char blank[12];
+#define ALL "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ!?"
+char large[420] = ALL ALL ALL ALL ALL;
+char ends[3] = { 'e', 0, 0 }, full[3] = { 'f', 'u', 'l' };
+char rows[3][12] = { "", "row", "r\0w" };
+int counts[24] = { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3 };
+#define SIX(n)  (n), (n) + 1, (n) + 2, (n) + 3, (n) + 4, (n) + 5
+#define MANY(n) SIX(n), SIX((n) + 6), SIX((n) + 12), SIX((n) + 18), SIX((n) + 24), SIX((n) + 30)
+long many[300];
+long steps[] = { MANY(0), MANY(36), MANY(72), MANY(108), MANY(144), MANY(180), MANY(216) };
+struct point pairs[14] = { { 1, 2 } };
+char *spaced = "pointer to aaaaaaaaaaaaaaaaaaaaaaa";

@@ -87,6 +87,9 @@ static enum tbd_status find_first(struct moment *m)
             find(m, &m->after, "%" PRIu64 "+%u forward state 1 where (%s)", AT(before), m->where);
     else if (status == TBD_OK && !has_line)
         status = find(m, &m->after, "first forward state 1 where (%s)", m->where);
+    else if (status == TBD_OK && !has_before)
+        status = find(m, &m->after, "first forward state 1 where time <= %" PRIu64 " and (%s)",
+                      line.position.time, m->where);
     m->has_after = status == TBD_OK;
     if (status != TBD_OK || (has_line && !has_before))
         return status;
@@ -204,17 +207,41 @@ static bool is_left(const struct moment *m)
     return left;
 }
 
-/* The store of that instruction to what the condition reads, rather than the instruction. */
-static void show_store(struct moment *m, struct tbd_meaning *meaning)
+/* The store of that instruction to what the condition reads, rather than the instruction; false:
+ * there is none. */
+static bool show_store(struct moment *m, struct tbd_meaning *meaning)
 {
     char *stores = stores_to(meaning);
     struct tbd_event store;
+    bool found = false;
 
     if (stores != NULL &&
         find(m, &store, "first forward store 1 where time == %" PRIu64 " and offset == %u and (%s)",
-             AT(m->cause), stores) == TBD_OK)
+             AT(m->cause), stores) == TBD_OK) {
         m->cause = store;
+        found = true;
+    }
     free(stores);
+    return found;
+}
+
+/* Before the first state at which it holds it meant nothing: the first store to its variables may
+ * have made it true. */
+static enum tbd_status find_first_store(struct moment *m)
+{
+    struct tbd_meaning *meaning;
+    enum tbd_status status;
+
+    if (tbd_command_states(m->run->session, m->after.position, true, 1, &m->cause.position) !=
+        TBD_OK)
+        return TBD_OK;
+    status = tbd_meaning_open(m->run->session, m->where, &m->after, &meaning);
+    if (status != TBD_OK)
+        return status;
+    if (!show_store(m, meaning))
+        m->cause = m->after;
+    tbd_meaning_close(meaning);
+    return TBD_OK;
 }
 
 static enum tbd_status find_cause(struct moment *m)
@@ -225,18 +252,20 @@ static enum tbd_status find_cause(struct moment *m)
     enum tbd_status status;
 
     m->cause = m->has_before ? m->before : m->after;
+    if (!m->has_before && m->wanted)
+        return find_first_store(m);
     if (!m->has_before || !m->has_after)
         return TBD_OK;
     if (!follow && is_left(m)) { /* other variables of the same names */
         m->cause = *place;
-        return TBD_OK;
+        return m->wanted ? find_first_store(m) : TBD_OK;
     }
     status = tbd_meaning_open(m->run->session, m->where, place, &meaning);
     if (status != TBD_OK)
         return status;
     if (!follow)
         find_change(m, meaning);
-    show_store(m, meaning);
+    (void)show_store(m, meaning);
     tbd_meaning_close(meaning);
     return TBD_OK;
 }

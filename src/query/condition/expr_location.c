@@ -5,13 +5,15 @@
  * Variables of unoptimized code lie at a distance from the function's frame, which the walk over a
  * window knows from its calls; those of optimized code in registers.
  *
- * At a function's first instruction unoptimized code has not stored its parameters yet: there they
- * are taken from the registers in which the calling convention passes them.
+ * Unoptimized code has not stored its parameters yet at a function's first instructions: there they
+ * are taken from the registers in which the calling convention passes them.  Other variables have no
+ * value before something is stored to them.
  *
  * EXPR_LOCATION-1  Everything is bounded: operations by STEPS_MAX, the stack by DEPTH_MAX. */
 #include "query/condition/expr_lower.h"
 
 #include "query/debuginfo/dwarf_parameter.h"
+#include "query/debuginfo/frame_unset.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -28,6 +30,8 @@ struct translator {
     unsigned depth;
     bool in_register, is_value;
     bool is_entry; /* at the function's first instruction */
+    enum tbd_unset unset;
+    uint32_t written; /* registers, since the function's entry: a bit each */
     uint64_t reg;
     struct tbd_piece pieces[TBD_PIECES_MAX];
     uint32_t piece_count;
@@ -265,18 +269,24 @@ static bool translate_all(struct translator *t, Dwarf_Attribute *attribute)
                : fail(t, "its location is damaged");
 }
 
-/* ---- parameters at a function's first instruction ---- */
+/* ---- before something is stored to it ---- */
 
+static bool is_parameter(const Dwarf_Die *variable)
+{
+    return dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter;
+}
+
+/* It still is where the calling convention passes it. */
 static bool take_parameter(struct translator *t, const Dwarf_Die *variable)
 {
     struct tbd_type type;
     int number;
 
-    if (!t->is_entry || t->function == NULL ||
-        dwarf_tag((Dwarf_Die *)(uintptr_t)variable) != DW_TAG_formal_parameter)
+    if ((!t->is_entry && t->unset == TBD_UNSET_NO) || t->function == NULL ||
+        !is_parameter(variable))
         return false;
     number = tbd_parameter_register(t->function, variable);
-    if (number < 0)
+    if (number < 0 || (t->written >> tbd_parameter_gpr(number) & 1) != 0)
         return false;
     type = tbd_type_of(variable);
     t->depth = 0;
@@ -287,9 +297,9 @@ static bool take_parameter(struct translator *t, const Dwarf_Die *variable)
 
 static bool take_real_parameter(struct translator *t, const Dwarf_Die *variable)
 {
-    int number = tbd_parameter_vector(t->function, variable);
+    int number = is_parameter(variable) ? tbd_parameter_vector(t->function, variable) : -1;
 
-    if (number < 0)
+    if (number < 0 || (t->written & TBD_UNSET_XMM0 << number) != 0)
         return false;
     t->in_register = true;
     t->reg = XMM_FIRST + (unsigned)number;
@@ -298,15 +308,21 @@ static bool take_real_parameter(struct translator *t, const Dwarf_Die *variable)
 }
 
 /* Below the frame at a function's first instruction: unoptimized code has yet to store it there. */
-static bool is_not_stored_yet(const struct translator *t, const Dwarf_Die *variable)
+static bool is_below_frame(const struct translator *t)
 {
     const struct tbd_expr *out = t->l->out;
     const struct tbd_expr_node *node = t->depth == 0 ? NULL : &out->nodes[t->stack[t->depth - 1]];
 
-    return t->is_entry && node != NULL && !t->is_value &&
-           dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter &&
-           node->op == TBD_EXPR_ADD && out->nodes[node->left].op == TBD_EXPR_FRAME &&
+    return t->is_entry && node != NULL && !t->is_value && node->op == TBD_EXPR_ADD &&
+           out->nodes[node->left].op == TBD_EXPR_FRAME &&
            (int64_t)out->nodes[node->right].value < 0;
+}
+
+/* True if the variable lies in the frame, and nothing is stored to it yet. */
+static bool is_unset(const struct translator *t)
+{
+    return !t->in_register && t->piece_count == 0 &&
+           (t->unset != TBD_UNSET_NO || is_below_frame(t));
 }
 
 /* ---- the result ---- */
@@ -359,27 +375,41 @@ static struct tbd_lowered result_of(struct translator *t, const struct tbd_type 
     return tbd_lowered_place(t->stack[t->depth - 1], type);
 }
 
+/* What is known of the place, before the variable's description is looked at. */
+static void look_at_function(struct translator *t, const Dwarf_Die *variable)
+{
+    const struct tbd_place_of *place = t->l->at->scope->place;
+
+    t->is_entry = t->l->at->is_entry;
+    if (place->scopes.count == 0)
+        return;
+    t->function = &place->scopes.dies[place->scopes.count - 1];
+    t->is_entry = t->is_entry || tbd_parameter_is_entry(place, t->function);
+    t->unset = tbd_frame_unset(place, t->function, variable, &t->written);
+}
+
 struct tbd_lowered tbd_lowering_local(struct tbd_lowering *l, const Dwarf_Die *variable)
 {
-    const struct tbd_place_of *place = l->at->scope->place;
     struct translator t = { .l = l };
     struct tbd_type type = tbd_type_of(variable);
+    struct tbd_lowered result;
     Dwarf_Attribute attribute;
-    bool good = false;
+    bool good = false, unset = false;
 
-    if (place->scopes.count != 0)
-        t.function = &place->scopes.dies[place->scopes.count - 1];
-    t.is_entry =
-        l->at->is_entry || (t.function != NULL && tbd_parameter_is_entry(place, t.function));
+    look_at_function(&t, variable);
     if (tbd_die_attribute(variable, DW_AT_location, &attribute))
         good = translate_all(&t, &attribute);
     else
         (void)fail(&t, "it has no location");
     if (!(good && (t.in_register || t.piece_count != 0)) && take_parameter(&t, variable))
         good = true;
-    else if (good && is_not_stored_yet(&t, variable) && !take_real_parameter(&t, variable))
-        good = fail(&t, "it is passed in a way that only unwinding tells");
+    else
+        unset = good && is_unset(&t) && !take_real_parameter(&t, variable);
+    if (unset && t.unset == TBD_UNSET_PLACE)
+        good = fail(&t, "its function has no frame yet");
     if (!good)
         return tbd_lowering_gone(l, TBD_UNMAPPED, "its value is not known here: %s", t.why);
-    return result_of(&t, &type);
+    result = result_of(&t, &type);
+    result.is_unset = unset;
+    return result;
 }

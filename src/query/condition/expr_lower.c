@@ -128,13 +128,16 @@ struct tbd_lowered tbd_lower_value(struct tbd_lowering *l, int32_t index)
 /* The thing that a pointer (or array) value leads to. */
 static struct tbd_lowered follow(struct tbd_lowering *l, const struct tbd_lowered *v)
 {
+    struct tbd_lowered place;
     struct tbd_type target;
 
     if (v->kind == TBD_LOWERED_GONE)
         return *v;
     if (!tbd_lowered_is_pointer(v) || !tbd_type_target(&v->type, &target))
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a pointer");
-    return tbd_lowered_place(v->node, &target);
+    place = tbd_lowered_place(v->node, &target);
+    place.is_unset = v->is_unset;
+    return place;
 }
 
 /* What a reference of C++ in memory refers to. */
@@ -142,8 +145,12 @@ static void through_reference(struct tbd_lowering *l, struct tbd_lowered *place)
 {
     struct tbd_type target;
 
-    if (tbd_type_look(&place->type).kind == TBD_TYPE_REFERENCE &&
-        tbd_type_target(&place->type, &target))
+    if (tbd_type_look(&place->type).kind != TBD_TYPE_REFERENCE ||
+        !tbd_type_target(&place->type, &target))
+        return;
+    if (place->is_unset)
+        *place = tbd_lowering_unset(l);
+    else
         *place = tbd_lowered_place(tbd_lowering_memory(l, place->node, 8), &target);
 }
 
@@ -160,6 +167,8 @@ static struct tbd_lowered lower_member(struct tbd_lowering *l)
         return of;
     if (of.kind == TBD_LOWERED_PLACE && of.has_type)
         through_reference(l, &of);
+    if (of.kind == TBD_LOWERED_GONE)
+        return of;
     if ((of.kind != TBD_LOWERED_PLACE && of.kind != TBD_LOWERED_PIECES) || !of.has_type)
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a struct or union");
     view = tbd_type_look(&of.type);
@@ -299,6 +308,8 @@ static struct tbd_lowered string_at(struct tbd_lowering *l, int32_t index, uint6
     if (view.kind == TBD_TYPE_ARRAY && view.bytes != 0)
         *out_room = view.bytes;
     v = tbd_lowered_load(l, &v);
+    if (v.is_unset)
+        return tbd_lowering_unset(l);
     if (v.kind != TBD_LOWERED_GONE && !tbd_lowered_is_pointer(&v))
         return tbd_lowering_gone(l, TBD_TYPE, "this is not a string");
     return v;

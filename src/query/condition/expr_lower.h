@@ -59,6 +59,7 @@ struct tbd_lowered {
     uint32_t piece_count;
     bool has_type; /* else an unsigned number of 64 bits */
     bool is_literal;
+    bool is_unset;   /* PLACE, or the address of an array: what lies there is left over */
     bool is_address; /* of &: counted in bytes, but what is pointed to lies there */
     struct tbd_type type;
     uint32_t bits, bit_offset; /* PLACE: a bit-field */
@@ -76,6 +77,9 @@ int32_t tbd_lowering_extend(struct tbd_lowering *l, int32_t value, uint32_t bits
 /* Notes why there is no value; the result has none. */
 struct tbd_lowered tbd_lowering_gone(struct tbd_lowering *l, enum tbd_status status,
                                      const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* The same of what has is_unset. */
+struct tbd_lowered tbd_lowering_unset(struct tbd_lowering *l);
 
 /* ---- values (expr_values.c) ---- */
 

@@ -101,6 +101,12 @@ struct tbd_lowered tbd_lowering_gone(struct tbd_lowering *l, enum tbd_status sta
     return (struct tbd_lowered){ .kind = TBD_LOWERED_GONE };
 }
 
+struct tbd_lowered tbd_lowering_unset(struct tbd_lowering *l)
+{
+    return tbd_lowering_gone(l, TBD_UNMAPPED,
+                             "its value is not known here: nothing is stored to it yet");
+}
+
 /* ---- values ---- */
 
 struct tbd_lowered tbd_lowered_made(int32_t node, uint8_t encoding, uint8_t bytes)
@@ -237,6 +243,8 @@ struct tbd_lowered tbd_lowered_load(struct tbd_lowering *l, const struct tbd_low
         return out;
     if (v->kind == TBD_LOWERED_PIECES)
         return tbd_lowering_gone(l, TBD_TYPE, "it is in registers, and no single value");
+    if (v->is_unset && view.kind != TBD_TYPE_ARRAY)
+        return tbd_lowering_unset(l);
     out.kind = TBD_LOWERED_NUMBER;
     if (v->bits != 0)
         return load_bits(l, v, view.is_signed);

@@ -92,6 +92,7 @@ void tbd_dwarf_free(struct tbd_dwarf *dwarf)
     free(dwarf->units);
     free(dwarf->ranges);
     free(dwarf->last);
+    free(dwarf->flow);
     tdestroy(dwarf->found, free);
     free(dwarf);
 }

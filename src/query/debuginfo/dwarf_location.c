@@ -10,6 +10,7 @@
 
 #include "query/debuginfo/dwarf_machine.h"
 #include "query/debuginfo/dwarf_parameter.h"
+#include "query/debuginfo/frame_unset.h"
 #include "query/debuginfo/dwarf_thread.h"
 
 #include <dwarf.h>
@@ -537,7 +538,7 @@ static bool take_constant(const Dwarf_Die *variable, struct tbd_data *out)
     return true;
 }
 
-/* ---- parameters at a function's first instruction ---- */
+/* ---- before something is stored to it ---- */
 
 /* Is what describes a place below the frame, where nothing of the function is yet? */
 static bool is_below_frame(struct tbd_machine *m, Dwarf_Attribute *attribute)
@@ -549,44 +550,62 @@ static bool is_below_frame(struct tbd_machine *m, Dwarf_Attribute *attribute)
            (int64_t)ops[0].number < 0;
 }
 
-/* In place of what unoptimized code says of a parameter before it has stored it there. */
+static void take_register(struct tbd_machine *m, const struct tbd_type *type, uint64_t value)
+{
+    struct tbd_data *out = m->out;
+
+    out->is_known = true;
+    if (tbd_parameter_is_address(type)) {
+        tbd_data_at(value, type, out);
+    } else {
+        out->byte_count = sizeof(value);
+        memcpy(out->bytes, &value, sizeof(value));
+    }
+}
+
+/* In place of what unoptimized code says of a parameter before it has stored it there.  `written`:
+ * registers that hold something else by now. */
 static void take_passed(struct tbd_machine *m, Dwarf_Attribute *attribute,
-                        const Dwarf_Die *variable)
+                        const Dwarf_Die *variable, uint32_t written)
 {
     struct tbd_data *out = m->out;
     struct tbd_type type = out->type;
     int number = tbd_parameter_register(m->function, variable);
     int vector = tbd_parameter_vector(m->function, variable);
-    uint64_t value;
 
     if (number < 0 && vector < 0 && !is_below_frame(m, attribute))
         return;
+    if (number >= 0 && (written >> tbd_parameter_gpr(number) & 1) != 0)
+        number = -1;
+    if (vector >= 0 && (written & TBD_UNSET_XMM0 << vector) != 0)
+        vector = -1;
     memset(out, 0, sizeof(*out));
     out->type = type;
-    if (vector >= 0) {
+    if (vector >= 0)
         out->is_known =
             register_bytes(m, XMM_FIRST + (unsigned)vector, out->bytes, &out->byte_count);
-    } else if (number < 0) {
-        (void)tbd_machine_fail(m, "it is not stored yet at its function's first instruction");
-    } else {
-        value = m->place->frame->gpr[tbd_parameter_gpr(number)];
-        out->is_known = true;
-        if (tbd_parameter_is_address(&type)) {
-            tbd_data_at(value, &type, out);
-        } else {
-            out->byte_count = sizeof(value);
-            memcpy(out->bytes, &value, sizeof(value));
-        }
-    }
+    else if (number < 0)
+        (void)tbd_machine_fail(m, "it is not stored yet at its function's first instructions");
+    else
+        take_register(m, &type, m->place->frame->gpr[tbd_parameter_gpr(number)]);
 }
 
-static bool is_at_entry(const struct tbd_machine *m, const Dwarf_Die *variable)
+/* At its function's first instructions, in the innermost frame. */
+static void correct_early(struct tbd_machine *m, Dwarf_Attribute *attribute,
+                          const Dwarf_Die *variable)
 {
     const struct tbd_frame *frame = m->place->frame;
+    enum tbd_unset unset;
+    uint32_t written = 0;
 
-    return m->function != NULL && frame != NULL && frame->how == TBD_FRAME_REGS &&
-           dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter &&
-           tbd_parameter_is_entry(m->place, m->function);
+    if (m->function == NULL || frame == NULL || frame->how != TBD_FRAME_REGS)
+        return;
+    unset = tbd_frame_unset(m->place, m->function, variable, &written);
+    if (dwarf_tag((Dwarf_Die *)(uintptr_t)variable) == DW_TAG_formal_parameter &&
+        (unset != TBD_UNSET_NO || tbd_parameter_is_entry(m->place, m->function)))
+        take_passed(m, attribute, variable, written);
+    else if (unset == TBD_UNSET_PLACE)
+        m->out->is_known = tbd_machine_fail(m, "its function has no frame yet");
 }
 
 void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *variable,
@@ -602,8 +621,8 @@ void tbd_location_value(const struct tbd_place_of *place, const Dwarf_Die *varia
         m.function = &place->scopes.dies[place->scopes.count - 1];
     if (tbd_die_attribute(variable, DW_AT_location, &attribute)) {
         out->is_known = run_location(&m, &attribute);
-        if ((!out->is_known || out->in_memory) && is_at_entry(&m, variable))
-            take_passed(&m, &attribute, variable);
+        if (!out->is_known || out->in_memory)
+            correct_early(&m, &attribute, variable);
     } else {
         out->is_known = take_constant(variable, out);
         if (!out->is_known)

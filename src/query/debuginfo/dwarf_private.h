@@ -40,6 +40,8 @@ struct tbd_dwarf {
     size_t range_count, range_capacity;
     uint64_t last_address;         /* of `last`; functions are asked for again and again */
     struct tbd_dwarf_scopes *last; /* owned */
+    struct tbd_flow *flow;         /* owned; of the function last asked about; NULL: not readable */
+    uint64_t flow_start;           /* that function's; 0: none was asked about */
     void *found;                   /* owned: tree of struct tbd_dwarf_found */
 };
 
