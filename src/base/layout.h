@@ -13,7 +13,7 @@
  *   BASE + 128 MiB      engine stacks and signal stacks, one slot per thread
  *   BASE + 1 GiB        arenas
  *   BASE + 16 GiB       the stream: memory shared with the organizer
- *   BASE + 40 GiB       replay only: the plan (replay/plan.h), 16 GiB
+ *   BASE + 40 GiB       replay only: the plan (replay/plan.h), 8 GiB at most
  *   BASE + 56 GiB       play: the second touch map (hooks/memory/shared.h); replay: one bit a page, present or not
  *   BASE + 60 GiB       play only: one bit a page: logged (hooks/memory/userfault.h)
  *   BASE + 64 GiB       the thread area; gs base = area + 2 GiB

@@ -25,7 +25,6 @@ struct recorded {
 };
 
 #define MAX_RECORDED    96
-#define INSN_MAX_BYTES  15u
 #define NOTES_MAX_BYTES 2048u /* of a block; the rest of the record is for what it does */
 
 struct layout {
@@ -96,7 +95,8 @@ static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, 
         struct tbd_insn *insn = &cut->insn[cut->count];
         bool decodes = at < available && tbd_decode(insn, pc + at, code + at, available - at);
 
-        *out_looked = at + (available - at < INSN_MAX_BYTES ? available - at : INSN_MAX_BYTES);
+        *out_looked =
+            at + (available - at < TBD_INSN_MAX_BYTES ? available - at : TBD_INSN_MAX_BYTES);
         if (!decodes || insn->kind == TBD_INSN_BAD)
             return cut->count ? TBD_END_LIMIT : TBD_END_FAULT;
         if (config->hook_set == TBD_HOOKS_NONE && is_plain_without_hooks(insn))
@@ -421,7 +421,7 @@ _Static_assert(TBD_BLOCK_MAX_INSNS *(8 + 8 + 64) + 72 + NOTES_MAX_BYTES <= TBD_R
 void tbd_cut_block(struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks,
                    const struct tbd_codegen_config *config, uint64_t pc)
 {
-    uint64_t want = (uint64_t)config->max_insns * INSN_MAX_BYTES;
+    uint64_t want = (uint64_t)config->max_insns * TBD_INSN_MAX_BYTES;
     bool changes = false;
     uint64_t available = callbacks->executable((struct tbd_app_pc){ pc }, want, &changes);
     uint64_t looked = 0;

@@ -171,6 +171,8 @@ enum tbd_end {
 };
 
 #define TBD_BLOCK_MAX_INSNS 64u
+/* Of one instruction (Intel SDM volume 2, 2.3.11). */
+#define TBD_INSN_MAX_BYTES 15u
 
 struct tbd_block_def {
     uint64_t start;         /*  0: application address of the first instruction */

@@ -109,11 +109,10 @@ static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
 }
 
 /* A block in front may have ended because it could not go on here. */
-#define INSN_MAX_BYTES 15u
 
 static void flush_code(struct tbd_call *call, uint64_t start, uint64_t end)
 {
-    start -= start < INSN_MAX_BYTES ? start : INSN_MAX_BYTES;
+    start -= start < TBD_INSN_MAX_BYTES ? start : TBD_INSN_MAX_BYTES;
     if (tbd_regions_has_code(&tbd_runtime.regions, start, end))
         tbd_patcher_flush_range(call->thread, start, end);
 }

@@ -12,8 +12,6 @@
 #include "hooks/memory/shared.h"
 #include "hooks/instructions/slot.h"
 
-#define INSN_MAX_BYTES 15u
-
 /* ---- windows ---- */
 
 #define STRETCH_BATCH 256u
@@ -268,7 +266,7 @@ static void send_code(uint64_t start, uint32_t bytes, struct tbd_effects *effect
 /* Code that others may write: the log must have what is there now before the block made from it is entered. */
 static void looked(struct tbd_app_pc start, uint32_t bytes)
 {
-    uint8_t now[TBD_BLOCK_MAX_INSNS * INSN_MAX_BYTES];
+    uint8_t now[TBD_BLOCK_MAX_INSNS * TBD_INSN_MAX_BYTES];
     struct tbd_effects *effects;
     uint32_t others = 0;
 
@@ -398,13 +396,13 @@ static void bad_code(struct tbd_thread *thread)
 {
     bool unused;
     uint64_t pc = thread->regs.rip;
-    uint64_t fetchable = executable((struct tbd_app_pc){ pc }, INSN_MAX_BYTES, &unused);
+    uint64_t fetchable = executable((struct tbd_app_pc){ pc }, TBD_INSN_MAX_BYTES, &unused);
     const struct tbd_slot *slot =
         fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable) : NULL;
 
     if (slot)
         tbd_slot_run(thread, slot); /* leaves through the signal handler */
-    if (fetchable == INSN_MAX_BYTES || slot)
+    if (fetchable == TBD_INSN_MAX_BYTES || slot)
         tbd_detach(thread, "it runs an instruction that is not known", tbd_slot_last_insn(thread));
     raise_fetch_fault(thread, pc + fetchable);
     tbd_runtime_settle(thread);

@@ -27,13 +27,12 @@ static uint64_t this_order(void)
 }
 
 /* A block in front may have ended because it could not go on here: as in play. */
-#define INSN_MAX_BYTES 15u
 
 static void forget_code(uint64_t start, uint64_t bytes)
 {
     uint64_t end = start + page_up(bytes);
 
-    start -= start < INSN_MAX_BYTES ? start : INSN_MAX_BYTES;
+    start -= start < TBD_INSN_MAX_BYTES ? start : TBD_INSN_MAX_BYTES;
     if (tbd_regions_has_code(&tbd_runtime.regions, start, end))
         tbd_stub_code_changed(start, end - start);
 }

@@ -11,8 +11,6 @@
 #include "base/string.h"
 #include "replay/stub/memory.h"
 
-#define LONGEST_INSN 15u
-
 static struct tbd_plan_thread *slots(void)
 {
     return (void *)((char *)tbd_stub.plan + tbd_stub.plan->threads.offset);
@@ -101,7 +99,7 @@ static uint32_t call_length(uint64_t rip)
 {
     uint8_t byte, before = 0;
 
-    for (uint32_t i = 0; i < LONGEST_INSN && tbd_memory_read(rip + i, &byte, 1); i++) {
+    for (uint32_t i = 0; i < TBD_INSN_MAX_BYTES && tbd_memory_read(rip + i, &byte, 1); i++) {
         if (before == 0x0f && byte == 0x05)
             return i + 1;
         before = byte;
