@@ -24,6 +24,12 @@ def recorded(kind, folder, options="window=500"):
     return tbdtest.record([tbdtest.program("variables_" + kind)], folder, options)[1]
 
 
+def line_of(code):
+    """The line of variables.c that begins so."""
+    with open(os.path.join(tbdtest.SOURCE, "test/programs/variables.c"), encoding="utf-8") as source:
+        return [line.strip() for line in source].index(code) + 1
+
+
 def test_calls_are_gdb_s_breakpoints_and_finish_values(folder):
     path, trace, env = fixed("O0_5", folder)
     wanted = othertools.gdb_script([path], """
@@ -73,9 +79,9 @@ def test_stores_are_gdb_s_watchpoint_hits(folder):
 
 
 def test_rows_agree_with_all_and_with_counts(folder):
-    trace = recorded("O2_5", folder)
+    trace, line = recorded("O2_5", folder), line_of("counter++;")
     for command, question in ((["stores", "of", "counter"], ["store", "of", "counter"]), (["syscalls"], ["syscall"]),
-                              (["lines", "variables.c:69"], ["line", "where", "src=<variables.c,69>"])):
+                              (["lines", "variables.c:%d" % line], ["line", "where", "src=<variables.c,%d>" % line])):
         rows, events = trace.ask(*command, at="last"), trace.ask("all", *question, at="last")
         assert [r["position"] for r in rows] == [tbdtest.position(e) for e in events] and rows, command
         for by in ("func", "line", "value"):
@@ -157,7 +163,7 @@ def test_answers_are_as_documented(folder):
     assert len(objects) >= 12, objects
     questions = {"event": [["goto", "first"], ["all", "store", "where", "func==push"], ["all", "load", "where", "func==push"], ["all", "func_enter"],
                            ["all", "func_exit"], ["all", "syscall"], ["all", "line", "where", "func==main"], ["step"]],
-                 "stores": [["stores", "of", "hidden"]], "calls": [["calls", "push"], ["calls", "printf"]], "lines": [["lines", "variables.c:69"]],
+                 "stores": [["stores", "of", "hidden"]], "calls": [["calls", "push"], ["calls", "printf"]], "lines": [["lines", "variables.c:%d" % line_of("counter++;")]],
                  "syscalls": [["syscalls"]], "count": [["count", "store", "of", "counter", "by", "line"]], "history": [["history", "counter"]],
                  "trace": [["trace", "365", "first"], ["trace", "first", "400"]], "why": [["why", "hidden"]], "marks": [["marks"]],
                  "mem": [["mem", "&counter", "16"]], "print": [["print", "counter"]], "bt": [["bt"]], "not found": []}
