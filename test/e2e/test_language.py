@@ -112,6 +112,23 @@ def test_wrong_conditions_are_pointed_at(folder):
             assert lines[2].index("^") == lines[1].index(word, lines[1].index("where")), (where, lines)
 
 
+def test_what_commands_add_is_not_pointed_at(folder):
+    """Messages show the line as it was typed, and point at the word in it."""
+    trace = recorded(folder, "O0_5")
+    for line, word in (("calls nosuch", "nosuch"), ("calls push where nosuch == 3", "nosuch"), ("lines list.c:1:2", "list.c:1:2"),
+                       ("lines variables.c where kay == 3", "kay"), ("stores of nosuch", "nosuch"), ("stores of counter where newval = 3", "= 3"),
+                       ("stores of first->key where new.nosuch == 3", "new.nosuch"), ("count store of counter where nosuch(", "("),
+                       ("count store where func==nowhere by line", "nowhere"), ("count func_enter of counter by line", "counter"),
+                       ("goto first forward func_enter where func==push then backward stare 1", "stare"),
+                       ("goto first forward func_enter where func==push then backward store 1 where func==nowhere", "nowhere"),
+                       ("goto last backward store of nosuch where time == 3 then forward line", "nosuch"), ("trace first last where nosuch = 3", "= 3"),
+                       ("first func==push and nosuch = 4", "= 4"), ("last func == nowhere", "nowhere"), ("syscalls where syscall == nowhere", "nowhere")):
+        result = trace.tbdq(*line.split(), json_output=False, at=tbdtest.position(trace.one("goto", "last", "backward", "func_exit", "where", "func==sum_list")))
+        shown = [text for text in result.err.decode().splitlines() if ": note: " not in text]
+        assert result.code == 2 and len(shown) >= 3 and shown[1] == "  " + line, (line, result)
+        assert shown[2].index("^") == 2 + line.rindex(word), (line, shown)
+
+
 def walk(trace, start, *commands):
     """Positions that a row of commands leads to."""
     trace.ask("goto", start)

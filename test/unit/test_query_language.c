@@ -599,6 +599,198 @@ static void wrong_questions_are_pointed_at(void **state)
     }
 }
 
+/* ---- made, not parsed ---- */
+
+static struct tbd_expr *parsed(const char *text, enum tbd_event_type type)
+{
+    struct tbd_query_error error;
+    struct tbd_expr *expr = NULL;
+
+    assert_int_equal(tbd_expr_parse(text, 0, type, &expr, &error), TBD_OK);
+    return expr;
+}
+
+/* All but the places in the text. */
+static void assert_same(const struct tbd_expr *made, const struct tbd_expr *expected)
+{
+    assert_non_null(made);
+    assert_int_equal(made->node_count, expected->node_count);
+    assert_int_equal(made->root, expected->root);
+    for (uint32_t i = 0; i < made->node_count; i++) {
+        struct tbd_expr_node a = made->nodes[i], b = expected->nodes[i];
+
+        a.at = a.length = b.at = b.length = 0;
+        if (memcmp(&a, &b, sizeof(a)) != 0)
+            fail_msg("node %u differs: op %d and %d", i, a.op, b.op);
+    }
+    assert_int_equal(made->uses, expected->uses);
+    assert_int_equal(made->registers, expected->registers);
+    assert_int_equal(made->levels, expected->levels);
+    assert_int_equal(made->memory_count, expected->memory_count);
+    assert_int_equal(made->name_count, expected->name_count);
+    for (uint32_t i = 0; i < made->name_count; i++) {
+        assert_string_equal(made->names[i].text, expected->names[i].text);
+        assert_int_equal(made->names[i].kind, expected->names[i].kind);
+    }
+    assert_int_equal(made->symbol_count, expected->symbol_count);
+    for (uint32_t i = 0; i < made->symbol_count; i++)
+        assert_string_equal(made->symbols[i], expected->symbols[i]);
+    assert_int_equal(made->regex_count, expected->regex_count);
+    for (uint32_t i = 0; i < made->regex_count; i++)
+        assert_string_equal(made->regexes[i].text, expected->regexes[i].text);
+    assert_int_equal(made->pattern_count, expected->pattern_count);
+    for (uint32_t i = 0; i < made->pattern_count; i++) {
+        assert_int_equal(made->patterns[i].count, expected->patterns[i].count);
+        assert_memory_equal(made->patterns[i].items, expected->patterns[i].items,
+                            made->patterns[i].count * sizeof(int32_t));
+    }
+}
+
+static void assert_made(struct tbd_expr *made, const char *text, enum tbd_event_type type)
+{
+    struct tbd_expr *expected = parsed(text, type);
+
+    assert_same(made, expected);
+    tbd_expr_free(made);
+    tbd_expr_free(expected);
+}
+
+static void made_conditions_are_those_that_are_parsed(void **state)
+{
+    struct tbd_expr_name function = { .text = (char *)(uintptr_t) "main" };
+    struct tbd_expr_name source = { .text = (char *)(uintptr_t) "a.c:7", .kind = TBD_NAME_SOURCE };
+    struct tbd_expr_name module = { .text = (char *)(uintptr_t) "libc*", .kind = TBD_NAME_MODULE };
+
+    (void)state;
+    assert_made(tbd_expr_compare(TBD_EVENT_STORE, TBD_FIELD_TIME, TBD_EXPR_LE, 5), "time <= 5",
+                TBD_EVENT_STORE);
+    assert_made(tbd_expr_compare(TBD_EVENT_STORE, TBD_FIELD_SP, TBD_EXPR_GE, 9), "sp >= 9",
+                TBD_EVENT_STORE);
+    assert_made(tbd_expr_compare(TBD_EVENT_FUNC_EXIT, TBD_FIELD_SP, TBD_EXPR_GE, 9), "sp >= 9",
+                TBD_EVENT_FUNC_EXIT);
+    assert_made(tbd_expr_compare(TBD_EVENT_LINE, TBD_FIELD_FRAME, TBD_EXPR_EQ, 9), "frame == 9",
+                TBD_EVENT_LINE);
+    assert_made(tbd_expr_compare(TBD_EVENT_STORE, TBD_FIELD_NEWVAL, TBD_EXPR_NE, 0), "newval != 0",
+                TBD_EVENT_STORE);
+    assert_made(tbd_expr_compare(TBD_EVENT_LINE, TBD_FIELD_LINE, TBD_EXPR_LT, 7), "line < 7",
+                TBD_EVENT_LINE);
+    assert_made(tbd_expr_touches(0x4000, 8), "touches[0x4000,8]", TBD_EVENT_LOAD);
+    assert_made(tbd_expr_is_in(&function), "func == main", TBD_EVENT_STORE);
+    assert_made(tbd_expr_is_in(&module), "module == \"libc*\"", TBD_EVENT_STORE);
+    assert_made(tbd_expr_is_in(&source), "src=<a.c,7>", TBD_EVENT_LINE);
+    assert_made(tbd_expr_not(tbd_expr_touches(1, 2)), "not touches[1,2]", TBD_EVENT_STORE);
+}
+
+static const char *const halves[] = {
+    "func == main and mem[addr,4] == 3",        "module == \"l*\" or stack=<main,**,helper>",
+    "name =~ \"^a\" and item->key == (short)3", "mem[mem[rsp,8],8] == &counter",
+    "stack=<*,strlen> and func != helper",      "sizeof item == 8 or text =~ \"b+\"",
+};
+
+/* Every pair: whatever a node of the second says is moved behind the first. */
+static void joined_conditions_are_those_that_are_parsed_as_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {
+        for (size_t j = 0; j < sizeof(halves) / sizeof(halves[0]); j++) {
+            char text[256];
+            struct tbd_expr *made = tbd_expr_join(TBD_EXPR_AND, parsed(halves[i], TBD_EVENT_STORE),
+                                                  parsed(halves[j], TBD_EVENT_STORE));
+
+            snprintf(text, sizeof(text), "(%s) and (%s)", halves[i], halves[j]);
+            assert_made(made, text, TBD_EVENT_STORE);
+        }
+    }
+    assert_null(tbd_expr_join(TBD_EXPR_OR, parsed(halves[0], TBD_EVENT_STORE), NULL));
+    assert_null(tbd_expr_join(TBD_EXPR_OR, NULL, parsed(halves[0], TBD_EVENT_STORE)));
+    assert_null(tbd_expr_not(NULL));
+}
+
+static void copies_are_unbound_and_their_own(void **state)
+{
+    struct tbd_query_error error;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(halves) / sizeof(halves[0]); i++) {
+        struct tbd_expr *expr = parsed(halves[i], TBD_EVENT_STORE), *copy;
+
+        assert_int_equal(tbd_expr_bind_names(expr, &names, false, &error), TBD_OK);
+        copy = tbd_expr_copy(expr);
+        for (uint32_t n = 0; n < copy->name_count; n++)
+            assert_null(copy->names[n].ranges);
+        tbd_expr_free(expr);
+        assert_made(copy, halves[i], TBD_EVENT_STORE);
+    }
+}
+
+static void questions_are_made_of_values(void **state)
+{
+    struct tbd_question question =
+        tbd_question_before((struct tbd_position){ 7, 3 }, TBD_EVENT_STORE);
+    struct tbd_question copy;
+    struct tbd_expr *expected;
+
+    (void)state;
+    assert_true(question.is_search && question.backward && question.from == TBD_FROM_POSITION);
+    assert_true(question.position.time == 7 && question.position.offset == 3);
+    assert_int_equal(question.count, 1);
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, 2);
+    tbd_question_where(&question, tbd_expr_touches(16, 4));
+    assert_int_equal(tbd_question_copy(&question, &copy), TBD_OK);
+    tbd_question_free(&question);
+    expected = parsed("time >= 2 and touches[16,4]", TBD_EVENT_STORE);
+    assert_same(copy.where, expected);
+    tbd_expr_free(expected);
+    tbd_question_where(&copy, NULL);
+    assert_true(copy.is_lost && copy.where == NULL);
+    assert_true(tbd_question_last(TBD_EVENT_LINE).backward);
+    assert_false(tbd_question_first(TBD_EVENT_LINE).backward);
+    question = tbd_question_first(TBD_EVENT_STATE);
+    assert_true(tbd_question_is_states(&question));
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, 2);
+    assert_false(tbd_question_is_states(&question));
+    tbd_question_free(&question);
+}
+
+/* `value` is an int at 0x4000, `other` means nothing. */
+static bool find_value(void *context, const char *text, size_t at, size_t length,
+                       struct tbd_expr_stand_in *out, struct tbd_query_error *error)
+{
+    (void)context;
+    if (length == 5 && memcmp(text + at, "other", 5) == 0)
+        return tbd_query_wrong(error, TBD_TYPE, at, length, "no such value");
+    *out = (struct tbd_expr_stand_in){ .address = 0x4000, .bytes = 4, .type = "int" };
+    return length == 5 && memcmp(text + at, "value", 5) == 0;
+}
+
+static void words_of_the_asker_stand_for_memory(void **state)
+{
+    static const char text[] = "all store of x where value == 3 and newval > 2 by line";
+    static const char wrong[] = "all store of x where newval == 3 and other > 2 by line";
+    const struct tbd_expr_words own = { find_value, NULL };
+    struct tbd_query_error error;
+    struct tbd_question question;
+    struct tbd_question_words words;
+    struct tbd_expr *expected = parsed("(int)mem[0x4000,4] == 3 and newval > 2", TBD_EVENT_STORE);
+
+    (void)state;
+    assert_int_equal(tbd_question_read_all(text, 4, strlen(text) - 8, &question, &words, &error),
+                     TBD_OK);
+    assert_memory_equal(text + words.of, "of", 2);
+    assert_int_equal(words.of_end - words.object, 1);
+    assert_int_equal(text[words.object], 'x');
+    assert_int_equal(tbd_question_take_where(&question, &words, &own, &error), TBD_OK);
+    assert_same(question.where, expected);
+    tbd_question_free(&question);
+    tbd_expr_free(expected);
+    assert_int_equal(tbd_question_read_all(wrong, 4, strlen(wrong) - 8, &question, &words, &error),
+                     TBD_OK);
+    assert_int_equal(tbd_question_take_where(&question, &words, &own, &error), TBD_TYPE);
+    assert_int_equal(error.at, strstr(wrong, "other") - wrong);
+    assert_null(question.where);
+    assert_int_equal(tbd_question_parse_all(text, 4, &question, &error), TBD_SYNTAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -621,6 +813,11 @@ int main(void)
         cmocka_unit_test(deep_nesting_is_refused),
         cmocka_unit_test(questions_have_all_forms),
         cmocka_unit_test(wrong_questions_are_pointed_at),
+        cmocka_unit_test(made_conditions_are_those_that_are_parsed),
+        cmocka_unit_test(joined_conditions_are_those_that_are_parsed_as_one),
+        cmocka_unit_test(copies_are_unbound_and_their_own),
+        cmocka_unit_test(questions_are_made_of_values),
+        cmocka_unit_test(words_of_the_asker_stand_for_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,8 +89,8 @@ static void print_event(const struct tbd_command_run *run, const struct tbd_even
     json_decref(object);
 }
 
-static struct tbd_position start_of(struct tbd_session *session,
-                                    const struct tbd_question *question)
+struct tbd_position tbd_command_start(struct tbd_session *session,
+                                      const struct tbd_question *question)
 {
     switch (question->from) {
     case TBD_FROM_FIRST: return tbd_session_first(session);
@@ -114,7 +114,7 @@ static const char *end_there(struct tbd_session *session, struct tbd_position st
 static enum tbd_exit not_found(const struct tbd_command_run *run,
                                const struct tbd_question *question, uint64_t found)
 {
-    struct tbd_position start = start_of(run->session, question);
+    struct tbd_position start = tbd_command_start(run->session, question);
     json_t *object;
 
     if (run->session->json) {
@@ -160,229 +160,211 @@ enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position po
 static enum tbd_exit go_by_states(struct tbd_command_run *run, const struct tbd_question *question)
 {
     struct tbd_position position;
-    enum tbd_status status = tbd_command_states(run->session, start_of(run->session, question),
-                                                question->backward, question->count, &position);
+    enum tbd_status status =
+        tbd_command_states(run->session, tbd_command_start(run->session, question),
+                           question->backward, question->count, &position);
 
     if (status == TBD_NOTIME)
         return not_found(run, question, 0);
     return status == TBD_OK ? tbd_command_go(run, position) : tbd_command_fail(run, status);
 }
 
-static enum tbd_exit search(struct tbd_command_run *run, struct tbd_search *search)
+/* ---- asking ---- */
+
+/* TBD_NOTFOUND: in what can be read there is none. */
+static enum tbd_status look(struct tbd_command_run *run, struct tbd_search *search,
+                            struct tbd_event *out, uint64_t *out_found)
 {
     struct tbd_progress progress;
-    struct tbd_event event = { 0 };
-    uint64_t found;
     enum tbd_status status;
 
+    if (search->question->is_lost)
+        return TBD_NOMEM;
     tbd_progress_start(&progress, run->quiet);
     search->progress = show_progress;
     search->progress_context = &progress;
-    status = tbd_search_run(search, &event, &found);
+    status = tbd_search_run(search, out, out_found);
     tbd_progress_clear(&progress);
     if (run->explain)
         explain(run->session, tbd_progress_seconds(&progress));
     report_bad(run->session);
-    if ((status == TBD_NOTFOUND || (status == TBD_OK && found == 0)) && run->each != NULL)
-        return TBD_EXIT_NOT_FOUND;
-    if (status == TBD_NOTFOUND || (status == TBD_OK && found == 0))
-        return not_found(run, search->question, found); /* in what can be read */
-    if (status != TBD_OK && search->error->status != TBD_OK)
-        return tbd_command_wrong(run, search->error);
+    return status == TBD_OK && *out_found == 0 ? TBD_NOTFOUND : status;
+}
+
+static enum tbd_exit failed(struct tbd_command_run *run, const struct tbd_search *search,
+                            enum tbd_status status)
+{
+    return search->error->status != TBD_OK ? tbd_command_wrong(run, search->error)
+                                           : tbd_command_fail(run, status);
+}
+
+static enum tbd_exit go_by_search(struct tbd_command_run *run, struct tbd_question *question)
+{
+    struct tbd_query_error error = { 0 };
+    struct tbd_search search = { .session = run->session, .question = question, .error = &error };
+    struct tbd_event event = { 0 };
+    uint64_t found = 0;
+    enum tbd_status status = look(run, &search, &event, &found);
+
+    if (status == TBD_NOTFOUND)
+        return not_found(run, question, found);
     if (status != TBD_OK)
-        return tbd_command_fail(run, status);
-    if (search->each == NULL) {
-        move_to(run, event.position, (event.flags & TBD_EVENT_RESUMED) != 0 ? event.thread : 0);
-        print_event(run, &event);
-    }
+        return failed(run, &search, status);
+    move_to(run, event.position, (event.flags & TBD_EVENT_RESUMED) != 0 ? event.thread : 0);
+    print_event(run, &event);
     return TBD_EXIT_FOUND;
 }
 
-static enum tbd_exit run_goto(struct tbd_command_run *run)
+enum tbd_exit tbd_command_ask(struct tbd_command_run *run, struct tbd_question *question)
+{
+    enum tbd_exit result;
+
+    if (question->is_lost)
+        result = tbd_command_fail(run, TBD_NOMEM);
+    else if (!question->is_search)
+        result = tbd_command_go(run, tbd_command_start(run->session, question));
+    else if (tbd_question_is_states(question))
+        result = go_by_states(run, question);
+    else
+        result = go_by_search(run, question);
+    tbd_question_free(question);
+    return result;
+}
+
+enum tbd_exit tbd_command_each(struct tbd_command_run *run, struct tbd_question *question,
+                               bool (*each)(void *context, const struct tbd_event *event),
+                               void *context)
+{
+    struct tbd_query_error error = { 0 };
+    struct tbd_search search = { .session = run->session,
+                                 .question = question,
+                                 .error = &error,
+                                 .each = each,
+                                 .each_context = context };
+    struct tbd_event last;
+    uint64_t found = 0;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    enum tbd_status status;
+
+    question->count = TBD_QUESTION_ALL;
+    status = look(run, &search, &last, &found);
+    if (status == TBD_NOTFOUND)
+        result = TBD_EXIT_NOT_FOUND;
+    else if (status != TBD_OK)
+        result = failed(run, &search, status);
+    tbd_question_free(question);
+    return result;
+}
+
+enum tbd_status tbd_command_find_event(struct tbd_command_run *run, struct tbd_question *question,
+                                       struct tbd_event *out)
+{
+    struct tbd_query_error error = { 0 };
+    struct tbd_search search = { .session = run->session, .question = question, .error = &error };
+    uint64_t found;
+    enum tbd_status status = question->is_lost ? TBD_NOMEM : tbd_search_run(&search, out, &found);
+
+    tbd_question_free(question);
+    return status;
+}
+
+/* ---- goto ---- */
+
+/* One part of a chain: text[from, to). */
+static enum tbd_exit goto_part(struct tbd_command_run *run, size_t from, size_t to)
 {
     struct tbd_query_error error;
     struct tbd_question question;
-    struct tbd_search searching = { .session = run->session,
-                                    .question = &question,
-                                    .error = &error };
+    struct tbd_question_words words;
+    bool is_first = from == run->arguments;
     enum tbd_exit result;
 
-    if (tbd_question_parse(run->text, run->arguments, &question, &error) != TBD_OK)
-        result = tbd_command_wrong(run, &error);
-    else if (question.is_search && question.is_states)
-        result = go_by_states(run, &question);
-    else if (question.is_search)
-        result = search(run, &searching);
-    else
-        result = tbd_command_go(run, start_of(run->session, &question));
+    if ((is_first ? tbd_question_read : tbd_question_read_next)(run->text, from, to, &question,
+                                                                &words, &error) != TBD_OK)
+        return tbd_command_wrong(run, &error);
+    result =
+        tbd_command_take_words(run, tbd_command_start(run->session, &question), &words, &question);
+    if (result == TBD_EXIT_FOUND)
+        return tbd_command_ask(run, &question);
     tbd_question_free(&question);
     return result;
 }
 
-static bool print_each(void *context, const struct tbd_event *event)
-{
-    const struct tbd_command_run *run = context;
-
-    print_event(run, event);
-    return ferror(run->out) == 0;
-}
-
-static enum tbd_exit run_all(struct tbd_command_run *run)
-{
-    struct tbd_query_error error;
-    struct tbd_question question;
-    struct tbd_search searching = { .session = run->session,
-                                    .question = &question,
-                                    .error = &error,
-                                    .each = run->each == NULL ? print_each : run->each,
-                                    .each_context = run->each == NULL ? run : run->each_context };
-    enum tbd_exit result;
-
-    if (tbd_question_parse_all(run->text, run->arguments, &question, &error) != TBD_OK)
-        result = tbd_command_wrong(run, &error);
-    else
-        result = search(run, &searching);
-    tbd_question_free(&question);
-    return result;
-}
-
-/* The question without "of EXPRESSION". */
-static enum tbd_exit resolved(struct tbd_command_run *run,
-                              enum tbd_exit (*command)(struct tbd_command_run *run))
-{
-    struct tbd_command_run anew = *run;
-    char *text;
-    enum tbd_exit result = tbd_command_resolve_of(run, &text);
-
-    if (result != TBD_EXIT_FOUND)
-        return result;
-    if (text != NULL)
-        anew.text = text;
-    result = command(&anew);
-    free(text);
-    return result;
-}
-
-/* The next " then " outside quotes; NULL if there is none. */
-static char *find_then(char *text)
+/* Offset of the next " then " outside quotes; that of the end if there is none. */
+static size_t find_then(const char *text, size_t from)
 {
     bool quoted = false;
 
-    for (; *text != '\0'; text++) {
-        quoted ^= *text == '"';
-        if (!quoted && strncmp(text, " then ", 6) == 0)
-            return text;
+    for (; text[from] != '\0'; from++) {
+        quoted ^= text[from] == '"';
+        if (!quoted && strncmp(text + from, " then ", 6) == 0)
+            break;
     }
-    return NULL;
-}
-
-static enum tbd_exit goto_part(const struct tbd_command_run *run, const char *text, bool is_first,
-                               bool is_last)
-{
-    struct tbd_command_run part = *run;
-    char *whole;
-    enum tbd_exit result;
-
-    if (asprintf(&whole, "%s%s", is_first ? "" : "goto current ", text) < 0)
-        return TBD_EXIT_SYSTEM;
-    part.text = whole;
-    part.silent = run->silent || !is_last;
-    if (!is_first)
-        part.arguments = strlen("goto ");
-    result = resolved(&part, run_goto);
-    free(whole);
-    return result;
+    return from;
 }
 
 enum tbd_exit tbd_command_goto(struct tbd_command_run *run)
 {
-    char *text = strdup(run->text);
+    struct tbd_command_run part = *run;
     struct tbd_position at = run->session->at;
-    enum tbd_exit result = text == NULL ? TBD_EXIT_SYSTEM : TBD_EXIT_FOUND;
-    bool is_first = true;
+    enum tbd_exit result = TBD_EXIT_FOUND;
+    size_t from = run->arguments, to;
 
-    for (char *part = text, *then; part != NULL && result == TBD_EXIT_FOUND; part = then) {
-        then = find_then(part);
-        if (then != NULL) {
-            *then = '\0';
-            then += strlen(" then ");
-        }
-        result = goto_part(run, part, is_first, then == NULL);
-        is_first = false;
+    for (bool more = true; more && result == TBD_EXIT_FOUND; from = to + strlen(" then ")) {
+        to = find_then(run->text, from);
+        more = run->text[to] != '\0';
+        part.silent = run->silent || more;
+        result = goto_part(&part, from, to);
     }
-    free(text);
     if (run->session->has_at)
         run->session->at = at;
     return result;
 }
 
-enum tbd_exit tbd_command_goto_text(struct tbd_command_run *run, const char *question)
-{
-    struct tbd_command_run anew = *run;
+/* ---- all ---- */
 
-    anew.text = question;
-    anew.arguments = 0;
-    return run_goto(&anew);
+enum tbd_exit tbd_command_read_all(struct tbd_command_run *run, size_t from, size_t to,
+                                   struct tbd_question *out)
+{
+    struct tbd_query_error error;
+    struct tbd_question_words words;
+    enum tbd_exit result;
+
+    if (tbd_question_read_all(run->text, from, to, out, &words, &error) != TBD_OK)
+        return tbd_command_wrong(run, &error);
+    result = tbd_command_take_words(run, tbd_session_current(run->session), &words, out);
+    if (result != TBD_EXIT_FOUND)
+        tbd_question_free(out);
+    return result;
+}
+
+struct event_listing {
+    const struct tbd_command_run *run;
+    uint64_t count;
+};
+
+static bool print_each(void *context, const struct tbd_event *event)
+{
+    struct event_listing *listing = context;
+
+    listing->count++;
+    print_event(listing->run, event);
+    return ferror(listing->run->out) == 0;
 }
 
 enum tbd_exit tbd_command_all(struct tbd_command_run *run)
 {
-    return resolved(run, run_all);
-}
-
-enum tbd_exit tbd_command_each(struct tbd_command_run *run, const char *question,
-                               bool (*each)(void *context, const struct tbd_event *event),
-                               void *context)
-{
-    struct tbd_command_run anew = *run;
-
-    anew.text = question;
-    anew.arguments = 0;
-    anew.argc = 0;
-    anew.each = each;
-    anew.each_context = context;
-    return resolved(&anew, run_all);
-}
-
-enum tbd_exit tbd_command_each_from(struct tbd_command_run *run, const char *text,
-                                    bool (*each)(void *context, const struct tbd_event *event),
-                                    void *context)
-{
-    struct tbd_command_run anew = *run;
-    struct tbd_query_error error;
+    struct event_listing listing = { .run = run };
     struct tbd_question question;
-    struct tbd_search searching = { .session = run->session,
-                                    .question = &question,
-                                    .error = &error,
-                                    .each = each,
-                                    .each_context = context };
-    enum tbd_exit result;
+    enum tbd_event_type type;
+    enum tbd_exit result = tbd_command_read_all(run, run->arguments, strlen(run->text), &question);
 
-    anew.text = text;
-    anew.each = each;
-    if (tbd_question_parse(text, 0, &question, &error) != TBD_OK) {
-        result = tbd_command_wrong(&anew, &error);
-    } else {
-        question.count = UINT64_MAX;
-        result = search(&anew, &searching);
-    }
-    tbd_question_free(&question);
-    return result;
-}
-
-enum tbd_status tbd_command_find_event(struct tbd_command_run *run, const char *text,
-                                       struct tbd_event *out)
-{
-    struct tbd_query_error error;
-    struct tbd_question question;
-    struct tbd_search searching = { .session = run->session,
-                                    .question = &question,
-                                    .error = &error };
-    uint64_t found;
-    enum tbd_status status = tbd_question_parse(text, 0, &question, &error);
-
-    if (status == TBD_OK)
-        status = tbd_search_run(&searching, out, &found);
-    tbd_question_free(&question);
-    return status;
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    type = question.type;
+    result = tbd_command_each(run, &question, print_each, &listing);
+    if (result != TBD_EXIT_NOT_FOUND || listing.count != 0)
+        return result;
+    question = tbd_question_all(type);
+    return not_found(run, &question, 0);
 }

@@ -142,26 +142,26 @@ static void find_lifetime(struct history *history)
     struct tbd_position at = tbd_session_current(session);
     struct tbd_reg_state *state = malloc(sizeof(*state));
     uint64_t frame = frame_of(history, at);
+    struct tbd_position past = { at.time, at.offset + 1 };
+    struct tbd_position before = { at.time == 0 ? 0 : at.time - 1, TBD_BLOCK_MAX_INSNS };
+    struct tbd_question question;
     struct tbd_event event = { 0 };
-    char question[192];
 
     if (state == NULL || frame == 0 || tbd_session_regs(session, at, state) != TBD_OK) {
         free(state);
         return;
     }
-    snprintf(question, sizeof(question),
-             "%" PRIu64 "+%" PRIu32 " backward func_enter 1 where sp == 0x%" PRIx64
-             " and thread == %" PRIu32,
-             at.time, at.offset + 1, frame - 8, state->regs.thread);
-    history->life.is_bounded = tbd_command_find_event(history->run, question, &event) == TBD_OK;
+    question = tbd_question_before(past, TBD_EVENT_FUNC_ENTER);
+    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ, frame - 8);
+    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, state->regs.thread);
+    history->life.is_bounded = tbd_command_find_event(history->run, &question, &event) == TBD_OK;
     history->life.from = event.position;
-    snprintf(question, sizeof(question),
-             "%" PRIu64 "+%" PRIu32 " forward func_exit 1 where sp >= 0x%" PRIx64
-             " and thread == %" PRIu32 " and time >= %" PRIu64,
-             at.time == 0 ? 0 : at.time - 1, TBD_BLOCK_MAX_INSNS, frame - 8, state->regs.thread,
-             at.time);
-    history->life.has_end = history->life.is_bounded &&
-                            tbd_command_find_event(history->run, question, &event) == TBD_OK;
+    question = tbd_question_after(before, TBD_EVENT_FUNC_EXIT);
+    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_GE, frame - 8);
+    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, state->regs.thread);
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, at.time);
+    history->life.has_end = tbd_command_find_event(history->run, &question, &event) == TBD_OK &&
+                            history->life.is_bounded;
     history->life.to = event.position;
     free(state);
 }
@@ -171,16 +171,17 @@ static enum tbd_exit list_history(struct history *history)
     static const char *const columns[] = { "value", "from", "to", "source", "function", NULL };
     struct tbd_command_run *run = history->run;
     const struct lifetime *life = &history->life;
-    char question[192];
+    struct tbd_question question = tbd_question_all(TBD_EVENT_STORE);
     enum tbd_exit result;
 
     find_lifetime(history);
-    snprintf(question, sizeof(question),
-             "store where touches[0x%" PRIx64 ",%zu] and time >= %" PRIu64 " and time <= %" PRIu64,
-             history->object.address, history->bytes, life->is_bounded ? life->from.time : 0,
-             life->has_end ? life->to.time : UINT64_MAX);
+    tbd_question_where(&question, tbd_expr_touches(history->object.address, history->bytes));
+    if (life->is_bounded)
+        tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, life->from.time);
+    if (life->has_end)
+        tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE, life->to.time);
     tbd_rows_start(&history->rows, run, columns);
-    result = tbd_command_each(run, question, add_store, history);
+    result = tbd_command_each(run, &question, add_store, history);
     if (result == TBD_EXIT_NOT_FOUND &&
         read_object(history, tbd_session_current(run->session), history->now))
         begin_value(history, life->is_bounded ? life->from : tbd_session_first(run->session), NULL);
@@ -286,28 +287,41 @@ static bool read_position(struct tbd_session *session, const char *text, struct 
     return true;
 }
 
+/* What the user asks for behind the two positions. */
+static enum tbd_exit take_condition(struct tbd_command_run *run, struct tbd_question *question)
+{
+    struct tbd_question_words words = { .text = run->text };
+    const char *where = strstr(run->text + run->arguments, " where ");
+
+    if (where != NULL) {
+        words.where = (size_t)(where - run->text) + strlen(" where ");
+        words.end = strlen(run->text);
+    }
+    return tbd_command_take_words(run, tbd_session_current(run->session), &words, question);
+}
+
 /* trace FROM TO [where ...] */
 enum tbd_exit tbd_command_trace(struct tbd_command_run *run)
 {
     static const char *const columns[] = { "position", "function", "source", "code", NULL };
     struct listing listing = { .has_text = false };
     struct tbd_position from;
-    const char *where = strstr(run->text + run->arguments, " where ");
-    char *question;
+    struct tbd_question question;
     enum tbd_exit result;
 
     if (run->argc < 2 || (run->argc > 2 && strcmp(run->argv[2], "where") != 0) ||
         !read_position(run->session, run->argv[0], &from) ||
         !read_position(run->session, run->argv[1], &listing.to))
         return tbd_command_usage(run, "trace takes two positions");
-    if (asprintf(&question,
-                 "%" PRIu64 "+%" PRIu32 " forward line 1 where time <= %" PRIu64 "%s%s%s",
-                 from.time, from.offset, listing.to.time, where == NULL ? "" : " and (",
-                 where == NULL ? "" : where + strlen(" where "), where == NULL ? "" : ")") < 0)
-        return TBD_EXIT_SYSTEM;
+    question = tbd_question_after(from, TBD_EVENT_LINE);
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE, listing.to.time);
+    result = take_condition(run, &question);
+    if (result != TBD_EXIT_FOUND) {
+        tbd_question_free(&question);
+        return result;
+    }
     tbd_rows_start(&listing.rows, run, columns);
-    result = tbd_command_each_from(run, question, add_line, &listing);
-    free(question);
+    result = tbd_command_each(run, &question, add_line, &listing);
     if (listing.has_text)
         tbd_source_unload(&listing.text);
     if (result <= TBD_EXIT_NOT_FOUND)

@@ -10,16 +10,14 @@
 #include "query/commands/rows.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define READS_MAX 32u
 
 struct moment {
     struct tbd_command_run *run;
-    const char *where;
+    const char *where;       /* what the user wrote */
     bool wanted;             /* first: true; last: false */
     struct tbd_event before; /* last state at which it is not as wanted */
     struct tbd_event after;  /* first one at which it is */
@@ -27,24 +25,40 @@ struct moment {
     struct tbd_event cause;
 };
 
-static enum tbd_status find(const struct moment *m, struct tbd_event *out, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static enum tbd_status find(const struct moment *m, struct tbd_event *out, const char *format, ...)
+/* The user's condition for events of a type; its places are those in the run's text. */
+static enum tbd_status parse(const struct moment *m, enum tbd_event_type type,
+                             struct tbd_expr **out, struct tbd_query_error *error)
 {
-    char *question;
-    va_list list;
-    enum tbd_status status;
-    int length;
+    return tbd_expr_parse(m->run->text, m->run->arguments, type, out, error);
+}
 
-    va_start(list, format);
-    length = vasprintf(&question, format, list);
-    va_end(list);
-    if (length < 0)
-        return TBD_NOMEM;
-    status = tbd_command_find_event(m->run, question, out);
-    free(question);
-    return status;
+static enum tbd_status find_as(const struct moment *m, struct tbd_question *question, bool holds,
+                               struct tbd_event *out)
+{
+    struct tbd_query_error error;
+    struct tbd_expr *where;
+    enum tbd_status status = parse(m, question->type, &where, &error);
+
+    if (status != TBD_OK) {
+        tbd_question_free(question);
+        return status;
+    }
+    tbd_question_where(question, holds ? where : tbd_expr_not(where));
+    return tbd_command_find_event(m->run, question, out);
+}
+
+/* Finds what the question asks for where the condition holds; takes the question. */
+static enum tbd_status find_true(const struct moment *m, struct tbd_question *question,
+                                 struct tbd_event *out)
+{
+    return find_as(m, question, true, out);
+}
+
+/* ... where it does not. */
+static enum tbd_status find_false(const struct moment *m, struct tbd_question *question,
+                                  struct tbd_event *out)
+{
+    return find_as(m, question, false, out);
 }
 
 /* Was it found?  What is neither found nor missing ends the whole.  A condition that means
@@ -64,8 +78,6 @@ static bool is_found(enum tbd_status *status)
     return *status == TBD_NAME ? false : is_there(status);
 }
 
-#define AT(event) (event).position.time, (event).position.offset
-
 /* ---- the two states ---- */
 
 /* At the first line at which it holds, or between two lines; and the state before at
@@ -73,29 +85,30 @@ static bool is_found(enum tbd_status *status)
 static enum tbd_status find_first(struct moment *m)
 {
     struct tbd_event line = { 0 }, before = { 0 };
-    enum tbd_status status = find(m, &line, "first forward line 1 where (%s)", m->where);
+    struct tbd_question question = tbd_question_first(TBD_EVENT_LINE);
+    enum tbd_status status = find_true(m, &question, &line);
     bool has_line = is_found(&status), has_before = false;
 
     if (status == TBD_OK && has_line) {
-        status =
-            find(m, &before, "%" PRIu64 "+%u backward line 1 where not (%s)", AT(line), m->where);
+        question = tbd_question_before(line.position, TBD_EVENT_LINE);
+        status = find_false(m, &question, &before);
         has_before = is_there(&status);
     }
     m->after = line;
-    if (status == TBD_OK && has_before)
-        status =
-            find(m, &m->after, "%" PRIu64 "+%u forward state 1 where (%s)", AT(before), m->where);
-    else if (status == TBD_OK && !has_line)
-        status = find(m, &m->after, "first forward state 1 where (%s)", m->where);
-    else if (status == TBD_OK && !has_before)
-        status = find(m, &m->after, "first forward state 1 where time <= %" PRIu64 " and (%s)",
-                      line.position.time, m->where);
+    if (status == TBD_OK) {
+        question = has_before ? tbd_question_after(before.position, TBD_EVENT_STATE)
+                              : tbd_question_first(TBD_EVENT_STATE);
+        if (has_line && !has_before)
+            tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE, line.position.time);
+        status = find_true(m, &question, &m->after);
+    }
     m->has_after = status == TBD_OK;
     if (status != TBD_OK || (has_line && !has_before))
         return status;
-    status = find(m, &m->before,
-                  "%" PRIu64 "+%u backward state 1 where time >= %" PRIu64 " and not (%s)",
-                  AT(m->after), has_before ? before.position.time : 0, m->where);
+    question = tbd_question_before(m->after.position, TBD_EVENT_STATE);
+    if (has_before)
+        tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, before.position.time);
+    status = find_false(m, &question, &m->before);
     m->has_before = is_there(&status);
     return status;
 }
@@ -105,27 +118,29 @@ static enum tbd_status find_first(struct moment *m)
 static enum tbd_status find_last(struct moment *m)
 {
     struct tbd_event line = { 0 }, after = { 0 };
-    enum tbd_status status = find(m, &line, "last backward line 1 where (%s)", m->where);
+    struct tbd_question question = tbd_question_last(TBD_EVENT_LINE);
+    enum tbd_status status = find_true(m, &question, &line);
     bool has_line = is_found(&status), has_after = false;
 
     if (status == TBD_OK && has_line) {
-        status =
-            find(m, &after, "%" PRIu64 "+%u forward line 1 where not (%s)", AT(line), m->where);
+        question = tbd_question_after(line.position, TBD_EVENT_LINE);
+        status = find_false(m, &question, &after);
         has_after = is_there(&status);
     }
-    if (status == TBD_OK && has_after)
-        status = find(m, &m->before,
-                      "%" PRIu64 "+%u backward state 1 where time >= %" PRIu64 " and (%s)",
-                      AT(after), line.position.time, m->where);
-    else if (status == TBD_OK)
-        status = find(m, &m->before, "last backward state 1 where time >= %" PRIu64 " and (%s)",
-                      has_line ? line.position.time : 0, m->where);
+    if (status != TBD_OK)
+        return status;
+    question = has_after ? tbd_question_before(after.position, TBD_EVENT_STATE)
+                         : tbd_question_last(TBD_EVENT_STATE);
+    if (has_line)
+        tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_GE, line.position.time);
+    status = find_true(m, &question, &m->before);
     m->has_before = status == TBD_OK;
     if (status != TBD_OK)
         return status;
-    status = find(
-        m, &m->after, "%" PRIu64 "+%u forward state 1 where time <= %" PRIu64 " and not (%s)",
-        AT(m->before), has_after ? after.position.time : m->before.position.time + 1, m->where);
+    question = tbd_question_after(m->before.position, TBD_EVENT_STATE);
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE,
+                             has_after ? after.position.time : m->before.position.time + 1);
+    status = find_false(m, &question, &m->after);
     m->has_after = is_there(&status);
     return status;
 }
@@ -140,21 +155,21 @@ static bool follow_each_other(const struct moment *m)
            tbd_position_compare(next, m->after.position) == 0;
 }
 
-/* "touches[...] or touches[...]"; NULL: it reads no memory. */
-static char *stores_to(struct tbd_meaning *meaning)
+/* Only stores to what the condition reads; false if it reads no memory. */
+static bool where_stored(struct tbd_meaning *meaning, struct tbd_question *question)
 {
     struct tbd_range64 reads[READS_MAX];
-    size_t count = tbd_meaning_reads(meaning, reads, READS_MAX), bytes;
-    char *text = NULL;
-    FILE *out = count == 0 ? NULL : open_memstream(&text, &bytes);
+    size_t count = tbd_meaning_reads(meaning, reads, READS_MAX);
+    struct tbd_expr *any = NULL;
 
-    if (out == NULL)
-        return NULL;
-    for (size_t i = 0; i < count; i++)
-        fprintf(out, "%stouches[0x%" PRIx64 ",%" PRIu64 "]", i == 0 ? "" : " or ", reads[i].start,
-                reads[i].end - reads[i].start);
-    fclose(out);
-    return text;
+    for (size_t i = 0; i < count; i++) {
+        struct tbd_expr *one = tbd_expr_touches(reads[i].start, reads[i].end - reads[i].start);
+
+        any = i == 0 ? one : tbd_expr_join(TBD_EXPR_OR, any, one);
+    }
+    if (count != 0)
+        tbd_question_where(question, any);
+    return count != 0;
 }
 
 struct change {
@@ -178,31 +193,32 @@ static bool is_change(void *context, const struct tbd_event *store)
 static void find_change(struct moment *m, struct tbd_meaning *meaning)
 {
     struct change change = { m, meaning };
-    char *stores = stores_to(meaning), *question = NULL;
+    struct tbd_question question = tbd_question_after(m->before.position, TBD_EVENT_STORE);
 
-    if (stores != NULL &&
-        asprintf(&question, "%" PRIu64 "+%u forward store 1 where time <= %" PRIu64 " and (%s)",
-                 AT(m->before), m->after.position.time, stores) >= 0)
-        (void)tbd_command_each_from(m->run, question, is_change, &change);
-    free(question);
-    free(stores);
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE, m->after.position.time);
+    if (where_stored(meaning, &question))
+        (void)tbd_command_each(m->run, &question, is_change, &change);
+    else
+        tbd_question_free(&question);
 }
 
 /* Did the call that the condition's variables belong to end between the states? */
 static bool is_left(const struct moment *m)
 {
+    struct tbd_question question = tbd_question_after(m->before.position, TBD_EVENT_FUNC_EXIT);
     struct tbd_meaning *meaning;
     struct tbd_event end;
     bool left = false;
 
     if (tbd_meaning_open(m->run->session, m->where, &m->before, &meaning) != TBD_OK)
         return false;
-    if (tbd_meaning_is_local(meaning) && tbd_meaning_frame(meaning) != 0)
-        left = find(m, &end,
-                    "%" PRIu64 "+%u forward func_exit 1 where time <= %" PRIu64
-                    " and thread == %u and sp == 0x%" PRIx64 " - 8",
-                    AT(m->before), m->after.position.time, m->before.thread,
-                    tbd_meaning_frame(meaning)) == TBD_OK;
+    if (tbd_meaning_is_local(meaning) && tbd_meaning_frame(meaning) != 0) {
+        tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_LE, m->after.position.time);
+        tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, m->before.thread);
+        tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_EQ,
+                                 tbd_meaning_frame(meaning) - 8);
+        left = tbd_command_find_event(m->run, &question, &end) == TBD_OK;
+    }
     tbd_meaning_close(meaning);
     return left;
 }
@@ -211,17 +227,19 @@ static bool is_left(const struct moment *m)
  * there is none. */
 static bool show_store(struct moment *m, struct tbd_meaning *meaning)
 {
-    char *stores = stores_to(meaning);
+    struct tbd_question question = tbd_question_first(TBD_EVENT_STORE);
+    struct tbd_position at = m->cause.position;
     struct tbd_event store;
     bool found = false;
 
-    if (stores != NULL &&
-        find(m, &store, "first forward store 1 where time == %" PRIu64 " and offset == %u and (%s)",
-             AT(m->cause), stores) == TBD_OK) {
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_EQ, at.time);
+    tbd_question_where_field(&question, TBD_FIELD_OFFSET, TBD_EXPR_EQ, at.offset);
+    if (!where_stored(meaning, &question))
+        tbd_question_free(&question);
+    else
+        found = tbd_command_find_event(m->run, &question, &store) == TBD_OK;
+    if (found)
         m->cause = store;
-        found = true;
-    }
-    free(stores);
     return found;
 }
 
@@ -291,15 +309,15 @@ static void print_moment(const struct moment *m)
  * what is missing. */
 static enum tbd_exit say_why_not(struct moment *m)
 {
-    char *question;
-    enum tbd_exit result;
+    struct tbd_question question =
+        m->wanted ? tbd_question_first(TBD_EVENT_LINE) : tbd_question_last(TBD_EVENT_LINE);
+    struct tbd_query_error error;
+    struct tbd_expr *where;
 
-    if (asprintf(&question, "%s line 1 where %s", m->wanted ? "first forward" : "last backward",
-                 m->where) < 0)
-        return TBD_EXIT_SYSTEM;
-    result = tbd_command_goto_text(m->run, question);
-    free(question);
-    return result;
+    if (parse(m, question.type, &where, &error) != TBD_OK)
+        return tbd_command_wrong(m->run, &error);
+    tbd_question_where(&question, where);
+    return tbd_command_ask(m->run, &question);
 }
 
 static enum tbd_exit go_to_moment(struct tbd_command_run *run, bool wanted)

@@ -21,19 +21,15 @@ static bool add_event(void *context, const struct tbd_event *event)
     return ferror(rows->run->out) == 0;
 }
 
-/* "TYPE ARGUMENTS": all such events. */
-static enum tbd_exit list(struct tbd_command_run *run, const char *type, const char *arguments,
+/* Takes the question. */
+static enum tbd_exit list(struct tbd_command_run *run, struct tbd_question *question,
                           const char *const *columns)
 {
     struct tbd_rows rows;
-    char *question;
     enum tbd_exit result;
 
-    if (asprintf(&question, "%s %s", type, arguments) < 0)
-        return TBD_EXIT_SYSTEM;
     tbd_rows_start(&rows, run, columns);
     result = tbd_command_each(run, question, add_event, &rows);
-    free(question);
     if (result > TBD_EXIT_NOT_FOUND) {
         json_decref(rows.waiting);
         return result;
@@ -41,9 +37,32 @@ static enum tbd_exit list(struct tbd_command_run *run, const char *type, const c
     return tbd_rows_end(&rows);
 }
 
-static const char *arguments_of(const struct tbd_command_run *run)
+/* Adds "[of EXPRESSION] [where CONTEXT]", from `from` to the end of the text, to the question, which is freed
+ * if that is wrong. */
+static enum tbd_exit take_tail(struct tbd_command_run *run, size_t from,
+                               struct tbd_question *question)
 {
-    return run->text + run->arguments;
+    struct tbd_query_error error;
+    struct tbd_question_words words;
+    enum tbd_exit result;
+
+    if (tbd_question_read_tail(run->text, from, strlen(run->text), &words, &error) != TBD_OK)
+        result = tbd_command_wrong(run, &error);
+    else
+        result = tbd_command_take_words(run, tbd_session_current(run->session), &words, question);
+    if (result != TBD_EXIT_FOUND)
+        tbd_question_free(question);
+    return result;
+}
+
+/* All events of a type, of the user's arguments. */
+static enum tbd_exit list_type(struct tbd_command_run *run, enum tbd_event_type type,
+                               const char *const *columns)
+{
+    struct tbd_question question = tbd_question_all(type);
+    enum tbd_exit result = take_tail(run, run->arguments, &question);
+
+    return result == TBD_EXIT_FOUND ? list(run, &question, columns) : result;
 }
 
 enum tbd_exit tbd_command_stores(struct tbd_command_run *run)
@@ -53,7 +72,7 @@ enum tbd_exit tbd_command_stores(struct tbd_command_run *run)
 
     if (run->argc < 2 || (strcmp(run->argv[0], "of") != 0 && strcmp(run->argv[0], "where") != 0))
         return tbd_command_usage(run, "stores takes `of EXPRESSION`, or a condition");
-    return list(run, "store", arguments_of(run), columns);
+    return list_type(run, TBD_EVENT_STORE, columns);
 }
 
 enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run)
@@ -62,7 +81,7 @@ enum tbd_exit tbd_command_syscalls(struct tbd_command_run *run)
         "position", "thread", "call", "source", "function", NULL
     };
 
-    return list(run, "syscall", arguments_of(run), columns);
+    return list_type(run, TBD_EVENT_SYSCALL, columns);
 }
 
 enum tbd_exit tbd_command_signals(struct tbd_command_run *run)
@@ -71,32 +90,53 @@ enum tbd_exit tbd_command_signals(struct tbd_command_run *run)
         "position", "thread", "signal", "from", "function", NULL
     };
 
-    return list(run, "signal", arguments_of(run), columns);
+    return list_type(run, TBD_EVENT_SIGNAL, columns);
+}
+
+/* ---- events in a place that has a name ---- */
+
+/* The first argument, which may stand in quotes; where the next one begins. */
+static size_t first_name(const struct tbd_command_run *run, size_t *at, size_t *length)
+{
+    const char *text = run->text + run->arguments;
+    bool is_quoted = text[0] == '"' && strchr(text + 1, '"') != NULL;
+    size_t whole;
+
+    *at = run->arguments + is_quoted;
+    *length = strcspn(run->text + *at, is_quoted ? "\"" : " ");
+    whole = *length + 2u * is_quoted;
+    return run->arguments + whole + strspn(text + whole, " ");
+}
+
+/* "NAME [where CONTEXT]": all events of a type there.  Only after TBD_EXIT_FOUND there is a question in *out. */
+static enum tbd_exit read_named(struct tbd_command_run *run, enum tbd_event_type type,
+                                enum tbd_name_kind kind, const char *usage,
+                                struct tbd_question *out)
+{
+    size_t at = 0, length = 0, rest = first_name(run, &at, &length);
+    struct tbd_expr_name name = { .kind = kind, .at = (uint32_t)at, .length = (uint32_t)length };
+
+    if (length == 0 || (run->text[rest] != '\0' && strncmp(run->text + rest, "where ", 6) != 0))
+        return tbd_command_usage(run, usage);
+    name.text = strndup(run->text + at, length);
+    if (name.text == NULL)
+        return tbd_command_fail(run, TBD_NOMEM);
+    *out = tbd_question_all(type);
+    tbd_question_where(out, tbd_expr_is_in(&name));
+    free(name.text);
+    return take_tail(run, rest, out);
 }
 
 /* lines FILE[:N] [where ...] */
 enum tbd_exit tbd_command_lines(struct tbd_command_run *run)
 {
     static const char *const columns[] = { "position", "thread", "source", "function", NULL };
-    const char *rest = arguments_of(run), *colon, *more;
-    char *where;
-    size_t length = strcspn(rest, " ");
-    enum tbd_exit result;
-    int file;
+    struct tbd_question question;
+    enum tbd_exit result =
+        read_named(run, TBD_EVENT_LINE, TBD_NAME_SOURCE,
+                   "lines takes FILE or FILE:LINE, and perhaps a condition", &question);
 
-    if (run->argc == 0 || (run->argc > 1 && strcmp(run->argv[1], "where") != 0))
-        return tbd_command_usage(run, "lines takes FILE or FILE:LINE, and perhaps a condition");
-    colon = memchr(rest, ':', length);
-    file = (int)(colon == NULL ? length : (size_t)(colon - rest));
-    more = strstr(rest, " where ");
-    if (asprintf(&where, "where src=<%.*s%s%.*s>%s%s%s", file, rest, colon == NULL ? "" : ",",
-                 colon == NULL ? 0 : (int)(length - (size_t)file - 1),
-                 colon == NULL ? "" : colon + 1, more == NULL ? "" : " and (",
-                 more == NULL ? "" : more + strlen(" where "), more == NULL ? "" : ")") < 0)
-        return TBD_EXIT_SYSTEM;
-    result = list(run, "line", where, columns);
-    free(where);
-    return result;
+    return result == TBD_EXIT_FOUND ? list(run, &question, columns) : result;
 }
 
 /* ---- calls ---- */
@@ -187,17 +227,16 @@ static enum tbd_exit find_exits(struct tbd_command_run *run, struct calls *calls
 {
     struct exits exits = { .calls = calls };
     uint64_t lowest = UINT64_MAX, highest = 0;
-    char question[160];
+    struct tbd_question question =
+        tbd_question_after(calls->all[0].enter.position, TBD_EVENT_FUNC_EXIT);
     enum tbd_exit result;
 
     for (size_t i = 0; i < calls->count; i++) {
         lowest = calls->all[i].enter.sp < lowest ? calls->all[i].enter.sp : lowest;
         highest = calls->all[i].enter.sp > highest ? calls->all[i].enter.sp : highest;
     }
-    snprintf(question, sizeof(question),
-             "%" PRIu64 "+%" PRIu32 " forward func_exit 1 where sp >= 0x%" PRIx64,
-             calls->all[0].enter.position.time, calls->all[0].enter.position.offset, lowest);
-    result = tbd_command_each_from(run, question, add_exit, &exits);
+    tbd_question_where_field(&question, TBD_FIELD_SP, TBD_EXPR_GE, lowest);
+    result = tbd_command_each(run, &question, add_exit, &exits);
     open_until(&exits, (struct tbd_position){ UINT64_MAX, UINT32_MAX });
     return result;
 }
@@ -227,21 +266,16 @@ enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
 {
     static const char *const columns[] = { "position", "exit",   "nesting", "thread", "function",
                                            "values",   "result", "caller",  NULL };
-    const char *rest = arguments_of(run), *more = strstr(rest, " where ");
     struct calls calls = { 0 };
     struct tbd_rows rows;
-    char *question;
-    enum tbd_exit result;
+    struct tbd_question question;
+    enum tbd_exit result =
+        read_named(run, TBD_EVENT_FUNC_ENTER, TBD_NAME_FUNCTION,
+                   "calls takes the name of a function, and perhaps a condition", &question);
 
-    if (run->argc == 0 || (run->argc > 1 && strcmp(run->argv[1], "where") != 0))
-        return tbd_command_usage(run,
-                                 "calls takes the name of a function, and perhaps a condition");
-    if (asprintf(&question, "func_enter where func==\"%s\"%s%s%s",
-                 run->argv[0] + (run->argv[0][0] == '"'), more == NULL ? "" : " and (",
-                 more == NULL ? "" : more + strlen(" where "), more == NULL ? "" : ")") < 0)
-        return TBD_EXIT_SYSTEM;
-    result = tbd_command_each(run, question, add_call, &calls);
-    free(question);
+    if (result != TBD_EXIT_FOUND)
+        return result;
+    result = tbd_command_each(run, &question, add_call, &calls);
     if (result == TBD_EXIT_FOUND)
         result = find_exits(run, &calls);
     if (result <= TBD_EXIT_NOT_FOUND) {
@@ -354,36 +388,40 @@ static bool is_group(const char *by)
            strcmp(by, "value") == 0;
 }
 
+/* Where the last words of text[..end) begin, and the blanks before them. */
+static size_t before_words(const char *text, size_t end, unsigned words)
+{
+    for (; words != 0; words--) {
+        while (end != 0 && text[end - 1] != ' ')
+            end--;
+        while (end != 0 && text[end - 1] == ' ')
+            end--;
+    }
+    return end;
+}
+
 /* count TYPE [of EXPR] [where CONTEXT] [by func|line|thread|value] */
 enum tbd_exit tbd_command_count(struct tbd_command_run *run)
 {
     struct row_counting counting = { .run = run, .by = "func" };
-    char *question = strdup(arguments_of(run));
+    struct tbd_question question;
+    size_t end = strlen(run->text);
     enum tbd_exit result;
 
-    if (question == NULL)
-        return TBD_EXIT_SYSTEM;
     if (run->argc >= 2 && strcmp(run->argv[run->argc - 2], "by") == 0) {
-        char *last = strrchr(question, ' ');
-
         counting.by = run->argv[run->argc - 1];
-        if (last != NULL) {
-            *last = '\0';
-            last = strrchr(question, ' ');
-        }
-        if (last != NULL)
-            *last = '\0';
+        end = before_words(run->text, end, 2);
     }
-    if (run->argc == 0 || !is_group(counting.by)) {
-        free(question);
+    if (run->argc == 0 || !is_group(counting.by))
         return tbd_command_usage(
             run, "count takes a question, and what to count by: func, line, thread or value");
-    }
+    result = tbd_command_read_all(run, run->arguments, end, &question);
+    if (result != TBD_EXIT_FOUND)
+        return result;
     counting.counts = json_object();
-    result = tbd_command_each(run, question, count_event, &counting);
+    result = tbd_command_each(run, &question, count_event, &counting);
     if (result <= TBD_EXIT_NOT_FOUND)
         result = print_counts(&counting);
     json_decref(counting.counts);
-    free(question);
     return result;
 }

@@ -5,7 +5,6 @@
  * call `frame`.  The caller's frame has a larger one. */
 #include "query/commands/commands.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,18 +20,29 @@ static bool take_count(const struct tbd_command_run *run, uint64_t *out)
     return run->argc == 1 && *end == '\0' && *out != 0 && run->argv[0][0] != '-';
 }
 
-/* "current forward TYPE COUNT [where CONDITION]" */
-static enum tbd_exit go(struct tbd_command_run *run, bool backward, const char *type,
-                        const char *where)
+/* The next such events from here on, or those before. */
+static struct tbd_question from_here(const struct tbd_command_run *run, bool backward,
+                                     enum tbd_event_type type)
 {
-    char text[256];
-    uint64_t count;
+    struct tbd_position here = tbd_session_current(run->session);
 
-    if (!take_count(run, &count))
-        return tbd_command_usage(run, "expected a count of at least 1");
-    snprintf(text, sizeof(text), "current %s %s %" PRIu64 "%s%s", backward ? "backward" : "forward",
-             type, count, *where == '\0' ? "" : " where ", where);
-    return tbd_command_goto_text(run, text);
+    return backward ? tbd_question_before(here, type) : tbd_question_after(here, type);
+}
+
+/* As often as the command says; takes the question. */
+static enum tbd_exit go(struct tbd_command_run *run, struct tbd_question *question)
+{
+    if (take_count(run, &question->count))
+        return tbd_command_ask(run, question);
+    tbd_question_free(question);
+    return tbd_command_usage(run, "expected a count of at least 1");
+}
+
+static enum tbd_exit go_by(struct tbd_command_run *run, bool backward, enum tbd_event_type type)
+{
+    struct tbd_question question = from_here(run, backward, type);
+
+    return go(run, &question);
 }
 
 /* The frame of the function at the current position. */
@@ -71,11 +81,18 @@ static enum tbd_exit current_call(struct tbd_command_run *run, const char *usage
     return status == TBD_OK ? TBD_EXIT_FOUND : tbd_command_fail(run, status);
 }
 
-/* Also by thread: other threads have larger frames too. */
-static enum tbd_exit go_in_frame(struct tbd_command_run *run, bool backward, const char *type)
+/* Only of this thread: others have larger frames too. */
+static void where_frame(struct tbd_question *question, enum tbd_event_field field, uint64_t lowest,
+                        uint32_t thread)
 {
+    tbd_question_where_field(question, field, TBD_EXPR_GE, lowest);
+    tbd_question_where_field(question, TBD_FIELD_THREAD, TBD_EXPR_EQ, thread);
+}
+
+static enum tbd_exit go_by_lines_of_frame(struct tbd_command_run *run, bool backward)
+{
+    struct tbd_question question = from_here(run, backward, TBD_EVENT_LINE);
     uint32_t thread;
-    char where[96];
     uint64_t frame;
     enum tbd_status status = current_frame(run->session, &frame);
 
@@ -83,28 +100,28 @@ static enum tbd_exit go_in_frame(struct tbd_command_run *run, bool backward, con
         status = current_thread(run->session, &thread);
     if (status != TBD_OK)
         return tbd_command_fail(run, status);
-    snprintf(where, sizeof(where), "frame >= 0x%" PRIx64 " and thread == %" PRIu32, frame, thread);
-    return go(run, backward, type, where);
+    where_frame(&question, TBD_FIELD_FRAME, frame, thread);
+    return go(run, &question);
 }
 
 enum tbd_exit tbd_command_step(struct tbd_command_run *run)
 {
-    return go(run, false, "line", "");
+    return go_by(run, false, TBD_EVENT_LINE);
 }
 
 enum tbd_exit tbd_command_reverse_step(struct tbd_command_run *run)
 {
-    return go(run, true, "line", "");
+    return go_by(run, true, TBD_EVENT_LINE);
 }
 
 enum tbd_exit tbd_command_next(struct tbd_command_run *run)
 {
-    return go_in_frame(run, false, "line");
+    return go_by_lines_of_frame(run, false);
 }
 
 enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run)
 {
-    return go_in_frame(run, true, "line");
+    return go_by_lines_of_frame(run, true);
 }
 
 /* ---- functions ---- */
@@ -114,15 +131,14 @@ enum tbd_exit tbd_command_reverse_next(struct tbd_command_run *run)
 static enum tbd_status thread_block(struct tbd_command_run *run, bool backward, uint32_t thread,
                                     struct tbd_position *out)
 {
+    struct tbd_question question = backward ? tbd_question_before(*out, TBD_EVENT_BLOCK_ENTRY)
+                                            : tbd_question_after(*out, TBD_EVENT_BLOCK_ENTRY);
     struct tbd_event event;
     struct tbd_place place;
-    char text[128];
     enum tbd_status status;
 
-    snprintf(text, sizeof(text),
-             "%" PRIu64 "+%" PRIu32 " %s block_entry 1 where thread == %" PRIu32, out->time,
-             out->offset, backward ? "backward" : "forward", thread);
-    status = tbd_command_find_event(run, text, &event);
+    tbd_question_where_field(&question, TBD_FIELD_THREAD, TBD_EXPR_EQ, thread);
+    status = tbd_command_find_event(run, &question, &event);
     if (status == TBD_OK)
         *out = event.position;
     if (status == TBD_OK && backward)
@@ -137,7 +153,7 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
     struct tbd_position from = tbd_session_current(run->session), behind;
     uint64_t frame;
     uint32_t thread;
-    char text[192];
+    struct tbd_question question;
     enum tbd_exit result = current_call(run, "finish takes no arguments", &frame, &thread);
 
     if (result != TBD_EXIT_FOUND)
@@ -147,11 +163,9 @@ enum tbd_exit tbd_command_finish(struct tbd_command_run *run)
         from.offset--;
     else if (from.time != 0)
         from = (struct tbd_position){ from.time - 1, TBD_BLOCK_MAX_INSNS };
-    snprintf(text, sizeof(text),
-             "%" PRIu64 "+%" PRIu32 " forward func_exit 1 where sp >= 0x%" PRIx64
-             " and thread == %" PRIu32,
-             from.time, from.offset, frame - 8, thread);
-    result = tbd_command_goto_text(run, text);
+    question = tbd_question_after(from, TBD_EVENT_FUNC_EXIT);
+    where_frame(&question, TBD_FIELD_SP, frame - 8, thread);
+    result = tbd_command_ask(run, &question);
     behind = tbd_session_current(run->session);
     if (result != TBD_EXIT_FOUND || thread_block(run, false, thread, &behind) != TBD_OK)
         return result;
@@ -164,19 +178,18 @@ enum tbd_exit tbd_command_reverse_finish(struct tbd_command_run *run)
     struct tbd_command_run entry = *run;
     uint64_t frame;
     uint32_t thread;
-    char text[192];
+    struct tbd_question question;
     enum tbd_status status;
     enum tbd_exit result = current_call(run, "reverse-finish takes no arguments", &frame, &thread);
 
     if (result != TBD_EXIT_FOUND)
         return result;
     /* From behind this instruction: it may be the function's first one. */
-    snprintf(text, sizeof(text),
-             "%" PRIu64 "+%" PRIu32 " backward func_enter 1 where sp >= 0x%" PRIx64
-             " and thread == %" PRIu32,
-             start.time, start.offset + 1, frame - 8, thread);
+    start.offset++;
+    question = tbd_question_before(start, TBD_EVENT_FUNC_ENTER);
+    where_frame(&question, TBD_FIELD_SP, frame - 8, thread);
     entry.silent = true;
-    result = tbd_command_goto_text(&entry, text);
+    result = tbd_command_ask(&entry, &question);
     if (result != TBD_EXIT_FOUND)
         return result;
     call = tbd_session_current(run->session);
@@ -219,10 +232,10 @@ enum tbd_status tbd_command_states(struct tbd_session *session, struct tbd_posit
 
 enum tbd_exit tbd_command_stepi(struct tbd_command_run *run)
 {
-    return go(run, false, "state", "");
+    return go_by(run, false, TBD_EVENT_STATE);
 }
 
 enum tbd_exit tbd_command_reverse_stepi(struct tbd_command_run *run)
 {
-    return go(run, true, "state", "");
+    return go_by(run, true, TBD_EVENT_STATE);
 }

@@ -194,13 +194,12 @@ static bool take_input(struct why *why, struct writer *w, const struct tbd_why_i
 
 static void say_system_call(struct why *why, const struct writer *w)
 {
-    char question[128];
+    struct tbd_question question = tbd_question_first(TBD_EVENT_SYSCALL);
     struct tbd_event event;
     const char *name = NULL;
 
-    snprintf(question, sizeof(question), "first forward syscall 1 where time == %" PRIu64,
-             w->at.time);
-    if (tbd_command_find_event(why->run, question, &event) == TBD_OK)
+    tbd_question_where_field(&question, TBD_FIELD_TIME, TBD_EXPR_EQ, w->at.time);
+    if (tbd_command_find_event(why->run, &question, &event) == TBD_OK)
         name = tbd_syscall_name(event.number);
     say(why, "made by the system call %s", name == NULL ? "?" : name);
 }
@@ -211,14 +210,12 @@ static void say_system_call(struct why *why, const struct writer *w)
 static enum tbd_status find_store(struct why *why, const struct wanted_value *value,
                                   struct writer *out)
 {
+    struct tbd_question question = tbd_question_before(value->at, TBD_EVENT_STORE);
     struct tbd_event store;
-    char question[128];
     enum tbd_status status;
 
-    snprintf(question, sizeof(question),
-             "%" PRIu64 "+%" PRIu32 " backward store 1 where touches[0x%" PRIx64 ",%" PRIu64 "]",
-             value->at.time, value->at.offset, value->address, value->bytes);
-    status = tbd_command_find_event(why->run, question, &store);
+    tbd_question_where(&question, tbd_expr_touches(value->address, value->bytes));
+    status = tbd_command_find_event(why->run, &question, &store);
     if (status != TBD_OK)
         return status;
     out->at = store.position;

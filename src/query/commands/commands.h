@@ -4,6 +4,7 @@
 #define TBD_QUERY_COMMANDS_H
 
 #include "query/condition/question.h"
+#include "query/condition/question.h"
 #include "query/session/session.h"
 
 #include <stdio.h>
@@ -28,10 +29,7 @@ struct tbd_command_run {
     unsigned argc;    /* words after the command's name */
     char *const *argv;
     FILE *out;
-    bool quiet; /* no progress line */
-    /* `all` for other commands: instead of printing; NULL else. */
-    bool (*each)(void *context, const struct tbd_event *event);
-    void *each_context;
+    bool quiet;   /* no progress line */
     bool silent;  /* an answer on the way to another one: not printed */
     bool explain; /* say how a search went */
 };
@@ -79,9 +77,34 @@ void tbd_command_print_frame(const struct tbd_command_run *run,
 enum tbd_exit tbd_command_print_stack(struct tbd_command_run *run, struct tbd_position position);
 enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_position position);
 
-/* "... of EXPRESSION [where ...]" as a condition on addresses: the whole question anew, the
- * caller's to free; NULL if there is no "of" in it. */
-enum tbd_exit tbd_command_resolve_of(struct tbd_command_run *run, char **out);
+/* ---- questions ---- */
+
+/* Adds what a user wrote behind the type, "of EXPRESSION where CONTEXT", to *question; the expression
+ * denotes what it does at `position`.  Says what is wrong. */
+enum tbd_exit tbd_command_take_words(struct tbd_command_run *run, struct tbd_position position,
+                                     const struct tbd_question_words *words,
+                                     struct tbd_question *question);
+/* Reads "TYPE [of EXPRESSION] [where CONTEXT]" from the run's text[from, to).  Says what is wrong;
+ * only after TBD_EXIT_FOUND there is a question in *out. */
+enum tbd_exit tbd_command_read_all(struct tbd_command_run *run, size_t from, size_t to,
+                                   struct tbd_question *out);
+struct tbd_position tbd_command_start(struct tbd_session *session,
+                                      const struct tbd_question *question);
+
+/* The next three take *question over. */
+
+/* Moves to the event, and prints it; says so if there is none. */
+enum tbd_exit tbd_command_ask(struct tbd_command_run *run, struct tbd_question *question);
+/* Calls `each` for all events from where the question starts; false from it ends the search. */
+enum tbd_exit tbd_command_each(struct tbd_command_run *run, struct tbd_question *question,
+                               bool (*each)(void *context, const struct tbd_event *event),
+                               void *context);
+/* Says nothing, moves nothing. */
+TBD_MUST_CHECK enum tbd_status tbd_command_find_event(struct tbd_command_run *run,
+                                                      struct tbd_question *question,
+                                                      struct tbd_event *out);
+
+/* ---- values and positions ---- */
 
 /* The value of a C expression at the current position, as a truth and as text (the caller's to
  * free; `text` NULL: not wanted). */
@@ -89,21 +112,6 @@ enum tbd_exit tbd_command_evaluate(struct tbd_session *session, const char *expr
                                    char **text);
 /* Moves to a position and prints what is there. */
 enum tbd_exit tbd_command_go(struct tbd_command_run *run, struct tbd_position position);
-/* Moves by a question ("current forward line 1"), made by a command and not by the user; prints the
- * event it finds. */
-enum tbd_exit tbd_command_goto_text(struct tbd_command_run *run, const char *question);
-/* Calls `each` for all events of a question as `all` takes it ("store of x where ..."), made by a
- * command; false from it ends the search. */
-enum tbd_exit tbd_command_each(struct tbd_command_run *run, const char *question,
-                               bool (*each)(void *context, const struct tbd_event *event),
-                               void *context);
-/* The same for a question as `goto` takes it: from there on, all that follow. */
-enum tbd_exit tbd_command_each_from(struct tbd_command_run *run, const char *question,
-                                    bool (*each)(void *context, const struct tbd_event *event),
-                                    void *context);
-/* The event that a question as `goto` takes it finds; says nothing, moves nothing. */
-TBD_MUST_CHECK enum tbd_status tbd_command_find_event(struct tbd_command_run *run,
-                                                      const char *question, struct tbd_event *out);
 /* The position `count` instructions before or after another; TBD_NOTIME past the ends. */
 TBD_MUST_CHECK enum tbd_status tbd_command_states(struct tbd_session *session,
                                                   struct tbd_position from, bool backward,

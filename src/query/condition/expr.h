@@ -131,6 +131,12 @@ struct tbd_expr_pattern {
 #define TBD_PATTERN_ONE       (-1) /* `*`: any one frame */
 #define TBD_PATTERN_RUN       (-2) /* `**`: any run of frames, also none */
 
+/* value =~ "text" */
+struct tbd_expr_regex {
+    char *text;
+    regex_t compiled; /* from it */
+};
+
 #define TBD_USES_VALUE  1u /* newval of a store, oldval of a load */
 #define TBD_USES_REGS   2u /* registers beyond what every event of the type knows */
 #define TBD_USES_MEMORY 4u
@@ -158,7 +164,7 @@ struct tbd_expr {
     char **symbols;        /* texts of SYMBOL, VARIABLE, ... nodes, by node->which */
     uint8_t *symbol_found; /* 1: lowering has found the variable somewhere */
     uint32_t symbol_count;
-    regex_t *regexes;
+    struct tbd_expr_regex *regexes;
     uint32_t regex_count;
     uint32_t levels;             /* the largest of all nodes */
     const struct tbd_expr *from; /* lowered: names, patterns and regexes are borrowed from it */
@@ -189,8 +195,37 @@ static inline void tbd_expr_note_register(struct tbd_expr *expr, uint32_t which)
         expr->uses |= TBD_USES_STATE;
 }
 
-/* Parses text[from..) as a condition on events of `type`.  On failure *error says where, *out is
- * NULL. *out is owned by the caller: tbd_expr_free(). */
+/* A value in memory that a word stands for. */
+struct tbd_expr_stand_in {
+    uint64_t address;
+    uint64_t bytes; /* 1 to 8 */
+    bool is_after;  /* as the event's instruction leaves it */
+    bool is_real;   /* floating point */
+    char type[256]; /* it is cast to; "": to none */
+};
+
+/* Words with a meaning that only the asker knows: `oldval` in a question about one variable. */
+struct tbd_expr_words {
+    /* False: the word text[at, at + length) has no such meaning, or *error is filled. */
+    bool (*find)(void *context, const char *text, size_t at, size_t length,
+                 struct tbd_expr_stand_in *out, struct tbd_query_error *error);
+    void *context;
+};
+
+/* A condition as someone wrote it: text[from, to), on events of `type`. */
+struct tbd_expr_source {
+    const char *text;
+    size_t from, to;
+    enum tbd_event_type type;
+    const struct tbd_expr_words *words; /* NULL: none */
+};
+
+/* On failure *error says where in `text`, *out is NULL.  *out is owned by the caller:
+ * tbd_expr_free(). */
+TBD_MUST_CHECK enum tbd_status tbd_expr_parse_source(const struct tbd_expr_source *source,
+                                                     struct tbd_expr **out,
+                                                     struct tbd_query_error *error);
+/* All of text[from..), without words of its own. */
 TBD_MUST_CHECK enum tbd_status tbd_expr_parse(const char *text, size_t from,
                                               enum tbd_event_type type, struct tbd_expr **out,
                                               struct tbd_query_error *error);

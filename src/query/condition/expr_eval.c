@@ -437,7 +437,7 @@ static struct tbd_value eval_matches(const struct tbd_expr *expr, const struct t
     state = read_text(node, address.v, length.v, env, text);
     if (state.state != TBD_VALUE_OK)
         return state;
-    return known(regexec(&expr->regexes[node->value], text, 0, NULL, 0) == 0);
+    return known(regexec(&expr->regexes[node->value].compiled, text, 0, NULL, 0) == 0);
 }
 
 static struct tbd_value eval_nowhere(const struct tbd_expr_node *node, struct tbd_expr_env *env)

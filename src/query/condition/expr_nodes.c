@@ -19,19 +19,92 @@ int32_t tbd_parser_out_of_memory(struct tbd_parser *p)
     return FAIL(p, TBD_NOMEM, NULL, "out of memory");
 }
 
-int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node)
-{
-    struct tbd_expr *expr = p->expr;
+/* ---- without a text ---- */
 
-    if (expr->node_count >= MAX_NODES)
-        return FAIL(p, TBD_SYNTAX, NULL, "the condition is too long");
+int32_t tbd_expr_add(struct tbd_expr *expr, const struct tbd_expr_node *node)
+{
     if (!tbd_array_double(&expr->nodes, expr->node_count, sizeof(*node)))
-        return tbd_parser_out_of_memory(p);
+        return NONE;
     expr->nodes[expr->node_count] = *node;
     tbd_expr_note_level(expr, &expr->nodes[expr->node_count]);
-    if (expr->levels > TBD_EXPR_MAX_LEVELS)
-        return FAIL(p, TBD_SYNTAX, NULL, "too many reads of memory inside each other");
     return (int32_t)expr->node_count++;
+}
+
+static bool op_is_boolean(enum tbd_expr_op op)
+{
+    return (op >= TBD_EXPR_TOUCHES && op <= TBD_EXPR_GE) && op != TBD_EXPR_NUMBER;
+}
+
+static bool op_is_unary(enum tbd_expr_op op)
+{
+    return op == TBD_EXPR_NOT || op == TBD_EXPR_NEG || op == TBD_EXPR_BITNOT ||
+           op == TBD_EXPR_SIGNED;
+}
+
+/* What operands make of the operator. */
+static bool take_operands(const struct tbd_expr *expr, struct tbd_expr_node *node)
+{
+    enum tbd_expr_op op = (enum tbd_expr_op)node->op;
+    const struct tbd_expr_node *left = node->left == NONE ? NULL : &expr->nodes[node->left];
+    const struct tbd_expr_node *right = node->right == NONE ? NULL : &expr->nodes[node->right];
+
+    if (left == NULL || (right == NULL && !op_is_unary(op)))
+        return false;
+    node->is_typed = left->is_typed || (right != NULL && right->is_typed);
+    node->is_signed =
+        left->is_signed || (right != NULL && right->is_signed) || op == TBD_EXPR_SIGNED;
+    node->is_boolean = op_is_boolean(op);
+    return true;
+}
+
+int32_t tbd_expr_add_operator(struct tbd_expr *expr, const struct tbd_expr_node *node)
+{
+    struct tbd_expr_node full = *node;
+
+    return take_operands(expr, &full) ? tbd_expr_add(expr, &full) : NONE;
+}
+
+int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *name)
+{
+    if (name->text == NULL ||
+        !tbd_array_double(&expr->names, expr->name_count, sizeof(*expr->names))) {
+        free(name->text);
+        return NONE;
+    }
+    expr->names[expr->name_count] = *name;
+    expr->uses |= TBD_USES_NAMES;
+    return (int32_t)expr->name_count++;
+}
+
+void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
+                         enum tbd_event_field field)
+{
+    bool calls = type == TBD_EVENT_FUNC_ENTER || type == TBD_EVENT_FUNC_EXIT;
+
+    if (field == TBD_FIELD_NEWVAL || (field == TBD_FIELD_OLDVAL && type == TBD_EVENT_LOAD))
+        expr->uses |= TBD_USES_VALUE;
+    if (field == TBD_FIELD_SP && !calls)
+        tbd_expr_note_register(expr, TBD_RSP);
+    if (field == TBD_FIELD_FRAME)
+        expr->uses |= TBD_USES_FRAME;
+    if (field == TBD_FIELD_LINE)
+        expr->uses |= TBD_USES_TYPES;
+}
+
+/* ---- of the text that is parsed ---- */
+
+int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node)
+{
+    int32_t index;
+
+    if (p->expr->node_count >= MAX_NODES)
+        return FAIL(p, TBD_SYNTAX, NULL, "the condition is too long");
+    index = tbd_expr_add(p->expr, node);
+    if (index == NONE)
+        return tbd_parser_out_of_memory(p);
+    if (p->expr->levels > TBD_EXPR_MAX_LEVELS)
+        return FAIL(p, TBD_SYNTAX, NULL, "too many reads of memory inside each other");
+    return index;
 }
 
 struct tbd_expr_node tbd_parser_leaf(const struct tbd_token *token, enum tbd_expr_op op)
@@ -51,27 +124,24 @@ int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, u
     return tbd_parser_add(p, &node);
 }
 
-static bool op_is_boolean(enum tbd_expr_op op)
-{
-    return (op >= TBD_EXPR_TOUCHES && op <= TBD_EXPR_GE) && op != TBD_EXPR_NUMBER;
-}
-
 int32_t tbd_parser_add_binary(struct tbd_parser *p, const struct tbd_token *token,
                               enum tbd_expr_op op, int32_t left, int32_t right)
 {
     struct tbd_expr_node node = tbd_parser_leaf(token, op);
 
-    if (left == NONE || (right == NONE && op != TBD_EXPR_NOT && op != TBD_EXPR_NEG &&
-                         op != TBD_EXPR_BITNOT && op != TBD_EXPR_SIGNED))
-        return NONE;
-    node.is_typed =
-        p->expr->nodes[left].is_typed || (right != NONE && p->expr->nodes[right].is_typed);
     node.left = left;
     node.right = right;
-    node.is_boolean = op_is_boolean(op);
-    node.is_signed = p->expr->nodes[left].is_signed ||
-                     (right != NONE && p->expr->nodes[right].is_signed) || op == TBD_EXPR_SIGNED;
-    return tbd_parser_add(p, &node);
+    return take_operands(p->expr, &node) ? tbd_parser_add(p, &node) : NONE;
+}
+
+int32_t tbd_parser_add_memory(struct tbd_parser *p, const struct tbd_expr_node *node)
+{
+    struct tbd_expr_node full = *node;
+
+    full.which = p->expr->memory_count++;
+    full.is_typed = node->is_real || p->expr->nodes[node->left].is_typed;
+    p->expr->uses |= TBD_USES_MEMORY | (node->is_real ? TBD_USES_TYPES : 0u);
+    return tbd_parser_add(p, &full);
 }
 
 /* A quoted or bare name: text without quotes. */
@@ -101,17 +171,12 @@ int32_t tbd_parser_add_symbol(struct tbd_parser *p, char *text)
 int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind kind,
                             const struct tbd_token *token)
 {
-    struct tbd_expr *expr = p->expr;
-
-    if (text == NULL || !tbd_array_double(&expr->names, expr->name_count, sizeof(*expr->names))) {
-        free(text);
-        return tbd_parser_out_of_memory(p);
-    }
-    expr->names[expr->name_count] = (struct tbd_expr_name){
+    struct tbd_expr_name name = {
         .text = text, .kind = kind, .at = (uint32_t)token->at, .length = (uint32_t)token->length
     };
-    expr->uses |= TBD_USES_NAMES;
-    return (int32_t)expr->name_count++;
+    int32_t index = tbd_expr_add_name(p->expr, &name);
+
+    return index == NONE ? tbd_parser_out_of_memory(p) : index;
 }
 
 bool tbd_parser_expect(struct tbd_parser *p, char sign, const char *where)
@@ -135,8 +200,10 @@ static void free_borrowed(struct tbd_expr *expr)
         free(expr->patterns[i].items);
     for (uint32_t i = 0; i < expr->symbol_count; i++)
         free(expr->symbols[i]);
-    for (uint32_t i = 0; i < expr->regex_count; i++)
-        regfree(&expr->regexes[i]);
+    for (uint32_t i = 0; i < expr->regex_count; i++) {
+        regfree(&expr->regexes[i].compiled);
+        free(expr->regexes[i].text);
+    }
     free(expr->names);
     free(expr->patterns);
     free(expr->symbols);

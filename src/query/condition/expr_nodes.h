@@ -12,6 +12,7 @@ struct tbd_parser {
     struct tbd_lexer lexer;
     enum tbd_event_type type;
     struct tbd_expr *expr;
+    const struct tbd_expr_words *words; /* NULL: none */
     unsigned depth;
     bool failed;
 };
@@ -26,7 +27,18 @@ static inline void tbd_parser_next(struct tbd_parser *p)
     tbd_lexer_next(&p->lexer);
 }
 
-/* ---- expr_nodes.c ---- */
+/* ---- expr_nodes.c: nodes of an expression, with or without a text; NONE without memory ---- */
+
+int32_t tbd_expr_add(struct tbd_expr *expr, const struct tbd_expr_node *node);
+/* An operator; NONE also if one of its operands is. */
+int32_t tbd_expr_add_operator(struct tbd_expr *expr, const struct tbd_expr_node *node);
+/* Takes `text`; NULL: no memory. */
+int32_t tbd_expr_add_name(struct tbd_expr *expr, const struct tbd_expr_name *name);
+/* What an event's own value makes necessary. */
+void tbd_expr_note_field(struct tbd_expr *expr, enum tbd_event_type type,
+                         enum tbd_event_field field);
+
+/* ---- expr_nodes.c: of the text that is parsed ---- */
 
 int32_t tbd_parser_out_of_memory(struct tbd_parser *p);
 int32_t tbd_parser_number(struct tbd_parser *p, const struct tbd_token *token, uint64_t value);
@@ -37,6 +49,8 @@ int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node);
 struct tbd_expr_node tbd_parser_leaf(const struct tbd_token *token, enum tbd_expr_op op);
 int32_t tbd_parser_add_binary(struct tbd_parser *p, const struct tbd_token *token,
                               enum tbd_expr_op op, int32_t left, int32_t right);
+/* A MEMORY node, whose operand, size and time are filled in. */
+int32_t tbd_parser_add_memory(struct tbd_parser *p, const struct tbd_expr_node *node);
 /* Takes the sign, or fails. */
 bool tbd_parser_expect(struct tbd_parser *p, char sign, const char *where);
 /* Slot of a text in expr->symbols; takes `text`. */
@@ -49,6 +63,8 @@ int32_t tbd_parser_add_name(struct tbd_parser *p, char *text, enum tbd_name_kind
 int32_t tbd_parser_primary(struct tbd_parser *p);
 int32_t tbd_parser_or(struct tbd_parser *p);
 int32_t tbd_parser_unary(struct tbd_parser *p);
+/* The current word as this value in memory. */
+int32_t tbd_parser_stand_in(struct tbd_parser *p, const struct tbd_expr_stand_in *value);
 /* "stack=<...>" at the word stack. */
 int32_t tbd_parser_stack(struct tbd_parser *p);
 

@@ -42,20 +42,6 @@ static void types_text(uint32_t types, char *out, size_t bytes)
     }
 }
 
-static void note_field_use(struct tbd_parser *p, enum tbd_event_field field)
-{
-    bool calls = p->type == TBD_EVENT_FUNC_ENTER || p->type == TBD_EVENT_FUNC_EXIT;
-
-    if (field == TBD_FIELD_NEWVAL || (field == TBD_FIELD_OLDVAL && p->type == TBD_EVENT_LOAD))
-        p->expr->uses |= TBD_USES_VALUE;
-    if (field == TBD_FIELD_SP && !calls)
-        tbd_expr_note_register(p->expr, TBD_RSP);
-    if (field == TBD_FIELD_FRAME)
-        p->expr->uses |= TBD_USES_FRAME;
-    if (field == TBD_FIELD_LINE)
-        p->expr->uses |= TBD_USES_TYPES;
-}
-
 static int32_t parse_field(struct tbd_parser *p, const struct tbd_field_name *row)
 {
     struct tbd_expr_node node = tbd_parser_leaf(&p->lexer.token, TBD_EXPR_FIELD);
@@ -68,7 +54,7 @@ static int32_t parse_field(struct tbd_parser *p, const struct tbd_field_name *ro
     }
     node.which = row->field;
     node.is_typed = row->field == TBD_FIELD_LINE;
-    note_field_use(p, row->field);
+    tbd_expr_note_field(p->expr, p->type, row->field);
     tbd_parser_next(p);
     return tbd_parser_add(p, &node);
 }
@@ -156,7 +142,6 @@ static int32_t parse_memory(struct tbd_parser *p, bool is_after, bool is_real)
     struct tbd_token word = p->lexer.token;
     struct tbd_expr_node node = tbd_parser_leaf(&word, TBD_EXPR_MEMORY);
     const struct tbd_token *token = &p->lexer.token;
-    int32_t index;
 
     tbd_parser_next(p);
     if (!tbd_parser_expect(p, '[', "after mem: mem[ADDR,SIZE]"))
@@ -172,13 +157,9 @@ static int32_t parse_memory(struct tbd_parser *p, bool is_after, bool is_real)
     tbd_parser_next(p);
     if (!tbd_parser_expect(p, ']', "at the end of mem[ADDR,SIZE]"))
         return NONE;
-    node.which = p->expr->memory_count++;
     node.is_after = is_after;
     node.is_real = is_real;
-    node.is_typed = is_real || p->expr->nodes[node.left].is_typed;
-    p->expr->uses |= TBD_USES_MEMORY | (is_real ? TBD_USES_TYPES : 0u);
-    index = tbd_parser_add(p, &node);
-    return index;
+    return tbd_parser_add_memory(p, &node);
 }
 
 static int32_t parse_touches(struct tbd_parser *p)
@@ -313,12 +294,28 @@ static bool is_construct(const struct tbd_parser *p, const char *word)
     return s[strspn(s, " \t")] == '[';
 }
 
+/* Does the word stand for something of the asker's?  If that is wrong, parsing has failed. */
+static bool is_stand_in(struct tbd_parser *p, struct tbd_expr_stand_in *out)
+{
+    const struct tbd_token *token = &p->lexer.token;
+    bool found = p->words != NULL && p->words->find(p->words->context, p->lexer.source, token->at,
+                                                    token->length, out, p->lexer.error);
+
+    p->failed |= p->lexer.error->status != TBD_OK;
+    return found;
+}
+
 static int32_t parse_word(struct tbd_parser *p)
 {
     const struct tbd_token *token = &p->lexer.token;
     const struct tbd_field_name *field = tbd_field_find(token->text, token->length);
+    struct tbd_expr_stand_in value;
     struct tbd_register_name reg;
 
+    if (is_stand_in(p, &value))
+        return tbd_parser_postfix(p, tbd_parser_stand_in(p, &value));
+    if (p->failed)
+        return NONE;
     if (field != NULL) /* "newval->key", of a pointer */
         return tbd_parser_postfix(p, parse_field(p, field));
     for (size_t i = 0; i < sizeof(constructs) / sizeof(constructs[0]); i++) {
@@ -400,15 +397,14 @@ static const char *tail_hint(const struct tbd_token *token)
     return "conditions are joined by 'and' and 'or'";
 }
 
-enum tbd_status tbd_expr_parse(const char *text, size_t from, enum tbd_event_type type,
-                               struct tbd_expr **out, struct tbd_query_error *error)
+static enum tbd_status parse_text(const struct tbd_expr_source *source, const char *text,
+                                  struct tbd_expr **out, struct tbd_query_error *error)
 {
-    struct tbd_parser p = { .type = type };
+    struct tbd_parser p = { .type = source->type, .words = source->words };
     const struct tbd_token *token = &p.lexer.token;
 
-    *out = NULL;
     p.expr = calloc(1, sizeof(*p.expr));
-    tbd_lexer_start(&p.lexer, text, from, error);
+    tbd_lexer_start(&p.lexer, text, source->from, error);
     if (p.expr == NULL)
         return tbd_lexer_fail(&p.lexer, TBD_NOMEM, NULL, "out of memory");
     p.expr->root = tbd_parser_or(&p);
@@ -421,4 +417,30 @@ enum tbd_status tbd_expr_parse(const char *text, size_t from, enum tbd_event_typ
     }
     *out = p.expr;
     return TBD_OK;
+}
+
+/* The text ends where the condition does, and begins where it began: places stay the same. */
+enum tbd_status tbd_expr_parse_source(const struct tbd_expr_source *source, struct tbd_expr **out,
+                                      struct tbd_query_error *error)
+{
+    char *text = strndup(source->text, source->to);
+    enum tbd_status status = TBD_NOMEM;
+
+    *out = NULL;
+    if (text == NULL)
+        *error = (struct tbd_query_error){ .status = TBD_NOMEM, .message = "out of memory" };
+    else
+        status = parse_text(source, text, out, error);
+    free(text);
+    return status;
+}
+
+enum tbd_status tbd_expr_parse(const char *text, size_t from, enum tbd_event_type type,
+                               struct tbd_expr **out, struct tbd_query_error *error)
+{
+    struct tbd_expr_source source = {
+        .text = text, .from = from, .to = strlen(text), .type = type
+    };
+
+    return tbd_expr_parse_source(&source, out, error);
 }

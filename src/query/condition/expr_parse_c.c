@@ -9,6 +9,8 @@
  * place and is found out by expr_lower.c. */
 #include "query/condition/expr_nodes.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +49,26 @@ static int32_t add_typed(struct tbd_parser *p, const struct tbd_token *token, en
     node.is_typed = 1;
     p->expr->uses |= TBD_USES_TYPES;
     return tbd_parser_add(p, &node);
+}
+
+/* The value at a constant address, cast to its type. */
+int32_t tbd_parser_stand_in(struct tbd_parser *p, const struct tbd_expr_stand_in *value)
+{
+    struct tbd_token word = p->lexer.token;
+    struct tbd_expr_node node = tbd_parser_leaf(&word, TBD_EXPR_MEMORY);
+    int32_t index;
+
+    node.left = tbd_parser_number(p, &word, value->address);
+    if (node.left == NONE)
+        return NONE;
+    node.value = value->bytes;
+    node.is_after = value->is_after;
+    node.is_real = value->is_real;
+    index = tbd_parser_add_memory(p, &node);
+    if (index != NONE && value->type[0] != '\0')
+        index = add_named(p, &word, TBD_EXPR_CAST, index, value->type, strlen(value->type));
+    tbd_parser_next(p);
+    return index;
 }
 
 /* ---- members ---- */
@@ -343,7 +365,6 @@ int32_t tbd_parser_like(struct tbd_parser *p, const struct tbd_token *sign, int3
     struct tbd_expr *expr = p->expr;
     struct tbd_token token = p->lexer.token;
     struct tbd_expr_node node = tbd_parser_leaf(sign, TBD_EXPR_LIKE);
-    regex_t *bigger;
     char *text;
     int wrong;
 
@@ -355,17 +376,18 @@ int32_t tbd_parser_like(struct tbd_parser *p, const struct tbd_token *sign, int3
         memchr(token.text, '{', token.length - 2) != memrchr(token.text, '{', token.length - 2))
         return FAIL(p, TBD_SYNTAX, NULL, "the regular expression is too long or repeats too much");
     text = strndup(token.text, token.length - 2);
-    bigger = realloc(expr->regexes, (expr->regex_count + 1) * sizeof(*bigger));
-    if (text == NULL || bigger == NULL) {
+    if (text == NULL ||
+        !tbd_array_double(&expr->regexes, expr->regex_count, sizeof(*expr->regexes))) {
         free(text);
         return tbd_parser_out_of_memory(p);
     }
-    expr->regexes = bigger;
-    wrong = regcomp(&bigger[expr->regex_count], text, REG_EXTENDED | REG_NOSUB);
-    free(text);
-    if (wrong != 0)
+    wrong = regcomp(&expr->regexes[expr->regex_count].compiled, text, REG_EXTENDED | REG_NOSUB);
+    if (wrong != 0) {
+        free(text);
         return FAIL(p, TBD_SYNTAX, "extended regular expressions, as in grep -E",
                     "this is not a regular expression");
+    }
+    expr->regexes[expr->regex_count].text = text;
     node.which = expr->regex_count++;
     node.left = left;
     node.is_typed = 1;

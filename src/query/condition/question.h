@@ -1,33 +1,98 @@
 // SPDX-License-Identifier: MIT
-/* question.h - "goto <from> <dir> <type> <count> [where <context>]" and positions, from text */
+/* question.h - which event is asked for: from where, in which direction, of what kind, the how
+ * manieth, under which condition
+ *
+ * A command makes a question from values (tbd_question_after() and the like, tbd_question_where()),
+ * a user writes one: "FROM DIR TYPE COUNT [of EXPR] [where CONTEXT]".  What a user wrote keeps its
+ * places in the text, so that messages point at the wrong word; what a command adds has none.
+ *
+ * A question that could not be made for want of memory is `is_lost`: asking it fails with TBD_NOMEM. */
 #ifndef TBD_QUERY_QUESTION_H
 #define TBD_QUERY_QUESTION_H
 
-#include "query/condition/expr.h"
+#include "query/condition/expr_make.h"
 
 enum tbd_from { TBD_FROM_CURRENT = 0, TBD_FROM_FIRST, TBD_FROM_LAST, TBD_FROM_POSITION };
+
+#define TBD_QUESTION_ALL UINT64_MAX /* as a count */
 
 struct tbd_question {
     enum tbd_from from;
     struct tbd_position position; /* TBD_FROM_POSITION */
     bool is_search;               /* false: go to `from`, nothing else is filled */
     bool backward;
-    bool is_states; /* all instructions count: no events need to be searched */
+    bool is_lost; /* no memory */
     enum tbd_event_type type;
     uint64_t count;         /* >= 1 */
     struct tbd_expr *where; /* owned; NULL = every event of the type */
-    size_t where_at;        /* where its text begins */
-    const char *text;       /* that this was parsed from; borrowed */
 };
 
-/* Parses text[from..): a position, or a search.  On failure *error points at the wrong word. */
+/* Where the parts of a question lie in the text that it was read from; an end of 0: it has no such
+ * part. */
+struct tbd_question_words {
+    const char *text;      /* borrowed */
+    size_t of;             /* the word "of" */
+    size_t object, of_end; /* its expression: [object, of_end) */
+    size_t where, end;     /* the condition: [where, end) */
+};
+
+/* ---- questions made by commands: the next event, or the one before, without a condition ---- */
+
+struct tbd_question tbd_question_first(enum tbd_event_type type);
+struct tbd_question tbd_question_last(enum tbd_event_type type);
+struct tbd_question tbd_question_after(struct tbd_position position, enum tbd_event_type type);
+struct tbd_question tbd_question_before(struct tbd_position position, enum tbd_event_type type);
+/* All of them, from the first on. */
+struct tbd_question tbd_question_all(enum tbd_event_type type);
+
+/* Only events for which this holds too; takes `condition`, NULL for want of memory. */
+void tbd_question_where(struct tbd_question *question, struct tbd_expr *condition);
+/* ... whose own value compares so with a number. */
+void tbd_question_where_field(struct tbd_question *question, enum tbd_event_field field,
+                              enum tbd_expr_op op, uint64_t value);
+
+/* ---- questions of users: text[from, to) ---- */
+
+/* A position, or a search; the condition is left for tbd_question_take_where().  On failure *error
+ * points at the wrong word. */
+TBD_MUST_CHECK enum tbd_status tbd_question_read(const char *text, size_t from, size_t to,
+                                                 struct tbd_question *out,
+                                                 struct tbd_question_words *words,
+                                                 struct tbd_query_error *error);
+/* The same behind "then": "DIR TYPE ...", from the current position on. */
+TBD_MUST_CHECK enum tbd_status tbd_question_read_next(const char *text, size_t from, size_t to,
+                                                      struct tbd_question *out,
+                                                      struct tbd_question_words *words,
+                                                      struct tbd_query_error *error);
+/* "TYPE [of EXPR] [where CONTEXT]", all of them. */
+TBD_MUST_CHECK enum tbd_status tbd_question_read_all(const char *text, size_t from, size_t to,
+                                                     struct tbd_question *out,
+                                                     struct tbd_question_words *words,
+                                                     struct tbd_query_error *error);
+/* "[of EXPR] [where CONTEXT]": the type is known. */
+TBD_MUST_CHECK enum tbd_status tbd_question_read_tail(const char *text, size_t from, size_t to,
+                                                      struct tbd_question_words *words,
+                                                      struct tbd_query_error *error);
+/* Adds the condition that was read.  `own` are words with a meaning of their own in it; NULL:
+ * none. */
+TBD_MUST_CHECK enum tbd_status tbd_question_take_where(struct tbd_question *question,
+                                                       const struct tbd_question_words *words,
+                                                       const struct tbd_expr_words *own,
+                                                       struct tbd_query_error *error);
+
+/* All of text[from..), with its condition; "of" is not understood. */
 TBD_MUST_CHECK enum tbd_status tbd_question_parse(const char *text, size_t from,
                                                   struct tbd_question *out,
                                                   struct tbd_query_error *error);
-/* Parses text[from..): "<type> [where <context>]", all occurrences from first to last. */
+/* The same of tbd_question_read_all(). */
 TBD_MUST_CHECK enum tbd_status tbd_question_parse_all(const char *text, size_t from,
                                                       struct tbd_question *out,
                                                       struct tbd_query_error *error);
+
+/* ---- both ---- */
+
+/* All instructions count: no events need to be searched. */
+bool tbd_question_is_states(const struct tbd_question *question);
 /* A copy with a condition of its own, not bound to any names. */
 TBD_MUST_CHECK enum tbd_status tbd_question_copy(const struct tbd_question *question,
                                                  struct tbd_question *out);
