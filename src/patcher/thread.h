@@ -10,6 +10,9 @@
  * block boundaries all but r10, r11, r14, r15 are in place.
  *
  * Only the owning thread writes, except `kick`.
+ *
+ * THREAD-1  `mark` keeps its value: the program can reach this memory, and a store that goes astray
+ *     here has left no register to rely on.
  */
 #ifndef TBD_PATCHER_THREAD_H
 #define TBD_PATCHER_THREAD_H
@@ -29,7 +32,8 @@ struct tbd_second_target {
 };
 #define TBD_SECOND_BITS    14
 #define TBD_SECOND_ENTRIES (1u << TBD_SECOND_BITS)
-#define TBD_SECOND_SHIFT   8 /* index = these bits of the application address */
+#define TBD_THREAD_MARK    0x6b72616d20646274ull /* "tbd mark" */
+#define TBD_SECOND_SHIFT   8                     /* index = these bits of the application address */
 
 struct tbd_thread {
     struct tbd_second_target second[TBD_SECOND_ENTRIES];
@@ -48,7 +52,7 @@ struct tbd_thread {
     uint64_t self;         /* address of this struct */
     uint32_t tid;
     uint32_t kick; /* set by signal handlers: leave at the next block boundary */
-    void *runtime; /* hooks' own per-thread state */
+    uint64_t mark; /* TBD_THREAD_MARK */
 };
 
 #define TBD_THREAD_GS(field)                                                                       \

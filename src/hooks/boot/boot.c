@@ -134,6 +134,7 @@ static bool map_thread(void)
     tbd_runtime.thread = (struct tbd_thread *)block;
     tbd_runtime.gs_base = gs;
     tbd_runtime.thread->self = block;
+    tbd_runtime.thread->mark = TBD_THREAD_MARK;
     tbd_runtime.thread->tid = (uint32_t)tbd_sys_gettid();
     tbd_runtime.thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
     tbd_threads_init(tbd_runtime.thread);

@@ -2,6 +2,7 @@
 /* boundary.c - what the patcher asks during play, and the one place where the engine settles
  *
  * Context: APP. */
+#include "base/assert.h"
 #include "base/fmt.h"
 #include "base/linux_abi.h"
 #include "base/log.h"
@@ -149,6 +150,9 @@ void tbd_runtime_settle(struct tbd_thread *thread)
             tbd_detach(thread, "too many different blocks", TBD_END_WHOLE);
         if (tbd_runtime.let_go)
             tbd_detach(thread, tbd_runtime.let_go, TBD_END_WHOLE);
+        TBD_INVARIANT("THREAD-1", thread->mark == TBD_THREAD_MARK);
+        if (tbd_assert_failure())
+            tbd_detach(thread, tbd_assert_failure(), TBD_END_WHOLE);
         do_what_is_due(thread);
         if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
             break;

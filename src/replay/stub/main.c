@@ -6,6 +6,7 @@
  * but the engine, the plan, the stream and the memory of one window. */
 #include "replay/stub/stub.h"
 
+#include "base/assert.h"
 #include "base/fmt.h"
 #include "base/linux.h"
 #include "base/sys.h"
@@ -44,6 +45,10 @@ void tbd_stub_serve(struct tbd_plan_head *plan)
 {
     const char *why;
 
+    if (tbd_assert_failure()) { /* what came after it is not to be believed */
+        plan->outcome = TBD_OUTCOME_FAILED;
+        tbd_fmt(plan->what, sizeof(plan->what), "%s", tbd_assert_failure());
+    }
     tbd_turn_done(plan);
     plan->outcome = TBD_OUTCOME_NONE;
     plan->demanded = 0;

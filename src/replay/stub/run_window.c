@@ -11,6 +11,7 @@
  *     as one more. */
 #include "replay/stub/stub.h"
 
+#include "base/assert.h"
 #include "base/fmt.h"
 #include "base/linux.h"
 #include "base/string.h"
@@ -297,6 +298,9 @@ static uint64_t next_due(void)
 void tbd_stub_boundary(struct tbd_thread *thread)
 {
     tbd_stub.plan->heartbeat++;
+    TBD_INVARIANT("THREAD-1", thread->mark == TBD_THREAD_MARK);
+    if (tbd_assert_failure())
+        tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "%s", tbd_assert_failure());
     if (tbd_runtime.ring.full)
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
     if (tbd_stub.is_inside) {

@@ -36,6 +36,7 @@ static bool map_thread(void)
         return false;
     tbd_runtime.thread = (struct tbd_thread *)block;
     tbd_runtime.thread->self = block;
+    tbd_runtime.thread->mark = TBD_THREAD_MARK;
     tbd_runtime.thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
     tbd_runtime.gs_base = gs;
     tbd_runtime.pages.touch = (uint8_t *)gs;
