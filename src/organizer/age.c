@@ -28,7 +28,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "format/merging/change.h"
-#include "format/writer/index_write.h"
+#include "format/merging/index_write.h"
 #include "format/merging/replayed_events.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
 /* age.h - what becomes of windows while a trace grows: levels, merging, dropping
  *
  * One thread of the organizer calls tbd_ager_step() whenever something is due; everybody else tells it about
- * new windows.  Changes themselves are made by format/merging/change.h and format/writer/index_write.h. */
+ * new windows.  Changes themselves are made by format/merging/change.h and format/merging/index_write.h. */
 #ifndef TBD_ORGANIZER_AGE_H
 #define TBD_ORGANIZER_AGE_H
 

@@ -20,7 +20,7 @@
 #include "organizer/build_private.h"
 
 #include "format/files/codec.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "format/files/codec.h"
 #include "format/files/numbers.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/layout.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <stdio.h>
 #include <stdlib.h>

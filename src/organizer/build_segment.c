@@ -14,6 +14,7 @@
 #include "organizer/build_private.h"
 
 #include "base/array.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "organizer/end_regs.h"
 
 #include "base/array.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 #ifndef TBD_ORGANIZER_END_REGS_H
 #define TBD_ORGANIZER_END_REGS_H
 
+#include "base/status.h"
 #include "format/window/window.h"
 
 struct tbd_end_regs {

@@ -10,6 +10,7 @@
 #include "organizer/backlink_heads.h"
 #include "organizer/mapped_files.h"
 #include "organizer/thread_states.h"
+#include "format/window/window_make.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -17,7 +17,7 @@
 #include "organizer/lean_private.h"
 
 #include "base/array.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <emmintrin.h>
 #include <stdlib.h>

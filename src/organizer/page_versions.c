@@ -14,7 +14,7 @@
 #include "organizer/page_versions.h"
 
 #include "format/files/page_numbers.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "organizer/thread_states.h"
 
 #include "base/array.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <string.h>

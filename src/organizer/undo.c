@@ -18,7 +18,7 @@
 
 #include "base/array.h"
 #include "base/binary_search.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <string.h>

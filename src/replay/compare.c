@@ -6,7 +6,7 @@
 #include "replay/compare.h"
 
 #include "base/layout.h"
-#include "format/window/window.h"
+#include "format/window/cursor.h"
 
 #include <stdarg.h>
 #include <stdio.h>

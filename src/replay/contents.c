@@ -7,6 +7,7 @@
 
 #include "base/binary_search.h"
 #include "base/linux.h"
+#include "format/pages/pages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  * their own, because a block's record is the same but its ops are more. */
 #include "replay/full.h"
 
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "replay/compare.h"
 #include "replay/run_plan.h"
 

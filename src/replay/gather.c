@@ -22,7 +22,7 @@
 #include "base/layout.h"
 #include "format/coding/coding.h"
 #include "format/files/large_buffers.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "replay/replay_end.h"
 #include "replay/process.h"
 

@@ -11,6 +11,8 @@
 
 #include "replay/operands.h"
 
+struct tbd_window;
+
 struct tbd_gather;
 struct tbd_gather *tbd_gather_new(void); /* NULL without memory */
 void tbd_gather_free(struct tbd_gather *gather);

@@ -10,7 +10,7 @@
 
 #include "base/binary_search.h"
 #include "format/files/numbers.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 
 #include "format/merging/change.h"
 #include "format/window/window.h"
+#include "format/reading/window_read.h"
 #include "organizer/backlink_heads.h"
 #include "replay/slices.h"
 

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/layout.h"
 #include "format/files/large_buffers.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <string.h>

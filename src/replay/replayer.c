@@ -7,7 +7,8 @@
 
 #include "base/binary_search.h"
 #include "format/files/file.h"
-#include "format/window/window.h"
+#include "format/reading/window_read.h"
+#include "format/window/window_make.h"
 #include "replay/compare.h"
 #include "replay/full.h"
 #include "replay/replayer_private.h"

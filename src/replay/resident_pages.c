@@ -17,7 +17,8 @@
 
 #include "base/array.h"
 #include "base/binary_search.h"
-#include "format/window/window.h"
+#include "format/pages/pages.h"
+#include "format/window/window_make.h"
 
 #include <sys/mman.h>
 

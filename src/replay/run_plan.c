@@ -6,6 +6,8 @@
 #include "replay/run_plan.h"
 
 #include "format/files/file.h"
+#include "format/reading/window_read.h"
+#include "format/window/cursor.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * the window's TOC only says so for its own start. */
 #include "replay/replayer_private.h"
 
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "organizer/turns.h"
 
 #include <string.h>

@@ -15,7 +15,7 @@
 #include "replay/slices.h"
 
 #include "base/binary_search.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "replay/compare.h"
 #include "replay/full.h"
 #include "replay/replayer_private.h"

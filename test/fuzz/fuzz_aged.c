@@ -9,9 +9,11 @@
  * everything that is done with what can be opened: loading, memory, summaries, merging what is
  * left, an index written anew. */
 #include "format/merging/change.h"
-#include "format/writer/index_write.h"
+#include "format/merging/index_write.h"
 #include "format/merging/merge.h"
 #include "format/window/window.h"
+#include "format/pages/pages.h"
+#include "format/reading/window_read.h"
 #include "seal.h"
 #include "small_trace.h"
 

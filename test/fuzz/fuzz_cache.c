@@ -10,7 +10,8 @@
 #include "format/merging/answer.h"
 #include "format/merging/change.h"
 #include "format/merging/replayed_events.h"
-#include "format/window/window.h"
+#include "format/reading/window_read.h"
+#include "format/window/cursor.h"
 #include "seal.h"
 #include "small_trace.h"
 

@@ -6,7 +6,8 @@
  * The input patches the memory of a good stream: (area 1 byte, offset 2 bytes, length 1 byte,
  * bytes).  Oracles: no crash; what is built of it passes the reader's own check (WINDOW-1); a
  * damaged window says so. */
-#include "format/window/window.h"
+#include "format/window/cursor.h"
+#include "format/window/window_make.h"
 #include "organizer/build.h"
 #include "stream_maker.h"
 

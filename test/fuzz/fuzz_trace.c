@@ -8,8 +8,10 @@
  * patches of (offset 2 bytes, length 1 byte, bytes).  Oracles: no crash; an error has a file and a
  * text; a window that loads can be walked to its end, with as many blocks as it says, and what is picked of
  * its files is what is picked of it; with honest checksums, what loads is what was written. */
-#include "format/window/pick.h"
-#include "format/window/window.h"
+#include "format/coding/pick.h"
+#include "format/pages/pages.h"
+#include "format/reading/window_read.h"
+#include "format/window/cursor.h"
 #include "seal.h"
 #include "small_trace.h"
 

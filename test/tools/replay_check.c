@@ -10,7 +10,8 @@
  *
  * Prints one line per kind and exits 0, or says what differs and exits 1. */
 #include "format/window/blocks.h"
-#include "format/window/window.h"
+#include "format/reading/window_read.h"
+#include "format/window/cursor.h"
 #include "replay/replay.h"
 
 #include <stdio.h>

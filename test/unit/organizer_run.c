@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* organizer_run.c - see organizer_run.h */
 #include "organizer_run.h"
+#include "format/reading/window_read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,8 @@
 /* The organizer dies, or the disk is full, at every single change that it makes to the file system,
  * while windows age under it.  What it leaves behind opens, every window in it loads, and memory at
  * the start of each is what a trace without any of that says. */
-#include "format/trace/trace.h"
+#include "format/pages/pages.h"
+#include "format/reading/window_read.h"
 
 #include "folder.h"
 #include "format/window/window.h"

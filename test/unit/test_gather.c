@@ -3,7 +3,8 @@
 /* The stream of a replay process becomes a window, wherever its operands come: in their chunks, in an area of the
  * stream, or in one that they do not fit.  What cursors rely on is the driver's own, and areas come back clean. */
 #include "base/layout.h"
-#include "format/window/window.h"
+#include "format/window/cursor.h"
+#include "format/window/window_make.h"
 #include "hooks/stream/ring.h"
 #include "replay/gather.h"
 

@@ -6,7 +6,6 @@
 
 #include "folder.h"
 #include "format/files/file.h"
-#include "format/trace/trace_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,13 +69,6 @@ static void make_segment(struct tbd_key_segment *segment, uint32_t windows)
         }
         assert_true(tbd_key_segment_add(segment, 5 + w, 100 * (uint64_t)w, 100, &coded));
     }
-}
-
-/* A trace that has nothing but its index. */
-static void open_trace(struct tbd_trace *trace, char *path)
-{
-    *trace = (struct tbd_trace){ .path = path, .id = ID };
-    pthread_mutex_init(&trace->lock, NULL);
 }
 
 static void write_segment(const char *path, const struct tbd_buffer *file)
@@ -146,7 +138,7 @@ static void segments_answer_what_they_were_made_of(void **state)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct tbd_key_segment segment;
         struct tbd_buffer file = { 0 };
-        struct tbd_trace trace;
+        struct tbd_key_files files = { 0 };
         const struct tbd_keys *asked;
         uint64_t blocks;
 
@@ -155,9 +147,9 @@ static void segments_answer_what_they_were_made_of(void **state)
         tbd_key_segment_encode(&segment, ID, &file);
         assert_false(file.failed);
         write_segment(path, &file);
-        open_trace(&trace, path);
-        assert_int_equal(tbd_trace_segment_count(&trace), 1);
-        asked = tbd_trace_segment(&trace, 0);
+        tbd_key_files_list(&files, path);
+        assert_int_equal(files.count, 1);
+        asked = tbd_key_files_get(&files, 0, path, ID);
         assert_non_null(asked);
         check_answers(asked);
         assert_int_equal(tbd_keys_windows(asked, 0, 100, &blocks), 1);
@@ -165,7 +157,7 @@ static void segments_answer_what_they_were_made_of(void **state)
         assert_int_equal(tbd_keys_windows(asked, 0, 100 * (uint64_t)sizes[i], &blocks),
                          tbd_keys_all(asked));
         assert_int_equal(tbd_keys_windows(asked, 50, 20, &blocks), 0);
-        tbd_trace_keys_free(&trace);
+        tbd_key_files_free(&files);
         tbd_key_segment_clear(&segment);
         tbd_buffer_free(&file);
     }
@@ -205,16 +197,16 @@ static void damage_leaves_no_window_out(void **state)
         size_t whole = file.used;
         size_t at = next_random() % whole;
         uint8_t bit = (uint8_t)(1u << next_random() % 8);
+        struct tbd_key_files files = { 0 };
         const struct tbd_keys *asked;
-        struct tbd_trace trace;
 
         if (i % 3)
             file.bytes[at] ^= bit;
         else
             file.used = at;
         write_segment(path, &file);
-        open_trace(&trace, path);
-        asked = tbd_trace_segment(&trace, 0);
+        tbd_key_files_list(&files, path);
+        asked = tbd_key_files_get(&files, 0, path, ID);
         refused += !asked;
         for (int k = 0; asked && k < 200; k++) {
             size_t key = next_random() % KEYS;
@@ -222,7 +214,7 @@ static void damage_leaves_no_window_out(void **state)
             assert_int_equal(tbd_keys_range(asked, keys[key], keys[key]) & masks[key], masks[key]);
             assert_int_equal(tbd_keys_any(asked, &keys[key], 1) & masks[key], masks[key]);
         }
-        tbd_trace_keys_free(&trace);
+        tbd_key_files_free(&files);
         file.used = whole;
         if (i % 3)
             file.bytes[at] ^= bit;

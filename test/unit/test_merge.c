@@ -2,6 +2,7 @@
 // links: tbd_format
 /* Lists of several windows as one (merge_summaries.c) against one made word by word; pages by address (page_numbers.h). */
 #include "format/merging/merge_private.h"
+#include "format/window/window_make.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,8 +7,9 @@
 
 #include "folder.h"
 #include "format/files/file.h"
-#include "format/writer/index_write.h"
+#include "format/merging/index_write.h"
 #include "format/window/window.h"
+#include "format/reading/window_read.h"
 #include "organizer/build.h"
 #include "organizer_run.h"
 

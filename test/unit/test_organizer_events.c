@@ -3,9 +3,10 @@
 // sources: stream_maker.c organizer_run.c
 /* Streams of a make-believe program through the organizer into a trace, and back: what the trace
  * says about events, and its summaries of them, are what the program did. */
-#include "format/trace/trace.h"
+#include "format/reading/window_read.h"
+#include "format/window/cursor.h"
+#include "format/window/window_make.h"
 
-#include "format/window/window.h"
 #include "organizer_run.h"
 
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 // sources: stream_maker.c organizer_run.c
 /* Streams of a make-believe program through the organizer into a trace, and back: what the trace
  * says about memory is what the program did. */
-#include "format/trace/trace.h"
+#include "format/pages/pages.h"
 
 #include "format/window/window.h"
 #include "organizer_run.h"

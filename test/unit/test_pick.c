@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* test_pick.c - picked windows (format/window/pick.h) against a walk over the whole window that decides
+/* test_pick.c - picked windows (format/coding/pick.h) against a walk over the whole window that decides
  * for each entry
  *
  * Windows of make-believe programs: stores of all sizes at addresses relative to a recorded
@@ -16,8 +16,10 @@
 // clang-format on
 
 #include "folder.h"
-#include "format/window/pick.h"
-#include "format/window/window.h"
+#include "format/coding/pick.h"
+#include "format/reading/window_read.h"
+#include "format/window/cursor.h"
+#include "format/window/window_make.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

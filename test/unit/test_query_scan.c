@@ -9,8 +9,8 @@
 #include <cmocka.h>
 // clang-format on
 
-#include "format/window/pick.h"
-#include "format/window/window.h"
+#include "format/coding/pick.h"
+#include "format/window/window_make.h"
 #include "query/search/probes.h"
 #include "query/search/scan.h"
 #include "query/session/callers.h"

@@ -6,7 +6,7 @@
  * The program is the code between replay_program and replay_program_end below, at PROGRAM.
  * Skipped (77) when there is no tbd-replay to run. */
 #include "base/layout.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "format/writer/writer.h"
 #include "replay/slices.h"
 

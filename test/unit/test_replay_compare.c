@@ -3,7 +3,7 @@
 /* A replayed window against a recorded one: equal ones agree, and each kind of difference is found
  * and named with its position. */
 #include "base/layout.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "replay/compare.h"
 
 #include <setjmp.h>

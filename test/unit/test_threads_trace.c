@@ -4,10 +4,11 @@
 /* Threads that take turns, from a stream through the organizer into a trace and back: whose
  * each block is, what registers each thread had when a window began, which blocks were
  * entered by a call. */
-#include "format/trace/trace.h"
+#include "format/reading/window_read.h"
+#include "format/window/cursor.h"
+#include "format/window/window_make.h"
 
 #include "folder.h"
-#include "format/window/window.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

@@ -4,11 +4,12 @@
 /* A small trace, each of its files cut off at every length (big ones: at many) and with bits
  * flipped: what is wrong is said, what loads is what was written, and damage to one file costs no
  * window that does not need it. */
-#include "format/trace/trace.h"
+#include "format/pages/pages.h"
+#include "format/reading/window_read.h"
+#include "format/window/window_make.h"
 
 #include "folder.h"
 #include "format/files/file.h"
-#include "format/window/window.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

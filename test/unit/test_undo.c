@@ -5,7 +5,7 @@
 #include "organizer/undo.h"
 
 #include "format/coding/coding.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "organizer/shadow.h"
 
 #include <setjmp.h>

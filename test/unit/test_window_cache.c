@@ -7,6 +7,7 @@
 
 #include "folder.h"
 #include "format/window/window.h"
+#include "format/reading/window_read.h"
 #include "organizer/organize.h"
 #include "stream_maker.h"
 

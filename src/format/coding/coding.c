@@ -19,6 +19,7 @@
  * CODING-2  Decoding writes only to rows that lay_out() made room for, and to operands that were
  *     counted. */
 #include "format/coding/coding_private.h"
+#include "format/window/window_make.h"
 
 #include "base/array.h"
 

@@ -10,9 +10,10 @@
  *     head says. */
 #include "format/coding/packed.h"
 
-#include "format/window/pick_private.h"
+#include "format/coding/pick_private.h"
+#include "format/files/file_names.h"
 #include "format/files/large_buffers.h"
-#include "format/trace/trace_private.h"
+#include "format/window/window_make.h"
 
 #include <xxhash.h>
 
@@ -77,7 +78,8 @@ static enum tbd_status open_packed(const char *path, uint32_t window, enum tbd_f
     char name[64];
 
     *out = (struct packed){ 0 };
-    tbd_toc_name(window, 1, kind == TBD_FILE_TRACE ? "trace" : "blocks", name, sizeof(name));
+    tbd_window_file_name(window, 1, kind == TBD_FILE_TRACE ? "trace" : "blocks", name,
+                         sizeof(name));
     status = tbd_file_map(path, name, &out->file, why);
     if (status)
         return status;

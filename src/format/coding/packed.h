@@ -4,8 +4,8 @@
 #define TBD_FORMAT_PACKED_H
 
 #include "format/coding/coding.h"
+#include "format/coding/pick.h"
 #include "format/files/file.h"
-#include "format/window/pick.h"
 #include "format/window/window.h"
 
 /* The files' whole contents, appended.  WINDOW-1 holds for the window.  `coded` (its records,

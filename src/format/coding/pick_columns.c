@@ -11,7 +11,7 @@
  * PICK_COLUMNS-1  Whatever the contents are, rows are decoded only to memory that was made for
  *     them, and what is checked by tbd_records_decode() of entries, messages and totals is checked
  *     here. */
-#include "format/window/pick_private.h"
+#include "format/coding/pick_private.h"
 
 #include "base/array.h"
 #include "format/window/blocks_private.h"

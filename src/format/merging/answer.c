@@ -7,7 +7,7 @@
 #include "format/merging/answer.h"
 
 #include "format/files/file.h"
-#include "format/trace/trace_private.h"
+#include "format/trace/trace_handle.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ void tbd_answer_put(const struct tbd_trace *trace, const struct tbd_answer *answ
     struct tbd_disk_answer head = { .text_bytes = answer->bytes, .result = answer->result };
     size_t record;
 
-    tbd_file_put_header(out, TBD_FILE_ANSWER, 0, trace->id);
+    tbd_file_put_header(out, TBD_FILE_ANSWER, 0, tbd_trace_id(trace));
     tbd_file_put_record(out, TBD_REC_QUESTION, answer->question, strlen(answer->question));
     record = tbd_file_begin_record(out, TBD_REC_ANSWER);
     tbd_buffer_put(out, &head, sizeof(head));
@@ -96,7 +96,7 @@ enum tbd_status tbd_answer_load(const struct tbd_trace *trace, const char *folde
 
     answer->text = NULL;
     tbd_answer_name(answer->question, name, sizeof(name));
-    status = tbd_file_open(folder, name, TBD_FILE_ANSWER, trace->id, &file, why);
+    status = tbd_file_open(folder, name, TBD_FILE_ANSWER, tbd_trace_id(trace), &file, why);
     if (!status)
         status = read_records(&file, answer, why);
     tbd_file_close(&file);

@@ -5,8 +5,8 @@
 #ifndef TBD_FORMAT_ANSWER_H
 #define TBD_FORMAT_ANSWER_H
 
-#include "format/files/codec.h"
 #include "format/trace/trace.h"
+#include "format/files/codec.h"
 
 /* An answer is longer than this only in a forged file. */
 #define TBD_ANSWER_MAX (16ull << 20)

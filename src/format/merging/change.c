@@ -7,12 +7,16 @@
  * CHANGE-2  Files go away only after the index says that they are not needed. */
 #include "format/merging/change.h"
 
-#include "format/merging/merge.h"
 #include "format/coding/packed.h"
-#include "format/pages/pages_private.h"
+#include "format/files/file_names.h"
+#include "format/merging/merge.h"
+#include "format/pages/page_base.h"
+#include "format/reading/window_read.h"
+#include "format/trace/open_tocs.h"
+#include "format/trace/trace_handle.h"
+#include "format/trace/trace_index.h"
+#include "format/window/window_make.h"
 #include "format/writer/toc_write.h"
-#include "format/trace/trace_private.h"
-#include "format/window/window.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,12 +39,12 @@ bool tbd_change_is_possible(const struct tbd_trace *trace, uint32_t window)
     const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
 
     return summary && summary->complete &&
-           (trace->info.hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
+           (tbd_trace_info(trace)->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
 }
 
 static enum tbd_status refuse(const struct tbd_trace *trace, uint32_t window, struct tbd_error *why)
 {
-    return tbd_error_set(why, TBD_NOREPLAY, trace->path, 0,
+    return tbd_error_set(why, TBD_NOREPLAY, tbd_trace_path(trace), 0,
                          "window %u must stay as it is: no replay would bring it back", window);
 }
 
@@ -48,19 +52,19 @@ static bool begin(const struct tbd_trace *trace, uint32_t first, uint32_t count,
                   struct tbd_change *out)
 {
     *out = (struct tbd_change){
-        .disk = { .count = count, .window = trace->windows[first].disk },
+        .disk = { .count = count, .window = tbd_trace_index(trace)->windows[first].disk },
         .old = calloc(3 * (size_t)count, sizeof(*out->old)),
     };
     for (uint32_t i = 0; i < count; i++)
-        out->disk.span += trace->windows[first + i].summary.span;
+        out->disk.span += tbd_trace_window(trace, first + i)->span;
     return out->old;
 }
 
 static void add_old(struct tbd_change *change, const struct tbd_window_summary *window,
                     const char *suffix)
 {
-    tbd_toc_name(window->number, window->span, suffix, change->old[change->old_count++],
-                 sizeof(change->old[0]));
+    tbd_window_file_name(window->number, window->span, suffix, change->old[change->old_count++],
+                         sizeof(change->old[0]));
 }
 
 /* ---- pages as differences ---- */
@@ -102,7 +106,7 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
                            .depth = change->disk.span > 1 ? DEPTH_MERGED_MAX : DEPTH_MAX };
     struct tbd_toc_content content = { .window = window,
                                        .disk = &change->disk.window,
-                                       .trace_id = trace->id,
+                                       .trace_id = tbd_trace_id(trace),
                                        .level = change->disk.window.level,
                                        .is_old = change->disk.span > 1,
                                        .is_brief = change->is_brief,
@@ -118,7 +122,7 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
     if (content.level > 1)
         content.base = NULL;
     status = tbd_toc_put(&content, &out, &change->pages);
-    tbd_toc_name(window->number, change->disk.span, "toc", name, sizeof(name));
+    tbd_window_file_name(window->number, change->disk.span, "toc", name, sizeof(name));
     if (!status)
         status = tbd_writer_file(writer, name, &out);
     change->disk.window.toc_bytes = out.used;
@@ -128,38 +132,20 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
 
 /* ---- levels ---- */
 
-/* What pages of these windows held before will be asked, until end_history(). */
-static enum tbd_status begin_history(struct tbd_trace *trace, uint32_t first, uint32_t count)
-{
-    enum tbd_status status;
-
-    pthread_mutex_lock(&trace->lock);
-    status = tbd_page_history_begin(trace, first, count);
-    pthread_mutex_unlock(&trace->lock);
-    return status;
-}
-
-static void end_history(struct tbd_trace *trace)
-{
-    pthread_mutex_lock(&trace->lock);
-    tbd_page_history_end(trace);
-    pthread_mutex_unlock(&trace->lock);
-}
-
 static enum tbd_status lower_toc(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t index,
                                  struct tbd_change *change, struct tbd_error *why)
 {
     struct tbd_window *window = NULL;
-    enum tbd_status status = begin_history(trace, index, 1);
+    enum tbd_status status = tbd_page_history_begin(trace, index, 1);
 
     if (!status)
         status = tbd_window_load(trace, index, false, &window, why);
     if (!status) {
         status = write_toc(trace, writer, window, index, change);
         if (status)
-            tbd_error_set(why, status, trace->path, 0, "window %u", index);
+            tbd_error_set(why, status, tbd_trace_path(trace), 0, "window %u", index);
     }
-    end_history(trace);
+    tbd_page_history_end(trace);
     tbd_window_free(window);
     return status;
 }
@@ -214,13 +200,13 @@ static enum tbd_status write_events(struct tbd_writer *writer, const struct tbd_
     char name[64];
 
     tbd_packed_put_records(&out, window, NULL, trace_id);
-    tbd_toc_name(window->number, 1, "trace", name, sizeof(name));
+    tbd_window_file_name(window->number, 1, "trace", name, sizeof(name));
     status = tbd_writer_file(writer, name, &out);
     disk->trace_bytes = out.used;
     out.used = 0;
     if (!status) {
         tbd_packed_put_entries(&out, window, trace_id);
-        tbd_toc_name(window->number, 1, "blocks", name, sizeof(name));
+        tbd_window_file_name(window->number, 1, "blocks", name, sizeof(name));
         status = tbd_writer_file(writer, name, &out);
         disk->block_bytes = out.used;
     }
@@ -236,7 +222,7 @@ enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *wri
 
     *out = (struct tbd_change){ 0 };
     if (tbd_trace_window(trace, window->index)->span > 1)
-        return tbd_error_set(why, TBD_NOREPLAY, trace->path, 0,
+        return tbd_error_set(why, TBD_NOREPLAY, tbd_trace_path(trace), 0,
                              "window %u is a merged one: its events are found by replay only",
                              window->index);
     if (!begin(trace, window->index, 1, out))
@@ -244,9 +230,9 @@ enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *wri
     out->disk.window.level = 3;
     status = write_toc(trace, writer, window, window->index, out);
     if (!status)
-        status = write_events(writer, window, trace->id, &out->disk.window);
+        status = write_events(writer, window, tbd_trace_id(trace), &out->disk.window);
     if (status)
-        tbd_error_set(why, status, trace->path, 0, "window %u", window->index);
+        tbd_error_set(why, status, tbd_trace_path(trace), 0, "window %u", window->index);
     return status;
 }
 
@@ -259,7 +245,7 @@ static enum tbd_status write_merged(struct tbd_trace *trace, struct tbd_writer *
     struct tbd_disk_window *disk = &change->disk.window;
 
     for (uint32_t i = 1; i < change->disk.count; i++) {
-        const struct tbd_disk_window *more = &trace->windows[first + i].disk;
+        const struct tbd_disk_window *more = &tbd_trace_index(trace)->windows[first + i].disk;
 
         disk->blocks += more->blocks;
         disk->stores += more->stores;
@@ -301,7 +287,7 @@ static enum tbd_status merge_known(struct tbd_trace *trace, struct tbd_writer *w
     status = write_merged(trace, writer, window, out);
     tbd_window_free(window);
     if (status)
-        tbd_error_set(why, status, trace->path, 0, "window %u", first);
+        tbd_error_set(why, status, tbd_trace_path(trace), 0, "window %u", first);
     return status;
 }
 
@@ -320,10 +306,10 @@ enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *wri
     out->shifts = calloc(count, sizeof(*out->shifts));
     if (!out->shifts)
         return TBD_NOMEM;
-    status = begin_history(trace, first, count);
+    status = tbd_page_history_begin(trace, first, count);
     if (!status)
         status = merge_known(trace, writer, first, level, brief_blocks, out, why);
-    end_history(trace);
+    tbd_page_history_end(trace);
     return status;
 }
 

@@ -14,8 +14,10 @@
 #include "format/merging/merge.h"
 
 #include "format/merging/merge_private.h"
-#include "format/trace/trace_private.h"
-#include "format/window/window.h"
+#include "format/reading/window_read.h"
+#include "format/trace/mappings.h"
+#include "format/trace/trace_handle.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -93,14 +95,15 @@ struct page_lists {
 /* What ends the life of contents that a page has at the end of a part: the first event in later
  * parts that takes its mapping away, or makes it unreadable (then play sends it, too).  NULL: it
  * lives until the end. */
-static const struct region_event *end_of_page(const struct tbd_merge *m, uint32_t part,
-                                              uint64_t address)
+static const struct tbd_mapping_event *end_of_page(const struct tbd_merge *m, uint32_t part,
+                                                   uint64_t address)
 {
     struct tbd_moment after = { m->first + part, UINT32_MAX, UINT64_MAX };
-    size_t i = tbd_region_events_before(m->trace, &after);
+    size_t count;
+    const struct tbd_mapping_event *events = tbd_mapping_events(m->trace, &count);
 
-    for (; i < m->trace->region_event_count; i++) {
-        const struct region_event *event = &m->trace->region_events[i];
+    for (size_t i = tbd_mapping_events_before(m->trace, &after); i < count; i++) {
+        const struct tbd_mapping_event *event = &events[i];
 
         if (event->when.window >= m->first + m->count)
             break;
@@ -112,7 +115,7 @@ static const struct region_event *end_of_page(const struct tbd_merge *m, uint32_
 }
 
 /* Did play itself send the page in the part where it went away? */
-static bool is_sent_again(const struct tbd_merge *m, const struct region_event *end,
+static bool is_sent_again(const struct tbd_merge *m, const struct tbd_mapping_event *end,
                           uint64_t address)
 {
     const struct tbd_window *window = m->parts[end->when.window - m->first].window;
@@ -127,7 +130,7 @@ static bool is_sent_again(const struct tbd_merge *m, const struct region_event *
 static void put_dirty(struct tbd_merge *m, struct page_lists *lists, uint32_t part,
                       const struct tbd_page_contents *page)
 {
-    const struct region_event *end;
+    const struct tbd_mapping_event *end;
     const struct tbd_disk_shift *shift;
 
     if (!page->bytes) /* superseded */
@@ -154,13 +157,12 @@ static bool put_first(struct tbd_merge *m, struct page_lists *lists, uint32_t pa
 {
     struct tbd_moment start = { .window = m->first + part };
     struct tbd_page_contents first = *page;
-    const struct region_piece *piece = NULL;
+    const struct tbd_mapping_piece *piece = NULL;
     uint32_t from = part;
 
     if (!page->time && !page->order && part) {
-        if (tbd_regions_at_locked(m->trace, tbd_region_events_before(m->trace, &start)))
+        if (tbd_mapping_at_locked(m->trace, &start, page->address, &piece))
             return false;
-        piece = tbd_region_find(&m->trace->regions, page->address);
         from = 0;
         if (piece && !piece->initial && piece->born.window >= m->first) {
             from = piece->born.window - m->first;
@@ -211,9 +213,9 @@ static bool merge_pages(struct tbd_merge *m)
     lists.first = merged_array(m, first, sizeof(*lists.first));
     if (!lists.dirty || !lists.gone || !lists.first)
         return false;
-    pthread_mutex_lock(&m->trace->lock);
+    tbd_trace_lock(m->trace);
     good = fill_pages(m, &lists);
-    pthread_mutex_unlock(&m->trace->lock);
+    tbd_trace_unlock(m->trace);
     tbd_page_contents_sort(lists.dirty, m->out->dirty_count);
     tbd_page_contents_sort(lists.gone, m->out->gone_count);
     tbd_page_contents_sort(lists.first, m->out->first_count);
@@ -243,7 +245,7 @@ static bool is_wanted(void *context, uint64_t address)
 {
     struct tbd_merge *m = context;
     const uint32_t *next = tbd_page_numbers_find(&m->later, address);
-    const struct region_event *end = next ? end_of_page(m, m->loading, address) : NULL;
+    const struct tbd_mapping_event *end = next ? end_of_page(m, m->loading, address) : NULL;
 
     return !next || (end && *next >= end->when.window - m->first);
 }
@@ -287,7 +289,7 @@ static enum tbd_status measure_parts(struct tbd_merge *m, struct tbd_error *why)
         order += part->window->log_count;
         level = part->window->level < level ? part->window->level : level;
         if (blocks > UINT32_MAX || (level > 1 && events > EVENTS_MAX) || order > UINT32_MAX)
-            return tbd_error_set(why, TBD_NOREPLAY, m->trace->path, 0,
+            return tbd_error_set(why, TBD_NOREPLAY, tbd_trace_path(m->trace), 0,
                                  "windows %u to %u would have too many events as one", m->first,
                                  m->first + m->count - 1);
     }
@@ -302,7 +304,7 @@ static void take_states(struct tbd_merge *m)
     const struct tbd_window *last = m->parts[m->count - 1].window;
     struct tbd_window *out = m->out;
 
-    out->trace = m->trace;
+    tbd_trace_adopt(m->trace, out);
     out->index = m->first;
     out->number = first->number;
     out->first_time = first->first_time;
@@ -341,7 +343,7 @@ static enum tbd_status merge(struct tbd_merge *m, struct tbd_error *why)
     take_states(m);
     if (!merge_log(m) || !tbd_merge_read_pages(m) || !tbd_merge_words(m) || !tbd_merge_blocks(m) ||
         !merge_early_calls(m) || !merge_pages(m) || !inherit_parts(m))
-        return tbd_error_set(why, TBD_NOMEM, m->trace->path, 0, "window %u", m->first);
+        return tbd_error_set(why, TBD_NOMEM, tbd_trace_path(m->trace), 0, "window %u", m->first);
     m->out->digest = tbd_window_digest(m->out);
     return TBD_OK;
 }

@@ -8,8 +8,7 @@
  * MERGE_SUMMARIES-1  Of entries with one key, those of earlier windows come first: what is added to
  *     one is later. */
 #include "format/merging/merge_private.h"
-
-#include "format/trace/trace_private.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +137,7 @@ bool tbd_merge_read_pages(struct tbd_merge *m)
 /* A place in the trace as a number. */
 static uint32_t number_of(const struct tbd_merge *m, uint32_t previous)
 {
-    return previous ? m->trace->windows[previous - 1].summary.number + 1 : 0;
+    return previous ? tbd_trace_window(m->trace, previous - 1)->number + 1 : 0;
 }
 
 static uint64_t word_key(const uint8_t *item)

@@ -11,7 +11,9 @@
 #include "format/coding/coding.h"
 #include "format/files/file.h"
 #include "format/files/large_buffers.h"
-#include "format/trace/trace_private.h"
+#include "format/reading/window_read.h"
+#include "format/trace/trace_handle.h"
+#include "format/window/window_make.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +60,7 @@ void tbd_raised_put(const struct tbd_trace *trace, const struct tbd_window *wind
     head.entry_count = window->entry_count;
     head.operand_bytes = window->operand_bytes;
     head.coded_bytes = coded.used;
-    tbd_file_put_header(out, TBD_FILE_RAISED, window->number, trace->id);
+    tbd_file_put_header(out, TBD_FILE_RAISED, window->number, tbd_trace_id(trace));
     tbd_file_put_record(out, TBD_REC_RAISED, &head, sizeof(head));
     put_packed(out, TBD_REC_RAISED_ENTRIES, window->entries,
                window->entry_count * sizeof(*window->entries));
@@ -99,7 +101,8 @@ static enum tbd_status open_raised(const struct tbd_trace *trace, const char *fo
                                    const char *name, struct raised *r, struct tbd_error *why)
 {
     struct tbd_record_view record;
-    enum tbd_status status = tbd_file_open(folder, name, TBD_FILE_RAISED, trace->id, &r->file, why);
+    enum tbd_status status =
+        tbd_file_open(folder, name, TBD_FILE_RAISED, tbd_trace_id(trace), &r->file, why);
 
     if (status)
         return status;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* page_base.c - a page's latest contents from before a window: what differences are made to */
+#include "format/pages/page_base.h"
+
+#include "format/files/page_difference.h"
 #include "format/pages/pages_private.h"
 
 #include <inttypes.h>
@@ -7,7 +10,7 @@
 #include <string.h>
 
 /* The last entry of the page in a window's table: contents after which none are known in it. */
-static const struct tbd_disk_page *last_entry(const struct toc *toc, uint64_t address)
+static const struct tbd_disk_page *last_entry(const struct tbd_toc *toc, uint64_t address)
 {
     size_t count;
     const struct tbd_disk_page *pages = tbd_toc_find_page(toc, address, &count);
@@ -20,7 +23,7 @@ static const struct tbd_disk_page *last_entry(const struct toc *toc, uint64_t ad
 }
 
 /* What the page held when the window began, if the window's own table says so. */
-static const struct tbd_disk_page *entry_at_start(const struct toc *toc, uint64_t address)
+static const struct tbd_disk_page *entry_at_start(const struct tbd_toc *toc, uint64_t address)
 {
     size_t count;
     const struct tbd_disk_page *pages = tbd_toc_find_page(toc, address, &count);
@@ -31,60 +34,56 @@ static const struct tbd_disk_page *entry_at_start(const struct toc *toc, uint64_
     return NULL;
 }
 
-/* An image that cannot be read must not pass for one that lacks a page. */
-enum tbd_status tbd_open_image_locked(struct tbd_trace *trace)
-{
-    if (!trace->image_tried) {
-        trace->image_tried = true;
-        trace->image_failure = tbd_image_open(trace, &trace->image, &trace->image_why);
-        trace->image.page_why = &trace->page_why;
-    }
-    if (trace->image_failure)
-        trace->page_why = trace->image_why;
-    return trace->image_failure;
-}
-
 enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t address, uint8_t *out)
 {
-    enum tbd_status status = tbd_open_image_locked(trace);
+    struct tbd_toc *image;
+    enum tbd_status status = tbd_open_image_locked(trace, &image);
     const struct tbd_disk_page *page;
     size_t count;
 
     if (status)
         return status;
-    page = tbd_toc_find_page(&trace->image, address, &count);
-    return count ? tbd_toc_page(&trace->image, page, out) : TBD_NOTFOUND;
+    page = tbd_toc_find_page(image, address, &count);
+    return count ? tbd_toc_page(image, page, out) : TBD_NOTFOUND;
 }
 
-/* One step back: the entry that what is wanted at the start of `window` is in, or NULL.  Windows
- * before `*io_visit` have not been looked at. */
-static const struct tbd_disk_page *step_back(struct tbd_trace *trace, uint32_t window,
-                                             uint64_t address, const struct page_visit *begin,
-                                             const struct page_visit **io_visit,
-                                             struct toc **out_toc)
-{
-    const struct tbd_disk_page *page = NULL;
+/* A page's visits, of which those from `visit` on were looked at; NULL, NULL: it has none. */
+struct way_back {
+    const struct tbd_page_visit *begin, *visit;
+};
 
-    *out_toc = tbd_toc_of_locked(trace, window);
-    if (*out_toc)
-        page = entry_at_start(*out_toc, address);
-    while (!page && *out_toc && *io_visit > begin) {
-        --*io_visit;
-        *out_toc = tbd_toc_of_locked(trace, (*io_visit)->window);
-        if (*out_toc)
-            page = last_entry(*out_toc, address);
+/* One step back: the entry that what is wanted at the start of `window` is in, and its table; or
+ * NULL. */
+static enum tbd_status step_back(struct tbd_trace *trace, uint32_t window, uint64_t address,
+                                 struct way_back *way, struct tbd_toc **out_toc,
+                                 const struct tbd_disk_page **out)
+{
+    enum tbd_status status = TBD_OK;
+
+    *out = NULL;
+    if (!way->visit)
+        return TBD_OK;
+    status = tbd_open_toc_locked(trace, window, out_toc);
+    if (!status)
+        *out = entry_at_start(*out_toc, address);
+    while (!status && !*out && way->visit > way->begin) {
+        --way->visit;
+        status = tbd_open_toc_locked(trace, way->visit->window, out_toc);
+        if (!status)
+            *out = last_entry(*out_toc, address);
     }
-    return page;
+    return status;
 }
 
 /* The contents of an entry, as far as they are known without others: *out_depth 0, or how many differences they were
  * put together from before.  False: what is stored is only a difference. */
-static enum tbd_status take_entry(struct tbd_trace *trace, struct toc *toc,
+static enum tbd_status take_entry(struct tbd_trace *trace, struct tbd_toc *toc,
                                   const struct tbd_disk_page *page, uint8_t *out,
                                   uint32_t *out_depth, bool *out_is_whole)
 {
     const uint8_t *kept = page->flags & TBD_DISK_PAGE_END
-                              ? tbd_page_kept_locked(trace, toc->window, page->address, out_depth)
+                              ? tbd_page_kept_locked(tbd_trace_pages_locked(trace), toc->window,
+                                                     page->address, out_depth)
                               : NULL;
 
     *out_is_whole = kept || !(page->flags & TBD_DISK_PAGE_DELTA);
@@ -100,24 +99,27 @@ static enum tbd_status take_entry(struct tbd_trace *trace, struct toc *toc,
 enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
                                        uint8_t *out, struct tbd_page_base *how)
 {
-    const struct page_visit *begin = NULL, *visit, *end;
+    const struct tbd_page_history *history;
+    const struct tbd_page_visit *end;
+    struct way_back way = { NULL, NULL };
     struct tbd_page_base found = { 0 };
-    enum tbd_status status = tbd_page_history_make(trace);
+    enum tbd_status status = tbd_page_history_locked(trace, &history);
     uint8_t part[4096];
 
     if (status)
         return status;
-    end = tbd_page_history_of(&trace->history, address, &begin);
-    visit = end ? tbd_page_visit_from(begin, end, window) : NULL;
+    end = tbd_page_history_of(history, address, &way.begin);
+    if (end)
+        way.visit = tbd_page_visit_from(way.begin, end, window);
     memset(out, 0, 4096);
     for (bool is_first = true, is_whole = false; !is_whole; is_first = false) {
-        struct toc *toc = NULL;
-        const struct tbd_disk_page *page =
-            end ? step_back(trace, window, address, begin, &visit, &toc) : NULL;
+        const struct tbd_disk_page *page;
+        struct tbd_toc *toc = NULL;
         uint32_t depth = 0;
 
-        if (end && !toc)
-            return trace->toc_failure;
+        status = step_back(trace, window, address, &way, &toc, &page);
+        if (status)
+            return status;
         is_whole = !page;
         status = page ? take_entry(trace, toc, page, part, &depth, &is_whole)
                       : tbd_page_in_image_locked(trace, address, part);
@@ -140,7 +142,7 @@ enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
 }
 
 /* Contents of an entry of this window's table, whatever they are stored as. */
-enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *toc,
+enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct tbd_toc *toc,
                                          const struct tbd_disk_page *page, uint8_t *out)
 {
     uint8_t before[4096];
@@ -152,7 +154,7 @@ enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *to
         return status;
     status = tbd_page_before_locked(trace, toc->window, page->address, before, NULL);
     if (status == TBD_NOTFOUND || status == TBD_NOTKEPT)
-        return tbd_error_set(&trace->page_why, TBD_CORRUPT, toc->file.path, page->offset,
+        return tbd_error_set(tbd_page_why_locked(trace), TBD_CORRUPT, toc->file.path, page->offset,
                              "what page 0x%" PRIx64 " held before is not there", page->address);
     if (status) /* BUSY: windows were merged or dropped meanwhile */
         return status;
@@ -161,7 +163,7 @@ enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *to
 }
 
 /* Does the table say itself what the page held when its window began?  `page` is one of its entries. */
-static bool is_known_at_start(const struct toc *toc, const struct tbd_disk_page *page)
+static bool is_known_at_start(const struct tbd_toc *toc, const struct tbd_disk_page *page)
 {
     const struct tbd_disk_page *begin = page, *end = page + 1;
 
@@ -176,12 +178,14 @@ static bool is_known_at_start(const struct toc *toc, const struct tbd_disk_page 
 }
 
 /* `bytes` is a difference and becomes what it stands for; says of how many that was put together. */
-static enum tbd_status undo_difference(struct tbd_trace *trace, const struct toc *toc,
+static enum tbd_status undo_difference(struct tbd_trace *trace, const struct tbd_toc *toc,
                                        const struct tbd_disk_page *page, uint8_t *bytes,
                                        uint32_t *out_depth)
 {
-    const uint8_t *kept =
-        toc->window ? tbd_page_kept_locked(trace, toc->window - 1, page->address, out_depth) : NULL;
+    const uint8_t *kept = toc->window
+                              ? tbd_page_kept_locked(tbd_trace_pages_locked(trace), toc->window - 1,
+                                                     page->address, out_depth)
+                              : NULL;
     struct tbd_page_base how = { 0 };
     enum tbd_status status = TBD_OK;
     uint8_t before[4096];
@@ -198,18 +202,19 @@ static enum tbd_status undo_difference(struct tbd_trace *trace, const struct toc
     return status;
 }
 
-enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct toc *toc,
+enum tbd_status tbd_trace_page_at_end(struct tbd_trace *trace, const struct tbd_toc *toc,
                                       const struct tbd_disk_page *page, uint8_t *bytes)
 {
     enum tbd_status status = TBD_OK;
     uint32_t depth = 0;
 
-    pthread_mutex_lock(&trace->lock);
+    tbd_trace_lock(trace);
     if (page->flags & TBD_DISK_PAGE_DELTA)
         status = undo_difference(trace, toc, page, bytes, &depth);
     if (!status)
-        tbd_page_keep_locked(trace, toc->window, page->address, depth, bytes);
-    pthread_mutex_unlock(&trace->lock);
+        tbd_page_keep_locked(tbd_trace_pages_locked(trace), toc->window, page->address, depth,
+                             bytes);
+    tbd_trace_unlock(trace);
     return status;
 }
 
@@ -217,18 +222,16 @@ bool tbd_trace_delta_base(struct tbd_trace *trace, uint32_t first, uint32_t last
                           uint32_t depth, uint8_t *out)
 {
     struct tbd_moment end = { last, UINT32_MAX, UINT64_MAX };
-    const struct region_piece *piece = NULL;
+    const struct tbd_mapping_piece *piece = NULL;
     struct tbd_page_base how;
     bool good;
 
-    pthread_mutex_lock(&trace->lock);
-    good = !tbd_regions_at_locked(trace, tbd_region_events_before(trace, &end));
-    if (good)
-        piece = tbd_region_find(&trace->regions, address);
-    good = piece && (piece->initial || piece->born.window < first) &&
+    tbd_trace_lock(trace);
+    good = !tbd_mapping_at_locked(trace, &end, address, &piece) && piece &&
+           (piece->initial || piece->born.window < first) &&
            !tbd_page_before_locked(trace, first, address, out, &how) && how.depth < depth &&
            (how.from_image ? piece->initial : tbd_moment_compare(&how.from, &piece->born) >= 0);
-    pthread_mutex_unlock(&trace->lock);
+    tbd_trace_unlock(trace);
     return good;
 }
 
@@ -236,14 +239,12 @@ enum tbd_status tbd_trace_page_for_image(struct tbd_trace *trace, uint32_t first
                                          uint8_t *out)
 {
     struct tbd_moment start = { .window = first };
-    const struct region_piece *piece = NULL;
+    const struct tbd_mapping_piece *piece = NULL;
     struct tbd_page_base how;
     enum tbd_status status;
 
-    pthread_mutex_lock(&trace->lock);
-    status = tbd_regions_at_locked(trace, tbd_region_events_before(trace, &start));
-    if (!status)
-        piece = tbd_region_find(&trace->regions, address);
+    tbd_trace_lock(trace);
+    status = tbd_mapping_at_locked(trace, &start, address, &piece);
     if (!status)
         status = piece ? tbd_page_before_locked(trace, first, address, out, &how) : TBD_NOTFOUND;
     if (!status && !how.from_image && how.from.window == first)
@@ -251,32 +252,44 @@ enum tbd_status tbd_trace_page_for_image(struct tbd_trace *trace, uint32_t first
     if (!status &&
         (how.from_image ? !piece->initial : tbd_moment_compare(&how.from, &piece->born) < 0))
         status = TBD_NOTFOUND;
-    pthread_mutex_unlock(&trace->lock);
+    tbd_trace_unlock(trace);
     return status;
 }
 
-enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first, uint64_t **out,
-                                      size_t *out_count)
+static enum tbd_status known_pages_locked(struct tbd_trace *trace, uint32_t first, uint64_t **out,
+                                          size_t *out_count)
 {
-    enum tbd_status status = tbd_page_history_make(trace);
-    const struct page_history *h = &trace->history;
+    const struct tbd_page_history *h;
+    enum tbd_status status = tbd_page_history_locked(trace, &h);
+    struct tbd_toc *image;
     size_t count = 0;
 
     if (!status)
-        status = tbd_open_image_locked(trace);
+        status = tbd_open_image_locked(trace, &image);
     if (status)
         return status;
-    *out = malloc((h->last.used + trace->image.page_count + 1) * sizeof(**out));
+    *out = malloc((h->last.used + image->page_count + 1) * sizeof(**out));
     if (!*out)
         return TBD_NOMEM;
-    for (size_t i = 0; i < trace->image.page_count; i++)
-        (*out)[count++] = trace->image.pages[i].address;
+    for (size_t i = 0; i < image->page_count; i++)
+        (*out)[count++] = image->pages[i].address;
     for (size_t slot = 0; slot < h->last.slots; slot++) {
-        const struct page_visit *end = h->visits + h->last.numbers[slot];
+        const struct tbd_page_visit *end = h->visits + h->last.numbers[slot];
 
         if (h->last.keys[slot] && end[-(ptrdiff_t)end[-1].before].window < first)
             (*out)[count++] = (h->last.keys[slot] - 1) * 4096;
     }
     *out_count = count;
     return TBD_OK;
+}
+
+enum tbd_status tbd_trace_known_pages(struct tbd_trace *trace, uint32_t first, uint64_t **out,
+                                      size_t *out_count)
+{
+    enum tbd_status status;
+
+    tbd_trace_lock(trace);
+    status = known_pages_locked(trace, first, out, out_count);
+    tbd_trace_unlock(trace);
+    return status;
 }

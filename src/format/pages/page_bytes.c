@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* page_bytes.c - any bytes at a position, from the events of its window and pages.c */
-#include "format/pages/pages_private.h"
+#include "format/pages/pages.h"
+
 #include "base/binary_search.h"
-#include "format/window/window.h"
-#include "format/window/window_private.h"
+#include "base/layout.h"
+#include "format/pages/pages_private.h"
+#include "format/window/cursor.h"
+#include "format/window/window_make.h"
 
 #include <string.h>
 
@@ -156,9 +159,9 @@ static enum tbd_status take_rest(struct tbd_trace *trace, struct page_reading *r
     if (capture) {
         memcpy(page, capture->bytes, sizeof(page));
     } else {
-        pthread_mutex_lock(&trace->lock);
+        tbd_trace_lock(trace);
         status = tbd_page_unmodified_locked(trace, q, page);
-        pthread_mutex_unlock(&trace->lock);
+        tbd_trace_unlock(trace);
     }
     for (uint32_t i = 0; i < r->bytes && !status; i++)
         if (!r->have[i])
@@ -180,17 +183,17 @@ static enum tbd_status read_in_page(struct tbd_trace *trace, const struct tbd_wi
                                     struct tbd_position pos, bool is_stored, struct page_reading *r)
 {
     struct tbd_moment at = moment_of(window, pos);
-    struct region_piece piece;
+    struct tbd_mapping_piece piece;
     struct tbd_page_query q;
     enum tbd_status status;
 
-    pthread_mutex_lock(&trace->lock);
+    tbd_trace_lock(trace);
     status = tbd_page_ask_locked(trace, &at, r->address & ~4095ull, &q);
     if (!status) {
         piece = *q.piece;
         q.piece = &piece;
     }
-    pthread_mutex_unlock(&trace->lock);
+    tbd_trace_unlock(trace);
     if (status)
         return status;
     r->until = q.died.window == window->index ? q.died.time : UINT64_MAX;
@@ -242,13 +245,13 @@ static enum tbd_status untouched_page(struct tbd_trace *trace, const struct tbd_
     struct tbd_page_query q;
     enum tbd_status status;
 
-    pthread_mutex_lock(&trace->lock);
+    tbd_trace_lock(trace);
     status = tbd_page_ask_locked(trace, at, address, &q);
     if (!status)
         status = captured_later(trace, &q, out);
     if (status == TBD_NOTFOUND)
         status = tbd_page_unmodified_locked(trace, &q, out);
-    pthread_mutex_unlock(&trace->lock);
+    tbd_trace_unlock(trace);
     return status;
 }
 

@@ -4,13 +4,16 @@
  *
  * Who changes one place of a long trace asks about few pages, and goes: the whole would take longer
  * than all it does. */
-#include "format/pages/pages_private.h"
+#include "format/pages/page_base.h"
 
 #include "base/array.h"
+#include "format/files/page_list.h"
+#include "format/pages/pages_private.h"
+#include "format/trace/trace_index.h"
 
 #include <stdlib.h>
 
-static bool history_add(struct page_history *h, uint64_t page, uint32_t window, uint32_t kinds)
+static bool history_add(struct tbd_page_history *h, uint64_t page, uint32_t window, uint32_t kinds)
 {
     uint32_t *last;
 
@@ -20,15 +23,15 @@ static bool history_add(struct page_history *h, uint64_t page, uint32_t window, 
     if (!last)
         return false;
     h->visits[h->visit_count] =
-        (struct page_visit){ .window = window, .kinds = kinds, .before = *last };
+        (struct tbd_page_visit){ .window = window, .kinds = kinds, .before = *last };
     *last = (uint32_t)++h->visit_count;
     return true;
 }
 
 /* Visits of one page come to lie together, oldest first: `before` turns into places. */
-static bool history_sort(struct page_history *h)
+static bool history_sort(struct tbd_page_history *h)
 {
-    struct page_visit *sorted = malloc((h->visit_count + 1) * sizeof(*sorted));
+    struct tbd_page_visit *sorted = malloc((h->visit_count + 1) * sizeof(*sorted));
     uint32_t at = 0;
 
     if (!sorted)
@@ -52,44 +55,22 @@ static bool history_sort(struct page_history *h)
     return true;
 }
 
-/* Walks the pages of a window that the index names. */
-struct page_walk {
-    struct tbd_reader in;
-    uint64_t page;
-    uint32_t kinds;
-};
-
-static struct page_walk walk_pages(const struct tbd_trace *trace, uint32_t window)
+/* The pages of a window that the index names. */
+static struct tbd_page_walk walk_pages(const struct tbd_trace *trace, uint32_t window)
 {
-    const uint8_t *pages = trace->windows[window].pages;
+    const struct tbd_index_window *of = &tbd_trace_index(trace)->windows[window];
 
-    return (struct page_walk){ { pages, pages + trace->windows[window].pages_bytes, false }, 0, 0 };
-}
-
-/* False: there are no more, or (`failed`) what follows is impossible. */
-static bool walk_next(struct page_walk *walk)
-{
-    uint64_t value;
-
-    if (walk->in.at >= walk->in.end)
-        return false;
-    value = tbd_reader_varint(&walk->in);
-    walk->page += value >> 2;
-    walk->kinds = value & 3;
-    walk->in.failed |= walk->page >= TBD_USER_END / 4096;
-    return !walk->in.failed;
+    return tbd_page_list_walk(of->pages, of->pages_bytes);
 }
 
 /* `only` NULL: all pages. */
-static enum tbd_status make(struct tbd_trace *trace, uint32_t windows,
-                            const struct tbd_page_numbers *only)
+static enum tbd_status make(const struct tbd_trace *trace, uint32_t windows,
+                            const struct tbd_page_numbers *only, struct tbd_page_history *h)
 {
-    struct page_history *h = &trace->history;
-
     for (uint32_t w = 0; w < windows; w++) {
-        struct page_walk walk = walk_pages(trace, w);
+        struct tbd_page_walk walk = walk_pages(trace, w);
 
-        while (walk_next(&walk))
+        while (tbd_page_walk_next(&walk))
             if ((!only || tbd_page_numbers_find(only, walk.page * 4096)) &&
                 !history_add(h, walk.page, w, walk.kinds))
                 return TBD_NOMEM;
@@ -102,51 +83,75 @@ static enum tbd_status make(struct tbd_trace *trace, uint32_t windows,
     return TBD_OK;
 }
 
-enum tbd_status tbd_page_history_make(struct tbd_trace *trace)
+enum tbd_status tbd_page_history_locked(struct tbd_trace *trace,
+                                        const struct tbd_page_history **out)
 {
-    return trace->history.made ? TBD_OK : make(trace, (uint32_t)trace->window_count, NULL);
+    struct tbd_trace_pages *pages = tbd_trace_pages_locked(trace);
+
+    if (!pages)
+        return TBD_NOMEM;
+    *out = &pages->history;
+    return pages->history.made ? TBD_OK
+                               : make(trace, tbd_trace_window_count(trace), NULL, &pages->history);
 }
 
-void tbd_page_history_free(struct page_history *h)
+void tbd_page_history_free(struct tbd_page_history *h)
 {
     tbd_page_numbers_free(&h->last);
     free(h->visits);
-    *h = (struct page_history){ 0 };
+    *h = (struct tbd_page_history){ 0 };
 }
 
-enum tbd_status tbd_page_history_begin(struct tbd_trace *trace, uint32_t first, uint32_t count)
+static enum tbd_status make_partial(const struct tbd_trace *trace, uint32_t first, uint32_t count,
+                                    struct tbd_page_history *h)
 {
     struct tbd_page_numbers pages = { 0 };
     enum tbd_status status = TBD_OK;
 
-    if (trace->history.made)
-        return TBD_OK;
     for (uint32_t i = 0; i < count && !status; i++) {
-        struct page_walk walk = walk_pages(trace, first + i);
+        struct tbd_page_walk walk = walk_pages(trace, first + i);
 
-        while (walk_next(&walk))
+        while (tbd_page_walk_next(&walk))
             if (!tbd_page_numbers_put(&pages, walk.page * 4096, i))
                 status = TBD_NOMEM;
     }
     if (!status)
-        status = make(trace, first + count, &pages);
+        status = make(trace, first + count, &pages, h);
     tbd_page_numbers_free(&pages);
-    trace->history.is_partial = true;
+    h->is_partial = true;
+    return status;
+}
+
+enum tbd_status tbd_page_history_begin(struct tbd_trace *trace, uint32_t first, uint32_t count)
+{
+    struct tbd_trace_pages *pages;
+    enum tbd_status status = TBD_NOMEM;
+
+    tbd_trace_lock(trace);
+    pages = tbd_trace_pages_locked(trace);
+    if (pages)
+        status = pages->history.made ? TBD_OK : make_partial(trace, first, count, &pages->history);
+    tbd_trace_unlock(trace);
     return status;
 }
 
 void tbd_page_history_end(struct tbd_trace *trace)
 {
-    if (trace->history.is_partial)
-        tbd_page_history_free(&trace->history);
+    struct tbd_trace_pages *pages;
+
+    tbd_trace_lock(trace);
+    pages = tbd_trace_pages_locked(trace);
+    if (pages && pages->history.is_partial)
+        tbd_page_history_free(&pages->history);
+    tbd_trace_unlock(trace);
 }
 
 /* The page's visits, oldest first, as [*out_begin, end); NULL if it has none. */
-const struct page_visit *tbd_page_history_of(const struct page_history *h, uint64_t address,
-                                             const struct page_visit **out_begin)
+const struct tbd_page_visit *tbd_page_history_of(const struct tbd_page_history *h, uint64_t address,
+                                                 const struct tbd_page_visit **out_begin)
 {
     const uint32_t *last = tbd_page_numbers_find(&h->last, address / 4096);
-    const struct page_visit *end;
+    const struct tbd_page_visit *end;
 
     if (!last)
         return NULL;
@@ -156,11 +161,11 @@ const struct page_visit *tbd_page_history_of(const struct page_history *h, uint6
 }
 
 /* First visit in or after `window`. */
-const struct page_visit *tbd_page_visit_from(const struct page_visit *begin,
-                                             const struct page_visit *end, uint32_t window)
+const struct tbd_page_visit *tbd_page_visit_from(const struct tbd_page_visit *begin,
+                                                 const struct tbd_page_visit *end, uint32_t window)
 {
     while (begin < end) {
-        const struct page_visit *middle = begin + (end - begin) / 2;
+        const struct tbd_page_visit *middle = begin + (end - begin) / 2;
 
         if (middle->window < window)
             begin = middle + 1;

@@ -12,7 +12,7 @@
 /* 32 MB, of which only what is used is ever touched. */
 #define KEPT_PAGES 8192u
 
-struct page_kept {
+struct tbd_page_kept {
     struct {
         uint64_t address;
         uint32_t window;
@@ -27,10 +27,10 @@ static size_t place_of(uint64_t address)
     return (address / 4096) % KEPT_PAGES;
 }
 
-const uint8_t *tbd_page_kept_locked(const struct tbd_trace *trace, uint32_t window,
+const uint8_t *tbd_page_kept_locked(const struct tbd_trace_pages *pages, uint32_t window,
                                     uint64_t address, uint32_t *out_depth)
 {
-    const struct page_kept *kept = trace->kept;
+    const struct tbd_page_kept *kept = pages ? pages->kept : NULL;
     size_t i = place_of(address);
 
     if (!kept || !kept->of[i].is_used || kept->of[i].window != window ||
@@ -40,25 +40,25 @@ const uint8_t *tbd_page_kept_locked(const struct tbd_trace *trace, uint32_t wind
     return kept->pages[i];
 }
 
-void tbd_page_keep_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
+void tbd_page_keep_locked(struct tbd_trace_pages *pages, uint32_t window, uint64_t address,
                           uint32_t depth, const uint8_t *contents)
 {
     size_t i = place_of(address);
 
-    if (!trace->kept && depth)
-        trace->kept = calloc(1, sizeof(*trace->kept));
-    if (!trace->kept)
+    if (pages && !pages->kept && depth)
+        pages->kept = calloc(1, sizeof(*pages->kept));
+    if (!pages || !pages->kept)
         return;
-    trace->kept->of[i].address = address;
-    trace->kept->of[i].window = window;
-    trace->kept->of[i].depth = depth;
-    trace->kept->of[i].is_used = true;
-    memcpy(trace->kept->pages[i], contents, 4096);
+    pages->kept->of[i].address = address;
+    pages->kept->of[i].window = window;
+    pages->kept->of[i].depth = depth;
+    pages->kept->of[i].is_used = true;
+    memcpy(pages->kept->pages[i], contents, 4096);
 }
 
-void tbd_page_kept_forget_locked(struct tbd_trace *trace, uint32_t window)
+void tbd_page_kept_forget(struct tbd_trace_pages *pages, uint32_t window)
 {
-    for (size_t i = 0; trace->kept && i < KEPT_PAGES; i++)
-        if (trace->kept->of[i].window == window)
-            trace->kept->of[i].is_used = false;
+    for (size_t i = 0; pages->kept && i < KEPT_PAGES; i++)
+        if (pages->kept->of[i].window == window)
+            pages->kept->of[i].is_used = false;
 }

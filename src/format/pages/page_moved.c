@@ -6,9 +6,9 @@
  * back in time, STEPS_MAX of them at most. */
 #include "format/pages/pages_private.h"
 
+#include "base/layout.h"
 #include "base/linux.h"
 #include "format/files/codec.h"
-#include "format/window/window_private.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -72,13 +72,12 @@ static enum tbd_status find_source(struct tbd_trace *trace, const struct tbd_pag
                                    uint64_t *out)
 {
     const struct tbd_moment *born = &q->piece->born;
-    const struct toc *toc = tbd_toc_of_locked(trace, born->window);
     struct tbd_msg_syscall call;
-    enum tbd_status status;
+    struct tbd_toc *toc;
+    enum tbd_status status = tbd_open_toc_locked(trace, born->window, &toc);
 
-    if (!toc)
-        return trace->toc_failure;
-    status = read_call(&toc->log, born->order - 1, &call);
+    if (!status)
+        status = read_call(&toc->log, born->order - 1, &call);
     if (status)
         return status;
     if (call.number != __NR_mremap || q->address < call.result || !call.args[1] ||
@@ -131,7 +130,7 @@ static enum tbd_status at_source(struct tbd_trace *trace, const struct tbd_momen
 enum tbd_status tbd_page_moved_locked(struct tbd_trace *trace, const struct tbd_page_query *q,
                                       uint8_t *out)
 {
-    const struct region_piece *piece = q->piece;
+    const struct tbd_mapping_piece *piece = q->piece;
     struct tbd_moment born = piece->born;
     enum tbd_status status;
     uint64_t source = 0;
@@ -144,6 +143,6 @@ enum tbd_status tbd_page_moved_locked(struct tbd_trace *trace, const struct tbd_
         return status;
     if (source)
         return at_source(trace, &born, source, q->moves + 1, out);
-    memset(out, 0, TBD_PAGE_BYTES);
+    memset(out, 0, TBD_PAGE_SIZE);
     return TBD_OK;
 }

@@ -13,7 +13,10 @@
  * Invariants
  * PAGES-1  Captures from before a piece of a mapping was born, or from after it was unmapped, are
  *     never used. */
+#include "format/pages/pages.h"
+
 #include "format/pages/pages_private.h"
+#include "format/trace/damage.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -25,9 +28,10 @@
 enum tbd_status tbd_page_entries_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
                                         struct tbd_page_entries *out)
 {
-    out->toc = tbd_toc_of_locked(trace, window);
-    if (!out->toc)
-        return trace->toc_failure;
+    enum tbd_status status = tbd_open_toc_locked(trace, window, &out->toc);
+
+    if (status)
+        return status;
     out->list = tbd_toc_find_page(out->toc, address, &out->count);
     return TBD_OK;
 }
@@ -79,17 +83,18 @@ static enum tbd_status from_first_use(struct tbd_trace *trace, const struct tbd_
 static enum tbd_status from_windows(struct tbd_trace *trace, const struct tbd_page_query *q,
                                     uint8_t *out)
 {
-    enum tbd_status status = tbd_page_history_make(trace);
-    const struct page_visit *begin, *end, *here;
+    const struct tbd_page_visit *begin, *end, *here;
+    const struct tbd_page_history *history;
+    enum tbd_status status = tbd_page_history_locked(trace, &history);
     enum tbd_status found;
 
     if (status)
         return status;
-    end = tbd_page_history_of(&trace->history, q->address, &begin);
+    end = tbd_page_history_of(history, q->address, &begin);
     if (!end)
         return TBD_NOTFOUND;
     here = tbd_page_visit_from(begin, end, q->at.window);
-    for (const struct page_visit *visit = here; visit-- > begin;) {
+    for (const struct tbd_page_visit *visit = here; visit-- > begin;) {
         if (visit->window < q->piece->born.window)
             break;
         if (tbd_damage_between(trace, visit->window + 1, q->at.window))
@@ -113,22 +118,60 @@ static enum tbd_status from_image(struct tbd_trace *trace, const struct tbd_page
     return q->piece->initial ? tbd_page_in_image_locked(trace, q->address, out) : TBD_NOTFOUND;
 }
 
-/* The trace's own copy of a file, mapped until the trace is closed.  NULL when it cannot be. */
-static const struct mapped_copy *copy_of(struct tbd_trace *trace, const char *path)
+/* A file below modules/. */
+struct tbd_mapped_copy {
+    const char *path; /* borrowed from the trace's module */
+    const uint8_t *bytes;
+    size_t size;
+};
+
+static void release(void *part)
 {
-    struct mapped_copy *grown, *copy;
+    struct tbd_trace_pages *pages = part;
+
+    tbd_page_history_free(&pages->history);
+    free(pages->kept);
+    for (size_t i = 0; i < pages->copy_count; i++)
+        munmap((void *)(uintptr_t)pages->copies[i].bytes, pages->copies[i].size);
+    free(pages->copies);
+}
+
+static void forget_window(void *part, uint32_t window)
+{
+    tbd_page_kept_forget(part, window);
+}
+
+struct tbd_trace_pages *tbd_trace_pages_locked(struct tbd_trace *trace)
+{
+    static const struct tbd_trace_part_class class = {
+        .kind = TBD_TRACE_PART_PAGES,
+        .bytes = sizeof(struct tbd_trace_pages),
+        .release = release,
+        .forget_window = forget_window,
+    };
+
+    return tbd_trace_part_locked(trace, &class);
+}
+
+/* The trace's own copy of a file, mapped until the trace is closed.  NULL when it cannot be. */
+static const struct tbd_mapped_copy *copy_of(struct tbd_trace *trace, const char *path)
+{
+    struct tbd_trace_pages *pages = tbd_trace_pages_locked(trace);
+    struct tbd_mapped_copy *grown, *copy;
     struct stat status;
     int fd;
 
-    for (size_t i = 0; i < trace->copy_count; i++)
-        if (!strcmp(trace->copies[i].path, path))
-            return &trace->copies[i];
-    grown = realloc(trace->copies, (trace->copy_count + 1) * sizeof(*grown));
+    if (!pages)
+        return NULL;
+    for (size_t i = 0; i < pages->copy_count; i++)
+        if (!strcmp(pages->copies[i].path, path))
+            return &pages->copies[i];
+    grown = realloc(pages->copies, (pages->copy_count + 1) * sizeof(*grown));
     if (!grown)
         return NULL;
-    trace->copies = grown;
-    copy = &grown[trace->copy_count];
-    *copy = (struct mapped_copy){ .path = path };
+    pages->copies = grown;
+    copy = &grown[pages->copy_count];
+    *copy = (struct tbd_mapped_copy){ .path = path };
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && !fstat(fd, &status) && status.st_size > 0) {
         copy->size = (size_t)status.st_size;
@@ -138,7 +181,7 @@ static const struct mapped_copy *copy_of(struct tbd_trace *trace, const char *pa
         close(fd);
     if (!copy->size || copy->bytes == MAP_FAILED)
         return NULL;
-    trace->copy_count++;
+    pages->copy_count++;
     return copy;
 }
 
@@ -147,7 +190,7 @@ static enum tbd_status from_file(struct tbd_trace *trace, const struct tbd_page_
 {
     const struct tbd_region *region = &q->piece->region;
     uint64_t offset = region->file_offset + (q->address - region->start);
-    const struct mapped_copy *copy = region->copy ? copy_of(trace, region->copy) : NULL;
+    const struct tbd_mapped_copy *copy = region->copy ? copy_of(trace, region->copy) : NULL;
     size_t there = 0;
 
     if (!copy)
@@ -160,7 +203,7 @@ static enum tbd_status from_file(struct tbd_trace *trace, const struct tbd_page_
     return TBD_OK;
 }
 
-static bool is_zero_at_birth(const struct region_piece *piece)
+static bool is_zero_at_birth(const struct tbd_mapping_piece *piece)
 {
     const struct tbd_region *region = &piece->region;
 
@@ -171,19 +214,6 @@ static bool is_zero_at_birth(const struct region_piece *piece)
     if (region->flags & TBD_DISK_REGION_UNKNOWN)
         return false;
     return piece->initial && !region->inode && (region->map_flags & MAP_PRIVATE);
-}
-
-/* When is the page's mapping taken away after `at`? */
-static struct tbd_moment moment_of_death(const struct tbd_trace *trace, uint64_t address,
-                                         size_t events)
-{
-    for (size_t i = events; i < trace->region_event_count; i++) {
-        const struct region_event *event = &trace->region_events[i];
-
-        if (event->unmap && event->region.start <= address && address < event->region.end)
-            return (struct tbd_moment){ event->when.window, event->when.order, event->when.time };
-    }
-    return (struct tbd_moment){ .window = UINT32_MAX };
 }
 
 enum tbd_status tbd_page_unmodified_locked(struct tbd_trace *trace, const struct tbd_page_query *q,
@@ -209,14 +239,13 @@ enum tbd_status tbd_page_unmodified_locked(struct tbd_trace *trace, const struct
 enum tbd_status tbd_page_ask_locked(struct tbd_trace *trace, const struct tbd_moment *at,
                                     uint64_t address, struct tbd_page_query *out)
 {
-    size_t events = tbd_region_events_before(trace, at);
-    enum tbd_status status = tbd_regions_at_locked(trace, events);
+    enum tbd_status status;
 
     *out = (struct tbd_page_query){ .address = address, .at = *at };
+    status = tbd_mapping_at_locked(trace, at, address, &out->piece);
     if (status)
         return status;
-    out->piece = tbd_region_find(&trace->regions, address);
-    out->died = moment_of_death(trace, address, events);
+    out->died = tbd_mapping_death(trace, at, address);
     return out->piece && !(out->piece->region.flags & TBD_REGION_PATCH) ? TBD_OK : TBD_UNMAPPED;
 }
 
@@ -226,22 +255,22 @@ static enum tbd_status page_at(struct tbd_trace *trace, const struct tbd_moment 
     struct tbd_page_query q;
     enum tbd_status status;
 
-    if (at->window >= trace->window_count)
+    if (at->window >= tbd_trace_window_count(trace))
         return TBD_NOWINDOW;
     address &= ~4095ull;
-    pthread_mutex_lock(&trace->lock);
+    tbd_trace_lock(trace);
     status = tbd_page_ask_locked(trace, at, address, &q);
     if (!status)
         status = tbd_page_unmodified_locked(trace, &q, out);
-    pthread_mutex_unlock(&trace->lock);
+    tbd_trace_unlock(trace);
     return status;
 }
 
 void tbd_trace_page_why(struct tbd_trace *trace, struct tbd_error *out)
 {
-    pthread_mutex_lock(&trace->lock);
-    *out = trace->page_why;
-    pthread_mutex_unlock(&trace->lock);
+    tbd_trace_lock(trace);
+    *out = *tbd_page_why_locked(trace);
+    tbd_trace_unlock(trace);
 }
 
 enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, uint32_t index, uint64_t address,
@@ -262,20 +291,21 @@ enum tbd_status tbd_trace_page_after(struct tbd_trace *trace, uint32_t index, ui
 
 bool tbd_trace_page_stays(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address)
 {
-    const struct page_visit *begin, *end;
+    const struct tbd_page_history *history;
+    const struct tbd_page_visit *begin, *end;
     bool stays;
 
     if (last < first)
         return true;
-    pthread_mutex_lock(&trace->lock);
-    stays = last < trace->window_count && !tbd_damage_between(trace, first, last + 1) &&
+    tbd_trace_lock(trace);
+    stays = last < tbd_trace_window_count(trace) && !tbd_damage_between(trace, first, last + 1) &&
             tbd_trace_mapping_changes(trace, first) == tbd_trace_mapping_changes(trace, last + 1) &&
-            tbd_page_history_make(trace) == TBD_OK;
-    end = stays ? tbd_page_history_of(&trace->history, address & ~4095ull, &begin) : NULL;
+            tbd_page_history_locked(trace, &history) == TBD_OK;
+    end = stays ? tbd_page_history_of(history, address & ~4095ull, &begin) : NULL;
     if (end) {
         begin = tbd_page_visit_from(begin, end, first);
         stays = begin == end || begin->window > last;
     }
-    pthread_mutex_unlock(&trace->lock);
+    tbd_trace_unlock(trace);
     return stays;
 }

@@ -5,29 +5,52 @@
 #ifndef TBD_FORMAT_PAGES_PRIVATE_H
 #define TBD_FORMAT_PAGES_PRIVATE_H
 
-#include "format/trace/trace_private.h"
+#include "format/files/page_numbers.h"
+#include "format/trace/mappings.h"
+#include "format/trace/open_tocs.h"
+#include "format/trace/trace_handle.h"
 
-/* page_history.c */
-TBD_MUST_CHECK enum tbd_status tbd_page_history_make(struct tbd_trace *trace);
-/* Until the end, only pages that these windows have contents of will be asked for, and only what
- * these and earlier windows have of them. */
-TBD_MUST_CHECK enum tbd_status tbd_page_history_begin(struct tbd_trace *trace, uint32_t first,
-                                                      uint32_t count);
-void tbd_page_history_end(struct tbd_trace *trace);
-void tbd_page_history_free(struct page_history *history);
+/* Which windows have contents of a page (page_history.c). */
+struct tbd_page_visit {
+    uint32_t window;
+    uint32_t kinds;  /* TBD_PAGES_* */
+    uint32_t before; /* index + 1 of the page's previous visit; once sorted, the page's visits */
+};
+struct tbd_page_history {
+    struct tbd_page_numbers last;  /* by page number: index + 1 of the page's last visit */
+    struct tbd_page_visit *visits; /* owned */
+    size_t visit_count, visit_capacity;
+    bool made;
+    bool is_partial; /* between tbd_page_history_begin() and _end() */
+};
+
+struct tbd_page_kept;
+struct tbd_mapped_copy;
+
+/* What this folder keeps with a trace. */
+struct tbd_trace_pages {
+    struct tbd_page_history history;
+    struct tbd_page_kept *kept;     /* owned; NULL until a difference was seen (page_kept.c) */
+    struct tbd_mapped_copy *copies; /* owned; pages.c */
+    size_t copy_count;
+};
+/* NULL without memory. */
+struct tbd_trace_pages *tbd_trace_pages_locked(struct tbd_trace *trace);
+
+/* page_history.c: of all pages; TBD_NOMEM, TBD_CORRUPT. */
+TBD_MUST_CHECK enum tbd_status tbd_page_history_locked(struct tbd_trace *trace,
+                                                       const struct tbd_page_history **out);
+void tbd_page_history_free(struct tbd_page_history *history);
 /* The page's visits, oldest first, as [*out_begin, end); NULL if it has none. */
-const struct page_visit *tbd_page_history_of(const struct page_history *h, uint64_t address,
-                                             const struct page_visit **out_begin);
+const struct tbd_page_visit *tbd_page_history_of(const struct tbd_page_history *h, uint64_t address,
+                                                 const struct tbd_page_visit **out_begin);
 /* First visit in or after `window`. */
-const struct page_visit *tbd_page_visit_from(const struct page_visit *begin,
-                                             const struct page_visit *end, uint32_t window);
+const struct tbd_page_visit *tbd_page_visit_from(const struct tbd_page_visit *begin,
+                                                 const struct tbd_page_visit *end, uint32_t window);
 
-/* open_tocs.c */
-/* Borrowed until others were opened.  NULL: trace->toc_failure says why. */
-struct toc *tbd_toc_of_locked(struct tbd_trace *trace, uint32_t window);
 /* What a window's table has about one page: entries in order of time; none is fine. */
 struct tbd_page_entries {
-    struct toc *toc;                  /* borrowed until others were opened */
+    struct tbd_toc *toc;              /* borrowed until others were opened */
     const struct tbd_disk_page *list; /* lies in `toc` */
     size_t count;
 };
@@ -36,8 +59,6 @@ TBD_MUST_CHECK enum tbd_status tbd_page_entries_locked(struct tbd_trace *trace, 
                                                        struct tbd_page_entries *out);
 
 /* page_base.c */
-/* An image that cannot be read must not pass for one that lacks a page. */
-TBD_MUST_CHECK enum tbd_status tbd_open_image_locked(struct tbd_trace *trace);
 TBD_MUST_CHECK enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t address,
                                                         uint8_t *out);
 /* The latest contents of a page that the trace has from before the events of `window`: what a difference stored there is
@@ -51,27 +72,28 @@ TBD_MUST_CHECK enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, u
                                                       uint64_t address, uint8_t *out,
                                                       struct tbd_page_base *how);
 /* Contents of an entry of this window's table, whatever they are stored as. */
-TBD_MUST_CHECK enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct toc *toc,
+TBD_MUST_CHECK enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace,
+                                                        struct tbd_toc *toc,
                                                         const struct tbd_disk_page *page,
                                                         uint8_t *out);
 
 /* page_kept.c: what the page held at the window's end, if that is known, and how many differences it was put together
- * from; borrowed until the lock is given back, or others are kept. */
-const uint8_t *tbd_page_kept_locked(const struct tbd_trace *trace, uint32_t window,
+ * from; borrowed until the lock is given back, or others are kept.  `pages` may be NULL. */
+const uint8_t *tbd_page_kept_locked(const struct tbd_trace_pages *pages, uint32_t window,
                                     uint64_t address, uint32_t *out_depth);
 /* `depth` 0: only if others are. */
-void tbd_page_keep_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
+void tbd_page_keep_locked(struct tbd_trace_pages *pages, uint32_t window, uint64_t address,
                           uint32_t depth, const uint8_t *contents);
 /* Its pages are stored in another way now. */
-void tbd_page_kept_forget_locked(struct tbd_trace *trace, uint32_t window);
+void tbd_page_kept_forget(struct tbd_trace_pages *pages, uint32_t window);
 
 /* pages.c */
 struct tbd_page_query {
     uint64_t address;
     struct tbd_moment at;
-    struct tbd_moment died;           /* its mapping ends; window UINT32_MAX: never */
-    const struct region_piece *piece; /* borrowed until the lock is given back */
-    unsigned moves;                   /* how many calls of mremap it was followed through */
+    struct tbd_moment died;                /* its mapping ends; window UINT32_MAX: never */
+    const struct tbd_mapping_piece *piece; /* borrowed until the lock is given back */
+    unsigned moves;                        /* how many calls of mremap it was followed through */
 };
 /* What mapping the page belongs to at the moment.  TBD_UNMAPPED. */
 TBD_MUST_CHECK enum tbd_status tbd_page_ask_locked(struct tbd_trace *trace,

@@ -17,7 +17,7 @@
 
 #include "format/files/codec.h"
 #include "format/files/disk.h"
-#include "format/trace/trace.h"
+#include "format/window/window.h"
 
 enum tbd_key_kind {
     TBD_KEY_WORD = 1,      /* address / 8: a store touches it */
@@ -89,16 +89,23 @@ static inline uint64_t tbd_keys_all(const struct tbd_keys *keys)
     return keys->windows == 64 ? ~0ull : ((uint64_t)1 << keys->windows) - 1;
 }
 
-/* ---- the trace's segments, ascending by time ---- */
-size_t tbd_trace_segment_count(struct tbd_trace *trace);
+/* ---- the segments below a trace's directory, ascending by time: listed when they are asked for
+ * first ---- */
+struct tbd_key_file;
+struct tbd_key_files {
+    struct tbd_key_file *files; /* owned */
+    size_t count, capacity;
+    bool is_listed;
+};
+void tbd_key_files_list(struct tbd_key_files *files, const char *path);
+void tbd_key_files_free(struct tbd_key_files *files);
+/* Of a trace with this path and id.  Opened when asked for first, borrowed until all are freed.  NULL:
+ * it is damaged. */
+const struct tbd_keys *tbd_key_files_get(struct tbd_key_files *files, size_t index,
+                                         const char *path, uint64_t trace_id);
 /* The first one that does not end before `time`. */
-size_t tbd_trace_segment_from(struct tbd_trace *trace, uint64_t time);
-/* Opened when asked for first, borrowed until the trace is closed.  NULL: it is damaged. */
-const struct tbd_keys *tbd_trace_segment(struct tbd_trace *trace, size_t index);
-/* Does segment `index` (which need not be opened for this) begin before `time`? */
-bool tbd_trace_segment_begins_before(struct tbd_trace *trace, size_t index, uint64_t time);
-/* Keys of one window from its TOC. */
-TBD_MUST_CHECK enum tbd_status tbd_window_keys(struct tbd_trace *trace, uint32_t window,
-                                               struct tbd_keys *out);
+size_t tbd_key_files_from(const struct tbd_key_files *files, uint64_t time);
+/* Does the one with this index begin before `time`? */
+bool tbd_key_files_begins_before(const struct tbd_key_files *files, size_t index, uint64_t time);
 
 #endif

@@ -7,10 +7,8 @@
 
 #include "base/array.h"
 #include "base/binary_search.h"
+#include "format/files/file.h"
 #include "format/summaries/keys_private.h"
-#include "format/summaries/summaries.h"
-#include "format/trace/trace_private.h"
-#include "format/window/window.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -227,7 +225,16 @@ static bool read_directory(struct tbd_file *file, struct tbd_keys *keys)
     return true;
 }
 
-static struct tbd_keys *open_keys(const struct tbd_trace *trace, const struct key_file *which)
+/* A file below keys/. */
+struct tbd_key_file {
+    uint64_t first_time; /* by its name */
+    uint32_t window;
+    bool tried;
+    struct tbd_keys *keys; /* owned; NULL until asked for, or damaged */
+};
+
+static struct tbd_keys *open_keys(const struct tbd_key_file *which, const char *path,
+                                  uint64_t trace_id)
 {
     struct tbd_keys *keys = calloc(1, sizeof(*keys));
     struct tbd_file file;
@@ -235,7 +242,7 @@ static struct tbd_keys *open_keys(const struct tbd_trace *trace, const struct ke
 
     snprintf(name, sizeof(name), "keys/%016" PRIx64 "-%08" PRIx32, which->first_time,
              which->window);
-    if (!keys || tbd_file_open(trace->path, name, TBD_FILE_KEYS, trace->id, &file, NULL)) {
+    if (!keys || tbd_file_open(path, name, TBD_FILE_KEYS, trace_id, &file, NULL)) {
         free(keys);
         return NULL;
     }
@@ -249,130 +256,84 @@ static struct tbd_keys *open_keys(const struct tbd_trace *trace, const struct ke
     return NULL;
 }
 
-/* ---- the trace's segments ---- */
+/* ---- all segments of a trace ---- */
 
 static int compare_files(const void *left, const void *right)
 {
-    const struct key_file *a = left;
-    const struct key_file *b = right;
+    const struct tbd_key_file *a = left;
+    const struct tbd_key_file *b = right;
 
     if (a->first_time != b->first_time)
         return a->first_time < b->first_time ? -1 : 1;
     return a->window < b->window ? -1 : a->window > b->window;
 }
 
-static void list_file(struct tbd_trace *trace, const char *name)
+static void list_file(struct tbd_key_files *files, const char *name)
 {
-    struct key_file file = { 0 };
+    struct tbd_key_file file = { 0 };
     int end = 0;
 
     if (sscanf(name, "%16" SCNx64 "-%8" SCNx32 "%n", &file.first_time, &file.window, &end) != 2 ||
         end != 25 || name[end])
         return;
-    if (tbd_array_grow(&trace->key_files, trace->key_file_count, &trace->key_file_capacity,
-                       sizeof(file)))
-        trace->key_files[trace->key_file_count++] = file;
+    if (tbd_array_grow(&files->files, files->count, &files->capacity, sizeof(file)))
+        files->files[files->count++] = file;
 }
 
-static void list_files_locked(struct tbd_trace *trace)
+void tbd_key_files_list(struct tbd_key_files *files, const char *path)
 {
     struct dirent *entry;
-    char path[4096];
+    char name[4200];
     DIR *dir;
 
-    if (trace->key_files_listed)
+    if (files->is_listed)
         return;
-    trace->key_files_listed = true;
-    snprintf(path, sizeof(path), "%s/keys", trace->path);
-    dir = opendir(path);
+    files->is_listed = true;
+    snprintf(name, sizeof(name), "%s/keys", path);
+    dir = opendir(name);
     while (dir && (entry = readdir(dir)))
-        list_file(trace, entry->d_name);
+        list_file(files, entry->d_name);
     if (dir)
         closedir(dir);
-    if (trace->key_file_count)
-        qsort(trace->key_files, trace->key_file_count, sizeof(*trace->key_files), compare_files);
+    if (files->count)
+        qsort(files->files, files->count, sizeof(*files->files), compare_files);
 }
 
-size_t tbd_trace_segment_count(struct tbd_trace *trace)
+size_t tbd_key_files_from(const struct tbd_key_files *files, uint64_t time)
 {
-    size_t count;
-
-    pthread_mutex_lock(&trace->lock);
-    list_files_locked(trace);
-    count = trace->key_file_count;
-    pthread_mutex_unlock(&trace->lock);
-    return count;
-}
-
-size_t tbd_trace_segment_from(struct tbd_trace *trace, uint64_t time)
-{
-    size_t upto =
-        TBD_COUNT_BEFORE(i, tbd_trace_segment_count(trace), trace->key_files[i].first_time <= time);
+    size_t upto = TBD_COUNT_BEFORE(i, files->count, files->files[i].first_time <= time);
 
     /* one that begins at `time` may hold nothing but empty windows: the one before may matter */
-    while (upto && trace->key_files[upto - 1].first_time == time)
+    while (upto && files->files[upto - 1].first_time == time)
         upto--;
     return upto ? upto - 1 : 0;
 }
 
-bool tbd_trace_segment_begins_before(struct tbd_trace *trace, size_t index, uint64_t time)
+bool tbd_key_files_begins_before(const struct tbd_key_files *files, size_t index, uint64_t time)
 {
-    return index < tbd_trace_segment_count(trace) && trace->key_files[index].first_time < time;
+    return index < files->count && files->files[index].first_time < time;
 }
 
-const struct tbd_keys *tbd_trace_segment(struct tbd_trace *trace, size_t index)
+const struct tbd_keys *tbd_key_files_get(struct tbd_key_files *files, size_t index,
+                                         const char *path, uint64_t trace_id)
 {
-    struct tbd_keys *keys = NULL;
+    struct tbd_key_file *file = index < files->count ? &files->files[index] : NULL;
 
-    pthread_mutex_lock(&trace->lock);
-    list_files_locked(trace);
-    if (index < trace->key_file_count) {
-        struct key_file *file = &trace->key_files[index];
+    if (!file)
+        return NULL;
+    if (!file->tried)
+        file->keys = open_keys(file, path, trace_id);
+    file->tried = true;
+    return file->keys;
+}
 
-        if (!file->tried)
-            file->keys = open_keys(trace, file);
-        file->tried = true;
-        keys = file->keys;
+void tbd_key_files_free(struct tbd_key_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        if (files->files[i].keys)
+            tbd_keys_free(files->files[i].keys);
+        free(files->files[i].keys);
     }
-    pthread_mutex_unlock(&trace->lock);
-    return keys;
-}
-
-void tbd_trace_keys_free(struct tbd_trace *trace)
-{
-    for (size_t i = 0; i < trace->key_file_count; i++) {
-        if (trace->key_files[i].keys)
-            tbd_keys_free(trace->key_files[i].keys);
-        free(trace->key_files[i].keys);
-    }
-    free(trace->key_files);
-}
-
-/* ---- one window, from its TOC ---- */
-
-enum tbd_status tbd_window_keys(struct tbd_trace *trace, uint32_t index, struct tbd_keys *out)
-{
-    struct tbd_buffer coded = { 0 };
-    struct tbd_window *window;
-    struct tbd_reader in;
-    enum tbd_status status = tbd_window_load_summaries(trace, index, &window, NULL);
-    uint64_t key = 0;
-
-    *out = (struct tbd_keys){ 0 };
-    if (status)
-        return status;
-    tbd_keys_collect(window, &coded);
-    out->own = malloc((coded.used + 1) * sizeof(*out->own)); /* a key has at least a byte */
-    status = coded.failed || !out->own ? TBD_NOMEM : TBD_OK;
-    in = (struct tbd_reader){ coded.bytes, coded.bytes + coded.used, false };
-    while (!status && in.at < in.end)
-        out->own[out->count++] = key += tbd_reader_varint(&in);
-    out->windows = 1;
-    out->times[0] = window->first_time;
-    out->times[1] = window->first_time + window->blocks;
-    tbd_buffer_free(&coded);
-    tbd_window_free(window);
-    if (status)
-        tbd_keys_free(out);
-    return status;
+    free(files->files);
+    *files = (struct tbd_key_files){ 0 };
 }

@@ -4,7 +4,7 @@
 #define TBD_FORMAT_SUMMARIES_H
 
 #include "format/files/file.h"
-#include "format/trace/trace.h"
+#include "format/window/window.h"
 
 /* Append one record.  `window` is the number of the window they belong to. */
 void tbd_words_put(struct tbd_buffer *out, uint32_t window, const struct tbd_word_summary *words,

@@ -8,15 +8,16 @@
  * born says nothing about it. */
 #include "format/trace/trace_private.h"
 
+#include "base/array.h"
 #include "base/binary_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool map_reserve(struct region_map *map, size_t more)
+static bool map_reserve(struct tbd_mapping_table *map, size_t more)
 {
     size_t capacity = map->capacity * 2 + 64;
-    struct region_piece *grown;
+    struct tbd_mapping_piece *grown;
 
     if (map->count + more <= map->capacity)
         return true;
@@ -31,26 +32,27 @@ static bool map_reserve(struct region_map *map, size_t more)
 }
 
 /* Index of the first piece that ends behind `address`. */
-static size_t piece_from(const struct region_map *map, uint64_t address)
+static size_t piece_from(const struct tbd_mapping_table *map, uint64_t address)
 {
     return TBD_COUNT_BEFORE(i, map->count, map->pieces[i].region.end <= address);
 }
 
-const struct region_piece *tbd_region_find(const struct region_map *map, uint64_t address)
+static const struct tbd_mapping_piece *find(const struct tbd_mapping_table *map, uint64_t address)
 {
     size_t i = piece_from(map, address);
 
     return i < map->count && map->pieces[i].region.start <= address ? &map->pieces[i] : NULL;
 }
 
-static void insert_at(struct region_map *map, size_t i, const struct region_piece *piece)
+static void insert_at(struct tbd_mapping_table *map, size_t i,
+                      const struct tbd_mapping_piece *piece)
 {
     memmove(map->pieces + i + 1, map->pieces + i, (map->count - i) * sizeof(*piece));
     map->pieces[i] = *piece;
     map->count++;
 }
 
-static void move_start(struct region_piece *piece, uint64_t start)
+static void move_start(struct tbd_mapping_piece *piece, uint64_t start)
 {
     if (piece->region.inode)
         piece->region.file_offset += start - piece->region.start;
@@ -58,10 +60,10 @@ static void move_start(struct region_piece *piece, uint64_t start)
 }
 
 /* Makes `address` a border between pieces. */
-static bool split_at(struct region_map *map, uint64_t address)
+static bool split_at(struct tbd_mapping_table *map, uint64_t address)
 {
     size_t i = piece_from(map, address);
-    struct region_piece tail;
+    struct tbd_mapping_piece tail;
 
     if (i == map->count || map->pieces[i].region.start >= address)
         return true;
@@ -74,7 +76,7 @@ static bool split_at(struct region_map *map, uint64_t address)
     return true;
 }
 
-static void cut(struct region_map *map, uint64_t start, uint64_t end)
+static void cut(struct tbd_mapping_table *map, uint64_t start, uint64_t end)
 {
     size_t from = piece_from(map, start);
     size_t to = from;
@@ -88,7 +90,7 @@ static void cut(struct region_map *map, uint64_t start, uint64_t end)
 }
 
 /* Is `piece` a part of the mapping that `region` describes? */
-static bool is_same_mapping(const struct region_piece *piece, const struct tbd_region *region)
+static bool is_same_mapping(const struct tbd_mapping_piece *piece, const struct tbd_region *region)
 {
     const struct tbd_region *old = &piece->region;
 
@@ -98,9 +100,10 @@ static bool is_same_mapping(const struct region_piece *piece, const struct tbd_r
     return !region->inode || old->file_offset - old->start == region->file_offset - region->start;
 }
 
-static struct region_piece part_of(const struct region_event *event, uint64_t start, uint64_t end)
+static struct tbd_mapping_piece part_of(const struct tbd_mapping_event *event, uint64_t start,
+                                        uint64_t end)
 {
-    struct region_piece piece = {
+    struct tbd_mapping_piece piece = {
         .region = event->region,
         .born = { event->when.window, event->when.order, event->when.time },
         .initial = !event->when.window && !event->when.order && !event->when.time,
@@ -111,7 +114,7 @@ static struct region_piece part_of(const struct region_event *event, uint64_t st
     return piece;
 }
 
-static bool lay(struct region_map *map, const struct region_event *event)
+static bool lay(struct tbd_mapping_table *map, const struct tbd_mapping_event *event)
 {
     uint64_t at = event->region.start;
     uint64_t end = event->region.end;
@@ -123,7 +126,7 @@ static bool lay(struct region_map *map, const struct region_event *event)
                             : (i < map->count && map->pieces[i].region.start < end
                                    ? map->pieces[i].region.start
                                    : end);
-        struct region_piece piece = part_of(event, at, to);
+        struct tbd_mapping_piece piece = part_of(event, at, to);
 
         if (there && is_same_mapping(&map->pieces[i], &event->region)) {
             piece.born = map->pieces[i].born;
@@ -142,7 +145,7 @@ static bool lay(struct region_map *map, const struct region_event *event)
     return true;
 }
 
-bool tbd_region_apply(struct region_map *map, const struct region_event *event)
+static bool apply(struct tbd_mapping_table *map, const struct tbd_mapping_event *event)
 {
     if (event->region.start == event->region.end)
         return true;
@@ -154,17 +157,6 @@ bool tbd_region_apply(struct region_map *map, const struct region_event *event)
     return true;
 }
 
-bool tbd_region_map_copy(const struct region_map *from, struct region_map *out)
-{
-    *out = (struct region_map){ 0 };
-    if (!map_reserve(out, from->count))
-        return false;
-    if (from->count)
-        memcpy(out->pieces, from->pieces, from->count * sizeof(*from->pieces));
-    out->count = from->count;
-    return true;
-}
-
 static bool is_after(const struct tbd_disk_when *when, const struct tbd_moment *moment)
 {
     struct tbd_moment then = { when->window, when->order, when->time };
@@ -172,39 +164,84 @@ static bool is_after(const struct tbd_disk_when *when, const struct tbd_moment *
     return tbd_moment_compare(&then, moment) > 0;
 }
 
-size_t tbd_region_events_before(const struct tbd_trace *trace, const struct tbd_moment *moment)
+size_t tbd_mapping_events_before(const struct tbd_trace *trace, const struct tbd_moment *moment)
 {
-    return TBD_COUNT_BEFORE(i, trace->region_event_count,
-                            !is_after(&trace->region_events[i].when, moment));
+    return TBD_COUNT_BEFORE(i, trace->mappings.event_count,
+                            !is_after(&trace->mappings.events[i].when, moment));
 }
 
 size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window)
 {
     struct tbd_moment start = { .window = window };
 
-    return tbd_region_events_before(trace, &start);
+    return tbd_mapping_events_before(trace, &start);
 }
 
 bool tbd_trace_mapping_change(const struct tbd_trace *trace, size_t number, struct tbd_region *out)
 {
-    if (number >= trace->region_event_count || trace->region_events[number].unmap)
+    if (number >= trace->mappings.event_count || trace->mappings.events[number].unmap)
         return false;
-    *out = trace->region_events[number].region;
+    *out = trace->mappings.events[number].region;
     return true;
 }
 
-enum tbd_status tbd_regions_at_locked(struct tbd_trace *trace, size_t events)
+enum tbd_status tbd_mappings_add(struct tbd_mappings *mappings,
+                                 const struct tbd_mapping_event *event)
 {
-    if (events < trace->regions_at) {
-        trace->regions.count = 0;
-        trace->regions_at = 0;
+    if (!tbd_array_grow(&mappings->events, mappings->event_count, &mappings->event_capacity,
+                        sizeof(*event)))
+        return TBD_NOMEM;
+    mappings->events[mappings->event_count++] = *event;
+    return TBD_OK;
+}
+
+const struct tbd_mapping_event *tbd_mapping_events(const struct tbd_trace *trace, size_t *out_count)
+{
+    *out_count = trace->mappings.event_count;
+    return trace->mappings.events;
+}
+
+enum tbd_status tbd_mappings_at_locked(struct tbd_trace *trace, size_t events,
+                                       const struct tbd_mapping_table **out)
+{
+    struct tbd_mappings *mappings = &trace->mappings;
+
+    *out = &mappings->table;
+    if (events < mappings->at) {
+        mappings->table.count = 0;
+        mappings->at = 0;
     }
-    while (trace->regions_at < events) {
-        if (!tbd_region_apply(&trace->regions, &trace->region_events[trace->regions_at]))
+    while (mappings->at < events) {
+        if (!apply(&mappings->table, &mappings->events[mappings->at]))
             return TBD_NOMEM;
-        trace->regions_at++;
+        mappings->at++;
     }
     return TBD_OK;
+}
+
+enum tbd_status tbd_mapping_at_locked(struct tbd_trace *trace, const struct tbd_moment *at,
+                                      uint64_t address, const struct tbd_mapping_piece **out)
+{
+    const struct tbd_mapping_table *table;
+    enum tbd_status status =
+        tbd_mappings_at_locked(trace, tbd_mapping_events_before(trace, at), &table);
+
+    *out = status ? NULL : find(table, address);
+    return status;
+}
+
+struct tbd_moment tbd_mapping_death(const struct tbd_trace *trace, const struct tbd_moment *at,
+                                    uint64_t address)
+{
+    const struct tbd_mappings *mappings = &trace->mappings;
+
+    for (size_t i = tbd_mapping_events_before(trace, at); i < mappings->event_count; i++) {
+        const struct tbd_mapping_event *event = &mappings->events[i];
+
+        if (event->unmap && event->region.start <= address && address < event->region.end)
+            return (struct tbd_moment){ event->when.window, event->when.order, event->when.time };
+    }
+    return (struct tbd_moment){ .window = UINT32_MAX };
 }
 
 /* ---- what callers see: neighbours with the same attributes joined ---- */
@@ -217,19 +254,27 @@ static bool can_join(const struct tbd_region *a, const struct tbd_region *b)
            (!a->inode || a->file_offset + (a->end - a->start) == b->file_offset);
 }
 
-static struct region_snapshot *make_snapshot(struct tbd_trace *trace, size_t events)
+struct tbd_mapping_snapshot {
+    size_t events;              /* how many were applied */
+    struct tbd_region *regions; /* owned */
+    size_t count;
+    struct tbd_mapping_snapshot *next;
+};
+
+static struct tbd_mapping_snapshot *make_snapshot(struct tbd_mappings *mappings,
+                                                  const struct tbd_mapping_table *table)
 {
-    struct region_snapshot *snapshot = calloc(1, sizeof(*snapshot));
+    struct tbd_mapping_snapshot *snapshot = calloc(1, sizeof(*snapshot));
 
     if (!snapshot)
         return NULL;
-    snapshot->regions = calloc(trace->regions.count + 1, sizeof(*snapshot->regions));
+    snapshot->regions = calloc(table->count + 1, sizeof(*snapshot->regions));
     if (!snapshot->regions) {
         free(snapshot);
         return NULL;
     }
-    for (size_t i = 0; i < trace->regions.count; i++) {
-        const struct tbd_region *region = &trace->regions.pieces[i].region;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct tbd_region *region = &table->pieces[i].region;
         struct tbd_region *last = snapshot->count ? &snapshot->regions[snapshot->count - 1] : NULL;
 
         if (last && can_join(last, region))
@@ -237,9 +282,9 @@ static struct region_snapshot *make_snapshot(struct tbd_trace *trace, size_t eve
         else
             snapshot->regions[snapshot->count++] = *region;
     }
-    snapshot->events = events;
-    snapshot->next = trace->snapshots;
-    trace->snapshots = snapshot;
+    snapshot->events = mappings->at;
+    snapshot->next = mappings->snapshots;
+    mappings->snapshots = snapshot;
     return snapshot;
 }
 
@@ -247,18 +292,19 @@ static enum tbd_status regions_at(struct tbd_trace *trace, const struct tbd_mome
                                   const struct tbd_region **out, size_t *out_count,
                                   struct tbd_error *why)
 {
-    size_t events = tbd_region_events_before(trace, moment);
-    struct region_snapshot *snapshot;
-    enum tbd_status status = TBD_OK;
+    size_t events = tbd_mapping_events_before(trace, moment);
+    const struct tbd_mapping_table *table;
+    struct tbd_mapping_snapshot *snapshot;
 
-    if (moment->window && moment->window >= trace->window_count)
+    if (moment->window && moment->window >= trace->index.window_count)
         return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", moment->window);
     pthread_mutex_lock(&trace->lock);
-    for (snapshot = trace->snapshots; snapshot && snapshot->events != events;)
+    for (snapshot = trace->mappings.snapshots; snapshot && snapshot->events != events;)
         snapshot = snapshot->next;
     if (!snapshot) {
-        status = tbd_regions_at_locked(trace, events);
-        snapshot = status ? NULL : make_snapshot(trace, events);
+        enum tbd_status status = tbd_mappings_at_locked(trace, events, &table);
+
+        snapshot = status ? NULL : make_snapshot(&trace->mappings, table);
     }
     pthread_mutex_unlock(&trace->lock);
     if (!snapshot)
@@ -288,14 +334,15 @@ enum tbd_status tbd_slice_regions(struct tbd_trace *trace, const struct tbd_wind
     return regions_at(trace, &start, out, out_count, why);
 }
 
-void tbd_region_free(struct tbd_trace *trace)
+void tbd_mappings_free(struct tbd_mappings *mappings)
 {
-    while (trace->snapshots) {
-        struct region_snapshot *next = trace->snapshots->next;
+    while (mappings->snapshots) {
+        struct tbd_mapping_snapshot *next = mappings->snapshots->next;
 
-        free(trace->snapshots->regions);
-        free(trace->snapshots);
-        trace->snapshots = next;
+        free(mappings->snapshots->regions);
+        free(mappings->snapshots);
+        mappings->snapshots = next;
     }
-    free(trace->regions.pieces);
+    free(mappings->table.pieces);
+    free(mappings->events);
 }

@@ -1,151 +1,123 @@
 // SPDX-License-Identifier: MIT
-/* open_tocs.c - TOCs that stay open for a while, and what one of them says */
-#include "format/pages/pages_private.h"
-#include "format/summaries/summaries.h"
+/* open_tocs.c - see open_tocs.h
+ *
+ * Invariants
+ * OPEN_TOCS-1  A TOC lies where it is until others were opened, however the list grows. */
+#include "format/trace/trace_private.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
-static void close_toc(struct tbd_trace *trace, size_t window)
+#define OPEN_MOST 4096u
+
+static void close_toc(struct tbd_open_tocs *open, size_t window)
 {
-    if (!trace->tocs[window])
+    if (!open->tocs[window])
         return;
-    tbd_toc_close(trace->tocs[window]);
-    free(trace->tocs[window]);
-    trace->tocs[window] = NULL;
-    trace->toc_count--;
+    tbd_toc_close(open->tocs[window]);
+    free(open->tocs[window]);
+    open->tocs[window] = NULL;
+    open->count--;
 }
 
 void tbd_trace_forget_toc(struct tbd_trace *trace, uint32_t window)
 {
     pthread_mutex_lock(&trace->lock);
-    if (window < trace->toc_slots)
-        close_toc(trace, window);
-    tbd_page_kept_forget_locked(trace, window);
+    if (window < trace->open_tocs.slots)
+        close_toc(&trace->open_tocs, window);
+    for (size_t i = 0; i < TBD_TRACE_PART_COUNT; i++)
+        if (trace->parts[i].part && trace->parts[i].class->forget_window)
+            trace->parts[i].class->forget_window(trace->parts[i].part, window);
     pthread_mutex_unlock(&trace->lock);
 }
 
-void tbd_pages_free(struct tbd_trace *trace)
+void tbd_open_tocs_free(struct tbd_open_tocs *open)
 {
-    tbd_page_history_free(&trace->history);
-    for (size_t i = 0; i < trace->toc_slots; i++)
-        close_toc(trace, i);
-    free(trace->tocs);
-    free(trace->kept);
-    for (size_t i = 0; i < trace->copy_count; i++)
-        munmap((void *)(uintptr_t)trace->copies[i].bytes, trace->copies[i].size);
-    free(trace->copies);
-    tbd_toc_close(&trace->image);
+    for (size_t i = 0; i < open->slots; i++)
+        close_toc(open, i);
+    free(open->tocs);
+    tbd_toc_close(&open->image);
 }
 
 /* Makes room for `window` in the list. */
-static bool reserve_tocs(struct tbd_trace *trace, uint32_t window)
+static bool reserve(struct tbd_open_tocs *open, uint32_t window)
 {
     size_t slots = window + window / 2 + 64;
-    struct toc **grown;
+    struct tbd_toc **grown;
 
-    if (window < trace->toc_slots)
+    if (window < open->slots)
         return true;
-    grown = realloc(trace->tocs, slots * sizeof(*grown));
+    grown = realloc(open->tocs, slots * sizeof(*grown));
     if (!grown)
         return false;
-    memset(grown + trace->toc_slots, 0, (slots - trace->toc_slots) * sizeof(*grown));
-    trace->tocs = grown;
-    trace->toc_slots = slots;
+    memset(grown + open->slots, 0, (slots - open->slots) * sizeof(*grown));
+    open->tocs = grown;
+    open->slots = slots;
     return true;
 }
 
 /* Too many are open: those that were not used for longest are closed, half of all. */
-static void close_old_tocs(struct tbd_trace *trace)
+static void close_old(struct tbd_open_tocs *open)
 {
-    for (size_t i = 0; i < trace->toc_slots; i++)
-        if (trace->tocs[i] && trace->toc_clock - trace->tocs[i]->used > TOC_CACHE / 2)
-            close_toc(trace, i);
+    for (size_t i = 0; i < open->slots; i++)
+        if (open->tocs[i] && open->clock - open->tocs[i]->used > OPEN_MOST / 2)
+            close_toc(open, i);
 }
 
-struct toc *tbd_toc_of_locked(struct tbd_trace *trace, uint32_t window)
+static enum tbd_status open_toc(struct tbd_trace *trace, uint32_t window, struct tbd_toc **out)
 {
-    struct toc *toc;
+    struct tbd_open_tocs *open = &trace->open_tocs;
+    struct tbd_toc *toc;
+    enum tbd_status status;
 
-    trace->toc_failure = TBD_NOWINDOW;
-    if (window >= trace->window_count) /* a forged mapping says when it was made */
-        return NULL;
-    trace->toc_failure = TBD_NOMEM;
-    if (!reserve_tocs(trace, window))
-        return NULL;
-    toc = trace->tocs[window];
-    if (toc) {
-        toc->used = trace->toc_clock;
-        return toc;
-    }
-    if (trace->toc_count >= TOC_CACHE)
-        close_old_tocs(trace);
+    if (open->count >= OPEN_MOST)
+        close_old(open);
     toc = malloc(sizeof(*toc));
-    trace->toc_failure = toc ? tbd_toc_open(trace, window, toc, &trace->page_why) : TBD_NOMEM;
-    if (trace->toc_failure) {
+    if (!toc)
+        return TBD_NOMEM;
+    status = tbd_toc_open(trace, window, toc, &open->page_why);
+    if (status) {
         free(toc);
-        return NULL;
-    }
-    toc->page_why = &trace->page_why;
-    toc->used = ++trace->toc_clock;
-    trace->tocs[window] = toc;
-    trace->toc_count++;
-    return toc;
-}
-
-/* The window's table, with the trace locked; NULL: `out_status` says why, and nothing is locked. */
-static const struct toc *lock_toc(struct tbd_trace *trace, uint32_t window,
-                                  enum tbd_status *out_status)
-{
-    const struct toc *toc;
-
-    *out_status = TBD_NOWINDOW;
-    if (window >= trace->window_count)
-        return NULL;
-    pthread_mutex_lock(&trace->lock);
-    toc = tbd_toc_of_locked(trace, window);
-    *out_status = trace->toc_failure;
-    if (!toc)
-        pthread_mutex_unlock(&trace->lock);
-    return toc;
-}
-
-enum tbd_status tbd_trace_find_word(struct tbd_trace *trace, uint32_t window, uint64_t word,
-                                    struct tbd_word_summary *out)
-{
-    enum tbd_status status;
-    const struct toc *toc = lock_toc(trace, window, &status);
-
-    if (!toc)
         return status;
-    if (toc->words.payload) {
-        status = tbd_words_find(&toc->words, toc->meta.window.window, word & ~7ull, out);
-        out->previous = status ? 0 : tbd_place_of(trace, out->previous);
-    } else {
-        *out = (struct tbd_word_summary){ .word = word & ~7ull, .count = 1 };
-        status = tbd_word_bits_find(&toc->word_bits, word);
     }
-    pthread_mutex_unlock(&trace->lock);
-    return status;
+    toc->page_why = &open->page_why;
+    toc->used = ++open->clock;
+    open->tocs[window] = *out = toc;
+    open->count++;
+    return TBD_OK;
 }
 
-enum tbd_status tbd_trace_find_block(struct tbd_trace *trace, uint32_t window, uint32_t id,
-                                     struct tbd_block_summary *out)
+enum tbd_status tbd_open_toc_locked(struct tbd_trace *trace, uint32_t window, struct tbd_toc **out)
 {
-    enum tbd_status status;
-    const struct toc *toc = lock_toc(trace, window, &status);
+    struct tbd_open_tocs *open = &trace->open_tocs;
 
-    if (!toc)
-        return status;
-    if (toc->block_summaries.payload) {
-        status = tbd_block_summaries_find(&toc->block_summaries, toc->meta.window.window, id, out);
-        out->previous = status ? 0 : tbd_place_of(trace, out->previous);
-    } else {
-        *out = (struct tbd_block_summary){ .id = id, .count = 1 };
-        status = tbd_block_bits_find(&toc->block_bits, id);
-        out->enters = tbd_block_bits_find(&toc->called_bits, id) == TBD_OK;
+    *out = NULL;
+    if (window >= trace->index.window_count) /* a forged mapping says when it was made */
+        return TBD_NOWINDOW;
+    if (!reserve(open, window))
+        return TBD_NOMEM;
+    *out = open->tocs[window];
+    if (!*out)
+        return open_toc(trace, window, out);
+    (*out)->used = open->clock;
+    return TBD_OK;
+}
+
+enum tbd_status tbd_open_image_locked(struct tbd_trace *trace, struct tbd_toc **out)
+{
+    struct tbd_open_tocs *open = &trace->open_tocs;
+
+    if (!open->image_tried) {
+        open->image_tried = true;
+        open->image_failure = tbd_image_open(trace, &open->image, &open->image_why);
+        open->image.page_why = &open->page_why;
     }
-    pthread_mutex_unlock(&trace->lock);
-    return status;
+    if (open->image_failure)
+        open->page_why = open->image_why;
+    *out = &open->image;
+    return open->image_failure;
+}
+
+struct tbd_error *tbd_page_why_locked(struct tbd_trace *trace)
+{
+    return &trace->open_tocs.page_why;
 }

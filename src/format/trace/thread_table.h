@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* thread_table.h - threads in the files of a trace: the index's table, the other threads' state in a TOC
+/* thread_table.h - threads in the index of a trace
  *
  * Nothing of this is written for a program that has one thread. */
 #ifndef TBD_FORMAT_THREAD_TABLE_H
 #define TBD_FORMAT_THREAD_TABLE_H
 
-#include "format/coding/coding.h"
 #include "format/files/disk.h"
 #include "format/files/file.h"
 #include "format/trace/trace.h"
@@ -46,13 +45,7 @@ void tbd_thread_table_place(struct tbd_trace *trace,
                             uint32_t (*place)(const struct tbd_trace *trace, uint32_t number));
 void tbd_thread_table_free(struct tbd_thread_table *table);
 
-/* The THREADS and CALLED records of a TOC, if the window has other threads. */
-void tbd_thread_states_put(struct tbd_buffer *out, const struct tbd_window *window);
-/* Fills threads and end_threads of the window. */
-TBD_MUST_CHECK enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
-                                                     struct tbd_window *window);
-/* Fills `called` from the record of that name.  False without memory. */
-TBD_MUST_CHECK bool tbd_called_threads_get(const struct tbd_record_view *record,
-                                           struct tbd_window *window);
+/* Of the trace, with windows by place. */
+const struct tbd_thread_table *tbd_trace_threads(const struct tbd_trace *trace);
 
 #endif

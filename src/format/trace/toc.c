@@ -9,6 +9,8 @@
 #include "format/trace/trace_private.h"
 
 #include "base/binary_search.h"
+#include "base/layout.h"
+#include "format/files/file_names.h"
 
 #include <stdio.h>
 #include <inttypes.h>
@@ -17,21 +19,12 @@
 
 #include <xxhash.h>
 
-void tbd_toc_name(uint32_t number, uint32_t span, const char *suffix, char *out, size_t bytes)
-{
-    if (span > 1)
-        snprintf(out, bytes, "windows/%u/%03u-%u.%s", number / 1000, number % 1000, span, suffix);
-    else
-        snprintf(out, bytes, "windows/%u/%03u.%s", number / 1000, number % 1000, suffix);
-}
-
-void tbd_image_name(const struct tbd_disk_base *base, char *out, size_t bytes)
-{
-    if (base->image)
-        snprintf(out, bytes, "image-%u", base->image);
-    else
-        snprintf(out, bytes, "image");
-}
+/* Pages that share a frame: their neighbours are asked for next. */
+struct tbd_unpacked_group {
+    const uint8_t *frame; /* NULL: none */
+    size_t bytes;
+    uint8_t pages[TBD_PAGE_GROUP * 4096];
+};
 
 static bool page_is_sane(const struct tbd_disk_page *page, const struct tbd_disk_page *before,
                          uint64_t data_bytes)
@@ -51,7 +44,7 @@ static bool page_is_sane(const struct tbd_disk_page *page, const struct tbd_disk
     return page->offset <= data_bytes && page->bytes <= data_bytes - page->offset;
 }
 
-static enum tbd_status check_pages(const struct toc *toc, struct tbd_error *why)
+static enum tbd_status check_pages(const struct tbd_toc *toc, struct tbd_error *why)
 {
     for (size_t i = 0; i < toc->page_count; i++)
         if (!page_is_sane(toc->pages + i, i ? toc->pages + i - 1 : NULL, toc->page_data_bytes))
@@ -61,7 +54,7 @@ static enum tbd_status check_pages(const struct toc *toc, struct tbd_error *why)
     return TBD_OK;
 }
 
-static enum tbd_status read_meta(struct toc *toc, const struct tbd_record_view *record,
+static enum tbd_status read_meta(struct tbd_toc *toc, const struct tbd_record_view *record,
                                  struct tbd_error *why)
 {
     if (record->bytes < sizeof(toc->meta))
@@ -71,7 +64,7 @@ static enum tbd_status read_meta(struct toc *toc, const struct tbd_record_view *
     return TBD_OK;
 }
 
-static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view *record,
+static enum tbd_status take_record(struct tbd_toc *toc, const struct tbd_record_view *record,
                                    struct tbd_error *why)
 {
     switch (record->type) {
@@ -105,7 +98,7 @@ static enum tbd_status take_record(struct toc *toc, const struct tbd_record_view
 }
 
 /* A file that was cut between records has all it has in order. */
-static bool has_all(const struct toc *toc)
+static bool has_all(const struct tbd_toc *toc)
 {
     bool is_image = toc->window == UINT32_MAX;
     bool has_counts = toc->words.payload && toc->block_summaries.payload;
@@ -117,7 +110,7 @@ static bool has_all(const struct toc *toc)
 }
 
 /* Contents of pages of which some are damaged: each is checked when it is wanted. */
-static bool has_good_pages(struct toc *toc, const struct tbd_record_view *record)
+static bool has_good_pages(struct tbd_toc *toc, const struct tbd_record_view *record)
 {
     if (record->type != TBD_REC_PAGE_DATA || !toc->pages || toc->check_count != toc->page_count)
         return false;
@@ -127,7 +120,7 @@ static bool has_good_pages(struct toc *toc, const struct tbd_record_view *record
 }
 
 /* Damaged checksums are as good as none. */
-static enum tbd_status next_record(struct toc *toc, struct tbd_record_view *out,
+static enum tbd_status next_record(struct tbd_toc *toc, struct tbd_record_view *out,
                                    struct tbd_error *why)
 {
     enum tbd_status status = tbd_file_next(&toc->file, out, why);
@@ -139,7 +132,7 @@ static enum tbd_status next_record(struct toc *toc, struct tbd_record_view *out,
     return status == TBD_CHECKSUM && has_good_pages(toc, out) ? TBD_OK : status;
 }
 
-static enum tbd_status read_records(struct toc *toc, struct tbd_error *why)
+static enum tbd_status read_records(struct tbd_toc *toc, struct tbd_error *why)
 {
     struct tbd_record_view record;
     enum tbd_status status;
@@ -157,17 +150,17 @@ static enum tbd_status read_records(struct toc *toc, struct tbd_error *why)
     return check_pages(toc, why);
 }
 
-enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, struct toc *out,
+enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, struct tbd_toc *out,
                              struct tbd_error *why)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
     enum tbd_status status;
     char name[64];
 
-    *out = (struct toc){ .window = window };
+    *out = (struct tbd_toc){ .window = window };
     if (!summary)
         return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", window);
-    tbd_toc_name(summary->number, summary->span, "toc", name, sizeof(name));
+    tbd_window_file_name(summary->number, summary->span, "toc", name, sizeof(name));
     status = tbd_file_open(trace->path, name, TBD_FILE_TOC, trace->id, &out->file, why);
     if (status == TBD_NOTRACE && trace->damage.count)
         return tbd_error_set(why, TBD_TRUNCATED, name, 0,
@@ -190,13 +183,13 @@ enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, str
 }
 
 enum tbd_status tbd_toc_peek(const struct tbd_trace *trace, uint32_t number, uint32_t span,
-                             struct toc *out)
+                             struct tbd_toc *out)
 {
     enum tbd_status status;
     char name[64];
 
-    *out = (struct toc){ 0 };
-    tbd_toc_name(number, span, "toc", name, sizeof(name));
+    *out = (struct tbd_toc){ 0 };
+    tbd_window_file_name(number, span, "toc", name, sizeof(name));
     status = tbd_file_open(trace->path, name, TBD_FILE_TOC, trace->id, &out->file, NULL);
     if (!status)
         status = read_records(out, NULL);
@@ -207,14 +200,14 @@ enum tbd_status tbd_toc_peek(const struct tbd_trace *trace, uint32_t number, uin
     return status;
 }
 
-enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
+enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct tbd_toc *out,
                                struct tbd_error *why)
 {
     enum tbd_status status;
     char name[32];
 
-    *out = (struct toc){ .window = UINT32_MAX };
-    tbd_image_name(&trace->base, name, sizeof(name));
+    *out = (struct tbd_toc){ .window = UINT32_MAX };
+    tbd_image_name(&trace->index.base, name, sizeof(name));
     status = tbd_file_open(trace->path, name, TBD_FILE_IMAGE, trace->id, &out->file, why);
     if (status == TBD_NOTRACE && trace->info.finished)
         return tbd_error_set(why, TBD_TRUNCATED, name, 0, "it is not there");
@@ -229,14 +222,14 @@ enum tbd_status tbd_image_open(const struct tbd_trace *trace, struct toc *out,
     return status;
 }
 
-void tbd_toc_close(struct toc *toc)
+void tbd_toc_close(struct tbd_toc *toc)
 {
     tbd_file_close(&toc->file);
     free(toc->group);
     toc->group = NULL;
 }
 
-static enum tbd_status unpack_group(struct toc *toc, const uint8_t *frame, size_t bytes)
+static enum tbd_status unpack_group(struct tbd_toc *toc, const uint8_t *frame, size_t bytes)
 {
     enum tbd_status status;
 
@@ -254,7 +247,7 @@ static enum tbd_status unpack_group(struct toc *toc, const uint8_t *frame, size_
     return status;
 }
 
-static enum tbd_status page_of_group(struct toc *toc, const struct tbd_disk_page *page,
+static enum tbd_status page_of_group(struct tbd_toc *toc, const struct tbd_disk_page *page,
                                      uint8_t *out)
 {
     size_t at = (size_t)(page->flags >> 16) * 4096;
@@ -268,13 +261,14 @@ static enum tbd_status page_of_group(struct toc *toc, const struct tbd_disk_page
     return TBD_OK;
 }
 
-static bool is_good(const struct toc *toc, const struct tbd_disk_page *page)
+static bool is_good(const struct tbd_toc *toc, const struct tbd_disk_page *page)
 {
     return !toc->is_damaged || (uint32_t)XXH3_64bits(toc->page_data + page->offset, page->bytes) ==
                                    toc->checks[page - toc->pages];
 }
 
-static enum tbd_status unpack_page(struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
+static enum tbd_status unpack_page(struct tbd_toc *toc, const struct tbd_disk_page *page,
+                                   uint8_t *out)
 {
     if (!is_good(toc, page))
         return TBD_CHECKSUM;
@@ -283,7 +277,7 @@ static enum tbd_status unpack_page(struct toc *toc, const struct tbd_disk_page *
                : tbd_unpack(toc->page_data + page->offset, page->bytes, out, 4096);
 }
 
-enum tbd_status tbd_toc_page(struct toc *toc, const struct tbd_disk_page *page, uint8_t *out)
+enum tbd_status tbd_toc_page(struct tbd_toc *toc, const struct tbd_disk_page *page, uint8_t *out)
 {
     enum tbd_status status;
 
@@ -299,7 +293,7 @@ enum tbd_status tbd_toc_page(struct toc *toc, const struct tbd_disk_page *page, 
     return status;
 }
 
-const struct tbd_disk_page *tbd_toc_find_page(const struct toc *toc, uint64_t address,
+const struct tbd_disk_page *tbd_toc_find_page(const struct tbd_toc *toc, uint64_t address,
                                               size_t *out_count)
 {
     size_t found = TBD_COUNT_BEFORE(i, toc->page_count, toc->pages[i].address < address);

@@ -36,16 +36,16 @@ enum tbd_status tbd_trace_root(char *out, size_t bytes)
 
 static void find_copies(struct tbd_trace *trace)
 {
-    for (size_t i = 0; i < trace->region_event_count; i++) {
-        struct tbd_region *region = &trace->region_events[i].region;
+    for (size_t i = 0; i < trace->mappings.event_count; i++) {
+        struct tbd_region *region = &trace->mappings.events[i].region;
 
         if (!region->inode)
             continue;
-        for (size_t m = 0; m < trace->module_count; m++)
-            if (trace->modules[m].disk.inode == region->inode &&
-                trace->modules[m].disk.device == region->device &&
-                strcmp(trace->modules[m].path, region->path) == 0)
-                region->copy = trace->modules[m].copy;
+        for (size_t m = 0; m < trace->index.module_count; m++)
+            if (trace->index.modules[m].disk.inode == region->inode &&
+                trace->index.modules[m].disk.device == region->device &&
+                strcmp(trace->index.modules[m].path, region->path) == 0)
+                region->copy = trace->index.modules[m].copy;
     }
 }
 
@@ -123,23 +123,25 @@ enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
     return open_trace(path, false, NULL, out, why);
 }
 
+static void free_parts(struct tbd_trace *trace)
+{
+    for (size_t i = 0; i < TBD_TRACE_PART_COUNT; i++) {
+        if (trace->parts[i].part)
+            trace->parts[i].class->release(trace->parts[i].part);
+        free(trace->parts[i].part);
+    }
+}
+
 void tbd_trace_close(struct tbd_trace *trace)
 {
     if (!trace)
         return;
-    tbd_pages_free(trace);
-    tbd_trace_keys_free(trace);
-    tbd_region_free(trace);
+    free_parts(trace);
+    tbd_open_tocs_free(&trace->open_tocs);
+    tbd_mappings_free(&trace->mappings);
     tbd_thread_table_free(&trace->threads);
-    for (size_t i = 0; i < trace->module_count; i++)
-        free(trace->modules[i].copy);
-    free(trace->modules);
-    free(trace->notes);
-    free(trace->region_events);
-    free(trace->windows);
+    tbd_trace_index_free(trace);
     tbd_block_table_release(trace->blocks);
-    if (!trace->index_is_borrowed)
-        tbd_file_close(&trace->index);
     tbd_file_close(&trace->header);
     tbd_file_close(&trace->header_copy);
     tbd_damage_free(trace);
@@ -147,6 +149,53 @@ void tbd_trace_close(struct tbd_trace *trace)
     free(trace->argv);
     free(trace->path);
     free(trace);
+}
+
+/* ---- what other rooms need of the handle ---- */
+
+uint64_t tbd_trace_id(const struct tbd_trace *trace)
+{
+    return trace->id;
+}
+
+const char *tbd_trace_path(const struct tbd_trace *trace)
+{
+    return trace->path;
+}
+
+const struct tbd_file *tbd_trace_header(const struct tbd_trace *trace)
+{
+    return &trace->header;
+}
+
+void tbd_trace_lock(struct tbd_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+}
+
+void tbd_trace_unlock(struct tbd_trace *trace)
+{
+    pthread_mutex_unlock(&trace->lock);
+}
+
+void tbd_trace_adopt(const struct tbd_trace *trace, struct tbd_window *window)
+{
+    const struct tbd_trace_info *info = &trace->info;
+
+    window->trace = trace;
+    window->has_last_block = info->finished && info->blocks;
+    window->last_time = info->blocks - 1;
+    window->last_offset = info->end.offset;
+}
+
+void *tbd_trace_part_locked(struct tbd_trace *trace, const struct tbd_trace_part_class *of)
+{
+    void **part = &trace->parts[of->kind].part;
+
+    trace->parts[of->kind].class = of;
+    if (!*part)
+        *part = calloc(1, of->bytes);
+    return *part;
 }
 
 /* ---- tables ---- */
@@ -158,12 +207,12 @@ const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace)
 
 const char *tbd_trace_module(const struct tbd_trace *trace, uint32_t index)
 {
-    return index < trace->module_count ? trace->modules[index].path : NULL;
+    return index < trace->index.module_count ? trace->index.modules[index].path : NULL;
 }
 
 const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index)
 {
-    return index < trace->note_count ? trace->notes[index] : NULL;
+    return index < trace->index.note_count ? trace->index.notes[index] : NULL;
 }
 
 uint32_t tbd_trace_block_count(const struct tbd_trace *trace)
@@ -183,19 +232,19 @@ struct tbd_block_table *tbd_trace_blocks(const struct tbd_trace *trace)
 
 uint32_t tbd_trace_window_count(const struct tbd_trace *trace)
 {
-    return (uint32_t)trace->window_count;
+    return (uint32_t)trace->index.window_count;
 }
 
 const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window)
 {
-    return window < trace->window_count ? &trace->windows[window].summary : NULL;
+    return window < trace->index.window_count ? &trace->index.windows[window].summary : NULL;
 }
 
 uint32_t tbd_trace_window_with(const struct tbd_trace *trace, uint32_t number)
 {
-    size_t upto =
-        TBD_COUNT_BEFORE(i, trace->window_count, trace->windows[i].summary.number <= number);
-    const struct tbd_window_summary *s = upto ? &trace->windows[upto - 1].summary : NULL;
+    size_t upto = TBD_COUNT_BEFORE(i, trace->index.window_count,
+                                   trace->index.windows[i].summary.number <= number);
+    const struct tbd_window_summary *s = upto ? &trace->index.windows[upto - 1].summary : NULL;
 
     return s && number - s->number < s->span ? (uint32_t)(upto - 1) : UINT32_MAX;
 }
@@ -208,8 +257,10 @@ static bool ends_by(const struct tbd_window_summary *window, uint64_t time)
 uint32_t tbd_trace_window_of(const struct tbd_trace *trace, uint64_t time)
 {
     /* windows without blocks begin where the next one does */
-    size_t i = TBD_COUNT_BEFORE(k, trace->window_count, ends_by(&trace->windows[k].summary, time));
+    size_t i = TBD_COUNT_BEFORE(k, trace->index.window_count,
+                                ends_by(&trace->index.windows[k].summary, time));
 
-    return i < trace->window_count && trace->windows[i].summary.first_time <= time ? (uint32_t)i
-                                                                                   : UINT32_MAX;
+    return i < trace->index.window_count && trace->index.windows[i].summary.first_time <= time
+               ? (uint32_t)i
+               : UINT32_MAX;
 }

@@ -51,13 +51,13 @@ static enum tbd_status read_block_batch(struct tbd_trace *trace, const struct tb
 static void note_missing_blocks(struct tbd_trace *trace)
 {
     uint64_t there = tbd_block_table_count(trace->blocks);
-    uint64_t missing = trace->highest_id > there ? trace->highest_id - there : 0;
+    uint64_t missing = trace->index.highest_id > there ? trace->index.highest_id - there : 0;
 
-    for (uint64_t id = 1; id <= there && id <= trace->highest_id; id++)
+    for (uint64_t id = 1; id <= there && id <= trace->index.highest_id; id++)
         missing += !tbd_block_table_get(trace->blocks, (uint32_t)id);
     if (missing)
         tbd_damage_note(trace, "blocks: %llu of %llu are missing; windows with them cannot be read",
-                        (unsigned long long)missing, (unsigned long long)trace->highest_id);
+                        (unsigned long long)missing, (unsigned long long)trace->index.highest_id);
 }
 
 enum tbd_status tbd_trace_read_blocks(struct tbd_trace *trace, struct tbd_error *why)

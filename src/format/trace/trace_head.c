@@ -3,6 +3,7 @@
  *
  * The index begins with a copy of it, for when it is damaged. */
 #include "format/trace/trace_private.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -60,7 +61,7 @@ static enum tbd_status read_head_record(struct tbd_trace *trace,
         return read_start(trace, record, why);
     if (record->type == TBD_REC_CLOSED && record->bytes >= sizeof(closed)) {
         memcpy(&closed, record->payload, sizeof(closed));
-        trace->closed_bytes = closed.index_bytes;
+        trace->reading.closed_bytes = closed.index_bytes;
     }
     if (record->type == TBD_REC_CONFIG && record->bytes >= sizeof(config)) {
         memcpy(&config, record->payload, sizeof(config));

@@ -9,6 +9,7 @@
  * TRACE_INDEX-1  Windows' numbers and times follow on each other without gaps, from the base on.
  * TRACE_INDEX-2  Strings taken from the index end with a NUL inside their record. */
 #include "format/trace/trace_private.h"
+#include "format/window/window_make.h"
 
 #include "base/array.h"
 
@@ -22,20 +23,21 @@
 static enum tbd_status read_region(struct tbd_trace *trace, const struct tbd_record_view *record,
                                    struct tbd_error *why)
 {
-    struct region_event event = { .unmap = record->type == TBD_REC_UNMAP };
+    struct tbd_mapping_event event = { .unmap = record->type == TBD_REC_UNMAP };
     size_t fixed = sizeof(event.when) +
                    (event.unmap ? sizeof(struct tbd_range) : sizeof(struct tbd_msg_region));
     struct tbd_msg_region message = { 0 };
     const char *path = "";
 
     if (record->bytes < fixed)
-        return tbd_record_corrupt(&trace->index, record, "a mapping record is too short", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "a mapping record is too short",
+                                  why);
     memcpy(&event.when, record->payload, sizeof(event.when));
     memcpy(&message, record->payload + sizeof(event.when), fixed - sizeof(event.when));
     if (!event.unmap)
         path = tbd_record_string(record->payload + fixed, record->payload + record->bytes);
     if (!path || !tbd_range_check(message.start, message.end))
-        return tbd_record_corrupt(&trace->index, record, "an impossible mapping", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "an impossible mapping", why);
     event.region = (struct tbd_region){
         .start = message.start,
         .end = message.end,
@@ -47,11 +49,7 @@ static enum tbd_status read_region(struct tbd_trace *trace, const struct tbd_rec
         .flags = message.flags,
         .path = path,
     };
-    if (!tbd_array_grow(&trace->region_events, trace->region_event_count,
-                        &trace->region_event_capacity, sizeof(event)))
-        return TBD_NOMEM;
-    trace->region_events[trace->region_event_count++] = event;
-    return TBD_OK;
+    return tbd_mappings_add(&trace->mappings, &event);
 }
 
 /* Names below modules/ are written by us, but the file may be forged. */
@@ -65,9 +63,9 @@ static enum tbd_status read_module(struct tbd_trace *trace, const struct tbd_rec
 {
     const uint8_t *end = record->payload + record->bytes;
     const uint8_t *at = record->payload + sizeof(struct tbd_disk_module);
-    struct module module = { 0 };
+    struct tbd_index_module module = { 0 };
     const char *name = NULL;
-    struct module *grown;
+    struct tbd_index_module *grown;
 
     if (record->bytes > sizeof(module.disk)) {
         memcpy(&module.disk, record->payload, sizeof(module.disk));
@@ -76,14 +74,14 @@ static enum tbd_status read_module(struct tbd_trace *trace, const struct tbd_rec
             name = tbd_record_string(at + strlen(module.path) + 1, end);
     }
     if (!name || !is_plain_name(name))
-        return tbd_record_corrupt(&trace->index, record, "an impossible module", why);
-    grown = realloc(trace->modules, (trace->module_count + 1) * sizeof(module));
+        return tbd_record_corrupt(&trace->reading.file, record, "an impossible module", why);
+    grown = realloc(trace->index.modules, (trace->index.module_count + 1) * sizeof(module));
     if (!grown)
         return TBD_NOMEM;
-    trace->modules = grown;
+    trace->index.modules = grown;
     if (asprintf(&module.copy, "%s/modules/%s", trace->path, name) < 0)
         return TBD_NOMEM;
-    trace->modules[trace->module_count++] = module;
+    trace->index.modules[trace->index.module_count++] = module;
     return TBD_OK;
 }
 
@@ -97,30 +95,31 @@ static enum tbd_status read_note(struct tbd_trace *trace, const struct tbd_recor
     const char **grown;
 
     if (!text)
-        return tbd_record_corrupt(&trace->index, record, "a note without text", why);
-    grown = realloc(trace->notes, (trace->note_count + 1) * sizeof(*grown));
+        return tbd_record_corrupt(&trace->reading.file, record, "a note without text", why);
+    grown = realloc(trace->index.notes, (trace->index.note_count + 1) * sizeof(*grown));
     if (!grown)
         return TBD_NOMEM;
-    trace->notes = grown;
-    trace->notes[trace->note_count++] = text;
+    trace->index.notes = grown;
+    trace->index.notes[trace->index.note_count++] = text;
     return TBD_OK;
 }
 
 void tbd_trace_next_window(const struct tbd_trace *trace, uint32_t *out_number, uint64_t *out_time)
 {
     const struct tbd_window_summary *last =
-        trace->window_count ? &trace->windows[trace->window_count - 1].summary : NULL;
+        trace->index.window_count ? &trace->index.windows[trace->index.window_count - 1].summary
+                                  : NULL;
 
-    *out_number = last ? last->number + last->span : trace->base.window;
-    *out_time = last ? last->first_time + last->blocks : trace->base.first_time;
+    *out_number = last ? last->number + last->span : trace->index.base.window;
+    *out_time = last ? last->first_time + last->blocks : trace->index.base.first_time;
 }
 
 /* Takes the pages that came before. */
-static struct trace_window make_window(struct tbd_trace *trace, const struct tbd_disk_window *disk,
-                                       uint32_t span)
+static struct tbd_index_window make_window(struct tbd_trace *trace,
+                                           const struct tbd_disk_window *disk, uint32_t span)
 {
     // clang-format off
-    struct trace_window window = {
+    struct tbd_index_window window = {
         .summary = { .number = disk->window, .span = span, .first_time = disk->first_time,
                      .blocks = disk->blocks, .level = disk->level,
                      .complete = disk->complete != 0, .toc_bytes = disk->toc_bytes,
@@ -129,20 +128,20 @@ static struct trace_window make_window(struct tbd_trace *trace, const struct tbd
                      .syscalls = disk->syscalls, .specials = disk->specials,
                      .signals = disk->signals },
         .disk = *disk,
-        .pages = trace->next_pages,
-        .pages_bytes = trace->next_pages_bytes,
+        .pages = trace->reading.next_pages,
+        .pages_bytes = trace->reading.next_pages_bytes,
     };
     // clang-format on
 
-    trace->next_pages = NULL;
-    trace->next_pages_bytes = 0;
+    trace->reading.next_pages = NULL;
+    trace->reading.next_pages_bytes = 0;
     return window;
 }
 
 static bool is_possible_window(const struct tbd_trace *trace, const struct tbd_disk_window *disk,
                                uint32_t span)
 {
-    return (!trace->next_pages || trace->next_pages_window == disk->window) &&
+    return (!trace->reading.next_pages || trace->reading.next_pages_window == disk->window) &&
            disk->blocks <= UINT32_MAX && disk->level && disk->level <= 3 && span &&
            disk->window <= UINT32_MAX - 1 - span && (span == 1 || disk->level < 3);
 }
@@ -152,13 +151,13 @@ enum tbd_status tbd_trace_add_window(struct tbd_trace *trace, const struct tbd_d
 {
     struct tbd_trace_info *info = &trace->info;
 
-    if (!tbd_array_grow(&trace->windows, trace->window_count, &trace->window_capacity,
-                        sizeof(*trace->windows)))
+    if (!tbd_array_grow(&trace->index.windows, trace->index.window_count,
+                        &trace->index.window_capacity, sizeof(*trace->index.windows)))
         return TBD_NOMEM;
-    trace->windows[trace->window_count++] = make_window(trace, disk, span);
-    trace->is_aged |= span > 1;
-    if (disk->highest_id > trace->highest_id)
-        trace->highest_id = disk->highest_id;
+    trace->index.windows[trace->index.window_count++] = make_window(trace, disk, span);
+    trace->index.is_aged |= span > 1;
+    if (disk->highest_id > trace->index.highest_id)
+        trace->index.highest_id = disk->highest_id;
     info->blocks = disk->first_time + disk->blocks;
     info->stores += disk->stores;
     info->calls += disk->calls;
@@ -177,19 +176,20 @@ static enum tbd_status add_window(struct tbd_trace *trace, const struct tbd_reco
     enum tbd_status status;
     bool has_pages;
 
-    if (trace->next_pages && trace->next_pages_window != disk->window)
-        trace->next_pages = NULL;
+    if (trace->reading.next_pages && trace->reading.next_pages_window != disk->window)
+        trace->reading.next_pages = NULL;
     if (!is_possible_window(trace, disk, span))
-        return tbd_record_corrupt(&trace->index, record, "an impossible window", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "an impossible window", why);
     status = tbd_damage_fill(trace, disk->window, disk->first_time);
     if (status == TBD_CORRUPT)
-        return tbd_record_corrupt(&trace->index, record, "a window record out of order", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "a window record out of order",
+                                  why);
     if (status)
         return status;
-    has_pages = trace->next_pages || tbd_damage_pages(trace, disk->window, span);
+    has_pages = trace->reading.next_pages || tbd_damage_pages(trace, disk->window, span);
     status = tbd_trace_add_window(trace, disk, span);
     if (!status)
-        trace->windows[trace->window_count - 1].has_no_pages = !has_pages;
+        trace->index.windows[trace->index.window_count - 1].has_no_pages = !has_pages;
     return status;
 }
 
@@ -199,7 +199,8 @@ static enum tbd_status read_window(struct tbd_trace *trace, const struct tbd_rec
     struct tbd_disk_window disk;
 
     if (record->bytes < sizeof(disk))
-        return tbd_record_corrupt(&trace->index, record, "a window record is too short", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "a window record is too short",
+                                  why);
     memcpy(&disk, record->payload, sizeof(disk));
     return add_window(trace, record, &disk, 1, why);
 }
@@ -207,10 +208,10 @@ static enum tbd_status read_window(struct tbd_trace *trace, const struct tbd_rec
 static enum tbd_status read_base(struct tbd_trace *trace, const struct tbd_record_view *record,
                                  struct tbd_error *why)
 {
-    if (record->bytes < sizeof(trace->base) || trace->window_count)
-        return tbd_record_corrupt(&trace->index, record, "a base record out of order", why);
-    memcpy(&trace->base, record->payload, sizeof(trace->base));
-    trace->is_aged = true;
+    if (record->bytes < sizeof(trace->index.base) || trace->index.window_count)
+        return tbd_record_corrupt(&trace->reading.file, record, "a base record out of order", why);
+    memcpy(&trace->index.base, record->payload, sizeof(trace->index.base));
+    trace->index.is_aged = true;
     return TBD_OK;
 }
 
@@ -219,10 +220,10 @@ static enum tbd_status read_base(struct tbd_trace *trace, const struct tbd_recor
 static void move_moments(struct tbd_trace *trace, uint32_t from, uint32_t count,
                          const uint8_t *shifts)
 {
-    uint32_t first = trace->windows[from].summary.number;
+    uint32_t first = trace->index.windows[from].summary.number;
 
-    for (size_t i = trace->region_event_count; i-- > 0;) {
-        struct tbd_disk_when *when = &trace->region_events[i].when;
+    for (size_t i = trace->mappings.event_count; i-- > 0;) {
+        struct tbd_disk_when *when = &trace->mappings.events[i].when;
         uint32_t place = tbd_trace_window_with(trace, when->window);
         struct tbd_disk_shift shift;
 
@@ -243,31 +244,32 @@ static enum tbd_status merge_windows(struct tbd_trace *trace, const struct tbd_r
     uint32_t from = tbd_trace_window_with(trace, change->window.window);
     uint64_t span = 0, blocks = 0;
 
-    if (from == UINT32_MAX || change->count > trace->window_count - from ||
-        trace->windows[from].summary.number != change->window.window ||
-        change->window.first_time != trace->windows[from].summary.first_time)
-        return tbd_record_corrupt(&trace->index, record, "a change of windows that are not there",
-                                  why);
+    if (from == UINT32_MAX || change->count > trace->index.window_count - from ||
+        trace->index.windows[from].summary.number != change->window.window ||
+        change->window.first_time != trace->index.windows[from].summary.first_time)
+        return tbd_record_corrupt(&trace->reading.file, record,
+                                  "a change of windows that are not there", why);
     for (uint32_t i = 0; i < change->count; i++) {
-        span += trace->windows[from + i].summary.span;
-        blocks += trace->windows[from + i].summary.blocks;
+        span += trace->index.windows[from + i].summary.span;
+        blocks += trace->index.windows[from + i].summary.blocks;
     }
     if (span != change->span || blocks != change->window.blocks ||
         !is_possible_window(trace, &change->window, change->span))
-        return tbd_record_corrupt(&trace->index, record, "an impossible change of windows", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "an impossible change of windows",
+                                  why);
     if (change->count > 1) {
         move_moments(trace, from, change->count, record->payload + sizeof(*change));
         if (tbd_thread_table_merge(trace, from, change->count, record->payload + sizeof(*change)))
             return TBD_NOMEM;
-        trace->is_aged = true;
-    } else if (!trace->next_pages) {
-        trace->next_pages = trace->windows[from].pages;
-        trace->next_pages_bytes = trace->windows[from].pages_bytes;
+        trace->index.is_aged = true;
+    } else if (!trace->reading.next_pages) {
+        trace->reading.next_pages = trace->index.windows[from].pages;
+        trace->reading.next_pages_bytes = trace->index.windows[from].pages_bytes;
     }
-    trace->windows[from] = make_window(trace, &change->window, change->span);
-    memmove(trace->windows + from + 1, trace->windows + from + change->count,
-            (trace->window_count - from - change->count) * sizeof(*trace->windows));
-    trace->window_count -= change->count - 1;
+    trace->index.windows[from] = make_window(trace, &change->window, change->span);
+    memmove(trace->index.windows + from + 1, trace->index.windows + from + change->count,
+            (trace->index.window_count - from - change->count) * sizeof(*trace->index.windows));
+    trace->index.window_count -= change->count - 1;
     return TBD_OK;
 }
 
@@ -278,13 +280,15 @@ static enum tbd_status read_change(struct tbd_trace *trace, const struct tbd_rec
     uint64_t shifts;
 
     if (record->bytes < sizeof(change))
-        return tbd_record_corrupt(&trace->index, record, "a change record is too short", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "a change record is too short",
+                                  why);
     memcpy(&change, record->payload, sizeof(change));
     if (!change.count)
         return add_window(trace, record, &change.window, change.span, why);
     shifts = change.count > 1 ? change.count : 0;
     if (shifts > (record->bytes - sizeof(change)) / sizeof(struct tbd_disk_shift))
-        return tbd_record_corrupt(&trace->index, record, "a change record is too short", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "a change record is too short",
+                                  why);
     return merge_windows(trace, record, &change, why);
 }
 
@@ -294,11 +298,11 @@ static enum tbd_status read_pages(struct tbd_trace *trace, const struct tbd_reco
     struct tbd_disk_when when;
 
     if (record->bytes < sizeof(when))
-        return tbd_record_corrupt(&trace->index, record, "a page record is too short", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "a page record is too short", why);
     memcpy(&when, record->payload, sizeof(when));
-    trace->next_pages = record->payload + sizeof(when);
-    trace->next_pages_bytes = record->bytes - sizeof(when);
-    trace->next_pages_window = when.window;
+    trace->reading.next_pages = record->payload + sizeof(when);
+    trace->reading.next_pages_bytes = record->bytes - sizeof(when);
+    trace->reading.next_pages_window = when.window;
     return TBD_OK;
 }
 
@@ -311,10 +315,11 @@ static enum tbd_status read_end(struct tbd_trace *trace, const struct tbd_record
                            : NULL;
 
     if (!text)
-        return tbd_record_corrupt(&trace->index, record, "the end record is too short", why);
+        return tbd_record_corrupt(&trace->reading.file, record, "the end record is too short", why);
     memcpy(&trace->info.end, record->payload, sizeof(trace->info.end));
     trace->info.finished = true;
     trace->info.end_text = text;
+    trace->index.has_end = true;
     return TBD_OK;
 }
 
@@ -330,7 +335,8 @@ static enum tbd_status read_index_record(struct tbd_trace *trace,
     case TBD_REC_THREAD:
     case TBD_REC_RAN:
         if (tbd_thread_table_read(&trace->threads, record))
-            return tbd_record_corrupt(&trace->index, record, "an impossible thread record", why);
+            return tbd_record_corrupt(&trace->reading.file, record, "an impossible thread record",
+                                      why);
         return TBD_OK;
     case TBD_REC_PAGES: return read_pages(trace, record, why);
     case TBD_REC_WINDOW: return read_window(trace, record, why);
@@ -351,7 +357,7 @@ static uint32_t place_of_number(const struct tbd_trace *trace, uint32_t number)
     tbd_trace_next_window(trace, &next, &time);
     if (place != UINT32_MAX || number < next)
         return place;
-    return (uint32_t)trace->window_count + (number - next);
+    return (uint32_t)trace->index.window_count + (number - next);
 }
 
 /* The index names windows by number; from now on they are known by place. */
@@ -359,10 +365,10 @@ static void place_events(struct tbd_trace *trace)
 {
     uint32_t last = 0;
 
-    if (!trace->is_aged)
+    if (!trace->index.is_aged)
         return;
-    for (size_t i = 0; i < trace->region_event_count; i++) {
-        struct tbd_disk_when *when = &trace->region_events[i].when;
+    for (size_t i = 0; i < trace->mappings.event_count; i++) {
+        struct tbd_disk_when *when = &trace->mappings.events[i].when;
         uint32_t place = place_of_number(trace, when->window);
 
         if (place == UINT32_MAX) {
@@ -398,9 +404,10 @@ static void settle_end(struct tbd_trace *trace, bool recording)
     trace->info.finished = !recording;
     trace->info.end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
     snprintf(trace->end_text, sizeof(trace->end_text), "%s",
-             recording                                 ? "it is still being recorded"
-             : trace->index.size < trace->closed_bytes ? "the end of the index is lost"
-                                                       : "the organizer died");
+             recording ? "it is still being recorded"
+             : trace->reading.file.size < trace->reading.closed_bytes
+                 ? "the end of the index is lost"
+                 : "the organizer died");
     trace->info.end_text = trace->end_text;
 }
 
@@ -409,13 +416,13 @@ static enum tbd_status open_index(struct tbd_trace *trace, const struct tbd_trac
                                   struct tbd_error *why)
 {
     if (!of) {
-        trace->is_recorded = is_being_recorded(trace);
-        return tbd_damage_open(trace, "index", TBD_FILE_INDEX, &trace->index, why);
+        trace->reading.is_recorded = is_being_recorded(trace);
+        return tbd_damage_open(trace, "index", TBD_FILE_INDEX, &trace->reading.file, why);
     }
-    trace->is_recorded = of->is_recorded;
-    trace->index = of->index;
-    trace->index.next = tbd_file_header(&of->index)->header_bytes;
-    trace->index_is_borrowed = true;
+    trace->reading.is_recorded = of->reading.is_recorded;
+    trace->reading.file = of->reading.file;
+    trace->reading.file.next = tbd_file_header(&of->reading.file)->header_bytes;
+    trace->reading.is_borrowed = true;
     return TBD_OK;
 }
 
@@ -424,12 +431,12 @@ enum tbd_status tbd_trace_read_index(struct tbd_trace *trace, const struct tbd_t
 {
     struct tbd_error own = { 0 };
     enum tbd_status status = open_index(trace, of, why);
-    bool recording = trace->is_recorded;
+    bool recording = trace->reading.is_recorded;
     struct tbd_record_view record;
 
     if (status)
         return status;
-    while (!(status = tbd_damage_next(trace, &trace->index, &record, &own))) {
+    while (!(status = tbd_damage_next(trace, &trace->reading.file, &record, &own))) {
         status = read_index_record(trace, &record, &own);
         if (status == TBD_CORRUPT)
             tbd_damage_note(trace, "index, offset %llu: %s", (unsigned long long)own.offset,
@@ -442,17 +449,42 @@ enum tbd_status tbd_trace_read_index(struct tbd_trace *trace, const struct tbd_t
     if (status != TBD_NOTFOUND && !recording)
         tbd_damage_note(trace, "index, offset %llu: it is cut off there: %s",
                         (unsigned long long)own.offset, own.detail);
-    else if (trace->index.size < trace->closed_bytes && !recording)
+    else if (trace->reading.file.size < trace->reading.closed_bytes && !recording)
         tbd_damage_note(trace, "index, offset %llu: it is cut off there, of %llu bytes",
-                        (unsigned long long)trace->index.size,
-                        (unsigned long long)trace->closed_bytes);
+                        (unsigned long long)trace->reading.file.size,
+                        (unsigned long long)trace->reading.closed_bytes);
     if (trace->damage.count && !recording && tbd_damage_follow(trace))
         return TBD_NOMEM;
     if (!trace->info.finished)
         settle_end(trace, recording);
     place_events(trace);
-    trace->info.note_count = trace->note_count;
+    trace->info.note_count = trace->index.note_count;
     trace->info.damage_count = trace->damage.count;
     status = tbd_damage_settle(trace);
     return status ? status : tbd_threads_settle(trace);
+}
+
+void tbd_trace_index_free(struct tbd_trace *trace)
+{
+    for (size_t i = 0; i < trace->index.module_count; i++)
+        free(trace->index.modules[i].copy);
+    free(trace->index.modules);
+    free(trace->index.notes);
+    free(trace->index.windows);
+    if (!trace->reading.is_borrowed)
+        tbd_file_close(&trace->reading.file);
+}
+
+/* ---- what it says ---- */
+
+const struct tbd_trace_index *tbd_trace_index(const struct tbd_trace *trace)
+{
+    return &trace->index;
+}
+
+uint32_t tbd_trace_place_of(const struct tbd_trace *trace, uint32_t number_plus_1)
+{
+    return trace->index.is_aged && number_plus_1
+               ? tbd_trace_window_with(trace, number_plus_1 - 1) + 1
+               : number_plus_1;
 }

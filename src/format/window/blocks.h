@@ -6,9 +6,19 @@
 #ifndef TBD_FORMAT_BLOCKS_H
 #define TBD_FORMAT_BLOCKS_H
 
-#include "format/trace/trace.h"
+#include "base/status.h"
+#include "format/stream/stream.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 struct tbd_block_table;
+
+struct tbd_block {
+    struct tbd_block_def def;
+    const struct tbd_op *ops; /* def.op_count; borrowed from the table */
+    const uint8_t *code;      /* def.code_bytes; the application's bytes */
+};
 
 /* NULL without memory.  The caller holds the one reference. */
 struct tbd_block_table *tbd_block_table_new(void);

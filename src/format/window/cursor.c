@@ -4,7 +4,7 @@
  * The window was checked (WINDOW-1), so nothing is checked here.  A block that a fault left
  * in the middle has a record of full length; events behind the fault are passed over, but keep
  * their numbers. */
-#include "format/window/window.h"
+#include "format/window/cursor.h"
 
 #include "base/binary_search.h"
 #include "format/window/blocks_private.h"
@@ -25,14 +25,13 @@ static const uint8_t *behind(const struct tbd_cursor *c)
 uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
-    const struct tbd_trace_info *info = window->trace ? tbd_trace_info(window->trace) : NULL;
     uint64_t limit = UINT64_MAX;
 
     if (c->entry + 1 < window->entry_count &&
         window->entries[c->entry + 1] == (TBD_ENTRY_MESSAGE | TBD_MSG_INTERRUPTED))
         memcpy(&limit, behind(c) + sizeof(struct tbd_message), sizeof(limit));
-    else if (info && info->finished && c->time + 1 == info->blocks)
-        limit = info->end.offset;
+    else if (window->has_last_block && c->time == window->last_time)
+        limit = window->last_offset;
     return limit;
 }
 

@@ -305,7 +305,7 @@ bool tbd_start_check(const uint8_t *payload, size_t bytes)
 
 bool tbd_range_check(uint64_t start, uint64_t end)
 {
-    return start <= end && !((start | end) % TBD_PAGE_BYTES) && end <= TBD_USER_END;
+    return start <= end && !((start | end) % TBD_PAGE_SIZE) && end <= TBD_USER_END;
 }
 
 /* ---- index ---- */
@@ -417,7 +417,7 @@ uint64_t tbd_window_digest(const struct tbd_window *window)
     }
     for (size_t i = 0; i < window->dirty_count; i++) {
         XXH3_64bits_update(state, &window->dirty[i].address, sizeof(uint64_t));
-        XXH3_64bits_update(state, window->dirty[i].bytes, TBD_PAGE_BYTES);
+        XXH3_64bits_update(state, window->dirty[i].bytes, TBD_PAGE_SIZE);
     }
     digest = XXH3_64bits_digest(state);
     XXH3_freeState(state);

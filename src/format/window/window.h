@@ -1,120 +1,173 @@
 // SPDX-License-Identifier: MIT
-/* window.h - making a struct tbd_window: for the reader of window files and for the organizer
+/* window.h - a window in memory: state at both ends, summaries, log and perhaps events
  *
- * A window owns its memory: everything its pointers lead to was taken with tbd_window_memory() or
- * given with tbd_window_adopt(), and goes away with tbd_window_free(). */
+ * Whether it came from disk (format/reading/window_read.h), from a replay, or is being recorded: it is the
+ * same struct, checked when it was made, and immutable from then on.
+ *
+ * Time: TIME is the number of block entries before; position TIME+K is the state just
+ * before instruction K (from 0) of the block entered at TIME executes. */
 #ifndef TBD_FORMAT_WINDOW_H
 #define TBD_FORMAT_WINDOW_H
 
-#include "format/window/blocks.h"
+#include "format/stream/stream.h"
 
-/* An empty window that holds a reference on `blocks`.  NULL without memory. */
-struct tbd_window *tbd_window_new(struct tbd_block_table *blocks);
-/* Zeroed, 16-aligned.  NULL without memory. */
-void *tbd_window_memory(struct tbd_window *window, size_t bytes);
-/* Takes over a pointer from malloc.  On failure it is freed and false returned. */
-bool tbd_window_adopt(struct tbd_window *window, void *memory);
-/* Memory for at least `bytes` bytes of any contents; for a window's events.  NULL without
- * memory. */
-void *tbd_window_room(struct tbd_window *window, size_t bytes);
-/* Takes over what tbd_large_buffer_take() gave.  On failure it is given back and false returned. */
-bool tbd_window_adopt_room(struct tbd_window *window, void *room);
-/* Takes over something that is given back with release(), by whichever thread frees the window.  On
- * failure it is given back at once and false returned. */
-bool tbd_window_adopt_with(struct tbd_window *window, void *memory, void (*release)(void *));
+#include <stdbool.h>
+#include <stddef.h>
 
-/* Moves all memory that `from` owns to `window` and frees `from`: what its pointers lead to lives
- * on. False without memory; nothing has changed then. */
-bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from);
-
-/* Checks entries and operands against each other and the blocks, and makes the checkpoints for
- * tbd_cursor_seek().  TBD_CORRUPT: `*out_entry` is the entry where it goes wrong. */
-TBD_MUST_CHECK enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry);
-
-/* A block entry that a cursor can start from: every so many entries there is one. */
-#define TBD_CHECKPOINT_ENTRIES 512u
-struct tbd_checkpoint {
-    size_t entry;
-    size_t operand;
-    uint64_t time;   /* absolute */
-    uint32_t index;  /* of its event */
-    uint32_t thread; /* that enters it */
+struct tbd_position {
+    uint64_t time;
+    uint32_t offset; /* K */
 };
-/* For who checks a window while it is made, instead of tbd_window_index().  False without
- * memory. */
-bool tbd_window_put_checkpoint(struct tbd_window *window, const struct tbd_checkpoint *here);
 
-/* `window` without events gets those of `from`, which is the same window and is freed: entries,
- * operands, log, checkpoints, blocks.  On failure (no memory) both stay as they are. */
-bool tbd_window_take_events(struct tbd_window *window, struct tbd_window *from);
+/* What is known of a window whose files are not open. */
+struct tbd_window_summary { /* in core for every window, from the trace's index */
+    uint32_t number;        /* of the first window recorded that is in it */
+    uint32_t span;          /* how many are in it; more than 1: merged */
+    uint64_t first_time;
+    uint64_t blocks; /* block entries in it */
+    uint8_t level;   /* 1, 2, 3 */
+    bool complete;   /* false: the last window of a killed program (no end state) */
+    bool is_lost;    /* its files and its part of the index are damaged: nothing else is
+                                 known */
+    uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
+    uint64_t stores, calls, returns, syscalls, specials, signals;
+    uint64_t switches; /* of threads */
+};
 
-/* Is this a message that belongs to the order of events (and so to the log and the operands)? */
-static inline bool tbd_message_is_event(uint32_t kind)
-{
-    return kind == TBD_MSG_SYSCALL || kind == TBD_MSG_SPECIAL || kind == TBD_MSG_SIGNAL ||
-           kind == TBD_MSG_INTERRUPTED || kind == TBD_MSG_THREAD || kind == TBD_MSG_SHARED ||
-           kind == TBD_MSG_CODE;
-}
+/* Summaries: counts in the window and the last occurrence, sorted by key.  At level 1 only
+ * "happened or not" is kept: then counts that are not 0 are 1, and `last` and `previous` are 0. */
+struct tbd_word_summary {
+    uint64_t word;     /* address of the 8-byte aligned word */
+    uint32_t count;    /* stores that touch it in this window */
+    uint32_t last;     /* event index (see tbd_cursor.index) of the last such store */
+    uint32_t previous; /* window of the latest store before this window + 1; 0 = none */
+};
+struct tbd_block_summary {
+    uint32_t id;
+    uint32_t count;      /* block entries in this window */
+    uint32_t last;       /* time of the last one, relative to the window's first time */
+    uint32_t previous;   /* window of the latest before + 1; 0 = none */
+    uint32_t enters;     /* of those entries, how many came by TBD_OP_CALL: function entries */
+    uint32_t last_enter; /* relative time of the last such entry's block */
+};
 
-/* Are fixed part and writes of such a message inside its payload? */
-bool tbd_message_check(uint32_t kind, const uint8_t *payload, uint32_t bytes);
+struct tbd_early_call {
+    uint32_t thread; /* tid */
+    uint32_t id;
+    uint32_t time; /* relative */
+};
 
-/* The fixed part of a THREAD message (checked). */
-static inline struct tbd_msg_thread tbd_thread_message(const struct tbd_message *message)
-{
-    struct tbd_msg_thread thread;
-
-    __builtin_memcpy(&thread, (const uint8_t *)(const void *)message + sizeof(*message),
-                     sizeof(thread));
-    return thread;
-}
-static inline uint32_t tbd_message_kind(const struct tbd_message *message)
-{
-    uint32_t kind;
-
-    __builtin_memcpy(&kind, (const void *)message, sizeof(kind));
-    return kind;
-}
-
-/* Is this a possible payload of TBD_MSG_START: all strings there? */
-bool tbd_start_check(const uint8_t *payload, size_t bytes);
-/* Can this be a range of the program's memory? */
-bool tbd_range_check(uint64_t start, uint64_t end);
-
-/* The writes in a SYSCALL, SPECIAL or SIGNAL message. */
-struct tbd_write_view {
+struct tbd_page_contents {
     uint64_t address;
-    uint32_t bytes;
-    const uint8_t *old_bytes; /* NULL if not known */
-    const uint8_t *new_bytes;
+    uint64_t time;        /* relative: 0 = at its start; else after the mapping made there */
+    uint32_t order;       /* log messages (tbd_window.log) of the window before this moment */
+    const uint8_t *bytes; /* 4096; borrowed from the window */
 };
-struct tbd_write_cursor {
-    const uint8_t *at;
-    const uint8_t *end;
-    uint32_t left;
+
+struct tbd_block_table; /* blocks.h */
+struct tbd_trace;
+struct tbd_window_private;
+
+/* A thread that does not run at the moment.  One that waits in a system call has rip on that
+ * instruction. */
+struct tbd_thread_state {
+    struct tbd_regs regs;
+    const uint8_t *xsave; /* regs.xsave_bytes */
 };
-void tbd_writes_first(uint32_t kind, const uint8_t *payload, uint32_t bytes,
-                      struct tbd_write_cursor *out);
-/* False after the last one, or where the payload is too short. */
-bool tbd_writes_next(struct tbd_write_cursor *cursor, struct tbd_write_view *out);
 
-/* The page in window->start; NULL if it is not there. */
-const struct tbd_page_contents *tbd_window_start(const struct tbd_window *window, uint64_t address);
-/* The page's earliest contents in window->first; NULL if it is not there. */
-const struct tbd_page_contents *tbd_window_first(const struct tbd_window *window, uint64_t address);
+/* At a window's start: the thread's last block ended with a call, so its next block is entered by
+ * it. */
+struct tbd_called_thread {
+    uint32_t thread; /* tid */
+    uint32_t id;     /* of that last block */
+};
 
-/* Adds the window's early calls to the entries of its block summaries. */
-void tbd_window_count_early_calls(struct tbd_window *window);
+/* A window in memory, whether it came from disk or from a replay. */
+struct tbd_window {
+    const struct tbd_trace *trace; /* block ids are this trace's; NULL while it is being recorded */
+    bool
+        has_last_block; /* the program ended in the block with the absolute time `last_time`, before */
+    uint64_t last_time; /* its instruction `last_offset` */
+    uint64_t last_offset;
+    struct tbd_block_table *blocks_by_id; /* the blocks its entries name (one reference is held) */
+    uint32_t index;
+    uint32_t number; /* of its files; as in struct tbd_window_summary */
+    uint64_t first_time;
+    uint64_t blocks;
+    uint8_t level; /* of its summaries: 1, or more */
+    bool complete;
+    bool has_events; /* entries and operands are there (level 3 or raised) */
+    bool has_loads;  /* replayed with TBD_HOOK_LOADS: ops come from load_ops */
+    bool is_picked;  /* only some blocks' entries are there, for walks alone
+                                      (format/coding/pick.h) */
 
-/* XXH3_64 of end registers, xsave image and dirty pages in address order. */
-uint64_t tbd_window_digest(const struct tbd_window *window);
+    struct tbd_regs regs;     /* at its start */
+    const uint8_t *xsave;     /* regs.xsave_bytes */
+    struct tbd_regs end_regs; /* valid if complete */
+    const uint8_t *end_xsave;
+    const struct tbd_thread_state *threads; /* all but the running one, at its start, by tid */
+    size_t thread_count;
+    const struct tbd_called_thread *called; /* only where there are other threads; where not, the
+                                      window before tells by its end */
+    size_t called_count;
+    const struct tbd_thread_state *end_threads; /* at its end; valid if complete */
+    size_t end_thread_count;
+    uint64_t digest; /* of the end state: all threads' registers and xsave images,
+                                      dirty pages by address */
 
-/* As a window has them: by address, then in order of time. */
-void tbd_page_contents_sort(struct tbd_page_contents *pages, size_t count);
+    const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
+    size_t dirty_count;
+    const struct tbd_page_contents *first; /* contents at the start of pages that the trace did not
+                                              know before; of others: tbd_trace_page_at_start() */
+    size_t first_count;
+    const struct tbd_page_contents *gone; /* modified pages just before their mapping went away */
+    size_t gone_count;
+    const uint64_t *read_pages; /* addresses, sorted */
+    size_t read_page_count;
 
-static inline const struct tbd_block *tbd_window_block(const struct tbd_window *window, uint32_t id)
-{
-    return tbd_block_table_get(window->blocks_by_id, id);
-}
+    const struct tbd_word_summary *words; /* sorted by word */
+    size_t word_count;
+    const struct tbd_block_summary *block_summaries; /* sorted by id */
+    size_t block_summary_count;
+
+    /* Blocks that were entered by a call in an earlier window: they count among `enters`. */
+    const struct tbd_early_call *early_calls;
+    size_t early_call_count;
+
+    /* The log of messages replay needs (system calls, specials, signals, ...), at every level:
+     * the same bytes as in `operands`, each with its relative time. */
+    const struct tbd_log_entry *log;
+    size_t log_count;
+
+    const uint32_t *entries; /* block ids and messages in order (stream.h); the block file */
+    size_t entry_count;
+    const uint8_t *operands; /* the trace file */
+    size_t operand_bytes;
+
+    /* A slice of a long window (replay/slices.h) is as a window of its own: from its first time,
+     * with its start state, on.  But `index` and `number` are those of the whole window, `words`
+     * (level 1) are what that stores to, and moments of `gone` are counted from its start.  All 0
+     * where it is whole. */
+    bool is_slice;
+    uint64_t slice_time;  /* of the whole window's block entries, so many come before */
+    uint32_t slice_order; /* of its log messages */
+    const struct tbd_page_contents *start; /* contents when the slice begins of pages that the
+                                              whole window modifies, sorted */
+    size_t start_count;
+
+    struct tbd_window_private *private;
+};
+
+struct tbd_log_entry {
+    uint64_t time; /* relative: of the next block entry (it follows block time-1) */
+    const struct tbd_message *message; /* payload follows; may be unaligned: use memcpy */
+};
+
+void tbd_window_free(struct tbd_window *window); /* NULL is fine */
+/* The page's final contents, if the window modified it; NULL if not. */
+const struct tbd_page_contents *tbd_window_dirty(const struct tbd_window *window, uint64_t address);
+/* Of each of the window's words (level 1, with events): 1 + the index of an event behind which no
+ * other stores to it.  Borrowed from the window; NULL without memory. */
+const uint32_t *tbd_window_last_stores(const struct tbd_window *window);
 
 #endif

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* window_private.h - what window.c, cursor.c and the window reader share */
+/* window_private.h - what the files share that make, pick and walk windows */
 #ifndef TBD_FORMAT_WINDOW_PRIVATE_H
 #define TBD_FORMAT_WINDOW_PRIVATE_H
 
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define TBD_PAGE_BYTES 4096u
 /* What a window owns, and how it is given back: free(), tbd_large_buffer_give(), ... */
 struct tbd_owned {
     void *memory;
@@ -34,9 +33,5 @@ struct tbd_window_private {
     size_t checkpoint_capacity;
     uint32_t *last_stores; /* by word of the summaries; owned; NULL until somebody asked */
 };
-
-/* Of each of the window's words (level 1, with events): 1 + the index of an event behind which no
- * other stores to it.  Borrowed from the window; NULL without memory. */
-const uint32_t *tbd_window_last_stores(const struct tbd_window *window);
 
 #endif

@@ -6,9 +6,10 @@
 #include "format/writer/toc_write.h"
 
 #include "format/files/file.h"
+#include "format/coding/other_threads.h"
+#include "format/files/page_difference.h"
+#include "format/files/page_list.h"
 #include "format/summaries/summaries.h"
-#include "format/trace/thread_table.h"
-#include "format/trace/trace_private.h"
 
 #include <stdlib.h>
 
@@ -222,21 +223,6 @@ static void page_list_free(struct page_list *list)
 
 /* ---- windows ---- */
 
-void tbd_toc_pages(const struct tbd_disk_page *pages, size_t count, struct tbd_buffer *out)
-{
-    uint64_t last = 0;
-
-    for (size_t i = 0; i < count;) {
-        uint64_t address = pages[i].address;
-        uint64_t kinds = 0;
-
-        for (; i < count && pages[i].address == address; i++)
-            kinds |= pages[i].flags & TBD_DISK_PAGE_FIRST ? TBD_PAGES_FIRST : TBD_PAGES_CAPTURED;
-        tbd_buffer_varint(out, (address / 4096 - last) << 2 | kinds);
-        last = address / 4096;
-    }
-}
-
 static void put_state(struct tbd_buffer *out, const struct tbd_window *window)
 {
     size_t begin = tbd_file_begin_record(out, TBD_REC_STATE);
@@ -363,7 +349,7 @@ enum tbd_status tbd_toc_put(const struct tbd_toc_content *content, struct tbd_bu
     put_log(out, window, packer_of(content));
     put_early_calls(out, window);
     put_summaries(out, content);
-    tbd_toc_pages(list.disk, list.count, for_index);
+    tbd_page_list_put(list.disk, list.count, for_index);
     page_list_free(&list);
     return out->failed || for_index->failed ? TBD_NOMEM : TBD_OK;
 }

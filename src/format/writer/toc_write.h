@@ -5,7 +5,7 @@
 
 #include "format/files/codec.h"
 #include "format/files/disk.h"
-#include "format/trace/trace.h"
+#include "format/window/window.h"
 
 struct tbd_toc_content {
     const struct tbd_window *window;
@@ -23,8 +23,6 @@ struct tbd_toc_content {
 /* Appends the file to `out`, and to `for_index` what the index says about its pages. */
 TBD_MUST_CHECK enum tbd_status tbd_toc_put(const struct tbd_toc_content *content,
                                            struct tbd_buffer *out, struct tbd_buffer *for_index);
-/* Appends what the index says about these pages: their numbers and kinds. */
-void tbd_toc_pages(const struct tbd_disk_page *pages, size_t count, struct tbd_buffer *out);
 TBD_MUST_CHECK enum tbd_status tbd_image_put(const struct tbd_page_contents *pages, size_t count,
                                              uint64_t trace_id, struct tbd_buffer *out);
 

@@ -5,8 +5,8 @@
 #include "format/writer/writer_private.h"
 
 #include "format/coding/packed.h"
+#include "format/files/file_names.h"
 #include "format/writer/toc_write.h"
-#include "format/trace/trace_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static enum tbd_status write_window_file(struct tbd_writer *w, uint32_t window, 
     enum tbd_status status = TBD_NOMEM;
     char name[64];
 
-    tbd_toc_name(window, 1, suffix, name, sizeof(name));
+    tbd_window_file_name(window, 1, suffix, name, sizeof(name));
     if (!content->failed)
         status = tbd_write_file(w->dir, name, content->bytes, content->used);
     *out_bytes = content->used;
@@ -34,7 +34,7 @@ static void remove_window_files(struct tbd_writer *w, uint32_t window)
     char name[64];
 
     for (size_t i = 0; i < 3; i++) {
-        tbd_toc_name(window, 1, suffixes[i], name, sizeof(name));
+        tbd_window_file_name(window, 1, suffixes[i], name, sizeof(name));
         unlinkat(w->dir, name, 0);
     }
 }

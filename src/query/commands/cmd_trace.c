@@ -4,7 +4,8 @@
 #include "query/commands/output.h"
 #include "hooks/table/syscalls.h"
 
-#include "format/window/window.h"
+#include "format/window/cursor.h"
+#include "format/window/window_make.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

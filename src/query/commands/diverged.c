@@ -2,7 +2,9 @@
 /* diverged.c - see diverged.h */
 #include "query/commands/diverged.h"
 
-#include "format/window/window.h"
+#include "format/reading/window_read.h"
+#include "format/window/cursor.h"
+#include "format/window/window_make.h"
 #include "hooks/table/syscalls.h"
 #include "query/commands/output.h"
 

@@ -11,6 +11,7 @@
 
 #include "base/array.h"
 #include "base/layout.h"
+#include "format/pages/pages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "query/session/line_starts.h"
 #include "query/search/probes.h"
 #include "query/session/callers.h"
+#include "format/window/cursor.h"
 
 /* Positions strictly between; `from_start`, `to_end`: no bound there. */
 struct tbd_span {

@@ -3,7 +3,7 @@
  * no instruction of the program made */
 #include "query/search/scan_private.h"
 
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 #include "query/search/scan_threads.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "query/search/scan_threads.h"
 
 #include "base/array.h"
-#include "format/window/window.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/layout.h"
 #include "query/search/scan_threads.h"
+#include "format/pages/pages.h"
 
 #include <stdlib.h>
 

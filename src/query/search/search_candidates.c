@@ -9,6 +9,7 @@
 #include "query/search/search_private.h"
 
 #include "base/array.h"
+#include "format/pages/pages.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * The plan knows which blocks can have wanted events, and which memory a store must touch to be
  * one; stacks of callers need all calls and returns; and what memory a condition reads shows at
  * the first event that needs it: then the window is opened again, with the stores to that memory
- * (format/window/pick.h).
+ * (format/coding/pick.h).
  *
  * SEARCH_PICK-1  Answers of probes (probes.h) come from windows that have all stores to the memory
  *     that was asked for. */

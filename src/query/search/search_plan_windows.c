@@ -8,6 +8,7 @@
  * Function entries happen at the called block, also when the call ended the window before: then the
  * called address is where that window left off (TBD_KEY_TARGET).  So is a signal's handler. */
 #include "query/search/search_plan.h"
+#include "format/reading/trace_keys.h"
 
 #include <stdlib.h>
 

@@ -11,7 +11,8 @@
 #include "query/search/search_private.h"
 
 #include "base/array.h"
-#include "format/window/window.h"
+#include "format/pages/pages.h"
+#include "format/window/window_make.h"
 #include "query/condition/expr_lower.h"
 #include "query/search/scan_threads.h"
 #include "query/session/source.h"

@@ -12,7 +12,8 @@
  * about a quarter of the time: so short gaps are run through. */
 #include "query/search/search_private.h"
 
-#include "format/window/window.h"
+#include "format/reading/window_read.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
 

@@ -8,6 +8,7 @@
 #define TBD_QUERY_REGISTER_NOTES_H
 
 #include "query/session/event.h"
+#include "format/window/cursor.h"
 
 /* Which registers are wanted where. */
 struct tbd_note_sites {

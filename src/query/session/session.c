@@ -5,6 +5,7 @@
  * trace directory.  It is a convenience: whatever is wrong with it, questions work, from the
  * trace's last position. */
 #include "query/session/session.h"
+#include "format/window/cursor.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #ifndef TBD_QUERY_SESSION_H
 #define TBD_QUERY_SESSION_H
 
-#include "format/window/pick.h"
+#include "format/coding/pick.h"
 #include "query/session/disas.h"
 #include "query/session/stack.h"
 #include "query/session/window_cache.h"
@@ -112,7 +112,7 @@ uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, b
 TBD_MUST_CHECK enum tbd_status tbd_session_slice(struct tbd_session *session,
                                                  const struct tbd_session_slice *wanted,
                                                  const struct tbd_window **out);
-/* Of the same, what `picker` wants (format/window/pick.h); TBD_NOTFOUND: too much.  Borrowed until the next
+/* Of the same, what `picker` wants (format/coding/pick.h); TBD_NOTFOUND: too much.  Borrowed until the next
  * one is asked for, and as that. */
 TBD_MUST_CHECK enum tbd_status tbd_session_picked(struct tbd_session *session,
                                                   const struct tbd_session_slice *wanted,

@@ -4,6 +4,8 @@
  * A replay to the position gives its registers and what lies around its stack pointer; both are
  * kept until another position is asked for. */
 #include "query/session/session.h"
+#include "format/pages/pages.h"
+#include "format/reading/window_read.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
  *
  * Slices are not kept on disk: one window's would take more than all that may be there. */
 #include "query/session/session.h"
+#include "format/reading/window_read.h"
 
 /* The last window of a program that was killed has no end state on disk: only a replay knows what
  * its memory held in the end.  If it cannot be replayed, its recorded events must do. */

@@ -13,6 +13,7 @@
 #include "base/array.h"
 #include "base/layout.h"
 #include "base/binary_search.h"
+#include "format/pages/pages.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/layout.h"
 #include "query/text/demangle.h"
+#include "format/pages/pages.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>

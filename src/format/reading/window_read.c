@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: MIT
 /* window_read.c - loading one window from its TOC, trace and block files */
+#include "format/reading/window_read.h"
+
+#include "base/layout.h"
 #include "format/coding/packed.h"
+#include "format/coding/other_threads.h"
+#include "format/pages/page_base.h"
+#include "format/pages/pages.h"
 #include "format/summaries/summaries.h"
-#include "format/trace/trace_private.h"
-#include "format/window/window_private.h"
+#include "format/trace/toc.h"
+#include "format/trace/trace_handle.h"
+#include "format/trace/trace_index.h"
+#include "format/window/window_make.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static enum tbd_status bad(const struct toc *toc, const struct tbd_record_view *record,
+static enum tbd_status bad(const struct tbd_toc *toc, const struct tbd_record_view *record,
                            const char *what, struct tbd_error *why)
 {
     return tbd_error_set(why, TBD_CORRUPT, toc->file.path, record->offset, "%s", what);
 }
 
-static enum tbd_status read_state(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status read_state(const struct tbd_toc *toc, struct tbd_window *window,
                                   struct tbd_error *why)
 {
     uint64_t start = window->regs.xsave_bytes;
@@ -40,7 +49,7 @@ static bool is_wanted(const struct tbd_wanted_pages *wanted, uint64_t address)
 }
 
 /* `wanted` NULL: all.  Of pages that are not wanted there are no bytes. */
-static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t flag,
+static const struct tbd_page_contents *read_page_kind(struct tbd_toc *toc, uint32_t flag,
                                                       const struct tbd_wanted_pages *wanted,
                                                       struct tbd_window *window, size_t *out_count,
                                                       enum tbd_status *status)
@@ -55,7 +64,7 @@ static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t 
             count++;
         }
     pages = tbd_window_memory(window, count * sizeof(*pages));
-    bytes = tbd_window_memory(window, with_bytes * TBD_PAGE_BYTES);
+    bytes = tbd_window_memory(window, with_bytes * TBD_PAGE_SIZE);
     *out_count = count;
     if (!pages || !bytes) {
         *status = TBD_NOMEM;
@@ -71,14 +80,14 @@ static const struct tbd_page_contents *read_page_kind(struct toc *toc, uint32_t 
         if (is_wanted(wanted, page->address)) {
             *status = tbd_toc_page(toc, page, bytes);
             pages[count].bytes = bytes;
-            bytes += TBD_PAGE_BYTES;
+            bytes += TBD_PAGE_SIZE;
         }
         count++;
     }
     return pages;
 }
 
-static enum tbd_status read_pages(struct toc *toc, const struct tbd_wanted_pages *wanted,
+static enum tbd_status read_pages(struct tbd_toc *toc, const struct tbd_wanted_pages *wanted,
                                   struct tbd_window *window, struct tbd_error *why)
 {
     enum tbd_status status = TBD_OK;
@@ -96,7 +105,7 @@ static enum tbd_status read_pages(struct toc *toc, const struct tbd_wanted_pages
     return TBD_OK;
 }
 
-static enum tbd_status read_read_pages(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status read_read_pages(const struct tbd_toc *toc, struct tbd_window *window,
                                        struct tbd_error *why)
 {
     const struct tbd_record_view *record = &toc->read_pages;
@@ -124,7 +133,7 @@ static enum tbd_status read_read_pages(const struct toc *toc, struct tbd_window 
     return TBD_OK;
 }
 
-static enum tbd_status fill_log(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status fill_log(const struct tbd_toc *toc, struct tbd_window *window,
                                 const uint8_t *bytes, uint64_t raw_bytes, struct tbd_log_entry *log,
                                 struct tbd_error *why)
 {
@@ -149,7 +158,7 @@ static enum tbd_status fill_log(const struct toc *toc, struct tbd_window *window
     return in.at == in.end ? TBD_OK : bad(toc, &toc->log, "the log is too long", why);
 }
 
-static enum tbd_status read_log(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status read_log(const struct tbd_toc *toc, struct tbd_window *window,
                                 struct tbd_error *why)
 {
     const struct tbd_record_view *record = &toc->log;
@@ -177,7 +186,7 @@ static enum tbd_status read_log(const struct toc *toc, struct tbd_window *window
     return fill_log(toc, window, bytes, head.raw_bytes, log, why);
 }
 
-static enum tbd_status read_early_calls(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status read_early_calls(const struct tbd_toc *toc, struct tbd_window *window,
                                         struct tbd_error *why)
 {
     const struct tbd_record_view *record = &toc->early_calls;
@@ -203,7 +212,7 @@ static enum tbd_status read_early_calls(const struct toc *toc, struct tbd_window
     return TBD_OK;
 }
 
-static enum tbd_status read_counts(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status read_counts(const struct tbd_toc *toc, struct tbd_window *window,
                                    struct tbd_word_summary *words, struct tbd_block_summary *blocks,
                                    struct tbd_error *why)
 {
@@ -211,14 +220,16 @@ static enum tbd_status read_counts(const struct toc *toc, struct tbd_window *win
         return bad(toc, &toc->words, "impossible word summary", why);
     if (tbd_block_summaries_get(&toc->block_summaries, window->number, blocks))
         return bad(toc, &toc->block_summaries, "impossible block summary", why);
+    if (!tbd_trace_index(window->trace)->is_aged)
+        return TBD_OK;
     for (size_t i = 0; i < window->word_count; i++)
-        words[i].previous = tbd_place_of(window->trace, words[i].previous);
+        words[i].previous = tbd_trace_place_of(window->trace, words[i].previous);
     for (size_t i = 0; i < window->block_summary_count; i++)
-        blocks[i].previous = tbd_place_of(window->trace, blocks[i].previous);
+        blocks[i].previous = tbd_trace_place_of(window->trace, blocks[i].previous);
     return TBD_OK;
 }
 
-static enum tbd_status read_bits(const struct toc *toc, struct tbd_word_summary *words,
+static enum tbd_status read_bits(const struct tbd_toc *toc, struct tbd_word_summary *words,
                                  struct tbd_block_summary *blocks, struct tbd_error *why)
 {
     if (tbd_word_bits_get(&toc->word_bits, words))
@@ -228,7 +239,7 @@ static enum tbd_status read_bits(const struct toc *toc, struct tbd_word_summary 
     return TBD_OK;
 }
 
-static enum tbd_status read_summaries(const struct toc *toc, struct tbd_window *window,
+static enum tbd_status read_summaries(const struct tbd_toc *toc, struct tbd_window *window,
                                       struct tbd_error *why)
 {
     struct tbd_word_summary *words = NULL;
@@ -254,7 +265,7 @@ static enum tbd_status read_summaries(const struct toc *toc, struct tbd_window *
                       : read_bits(toc, words, blocks, why);
 }
 
-static void read_meta(const struct toc *toc, struct tbd_window *window)
+static void read_meta(const struct tbd_toc *toc, struct tbd_window *window)
 {
     window->index = toc->window;
     window->number = toc->meta.window.window;
@@ -268,7 +279,7 @@ static void read_meta(const struct toc *toc, struct tbd_window *window)
     window->operand_bytes = toc->meta.operand_bytes;
 }
 
-static enum tbd_status read_toc(struct toc *toc, const struct tbd_wanted_pages *wanted,
+static enum tbd_status read_toc(struct tbd_toc *toc, const struct tbd_wanted_pages *wanted,
                                 struct tbd_window *window, struct tbd_error *why)
 {
     enum tbd_status status;
@@ -291,11 +302,13 @@ static enum tbd_status read_toc(struct toc *toc, const struct tbd_wanted_pages *
 }
 
 /* `picker` NULL: all. */
-static enum tbd_status read_events(struct tbd_trace *trace, struct tbd_window *window,
+static enum tbd_status read_events(const struct tbd_trace *trace, struct tbd_window *window,
                                    struct tbd_picker *picker, struct tbd_error *why)
 {
-    enum tbd_status status = picker ? tbd_packed_pick(trace->path, trace->id, window, picker, why)
-                                    : tbd_packed_get(trace->path, trace->id, window, why);
+    const char *path = tbd_trace_path(trace);
+    uint64_t id = tbd_trace_id(trace);
+    enum tbd_status status = picker ? tbd_packed_pick(path, id, window, picker, why)
+                                    : tbd_packed_get(path, id, window, why);
 
     window->has_events = !status;
     return status;
@@ -306,17 +319,17 @@ enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t inde
 {
     struct tbd_window *window = NULL;
     enum tbd_status status;
-    struct toc toc;
+    struct tbd_toc toc;
 
     *out = NULL;
     status = tbd_toc_open(trace, index, &toc, why);
     if (status)
         return status;
-    window = tbd_window_new(trace->blocks);
+    window = tbd_window_new(tbd_trace_blocks(trace));
     status = window ? TBD_OK : TBD_NOMEM;
     if (!status) {
         read_meta(&toc, window);
-        window->trace = trace;
+        tbd_trace_adopt(trace, window);
         window->entry_count = window->operand_bytes = 0;
         status = read_read_pages(&toc, window, why);
     }
@@ -334,7 +347,7 @@ enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t inde
     return status;
 }
 
-static enum tbd_status lost_before(struct tbd_trace *trace, const struct toc *toc,
+static enum tbd_status lost_before(struct tbd_trace *trace, const struct tbd_toc *toc,
                                    const struct tbd_disk_page *page, enum tbd_status status,
                                    struct tbd_error *why)
 {
@@ -350,7 +363,7 @@ static enum tbd_status lost_before(struct tbd_trace *trace, const struct toc *to
 }
 
 /* Pages that are stored as differences become what they held. */
-static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct toc *toc,
+static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct tbd_toc *toc,
                                       struct tbd_window *window, struct tbd_error *why)
 {
     size_t at = 0;
@@ -381,19 +394,20 @@ static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool
     const struct tbd_window_summary *summary = tbd_trace_window(trace, index);
     struct tbd_window *window;
     enum tbd_status status;
-    struct toc toc;
+    struct tbd_toc toc;
 
     *out = NULL;
     if (!summary)
-        return tbd_error_set(why, TBD_NOWINDOW, trace->path, 0, "window %u", index);
+        return tbd_error_set(why, TBD_NOWINDOW, tbd_trace_path(trace), 0, "window %u", index);
     if (with_events && (summary->level < 3 || summary->span > 1))
-        return tbd_error_set(why, TBD_NOTKEPT, trace->path, 0, "events of window %u", index);
+        return tbd_error_set(why, TBD_NOTKEPT, tbd_trace_path(trace), 0, "events of window %u",
+                             index);
     status = tbd_toc_open(trace, index, &toc, why);
     if (status)
         return status;
-    window = tbd_window_new(trace->blocks);
+    window = tbd_window_new(tbd_trace_blocks(trace));
     if (window)
-        window->trace = trace;
+        tbd_trace_adopt(trace, window);
     status = window ? read_toc(&toc, wanted, window, why) : TBD_NOMEM;
     if (!status)
         status = resolve_deltas(trace, &toc, window, why);
@@ -407,7 +421,7 @@ static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool
             status = TBD_NOTKEPT;
     }
     if (status == TBD_NOMEM)
-        tbd_error_set(why, status, trace->path, 0, "window %u", index);
+        tbd_error_set(why, status, tbd_trace_path(trace), 0, "window %u", index);
     if (status) {
         tbd_window_free(window);
         return status;

@@ -11,7 +11,8 @@
 #ifndef TBD_FORMAT_PICK_H
 #define TBD_FORMAT_PICK_H
 
-#include "format/trace/trace.h"
+#include "base/status.h"
+#include "format/window/window.h"
 
 #define TBD_PICK_ENTRIES 1u /* the block's entries; nobody asks for its ops */
 #define TBD_PICK_OPS     2u /* with its ops */
@@ -41,11 +42,5 @@ void tbd_picker_free(struct tbd_picker *picker);                /* NULL is fine 
  * too much is wanted for this to save anything.  *out is owned by the caller: tbd_window_free(). */
 TBD_MUST_CHECK enum tbd_status
 tbd_picker_pick(struct tbd_picker *picker, const struct tbd_window *from, struct tbd_window **out);
-
-/* As tbd_window_load() with events, and tbd_picker_pick() after it. */
-TBD_MUST_CHECK enum tbd_status tbd_window_load_picked(struct tbd_trace *trace, uint32_t index,
-                                                      struct tbd_picker *picker,
-                                                      struct tbd_window **out,
-                                                      struct tbd_error *why);
 
 #endif

@@ -7,7 +7,7 @@
  *     before it, and what waits for the block behind it, means the same.
  * PICK-2  A call that is picked with its ops is followed by the entry that follows it in the
  *     window. */
-#include "format/window/pick_private.h"
+#include "format/coding/pick_private.h"
 
 #include "base/array.h"
 #include "format/window/blocks_private.h"

@@ -46,8 +46,8 @@ TBD_MUST_CHECK enum tbd_status tbd_damage_next(struct tbd_trace *trace, struct t
  * TOCs, or as lost ones.  TBD_CORRUPT: that cannot be. */
 TBD_MUST_CHECK enum tbd_status tbd_damage_fill(struct tbd_trace *trace, uint32_t number,
                                                uint64_t first_time);
-/* Which pages the window with this number and span modified, from its TOC: into
- * trace->next_pages. */
+/* Which pages the window with this number and span modified, from its TOC: they are those of the
+ * next window record. */
 bool tbd_damage_pages(struct tbd_trace *trace, uint32_t number, uint32_t span);
 /* The end of the index may be lost: windows that follow, as long as there are TOCs. */
 TBD_MUST_CHECK enum tbd_status tbd_damage_follow(struct tbd_trace *trace);

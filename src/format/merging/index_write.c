@@ -11,12 +11,17 @@
  *     rules 1 and 2 gave, and a difference in a window that is left finds what it is to.
  * INDEX_WRITE-2  The new image has a name of its own: whoever has the old index open still finds
  *     the old one, or nothing. */
-#include "format/writer/index_write.h"
+#include "format/merging/index_write.h"
 
 #include "base/array.h"
+#include "format/files/file_names.h"
 #include "format/files/numbers.h"
+#include "format/pages/page_base.h"
+#include "format/trace/mappings.h"
+#include "format/trace/thread_table.h"
+#include "format/trace/trace_handle.h"
+#include "format/trace/trace_index.h"
 #include "format/writer/toc_write.h"
-#include "format/trace/trace_private.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -25,14 +30,15 @@
 
 struct index_writer {
     struct tbd_trace *trace;
+    const struct tbd_trace_index *index;
     uint32_t first; /* place */
     struct tbd_buffer *out;
-    size_t region_events, thread_events, ran; /* written so far, in the trace's order */
+    size_t mapping_events, thread_events, ran; /* written so far, in the trace's order */
 };
 
 static struct tbd_disk_when base_moment(const struct index_writer *w)
 {
-    return (struct tbd_disk_when){ .window = w->trace->windows[w->first].summary.number };
+    return (struct tbd_disk_when){ .window = w->index->windows[w->first].summary.number };
 }
 
 /* A moment of the trace, whose windows are places, as files have it. */
@@ -41,12 +47,12 @@ static struct tbd_disk_when numbered(const struct index_writer *w, struct tbd_di
     uint32_t next;
     uint64_t time;
 
-    if (when.window < w->trace->window_count) {
-        when.window = w->trace->windows[when.window].summary.number;
+    if (when.window < w->index->window_count) {
+        when.window = w->index->windows[when.window].summary.number;
         return when;
     }
     tbd_trace_next_window(w->trace, &next, &time);
-    when.window = next + (when.window - (uint32_t)w->trace->window_count);
+    when.window = next + (when.window - (uint32_t)w->index->window_count);
     return when;
 }
 
@@ -66,7 +72,7 @@ static void put_record(struct index_writer *w, enum tbd_record_type type,
 /* A copy of the header's records, for when that is damaged. */
 static void put_head(struct index_writer *w)
 {
-    struct tbd_file header = w->trace->header;
+    struct tbd_file header = *tbd_trace_header(w->trace);
     struct tbd_record_view record;
 
     if (!header.bytes)
@@ -78,8 +84,8 @@ static void put_head(struct index_writer *w)
 
 static void put_modules(struct index_writer *w)
 {
-    for (size_t i = 0; i < w->trace->module_count; i++) {
-        const struct module *module = &w->trace->modules[i];
+    for (size_t i = 0; i < w->index->module_count; i++) {
+        const struct tbd_index_module *module = &w->index->modules[i];
         const char *name = strrchr(module->copy, '/') + 1;
         size_t begin = tbd_file_begin_record(w->out, TBD_REC_MODULE);
 
@@ -95,12 +101,12 @@ static void put_notes(struct index_writer *w)
     struct tbd_disk_when when = base_moment(w);
     uint32_t severity = 1;
 
-    for (size_t i = 0; i < w->trace->note_count; i++) {
+    for (size_t i = 0; i < w->index->note_count; i++) {
         size_t begin = tbd_file_begin_record(w->out, TBD_REC_NOTE);
 
         tbd_buffer_put(w->out, &when, sizeof(when));
         tbd_buffer_put(w->out, &severity, sizeof(severity));
-        tbd_buffer_put(w->out, w->trace->notes[i], strlen(w->trace->notes[i]) + 1);
+        tbd_buffer_put(w->out, w->index->notes[i], strlen(w->index->notes[i]) + 1);
         tbd_file_finish_record(w->out, begin);
     }
 }
@@ -133,21 +139,21 @@ static enum tbd_status put_mappings(struct index_writer *w)
 {
     struct tbd_moment start = { .window = w->first };
     struct tbd_disk_when when = base_moment(w);
-    struct tbd_trace *trace = w->trace;
+    const struct tbd_mapping_table *table;
     enum tbd_status status;
 
-    w->region_events = tbd_region_events_before(trace, &start);
-    pthread_mutex_lock(&trace->lock);
-    status = tbd_regions_at_locked(trace, w->region_events);
-    for (size_t i = 0; i < trace->regions.count && !status; i++) {
-        const struct region_piece *piece = &trace->regions.pieces[i];
+    w->mapping_events = tbd_mapping_events_before(w->trace, &start);
+    tbd_trace_lock(w->trace);
+    status = tbd_mappings_at_locked(w->trace, w->mapping_events, &table);
+    for (size_t i = 0; i < table->count && !status; i++) {
+        const struct tbd_mapping_piece *piece = &table->pieces[i];
         struct tbd_region region = piece->region;
 
         if (!piece->initial)
             region.flags |= TBD_DISK_REGION_UNKNOWN;
         put_region(w, &when, false, &region);
     }
-    pthread_mutex_unlock(&trace->lock);
+    tbd_trace_unlock(w->trace);
     return status;
 }
 
@@ -164,8 +170,8 @@ static void put_thread(struct index_writer *w, uint32_t event, const struct tbd_
 /* Threads at the beginning.  The main thread is there without a record. */
 static void put_threads(struct index_writer *w)
 {
-    const struct tbd_thread_table *table = &w->trace->threads;
-    uint64_t first_time = w->trace->windows[w->first].summary.first_time;
+    const struct tbd_thread_table *table = tbd_trace_threads(w->trace);
+    uint64_t first_time = w->index->windows[w->first].summary.first_time;
 
     for (size_t i = 0; i < table->thread_count; i++) {
         const struct tbd_thread_info *thread = &table->threads[i];
@@ -184,13 +190,13 @@ static void put_threads(struct index_writer *w)
 
 static void put_events(struct index_writer *w, uint32_t place)
 {
-    const struct tbd_trace *trace = w->trace;
-    const struct tbd_thread_table *threads = &trace->threads;
+    const struct tbd_thread_table *threads = tbd_trace_threads(w->trace);
+    size_t count;
+    const struct tbd_mapping_event *mappings = tbd_mapping_events(w->trace, &count);
 
-    for (; w->region_events < trace->region_event_count &&
-           trace->region_events[w->region_events].when.window <= place;
-         w->region_events++) {
-        const struct region_event *event = &trace->region_events[w->region_events];
+    for (; w->mapping_events < count && mappings[w->mapping_events].when.window <= place;
+         w->mapping_events++) {
+        const struct tbd_mapping_event *event = &mappings[w->mapping_events];
         struct tbd_disk_when when = numbered(w, event->when);
 
         put_region(w, &when, event->unmap, &event->region);
@@ -208,8 +214,8 @@ static void put_events(struct index_writer *w, uint32_t place)
 /* Who ran; the first window says it in any case if not the main thread was in control before. */
 static void put_ran(struct index_writer *w, uint32_t place)
 {
-    const struct tbd_thread_table *table = &w->trace->threads;
-    struct tbd_disk_when when = { .window = w->trace->windows[place].summary.number };
+    const struct tbd_thread_table *table = tbd_trace_threads(w->trace);
+    struct tbd_disk_when when = { .window = tbd_trace_window(w->trace, place)->number };
     const struct tbd_ran *ran;
     struct tbd_disk_ran all;
 
@@ -222,14 +228,14 @@ static void put_ran(struct index_writer *w, uint32_t place)
         ran--;
         memcpy(&all, ran->records + (ran->count - 1) * sizeof(all), sizeof(all));
         all.switches = 0;
-        all.blocks = w->trace->windows[place].summary.blocks;
+        all.blocks = tbd_trace_window(w->trace, place)->blocks;
         put_record(w, TBD_REC_RAN, &when, &all, sizeof(all));
     }
 }
 
 static void put_window(struct index_writer *w, uint32_t place)
 {
-    const struct trace_window *window = &w->trace->windows[place];
+    const struct tbd_index_window *window = &w->index->windows[place];
     struct tbd_disk_when when = { .window = window->summary.number };
     struct tbd_disk_change change = { .span = window->summary.span, .window = window->disk };
 
@@ -237,7 +243,7 @@ static void put_window(struct index_writer *w, uint32_t place)
     put_record(w, TBD_REC_PAGES, &when, window->pages, window->pages_bytes);
     put_ran(w, place);
     change.window.highest_id =
-        place + 1 == w->trace->window_count ? w->trace->highest_id : change.window.highest_id;
+        place + 1 == w->index->window_count ? w->index->highest_id : change.window.highest_id;
     if (change.span == 1)
         put_record(w, TBD_REC_WINDOW, NULL, &change.window, sizeof(change.window));
     else
@@ -248,14 +254,14 @@ static void put_window(struct index_writer *w, uint32_t place)
  * written. */
 static void put_rest(struct index_writer *w)
 {
-    const struct tbd_thread_table *table = &w->trace->threads;
+    const struct tbd_thread_table *table = tbd_trace_threads(w->trace);
 
     put_events(w, UINT32_MAX);
     for (; w->ran < table->ran_count; w->ran++) {
         const struct tbd_ran *ran = &table->ran[w->ran];
         struct tbd_disk_when when = numbered(w, (struct tbd_disk_when){ .window = ran->window });
 
-        if (ran->window >= w->trace->window_count)
+        if (ran->window >= w->index->window_count)
             put_record(w, TBD_REC_RAN, &when, ran->records,
                        ran->count * sizeof(struct tbd_disk_ran));
     }
@@ -263,11 +269,11 @@ static void put_rest(struct index_writer *w)
 
 static void put_end(struct index_writer *w)
 {
-    const struct tbd_trace_info *info = &w->trace->info;
+    const struct tbd_trace_info *info = tbd_trace_info(w->trace);
     size_t begin;
 
     /* one that only the reader made up does not belong to the file */
-    if (!info->finished || info->end_text == w->trace->end_text)
+    if (!w->index->has_end)
         return;
     begin = tbd_file_begin_record(w->out, TBD_REC_END);
     tbd_buffer_put(w->out, &info->end, sizeof(info->end));
@@ -277,18 +283,20 @@ static void put_end(struct index_writer *w)
 
 enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tbd_buffer *out)
 {
-    struct index_writer w = { .trace = trace, .first = first, .out = out };
-    const struct tbd_window_summary *summary = &trace->windows[first].summary;
+    const struct tbd_trace_index *index = tbd_trace_index(trace);
+    struct index_writer w = { .trace = trace, .index = index, .first = first, .out = out };
+    const struct tbd_window_summary *summary = tbd_trace_window(trace, first);
     struct tbd_disk_base base = { .window = summary->number,
-                                  .image = trace->base.image,
+                                  .image = index->base.image,
                                   .first_time = summary->first_time };
     enum tbd_status status = TBD_OK;
 
     if (first)
         base.image = base.window;
-    if (trace->damage.count) /* what is lost now may be found again by better means */
+    if (tbd_trace_info(trace)
+            ->damage_count) /* what is lost now may be found again by better means */
         return TBD_CORRUPT;
-    tbd_file_put_header(out, TBD_FILE_INDEX, 0, trace->id);
+    tbd_file_put_header(out, TBD_FILE_INDEX, 0, tbd_trace_id(trace));
     put_head(&w);
     if (base.window)
         put_record(&w, TBD_REC_BASE, NULL, &base, sizeof(base));
@@ -298,7 +306,7 @@ enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tb
         status = put_mappings(&w);
         put_threads(&w);
     }
-    for (uint32_t i = first; i < trace->window_count; i++)
+    for (uint32_t i = first; i < index->window_count; i++)
         put_window(&w, i);
     put_rest(&w);
     put_end(&w);
@@ -365,7 +373,7 @@ static enum tbd_status collect(struct tbd_trace *trace, uint32_t first, struct b
 
 enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
 {
-    struct tbd_disk_base base = { .image = trace->windows[first].summary.number };
+    struct tbd_disk_base base = { .image = tbd_trace_window(trace, first)->number };
     struct tbd_buffer out = { 0 };
     struct base_image image = { 0 };
     enum tbd_status status = collect(trace, first, &image);
@@ -373,7 +381,7 @@ enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct tbd_writer *wri
 
     tbd_image_name(&base, name, sizeof(name));
     if (!status)
-        status = tbd_image_put(image.pages, image.count, trace->id, &out);
+        status = tbd_image_put(image.pages, image.count, tbd_trace_id(trace), &out);
     if (!status)
         status = tbd_writer_file(writer, name, &out);
     tbd_buffer_free(&out);
@@ -389,15 +397,15 @@ static void remove_windows(const struct tbd_trace *trace, struct tbd_writer *wri
     char name[64];
 
     for (uint32_t i = 0; i < first; i++) {
-        const struct tbd_window_summary *window = &trace->windows[i].summary;
+        const struct tbd_window_summary *window = tbd_trace_window(trace, i);
 
         for (size_t k = 0; k < (window->level == 3 ? 3 : 1); k++) {
-            tbd_toc_name(window->number, window->span, suffixes[k], name, sizeof(name));
+            tbd_window_file_name(window->number, window->span, suffixes[k], name, sizeof(name));
             tbd_writer_remove(writer, name);
         }
     }
-    for (uint32_t folder = trace->base.window / 1000;
-         folder < trace->windows[first].summary.number / 1000; folder++) {
+    for (uint32_t folder = tbd_trace_index(trace)->base.window / 1000;
+         folder < tbd_trace_window(trace, first)->number / 1000; folder++) {
         snprintf(name, sizeof(name), "windows/%" PRIu32, folder);
         tbd_writer_remove(writer, name);
     }
@@ -406,12 +414,12 @@ static void remove_windows(const struct tbd_trace *trace, struct tbd_writer *wri
 /* Keys of windows that are all gone: another file begins before the trace does. */
 static void remove_keys(const struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
 {
-    uint64_t first_time = trace->windows[first].summary.first_time, latest = 0;
+    uint64_t first_time = tbd_trace_window(trace, first)->first_time, latest = 0;
     struct dirent *entry;
     char path[4096];
     DIR *folder;
 
-    snprintf(path, sizeof(path), "%s/keys", trace->path);
+    snprintf(path, sizeof(path), "%s/keys", tbd_trace_path(trace));
     folder = opendir(path);
     while (folder && (entry = readdir(folder))) {
         uint64_t time = strtoull(entry->d_name, NULL, 16);
@@ -441,7 +449,7 @@ enum tbd_status tbd_drop_commit(struct tbd_trace *trace, struct tbd_writer *writ
     tbd_buffer_free(&out);
     if (status)
         return status;
-    tbd_image_name(&trace->base, name, sizeof(name));
+    tbd_image_name(&tbd_trace_index(trace)->base, name, sizeof(name));
     tbd_writer_remove(writer, name);
     remove_windows(trace, writer, first);
     remove_keys(trace, writer, first);

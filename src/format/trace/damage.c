@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 /* damage.c - see damage.h */
-#include "format/files/damage.h"
+#include "format/trace/damage.h"
 
 #include "base/array.h"
 #include "base/binary_search.h"
-#include "format/writer/toc_write.h"
+#include "format/files/file_names.h"
+#include "format/files/page_list.h"
 #include "format/trace/trace_private.h"
 
 #include <dirent.h>
@@ -151,36 +152,36 @@ static uint64_t file_bytes(const struct tbd_trace *trace, uint32_t window, const
     char name[64];
     char path[4200];
 
-    tbd_toc_name(window, 1, suffix, name, sizeof(name));
+    tbd_window_file_name(window, 1, suffix, name, sizeof(name));
     snprintf(path, sizeof(path), "%s/%s", trace->path, name);
     return stat(path, &status) || status.st_size < 0 ? 0 : (uint64_t)status.st_size;
 }
 
 /* Page numbers with their kinds, as in the index. */
-static bool keep_pages(struct tbd_trace *trace, const struct toc *toc)
+static bool keep_pages(struct tbd_trace *trace, const struct tbd_toc *toc)
 {
     struct tbd_damage *damage = &trace->damage;
     struct tbd_buffer pages = { 0 };
 
-    tbd_toc_pages(toc->pages, toc->page_count, &pages);
+    tbd_page_list_put(toc->pages, toc->page_count, &pages);
     if (pages.failed || !tbd_array_grow(&damage->owned, damage->owned_count,
                                         &damage->owned_capacity, sizeof(*damage->owned))) {
         tbd_buffer_free(&pages);
         return false;
     }
     damage->owned[damage->owned_count++] = pages.bytes;
-    trace->next_pages = pages.bytes;
-    trace->next_pages_bytes = pages.used;
+    trace->reading.next_pages = pages.bytes;
+    trace->reading.next_pages_bytes = pages.used;
     return true;
 }
 
 bool tbd_damage_pages(struct tbd_trace *trace, uint32_t number, uint32_t span)
 {
-    struct toc toc;
+    struct tbd_toc toc;
     bool good;
 
-    trace->next_pages = NULL;
-    trace->next_pages_bytes = 0;
+    trace->reading.next_pages = NULL;
+    trace->reading.next_pages_bytes = 0;
     if (tbd_toc_peek(trace, number, span, &toc))
         return false;
     good = keep_pages(trace, &toc);
@@ -209,7 +210,7 @@ static enum tbd_status restore_window(struct tbd_trace *trace, uint64_t limit)
 {
     struct tbd_disk_window disk;
     enum tbd_status status = TBD_OK;
-    struct toc toc;
+    struct tbd_toc toc;
     uint32_t number, span = 1;
     uint64_t time;
 
@@ -242,7 +243,7 @@ static uint64_t time_behind(const struct tbd_trace *trace, uint32_t from, uint32
                             uint64_t first_time)
 {
     uint64_t time = first_time;
-    struct toc toc;
+    struct tbd_toc toc;
 
     for (uint32_t n = from + 1; n < number && time == first_time; n++) {
         if (tbd_toc_peek(trace, n, 1, &toc))
@@ -266,18 +267,18 @@ static enum tbd_status lose_window(struct tbd_trace *trace, uint32_t behind, uin
     if (until < disk.first_time || disk.blocks > UINT32_MAX)
         return TBD_CORRUPT;
     tbd_damage_note(trace, "index: window %u is lost", disk.window);
-    trace->next_pages = NULL;
-    trace->next_pages_bytes = 0;
+    trace->reading.next_pages = NULL;
+    trace->reading.next_pages_bytes = 0;
     status = tbd_trace_add_window(trace, &disk, 1);
     if (!status)
-        trace->windows[trace->window_count - 1].summary.is_lost = true;
+        trace->index.windows[trace->index.window_count - 1].summary.is_lost = true;
     return status;
 }
 
 enum tbd_status tbd_damage_fill(struct tbd_trace *trace, uint32_t number, uint64_t first_time)
 {
-    const uint8_t *pages = trace->next_pages; /* of window `number` */
-    size_t pages_bytes = trace->next_pages_bytes;
+    const uint8_t *pages = trace->reading.next_pages; /* of window `number` */
+    size_t pages_bytes = trace->reading.next_pages_bytes;
     enum tbd_status status = TBD_OK;
     uint32_t next;
     uint64_t time;
@@ -292,8 +293,8 @@ enum tbd_status tbd_damage_fill(struct tbd_trace *trace, uint32_t number, uint64
             status = lose_window(trace, number, first_time);
         tbd_trace_next_window(trace, &next, &time);
     }
-    trace->next_pages = pages;
-    trace->next_pages_bytes = pages_bytes;
+    trace->reading.next_pages = pages;
+    trace->reading.next_pages_bytes = pages_bytes;
     return !status && time != first_time ? TBD_CORRUPT : status;
 }
 
@@ -311,8 +312,8 @@ enum tbd_status tbd_damage_settle(struct tbd_trace *trace)
 {
     struct tbd_damage *damage = &trace->damage;
 
-    for (size_t w = 0; w < trace->window_count; w++) {
-        if (!trace->windows[w].summary.is_lost && !trace->windows[w].has_no_pages)
+    for (size_t w = 0; w < trace->index.window_count; w++) {
+        if (!trace->index.windows[w].summary.is_lost && !trace->index.windows[w].has_no_pages)
             continue;
         if (!tbd_array_grow(&damage->lost, damage->lost_count, &damage->lost_capacity,
                             sizeof(*damage->lost)))

@@ -5,7 +5,7 @@
 #define TBD_FORMAT_PICK_PRIVATE_H
 
 #include "format/coding/coding.h"
-#include "format/window/pick.h"
+#include "format/coding/pick.h"
 #include "format/window/window_private.h"
 
 /* What is known of a block: */
