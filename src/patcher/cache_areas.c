@@ -70,10 +70,17 @@ static bool area_serves(const struct tbd_patch_area *area, uint64_t pc)
     return up <= reach && down <= reach && has_room(area);
 }
 
+/* No code of the program lies in the kernel's half: a block there is a fault, which any area may hold. */
+static uint64_t reachable(uint64_t pc)
+{
+    return pc < TBD_USER_END || !tbd_cache.area_count ? pc : tbd_cache.area[0].base;
+}
+
 struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
-                                          const struct tbd_codegen_config *config, uint64_t pc)
+                                          const struct tbd_codegen_config *config, uint64_t at)
 {
     struct tbd_patch_area *area;
+    uint64_t pc = reachable(at);
 
     if (tbd_cache.last_area < tbd_cache.area_count &&
         area_serves(&tbd_cache.area[tbd_cache.last_area], pc))

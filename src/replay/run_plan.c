@@ -165,7 +165,7 @@ static uint32_t last_instruction(struct tbd_worker *worker, uint64_t time)
         tbd_window_load(worker->trace, worker->window->index, true, &window, NULL))
         return 0;
     if (tbd_cursor_seek(window, time, &cursor) && cursor.block->def.insn_count)
-        instruction = cursor.block->def.insn_count - 1u;
+        instruction = cursor.block->def.insn_count ? cursor.block->def.insn_count - 1u : 0;
     tbd_window_free(window);
     return instruction;
 }

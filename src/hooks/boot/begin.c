@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/calls/vsyscall.h"
 #include "hooks/memory/maps.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/boot/spawn.h"
@@ -107,6 +108,8 @@ static bool add_mapping(void *context, const struct tbd_msg_region *map, const c
 {
     struct mappings *mappings = context;
 
+    if (map->start == TBD_VSYSCALL_PAGE)
+        tbd_vsyscall_found();
     if (is_engine(map->start) || map->start >= TBD_USER_END)
         return true;
     if (mappings->library >= map->start && mappings->library < map->end)

@@ -31,7 +31,7 @@ static uint64_t instructions_before_call(const struct tbd_thread *thread)
 
     if (tbd_runtime.ring.discard || id == 0 || id > head->def_count)
         return 0;
-    return defs[id - 1].insn_count - 1u;
+    return defs[id - 1].insn_count ? defs[id - 1].insn_count - 1u : 0; /* 0: vsyscall.h */
 }
 
 void tbd_call_send(struct tbd_call *call)

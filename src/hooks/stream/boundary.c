@@ -10,6 +10,7 @@
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/calls/vsyscall.h"
 #include "hooks/memory/shared.h"
 #include "hooks/instructions/slot.h"
 
@@ -404,6 +405,10 @@ static void bad_code(struct tbd_thread *thread)
     const struct tbd_slot *slot =
         fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable) : NULL;
 
+    if (tbd_vsyscall_perform(thread)) {
+        tbd_runtime_settle(thread);
+        return;
+    }
     if (slot)
         tbd_slot_run(thread, slot); /* leaves through the signal handler */
     if (fetchable == TBD_INSN_MAX_BYTES || slot)

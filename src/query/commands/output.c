@@ -265,7 +265,7 @@ static enum tbd_status place_of(struct tbd_session *session, const struct tbd_ev
     status = tbd_session_place(session, position, out);
     if (status != TBD_OK || out->block->def.insn_count == 0)
         return status;
-    position.offset = out->block->def.insn_count - 1u;
+    position.offset = out->block->def.insn_count ? out->block->def.insn_count - 1u : 0;
     return tbd_session_place(session, position, out);
 }
 

@@ -169,7 +169,8 @@ struct tbd_position tbd_session_first(const struct tbd_session *session)
 /* Of a block that nothing follows in the trace of a killed program only its entry is certain. */
 static uint64_t last_insn_of(const struct tbd_window *window, const struct tbd_cursor *cursor)
 {
-    uint64_t limit = tbd_cursor_insn_limit(cursor), last = cursor->block->def.insn_count - 1u;
+    uint64_t limit = tbd_cursor_insn_limit(cursor), count = cursor->block->def.insn_count,
+             last = count ? count - 1u : 0;
     bool is_followed = window->complete || cursor->entry + 1 < window->entry_count;
 
     return !is_followed ? 0 : limit < last ? limit : last;

@@ -10,6 +10,7 @@
 
 #include "base/linux.h"
 #include "base/string.h"
+#include "hooks/calls/vsyscall.h"
 #include "hooks/instructions/slot.h"
 #include "hooks/table/syscalls.h"
 #include "replay/stub/memory.h"
@@ -300,6 +301,17 @@ void tbd_stub_detached(const char *why)
     tbd_stub_diverge(TBD_PLAN_LAST_INSN, "play went on where %s", why);
 }
 
+static bool run_vsyscall(struct tbd_thread *thread)
+{
+    uint64_t number, caller;
+
+    if (!tbd_vsyscall_number(thread->regs.rip, &number) || tbd_log_peek(TBD_MSG_INTERRUPTED) ||
+        !tbd_memory_read(thread->regs.gpr[TBD_RSP], &caller, sizeof(caller)))
+        return false;
+    tbd_vsyscall_run(thread, number, caller, tbd_stub_call);
+    return true;
+}
+
 /* An instruction that raises a signal does so here too, in a slot as in play: what it leaves in rip and
  * rflags differs from one to the other (a trap comes after its instruction, a fault sets RF). */
 void tbd_stub_bad_code(struct tbd_thread *thread)
@@ -309,6 +321,10 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
     uint64_t bytes = tbd_runtime_callbacks()->executable(pc, TBD_INSN_MAX_BYTES, &unused);
     const struct tbd_slot *slot = bytes ? tbd_slot_get_raising(thread, (uint32_t)bytes) : NULL;
 
+    if (run_vsyscall(thread)) {
+        tbd_stub_settle(thread);
+        return;
+    }
     if (slot)
         tbd_slot_run(thread, slot); /* leaves through the signal handler */
     tbd_stub_faulted(0, 0, thread->regs.rip);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* vsyscall.h - the three functions of the vsyscall page
+ *
+ * Programs linked long ago call them at fixed addresses.  The kernel's page has no code: a jump to one of them
+ * faults, and the kernel makes the call and returns from the function (arch/x86/entry/vsyscall).  The engine
+ * does the same; in the trace it is a system call of a block without instructions.  Context: APP. */
+#ifndef TBD_HOOKS_VSYSCALL_H
+#define TBD_HOOKS_VSYSCALL_H
+
+#include "patcher/thread.h"
+
+#include <stdbool.h>
+
+#define TBD_VSYSCALL_PAGE 0xffffffffff600000ull
+
+/* The number of the system call that the function at `address` makes; false: none is there. */
+bool tbd_vsyscall_number(uint64_t address, uint64_t *out);
+/* BOOT: this kernel has the page (it may be without). */
+void tbd_vsyscall_found(void);
+
+/* What makes the call with the registers as they are, and adds `insn_bytes` to rip unless a signal came first. */
+typedef void (*tbd_vsyscall_make)(struct tbd_thread *thread, uint32_t insn_bytes);
+/* Calls the function at regs.rip and returns from it to `caller`, which is what lies at regs.rsp.  A signal that came first leaves
+ * all registers as they were. */
+void tbd_vsyscall_run(struct tbd_thread *thread, uint64_t number, uint64_t caller,
+                      tbd_vsyscall_make make);
+/* Play: true if regs.rip is a function of the page, which is then called. */
+bool tbd_vsyscall_perform(struct tbd_thread *thread);
+
+#endif
