@@ -171,7 +171,7 @@ static bool is_same_code(struct tbd_worker *worker, const struct tbd_code_page *
     struct tbd_code_page now = *page;
     enum tbd_status known;
 
-    if (!region || !(region->prot & 4) || page->changes || tbd_worker_code_changes(region))
+    if (!region || !(region->prot & PROT_EXEC) || page->changes || tbd_worker_code_changes(region))
         return false;
     if (tbd_worker_holds_code(worker, page))
         return true;

@@ -5,6 +5,7 @@
  *     new one. */
 #include "replay/run_plan.h"
 
+#include "base/linux.h"
 #include "format/files/file.h"
 #include "format/reading/window_read.h"
 #include "format/window/cursor.h"
@@ -104,7 +105,7 @@ static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *
     if (status != TBD_OK)
         return status;
     region = tbd_worker_region(worker, address);
-    if (answer == TBD_PAGE_GIVEN && (order || (region && region->prot & 4)) &&
+    if (answer == TBD_PAGE_GIVEN && (order || (region && region->prot & PROT_EXEC)) &&
         !tbd_worker_note_code(worker, address, contents, known == TBD_OK))
         return tbd_process_error(why, TBD_NOMEM, "no memory for a page");
     if (answer == TBD_PAGE_ABSENT && region && region->flags & TBD_REGION_STACK)

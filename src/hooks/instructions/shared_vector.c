@@ -11,6 +11,7 @@
  *
  * What will fault runs as it is: its fault is its own.  In a replay process there is no such
  * memory.  Context: APP. */
+#include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/instructions/redirect.h"
@@ -27,7 +28,7 @@ bool tbd_shared_is_writable(const struct tbd_sys_range *range)
     const struct tbd_mapped_region *last =
         tbd_regions_find(&tbd_runtime.regions, range->address + range->bytes - 1);
 
-    return first && last && (first->map.prot & 2) && (last->map.prot & 2);
+    return first && last && (first->map.prot & PROT_WRITE) && (last->map.prot & PROT_WRITE);
 }
 
 static bool is_present(uint64_t address, uint64_t bytes)

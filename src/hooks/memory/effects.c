@@ -8,6 +8,7 @@
 #include "hooks/memory/effects.h"
 
 #include "base/string.h"
+#include "base/sys.h"
 #include "hooks/memory/pagemap.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/memory/safe_copy.h"
@@ -115,7 +116,7 @@ static void visit_writable(enum tbd_page_kind kind, tbd_page_visitor visit, void
     for (size_t i = 0; i < tbd_runtime.regions.count; i++) {
         const struct tbd_msg_region *region = &tbd_runtime.regions.table[i].map;
 
-        if ((region->prot & 3) == 3)
+        if ((region->prot & TBD_PROT_RW) == TBD_PROT_RW)
             tbd_pagemap_visit(&map, kind, region->start, region->end, visit, context);
     }
     tbd_pagemap_close(&map);

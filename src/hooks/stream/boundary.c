@@ -34,7 +34,7 @@ static void send_stretches(struct tbd_thread *thread, enum what what,
 /* Unreadable mappings cannot have been touched: what they held was sent when they became unreadable. */
 static bool is_sent(const struct tbd_msg_region *map)
 {
-    return map->prot & 1 && !(map->flags & TBD_REGION_VVAR);
+    return map->prot & PROT_READ && !(map->flags & TBD_REGION_VVAR);
 }
 
 /* Returns whether marks have stayed, as they may be of several pages. */

@@ -90,7 +90,7 @@ static void send_start(uint32_t parent_pid, uint32_t flags)
 
 static bool is_anonymous(const struct tbd_mapped_region *region)
 {
-    return region->map.inode == 0 && !(region->map.map_flags & 1) &&
+    return region->map.inode == 0 && !(region->map.map_flags & MAP_SHARED) &&
            !(region->map.flags & (TBD_REGION_VDSO | TBD_REGION_VVAR));
 }
 
@@ -115,7 +115,7 @@ static void send_image_page(void *context, uint64_t address)
 /* The stack's table entry reaches below what exists; the kernel's page map says so. */
 static void send_pages(const struct tbd_pagemap *map, const struct tbd_mapped_region *region)
 {
-    if (!(region->map.prot & 1) || (region->map.flags & TBD_REGION_VVAR))
+    if (!(region->map.prot & PROT_READ) || (region->map.flags & TBD_REGION_VVAR))
         return;
     if (is_anonymous(region))
         tbd_pages_set_known(&tbd_runtime.pages, region->map.start, region->map.end, true);
@@ -136,7 +136,7 @@ static void send_areas(void)
     for (size_t i = 0; i < tbd_runtime.area_count; i++) {
         struct tbd_msg_region map = { .start = tbd_runtime.areas[i].start,
                                       .end = tbd_runtime.areas[i].end,
-                                      .prot = 7,
+                                      .prot = TBD_PROT_RWX,
                                       .map_flags = MAP_PRIVATE,
                                       .flags = TBD_REGION_PATCH };
         struct tbd_part parts[2] = { { &map, sizeof(map) }, { "", 1 } };
