@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "hooks/table/syscalls.h"
+#include "hooks/table/sys_table.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -91,7 +91,7 @@ struct test_case {
 static uint8_t snapshot[ARENA_BYTES];
 static uint8_t *const arena = (uint8_t *)ARENA;
 static int semaphores, messages, shared;
-static uint64_t timer_id, tid, io_context, root_device;
+static uint64_t timer_id, tid, root_device;
 static char path[64], link_path[80];
 
 static void put(uint64_t offset, const void *bytes, size_t count)
@@ -436,34 +436,9 @@ static void with_cachestat(void)
     put64(0x9000, 0);
     put64(0x9008, 8192);
 }
-static void with_io_events(void)
-{
-    struct {
-        uint64_t data;
-        uint32_t key, flags;
-        uint16_t op;
-        int16_t prio;
-        uint32_t fd;
-        uint64_t buffer, bytes, offset, spare;
-        uint32_t more, resfd;
-    } c = { .op = 0, .fd = FILE_FD, .buffer = A(0x3000), .bytes = 512 };
-
-    put(0x9100, &c, sizeof(c));
-    put64(0x9000, A(0x9100));
-}
-static void with_completions(void)
-{
-    with_io_events();
-    for (int i = 0; i < 2; i++)
-        syscall(SYS_io_submit, io_context, 1, A(0x9000));
-}
 static void with_modules_room(void)
 {
     put32(0xa000, 800);
-}
-static void with_io_uring_parameters(void)
-{
-    memset(arena + 0x1000, 0, 120);
 }
 static void with_zero_tail(void)
 {
@@ -558,7 +533,6 @@ static const struct test_case cases[] = {
     { "mincore", { ARENA, 10 * 4096 + 1, A(0x1000) }, 11, NULL, 0 },
     { "get_mempolicy", { A(0x1000), A(0x2000), 1024, 0, 0 }, ANY, NULL, REFUSED },
     { "cachestat", { FILE_FD, A(0x9000), A(0x1000), 0 }, 40, with_cachestat, REFUSED },
-    { "io_setup", { 8, A(0x1000) }, 8, with_io_uring_parameters, REFUSED },
     { "sysfs", { 2, 0, A(0x1000) }, ANY, NULL, REFUSED },
     { "file_getattr", { (uint64_t)AT_FDCWD, A(0x8000), A(0x1000), 24, 0 }, 24, with_path, REFUSED },
     { "lsm_list_modules", { A(0x1000), A(0xa000), 0 }, ANY, with_modules_room, REFUSED },
@@ -645,8 +619,6 @@ static const struct test_case cases[] = {
       REFUSED },
     { "name_to_handle_at", { (uint64_t)AT_FDCWD, A(0x8000), A(0x1000), A(0x2000), 0 }, ANY,
       with_small_handle, REFUSED },
-    { "io_submit", { 0, 1, A(0x9000) }, 4 + 512, with_io_events, REFUSED },
-    { "io_getevents", { 0, 0, 2, A(0x1000), 0 }, 64, with_completions, REFUSED },
     /* System V */
     { "semctl", { 0, 0, IPC_STAT, A(0x1000) }, 104, NULL, REFUSED },
     { "semctl", { 0, 0, GETALL, A(0x1000) }, 14, NULL, REFUSED },
@@ -683,8 +655,6 @@ static uint64_t handle_of(const struct test_case *t)
         return (uint64_t)getpid();
     if (strcmp(t->name, "get_robust_list") == 0)
         return tid;
-    if (strcmp(t->name, "io_submit") == 0 || strcmp(t->name, "io_getevents") == 0)
-        return io_context;
     if (strcmp(t->name, "ustat") == 0)
         return root_device;
     return t->args[0];
@@ -814,7 +784,7 @@ static void names_and_numbers_agree(void **state)
         if (name)
             assert_int_equal(tbd_syscall_number(name, strlen(name)), number);
         else
-            assert_int_equal(tbd_syscall_replay(number), TBD_SYS_UNKNOWN);
+            assert_int_equal(tbd_syscall_mode(number), TBD_SYS_UNKNOWN);
     }
     assert_int_equal(tbd_syscall_number("no_such_call", 12), -1);
     assert_null(tbd_syscall_name(UINT64_MAX));
@@ -823,8 +793,8 @@ static void names_and_numbers_agree(void **state)
     assert_int_equal(tbd_syscall_arg_count(SYS_openat), 4);
     assert_int_equal(tbd_syscall_arg_count(SYS_mmap), 6);
     assert_int_equal(tbd_syscall_arg_count(SYS_getpid), 0);
-    assert_int_equal(tbd_syscall_replay(SYS_mmap), TBD_SYS_MAP);
-    assert_int_equal(tbd_syscall_replay(SYS_clone), TBD_SYS_SPECIAL);
+    assert_int_equal(tbd_syscall_mode(SYS_mmap), TBD_SYS_MAP);
+    assert_int_equal(tbd_syscall_mode(SYS_clone), TBD_SYS_SPECIAL);
     assert_true(tbd_syscall_flags(SYS_read) & TBD_SYS_BLOCKS);
 }
 
@@ -844,6 +814,125 @@ static void commands_without_a_row_are_not_described(void **state)
     assert_int_equal(tbd_syscall_may_write(&encoded, may, 4), 1);
     assert_int_equal(may[0].bytes, 0xff);
     assert_int_equal(tbd_syscall_may_write(&unknown, may, 4), 0);
+}
+
+/* ---- modes and flags ---- */
+
+/* Names of the rows that `is_one` picks, in order. */
+static const char *names_of(bool (*is_one)(uint64_t number, uint32_t fact), uint32_t fact)
+{
+    static char text[2048];
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (uint64_t number = 0; number < TBD_SYS_COUNT; number++)
+        if (tbd_syscall_name(number) && is_one(number, fact))
+            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s",
+                                       length ? " " : "", tbd_syscall_name(number));
+    return text;
+}
+
+static bool has_mode(uint64_t number, uint32_t mode)
+{
+    return tbd_syscall_mode(number) == (enum tbd_sys_mode)mode;
+}
+
+static bool has_flag(uint64_t number, uint32_t flag)
+{
+    return tbd_syscall_flags(number) & flag;
+}
+
+static bool has_argument(uint64_t number, uint32_t show)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(number);
+
+    for (unsigned i = 0; i < 6; i++)
+        if (row->args[i].show == show)
+            return true;
+    return false;
+}
+
+static void gates_of_the_engine_are_flags_of_rows(void **state)
+{
+    (void)state;
+    assert_string_equal(names_of(has_mode, TBD_SYS_REFUSED),
+                        "io_setup io_destroy io_getevents io_submit io_cancel remap_file_pages "
+                        "io_pgetevents rseq io_uring_setup io_uring_enter io_uring_register "
+                        "map_shadow_stack");
+    assert_string_equal(names_of(has_mode, TBD_SYS_MAP),
+                        "mmap mprotect munmap brk mremap madvise shmat shmdt setrlimit prlimit64 "
+                        "pkey_mprotect mseal");
+    assert_string_equal(names_of(has_flag, TBD_SYS_OPENS), "open creat openat openat2");
+    assert_string_equal(names_of(has_flag, TBD_SYS_WRITES),
+                        "write pwrite64 writev pwritev pwritev2");
+    assert_string_equal(names_of(has_flag, TBD_SYS_YIELDS), "sched_yield");
+    assert_string_equal(names_of(has_flag, TBD_SYS_ASYNC), "perf_event_open");
+    assert_string_equal(names_of(has_flag, TBD_SYS_STRICT), "read write rt_sigreturn exit");
+    assert_string_equal(names_of(has_flag, TBD_SYS_VDSO),
+                        "gettimeofday time clock_gettime clock_getres getcpu");
+    assert_string_equal(names_of(has_argument, TBD_SHOW_IOVEC), "writev pwritev pwritev2");
+    assert_string_equal(names_of(has_argument, TBD_SHOW_MASK), "ppoll epoll_pwait epoll_pwait2");
+    assert_string_equal(names_of(has_argument, TBD_SHOW_MASK_IN), "pselect6");
+}
+
+static void refused_calls_have_no_effects(void **state)
+{
+    struct tbd_sys_range may[4];
+
+    (void)state;
+    for (uint64_t number = 0; number < TBD_SYS_COUNT; number++) {
+        struct tbd_sys_call call = { number, { A(0), A(64), A(128), A(192), A(256), A(320) } };
+
+        if (tbd_syscall_mode(number) != TBD_SYS_REFUSED)
+            continue;
+        assert_int_equal(tbd_syscall_flags(number), 0);
+        assert_int_equal(tbd_syscall_may_write(&call, may, 4), 0);
+        assert_true(tbd_syscall_is_described(&call));
+    }
+}
+
+/* Where memory that a call writes from is, own_memory.c reads off the row. */
+static void calls_that_write_files_say_where_from(void **state)
+{
+    (void)state;
+    for (uint64_t number = 0; number < TBD_SYS_COUNT; number++) {
+        const struct tbd_sys_row *row = tbd_sys_row(number);
+
+        if (!row || !(row->flags & TBD_SYS_WRITES))
+            continue;
+        assert_int_equal(row->args[0].show, TBD_SHOW_INT);
+        assert_true(row->args[1].show == TBD_SHOW_DATA || row->args[1].show == TBD_SHOW_IOVEC);
+        assert_int_equal(row->args[1].length, 2);
+    }
+}
+
+static bool may_wait(uint64_t number, uint64_t command)
+{
+    struct tbd_sys_call call = { number, { A(0), command, A(64), A(128), A(192), 0 } };
+
+    return tbd_syscall_may_wait(&call);
+}
+
+static void some_commands_wait_and_others_do_not(void **state)
+{
+    static const int waits[] = { FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI,
+                                 FUTEX_LOCK_PI, FUTEX_LOCK_PI2 };
+    static const int waits_not[] = { FUTEX_WAKE,        FUTEX_REQUEUE,       FUTEX_CMP_REQUEUE,
+                                     FUTEX_WAKE_OP,     FUTEX_UNLOCK_PI,     FUTEX_TRYLOCK_PI,
+                                     FUTEX_WAKE_BITSET, FUTEX_CMP_REQUEUE_PI };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+        assert_true(may_wait(SYS_futex, (uint64_t)waits[i] | FUTEX_PRIVATE_FLAG));
+    for (size_t i = 0; i < sizeof(waits_not) / sizeof(waits_not[0]); i++)
+        assert_false(may_wait(SYS_futex, (uint64_t)waits_not[i] | FUTEX_PRIVATE_FLAG));
+    assert_false(may_wait(SYS_futex, 0x200 | FUTEX_WAIT)); /* no command of the kernel's */
+    assert_true(may_wait(SYS_ioctl, TCSBRK));
+    assert_false(may_wait(SYS_ioctl, TCGETS));
+    assert_true(may_wait(SYS_read, 0));
+    assert_true(may_wait(SYS_recvmsg, 0));
+    assert_false(may_wait(SYS_getpid, 0));
+    assert_false(may_wait(5000, 0));
 }
 
 static uint64_t random_state = 88172645463325252ull;
@@ -1039,7 +1128,6 @@ static void open_others(void)
     assert_int_equal(syscall(SYS_timer_create, CLOCK_MONOTONIC, &event, &id), 0);
     timer_id = (uint64_t)id;
     tid = (uint64_t)getpid();
-    syscall(SYS_io_setup, 8, &io_context);
     assert_int_equal(stat("/dev", &root), 0);
     root_device = root.st_dev;
     semaphores = semget(IPC_PRIVATE, 7, 0600);
@@ -1085,6 +1173,10 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_numbers_agree),
+        cmocka_unit_test(gates_of_the_engine_are_flags_of_rows),
+        cmocka_unit_test(refused_calls_have_no_effects),
+        cmocka_unit_test(calls_that_write_files_say_where_from),
+        cmocka_unit_test(some_commands_wait_and_others_do_not),
         cmocka_unit_test(commands_without_a_row_are_not_described),
         cmocka_unit_test(no_argument_makes_ranges_leave_user_space_or_the_array),
         cmocka_unit_test(lines_read_like_strace),

@@ -55,8 +55,6 @@ _Noreturn void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat,
 /* The same for one that the engine makes before the program's own is to be made again. */
 void tbd_call_pause(struct tbd_call *call);
 void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys);
-/* futex_calls.c: true when the call is done. */
-bool tbd_call_futex_pi(struct tbd_call *call);
 
 /* What clone, clone3, fork or vfork asks for. */
 struct tbd_clone {
@@ -74,22 +72,26 @@ bool tbd_call_read_clone(const struct tbd_call *call, struct tbd_clone *out);
  * stays as it is. */
 bool tbd_call_exchange_word(struct tbd_call *call, uint64_t address, uint32_t was, uint32_t now);
 
-/* thread_calls.c: clone with CLONE_THREAD, exit with others left, set_tid_address. */
+/* thread_calls.c: clone with CLONE_THREAD, exit with others left. */
 void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments);
 void tbd_call_thread_exit(struct tbd_call *call);
 /* Others are left: a filter for system calls ends this one alone. */
 void tbd_call_thread_killed(struct tbd_call *call);
-void tbd_call_set_tid_address(struct tbd_call *call);
 
 /* Performs a call without giving way to other threads; its effects are noted, nothing is sent. */
 void tbd_call_perform_here(struct tbd_call *call);
 /* Performs and records a call that the engine has no part in: by the table, or by comparison. */
 void tbd_call_plain(struct tbd_call *call);
 
-/* memory_calls.c: mmap and the like (TBD_SYS_MAP). */
-void tbd_call_mapping(struct tbd_call *call);
-/* special_calls.c (TBD_SYS_SPECIAL). */
-void tbd_call_special(struct tbd_call *call);
+/* The same for a call whose effects the table describes, without the message: result, effects, flags. */
+void tbd_call_described(struct tbd_call *call);
+
+/* What syscalls.def says MAP and SPECIAL about: tbd_call_mmap(), ...  MAP: memory_calls.c; SPECIAL: special_calls.c
+ * and the files of families (futex_calls.c, seccomp.c, userfault_calls.c, organizer_children.c, thread_calls.c). */
+#define X(number, name, mode, ...)                                                                 \
+    TBD_SYS_IF_OWN(mode, void tbd_call_##name(struct tbd_call *call);)
+#include "hooks/table/syscalls.def"
+#undef X
 
 /* struct robust_list_head of the kernel. */
 struct tbd_robust_list {

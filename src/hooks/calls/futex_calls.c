@@ -105,7 +105,8 @@ static void unlock(struct tbd_call *call, uint32_t value)
                          : TBD_CALL_INTERRUPTED);
 }
 
-bool tbd_call_futex_pi(struct tbd_call *call)
+/* True: the call is done. */
+static bool lock_or_unlock(struct tbd_call *call)
 {
     uint32_t command = tbd_sys_futex_command(call->sys.args[1]);
     uint32_t value;
@@ -125,4 +126,10 @@ bool tbd_call_futex_pi(struct tbd_call *call)
     else
         lock(call, value, command);
     return true;
+}
+
+void tbd_call_futex(struct tbd_call *call)
+{
+    if (!tbd_threads_are_many() || !lock_or_unlock(call))
+        tbd_call_plain(call);
 }

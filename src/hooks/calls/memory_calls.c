@@ -220,7 +220,7 @@ static void perform_wish(struct tbd_call *call)
     tbd_call_finish(call);
 }
 
-static void map_memory(struct tbd_call *call)
+void tbd_call_mmap(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
     bool fixed = args[3] & MAP_FIXED;
@@ -279,7 +279,7 @@ static uint64_t segment_bytes(uint64_t id)
 
 /* The segment's size is only known to the kernel; replay finds it in the message, as a
  * sixth argument. */
-static void attach_shared(struct tbd_call *call)
+void tbd_call_shmat(struct tbd_call *call)
 {
     struct lookup lookup = { 0 };
     struct tbd_sys_call sys = call->sys;
@@ -327,7 +327,7 @@ static struct tbd_range segment_at(uint64_t start)
     return range;
 }
 
-static void detach_shared(struct tbd_call *call)
+void tbd_call_shmdt(struct tbd_call *call)
 {
     struct tbd_range range = segment_at(call->sys.args[0]);
 
@@ -342,7 +342,7 @@ static void detach_shared(struct tbd_call *call)
 
 /* ---- munmap, mprotect, brk, mremap, madvise ---- */
 
-static void unmap_memory(struct tbd_call *call)
+void tbd_call_munmap(struct tbd_call *call)
 {
     uint64_t start = call->sys.args[0];
     uint64_t end = start + page_up(call->sys.args[1]);
@@ -392,9 +392,11 @@ static void protect_memory(struct tbd_call *call)
 /* The heap stays one region, however often it grows. */
 static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
 {
-    struct tbd_msg_region map = {
-        .start = from, .end = to, .prot = 3, .map_flags = 2, .flags = TBD_REGION_HEAP
-    };
+    struct tbd_msg_region map = { .start = from,
+                                  .end = to,
+                                  .prot = TBD_PROT_RW,
+                                  .map_flags = MAP_PRIVATE,
+                                  .flags = TBD_REGION_HEAP };
     struct tbd_mapped_region *before = tbd_regions_find(&tbd_runtime.regions, from - 1);
 
     if (from >= to)
@@ -408,7 +410,7 @@ static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
     send_regions(call, from, to, true);
 }
 
-static void change_heap(struct tbd_call *call)
+void tbd_call_brk(struct tbd_call *call)
 {
     uint64_t old_end = page_up(tbd_runtime.brk_end);
     uint64_t wanted = page_up(call->sys.args[0]);
@@ -455,7 +457,7 @@ static void drop_contents(struct tbd_call *call, uint64_t start, uint64_t end)
     tbd_unlinked_files_send_again(call->thread, start, end);
 }
 
-static void remap_memory(struct tbd_call *call)
+void tbd_call_mremap(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
     uint64_t old_end = args[0] + page_up(args[1]);
@@ -502,7 +504,7 @@ static void remap_memory(struct tbd_call *call)
 
 /* MADV_FREE may or may not throw pages away, any time later: it is made the certain MADV_DONTNEED,
  * which the program must expect as well. */
-static void advise(struct tbd_call *call)
+void tbd_call_madvise(struct tbd_call *call)
 {
     uint64_t start = call->sys.args[0];
     uint64_t end = start + page_up(call->sys.args[1]);
@@ -530,18 +532,18 @@ static void advise(struct tbd_call *call)
 
 /* A stack limit that was raised: as much more can be touched, and is zero until then.  Replay finds
  * where the stack begins now in the message, as a sixth argument (0: as before). */
-static void change_limit(struct tbd_call *call)
+static void change_limit(struct tbd_call *call, bool is_prlimit)
 {
     const uint64_t *args = call->sys.args;
-    bool is_prlimit = call->sys.number == __NR_prlimit64;
     bool is_own = !is_prlimit || (int)args[0] == 0 || (uint32_t)args[0] == tbd_runtime.pid;
     uint64_t resource = is_prlimit ? (uint32_t)args[1] : (uint32_t)args[0];
     uint64_t pointer = is_prlimit ? args[2] : args[1];
     uint64_t end = tbd_begin_stack_start(0);
     uint64_t limit = 0;
-    struct tbd_msg_region map = {
-        .end = end, .prot = 3, .map_flags = 0x102, .flags = TBD_REGION_STACK
-    };
+    struct tbd_msg_region map = { .end = end,
+                                  .prot = TBD_PROT_RW,
+                                  .map_flags = MAP_PRIVATE | MAP_GROWSDOWN,
+                                  .flags = TBD_REGION_STACK };
 
     call->sys.args[5] = 0;
     if (is_own && resource == RLIMIT_STACK && pointer)
@@ -554,32 +556,29 @@ static void change_limit(struct tbd_call *call)
         add_region(call, &map, "[stack]");
 }
 
-/* Old system calls that nothing uses any more, and shadow stacks, which are refused as on a
- * processor without them. */
-static void refuse(struct tbd_call *call)
+void tbd_call_setrlimit(struct tbd_call *call)
 {
-    call->result = -38; /* ENOSYS */
-    tbd_call_finish(call);
+    change_limit(call, false);
 }
 
-void tbd_call_mapping(struct tbd_call *call)
+void tbd_call_prlimit64(struct tbd_call *call)
 {
-    tbd_x87_settle(); /* as long as the code is there */
-    switch (call->sys.number) {
-    case __NR_mmap: map_memory(call); break;
-    case __NR_mprotect:
-    case __NR_pkey_mprotect: protect_memory(call); break;
-    case __NR_munmap: unmap_memory(call); break;
-    case __NR_brk: change_heap(call); break;
-    case __NR_mremap: remap_memory(call); break;
-    case __NR_madvise: advise(call); break;
-    case __NR_shmat: attach_shared(call); break;
-    case __NR_shmdt: detach_shared(call); break;
-    case __NR_mseal: perform(call); break;
-    case __NR_setrlimit:
-    case __NR_prlimit64: change_limit(call); break;
-    case __NR_remap_file_pages:
-    case __NR_map_shadow_stack:
-    default: refuse(call); break;
-    }
+    change_limit(call, true);
+}
+
+/* ---- others ---- */
+
+void tbd_call_mprotect(struct tbd_call *call)
+{
+    protect_memory(call);
+}
+
+void tbd_call_pkey_mprotect(struct tbd_call *call)
+{
+    protect_memory(call);
+}
+
+void tbd_call_mseal(struct tbd_call *call)
+{
+    perform(call);
 }

@@ -174,7 +174,10 @@ static void wait_for(struct tbd_sys_call *sys, uint32_t pid)
         sys->args[1] = pid;
 }
 
-bool tbd_organizer_children_before_wait(struct tbd_call *call)
+/* Before a call that waits for any child: reaps organizers, and waits until somebody else has
+ * something to tell, whom call->sys names from then on.  False: a signal came, and call->result
+ * says what comes of the call. */
+static bool look_first(struct tbd_call *call)
 {
     uint8_t info[INFO_BYTES];
     struct tbd_sys_call look;
@@ -206,6 +209,30 @@ bool tbd_organizer_children_before_wait(struct tbd_call *call)
         if (pid_in(info))
             reap(pid_in(info));
     }
+}
+
+static void wait_for_child(struct tbd_call *call)
+{
+    struct tbd_sys_call sys = call->sys;
+
+    if (!tbd_organizer_children_come()) {
+        tbd_call_plain(call);
+        return;
+    }
+    if (look_first(call))
+        tbd_call_described(call);
+    call->sys = sys;
+    tbd_call_finish(call);
+}
+
+void tbd_call_wait4(struct tbd_call *call)
+{
+    wait_for_child(call);
+}
+
+void tbd_call_waitid(struct tbd_call *call)
+{
+    wait_for_child(call);
 }
 
 /* Signals of the same kind are one as long as they wait: this one may stand for

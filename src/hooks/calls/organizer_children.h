@@ -13,10 +13,6 @@
 
 /* Do orphans come to this process? */
 bool tbd_organizer_children_come(void);
-/* Before a call that waits for any child: reaps organizers, and waits until somebody else has
- * something to tell, whom call->sys names from then on.  False: a signal came, and call->result
- * says what comes of the call. */
-bool tbd_organizer_children_before_wait(struct tbd_call *call);
 /* SIGCHLD with this siginfo: is there nothing behind it but an organizer's end?  If there is,
  * `info` becomes the other child's. */
 bool tbd_organizer_children_sent_sigsafe(uint8_t *info);

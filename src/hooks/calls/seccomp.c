@@ -11,6 +11,7 @@
 #include "hooks/calls/call_families.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/calls/seccomp_bpf.h"
+#include "hooks/table/sys_table.h"
 
 #include <asm/unistd.h>
 #include <linux/audit.h>
@@ -89,23 +90,12 @@ static bool is_in_vdso(uint64_t address)
 /* Natively the vDSO answers, and no filter sees it. */
 static bool is_no_call(const struct tbd_call *call)
 {
+    const struct tbd_sys_row *row = tbd_sys_row(call->sys.number);
     uint32_t clock = (uint32_t)call->sys.args[0];
 
-    switch (call->sys.number) {
-    case __NR_clock_gettime:
-    case __NR_clock_getres:
-        return clock < 32 && (VDSO_CLOCKS >> clock & 1) && is_in_vdso(call->thread->regs.rip);
-    case __NR_gettimeofday:
-    case __NR_time:
-    case __NR_getcpu: return is_in_vdso(call->thread->regs.rip);
-    default: return false;
-    }
-}
-
-static bool is_allowed_strictly(uint64_t number)
-{
-    return number == __NR_read || number == __NR_write || number == __NR_exit ||
-           number == __NR_rt_sigreturn;
+    if (!row || !(row->flags & TBD_SYS_VDSO) || !is_in_vdso(call->thread->regs.rip))
+        return false;
+    return row->args[0].set != TBD_SET_CLOCK || (clock < 32 && (VDSO_CLOCKS >> clock & 1));
 }
 
 /* ---- what follows from it ---- */
@@ -179,7 +169,7 @@ bool tbd_seccomp_refuses(struct tbd_call *call)
     if (!is_active(state) || is_no_call(call))
         return false;
     if (state->is_strict) {
-        if (is_allowed_strictly(call->sys.number))
+        if (tbd_syscall_flags(call->sys.number) & TBD_SYS_STRICT)
             return false;
         die_alone(call, SIGKILL);
         return true;
@@ -363,7 +353,8 @@ static void set_strict(struct tbd_call *call)
     finish(call, 0);
 }
 
-static bool prctl_call(struct tbd_call *call)
+/* True: the call is done; so with the next. */
+static bool answer_prctl(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
 
@@ -389,14 +380,10 @@ static bool prctl_call(struct tbd_call *call)
     }
 }
 
-bool tbd_seccomp_call(struct tbd_call *call)
+static bool answer_seccomp(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
 
-    if (call->sys.number == __NR_prctl)
-        return prctl_call(call);
-    if (call->sys.number != __NR_seccomp)
-        return false;
     switch ((uint32_t)args[0]) {
     case SECCOMP_SET_MODE_STRICT:
         if ((uint32_t)args[1] || args[2])
@@ -408,6 +395,18 @@ bool tbd_seccomp_call(struct tbd_call *call)
         return true;
     default: return false;
     }
+}
+
+void tbd_call_prctl(struct tbd_call *call)
+{
+    if (!answer_prctl(call))
+        tbd_call_plain(call);
+}
+
+void tbd_call_seccomp(struct tbd_call *call)
+{
+    if (!answer_seccomp(call))
+        tbd_call_plain(call);
 }
 
 /* ---- leaving the engine ---- */

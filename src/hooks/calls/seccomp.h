@@ -29,8 +29,6 @@ struct tbd_seccomp {
 
 /* Judges a call.  True: it is refused, and done with.  May not return. */
 bool tbd_seccomp_refuses(struct tbd_call *call);
-/* seccomp and prctl, as far as they are about this.  True: the call is done. */
-bool tbd_seccomp_call(struct tbd_call *call);
 
 /* The kernel gets the calling thread's filters; the last that is done before it leaves the engine.
  * A thread that the kernel would leave unconfined is killed instead. */

@@ -25,7 +25,7 @@ static void finish(struct tbd_call *call, int64_t result)
 
 /* ---- signals ---- */
 
-static void sigaction_call(struct tbd_call *call)
+void tbd_call_rt_sigaction(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
     struct tbd_action set;
@@ -46,7 +46,7 @@ static void sigaction_call(struct tbd_call *call)
     finish(call, result);
 }
 
-static void sigprocmask_call(struct tbd_call *call)
+void tbd_call_rt_sigprocmask(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
     uint64_t set;
@@ -67,7 +67,7 @@ static void sigprocmask_call(struct tbd_call *call)
     finish(call, result);
 }
 
-static void sigaltstack_call(struct tbd_call *call)
+void tbd_call_sigaltstack(struct tbd_call *call)
 {
     const uint64_t *args = call->sys.args;
     struct tbd_altstack set;
@@ -84,7 +84,7 @@ static void sigaltstack_call(struct tbd_call *call)
     finish(call, result);
 }
 
-static void sigsuspend_call(struct tbd_call *call)
+void tbd_call_rt_sigsuspend(struct tbd_call *call)
 {
     struct tbd_signals *signals = tbd_runtime.signals;
 
@@ -100,7 +100,7 @@ static void sigsuspend_call(struct tbd_call *call)
 }
 
 /* The registers afterwards are the frame's; they follow in a message of their own. */
-static void sigreturn_call(struct tbd_call *call)
+void tbd_call_rt_sigreturn(struct tbd_call *call)
 {
     tbd_signals_block_all(); /* until the frame's mask is set */
     if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
@@ -119,7 +119,7 @@ static void sigreturn_call(struct tbd_call *call)
 #define TASK_BYTES 0x7ffffffff000ull /* with five levels of page tables the kernel allows more */
 
 /* The processor's gs base is the engine's. */
-static void arch_prctl_call(struct tbd_call *call)
+void tbd_call_arch_prctl(struct tbd_call *call)
 {
     struct tbd_regs *regs = &call->thread->regs;
     uint64_t value = call->sys.args[1];
@@ -156,7 +156,7 @@ static uint32_t exit_status(const struct tbd_call *call)
     return (uint32_t)call->sys.args[0] & 0xff;
 }
 
-_Noreturn static void exit_call(struct tbd_call *call)
+_Noreturn static void end_call(struct tbd_call *call)
 {
     call->flags |= TBD_SYSCALL_NORETURN;
     tbd_call_send(call);
@@ -164,6 +164,18 @@ _Noreturn static void exit_call(struct tbd_call *call)
     tbd_runtime_wait_done();
     for (;;)
         tbd_sys3((long)call->sys.number, call->sys.args[0], 0, 0);
+}
+
+void tbd_call_exit(struct tbd_call *call)
+{
+    if (!tbd_threads_are_many())
+        end_call(call);
+    tbd_call_thread_exit(call);
+}
+
+void tbd_call_exit_group(struct tbd_call *call)
+{
+    end_call(call);
 }
 
 /* A child has none until it sets one; an empty one does no harm when the call fails. */
@@ -253,7 +265,7 @@ static void exec_filtered(struct tbd_call *call)
     exec_plainly(call, &sys);
 }
 
-static void exec_call(struct tbd_call *call)
+static void execute(struct tbd_call *call)
 {
     struct tbd_sys_call sys = call->sys;
 
@@ -263,6 +275,16 @@ static void exec_call(struct tbd_call *call)
     }
     tbd_exec_environment_extend(&sys);
     exec_plainly(call, &sys);
+}
+
+void tbd_call_execve(struct tbd_call *call)
+{
+    execute(call);
+}
+
+void tbd_call_execveat(struct tbd_call *call)
+{
+    execute(call);
 }
 
 /* ---- forks ---- */
@@ -444,42 +466,39 @@ static void fork_call(struct tbd_call *call)
     note_child(call, &arguments);
 }
 
-/* ---- all ---- */
+void tbd_call_clone(struct tbd_call *call)
+{
+    fork_call(call);
+}
 
-static void pass_through(struct tbd_call *call)
+void tbd_call_clone3(struct tbd_call *call)
+{
+    fork_call(call);
+}
+
+void tbd_call_fork(struct tbd_call *call)
+{
+    fork_call(call);
+}
+
+void tbd_call_vfork(struct tbd_call *call)
+{
+    fork_call(call);
+}
+
+/* ---- threads, and being watched ---- */
+
+/* Used at the thread's end only. */
+void tbd_call_set_robust_list(struct tbd_call *call)
 {
     call->result = tbd_call_perform(&call->sys);
     tbd_call_finish(call);
 }
 
-void tbd_call_special(struct tbd_call *call)
+/* hooks/calls/debugged.h */
+void tbd_call_ptrace(struct tbd_call *call)
 {
-    switch (call->sys.number) {
-    case __NR_rt_sigaction: sigaction_call(call); break;
-    case __NR_rt_sigprocmask: sigprocmask_call(call); break;
-    case __NR_rt_sigreturn: sigreturn_call(call); break;
-    case __NR_rt_sigsuspend: sigsuspend_call(call); break;
-    case __NR_sigaltstack: sigaltstack_call(call); break;
-    case __NR_clone:
-    case __NR_clone3:
-    case __NR_fork:
-    case __NR_vfork: fork_call(call); break;
-    case __NR_execve:
-    case __NR_execveat: exec_call(call); break;
-    case __NR_exit:
-        if (tbd_threads_are_many()) {
-            tbd_call_thread_exit(call);
-            break;
-        }
-        exit_call(call);
-    case __NR_exit_group: exit_call(call);
-    case __NR_set_tid_address: tbd_call_set_tid_address(call); break;
-    case __NR_arch_prctl: arch_prctl_call(call); break;
-    case __NR_rseq:
-        finish(call, -ENOSYS); /* what the kernel would do behind the program's back */
-        break;
-    default:
-        pass_through(call); /* set_robust_list: used at the thread's end only */
-        break;
-    }
+    if (call->sys.args[0] == PTRACE_TRACEME)
+        tbd_call_detach(call, "it has its parent watch it (ptrace)");
+    tbd_call_plain(call);
 }

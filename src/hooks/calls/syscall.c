@@ -6,7 +6,7 @@
  * is reported as interrupted before it; that is also what a restarted call looks like.
  *
  * Context: APP. */
-#include "base/linux_abi.h"
+#include "base/linux.h"
 #include "base/log.h"
 #include "base/string.h"
 #include "hooks/calls/call_families.h"
@@ -14,7 +14,7 @@
 #include "hooks/memory/own_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/calls/seccomp.h"
-#include "hooks/calls/organizer_children.h"
+#include "hooks/table/sys_table.h"
 
 int64_t tbd_call_perform(const struct tbd_sys_call *sys)
 {
@@ -146,23 +146,28 @@ static void perform_unknown(struct tbd_call *call)
 
 /* ---- calls whose effects the table describes ---- */
 
+/* The mask that a call waits with, or 0. */
+static uint64_t mask_of(const struct tbd_sys_call *sys)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(sys->number);
+    uint64_t pointer = 0;
+
+    for (unsigned i = 0; row && i < 6; i++) {
+        if (row->args[i].show == TBD_SHOW_MASK)
+            pointer = sys->args[i];
+        else if (row->args[i].show == TBD_SHOW_MASK_IN && sys->args[i])
+            tbd_copy_from_program(&pointer, sys->args[i], sizeof(pointer));
+    }
+    return pointer;
+}
+
 /* The mask that holds while the call waits is the one a handler's own mask is added to. */
 static void note_temporary_mask(const struct tbd_sys_call *sys)
 {
     struct tbd_signals *signals = tbd_runtime.signals;
-    uint64_t pointer = 0;
+    uint64_t pointer = mask_of(sys);
 
     signals->has_temporary = false;
-    switch (sys->number) {
-    case __NR_ppoll: pointer = sys->args[3]; break;
-    case __NR_epoll_pwait:
-    case __NR_epoll_pwait2: pointer = sys->args[4]; break;
-    case __NR_pselect6:
-        if (sys->args[5])
-            tbd_copy_from_program(&pointer, sys->args[5], sizeof(pointer));
-        break;
-    default: return;
-    }
     if (pointer)
         signals->has_temporary = tbd_copy_from_program(&signals->temporary_mask, pointer,
                                                        sizeof(signals->temporary_mask));
@@ -194,34 +199,13 @@ void tbd_call_perform_here(struct tbd_call *call)
         tbd_effects_written(call->effects, did, did_count);
 }
 
-/* Those ioctls that wait do not write; others would write in place, at a time that cannot be told. */
-static bool writes_memory(const struct tbd_sys_call *sys)
-{
-    struct tbd_sys_range one;
-
-    return tbd_syscall_may_write(sys, &one, 1) != 0;
-}
-
-static bool may_wait(const struct tbd_sys_call *sys)
-{
-    uint32_t command = tbd_sys_futex_command(sys->args[1]);
-
-    if (sys->number == __NR_futex)
-        return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET ||
-               command == FUTEX_WAIT_REQUEUE_PI || command == FUTEX_LOCK_PI ||
-               command == FUTEX_LOCK_PI2;
-    if (sys->number == __NR_ioctl && writes_memory(sys))
-        return false;
-    return tbd_syscall_flags(sys->number) & TBD_SYS_BLOCKS;
-}
-
 /* For other threads, or for somebody who fills pages that the kernel is about to use. */
 static bool gives_way(const struct tbd_sys_call *sys)
 {
-    return (tbd_threads_are_many() && may_wait(sys)) || tbd_userfault_has_pointer(sys);
+    return (tbd_threads_are_many() && tbd_syscall_may_wait(sys)) || tbd_userfault_has_pointer(sys);
 }
 
-static void perform_described(struct tbd_call *call)
+void tbd_call_described(struct tbd_call *call)
 {
     note_temporary_mask(&call->sys);
     if (!gives_way(&call->sys) || !tbd_call_wait(call))
@@ -236,60 +220,59 @@ static void note_asynchronous(uint64_t number)
 {
     static uint8_t said[SAID_BYTES];
 
-    if (tbd_syscall_flags(number) & TBD_SYS_ASYNC && is_first(said, number))
+    if (is_first(said, number))
         tbd_runtime_note(1, "system call %lu lets the kernel write memory later: not recorded",
                          number);
 }
 
-static bool waits_for_child(const struct tbd_sys_call *sys)
-{
-    return sys->number == __NR_wait4 || sys->number == __NR_waitid;
-}
-
-static void wait_beside_organizers(struct tbd_call *call)
-{
-    struct tbd_sys_call sys = call->sys;
-
-    if (tbd_organizer_children_before_wait(call))
-        perform_described(call);
-    call->sys = sys;
-    tbd_call_finish(call);
-}
-
 void tbd_call_plain(struct tbd_call *call)
 {
-    if (call->sys.number == __NR_futex && tbd_threads_are_many() && tbd_call_futex_pi(call))
-        return;
-    if (tbd_own_memory_write(call)) {
+    uint32_t flags = tbd_syscall_flags(call->sys.number);
+
+    if (flags & TBD_SYS_WRITES && tbd_own_memory_write(call)) {
         tbd_call_finish(call);
         return;
     }
-    if (waits_for_child(&call->sys) && tbd_organizer_children_come()) {
-        wait_beside_organizers(call);
-        return;
-    }
     if (tbd_syscall_is_described(&call->sys))
-        perform_described(call);
+        tbd_call_described(call);
     else
         perform_unknown(call);
-    tbd_own_memory_note(call);
-    note_asynchronous(call->sys.number);
+    if (flags & TBD_SYS_OPENS)
+        tbd_own_memory_note(call);
+    if (flags & TBD_SYS_ASYNC)
+        note_asynchronous(call->sys.number);
     tbd_call_finish(call);
 }
 
-/* Calls through which the kernel reads and writes memory by itself, later: refused as by a kernel that is built
- * without them, which their users must expect. */
-static bool is_refused(uint64_t number)
-{
-    return number == __NR_io_uring_setup || number == __NR_io_uring_enter ||
-           number == __NR_io_uring_register ||
-           (number >= __NR_io_setup && number <= __NR_io_cancel) || number == __NR_io_pgetevents;
-}
+/* ---- all ---- */
+
+typedef void (*tbd_call_function)(struct tbd_call *call);
+
+/* Of rows that say MAP or SPECIAL. */
+static const tbd_call_function functions[TBD_SYS_COUNT] = {
+#define X(number, name, mode, ...) TBD_SYS_IF_OWN(mode, [number] = tbd_call_##name, )
+#include "hooks/table/syscalls.def"
+#undef X
+};
 
 static void refuse(struct tbd_call *call)
 {
     call->result = -ENOSYS;
     tbd_call_finish(call);
+}
+
+static void perform(struct tbd_call *call)
+{
+    switch (tbd_syscall_mode(call->sys.number)) {
+    case TBD_SYS_MAP:
+        tbd_x87_settle(); /* as long as the code is there */
+        functions[call->sys.number](call);
+        break;
+    case TBD_SYS_SPECIAL: functions[call->sys.number](call); break;
+    case TBD_SYS_REFUSED: refuse(call); break;
+    case TBD_SYS_EMULATE:
+    case TBD_SYS_UNKNOWN: tbd_call_plain(call); break;
+    }
 }
 
 void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
@@ -308,25 +291,6 @@ void tbd_syscall_perform(struct tbd_thread *thread, uint32_t insn_bytes)
     if (!call.effects)
         tbd_call_detach(&call, "no memory for the old bytes of system calls");
     tbd_effects_clear(call.effects);
-    if (tbd_seccomp_refuses(&call) || tbd_seccomp_call(&call))
-        return;
-    if (call.sys.number == __NR_userfaultfd) {
-        tbd_call_userfault_open(&call);
-        return;
-    }
-    if (call.sys.number == __NR_ioctl && tbd_call_userfault_ioctl(&call))
-        return;
-    /* hooks/calls/debugged.h */
-    if (call.sys.number == __NR_ptrace && call.sys.args[0] == PTRACE_TRACEME)
-        tbd_call_detach(&call, "it has its parent watch it (ptrace)");
-    if (is_refused(call.sys.number)) {
-        refuse(&call);
-        return;
-    }
-    switch (tbd_syscall_replay(call.sys.number)) {
-    case TBD_SYS_MAP: tbd_call_mapping(&call); break;
-    case TBD_SYS_SPECIAL: tbd_call_special(&call); break;
-    case TBD_SYS_EMULATE:
-    case TBD_SYS_UNKNOWN: tbd_call_plain(&call); break;
-    }
+    if (!tbd_seccomp_refuses(&call))
+        perform(&call);
 }

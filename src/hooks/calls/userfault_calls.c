@@ -9,6 +9,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/calls/call_families.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/table/sys_table.h"
 
@@ -55,7 +56,8 @@ bool tbd_userfault_is_for_kernel(void)
 static bool is_pointer(const struct tbd_sys_arg *arg)
 {
     return arg->show == TBD_SHOW_PTR || arg->show == TBD_SHOW_STR || arg->show == TBD_SHOW_DATA ||
-           arg->show == TBD_SHOW_OUT;
+           arg->show == TBD_SHOW_IOVEC || arg->show == TBD_SHOW_MASK ||
+           arg->show == TBD_SHOW_MASK_IN || arg->show == TBD_SHOW_OUT;
 }
 
 static bool is_output_missing(const struct tbd_sys_call *sys)
@@ -114,13 +116,18 @@ static void note_descriptor(const struct tbd_call *call, uint64_t flags)
     *old = (struct descriptor){ .inode = inode_of(call->result) };
 }
 
-void tbd_call_userfault_open(struct tbd_call *call)
+static void open_descriptor(struct tbd_call *call, uint64_t flags)
 {
     if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
         tbd_call_detach(call, "it handles its own page faults (userfaultfd)");
     call->result = tbd_call_perform(&call->sys);
-    note_descriptor(call, call->sys.number == __NR_userfaultfd ? call->sys.args[0] : 0);
+    note_descriptor(call, flags);
     tbd_call_finish(call);
+}
+
+void tbd_call_userfaultfd(struct tbd_call *call)
+{
+    open_descriptor(call, call->sys.args[0]);
 }
 
 /* What another one moved away is missing now, or zero. */
@@ -172,7 +179,8 @@ static void read_words(uint64_t address, uint64_t words[5], uint32_t bytes)
     tbd_copy_from_program(words, address, bytes < 40 ? bytes : 40);
 }
 
-bool tbd_call_userfault_ioctl(struct tbd_call *call)
+/* False: it is none of those. */
+static bool command_descriptor(struct tbd_call *call)
 {
     uint32_t command = (uint32_t)call->sys.args[1];
     uint32_t bytes = command >> 16 & 0x3fff;
@@ -182,7 +190,7 @@ bool tbd_call_userfault_ioctl(struct tbd_call *call)
     if ((command >> 8 & 0xff) != UFFDIO)
         return false;
     if (!bytes) { /* USERFAULTFD_IOC_NEW */
-        tbd_call_userfault_open(call);
+        open_descriptor(call, 0);
         return true;
     }
     own = find_own((int32_t)call->sys.args[0]);
@@ -198,4 +206,10 @@ bool tbd_call_userfault_ioctl(struct tbd_call *call)
     }
     tbd_call_finish(call);
     return true;
+}
+
+void tbd_call_ioctl(struct tbd_call *call)
+{
+    if (!command_descriptor(call))
+        tbd_call_plain(call);
 }

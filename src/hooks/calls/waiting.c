@@ -121,7 +121,7 @@ static bool is_writable(uint64_t start, uint64_t bytes)
     while (at < start + bytes) {
         const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, at);
 
-        if (!region || !(region->map.prot & 2))
+        if (!region || !(region->map.prot & PROT_WRITE))
             return false;
         at = region->map.end;
     }
@@ -450,7 +450,8 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struc
     uint64_t now = tbd_ring_time(&tbd_runtime.ring, thread);
 
     tbd_threads_give(thread,
-                     sys->number == __NR_sched_yield ? TBD_SWITCH_YIELD : TBD_SWITCH_BLOCKED,
+                     tbd_syscall_flags(sys->number) & TBD_SYS_YIELDS ? TBD_SWITCH_YIELD
+                                                                     : TBD_SWITCH_BLOCKED,
                      now ? now - 1 : TBD_NO_BLOCK_TIME);
     call->result = tbd_program_syscall(sys, &seat->signals.pending);
     fill_places(call, waiting);

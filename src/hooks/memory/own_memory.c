@@ -13,6 +13,7 @@
 #include "base/sys.h"
 #include "hooks/memory/proc.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/table/sys_table.h"
 
 static bool was_opened;
 
@@ -28,14 +29,15 @@ static bool is_own_memory(uint64_t fd)
            !memcmp(path + length - 4, "/mem", 4);
 }
 
+/* As the row says: flags as an argument, or a structure of them, or none (creat). */
 static bool is_open_for_writing(const struct tbd_sys_call *sys)
 {
-    switch (sys->number) {
-    case __NR_open: return sys->args[1] & O_ACCMODE;
-    case __NR_openat: return sys->args[2] & O_ACCMODE;
-    case __NR_openat2: return true;
-    default: return false;
-    }
+    const struct tbd_sys_row *row = tbd_sys_row(sys->number);
+
+    for (unsigned i = 0; i < 6; i++)
+        if (row->args[i].set == TBD_SET_OPEN)
+            return sys->args[i] & O_ACCMODE;
+    return true;
 }
 
 void tbd_own_memory_note(const struct tbd_call *call)
@@ -55,26 +57,18 @@ static uint64_t bytes_of(uint64_t vector, uint64_t count)
     return total;
 }
 
-/* False: not a call that writes a file. */
-static bool range_of(const struct tbd_sys_call *sys, struct tbd_sys_range *out)
+/* Where the call writes: at its fourth argument, if it has one, or where the descriptor is. */
+static struct tbd_sys_range range_of(const struct tbd_sys_call *sys)
 {
-    bool is_vector = sys->number != __NR_write && sys->number != __NR_pwrite64;
-    bool is_at = sys->number != __NR_write && sys->number != __NR_writev;
+    const struct tbd_sys_arg *from = &tbd_sys_row(sys->number)->args[1];
+    bool is_at = tbd_syscall_arg_count(sys->number) > 3 && (int64_t)sys->args[3] != -1;
+    struct tbd_sys_range range = { sys->args[3], sys->args[from->length] };
 
-    switch (sys->number) {
-    case __NR_write:
-    case __NR_pwrite64:
-    case __NR_writev:
-    case __NR_pwritev:
-    case __NR_pwritev2: break;
-    default: return false;
-    }
-    if (is_at && !(sys->number == __NR_pwritev2 && (int64_t)sys->args[3] == -1))
-        out->address = sys->args[3];
-    else
-        out->address = (uint64_t)tbd_sys3(__NR_lseek, sys->args[0], 0, SEEK_CUR);
-    out->bytes = is_vector ? bytes_of(sys->args[1], sys->args[2]) : sys->args[2];
-    return true;
+    if (!is_at)
+        range.address = (uint64_t)tbd_sys3(__NR_lseek, sys->args[0], 0, SEEK_CUR);
+    if (from->show == TBD_SHOW_IOVEC)
+        range.bytes = bytes_of(sys->args[1], range.bytes);
+    return range;
 }
 
 /* Nothing but data that the program may write anyway: translated code stays right, and replay
@@ -97,8 +91,9 @@ bool tbd_own_memory_write(struct tbd_call *call)
 {
     struct tbd_sys_range range;
 
-    if (!was_opened || !range_of(&call->sys, &range) || !is_own_memory(call->sys.args[0]))
+    if (!was_opened || !is_own_memory(call->sys.args[0]))
         return false;
+    range = range_of(&call->sys);
     if (!is_plain_data(&range))
         tbd_call_detach(call, "it writes its own code through /proc/self/mem");
     tbd_effects_watch(call->effects, &range, 1);

@@ -69,8 +69,4 @@ bool tbd_userfault_has_pointer(const struct tbd_sys_call *sys);
 /* May the kernel, too, wait for a page?  Else it fails. */
 bool tbd_userfault_is_for_kernel(void);
 
-/* userfaultfd itself, and ioctl on a descriptor of this process's; false: another descriptor. */
-void tbd_call_userfault_open(struct tbd_call *call);
-bool tbd_call_userfault_ioctl(struct tbd_call *call);
-
 #endif

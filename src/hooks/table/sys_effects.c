@@ -128,6 +128,11 @@ void tbd_sys_not_described(struct tbd_sys_sink *sink)
     sink->described = false;
 }
 
+void tbd_sys_waits_not(struct tbd_sys_sink *sink)
+{
+    sink->waits_not = true;
+}
+
 /* ---- the rules ---- */
 
 /* Argument `length` as the kernel reads it. */
@@ -224,7 +229,21 @@ bool tbd_syscall_is_described(const struct tbd_sys_call *call)
 {
     struct tbd_sys_sink sink = { .call = call, .described = true };
 
-    return walk(&sink) && sink.described && tbd_syscall_replay(call->number) != TBD_SYS_UNKNOWN;
+    return walk(&sink) && sink.described && tbd_syscall_mode(call->number) != TBD_SYS_UNKNOWN;
+}
+
+bool tbd_syscall_may_wait(const struct tbd_sys_call *call)
+{
+    struct tbd_sys_range one;
+    struct tbd_sys_sink sink = { .call = call, .out = &one, .max = 1 };
+    const struct tbd_sys_row *row = tbd_sys_row(call->number);
+
+    if (!row || !(row->flags & TBD_SYS_BLOCKS))
+        return false;
+    for (unsigned i = 0; i < 6; i++)
+        if (row->args[i].effect == TBD_EFFECT_OTHER)
+            emit_other(&sink, row->args[i].unit, call->args);
+    return !sink.waits_not;
 }
 
 size_t tbd_syscall_may_write(const struct tbd_sys_call *call, struct tbd_sys_range *out, size_t max)

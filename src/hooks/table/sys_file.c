@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* sys_file.c - effects of calls on files, mounts and asynchronous files that no rule of the table states
+/* sys_file.c - effects of calls on files and mounts that no rule of the table states
  *
  * Each function tells the sink every place that the kernel may write and how much of it the result
  * means.  Offsets are those of the kernel's own structures on x86-64.  Contexts: any.
@@ -96,54 +96,4 @@ void tbd_effect_quotactl(struct tbd_sys_sink *sink, const uint64_t *args)
 void tbd_effect_quotactl_fd(struct tbd_sys_sink *sink, const uint64_t *args)
 {
     tbd_sys_emit_success(sink, args[3], quota_bytes((uint32_t)args[1]));
-}
-
-/* ---- asynchronous files ---- */
-
-#define IOCBS_MAX 256
-enum { IOCB_PREAD = 0, IOCB_PREADV = 7 };
-
-/* struct iocb as far as needed. */
-struct io_control {
-    uint64_t data;
-    uint32_t key; /* the kernel writes it: 0 */
-    uint32_t flags;
-    uint16_t opcode;
-    int16_t priority;
-    uint32_t fd;
-    uint64_t buffer;
-    uint64_t bytes;
-};
-
-/* Ordinary files are read before io_submit returns, so the data counts as written here. */
-static void emit_control(struct tbd_sys_sink *sink, uint64_t address, bool submitted)
-{
-    struct io_control c;
-
-    if (!tbd_copy_from_program(&c, address, sizeof(c)))
-        return;
-    tbd_sys_emit(sink, address + 8, 4, submitted ? 4 : 0);
-    if (c.opcode == IOCB_PREAD)
-        tbd_sys_emit(sink, c.buffer, c.bytes, submitted ? c.bytes : 0);
-    else if (c.opcode == IOCB_PREADV)
-        tbd_sys_emit_iovec(sink, c.buffer, c.bytes, submitted ? UINT64_MAX : 0);
-}
-
-void tbd_effect_io_submit(struct tbd_sys_sink *sink, const uint64_t *args)
-{
-    for (uint64_t i = 0; i < args[1] && i < IOCBS_MAX; i++) {
-        /* The one after the last submitted may have got its key before it failed. */
-        bool submitted = sink->after && (int64_t)i <= (sink->result > 0 ? sink->result : 0);
-
-        emit_control(sink, tbd_sys_u64(args[2] + i * 8), submitted);
-    }
-}
-
-/* IORING_REGISTER_PROBE: a header and an element for each operation asked about. */
-void tbd_effect_io_uring_register(struct tbd_sys_sink *sink, const uint64_t *args)
-{
-    const uint32_t probe = 8;
-
-    if ((uint32_t)args[1] == probe)
-        tbd_sys_emit_success(sink, args[2], 16 + 8 * (uint64_t)(uint32_t)args[3]);
 }

@@ -111,4 +111,7 @@ void tbd_effect_ioctl(struct tbd_sys_sink *sink, const uint64_t *args)
         tbd_sys_emit_success(sink, args[2], row->bytes);
     else
         emit_by_encoding(sink, command, args[2]);
+    /* Commands that wait do not write; others would write in place, at a time that cannot be told. */
+    if (sink->count)
+        tbd_sys_waits_not(sink);
 }

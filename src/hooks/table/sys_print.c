@@ -5,6 +5,7 @@
  * read most; whatever has no name here is printed as a number.  Host only, no state.
  */
 #include "hooks/table/sys_ioctl.h"
+
 #include "hooks/table/sys_table.h"
 
 #include <linux/futex.h>
@@ -295,6 +296,9 @@ static void add_argument(struct line *line, const struct tbd_sys_arg *arg, const
     case TBD_SHOW_LONG: add(line, "%" PRId64, (int64_t)value); break;
     case TBD_SHOW_ULONG: add(line, "%" PRIu64, value); break;
     case TBD_SHOW_HEX: add(line, "%#" PRIx64, value); break;
+    case TBD_SHOW_IOVEC:
+    case TBD_SHOW_MASK:
+    case TBD_SHOW_MASK_IN:
     case TBD_SHOW_PTR: add_pointer(line, value); break;
     case TBD_SHOW_STR:
         value ? add_text(line, value, UINT64_MAX, true) : add_pointer(line, value);

@@ -62,9 +62,18 @@ void tbd_effect_arch_prctl(struct tbd_sys_sink *sink, const uint64_t *args)
 
 /* ---- futex ---- */
 
+static bool is_futex_wait(uint32_t command)
+{
+    return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET ||
+           command == FUTEX_WAIT_REQUEUE_PI || command == FUTEX_LOCK_PI ||
+           command == FUTEX_LOCK_PI2;
+}
+
 /* The word itself is written by few operations; after failures too (FUTEX_WAITERS stays set). */
 void tbd_effect_futex(struct tbd_sys_sink *sink, const uint64_t *args)
 {
+    if (!is_futex_wait(tbd_sys_futex_command(args[1])))
+        tbd_sys_waits_not(sink);
     switch (tbd_sys_futex_command(args[1])) {
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:

@@ -18,10 +18,13 @@ enum tbd_sys_show {
     TBD_SHOW_ULONG,    /* unsigned 64 bits */
     TBD_SHOW_HEX,
     TBD_SHOW_PTR,
-    TBD_SHOW_STR,  /* NUL-terminated string that the kernel reads */
-    TBD_SHOW_DATA, /* bytes that the kernel reads; their number is argument `length` */
-    TBD_SHOW_OUT,  /* memory that the kernel writes: effect says what */
-    TBD_SHOW_MODE, /* octal */
+    TBD_SHOW_STR,     /* NUL-terminated string that the kernel reads */
+    TBD_SHOW_DATA,    /* bytes that the kernel reads; their number is argument `length` */
+    TBD_SHOW_IOVEC,   /* struct iovec[argument `length`] of memory that the kernel reads */
+    TBD_SHOW_MASK,    /* signals blocked while the call waits */
+    TBD_SHOW_MASK_IN, /* a pointer to them and their size */
+    TBD_SHOW_OUT,     /* memory that the kernel writes: effect says what */
+    TBD_SHOW_MODE,    /* octal */
     TBD_SHOW_SIGNAL,
     TBD_SHOW_ATFD,  /* descriptor or AT_FDCWD */
     TBD_SHOW_FLAGS, /* `set` says which: enum tbd_sys_set */
@@ -93,8 +96,8 @@ _Static_assert(sizeof(struct tbd_sys_arg) == 8, "470 rows of six");
 
 struct tbd_sys_row {
     const char *name; /* NULL: no such call */
-    uint8_t replay;   /* enum tbd_sys_replay */
-    uint8_t flags;    /* TBD_SYS_BLOCKS, TBD_SYS_ASYNC */
+    uint8_t mode;     /* enum tbd_sys_mode */
+    uint8_t flags;    /* TBD_SYS_BLOCKS, ... */
     struct tbd_sys_arg args[6];
 };
 
@@ -106,7 +109,7 @@ const struct tbd_sys_row *tbd_sys_row(uint64_t number);
 #define TBD_SYS_OTHERS(X) \
     X(ioctl) X(fcntl) X(prctl) X(arch_prctl) X(futex) X(recvmsg) X(recvmmsg) X(sendmmsg) X(semctl) \
     X(shmctl) X(msgctl) X(msgrcv) X(sysfs) X(quotactl) X(quotactl_fd) X(keyctl) X(ptrace) X(clone) \
-    X(clone3) X(capget) X(name_to_handle_at) X(io_submit) X(io_uring_register) X(get_mempolicy) \
+    X(clone3) X(capget) X(name_to_handle_at) X(get_mempolicy) \
     X(mincore) X(seccomp) X(statmount) X(lsm_get_self_attr) X(lsm_list_modules) X(getxattrat) \
     X(process_vm_writev) X(perf_event_open)
 // clang-format on
@@ -124,6 +127,7 @@ struct tbd_sys_sink {
     const struct tbd_sys_call *call;
     bool after;                      /* did_write: `result`, `may` are valid */
     bool described;                  /* cleared by tbd_sys_not_described() */
+    bool waits_not;                  /* set by tbd_sys_waits_not() */
     bool lost;                       /* after: a place was not among `may` */
     int64_t result;                  /* before: 0 */
     const struct tbd_sys_range *may; /* borrowed for the call */
@@ -145,6 +149,8 @@ void tbd_sys_emit_result(struct tbd_sys_sink *sink, uint64_t address, uint64_t r
 void tbd_sys_emit_iovec(struct tbd_sys_sink *sink, uint64_t array, uint64_t count, uint64_t total);
 /* This command's effects are not known (ioctl, prctl, ...). */
 void tbd_sys_not_described(struct tbd_sys_sink *sink);
+/* This command of a call that may wait does not. */
+void tbd_sys_waits_not(struct tbd_sys_sink *sink);
 
 /* Values in program memory; 0 where it cannot be read. */
 uint32_t tbd_sys_u32(uint64_t address);

@@ -4,12 +4,18 @@
  * No state, no calls, any context.  What the rows mean for memory is in sys_effects.c.
  */
 #include "hooks/table/syscalls.h"
+
 #include "hooks/table/sys_table.h"
 
 // clang-format off
 /* Words of syscalls.def: flags. */
 #define BLOCKS TBD_SYS_BLOCKS
+#define YIELDS TBD_SYS_YIELDS
 #define ASYNC TBD_SYS_ASYNC
+#define OPENS TBD_SYS_OPENS
+#define WRITES TBD_SYS_WRITES
+#define VDSO TBD_SYS_VDSO
+#define STRICT TBD_SYS_STRICT
 
 /* Words of syscalls.def: arguments that are only shown. */
 #define VOID { .show = TBD_SHOW_NONE }
@@ -25,35 +31,38 @@
 #define SIGNAL { .show = TBD_SHOW_SIGNAL }
 #define ATFD { .show = TBD_SHOW_ATFD }
 #define DATA(arg) { .show = TBD_SHOW_DATA, .length = (arg) }
+#define IOVEC(arg) { .show = TBD_SHOW_IOVEC, .length = (arg) }
+#define MASK { .show = TBD_SHOW_MASK }
+#define MASK_IN { .show = TBD_SHOW_MASK_IN }
 #define FLAGS(name) { .show = TBD_SHOW_FLAGS, .set = TBD_SET_##name }
 
 /* Words of syscalls.def: memory that the kernel writes. */
-#define WRITES(kind, cases, arg, type, size)                                                       \
+#define WRITTEN(kind, cases, arg, type, size)                                                       \
     { .show = TBD_SHOW_OUT, .effect = TBD_EFFECT_##kind, .when = TBD_WHEN_##cases,                 \
       .length = (arg), .width = TBD_WIDTH_##type, .unit = (size) }
-#define OUT(bytes) WRITES(FIXED, SUCCESS, 0, 64, bytes)
-#define OUT_POSITIVE(bytes) WRITES(FIXED, POSITIVE, 0, 64, bytes)
-#define OUT_EINTR(bytes) WRITES(FIXED, EINTR, 0, 64, bytes)
-#define OUT_ALWAYS(bytes) WRITES(FIXED, ALWAYS, 0, 64, bytes)
-#define OUT_BYTES(arg) WRITES(ARRAY, SUCCESS, arg, 64, 1)
-#define OUT_BYTES_U32(arg) WRITES(ARRAY, SUCCESS, arg, U32, 1)
-#define OUT_ARRAY(arg, bytes) WRITES(ARRAY, RESULT_OR_EINTR, arg, U32, bytes)
-#define OUT_ARRAY_ALWAYS(arg, bytes) WRITES(ARRAY, ALWAYS, arg, 64, bytes)
-#define OUT_RESULT(arg) WRITES(RESULT, SUCCESS, arg, 64, 1)
-#define OUT_RESULT_U32(arg) WRITES(RESULT, SUCCESS, arg, U32, 1)
-#define OUT_RESULT_I32(arg) WRITES(RESULT, SUCCESS, arg, I32, 1)
-#define OUT_ITEMS(arg, bytes) WRITES(RESULT, SUCCESS, arg, I32, bytes)
-#define OUT_ITEMS_64(arg, bytes) WRITES(RESULT, SUCCESS, arg, 64, bytes)
-#define OUT_LENGTH(arg) WRITES(LENGTH, SUCCESS, arg, 64, 1)
-#define OUT_FD_SET WRITES(FD_SET, SUCCESS, 0, I32, 1)
-#define OUT_IOVEC(arg) WRITES(IOVEC, SUCCESS, arg, 64, 1)
-#define OTHER(name) WRITES(OTHER, ALWAYS, 0, 64, TBD_OTHER_##name)
+#define OUT(bytes) WRITTEN(FIXED, SUCCESS, 0, 64, bytes)
+#define OUT_POSITIVE(bytes) WRITTEN(FIXED, POSITIVE, 0, 64, bytes)
+#define OUT_EINTR(bytes) WRITTEN(FIXED, EINTR, 0, 64, bytes)
+#define OUT_ALWAYS(bytes) WRITTEN(FIXED, ALWAYS, 0, 64, bytes)
+#define OUT_BYTES(arg) WRITTEN(ARRAY, SUCCESS, arg, 64, 1)
+#define OUT_BYTES_U32(arg) WRITTEN(ARRAY, SUCCESS, arg, U32, 1)
+#define OUT_ARRAY(arg, bytes) WRITTEN(ARRAY, RESULT_OR_EINTR, arg, U32, bytes)
+#define OUT_ARRAY_ALWAYS(arg, bytes) WRITTEN(ARRAY, ALWAYS, arg, 64, bytes)
+#define OUT_RESULT(arg) WRITTEN(RESULT, SUCCESS, arg, 64, 1)
+#define OUT_RESULT_U32(arg) WRITTEN(RESULT, SUCCESS, arg, U32, 1)
+#define OUT_RESULT_I32(arg) WRITTEN(RESULT, SUCCESS, arg, I32, 1)
+#define OUT_ITEMS(arg, bytes) WRITTEN(RESULT, SUCCESS, arg, I32, bytes)
+#define OUT_ITEMS_64(arg, bytes) WRITTEN(RESULT, SUCCESS, arg, 64, bytes)
+#define OUT_LENGTH(arg) WRITTEN(LENGTH, SUCCESS, arg, 64, 1)
+#define OUT_FD_SET WRITTEN(FD_SET, SUCCESS, 0, I32, 1)
+#define OUT_IOVEC(arg) WRITTEN(IOVEC, SUCCESS, arg, 64, 1)
+#define OTHER(name) WRITTEN(OTHER, ALWAYS, 0, 64, TBD_OTHER_##name)
 // clang-format on
 
 static const struct tbd_sys_row rows[] = {
-#define X(number, word, mode, facts, ...)                                                          \
+#define X(number, word, mode_, facts, ...)                                                         \
     [number] = {                                                                                   \
-        .name = #word, .replay = TBD_SYS_##mode, .flags = (facts), .args = { __VA_ARGS__ }         \
+        .name = #word, .mode = TBD_SYS_##mode_, .flags = (facts), .args = { __VA_ARGS__ }          \
     },
 #include "hooks/table/syscalls.def"
 #undef X
@@ -68,11 +77,11 @@ const struct tbd_sys_row *tbd_sys_row(uint64_t number)
     return &rows[number];
 }
 
-enum tbd_sys_replay tbd_syscall_replay(uint64_t number)
+enum tbd_sys_mode tbd_syscall_mode(uint64_t number)
 {
     const struct tbd_sys_row *row = tbd_sys_row(number);
 
-    return row ? (enum tbd_sys_replay)row->replay : TBD_SYS_UNKNOWN;
+    return row ? (enum tbd_sys_mode)row->mode : TBD_SYS_UNKNOWN;
 }
 
 uint32_t tbd_syscall_flags(uint64_t number)

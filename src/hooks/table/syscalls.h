@@ -24,20 +24,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tbd_sys_replay {
-    TBD_SYS_EMULATE, /* replay supplies result and writes */
-    TBD_SYS_MAP,     /* changes mappings: executed again in replay, at the recorded addresses */
-    /* hooks/calls/syscall.c has a function of its own (exit, execve, clone, signals, fs base,
-     * ...) */
-    TBD_SYS_SPECIAL,
+/* Who makes a call in play, and what replay does; syscalls.def says more about these and about the flags. */
+enum tbd_sys_mode {
+    TBD_SYS_EMULATE, /* made as it is; replay supplies result and writes */
+    TBD_SYS_MAP, /* a function of its own; executed again in replay, at the recorded addresses */
+    TBD_SYS_SPECIAL, /* a function of its own; replay supplies result and writes */
+    TBD_SYS_REFUSED, /* -ENOSYS */
     TBD_SYS_UNKNOWN, /* no row, or effects that no row can state: writes are found by comparison */
 };
 
-/* Facts about a row beside its arguments. */
-#define TBD_SYS_BLOCKS 1u /* may wait for something outside: a place to hand over the baton */
-/* from now on the kernel may write program memory at any time (aio, io_uring, perf buffers): say
- * in the trace what is missing */
-#define TBD_SYS_ASYNC 2u
+/* For a list made of some rows: `code` if the row's mode is MAP; if it has a function of its own. */
+#define TBD_SYS_IF_MAP(mode, ...) TBD_SYS_IF_MAP_##mode(__VA_ARGS__)
+#define TBD_SYS_IF_MAP_EMULATE(...)
+#define TBD_SYS_IF_MAP_MAP(...) __VA_ARGS__
+#define TBD_SYS_IF_MAP_SPECIAL(...)
+#define TBD_SYS_IF_MAP_REFUSED(...)
+#define TBD_SYS_IF_MAP_UNKNOWN(...)
+#define TBD_SYS_IF_OWN(mode, ...) TBD_SYS_IF_OWN_##mode(__VA_ARGS__)
+#define TBD_SYS_IF_OWN_EMULATE(...)
+#define TBD_SYS_IF_OWN_MAP(...)     __VA_ARGS__
+#define TBD_SYS_IF_OWN_SPECIAL(...) __VA_ARGS__
+#define TBD_SYS_IF_OWN_REFUSED(...)
+#define TBD_SYS_IF_OWN_UNKNOWN(...)
+
+/* Flags. */
+#define TBD_SYS_BLOCKS 1u
+#define TBD_SYS_YIELDS 2u
+#define TBD_SYS_ASYNC  4u
+#define TBD_SYS_OPENS  8u
+#define TBD_SYS_WRITES 16u
+#define TBD_SYS_VDSO   32u
+#define TBD_SYS_STRICT 64u
 
 struct tbd_sys_call {
     uint64_t number;
@@ -60,8 +77,9 @@ static inline uint32_t tbd_sys_futex_command(uint64_t operation)
     return (uint32_t)operation & (uint32_t)FUTEX_CMD_MASK;
 }
 
-enum tbd_sys_replay tbd_syscall_replay(uint64_t number);
-/* TBD_SYS_BLOCKS, TBD_SYS_ASYNC; 0 for an unknown number. */
+/* TBD_SYS_UNKNOWN for an unknown number. */
+enum tbd_sys_mode tbd_syscall_mode(uint64_t number);
+/* 0 for an unknown number. */
 uint32_t tbd_syscall_flags(uint64_t number);
 /* "read"; NULL for an unknown number. */
 const char *tbd_syscall_name(uint64_t number);
@@ -74,6 +92,9 @@ unsigned tbd_syscall_arg_count(uint64_t number);
  * commands (ioctl, prctl, ...) whose effects the table does not state: may_write is then a guess
  * from the command's encoding, and comparison is the only proof. */
 bool tbd_syscall_is_described(const struct tbd_sys_call *call);
+
+/* Whether this very call may wait: its row says BLOCKS, and its command (futex, ioctl) is not one that does not. */
+bool tbd_syscall_may_wait(const struct tbd_sys_call *call);
 
 /* Before the call: every range the kernel may write, upper bounds (old bytes are saved from it).
  * Returns how many were stored in out[]; never more than `max`.  A return of exactly `max` means

@@ -6,6 +6,7 @@
 #include "replay/stub/logged_events.h"
 
 #include "base/linux_abi.h"
+#include "base/sys.h"
 #include "replay/stub/memory.h"
 
 #define HIGHEST_ERROR (-4095l)
@@ -58,7 +59,7 @@ static bool do_mmap(const struct tbd_msg_syscall *call)
 }
 
 /* The stack may grow further: play says where to, behind the arguments.  Nothing is between. */
-static bool do_limit(const struct tbd_msg_syscall *call)
+static bool change_limit(const struct tbd_msg_syscall *call)
 {
     const struct tbd_regions *regions = &tbd_runtime.regions;
     uint64_t start = call->args[5];
@@ -92,11 +93,11 @@ static bool do_munmap(const struct tbd_msg_syscall *call)
     return tbd_memory_unmap(call->args[0], call->args[1]);
 }
 
-static bool do_mprotect(const struct tbd_msg_syscall *call)
+static bool protect(const struct tbd_msg_syscall *call)
 {
     forget_code(call->args[0], call->args[1]);
     return !call->args[1] ||
-           tbd_memory_protect(call->args[0], call->args[1], (uint32_t)call->args[2] & 7);
+           tbd_memory_protect(call->args[0], call->args[1], (uint32_t)call->args[2] & TBD_PROT_RWX);
 }
 
 static bool do_mremap(const struct tbd_msg_syscall *call)
@@ -138,6 +139,33 @@ static bool do_madvise(const struct tbd_msg_syscall *call)
     return tbd_memory_discard(call->args[0], call->args[1], this_order());
 }
 
+static bool do_mprotect(const struct tbd_msg_syscall *call)
+{
+    return protect(call);
+}
+
+static bool do_pkey_mprotect(const struct tbd_msg_syscall *call)
+{
+    return protect(call);
+}
+
+static bool do_setrlimit(const struct tbd_msg_syscall *call)
+{
+    return change_limit(call);
+}
+
+static bool do_prlimit64(const struct tbd_msg_syscall *call)
+{
+    return change_limit(call);
+}
+
+/* Nothing is mapped otherwise: what the seal forbids has failed in play. */
+static bool do_mseal(const struct tbd_msg_syscall *call)
+{
+    (void)call;
+    return true;
+}
+
 static bool do_arch_prctl(const struct tbd_msg_syscall *call, struct tbd_thread *thread)
 {
     if (call->args[0] == ARCH_SET_FS) {
@@ -154,19 +182,10 @@ bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thre
     if (has_failed(call) || call->flags & TBD_SYSCALL_CONTINUED)
         return true;
     switch (call->number) {
-    case __NR_mmap: return do_mmap(call);
-    case __NR_munmap: return do_munmap(call);
-    case __NR_mprotect:
-    case __NR_pkey_mprotect: return do_mprotect(call);
-    case __NR_mremap: return do_mremap(call);
-    case __NR_setrlimit:
-    case __NR_prlimit64: return do_limit(call);
-    case __NR_brk: return do_brk(call);
-    case __NR_madvise: return do_madvise(call);
+#define X(number, name, mode, ...) TBD_SYS_IF_MAP(mode, case number : return do_##name(call);)
+#include "hooks/table/syscalls.def"
+#undef X
     case __NR_arch_prctl: return do_arch_prctl(call, thread);
-    case __NR_shmat: return do_shmat(call);
-    case __NR_shmdt: return do_shmdt(call);
-    case __NR_remap_file_pages: return false;
     default: return true;
     }
 }
