@@ -74,6 +74,8 @@ struct aged {
     uint64_t ended; /* seconds */
 };
 
+#define LEVELS (TBD_LEVEL_EVENTS + 1)
+
 struct level {
     uint64_t bytes;
     uint32_t count;
@@ -85,7 +87,7 @@ struct tbd_ager {
     pthread_mutex_t *lock;
     struct aged *windows; /* owned */
     size_t count, capacity;
-    struct level levels[4];
+    struct level levels[LEVELS];
     uint64_t other; /* bytes of files that are neither windows nor growing */
     uint64_t keys;  /* of these, bytes of the index over windows */
     uint32_t key_files;
@@ -185,7 +187,8 @@ static uint64_t fixed_bytes(const struct tbd_ager *ager)
 
 static uint64_t window_bytes(const struct tbd_ager *ager)
 {
-    return ager->levels[1].bytes + ager->levels[2].bytes + ager->levels[3].bytes;
+    return ager->levels[TBD_LEVEL_BITS].bytes + ager->levels[TBD_LEVEL_COUNTS].bytes +
+           ager->levels[TBD_LEVEL_EVENTS].bytes;
 }
 
 static uint64_t total_bytes(const struct tbd_ager *ager)
@@ -230,7 +233,7 @@ static void measure_if_near_locked(struct tbd_ager *ager)
 
 static void count_window(struct tbd_ager *ager, const struct aged *window, int sign)
 {
-    struct level *level = &ager->levels[window->disk.level & 3];
+    struct level *level = &ager->levels[window->disk.level < LEVELS ? window->disk.level : 0];
 
     level->bytes += (uint64_t)sign * bytes_of(&window->disk);
     level->count += (uint32_t)sign;
@@ -286,7 +289,7 @@ static bool is_full(const struct tbd_ager *ager, uint32_t more)
 }
 
 /* First window of this level that may be changed, and that is not among the newest `spared`. */
-static bool find_oldest(const struct tbd_ager *ager, uint8_t level, uint32_t spared,
+static bool find_oldest(const struct tbd_ager *ager, enum tbd_level level, uint32_t spared,
                         struct plan *out)
 {
     for (size_t i = 0; i + spared < ager->count; i++) {
@@ -336,7 +339,7 @@ static bool find_merge(const struct tbd_ager *ager, uint64_t least, uint64_t mos
 
             blocks += window->disk.blocks;
             memory += memory_of(&window->disk);
-            if (window->disk.level != 1 || window->stays || blocks > most ||
+            if (window->disk.level != TBD_LEVEL_BITS || window->stays || blocks > most ||
                 (i > first + 1 && memory > MERGE_MEMORY))
                 break;
             longest = window->disk.blocks > longest ? window->disk.blocks : longest;
@@ -352,17 +355,18 @@ static bool find_merge(const struct tbd_ager *ager, uint64_t least, uint64_t mos
 /* The oldest windows that have counts, a quarter of them at once: eight at least. */
 static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
 {
-    uint32_t wanted = ager->levels[2].count / 4;
+    uint32_t wanted = ager->levels[TBD_LEVEL_COUNTS].count / 4;
     struct plan oldest = { 0 };
     uint64_t blocks = 0;
     uint32_t run = 0;
 
     wanted = wanted < MERGE_COUNT ? MERGE_COUNT : wanted > COUNTED_MOST ? COUNTED_MOST : wanted;
-    if (!find_oldest(ager, 2, 0, &oldest))
+    if (!find_oldest(ager, TBD_LEVEL_COUNTS, 0, &oldest))
         return false;
     for (size_t i = oldest.first; i < ager->count && run < wanted; i++, run++) {
         blocks += ager->windows[i].disk.blocks;
-        if (ager->windows[i].disk.level != 2 || ager->windows[i].stays || blocks > MERGED_BLOCKS)
+        if (ager->windows[i].disk.level != TBD_LEVEL_COUNTS || ager->windows[i].stays ||
+            blocks > MERGED_BLOCKS)
             break;
     }
     if (run < MERGE_COUNT)
@@ -375,18 +379,19 @@ static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
 static bool plan_merge(const struct tbd_ager *ager, struct plan *out)
 {
     return find_merge(ager, 4 * GROWTH_UNIT, MERGED_BLOCKS, out) ||
-           (ager->levels[2].count >= 2 * COUNTED_MOST && plan_merge_counted(ager, out)) ||
+           (ager->levels[TBD_LEVEL_COUNTS].count >= 2 * COUNTED_MOST &&
+            plan_merge_counted(ager, out)) ||
            find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS, out) ||
            find_merge(ager, GROWTH_LEAST, MERGED_BLOCKS_MOST, out) || plan_merge_counted(ager, out);
 }
 
-static bool plan_level(const struct tbd_ager *ager, unsigned level, struct plan *out)
+static bool plan_level(const struct tbd_ager *ager, enum tbd_level level, struct plan *out)
 {
-    if (level == 1)
+    if (level == TBD_LEVEL_BITS)
         return plan_merge(ager, out);
-    if (!find_oldest(ager, (uint8_t)level, level == 3 ? NEWEST : 0, out))
+    if (!find_oldest(ager, level, level == TBD_LEVEL_EVENTS ? NEWEST : 0, out))
         return false;
-    out->action = level == 3 ? EVENTS : COUNTS;
+    out->action = level == TBD_LEVEL_EVENTS ? EVENTS : COUNTS;
     return true;
 }
 
@@ -404,7 +409,9 @@ static bool plan_drop(const struct tbd_ager *ager, uint64_t bytes, struct plan *
 
 static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
 {
-    static const unsigned shares[4] = { 0, 4, 4, 2 };
+    static const unsigned shares[LEVELS] = {
+        [TBD_LEVEL_BITS] = 4, [TBD_LEVEL_COUNTS] = 4, [TBD_LEVEL_EVENTS] = 2
+    };
     uint64_t fixed = fixed_bytes(ager);
     uint64_t room = ager->limits.budget > fixed ? ager->limits.budget - fixed : 0;
 
@@ -414,13 +421,15 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
         out->action = KEYS;
         return true;
     }
-    if (ager->levels[3].bytes <= room / shares[3] && ager->levels[2].bytes > room / shares[2] &&
-        ager->levels[1].bytes > room / shares[1] && plan_merge_counted(ager, out))
+    if (ager->levels[TBD_LEVEL_EVENTS].bytes <= room / shares[TBD_LEVEL_EVENTS] &&
+        ager->levels[TBD_LEVEL_COUNTS].bytes > room / shares[TBD_LEVEL_COUNTS] &&
+        ager->levels[TBD_LEVEL_BITS].bytes > room / shares[TBD_LEVEL_BITS] &&
+        plan_merge_counted(ager, out))
         return true;
-    for (unsigned level = 3; level; level--)
+    for (enum tbd_level level = TBD_LEVEL_EVENTS; level; level--)
         if (ager->levels[level].bytes > room / shares[level] && plan_level(ager, level, out))
             return true;
-    for (unsigned level = 3; level; level--)
+    for (enum tbd_level level = TBD_LEVEL_EVENTS; level; level--)
         if (plan_level(ager, level, out))
             return true;
     return find_merge(ager, GROWTH_UNIT, MERGED_BLOCKS_MOST, out) ||
@@ -615,7 +624,7 @@ static enum tbd_status drop_counts(struct tbd_ager *ager, const struct plan *pla
     enum tbd_status status = see_window(ager, window->window, &place);
 
     if (!status)
-        status = tbd_change_lower(ager->trace, ager->writer, place, 1, &change, NULL);
+        status = tbd_change_lower(ager->trace, ager->writer, place, TBD_LEVEL_BITS, &change, NULL);
     if (!status) /* what the handle does not know: its events went meanwhile */
         status = commit(ager, plan->first, &change);
     tbd_change_free(&change);
@@ -630,8 +639,8 @@ static enum tbd_status merge(struct tbd_ager *ager, const struct plan *plan,
     enum tbd_status status = see_windows(ager, window->window, plan->count, &place);
 
     if (!status)
-        status = tbd_change_merge(ager->trace, ager->writer, place, plan->count, 1, BRIEF_BLOCKS,
-                                  &change, NULL);
+        status = tbd_change_merge(ager->trace, ager->writer, place, plan->count, TBD_LEVEL_BITS,
+                                  BRIEF_BLOCKS, &change, NULL);
     if (!status)
         status = commit(ager, plan->first, &change);
     tbd_change_free(&change);

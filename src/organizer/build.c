@@ -291,7 +291,7 @@ static void fill_counts(struct tbd_product *out)
     out->counts.first_time = out->window->first_time;
     out->counts.blocks = out->window->blocks;
     out->counts.complete = out->window->complete;
-    out->counts.level = 3;
+    out->counts.level = TBD_LEVEL_EVENTS;
 }
 
 /* Something was missing: nothing is left over but what builders keep. */

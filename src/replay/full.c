@@ -113,7 +113,7 @@ enum tbd_status tbd_full_replay(struct tbd_worker *worker, uint32_t hooks, struc
     (*out)->regs.thread = worker->window->regs.thread; /* who has control at its start: for
                                                           cursors */
     (*out)->number = worker->window->number;
-    (*out)->level = 3;
+    (*out)->level = TBD_LEVEL_EVENTS;
     (*out)->has_loads = (hooks & TBD_HOOK_LOADS) != 0;
     return TBD_OK;
 }
@@ -243,7 +243,7 @@ static void link_blocks(struct tbd_window *window, const struct tbd_window *toc)
         if (at == toc->block_summary_count || toc->block_summaries[at].id != blocks[i].id)
             continue;
         blocks[i].previous = toc->block_summaries[at].previous;
-        if (toc->level == 1)
+        if (toc->level == TBD_LEVEL_BITS)
             continue;
         blocks[i].enters = toc->block_summaries[at].enters;
         blocks[i].last_enter = toc->block_summaries[at].last_enter;
@@ -263,7 +263,7 @@ enum tbd_status tbd_full_complete(struct tbd_window *window, struct tbd_window *
     link_blocks(window, toc);
     window->early_calls = toc->early_calls;
     window->early_call_count = toc->early_call_count;
-    if (toc->level == 1)
+    if (toc->level == TBD_LEVEL_BITS)
         tbd_window_count_early_calls(window);
     if (!tbd_window_inherit(window, toc))
         return tbd_process_error(why, TBD_NOMEM, "no memory");

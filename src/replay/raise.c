@@ -84,7 +84,7 @@ static enum tbd_status raise_window(struct raise_run *r, uint32_t index,
                                     struct tbd_divergence *divergence, struct tbd_error *why)
 {
     struct tbd_change change = { 0 };
-    bool has_counts = tbd_trace_window(r->trace, index)->level > 1;
+    bool has_counts = tbd_trace_window(r->trace, index)->level > TBD_LEVEL_BITS;
     struct tbd_window *window;
     enum tbd_status status = (has_counts ? tbd_replay_events : tbd_replay_full)(
         r->replayer, 0, index, TBD_HOOKS_FULL, &window, divergence, why);
@@ -108,7 +108,8 @@ bool tbd_raise_is_possible(const struct tbd_trace *trace, uint32_t window)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
 
-    return summary->level < 3 && summary->span == 1 && tbd_slice_count(trace, window) <= 1;
+    return summary->level < TBD_LEVEL_EVENTS && summary->span == 1 &&
+           tbd_slice_count(trace, window) <= 1;
 }
 
 enum tbd_status tbd_raise_windows(struct tbd_trace *trace, struct tbd_replayer *replayer,

@@ -441,7 +441,8 @@ static enum tbd_status begin_verify(struct tbd_replayer *replayer, unsigned work
     if (window >= tbd_trace_window_count(replayer->trace))
         return tbd_process_error(why, TBD_NOWINDOW, "no window %u", window);
     summary = tbd_trace_window(replayer->trace, window);
-    return begin(replayer, worker, window, how == TBD_VERIFY_ALL && summary->level >= 3, out, why);
+    return begin(replayer, worker, window,
+                 how == TBD_VERIFY_ALL && summary->level >= TBD_LEVEL_EVENTS, out, why);
 }
 
 enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker, uint32_t window,
@@ -453,7 +454,8 @@ enum tbd_status tbd_replay_verify(struct tbd_replayer *replayer, unsigned worker
     enum tbd_status status;
 
     if (tbd_slice_count(replayer->trace, window) > 1 &&
-        (how == TBD_VERIFY_QUICK || tbd_trace_window(replayer->trace, window)->level < 3))
+        (how == TBD_VERIFY_QUICK ||
+         tbd_trace_window(replayer->trace, window)->level < TBD_LEVEL_EVENTS))
         return judge(replayer, window, tbd_slices_verify(replayer, worker, window, divergence, why),
                      divergence, why);
     status = begin_verify(replayer, worker, window, how, &play, why);

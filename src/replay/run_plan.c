@@ -162,7 +162,7 @@ static uint32_t last_instruction(struct tbd_worker *worker, uint64_t time)
     struct tbd_cursor cursor;
     uint32_t instruction = 0;
 
-    if (summary->level < 3 ||
+    if (summary->level < TBD_LEVEL_EVENTS ||
         tbd_window_load(worker->trace, worker->window->index, true, &window, NULL))
         return 0;
     if (tbd_cursor_seek(window, time, &cursor) && cursor.block->def.insn_count)

@@ -374,7 +374,7 @@ static bool complete(struct tbd_slices *s, struct tbd_window *slice)
     struct state start = start_of(s->before ? s->before : toc);
 
     slice->trace = s->replayer->trace;
-    slice->level = 1;
+    slice->level = TBD_LEVEL_BITS;
     slice->is_slice = true;
     slice->slice_time = s->at;
     slice->slice_order = (uint32_t)s->order;

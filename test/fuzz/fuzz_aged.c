@@ -48,7 +48,7 @@ static void merge_first(void)
 
     check(!tbd_writer_open(path, &writer, NULL));
     check(!tbd_trace_open(path, &trace, NULL));
-    check(!tbd_change_merge(trace, writer, 0, 3, 2, 0, &change, NULL));
+    check(!tbd_change_merge(trace, writer, 0, 3, TBD_LEVEL_COUNTS, 0, &change, NULL));
     check(!tbd_change_commit(writer, &change));
     tbd_change_free(&change);
     tbd_trace_close(trace);
@@ -101,7 +101,7 @@ static void use(void)
     count = count < WINDOWS_MOST ? count : WINDOWS_MOST;
     for (uint32_t i = 0; i < count; i++)
         use_window(trace, i);
-    if (count && !tbd_merge_windows(trace, 0, count, 2, &merged, shifts, NULL))
+    if (count && !tbd_merge_windows(trace, 0, count, TBD_LEVEL_COUNTS, &merged, shifts, NULL))
         tbd_window_free(merged);
     if (count)
         check(tbd_index_put(trace, count / 2, &out) != TBD_SYNTAX);

@@ -36,7 +36,7 @@ static void clean_up(void)
         tbd_buffer_free(&good[i]);
 }
 
-static void lower(uint32_t window, uint8_t level)
+static void lower(uint32_t window, enum tbd_level level)
 {
     struct tbd_change change;
     struct tbd_writer *writer;
@@ -59,7 +59,7 @@ static void make_raised(void)
     check(!tbd_trace_open(path, &whole, NULL));
     for (uint32_t i = 0; i < 2; i++) {
         check(!tbd_window_load(whole, i, true, &windows[i], NULL));
-        lower(i, i == RAISED_2 ? 2 : 1);
+        lower(i, i == RAISED_2 ? TBD_LEVEL_COUNTS : TBD_LEVEL_BITS);
     }
     check(!tbd_trace_open(path, &trace, NULL));
     for (uint32_t i = 0; i < 2; i++) {

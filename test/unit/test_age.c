@@ -136,7 +136,7 @@ static bool begin_window(void)
         return false;
     work[begun] = (struct tbd_window_files){
         .disk = { .window = begun,
-                  .level = 3,
+                  .level = TBD_LEVEL_EVENTS,
                   .complete = 1,
                   .first_time = begun,
                   .blocks = 1,

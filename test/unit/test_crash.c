@@ -170,7 +170,8 @@ static void check_window(struct tbd_trace *trace, struct tbd_trace *good, uint32
     uint32_t place = tbd_trace_window_of(good, summary->first_time);
     struct tbd_error why = { 0 };
     struct tbd_window *window;
-    enum tbd_status status = tbd_window_load(trace, index, summary->level == 3, &window, &why);
+    enum tbd_status status =
+        tbd_window_load(trace, index, summary->level == TBD_LEVEL_EVENTS, &window, &why);
 
     /* its files may have been given up just before the index says so */
     if (status && status != TBD_NOTKEPT)
@@ -293,9 +294,9 @@ static void windows_age_in_these_runs(void **state)
     assert_int_equal(organize("levels", &limits[0]), TBD_OK);
     trace = open_trace("levels");
     assert_int_equal(tbd_trace_window_count(trace), all);
-    assert_int_equal(tbd_trace_window(trace, all - 1)->level, 3);
-    assert_int_equal(tbd_trace_window(trace, all - 5)->level, 2);
-    assert_int_equal(tbd_trace_window(trace, 0)->level, 1);
+    assert_int_equal(tbd_trace_window(trace, all - 1)->level, TBD_LEVEL_EVENTS);
+    assert_int_equal(tbd_trace_window(trace, all - 5)->level, TBD_LEVEL_COUNTS);
+    assert_int_equal(tbd_trace_window(trace, 0)->level, TBD_LEVEL_BITS);
     tbd_trace_close(trace);
     assert_int_equal(organize("grows", &grows), TBD_OK);
     assert_true(index_bytes("levels") < index_bytes("grows")); /* it was written anew */

@@ -54,11 +54,11 @@ static void fill_part(struct tbd_window *window, unsigned part)
     window->words = words;
     window->block_summaries = blocks;
     window->read_pages = pages;
-    window->level = 2;
+    window->level = TBD_LEVEL_COUNTS;
 }
 
 /* Parts begin at times 1000 and event numbers 5000 apart. */
-static void make(struct tbd_merge *m, unsigned count, uint8_t level)
+static void make(struct tbd_merge *m, unsigned count, enum tbd_level level)
 {
     struct tbd_block_table *table = tbd_block_table_new();
 
@@ -99,12 +99,13 @@ static void expect(unsigned count, uint8_t level, unsigned key, struct tbd_word_
 
             if (k != key || !has_key(part, k))
                 continue;
-            word->count = level > 1 ? word->count + enters + 1 : 1;
-            word->last = level > 1 ? key + 1 + part * 5000 : 0;
-            block->count = level > 1 ? block->count + enters + 1 : 1;
-            block->last = level > 1 ? key + 2 + part * 1000 : 0;
-            block->enters = level > 1 ? block->enters + enters : block->enters | (enters != 0);
-            if (level > 1 && enters)
+            word->count = level > TBD_LEVEL_BITS ? word->count + enters + 1 : 1;
+            word->last = level > TBD_LEVEL_BITS ? key + 1 + part * 5000 : 0;
+            block->count = level > TBD_LEVEL_BITS ? block->count + enters + 1 : 1;
+            block->last = level > TBD_LEVEL_BITS ? key + 2 + part * 1000 : 0;
+            block->enters =
+                level > TBD_LEVEL_BITS ? block->enters + enters : block->enters | (enters != 0);
+            if (level > TBD_LEVEL_BITS && enters)
                 block->last_enter = key + 1 + part * 1000;
         }
 }
@@ -135,7 +136,7 @@ static void lists_are_united_in_order(void **state)
 {
     (void)state;
     for (unsigned count = 1; count <= PARTS_MOST; count++)
-        for (uint8_t level = 1; level <= 2; level++) {
+        for (enum tbd_level level = TBD_LEVEL_BITS; level <= TBD_LEVEL_COUNTS; level++) {
             struct tbd_merge m;
 
             make(&m, count, level);

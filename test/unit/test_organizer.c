@@ -235,7 +235,8 @@ static void scribbled_streams_never_harm(void **state)
                               (unsigned long long)why.offset, why.detail);
             assert_non_null(trace);
             for (uint32_t w = 0; w < tbd_trace_window_count(trace); w++)
-                tbd_window_free(run_load_as(trace, w, tbd_trace_window(trace, w)->level == 3));
+                tbd_window_free(
+                    run_load_as(trace, w, tbd_trace_window(trace, w)->level == TBD_LEVEL_EVENTS));
             tbd_trace_close(trace);
         }
         maker_close(&m);

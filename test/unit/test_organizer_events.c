@@ -250,7 +250,7 @@ static void assert_same_but_for_events(struct tbd_trace *lean_trace, struct tbd_
     const struct tbd_window_summary *lean_counts = tbd_trace_window(lean_trace, index);
     const struct tbd_window_summary *full_counts = tbd_trace_window(full_trace, index);
 
-    assert_int_equal(full_counts->level, 3);
+    assert_int_equal(full_counts->level, TBD_LEVEL_EVENTS);
     assert_int_equal(lean_counts->level, full_counts->complete ? 2 : 3);
     assert_int_equal(lean_counts->first_time, full_counts->first_time);
     assert_int_equal(lean_counts->blocks, full_counts->blocks);

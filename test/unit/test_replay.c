@@ -138,7 +138,7 @@ static void put_window(struct tbd_writer *writer, uint64_t call_number)
 {
     struct tbd_block_table *table = tbd_block_table_new();
     struct tbd_window *window = tbd_window_new(table);
-    struct tbd_window_summary counts = { .level = 1 };
+    struct tbd_window_summary counts = { .level = TBD_LEVEL_BITS };
     struct tbd_window_files files;
     uint64_t mask;
     uint32_t bytes = xsave_facts(&mask);

@@ -209,9 +209,16 @@ _Static_assert(sizeof(struct tbd_disk_threads) == 16, "tbd_disk_threads is 16 by
 #define TBD_PAGES_CAPTURED 1u /* contents after a modification are in the window's page table */
 #define TBD_PAGES_FIRST    2u /* contents from before its first use are */
 
+/* How much of a window is kept: each level has what those below it have. */
+enum tbd_level {
+    TBD_LEVEL_BITS = 1,   /* which words were stored to, which blocks were entered */
+    TBD_LEVEL_COUNTS = 2, /* how often, and when last */
+    TBD_LEVEL_EVENTS = 3, /* all events */
+};
+
 struct tbd_disk_window {
     uint32_t window;      /*   0 */
-    uint8_t level;        /*   4 */
+    uint8_t level;        /*   4: enum tbd_level */
     uint8_t complete;     /*   5 */
     uint16_t reserved;    /*   6 */
     uint64_t first_time;  /*   8 */

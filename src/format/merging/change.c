@@ -107,7 +107,7 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
     struct tbd_toc_content content = { .window = window,
                                        .disk = &change->disk.window,
                                        .trace_id = tbd_trace_id(trace),
-                                       .level = change->disk.window.level,
+                                       .level = (enum tbd_level)change->disk.window.level,
                                        .is_old = change->disk.span > 1,
                                        .is_brief = change->is_brief,
                                        .base = base_of,
@@ -119,7 +119,7 @@ static enum tbd_status write_toc(struct tbd_trace *trace, struct tbd_writer *wri
     change->disk.window.toc_bytes = 0;
     change->disk.window.trace_bytes = 0;
     change->disk.window.block_bytes = 0;
-    if (content.level > 1)
+    if (content.level > TBD_LEVEL_BITS)
         content.base = NULL;
     status = tbd_toc_put(&content, &out, &change->pages);
     tbd_window_file_name(window->number, change->disk.span, "toc", name, sizeof(name));
@@ -160,14 +160,14 @@ enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window, str
         return TBD_NOMEM;
     add_old(out, &summary, "trace");
     add_old(out, &summary, "blocks");
-    out->disk.window.level = 2;
+    out->disk.window.level = TBD_LEVEL_COUNTS;
     out->disk.window.trace_bytes = 0;
     out->disk.window.block_bytes = 0;
     return TBD_OK;
 }
 
 enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *writer,
-                                 uint32_t window, uint8_t level, struct tbd_change *out,
+                                 uint32_t window, enum tbd_level level, struct tbd_change *out,
                                  struct tbd_error *why)
 {
     const struct tbd_window_summary *summary = tbd_trace_window(trace, window);
@@ -178,14 +178,14 @@ enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *wri
         return refuse(trace, window, why);
     if (!begin(trace, window, 1, out))
         return TBD_NOMEM;
-    if (summary->level == 3) {
+    if (summary->level == TBD_LEVEL_EVENTS) {
         add_old(out, summary, "trace");
         add_old(out, summary, "blocks");
     }
-    out->disk.window.level = level;
+    out->disk.window.level = (uint8_t)level;
     out->disk.window.trace_bytes = 0;
     out->disk.window.block_bytes = 0;
-    if (level > 1)
+    if (level > TBD_LEVEL_BITS)
         return TBD_OK;
     status = lower_toc(trace, writer, window, out, why);
     tbd_trace_forget_toc(trace, window); /* how deep differences go counts from what is there now */
@@ -227,7 +227,7 @@ enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *wri
                              window->index);
     if (!begin(trace, window->index, 1, out))
         return TBD_NOMEM;
-    out->disk.window.level = 3;
+    out->disk.window.level = TBD_LEVEL_EVENTS;
     status = write_toc(trace, writer, window, window->index, out);
     if (!status)
         status = write_events(writer, window, tbd_trace_id(trace), &out->disk.window);
@@ -258,13 +258,13 @@ static enum tbd_status write_merged(struct tbd_trace *trace, struct tbd_writer *
         if (more->highest_id > disk->highest_id)
             disk->highest_id = more->highest_id;
     }
-    disk->level = window->level;
+    disk->level = (uint8_t)window->level;
     return write_toc(trace, writer, window, first + change->disk.count - 1, change);
 }
 
 /* What pages held before is known. */
 static enum tbd_status merge_known(struct tbd_trace *trace, struct tbd_writer *writer,
-                                   uint32_t first, uint8_t level, uint64_t brief_blocks,
+                                   uint32_t first, enum tbd_level level, uint64_t brief_blocks,
                                    struct tbd_change *out, struct tbd_error *why)
 {
     uint32_t count = out->disk.count;
@@ -278,7 +278,7 @@ static enum tbd_status merge_known(struct tbd_trace *trace, struct tbd_writer *w
         const struct tbd_window_summary *summary = tbd_trace_window(trace, first + i);
 
         add_old(out, summary, "toc");
-        if (summary->level == 3) {
+        if (summary->level == TBD_LEVEL_EVENTS) {
             add_old(out, summary, "trace");
             add_old(out, summary, "blocks");
         }
@@ -292,7 +292,7 @@ static enum tbd_status merge_known(struct tbd_trace *trace, struct tbd_writer *w
 }
 
 enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first,
-                                 uint32_t count, uint8_t level, uint64_t brief_blocks,
+                                 uint32_t count, enum tbd_level level, uint64_t brief_blocks,
                                  struct tbd_change *out, struct tbd_error *why)
 {
     enum tbd_status status;

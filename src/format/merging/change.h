@@ -31,7 +31,7 @@ bool tbd_change_is_possible(const struct tbd_trace *trace, uint32_t window);
 
 /* `level` is below the window's: 2 takes its events away, 1 its counts as well. */
 TBD_MUST_CHECK enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *writer,
-                                                uint32_t window, uint8_t level,
+                                                uint32_t window, enum tbd_level level,
                                                 struct tbd_change *out, struct tbd_error *why);
 
 /* The same for level 2, of a window of level 3 of which only its record is at hand. */
@@ -42,9 +42,9 @@ TBD_MUST_CHECK enum tbd_status tbd_change_drop_events(const struct tbd_disk_wind
  * level 1, else 2.  Of fewer than `brief_blocks` block entries it is packed quickly, and not as
  * small as can be.  TBD_NOREPLAY: it would be too large, or one of them is not complete. */
 TBD_MUST_CHECK enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer,
-                                                uint32_t first, uint32_t count, uint8_t level,
-                                                uint64_t brief_blocks, struct tbd_change *out,
-                                                struct tbd_error *why);
+                                                uint32_t first, uint32_t count,
+                                                enum tbd_level level, uint64_t brief_blocks,
+                                                struct tbd_change *out, struct tbd_error *why);
 
 /* `window` has all its events, and everything a window of level 3 has: writes its files. */
 TBD_MUST_CHECK enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,

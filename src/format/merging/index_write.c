@@ -399,7 +399,7 @@ static void remove_windows(const struct tbd_trace *trace, struct tbd_writer *wri
     for (uint32_t i = 0; i < first; i++) {
         const struct tbd_window_summary *window = tbd_trace_window(trace, i);
 
-        for (size_t k = 0; k < (window->level == 3 ? 3 : 1); k++) {
+        for (size_t k = 0; k < (window->level == TBD_LEVEL_EVENTS ? 3 : 1); k++) {
             tbd_window_file_name(window->number, window->span, suffixes[k], name, sizeof(name));
             tbd_writer_remove(writer, name);
         }

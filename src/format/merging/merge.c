@@ -277,7 +277,7 @@ static enum tbd_status load_parts(struct tbd_merge *m, struct tbd_error *why)
 static enum tbd_status measure_parts(struct tbd_merge *m, struct tbd_error *why)
 {
     uint64_t events = 0, blocks = 0, order = 0;
-    uint8_t level = m->out->level;
+    enum tbd_level level = m->out->level;
 
     for (uint32_t i = 0; i < m->count; i++) {
         struct tbd_merge_part *part = &m->parts[i];
@@ -288,7 +288,8 @@ static enum tbd_status measure_parts(struct tbd_merge *m, struct tbd_error *why)
         blocks += part->window->blocks;
         order += part->window->log_count;
         level = part->window->level < level ? part->window->level : level;
-        if (blocks > UINT32_MAX || (level > 1 && events > EVENTS_MAX) || order > UINT32_MAX)
+        if (blocks > UINT32_MAX || (level > TBD_LEVEL_BITS && events > EVENTS_MAX) ||
+            order > UINT32_MAX)
             return tbd_error_set(why, TBD_NOREPLAY, tbd_trace_path(m->trace), 0,
                                  "windows %u to %u would have too many events as one", m->first,
                                  m->first + m->count - 1);
@@ -349,7 +350,7 @@ static enum tbd_status merge(struct tbd_merge *m, struct tbd_error *why)
 }
 
 enum tbd_status tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint32_t count,
-                                  uint8_t level, struct tbd_window **out,
+                                  enum tbd_level level, struct tbd_window **out,
                                   struct tbd_disk_shift *shifts, struct tbd_error *why)
 {
     struct tbd_merge m = { .trace = trace,
@@ -361,7 +362,7 @@ enum tbd_status tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint3
     enum tbd_status status = TBD_NOMEM;
 
     if (m.parts && m.out) {
-        m.out->level = level < 2 ? level : 2;
+        m.out->level = level < TBD_LEVEL_COUNTS ? level : TBD_LEVEL_COUNTS;
         status = merge(&m, why);
     }
     for (uint32_t i = 0; i < count && m.parts; i++)

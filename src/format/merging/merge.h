@@ -10,7 +10,7 @@
  * of them has it: owned by the caller.  `previous` in its summaries is a number + 1, not a place.  shifts[i] says how moments of
  * each are moved.  TBD_NOREPLAY: it would be too large. */
 TBD_MUST_CHECK enum tbd_status
-tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint32_t count, uint8_t level,
+tbd_merge_windows(struct tbd_trace *trace, uint32_t first, uint32_t count, enum tbd_level level,
                   struct tbd_window **out, struct tbd_disk_shift *shifts, struct tbd_error *why);
 
 #endif

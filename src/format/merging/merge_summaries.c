@@ -71,7 +71,7 @@ static inline __attribute__((always_inline)) uint32_t unite_pairs(struct item_li
 static inline __attribute__((always_inline)) const void *
 unite(struct tbd_merge *m, struct item_list *lists, const struct item_kind *kind, size_t *out_count)
 {
-    bool has_counts = m->out->level > 1;
+    bool has_counts = m->out->level > TBD_LEVEL_BITS;
     uint8_t *room[2] = { NULL, NULL }, *united;
     uint32_t left = m->count, rounds = 0;
     size_t total = 1;
@@ -163,7 +163,7 @@ static void shift_words(struct tbd_merge *m, const struct tbd_merge_part *part,
     struct tbd_word_summary *words = (void *)list.items;
 
     for (size_t i = 0; i < list.count; i++) {
-        if (m->out->level > 1) {
+        if (m->out->level > TBD_LEVEL_BITS) {
             words[i].last += (uint32_t)part->events_before;
             words[i].previous = number_of(m, words[i].previous);
         } else {
@@ -183,7 +183,7 @@ bool tbd_merge_words(struct tbd_merge *m)
         const struct tbd_window *window = m->parts[i].window;
 
         lists[i] = list_of(window->words, window->word_count);
-        if (window->level > 1)
+        if (window->level > TBD_LEVEL_BITS)
             shift_words(m, &m->parts[i], lists[i]);
     }
     m->out->words = unite(m, lists, &kind, &m->out->word_count);
@@ -218,7 +218,7 @@ static struct tbd_block_summary shifted_block(const struct tbd_merge *m, uint32_
 {
     uint32_t shift = (uint32_t)m->shifts[part].time;
 
-    if (m->out->level < 2)
+    if (m->out->level < TBD_LEVEL_COUNTS)
         return (
             struct tbd_block_summary){ .id = block.id, .count = 1, .enters = block.enters != 0 };
     block.last += shift;

@@ -63,7 +63,8 @@ static uint64_t last_touch(const struct tbd_window *window, uint64_t address, ui
     i = TBD_COUNT_BEFORE(k, window->word_count, window->words[k].word < (address & ~7ull));
     if (i == window->word_count || window->words[i].word >= address + bytes)
         return 0;
-    if (window->level == 1 && window->has_events && !(lasts = tbd_window_last_stores(window)))
+    if (window->level == TBD_LEVEL_BITS && window->has_events &&
+        !(lasts = tbd_window_last_stores(window)))
         return UINT64_MAX;
     for (; i < window->word_count && window->words[i].word < address + bytes; i++) {
         uint64_t behind = lasts ? lasts[i] : window->words[i].last + 1ull;

@@ -260,7 +260,7 @@ static enum tbd_status read_summaries(const struct tbd_toc *toc, struct tbd_wind
         return TBD_NOMEM;
     window->words = words;
     window->block_summaries = blocks;
-    window->level = has_counts ? 2 : 1;
+    window->level = has_counts ? TBD_LEVEL_COUNTS : TBD_LEVEL_BITS;
     return has_counts ? read_counts(toc, window, words, blocks, why)
                       : read_bits(toc, words, blocks, why);
 }
@@ -399,7 +399,7 @@ static enum tbd_status load_window(struct tbd_trace *trace, uint32_t index, bool
     *out = NULL;
     if (!summary)
         return tbd_error_set(why, TBD_NOWINDOW, tbd_trace_path(trace), 0, "window %u", index);
-    if (with_events && (summary->level < 3 || summary->span > 1))
+    if (with_events && (summary->level < TBD_LEVEL_EVENTS || summary->span > 1))
         return tbd_error_set(why, TBD_NOTKEPT, tbd_trace_path(trace), 0, "events of window %u",
                              index);
     status = tbd_toc_open(trace, index, &toc, why);

@@ -221,8 +221,9 @@ static enum tbd_status restore_window(struct tbd_trace *trace, uint64_t limit)
             return TBD_NOTFOUND;
     }
     disk = toc.meta.window;
-    if (disk.first_time != time || !disk.level || disk.level > 3 || disk.blocks > UINT32_MAX ||
-        disk.blocks > limit - time || (span > 1 && disk.level > 2))
+    if (disk.first_time != time || !disk.level || disk.level > TBD_LEVEL_EVENTS ||
+        disk.blocks > UINT32_MAX || disk.blocks > limit - time ||
+        (span > 1 && disk.level > TBD_LEVEL_COUNTS))
         status = TBD_NOTFOUND;
     if (!status && !keep_pages(trace, &toc))
         status = TBD_NOMEM;
@@ -232,8 +233,8 @@ static enum tbd_status restore_window(struct tbd_trace *trace, uint64_t limit)
         return status;
     disk.trace_bytes = file_bytes(trace, number, "trace");
     disk.block_bytes = file_bytes(trace, number, "blocks");
-    if (disk.level == 3 && (!disk.trace_bytes || !disk.block_bytes))
-        disk.level = 2;
+    if (disk.level == TBD_LEVEL_EVENTS && (!disk.trace_bytes || !disk.block_bytes))
+        disk.level = TBD_LEVEL_COUNTS;
     note_restored(trace, number, span);
     return tbd_trace_add_window(trace, &disk, span);
 }
@@ -257,7 +258,7 @@ static uint64_t time_behind(const struct tbd_trace *trace, uint32_t from, uint32
 
 static enum tbd_status lose_window(struct tbd_trace *trace, uint32_t behind, uint64_t first_time)
 {
-    struct tbd_disk_window disk = { .level = 2 };
+    struct tbd_disk_window disk = { .level = TBD_LEVEL_COUNTS };
     enum tbd_status status;
     uint64_t until;
 

@@ -121,7 +121,7 @@ static struct tbd_index_window make_window(struct tbd_trace *trace,
     // clang-format off
     struct tbd_index_window window = {
         .summary = { .number = disk->window, .span = span, .first_time = disk->first_time,
-                     .blocks = disk->blocks, .level = disk->level,
+                     .blocks = disk->blocks, .level = (enum tbd_level)disk->level,
                      .complete = disk->complete != 0, .toc_bytes = disk->toc_bytes,
                      .trace_bytes = disk->trace_bytes, .block_bytes = disk->block_bytes,
                      .stores = disk->stores, .calls = disk->calls, .returns = disk->returns,
@@ -142,8 +142,8 @@ static bool is_possible_window(const struct tbd_trace *trace, const struct tbd_d
                                uint32_t span)
 {
     return (!trace->reading.next_pages || trace->reading.next_pages_window == disk->window) &&
-           disk->blocks <= UINT32_MAX && disk->level && disk->level <= 3 && span &&
-           disk->window <= UINT32_MAX - 1 - span && (span == 1 || disk->level < 3);
+           disk->blocks <= UINT32_MAX && disk->level && disk->level <= TBD_LEVEL_EVENTS && span &&
+           disk->window <= UINT32_MAX - 1 - span && (span == 1 || disk->level < TBD_LEVEL_EVENTS);
 }
 
 enum tbd_status tbd_trace_add_window(struct tbd_trace *trace, const struct tbd_disk_window *disk,

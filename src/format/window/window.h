@@ -9,6 +9,7 @@
 #ifndef TBD_FORMAT_WINDOW_H
 #define TBD_FORMAT_WINDOW_H
 
+#include "format/files/disk.h"
 #include "format/stream/stream.h"
 
 #include <stdbool.h>
@@ -25,9 +26,9 @@ struct tbd_window_summary { /* in core for every window, from the trace's index 
     uint32_t span;          /* how many are in it; more than 1: merged */
     uint64_t first_time;
     uint64_t blocks; /* block entries in it */
-    uint8_t level;   /* 1, 2, 3 */
-    bool complete;   /* false: the last window of a killed program (no end state) */
-    bool is_lost;    /* its files and its part of the index are damaged: nothing else is
+    enum tbd_level level;
+    bool complete; /* false: the last window of a killed program (no end state) */
+    bool is_lost;  /* its files and its part of the index are damaged: nothing else is
                                  known */
     uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
     uint64_t stores, calls, returns, syscalls, specials, signals;
@@ -94,7 +95,7 @@ struct tbd_window {
     uint32_t number; /* of its files; as in struct tbd_window_summary */
     uint64_t first_time;
     uint64_t blocks;
-    uint8_t level; /* of its summaries: 1, or more */
+    enum tbd_level level; /* of its summaries: BITS, or more */
     bool complete;
     bool has_events; /* entries and operands are there (level 3 or raised) */
     bool has_loads;  /* replayed with TBD_HOOK_LOADS: ops come from load_ops */

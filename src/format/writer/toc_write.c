@@ -310,7 +310,7 @@ static void put_summaries(struct tbd_buffer *out, const struct tbd_toc_content *
 {
     const struct tbd_window *window = content->window;
 
-    if (content->level > 1) {
+    if (content->level > TBD_LEVEL_BITS) {
         tbd_words_put(out, window->number, window->words, window->word_count);
         tbd_block_summaries_put(out, window->number, window->block_summaries,
                                 window->block_summary_count);

@@ -11,8 +11,8 @@ struct tbd_toc_content {
     const struct tbd_window *window;
     struct tbd_disk_window *disk; /* its counts of pages, words, blocks are filled in */
     uint64_t trace_id;
-    uint8_t level; /* 1, or more */
-    bool is_old;   /* smaller, at the cost of time: for merged windows */
+    enum tbd_level level; /* BITS, or more */
+    bool is_old;          /* smaller, at the cost of time: for merged windows */
     /* at less cost: it will be packed again soon, or the program waits for it */
     bool is_brief;
     /* 4096 bytes that a difference may be made to, or NULL; NULL itself: all pages are stored whole. */

@@ -46,7 +46,7 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
     struct tbd_toc_content toc = { .window = window,
                                    .disk = disk,
                                    .trace_id = w->id,
-                                   .level = disk->level,
+                                   .level = (enum tbd_level)disk->level,
                                    .is_brief = true,
                                    .base = extra->base,
                                    .context = extra->context };
@@ -55,11 +55,11 @@ static enum tbd_status write_files(struct tbd_writer *w, const struct tbd_window
 
     if (!status)
         status = write_window_file(w, window->number, "toc", &out, &disk->toc_bytes);
-    if (!status && disk->level == 3) {
+    if (!status && disk->level == TBD_LEVEL_EVENTS) {
         tbd_packed_put_records(&out, window, extra->coded, w->id);
         status = write_window_file(w, window->number, "trace", &out, &disk->trace_bytes);
     }
-    if (!status && disk->level == 3) {
+    if (!status && disk->level == TBD_LEVEL_EVENTS) {
         tbd_packed_put_entries(&out, window, w->id);
         status = write_window_file(w, window->number, "blocks", &out, &disk->block_bytes);
     }
@@ -91,7 +91,7 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
 
     *out = (struct tbd_window_files){
         .disk = { .window = window->number,
-                  .level = counts->level,
+                  .level = (uint8_t)counts->level,
                   .complete = window->complete,
                   .first_time = window->first_time,
                   .blocks = window->blocks,

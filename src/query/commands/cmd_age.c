@@ -98,7 +98,7 @@ static enum tbd_exit report(struct ageing *a, enum tbd_status status, const char
 
 /* ---- lower ---- */
 
-static enum tbd_status lower_one(struct ageing *a, uint32_t window, uint8_t level)
+static enum tbd_status lower_one(struct ageing *a, uint32_t window, enum tbd_level level)
 {
     struct tbd_error *why = &a->run->session->why;
     struct tbd_change change = { 0 };
@@ -113,13 +113,13 @@ static enum tbd_status lower_one(struct ageing *a, uint32_t window, uint8_t leve
 enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
 {
     struct ageing a = { 0 };
-    uint32_t level = 1, done = 0;
+    uint32_t level = TBD_LEVEL_BITS, done = 0;
     enum tbd_status status;
 
     if (run->argc < 1 || run->argc > 2 ||
         (run->argc == 2 &&
-         (!parse_number(run->argv[1], run->argv[1] + strlen(run->argv[1]), &level) || level < 1 ||
-          level > 2)))
+         (!parse_number(run->argv[1], run->argv[1] + strlen(run->argv[1]), &level) ||
+          level < TBD_LEVEL_BITS || level > TBD_LEVEL_COUNTS)))
         return tbd_command_usage(run, "lower takes windows, and 1 or 2");
     status = begin(&a, run);
     if (status != TBD_OK)
@@ -129,7 +129,7 @@ enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
     for (uint32_t i = a.from; i <= a.to && status == TBD_OK; i++) {
         if (tbd_trace_window(a.trace, i)->level <= level || !tbd_change_is_possible(a.trace, i))
             continue;
-        status = lower_one(&a, i, (uint8_t)level);
+        status = lower_one(&a, i, (enum tbd_level)level);
         done++;
     }
     return report(&a, status, "lowered", done);
@@ -176,7 +176,7 @@ enum tbd_exit tbd_command_raise(struct tbd_command_run *run)
         bool is_possible = tbd_raise_is_possible(a.trace, i);
 
         wanted += is_possible;
-        left += !is_possible && tbd_trace_window(a.trace, i)->level < 3;
+        left += !is_possible && tbd_trace_window(a.trace, i)->level < TBD_LEVEL_EVENTS;
     }
     if (left != 0)
         say_left(&a, left);
@@ -192,7 +192,7 @@ static enum tbd_status merge_one(struct ageing *a, uint32_t first, uint32_t coun
     struct tbd_error *why = &a->run->session->why;
     struct tbd_change change = { 0 };
     enum tbd_status status =
-        tbd_change_merge(a->trace, a->writer, first, count, 2, 0, &change, why);
+        tbd_change_merge(a->trace, a->writer, first, count, TBD_LEVEL_COUNTS, 0, &change, why);
 
     if (status == TBD_OK)
         status = tbd_change_commit(a->writer, &change);

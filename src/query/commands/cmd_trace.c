@@ -32,17 +32,19 @@ const char *tbd_command_end_text(const struct tbd_trace_info *info, char *out, s
     return out;
 }
 
+#define LEVELS (TBD_LEVEL_EVENTS + 1)
+
 struct level_sum {
     uint32_t windows;
     uint64_t toc, trace, block;
 };
 
-static void sum_levels(const struct tbd_session *session, struct level_sum sums[4])
+static void sum_levels(const struct tbd_session *session, struct level_sum sums[LEVELS])
 {
-    memset(sums, 0, 4 * sizeof(sums[0]));
+    memset(sums, 0, LEVELS * sizeof(sums[0]));
     for (uint32_t i = 0; i < tbd_trace_window_count(session->trace); i++) {
         const struct tbd_window_summary *window = tbd_trace_window(session->trace, i);
-        struct level_sum *sum = &sums[window->level < 4 ? window->level : 0];
+        struct level_sum *sum = &sums[window->level];
 
         sum->windows++;
         sum->toc += window->toc_bytes;
@@ -63,11 +65,11 @@ static json_t *safe_string(const char *text)
     return value != NULL ? value : json_string("(not UTF-8)");
 }
 
-static json_t *levels_object(const struct level_sum sums[4])
+static json_t *levels_object(const struct level_sum sums[LEVELS])
 {
     json_t *levels = json_array();
 
-    for (unsigned i = 1; i < 4; i++) {
+    for (unsigned i = TBD_LEVEL_BITS; i < LEVELS; i++) {
         json_t *level = json_object();
 
         put_count(level, "level", i);
@@ -80,7 +82,7 @@ static json_t *levels_object(const struct level_sum sums[4])
     return levels;
 }
 
-static json_t *info_object(const struct tbd_session *session, const struct level_sum sums[4])
+static json_t *info_object(const struct tbd_session *session, const struct level_sum sums[LEVELS])
 {
     const struct tbd_trace_info *info = session->info;
     json_t *object = json_object();
@@ -125,7 +127,8 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     return object;
 }
 
-static void print_info(const struct tbd_session *session, const struct level_sum sums[4], FILE *out)
+static void print_info(const struct tbd_session *session, const struct level_sum sums[LEVELS],
+                       FILE *out)
 {
     const struct tbd_trace_info *info = session->info;
     char end[64];
@@ -151,7 +154,7 @@ static void print_info(const struct tbd_session *session, const struct level_sum
         fprintf(out, "threads    %" PRIu32 ", %" PRIu64 " switches\n",
                 tbd_trace_thread_count(session->trace), info->switches);
     fprintf(out, "dropped    %" PRIu64 "\n", info->dropped);
-    for (unsigned i = 1; i < 4; i++) {
+    for (unsigned i = TBD_LEVEL_BITS; i < LEVELS; i++) {
         if (sums[i].windows != 0)
             fprintf(out,
                     "level %u    %" PRIu32 " windows: TOC %" PRIu64 ", trace %" PRIu64
@@ -166,7 +169,7 @@ static void print_info(const struct tbd_session *session, const struct level_sum
 
 enum tbd_exit tbd_command_info(struct tbd_command_run *run)
 {
-    struct level_sum sums[4];
+    struct level_sum sums[LEVELS];
 
     if (run->argc != 0)
         return tbd_command_usage(

@@ -354,7 +354,7 @@ static bool needs_replay(const struct tbd_search_run *run, const uint32_t *windo
         (run->uses & (TBD_USES_REGS | TBD_USES_TYPES)) != 0)
         return true;
     for (uint32_t i = 0; i < count; i++) {
-        if (tbd_trace_window(run->session->trace, windows[i])->level < 3)
+        if (tbd_trace_window(run->session->trace, windows[i])->level < TBD_LEVEL_EVENTS)
             return true;
     }
     return false;

@@ -73,7 +73,7 @@ uint32_t tbd_session_slices(const struct tbd_session *session, uint32_t index, b
 {
     const struct tbd_window_summary *summary = tbd_trace_window(session->trace, index);
 
-    return summary == NULL || (summary->level == 3 && !with_loads)
+    return summary == NULL || (summary->level == TBD_LEVEL_EVENTS && !with_loads)
                ? 1
                : tbd_slice_count(session->trace, index);
 }
@@ -215,7 +215,7 @@ static enum tbd_status load_picked(struct tbd_session *session, uint32_t index,
 {
     const struct tbd_window_summary *summary = tbd_trace_window(session->trace, index);
 
-    if (!summary->complete || summary->level < 3)
+    if (!summary->complete || summary->level < TBD_LEVEL_EVENTS)
         return TBD_NOTKEPT;
     return tbd_window_load_picked(session->trace, index, picker, &session->picked, &session->why);
 }
