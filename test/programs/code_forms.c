@@ -61,7 +61,7 @@ static void trampolines(void)
 uint64_t into_middle(uint64_t n);
 uint64_t into_itself(uint64_t n);
 uint64_t into_immediate(uint64_t n);
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         /* one block from its first, second and third instruction */
         "into_middle: xor %eax, %eax; mov %rdi, %rcx; and $3, %ecx; lea 9f(%rip), %rdx\n"
         "movslq (%rdx,%rcx,4), %rcx; add %rdx, %rcx; jmp *%rcx\n"
@@ -72,7 +72,7 @@ __asm__(".text\n"
         /* the immediate of one instruction is another: 05 = add eax, imm32; 83 c0 07 = add eax, 7 */
         "into_immediate: mov %edi, %eax; test $1, %dil; jz 7f\n"
         "6: .byte 0x05, 0x83, 0xc0, 0x07, 0x00; ret\n"
-        "7: jmp 6b + 1\n");
+        "7: jmp 6b + 1\n.popsection\n");
 
 static void shared_bytes(void)
 {

@@ -6,7 +6,7 @@
 uint64_t add_big(uint64_t *to, const uint64_t *from, uint64_t words);
 uint64_t flag_calls(uint64_t n);
 
-__asm__(".text\n.globl add_big\nadd_big:\n"
+__asm__(".pushsection .text\n.globl add_big\nadd_big:\n"
         "xor %eax, %eax; mov %rdx, %rcx\n" /* clears carry */
         "1: mov (%rsi), %r8; adc %r8, (%rdi); lea 8(%rdi), %rdi; lea 8(%rsi), %rsi; dec %rcx; jnz 1b\n"
         "setc %al; ret\n"
@@ -17,7 +17,7 @@ __asm__(".text\n.globl add_big\nadd_big:\n"
         "2: mov %r12, %rdi; call set_flags; jb 3f; adc $2, %rbx; jmp 4f\n"
         "3: seto %al; movzbl %al, %eax; lea 1(%rbx,%rax), %rbx\n"
         "4: mov %bl, flag_store+8(%rip); lahf; mov %ah, flag_store+9(%rip); sahf; dec %r12; jnz 2b\n"
-        "mov %rbx, %rax; pop %r12; pop %rbx; ret\n");
+        "mov %rbx, %rax; pop %r12; pop %rbx; ret\n.popsection\n");
 
 int main(void)
 {

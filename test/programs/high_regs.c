@@ -5,7 +5,7 @@
 
 uint64_t mix_asm(uint64_t *memory, uint64_t rounds);
 
-__asm__(".text\n.globl mix_asm\nmix_asm:\n"
+__asm__(".pushsection .text\n.globl mix_asm\nmix_asm:\n"
         "push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15\n"
         "mov %rdi, %r14; mov %rsi, %r13; mov $0x9e3779b97f4a7c15, %r15; xor %r12d, %r12d\n"
         "1: mov (%r14,%r12,8), %rax; add %r15, %rax; mov %rax, (%r14,%r12,8)\n"
@@ -19,7 +19,7 @@ __asm__(".text\n.globl mix_asm\nmix_asm:\n"
         "movq %r15, %xmm3; movq %xmm3, 560(%r14); pinsrq $1, %r15, %xmm3; movdqu %xmm3, 568(%r14); pextrq $1, %xmm3, %r15\n"
         "crc32q %r15, %rbx; mov %ebx, 584(%r14); popcnt %r15, %r11; add %r11, %r15; cmovc %r13, %r11; mov %r11, 592(%r14)\n"
         "inc %r12; and $63, %r12; dec %r13; jnz 1b\n"
-        "mov %r15, %rax; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
+        "mov %r15, %rax; pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n.popsection\n");
 
 int main(void)
 {

@@ -13,7 +13,7 @@ uint64_t odd_loops(uint64_t x);
 uint64_t odd_push_pop(uint64_t x);
 uint64_t odd_table_call(uint64_t x);
 
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "odd_target: lea 1(%rdi,%rdi,2), %rax; ret\n"
         "odd_pointer: .quad 0\n"
         ".globl odd_indirect\nodd_indirect:\n"
@@ -42,7 +42,7 @@ __asm__(".text\n"
         "lea odd_slot(%rip), %rdx; mov %rdi, 16(%rdx); pushq 16(%rdx); popq 24(%rdx)\n" /* memory to memory by the stack */
         "push %rsp; pop %rax; sub %rsp, %rax; push $1; popw 32(%rdx); popw 34(%rdx); popw 36(%rdx); popw 38(%rdx)\n"
         "add 24(%rdx), %rax; add 32(%rdx), %rax; pushf; orq $1, (%rsp); popf; adc $0, %rax\n"
-        "mov %rsp, %r8; mov %rsp, %r9; push (%rsp); pop (%rsp); cmp %r8, %r9; je 7f; ud2\n7: ret\n");
+        "mov %rsp, %r8; mov %rsp, %r9; push (%rsp); pop (%rsp); cmp %r8, %r9; je 7f; ud2\n7: ret\n.popsection\n");
 
 /* Without a shadow stack rdssp does nothing: what the registers held counts, also for hooks in search of a free one. */
 static uint64_t shadow_stack(uint64_t n)

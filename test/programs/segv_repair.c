@@ -11,14 +11,14 @@ extern const char fault_here[], fault_next[];
 int fault_with_known_registers(void *address);
 
 /* Faults once at fault_here with every register known; the handler moves rip to fault_next. */
-__asm__(".text\n.globl fault_with_known_registers\nfault_with_known_registers:\n"
+__asm__(".pushsection .text\n.globl fault_with_known_registers\nfault_with_known_registers:\n"
         "push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15\n"
         "mov $1, %eax; mov $2, %ebx; mov $3, %ecx; mov $4, %edx; mov $5, %esi; mov $6, %ebp; mov $8, %r8; mov $9, %r9\n"
         "mov $10, %r10; mov $11, %r11; mov $12, %r12; mov $13, %r13; mov $14, %r14; mov $15, %r15\n"
         "cmp %rax, %rbx; movb $7, -9(%rsp); add %r14, %r15; stc\n"
         ".globl fault_here\nfault_here: mov %r14d, (%rdi)\n"
         ".globl fault_next\nfault_next: lea 1(%r15), %rax\n"
-        "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n");
+        "pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx; ret\n.popsection\n");
 
 static unsigned char *page;
 static volatile int faults, steps;

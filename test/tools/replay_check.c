@@ -318,14 +318,18 @@ static size_t check_notes(uint32_t index, size_t most)
 {
     static struct tbd_note_site sites[SITES];
     struct tbd_window *window = load(index), *noted;
-    struct tbd_reg_state *states = calloc(most, sizeof(*states));
-    struct tbd_cursor *notes = calloc(most, sizeof(*notes)), cursor;
+    struct tbd_reg_state *states;
+    struct tbd_cursor *notes, cursor;
     struct tbd_divergence divergence = { 0 };
     struct tbd_error why = { 0 };
     size_t site_count = choose_sites(window, sites), count = 0, all = 0, step;
 
-    if (!window->complete)
+    if (!window->complete) {
+        tbd_window_free(window);
         return 0;
+    }
+    states = calloc(most, sizeof(*states));
+    notes = calloc(most, sizeof(*notes));
     if (tbd_replay_notes(replayer, 0, window, sites, site_count, &noted, &divergence, &why))
         fail("notes", index, &divergence, &why);
     tbd_cursor_first(noted, &cursor);

@@ -34,7 +34,7 @@
 
 /* ---- the file system, as the organizer sees it: these take the place of libc's ---- */
 
-static bool is_watching; /* this process counts */
+static _Atomic bool is_watching; /* this process counts; any of its threads may */
 /* instead of dying: no room from then on, until `reserve` is given up */
 static bool is_full_disk;
 static unsigned changes_left; /* until it happens */
@@ -114,13 +114,15 @@ static enum tbd_status organize(const char *program, const struct tbd_age_limits
     status = tbd_organize(&options, &why);
     if (status && !is_watching && !is_full_disk)
         print_message("%s: %s: %s\n", program, why.file, why.detail);
-    if (status) /* it waits for an organizer for ever */
+    if (status) { /* it waits for an organizer for ever */
+        pthread_detach(thread);
         return status;
+    }
     pthread_join(thread, NULL);
     sim_free(&of->sim);
     maker_close(&of->maker);
     free(of);
-    return status;
+    return TBD_OK;
 }
 
 /* In a process of its own; its exit status. */

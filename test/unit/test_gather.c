@@ -235,7 +235,9 @@ static void a_window_larger_than_its_area_comes_whole(void **state)
 
     assert_ptr_not_equal(window->operands, bytes);
     check(window, 1000);
-    assert_ptr_equal(tbd_area_bytes(tbd_area_take(f->areas)), bytes); /* it was given back */
+    area = tbd_area_take(f->areas); /* it was given back */
+    assert_ptr_equal(tbd_area_bytes(area), bytes);
+    tbd_area_give(area);
     tbd_window_free(window);
 }
 

@@ -29,7 +29,7 @@ extern const uint8_t replay_program[], replay_program_call[], replay_program_end
 
 /* Block times: 0 = head (5 instructions); 1 .. LOOPS-1 = loop (4); then 64 nops; 6 nops, mov,
  * syscall; tail (2); the window ends. */
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "replay_program:\n"
         "    mov $70000, %ecx\n"
         "1:  add %rcx, %rax\n"
@@ -44,7 +44,7 @@ __asm__(".text\n"
         "    syscall\n"
         "    mov (%rbx), %rdx\n"
         "    jmp replay_program\n"
-        "replay_program_end:\n");
+        "replay_program_end:\n.popsection\n");
 
 static char root[] = "/tmp/tbd-test-replay-XXXXXX";
 static struct tbd_trace *trace;

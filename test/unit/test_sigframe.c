@@ -57,7 +57,7 @@ void tbd_test_handler(int, void *, void *);
 void tbd_test_seen(uint64_t sp, uint64_t info, uint64_t context, uint64_t flags, uint64_t rax);
 uint64_t tbd_test_interrupt(uint64_t sp, uint64_t flags);
 
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         "tbd_test_restorer: mov $15, %eax; syscall\n"
         "tbd_test_handler:\n"
         "  mov %rsp, %rdi; pushfq; pop %rcx; mov %rax, %r8\n"
@@ -67,7 +67,7 @@ __asm__(".text\n"
         "  push %rbx; push %rbp; mov %rsp, %rbx; mov %rdi, %r12; mov %rsi, %rbp\n"
         "  mov $39, %eax; syscall; mov %eax, %edi; mov $10, %esi; mov $62, %eax\n"
         "  mov %r12, %rsp; push %rbp; popfq; syscall\n"
-        "  cld; mov %rsp, %rax; mov %rbx, %rsp; pop %rbp; pop %rbx; ret\n");
+        "  cld; mov %rsp, %rax; mov %rbx, %rsp; pop %rbp; pop %rbx; ret\n.popsection\n");
 
 __attribute__((no_sanitize("address"), used)) void
 tbd_test_seen(uint64_t sp, uint64_t info, uint64_t context, uint64_t flags, uint64_t rax)

@@ -72,14 +72,14 @@ __attribute__((noinline)) static int body_signal(void)
 
 /* No frame information at all for this one, and no frame pointer: only the marked heuristics can
  * get out. */
-__asm__(".text\n"
+__asm__(".pushsection .text\n"
         ".type no_cfi, @function\n"
         "no_cfi:\n"
         "  sub $40, %rsp\n"
         "  call *%rdi\n"
         "  add $40, %rsp\n"
         "  ret\n"
-        ".size no_cfi, .-no_cfi\n");
+        ".size no_cfi, .-no_cfi\n.popsection\n");
 void no_cfi(void (*f)(void));
 
 static void stop_here(void)

@@ -79,7 +79,7 @@ enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
 {
     struct tbd_disk_threads head;
     struct tbd_thread_state *threads, *end_threads;
-    const uint8_t *at = record->payload + sizeof(head), *rest;
+    const uint8_t *at, *rest;
     uint64_t most, total = 0;
     uint8_t *images;
 
@@ -88,6 +88,7 @@ enum tbd_status tbd_thread_states_get(const struct tbd_record_view *record,
     if (record->bytes < sizeof(head))
         return TBD_CORRUPT;
     memcpy(&head, record->payload, sizeof(head));
+    at = record->payload + sizeof(head);
     most = (record->bytes - sizeof(head)) / sizeof(struct tbd_regs);
     if (head.at_start > most || head.at_end > most - head.at_start)
         return TBD_CORRUPT;
