@@ -13,6 +13,7 @@
  *     eyes. */
 #include "organizer/consume_private.h"
 
+#include "base/copy_once.h"
 #include "format/coding/coding.h"
 #include "format/files/file.h"
 #include "format/files/large_buffers.h"
@@ -66,6 +67,7 @@ enum tbd_status tbd_consumer_new(int fd, struct tbd_block_table *table,
     *out = NULL;
     if (!c)
         return TBD_NOMEM;
+    tbd_consumer_expect(c, UINT64_MAX, UINT64_MAX);
     c->table = tbd_block_table_retain(table);
     c->known = known ? tbd_block_table_retain(known) : NULL;
     status = tbd_consumer_map(c, fd, why);
@@ -102,6 +104,17 @@ struct tbd_stream_head *tbd_consumer_head(const struct tbd_consumer *c)
 struct tbd_stream_areas tbd_consumer_areas(const struct tbd_consumer *c)
 {
     return c->areas;
+}
+
+void tbd_consumer_expect(struct tbd_consumer *c, uint64_t entries, uint64_t operand_bytes)
+{
+    c->entries_left = entries;
+    c->operands_left = operand_bytes;
+}
+
+bool tbd_consumer_is_half_full(const struct tbd_consumer *c)
+{
+    return c->plan_count > c->def_capacity / 2 || c->heap_used > c->heap_capacity / 2;
 }
 
 void tbd_consumer_use(struct tbd_consumer *c, struct tbd_block_table *table)
@@ -210,6 +223,8 @@ static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number
         return tbd_error_set(why, TBD_CORRUPT, "stream",
                              256 + (uint64_t)(number % c->chunk_count) * sizeof(*chunk),
                              "impossible chunk");
+    if (chunk->entry_count >= c->entries_left || chunk->operand_bytes > c->operands_left)
+        return tbd_error_set(why, TBD_CORRUPT, "stream", 0, "more than the window has");
     return TBD_OK;
 }
 
@@ -279,6 +294,8 @@ static void zero_entries(const struct tbd_consumer *c, const struct tbd_chunk *c
 
 static void give_back(struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
+    c->entries_left -= chunk->entry_count + 1ull;
+    c->operands_left -= chunk->operand_bytes;
     if (c->area)
         c->area_used = chunk->flags & TBD_CHUNK_WRAPS ? 0 : c->area_used + chunk->operand_bytes;
     c->taken++;
@@ -340,7 +357,7 @@ static enum tbd_status next_chunk(struct tbd_consumer *c, struct tbd_chunk *out,
         return TBD_NOTFOUND;
     if (published - c->taken > c->chunk_count)
         return tbd_error_set(why, TBD_CORRUPT, "stream", 128, "more chunks than there are");
-    memcpy(out, &c->head->chunks[c->taken % c->chunk_count], sizeof(*out));
+    tbd_copy_once(out, &c->head->chunks[c->taken % c->chunk_count], sizeof(*out));
     return tbd_consumer_import(c, why);
 }
 
@@ -437,7 +454,7 @@ static enum tbd_status take_open_chunk(struct tbd_consumer *c, struct tbd_error 
     const uint8_t *entries;
     uint32_t limit;
 
-    memcpy(&chunk, &c->head->chunks[c->taken % c->chunk_count], sizeof(chunk));
+    tbd_copy_once(&chunk, &c->head->chunks[c->taken % c->chunk_count], sizeof(chunk));
     if (chunk.entry_count != TBD_COUNT_OPEN)
         return TBD_OK;
     chunk.entry_count = 0;

@@ -6,6 +6,7 @@
  * CONSUME_DEFS-2  `plans` never moves: it is reserved for all ids at once. */
 #include "organizer/consume_private.h"
 
+#include "base/copy_once.h"
 #include "format/files/file.h"
 
 #include <stdlib.h>
@@ -125,7 +126,7 @@ static enum tbd_status import_one(struct tbd_consumer *c, uint32_t id, struct tb
     enum tbd_status status;
     uint32_t ours;
 
-    memcpy(&def, c->bytes + at, sizeof(def));
+    tbd_copy_once(&def, c->bytes + at, sizeof(def));
     if (!tbd_stream_fits(def.ops_offset, def.op_count, sizeof(*ops), c->heap_capacity) ||
         !tbd_stream_fits(def.code_offset, def.code_bytes, 1, c->heap_capacity) ||
         def.code_bytes > sizeof(code))
@@ -133,13 +134,15 @@ static enum tbd_status import_one(struct tbd_consumer *c, uint32_t id, struct tb
     ops = malloc(sizeof(*ops) * def.op_count + 1);
     if (!ops)
         return TBD_NOMEM;
-    memcpy(ops, c->bytes + c->heap_offset + def.ops_offset, sizeof(*ops) * def.op_count);
-    memcpy(code, c->bytes + c->heap_offset + def.code_offset, def.code_bytes);
+    tbd_copy_once(ops, c->bytes + c->heap_offset + def.ops_offset, sizeof(*ops) * def.op_count);
+    tbd_copy_once(code, c->bytes + c->heap_offset + def.code_offset, def.code_bytes);
     wrong = tbd_block_check(&def, ops, c->known != NULL);
     if (wrong) {
         free(ops);
         return tbd_error_set(why, TBD_CORRUPT, "stream", at, "block %u: %s", id, wrong);
     }
+    if (def.code_offset + def.code_bytes > c->heap_used)
+        c->heap_used = def.code_offset + def.code_bytes;
     status = settle_id(c, &def, ops, code, &ours);
     if (!status)
         status = make_plan(c, &def, ops, ours);

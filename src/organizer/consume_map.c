@@ -6,6 +6,7 @@
  *     and kept in the consumer: what the producer writes into the head later changes nothing. */
 #include "organizer/consume_private.h"
 
+#include "base/copy_once.h"
 #include "format/files/file.h"
 #include "organizer/warm.h"
 
@@ -40,7 +41,7 @@ static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
 {
     struct tbd_stream_head head;
 
-    memcpy(&head, c->head, sizeof(head));
+    tbd_copy_once(&head, c->head, sizeof(head));
     if (head.magic != TBD_STREAM_MAGIC)
         return tbd_error_set(why, TBD_BADMAGIC, "stream", 0, "the magic number is wrong");
     if (head.version != TBD_STREAM_VERSION)

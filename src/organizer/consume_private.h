@@ -28,9 +28,12 @@ struct tbd_consumer {
     uint32_t plan_count;
     struct tbd_plan_stores *stores; /* of plans */
 
-    uint32_t taken;        /* chunks given back so far */
-    uint32_t warmed;       /* slots whose pages have been made present */
-    uint32_t highest_slot; /* of a chunk so far */
+    uint64_t heap_used;     /* by the definitions imported so far */
+    uint64_t entries_left;  /* tbd_consumer_expect() */
+    uint64_t operands_left; /* likewise */
+    uint32_t taken;         /* chunks given back so far */
+    uint32_t warmed;        /* slots whose pages have been made present */
+    uint32_t highest_slot;  /* of a chunk so far */
     struct tbd_warmer *warmer;
     uint32_t operands_most; /* of one chunk so far */
     bool is_long;           /* a window has come: more will */

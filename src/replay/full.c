@@ -13,6 +13,74 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* ---- how much can come ---- */
+
+#define PAGES_TO_SPARE ((size_t)1 << 18) /* that the touch map cannot tell from others */
+#define CALL_ENTRIES   4u                /* a logged message is no more in the stream */
+
+static size_t event_bytes(const struct tbd_window *window)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < window->log_count; i++)
+        sum += tbd_message_payload_bytes(window->log[i].message);
+    return sum;
+}
+
+/* In a window that its program's end cut off nobody knows how many pages were modified. */
+static size_t state_pages(const struct tbd_window *window)
+{
+    size_t known =
+        window->dirty_count + window->gone_count + window->first_count + window->read_page_count;
+
+    return PAGES_TO_SPARE * (window->complete ? 1 : 4) + 2 * known;
+}
+
+static struct tbd_gather_most most_of(const struct tbd_window *window)
+{
+    return (struct tbd_gather_most){ .events = window->log_count,
+                                     .event_bytes = event_bytes(window),
+                                     .pages = state_pages(window) };
+}
+
+/* Half of the machine's. */
+static uint64_t much_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+
+    return pages > 0 ? (uint64_t)pages / 2 * TBD_PAGE_SIZE : UINT64_MAX;
+}
+
+static void expect(const struct tbd_worker *worker)
+{
+    const struct tbd_window *window = worker->window;
+    uint64_t states = worker->range.slice ? window->blocks / worker->range.slice + 2 : 1;
+    uint64_t others = states * (state_pages(window) + 2 * window->thread_count) +
+                      CALL_ENTRIES * window->log_count;
+    uint64_t bytes = window->blocks * TBD_RECORD_MAX_BYTES +
+                     states * state_pages(window) * 2 * TBD_PAGE_SIZE +
+                     CALL_ENTRIES * event_bytes(window);
+    uint64_t most = worker->range.slice ? UINT64_MAX : much_memory();
+
+    tbd_consumer_expect(worker->consumer, window->blocks + others, bytes < most ? bytes : most);
+}
+
+/* What is wrong with the stream is the process's doing. */
+static enum tbd_status judge(enum tbd_status status, struct tbd_error *why)
+{
+    struct tbd_error wrong = { 0 };
+
+    if (status == TBD_NOTFOUND)
+        return TBD_OK;
+    if (status != TBD_CORRUPT || !why)
+        return status;
+    wrong = *why;
+    return tbd_process_error(why, TBD_STUBDIED, "it misbehaves: %.200s", wrong.detail);
+}
+
+/* ---- a window as play's ---- */
 
 static enum tbd_status begin(void *context, struct tbd_error *why)
 {
@@ -40,6 +108,7 @@ static enum tbd_status begin(void *context, struct tbd_error *why)
     tbd_consumer_use(worker->consumer, table);
     tbd_consumer_drop(worker->consumer);
     tbd_consumer_area(worker->consumer, TBD_NO_AREA);
+    expect(worker);
     worker->process.published = &tbd_consumer_head(worker->consumer)->published;
     return TBD_OK;
 }
@@ -55,7 +124,7 @@ static enum tbd_status take(void *context, struct tbd_error *why)
         status = tbd_consumer_take(full->worker->consumer, &full->raw, why);
         full->has_raw = status == TBD_OK;
     }
-    return status == TBD_NOTFOUND ? TBD_OK : status;
+    return judge(status, why);
 }
 
 /* ---- the product ---- */
@@ -143,6 +212,13 @@ static struct tbd_operand_area *take_area(struct tbd_worker *worker)
     return area;
 }
 
+void tbd_full_expect(struct tbd_worker *worker)
+{
+    struct tbd_gather_most most = most_of(worker->window);
+
+    tbd_gather_expect(worker->gather, &most);
+}
+
 enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
 {
     struct tbd_full *full = context;
@@ -157,6 +233,8 @@ enum tbd_status tbd_full_begin_events(void *context, struct tbd_error *why)
                                         worker->window->first_time + worker->range.from,
                                         tbd_worker_start(worker)->regs.thread)
                      : TBD_NOMEM;
+    if (status == TBD_OK)
+        tbd_full_expect(worker);
     return status == TBD_NOMEM ? tbd_process_error(why, status, "no memory") : status;
 }
 
@@ -168,7 +246,7 @@ enum tbd_status tbd_full_take_events(void *context, struct tbd_error *why)
 
     process->seen_published = __atomic_load_n(process->published, __ATOMIC_ACQUIRE);
     status = tbd_gather_take(full->worker->gather, why);
-    return status == TBD_NOTFOUND ? TBD_OK : status;
+    return judge(status, why);
 }
 
 bool tbd_full_has_window(void *context)

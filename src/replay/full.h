@@ -30,6 +30,8 @@ TBD_MUST_CHECK enum tbd_status tbd_full_events(struct tbd_worker *worker, uint32
                                                struct tbd_divergence *divergence,
                                                struct tbd_error *why);
 
+/* Says how much of the window in work worker->gather may take, after tbd_gather_begin(). */
+void tbd_full_expect(struct tbd_worker *worker);
 /* begin, take and has_enough of a consumer whose context is a struct tbd_full: until
  * worker->gather has all of a window, or of a slice. */
 TBD_MUST_CHECK enum tbd_status tbd_full_begin_events(void *full, struct tbd_error *why);

@@ -19,6 +19,7 @@
 #include "replay/gather.h"
 
 #include "base/array.h"
+#include "base/copy_once.h"
 #include "base/layout.h"
 #include "format/coding/coding.h"
 #include "format/files/large_buffers.h"
@@ -30,6 +31,8 @@
 #include <string.h>
 
 #define MOST_ENTRIES ((size_t)1 << 31)
+/* Operands of an entry that is to be continued in the next chunk. */
+#define HELD_MOST (TBD_MESSAGE_MAX_BYTES + sizeof(struct tbd_message))
 
 /* What is needed of a block at each of its entries, in one word, so that those of four entries are
  * added up at once:
@@ -86,6 +89,8 @@ struct tbd_gather {
     struct tbd_log_entry *log; /* malloc; owned until finished */
     size_t *log_offsets;
     size_t log_count, log_room, offset_room;
+    size_t event_bytes;
+    struct tbd_gather_most most;
     struct tbd_replay_end end; /* of the window: what was said since the last event */
 };
 
@@ -137,7 +142,9 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->table = tbd_consumer_table(consumer);
     g->entry_count = g->kept = g->run_start = g->in = g->have = g->due = 0;
     g->index = g->blocks = 0;
-    g->log_count = 0;
+    g->log_count = g->event_bytes = 0;
+    g->most = (struct tbd_gather_most){ SIZE_MAX, SIZE_MAX, SIZE_MAX };
+    g->end.page_most = SIZE_MAX;
     tbd_replay_end_clear(&g->end);
     g->thread = thread;
     g->held = 0;
@@ -149,6 +156,12 @@ enum tbd_status tbd_gather_begin(struct tbd_gather *g, struct tbd_consumer *cons
     g->window->first_time = first_time;
     g->window->regs.thread = thread;
     return TBD_OK;
+}
+
+void tbd_gather_expect(struct tbd_gather *g, const struct tbd_gather_most *most)
+{
+    g->most = *most;
+    g->end.page_most = most->pages;
 }
 
 void tbd_gather_forget(struct tbd_gather *g)
@@ -263,6 +276,8 @@ static size_t take_some(struct tbd_gather *g, const volatile uint32_t *from, siz
     g->index = at.index;
     g->entry_count += i;
     g->blocks += i;
+    if (i)
+        tbd_replay_end_go_on(&g->end);
     return i;
 }
 
@@ -311,6 +326,9 @@ static enum tbd_status take_event(struct tbd_gather *g, uint32_t kind, const uin
 
     if (!tbd_message_check(kind, payload, bytes))
         return wrong(g, "a message that is too short");
+    g->event_bytes += bytes;
+    if (g->log_count >= g->most.events || g->event_bytes > g->most.event_bytes)
+        return wrong(g, "more messages than play had");
     if (!tbd_array_grow(&g->log, g->log_count, &g->log_room, sizeof(*g->log)) ||
         !tbd_array_grow(&g->log_offsets, g->log_count, &g->offset_room, sizeof(*g->log_offsets)))
         return TBD_NOMEM;
@@ -363,8 +381,7 @@ static enum tbd_status take_message(struct tbd_gather *g, uint32_t kind)
         return TBD_NOTFOUND;
     if (tbd_message_is_event(kind) && !own(g, g->in, sizeof(head)))
         return TBD_NOMEM;
-    memcpy(&head, g->operands + g->in, sizeof(head));
-    READ_ONCE_UP_TO_HERE();
+    tbd_copy_once(&head, g->operands + g->in, sizeof(head));
     if (head.kind != kind)
         return wrong(g, "a message of another kind");
     if (head.bytes > left - sizeof(head))
@@ -404,6 +421,22 @@ static enum tbd_status take_one(struct tbd_gather *g, uint32_t entry)
     return wrong(g, why_not_a_block(g, entry));
 }
 
+/* One entry, a copy; what comes with the next chunk is held until then. */
+static enum tbd_status take_alone(struct tbd_gather *g, uint32_t entry)
+{
+    enum tbd_status status;
+
+    if (g->entry_count >= g->due && !(entry & TBD_ENTRY_MESSAGE) && !put_checkpoint(g))
+        return TBD_NOMEM;
+    if (take_some(g, &entry, 1))
+        return TBD_OK;
+    status = take_one(g, entry);
+    if (status != TBD_NOTFOUND)
+        return status;
+    g->held = entry;
+    return TBD_OK;
+}
+
 /* All entries; the last one's operands may come with the next chunk. */
 static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_t *from,
                                     size_t count)
@@ -411,29 +444,16 @@ static enum tbd_status take_entries(struct tbd_gather *g, const volatile uint32_
     enum tbd_status status = TBD_OK;
     size_t i = 0;
 
-    while (i < count && status == TBD_OK && !g->damage) {
-        size_t most, taken;
-        uint32_t entry;
+    while (i < count && status == TBD_OK && !g->damage && !g->held) {
+        size_t most = g->entry_count < g->due ? g->due - g->entry_count : 0;
+        size_t taken = take_some(g, from + i, most < count - i ? most : count - i);
 
-        if (g->entry_count >= g->due && !(from[i] & TBD_ENTRY_MESSAGE) && !put_checkpoint(g))
-            return TBD_NOMEM;
-        most = g->entry_count < g->due ? g->due - g->entry_count : 1;
-        taken = take_some(g, from + i, most < count - i ? most : count - i);
-        if (taken)
-            tbd_replay_end_go_on(&g->end);
         i += taken;
-        if (taken == most || i == count)
-            continue;
-        entry = from[i++];
-        status = take_one(g, entry);
-        if (status != TBD_NOTFOUND)
-            continue;
-        status = TBD_OK;
-        if (i == count)
-            g->held = entry;
-        else
-            wrong(g, "a record outside the operands");
+        if (taken == most || !taken)
+            status = i < count ? take_alone(g, from[i++]) : TBD_OK;
     }
+    if (g->held && i < count)
+        wrong(g, "a record outside the operands");
     if (g->index > UINT32_MAX)
         wrong(g, "too many events");
     return status;
@@ -512,7 +532,11 @@ static enum tbd_status take_chunk(struct tbd_gather *g, const struct tbd_chunk_v
     }
     if (!status && g->held)
         return wrong(g, "a record outside the operands");
-    return status ? status : take_entries(g, chunk->entries, chunk->entry_count);
+    if (!status)
+        status = take_entries(g, chunk->entries, chunk->entry_count);
+    if (!status && !g->damage && g->have - g->in > (g->held ? HELD_MOST : 0))
+        return wrong(g, "operands without an entry");
+    return status;
 }
 
 enum tbd_status tbd_gather_take(struct tbd_gather *g, struct tbd_error *why)

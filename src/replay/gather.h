@@ -24,6 +24,13 @@ TBD_MUST_CHECK enum tbd_status tbd_gather_begin(struct tbd_gather *gather,
                                                 struct tbd_consumer *consumer,
                                                 struct tbd_operand_area *area, uint64_t first_time,
                                                 uint32_t thread);
+/* More of the window is wrong: it does not have more.  To be said after it began. */
+struct tbd_gather_most {
+    size_t events; /* messages of the log */
+    size_t event_bytes;
+    size_t pages; /* at one time */
+};
+void tbd_gather_expect(struct tbd_gather *gather, const struct tbd_gather_most *most);
 /* The consumer goes away. */
 void tbd_gather_forget(struct tbd_gather *gather);
 /* Takes what is published.  TBD_NOTFOUND: the window is not complete yet. */

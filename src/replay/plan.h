@@ -12,8 +12,11 @@
  * there is no other ordering to think about, except that the stub's stream is consumed meanwhile.
  *
  * The driver validates what comes from the trace before it enters the plan.  The program that is
- * replayed shares the address space with the plan, so the driver treats what it reads back as
- * hostile.
+ * replayed shares the address space with the plan, and may write anything at any time.  So the
+ * driver makes the head and all tables in memory of its own, copies them out when they are complete
+ * and goes on to rely on its own copy alone (process.h).  Contents of pages and messages, which it
+ * never looks at again, it writes where they belong: from TBD_PLAN_BULK on.  What it wants to know
+ * (turn, request, report, registers at stops) it copies once, checks, and then uses.
  *
  * Offsets are bytes from the start of the file; times are relative to the window's first block
  * entry.
@@ -27,7 +30,8 @@
 #include <stdint.h>
 
 #define TBD_PLAN_MAGIC     0x0a0d6e616c706274ull
-#define TBD_PLAN_VERSION   7
+#define TBD_PLAN_VERSION   8
+#define TBD_PLAN_BULK      (2ull << 30) /* head and tables end before; the rest begins here */
 #define TBD_PLAN_MAX_BYTES (8ull << 30)
 
 /* Descriptors a stub is started with. */
@@ -131,24 +135,37 @@ struct tbd_plan_request {
 /* The last instruction of the block entered last. */
 #define TBD_PLAN_LAST_INSN UINT32_MAX
 
+#define TBD_PLAN_AREAS 64u
+/* What the stub says when it is done. */
+struct tbd_plan_report {
+    uint32_t outcome;      /*  0: enum tbd_plan_outcome */
+    uint32_t instruction;  /*  4: K of the divergence, or TBD_PLAN_LAST_INSN */
+    uint64_t time;         /*  8: relative */
+    uint32_t thread;       /* 16: tid: of the divergence */
+    uint32_t code_changed; /* 20: executable mappings were replaced: keep nothing for the next
+                                  window */
+    char what[256];        /* 24 */
+    uint64_t area_count;   /* patch areas reserved so far, for collisions with later windows */
+    struct tbd_plan_range areas[TBD_PLAN_AREAS];
+};
+
 struct tbd_plan_head {
     uint64_t magic;        /*  0 */
     uint32_t version;      /*  8 */
     uint32_t turn;         /* 12: enum tbd_plan_turn; futex */
-    uint64_t file_bytes;   /* 16: grows */
-    uint32_t driver_pid;   /* 24: the stub ends when this is no longer its parent */
-    uint32_t has_fsgsbase; /* 28: wrfsbase and wrgsbase may be used */
+    uint32_t driver_pid;   /* 16: the stub ends when this is no longer its parent */
+    uint32_t has_fsgsbase; /* 20: wrfsbase and wrgsbase may be used */
 
     /* driver, before RUN */
-    uint64_t first_time;  /* 32: absolute time of the window's first block entry */
-    uint64_t blocks;      /* 40: the window ends after so many block entries */
-    uint32_t hook_set;    /* 48: TBD_HOOK_*; TBD_HOOKS_PARTIAL: nothing is put into the stream */
-    uint32_t max_insns;   /* 52 */
-    uint32_t flags;       /* 56: TBD_PLAN_* */
-    uint32_t complete;    /* 60: 0 = the program was killed in this window: no end state */
-    uint32_t area;        /* 64: the stream's operand area for this window, or TBD_PLAN_NO_AREA */
-    uint32_t reserved0;   /* 68 */
-    struct tbd_regs regs; /* 72 */
+    uint64_t first_time;  /* 24: absolute time of the window's first block entry */
+    uint64_t blocks;      /* 32: the window ends after so many block entries */
+    uint32_t hook_set;    /* 40: TBD_HOOK_*; TBD_HOOKS_PARTIAL: nothing is put into the stream */
+    uint32_t max_insns;   /* 44 */
+    uint32_t flags;       /* 48: TBD_PLAN_* */
+    uint32_t complete;    /* 52: 0 = the program was killed in this window: no end state */
+    uint32_t area;        /* 56: the stream's operand area for this window, or TBD_PLAN_NO_AREA */
+    uint32_t reserved0;   /* 60 */
+    struct tbd_regs regs; /* 64 */
     uint64_t xsave;       /* offset of regs.xsave_bytes */
     uint64_t xcr0;
     uint64_t brk;                    /* page-aligned end of the heap */
@@ -176,17 +193,7 @@ struct tbd_plan_head {
 
     /* stub */
     struct tbd_plan_request page;
-    uint32_t outcome;     /* enum tbd_plan_outcome */
-    uint32_t instruction; /* K of the divergence, or TBD_PLAN_LAST_INSN */
-    uint64_t time;        /* relative */
-    uint32_t thread;      /* tid: of the divergence */
-    uint32_t reserved;
-    uint64_t demanded;     /* pages asked for */
-    uint32_t heartbeat;    /* grows at least every 65536 block entries */
-    uint32_t code_changed; /* executable mappings were replaced: keep nothing for the next window */
-    char what[256];
-    uint64_t area_count; /* patch areas reserved so far, for collisions with later windows */
-    struct tbd_plan_range areas[64];
+    struct tbd_plan_report report;
 };
 
 #endif

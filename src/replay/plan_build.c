@@ -32,10 +32,9 @@ static bool add_message(struct tbd_process *process, const struct tbd_log_entry 
     uint64_t offset;
 
     memcpy(&head, entry->message, sizeof(head));
-    offset = tbd_process_plan_alloc(process, sizeof(head) + head.bytes);
+    offset = tbd_process_plan_put(process, entry->message, sizeof(head) + head.bytes);
     if (!offset)
         return false;
-    memcpy(tbd_process_plan_at(process, offset), entry->message, sizeof(head) + head.bytes);
     *out = (struct tbd_plan_log){ .time = entry->time, .message = offset };
     return true;
 }
@@ -207,8 +206,8 @@ static enum tbd_status add_stops(struct tbd_worker *worker, const struct tbd_reg
     process->plan->stops = (struct tbd_plan_section){ offset, count };
     for (size_t i = 0; i < count; i++) {
         uint64_t room = states[i].stack ? states[i].stack_room : 0;
-        uint64_t xsave = tbd_process_plan_alloc(process, TBD_PLAN_XSAVE_BYTES);
-        uint64_t stack = tbd_process_plan_alloc(process, room + 1);
+        uint64_t xsave = tbd_process_plan_room(process, TBD_PLAN_XSAVE_BYTES);
+        uint64_t stack = tbd_process_plan_room(process, room + 1);
         struct tbd_plan_stop *out = tbd_process_plan_at(process, offset);
 
         if (!xsave || !stack || room > TBD_REPLAY_STACK_BYTES)
@@ -287,14 +286,14 @@ static enum tbd_status add_registers(struct tbd_worker *worker, struct tbd_error
 {
     const struct tbd_window *window = tbd_worker_start(worker);
     struct tbd_plan_head *plan = worker->process.plan;
-    uint64_t offset = tbd_process_plan_alloc(&worker->process, window->regs.xsave_bytes + 1ull);
+    uint64_t offset =
+        tbd_process_plan_put(&worker->process, window->xsave, window->regs.xsave_bytes);
 
     if (!offset)
         return tbd_worker_no_memory(why);
     plan->regs = window->regs;
     plan->xsave = offset;
     plan->xcr0 = tbd_trace_info(worker->trace)->xcr0;
-    memcpy(tbd_process_plan_at(&worker->process, offset), window->xsave, window->regs.xsave_bytes);
     return TBD_OK;
 }
 
@@ -312,20 +311,21 @@ static uint64_t count_starts(const struct tbd_window *window)
 static enum tbd_status add_thread(struct tbd_process *process, struct tbd_plan_thread *out,
                                   const struct tbd_thread_state *state, struct tbd_error *why)
 {
-    uint64_t xsave = tbd_process_plan_alloc(process, TBD_PLAN_XSAVE_BYTES);
+    uint64_t xsave;
 
+    if (state && (state->regs.xsave_bytes != process->plan->regs.xsave_bytes ||
+                  state->regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES))
+        return tbd_process_error(why, TBD_CORRUPT, "thread %u has other vector registers",
+                                 state->regs.thread);
+    xsave = tbd_process_plan_room(process, TBD_PLAN_XSAVE_BYTES);
     if (!xsave)
         return tbd_worker_no_memory(why);
     *out = (struct tbd_plan_thread){ .xsave = xsave };
     if (!state)
         return TBD_OK;
-    if (state->regs.xsave_bytes != process->plan->regs.xsave_bytes ||
-        state->regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES)
-        return tbd_process_error(why, TBD_CORRUPT, "thread %u has other vector registers",
-                                 state->regs.thread);
     out->tid = state->regs.thread;
     out->regs = state->regs;
-    memcpy(tbd_process_plan_at(process, xsave), state->xsave, state->regs.xsave_bytes);
+    tbd_process_plan_write(process, xsave, state->xsave, state->regs.xsave_bytes);
     return TBD_OK;
 }
 

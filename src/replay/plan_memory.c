@@ -133,10 +133,9 @@ static enum tbd_status add_page(struct tbd_worker *worker, uint64_t address, str
     if (known == TBD_OK && !tbd_worker_note_held(worker, address))
         return tbd_worker_no_memory(why);
     if (!is_zero(contents)) {
-        offset = tbd_process_plan_alloc(&worker->process, TBD_PAGE_SIZE);
+        offset = tbd_process_plan_put(&worker->process, contents, TBD_PAGE_SIZE);
         if (!offset)
             return tbd_worker_no_memory(why);
-        memcpy(tbd_process_plan_at(&worker->process, offset), contents, TBD_PAGE_SIZE);
     }
     out[plan->pages.count++] = (struct tbd_plan_page){ address, offset };
     return TBD_OK;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 /* process.c - starts, feeds and watches a replay process
  *
- * PROCESS-1  Between tbd_process_go() and the next PAGE, DONE or DEAD the plan is not touched here,
- *     but for its turn and heartbeat words.
- * PROCESS-2  A process that makes no progress for WATCHDOG_MS is killed: callers never hang. */
+ * PROCESS-1  Of the memory shared with the process nothing is relied on: it is written, or copied once
+ *     and checked.  Whether it is the process's turn matters to nobody but the process.
+ * PROCESS-2  Callers never hang, whatever the process does: watch.h.
+ * PROCESS-3  What the process says is text of printable characters. */
 #include "replay/process.h"
 
-#include "base/clock.h"
+#include "base/copy_once.h"
 #include "base/linux.h"
+#include "replay/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/futex.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -26,9 +27,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WATCHDOG_MS 30000
-#define SLICE_MS    100
-#define GROW_BYTES  (4ull << 20)
+#define SLICE_MS      100
+#define GROW_BYTES    (4ull << 20)
+#define MOST_REQUESTS (1ull << 24) /* in one plan: 64 GiB of pages */
 
 enum tbd_status tbd_process_error(struct tbd_error *why, enum tbd_status status, const char *format,
                                   ...)
@@ -99,54 +100,122 @@ static int spawn(struct tbd_process *process, const char *path)
 
 /* ---- the plan's memory ---- */
 
-static enum tbd_status make_plan(struct tbd_process *process, struct tbd_error *why)
+static enum tbd_status no_plan(struct tbd_error *why)
 {
-    process->plan_fd = memfd_create("tbd-plan", MFD_CLOEXEC);
-    process->stream_fd = memfd_create("tbd-replay-stream", MFD_CLOEXEC);
+    return tbd_process_error(why, TBD_NOMEM, "plan: %s", strerror(errno));
+}
+
+static enum tbd_status make_files(struct tbd_process *process, struct tbd_error *why)
+{
+    process->plan_fd = memfd_create("tbd-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    process->stream_fd = memfd_create("tbd-replay-stream", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (process->plan_fd < 0 || process->stream_fd < 0)
         return tbd_process_error(why, TBD_SYSTEM, "memfd_create: %s", strerror(errno));
-    process->plan_bytes = GROW_BYTES;
-    if (ftruncate(process->plan_fd, (off_t)process->plan_bytes))
-        return tbd_process_error(why, TBD_NOMEM, "plan: %s", strerror(errno));
-    process->plan = mmap(NULL, TBD_PLAN_MAX_BYTES, PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_NORESERVE, process->plan_fd, 0);
-    if (process->plan == MAP_FAILED) {
-        process->plan = NULL;
-        return tbd_process_error(why, TBD_NOMEM, "plan: %s", strerror(errno));
-    }
+    process->shared_bytes = TBD_PLAN_BULK + GROW_BYTES; /* hardly any of it is there */
+    if (ftruncate(process->plan_fd, (off_t)process->shared_bytes) ||
+        fcntl(process->plan_fd, F_ADD_SEALS, F_SEAL_SHRINK))
+        return no_plan(why);
+    return TBD_OK;
+}
+
+static void *map(size_t bytes, int flags, int fd)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_NORESERVE, fd, 0);
+
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static enum tbd_status make_plan(struct tbd_process *process, struct tbd_error *why)
+{
+    enum tbd_status status = make_files(process, why);
+
+    if (status != TBD_OK)
+        return status;
+    process->plan = map(TBD_PLAN_BULK, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    process->shared = map(TBD_PLAN_MAX_BYTES, MAP_SHARED, process->plan_fd);
+    if (!process->plan || !process->shared)
+        return no_plan(why);
     process->plan->magic = TBD_PLAN_MAGIC;
     process->plan->version = TBD_PLAN_VERSION;
-    process->plan->file_bytes = process->plan_bytes;
+    process->plan->turn = TBD_TURN_RUN;
     process->plan->driver_pid = (uint32_t)getpid();
     process->plan->has_fsgsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
+    memcpy(process->shared, process->plan, sizeof(*process->plan));
     return TBD_OK;
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + 63) & ~63ull;
 }
 
 void tbd_process_plan_clear(struct tbd_process *process)
 {
-    process->plan_at = (sizeof(struct tbd_plan_head) + 63) & ~63ull;
+    process->plan_at = aligned(sizeof(struct tbd_plan_head));
+    process->bulk_at = TBD_PLAN_BULK;
 }
 
 uint64_t tbd_process_plan_alloc(struct tbd_process *process, uint64_t bytes)
 {
-    uint64_t offset = process->plan_at, end = (offset + bytes + 63) & ~63ull;
+    uint64_t offset = process->plan_at;
+
+    if (bytes > TBD_PLAN_BULK || aligned(offset + bytes) > TBD_PLAN_BULK)
+        return 0;
+    process->plan_at = aligned(offset + bytes);
+    return offset;
+}
+
+uint64_t tbd_process_plan_room(struct tbd_process *process, uint64_t bytes)
+{
+    uint64_t offset = process->bulk_at, end = aligned(offset + bytes);
 
     if (bytes > TBD_PLAN_MAX_BYTES || end > TBD_PLAN_MAX_BYTES)
         return 0;
-    if (end > process->plan_bytes) {
-        uint64_t grown = (end + end / 4 + GROW_BYTES) & ~(GROW_BYTES - 1);
+    if (end > process->shared_bytes) {
+        uint64_t grown =
+            (end + (end - TBD_PLAN_BULK) / 4 + GROW_BYTES) & ~(uint64_t)(GROW_BYTES - 1);
 
         grown = grown < TBD_PLAN_MAX_BYTES ? grown : TBD_PLAN_MAX_BYTES;
         if (ftruncate(process->plan_fd, (off_t)grown))
             return 0;
-        process->plan_bytes = grown;
-        process->plan->file_bytes = grown;
+        process->shared_bytes = grown;
     }
-    process->plan_at = end;
+    process->bulk_at = end;
     return offset;
 }
 
+void tbd_process_plan_write(struct tbd_process *process, uint64_t room, const void *from,
+                            uint64_t bytes)
+{
+    if (bytes)
+        memcpy((char *)process->shared + room, from, bytes);
+}
+
+uint64_t tbd_process_plan_put(struct tbd_process *process, const void *from, uint64_t bytes)
+{
+    uint64_t offset = tbd_process_plan_room(process, bytes);
+
+    if (offset)
+        tbd_process_plan_write(process, offset, from, bytes);
+    return offset;
+}
+
+bool tbd_process_plan_read(const struct tbd_process *process, uint64_t offset, void *out,
+                           uint64_t bytes)
+{
+    if (offset > process->shared_bytes || bytes > process->shared_bytes - offset)
+        return false;
+    tbd_copy_once(out, (const char *)process->shared + offset, bytes);
+    return true;
+}
+
 /* ---- life and death ---- */
+
+static void close_fd(int fd)
+{
+    if (fd > 0)
+        close(fd);
+}
 
 void tbd_process_stop(struct tbd_process *process)
 {
@@ -156,12 +225,39 @@ void tbd_process_stop(struct tbd_process *process)
             ;
     }
     if (process->plan)
-        munmap(process->plan, TBD_PLAN_MAX_BYTES);
-    if (process->plan_fd > 0)
-        close(process->plan_fd);
-    if (process->stream_fd > 0)
-        close(process->stream_fd);
+        munmap(process->plan, TBD_PLAN_BULK);
+    if (process->shared)
+        munmap(process->shared, TBD_PLAN_MAX_BYTES);
+    close_fd(process->plan_fd);
+    close_fd(process->stream_fd);
     memset(process, 0, sizeof(*process));
+}
+
+/* What it says is not to be trusted any more. */
+static enum tbd_status misbehaves(struct tbd_error *why, const char *how)
+{
+    return tbd_process_error(why, TBD_STUBDIED, "it misbehaves: %s", how);
+}
+
+static void make_printable(char *text, size_t size)
+{
+    text[size - 1] = 0;
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~')
+            *text = '?';
+}
+
+static enum tbd_status take_report(struct tbd_process *process, struct tbd_error *why)
+{
+    struct tbd_plan_report *report = &process->report;
+
+    tbd_copy_once(report, &process->shared->report, sizeof(*report));
+    make_printable(report->what, sizeof(report->what));
+    if (report->area_count > TBD_PLAN_AREAS)
+        return misbehaves(why, "more patch areas than there can be");
+    if (report->time > process->plan->blocks)
+        return misbehaves(why, "a time behind the window's end");
+    return TBD_OK;
 }
 
 static enum tbd_status start(struct tbd_process *process, struct tbd_error *why)
@@ -175,16 +271,16 @@ static enum tbd_status start(struct tbd_process *process, struct tbd_error *why)
     status = make_plan(process, why);
     if (status != TBD_OK)
         return status;
-    process->plan->turn = TBD_TURN_RUN;
     error = spawn(process, path);
     if (error) {
         process->pid = 0;
         return tbd_process_error(why, TBD_NOREPLAY, "%s: %s", path, strerror(error));
     }
+    tbd_watch_begin(&process->watch, process->pid, 0);
     if (tbd_process_wait(process, why) != TBD_PROCESS_DONE)
         return TBD_STUBDIED;
-    if (process->plan->outcome != TBD_OUTCOME_COMPLETE)
-        return tbd_process_error(why, TBD_NOREPLAY, "%.200s", process->plan->what);
+    if (process->report.outcome != TBD_OUTCOME_COMPLETE)
+        return tbd_process_error(why, TBD_NOREPLAY, "%.200s", process->report.what);
     return TBD_OK;
 }
 
@@ -210,6 +306,8 @@ static bool has_died(struct tbd_process *process, struct tbd_error *why)
     process->pid = 0;
     if (pid < 0)
         tbd_process_error(why, TBD_STUBDIED, "it is gone");
+    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+        misbehaves(why, "a system call that it may not make");
     else if (WIFSIGNALED(status))
         tbd_process_error(why, TBD_STUBDIED, "killed by signal %d", WTERMSIG(status));
     else
@@ -219,15 +317,32 @@ static bool has_died(struct tbd_process *process, struct tbd_error *why)
 
 /* ---- turns ---- */
 
-void tbd_process_go(struct tbd_process *process)
+static void pass_turn(struct tbd_process *process)
 {
-    __atomic_store_n(&process->plan->turn, TBD_TURN_RUN, __ATOMIC_RELEASE);
-    syscall(SYS_futex, &process->plan->turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    uint32_t *turn = &process->shared->turn;
+
+    __atomic_store_n(turn, TBD_TURN_RUN, __ATOMIC_RELEASE);
+    syscall(SYS_futex, turn, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static uint64_t now_ms(void)
+/* The driver's part of the head, and the tables. */
+static void copy_plan(const struct tbd_process *process)
 {
-    return tbd_clock_ns() / 1000000;
+    size_t from = offsetof(struct tbd_plan_head, first_time);
+    size_t to = offsetof(struct tbd_plan_head, page);
+    size_t tables = aligned(sizeof(struct tbd_plan_head));
+
+    memcpy((char *)process->shared + from, (const char *)process->plan + from, to - from);
+    memcpy((char *)process->shared + tables, (const char *)process->plan + tables,
+           process->plan_at - tables);
+}
+
+void tbd_process_go(struct tbd_process *process)
+{
+    copy_plan(process);
+    process->requests = 0;
+    tbd_watch_begin(&process->watch, process->pid, process->plan->until);
+    pass_turn(process);
 }
 
 /* Sleeps until the turn passes, a chunk is published, or SLICE_MS are over.  Kernels before 5.16
@@ -236,7 +351,7 @@ static void sleep_for_news(const struct tbd_process *process)
 {
     // clang-format off
     struct futex_waitv words[2] = {
-        { .val = TBD_TURN_RUN, .uaddr = (uintptr_t)&process->plan->turn, .flags = FUTEX_32 },
+        { .val = TBD_TURN_RUN, .uaddr = (uintptr_t)&process->shared->turn, .flags = FUTEX_32 },
         { .val = process->seen_published, .uaddr = (uintptr_t)process->published,
           .flags = FUTEX_32 },
     };
@@ -251,7 +366,7 @@ static void sleep_for_news(const struct tbd_process *process)
         until.tv_sec++;
     }
     if (syscall(SYS_futex_waitv, words, count, 0, &until, CLOCK_MONOTONIC) < 0 && errno == ENOSYS)
-        syscall(SYS_futex, &process->plan->turn, FUTEX_WAIT, TBD_TURN_RUN, &shortly, NULL, 0);
+        syscall(SYS_futex, &process->shared->turn, FUTEX_WAIT, TBD_TURN_RUN, &shortly, NULL, 0);
 }
 
 static bool has_news(const struct tbd_process *process)
@@ -260,30 +375,59 @@ static bool has_news(const struct tbd_process *process)
            __atomic_load_n(process->published, __ATOMIC_ACQUIRE) != process->seen_published;
 }
 
+/* Has there been something that ends the wait?  Says what. */
+static bool is_over(struct tbd_process *process, enum tbd_process_event *out, struct tbd_error *why)
+{
+    uint32_t turn = __atomic_load_n(&process->shared->turn, __ATOMIC_ACQUIRE);
+    bool found = true;
+
+    if (turn == TBD_TURN_DONE && take_report(process, why) == TBD_OK)
+        *out = TBD_PROCESS_DONE;
+    else if (turn == TBD_TURN_DONE)
+        *out = TBD_PROCESS_DEAD;
+    else if (turn == TBD_TURN_PAGE)
+        *out = TBD_PROCESS_PAGE;
+    else if (turn != TBD_TURN_RUN)
+        found = misbehaves(why, "it takes a turn that it cannot have") != TBD_OK;
+    else if (has_news(process))
+        *out = TBD_PROCESS_STREAM;
+    else
+        found = has_died(process, why);
+    return found;
+}
+
 enum tbd_process_event tbd_process_wait(struct tbd_process *process, struct tbd_error *why)
 {
-    uint64_t deadline = now_ms() + WATCHDOG_MS;
-    uint32_t heartbeat = process->plan->heartbeat;
+    enum tbd_process_event event = TBD_PROCESS_DEAD;
 
-    for (;;) {
-        uint32_t turn = __atomic_load_n(&process->plan->turn, __ATOMIC_ACQUIRE);
-
-        if (turn == TBD_TURN_DONE)
-            return TBD_PROCESS_DONE;
-        if (turn == TBD_TURN_PAGE)
-            return TBD_PROCESS_PAGE;
-        if (has_news(process))
-            return TBD_PROCESS_STREAM;
-        if (has_died(process, why))
-            return TBD_PROCESS_DEAD;
-        if (process->plan->heartbeat != heartbeat) {
-            heartbeat = process->plan->heartbeat;
-            deadline = now_ms() + WATCHDOG_MS;
-        }
-        if (now_ms() > deadline) {
-            tbd_process_error(why, TBD_STUBDIED, "no progress for %d seconds", WATCHDOG_MS / 1000);
-            return TBD_PROCESS_DEAD;
-        }
+    while (tbd_watch_look(&process->watch, why) == TBD_OK && !is_over(process, &event, why))
         sleep_for_news(process);
-    }
+    return event;
+}
+
+bool tbd_process_wanted(struct tbd_process *process, struct tbd_page_wanted *out,
+                        struct tbd_error *why)
+{
+    const struct tbd_plan_request *page = &process->shared->page;
+
+    out->address = tbd_read_once_u64(&page->address);
+    out->order = tbd_read_once_u64(&page->order);
+    if (out->address % TBD_PAGE_SIZE || out->address >= TBD_USER_END)
+        misbehaves(why, "it asks for a page that cannot be");
+    else if (++process->requests > MOST_REQUESTS)
+        misbehaves(why, "it asks for pages without end");
+    else
+        return true;
+    return false;
+}
+
+void tbd_process_answer(struct tbd_process *process, enum tbd_page_answer answer,
+                        const uint8_t *contents)
+{
+    struct tbd_plan_request *page = &process->shared->page;
+
+    if (contents)
+        memcpy(page->contents, contents, TBD_PAGE_SIZE);
+    page->answer = answer;
+    pass_turn(process);
 }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* process.h - one replay process and the memory shared with it
  *
+ * The process runs code out of a trace, which may be a stranger's: it may write whatever it likes
+ * to the memory shared with it, at any time, and it may do anything the kernel lets it
+ * (stub/confine.c).  Nothing here relies on what it says; what cannot be ends it.
+ *
  * Context: ORG.  One struct is used by one thread at a time. */
 #ifndef TBD_REPLAY_PROCESS_H
 #define TBD_REPLAY_PROCESS_H
 
 #include "base/status.h"
 #include "replay/plan.h"
+#include "replay/watch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,11 +21,18 @@ struct tbd_process {
     pid_t pid; /* 0: none */
     int plan_fd;
     int stream_fd;
-    struct tbd_plan_head *plan; /* TBD_PLAN_MAX_BYTES mapped, file_bytes of it usable */
-    uint64_t plan_at;           /* next free byte while a plan is written */
-    uint64_t plan_bytes;        /* size of the file */
-    uint32_t seen_published;    /* of the stream, when the consumer last looked */
-    const uint32_t *published;  /* futex word of the stream, NULL until known */
+    struct tbd_plan_head *plan;   /* ours alone: head and tables of the plan that is made, or was
+                                     carried out; TBD_PLAN_BULK mapped */
+    struct tbd_plan_head *shared; /* what the process sees, and may change at any time;
+                                     TBD_PLAN_MAX_BYTES mapped */
+    uint64_t plan_at;             /* next free byte of `plan` */
+    uint64_t bulk_at;             /* of the rest */
+    uint64_t shared_bytes;        /* size of the file */
+    struct tbd_plan_report report;
+    struct tbd_process_watch watch;
+    uint64_t requests;         /* pages asked for since the plan began */
+    uint32_t seen_published;   /* of the stream, when the consumer last looked */
+    const uint32_t *published; /* futex word of the stream, NULL until known */
 };
 
 /* Starts a process and waits until it is ready for a plan. */
@@ -29,25 +41,50 @@ TBD_MUST_CHECK enum tbd_status tbd_process_start(struct tbd_process *process,
 /* Ends the process and frees what belongs to it; fine if there is none. */
 void tbd_process_stop(struct tbd_process *process);
 
+/* ---- a plan is made ---- */
+
 /* Starts a new plan: everything behind the head is free again. */
 void tbd_process_plan_clear(struct tbd_process *process);
-/* Offset of `bytes` bytes in the plan, 64-aligned, with old contents; 0 when it cannot grow. */
+/* Offset of a table of `bytes` bytes, 64-aligned, with old contents; 0 when there is no room. */
 uint64_t tbd_process_plan_alloc(struct tbd_process *process, uint64_t bytes);
+/* The table, in our own copy. */
 static inline void *tbd_process_plan_at(const struct tbd_process *process, uint64_t offset)
 {
     return (char *)process->plan + offset;
 }
+/* Offset of room for `bytes` bytes that only the process writes, or of a copy of those at `from`;
+ * likewise. */
+uint64_t tbd_process_plan_room(struct tbd_process *process, uint64_t bytes);
+uint64_t tbd_process_plan_put(struct tbd_process *process, const void *from, uint64_t bytes);
+void tbd_process_plan_write(struct tbd_process *process, uint64_t room, const void *from,
+                            uint64_t bytes);
+/* Copies what lies at `offset` now.  False: it does not lie in the file. */
+TBD_MUST_CHECK bool tbd_process_plan_read(const struct tbd_process *process, uint64_t offset,
+                                          void *out, uint64_t bytes);
+
+/* ---- and carried out ---- */
 
 enum tbd_process_event {
     TBD_PROCESS_STREAM, /* chunks were published, or time passed */
     TBD_PROCESS_PAGE,   /* it waits for a page */
-    TBD_PROCESS_DONE,   /* the window is over */
-    TBD_PROCESS_DEAD,   /* killed, crashed or hung; `why` says which */
+    TBD_PROCESS_DONE,   /* the window is over: `report` */
+    TBD_PROCESS_DEAD,   /* killed, crashed, hung or not to be trusted; `why` says which */
 };
-/* Lets the process take its turn. */
+/* Hands the plan over, as it is in `plan` now. */
 void tbd_process_go(struct tbd_process *process);
 /* Waits for the next thing to do. */
 enum tbd_process_event tbd_process_wait(struct tbd_process *process, struct tbd_error *why);
+
+struct tbd_page_wanted {
+    uint64_t address; /* of a page of the program */
+    uint64_t order;   /* as in struct tbd_plan_request */
+};
+/* After TBD_PROCESS_PAGE.  False: it asks for what it cannot want; `why`. */
+TBD_MUST_CHECK bool tbd_process_wanted(struct tbd_process *process, struct tbd_page_wanted *out,
+                                       struct tbd_error *why);
+/* `contents`: NULL unless the answer is TBD_PAGE_GIVEN. */
+void tbd_process_answer(struct tbd_process *process, enum tbd_page_answer answer,
+                        const uint8_t *contents);
 
 /* Fills `why`: the replay process is its object. */
 enum tbd_status tbd_process_error(struct tbd_error *why, enum tbd_status status, const char *format,

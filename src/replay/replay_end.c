@@ -3,6 +3,7 @@
 #include "replay/replay_end.h"
 
 #include "base/array.h"
+#include "base/copy_once.h"
 #include "base/layout.h"
 #include "format/files/large_buffers.h"
 #include "format/window/window_make.h"
@@ -54,14 +55,17 @@ static enum tbd_status take_page(struct tbd_replay_end *state, const uint8_t *pa
         *out_wrong = "a page message of another length";
         return TBD_OK;
     }
-    memcpy(&head, payload, sizeof(head));
-    READ_ONCE_UP_TO_HERE();
+    tbd_copy_once(&head, payload, sizeof(head));
     if (head.address % TBD_PAGE_SIZE || head.address >= TBD_USER_END) {
         *out_wrong = "an impossible page";
         return TBD_OK;
     }
     if (!(head.flags & TBD_PAGE_DIRTY))
         return TBD_OK;
+    if (state->page_count >= state->page_most) {
+        *out_wrong = "more pages than there can be";
+        return TBD_OK;
+    }
     if (!reserve_page(state))
         return TBD_NOMEM;
     memcpy(state->page_bytes + state->page_count * TBD_PAGE_SIZE, payload + sizeof(head),
@@ -79,8 +83,7 @@ static enum tbd_status take_regs(struct tbd_replay_end *state, struct tbd_window
     uint8_t *xsave;
 
     if (bytes >= sizeof(taken.regs))
-        memcpy(&taken.regs, payload, sizeof(taken.regs));
-    READ_ONCE_UP_TO_HERE();
+        tbd_copy_once(&taken.regs, payload, sizeof(taken.regs));
     if (bytes < sizeof(taken.regs) || taken.regs.xsave_bytes > bytes - sizeof(taken.regs)) {
         *out_wrong = "a register message that is too short";
         return TBD_OK;

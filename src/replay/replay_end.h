@@ -10,16 +10,13 @@
 
 #include "organizer/end_regs.h"
 
-/* What was copied from shared memory is not read from there again, whatever the compiler thinks of
- * it. */
-#define READ_ONCE_UP_TO_HERE() __asm__ volatile("" ::: "memory")
-
 struct tbd_end_page;
 
 struct tbd_replay_end {
     struct tbd_end_regs regs;   /* owned */
     struct tbd_end_page *pages; /* owned */
     size_t page_count, page_room;
+    size_t page_most;    /* more than so many are wrong */
     uint8_t *page_bytes; /* owned, room */
     bool has_end;        /* the window's end was said */
 };

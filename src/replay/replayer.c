@@ -232,37 +232,48 @@ static bool is_known(const struct tbd_window *window, struct tbd_reg_state *stat
     return false;
 }
 
-/* What the stub says is checked: it shares memory with the program. */
-static void put_stack(struct tbd_worker *worker, struct tbd_reg_state *state,
-                      const struct tbd_plan_stop *stop)
+/* `made`: the stop as the plan has it, `stop`: as the process has filled it. */
+static void put_stack(const struct tbd_worker *worker, struct tbd_reg_state *state,
+                      const struct tbd_plan_stop *made, const struct tbd_plan_stop *stop)
 {
     if (!state->stack || stop->stack_bytes > state->stack_room ||
-        stop->stack > worker->process.plan_bytes - stop->stack_bytes)
+        !tbd_process_plan_read(&worker->process, made->stack, state->stack, stop->stack_bytes))
         return;
-    memcpy(state->stack, tbd_process_plan_at(&worker->process, stop->stack), stop->stack_bytes);
     state->stack_start = stop->stack_start;
     state->stack_bytes = stop->stack_bytes;
+}
+
+static bool put_stop(const struct tbd_worker *worker, struct tbd_reg_state *state,
+                     const struct tbd_plan_stop *made, const struct tbd_plan_stop *stop)
+{
+    uint8_t image[TBD_PLAN_XSAVE_BYTES];
+
+    if (!stop->done || stop->regs.xsave_bytes > sizeof(image) ||
+        !tbd_process_plan_read(&worker->process, made->xsave, image, stop->regs.xsave_bytes))
+        return false;
+    put_state(state, &stop->regs, image);
+    put_stack(worker, state, made, stop);
+    return true;
 }
 
 static enum tbd_status take_states(struct tbd_worker *worker, struct tbd_reg_state *states,
                                    size_t count, struct tbd_error *why)
 {
-    const struct tbd_plan_head *plan = worker->process.plan;
-    const struct tbd_plan_stop *stops = tbd_process_plan_at(&worker->process, plan->stops.offset);
+    uint64_t offset = worker->process.plan->stops.offset;
+    const struct tbd_plan_stop *made = tbd_process_plan_at(&worker->process, offset);
 
     for (size_t i = 0; i < count; i++) {
-        struct tbd_plan_stop stop = stops[i];
+        struct tbd_plan_stop stop = { 0 };
+        bool is_there =
+            tbd_process_plan_read(&worker->process, offset + i * sizeof(stop), &stop, sizeof(stop));
 
         if (stop.done == TBD_STOP_NO_THREAD)
             return tbd_error_set(why, TBD_NOTFOUND, "", 0, "there is no thread %u at %lu+%u",
                                  states[i].thread, states[i].position.time,
                                  states[i].position.offset);
-        if (!stop.done || stop.regs.xsave_bytes > TBD_PLAN_XSAVE_BYTES ||
-            stop.xsave > worker->process.plan_bytes - TBD_PLAN_XSAVE_BYTES)
+        if (!is_there || !put_stop(worker, &states[i], &made[i], &stop))
             return tbd_process_error(why, TBD_NOTIME, "position %lu+%u was not reached",
                                      states[i].position.time, states[i].position.offset);
-        put_state(&states[i], &stop.regs, tbd_process_plan_at(&worker->process, stop.xsave));
-        put_stack(worker, &states[i], &stop);
     }
     return TBD_OK;
 }

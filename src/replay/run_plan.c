@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* run_plan.c - see run_plan.h
  *
- * RUN_PLAN-1  After an error the process is gone: its state is not known, the next window gets a
- *     new one. */
+ * RUN_PLAN-1  After an error the process is gone: its state is not known, or it is not to be trusted; the
+ *     next window gets a new one. */
 #include "replay/run_plan.h"
 
 #include "base/linux.h"
@@ -23,15 +23,13 @@ static bool overlaps(const struct tbd_plan_range *area, uint64_t start, uint64_t
 /* Patch areas of a warm process must not lie where this window has mappings. */
 static bool collides(const struct tbd_worker *worker)
 {
-    const struct tbd_plan_head *plan = worker->process.plan;
-    const struct tbd_plan_range *avoid = tbd_process_plan_at(&worker->process, plan->avoid.offset);
-    uint64_t areas = plan->area_count;
+    const struct tbd_plan_report *report = &worker->process.report;
+    const struct tbd_plan_section *avoid = &worker->process.plan->avoid;
+    const struct tbd_plan_range *ranges = tbd_process_plan_at(&worker->process, avoid->offset);
 
-    if (areas > sizeof(plan->areas) / sizeof(plan->areas[0]))
-        return true;
-    for (uint64_t i = 0; i < areas; i++)
-        for (uint64_t k = 0; k < plan->avoid.count; k++)
-            if (overlaps(&plan->areas[i], avoid[k].start, avoid[k].end))
+    for (uint64_t i = 0; i < report->area_count; i++)
+        for (uint64_t k = 0; k < avoid->count; k++)
+            if (overlaps(&report->areas[i], ranges[k].start, ranges[k].end))
                 return true;
     return false;
 }
@@ -59,12 +57,7 @@ static enum tbd_status start_process(struct tbd_worker *worker, struct tbd_error
  * its time. */
 static bool is_used_up(const struct tbd_worker *worker)
 {
-    const struct tbd_stream_head *head;
-
-    if (!worker->consumer)
-        return false;
-    head = tbd_consumer_head(worker->consumer);
-    return head->def_count > head->def_capacity / 2 || head->heap_used > head->heap_capacity / 2;
+    return worker->consumer && tbd_consumer_is_half_full(worker->consumer);
 }
 
 static enum tbd_status prepare(struct tbd_worker *worker, uint32_t hook_set,
@@ -92,27 +85,26 @@ static enum tbd_status prepare(struct tbd_worker *worker, uint32_t hook_set,
 
 static enum tbd_status answer_page(struct tbd_worker *worker, struct tbd_error *why)
 {
-    struct tbd_plan_request *page = &worker->process.plan->page;
     const struct tbd_region *region;
-    uint64_t address = page->address, order = page->order;
+    struct tbd_page_wanted page;
     enum tbd_page_answer answer;
     enum tbd_status known, status = TBD_OK;
     uint8_t contents[TBD_PAGE_SIZE];
 
-    answer = tbd_worker_page(worker, address, order, contents, &known);
+    if (!tbd_process_wanted(&worker->process, &page, why))
+        return TBD_STUBDIED;
+    answer = tbd_worker_page(worker, page.address, page.order, contents, &known);
     if (answer == TBD_PAGE_ABSENT)
         status = tbd_worker_page_lost(worker, known, why);
     if (status != TBD_OK)
         return status;
-    region = tbd_worker_region(worker, address);
-    if (answer == TBD_PAGE_GIVEN && (order || (region && region->prot & PROT_EXEC)) &&
-        !tbd_worker_note_code(worker, address, contents, known == TBD_OK))
+    region = tbd_worker_region(worker, page.address);
+    if (answer == TBD_PAGE_GIVEN && (page.order || (region && region->prot & PROT_EXEC)) &&
+        !tbd_worker_note_code(worker, page.address, contents, known == TBD_OK))
         return tbd_process_error(why, TBD_NOMEM, "no memory for a page");
     if (answer == TBD_PAGE_ABSENT && region && region->flags & TBD_REGION_STACK)
         answer = TBD_PAGE_ZERO;
-    if (answer == TBD_PAGE_GIVEN)
-        memcpy(page->contents, contents, TBD_PAGE_SIZE);
-    page->answer = answer;
+    tbd_process_answer(&worker->process, answer, answer == TBD_PAGE_GIVEN ? contents : NULL);
     return TBD_OK;
 }
 
@@ -141,11 +133,7 @@ static enum tbd_status serve(struct tbd_worker *worker, const struct tbd_run_con
             *out_over = !has_enough(consumer);
             break;
         case TBD_PROCESS_STREAM: status = take(consumer, why); break;
-        case TBD_PROCESS_PAGE:
-            status = answer_page(worker, why);
-            if (status == TBD_OK)
-                tbd_process_go(&worker->process);
-            break;
+        case TBD_PROCESS_PAGE: status = answer_page(worker, why); break;
         }
     }
     return status;
@@ -174,28 +162,26 @@ static uint32_t last_instruction(struct tbd_worker *worker, uint64_t time)
 static void fill_divergence(struct tbd_worker *worker, struct tbd_divergence *divergence,
                             const char *what)
 {
-    const struct tbd_plan_head *plan = worker->process.plan;
-    uint64_t time = tbd_worker_start(worker)->first_time + plan->time;
+    const struct tbd_plan_report *report = &worker->process.report;
+    uint64_t time = tbd_worker_start(worker)->first_time + report->time;
 
     divergence->position.time = time;
-    divergence->position.offset = plan->instruction == TBD_PLAN_LAST_INSN
+    divergence->position.offset = report->instruction == TBD_PLAN_LAST_INSN
                                       ? last_instruction(worker, time)
-                                      : plan->instruction;
+                                      : report->instruction;
     divergence->window = worker->window->index;
-    divergence->thread = plan->thread;
+    divergence->thread = report->thread;
     snprintf(divergence->what, sizeof(divergence->what), "%s", what);
 }
 
 static enum tbd_status outcome(struct tbd_worker *worker, struct tbd_divergence *divergence,
                                struct tbd_error *why)
 {
-    const struct tbd_plan_head *plan = worker->process.plan;
-    char what[sizeof(plan->what)];
+    const struct tbd_plan_report *report = &worker->process.report;
+    const char *what = report->what;
 
-    memcpy(what, plan->what, sizeof(what));
-    what[sizeof(what) - 1] = 0;
-    worker->forget = plan->code_changed != 0;
-    switch (plan->outcome) {
+    worker->forget = report->code_changed != 0;
+    switch (report->outcome) {
     case TBD_OUTCOME_COMPLETE: return TBD_OK;
     case TBD_OUTCOME_DIVERGED:
         if (divergence)

@@ -403,10 +403,11 @@ static enum tbd_status begin_window(struct tbd_slices *s, struct tbd_error *why)
 {
     const struct tbd_window *start = s->before ? s->before : s->toc;
 
-    return tbd_gather_begin(s->worker->gather, s->worker->consumer, NULL,
-                            s->toc->first_time + s->at, start->regs.thread) == TBD_OK
-               ? TBD_OK
-               : tbd_process_error(why, TBD_NOMEM, "no memory");
+    if (tbd_gather_begin(s->worker->gather, s->worker->consumer, NULL, s->toc->first_time + s->at,
+                         start->regs.thread) != TBD_OK)
+        return tbd_process_error(why, TBD_NOMEM, "no memory");
+    tbd_full_expect(s->worker);
+    return TBD_OK;
 }
 
 /* What comes before the first slice is its start state, unless that is known. */

@@ -6,6 +6,7 @@
 #ifndef TBD_FORMAT_CURSOR_H
 #define TBD_FORMAT_CURSOR_H
 
+#include "base/copy_once.h"
 #include "format/window/blocks.h"
 #include "format/window/window.h"
 
@@ -67,7 +68,7 @@ static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)
     uint64_t base = 0;
 
     if (c->op->base != TBD_BASE_NONE)
-        __builtin_memcpy(&base, c->record + c->op->base, 8);
+        base = tbd_read_once_u64(c->record + c->op->base);
     return base + (uint64_t)c->op->add;
 }
 

@@ -76,6 +76,13 @@ static inline uint32_t tbd_message_kind(const struct tbd_message *message)
     __builtin_memcpy(&kind, (const void *)message, sizeof(kind));
     return kind;
 }
+static inline uint32_t tbd_message_payload_bytes(const struct tbd_message *message)
+{
+    struct tbd_message head;
+
+    __builtin_memcpy(&head, (const void *)message, sizeof(head));
+    return head.bytes;
+}
 
 /* Is this a possible payload of TBD_MSG_START: all strings there? */
 bool tbd_start_check(const uint8_t *payload, size_t bytes);

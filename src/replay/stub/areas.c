@@ -43,10 +43,10 @@ static uint64_t obstacle(uint64_t start, uint64_t end, uint64_t *out_start)
             *out_start = avoid[i].start;
             return avoid[i].end;
         }
-    for (uint64_t i = 0; i < plan->area_count; i++)
-        if (overlaps(&plan->areas[i], start, end)) {
-            *out_start = plan->areas[i].start;
-            return plan->areas[i].end;
+    for (uint64_t i = 0; i < plan->report.area_count; i++)
+        if (overlaps(&plan->report.areas[i], start, end)) {
+            *out_start = plan->report.areas[i].start;
+            return plan->report.areas[i].end;
         }
     *out_start = engine.start;
     return overlaps(&engine, start, end) ? engine.end : 0;
@@ -57,11 +57,11 @@ static bool take(uint64_t start, uint64_t bytes)
     struct tbd_plan_head *plan = tbd_stub.plan;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
 
-    if (plan->area_count == sizeof(plan->areas) / sizeof(plan->areas[0]))
+    if (plan->report.area_count == TBD_PLAN_AREAS)
         return false;
     if (tbd_sys_mmap(start, bytes, PROT_READ | PROT_WRITE | PROT_EXEC, flags, -1, 0) != (long)start)
         return false;
-    plan->areas[plan->area_count++] = (struct tbd_plan_range){ start, start + bytes };
+    plan->report.areas[plan->report.area_count++] = (struct tbd_plan_range){ start, start + bytes };
     return true;
 }
 

@@ -35,9 +35,9 @@ void tbd_stub_fail(struct tbd_plan_head *plan, enum tbd_plan_outcome outcome, co
     va_list list;
 
     va_start(list, format);
-    tbd_fmt_list(plan->what, sizeof(plan->what), format, list);
+    tbd_fmt_list(plan->report.what, sizeof(plan->report.what), format, list);
     va_end(list);
-    plan->outcome = outcome;
+    plan->report.outcome = outcome;
     tbd_stub_serve(plan);
 }
 
@@ -46,12 +46,11 @@ void tbd_stub_serve(struct tbd_plan_head *plan)
     const char *why;
 
     if (tbd_assert_failure()) { /* what came after it is not to be believed */
-        plan->outcome = TBD_OUTCOME_FAILED;
-        tbd_fmt(plan->what, sizeof(plan->what), "%s", tbd_assert_failure());
+        plan->report.outcome = TBD_OUTCOME_FAILED;
+        tbd_fmt(plan->report.what, sizeof(plan->report.what), "%s", tbd_assert_failure());
     }
     tbd_turn_done(plan);
-    plan->outcome = TBD_OUTCOME_NONE;
-    plan->demanded = 0;
+    plan->report.outcome = TBD_OUTCOME_NONE;
     why = tbd_memory_begin(plan);
     if (why)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);
@@ -69,6 +68,6 @@ void tbd_stub_main(void)
     if (why)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);
     tbd_stub_confine();
-    plan->outcome = TBD_OUTCOME_COMPLETE;
+    plan->report.outcome = TBD_OUTCOME_COMPLETE;
     tbd_stub_serve(plan);
 }

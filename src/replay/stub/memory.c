@@ -389,7 +389,6 @@ static struct tbd_msg_region *obtain(uint64_t address)
         return region;
     plan->page.address = page;
     plan->page.order = region->device;
-    plan->demanded++;
     tbd_turn_ask_page(plan);
     return place_answer(region, page) ? region : NULL;
 }

@@ -42,20 +42,20 @@ void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
     struct tbd_plan_head *plan = tbd_stub.plan;
     uint64_t next = tbd_stub_time();
     va_list list;
-    char what[sizeof(plan->what)];
+    char what[sizeof(plan->report.what)];
 
     va_start(list, format);
     tbd_fmt_list(what, sizeof(what), format, list);
     va_end(list);
-    plan->time = next ? next - 1 : 0;
-    plan->instruction = instruction;
-    plan->thread = tbd_runtime.thread->tid;
+    plan->report.time = next ? next - 1 : 0;
+    plan->report.instruction = instruction;
+    plan->report.thread = tbd_runtime.thread->tid;
     tbd_stub_fail(plan, TBD_OUTCOME_DIVERGED, "%s", what);
 }
 
 void tbd_stub_code_changed(uint64_t start, uint64_t bytes)
 {
-    tbd_stub.plan->code_changed = 1;
+    tbd_stub.plan->report.code_changed = 1;
     tbd_patcher_flush_range(tbd_runtime.thread, start, start + bytes);
 }
 
@@ -132,7 +132,7 @@ void tbd_stub_finish(void)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
     if (!tbd_stub.is_partial)
         send_end();
-    plan->outcome = TBD_OUTCOME_COMPLETE;
+    plan->report.outcome = TBD_OUTCOME_COMPLETE;
     tbd_stub_serve(plan);
 }
 
@@ -182,7 +182,7 @@ static void end_slice(struct tbd_thread *thread)
     tbd_stub.slice_end = now + plan->slice;
     if (now < tbd_stub.end)
         return;
-    plan->outcome = TBD_OUTCOME_COMPLETE;
+    plan->report.outcome = TBD_OUTCOME_COMPLETE;
     tbd_stub_serve(plan);
 }
 
@@ -297,7 +297,6 @@ static uint64_t next_due(void)
 
 void tbd_stub_boundary(struct tbd_thread *thread)
 {
-    tbd_stub.plan->heartbeat++;
     TBD_INVARIANT("THREAD-1", thread->mark == TBD_THREAD_MARK);
     if (tbd_assert_failure())
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "%s", tbd_assert_failure());
@@ -356,7 +355,7 @@ void tbd_stub_run(void)
     if (plan->regs.xsave_bytes != tbd_runtime.vector.bytes || plan->xcr0 != tbd_runtime.vector.mask)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED,
                       "this processor's vector registers differ from those of the recording");
-    plan->code_changed = 0;
+    plan->report.code_changed = 0;
     tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL || plan->from;
     tbd_runtime.ring.discard = tbd_stub.is_partial;
     tbd_runtime.options.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set;
