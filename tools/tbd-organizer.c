@@ -9,6 +9,7 @@
  * and stderr too once the trace directory exists; until then it may say one line about what is
  * wrong.  The kernel tells the program when we die, through the robust futex in the stream's
  * head. */
+#include "base/safe_stream.h"
 #include "format/stream/stream.h"
 #include "organizer/organize.h"
 
@@ -166,7 +167,10 @@ int main(int argc, char **argv)
                                             .ready = ready };
     struct tbd_error why = { 0 };
     enum tbd_status status;
-    int bad = parse(argc, argv, &options);
+    int bad;
+
+    tbd_safe_messages();
+    bad = parse(argc, argv, &options);
 
     if (bad)
         return bad;
@@ -184,6 +188,7 @@ int main(int argc, char **argv)
         stderr,
         "tbd: cannot write a trace: %s%s%s\n"
         "tbd: hint: the program goes on untraced; TBD_DIR=PATH names another folder for traces\n",
-        why.file, why.file[0] ? ": " : "", why.detail[0] ? why.detail : tbd_status_text(status));
+        tbd_shown(why.file), why.file[0] ? ": " : "",
+        tbd_shown(why.detail[0] ? why.detail : tbd_status_text(status)));
     return status == TBD_CORRUPT ? EXIT_TRACE : EXIT_SYSTEM;
 }

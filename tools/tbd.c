@@ -6,6 +6,8 @@
  * is said in one line and runs untraced. */
 #include "hooks/boot/options.h"
 
+#include "base/safe_stream.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -257,6 +259,7 @@ int main(int argc, char **argv)
 {
     char path[PATH_MAX];
 
+    tbd_safe_messages();
     if (argc < 2)
         return usage(stderr);
     if (strcmp(argv[1], "record") == 0)

@@ -11,6 +11,8 @@
 #include "query/commands/script.h"
 #include "query/text/user_cache.h"
 
+#include "base/safe_stream.h"
+
 #include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -107,7 +109,7 @@ static void print_damage(const struct tbd_session *session)
 
     if (count != 0)
         fprintf(stderr, "tbdq: note: the trace is damaged: %s%s\n",
-                tbd_trace_damage(session->trace, 0),
+                tbd_shown(tbd_trace_damage(session->trace, 0)),
                 count > 1 ? "; `tbdq info` has the whole list" : "");
 }
 
@@ -116,7 +118,7 @@ static void print_symbol_notes(const struct tbd_session *session)
     const char *note;
 
     for (size_t i = 0; (note = tbd_symbols_note(session->symbols, i)) != NULL; i++)
-        fprintf(stderr, "tbdq: note: %s\n", note);
+        fprintf(stderr, "tbdq: note: %s\n", tbd_shown(note));
 }
 
 static void print_forgotten(const struct tbd_session *session)
@@ -129,13 +131,13 @@ static void print_forgotten(const struct tbd_session *session)
 }
 
 /* A shell's Tab key: one continuation a line. */
-static int print_completions(struct tbd_session *session, const char *line)
+static int print_completions(struct tbd_session *session, FILE *out, const char *line)
 {
     struct tbd_completions found;
 
     tbd_complete(session, line, strlen(line), &found);
     for (size_t i = 0; i < found.count; i++)
-        puts(found.words[i]);
+        fprintf(out, "%s\n", found.words[i]);
     tbd_completions_free(&found);
     return TBD_EXIT_FOUND;
 }
@@ -157,15 +159,15 @@ static int run_script(struct tbd_session *session, const struct tbd_line_options
     return result;
 }
 
-static int answer(struct tbd_session *session, const struct options *options, size_t count,
-                  char **words)
+static int answer(struct tbd_session *session, const struct options *options, FILE *out,
+                  size_t count, char **words)
 {
-    struct tbd_line_options line = { .out = stdout,
+    struct tbd_line_options line = { .out = out,
                                      .quiet = options->quiet,
                                      .explain = options->explain };
     char nothing[] = "";
     char *none[] = { nothing };
-    struct tbd_command_run run = { .session = session, .text = "", .argv = none, .out = stdout };
+    struct tbd_command_run run = { .session = session, .text = "", .argv = none, .out = out };
     int result = options->at == NULL ? TBD_EXIT_FOUND : set_at(&run, options->at);
 
     if (result == TBD_EXIT_FOUND && options->thread != NULL)
@@ -202,22 +204,25 @@ static int ask(const struct options *options, size_t count, char **words)
                                    .workers = options->workers,
                                    .no_cache = options->no_cache,
                                    .syntax = options->att ? TBD_SYNTAX_ATT : TBD_SYNTAX_INTEL };
-    struct tbd_command_run run = { .session = &session, .text = "", .out = stdout };
-    enum tbd_status status = tbd_session_open(&session, options->trace);
+    FILE *out = tbd_safe_stream(stdout);
+    struct tbd_command_run run = { .session = &session, .text = "", .out = out };
+    enum tbd_status status = out == NULL ? TBD_NOMEM : tbd_session_open(&session, options->trace);
     int result;
 
     if (options->complete != NULL) {
-        result = print_completions(status == TBD_OK ? &session : NULL, options->complete);
+        result = print_completions(status == TBD_OK ? &session : NULL, out, options->complete);
     } else if (status != TBD_OK) {
         result = (int)tbd_command_fail(&run, status);
         if (status == TBD_NOTRACE)
             print_traces_hint();
     } else {
         print_damage(&session);
-        result = answer(&session, options, count, words);
+        result = answer(&session, options, out, count, words);
         print_symbol_notes(&session);
     }
     tbd_session_close(&session);
+    if (out != NULL)
+        fclose(out);
     return result;
 }
 
@@ -289,6 +294,7 @@ int main(int argc, char **argv)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int result;
 
+    tbd_safe_messages();
     options.workers = processors < 1 ? 1 : (unsigned)processors;
     result = parse_options(argc, argv, &options);
     if (result >= 0)

@@ -2,6 +2,7 @@
 /* log.c - see log.h */
 #include "base/log.h"
 
+#include "base/escape.h"
 #include "base/fmt.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -10,11 +11,18 @@ enum tbd_log_level tbd_log_level = TBD_LOG_WARN;
 
 #define LINE_BYTES 512
 
-static void write_line(char *line, size_t length)
+/* What is named in the message may be a stranger's. */
+static void write_line(const char *text, size_t text_length)
 {
-    if (length >= LINE_BYTES - 2) {
-        memcpy(line + LINE_BYTES - 5, "...", 3);
-        length = LINE_BYTES - 2;
+    char line[LINE_BYTES];
+    size_t room = LINE_BYTES - strlen("...\n");
+    bool is_cut = tbd_escape(TBD_ESCAPE_FIELD, text, text_length, line, room) >= room ||
+                  text_length >= LINE_BYTES - 2;
+    size_t length = strlen(line);
+
+    if (is_cut) {
+        memcpy(line + length, "...", 3);
+        length += 3;
     }
     line[length++] = '\n';
     tbd_sys_write(2, line, length);

@@ -166,7 +166,40 @@ static void the_kernels_list_is_understood(void **state)
     munmap(page, 3 * PAGE);
 }
 
-static bool count_line(void *context, const char *line)
+static bool look_for_path(void *context, const struct tbd_msg_region *map, const char *path)
+{
+    const char **wanted = context;
+
+    (void)map;
+    if (strcmp(path, *wanted) == 0)
+        *wanted = "";
+    return true;
+}
+
+/* The kernel escapes newlines, and no more. */
+static void paths_are_those_of_the_files(void **state)
+{
+    char folder[] = "/tmp/tbd-maps-XXXXXX", path[64];
+    const char *wanted = path;
+    FILE *file;
+    void *page;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/a\nb\033\n\\c", folder);
+    file = fopen(path, "w+");
+    assert_non_null(file);
+    assert_int_equal(fputs("text", file) >= 0 && fflush(file) == 0, 1);
+    page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, fileno(file), 0);
+    assert_true(page != MAP_FAILED && tbd_maps_read(look_for_path, &wanted));
+    assert_string_equal(wanted, "");
+    munmap(page, PAGE);
+    fclose(file);
+    unlink(path);
+    rmdir(folder);
+}
+
+static bool count_line(void *context, char *line)
 {
     size_t *lines = context;
 
@@ -225,6 +258,7 @@ int main(void)
         cmocka_unit_test(code_is_found_in_any_part_of_a_range),
         cmocka_unit_test(pages_eight_tebibytes_apart_fold),
         cmocka_unit_test(the_kernels_list_is_understood),
+        cmocka_unit_test(paths_are_those_of_the_files),
         cmocka_unit_test(lines_are_put_together_from_whole_reads),
         cmocka_unit_test(a_descriptor_has_its_path),
     };

@@ -14,7 +14,7 @@ struct wanted {
     bool found;
 };
 
-static bool is_wanted(void *context, const char *line)
+static bool is_wanted(void *context, char *line)
 {
     struct wanted *wanted = context;
 

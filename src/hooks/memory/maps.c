@@ -48,9 +48,26 @@ static uint32_t special_flags(const char *path)
     return 0;
 }
 
-/* start-end rwxp offset major:minor inode      path */
-static const char *parse_line(const char *line, struct tbd_msg_region *map)
+/* The kernel writes a newline in a path as "\012", and nothing else so (seq_file.c, mangle_path()). */
+static char *take_path(char *path)
 {
+    char *out = path;
+
+    for (char *in = path; *in != '\0'; out++) {
+        bool is_newline = tbd_starts_with(in, "\\012");
+
+        *out = is_newline ? '\n' : *in;
+        in += is_newline ? 4 : 1;
+    }
+    *out = '\0';
+    return path;
+}
+
+/* start-end rwxp offset major:minor inode      path */
+static const char *parse_line(char *text, struct tbd_msg_region *map)
+{
+    const char *line = text;
+
     uint64_t major;
     uint64_t minor;
 
@@ -69,7 +86,7 @@ static const char *parse_line(const char *line, struct tbd_msg_region *map)
     while (*line == ' ')
         line++;
     map->flags = special_flags(line);
-    return line;
+    return take_path(text + (line - text));
 }
 
 struct visit {
@@ -77,7 +94,7 @@ struct visit {
     void *context; /* its own */
 };
 
-static bool visit_line(void *context, const char *line)
+static bool visit_line(void *context, char *line)
 {
     const struct visit *visit = context;
     struct tbd_msg_region map;

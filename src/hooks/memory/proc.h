@@ -9,8 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Called for every line, which lacks its end and is borrowed until it returns.  False stops. */
-typedef bool (*tbd_proc_visitor)(void *context, const char *line);
+/* Called for every line, which lacks its end and is borrowed until it returns; it may be changed.
+ * False stops. */
+typedef bool (*tbd_proc_visitor)(void *context, char *line);
 
 /* False when the file cannot be read.  The beginning of a line of more than 8 KiB is left out. */
 bool tbd_proc_lines(const char *path, tbd_proc_visitor visit, void *context);

@@ -7,6 +7,8 @@
 
 #include "query/commands/output.h"
 
+#include "base/safe_stream.h"
+
 #include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -169,13 +171,13 @@ enum tbd_exit tbd_command_marks(struct tbd_command_run *run)
         if (run->session->json) {
             json_t *object = json_object();
 
-            json_object_set_new(object, "name", json_string(all[i].name));
+            json_object_set_new(object, "name", tbd_output_text(all[i].name));
             json_object_set_new(object, "time", json_integer((json_int_t)all[i].position.time));
             json_object_set_new(object, "offset", json_integer((json_int_t)all[i].position.offset));
             tbd_output_line(object, run->out);
         } else {
-            fprintf(run->out, "@%s  %" PRIu64 "+%" PRIu32 "\n", all[i].name, all[i].position.time,
-                    all[i].position.offset);
+            fprintf(run->out, "@%s  %" PRIu64 "+%" PRIu32 "\n", tbd_shown(all[i].name),
+                    all[i].position.time, all[i].position.offset);
         }
     }
     free(all);

@@ -3,6 +3,8 @@
 #include "query/commands/commands.h"
 #include "query/session/source_place.h"
 
+#include "base/safe_stream.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +18,7 @@ static enum tbd_exit take_value(struct tbd_source_place *place, const struct tbd
     FILE *out;
 
     if (!data->is_known) {
-        fprintf(stderr, "tbdq: it has no value here: %s\n", data->why);
+        fprintf(stderr, "tbdq: it has no value here: %s\n", tbd_shown(data->why));
         return TBD_EXIT_NOT_FOUND;
     }
     if (tbd_data_float(&place->places[0], data, &real))

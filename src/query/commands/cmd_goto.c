@@ -5,6 +5,8 @@
 #include "query/text/progress.h"
 #include "query/search/search.h"
 
+#include "base/safe_stream.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,8 @@ static void report_damage(const struct tbd_session_stats *stats)
                 "tbdq: note: %" PRIu32 " %s could not be read and left out, first window %" PRIu32
                 ": %s at offset %" PRIu64 ": %s\n",
                 stats->damaged, stats->damaged == 1 ? "window" : "windows", stats->first_damaged,
-                stats->damage.file, stats->damage.offset, stats->damage.detail);
+                tbd_shown(stats->damage.file), stats->damage.offset,
+                tbd_shown(stats->damage.detail));
 }
 
 /* What could not be evaluated is said: an answer must not look more certain than it is. */

@@ -4,6 +4,8 @@
 #include "query/commands/output.h"
 #include "query/session/source_place.h"
 
+#include "base/safe_stream.h"
+
 #include <dwarf.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -225,7 +227,7 @@ static void print_local(const struct tbd_command_run *run, struct tbd_source_pla
         return;
     }
     text = value_text(place, 0, &data);
-    fprintf(run->out, "%s = %s\n", name, text == NULL ? "" : text);
+    fprintf(run->out, "%s = %s\n", tbd_shown(name), text == NULL ? "" : text);
     free(text);
 }
 
@@ -325,8 +327,8 @@ static void print_members(const struct tbd_command_run *run, const struct tbd_pl
 
     for (bool first = true; tbd_type_next_member(&whole, first, &at, &member); first = false) {
         tbd_type_text(&member.type, text, sizeof(text));
-        fprintf(run->out, "%6" PRIu64 "  %s  %s", member.offset, text,
-                member.name == NULL ? "" : member.name);
+        fprintf(run->out, "%6" PRIu64 "  %s  %s", member.offset, tbd_shown(text),
+                tbd_shown(member.name == NULL ? "" : member.name));
         if (member.bits != 0)
             fprintf(run->out, " : %" PRIu32, member.bits);
         fputc('\n', run->out);
@@ -348,7 +350,7 @@ static void print_type(const struct tbd_command_run *run, const struct tbd_place
         tbd_output_line(object, run->out);
         return;
     }
-    fprintf(run->out, "%s, %" PRIu64 " bytes\n", text, view.bytes);
+    fprintf(run->out, "%s, %" PRIu64 " bytes\n", tbd_shown(text), view.bytes);
     if (view.kind == TBD_TYPE_STRUCT)
         print_members(run, place, &view.die);
 }

@@ -10,8 +10,9 @@
 #include "query/commands/commands.h"
 #include "query/commands/output.h"
 
+#include "base/escape.h"
+#include "base/safe_stream.h"
 #include "base/array.h"
-
 #include <dirent.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -206,7 +207,7 @@ static void print_object(const struct tbd_command_run *run, const struct process
     json_object_set_new(object, "depth", json_integer((json_int_t)depth));
     json_object_set_new(object, "started_ns", json_integer((json_int_t)row->started));
     json_object_set_new(object, "blocks", json_integer((json_int_t)row->blocks));
-    json_object_set_new(object, "end", json_string(row->end));
+    json_object_set_new(object, "end", tbd_output_text(row->end));
     json_object_set_new(object, "command", tbd_output_text(row->arguments));
     json_object_set_new(object, "asked", json_boolean(row->is_asked));
     tbd_output_line(object, run->out);
@@ -215,10 +216,7 @@ static void print_object(const struct tbd_command_run *run, const struct process
 /* The beginning of the command on one line. */
 static const char *short_command(const struct process_row *row, char *out, size_t bytes)
 {
-    snprintf(out, bytes, "%s", row->arguments);
-    for (char *at = out; *at != '\0'; at++)
-        if ((unsigned char)*at < ' ')
-            *at = ' ';
+    (void)tbd_escape(TBD_ESCAPE_FIELD, row->arguments, strlen(row->arguments), out, bytes);
     return out;
 }
 
@@ -230,8 +228,8 @@ static void print_text(const struct tbd_command_run *run, const struct process_l
 
     fprintf(run->out, "%c %*s%" PRIu32 "  %-5s  %s  +%.3f s  %" PRIu64 " blocks  %s  %s\n",
             row->is_asked ? '*' : ' ', (int)(2 * depth), "", row->pid, how_started(list, row),
-            name == NULL ? row->path : name + 1, (double)(row->started - began) / 1e9, row->blocks,
-            row->end, short_command(row, command, sizeof(command)));
+            tbd_shown(name == NULL ? row->path : name + 1), (double)(row->started - began) / 1e9,
+            row->blocks, tbd_shown(row->end), short_command(row, command, sizeof(command)));
 }
 
 /* Depth first, children in the order of their start. */

@@ -4,6 +4,8 @@
 #include "query/debuginfo/dwarf_file.h"
 #include "query/commands/output.h"
 
+#include "base/safe_stream.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -99,11 +101,11 @@ static enum tbd_exit print_lines(const struct tbd_command_run *run,
             "tbdq: cannot read %s, line %" PRIu32 "\n"
             "hint: sources are read where the debug information says that they are; `up` selects "
             "the caller's frame; `bt` shows all\n",
-            at->file, at->line);
+            tbd_shown(at->file), at->line);
         return TBD_EXIT_NOT_FOUND;
     }
     if (first > text.line_count) {
-        fprintf(stderr, "tbdq: %s has %" PRIu32 " lines\n", at->file, text.line_count);
+        fprintf(stderr, "tbdq: %s has %" PRIu32 " lines\n", tbd_shown(at->file), text.line_count);
         tbd_source_unload(&text);
         return TBD_EXIT_NOT_FOUND;
     }

@@ -4,6 +4,8 @@
 #include "query/debuginfo/register_names.h"
 #include "query/commands/output.h"
 
+#include "base/safe_stream.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -228,7 +230,7 @@ static void print_frame_text(const struct tbd_command_run *run, uint32_t window,
         snprintf(name, sizeof(name), "%s (inlined)", source->name);
     else
         tbd_symbols_format(run->session->symbols, window, frame->call_pc, name, sizeof(name));
-    fprintf(run->out, "#%-3zu 0x%012" PRIx64 "  %s%s%s%s\n", number, frame->pc, name,
+    fprintf(run->out, "#%-3zu 0x%012" PRIx64 "  %s%s%s%s\n", number, frame->pc, tbd_shown(name),
             tbd_frame_is_guess(frame) ? " ?" : "", frame->is_signal_frame ? " (signal)" : "",
             tbd_output_source_text(&source->source, line, sizeof(line)));
 }
@@ -305,14 +307,14 @@ static void print_insn(const struct tbd_command_run *run, struct tbd_position po
     if (!run->session->json) {
         tbd_symbols_format(run->session->symbols, window, insn->pc, name, sizeof(name));
         fprintf(run->out, "%" PRIu64 "+%-3" PRIu32 " 0x%012" PRIx64 "  %-40s %s\n", position.time,
-                position.offset, insn->pc, name, text);
+                position.offset, insn->pc, tbd_shown(name), tbd_shown(text));
         return;
     }
     object = position_object(position, 0);
     json_object_del(object, "thread");
     json_object_set_new(object, "pc", tbd_output_hex(insn->pc));
     tbd_output_symbol(run->session, window, insn->pc, object);
-    json_object_set_new(object, "text", json_string(text));
+    json_object_set_new(object, "text", tbd_output_text(text));
     tbd_output_line(object, run->out);
 }
 

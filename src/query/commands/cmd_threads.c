@@ -3,6 +3,8 @@
 #include "query/commands/commands.h"
 #include "query/commands/output.h"
 
+#include "base/safe_stream.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,7 +136,7 @@ static const char *get(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
 
-    return text == NULL ? "" : text;
+    return text == NULL ? "" : tbd_shown(text);
 }
 
 static json_int_t number(const json_t *object, const char *key)
@@ -207,7 +209,7 @@ enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_pos
             continue;
         find_name(session, thread, name);
         if (!session->json)
-            fprintf(run->out, "thread %" PRIu32 "  %s\n", thread->tid, name);
+            fprintf(run->out, "thread %" PRIu32 "  %s\n", thread->tid, tbd_shown(name));
         session->thread = thread->tid;
         result = tbd_command_print_stack(run, position);
     }

@@ -4,6 +4,7 @@
 #include "query/commands/output.h"
 #include "hooks/table/syscalls.h"
 
+#include "base/safe_stream.h"
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"
 
@@ -60,9 +61,7 @@ static void put_count(json_t *object, const char *key, uint64_t value)
 
 static json_t *safe_string(const char *text)
 {
-    json_t *value = text == NULL ? json_null() : json_string(text);
-
-    return value != NULL ? value : json_string("(not UTF-8)");
+    return text == NULL ? json_null() : tbd_output_text(text);
 }
 
 static json_t *levels_object(const struct level_sum sums[LEVELS])
@@ -105,7 +104,8 @@ static json_t *info_object(const struct tbd_session *session, const struct level
     put_count(object, "parent_pid", info->parent_pid);
     json_object_set_new(object, "forked", json_boolean(info->is_forked));
     json_object_set_new(object, "finished", json_boolean(info->finished));
-    json_object_set_new(object, "end", json_string(tbd_command_end_text(info, end, sizeof(end))));
+    json_object_set_new(object, "end",
+                        tbd_output_text(tbd_command_end_text(info, end, sizeof(end))));
     put_count(object, "end_value", info->finished ? info->end.value : 0);
     json_object_set_new(object, "end_text", safe_string(info->end_text));
     put_count(object, "blocks", info->blocks);
@@ -133,14 +133,15 @@ static void print_info(const struct tbd_session *session, const struct level_sum
     const struct tbd_trace_info *info = session->info;
     char end[64];
 
-    fprintf(out, "trace      %s\nprogram    %s\narguments ", info->path, info->program);
+    fprintf(out, "trace      %s\nprogram    %s\narguments ", tbd_shown(info->path),
+            tbd_shown(info->program));
     for (int i = 0; i < info->argc; i++)
-        fprintf(out, " %s", info->argv[i]);
+        fprintf(out, " %s", tbd_shown(info->argv[i]));
     fprintf(out, "\ndirectory  %s\nprocess    %" PRIu32 ", %s %" PRIu32 "\nend        %s%s%s\n",
-            info->cwd, info->pid, info->is_forked ? "forked by" : "started by", info->parent_pid,
-            tbd_command_end_text(info, end, sizeof(end)),
+            tbd_shown(info->cwd), info->pid, info->is_forked ? "forked by" : "started by",
+            info->parent_pid, tbd_command_end_text(info, end, sizeof(end)),
             info->end_text != NULL && *info->end_text != '\0' ? ": " : "",
-            info->end_text != NULL ? info->end_text : "");
+            tbd_shown(info->end_text != NULL ? info->end_text : ""));
     fprintf(out, "blocks     %" PRIu64 " entered, %" PRIu32 " different\n", info->blocks,
             tbd_trace_block_count(session->trace));
     fprintf(out, "windows    %" PRIu32 " of %" PRIu64 " blocks\n",
@@ -162,9 +163,9 @@ static void print_info(const struct tbd_session *session, const struct level_sum
                     i, sums[i].windows, sums[i].toc, sums[i].trace, sums[i].block);
     }
     for (uint64_t i = 0; i < info->note_count; i++)
-        fprintf(out, "note       %s\n", tbd_trace_note(session->trace, i));
+        fprintf(out, "note       %s\n", tbd_shown(tbd_trace_note(session->trace, i)));
     for (uint64_t i = 0; i < info->damage_count; i++)
-        fprintf(out, "damaged    %s\n", tbd_trace_damage(session->trace, i));
+        fprintf(out, "damaged    %s\n", tbd_shown(tbd_trace_damage(session->trace, i)));
 }
 
 enum tbd_exit tbd_command_info(struct tbd_command_run *run)
@@ -258,14 +259,14 @@ static void print_module(const struct tbd_command_run *run, const struct tbd_mod
 
     if (!run->session->json) {
         fprintf(run->out, "0x%012" PRIx64 "-0x%012" PRIx64 "  %-24s %s%s%s\n", module->start,
-                module->end, module->name, module->path,
-                *module->build_id == '\0' ? "" : "  build id ", module->build_id);
+                module->end, tbd_shown(module->name), tbd_shown(module->path),
+                *module->build_id == '\0' ? "" : "  build id ", tbd_shown(module->build_id));
         return;
     }
     object = json_object();
     json_object_set_new(object, "module", safe_string(module->name));
     json_object_set_new(object, "path", safe_string(module->path));
-    json_object_set_new(object, "build_id", json_string(module->build_id));
+    json_object_set_new(object, "build_id", safe_string(module->build_id));
     json_object_set_new(object, "start", tbd_output_hex(module->start));
     json_object_set_new(object, "end", tbd_output_hex(module->end));
     json_object_set_new(object, "bias", tbd_output_hex(module->bias));
@@ -325,7 +326,7 @@ static void dump_call(const struct tbd_msg_syscall *message, FILE *out)
 
     memcpy(call.args, message->args, sizeof(call.args));
     tbd_syscall_print(&call, (int64_t)message->result, NULL, NULL, line, sizeof(line));
-    fprintf(out, ": %s", line);
+    fprintf(out, ": %s", tbd_shown(line));
 }
 
 static void dump_thread(const struct tbd_cursor *cursor, FILE *out)
@@ -372,7 +373,7 @@ static void dump_block(struct tbd_command_run *run, const struct tbd_cursor *cur
     tbd_symbols_format(run->session->symbols, cursor->window->index, cursor->block->def.start, name,
                        sizeof(name));
     fprintf(run->out, "%10" PRIu32 "  %" PRIu64 " block %" PRIu32 " 0x%" PRIx64 " %s\n",
-            cursor->index, cursor->time, cursor->id, cursor->block->def.start, name);
+            cursor->index, cursor->time, cursor->id, cursor->block->def.start, tbd_shown(name));
 }
 
 static void dump_window(struct tbd_command_run *run, const struct tbd_window *window)

@@ -11,6 +11,8 @@
 #include "query/commands/output.h"
 #include "query/text/progress.h"
 
+#include "base/safe_stream.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -139,7 +141,7 @@ static void print_explanation(const struct tbd_command_run *run,
     json_t *lines = tbd_diverged_before(run->session, divergence);
 
     for (size_t i = 0; i < json_array_size(lines); i++)
-        fprintf(run->out, "    %s\n", json_string_value(json_array_get(lines, i)));
+        fprintf(run->out, "    %s\n", tbd_shown(json_string_value(json_array_get(lines, i))));
     json_decref(lines);
     if (cause != NULL)
         fprintf(run->out, "  likely: %s\n", cause);
@@ -158,13 +160,13 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
                 position->time, position->offset);
         if (outcome->divergence.thread != 0 && tbd_trace_thread_count(run->session->trace) > 1)
             fprintf(run->out, " in thread %" PRIu32, outcome->divergence.thread);
-        fprintf(run->out, ": %s\n", text);
+        fprintf(run->out, ": %s\n", tbd_shown(text));
         if (explain)
             print_explanation(run, &outcome->divergence);
         return;
     }
     if (!run->session->json) {
-        fprintf(run->out, "window %" PRIu32 " was not replayed: %s\n", window, text);
+        fprintf(run->out, "window %" PRIu32 " was not replayed: %s\n", window, tbd_shown(text));
         return;
     }
     object = json_object();
@@ -174,12 +176,12 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
     json_object_set_new(object, "offset", json_integer((json_int_t)position->offset));
     if (outcome->divergence.thread != 0)
         json_object_set_new(object, "thread", json_integer((json_int_t)outcome->divergence.thread));
-    json_object_set_new(object, "what", json_string(text));
+    json_object_set_new(object, "what", tbd_output_text(text));
     if (explain && outcome->status == TBD_DIVERGED) {
         json_object_set_new(object, "before",
                             tbd_diverged_before(run->session, &outcome->divergence));
         if (tbd_diverged_cause(text) != NULL)
-            json_object_set_new(object, "likely", json_string(tbd_diverged_cause(text)));
+            json_object_set_new(object, "likely", tbd_output_text(tbd_diverged_cause(text)));
     }
     tbd_output_line(object, run->out);
 }

@@ -6,6 +6,8 @@
 #include "query/condition/field_names.h"
 #include "query/session/source_place.h"
 
+#include "base/safe_stream.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -301,7 +303,7 @@ static void print_divergence(const struct tbd_divergence *divergence)
 {
     fprintf(stderr, "tbdq: replay of window %" PRIu32 " diverged at %" PRIu64 "+%" PRIu32 ": %s\n",
             divergence->window, divergence->position.time, divergence->position.offset,
-            divergence->what);
+            tbd_shown(divergence->what));
 }
 
 enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status status)
@@ -314,12 +316,12 @@ enum tbd_exit tbd_command_fail(struct tbd_command_run *run, enum tbd_status stat
     }
     fprintf(stderr, "tbdq: %s", tbd_status_text(status));
     if (why->status == status && why->file[0] != '\0') {
-        fprintf(stderr, ": %s", why->file);
+        fprintf(stderr, ": %s", tbd_shown(why->file));
         if (status >= TBD_TRUNCATED && status <= TBD_CORRUPT)
             fprintf(stderr, " at offset %" PRIu64, why->offset);
     }
     if (why->status == status && why->detail[0] != '\0')
-        fprintf(stderr, ": %s", why->detail);
+        fprintf(stderr, ": %s", tbd_shown(why->detail));
     fputc('\n', stderr);
     return exit_of(status);
 }
@@ -329,7 +331,7 @@ enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
 {
     size_t width = strlen(run->text);
 
-    fprintf(stderr, "tbdq: %s\n", error->message);
+    fprintf(stderr, "tbdq: %s\n", tbd_shown(error->message));
     if (error->length != 0 && error->at <= width) {
         fprintf(stderr, "  %s\n  %*s^", run->text, (int)error->at, "");
         for (size_t i = 1; i < error->length && error->at + i < width; i++)
@@ -337,7 +339,7 @@ enum tbd_exit tbd_command_wrong(const struct tbd_command_run *run,
         fputc('\n', stderr);
     }
     if (error->hint[0] != '\0')
-        fprintf(stderr, "hint: %s\n", error->hint);
+        fprintf(stderr, "hint: %s\n", tbd_shown(error->hint));
     return exit_of(error->status);
 }
 
@@ -416,7 +418,7 @@ static enum tbd_exit evaluate_typed(struct tbd_command_run *word, struct tbd_pos
     if (result != TBD_EXIT_FOUND)
         return result;
     if (!data.is_known) {
-        fprintf(stderr, "tbdq: it has no value here: %s\n", data.why);
+        fprintf(stderr, "tbdq: it has no value here: %s\n", tbd_shown(data.why));
         result = TBD_EXIT_NOT_FOUND;
     } else if (!tbd_data_scalar(&place.places[0], &data, out)) {
         *out = data.address;

@@ -6,6 +6,7 @@
 #include "query/commands/complete.h"
 
 #include "base/array.h"
+#include "base/escape.h"
 #include "query/text/demangle.h"
 #include "query/debuginfo/elf_file.h"
 #include "query/condition/field_names.h"
@@ -30,6 +31,8 @@ static void add(struct completer *c, const char *word)
 {
     struct tbd_completions *out = c->out;
 
+    if (!tbd_escape_is_plain(TBD_ESCAPE_FIELD, word, strlen(word)))
+        return; /* the terminal would obey it, or the user not see it */
     if (out->count >= TBD_COMPLETIONS_MAX || strncmp(word, c->word, strlen(c->word)) != 0 ||
         !tbd_array_grow(&out->words, out->count, &out->capacity, sizeof(*out->words)))
         return;

@@ -4,6 +4,8 @@
  * The JSON object is made first; text is printed from it, so the two cannot differ. */
 #include "query/commands/output.h"
 
+#include "base/escape.h"
+#include "base/safe_stream.h"
 #include "hooks/table/syscalls.h"
 
 #include <inttypes.h>
@@ -19,26 +21,41 @@ json_t *tbd_output_hex(uint64_t value)
     return json_string(text);
 }
 
+/* Jansson writes all that is not printable ASCII as an escape, but DEL. */
+static void print_json(const json_t *object, FILE *out)
+{
+    char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
+
+    for (const char *at = text; at != NULL && *at != '\0';) {
+        size_t plain = strcspn(at, "\x7f");
+
+        fwrite(at, 1, plain, out);
+        at += plain;
+        if (*at != '\0')
+            fputs("\\u007f", out);
+        at += *at != '\0';
+    }
+    fputc('\n', out);
+    free(text);
+}
+
 void tbd_output_line(json_t *object, FILE *out)
 {
-    json_dumpf(object, out, JSON_COMPACT | JSON_ENSURE_ASCII);
-    fputc('\n', out);
+    print_json(object, out);
     json_decref(object);
 }
 
 json_t *tbd_output_text(const char *text)
 {
-    json_t *value = json_string(text);
-    char *copy;
+    size_t length = strlen(text);
+    size_t bytes = tbd_escape(TBD_ESCAPE_UTF8, text, length, NULL, 0) + 1;
+    char *copy = malloc(bytes);
+    json_t *value;
 
-    if (value != NULL)
-        return value;
-    copy = strdup(text);
-    for (char *c = copy; c != NULL && *c != '\0'; c++) {
-        if ((*c & 0x80) != 0)
-            *c = '?';
-    }
-    value = json_string(copy == NULL ? "" : copy);
+    if (copy == NULL)
+        return json_string("");
+    (void)tbd_escape(TBD_ESCAPE_UTF8, text, length, copy, bytes);
+    value = json_string(copy);
     free(copy);
     return value;
 }
@@ -57,7 +74,8 @@ char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size
 
     *out = '\0';
     if (line->line != 0)
-        snprintf(out, bytes, "  %s:%" PRIu32, slash == NULL ? line->file : slash + 1, line->line);
+        snprintf(out, bytes, "  %s:%" PRIu32, tbd_shown(slash == NULL ? line->file : slash + 1),
+                 line->line);
     return out;
 }
 
@@ -299,7 +317,7 @@ static const char *get(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
 
-    return text == NULL ? "" : text;
+    return text == NULL ? "" : tbd_shown(text);
 }
 
 static void print_place(const json_t *object, FILE *out)
@@ -369,8 +387,7 @@ static bool has_own(const json_t *object)
 void tbd_output_print_event(const struct tbd_session *session, const json_t *object, FILE *out)
 {
     if (session->json) {
-        json_dumpf(object, out, JSON_COMPACT | JSON_ENSURE_ASCII);
-        fputc('\n', out);
+        print_json(object, out);
         return;
     }
     fprintf(out, "%" JSON_INTEGER_FORMAT "+%" JSON_INTEGER_FORMAT "  %s  ",

@@ -24,11 +24,11 @@ void tbd_output_print_event(const struct tbd_session *session, const json_t *obj
 /* One line of JSON; releases `object`. */
 void tbd_output_line(json_t *object, FILE *out);
 json_t *tbd_output_hex(uint64_t value);
-/* A string that may not be UTF-8: then bytes that are not ASCII become '?'. */
+/* A string that may not be UTF-8: a byte that is not becomes \xff, four characters. */
 json_t *tbd_output_text(const char *text);
 /* file and line into `object`, if they are known. */
 void tbd_output_source(const struct tbd_source_line *line, json_t *object);
-/* "  list.c:12", or "" if it is not known; returns `out`. */
+/* "  list.c:12", to be shown, or "" if it is not known; returns `out`. */
 char *tbd_output_source_text(const struct tbd_source_line *line, char *out, size_t bytes);
 /* `values`: "name=value" of each parameter of the function that was entered; `result`: what it
  * returned, by its type. */

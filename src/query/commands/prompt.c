@@ -12,6 +12,8 @@
 #include "query/session/source.h"
 #include "query/text/user_path.h"
 
+#include "base/safe_stream.h"
+
 #include <editline/readline.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -209,11 +211,16 @@ static enum tbd_exit answer(struct tbd_session *session, const struct tbd_line_o
 
     if (pager == NULL)
         return TBD_EXIT_SYSTEM;
-    own.out = tbd_pager_stream(pager);
+    own.out = tbd_safe_stream(tbd_pager_stream(pager));
+    if (own.out == NULL) {
+        tbd_pager_close(pager);
+        return TBD_EXIT_SYSTEM;
+    }
     tbd_interrupt_clear();
     result = tbd_line_run(session, &own, line);
     if (!session->json && !is_same(before, tbd_session_current(session)))
         show_line(session, own.out);
+    fclose(own.out);
     tbd_pager_close(pager);
     tbd_interrupt_clear(); /* it may have come when the answer was there */
     return result;
@@ -226,7 +233,8 @@ static void make_prompt(struct tbd_session *session, char *out, size_t bytes)
     struct tbd_position position = tbd_session_current(session);
 
     snprintf(out, bytes, "%.60s %" PRIu64 "+%" PRIu32 "> ",
-             slash == NULL ? session->info->path : slash + 1, position.time, position.offset);
+             tbd_shown(slash == NULL ? session->info->path : slash + 1), position.time,
+             position.offset);
 }
 
 static bool is_end(const char *line)
@@ -255,7 +263,7 @@ enum tbd_exit tbd_prompt(struct tbd_session *session, const struct tbd_line_opti
     signal(SIGPIPE, SIG_IGN); /* a pager that is left early */
     tbd_interrupt_catch();
     start_editing(has_path ? path : NULL);
-    printf("%s; `help` lists the commands, `quit` ends\n", session->info->path);
+    printf("%s; `help` lists the commands, `quit` ends\n", tbd_shown(session->info->path));
     for (;;) {
         char *text;
 

@@ -2,6 +2,7 @@
 /* rows.c - see rows.h */
 #include "query/commands/rows.h"
 
+#include "base/safe_stream.h"
 #include "query/text/user_interrupt.h"
 #include "query/commands/output.h"
 
@@ -14,7 +15,10 @@
 static void write_cell(FILE *out, const json_t *value)
 {
     if (json_is_string(value)) {
-        fputs(json_string_value(value), out);
+        char *shown = tbd_shown_copy(json_string_value(value));
+
+        fputs(shown == NULL ? "" : shown, out);
+        free(shown);
     } else if (json_is_integer(value)) {
         fprintf(out, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
     } else if (json_is_array(value)) {
@@ -94,13 +98,28 @@ static void print_waiting(struct tbd_rows *rows)
 
 /* ---- CSV ---- */
 
+static bool is_number(const char *text)
+{
+    size_t sign = *text == '-' || *text == '+';
+
+    return text[sign] != '\0' && text[sign + strspn(text + sign, "0123456789.")] == '\0';
+}
+
+/* What a spreadsheet would calculate gets an apostrophe before it (OWASP, CSV injection). */
+static bool is_formula(const char *text)
+{
+    return *text != '\0' && strchr("=+-@\t\r", *text) != NULL && !is_number(text);
+}
+
 static void print_csv_cell(FILE *out, const char *text)
 {
+    const char *mark = is_formula(text) ? "'" : "";
+
     if (text[strcspn(text, ",\"\n\r")] == '\0') {
-        fputs(text, out);
+        fprintf(out, "%s%s", mark, text);
         return;
     }
-    fputc('"', out);
+    fprintf(out, "\"%s", mark);
     for (; *text != '\0'; text++) {
         if (*text == '"')
             fputc('"', out);

@@ -46,10 +46,9 @@ void tbd_progress_show(struct tbd_progress *progress, const char *what, uint64_t
     progress->last = time;
     progress->shown = true;
     left = done == 0 ? 0 : (time - progress->started) / (double)done * (double)(total - done);
-    fprintf(stderr,
+    dprintf(STDERR_FILENO,
             "\r%s: %" PRIu64 " of %" PRIu64 " windows, found %" PRIu64 ", %.0f s left \033[K", what,
             done, total, found, left);
-    fflush(stderr);
 }
 
 double tbd_progress_seconds(const struct tbd_progress *progress)
@@ -60,6 +59,6 @@ double tbd_progress_seconds(const struct tbd_progress *progress)
 void tbd_progress_clear(struct tbd_progress *progress)
 {
     if (progress->shown)
-        fprintf(stderr, "\r\033[K");
+        dprintf(STDERR_FILENO, "\r\033[K");
     progress->shown = false;
 }

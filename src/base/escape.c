@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+/* escape.c - see escape.h
+ *
+ * ESCAPE-1  What is written holds no byte below 0x20 nor 0x7f, but those that TBD_ESCAPE_LINES keeps.
+ * ESCAPE-2  What is written is UTF-8, by RFC 3629: no overlong forms, no surrogates. */
+#include "base/escape.h"
+
+#include <stdint.h>
+
+#define IS_BYTE UINT32_MAX /* no character begins here */
+
+struct range32 {
+    uint32_t first, last;
+};
+
+/* Beside ASCII's: characters that are obeyed, or cannot be seen.  Sorted. */
+static const struct range32 harmful[] = {
+    { 0x80, 0x9f },       /* C1: 0x9b is ESC [ */
+    { 0xad, 0xad },       /* soft hyphen */
+    { 0x61c, 0x61c },     /* Arabic letter mark */
+    { 0x115f, 0x1160 },   /* fillers of Hangul */
+    { 0x180e, 0x180e },   /* vowel separator */
+    { 0x200b, 0x200f },   /* no width, marks of direction */
+    { 0x2028, 0x202e },   /* line and paragraph separator, embeddings and overrides */
+    { 0x2060, 0x206f },   /* no width, isolates, deprecated formats */
+    { 0x3164, 0x3164 },   /* filler */
+    { 0xfeff, 0xfeff },   /* byte order mark */
+    { 0xffa0, 0xffa0 },   /* filler */
+    { 0xfff9, 0xfffb },   /* annotations */
+    { 0xe0000, 0xe007f }, /* tags */
+};
+
+static bool is_harmful(uint32_t character)
+{
+    for (size_t i = 0; i < sizeof(harmful) / sizeof(harmful[0]); i++) {
+        if (character >= harmful[i].first && character <= harmful[i].last)
+            return true;
+    }
+    return false;
+}
+
+/* How long a character is that begins so; 0: none does. */
+static size_t length_of(uint8_t first)
+{
+    if (first < 0x80)
+        return 1;
+    if (first < 0xc2)
+        return 0;
+    return first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+}
+
+/* Surrogates, overlong forms, and what is beyond Unicode. */
+static bool is_wrong(uint32_t character, size_t length)
+{
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+
+    return character < least[length] || character > 0x10ffff ||
+           (character >= 0xd800 && character < 0xe000);
+}
+
+/* The character that begins here, and its length; IS_BYTE with length 1. */
+static uint32_t decode(const char *text, size_t left, size_t *out_length)
+{
+    static const uint8_t masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
+    size_t length = length_of((uint8_t)text[0]);
+    uint32_t character;
+
+    *out_length = 1;
+    if (length == 0 || length > left)
+        return IS_BYTE;
+    character = (uint8_t)text[0] & masks[length];
+    for (size_t i = 1; i < length; i++) {
+        if (((uint8_t)text[i] & 0xc0) != 0x80)
+            return IS_BYTE;
+        character = character << 6 | ((uint8_t)text[i] & 0x3f);
+    }
+    if (is_wrong(character, length))
+        return IS_BYTE;
+    *out_length = length;
+    return character;
+}
+
+/* May the character here stay as it is? */
+static bool stays(enum tbd_escape_what what, uint32_t character, const char *next, size_t left)
+{
+    if (character == IS_BYTE)
+        return false;
+    if (what == TBD_ESCAPE_UTF8)
+        return true;
+    if (what == TBD_ESCAPE_LINES && (character == '\n' || character == '\t' ||
+                                     (character == '\r' && left != 0 && *next == '\n')))
+        return true;
+    return character >= 0x20 && character != 0x7f && (character < 0x80 || !is_harmful(character));
+}
+
+/* ---- escapes ---- */
+
+static size_t write_hex(char *out, char letter, uint32_t value, size_t digits)
+{
+    out[0] = '\\';
+    out[1] = letter;
+    for (size_t i = 0; i < digits; i++)
+        out[2 + i] = "0123456789abcdef"[value >> (4 * (digits - 1 - i)) & 15];
+    return 2 + digits;
+}
+
+/* Its length; at most TBD_ESCAPE_MAX. */
+static size_t write_escape(uint32_t character, uint8_t byte, char out[TBD_ESCAPE_MAX])
+{
+    static const char letters[] = "abtnvfr"; /* from 7 on */
+
+    if (character == IS_BYTE)
+        return write_hex(out, 'x', byte, 2);
+    if (character >= 7 && character <= 13) {
+        out[0] = '\\';
+        out[1] = letters[character - 7];
+        return 2;
+    }
+    if (character < 0x80)
+        return write_hex(out, 'x', character, 2);
+    return character < 0x10000 ? write_hex(out, 'u', character, 4)
+                               : write_hex(out, 'U', character, 6);
+}
+
+size_t tbd_escape(enum tbd_escape_what what, const char *text, size_t length, char *out,
+                  size_t room)
+{
+    size_t need = 0, used = 0, step;
+
+    for (size_t at = 0; at < length; at += step) {
+        uint32_t character = decode(text + at, length - at, &step);
+        char escape[TBD_ESCAPE_MAX];
+        const char *piece = text + at;
+        size_t bytes = step;
+
+        if (!stays(what, character, text + at + step, length - at - step)) {
+            bytes = write_escape(character, (uint8_t)text[at], escape);
+            piece = escape;
+        }
+        if (need == used && bytes < room - used) {
+            for (size_t i = 0; i < bytes; i++)
+                out[used++] = piece[i];
+        }
+        need += bytes;
+    }
+    if (room != 0)
+        out[used] = '\0';
+    return need;
+}
+
+bool tbd_escape_is_plain(enum tbd_escape_what what, const char *text, size_t length)
+{
+    size_t step;
+
+    for (size_t at = 0; at < length; at += step) {
+        uint32_t character = decode(text + at, length - at, &step);
+
+        if (!stays(what, character, text + at + step, length - at - step))
+            return false;
+    }
+    return true;
+}
+
+size_t tbd_escape_unfinished(const char *text, size_t length)
+{
+    for (size_t back = 1; back <= 3 && back <= length; back++) {
+        uint8_t byte = (uint8_t)text[length - back];
+
+        if (byte == '\r' && back == 1)
+            return 1; /* a newline may follow */
+        if ((byte & 0xc0) != 0x80)
+            return length_of(byte) > back ? back : 0;
+    }
+    return 0;
+}
