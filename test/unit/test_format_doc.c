@@ -16,14 +16,10 @@
 
 static char folder[FOLDER_BYTES];
 
+/* Not by __FILE__: compilers are called with relative paths, too, by ccache for instance. */
 static FILE *open_doc(void)
 {
-    const char *file = __FILE__;
-    char path[1024];
-
-    snprintf(path, sizeof(path), "%.*s/../../docs/FORMAT.md", (int)(strrchr(file, '/') - file),
-             file);
-    return fopen(path, "r");
+    return fopen(TBD_SOURCE_DIR "/docs/FORMAT.md", "r");
 }
 
 /* "0010  40 00 ..." */
