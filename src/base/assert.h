@@ -7,7 +7,7 @@
  * Input (bytes of a trace, what the user typed, memory of the program) is validated, never
  * asserted: what fails here is a mistake in tbd.  Ordinary processes print it and abort.  The engine
  * must not abort the program: it remembers the first failure, and at the next boundary play stops
- * recording and lets the program go on natively (hooks/stream/boundary.c); a replay process gives
+ * recording and lets the program go on natively (hooks/boot/play.c); a replay process gives
  * the window up and says why (replay/stub).
  *
  * Without TBD_ASSERTS a condition is compiled and never evaluated: it may call static functions

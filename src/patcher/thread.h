@@ -58,6 +58,15 @@ struct tbd_thread {
 #define TBD_THREAD_GS(field)                                                                       \
     ((int32_t)offsetof(struct tbd_thread, field) - (int32_t)sizeof(struct tbd_thread))
 
+/* The block of the thread that runs; the processor's gs base must be the engine's. */
+static inline struct tbd_thread *tbd_thread_now(void)
+{
+    struct tbd_thread *thread;
+
+    __asm__ volatile("mov %%gs:(%1), %0" : "=r"(thread) : "r"((int64_t)TBD_THREAD_GS(self)));
+    return thread;
+}
+
 _Static_assert(sizeof(struct tbd_thread) < TBD_THREAD_GS_OFFSET, "fits below gs base");
 
 #endif

@@ -44,7 +44,7 @@ def test_the_program_goes_on_and_the_trace_says_why(folder):
     traced, trace = tbdtest.record([path], folder + "/traces", options="window=100000")
     assert native.code == 7 and (traced.out, traced.code) == (native.out, native.code), traced
     said = [line for line in traced.err.decode().splitlines() if line.startswith("tbd: ")]
-    assert len(said) == 1 and re.search(r"untraced: internal error: THREAD-1: .*\(boundary\.c:\d+\)", said[0]), traced.err
+    assert len(said) == 1 and re.search(r"untraced: internal error: THREAD-1: .*\(play\.c:\d+\)", said[0]), traced.err
     info = trace.info()
     assert info["end"] == "detached" and "internal error: THREAD-1" in str(info["notes"]), info
 

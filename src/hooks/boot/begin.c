@@ -9,9 +9,11 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/vsyscall.h"
-#include "hooks/memory/maps.h"
 #include "hooks/boot/runtime.h"
 #include "hooks/boot/spawn.h"
+#include "hooks/memory/maps.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/recording.h"
 
 /* ---- the environment ---- */
 
@@ -74,7 +76,7 @@ bool tbd_begin_environment(char **envp)
 struct tbd_codegen_config tbd_begin_codegen(void)
 {
     return (struct tbd_codegen_config){
-        .hook_set = (uint32_t)tbd_runtime.options.hooks,
+        .hook_set = (uint32_t)tbd_recording.hooks,
         .max_insns = (uint32_t)tbd_runtime.options.max_insns,
         .link = tbd_runtime.options.link,
     };
@@ -114,34 +116,8 @@ static bool add_mapping(void *context, const struct tbd_msg_region *map, const c
         return true;
     if (mappings->library >= map->start && mappings->library < map->end)
         note_library(path);
-    mappings->ok = tbd_regions_add(&tbd_runtime.regions, map, path);
+    mappings->ok = tbd_regions_add(&tbd_memory.regions, map, path);
     return mappings->ok;
-}
-
-/* The kernel grows the stack downward on touch, up to the limit; pages below are zero. */
-#define MOST_STACK (1ull << 30)
-
-uint64_t tbd_begin_stack_start(uint64_t limit)
-{
-    const struct tbd_regions *regions = &tbd_runtime.regions;
-    uint64_t bytes = limit < MOST_STACK ? limit & ~(TBD_PAGE_SIZE - 1) : MOST_STACK;
-    uint64_t lowest = TBD_PAGE_SIZE * 16;
-    uint64_t start = 0;
-    uint64_t end = 0;
-
-    for (size_t i = 0; i < regions->count; i++) {
-        const struct tbd_msg_region *map = &regions->table[i].map;
-
-        if (!(map->flags & TBD_REGION_STACK)) {
-            lowest = end ? lowest : map->end + 256 * TBD_PAGE_SIZE;
-            continue;
-        }
-        start = end ? start : map->start;
-        end = map->end;
-    }
-    if (bytes < end && end - bytes > lowest)
-        lowest = end - bytes;
-    return lowest < start ? lowest : start;
 }
 
 static void extend_stack(struct tbd_mapped_region *region)
@@ -149,24 +125,24 @@ static void extend_stack(struct tbd_mapped_region *region)
     uint64_t limit[2] = { 0, 0 };
 
     tbd_sys4(__NR_prlimit64, 0, RLIMIT_STACK, 0, tbd_sys_pointer(limit));
-    region->map.start = tbd_begin_stack_start(limit[0]);
+    region->map.start = tbd_memory_stack_start(limit[0]);
     region->map.map_flags |= 0x100; /* MAP_GROWSDOWN */
 }
 
 bool tbd_begin_mappings(uint64_t library)
 {
     struct mappings mappings = { library, true };
-    struct tbd_regions *regions = &tbd_runtime.regions;
+    struct tbd_regions *regions = &tbd_memory.regions;
 
     tbd_regions_clear(regions);
     if (!tbd_maps_read(add_mapping, &mappings) || !mappings.ok)
         return false;
-    tbd_runtime.brk_end = (uint64_t)tbd_sys3(__NR_brk, 0, 0, 0);
-    tbd_runtime.brk_start = tbd_runtime.brk_end;
+    tbd_memory.brk_end = (uint64_t)tbd_sys3(__NR_brk, 0, 0, 0);
+    tbd_memory.brk_start = tbd_memory.brk_end;
     for (size_t i = 0; i < regions->count; i++) {
         if ((regions->table[i].map.flags & TBD_REGION_HEAP) &&
-            regions->table[i].map.start < tbd_runtime.brk_start)
-            tbd_runtime.brk_start = regions->table[i].map.start;
+            regions->table[i].map.start < tbd_memory.brk_start)
+            tbd_memory.brk_start = regions->table[i].map.start;
         if (regions->table[i].map.flags & TBD_REGION_STACK)
             extend_stack(&regions->table[i]);
     }
@@ -184,13 +160,13 @@ static bool make_stream(int fd)
         .heap_capacity = 1ull << 30,
         .window_blocks = options->window,
         .hook_set = (uint32_t)options->hooks,
-        .pid = tbd_runtime.pid,
+        .pid = tbd_recording.pid,
     };
 
-    if (tbd_ring_create(&tbd_runtime.ring, fd, &config) != TBD_OK)
+    if (tbd_ring_create(&tbd_recording.ring, fd, &config) != TBD_OK)
         return false;
-    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, MADV_DONTFORK);
-    tbd_sys_madvise(TBD_STREAM_BASE, tbd_runtime.ring.bytes, MADV_DONTDUMP);
+    tbd_sys_madvise(TBD_STREAM_BASE, tbd_recording.ring.bytes, MADV_DONTFORK);
+    tbd_sys_madvise(TBD_STREAM_BASE, tbd_recording.ring.bytes, MADV_DONTDUMP);
     return true;
 }
 
@@ -222,15 +198,15 @@ static bool start_recording(void)
             tbd_sys_close((int)fd);
         return false;
     }
-    tbd_runtime.recording = tbd_spawn_begin((int)fd, tbd_runtime.environment);
+    tbd_recording.is_on = tbd_spawn_begin((int)fd, tbd_runtime.environment);
     tbd_sys_close((int)fd);
-    return tbd_runtime.recording;
+    return tbd_recording.is_on;
 }
 
 bool tbd_begin_stream(void)
 {
-    bool wanted = tbd_runtime.options.hooks != TBD_HOOKS_NONE &&
-                  strcmp(tbd_runtime.options.organizer, "none") != 0;
+    bool wanted =
+        tbd_recording.hooks != TBD_HOOKS_NONE && strcmp(tbd_runtime.options.organizer, "none") != 0;
 
     if (wanted)
         return start_recording();
@@ -242,25 +218,25 @@ bool tbd_begin_stream(void)
 
 void tbd_begin_nothing(void)
 {
-    struct tbd_stream_head *head = tbd_runtime.ring.head;
+    struct tbd_stream_head *head = tbd_recording.ring.head;
 
-    if (!tbd_runtime.recording)
+    if (!tbd_recording.is_on)
         return;
     __atomic_store_n(&head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&head->published);
     (void)tbd_spawn_finish();
-    tbd_runtime.recording = false;
+    tbd_recording.is_on = false;
 }
 
 bool tbd_begin_recording(void)
 {
-    if (!tbd_ring_guard(&tbd_runtime.ring)) {
+    if (!tbd_ring_guard(&tbd_recording.ring)) {
         tbd_say("cannot protect the stream's guard pages: the program runs untraced");
         tbd_begin_nothing();
         return false;
     }
-    if (!tbd_runtime.recording)
+    if (!tbd_recording.is_on)
         return true;
-    tbd_runtime.recording = tbd_spawn_finish();
-    return tbd_runtime.recording;
+    tbd_recording.is_on = tbd_spawn_finish();
+    return tbd_recording.is_on;
 }

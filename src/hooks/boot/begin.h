@@ -16,10 +16,7 @@ bool tbd_begin_environment(char **envp);
 /* Regions as the kernel has them now, without the engine's; where the heap is.  `library`: an
  * address in libtbd.so, whose folder is noted; 0 = known.  Says nothing. */
 bool tbd_begin_mappings(uint64_t library);
-/* How far down the stack can grow with such a limit: pages from there to its first
- * region will be zero. */
-uint64_t tbd_begin_stack_start(uint64_t limit);
-/* The stream, and an organizer that is about to take it, if one is wanted (tbd_runtime.recording); then that it is
+/* The stream, and an organizer that is about to take it, if one is wanted (tbd_recording.is_on); then that it is
  * ready.  In between may be done what does not change the program. */
 bool tbd_begin_stream(void);
 bool tbd_begin_recording(void);

@@ -14,13 +14,22 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/boot/begin.h"
-#include "hooks/calls/debugged.h"
+#include "hooks/boot/child.h"
 #include "hooks/boot/decoder.h"
-#include "hooks/calls/exec_environment.h"
+#include "hooks/boot/image.h"
+#include "hooks/boot/play.h"
 #include "hooks/boot/runtime.h"
-#include "hooks/memory/shared.h"
-#include "hooks/instructions/slot.h"
 #include "hooks/boot/vdso.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/calls/debugged.h"
+#include "hooks/calls/exec_environment.h"
+#include "hooks/calls/organizer_children.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/instructions/slot.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/memory/shared.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/detach.h"
 
 #include <elf.h>
 
@@ -74,8 +83,8 @@ static bool has_bmi2(void)
 
 static bool check_machine(const struct tbd_boot *boot)
 {
-    tbd_runtime.has_fsgsbase = find_auxiliary(boot->envp, AT_HWCAP2) & HWCAP2_FSGSBASE;
-    if (!has_bmi2() || !tbd_vector_init(&tbd_runtime.vector)) {
+    tbd_processor.has_fsgsbase = find_auxiliary(boot->envp, AT_HWCAP2) & HWCAP2_FSGSBASE;
+    if (!has_bmi2() || !tbd_vector_init(&tbd_processor.vector)) {
         tbd_say("this processor lacks BMI2 or XSAVE: the program runs untraced");
         tbd_say("hint: x86-64-v3 (2013 and later) is needed");
         return false;
@@ -84,22 +93,6 @@ static bool check_machine(const struct tbd_boot *boot)
 }
 
 /* ---- segment bases ---- */
-
-void tbd_set_gs_base(uint64_t base)
-{
-    if (tbd_runtime.has_fsgsbase)
-        __asm__ volatile("wrgsbase %0" : : "r"(base));
-    else
-        tbd_sys3(__NR_arch_prctl, ARCH_SET_GS, base, 0);
-}
-
-void tbd_set_fs_base(uint64_t base)
-{
-    if (tbd_runtime.has_fsgsbase)
-        __asm__ volatile("wrfsbase %0" : : "r"(base));
-    else
-        tbd_sys3(__NR_arch_prctl, ARCH_SET_FS, base, 0);
-}
 
 static uint64_t get_base(uint64_t which)
 {
@@ -122,23 +115,23 @@ static bool map_fixed(uint64_t address, uint64_t bytes)
 }
 
 /* Thread block, touch map, engine and signal stack of the first thread. */
-static bool map_thread(void)
+static struct tbd_thread *map_thread(void)
 {
     uint64_t gs = TBD_THREADS_BASE + TBD_THREAD_GS_OFFSET;
     uint64_t block = gs - sizeof(struct tbd_thread);
     uint64_t first = block & ~(TBD_PAGE_SIZE - 1);
+    struct tbd_thread *thread = (struct tbd_thread *)block;
 
     if (!map_fixed(first, gs + TBD_TOUCH_BYTES - first) ||
         !map_fixed(TBD_STACKS_BASE, TBD_STACK_SLOT_BYTES))
-        return false;
-    tbd_runtime.thread = (struct tbd_thread *)block;
-    tbd_runtime.gs_base = gs;
-    tbd_runtime.thread->self = block;
-    tbd_runtime.thread->mark = TBD_THREAD_MARK;
-    tbd_runtime.thread->tid = (uint32_t)tbd_sys_gettid();
-    tbd_runtime.thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
-    tbd_threads_init(tbd_runtime.thread);
-    return true;
+        return NULL;
+    tbd_processor.gs_base = gs;
+    thread->self = block;
+    thread->mark = TBD_THREAD_MARK;
+    thread->tid = (uint32_t)tbd_sys_gettid();
+    thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
+    tbd_threads_init(thread, tbd_runtime.options.quantum, tbd_play_begin_thread);
+    return thread;
 }
 
 static bool map_page_maps(void)
@@ -148,10 +141,10 @@ static bool map_page_maps(void)
 
     if (!tbd_arena_init(&known, TBD_KNOWN_BYTES) || !tbd_arena_init(&tls, 2 * TBD_PAGE_SIZE))
         return false;
-    tbd_runtime.pages.known = known.start;
-    tbd_runtime.pages.touch = (uint8_t *)tbd_runtime.gs_base;
-    if (tbd_runtime.has_fsgsbase)
-        tbd_runtime.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
+    tbd_memory.pages.known = known.start;
+    tbd_memory.pages.touch = (uint8_t *)tbd_processor.gs_base;
+    if (tbd_processor.has_fsgsbase)
+        tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
     return true;
 }
 
@@ -173,8 +166,8 @@ static void unregister_rseq(const struct tbd_boot *boot)
 
 static void patch_vdso(void)
 {
-    for (size_t i = 0; i < tbd_runtime.regions.count; i++) {
-        const struct tbd_msg_region *map = &tbd_runtime.regions.table[i].map;
+    for (size_t i = 0; i < tbd_memory.regions.count; i++) {
+        const struct tbd_msg_region *map = &tbd_memory.regions.table[i].map;
 
         if ((map->flags & TBD_REGION_VDSO) && !tbd_vdso_patch(map->start, map->end))
             tbd_say("cannot patch the vDSO: times read by the program are not recorded");
@@ -183,9 +176,9 @@ static void patch_vdso(void)
 
 /* ---- start ---- */
 
-static void set_registers(const struct tbd_boot *boot)
+static void set_registers(struct tbd_thread *thread, const struct tbd_boot *boot)
 {
-    struct tbd_regs *regs = &tbd_runtime.thread->regs;
+    struct tbd_regs *regs = &thread->regs;
 
     *regs = (struct tbd_regs){ .rip = boot->regs->rip,
                                .rflags = 0x202,
@@ -198,7 +191,7 @@ static void set_registers(const struct tbd_boot *boot)
     regs->gpr[TBD_R13] = boot->regs->r13;
     regs->gpr[TBD_R14] = boot->regs->r14;
     regs->gpr[TBD_R15] = boot->regs->r15;
-    regs->thread = tbd_runtime.thread->tid;
+    regs->thread = thread->tid;
 }
 
 static bool start_patcher(void)
@@ -212,8 +205,8 @@ static bool start_patcher(void)
         return false;
     }
     tbd_patcher_set_decoder(&api);
-    tbd_slot_set_decoder(&api);
-    if (tbd_patcher_init(tbd_runtime_callbacks(), &config))
+    tbd_slot_init(&api, tbd_play_callbacks.reserve_area);
+    if (tbd_patcher_init(&tbd_play_callbacks, &config))
         return true;
     tbd_say("cannot reserve memory for translated code: the program runs untraced");
     return false;
@@ -229,55 +222,86 @@ static bool parse_options(const struct tbd_boot *boot)
         tbd_say("hint: tbd record --help lists the options");
         return false;
     }
+    tbd_recording.hooks = tbd_runtime.options.hooks;
+    tbd_recording.window = tbd_runtime.options.window;
     tbd_log_level = (enum tbd_log_level)tbd_runtime.options.log;
     return true;
 }
 
-static bool prepare(const struct tbd_boot *boot)
+/* What calls and new programs must know of how this process is recorded. */
+static void tell_calls(void)
 {
+    static struct tbd_inherited inherited;
+    static struct tbd_call_policy policy;
+    const struct tbd_options *options = &tbd_runtime.options;
+
+    inherited = (struct tbd_inherited){ .environment = tbd_runtime.environment,
+                                        .dir = options->dir,
+                                        .lib_dir = tbd_runtime.lib_dir,
+                                        .children = options->children };
+    policy =
+        (struct tbd_call_policy){ .record_child = tbd_child_record,
+                                  .children = options->children,
+                                  .threads = options->threads && options->hooks != TBD_HOOKS_NONE };
+    tbd_exec_environment_init(&inherited);
+    tbd_call_policy = &policy;
+    tbd_organizer_children_init(options->organizer);
+    tbd_leaving_init(&tbd_leaving_play);
+}
+
+/* The first thread's block; NULL: the program runs untraced. */
+static struct tbd_thread *prepare(const struct tbd_boot *boot)
+{
+    struct tbd_thread *thread;
+
     if (!parse_options(boot) || !check_machine(boot))
-        return false;
+        return NULL;
     if (tbd_debugged_by_recorded()) {
         tbd_say("process %u is watched by a recorded debugger: it runs untraced",
                 (uint32_t)tbd_sys_getpid());
-        return false;
+        return NULL;
     }
-    tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
-    if (!map_thread() || !map_page_maps() || !tbd_regions_init(&tbd_runtime.regions) ||
+    tbd_recording.pid = (uint32_t)tbd_sys_getpid();
+    thread = map_thread();
+    if (!thread || !map_page_maps() || !tbd_regions_init(&tbd_memory.regions) ||
         !tbd_begin_mappings(boot->library)) {
         tbd_say("cannot reserve the engine's address space: the program runs untraced");
         tbd_say("hint: memory is limited (ulimit -v, vm.overcommit_memory=2)");
-        return false;
+        return NULL;
     }
-    if (!tbd_begin_environment(boot->envp) || !tbd_begin_stream())
-        return false;
+    if (!tbd_begin_environment(boot->envp))
+        return NULL;
+    tell_calls();
+    if (!tbd_begin_stream())
+        return NULL;
     if (start_patcher())
-        return tbd_begin_recording();
+        return tbd_begin_recording() ? thread : NULL;
     tbd_begin_nothing();
-    return false;
+    return NULL;
 }
+
+static const struct tbd_signal_exits signal_exits = {
+    .after_fault = tbd_play_after_fault,
+    .hides_child = tbd_organizer_children_sent_sigsafe,
+};
 
 void tbd_boot(const struct tbd_boot *boot)
 {
-    bool is_ready = prepare(boot);
-    struct tbd_thread *thread;
+    struct tbd_thread *thread = prepare(boot);
 
     tbd_exec_environment_hide(boot->envp);
-    if (!is_ready)
+    if (!thread)
         return;
-    thread = tbd_runtime.thread;
     unregister_rseq(boot);
     patch_vdso();
-    set_registers(boot);
-    tbd_signals_init(thread);
-    tbd_runtime.window_due =
-        tbd_runtime.options.hooks ? tbd_runtime.options.window : TBD_TIME_NEVER;
-    tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.window_due);
+    set_registers(thread, boot);
+    tbd_set_gs_base(tbd_processor.gs_base);
+    tbd_signals_init(thread, &signal_exits);
+    tbd_recording.window_due = tbd_recording.hooks ? tbd_recording.window : TBD_TIME_NEVER;
+    tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_shared_take_over();
     tbd_image_send(boot->argc, boot->argv);
-    tbd_set_gs_base(tbd_runtime.gs_base);
-    tbd_runtime.taken_over = true;
-    TBD_LOG(TBD_LOG_INFO, "boot", "taken over pid %u at %p", tbd_runtime.pid,
+    TBD_LOG(TBD_LOG_INFO, "boot", "taken over pid %u at %p", tbd_recording.pid,
             (void *)thread->regs.rip);
     tbd_patcher_run(thread);
 }

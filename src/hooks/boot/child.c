@@ -11,30 +11,22 @@
 #include "base/log.h"
 #include "base/sys.h"
 #include "hooks/boot/begin.h"
-#include "hooks/memory/userfault.h"
+#include "hooks/boot/image.h"
 #include "hooks/boot/runtime.h"
-#include "hooks/memory/shared.h"
+#include "hooks/calls/userfault_calls.h"
 #include "hooks/instructions/slot.h"
-
-static bool map_areas(void)
-{
-    for (size_t i = 0; i < tbd_runtime.area_count; i++) {
-        uint64_t start = tbd_runtime.areas[i].start;
-        uint64_t bytes = tbd_runtime.areas[i].end - start;
-
-        if (tbd_sys_mmap(start, bytes, TBD_PROT_RWX, TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE, -1, 0) !=
-            (long)start)
-            return false;
-        tbd_sys_madvise(start, bytes, MADV_DONTFORK);
-        tbd_sys_madvise(start, bytes, MADV_DONTDUMP);
-    }
-    return true;
-}
+#include "hooks/memory/code_areas.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/memory/shared.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/threads.h"
+#include "patcher/patcher.h"
 
 /* Private anonymous memory reads as zero after it was given back. */
 static void forget_pages(void)
 {
-    struct tbd_pages *pages = &tbd_runtime.pages;
+    struct tbd_pages *pages = &tbd_memory.pages;
 
     tbd_sys_madvise(tbd_sys_pointer(pages->touch), TBD_TOUCH_BYTES, MADV_DONTNEED);
     tbd_sys_madvise(tbd_sys_pointer(pages->known), TBD_KNOWN_BYTES, MADV_DONTNEED);
@@ -53,31 +45,32 @@ static void forget_code(void)
 /* Mappings are read before the patch areas are there: those are not the program's. */
 static bool begin(void)
 {
-    if (tbd_begin_mappings(0) && map_areas())
+    if (tbd_begin_mappings(0) && tbd_code_areas_map())
         return tbd_begin_stream() && tbd_begin_recording();
-    tbd_say("no memory for a trace of process %u: it runs untraced", tbd_runtime.pid);
+    tbd_say("no memory for a trace of process %u: it runs untraced", tbd_recording.pid);
     return false;
 }
 
 bool tbd_child_record(struct tbd_thread *thread)
 {
-    uint32_t parent = tbd_runtime.pid;
+    uint32_t parent = tbd_recording.pid;
 
     tbd_userfault_reset();
+    tbd_userfault_forget_descriptors();
     tbd_shared_reset();
-    tbd_runtime.pid = (uint32_t)tbd_sys_getpid();
-    tbd_runtime.unknown_calls = 0;
-    if (tbd_runtime.pid == 1)
+    tbd_recording.pid = (uint32_t)tbd_sys_getpid();
+    tbd_recording.unknown_calls = 0;
+    if (tbd_recording.pid == 1)
         return false; /* its organizer would become its own child, and it would wait for that */
-    if (!tbd_runtime.options.children || !tbd_runtime.recording || !begin())
+    if (!tbd_runtime.options.children || !tbd_recording.is_on || !begin())
         return false;
     tbd_signals_block_all();
     forget_pages();
     forget_code();
     tbd_shared_take_over();
-    tbd_runtime.window_due = tbd_runtime.options.window;
-    tbd_ring_start(&tbd_runtime.ring, thread, 0, tbd_runtime.window_due);
+    tbd_recording.window_due = tbd_recording.window;
+    tbd_ring_start(&tbd_recording.ring, thread, 0, tbd_recording.window_due);
     tbd_image_send_child(parent);
-    TBD_LOG(TBD_LOG_INFO, "child", "pid %u, forked by %u, is recorded", tbd_runtime.pid, parent);
+    TBD_LOG(TBD_LOG_INFO, "child", "pid %u, forked by %u, is recorded", tbd_recording.pid, parent);
     return true;
 }

@@ -18,6 +18,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/stream/recording.h"
 
 enum {
     STREAM_FD = 3,
@@ -119,9 +120,9 @@ _Noreturn static void become_organizer(int fd, char **envp)
     unsigned last = 13;
     const char *argv[18] = { "tbd-organizer", "--stream-fd", "3", "--pid", pid };
     static char *environment[MAX_VARIABLES];
-    struct tbd_stream_head *head = tbd_runtime.ring.head;
+    struct tbd_stream_head *head = tbd_recording.ring.head;
 
-    tbd_fmt(pid, sizeof(pid), "%u", tbd_runtime.pid);
+    tbd_fmt(pid, sizeof(pid), "%u", tbd_recording.pid);
     add_limits(argv + 5, numbers);
     if (tbd_runtime.options.dir[0]) {
         argv[last++] = "--dir";
@@ -184,7 +185,7 @@ static bool has_died(const struct tbd_stream_head *head)
 
 static bool wait_until_ready(void)
 {
-    struct tbd_stream_head *head = tbd_runtime.ring.head;
+    struct tbd_stream_head *head = tbd_recording.ring.head;
 
     for (int waited = 0; waited < READY_MS; waited += STEP_MS) {
         uint32_t state = __atomic_load_n(&head->organizer_state, __ATOMIC_ACQUIRE);
@@ -203,7 +204,7 @@ static bool wait_until_ready(void)
 static void say_it_does_not_start(void)
 {
     /* One that failed has said why itself. */
-    if (__atomic_load_n(&tbd_runtime.ring.head->organizer_state, __ATOMIC_ACQUIRE) ==
+    if (__atomic_load_n(&tbd_recording.ring.head->organizer_state, __ATOMIC_ACQUIRE) ==
         TBD_ORGANIZER_FAILED)
         return;
     tbd_say("the organizer does not start");

@@ -1,43 +1,21 @@
 // SPDX-License-Identifier: MIT
-/* call_families.h - the program's system calls during play, by family
+/* call_families.h - the program's system calls during play, by family: what they need of each other
  *
- * A call in progress: everything a family's function needs to perform and record it.
  * Context: APP. */
 #ifndef TBD_HOOKS_CALL_FAMILIES_H
 #define TBD_HOOKS_CALL_FAMILIES_H
 
-#include "hooks/memory/effects.h"
-#include "hooks/boot/runtime.h"
-#include "hooks/table/syscalls.h"
+#include "hooks/calls/call_run.h"
+#include "hooks/threads/threads.h"
 
-/* Not a kernel result: the call was not made, because a signal must be delivered first. */
-#define TBD_CALL_INTERRUPTED (-512)
-
-struct tbd_call {
-    struct tbd_sys_call sys; /* as the program made it */
-    struct tbd_thread *thread;
-    struct tbd_effects *effects;
-    int64_t result;
-    uint32_t insn_bytes;
-    uint64_t insns_before; /* in its block: what ran if the call is not made */
-    uint32_t flags;        /* TBD_SYSCALL_* of the message */
+/* What boot has decided; borrowed for ever. */
+struct tbd_call_policy {
+    /* In a forked child, as boot/child.h says. */
+    bool (*record_child)(struct tbd_thread *thread);
+    bool children; /* forked children get traces of their own */
+    bool threads;  /* several threads are recorded */
 };
-
-/* threads/program_call_x86_64.S */
-int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending);
-
-/* Makes the call for real; TBD_CALL_INTERRUPTED possible. */
-int64_t tbd_call_perform(const struct tbd_sys_call *sys);
-/* Sets result registers and rip as the kernel does, then sends the message. */
-void tbd_call_finish(struct tbd_call *call);
-/* Before a call that may not come back: the message as it stands, result 0. */
-void tbd_call_send(struct tbd_call *call);
-/* The program is detached with the system call instruction still to be executed, natively. */
-_Noreturn void tbd_call_detach(struct tbd_call *call, const char *why);
-
-/* Writes an answer to the program and records it as the kernel's doing.  False: it
- * cannot be written. */
-bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes);
+extern const struct tbd_call_policy *tbd_call_policy; /* special_calls.c */
 
 /* waiting.c: makes the call while other threads run; its effects are noted afterwards.  False: no
  * memory for it, nothing was done.  TBD_CALL_INTERRUPTED possible. */

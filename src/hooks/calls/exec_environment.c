@@ -9,8 +9,8 @@
 #include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/boot/runtime.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/stream/recording.h"
 
 #include <elf.h>
 
@@ -126,7 +126,7 @@ struct exec_variables {
     char own_preload[TEXT_BYTES];
     char hidden[TEXT_BYTES + sizeof(marker)];
     char both[2 * TEXT_BYTES];
-    char folder[TBD_OPTION_TEXT_BYTES + 16];
+    char folder[TEXT_BYTES];
 };
 
 /* Ends with, or is followed by, what separates names in LD_PRELOAD. */
@@ -176,10 +176,17 @@ static void add(struct exec_variables *e, const char *variable)
     e->variables[e->count++] = tbd_sys_pointer(variable);
 }
 
+static const struct tbd_inherited *inherited;
+
+void tbd_exec_environment_init(const struct tbd_inherited *given)
+{
+    inherited = given;
+}
+
 /* As it was when this process began to be recorded. */
 static void add_inherited(struct exec_variables *e, const char *name)
 {
-    for (char **variable = tbd_runtime.environment; *variable; variable++)
+    for (char *const *variable = inherited->environment; *variable; variable++)
         if (tbd_starts_with(*variable, name)) {
             add(e, *variable);
             return;
@@ -195,12 +202,12 @@ static void add_own(struct exec_variables *e)
     add_inherited(e, "TBD_OPTIONS=");
     add_inherited(e, "XDG_DATA_HOME=");
     add_inherited(e, "HOME=");
-    if (tbd_runtime.options.dir[0]) {
-        tbd_fmt(e->folder, sizeof(e->folder), "TBD_DIR=%s", tbd_runtime.options.dir);
+    if (inherited->dir[0]) {
+        tbd_fmt(e->folder, sizeof(e->folder), "TBD_DIR=%s", inherited->dir);
         add(e, e->folder);
     }
     tbd_fmt(e->both, sizeof(e->both), "%s%s%s%s", has_preload ? e->own_preload : preload,
-            has_preload ? ":" : "", tbd_runtime.lib_dir, library);
+            has_preload ? ":" : "", inherited->lib_dir, library);
     if (has_preload)
         e->variables[e->preload] = tbd_sys_pointer(e->both);
     else
@@ -213,7 +220,7 @@ void tbd_exec_environment_extend(struct tbd_sys_call *sys)
     static struct exec_variables environment;
     uint64_t *envp = &sys->args[sys->number == __NR_execveat ? 3 : 2];
 
-    if (!tbd_runtime.recording || !tbd_runtime.options.children ||
+    if (!tbd_recording.is_on || !inherited->children ||
         (*envp && !read_variables(&environment, *envp)) || !can_be_recorded(sys))
         return;
     if (!*envp) {

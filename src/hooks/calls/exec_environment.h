@@ -14,6 +14,16 @@
 
 #include "hooks/table/syscalls.h"
 
+/* What new programs get of this process' beginning. */
+struct tbd_inherited {
+    char *const *environment; /* as it was at boot */
+    const char *dir;          /* where traces go; "" = the organizer's default */
+    const char *lib_dir;      /* where libtbd.so is, ends with a slash */
+    bool children;            /* they are to be recorded */
+};
+
+/* Borrowed for ever.  Context: BOOT. */
+void tbd_exec_environment_init(const struct tbd_inherited *inherited);
 /* Gives execve, execveat another environment if that is needed and possible.  Context: APP. */
 void tbd_exec_environment_extend(struct tbd_sys_call *sys);
 /* In the new program.  Context: BOOT. */

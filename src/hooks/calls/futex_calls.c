@@ -12,6 +12,8 @@
 #include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/memory/effects.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 
 enum {
@@ -26,7 +28,7 @@ static void finish(struct tbd_call *call, int64_t result)
 
 static bool is_writable(uint64_t address)
 {
-    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, address);
 
     return region && (region->map.prot & PROT_WRITE);
 }

@@ -13,13 +13,18 @@
 #include "base/sys.h"
 #include "hooks/boot/begin.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/memory/code_areas.h"
 #include "hooks/memory/effects.h"
-#include "hooks/memory/userfault.h"
 #include "hooks/memory/maps.h"
 #include "hooks/memory/proc.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/memory/unlinked_files.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
+#include "patcher/patcher.h"
 
 static uint64_t page_up(uint64_t bytes)
 {
@@ -35,8 +40,8 @@ static bool is_engine_range(uint64_t start, uint64_t end)
 {
     if (overlaps(start, end, TBD_ENGINE_BASE, TBD_ENGINE_END))
         return true;
-    for (size_t i = 0; i < tbd_runtime.area_count; i++)
-        if (overlaps(start, end, tbd_runtime.areas[i].start, tbd_runtime.areas[i].end))
+    for (size_t i = 0; i < tbd_code_areas.count; i++)
+        if (overlaps(start, end, tbd_code_areas.area[i].start, tbd_code_areas.area[i].end))
             return true;
     return false;
 }
@@ -54,14 +59,14 @@ static void send_unmap(struct tbd_call *call, uint64_t start, uint64_t end)
     struct tbd_range range = { start, end };
     struct tbd_part part = { &range, sizeof(range) };
 
-    tbd_ring_send(&tbd_runtime.ring, call->thread, TBD_MSG_UNMAP, &part, 1);
+    tbd_ring_send(&tbd_recording.ring, call->thread, TBD_MSG_UNMAP, &part, 1);
 }
 
 static void send_region(struct tbd_call *call, const struct tbd_msg_region *map, const char *path)
 {
     struct tbd_part parts[2] = { { map, sizeof(*map) }, { path, strlen(path) + 1 } };
 
-    tbd_ring_send(&tbd_runtime.ring, call->thread, TBD_MSG_REGION, parts, 2);
+    tbd_ring_send(&tbd_recording.ring, call->thread, TBD_MSG_REGION, parts, 2);
     TBD_LOG(TBD_LOG_DEBUG, "region", "%lx-%lx prot %u flags %u %s", map->start, map->end, map->prot,
             map->flags, path);
 }
@@ -69,7 +74,7 @@ static void send_region(struct tbd_call *call, const struct tbd_msg_region *map,
 /* Every region in the range as it is now; `zero`: their pages are fresh. */
 static void send_regions(struct tbd_call *call, uint64_t start, uint64_t end, bool zero)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
 
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++) {
@@ -92,9 +97,9 @@ static void send_regions(struct tbd_call *call, uint64_t start, uint64_t end, bo
 /* The contents and marks of touched pages in the range, before they are lost. */
 static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
 
-    if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
+    if (!tbd_recording.is_on || !(tbd_recording.hooks & TBD_HOOK_TOUCH))
         return;
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++) {
@@ -104,7 +109,8 @@ static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
 
         stretch.folds = tbd_regions_folds(regions, stretch.start, stretch.end);
         if (map->prot & PROT_READ)
-            tbd_window_send_pages(&tbd_runtime.ring, call->thread, &tbd_runtime.pages, &stretch, 1);
+            tbd_window_send_pages(&tbd_recording.ring, call->thread, &tbd_memory.pages, &stretch,
+                                  1);
     }
 }
 
@@ -113,15 +119,15 @@ static void capture(struct tbd_call *call, uint64_t start, uint64_t end)
 static void flush_code(struct tbd_call *call, uint64_t start, uint64_t end)
 {
     start -= start < TBD_INSN_MAX_BYTES ? start : TBD_INSN_MAX_BYTES;
-    if (tbd_regions_has_code(&tbd_runtime.regions, start, end))
+    if (tbd_regions_has_code(&tbd_memory.regions, start, end))
         tbd_patcher_flush_range(call->thread, start, end);
 }
 
 static void forget(struct tbd_call *call, uint64_t start, uint64_t end)
 {
     flush_code(call, start, end);
-    tbd_regions_remove(&tbd_runtime.regions, start, end);
-    tbd_pages_set_known(&tbd_runtime.pages, start, end, false);
+    tbd_regions_remove(&tbd_memory.regions, start, end);
+    tbd_pages_set_known(&tbd_memory.pages, start, end, false);
     tbd_shared_forget(start, end);
     tbd_userfault_unregister(start, end);
     tbd_shared_update(start, end);
@@ -165,7 +171,7 @@ static void describe_file(struct tbd_msg_region *map, int fd, char *path, size_t
 /* A file can be open elsewhere; anonymous memory is the process' own until it forks. */
 static bool may_others_write(const struct tbd_msg_region *map)
 {
-    return tbd_runtime.recording && (tbd_runtime.options.hooks & TBD_HOOK_TOUCH) &&
+    return tbd_recording.is_on && (tbd_recording.hooks & TBD_HOOK_TOUCH) &&
            (map->map_flags & MAP_SHARED) && map->inode;
 }
 
@@ -180,11 +186,11 @@ static void add_region(struct tbd_call *call, struct tbd_msg_region *map, const 
     send_unmap(call, map->start, map->end);
     if (may_others_write(map))
         map->flags |= TBD_REGION_SHARED;
-    if (!tbd_regions_add(&tbd_runtime.regions, map, path))
-        tbd_runtime.let_go = "it has too many mappings";
+    if (!tbd_regions_add(&tbd_memory.regions, map, path))
+        tbd_leave_soon("it has too many mappings");
     tbd_shared_update(map->start, map->end);
     if (is_fresh && !(map->map_flags & MAP_SHARED))
-        tbd_pages_set_known(&tbd_runtime.pages, map->start, map->end, true);
+        tbd_pages_set_known(&tbd_memory.pages, map->start, map->end, true);
     told = *map;
     told.flags |= is_fresh ? TBD_REGION_ANON_ZERO : 0;
     send_region(call, &told, path);
@@ -197,7 +203,7 @@ static struct tbd_sys_call map_call(const struct tbd_call *call)
     struct tbd_sys_call sys = call->sys;
     bool is_shared = (sys.args[3] & MAP_TYPE) != 2 && !(sys.args[3] & (MAP_FIXED | MAP_32BIT));
 
-    if (is_shared && !sys.args[0] && tbd_runtime.recording)
+    if (is_shared && !sys.args[0] && tbd_recording.is_on)
         sys.args[0] = tbd_shared_place(sys.args[1]);
     return sys;
 }
@@ -304,13 +310,13 @@ void tbd_call_shmat(struct tbd_call *call)
     if (lookup.map.end)
         add_region(call, &lookup.map, lookup.path);
     else
-        tbd_runtime_note(1, "a shared memory segment could not be found in the mappings");
+        tbd_recording_note(1, "a shared memory segment could not be found in the mappings");
 }
 
 /* The mappings of the segment attached at that address, which may have been cut in pieces. */
 static struct tbd_range segment_at(uint64_t start)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
     const struct tbd_mapped_region *first = tbd_regions_find(regions, start);
     struct tbd_range range = { start, start };
 
@@ -366,7 +372,7 @@ static bool refresh(void *context, const struct tbd_msg_region *map, const char 
 
     (void)path;
     if (start < end)
-        tbd_regions_protect(&tbd_runtime.regions, start, end, map->prot);
+        tbd_regions_protect(&tbd_memory.regions, start, end, map->prot);
     return true;
 }
 
@@ -384,7 +390,7 @@ static void protect_memory(struct tbd_call *call)
     if (failed(call))
         tbd_maps_read(refresh, &range);
     else
-        tbd_regions_protect(&tbd_runtime.regions, range.start, range.end,
+        tbd_regions_protect(&tbd_memory.regions, range.start, range.end,
                             (uint32_t)call->sys.args[2] & 7);
     send_regions(call, range.start, range.end, false);
 }
@@ -397,7 +403,7 @@ static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
                                   .prot = TBD_PROT_RW,
                                   .map_flags = MAP_PRIVATE,
                                   .flags = TBD_REGION_HEAP };
-    struct tbd_mapped_region *before = tbd_regions_find(&tbd_runtime.regions, from - 1);
+    struct tbd_mapped_region *before = tbd_regions_find(&tbd_memory.regions, from - 1);
 
     if (from >= to)
         return;
@@ -406,23 +412,23 @@ static void grow_heap(struct tbd_call *call, uint64_t from, uint64_t to)
         return;
     }
     before->map.end = to;
-    tbd_pages_set_known(&tbd_runtime.pages, from, to, true);
+    tbd_pages_set_known(&tbd_memory.pages, from, to, true);
     send_regions(call, from, to, true);
 }
 
 void tbd_call_brk(struct tbd_call *call)
 {
-    uint64_t old_end = page_up(tbd_runtime.brk_end);
+    uint64_t old_end = page_up(tbd_memory.brk_end);
     uint64_t wanted = page_up(call->sys.args[0]);
     uint64_t end;
 
-    if (wanted >= page_up(tbd_runtime.brk_start) && wanted < old_end)
+    if (wanted >= page_up(tbd_memory.brk_start) && wanted < old_end)
         capture(call, wanted, old_end);
     perform(call);
     if (call->result == TBD_CALL_INTERRUPTED)
         return;
-    tbd_runtime.brk_end = (uint64_t)call->result;
-    end = page_up(tbd_runtime.brk_end);
+    tbd_memory.brk_end = (uint64_t)call->result;
+    end = page_up(tbd_memory.brk_end);
     if (end < old_end) {
         forget(call, end, old_end);
         send_unmap(call, end, old_end);
@@ -433,7 +439,7 @@ void tbd_call_brk(struct tbd_call *call)
 /* Private anonymous pages are zero now, others their file's. */
 static void forget_contents(uint64_t start, uint64_t end)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
 
     tbd_shared_forget(start, end);
     tbd_userfault_dropped(start, end);
@@ -441,7 +447,7 @@ static void forget_contents(uint64_t start, uint64_t end)
          i < regions->count && regions->table[i].map.start < end; i++) {
         const struct tbd_msg_region *map = &regions->table[i].map;
 
-        tbd_pages_set_known(&tbd_runtime.pages, map->start > start ? map->start : start,
+        tbd_pages_set_known(&tbd_memory.pages, map->start > start ? map->start : start,
                             map->end < end ? map->end : end,
                             !map->inode && !(map->map_flags & MAP_SHARED));
     }
@@ -462,7 +468,7 @@ void tbd_call_mremap(struct tbd_call *call)
     const uint64_t *args = call->sys.args;
     uint64_t old_end = args[0] + page_up(args[1]);
     uint64_t bytes = page_up(args[2]);
-    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, args[0]);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, args[0]);
     struct tbd_mapped_region moved = { .path = "" };
     bool keeps_old = args[3] & MREMAP_DONTUNMAP;
     bool is_userfault = tbd_userfault_move(args[0]);
@@ -493,8 +499,8 @@ void tbd_call_mremap(struct tbd_call *call)
     }
     forget(call, moved.map.start, moved.map.end);
     send_unmap(call, moved.map.start, moved.map.end);
-    if (!tbd_regions_add(&tbd_runtime.regions, &moved.map, moved.path))
-        tbd_runtime.let_go = "it has too many mappings";
+    if (!tbd_regions_add(&tbd_memory.regions, &moved.map, moved.path))
+        tbd_leave_soon("it has too many mappings");
     tbd_shared_update(moved.map.start, moved.map.end);
     if (is_userfault)
         tbd_userfault_moved(args[0], moved.map.start, moved.map.end);
@@ -535,10 +541,10 @@ void tbd_call_madvise(struct tbd_call *call)
 static void change_limit(struct tbd_call *call, bool is_prlimit)
 {
     const uint64_t *args = call->sys.args;
-    bool is_own = !is_prlimit || (int)args[0] == 0 || (uint32_t)args[0] == tbd_runtime.pid;
+    bool is_own = !is_prlimit || (int)args[0] == 0 || (uint32_t)args[0] == tbd_recording.pid;
     uint64_t resource = is_prlimit ? (uint32_t)args[1] : (uint32_t)args[0];
     uint64_t pointer = is_prlimit ? args[2] : args[1];
-    uint64_t end = tbd_begin_stack_start(0);
+    uint64_t end = tbd_memory_stack_start(0);
     uint64_t limit = 0;
     struct tbd_msg_region map = { .end = end,
                                   .prot = TBD_PROT_RW,
@@ -548,7 +554,7 @@ static void change_limit(struct tbd_call *call, bool is_prlimit)
     call->sys.args[5] = 0;
     if (is_own && resource == RLIMIT_STACK && pointer)
         tbd_copy_from_program(&limit, pointer, sizeof(limit));
-    map.start = limit ? tbd_begin_stack_start(limit) : end;
+    map.start = limit ? tbd_memory_stack_start(limit) : end;
     if (map.start < end)
         call->sys.args[5] = map.start;
     tbd_call_plain(call);

@@ -10,6 +10,8 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/proc.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/threads.h"
 
 enum {
     INFO_PID_AT = offsetof(siginfo_t, si_pid),
@@ -23,16 +25,22 @@ bool tbd_organizer_children_come(void)
 {
     uint32_t comes = 0;
 
-    if (tbd_runtime.pid == 1)
+    if (tbd_recording.pid == 1)
         return true;
     tbd_sys3(__NR_prctl, PR_GET_CHILD_SUBREAPER, tbd_sys_pointer(&comes), 0);
     return comes;
 }
 
+static const char *organizer; /* its path */
+
+void tbd_organizer_children_init(const char *path)
+{
+    organizer = path[0] ? path : "tbd-organizer";
+}
+
 static const char *organizer_name(void)
 {
-    const char *name =
-        tbd_runtime.options.organizer[0] ? tbd_runtime.options.organizer : "tbd-organizer";
+    const char *name = organizer;
 
     for (const char *at = name; *at; at++)
         if (*at == '/')
@@ -123,7 +131,7 @@ static bool has_others(uint32_t thread)
 
 static bool has_children(void)
 {
-    for (uint32_t i = 0; i < tbd_runtime.threads.seats; i++)
+    for (uint32_t i = 0; i < tbd_threads.seats; i++)
         if (tbd_seat_at(i)->tid && has_others(tbd_seat_at(i)->tid))
             return true;
     return false;
@@ -134,7 +142,7 @@ static bool has_children(void)
 /* Nobody is told of the end of such children: who waits for them waits for the last one's. */
 static bool are_unwaited(void)
 {
-    const struct tbd_action *action = &tbd_runtime.actions[SIGCHLD];
+    const struct tbd_action *action = &tbd_actions[SIGCHLD];
 
     return action->handler == (uint64_t)(uintptr_t)SIG_IGN || (action->flags & SA_NOCLDWAIT);
 }

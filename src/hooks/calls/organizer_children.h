@@ -11,6 +11,8 @@
 
 #include "hooks/calls/call_families.h"
 
+/* `path`: of the organizer, borrowed; "": the one beside libtbd.so.  Context: BOOT. */
+void tbd_organizer_children_init(const char *path);
 /* Do orphans come to this process? */
 bool tbd_organizer_children_come(void);
 /* SIGCHLD with this siginfo: is there nothing behind it but an organizer's end?  If there is,

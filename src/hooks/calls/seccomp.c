@@ -9,9 +9,11 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
-#include "hooks/memory/safe_copy.h"
 #include "hooks/calls/seccomp_bpf.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/memory/safe_copy.h"
 #include "hooks/table/sys_table.h"
+#include "hooks/threads/seccomp_state.h"
 
 #include <asm/unistd.h>
 #include <linux/audit.h>
@@ -28,14 +30,6 @@ enum {
  * boottime, TAI. */
 #define VDSO_CLOCKS 0x8f3u
 
-struct tbd_seccomp_filter {
-    const struct tbd_seccomp_filter *older;
-    struct sock_filter *program;
-    uint32_t count;
-    uint32_t flags; /* SECCOMP_FILTER_FLAG_* that are its own */
-    bool by_prctl;
-};
-
 static struct sock_filter instructions[MAX_INSTRUCTIONS];
 static struct tbd_seccomp_filter filters[MAX_FILTERS];
 static uint32_t instruction_count;
@@ -43,7 +37,7 @@ static uint32_t filter_count;
 
 static struct tbd_seccomp *own(void)
 {
-    return &tbd_runtime.threads.holder->seccomp;
+    return &tbd_threads.holder->seccomp;
 }
 
 static bool is_active(const struct tbd_seccomp *state)
@@ -82,7 +76,7 @@ static struct seccomp_data data_of(const struct tbd_call *call)
 
 static bool is_in_vdso(uint64_t address)
 {
-    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, address);
 
     return region && (region->map.flags & TBD_REGION_VDSO);
 }
@@ -135,7 +129,7 @@ static void trap(struct tbd_call *call, const struct seccomp_data *data, uint32_
     if (!tbd_signals_has_handler(SIGSYS))
         die(call, SIGSYS);
     tbd_signals_block_all(); /* until the handler's mask is set */
-    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
         refuse(call, TBD_CALL_INTERRUPTED); /* that one first; the call is made again */
         return;
     }
@@ -197,27 +191,14 @@ static void finish(struct tbd_call *call, int64_t result)
     tbd_call_finish(call);
 }
 
-static long set_natively(uint64_t flags, bool by_prctl, const void *fprog)
-{
-    if (by_prctl)
-        return tbd_sys6(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, tbd_sys_pointer(fprog), 0,
-                        0, 0);
-    return tbd_sys3(__NR_seccomp, SECCOMP_SET_MODE_FILTER, flags, tbd_sys_pointer(fprog));
-}
-
-static void give_up_privileges(void)
-{
-    tbd_sys6(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
-}
-
 /* What the kernel says before it looks at the instructions; EFAULT: nothing against it. */
 static int64_t ask(const struct filter_request *request, uint16_t count)
 {
     struct sock_fprog unreadable = { .len = count, .filter = (struct sock_filter *)NOWHERE };
 
     if (own()->newest)
-        give_up_privileges(); /* this thread may have its filters from another one */
-    return set_natively(request->flags, request->by_prctl, &unreadable);
+        tbd_seccomp_give_up_privileges(); /* this thread may have its filters from another one */
+    return tbd_seccomp_set_natively(request->flags, request->by_prctl, &unreadable);
 }
 
 static bool has_given_up_privileges(void)
@@ -248,13 +229,13 @@ static bool is_ancestor(const struct tbd_seccomp_filter *old,
 
 static bool is_other_thread(const struct tbd_seat *seat)
 {
-    return seat->tid && seat != tbd_runtime.threads.holder;
+    return seat->tid && seat != tbd_threads.holder;
 }
 
 /* A thread whose filters are not all this thread's too, or 0. */
 static uint32_t find_stranger(void)
 {
-    for (uint32_t i = 0; i < tbd_runtime.threads.seats; i++) {
+    for (uint32_t i = 0; i < tbd_threads.seats; i++) {
         const struct tbd_seat *seat = tbd_seat_at(i);
 
         if (is_other_thread(seat) &&
@@ -266,7 +247,7 @@ static uint32_t find_stranger(void)
 
 static void share_with_all(void)
 {
-    for (uint32_t i = 0; i < tbd_runtime.threads.seats; i++)
+    for (uint32_t i = 0; i < tbd_threads.seats; i++)
         if (is_other_thread(tbd_seat_at(i)))
             tbd_seat_at(i)->seccomp = *own();
 }
@@ -374,7 +355,7 @@ static bool answer_prctl(struct tbd_call *call)
         return true;
     case PR_GET_NO_NEW_PRIVS:
         if (own()->newest)
-            give_up_privileges(); /* as the thread that shared its filters had */
+            tbd_seccomp_give_up_privileges(); /* as the thread that shared its filters had */
         return false;
     default: return false;
     }
@@ -407,43 +388,6 @@ void tbd_call_seccomp(struct tbd_call *call)
 {
     if (!answer_seccomp(call))
         tbd_call_plain(call);
-}
-
-/* ---- leaving the engine ---- */
-
-_Noreturn static void kill_self(void)
-{
-    for (;;)
-        tbd_sys3(__NR_tgkill, (uint64_t)tbd_sys_getpid(), (uint64_t)tbd_sys_gettid(), SIGKILL);
-}
-
-/* In the order in which the program has set them: each lets the next be set, as it did then. */
-static void install_from_oldest(const struct tbd_seccomp_filter *newest)
-{
-    const struct tbd_seccomp_filter *done = NULL;
-
-    while (done != newest) {
-        const struct tbd_seccomp_filter *filter = newest;
-        struct sock_fprog fprog;
-
-        while (filter->older != done)
-            filter = filter->older;
-        fprog = (struct sock_fprog){ (unsigned short)filter->count, filter->program };
-        if (set_natively(filter->flags, filter->by_prctl, &fprog) != 0)
-            kill_self();
-        done = filter;
-    }
-}
-
-void tbd_seccomp_install(const struct tbd_seccomp *state)
-{
-    if (state->newest) {
-        give_up_privileges();
-        install_from_oldest(state->newest);
-    }
-    if (state->is_strict &&
-        tbd_sys6(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0, 0) != 0)
-        kill_self();
 }
 
 /* ---- a new program ---- */

@@ -11,28 +11,18 @@
  *     takes them whenever they are given to it, whatever became of the thread's rights meanwhile.
  * SECCOMP-3  A filter is never changed or taken away; threads and forked children share them.
  *
- * Context: APP; tbd_seccomp_install() also FORK_CHILD, and without the baton. */
+ * Context: APP. */
 #ifndef TBD_HOOKS_SECCOMP_H
 #define TBD_HOOKS_SECCOMP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hooks/threads/seccomp_state.h"
+
 struct tbd_call;
-struct tbd_seccomp_filter;
-
-/* A thread's own. */
-struct tbd_seccomp {
-    const struct tbd_seccomp_filter *newest; /* NULL: none */
-    bool is_strict;
-};
-
 /* Judges a call.  True: it is refused, and done with.  May not return. */
 bool tbd_seccomp_refuses(struct tbd_call *call);
-
-/* The kernel gets the calling thread's filters; the last that is done before it leaves the engine.
- * A thread that the kernel would leave unconfined is killed instead. */
-void tbd_seccomp_install(const struct tbd_seccomp *state);
 
 /* Would a new program under these filters be one that can be recorded? */
 bool tbd_seccomp_lets_record(const struct tbd_seccomp *state);

@@ -2,8 +2,8 @@
 /* special_calls.c - system calls that the engine takes part in (TBD_SYS_SPECIAL)
  *
  * Exits end the trace first; execve is made with the stream complete, because nothing can be said
- * afterwards; a forked child is recorded by itself (child.c); threads are in thread_calls.c; signal
- * calls are answered by hooks/signals.c.
+ * afterwards; a forked child is recorded by itself (boot/child.c); threads are in thread_calls.c; signal
+ * calls are answered by threads/signals_calls.c.
  *
  * Context: APP; the child's side of a fork is FORK_CHILD. */
 #include "base/linux_abi.h"
@@ -11,11 +11,22 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
-#include "hooks/boot/child.h"
 #include "hooks/calls/exec_environment.h"
-#include "hooks/memory/userfault.h"
+#include "hooks/calls/seccomp.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/instructions/registers.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/native.h"
+#include "hooks/threads/seccomp_state.h"
+#include "hooks/threads/window_end.h"
+#include "patcher/patcher.h"
+
+const struct tbd_call_policy *tbd_call_policy;
 
 static void finish(struct tbd_call *call, int64_t result)
 {
@@ -86,7 +97,7 @@ void tbd_call_sigaltstack(struct tbd_call *call)
 
 void tbd_call_rt_sigsuspend(struct tbd_call *call)
 {
-    struct tbd_signals *signals = tbd_runtime.signals;
+    struct tbd_signals *signals = tbd_signals_now();
 
     signals->has_temporary =
         tbd_copy_from_program(&signals->temporary_mask, call->sys.args[0], sizeof(uint64_t));
@@ -103,7 +114,7 @@ void tbd_call_rt_sigsuspend(struct tbd_call *call)
 void tbd_call_rt_sigreturn(struct tbd_call *call)
 {
     tbd_signals_block_all(); /* until the frame's mask is set */
-    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
         finish(call, TBD_CALL_INTERRUPTED);
         return;
     }
@@ -111,7 +122,7 @@ void tbd_call_rt_sigreturn(struct tbd_call *call)
     tbd_call_send(call);
     if (!tbd_signals_return(call->thread))
         tbd_call_detach(call, "it returns from a signal handler without a frame");
-    tbd_window_send_regs(&tbd_runtime.ring, call->thread, &tbd_runtime.vector);
+    tbd_registers_send(&tbd_recording.ring, call->thread, &tbd_processor.vector);
 }
 
 /* ---- segment bases ---- */
@@ -151,8 +162,8 @@ void tbd_call_arch_prctl(struct tbd_call *call)
 /* When all threads have left one by one, the main thread's status is the process'. */
 static uint32_t exit_status(const struct tbd_call *call)
 {
-    if (call->sys.number == __NR_exit && call->thread->tid != tbd_runtime.pid)
-        return tbd_runtime.threads.leader_status;
+    if (call->sys.number == __NR_exit && call->thread->tid != tbd_recording.pid)
+        return tbd_threads.leader_status;
     return (uint32_t)call->sys.args[0] & 0xff;
 }
 
@@ -160,8 +171,8 @@ _Noreturn static void end_call(struct tbd_call *call)
 {
     call->flags |= TBD_SYSCALL_NORETURN;
     tbd_call_send(call);
-    tbd_runtime_send_end(TBD_ENDED_EXIT, exit_status(call), TBD_END_WHOLE, "");
-    tbd_runtime_wait_done();
+    tbd_window_send_last(TBD_ENDED_EXIT, exit_status(call), TBD_END_WHOLE, "");
+    tbd_recording_wait_done();
     for (;;)
         tbd_sys3((long)call->sys.number, call->sys.args[0], 0, 0);
 }
@@ -193,19 +204,19 @@ static struct tbd_robust_list *own_robust_list(void)
  * organizer knows that the program is gone though its process is not. */
 static struct tbd_robust_list *exec_begin(struct tbd_thread *thread)
 {
-    struct tbd_stream_head *head = tbd_runtime.ring.head;
+    struct tbd_stream_head *head = tbd_recording.ring.head;
     struct tbd_robust_list *robust = NULL;
     uint64_t bytes = 0;
 
-    if (!tbd_runtime.recording || tbd_runtime.ring.discard)
+    if (!tbd_recording.is_on || tbd_recording.ring.discard)
         return NULL;
-    tbd_runtime_send_unknown_pages(thread);
-    tbd_ring_turn(&tbd_runtime.ring, thread, 0);
+    tbd_memory_send_unknown(thread);
+    tbd_ring_turn(&tbd_recording.ring, thread, 0);
     tbd_sys3(__NR_get_robust_list, 0, tbd_sys_pointer(&robust), tbd_sys_pointer(&bytes));
     if (!robust)
         robust = own_robust_list();
     /* its id when it gets there */
-    __atomic_store_n(&head->engine_lock, tbd_runtime.pid, __ATOMIC_RELEASE);
+    __atomic_store_n(&head->engine_lock, tbd_recording.pid, __ATOMIC_RELEASE);
     __atomic_store_n(&head->engine_state, TBD_ENGINE_EXEC, __ATOMIC_RELEASE);
     tbd_sys_futex_wake(&head->published);
     robust->pending = tbd_sys_pointer(&head->engine_lock) - (uint64_t)robust->offset;
@@ -217,7 +228,7 @@ static void exec_failed(struct tbd_robust_list *robust)
     if (!robust)
         return;
     robust->pending = 0;
-    __atomic_store_n(&tbd_runtime.ring.head->engine_state, TBD_ENGINE_RUNNING, __ATOMIC_RELEASE);
+    __atomic_store_n(&tbd_recording.ring.head->engine_state, TBD_ENGINE_RUNNING, __ATOMIC_RELEASE);
 }
 
 static void exec_plainly(struct tbd_call *call, const struct tbd_sys_call *sys)
@@ -246,11 +257,11 @@ static bool can_execute(const struct tbd_sys_call *sys)
  * same, the program is let go: they hold for the engine too. */
 static void exec_filtered(struct tbd_call *call)
 {
-    struct tbd_seccomp *filters = &tbd_runtime.threads.holder->seccomp;
+    struct tbd_seccomp *filters = &tbd_threads.holder->seccomp;
     struct tbd_sys_call sys = call->sys;
     uint64_t *environment = &sys.args[sys.number == __NR_execveat ? 3 : 2];
 
-    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
         finish(call, TBD_CALL_INTERRUPTED);
         return;
     }
@@ -261,7 +272,7 @@ static void exec_filtered(struct tbd_call *call)
         *environment = call->sys.args[sys.number == __NR_execveat ? 3 : 2];
     tbd_seccomp_install(filters);
     *filters = (struct tbd_seccomp){ 0 };
-    tbd_runtime.let_go = "it is under its own filters for system calls (seccomp)";
+    tbd_leave_soon("it is under its own filters for system calls (seccomp)");
     exec_plainly(call, &sys);
 }
 
@@ -269,7 +280,7 @@ static void execute(struct tbd_call *call)
 {
     struct tbd_sys_call sys = call->sys;
 
-    if (tbd_runtime.threads.holder->seccomp.newest && can_execute(&sys)) {
+    if (tbd_threads.holder->seccomp.newest && can_execute(&sys)) {
         exec_filtered(call);
         return;
     }
@@ -346,7 +357,7 @@ become_child(struct tbd_call *call, const struct tbd_clone *arguments, uint64_t 
         tbd_threads_after_fork(call->thread);
     if (clears_handlers(arguments) && !(arguments->flags & CLONE_VM))
         tbd_signals_clear_handlers();
-    if (may_record(arguments) && tbd_child_record(call->thread)) {
+    if (may_record(arguments) && tbd_call_policy->record_child(call->thread)) {
         tbd_signals_set_kernel_mask(mask);
         tbd_patcher_run(call->thread);
     }
@@ -406,7 +417,7 @@ static bool block_for_fork(bool shares_memory, uint64_t *mask)
     *mask = tbd_signals_block_all();
     if (!shares_memory)
         tbd_signals_set_kernel_mask(~0ull);
-    if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
         return true;
     tbd_signals_block_all(); /* the processor's five are let through again */
     return false;
@@ -414,9 +425,9 @@ static bool block_for_fork(bool shares_memory, uint64_t *mask)
 
 static void note_child(const struct tbd_call *call, const struct tbd_clone *arguments)
 {
-    if (call->result > 0 && !(may_record(arguments) && tbd_runtime.options.children))
-        tbd_runtime_note(0, "process %u was started: untraced until it executes a program",
-                         (unsigned)call->result);
+    if (call->result > 0 && !(may_record(arguments) && tbd_call_policy->children))
+        tbd_recording_note(0, "process %u was started: untraced until it executes a program",
+                           (unsigned)call->result);
 }
 
 static void fork_call(struct tbd_call *call)
@@ -425,7 +436,7 @@ static void fork_call(struct tbd_call *call)
     struct tbd_sys_call sys;
     uint64_t block[CLONE_ARGS_WORDS] = { 0 };
     struct tbd_regs saved = call->thread->regs;
-    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    struct tbd_seat *seat = tbd_threads.holder;
     uint64_t mask;
 
     if (!tbd_call_read_clone(call, &arguments) || !engine_call(call, &arguments, &sys, block)) {
@@ -450,7 +461,7 @@ static void fork_call(struct tbd_call *call)
         return;
     }
     if (arguments.flags & CLONE_VM)
-        tbd_threads_step_out(call->thread, call); /* its child may wait for another thread */
+        tbd_call_step_out(call); /* its child may wait for another thread */
     call->result = tbd_sys6((long)sys.number, sys.args[0], sys.args[1], sys.args[2], sys.args[3],
                             sys.args[4], sys.args[5]); /* inline: the child must not return */
     if (call->result == 0)
@@ -461,7 +472,7 @@ static void fork_call(struct tbd_call *call)
     tbd_signals_set_kernel_mask(mask);
     tbd_effects_compare(call->effects);
     if (tbd_effects_is_cut(call->effects))
-        tbd_runtime_note(1, "what a child process wrote to shared memory is partly missing");
+        tbd_recording_note(1, "what a child process wrote to shared memory is partly missing");
     tbd_call_finish(call);
     note_child(call, &arguments);
 }

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* userfault_calls.c - userfaultfd and its ioctls; which calls name memory whose pages may be
- * missing (userfault.h)
+ * missing (hooks/memory/userfault.h)
  *
  * Descriptors of this process's own memory are known by their inodes.  Context: APP. */
-#include "hooks/memory/userfault_private.h"
+#include "hooks/calls/userfault_calls.h"
 
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/boot/runtime.h"
 #include "hooks/calls/call_families.h"
+
 #include "hooks/memory/safe_copy.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/stream/recording.h"
 #include "hooks/table/sys_table.h"
 
 enum { MAX_DESCRIPTORS = 64 };
@@ -23,32 +25,11 @@ struct descriptor {
 static struct {
     struct descriptor descriptor[MAX_DESCRIPTORS];
     uint32_t count;
-    uint64_t events;    /* that some descriptor has asked for */
-    bool is_for_kernel; /* one of the descriptors is */
 } known;
 
 void tbd_userfault_forget_descriptors(void)
 {
     known.count = 0;
-    known.events = 0;
-    known.is_for_kernel = false;
-}
-
-bool tbd_userfault_waits_for_events(void)
-{
-    return tbd_userfault_count &&
-           (known.events &
-            (UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP));
-}
-
-bool tbd_userfault_follows_forks(void)
-{
-    return known.count && (known.events & UFFD_FEATURE_EVENT_FORK);
-}
-
-bool tbd_userfault_is_for_kernel(void)
-{
-    return known.is_for_kernel;
 }
 
 /* ---- which calls may wait for a page ---- */
@@ -110,7 +91,7 @@ static void note_descriptor(const struct tbd_call *call, uint64_t flags)
 
     if (call->result < 0)
         return;
-    known.is_for_kernel |= !(flags & UFFD_USER_MODE_ONLY);
+    tbd_userfault_note_descriptor(0, !(flags & UFFD_USER_MODE_ONLY));
     if (!old)
         old = &known.descriptor[known.count < MAX_DESCRIPTORS ? known.count++ : 0];
     *old = (struct descriptor){ .inode = inode_of(call->result) };
@@ -118,7 +99,7 @@ static void note_descriptor(const struct tbd_call *call, uint64_t flags)
 
 static void open_descriptor(struct tbd_call *call, uint64_t flags)
 {
-    if (!tbd_runtime.recording || !(tbd_runtime.options.hooks & TBD_HOOK_TOUCH))
+    if (!tbd_recording_has_pages())
         tbd_call_detach(call, "it handles its own page faults (userfaultfd)");
     call->result = tbd_call_perform(&call->sys);
     note_descriptor(call, flags);
@@ -151,7 +132,7 @@ static void note_ioctl(struct tbd_call *call, struct descriptor *own, const uint
     switch (call->sys.args[1] & 0xff) {
     case _UFFDIO_API:
         own->features = call->result == 0 ? before[1] : own->features;
-        known.events |= own->features;
+        tbd_userfault_note_descriptor(own->features, false);
         return;
     case _UFFDIO_REGISTER:
         if (call->result == 0)

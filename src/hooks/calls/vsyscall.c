@@ -3,7 +3,8 @@
 #include "hooks/calls/vsyscall.h"
 
 #include "base/linux.h"
-#include "hooks/boot/runtime.h"
+#include "hooks/calls/call_run.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 
 static bool has_page;
@@ -57,7 +58,7 @@ static bool is_writable(uint64_t address)
 
     if (!address)
         return true; /* nothing is written */
-    region = tbd_regions_find(&tbd_runtime.regions, address);
+    region = tbd_regions_find(&tbd_memory.regions, address);
     return region && region->map.prot & PROT_WRITE;
 }
 
@@ -72,7 +73,7 @@ bool tbd_vsyscall_perform(struct tbd_thread *thread)
     if (!tbd_copy_from_program(&caller, gpr[TBD_RSP], sizeof(caller)) ||
         !is_writable(gpr[TBD_RDI]) || (number != __NR_time && !is_writable(gpr[TBD_RSI])))
         return false;
-    tbd_pages_mark_read(&tbd_runtime.pages, gpr[TBD_RSP], gpr[TBD_RSP] + sizeof(caller));
+    tbd_pages_mark_read(&tbd_memory.pages, gpr[TBD_RSP], gpr[TBD_RSP] + sizeof(caller));
     tbd_vsyscall_run(thread, number, caller, tbd_syscall_perform);
     return true;
 }

@@ -18,10 +18,15 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
-#include "hooks/memory/userfault.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/stream/recording.h"
 #include "hooks/table/sys_table.h"
+#include "hooks/threads/native.h"
+#include "hooks/threads/page_wait.h"
+#include "hooks/threads/program_call.h"
 
 enum {
     IOVEC_BYTES = 16,
@@ -119,7 +124,7 @@ static bool is_writable(uint64_t start, uint64_t bytes)
     uint64_t at = start;
 
     while (at < start + bytes) {
-        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, at);
+        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, at);
 
         if (!region || !(region->map.prot & PROT_WRITE))
             return false;
@@ -294,7 +299,7 @@ static bool prepare(struct tbd_call *call, struct waiting *waiting)
 {
     struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
     size_t count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
-    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    struct tbd_seat *seat = tbd_threads.holder;
 
     if (count == TBD_SYS_MAX_RANGES || !map_scratch(seat, scratch_needed(may, count)))
         return false;
@@ -429,8 +434,7 @@ static void fill_places(const struct tbd_call *call, const struct waiting *waiti
         uint64_t most = call->result ? (uint64_t)call->result : TBD_PAGE_SIZE;
 
         if (place->is_userfault && place->is_exchanged)
-            tbd_userfault_fill(waiting->seat, place->address,
-                               place->bytes < most ? place->bytes : most);
+            tbd_page_fill(waiting->seat, place->address, place->bytes < most ? place->bytes : most);
     }
 }
 
@@ -447,7 +451,7 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struc
                     const struct waiting *waiting)
 {
     struct tbd_thread *thread = call->thread;
-    uint64_t now = tbd_ring_time(&tbd_runtime.ring, thread);
+    uint64_t now = tbd_ring_time(&tbd_recording.ring, thread);
 
     tbd_threads_give(thread,
                      tbd_syscall_flags(sys->number) & TBD_SYS_YIELDS ? TBD_SWITCH_YIELD
@@ -482,8 +486,8 @@ static size_t find_missing(const struct tbd_call *call, struct tbd_sys_range *ou
 
 static void fill_first(struct tbd_call *call)
 {
-    struct tbd_seat *seat = tbd_runtime.threads.holder;
-    uint64_t now = tbd_ring_time(&tbd_runtime.ring, call->thread);
+    struct tbd_seat *seat = tbd_threads.holder;
+    uint64_t now = tbd_ring_time(&tbd_recording.ring, call->thread);
     struct tbd_sys_range missing[6];
     size_t count =
         tbd_userfault_count && tbd_userfault_is_for_kernel() ? find_missing(call, missing) : 0;
@@ -492,7 +496,7 @@ static void fill_first(struct tbd_call *call)
         return;
     tbd_threads_give(call->thread, TBD_SWITCH_BLOCKED, now ? now - 1 : TBD_NO_BLOCK_TIME);
     for (size_t i = 0; i < count; i++)
-        tbd_userfault_fill(seat, missing[i].address, missing[i].bytes);
+        tbd_page_fill(seat, missing[i].address, missing[i].bytes);
     if (tbd_threads_take(call->thread, seat))
         return;
     call->result = TBD_CALL_INTERRUPTED; /* it is made natively */
@@ -523,7 +527,7 @@ void tbd_call_pause(struct tbd_call *call)
 
 void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
-    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    struct tbd_seat *seat = tbd_threads.holder;
 
     if (!perform(call, sys, seat, NULL)) {
         call->result = TBD_CALL_INTERRUPTED; /* the program's is made natively */
@@ -533,7 +537,7 @@ void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 
 void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
-    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    struct tbd_seat *seat = tbd_threads.holder;
 
     if (!perform(call, sys, seat, NULL))
         tbd_call_leave(call, seat);

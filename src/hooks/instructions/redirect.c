@@ -7,7 +7,6 @@
 
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/boot/runtime.h"
 
 enum {
     SLOT_BYTES = 64,
@@ -28,7 +27,13 @@ struct redirect_slot {
 };
 
 static uint64_t area;
+static uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
 static struct redirect_slot slots[SLOTS];
+
+void tbd_redirect_init(uint64_t (*reserve)(uint64_t lo, uint64_t hi, uint64_t bytes))
+{
+    reserve_area = reserve;
+}
 
 /* The new instruction; its length, 0 if it would be too long. */
 static uint32_t rewrite(uint8_t out[2 * INSN_MAX], const struct tbd_insn *insn,
@@ -89,7 +94,7 @@ bool tbd_redirect(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t op
     if (!insn->modrm_at || bytes[insn->modrm_at] >> 6 == 3 || insn->length > INSN_MAX)
         return false;
     if (!area)
-        area = tbd_runtime_callbacks()->reserve_area(insn->pc, insn->pc + 16, AREA_BYTES);
+        area = reserve_area(insn->pc, insn->pc + 16, AREA_BYTES);
     if (!area)
         return false;
     out->code = area + place * SLOT_BYTES;

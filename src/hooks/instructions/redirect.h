@@ -21,6 +21,9 @@ struct tbd_redirected {
     uint8_t *buffer; /* as far from a multiple of 64 as the operand */
 };
 
+/* BOOT: where code and buffers go, as a patcher's callback. */
+void tbd_redirect_init(uint64_t (*reserve)(uint64_t lo, uint64_t hi, uint64_t bytes));
+
 /* False: the instruction has no such operand, or there is no room.  Valid until the next call. */
 bool tbd_redirect(const struct tbd_insn *insn, const uint8_t *bytes, uint64_t operand,
                   struct tbd_redirected *out);

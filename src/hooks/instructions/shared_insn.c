@@ -12,11 +12,14 @@
 
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/memory/userfault.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/instructions/redirect.h"
-#include "hooks/boot/runtime.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
 #include "patcher/forced_specials.h"
 
 #define FLAG_ZF 0x40ull
@@ -99,7 +102,7 @@ static bool is_written(const struct access *access)
 static void mark_reads(const struct shared_run *run)
 {
     for (unsigned i = 0; i < run->insn.access_count; i++)
-        tbd_pages_mark_read(&tbd_runtime.pages, run->access[i].range.address,
+        tbd_pages_mark_read(&tbd_memory.pages, run->access[i].range.address,
                             run->access[i].range.address + run->access[i].range.bytes);
 }
 
@@ -147,7 +150,7 @@ static void note_not_followed(const struct shared_run *run)
     if (said || !is_there(run))
         return;
     said = true;
-    tbd_runtime_note(
+    tbd_recording_note(
         1,
         "the instruction at 0x%lx uses memory that other processes may write in a way that is not followed",
         run->insn.pc);
@@ -179,7 +182,7 @@ static bool leaves_for_page(const struct shared_run *run)
 
     if (!misses_page(run, &address, &is_write))
         return false;
-    tbd_userfault_leave_block(run->s, address, is_write);
+    tbd_special_leave_block(run->s, address, is_write);
     return true;
 }
 
@@ -492,7 +495,7 @@ static bool push(const struct shared_run *run, uint64_t value)
         return false;
     tbd_effects_add_known(s->effects, to.address, (const uint8_t *)&old, (const uint8_t *)&value,
                           sizeof(value));
-    tbd_pages_mark_written(&tbd_runtime.pages, to.address, to.address + sizeof(value));
+    tbd_pages_mark_written(&tbd_memory.pages, to.address, to.address + sizeof(value));
     s->thread->regs.gpr[TBD_RSP] = to.address;
     return true;
 }
@@ -531,8 +534,8 @@ static void perform_transfer(const struct shared_run *run)
         single->runs++;
         single->hits += run->shared_count != 0 || run->is_userfault;
     }
-    if (tbd_runtime.next_others)
-        tbd_runtime.next_others(run->s->effects, &run->s->others);
+    if (tbd_next_others)
+        tbd_next_others(run->s->effects, &run->s->others);
     adopt_pages(run);
     if (run_transfer(run))
         return;
@@ -552,10 +555,10 @@ static void take_bases(struct tbd_thread *thread)
 
     __asm__ volatile("mov %%ds, %0; mov %%es, %1; mov %%fs, %2; mov %%gs, %3"
                      : "=r"(ds), "=r"(es), "=r"(fs), "=r"(gs));
-    if (tbd_runtime.has_fsgsbase)
+    if (tbd_processor.has_fsgsbase)
         __asm__ volatile("rdfsbase %0" : "=r"(thread->regs.fs_base));
-    if (!tbd_runtime.has_fsgsbase || ((ds | es | fs | gs) & SELECTOR_LOCAL))
-        tbd_runtime.let_go = "it uses segments of its own";
+    if (!tbd_processor.has_fsgsbase || ((ds | es | fs | gs) & SELECTOR_LOCAL))
+        tbd_leave_soon("it uses segments of its own");
 }
 
 /* ---- x87 ---- */
@@ -643,7 +646,7 @@ void tbd_shared_perform(struct tbd_special_run *s)
     struct shared_run run = { .s = s };
 
     if (tbd_copy_from_program(run.bytes, s->thread->regs.rip, s->insn_bytes))
-        tbd_runtime_callbacks()->with_vector_state(decode, &run);
+        tbd_processor_decode(decode, &run);
     if (!run.ok)
         tbd_detach(s->thread, "an instruction cannot be decoded again",
                    tbd_slot_last_insn(s->thread));
@@ -652,8 +655,8 @@ void tbd_shared_perform(struct tbd_special_run *s)
         return;
     if (is_transfer(&run)) {
         perform_transfer(&run);
-    } else if (tbd_runtime.next_others) {
-        run_as_logged(&run, tbd_runtime.next_others(s->effects, &s->others));
+    } else if (tbd_next_others) {
+        run_as_logged(&run, tbd_next_others(s->effects, &s->others));
     } else {
         run_in_play(&run);
     }

@@ -14,19 +14,20 @@
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/instructions/redirect.h"
-#include "hooks/boot/runtime.h"
+#include "hooks/instructions/special.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
-#include "hooks/instructions/special.h"
 
 #define MAX_ELEMENT_BYTES 8u
 
 bool tbd_shared_is_writable(const struct tbd_sys_range *range)
 {
-    const struct tbd_mapped_region *first = tbd_regions_find(&tbd_runtime.regions, range->address);
+    const struct tbd_mapped_region *first = tbd_regions_find(&tbd_memory.regions, range->address);
     const struct tbd_mapped_region *last =
-        tbd_regions_find(&tbd_runtime.regions, range->address + range->bytes - 1);
+        tbd_regions_find(&tbd_memory.regions, range->address + range->bytes - 1);
 
     return first && last && (first->map.prot & PROT_WRITE) && (last->map.prot & PROT_WRITE);
 }
@@ -78,20 +79,20 @@ static void correct_target(const struct tbd_slot_elements *elements)
 {
     uint8_t loaded[TBD_VECTOR_REGISTER_BYTES], logged[TBD_VECTOR_REGISTER_BYTES];
 
-    tbd_vector_read(&tbd_runtime.vector, elements->data, loaded);
+    tbd_vector_read(&tbd_processor.vector, elements->data, loaded);
     memcpy(logged, loaded, sizeof(logged));
     for (size_t i = 0; i < elements->count; i++)
         if (is_shared(elements->address[i], elements->bytes))
             tbd_shared_read(logged + elements->place[i] * elements->bytes, elements->address[i],
                             elements->bytes);
     if (memcmp(loaded, logged, sizeof(logged)) != 0)
-        tbd_vector_write(&tbd_runtime.vector, elements->data, logged);
+        tbd_vector_write(&tbd_processor.vector, elements->data, logged);
 }
 
 static void mark_elements(const struct tbd_slot_elements *elements)
 {
     for (size_t i = 0; i < elements->count; i++)
-        tbd_pages_mark_read(&tbd_runtime.pages, elements->address[i],
+        tbd_pages_mark_read(&tbd_memory.pages, elements->address[i],
                             elements->address[i] + elements->bytes);
 }
 
@@ -106,7 +107,7 @@ static void send_others(struct tbd_special_run *s)
 
 static void gather_again(struct tbd_special_run *s)
 {
-    const struct tbd_msg_special *logged = tbd_runtime.next_others(s->effects, &s->others);
+    const struct tbd_msg_special *logged = tbd_next_others(s->effects, &s->others);
 
     if (logged && (logged->flags & TBD_SPECIAL_F_MORE))
         send_others(s);
@@ -119,7 +120,7 @@ void tbd_shared_gather(struct tbd_special_run *s)
 
     tbd_slot_elements(s->thread, s->slot, &elements);
     mark_elements(&elements);
-    if (tbd_runtime.next_others) {
+    if (tbd_next_others) {
         gather_again(s);
         return;
     }
@@ -141,7 +142,7 @@ static void scatter_all(struct tbd_special_run *s, const struct tbd_slot_element
     uint8_t source[TBD_VECTOR_REGISTER_BYTES], old[TBD_SLOT_MAX_RANGES][MAX_ELEMENT_BYTES],
         now[MAX_ELEMENT_BYTES];
 
-    tbd_vector_read(&tbd_runtime.vector, elements->data, source);
+    tbd_vector_read(&tbd_processor.vector, elements->data, source);
     for (size_t i = 0; i < elements->count; i++)
         tbd_shared_read(old[i], elements->address[i], elements->bytes);
     tbd_slot_run(s->thread, s->slot);
@@ -190,11 +191,11 @@ static bool scatter(struct tbd_special_run *s)
     good = count_writable(&elements);
     if (good && good < count && elements.mask) {
         elements.count = good;
-        tbd_vector_write_mask(&tbd_runtime.vector, elements.mask, places(&elements, 0, good));
+        tbd_vector_write_mask(&tbd_processor.vector, elements.mask, places(&elements, 0, good));
         scatter_all(s, &elements);
         tbd_special_send(s, TBD_SPECIAL_F_REPLAYED | TBD_SPECIAL_F_MORE);
         tbd_effects_clear(s->effects);
-        tbd_vector_write_mask(&tbd_runtime.vector, elements.mask, places(&elements, good, count));
+        tbd_vector_write_mask(&tbd_processor.vector, elements.mask, places(&elements, good, count));
         tbd_slot_elements(s->thread, s->slot, &elements);
     }
     scatter_all(s, &elements);
@@ -228,7 +229,7 @@ static uint8_t *run_on_buffer(struct tbd_special_run *s, uint64_t operand,
 
     if (!tbd_copy_from_program(d.bytes, d.pc, d.length))
         return NULL;
-    tbd_runtime_callbacks()->with_vector_state(decode, &d);
+    tbd_processor_decode(decode, &d);
     if (!d.ok || !tbd_redirect(&d.insn, d.bytes, operand, &redirected))
         return NULL;
     for (size_t i = 0; i < count; i++)
@@ -304,11 +305,11 @@ bool tbd_shared_store(struct tbd_special_run *s, const struct tbd_sys_range *ran
     const uint8_t *buffer;
 
     /* of the others all comes out of the log */
-    if (tbd_runtime.next_others && s->kind == TBD_SPECIAL_MASKED_STORE)
-        tbd_runtime.next_others(s->effects, &s->others);
+    if (tbd_next_others && s->kind == TBD_SPECIAL_MASKED_STORE)
+        tbd_next_others(s->effects, &s->others);
     if (scatter(s))
         return true;
-    if (tbd_runtime.next_others)
+    if (tbd_next_others)
         return false;
     if (!can_store(ranges, count, operand))
         return false;

@@ -9,11 +9,15 @@
  * come meanwhile (tbd_gs_base_take_sigsafe). */
 #include "hooks/instructions/slot_private.h"
 
+#include "base/arena.h"
 #include "base/string.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/instructions/redirect.h"
+#include "hooks/instructions/slot.h"
 #include "hooks/instructions/thread_asm.h"
-#include "hooks/boot/runtime.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/stream/recording.h"
+#include "patcher/patcher.h"
 
 _Static_assert(TBD_THREAD_GS(regs) == TBD_ASM_GS_REGS, "thread_asm.h");
 _Static_assert(TBD_THREAD_GS(regs) + (int)offsetof(struct tbd_regs, rflags) == TBD_ASM_GS_RFLAGS,
@@ -38,6 +42,7 @@ static struct area areas[MAX_AREAS];
 static uint32_t area_count;
 static struct tbd_arena arena;
 static struct tbd_decoder_api api;
+static uint64_t (*reserve_area)(uint64_t lo, uint64_t hi, uint64_t bytes);
 static ZydisDecoder decoder;
 
 /* ---- decoding ---- */
@@ -51,9 +56,12 @@ static void decode(void *arg)
             ZYAN_STATUS_SUCCESS;
 }
 
-void tbd_slot_set_decoder(const struct tbd_decoder_api *functions)
+void tbd_slot_init(const struct tbd_decoder_api *functions,
+                   uint64_t (*reserve)(uint64_t lo, uint64_t hi, uint64_t bytes))
 {
     api = *functions;
+    reserve_area = reserve;
+    tbd_redirect_init(reserve);
 }
 
 /* ---- slots ---- */
@@ -76,7 +84,7 @@ static struct area *find_area(uint64_t pc)
         return NULL;
     area = &areas[area_count];
     area->slots = tbd_arena_alloc(&arena, SLOTS * sizeof(struct tbd_slot), 8);
-    area->start = area->slots ? tbd_runtime_callbacks()->reserve_area(pc, pc + 16, AREA_BYTES) : 0;
+    area->start = area->slots ? reserve_area(pc, pc + 16, AREA_BYTES) : 0;
     if (!area->start)
         return NULL;
     area_count++;
@@ -116,7 +124,7 @@ static bool fill(struct tbd_slot *slot, uint64_t pc, const uint8_t *bytes, uint3
     slot->pc = pc;
     slot->length = (uint8_t)length;
     memcpy(slot->bytes, bytes, length);
-    tbd_runtime_callbacks()->with_vector_state(decode, &d);
+    tbd_processor_decode(decode, &d);
     if (!d.ok || d.insn.length != length)
         return false;
     tbd_slot_describe(slot, &d);
@@ -183,7 +191,7 @@ const struct tbd_slot *tbd_slot_get_raising(struct tbd_thread *thread, uint32_t 
 
     if (limit > TBD_SLOT_INSN_MAX || !tbd_copy_from_program(bytes, thread->regs.rip, limit))
         return NULL;
-    tbd_runtime_callbacks()->with_vector_state(decode, &d);
+    tbd_processor_decode(decode, &d);
     if (d.ok)
         return tbd_slot_get(thread, d.insn.length);
     return is_invalid_opcode(bytes[0]) ? get_invalid(thread->regs.rip) : NULL;
@@ -247,12 +255,7 @@ uint32_t tbd_slot_offset(uint64_t pc)
 
 uint32_t tbd_slot_last_insn(const struct tbd_thread *thread)
 {
-    const struct tbd_stream_head *head = tbd_runtime.ring.head;
-    const struct tbd_block_def *defs =
-        (const struct tbd_block_def *)((const uint8_t *)head + head->defs_offset);
-    uint32_t id = tbd_ring_last_block(&tbd_runtime.ring, thread);
+    uint32_t count = tbd_recording_last_insns(thread);
 
-    if (tbd_runtime.options.hooks == TBD_HOOKS_NONE || id == 0 || id > head->def_count)
-        return 0;
-    return defs[id - 1].insn_count ? defs[id - 1].insn_count - 1u : 0;
+    return count ? count - 1 : 0;
 }

@@ -15,8 +15,9 @@
 struct tbd_slot;
 struct tbd_decoder_api;
 
-/* BOOT: the decoder library's functions. */
-void tbd_slot_set_decoder(const struct tbd_decoder_api *functions);
+/* BOOT: the decoder library's functions; where slots go, as a patcher's callback. */
+void tbd_slot_init(const struct tbd_decoder_api *functions,
+                   uint64_t (*reserve)(uint64_t lo, uint64_t hi, uint64_t bytes));
 
 /* Slot that holds the instruction at regs.rip; NULL if it cannot be made.  `bytes` is its length. */
 const struct tbd_slot *tbd_slot_get(struct tbd_thread *thread, uint32_t bytes);

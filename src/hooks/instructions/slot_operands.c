@@ -3,7 +3,7 @@
 #include "hooks/instructions/slot_private.h"
 
 #include "base/string.h"
-#include "hooks/boot/runtime.h"
+#include "hooks/instructions/processor.h"
 
 uint64_t tbd_slot_address_mask(const struct tbd_slot *slot)
 {
@@ -54,7 +54,7 @@ static uint64_t signs_of(const struct tbd_slot *slot)
     uint8_t vector[TBD_VECTOR_REGISTER_BYTES];
     uint64_t mask = 0;
 
-    tbd_vector_read(&tbd_runtime.vector, slot->vector_mask, vector);
+    tbd_vector_read(&tbd_processor.vector, slot->vector_mask, vector);
     for (uint32_t i = 0; i < slot->element_count; i++)
         mask |= (uint64_t)(vector[(i + 1) * slot->element_bytes - 1] >> 7) << i;
     return mask;
@@ -66,7 +66,7 @@ static uint64_t chosen(const struct tbd_slot *slot)
     uint64_t mask = ~0ull;
 
     if (slot->mask)
-        mask = tbd_vector_read_mask(&tbd_runtime.vector, slot->mask);
+        mask = tbd_vector_read_mask(&tbd_processor.vector, slot->mask);
     else if (slot->vector_mask != NONE)
         mask = signs_of(slot);
     return slot->element_count < 64 ? mask & ((1ull << slot->element_count) - 1) : mask;
@@ -84,7 +84,7 @@ size_t tbd_slot_elements(const struct tbd_thread *thread, const struct tbd_slot 
     out->mask = slot->mask;
     if (!slot->has_store || slot->vector_index == NONE || slot->vector_data == NONE)
         return 0;
-    tbd_vector_read(&tbd_runtime.vector, slot->vector_index, vector);
+    tbd_vector_read(&tbd_processor.vector, slot->vector_index, vector);
     for (uint32_t i = 0; i < slot->element_count; i++) {
         int64_t offset = vector_element(vector, i, slot->index_bytes) * slot->scale;
 

@@ -7,54 +7,19 @@
  * strings are in special_strings.c).
  *
  * Context: APP. */
+#include "hooks/instructions/special.h"
+
 #include "base/fmt.h"
 #include "base/log.h"
 #include "base/string.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/memory/effects.h"
-#include "hooks/memory/userfault.h"
-#include "hooks/boot/runtime.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
-#include "hooks/instructions/special.h"
+#include "hooks/memory/userfault.h"
+#include "hooks/stream/leaving.h"
 
 #define CANONICAL_HALF (1ull << 47)
-
-void tbd_special_send(struct tbd_special_run *s, uint32_t flags)
-{
-    const struct tbd_regs *regs = &s->thread->regs;
-    struct tbd_msg_special message = {
-        .special = (uint32_t)s->kind,
-        .rflags = regs->rflags,
-        .flags = flags,
-        .others = s->others,
-    };
-    struct tbd_effect_head head = {
-        .kind = TBD_MSG_SPECIAL,
-        .data = &message,
-        .bytes = sizeof(message),
-        .write_count = &message.write_count,
-        .flags = &message.flags,
-        .more = flags & TBD_SPECIAL_F_MORE ? 0 : TBD_SPECIAL_F_MORE,
-    };
-
-    for (unsigned r = 0; r < TBD_REG_COUNT; r++) {
-        message.gpr[r] = regs->gpr[r];
-        if (regs->gpr[r] != s->before.gpr[r])
-            message.gpr_mask |= 1ull << r;
-    }
-    tbd_effects_send(s->effects, &tbd_runtime.ring, s->thread, &tbd_runtime.pages, &head, NULL, 0);
-}
-
-void tbd_special_finish(struct tbd_special_run *s, uint32_t flags)
-{
-    s->thread->regs.rip += s->insn_bytes;
-    tbd_special_send(s, flags);
-}
-
-void tbd_special_give_up(struct tbd_special_run *s, const char *why)
-{
-    tbd_detach(s->thread, why, tbd_slot_last_insn(s->thread));
-}
 
 #define VENDOR_AMD   0x68747541u /* Auth: cpuid 0, ebx */
 #define VENDOR_HYGON 0x6f677948u /* Hygo */
@@ -107,7 +72,7 @@ static void run_wrfsbase(struct tbd_special_run *s)
 {
     uint64_t base;
 
-    if (!tbd_runtime.has_fsgsbase)
+    if (!tbd_processor.has_fsgsbase)
         tbd_special_give_up(s, "it writes the fs base on a system without fsgsbase");
     tbd_slot_run(s->thread, s->slot);
     __asm__ volatile("rdfsbase %0" : "=r"(base));
@@ -130,7 +95,7 @@ static void run_gsbase(struct tbd_special_run *s)
     rex = (bytes[s->insn_bytes - 4] & 0xf0) == 0x40 ? bytes[s->insn_bytes - 4] : 0;
     reg = (uint8_t)((bytes[s->insn_bytes - 1] & 7) | (rex & 1) << 3);
     mask = rex & 8 ? UINT64_MAX : UINT32_MAX;
-    if (!tbd_runtime.has_fsgsbase)
+    if (!tbd_processor.has_fsgsbase)
         tbd_slot_run(s->thread, s->slot); /* raises SIGILL */
     if (s->kind == TBD_SPECIAL_RDGSBASE)
         regs->gpr[reg] = regs->gs_base & mask;
@@ -149,8 +114,8 @@ static bool has_transactions(struct tbd_special_run *s)
 {
     uint32_t r[4];
 
-    if (tbd_runtime.next_others)
-        return tbd_runtime.next_others(s->effects, &s->others); /* as in play */
+    if (tbd_next_others)
+        return tbd_next_others(s->effects, &s->others); /* as in play */
     tbd_cpuid(7, 0, r);
     return r[1] & CPUID_RTM;
 }
@@ -207,7 +172,7 @@ static void run_elements(struct tbd_special_run *s)
     enum tbd_slot_stores known = tbd_slot_stores(s->thread, s->slot, ranges, &count);
     uint32_t flags = can_be_replayed(s, ranges, count) ? TBD_SPECIAL_F_REPLAYED : 0;
 
-    if (tbd_userfault_leaves(s, ranges, count, true))
+    if (tbd_special_leaves(s, ranges, count, true))
         return;
     switch (known) {
     case TBD_SLOT_EXACTLY:
@@ -238,8 +203,8 @@ static void run_xsave(struct tbd_special_run *s)
 
     if (tbd_slot_stores(s->thread, s->slot, ranges, &count) == TBD_SLOT_UNKNOWN || !count)
         tbd_special_give_up(s, "it stores its vector state in a way that is not known");
-    ranges[0].bytes = tbd_runtime.vector.all_bytes;
-    if (tbd_userfault_leaves(s, ranges, 1, true))
+    ranges[0].bytes = tbd_processor.vector.all_bytes;
+    if (tbd_special_leaves(s, ranges, 1, true))
         return;
     if (tbd_shared_store(s, ranges, 1, false)) {
         tbd_special_finish(s, 0);
@@ -262,7 +227,7 @@ static bool gather_leaves(struct tbd_special_run *s)
     tbd_slot_elements(s->thread, s->slot, &elements);
     for (size_t i = 0; i < elements.count; i++)
         ranges[i] = (struct tbd_sys_range){ elements.address[i], elements.bytes };
-    return tbd_userfault_leaves(s, ranges, elements.count, false);
+    return tbd_special_leaves(s, ranges, elements.count, false);
 }
 
 static void run_loads(struct tbd_special_run *s)
@@ -312,7 +277,8 @@ static void perform(struct tbd_special_run *s)
     }
 }
 
-void tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind, uint32_t insn_bytes)
+struct tbd_page_wait tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind,
+                                         uint32_t insn_bytes)
 {
     struct tbd_special_run s = { .thread = thread,
                                  .kind = kind,
@@ -327,8 +293,9 @@ void tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind, uint3
         perform_unknown(&s);
     if (!s.effects || !s.slot)
         tbd_special_give_up(&s, "an instruction cannot be executed apart from its place");
-    if (tbd_slot_uses_gs(s.slot) && !tbd_runtime.has_fsgsbase)
+    if (tbd_slot_uses_gs(s.slot) && !tbd_processor.has_fsgsbase)
         tbd_special_give_up(&s, "it uses the gs register in a way that needs fsgsbase");
     tbd_effects_clear(s.effects);
     perform(&s);
+    return s.wait;
 }

@@ -6,6 +6,7 @@
 
 #include "hooks/memory/effects.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/userfault.h"
 
 struct tbd_special_run {
     struct tbd_thread *thread;
@@ -15,8 +16,25 @@ struct tbd_special_run {
     uint32_t insn_bytes;
     uint32_t others; /* writes of other processes, added to the effects before all of its own */
     bool is_left;    /* a repeated one: not all of it can be executed now */
+    struct tbd_page_wait wait; /* the block was left: what for */
     struct tbd_regs before;
 };
+
+/* NULL in play; in a replay process: makes the stores of others that the log has for the piece of
+ * an instruction at hand, and adds them to the effects.  The message they are in, or NULL. */
+typedef const struct tbd_msg_special *(*tbd_next_others_function)(struct tbd_effects *effects,
+                                                                  uint32_t *others);
+extern tbd_next_others_function tbd_next_others;
+
+/* special.c: executes the instruction, or says what must be waited for before the block is entered anew. */
+struct tbd_page_wait tbd_special_perform(struct tbd_thread *thread, enum tbd_special kind,
+                                         uint32_t insn_bytes);
+
+/* Of memory that others fill (hooks/memory/userfault.h).  True: a page is missing, so the block has been left and the
+ * instruction is not to be executed now.  False: all pages are there, and logged. */
+bool tbd_special_leaves(struct tbd_special_run *s, const struct tbd_sys_range *ranges, size_t count,
+                        bool is_write);
+void tbd_special_leave_block(struct tbd_special_run *s, uint64_t address, bool is_write);
 
 /* What has been executed so far: its message. */
 void tbd_special_send(struct tbd_special_run *s, uint32_t flags);

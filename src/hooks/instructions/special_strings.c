@@ -7,11 +7,11 @@
  * counts for what is read at rsi only.
  *
  * Context: APP. */
-#include "hooks/memory/userfault.h"
-#include "hooks/boot/runtime.h"
+#include "hooks/instructions/special.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
-#include "hooks/instructions/special.h"
+#include "hooks/memory/userfault.h"
 
 #define PIECE_BYTES 65536u
 #define FLAG_DF     0x400ull
@@ -40,7 +40,7 @@ static bool is_allowed(const struct tbd_sys_range *range, uint32_t prot)
     uint64_t at = range->address;
 
     while (at < range->address + range->bytes) {
-        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, at);
+        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, at);
 
         if (!region || (region->map.prot & prot) != prot)
             return false;
@@ -126,7 +126,7 @@ static uint64_t next_piece(const struct tbd_regs *regs, const struct string *str
 static uint64_t piece_of_log(struct tbd_special_run *s, const struct string *string)
 {
     const struct tbd_msg_special *logged =
-        tbd_runtime.next_others ? tbd_runtime.next_others(s->effects, &s->others) : NULL;
+        tbd_next_others ? tbd_next_others(s->effects, &s->others) : NULL;
     uint64_t left = s->thread->regs.gpr[TBD_RCX] & string->mask;
 
     s->is_left = logged && (logged->flags & TBD_SPECIAL_F_LEFT);
@@ -171,7 +171,7 @@ static void run_piece(struct tbd_special_run *s, const struct string *string, ui
         tbd_effects_written(s->effects, &piece.to, 1);
     }
     if (string->has_source)
-        tbd_pages_mark_read(&tbd_runtime.pages, piece.from.address,
+        tbd_pages_mark_read(&tbd_memory.pages, piece.from.address,
                             piece.from.address + piece.from.bytes);
 }
 
@@ -191,7 +191,7 @@ void tbd_special_string_stores(struct tbd_special_run *s)
         tbd_special_give_up(s, "it uses a string instruction that is not known");
     if (tbd_userfault_count && (regs->gpr[TBD_RCX] & string.mask) &&
         waits_for_page(regs, &string, &address, &is_write)) {
-        tbd_userfault_leave_block(s, address, is_write);
+        tbd_special_leave_block(s, address, is_write);
         return;
     }
     for (;;) {
@@ -231,7 +231,7 @@ static void mark_elements(uint64_t pointer, uint64_t count, uint32_t size, bool 
 {
     uint64_t first = backward ? pointer - (count - 1) * size : pointer;
 
-    tbd_pages_mark_read(&tbd_runtime.pages, first, first + count * size);
+    tbd_pages_mark_read(&tbd_memory.pages, first, first + count * size);
 }
 
 /* So many at once that no page is marked which is not read; the last one may reach
@@ -311,7 +311,7 @@ void tbd_special_string_loads(struct tbd_special_run *s)
 {
     struct tbd_string_loads loads = tbd_slot_string_loads(s->slot);
 
-    if (tbd_runtime.next_others || loads_shared(s, &loads))
+    if (tbd_next_others || loads_shared(s, &loads))
         tbd_shared_perform(s);
     else
         run_string_loads(s, &loads);

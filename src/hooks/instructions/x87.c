@@ -10,10 +10,11 @@
 #include "hooks/instructions/vector.h"
 
 #include "base/string.h"
-#include "hooks/boot/runtime.h"
-#include "hooks/memory/safe_copy.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/code_areas.h"
+#include "hooks/memory/safe_copy.h"
 #include "patcher/decode.h"
+#include "patcher/patcher.h"
 
 enum {
     XCR0_X87 = 1,
@@ -49,7 +50,7 @@ static bool read_opcode(uint64_t pc, uint16_t *out)
 static uint64_t program_pc(uint64_t rip)
 {
     return tbd_slot_owns(rip) ? tbd_slot_program_pc(rip)
-                              : tbd_patcher_program_pc(tbd_runtime.thread, rip);
+                              : tbd_patcher_program_pc(tbd_thread_now(), rip);
 }
 
 static bool is_ours(uint64_t rip)
@@ -131,11 +132,11 @@ static enum x87_environment stored_environment(uint64_t pc, uint32_t length, boo
  * in the one that has an x87 instruction there, made of an x87 instruction.  0: in none. */
 static uint64_t program_pc_of_half(uint32_t half, uint16_t *out_opcode)
 {
-    for (size_t i = 0; i < tbd_runtime.area_count; i++) {
-        uint64_t start = tbd_runtime.areas[i].start;
+    for (size_t i = 0; i < tbd_code_areas.count; i++) {
+        uint64_t start = tbd_code_areas.area[i].start;
         uint64_t rip = start + (uint32_t)(half - (uint32_t)start), pc;
 
-        if (rip >= tbd_runtime.areas[i].end)
+        if (rip >= tbd_code_areas.area[i].end)
             continue;
         pc = program_pc(rip);
         if (pc && read_opcode(rip, out_opcode) && read_opcode(pc, out_opcode))

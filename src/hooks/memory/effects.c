@@ -10,7 +10,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/memory/pagemap.h"
-#include "hooks/boot/runtime.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
 #include "hooks/memory/snapshot.h"
@@ -113,8 +113,8 @@ static void visit_writable(enum tbd_page_kind kind, tbd_page_visitor visit, void
     struct tbd_pagemap map;
 
     tbd_pagemap_open(&map);
-    for (size_t i = 0; i < tbd_runtime.regions.count; i++) {
-        const struct tbd_msg_region *region = &tbd_runtime.regions.table[i].map;
+    for (size_t i = 0; i < tbd_memory.regions.count; i++) {
+        const struct tbd_msg_region *region = &tbd_memory.regions.table[i].map;
 
         if ((region->prot & TBD_PROT_RW) == TBD_PROT_RW)
             tbd_pagemap_visit(&map, kind, region->start, region->end, visit, context);

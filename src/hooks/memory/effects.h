@@ -13,7 +13,7 @@
 
 #include "hooks/stream/ring.h"
 #include "hooks/table/syscalls.h"
-#include "hooks/stream/window_end.h"
+#include "hooks/memory/window_pages.h"
 
 struct tbd_effects;
 

@@ -4,8 +4,9 @@
  * REGIONS-1  table[i].map.end <= table[i+1].map.start; all bounds are page aligned. */
 #include "hooks/memory/regions.h"
 
-#include "base/layout.h"
 #include "base/binary_search.h"
+#include "base/layout.h"
+
 #include "base/linux.h"
 #include "base/string.h"
 

@@ -4,6 +4,7 @@
 
 #include "base/layout.h"
 #include "hooks/memory/userfault.h"
+#include "hooks/memory/userfault_ranges.h"
 
 size_t tbd_copy_faultable(void *dst, const void *src, size_t bytes);
 size_t tbd_move_faultable(void *dst, const void *src, size_t bytes);

@@ -18,4 +18,8 @@ bool tbd_copy_to_program(uint64_t dst, const void *src, size_t bytes);
 /* How many of `bytes` bytes could be copied, from the front. */
 size_t tbd_copy_prefix_from_program(void *dst, uint64_t src, size_t bytes);
 
+/* 0 when the byte was accessed, a write with what it holds; else a fault came, or *pending was set while it waited
+ * for the page. */
+size_t tbd_touch_faultable(uint64_t address, bool is_write, const uint32_t *pending);
+
 #endif

@@ -63,11 +63,6 @@ extern uint32_t tbd_shared_guards;
 /* Touch-map cell of a page (base/layout.h) in place of the one at `cell`, if there are any. */
 uint16_t *tbd_shared_cell(uint16_t *cell, uint64_t page);
 
-/* Translated code was stopped before the instruction at thread->regs.rip, the
- * `insn`th of its block. */
-void tbd_shared_found(struct tbd_thread *thread, uint32_t insn);
-/* A window begins. */
-void tbd_shared_begin_window(struct tbd_thread *thread);
 /* SIG: is this a cell that translated code may not write? */
 bool tbd_shared_owns_sigsafe(uint64_t address);
 

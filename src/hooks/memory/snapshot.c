@@ -9,7 +9,7 @@
 #include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/memory/userfault.h"
-#include "hooks/boot/runtime.h"
+#include "hooks/stream/recording.h"
 
 enum {
     CLONE_FS_FILES = CLONE_FS | CLONE_FILES,
@@ -37,24 +37,24 @@ bool tbd_snapshot_read(const struct tbd_snapshot *snapshot, uint64_t address, vo
 
 bool tbd_snapshot_take(struct tbd_snapshot *snapshot)
 {
-    uint64_t mask;
+    uint64_t all = ~0ull;
+    uint64_t mask = 0;
     long pid;
     uint32_t probe;
 
     if (tbd_userfault_follows_forks()) /* somebody would be told of it, and waited for */
         return false;
-    mask = tbd_signals_block_all();
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&all), tbd_sys_pointer(&mask), 8);
     pid = tbd_sys6(__NR_clone, CLONE_FS_FILES | CLONE_UNTRACED, 0, 0, 0, 0, 0);
     if (pid == 0)
         freeze();
-    /* What came while everything was blocked waits in the kernel; a queued signal keeps it so. */
-    if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
-        tbd_signals_set_kernel_mask(mask);
+    /* what came meanwhile waits in the kernel; with a signal queued the mask was such that it goes on waiting */
+    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&mask), 0, 8);
     snapshot->pid = tbd_sys_failed(pid) ? 0 : (int32_t)pid;
     if (!snapshot->pid)
         return false;
-    if (tbd_snapshot_read(snapshot, tbd_sys_pointer(&tbd_runtime.pid), &probe, sizeof(probe)) &&
-        probe == tbd_runtime.pid)
+    if (tbd_snapshot_read(snapshot, tbd_sys_pointer(&tbd_recording.pid), &probe, sizeof(probe)) &&
+        probe == tbd_recording.pid)
         return true;
     tbd_snapshot_drop(snapshot);
     return false;

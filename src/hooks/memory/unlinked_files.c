@@ -8,8 +8,8 @@
 #include "base/layout.h"
 #include "base/linux.h"
 #include "base/sys.h"
-#include "hooks/boot/runtime.h"
-#include "hooks/stream/window_end.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/recording.h"
 
 enum { MODE_TYPE = 0170000, MODE_REGULAR = 0100000 };
 
@@ -25,12 +25,12 @@ static bool is_young(const uint64_t *stat)
     if ((stat[STAT_MODE] & MODE_TYPE) != MODE_REGULAR)
         return false;
     return !stat[STAT_LINKS] || stat[STAT_MODIFIED] * SECOND + stat[STAT_MODIFIED + 1] + SECOND >=
-                                    tbd_runtime.realtime_ns;
+                                    tbd_recording.realtime_ns;
 }
 
 static bool is_wanted(const struct tbd_msg_region *map)
 {
-    return tbd_runtime.recording && tbd_runtime.options.hooks & TBD_HOOK_TOUCH &&
+    return tbd_recording.is_on && tbd_recording.hooks & TBD_HOOK_TOUCH &&
            !(map->flags & TBD_REGION_SHARED) && map->prot & PROT_READ;
 }
 
@@ -38,7 +38,7 @@ static void send(struct tbd_thread *thread, uint64_t start, uint64_t bytes)
 {
     bytes = bytes < MOST_BYTES ? bytes : MOST_BYTES;
     for (uint64_t at = start; at < start + bytes; at += TBD_PAGE_SIZE)
-        tbd_window_send_first(&tbd_runtime.ring, thread, &tbd_runtime.pages, at);
+        tbd_window_send_first(&tbd_recording.ring, thread, &tbd_memory.pages, at);
 }
 
 void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_region *map, int fd)
@@ -56,7 +56,7 @@ void tbd_unlinked_files_send(struct tbd_thread *thread, const struct tbd_msg_reg
 
 void tbd_unlinked_files_send_again(struct tbd_thread *thread, uint64_t start, uint64_t end)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
 
     for (size_t i = tbd_regions_lower(regions, start);
          i < regions->count && regions->table[i].map.start < end; i++) {

@@ -23,50 +23,45 @@
 #ifndef TBD_HOOKS_USERFAULT_H
 #define TBD_HOOKS_USERFAULT_H
 
-#include "hooks/calls/call_families.h"
-#include "hooks/instructions/special.h"
+#include "hooks/memory/effects.h"
+#include "hooks/memory/userfault_ranges.h"
 
-/* How many ranges are registered; 0: nothing below is needed. */
-extern uint32_t tbd_userfault_count;
+struct tbd_userfault_range {
+    uint64_t start, end;
+    uint64_t modes;
+    uint64_t features; /* of the descriptor that it is registered with */
+};
 
+/* What a thread whose instruction met a missing page has to wait for, without the baton; its registers stand in
+ * front of the instruction. */
+struct tbd_page_wait {
+    uint64_t address;
+    bool is_write;
+    bool is_needed;
+};
+
+/* In place of what is known of the addresses. */
+void tbd_userfault_register(const struct tbd_userfault_range *range);
+void tbd_userfault_unregister(uint64_t start, uint64_t end);
 /* Pages in [start, end) are not what they were: gone, unmapped, or given back. */
 void tbd_userfault_dropped(uint64_t start, uint64_t end);
-void tbd_userfault_unregister(uint64_t start, uint64_t end);
 /* What is at `from` is about to move, or to grow; is it registered?  Then, afterwards: it is
  * at [to, to_end). */
 bool tbd_userfault_move(uint64_t from);
 void tbd_userfault_moved(uint64_t from, uint64_t to, uint64_t to_end);
 /* In a forked child: its memory is its own. */
 void tbd_userfault_reset(void);
+
+/* A descriptor of this process's has asked for events; it is for the kernel's page faults, too. */
+void tbd_userfault_note_descriptor(uint64_t features, bool for_kernel);
 /* Do calls that change mappings, or fork, wait until somebody has read of it? */
 bool tbd_userfault_waits_for_events(void);
 bool tbd_userfault_follows_forks(void);
+/* May the kernel, too, wait for a page?  Else it fails. */
+bool tbd_userfault_is_for_kernel(void);
 
-/* Does a page of the touch map (an index, modulo their number) stand for memory that translated
- * code must not use? */
-bool tbd_userfault_needs_guard(uint64_t index);
-
-/* Is any byte of [start, end) registered? */
-bool tbd_userfault_holds(uint64_t start, uint64_t end);
-/* How many of the bytes, from the front, can be read without waiting. */
-size_t tbd_userfault_readable(uint64_t address, size_t bytes);
-/* Would the access wait?  The first byte at which. */
-bool tbd_userfault_misses(const struct tbd_sys_range *range, bool is_write, uint64_t *address);
 /* Pages that have come are logged: writes of others, added to `effects`. */
 void tbd_userfault_adopt(struct tbd_effects *effects, const struct tbd_sys_range *range,
                          uint32_t *others);
-
-/* Before an instruction that is executed by the engine.  True: its block has been left and the
- * thread has waited; it is not to be executed now.  False: all pages are there, and logged. */
-bool tbd_userfault_leaves(struct tbd_special_run *s, const struct tbd_sys_range *ranges,
-                          size_t count, bool is_write);
-void tbd_userfault_leave_block(struct tbd_special_run *s, uint64_t address, bool is_write);
-
-/* Without the baton: waits until the range can be written. */
-void tbd_userfault_fill(struct tbd_seat *seat, uint64_t address, uint64_t bytes);
-/* Does the call name memory that may be missing? */
-bool tbd_userfault_has_pointer(const struct tbd_sys_call *sys);
-/* May the kernel, too, wait for a page?  Else it fails. */
-bool tbd_userfault_is_for_kernel(void);
 
 #endif

@@ -1,29 +1,23 @@
 // SPDX-License-Identifier: MIT
-/* userfault_private.h - what userfault.c (ranges, pages) and userfault_calls.c (descriptors, system calls) share
- *
- * Context: APP. */
+/* userfault_private.h - what userfault_ranges.c gives userfault.c.  Context: APP. */
 #ifndef TBD_HOOKS_USERFAULT_PRIVATE_H
 #define TBD_HOOKS_USERFAULT_PRIVATE_H
 
 #include "hooks/memory/userfault.h"
 
-struct tbd_userfault_range {
-    uint64_t start, end;
-    uint64_t modes;
-    uint64_t features; /* of the descriptor that it is registered with */
-};
+/* The range that holds it; NULL: none. */
+const struct tbd_userfault_range *tbd_userfault_find(uint64_t address);
+/* In place of what was there; what is there now is logged.  False: it cannot be followed. */
+bool tbd_userfault_set_range(const struct tbd_userfault_range *range);
+void tbd_userfault_remove_range(uint64_t start, uint64_t end);
+/* Pages of ranges in it are not logged any more; were there any? */
+bool tbd_userfault_drop_pages(uint64_t start, uint64_t end);
+void tbd_userfault_drop_ranges(void);
 
-static inline uint64_t tbd_userfault_page_of(uint64_t address)
-{
-    return address & ~(TBD_PAGE_SIZE - 1);
-}
-
-/* userfault.c: in place of what is known of the addresses. */
-void tbd_userfault_register(const struct tbd_userfault_range *range);
-/* Is it in such memory, in a page that is not logged? */
-bool tbd_userfault_may_miss(uint64_t address);
-
-/* userfault_calls.c: in a forked child. */
-void tbd_userfault_forget_descriptors(void);
+/* Is it there, though it is not logged? */
+bool tbd_userfault_has_come(uint64_t page);
+void tbd_userfault_set_logged(uint64_t page);
+/* The page of the touch map that stands for it, as an index. */
+uint64_t tbd_userfault_cells_of(uint64_t page);
 
 #endif

@@ -51,7 +51,7 @@ struct tbd_queued_signal {
     uint8_t info[TBD_SIGINFO_BYTES];
 };
 
-/* One thread's; handlers are common to all (tbd_runtime.actions). */
+/* One thread's; handlers are common to all (tbd_actions). */
 struct tbd_signals {
     uint32_t pending; /* queued holds a signal: SIG sets, APP clears */
     struct tbd_queued_signal queued;
@@ -64,8 +64,23 @@ struct tbd_signals {
     uint64_t last_error, last_trap, last_address;
 };
 
-/* BOOT: reads what the program inherited, installs the engine's handlers and signal stack. */
-bool tbd_signals_init(struct tbd_thread *thread);
+/* Of all threads; by signal number. */
+extern struct tbd_action tbd_actions[TBD_SIGNAL_COUNT];
+
+/* What signals lead to above this room. */
+struct tbd_signal_exits {
+    /* APP: registers are in the thread block, the fault in `fault`.  Does not return. */
+    void (*after_fault)(struct tbd_thread *thread);
+    /* SIG: SIGCHLD with this siginfo: is there nothing behind it that the program may know of?  If there is,
+     * `info` becomes that child's. */
+    bool (*hides_child)(uint8_t *info);
+};
+
+/* BOOT: reads what the program inherited, installs the engine's handlers and signal stack.  `exits` is borrowed for
+ * ever. */
+bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *exits);
+/* Are they installed? */
+bool tbd_signals_are_ours(void);
 /* The program's own handlers and signal stack, for detaching; its mask is set by tbd_signals_go_native(). */
 void tbd_signals_restore(void);
 /* The two halves of it: handlers of the process; signal stack and queued signal of this thread (`signals`). */
@@ -76,10 +91,6 @@ void tbd_signals_restore_cleared(void);
 /* In a child made with CLONE_CLEAR_SIGHAND: what the program handled has its default action, what it ignores stays
  * ignored. */
 void tbd_signals_clear_handlers(void);
-/* Goes on at `regs`, with the program's mask: what has waited until now is handled on the program's stack. */
-struct tbd_seccomp;
-_Noreturn void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask,
-                                     const struct tbd_seccomp *filters);
 /* The engine's signal stack, below `top` + half a stack slot, for the calling thread; what it had. */
 void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old);
 /* Before and after execve: what the new program inherits. */
@@ -100,7 +111,6 @@ void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal
 _Noreturn void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t offset);
 /* Is there a handler that would run for this synchronous signal now? */
 bool tbd_signals_has_handler(uint32_t signo);
-_Noreturn void tbd_signals_after_fault(struct tbd_thread *thread);
 
 /* The system calls; result as the kernel's.  Memory they write is recorded by the caller. */
 int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct tbd_action *old);

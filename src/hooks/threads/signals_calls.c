@@ -7,36 +7,19 @@
 #include "base/linux_abi.h"
 #include "base/sys.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/threads.h"
 
 extern const char tbd_signal_entry[], tbd_signal_restorer[];
 
 int64_t tbd_sigreturn_perform(struct tbd_ucontext *context);
 
+struct tbd_action tbd_actions[TBD_SIGNAL_COUNT];
+static bool are_ours;
+
 static uint64_t at(const char *label)
 {
     return (uint64_t)(uintptr_t)label;
-}
-
-void tbd_signals_set_kernel_mask(uint64_t mask)
-{
-    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&mask), 0, 8);
-}
-
-uint64_t tbd_signals_block_all(void)
-{
-    uint64_t all = ~ALWAYS_OURS;
-    uint64_t old = 0;
-
-    tbd_sys4(__NR_rt_sigprocmask, SIG_SETMASK, tbd_sys_pointer(&all), tbd_sys_pointer(&old), 8);
-    return old;
-}
-
-void tbd_signals_let_in(void)
-{
-    const struct tbd_signals *signals = tbd_runtime.signals;
-
-    if (!__atomic_load_n(&signals->pending, __ATOMIC_ACQUIRE))
-        tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
 }
 
 static void install(uint64_t signo, uint64_t flags)
@@ -58,20 +41,27 @@ void tbd_signals_set_stack(uint64_t engine_stack, struct tbd_altstack *old)
     tbd_sys3(__NR_sigaltstack, tbd_sys_pointer(&ours), tbd_sys_pointer(old), 0);
 }
 
-bool tbd_signals_init(struct tbd_thread *thread)
+bool tbd_signals_are_ours(void)
 {
-    struct tbd_signals *signals = tbd_runtime.signals;
+    return are_ours;
+}
 
+bool tbd_signals_init(struct tbd_thread *thread, const struct tbd_signal_exits *exits)
+{
+    struct tbd_signals *signals = tbd_signals_now();
+
+    tbd_signals_set_exits(exits);
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        tbd_sys4(__NR_rt_sigaction, signo, 0, tbd_sys_pointer(&tbd_runtime.actions[signo]), 8);
+        tbd_sys4(__NR_rt_sigaction, signo, 0, tbd_sys_pointer(&tbd_actions[signo]), 8);
     tbd_sys4(__NR_rt_sigprocmask, SIG_BLOCK, 0, tbd_sys_pointer(&signals->mask), 8);
     tbd_signals_set_stack(thread->engine_stack, &signals->altstack);
     if (!signals->altstack.bytes)
         signals->altstack.flags = 0; /* SS_DISABLE is only said when asked for */
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if (tbd_signals_is_ours(signo))
-            install(signo, tbd_runtime.actions[signo].flags);
+            install(signo, tbd_actions[signo].flags);
     tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
+    are_ours = true;
     return true;
 }
 
@@ -79,7 +69,7 @@ void tbd_signals_restore_handlers(void)
 {
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
         if (tbd_signals_is_ours(signo))
-            tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
+            tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_actions[signo]), 0, 8);
 }
 
 /* The kernel has no way back to the time before the first sigaltstack: frames of a program that never had a signal stack
@@ -91,27 +81,15 @@ void tbd_signals_restore_thread(const struct tbd_signals *signals)
 
     tbd_sys3(__NR_sigaltstack, tbd_sys_pointer(stack), 0, 0);
     if (signals->pending) /* nobody has seen it yet: it comes again, natively */
-        tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_runtime.pid, (uint64_t)tbd_sys_gettid(),
+        tbd_sys4(__NR_rt_tgsigqueueinfo, tbd_recording.pid, (uint64_t)tbd_sys_gettid(),
                  signals->queued.signo, tbd_sys_pointer(signals->queued.info));
-}
-
-_Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
-
-/* Filters can forbid to set the mask once they hold. */
-void tbd_signals_go_native(const struct tbd_regs *regs, uint64_t mask,
-                           const struct tbd_seccomp *filters)
-{
-    if (filters->newest)
-        tbd_signals_set_kernel_mask(mask);
-    tbd_seccomp_install(filters);
-    tbd_native_jump(regs, filters->newest ? NULL : &mask);
 }
 
 void tbd_signals_restore(void)
 {
     tbd_signals_block_all();
     tbd_signals_restore_handlers();
-    tbd_signals_restore_thread(tbd_runtime.signals);
+    tbd_signals_restore_thread(tbd_signals_now());
 }
 
 /* What CLONE_CLEAR_SIGHAND makes of an action. */
@@ -124,17 +102,17 @@ void tbd_signals_restore_cleared(void)
 {
     tbd_signals_block_all();
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++) {
-        struct tbd_action action = cleared(&tbd_runtime.actions[signo]);
+        struct tbd_action action = cleared(&tbd_actions[signo]);
 
         tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&action), 0, 8);
     }
-    tbd_signals_restore_thread(tbd_runtime.signals);
+    tbd_signals_restore_thread(tbd_signals_now());
 }
 
 void tbd_signals_clear_handlers(void)
 {
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++) {
-        struct tbd_action *action = &tbd_runtime.actions[signo];
+        struct tbd_action *action = &tbd_actions[signo];
 
         *action = cleared(action);
         if (tbd_signals_is_ours(signo))
@@ -147,21 +125,21 @@ void tbd_signals_clear_handlers(void)
 /* Ignored signals stay ignored in the new program, and the mask is inherited. */
 void tbd_signals_before_exec(void)
 {
-    const struct tbd_signals *signals = tbd_runtime.signals;
+    const struct tbd_signals *signals = tbd_signals_now();
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if ((ALWAYS_OURS & BIT(signo)) && tbd_runtime.actions[signo].handler == 1)
-            tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_runtime.actions[signo]), 0, 8);
+        if ((ALWAYS_OURS & BIT(signo)) && tbd_actions[signo].handler == 1)
+            tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&tbd_actions[signo]), 0, 8);
     if (signals->mask & ALWAYS_OURS)
         tbd_signals_set_kernel_mask(signals->mask);
 }
 
 void tbd_signals_after_exec(void)
 {
-    const struct tbd_signals *signals = tbd_runtime.signals;
+    const struct tbd_signals *signals = tbd_signals_now();
 
     for (uint64_t signo = 1; signo < TBD_SIGNAL_COUNT; signo++)
-        if ((ALWAYS_OURS & BIT(signo)) && tbd_runtime.actions[signo].handler == 1)
+        if ((ALWAYS_OURS & BIT(signo)) && tbd_actions[signo].handler == 1)
             install(signo, 0);
     if (signals->mask & ALWAYS_OURS)
         tbd_signals_set_kernel_mask(signals->mask & ~ALWAYS_OURS);
@@ -174,7 +152,7 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
 
     if (signo < 1 || signo >= TBD_SIGNAL_COUNT || (set && (UNBLOCKABLE & BIT(signo))))
         return -EINVAL;
-    action = &tbd_runtime.actions[signo];
+    action = &tbd_actions[signo];
     *old = *action;
     if (!set)
         return 0;
@@ -190,7 +168,7 @@ int64_t tbd_signals_action(uint64_t signo, const struct tbd_action *set, struct 
 
 int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
 {
-    uint64_t mask = tbd_runtime.signals->mask;
+    uint64_t mask = tbd_signals_now()->mask;
 
     *old = mask;
     if (!set)
@@ -202,9 +180,9 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
     default: return -EINVAL;
     }
     tbd_signals_block_all();
-    tbd_runtime.signals->mask = mask & ~UNBLOCKABLE;
+    tbd_signals_now()->mask = mask & ~UNBLOCKABLE;
     /* With a signal queued everything stays blocked; its delivery applies the mask. */
-    if (!__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
+    if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
         tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
     return 0;
 }
@@ -212,7 +190,7 @@ int64_t tbd_signals_procmask(uint64_t how, const uint64_t *set, uint64_t *old)
 int64_t tbd_signals_altstack(const struct tbd_thread *thread, const struct tbd_altstack *set,
                              struct tbd_altstack *old)
 {
-    struct tbd_altstack *stack = &tbd_runtime.signals->altstack;
+    struct tbd_altstack *stack = &tbd_signals_now()->altstack;
     bool is_active = stack->bytes && tbd_altstack_holds(stack, thread->regs.gpr[TBD_RSP]);
     uint32_t mode;
 
@@ -254,7 +232,7 @@ bool tbd_signals_return(struct tbd_thread *thread)
         (struct tbd_altstack){ .sp = thread->engine_stack, .bytes = TBD_STACK_SLOT_BYTES / 2 };
     copy.mask = context.mask & ~ALWAYS_OURS;
     tbd_sigreturn_perform(&copy); /* vector state and mask; a bad image is the program's SIGSEGV */
-    tbd_runtime.signals->mask = context.mask & ~UNBLOCKABLE;
+    tbd_signals_now()->mask = context.mask & ~UNBLOCKABLE;
     tbd_ucontext_get(&context, regs);
     regs->rflags = tbd_ucontext_merge_flags(flags, context.rflags);
     tbd_signals_altstack(thread, &context.altstack, &ignored);

@@ -10,9 +10,12 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/memory/shared.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
-#include "hooks/calls/organizer_children.h"
+#include "hooks/memory/shared.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/threads.h"
+#include "patcher/patcher.h"
 
 extern const char tbd_program_syscall_check[], tbd_program_syscall_done[];
 extern const char tbd_program_syscall_interrupted[];
@@ -24,6 +27,13 @@ extern uint32_t tbd_raise_expected;
 
 /* From tbd_signal_entry (signals_x86_64.S). */
 void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context);
+
+static const struct tbd_signal_exits *exits;
+
+void tbd_signals_set_exits(const struct tbd_signal_exits *given)
+{
+    exits = given;
+}
 
 static uint64_t at(const char *label)
 {
@@ -45,7 +55,7 @@ static int32_t code_of(const uint8_t *info)
 
 static void cpu_registers(const struct tbd_ucontext *context, struct tbd_regs *regs)
 {
-    *regs = tbd_runtime.thread->regs; /* bases, thread */
+    *regs = tbd_thread_now()->regs; /* bases, thread */
     tbd_ucontext_get(context, regs);
 }
 
@@ -98,12 +108,13 @@ static void correct_kind(struct tbd_queued_signal *fault, bool misaligned)
     memset(fault->info + INFO_ADDRESS_AT, 0, 8);
 }
 
-/* Leaves the handler into tbd_signals_after_fault(), on the engine's stack. */
+/* Leaves the handler into exits->after_fault(), on the engine's stack. */
 static void leave_to_engine(struct tbd_ucontext *context, struct tbd_thread *thread)
 {
     struct tbd_regs regs = { .rip = at(tbd_fault_entry), .rflags = 0x202 };
 
     regs.gpr[TBD_RDI] = (uint64_t)(uintptr_t)thread;
+    regs.gpr[TBD_RSI] = (uint64_t)(uintptr_t)exits->after_fault;
     regs.gpr[TBD_RSP] = thread->engine_stack;
     tbd_ucontext_set(context, &regs);
 }
@@ -111,7 +122,7 @@ static void leave_to_engine(struct tbd_ucontext *context, struct tbd_thread *thr
 /* A fault of the program in translated code: its exact registers. */
 static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontext *context)
 {
-    struct tbd_thread *thread = tbd_runtime.thread;
+    struct tbd_thread *thread = tbd_thread_now();
     struct tbd_interruption where;
     struct tbd_regs cpu;
     struct tbd_regs state = thread->regs;
@@ -125,8 +136,8 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
         correct_kind(fault, where.misaligned);
     thread->entry_next = cpu.gpr[TBD_R15];
     thread->operand_next = cpu.gpr[TBD_R14];
-    if (where.where == TBD_INT_INSIDE && tbd_runtime.options.hooks != TBD_HOOKS_NONE) {
-        tbd_ring_close_record_sigsafe(&tbd_runtime.ring, thread, where.record_bytes);
+    if (where.where == TBD_INT_INSIDE && tbd_recording.hooks != TBD_HOOKS_NONE) {
+        tbd_ring_close_record_sigsafe(&tbd_recording.ring, thread, where.record_bytes);
         fault->insn = where.insn;
     }
     state.fs_base = thread->regs.fs_base;
@@ -140,7 +151,7 @@ static bool take_cache_fault(struct tbd_queued_signal *fault, struct tbd_ucontex
 /* A fault in an instruction that runs in a slot (slot.c): its registers are the processor's. */
 static void take_slot_fault(struct tbd_queued_signal *fault, const struct tbd_ucontext *context)
 {
-    struct tbd_thread *thread = tbd_runtime.thread;
+    struct tbd_thread *thread = tbd_thread_now();
     uint64_t rip = thread->regs.rip;
 
     correct_address(fault, context->rip, rip);
@@ -159,16 +170,16 @@ _Noreturn static void engine_fault(int signo, const uint8_t *info, struct tbd_uc
 
     memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
     tbd_say("internal error: signal %d in the engine at %p, address %p, program at %p", signo,
-            (void *)context->rip, (void *)address, (void *)tbd_runtime.thread->regs.rip);
+            (void *)context->rip, (void *)address, (void *)tbd_thread_now()->regs.rip);
     tbd_sys4(__NR_rt_sigaction, (uint64_t)signo, tbd_sys_pointer(&none), 0, 8);
-    tbd_sys3(__NR_tgkill, tbd_runtime.pid, tbd_runtime.thread->tid, (uint64_t)signo);
+    tbd_sys3(__NR_tgkill, tbd_recording.pid, tbd_thread_now()->tid, (uint64_t)signo);
     tbd_signals_set_kernel_mask(0);
     tbd_sys_exit_group(86);
 }
 
 static void program_fault(int signo, const uint8_t *info, struct tbd_ucontext *context)
 {
-    struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
+    struct tbd_queued_signal *fault = &tbd_signals_now()->fault;
 
     fill_queued(fault, signo, info, context);
     fault->is_sync = true;
@@ -176,7 +187,7 @@ static void program_fault(int signo, const uint8_t *info, struct tbd_ucontext *c
         take_slot_fault(fault, context);
     else if (!take_cache_fault(fault, context))
         engine_fault(signo, info, context);
-    leave_to_engine(context, tbd_runtime.thread);
+    leave_to_engine(context, tbd_thread_now());
 }
 
 /* ---- guard pages ---- */
@@ -187,18 +198,18 @@ static void move_record(struct tbd_ucontext *context)
 {
     uint64_t entry_next = context->gregs[TBD_FRAME_R15];
     uint64_t operand_next = context->gregs[TBD_FRAME_R14];
-    uint64_t bytes = tbd_ring_operands_end_sigsafe(&tbd_runtime.ring) - operand_next;
+    uint64_t bytes = tbd_ring_operands_end_sigsafe(&tbd_recording.ring) - operand_next;
 
     if (bytes > TBD_RECORD_MAX_BYTES)
         bytes = 0; /* cannot be: the cursor is beyond the area */
-    tbd_ring_move_record_sigsafe(&tbd_runtime.ring, &entry_next, &operand_next, (uint32_t)bytes);
+    tbd_ring_move_record_sigsafe(&tbd_recording.ring, &entry_next, &operand_next, (uint32_t)bytes);
     context->gregs[TBD_FRAME_R15] = entry_next;
     context->gregs[TBD_FRAME_R14] = operand_next;
 }
 
 static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
 {
-    struct tbd_ring *ring = &tbd_runtime.ring;
+    struct tbd_ring *ring = &tbd_recording.ring;
     bool in_cache = tbd_patcher_owns(context->rip);
     uint64_t address;
 
@@ -206,7 +217,7 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
     switch (tbd_ring_guard_sigsafe(ring, address)) {
     case TBD_GUARD_ENTRIES:
         if (in_cache)
-            context->rip = tbd_patcher_boundary_exit(tbd_runtime.thread, context->rip);
+            context->rip = tbd_patcher_boundary_exit(tbd_thread_now(), context->rip);
         else if (!ring->is_protected)
             return false;
         tbd_ring_unprotect_sigsafe(ring); /* the engine's own store: it settles soon */
@@ -223,7 +234,7 @@ static bool handle_guard(const uint8_t *info, struct tbd_ucontext *context)
 /* A mark in the touch map: before the first access of an instruction to memory that others may write. */
 static bool handle_shared(int signo, const uint8_t *info, struct tbd_ucontext *context)
 {
-    struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
+    struct tbd_queued_signal *fault = &tbd_signals_now()->fault;
     uint64_t address;
 
     memcpy(&address, info + INFO_ADDRESS_AT, sizeof(address));
@@ -234,8 +245,8 @@ static bool handle_shared(int signo, const uint8_t *info, struct tbd_ucontext *c
         return false;
     fault->signo = 0;
     fault->is_shared = true;
-    tbd_runtime.thread->regs.rflags &= ~FLAG_RF; /* of a fault that the program does not have */
-    leave_to_engine(context, tbd_runtime.thread);
+    tbd_thread_now()->regs.rflags &= ~FLAG_RF; /* of a fault that the program does not have */
+    leave_to_engine(context, tbd_thread_now());
     return true;
 }
 
@@ -255,7 +266,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
     struct tbd_signals *signals = &seat->signals;
     bool settles = settles_anyway(context->rip);
 
-    if (signo == SIGCHLD && code_of(info) > 0 && tbd_organizer_children_sent_sigsafe(info))
+    if (signo == SIGCHLD && code_of(info) > 0 && exits->hides_child(info))
         return;
     if (signals->pending)
         return; /* one of ALWAYS_OURS sent by somebody while another signal waits */
@@ -268,15 +279,15 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
         continue_at(context, tbd_copy_faultable_end); /* it waited for a page (userfault.h) */
     if (settles || !tbd_seat_is_holder_sigsafe(seat))
         return;
-    __atomic_store_n(&tbd_runtime.thread->kick, 1, __ATOMIC_RELAXED);
-    if (tbd_runtime.options.hooks != TBD_HOOKS_NONE) {
-        tbd_ring_protect_sigsafe(&tbd_runtime.ring);
+    __atomic_store_n(&tbd_thread_now()->kick, 1, __ATOMIC_RELAXED);
+    if (tbd_recording.hooks != TBD_HOOKS_NONE) {
+        tbd_ring_protect_sigsafe(&tbd_recording.ring);
     } else if (tbd_patcher_owns(context->rip)) {
         /* No entry store to stop at: between two instructions will do, as nothing is recorded. */
-        tbd_runtime.signals->fault.signo = 0;
-        tbd_runtime.signals->fault.is_shared = false;
-        if (take_cache_fault(&tbd_runtime.signals->fault, context))
-            leave_to_engine(context, tbd_runtime.thread);
+        tbd_signals_now()->fault.signo = 0;
+        tbd_signals_now()->fault.is_shared = false;
+        if (take_cache_fault(&tbd_signals_now()->fault, context))
+            leave_to_engine(context, tbd_thread_now());
     }
 }
 
@@ -290,7 +301,7 @@ static bool handle_step(struct tbd_ucontext *context)
     struct tbd_regs cpu;
 
     cpu_registers(context, &cpu);
-    if (!tbd_patcher_step(tbd_runtime.thread, &cpu, context->trap))
+    if (!tbd_patcher_step(tbd_thread_now(), &cpu, context->trap))
         return false;
     context->rflags = cpu.rflags;
     return true;
@@ -323,6 +334,6 @@ void tbd_signal_handle(int signo, uint8_t *info, struct tbd_ucontext *context)
     uint64_t gs_base = tbd_gs_base_take_sigsafe();
 
     handle(signo, info, context);
-    if (gs_base != tbd_runtime.gs_base && context->rip == rip)
+    if (gs_base != tbd_processor.gs_base && context->rip == rip)
         tbd_set_gs_base(gs_base);
 }

@@ -10,19 +10,25 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/memory/effects.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
 #include "hooks/memory/shared.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/native.h"
+#include "hooks/threads/window_end.h"
 
 static void apply_mask(uint64_t mask)
 {
-    tbd_runtime.signals->mask = mask & ~UNBLOCKABLE;
+    tbd_signals_now()->mask = mask & ~UNBLOCKABLE;
     tbd_signals_set_kernel_mask(mask & ~ALWAYS_OURS);
 }
 
 static uint64_t frame_top(const struct tbd_thread *thread, const struct tbd_action *action)
 {
-    const struct tbd_altstack *stack = &tbd_runtime.signals->altstack;
+    const struct tbd_altstack *stack = &tbd_signals_now()->altstack;
     uint64_t sp = thread->regs.gpr[TBD_RSP] - 128; /* red zone; the kernel asks with it taken off */
 
     if ((action->flags & SA_ONSTACK) && stack->bytes && !tbd_altstack_holds(stack, sp))
@@ -45,24 +51,24 @@ static void read_segments(struct tbd_ucontext *context)
 static void build_frame(struct built *built, const struct tbd_thread *thread,
                         const struct tbd_queued_signal *queued, const struct tbd_action *action)
 {
-    const struct tbd_vector_info *vector = &tbd_runtime.vector;
+    const struct tbd_vector_info *vector = &tbd_processor.vector;
     struct tbd_sigframe frame;
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES + 64];
 
     memset(&frame, 0, sizeof(frame));
     frame.restorer = action->restorer;
     frame.context.flags = UC_FLAGS;
-    frame.context.altstack = tbd_runtime.signals->altstack;
+    frame.context.altstack = tbd_signals_now()->altstack;
     tbd_ucontext_set(&frame.context, &thread->regs);
     if (queued->is_sync && queued->trap == TRAP_PAGE_FAULT)
         /* the engine's own faults in the program's name have it not */
         frame.context.rflags |= FLAG_RF;
     read_segments(&frame.context);
-    frame.context.error = tbd_runtime.signals->last_error;
-    frame.context.trap = tbd_runtime.signals->last_trap;
-    frame.context.cr2 = tbd_runtime.signals->last_address;
-    frame.context.old_mask = tbd_runtime.signals->mask;
-    frame.context.mask = tbd_runtime.signals->mask;
+    frame.context.error = tbd_signals_now()->last_error;
+    frame.context.trap = tbd_signals_now()->last_trap;
+    frame.context.cr2 = tbd_signals_now()->last_address;
+    frame.context.old_mask = tbd_signals_now()->mask;
+    frame.context.mask = tbd_signals_now()->mask;
     frame.context.fpstate = built->place.fpstate;
     memcpy(frame.info, queued->info, sizeof(frame.info));
     memset(built->bytes, 0, (size_t)(built->place.end - built->place.frame));
@@ -85,7 +91,7 @@ static void enter_handler(struct tbd_thread *thread, const struct tbd_queued_sig
     regs->gpr[TBD_RSP] = frame;
     regs->rip = action->handler;
     regs->rflags &= ~FLAGS_CLEARED;
-    tbd_vector_clear(&tbd_runtime.vector);
+    tbd_vector_clear(&tbd_processor.vector);
 }
 
 static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
@@ -107,26 +113,26 @@ static void send_signal(struct tbd_thread *thread, struct tbd_effects *effects,
     };
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
     struct tbd_part tail[2] = { { &thread->regs, sizeof(thread->regs) },
-                                { image, tbd_runtime.vector.bytes } };
+                                { image, tbd_processor.vector.bytes } };
 
     memcpy(message.siginfo, queued->info, sizeof(message.siginfo));
-    thread->regs.xsave_bytes = tbd_runtime.vector.bytes;
-    tbd_vector_store(&tbd_runtime.vector, image);
-    tbd_effects_send(effects, &tbd_runtime.ring, thread, &tbd_runtime.pages, &head, tail, 2);
+    thread->regs.xsave_bytes = tbd_processor.vector.bytes;
+    tbd_vector_store(&tbd_processor.vector, image);
+    tbd_effects_send(effects, &tbd_recording.ring, thread, &tbd_memory.pages, &head, tail, 2);
 }
 
 /* Dies as the kernel would have it: the trace is ended, then the signal taken natively. */
 _Noreturn static void die(struct tbd_thread *thread, uint32_t signo, uint64_t offset, bool resend)
 {
-    tbd_runtime_send_end(TBD_ENDED_SIGNAL, signo, offset, "");
-    tbd_runtime_wait_done();
+    tbd_window_send_last(TBD_ENDED_SIGNAL, signo, offset, "");
+    tbd_recording_wait_done();
     if (resend) {
         struct tbd_action none = { 0 };
         uint64_t unblocked = ~BIT(signo);
 
         tbd_sys4(__NR_rt_sigaction, signo, tbd_sys_pointer(&none), 0, 8);
-        tbd_runtime.actions[signo] = none;
-        tbd_sys3(__NR_tgkill, tbd_runtime.pid, thread->tid, signo);
+        tbd_actions[signo] = none;
+        tbd_sys3(__NR_tgkill, tbd_recording.pid, thread->tid, signo);
         tbd_signals_set_kernel_mask(unblocked);
     }
     tbd_detach_silently(thread); /* executes the instruction again */
@@ -139,7 +145,7 @@ void tbd_signals_die_again(struct tbd_thread *thread, uint32_t signo, uint64_t o
 
 static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_action *action)
 {
-    struct tbd_signals *signals = tbd_runtime.signals;
+    struct tbd_signals *signals = tbd_signals_now();
     uint64_t mask = signals->has_temporary ? signals->temporary_mask : signals->mask;
     struct tbd_action none = { 0 };
 
@@ -158,7 +164,7 @@ static void after_delivery(const struct tbd_queued_signal *queued, struct tbd_ac
 /* What the kernel says of the last fault may be one of the engine's own. */
 static void remember_fault(const struct tbd_queued_signal *fault)
 {
-    struct tbd_signals *signals = tbd_runtime.signals;
+    struct tbd_signals *signals = tbd_signals_now();
 
     if (!fault->is_sync)
         return;
@@ -170,7 +176,7 @@ static void remember_fault(const struct tbd_queued_signal *fault)
 
 static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *queued)
 {
-    struct tbd_action *action = &tbd_runtime.actions[queued->signo];
+    struct tbd_action *action = &tbd_actions[queued->signo];
     struct tbd_effects *effects = tbd_effects_get();
     struct built built;
     struct tbd_sys_range range;
@@ -178,7 +184,7 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     if (!effects)
         tbd_detach(thread, "no memory for signal frames", TBD_END_WHOLE);
     built.place = tbd_sigframe_place(frame_top(thread, action),
-                                     tbd_runtime.vector.bytes + TBD_FPSTATE_MAGIC2_BYTES);
+                                     tbd_processor.vector.bytes + TBD_FPSTATE_MAGIC2_BYTES);
     range = (struct tbd_sys_range){ built.place.frame, built.place.end - built.place.frame };
     remember_fault(queued);
     build_frame(&built, thread, queued, action);
@@ -191,14 +197,14 @@ static void deliver(struct tbd_thread *thread, const struct tbd_queued_signal *q
     send_signal(thread, effects, queued, range.address);
     after_delivery(queued, action);
     TBD_LOG(TBD_LOG_DEBUG, "signal", "%u delivered at time %lu", queued->signo,
-            tbd_ring_time(&tbd_runtime.ring, thread));
+            tbd_ring_time(&tbd_recording.ring, thread));
 }
 
 void tbd_signals_deliver(struct tbd_thread *thread)
 {
-    struct tbd_signals *signals = tbd_runtime.signals;
+    struct tbd_signals *signals = tbd_signals_now();
     struct tbd_queued_signal queued = signals->queued;
-    uint64_t handler = tbd_runtime.actions[queued.signo].handler;
+    uint64_t handler = tbd_actions[queued.signo].handler;
 
     __atomic_store_n(&signals->pending, 0, __ATOMIC_RELEASE);
     if (handler > 1) {
@@ -212,7 +218,7 @@ void tbd_signals_deliver(struct tbd_thread *thread)
 
 bool tbd_signals_has_handler(uint32_t signo)
 {
-    return tbd_runtime.actions[signo].handler > 1 && !(tbd_runtime.signals->mask & BIT(signo));
+    return tbd_actions[signo].handler > 1 && !(tbd_signals_now()->mask & BIT(signo));
 }
 
 void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal *fault)
@@ -223,23 +229,7 @@ void tbd_signals_raise(struct tbd_thread *thread, const struct tbd_queued_signal
         /* a trap comes behind its instruction */
         die(thread, fault->signo, offset, fault->signo == SIGTRAP);
     tbd_signals_block_all(); /* until the handler's mask is set */
-    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE))
+    if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
         return; /* that one first; the instruction will fault again */
     deliver(thread, fault);
-}
-
-void tbd_signals_after_fault(struct tbd_thread *thread)
-{
-    const struct tbd_queued_signal *fault = &tbd_runtime.signals->fault;
-
-    tbd_ring_unprotect_sigsafe(&tbd_runtime.ring);
-    if (fault->is_shared) {
-        tbd_shared_found(thread, fault->insn);
-    } else if (fault->signo) {
-        if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
-            tbd_runtime_send_interrupted(fault->insn);
-        tbd_signals_raise(thread, fault);
-    }
-    tbd_runtime_settle(thread);
-    tbd_patcher_run(thread);
 }

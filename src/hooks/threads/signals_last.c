@@ -11,7 +11,9 @@
 
 #include "base/linux.h"
 #include "base/sys.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/userfault.h"
+#include "hooks/threads/threads.h"
 
 enum { ERROR_PRESENT = 1, ERROR_FETCH = 16 };
 
@@ -47,7 +49,7 @@ static uint32_t faulting(uint64_t error, uint32_t now)
 
 static void repeat_page_fault(uint64_t address, uint64_t error)
 {
-    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_runtime.regions, address);
+    const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, address);
     uint64_t page = address & ~(TBD_PAGE_SIZE - 1);
     uint32_t now = region ? region->map.prot : 0, wanted = faulting(error, now);
 
@@ -73,10 +75,10 @@ static void repeat_trap(uint64_t trap)
 
 void tbd_signals_repeat_last_fault(void)
 {
-    const struct tbd_signals *signals = tbd_runtime.signals;
+    const struct tbd_signals *signals = tbd_signals_now();
     bool is_page_fault = signals->last_trap == TRAP_PAGE_FAULT;
 
-    if (!tbd_runtime.taken_over || tbd_userfault_count)
+    if (!tbd_signals_are_ours() || tbd_userfault_count)
         return;
     repeat_page_fault(signals->last_address, is_page_fault ? signals->last_error : 0);
     repeat_trap(signals->last_trap);

@@ -4,10 +4,11 @@
 #ifndef TBD_HOOKS_SIGNALS_PRIVATE_H
 #define TBD_HOOKS_SIGNALS_PRIVATE_H
 
-#include "hooks/boot/runtime.h"
+#include "hooks/stream/recording.h"
 
 #include "base/linux_abi.h"
 #include "hooks/threads/sigframe.h"
+#include "hooks/threads/threads.h"
 
 enum {
     INFO_CODE_AT = offsetof(siginfo_t, si_code),
@@ -36,14 +37,17 @@ enum {
      BIT(SIGVTALRM) | BIT(SIGPROF) | BIT(SIGIO) | BIT(SIGPWR) | BIT(SIGSYS) |                      \
      ~(BIT(SIGRTMIN) - 1)) /* and the real-time ones */
 
+/* signals_catch.c */
+void tbd_signals_set_exits(const struct tbd_signal_exits *exits);
+
 /* Is the engine's handler installed for it in the kernel? */
 static inline bool tbd_signals_is_ours(uint64_t signo)
 {
-    uint64_t handler = tbd_runtime.actions[signo].handler;
+    uint64_t handler = tbd_actions[signo].handler;
 
     return (ALWAYS_OURS & BIT(signo)) || handler > 1 ||
            /* which they do not end */
-           (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)) && tbd_runtime.pid != 1);
+           (handler == 0 && (ENDS_BY_DEFAULT & BIT(signo)) && tbd_recording.pid != 1);
 }
 
 static inline bool tbd_altstack_holds(const struct tbd_altstack *stack, uint64_t sp)

@@ -22,12 +22,12 @@ tbd_signal_entry:
         .size   tbd_signal_entry, . - tbd_signal_entry
 
 /* A signal handler continued here: the program's registers are in the thread block.
- * in: rsp = engine stack, rdi = thread */
+ * in: rsp = engine stack, rdi = thread, rsi = the function that goes on, which does not return */
         .globl  tbd_fault_entry
 tbd_fault_entry:
         cld
         and     $-16, %rsp
-        call    tbd_signals_after_fault
+        call    *%rsi
         hlt
 
 /* void tbd_raise(uint64_t what, uint64_t address)      signals_last.c

@@ -7,7 +7,10 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/calls/call_families.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/native.h"
 
 enum {
     ROBUST_HEAD_BYTES = sizeof(struct robust_list_head),
@@ -23,10 +26,12 @@ _Static_assert(sizeof(struct tbd_seat) <= 4 * TBD_PAGE_SIZE, "the stack above it
 _Static_assert(TBD_STACKS_BASE + (TBD_MAX_THREADS + 1) * TBD_STACK_SLOT_BYTES <= TBD_ARENAS_BASE,
                "slots lie below the arenas");
 
-/* threads_x86_64.S: the child calls tbd_threads_begin(seat) on `stack`. */
+/* threads_x86_64.S: the child calls begin(seat) on `stack`. */
 int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls,
-                         struct tbd_seat *seat);
-_Noreturn void tbd_threads_begin(struct tbd_seat *seat);
+                         void (*begin)(void *), struct tbd_seat *seat);
+
+struct tbd_threads tbd_threads;
+static void (*begin_in_turn)(struct tbd_thread *thread);
 
 /* ---- futexes ---- */
 
@@ -51,7 +56,7 @@ static void wake_one(const uint32_t *word)
 
 static void lock(void)
 {
-    uint32_t *word = &tbd_runtime.threads.lock;
+    uint32_t *word = &tbd_threads.lock;
     uint32_t seen = LOCK_FREE;
 
     if (__atomic_compare_exchange_n(word, &seen, LOCK_TAKEN, false, __ATOMIC_ACQUIRE,
@@ -63,7 +68,7 @@ static void lock(void)
 
 static void unlock(void)
 {
-    uint32_t *word = &tbd_runtime.threads.lock;
+    uint32_t *word = &tbd_threads.lock;
 
     if (__atomic_exchange_n(word, LOCK_FREE, __ATOMIC_RELEASE) == LOCK_WANTED)
         wake_one(word);
@@ -78,7 +83,7 @@ struct tbd_seat *tbd_seat_of_sigsafe(const void *stack)
 
 bool tbd_seat_is_holder_sigsafe(const struct tbd_seat *seat)
 {
-    return __atomic_load_n(&tbd_runtime.threads.holder, __ATOMIC_RELAXED) == seat;
+    return __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED) == seat;
 }
 
 static uint64_t stack_top(const struct tbd_seat *seat)
@@ -88,10 +93,13 @@ static uint64_t stack_top(const struct tbd_seat *seat)
 
 static void sit_alone(struct tbd_seat *seat, uint32_t tid)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
 
-    *threads =
-        (struct tbd_threads){ .holder = seat, .runner = seat, .count = 1, .seats = threads->seats };
+    *threads = (struct tbd_threads){ .holder = seat,
+                                     .runner = seat,
+                                     .count = 1,
+                                     .seats = threads->seats,
+                                     .quantum = threads->quantum };
     seat->tid = tid;
     seat->alive = 1;
     seat->next = NULL;
@@ -99,21 +107,23 @@ static void sit_alone(struct tbd_seat *seat, uint32_t tid)
     seat->outside = 0;
     seat->is_watched = false;
     seat->block_time = TBD_NO_BLOCK_TIME;
-    tbd_runtime.signals = &seat->signals;
 }
 
-void tbd_threads_init(struct tbd_thread *thread)
+void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
+                      void (*given)(struct tbd_thread *thread))
 {
-    tbd_runtime.threads.seats = 1;
+    begin_in_turn = given;
+    tbd_threads.quantum = quantum;
+    tbd_threads.seats = 1;
     sit_alone(tbd_seat_at(0), thread->tid);
 }
 
 void tbd_threads_after_fork(struct tbd_thread *thread)
 {
-    struct tbd_seat *own = tbd_runtime.threads.holder;
+    struct tbd_seat *own = tbd_threads.holder;
 
     thread->tid = (uint32_t)tbd_sys_gettid();
-    for (uint32_t i = 0; i < tbd_runtime.threads.seats; i++) {
+    for (uint32_t i = 0; i < tbd_threads.seats; i++) {
         tbd_seat_at(i)->tid = 0;
         tbd_seat_at(i)->alive = 0;
     }
@@ -134,7 +144,7 @@ static bool map_seat(uint32_t index)
 
 struct tbd_seat *tbd_threads_new_seat(void)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
 
     for (uint32_t i = 0; i < threads->seats; i++) {
         struct tbd_seat *seat = tbd_seat_at(i);
@@ -149,7 +159,7 @@ struct tbd_seat *tbd_threads_new_seat(void)
 
 bool tbd_threads_are_many(void)
 {
-    return tbd_runtime.threads.count > 1;
+    return tbd_threads.count > 1;
 }
 
 /* ---- registers ---- */
@@ -157,20 +167,20 @@ bool tbd_threads_are_many(void)
 static void save(struct tbd_thread *thread, struct tbd_seat *seat)
 {
     seat->regs = thread->regs;
-    tbd_vector_store(&tbd_runtime.vector, seat->image);
+    tbd_vector_store(&tbd_processor.vector, seat->image);
 }
 
 static void send_thread(struct tbd_thread *thread, const struct tbd_msg_thread *message)
 {
     struct tbd_part part = { message, sizeof(*message) };
 
-    tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_THREAD, &part, 1);
+    tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_THREAD, &part, 1);
 }
 
 /* The baton is the seat's: so is the processor. */
 static void load(struct tbd_thread *thread, struct tbd_seat *seat)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     struct tbd_msg_thread message = { .event = TBD_THREAD_SWITCH,
                                       .thread = seat->tid,
                                       .from = thread->tid,
@@ -183,7 +193,6 @@ static void load(struct tbd_thread *thread, struct tbd_seat *seat)
     thread->regs = seat->regs;
     thread->tid = seat->tid;
     thread->engine_stack = stack_top(seat);
-    tbd_runtime.signals = &seat->signals;
     send_thread(thread, &message);
 }
 
@@ -191,7 +200,7 @@ static void load(struct tbd_thread *thread, struct tbd_seat *seat)
 
 static void append(struct tbd_seat *seat)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
 
     seat->next = NULL;
     if (threads->last)
@@ -203,7 +212,7 @@ static void append(struct tbd_seat *seat)
 
 static struct tbd_seat *take_first(void)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     struct tbd_seat *seat = threads->first;
 
     if (!seat)
@@ -216,7 +225,7 @@ static struct tbd_seat *take_first(void)
 
 static void set_holder(struct tbd_seat *seat)
 {
-    __atomic_store_n(&tbd_runtime.threads.holder, seat, __ATOMIC_RELAXED);
+    __atomic_store_n(&tbd_threads.holder, seat, __ATOMIC_RELAXED);
 }
 
 static void grant(struct tbd_seat *seat)
@@ -242,12 +251,12 @@ static void hand_over(struct tbd_seat *again)
 
 static bool is_detached(void)
 {
-    return __atomic_load_n(&tbd_runtime.threads.is_detached, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&tbd_threads.is_detached, __ATOMIC_ACQUIRE);
 }
 
 static void unlink_locked(struct tbd_seat *seat)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     struct tbd_seat *before = NULL;
 
     for (struct tbd_seat *at = threads->first; at && at != seat; at = at->next)
@@ -263,14 +272,14 @@ static void unlink_locked(struct tbd_seat *seat)
 /* The call for which the holder has stepped out. */
 static uint32_t call_of_holder(void)
 {
-    const struct tbd_seat *holder = __atomic_load_n(&tbd_runtime.threads.holder, __ATOMIC_RELAXED);
+    const struct tbd_seat *holder = __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED);
 
     return holder ? __atomic_load_n(&holder->outside, __ATOMIC_ACQUIRE) : 0;
 }
 
 static bool rob(struct tbd_seat *seat, uint32_t call)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     bool done;
 
     lock();
@@ -287,23 +296,16 @@ static bool rob(struct tbd_seat *seat, uint32_t call)
 }
 
 /* What the call has done so far is all that the trace has of it. */
-static void send_call(struct tbd_thread *thread, struct tbd_seat *robbed)
-{
-    struct tbd_call call = *robbed->call;
-
-    thread->regs = robbed->regs;
-    call.result = 0;
-    call.flags |= TBD_SYSCALL_NORETURN;
-    tbd_effects_compare(call.effects);
-    tbd_call_finish(&call);
-    robbed->regs = thread->regs;
-    robbed->block_time = TBD_NO_BLOCK_TIME;
-}
-
 static void let_go(struct tbd_seat *seat)
 {
-    send_call(tbd_runtime.thread, tbd_runtime.threads.runner);
-    load(tbd_runtime.thread, seat);
+    struct tbd_thread *thread = tbd_thread_now();
+    struct tbd_seat *robbed = tbd_threads.runner;
+
+    thread->regs = robbed->regs;
+    robbed->outside_call.close(robbed->outside_call.call);
+    robbed->regs = thread->regs;
+    robbed->block_time = TBD_NO_BLOCK_TIME;
+    load(thread, seat);
     tbd_let_go("a system call that is made without giving way waits for another thread",
                TBD_END_WHOLE);
 }
@@ -326,16 +328,16 @@ static void wait_for_turn(struct tbd_seat *seat)
     seat->turn = 0;
 }
 
-void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_call *call)
+void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_outside_call *call)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
-    uint64_t now = tbd_ring_time(&tbd_runtime.ring, thread);
+    struct tbd_threads *threads = &tbd_threads;
+    uint64_t now = tbd_ring_time(&tbd_recording.ring, thread);
 
     if (!tbd_threads_are_many())
         return;
     save(thread, threads->holder);
     threads->holder->block_time = now ? now - 1 : TBD_NO_BLOCK_TIME;
-    threads->holder->call = call;
+    threads->holder->outside_call = *call;
     threads->steps = threads->steps % (TBD_ROBBED - 1) + 1;
     __atomic_store_n(&threads->holder->outside, threads->steps, __ATOMIC_RELEASE);
 }
@@ -354,7 +356,7 @@ bool tbd_threads_step_in(struct tbd_seat *seat)
 /* False: nobody gets it any more. */
 static bool get_baton(struct tbd_seat *seat)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     bool mine = false;
 
     lock();
@@ -376,9 +378,9 @@ static bool get_baton(struct tbd_seat *seat)
 
 void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, uint64_t block_time)
 {
-    save(thread, tbd_runtime.threads.holder);
-    tbd_runtime.threads.holder->block_time = block_time;
-    tbd_runtime.threads.reason = reason;
+    save(thread, tbd_threads.holder);
+    tbd_threads.holder->block_time = block_time;
+    tbd_threads.reason = reason;
     hand_over(NULL);
 }
 
@@ -404,7 +406,7 @@ bool tbd_threads_take(struct tbd_thread *thread, struct tbd_seat *seat)
 
 uint64_t tbd_threads_next_tick(void)
 {
-    return tbd_threads_are_many() ? tbd_runtime.threads.tick : TBD_TIME_NEVER;
+    return tbd_threads_are_many() ? tbd_threads.tick : TBD_TIME_NEVER;
 }
 
 static bool is_anybody_ready(void)
@@ -412,19 +414,19 @@ static bool is_anybody_ready(void)
     bool ready;
 
     lock();
-    ready = tbd_runtime.threads.first;
+    ready = tbd_threads.first;
     unlock();
     return ready;
 }
 
 void tbd_threads_tick(struct tbd_thread *thread)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     struct tbd_seat *seat = threads->holder;
 
-    if (!tbd_threads_are_many() || tbd_ring_time(&tbd_runtime.ring, thread) < threads->tick)
+    if (!tbd_threads_are_many() || tbd_ring_time(&tbd_recording.ring, thread) < threads->tick)
         return;
-    threads->tick = tbd_ring_time(&tbd_runtime.ring, thread) + tbd_runtime.options.quantum;
+    threads->tick = tbd_ring_time(&tbd_recording.ring, thread) + tbd_threads.quantum;
     if (!is_anybody_ready())
         return;
     save(thread, seat);
@@ -439,7 +441,7 @@ void tbd_threads_tick(struct tbd_thread *thread)
 /* As long as there is one thread, the kernel knows the program's own word. */
 static void watch_first(struct tbd_thread *thread)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     struct tbd_seat *seat = threads->holder;
 
     if (!seat->is_watched && !tbd_sys_failed(tbd_sys3(__NR_prctl, PR_GET_TID_ADDRESS,
@@ -447,7 +449,18 @@ static void watch_first(struct tbd_thread *thread)
         tbd_sys3(__NR_set_tid_address, tbd_sys_pointer(&seat->alive), 0, 0);
         seat->is_watched = true;
     }
-    threads->tick = tbd_ring_time(&tbd_runtime.ring, thread) + tbd_runtime.options.quantum;
+    threads->tick = tbd_ring_time(&tbd_recording.ring, thread) + tbd_threads.quantum;
+}
+
+/* The new kernel thread: every signal is blocked, gs base is the engine's. */
+static void begin(void *context)
+{
+    struct tbd_seat *seat = context;
+    struct tbd_altstack none;
+
+    tbd_signals_set_stack(stack_top(seat), &none);
+    await_turn(tbd_thread_now(), seat);
+    begin_in_turn(tbd_thread_now());
 }
 
 int64_t tbd_threads_clone(struct tbd_seat *seat, uint64_t flags, uint64_t tls)
@@ -458,7 +471,7 @@ int64_t tbd_threads_clone(struct tbd_seat *seat, uint64_t flags, uint64_t tls)
     seat->turn = 0;
     seat->outside = 0;
     seat->is_watched = true;
-    result = tbd_thread_clone(flags, stack_top(seat), &seat->alive, tls, seat);
+    result = tbd_thread_clone(flags, stack_top(seat), &seat->alive, tls, begin, seat);
     if (result < 0)
         seat->alive = 0;
     return result;
@@ -467,14 +480,14 @@ int64_t tbd_threads_clone(struct tbd_seat *seat, uint64_t flags, uint64_t tls)
 void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat,
                          const struct tbd_regs *regs)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     struct tbd_msg_thread message = { .event = TBD_THREAD_START,
                                       .thread = regs->thread,
                                       .from = thread->tid,
                                       .block_time = TBD_NO_BLOCK_TIME };
     struct tbd_part parts[3] = { { &message, sizeof(message) },
                                  { regs, sizeof(*regs) },
-                                 { seat->image, tbd_runtime.vector.bytes } };
+                                 { seat->image, tbd_processor.vector.bytes } };
 
     if (threads->count == 1)
         watch_first(thread);
@@ -483,34 +496,21 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat,
     seat->regs = *regs;
     seat->block_time = TBD_NO_BLOCK_TIME;
     seat->seccomp = threads->holder->seccomp;
-    seat->signals = (struct tbd_signals){ .mask = tbd_runtime.signals->mask,
+    seat->signals = (struct tbd_signals){ .mask = tbd_signals_now()->mask,
                                           .altstack = { .flags = SS_DISABLE } };
-    tbd_vector_store(&tbd_runtime.vector, seat->image);
-    tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_THREAD, parts, 3);
+    tbd_vector_store(&tbd_processor.vector, seat->image);
+    tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_THREAD, parts, 3);
     lock();
     append(seat);
     unlock();
     TBD_LOG(TBD_LOG_DEBUG, "thread", "%u started by %u", regs->thread, thread->tid);
 }
 
-/* The new kernel thread: every signal is blocked, gs base is the engine's. */
-void tbd_threads_begin(struct tbd_seat *seat)
-{
-    struct tbd_thread *thread = tbd_runtime.thread;
-    struct tbd_altstack none;
-
-    tbd_signals_set_stack(stack_top(seat), &none);
-    await_turn(thread, seat);
-    tbd_signals_let_in();
-    tbd_runtime_settle(thread);
-    tbd_patcher_run(thread);
-}
-
 /* ---- a thread ends ---- */
 
 void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
 {
-    struct tbd_threads *threads = &tbd_runtime.threads;
+    struct tbd_threads *threads = &tbd_threads;
     struct tbd_seat *seat = threads->holder;
     struct tbd_msg_thread message = { .event = TBD_THREAD_END,
                                       .thread = thread->tid,
@@ -519,7 +519,7 @@ void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
 
     send_thread(thread, &message);
     TBD_LOG(TBD_LOG_DEBUG, "thread", "%u ended", thread->tid);
-    if (thread->tid == tbd_runtime.pid)
+    if (thread->tid == tbd_recording.pid)
         threads->leader_status = (uint32_t)status & 0xff;
     threads->count--;
     threads->reason = TBD_SWITCH_EXIT;
@@ -534,16 +534,16 @@ void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
 
 void tbd_threads_send_regs(struct tbd_thread *thread)
 {
-    for (uint32_t i = 0; tbd_threads_are_many() && i < tbd_runtime.threads.seats; i++) {
+    for (uint32_t i = 0; tbd_threads_are_many() && i < tbd_threads.seats; i++) {
         struct tbd_seat *seat = tbd_seat_at(i);
         struct tbd_part parts[2] = { { &seat->regs, sizeof(seat->regs) },
-                                     { seat->image, tbd_runtime.vector.bytes } };
+                                     { seat->image, tbd_processor.vector.bytes } };
 
-        if (!seat->tid || seat == tbd_runtime.threads.holder)
+        if (!seat->tid || seat == tbd_threads.holder)
             continue;
-        seat->regs.xsave_bytes = tbd_runtime.vector.bytes;
+        seat->regs.xsave_bytes = tbd_processor.vector.bytes;
         seat->regs.thread = seat->tid;
-        tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_REGS, parts, 2);
+        tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_REGS, parts, 2);
     }
 }
 
@@ -554,25 +554,8 @@ void tbd_threads_release(void)
     struct tbd_seat *seat;
 
     lock();
-    __atomic_store_n(&tbd_runtime.threads.is_detached, true, __ATOMIC_RELEASE);
+    __atomic_store_n(&tbd_threads.is_detached, true, __ATOMIC_RELEASE);
     while ((seat = take_first()) != NULL)
         grant(seat);
     unlock();
-}
-
-void tbd_threads_restore_cleared(const struct tbd_seat *seat)
-{
-    if (seat->is_watched)
-        tbd_sys3(__NR_set_tid_address, seat->cleared, 0, 0);
-}
-
-void tbd_threads_leave(struct tbd_seat *seat)
-{
-    struct tbd_regs regs = seat->regs;
-
-    tbd_signals_block_all();
-    tbd_threads_restore_cleared(seat);
-    tbd_signals_restore_thread(&seat->signals);
-    tbd_set_gs_base(regs.gs_base);
-    tbd_signals_go_native(&regs, seat->signals.mask, &seat->seccomp);
 }

@@ -13,7 +13,7 @@
  * `quantum` block entries when somebody is ready; those who are ready get it in the order they came.
  *
  * Invariants
- * THREADS-1  At most one thread holds the baton; everything in tbd_runtime but `lock`ed fields is
+ * THREADS-1  At most one thread holds the baton; the engine's state but `lock`ed fields is
  *     its alone.
  * THREADS-2  `holder` changes under `lock`, by the one who gives, or by the one who takes a free
  *     baton.  So a signal handler that finds its own seat there runs on the holder, and it stays
@@ -30,13 +30,18 @@
 #ifndef TBD_HOOKS_THREADS_H
 #define TBD_HOOKS_THREADS_H
 
-#include "hooks/calls/seccomp.h"
+#include "hooks/threads/seccomp_state.h"
 #include "hooks/threads/signals.h"
 #include "hooks/instructions/vector.h"
 
 #define TBD_MAX_THREADS 895u /* stack slots */
 
-struct tbd_call;
+/* A call that is made with the baton in hand, for whoever takes that away (THREADS-6). */
+struct tbd_outside_call {
+    void (*close)(
+        void *call); /* records what has been done of it, with its registers in the thread block */
+    void *call;      /* lives on the caller's stack */
+};
 
 struct tbd_seat {
     struct tbd_signals signals;
@@ -54,7 +59,7 @@ struct tbd_seat {
     uint32_t turn;   /* futex: 1 = it has been given the baton, or must leave */
     /* number of the call for which it has stepped out; 0: it has not; TBD_ROBBED */
     uint32_t outside;
-    const struct tbd_call *call;                      /* which that is; lives on its stack */
+    struct tbd_outside_call outside_call;             /* which that is */
     _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES]; /* vector state, for window ends */
 };
 
@@ -72,11 +77,22 @@ struct tbd_threads {
     uint32_t reason;        /* why the runner gave way: enum tbd_thread_reason */
     uint32_t leader_status; /* what the main thread left with, if it left first */
     uint32_t steps;         /* out, so far */
+    uint64_t quantum;       /* block entries until somebody else's turn comes */
     bool is_detached;
 };
 
-/* BOOT: the first thread's seat.  Its stack slot is mapped. */
-void tbd_threads_init(struct tbd_thread *thread);
+extern struct tbd_threads tbd_threads;
+
+/* The signals of the thread whose program state is in the thread block. */
+static inline struct tbd_signals *tbd_signals_now(void)
+{
+    return &tbd_threads.runner->signals;
+}
+
+/* BOOT: the first thread's seat; its stack slot is mapped.  `begin`, which does not return, is where new threads begin
+ * in their first turn. */
+void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
+                      void (*begin)(struct tbd_thread *thread));
 /* In a forked child: the only thread there is. */
 void tbd_threads_after_fork(struct tbd_thread *thread);
 
@@ -98,7 +114,7 @@ void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason,
 bool tbd_threads_take(struct tbd_thread *thread, struct tbd_seat *seat);
 /* Around a call that is made with the baton in hand; with one thread nothing.  False: the program was let go, and what
  * the seat has for registers is not what the thread goes on with. */
-void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_call *call);
+void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_outside_call *call);
 bool tbd_threads_step_in(struct tbd_seat *seat);
 /* At a block boundary, when the tick is due: somebody else's turn, if anybody is ready.  The next tick. */
 void tbd_threads_tick(struct tbd_thread *thread);
@@ -120,9 +136,5 @@ void tbd_threads_send_regs(struct tbd_thread *thread);
 
 /* The program is let go: all others continue natively as soon as they wake. */
 void tbd_threads_release(void);
-/* One of them, at `regs`. */
-_Noreturn void tbd_threads_leave(struct tbd_seat *seat);
-/* The word that the kernel clears at the thread's end is the program's again. */
-void tbd_threads_restore_cleared(const struct tbd_seat *seat);
 
 #endif

@@ -49,13 +49,15 @@ tbd_native_jump:
         iretq
         .size   tbd_native_jump, . - tbd_native_jump
 
-/* int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls, struct tbd_seat *seat)
- * clone; the new thread calls tbd_threads_begin(seat) on `stack`, which does not return. */
+/* int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls, void (*begin)(void *), void *context)
+ * clone; the new thread calls begin(context) on `stack`, which does not return. */
         .globl  tbd_thread_clone
         .type   tbd_thread_clone, @function
 tbd_thread_clone:
         push    %rbx
-        mov     %r8, %rbx
+        push    %r12
+        mov     %r8, %r12
+        mov     %r9, %rbx
         mov     %rdx, %r10
         xor     %edx, %edx
         mov     %rcx, %r8
@@ -63,11 +65,12 @@ tbd_thread_clone:
         syscall
         test    %rax, %rax
         jz      1f
+        pop     %r12
         pop     %rbx
         ret
 1:      xor     %ebp, %ebp
         mov     %rbx, %rdi
-        call    tbd_threads_begin
+        call    *%r12
         hlt
         .size   tbd_thread_clone, . - tbd_thread_clone
 

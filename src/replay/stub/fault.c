@@ -11,8 +11,12 @@
 #include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/threads/sigframe.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/instructions/registers.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/sigframe.h"
+#include "patcher/patcher.h"
 #include "replay/stub/memory.h"
 
 #define PAGE_FAULT_WRITE   2u
@@ -42,8 +46,8 @@ static void regs_from_frame(const struct tbd_ucontext *frame, struct tbd_regs *o
 {
     memset(out, 0, sizeof(*out));
     tbd_ucontext_get(frame, out);
-    out->fs_base = tbd_runtime.thread->regs.fs_base;
-    out->gs_base = tbd_runtime.thread->regs.gs_base;
+    out->fs_base = tbd_thread_now()->regs.fs_base;
+    out->gs_base = tbd_thread_now()->regs.gs_base;
 }
 
 static void continue_at(struct tbd_ucontext *frame, uint64_t address)
@@ -64,7 +68,7 @@ static void operand_guard(struct tbd_ucontext *frame, uint64_t address)
 
     if (bytes > TBD_RECORD_MAX_BYTES)
         bytes = TBD_RECORD_MAX_BYTES;
-    tbd_ring_move_record_sigsafe(&tbd_runtime.ring, &entry, &operand, (uint32_t)bytes);
+    tbd_ring_move_record_sigsafe(&tbd_recording.ring, &entry, &operand, (uint32_t)bytes);
     frame->gregs[TBD_FRAME_R15] = entry;
     frame->gregs[TBD_FRAME_R14] = operand;
 }
@@ -89,7 +93,7 @@ static uint32_t access_of(const struct tbd_ucontext *frame)
 /* The program's own fault in translated code: its registers, and what of the record is complete. */
 static bool take_cache_fault(const struct tbd_regs *cpu)
 {
-    struct tbd_thread *thread = tbd_runtime.thread;
+    struct tbd_thread *thread = tbd_thread_now();
     struct tbd_regs state = thread->regs;
     struct tbd_interruption where = tbd_patcher_interrupted(thread, cpu, &state);
 
@@ -99,7 +103,7 @@ static bool take_cache_fault(const struct tbd_regs *cpu)
     thread->operand_next = cpu->gpr[TBD_R14];
     fault.insn = where.insn;
     if (where.where == TBD_INT_INSIDE)
-        tbd_ring_close_record_sigsafe(&tbd_runtime.ring, thread, where.record_bytes);
+        tbd_ring_close_record_sigsafe(&tbd_recording.ring, thread, where.record_bytes);
     state.fs_base = thread->regs.fs_base;
     state.gs_base = thread->regs.gs_base;
     state.thread = thread->regs.thread;
@@ -111,7 +115,7 @@ static bool take_cache_fault(const struct tbd_regs *cpu)
 /* In an instruction that runs in a slot (hooks/instructions/slot.h): the registers are the program's. */
 static bool take_slot_fault(const struct tbd_regs *cpu)
 {
-    struct tbd_thread *thread = tbd_runtime.thread;
+    struct tbd_thread *thread = tbd_thread_now();
     uint64_t rip = thread->regs.rip;
 
     if (!tbd_slot_owns(cpu->rip))
@@ -136,7 +140,7 @@ static void leave_to_engine(struct tbd_ucontext *frame, int signo, uint64_t addr
     fault.is_ours = !take_slot_fault(&cpu) && !take_cache_fault(&cpu);
     if (fault.is_ours)
         fault.address = cpu.rip;
-    frame->gregs[TBD_FRAME_RSP] = tbd_runtime.thread->engine_stack;
+    frame->gregs[TBD_FRAME_RSP] = tbd_thread_now()->engine_stack;
     frame->rflags = 0x202;
     continue_at(frame, (uint64_t)(uintptr_t)tbd_stub_after_fault);
 }
@@ -146,7 +150,7 @@ static bool step(struct tbd_ucontext *frame)
     struct tbd_regs cpu;
 
     regs_from_frame(frame, &cpu);
-    if (!tbd_patcher_step(tbd_runtime.thread, &cpu, frame->trap))
+    if (!tbd_patcher_step(tbd_thread_now(), &cpu, frame->trap))
         return false;
     frame->rflags = cpu.rflags;
     return true;
@@ -157,9 +161,9 @@ static void handle(int signo, const siginfo_t *info, struct tbd_ucontext *frame)
     uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
 
     if (signo == SIGSEGV) {
-        switch (tbd_ring_guard_sigsafe(&tbd_runtime.ring, address)) {
+        switch (tbd_ring_guard_sigsafe(&tbd_recording.ring, address)) {
         case TBD_GUARD_ENTRIES:
-            continue_at(frame, tbd_patcher_boundary_exit(tbd_runtime.thread, frame->rip));
+            continue_at(frame, tbd_patcher_boundary_exit(tbd_thread_now(), frame->rip));
             return;
         case TBD_GUARD_OPERANDS: operand_guard(frame, address); return;
         case TBD_GUARD_NONE: break;
@@ -182,7 +186,7 @@ void tbd_stub_signal(int signo, siginfo_t *info, void *context)
     uint64_t gs_base = tbd_gs_base_take_sigsafe();
 
     handle(signo, info, frame);
-    if (gs_base != tbd_runtime.gs_base && frame->rip == rip)
+    if (gs_base != tbd_processor.gs_base && frame->rip == rip)
         tbd_set_gs_base(gs_base);
 }
 
@@ -227,7 +231,7 @@ static bool load_frame_vectors(uint64_t fpstate)
     uint64_t present, legacy = 3;
 
     if (!fpstate) {
-        tbd_vector_clear(&tbd_runtime.vector);
+        tbd_vector_clear(&tbd_processor.vector);
         return true;
     }
     memset(image, 0, sizeof(image));
@@ -235,15 +239,15 @@ static bool load_frame_vectors(uint64_t fpstate)
         return false;
     if (software.magic1 != FP_XSTATE_MAGIC1)
         software.xstate_size = SOFTWARE_AT;
-    if (software.xstate_size > tbd_runtime.vector.bytes)
-        software.xstate_size = tbd_runtime.vector.bytes;
+    if (software.xstate_size > tbd_processor.vector.bytes)
+        software.xstate_size = tbd_processor.vector.bytes;
     if (!tbd_memory_read(fpstate, image, software.xstate_size))
         return false;
     memcpy(&present, image + 512, sizeof(present));
-    present = software.magic1 == FP_XSTATE_MAGIC1 ? present & tbd_runtime.vector.mask : legacy;
+    present = software.magic1 == FP_XSTATE_MAGIC1 ? present & tbd_processor.vector.mask : legacy;
     memset(image + 512, 0, 64);
     memcpy(image + 512, &present, sizeof(present));
-    tbd_vector_load(&tbd_runtime.vector, image);
+    tbd_vector_load(&tbd_processor.vector, image);
     return true;
 }
 
@@ -260,7 +264,7 @@ void tbd_signal_return(struct tbd_thread *thread)
     tbd_ucontext_get(&frame, &thread->regs);
     thread->regs.rflags = tbd_ucontext_merge_flags(flags, frame.rflags);
     if (!tbd_stub.is_partial)
-        tbd_window_send_regs(&tbd_runtime.ring, thread, &tbd_runtime.vector);
+        tbd_registers_send(&tbd_recording.ring, thread, &tbd_processor.vector);
 }
 
 /* ---- the program's own faults ---- */
@@ -282,14 +286,14 @@ void tbd_stub_faulted(uint32_t insn, int signo, uint64_t address)
         tbd_stub_diverge(insn, "fault after %u instructions of the block, in play after %lu", insn,
                          logged);
     tbd_log_send(message);
-    tbd_patcher_trap(tbd_runtime.thread, 0);
+    tbd_patcher_trap(tbd_thread_now(), 0);
     if (tbd_log_peek(TBD_MSG_SHARED))
-        tbd_runtime.thread->regs.rflags &= ~FLAG_RESUME;                /* the trap's, as in play */
+        tbd_thread_now()->regs.rflags &= ~FLAG_RESUME;                  /* the trap's, as in play */
     if (!tbd_log_peek(TBD_MSG_SHARED) && !tbd_log_peek(TBD_MSG_SIGNAL)) /* fatal */
         tbd_stub_finish();
     if (tbd_stub.is_inside)
-        tbd_stub_settle(tbd_runtime.thread);
+        tbd_stub_settle(tbd_thread_now());
     else
-        tbd_stub_boundary(tbd_runtime.thread); /* what is due next is another thing now */
-    tbd_patcher_run(tbd_runtime.thread);
+        tbd_stub_boundary(tbd_thread_now()); /* what is due next is another thing now */
+    tbd_patcher_run(tbd_thread_now());
 }

@@ -10,8 +10,12 @@
 
 #include "base/linux.h"
 #include "base/string.h"
+#include "hooks/instructions/processor.h"
+
 #include "hooks/calls/vsyscall.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/recording.h"
 #include "hooks/table/syscalls.h"
 #include "replay/stub/memory.h"
 
@@ -81,7 +85,7 @@ void tbd_log_send(const struct tbd_message *message)
 {
     struct tbd_part part = { message + 1, message->bytes };
 
-    tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, (enum tbd_message_kind)message->kind,
+    tbd_ring_send(&tbd_recording.ring, tbd_thread_now(), (enum tbd_message_kind)message->kind,
                   &part, 1);
     tbd_stub.log_next++;
 }
@@ -123,7 +127,7 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
             tbd_stub_diverge(TBD_PLAN_LAST_INSN, "memory at 0x%lx, written by play, is not there",
                              write.address);
         if (!tbd_stub.is_partial)
-            tbd_pages_mark_written(&tbd_runtime.pages, write.address, write.address + write.bytes);
+            tbd_pages_mark_written(&tbd_memory.pages, write.address, write.address + write.bytes);
         at += write.bytes;
     }
     return at;
@@ -134,7 +138,7 @@ const uint8_t *tbd_log_apply_writes(const uint8_t *at, uint32_t count)
 void tbd_stub_settle(struct tbd_thread *thread)
 {
     tbd_stub_between(thread);
-    if (tbd_ring_time(&tbd_runtime.ring, thread) >= tbd_runtime.ring.due)
+    if (tbd_ring_time(&tbd_recording.ring, thread) >= tbd_recording.ring.due)
         tbd_stub_boundary(thread);
 }
 
@@ -318,7 +322,7 @@ void tbd_stub_bad_code(struct tbd_thread *thread)
 {
     bool unused;
     struct tbd_app_pc pc = { thread->regs.rip };
-    uint64_t bytes = tbd_runtime_callbacks()->executable(pc, TBD_INSN_MAX_BYTES, &unused);
+    uint64_t bytes = tbd_stub_callbacks.executable(pc, TBD_INSN_MAX_BYTES, &unused);
     const struct tbd_slot *slot = bytes ? tbd_slot_get_raising(thread, (uint32_t)bytes) : NULL;
 
     if (run_vsyscall(thread)) {
@@ -358,9 +362,9 @@ static void deliver(struct tbd_thread *thread, const struct tbd_message *message
     memcpy(&signal, message + 1, sizeof(signal));
     at = tbd_log_apply_writes((const uint8_t *)(message + 1) + sizeof(signal), signal.write_count);
     memcpy(&thread->regs, at, sizeof(thread->regs));
-    if (thread->regs.xsave_bytes == tbd_runtime.vector.bytes) {
+    if (thread->regs.xsave_bytes == tbd_processor.vector.bytes) {
         memcpy(image, at + sizeof(thread->regs), thread->regs.xsave_bytes);
-        tbd_vector_load(&tbd_runtime.vector, image);
+        tbd_vector_load(&tbd_processor.vector, image);
     }
     tbd_log_send(message);
 }

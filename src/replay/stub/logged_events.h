@@ -5,6 +5,7 @@
 #ifndef TBD_STUB_LOGGED_EVENTS_H
 #define TBD_STUB_LOGGED_EVENTS_H
 
+#include "hooks/instructions/special.h"
 #include "replay/stub/stub.h"
 
 /* The next log message if it is of this kind and due now, else NULL. */
@@ -27,7 +28,7 @@ void tbd_signal_return(struct tbd_thread *thread);
 /* reexecute.c: executes a special whose outputs follow from its inputs. */
 void tbd_special_again(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
 
-/* The stores of others in the next of its messages (tbd_runtime.next_others). */
+/* The stores of others in the next of its messages (tbd_next_others). */
 __attribute__((visibility("hidden"))) const struct tbd_msg_special *
 tbd_stub_next_others(struct tbd_effects *effects, uint32_t *others);
 

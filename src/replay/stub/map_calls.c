@@ -7,6 +7,9 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/recording.h"
 #include "replay/stub/memory.h"
 
 #define HIGHEST_ERROR (-4095l)
@@ -34,7 +37,7 @@ static void forget_code(uint64_t start, uint64_t bytes)
     uint64_t end = start + page_up(bytes);
 
     start -= start < TBD_INSN_MAX_BYTES ? start : TBD_INSN_MAX_BYTES;
-    if (tbd_regions_has_code(&tbd_runtime.regions, start, end))
+    if (tbd_regions_has_code(&tbd_memory.regions, start, end))
         tbd_stub_code_changed(start, end - start);
 }
 
@@ -52,7 +55,7 @@ static bool do_mmap(const struct tbd_msg_syscall *call)
     if (!tbd_memory_map(call->result, call->args[1], (uint32_t)call->args[2], is_fresh(call),
                         this_order()))
         return false;
-    region = tbd_regions_find(&tbd_runtime.regions, call->result);
+    region = tbd_regions_find(&tbd_memory.regions, call->result);
     if (region && (call->args[3] & MAP_TYPE) != MAP_PRIVATE)
         region->map.map_flags = MAP_SHARED;
     return true;
@@ -61,7 +64,7 @@ static bool do_mmap(const struct tbd_msg_syscall *call)
 /* The stack may grow further: play says where to, behind the arguments.  Nothing is between. */
 static bool change_limit(const struct tbd_msg_syscall *call)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
     uint64_t start = call->args[5];
     size_t i = tbd_regions_lower(regions, start);
 
@@ -195,7 +198,7 @@ bool tbd_maps_change(const struct tbd_msg_syscall *call, struct tbd_thread *thre
 /* Play looks at readable mappings only (hooks/calls/memory_calls.c: capture). */
 static void send_range(uint64_t start, uint64_t bytes)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
     uint64_t end = start + page_up(bytes);
 
     for (size_t i = tbd_regions_lower(regions, start);
@@ -206,7 +209,7 @@ static void send_range(uint64_t start, uint64_t bytes)
 
         stretch.folds = tbd_regions_folds(regions, stretch.start, stretch.end);
         if (map->prot & PROT_READ)
-            tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
+            tbd_window_send_pages(&tbd_recording.ring, tbd_thread_now(), &tbd_memory.pages,
                                   &stretch, 1);
     }
 }

@@ -4,7 +4,7 @@
  * Neighbours: plan.h says what there is when the window starts; the fault handler (fault.c) asks
  * for pages that are missing; the mapping calls of the log (logged_events.c) change it.
  *
- * MEMORY-1  tbd_runtime.regions says what the program may touch.  A page is mapped for real if and
+ * MEMORY-1  tbd_memory.regions says what the program may touch.  A page is mapped for real if and
  *     only if its bit in the present map is set; then its protection is the region's (execution
  *     taken away: only translated code runs here).
  * MEMORY-2  Every page is in one of: absent; present with contents from the trace, or zero, or
@@ -16,6 +16,7 @@
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/memory/program_memory.h"
 #include "replay/stub/stub.h"
 #include "replay/stub/turn.h"
 
@@ -24,12 +25,12 @@
 
 static struct tbd_plan_head *plan;
 
-/* tbd_runtime.regions, as in play, so that code shared with it sees the program's mappings.  Of
+/* tbd_memory.regions, as in play, so that code shared with it sees the program's mappings.  Of
  * struct tbd_msg_region, `device` says which mapping call made it (the order of its log message; 0
  * = before the window), and `inode` is 1 for files. */
 static struct tbd_regions *table(void)
 {
-    return &tbd_runtime.regions;
+    return &tbd_memory.regions;
 }
 
 static uint64_t page_of(uint64_t address)

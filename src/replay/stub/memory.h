@@ -21,7 +21,7 @@ const char *tbd_memory_begin(struct tbd_plan_head *plan);
  * PROT_WRITE. True: the page was missing and is there now.  APP and SIG contexts. */
 bool tbd_memory_fault(uint64_t address, uint32_t access);
 /* How many bytes from `address` on, at most `want`, lie in executable regions; they are present
- * then.  *out_changes: some are writable or shared, too, as in play (hooks/stream/boundary.c). */
+ * then.  *out_changes: some are writable or shared, too, as in play (hooks/boot/play.c). */
 uint64_t tbd_memory_executable(uint64_t address, uint64_t want, bool *out_changes);
 
 /* The mapping calls, done again.  `order` = log messages up to and with the call's. */

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* reexecute.c - specials whose outputs follow from their inputs: play's own code executes them
  *
- * It works on tbd_runtime, as in play, and sends the same messages.  What other processes wrote
+ * It works on the same state as play, and sends the same messages.  What other processes wrote
  * meanwhile is an input (hooks/memory/shared.h): it comes out of the logged messages, one for each piece
  * of the instruction. */
 #include "base/string.h"
 #include "format/stream/stream.h"
-#include "hooks/memory/effects.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/memory/effects.h"
 #include "replay/stub/logged_events.h"
 
 static struct {
@@ -46,7 +46,7 @@ const struct tbd_msg_special *tbd_stub_next_others(struct tbd_effects *effects, 
 
     /* Play was refused the memory; here it may be there, because the file has changed meanwhile. */
     if (!message && tbd_log_peek(TBD_MSG_INTERRUPTED))
-        tbd_stub_faulted(tbd_slot_last_insn(tbd_runtime.thread), 0, tbd_runtime.thread->regs.rip);
+        tbd_stub_faulted(tbd_slot_last_insn(tbd_thread_now()), 0, tbd_thread_now()->regs.rip);
     /* A program killed in the middle of a long one has done only so many pieces. */
     if (!message && !tbd_stub.plan->complete && tbd_stub_is_where_play_stopped())
         tbd_stub_finish();

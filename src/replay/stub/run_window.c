@@ -16,8 +16,13 @@
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/instructions/registers.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/stream/recording.h"
 #include "patcher/cut.h"
+#include "patcher/patcher.h"
 #include "replay/stub/memory.h"
 
 struct tbd_stub tbd_stub;
@@ -29,7 +34,7 @@ static struct tbd_plan_stop *stops(void)
 
 static uint64_t absolute_time(void)
 {
-    return tbd_ring_time(&tbd_runtime.ring, tbd_runtime.thread) - tbd_stub.extra;
+    return tbd_ring_time(&tbd_recording.ring, tbd_thread_now()) - tbd_stub.extra;
 }
 
 uint64_t tbd_stub_time(void)
@@ -49,14 +54,14 @@ void tbd_stub_diverge(uint32_t instruction, const char *format, ...)
     va_end(list);
     plan->report.time = next ? next - 1 : 0;
     plan->report.instruction = instruction;
-    plan->report.thread = tbd_runtime.thread->tid;
+    plan->report.thread = tbd_thread_now()->tid;
     tbd_stub_fail(plan, TBD_OUTCOME_DIVERGED, "%s", what);
 }
 
 void tbd_stub_code_changed(uint64_t start, uint64_t bytes)
 {
     tbd_stub.plan->report.code_changed = 1;
-    tbd_patcher_flush_range(tbd_runtime.thread, start, start + bytes);
+    tbd_patcher_flush_range(tbd_thread_now(), start, start + bytes);
 }
 
 /* ---- the end ---- */
@@ -71,7 +76,7 @@ static void mark_pages(const struct tbd_plan_section *section)
     for (uint64_t i = 0; i < section->count; i++) {
         uint64_t page = addresses_in(section)[i];
 
-        tbd_pages_mark_written(&tbd_runtime.pages, page, page + 1);
+        tbd_pages_mark_written(&tbd_memory.pages, page, page + 1);
     }
 }
 
@@ -85,7 +90,7 @@ static void mark_dirty_pages(void)
 
 static void send_marked_pages(void)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
     bool any_folds = false;
 
     for (size_t i = 0; i < regions->count; i++) {
@@ -94,7 +99,7 @@ static void send_marked_pages(void)
                                        tbd_regions_folds(regions, map->start, map->end) };
 
         if (map->prot & PROT_READ)
-            tbd_window_send_pages(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
+            tbd_window_send_pages(&tbd_recording.ring, tbd_thread_now(), &tbd_memory.pages,
                                   &stretch, 1);
         any_folds |= stretch.folds;
     }
@@ -103,7 +108,7 @@ static void send_marked_pages(void)
         struct tbd_stretch stretch = { .start = map->start, .end = map->end };
 
         if (map->prot & PROT_READ)
-            tbd_window_clear_marks(&tbd_runtime.pages, &stretch);
+            tbd_window_clear_marks(&tbd_memory.pages, &stretch);
     }
 }
 
@@ -112,13 +117,14 @@ static void send_end(void)
 {
     mark_dirty_pages();
     send_marked_pages();
-    if (tbd_stub.plan->complete)
-        tbd_stub_send_threads(tbd_runtime.thread);
-    if (tbd_stub.plan->complete)
-        tbd_window_send_end(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.pages,
-                            &tbd_runtime.vector, TBD_TIME_NEVER);
-    else /* play was killed in it and has no end state; its pages are wanted all the more */
-        tbd_ring_turn(&tbd_runtime.ring, tbd_runtime.thread, TBD_CHUNK_ENDS_WINDOW);
+    if (tbd_stub.plan->complete) {
+        tbd_stub_send_threads(tbd_thread_now());
+        tbd_registers_send(&tbd_recording.ring, tbd_thread_now(), &tbd_processor.vector);
+        tbd_window_send_end(&tbd_recording.ring, tbd_thread_now(), &tbd_memory.pages,
+                            TBD_TIME_NEVER);
+    } else { /* play was killed in it and has no end state; its pages are wanted all the more */
+        tbd_ring_turn(&tbd_recording.ring, tbd_thread_now(), TBD_CHUNK_ENDS_WINDOW);
+    }
 }
 
 void tbd_stub_finish(void)
@@ -128,7 +134,7 @@ void tbd_stub_finish(void)
     if (!tbd_stub.is_partial && tbd_stub.log_next < plan->log.count)
         tbd_stub_diverge(0, "the window ends, but play has %lu more logged messages",
                          plan->log.count - tbd_stub.log_next);
-    if (tbd_runtime.ring.full)
+    if (tbd_recording.ring.full)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
     if (!tbd_stub.is_partial)
         send_end();
@@ -149,10 +155,10 @@ static void send_state(struct tbd_thread *thread)
     mark_pages(gone);
     send_marked_pages();
     for (uint64_t i = 0; i < gone->count; i++)
-        tbd_pages_forget(&tbd_runtime.pages, addresses_in(gone)[i], addresses_in(gone)[i] + 1);
+        tbd_pages_forget(&tbd_memory.pages, addresses_in(gone)[i], addresses_in(gone)[i] + 1);
     tbd_stub_send_threads(thread);
-    tbd_window_send_end(&tbd_runtime.ring, thread, &tbd_runtime.pages, &tbd_runtime.vector,
-                        TBD_TIME_NEVER);
+    tbd_registers_send(&tbd_recording.ring, thread, &tbd_processor.vector);
+    tbd_window_send_end(&tbd_recording.ring, thread, &tbd_memory.pages, TBD_TIME_NEVER);
 }
 
 /* So far the ring only counted: the first slice that is wanted begins. */
@@ -161,11 +167,11 @@ static void begin_events(struct tbd_thread *thread)
     uint64_t now = absolute_time();
 
     tbd_stub.is_partial = false;
-    tbd_runtime.ring.discard = false;
-    tbd_runtime.options.hooks = tbd_stub.plan->hook_set;
-    tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
+    tbd_recording.ring.discard = false;
+    tbd_recording.hooks = tbd_stub.plan->hook_set;
+    tbd_sys_madvise(tbd_processor.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
     configure(tbd_stub.plan->hook_set);
-    tbd_ring_start(&tbd_runtime.ring, thread, now, TBD_TIME_NEVER);
+    tbd_ring_start(&tbd_recording.ring, thread, now, TBD_TIME_NEVER);
 }
 
 /* Behind the last one the window's own end follows, if it is wanted. */
@@ -205,11 +211,11 @@ static void fill_stop(struct tbd_plan_stop *stop, const struct tbd_thread *threa
     if (!stop->thread || stop->thread == thread->tid) {
         stop->regs = thread->regs;
         stop->regs.thread = thread->tid;
-        tbd_vector_store(&tbd_runtime.vector, image);
+        tbd_vector_store(&tbd_processor.vector, image);
     } else if (!tbd_stub_thread_state(stop->thread, &stop->regs, image)) {
         stop->done = TBD_STOP_NO_THREAD;
     }
-    stop->regs.xsave_bytes = tbd_runtime.vector.bytes;
+    stop->regs.xsave_bytes = tbd_processor.vector.bytes;
     if (stop->stack_bytes && stop->done == TBD_STOP_FILLED)
         copy_stack(stop);
     tbd_stub.stop_next++;
@@ -241,7 +247,7 @@ static void cut_block(void *unused)
                                          .max_insns = tbd_stub.plan->max_insns };
 
     (void)unused;
-    tbd_cut_block(&cut, &tbd_stub_callbacks, &config, tbd_runtime.thread->regs.rip);
+    tbd_cut_block(&cut, &tbd_stub_callbacks, &config, tbd_thread_now()->regs.rip);
     stopped_block = cut.def;
 }
 
@@ -300,7 +306,7 @@ void tbd_stub_boundary(struct tbd_thread *thread)
     TBD_INVARIANT("THREAD-1", thread->mark == TBD_THREAD_MARK);
     if (tbd_assert_failure())
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "%s", tbd_assert_failure());
-    if (tbd_runtime.ring.full)
+    if (tbd_recording.ring.full)
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "too many blocks for one replay process");
     if (tbd_stub.is_inside) {
         reached_inside(thread);
@@ -313,7 +319,7 @@ void tbd_stub_boundary(struct tbd_thread *thread)
         tbd_stub_leave_block(thread);
         stop_inside(thread, tbd_stub_time());
     }
-    tbd_ring_set_due(&tbd_runtime.ring, thread, next_due());
+    tbd_ring_set_due(&tbd_recording.ring, thread, next_due());
 }
 
 static void load_registers(struct tbd_thread *thread)
@@ -325,7 +331,7 @@ static void load_registers(struct tbd_thread *thread)
     thread->tid = plan->regs.thread;
     thread->kick = 0;
     memcpy(image, (const char *)plan + plan->xsave, plan->regs.xsave_bytes);
-    tbd_vector_load(&tbd_runtime.vector, image);
+    tbd_vector_load(&tbd_processor.vector, image);
     tbd_set_fs_base(thread->regs.fs_base);
 }
 
@@ -350,15 +356,16 @@ static void configure(uint32_t hook_set)
 void tbd_stub_run(void)
 {
     struct tbd_plan_head *plan = tbd_stub.plan;
-    struct tbd_thread *thread = tbd_runtime.thread;
+    struct tbd_thread *thread = tbd_thread_now();
 
-    if (plan->regs.xsave_bytes != tbd_runtime.vector.bytes || plan->xcr0 != tbd_runtime.vector.mask)
+    if (plan->regs.xsave_bytes != tbd_processor.vector.bytes ||
+        plan->xcr0 != tbd_processor.vector.mask)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED,
                       "this processor's vector registers differ from those of the recording");
     plan->report.code_changed = 0;
     tbd_stub.is_partial = plan->hook_set == TBD_HOOKS_PARTIAL || plan->from;
-    tbd_runtime.ring.discard = tbd_stub.is_partial;
-    tbd_runtime.options.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set;
+    tbd_recording.ring.discard = tbd_stub.is_partial;
+    tbd_recording.hooks = tbd_stub.is_partial ? TBD_HOOKS_NONE : plan->hook_set;
     tbd_stub.end = plan->first_time + plan->until;
     tbd_stub.slice_end =
         plan->slice ? plan->first_time + (plan->from ? plan->from : plan->slice) : TBD_TIME_NEVER;
@@ -366,12 +373,12 @@ void tbd_stub_run(void)
     tbd_stub.is_inside = tbd_stub.has_ended = false;
     tbd_stub.brk = plan->brk;
     if (!tbd_stub.is_partial) /* marks that a partial replay left */
-        tbd_sys_madvise(tbd_runtime.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
+        tbd_sys_madvise(tbd_processor.gs_base, TBD_TOUCH_BYTES, MADV_DONTNEED);
     configure(tbd_stub.is_partial ? TBD_HOOKS_PARTIAL : plan->hook_set);
     load_registers(thread);
-    tbd_runtime.ring.area =
-        plan->area == TBD_PLAN_NO_AREA ? 0 : tbd_ring_area(&tbd_runtime.ring, plan->area);
-    tbd_ring_start(&tbd_runtime.ring, thread, plan->first_time, tbd_stub.end);
+    tbd_recording.ring.area =
+        plan->area == TBD_PLAN_NO_AREA ? 0 : tbd_ring_area(&tbd_recording.ring, plan->area);
+    tbd_ring_start(&tbd_recording.ring, thread, plan->first_time, tbd_stub.end);
     tbd_stub_shared_begin(thread);
     tbd_stub_boundary(thread);
     tbd_patcher_run(thread);

@@ -6,7 +6,13 @@
 #include "base/linux.h"
 #include "base/sys.h"
 #include "hooks/boot/decoder.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/instructions/slot.h"
+#include "hooks/instructions/special.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
+#include "patcher/patcher.h"
 #include "replay/stub/logged_events.h"
 #include "replay/stub/memory.h"
 
@@ -28,20 +34,20 @@ static bool map_thread(void)
     uint64_t gs = TBD_THREADS_BASE + TBD_THREAD_GS_OFFSET;
     uint64_t block = gs - sizeof(struct tbd_thread);
     uint64_t first = block & ~(TBD_PAGE_SIZE - 1);
+    struct tbd_thread *thread = (struct tbd_thread *)block;
     struct tbd_arena tls;
 
     if (!map_fixed(first, gs + TBD_TOUCH_BYTES - first) ||
         !map_fixed(TBD_STACKS_BASE, TBD_STACK_SLOT_BYTES) ||
-        !tbd_regions_init(&tbd_runtime.regions) || !tbd_arena_init(&tls, 2 * TBD_PAGE_SIZE))
+        !tbd_regions_init(&tbd_memory.regions) || !tbd_arena_init(&tls, 2 * TBD_PAGE_SIZE))
         return false;
-    tbd_runtime.thread = (struct tbd_thread *)block;
-    tbd_runtime.thread->self = block;
-    tbd_runtime.thread->mark = TBD_THREAD_MARK;
-    tbd_runtime.thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
-    tbd_runtime.gs_base = gs;
-    tbd_runtime.pages.touch = (uint8_t *)gs;
-    if (tbd_runtime.has_fsgsbase)
-        tbd_runtime.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
+    thread->self = block;
+    thread->mark = TBD_THREAD_MARK;
+    thread->engine_stack = TBD_STACKS_BASE + TBD_STACK_SLOT_BYTES / 2;
+    tbd_processor.gs_base = gs;
+    tbd_memory.pages.touch = (uint8_t *)gs;
+    if (tbd_processor.has_fsgsbase)
+        tbd_processor.decoder_tls = (uint64_t)(uintptr_t)tls.start + TBD_PAGE_SIZE;
     tbd_set_gs_base(gs);
     return true;
 }
@@ -53,7 +59,7 @@ static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops
 {
     if (tbd_stub.hook_set == TBD_HOOKS_PARTIAL)
         return 1; /* nobody reads it */
-    return tbd_ring_define(&tbd_runtime.ring, def, ops, code);
+    return tbd_ring_define(&tbd_recording.ring, def, ops, code);
 }
 
 static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
@@ -61,12 +67,15 @@ static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_change
     return tbd_memory_executable(pc.v, want, out_changes);
 }
 
-static void with_vector_state(void (*fn)(void *), void *arg)
+/* There is no program to go on: the replay has ended, or differs. */
+static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
 {
-    uint8_t save[TBD_VECTOR_CALL_BYTES];
-
-    tbd_vector_call(fn, arg, save, tbd_runtime.decoder_tls);
+    (void)thread;
+    (void)offset;
+    tbd_stub_detached(why);
 }
+
+static const struct tbd_leaving leaving = { .detach = detach };
 
 const struct tbd_patcher_callbacks tbd_stub_callbacks = {
     .define = define,
@@ -77,7 +86,7 @@ const struct tbd_patcher_callbacks tbd_stub_callbacks = {
     .boundary = tbd_stub_boundary,
     .bad_code = tbd_stub_bad_code,
     .forgetting = tbd_x87_settle,
-    .with_vector_state = with_vector_state,
+    .with_vector_state = tbd_processor_decode,
 };
 
 /* ---- */
@@ -92,8 +101,8 @@ static bool create_stream(uint32_t driver_pid)
                                       .pid = (uint32_t)tbd_sys_getpid(),
                                       .parent = driver_pid };
 
-    return tbd_ring_create(&tbd_runtime.ring, TBD_PLAN_STREAM_FD, &config) == TBD_OK &&
-           tbd_ring_guard(&tbd_runtime.ring);
+    return tbd_ring_create(&tbd_recording.ring, TBD_PLAN_STREAM_FD, &config) == TBD_OK &&
+           tbd_ring_guard(&tbd_recording.ring);
 }
 
 const char *tbd_stub_set_up(struct tbd_plan_head *plan)
@@ -105,8 +114,8 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     const char *why;
 
     tbd_stub.plan = plan;
-    tbd_runtime.has_fsgsbase = plan->has_fsgsbase;
-    if (!tbd_vector_init(&tbd_runtime.vector))
+    tbd_processor.has_fsgsbase = plan->has_fsgsbase;
+    if (!tbd_vector_init(&tbd_processor.vector))
         return "this processor has no XSAVE";
     if (!map_thread() || !create_stream(plan->driver_pid))
         return "no memory for the replay process";
@@ -116,10 +125,9 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     if (!tbd_stub_catch_faults())
         return "signal handlers cannot be installed";
     tbd_patcher_set_decoder(&decoder);
-    tbd_slot_set_decoder(&decoder);
-    tbd_runtime.callbacks = &tbd_stub_callbacks;
-    tbd_runtime.instead_of_detach = tbd_stub_detached;
-    tbd_runtime.next_others = tbd_stub_next_others;
+    tbd_slot_init(&decoder, tbd_stub_reserve_area);
+    tbd_leaving_init(&leaving);
+    tbd_next_others = tbd_stub_next_others;
     if (!tbd_patcher_init(&tbd_stub_callbacks, &config))
         return "no address space for translated code";
     tbd_stub.hook_set = config.hook_set;

@@ -10,6 +10,7 @@
 #include "base/string.h"
 #include "patcher/cut.h"
 #include "patcher/forced_specials.h"
+#include "patcher/patcher.h"
 
 static struct tbd_msg_shared head_of(const struct tbd_message *message)
 {
@@ -145,7 +146,7 @@ static void cut_block(void *unused)
                                          .max_insns = tbd_stub.plan->max_insns };
 
     (void)unused;
-    tbd_cut_block(&cut, &tbd_stub_callbacks, &config, tbd_runtime.thread->regs.rip);
+    tbd_cut_block(&cut, &tbd_stub_callbacks, &config, tbd_thread_now()->regs.rip);
 }
 
 void tbd_stub_leave_block(struct tbd_thread *thread)

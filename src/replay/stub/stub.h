@@ -14,14 +14,17 @@
 #ifndef TBD_REPLAY_STUB_H
 #define TBD_REPLAY_STUB_H
 
-#include "hooks/boot/runtime.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/recording.h"
+#include "patcher/patcher.h"
 #include "replay/plan.h"
 
 /* The image is linked far above 2 GiB: only hidden functions have addresses that need no table. */
 #pragma GCC visibility push(hidden)
 
-/* The state of the process, beside tbd_runtime: of that, thread, ring, pages (without `known`),
- * vector and the segment bases are used here as well, so that play's code for specials and window
+/* The state of the process, beside tbd_recording, tbd_memory (pages without `known`), tbd_processor and the thread
+ * block, which are used here as well, so that play's code for specials and window
  * ends serves replay.  Times in the ring are absolute; those of the plan are relative. */
 struct tbd_stub {
     struct tbd_plan_head *plan;

@@ -9,6 +9,8 @@
 #include "replay/stub/logged_events.h"
 
 #include "base/string.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/stream/recording.h"
 #include "replay/stub/memory.h"
 
 static struct tbd_plan_thread *slots(void)
@@ -39,7 +41,7 @@ static struct tbd_plan_thread *take_slot(uint32_t tid, const struct tbd_regs *re
     slot->tid = tid;
     slot->regs = *regs;
     slot->regs.thread = tid;
-    slot->regs.xsave_bytes = tbd_runtime.vector.bytes;
+    slot->regs.xsave_bytes = tbd_processor.vector.bytes;
     return slot;
 }
 
@@ -52,9 +54,9 @@ static void start_thread(const struct tbd_message *message, const struct tbd_msg
     struct tbd_regs regs;
 
     memcpy(&regs, at, sizeof(regs));
-    if (!event->thread || find_slot(event->thread) || event->thread == tbd_runtime.thread->tid)
+    if (!event->thread || find_slot(event->thread) || event->thread == tbd_thread_now()->tid)
         tbd_stub_diverge(TBD_PLAN_LAST_INSN, "thread %u begins, but it lives", event->thread);
-    if (regs.xsave_bytes != tbd_runtime.vector.bytes)
+    if (regs.xsave_bytes != tbd_processor.vector.bytes)
         tbd_stub_fail(tbd_stub.plan, TBD_OUTCOME_FAILED, "thread %u has other vector registers",
                       event->thread);
     slot = take_slot(event->thread, &regs);
@@ -64,7 +66,7 @@ static void start_thread(const struct tbd_message *message, const struct tbd_msg
 static void leave(const struct tbd_thread *thread)
 {
     if (!tbd_stub.has_ended)
-        tbd_vector_store(&tbd_runtime.vector, image_of(take_slot(thread->tid, &thread->regs)));
+        tbd_vector_store(&tbd_processor.vector, image_of(take_slot(thread->tid, &thread->regs)));
     tbd_stub.has_ended = false;
 }
 
@@ -74,8 +76,8 @@ static void enter(struct tbd_thread *thread, struct tbd_plan_thread *slot)
 
     thread->regs = slot->regs;
     thread->tid = slot->tid;
-    memcpy(image, image_of(slot), tbd_runtime.vector.bytes);
-    tbd_vector_load(&tbd_runtime.vector, image);
+    memcpy(image, image_of(slot), tbd_processor.vector.bytes);
+    tbd_vector_load(&tbd_processor.vector, image);
     tbd_set_fs_base(thread->regs.fs_base);
     slot->tid = 0;
 }
@@ -105,7 +107,7 @@ static uint32_t call_length(uint64_t rip)
         before = byte;
     }
     tbd_stub_diverge(TBD_PLAN_LAST_INSN, "thread %u waits at 0x%lx, where no system call is",
-                     tbd_runtime.thread->tid, rip);
+                     tbd_thread_now()->tid, rip);
 }
 
 void tbd_stub_turn(struct tbd_thread *thread, const struct tbd_message *message)
@@ -144,7 +146,7 @@ bool tbd_stub_thread_state(uint32_t tid, struct tbd_regs *regs, void *image)
     if (!slot)
         return false;
     *regs = slot->regs;
-    memcpy(image, image_of(slot), tbd_runtime.vector.bytes);
+    memcpy(image, image_of(slot), tbd_processor.vector.bytes);
     return true;
 }
 
@@ -153,9 +155,9 @@ void tbd_stub_send_threads(struct tbd_thread *thread)
     for (uint64_t i = 0; i < tbd_stub.plan->threads.count; i++) {
         struct tbd_plan_thread *slot = &slots()[i];
         struct tbd_part parts[2] = { { &slot->regs, sizeof(slot->regs) },
-                                     { image_of(slot), tbd_runtime.vector.bytes } };
+                                     { image_of(slot), tbd_processor.vector.bytes } };
 
         if (slot->tid)
-            tbd_ring_send(&tbd_runtime.ring, thread, TBD_MSG_REGS, parts, 2);
+            tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_REGS, parts, 2);
     }
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* window_end.h - what is sent at a window's end: pages, registers, the end itself
+/* window_pages.h - what is sent at a window's end: pages, and the end itself
  *
  * Used by play and by the replay stub.  The touch map (base/layout.h) says which pages were read and
  * written in the window.  Contexts: BOOT, APP. */
-#ifndef TBD_HOOKS_WINDOW_END_H
-#define TBD_HOOKS_WINDOW_END_H
+#ifndef TBD_HOOKS_WINDOW_PAGES_H
+#define TBD_HOOKS_WINDOW_PAGES_H
 
 #include "hooks/stream/ring.h"
-#include "hooks/instructions/vector.h"
 
 /* Which pages' contents the trace knows, one bit a page; replay has none (`known` NULL: only written
  * pages are sent). */
@@ -45,12 +44,10 @@ bool tbd_window_send_page(struct tbd_ring *ring, struct tbd_thread *thread, uint
 /* One page, unless the trace knows its contents; marks stay. */
 void tbd_window_send_first(struct tbd_ring *ring, struct tbd_thread *thread,
                            struct tbd_pages *pages, uint64_t address);
-void tbd_window_send_regs(struct tbd_ring *ring, struct tbd_thread *thread,
-                          const struct tbd_vector_info *vector);
-/* REGS, WINDOW_END, and the chunk handed over; the next window's first chunk is open then, with
+/* After the registers (instructions/registers.h): WINDOW_END, and the chunk handed over; the next window's first chunk is open then, with
  * `due` as its boundary. */
 void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struct tbd_pages *pages,
-                         const struct tbd_vector_info *vector, uint64_t due);
+                         uint64_t due);
 
 /* Was the page used in this window, or does the trace know what it holds? */
 bool tbd_pages_is_used(const struct tbd_pages *pages, uint64_t address);

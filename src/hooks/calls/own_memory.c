@@ -4,15 +4,20 @@
  * Until a program has opened such a file for writing, no call pays for this; from then on every
  * write asks what its descriptor is.  A descriptor that came in another way (from another process)
  * is not noticed. */
-#include "hooks/memory/own_memory.h"
+#include "hooks/calls/own_memory.h"
 
 #include "base/fmt.h"
 #include "base/layout.h"
 #include "base/linux_abi.h"
 #include "base/string.h"
 #include "base/sys.h"
+#include "hooks/calls/call_run.h"
+#include "hooks/memory/effects.h"
 #include "hooks/memory/proc.h"
+#include "hooks/memory/program_memory.h"
 #include "hooks/memory/safe_copy.h"
+#include "hooks/stream/recording.h"
+
 #include "hooks/table/sys_table.h"
 
 static bool was_opened;
@@ -23,7 +28,7 @@ static bool is_own_memory(uint64_t fd)
     char path[64];
     char start[32];
     size_t length = tbd_proc_path((int)fd, path, sizeof(path));
-    size_t head = tbd_fmt(start, sizeof(start), "/proc/%u/", tbd_runtime.pid);
+    size_t head = tbd_fmt(start, sizeof(start), "/proc/%u/", tbd_recording.pid);
 
     return length >= head + 3 && length < sizeof(path) - 1 && tbd_starts_with(path, start) &&
            !memcmp(path + length - 4, "/mem", 4);
@@ -75,7 +80,7 @@ static struct tbd_sys_range range_of(const struct tbd_sys_call *sys)
  * can do the same. */
 static bool is_plain_data(const struct tbd_sys_range *range)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
     uint64_t end = range->address + range->bytes;
 
     if (end < range->address || (range->address < TBD_ENGINE_END && end > TBD_ENGINE_BASE))

@@ -6,7 +6,7 @@
 #ifndef TBD_HOOKS_OWN_MEMORY_H
 #define TBD_HOOKS_OWN_MEMORY_H
 
-#include "hooks/calls/call_families.h"
+#include "hooks/calls/call_run.h"
 
 /* Performs a write to that file, and knows its effects; lets the program go when it writes code.
  * False: it is another call. */

@@ -10,6 +10,7 @@
 #include "base/string.h"
 #include "base/sys.h"
 #include "hooks/calls/call_families.h"
+#include "hooks/instructions/processor.h"
 #include "hooks/memory/safe_copy.h"
 
 /* ---- beginning ---- */
@@ -36,7 +37,7 @@ static struct tbd_regs first_registers(const struct tbd_call *call,
     if (arguments->flags & CLONE_SETTLS)
         regs.fs_base = arguments->tls;
     regs.thread = (uint32_t)call->result;
-    regs.xsave_bytes = tbd_runtime.vector.bytes;
+    regs.xsave_bytes = tbd_processor.vector.bytes;
     return regs;
 }
 
@@ -48,7 +49,7 @@ static void begin_thread(struct tbd_call *call, const struct tbd_clone *argument
     uint64_t mask = tbd_signals_block_all();
     struct tbd_regs regs;
 
-    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
         call->result = TBD_CALL_INTERRUPTED; /* delivered first */
         tbd_call_finish(call);
         return;
@@ -70,7 +71,7 @@ void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
 {
     struct tbd_seat *seat;
 
-    if (!tbd_runtime.options.threads || tbd_runtime.options.hooks == TBD_HOOKS_NONE)
+    if (!tbd_call_policy->threads)
         tbd_call_detach(call, "it starts a second thread");
     if ((arguments->flags & CLONE_PIDFD) || arguments->flags >> 32) {
         call->result = -EINVAL; /* as kernels before 6.9 say */
@@ -145,12 +146,12 @@ static void give_up_robust(struct tbd_call *call)
 /* Those who are woken find the baton taken, and the words as they will see them. */
 static void end_thread(struct tbd_call *call, uint64_t status)
 {
-    const struct tbd_seat *seat = tbd_runtime.threads.holder;
+    const struct tbd_seat *seat = tbd_threads.holder;
     uint64_t cleared = seat->is_watched ? seat->cleared : 0;
     uint32_t zero = 0;
 
     tbd_signals_block_all(); /* one for the process must find another thread */
-    if (__atomic_load_n(&tbd_runtime.signals->pending, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE)) {
         call->result = TBD_CALL_INTERRUPTED;
         tbd_call_finish(call);
         return;
@@ -177,7 +178,7 @@ void tbd_call_thread_killed(struct tbd_call *call)
 /* As long as there is one thread the kernel keeps it. */
 void tbd_call_set_tid_address(struct tbd_call *call)
 {
-    struct tbd_seat *seat = tbd_runtime.threads.holder;
+    struct tbd_seat *seat = tbd_threads.holder;
 
     if (seat->is_watched) {
         seat->cleared = call->sys.args[0];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* window_end.c - see window_end.h
+/* window_pages.c - see window_pages.h
  *
  * A page is sent as DIRTY when it was written in the window, as FIRST when it was touched and the trace
  * did not know its contents; the contents are those at the message, so the organizer undoes the
  * window's stores to get what was there at its start. */
-#include "hooks/stream/window_end.h"
+#include "hooks/memory/window_pages.h"
 
 #include "base/string.h"
 #include "hooks/memory/safe_copy.h"
@@ -253,26 +253,12 @@ void tbd_window_send_unknown(struct tbd_ring *ring, struct tbd_thread *thread,
     }
 }
 
-void tbd_window_send_regs(struct tbd_ring *ring, struct tbd_thread *thread,
-                          const struct tbd_vector_info *vector)
-{
-    _Alignas(64) uint8_t image[TBD_VECTOR_MAX_BYTES];
-    struct tbd_part parts[2] = { { &thread->regs, sizeof(thread->regs) },
-                                 { image, vector->bytes } };
-
-    tbd_vector_store(vector, image);
-    thread->regs.xsave_bytes = vector->bytes;
-    thread->regs.thread = thread->tid;
-    tbd_ring_send(ring, thread, TBD_MSG_REGS, parts, 2);
-}
-
 void tbd_window_send_end(struct tbd_ring *ring, struct tbd_thread *thread, struct tbd_pages *pages,
-                         const struct tbd_vector_info *vector, uint64_t due)
+                         uint64_t due)
 {
     struct tbd_msg_window_end end;
     struct tbd_part part = { &end, sizeof(end) };
 
-    tbd_window_send_regs(ring, thread, vector);
     end.time = tbd_ring_time(ring, thread);
     end.dirty_pages = pages->dirty;
     end.read_pages = pages->read;

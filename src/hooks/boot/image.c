@@ -5,11 +5,19 @@
  * zero (TBD_PAGE_IMAGE), the registers.  Context: BOOT, on the engine's stack, so that the
  * program's stack holds still.  A forked child sends the same from its parent's engine stack;
  * FORK_CHILD then. */
+#include "hooks/boot/image.h"
+
 #include "base/linux_abi.h"
+
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/memory/pagemap.h"
 #include "hooks/boot/runtime.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/instructions/registers.h"
+#include "hooks/memory/code_areas.h"
+#include "hooks/memory/pagemap.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/recording.h"
 
 enum { TEXT_BYTES = 65536 };
 
@@ -18,8 +26,8 @@ static uint64_t realtime_ns(void)
     int64_t now[2] = { 0, 0 };
 
     tbd_sys3(__NR_clock_gettime, CLOCK_REALTIME, tbd_sys_pointer(now), 0);
-    tbd_runtime.realtime_ns = (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
-    return tbd_runtime.realtime_ns;
+    tbd_recording.realtime_ns = (uint64_t)now[0] * 1000000000ull + (uint64_t)now[1];
+    return tbd_recording.realtime_ns;
 }
 
 struct start_text {
@@ -65,16 +73,16 @@ static void note_program(uint64_t argc, char **argv)
 static void send_start(uint32_t parent_pid, uint32_t flags)
 {
     struct tbd_msg_start start = {
-        .pid = tbd_runtime.pid,
-        .tid = tbd_runtime.thread->tid,
+        .pid = tbd_recording.pid,
+        .tid = tbd_thread_now()->tid,
         .parent_pid = parent_pid,
-        .xsave_bytes = tbd_runtime.vector.bytes,
-        .xcr0 = tbd_runtime.vector.mask,
-        .hook_set = tbd_runtime.options.hooks,
+        .xsave_bytes = tbd_processor.vector.bytes,
+        .xcr0 = tbd_processor.vector.mask,
+        .hook_set = tbd_recording.hooks,
         .engine_start = TBD_ENGINE_BASE,
         .realtime_ns = realtime_ns(),
-        .brk_start = tbd_runtime.brk_start,
-        .brk_end = tbd_runtime.brk_end,
+        .brk_start = tbd_memory.brk_start,
+        .brk_end = tbd_memory.brk_end,
         .argc = argument_count,
         .max_insns = (uint16_t)tbd_runtime.options.max_insns,
         .flags = (uint16_t)flags,
@@ -84,7 +92,7 @@ static void send_start(uint32_t parent_pid, uint32_t flags)
 
     append_path(&program, __NR_getcwd, NULL);
     parts[1].bytes = program.used;
-    tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_START, parts, 2);
+    tbd_ring_send(&tbd_recording.ring, tbd_thread_now(), TBD_MSG_START, parts, 2);
     program.used = fixed;
 }
 
@@ -102,14 +110,14 @@ static void send_region(const struct tbd_mapped_region *region)
 
     if (is_anonymous(region))
         map.flags |= TBD_REGION_ANON_ZERO;
-    tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_REGION, parts, 2);
+    tbd_ring_send(&tbd_recording.ring, tbd_thread_now(), TBD_MSG_REGION, parts, 2);
 }
 
 static void send_image_page(void *context, uint64_t address)
 {
     (void)context;
-    if (tbd_window_send_page(&tbd_runtime.ring, tbd_runtime.thread, address, TBD_PAGE_IMAGE))
-        tbd_pages_set_known(&tbd_runtime.pages, address, address + TBD_PAGE_SIZE, true);
+    if (tbd_window_send_page(&tbd_recording.ring, tbd_thread_now(), address, TBD_PAGE_IMAGE))
+        tbd_pages_set_known(&tbd_memory.pages, address, address + TBD_PAGE_SIZE, true);
 }
 
 /* The stack's table entry reaches below what exists; the kernel's page map says so. */
@@ -118,7 +126,7 @@ static void send_pages(const struct tbd_pagemap *map, const struct tbd_mapped_re
     if (!(region->map.prot & PROT_READ) || (region->map.flags & TBD_REGION_VVAR))
         return;
     if (is_anonymous(region))
-        tbd_pages_set_known(&tbd_runtime.pages, region->map.start, region->map.end, true);
+        tbd_pages_set_known(&tbd_memory.pages, region->map.start, region->map.end, true);
     tbd_pagemap_visit(map, TBD_PAGES_PRIVATE, region->map.start, region->map.end, send_image_page,
                       NULL);
 }
@@ -130,29 +138,14 @@ static void send_vdso(const struct tbd_mapped_region *region)
         send_image_page(NULL, at);
 }
 
-/* Made by the parent, at the same addresses; at boot there are none. */
-static void send_areas(void)
-{
-    for (size_t i = 0; i < tbd_runtime.area_count; i++) {
-        struct tbd_msg_region map = { .start = tbd_runtime.areas[i].start,
-                                      .end = tbd_runtime.areas[i].end,
-                                      .prot = TBD_PROT_RWX,
-                                      .map_flags = MAP_PRIVATE,
-                                      .flags = TBD_REGION_PATCH };
-        struct tbd_part parts[2] = { { &map, sizeof(map) }, { "", 1 } };
-
-        tbd_ring_send(&tbd_runtime.ring, tbd_runtime.thread, TBD_MSG_REGION, parts, 2);
-    }
-}
-
 static void send_memory(void)
 {
-    const struct tbd_regions *regions = &tbd_runtime.regions;
+    const struct tbd_regions *regions = &tbd_memory.regions;
     struct tbd_pagemap map;
 
     for (size_t i = 0; i < regions->count; i++)
         send_region(&regions->table[i]);
-    send_areas();
+    tbd_code_areas_send(); /* made by the parent, at the same addresses; at boot there are none */
     tbd_pagemap_open(&map);
     for (size_t i = 0; i < regions->count; i++) {
         if (regions->table[i].map.flags & TBD_REGION_VDSO)
@@ -161,12 +154,12 @@ static void send_memory(void)
             send_pages(&map, &regions->table[i]);
     }
     tbd_pagemap_close(&map);
-    tbd_window_send_regs(&tbd_runtime.ring, tbd_runtime.thread, &tbd_runtime.vector);
+    tbd_registers_send(&tbd_recording.ring, tbd_thread_now(), &tbd_processor.vector);
 }
 
 void tbd_image_send(uint64_t argc, char **argv)
 {
-    if (!tbd_runtime.recording)
+    if (!tbd_recording.is_on)
         return;
     note_program(argc, argv);
     send_start((uint32_t)tbd_sys3(__NR_getppid, 0, 0, 0), 0);

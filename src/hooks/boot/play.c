@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: MIT
+/* play.c - see play.h
+ *
+ * PLAY-1  Translated code is entered only after settle(), the one place where a pending signal is delivered, a
+ *     window ended, or the program let go.
+ *
+ * Context: APP. */
+#include "hooks/boot/play.h"
+
+#include "base/assert.h"
+#include "base/linux_abi.h"
+#include "base/string.h"
+#include "hooks/calls/call_run.h"
+#include "hooks/calls/vsyscall.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/instructions/shared_set.h"
+#include "hooks/instructions/slot.h"
+#include "hooks/instructions/special.h"
+#include "hooks/memory/code_areas.h"
+#include "hooks/memory/effects.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/memory/shared.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/page_wait.h"
+#include "hooks/threads/threads.h"
+#include "hooks/threads/window_end.h"
+
+/* Before translated code is entered again; registers exact.  May not return (detach). */
+static void settle(struct tbd_thread *thread)
+{
+    struct tbd_ring *ring = &tbd_recording.ring;
+
+    for (;;) {
+        __atomic_store_n(&thread->kick, 0, __ATOMIC_RELAXED);
+        tbd_ring_unprotect_sigsafe(ring);
+        if (ring->discard && tbd_recording.is_on)
+            tbd_detach(thread, "the organizer is gone", TBD_END_WHOLE);
+        if (ring->full)
+            tbd_detach(thread, "too many different blocks", TBD_END_WHOLE);
+        TBD_INVARIANT("THREAD-1", thread->mark == TBD_THREAD_MARK);
+        if (tbd_assert_failure())
+            tbd_detach(thread, tbd_assert_failure(), TBD_END_WHOLE);
+        if (tbd_leaving_why())
+            tbd_detach(thread, tbd_leaving_why(), TBD_END_WHOLE);
+        tbd_window_do_what_is_due(thread);
+        if (!__atomic_load_n(&tbd_signals_now()->pending, __ATOMIC_ACQUIRE))
+            break;
+        tbd_signals_deliver(thread);
+    }
+}
+
+/* ---- blocks ---- */
+
+static uint32_t define(const struct tbd_block_def *def, const struct tbd_op *ops,
+                       const uint8_t *code)
+{
+    return tbd_ring_define(&tbd_recording.ring, def, ops, code);
+}
+
+/* Code in writable memory changes without a system call, and so does what is mapped elsewhere as well. */
+static uint64_t executable(struct tbd_app_pc pc, uint64_t want, bool *out_changes)
+{
+    uint64_t at = pc.v;
+
+    *out_changes = false;
+    while (at < pc.v + want) {
+        const struct tbd_mapped_region *region = tbd_regions_find(&tbd_memory.regions, at);
+
+        if (!region || !(region->map.prot & PROT_EXEC))
+            break;
+        *out_changes |= region->map.prot & PROT_WRITE || region->map.map_flags & MAP_SHARED;
+        at = region->map.end;
+    }
+    return at - pc.v < want ? at - pc.v : want;
+}
+
+static void send_code(uint64_t start, uint32_t bytes, struct tbd_effects *effects)
+{
+    struct tbd_msg_code message = { .bytes = bytes, .start = start };
+    uint32_t flags = 0; /* it is always one message */
+    struct tbd_effect_head head = { .kind = TBD_MSG_CODE,
+                                    .data = &message,
+                                    .bytes = sizeof(message),
+                                    .write_count = &message.write_count,
+                                    .flags = &flags };
+
+    tbd_effects_send(effects, &tbd_recording.ring, tbd_thread_now(), &tbd_memory.pages, &head, NULL,
+                     0);
+}
+
+/* Code that others may write: the log must have what is there now before the block made from it is entered. */
+static void looked(struct tbd_app_pc start, uint32_t bytes)
+{
+    uint8_t now[TBD_BLOCK_MAX_INSNS * TBD_INSN_MAX_BYTES];
+    struct tbd_effects *effects;
+    uint32_t others = 0;
+
+    if (!tbd_recording.is_on || !tbd_shared_holds(start.v, start.v + bytes) || bytes > sizeof(now))
+        return;
+    effects = tbd_effects_get();
+    tbd_effects_clear(effects);
+    tbd_pages_mark_read(&tbd_memory.pages, start.v, start.v + bytes);
+    if (!tbd_shared_load(effects, now, start.v, bytes, &others) || !others)
+        return;
+    send_code(start.v, bytes, effects);
+    tbd_recording_keep_kick(tbd_thread_now());
+}
+
+/* ---- what a block ends with ---- */
+
+static void boundary(struct tbd_thread *thread)
+{
+    struct tbd_ring *ring = &tbd_recording.ring;
+
+    tbd_ring_unprotect_sigsafe(ring);
+    tbd_ring_turn(ring, thread, 0);
+    settle(thread);
+}
+
+static void on_syscall(struct tbd_thread *thread, uint32_t insn_bytes)
+{
+    tbd_syscall_perform(thread, insn_bytes);
+    settle(thread);
+}
+
+static void on_special(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes)
+{
+    struct tbd_page_wait wait = tbd_special_perform(thread, special, insn_bytes);
+
+    if (wait.is_needed)
+        tbd_page_wait(thread, &wait);
+    settle(thread);
+}
+
+/* Nothing can be fetched at `address`, in or behind regs.rip: the fault the processor would raise. */
+static void raise_fetch_fault(struct tbd_thread *thread, uint64_t address)
+{
+    bool mapped = tbd_regions_find(&tbd_memory.regions, address);
+    struct tbd_queued_signal fault = { .signo = 11,
+                                       .is_sync = true,
+                                       .error = 0x14,
+                                       .trap = 14,
+                                       .insn = tbd_slot_last_insn(thread),
+                                       .address = address };
+    int32_t code = mapped ? SEGV_ACCERR : SEGV_MAPERR;
+
+    fault.error |= mapped ? 1 : 0;
+    memcpy(fault.info, &fault.signo, 4);
+    memcpy(fault.info + 8, &code, 4);
+    memcpy(fault.info + 16, &address, 8);
+    tbd_recording_interrupted(fault.insn);
+    tbd_signals_raise(thread, &fault);
+}
+
+/* Instructions that raise a signal do so in a slot; others that the decoder does not know are left to the
+ * processor. */
+static void bad_code(struct tbd_thread *thread)
+{
+    bool unused;
+    uint64_t pc = thread->regs.rip;
+    uint64_t fetchable = executable((struct tbd_app_pc){ pc }, TBD_INSN_MAX_BYTES, &unused);
+    const struct tbd_slot *slot =
+        fetchable ? tbd_slot_get_raising(thread, (uint32_t)fetchable) : NULL;
+
+    if (tbd_vsyscall_perform(thread)) {
+        settle(thread);
+        return;
+    }
+    if (slot)
+        tbd_slot_run(thread, slot); /* leaves through the signal handler */
+    if (fetchable == TBD_INSN_MAX_BYTES || slot)
+        tbd_detach(thread, "it runs an instruction that is not known", tbd_slot_last_insn(thread));
+    raise_fetch_fault(thread, pc + fetchable);
+    settle(thread);
+}
+
+const struct tbd_patcher_callbacks tbd_play_callbacks = {
+    .define = define,
+    .executable = executable,
+    .looked = looked,
+    .reserve_area = tbd_code_areas_reserve,
+    .syscall = on_syscall,
+    .special = on_special,
+    .boundary = boundary,
+    .bad_code = bad_code,
+    .forgetting = tbd_x87_settle,
+    .with_vector_state = tbd_processor_decode,
+};
+
+/* ---- other ways in ---- */
+
+void tbd_play_after_fault(struct tbd_thread *thread)
+{
+    const struct tbd_queued_signal *fault = &tbd_signals_now()->fault;
+
+    tbd_ring_unprotect_sigsafe(&tbd_recording.ring);
+    if (fault->is_shared) {
+        tbd_shared_found(thread, fault->insn);
+    } else if (fault->signo) {
+        if (fault->insn != TBD_SIGNAL_NOT_IN_BLOCK)
+            tbd_recording_interrupted(fault->insn);
+        tbd_signals_raise(thread, fault);
+    }
+    settle(thread);
+    tbd_patcher_run(thread);
+}
+
+void tbd_play_begin_thread(struct tbd_thread *thread)
+{
+    tbd_signals_let_in();
+    settle(thread);
+    tbd_patcher_run(thread);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+/* call_run.c - see call_run.h
+ *
+ * The registers afterwards are the kernel's: rax = result, rcx = address behind the instruction, r11 =
+ * rflags.  A call that a signal came before is not made: rip stays on the instruction, and the block
+ * is reported as interrupted before it; that is also what a restarted call looks like. */
+#include "hooks/calls/call_run.h"
+
+#include "base/log.h"
+#include "base/string.h"
+#include "hooks/memory/effects.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/stream/leaving.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/program_call.h"
+#include "hooks/threads/threads.h"
+
+int64_t tbd_call_perform(const struct tbd_sys_call *sys)
+{
+    return tbd_program_syscall(sys, &tbd_signals_now()->pending);
+}
+
+void tbd_call_send(struct tbd_call *call)
+{
+    struct tbd_msg_syscall message = {
+        .number = call->sys.number,
+        .result = (uint64_t)call->result,
+        .flags = call->flags,
+    };
+    struct tbd_effect_head head = {
+        .kind = TBD_MSG_SYSCALL,
+        .data = &message,
+        .bytes = sizeof(message),
+        .write_count = &message.write_count,
+        .flags = &message.flags,
+        .more = TBD_SYSCALL_MORE,
+        .continued = TBD_SYSCALL_CONTINUED,
+    };
+
+    memcpy(message.args, call->sys.args, sizeof(message.args));
+    tbd_effects_send(call->effects, &tbd_recording.ring, call->thread, &tbd_memory.pages, &head,
+                     NULL, 0);
+}
+
+bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes)
+{
+    struct tbd_sys_range range = { address, bytes };
+
+    tbd_effects_watch(call->effects, &range, 1);
+    if (!tbd_copy_to_program(address, data, bytes))
+        return false;
+    tbd_effects_written(call->effects, &range, 1);
+    return true;
+}
+
+void tbd_call_finish(struct tbd_call *call)
+{
+    struct tbd_regs *regs = &call->thread->regs;
+
+    if (call->result == TBD_CALL_INTERRUPTED) {
+        tbd_recording_interrupted(call->insns_before);
+        return;
+    }
+    regs->rip += call->insn_bytes;
+    regs->gpr[TBD_RAX] = (uint64_t)call->result;
+    regs->gpr[TBD_RCX] = regs->rip;
+    regs->gpr[TBD_R11] = regs->rflags;
+    TBD_LOG(TBD_LOG_DEBUG, "syscall", "%s(%lx, %lx, %lx) = %ld",
+            tbd_syscall_name(call->sys.number) ? tbd_syscall_name(call->sys.number) : "?",
+            call->sys.args[0], call->sys.args[1], call->sys.args[2], (long)call->result);
+    tbd_call_send(call);
+}
+
+void tbd_call_detach(struct tbd_call *call, const char *why)
+{
+    tbd_detach(call->thread, why, call->insns_before);
+}
+
+/* What the call has done so far is all that the trace has of it. */
+static void close_robbed(void *robbed)
+{
+    struct tbd_call call = *(const struct tbd_call *)robbed;
+
+    call.result = 0;
+    call.flags |= TBD_SYSCALL_NORETURN;
+    tbd_effects_compare(call.effects);
+    tbd_call_finish(&call);
+}
+
+void tbd_call_step_out(struct tbd_call *call)
+{
+    tbd_threads_step_out(call->thread, &(struct tbd_outside_call){ close_robbed, call });
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+/* plain_calls.c - calls that the engine has no part in: old bytes, the call, what it wrote
+ *
+ * By the table, or, for what it does not describe, by comparison with memory as it was.  Context: APP. */
+#include "base/linux.h"
+#include "base/string.h"
+#include "hooks/calls/call_families.h"
+#include "hooks/calls/own_memory.h"
+#include "hooks/calls/userfault_calls.h"
+#include "hooks/memory/safe_copy.h"
+#include "hooks/stream/recording.h"
+#include "hooks/table/sys_table.h"
+#include "hooks/threads/threads.h"
+
+/* With the baton in hand, though it may wait (THREADS-6). */
+static void perform_outside(struct tbd_call *call)
+{
+    struct tbd_seat *seat = tbd_threads.holder;
+    struct tbd_regs regs;
+
+    if (!tbd_threads_are_many()) {
+        call->result = tbd_call_perform(&call->sys);
+        return;
+    }
+    regs = call->thread->regs;
+    tbd_call_step_out(call);
+    call->result = tbd_call_perform(&call->sys);
+    if (!tbd_threads_step_in(seat))
+        tbd_call_robbed(call, seat, &regs);
+}
+
+/* ---- calls whose effects the table does not describe ---- */
+
+#define SAID_BYTES 128u
+
+/* A number's first time in `said`. */
+static bool is_first(uint8_t said[SAID_BYTES], uint64_t number)
+{
+    uint64_t bit = number % (SAID_BYTES * 8);
+    bool first = !(said[bit / 8] >> (bit % 8) & 1);
+
+    said[bit / 8] |= (uint8_t)(1u << (bit % 8));
+    return first;
+}
+
+static void note_unknown(uint64_t number)
+{
+    static uint8_t said[SAID_BYTES];
+
+    if (is_first(said, number))
+        tbd_recording_note(
+            0, "system call %lu is not described: its writes are found by comparison", number);
+}
+
+static void perform_unknown(struct tbd_call *call)
+{
+    note_unknown(call->sys.number);
+    tbd_recording.unknown_calls++;
+    tbd_effects_watch_all(call->effects);
+    perform_outside(call);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    tbd_effects_compare(call->effects);
+    if (tbd_effects_is_cut(call->effects))
+        tbd_recording_note(1, "system call %lu: some of its writes are missing", call->sys.number);
+    call->flags |= TBD_SYSCALL_UNKNOWN;
+}
+
+/* ---- calls whose effects the table describes ---- */
+
+/* The mask that a call waits with, or 0. */
+static uint64_t mask_of(const struct tbd_sys_call *sys)
+{
+    const struct tbd_sys_row *row = tbd_sys_row(sys->number);
+    uint64_t pointer = 0;
+
+    for (unsigned i = 0; row && i < 6; i++) {
+        if (row->args[i].show == TBD_SHOW_MASK)
+            pointer = sys->args[i];
+        else if (row->args[i].show == TBD_SHOW_MASK_IN && sys->args[i])
+            tbd_copy_from_program(&pointer, sys->args[i], sizeof(pointer));
+    }
+    return pointer;
+}
+
+/* The mask that holds while the call waits is the one a handler's own mask is added to. */
+static void note_temporary_mask(const struct tbd_sys_call *sys)
+{
+    struct tbd_signals *signals = tbd_signals_now();
+    uint64_t pointer = mask_of(sys);
+
+    signals->has_temporary = false;
+    if (pointer)
+        signals->has_temporary = tbd_copy_from_program(&signals->temporary_mask, pointer,
+                                                       sizeof(signals->temporary_mask));
+}
+
+void tbd_call_perform_here(struct tbd_call *call)
+{
+    static struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
+    static struct tbd_sys_range did[TBD_SYS_MAX_RANGES];
+    size_t may_count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
+    size_t did_count;
+
+    if (may_count == TBD_SYS_MAX_RANGES) { /* perhaps not all of them */
+        perform_unknown(call);
+        return;
+    }
+    tbd_effects_watch(call->effects, may, may_count);
+    if (tbd_syscall_flags(call->sys.number) & TBD_SYS_BLOCKS)
+        perform_outside(call);
+    else
+        call->result = tbd_call_perform(&call->sys);
+    if (call->result == TBD_CALL_INTERRUPTED)
+        return;
+    did_count =
+        tbd_syscall_did_write(&call->sys, call->result, may, may_count, did, TBD_SYS_MAX_RANGES);
+    if (call->result == -EFAULT)
+        tbd_effects_compare(call->effects); /* any part, or none, of what may be written */
+    else
+        tbd_effects_written(call->effects, did, did_count);
+}
+
+/* For other threads, or for somebody who fills pages that the kernel is about to use. */
+static bool gives_way(const struct tbd_sys_call *sys)
+{
+    return (tbd_threads_are_many() && tbd_syscall_may_wait(sys)) || tbd_userfault_has_pointer(sys);
+}
+
+void tbd_call_described(struct tbd_call *call)
+{
+    note_temporary_mask(&call->sys);
+    if (!gives_way(&call->sys) || !tbd_call_wait(call))
+        tbd_call_perform_here(call);
+    if (call->result != -EINTR)
+        tbd_signals_now()->has_temporary = false;
+    if (call->result != TBD_CALL_INTERRUPTED && tbd_effects_is_cut(call->effects))
+        tbd_recording_note(1, "system call %lu: some old bytes are missing", call->sys.number);
+}
+
+static void note_asynchronous(uint64_t number)
+{
+    static uint8_t said[SAID_BYTES];
+
+    if (is_first(said, number))
+        tbd_recording_note(1, "system call %lu lets the kernel write memory later: not recorded",
+                           number);
+}
+
+void tbd_call_plain(struct tbd_call *call)
+{
+    uint32_t flags = tbd_syscall_flags(call->sys.number);
+
+    if (flags & TBD_SYS_WRITES && tbd_own_memory_write(call)) {
+        tbd_call_finish(call);
+        return;
+    }
+    if (tbd_syscall_is_described(&call->sys))
+        tbd_call_described(call);
+    else
+        perform_unknown(call);
+    if (flags & TBD_SYS_OPENS)
+        tbd_own_memory_note(call);
+    if (flags & TBD_SYS_ASYNC)
+        note_asynchronous(call->sys.number);
+    tbd_call_finish(call);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+/* processor.c - see processor.h */
+#include "hooks/instructions/processor.h"
+
+#include "base/sys.h"
+
+struct tbd_processor tbd_processor;
+
+/* Without a TLS of its own it has the program's fs base, which has a stack-protector word, too. */
+void tbd_processor_decode(void (*fn)(void *), void *arg)
+{
+    _Alignas(16) uint8_t save[TBD_VECTOR_CALL_BYTES];
+
+    tbd_vector_call(fn, arg, save, tbd_processor.decoder_tls);
+}
+
+void tbd_set_gs_base(uint64_t base)
+{
+    if (tbd_processor.has_fsgsbase)
+        __asm__ volatile("wrgsbase %0" : : "r"(base));
+    else
+        tbd_sys3(__NR_arch_prctl, ARCH_SET_GS, base, 0);
+}
+
+void tbd_set_fs_base(uint64_t base)
+{
+    if (tbd_processor.has_fsgsbase)
+        __asm__ volatile("wrfsbase %0" : : "r"(base));
+    else
+        tbd_sys3(__NR_arch_prctl, ARCH_SET_FS, base, 0);
+}
+
+uint64_t tbd_gs_base_take_sigsafe(void)
+{
+    uint64_t was = tbd_processor.gs_base;
+
+    if (tbd_processor.has_fsgsbase)
+        __asm__ volatile("rdgsbase %0" : "=r"(was));
+    if (was != tbd_processor.gs_base)
+        tbd_set_gs_base(tbd_processor.gs_base);
+    return was;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* processor.h - the processor that runs the engine: its vector state, and the bases of its segments
+ *
+ * One instance, tbd_processor, in play and in a replay process; written at boot only.  Contexts: BOOT, APP;
+ * _sigsafe SIG. */
+#ifndef TBD_HOOKS_PROCESSOR_H
+#define TBD_HOOKS_PROCESSOR_H
+
+#include "hooks/instructions/vector.h"
+
+struct tbd_processor {
+    struct tbd_vector_info vector;
+    uint64_t gs_base;     /* of the engine, in every thread */
+    uint64_t decoder_tls; /* fs base for the decoder library; 0 without fsgsbase */
+    bool has_fsgsbase;
+};
+
+extern struct tbd_processor tbd_processor;
+
+/* As a patcher's callback: runs the decoder library, which uses vector registers and its own TLS. */
+void tbd_processor_decode(void (*fn)(void *), void *arg);
+
+/* Base of the thread's segment registers. */
+void tbd_set_gs_base(uint64_t base);
+void tbd_set_fs_base(uint64_t base);
+/* SIG: a handler begins, perhaps while an instruction of the program runs with the program's gs
+ * base (slot.h).  What it was; to be set again when that instruction goes on. */
+uint64_t tbd_gs_base_take_sigsafe(void);
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+/* code_areas.h - address space for code that the engine makes: patch areas, and slots of single instructions
+ *
+ * One list, tbd_code_areas; an area is kept as long as the process lives, and made anew in a forked child.
+ * Context: APP; tbd_code_areas_map() FORK_CHILD. */
+#ifndef TBD_HOOKS_CODE_AREAS_H
+#define TBD_HOOKS_CODE_AREAS_H
+
+#include "format/stream/stream.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TBD_MAX_AREAS 256u
+
+struct tbd_code_areas {
+    struct tbd_range area[TBD_MAX_AREAS];
+    size_t count;
+};
+
+extern struct tbd_code_areas tbd_code_areas;
+
+/* As a patcher's callback: `bytes` within reach of [lo, hi), and the trace knows of it; 0: there is no room. */
+uint64_t tbd_code_areas_reserve(uint64_t lo, uint64_t hi, uint64_t bytes);
+/* REGION of all of them. */
+void tbd_code_areas_send(void);
+/* In a child, which does not inherit them: the same addresses again, empty. */
+bool tbd_code_areas_map(void);
+
+#endif

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/* program_memory.c - see program_memory.h */
+#include "hooks/memory/program_memory.h"
+
+#include "base/linux.h"
+#include "hooks/stream/recording.h"
+
+struct tbd_program_memory tbd_memory;
+
+#define STRETCH_BATCH 256u
+
+enum sent { TOUCHED, UNKNOWN };
+
+static void send_stretches(struct tbd_thread *thread, enum sent what,
+                           const struct tbd_stretch *stretches, size_t count)
+{
+    struct tbd_ring *ring = &tbd_recording.ring;
+
+    if (what == TOUCHED)
+        tbd_window_send_pages(ring, thread, &tbd_memory.pages, stretches, count);
+    else
+        tbd_window_send_unknown(ring, thread, &tbd_memory.pages, stretches, count);
+}
+
+/* Unreadable mappings cannot have been touched: what they held was sent when they became unreadable. */
+static bool is_sent(const struct tbd_msg_region *map)
+{
+    return map->prot & PROT_READ && !(map->flags & TBD_REGION_VVAR);
+}
+
+/* Returns whether marks have stayed, as they may be of several pages. */
+static bool send_everywhere(struct tbd_thread *thread, enum sent what)
+{
+    struct tbd_stretch stretches[STRETCH_BATCH];
+    const struct tbd_regions *regions = &tbd_memory.regions;
+    bool any_folds = false;
+    size_t count = 0;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        bool folds;
+
+        if (!is_sent(map))
+            continue;
+        folds = tbd_regions_folds(regions, map->start, map->end);
+        any_folds |= folds;
+        stretches[count++] = (struct tbd_stretch){ map->start, map->end, folds };
+        if (count == STRETCH_BATCH) {
+            send_stretches(thread, what, stretches, count);
+            count = 0;
+        }
+    }
+    send_stretches(thread, what, stretches, count);
+    return any_folds;
+}
+
+void tbd_memory_send_touched(struct tbd_thread *thread)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+
+    if (!send_everywhere(thread, TOUCHED))
+        return;
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+        struct tbd_stretch stretch = { .start = map->start, .end = map->end };
+
+        if (is_sent(map))
+            tbd_window_clear_marks(&tbd_memory.pages, &stretch);
+    }
+}
+
+void tbd_memory_send_unknown(struct tbd_thread *thread)
+{
+    if (tbd_recording.hooks & TBD_HOOK_TOUCH)
+        send_everywhere(thread, UNKNOWN);
+}
+
+/* The kernel grows the stack downward on touch, up to the limit; pages below are zero. */
+#define MOST_STACK (1ull << 30)
+
+uint64_t tbd_memory_stack_start(uint64_t limit)
+{
+    const struct tbd_regions *regions = &tbd_memory.regions;
+    uint64_t bytes = limit < MOST_STACK ? limit & ~(TBD_PAGE_SIZE - 1) : MOST_STACK;
+    uint64_t lowest = TBD_PAGE_SIZE * 16;
+    uint64_t start = 0;
+    uint64_t end = 0;
+
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct tbd_msg_region *map = &regions->table[i].map;
+
+        if (!(map->flags & TBD_REGION_STACK)) {
+            lowest = end ? lowest : map->end + 256 * TBD_PAGE_SIZE;
+            continue;
+        }
+        start = end ? start : map->start;
+        end = map->end;
+    }
+    if (bytes < end && end - bytes > lowest)
+        lowest = end - bytes;
+    return lowest < start ? lowest : start;
+}

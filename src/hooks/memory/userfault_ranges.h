@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+/* userfault_ranges.h - which memory others fill (userfault.h): ranges, pages that the log knows, pages that are missing
+ *
+ * Asks the kernel's page map, touches nothing.  Context: APP. */
+#ifndef TBD_HOOKS_USERFAULT_RANGES_H
+#define TBD_HOOKS_USERFAULT_RANGES_H
+
+#include "base/layout.h"
+#include "hooks/table/syscalls.h"
+
+/* How many ranges are registered; 0: nothing below is needed. */
+extern uint32_t tbd_userfault_count;
+
+/* Does a page of the touch map (an index, modulo their number) stand for memory that translated
+ * code must not use? */
+bool tbd_userfault_needs_guard(uint64_t index);
+
+/* Is any byte of [start, end) registered? */
+bool tbd_userfault_holds(uint64_t start, uint64_t end);
+/* How many of the bytes, from the front, can be read without waiting. */
+size_t tbd_userfault_readable(uint64_t address, size_t bytes);
+/* Would the access wait?  The first byte at which. */
+bool tbd_userfault_misses(const struct tbd_sys_range *range, bool is_write, uint64_t *address);
+/* Is it in such memory, in a page that is not logged? */
+bool tbd_userfault_may_miss(uint64_t address);
+/* Waiting for this page has failed: its instruction, executed now, gets what is due. */
+void tbd_userfault_set_run_once(uint64_t page);
+
+static inline uint64_t tbd_userfault_page_of(uint64_t address)
+{
+    return address & ~(TBD_PAGE_SIZE - 1);
+}
+
+#endif

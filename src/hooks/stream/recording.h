@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+/* recording.h - what this process tells: the stream that it writes, and what goes into it
+ *
+ * One instance, tbd_recording, in play and in a replay process.  Written at boot, in a forked child, and by the
+ * thread that holds the baton; signal handlers use the ring as ring.h lets them.  Contexts: BOOT, APP. */
+#ifndef TBD_HOOKS_RECORDING_H
+#define TBD_HOOKS_RECORDING_H
+
+#include "hooks/stream/ring.h"
+
+struct tbd_recording {
+    struct tbd_ring ring;
+    uint64_t hooks;         /* TBD_HOOK_*: what translated code reports */
+    uint64_t window;        /* block entries in a window */
+    uint64_t window_due;    /* time at which the window ends */
+    uint64_t realtime_ns;   /* when it began, as START says */
+    uint64_t unknown_calls; /* system calls whose writes were found by comparison */
+    uint32_t pid;
+    bool is_on; /* an organizer consumes the stream */
+};
+
+extern struct tbd_recording tbd_recording;
+
+/* Is it recorded which pages the program touches? */
+static inline bool tbd_recording_has_pages(void)
+{
+    return tbd_recording.is_on && (tbd_recording.hooks & TBD_HOOK_TOUCH);
+}
+
+/* NOTE in the trace; severity 1 = something is missing. */
+void tbd_recording_note(uint32_t severity, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* K of the block that was entered last, when its last instruction has not been executed. */
+void tbd_recording_interrupted(uint64_t instructions);
+/* After a message sent while a block is made, where the engine does not settle: the message undid what brings the
+ * thread to a boundary. */
+void tbd_recording_keep_kick(struct tbd_thread *thread);
+/* How many instructions the block entered last has; 0: none was entered, or that is not recorded. */
+uint32_t tbd_recording_last_insns(const struct tbd_thread *thread);
+/* Waits until the organizer has written everything, or is gone. */
+void tbd_recording_wait_done(void);
+
+#endif

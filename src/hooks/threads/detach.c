@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+/* detach.c - see detach.h
+ *
+ * Other threads follow on their own, as soon as they come out of where they wait (threads.h, THREADS-5): their handlers
+ * are the program's again before. */
+#include "hooks/threads/detach.h"
+
+#include "base/log.h"
+#include "hooks/memory/window_pages.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/native.h"
+#include "hooks/threads/window_end.h"
+
+static void let_go(const char *why, uint64_t offset)
+{
+    if (tbd_recording.is_on && !tbd_recording.ring.discard)
+        tbd_recording_note(1, "detached: %s", why);
+    tbd_window_send_last(TBD_ENDED_DETACHED, 0, offset, why);
+    if (tbd_log_level >= TBD_LOG_WARN)
+        tbd_say("process %u goes on untraced: %s", tbd_recording.pid, why);
+    tbd_signals_block_all();
+    tbd_signals_repeat_last_fault();
+    tbd_signals_restore_handlers();
+    tbd_threads_release();
+}
+
+static void detach(struct tbd_thread *thread, const char *why, uint64_t offset)
+{
+    let_go(why, offset);
+    tbd_detach_silently(thread);
+}
+
+const struct tbd_leaving tbd_leaving_play = { .detach = detach, .let_go = let_go };

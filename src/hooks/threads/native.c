@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+/* native.c - see native.h
+ *
+ * Its registers are in the thread block, its vector state is in the processor, the kernel has its masks and
+ * descriptors: what is left to undo are signal handlers, signal stack and gs base, and last the filters for system
+ * calls that the engine has kept (seccomp_state.h).  The engine's memory stays where it is, unused; only the stream is
+ * unmapped, so that the organizer's end is not held up. */
+#include "hooks/threads/native.h"
+
+#include "base/sys.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/seccomp_state.h"
+
+_Noreturn void tbd_native_jump(const struct tbd_regs *regs, const uint64_t *mask);
+
+/* Filters can forbid to set the mask once they hold. */
+_Noreturn static void go_native(const struct tbd_regs *regs, uint64_t mask,
+                                const struct tbd_seccomp *filters)
+{
+    if (filters->newest)
+        tbd_signals_set_kernel_mask(mask);
+    tbd_seccomp_install(filters);
+    tbd_native_jump(regs, filters->newest ? NULL : &mask);
+}
+
+/* The word that the kernel clears at the thread's end is the program's again. */
+static void restore_cleared(const struct tbd_seat *seat)
+{
+    if (seat->is_watched)
+        tbd_sys3(__NR_set_tid_address, seat->cleared, 0, 0);
+}
+
+void tbd_threads_leave(struct tbd_seat *seat)
+{
+    struct tbd_regs regs = seat->regs;
+
+    tbd_signals_block_all();
+    restore_cleared(seat);
+    tbd_signals_restore_thread(&seat->signals);
+    tbd_set_gs_base(regs.gs_base);
+    go_native(&regs, seat->signals.mask, &seat->seccomp);
+}
+
+void tbd_detach_child(struct tbd_thread *thread, bool shares_memory, bool clears_handlers)
+{
+    struct tbd_regs regs = thread->regs;
+    const struct tbd_seccomp *filters = &tbd_threads.holder->seccomp;
+    uint64_t mask = tbd_signals_now()->mask;
+
+    tbd_x87_settle();
+    if (!shares_memory)
+        restore_cleared(tbd_threads.holder);
+    if (shares_memory && clears_handlers)
+        tbd_signals_restore_cleared();
+    else
+        tbd_signals_restore();
+    if (!shares_memory)
+        tbd_sys_munmap(TBD_STREAM_BASE, tbd_recording.ring.bytes);
+    tbd_set_gs_base(regs.gs_base);
+    go_native(&regs, mask, filters);
+}
+
+void tbd_detach_silently(struct tbd_thread *thread)
+{
+    tbd_detach_child(thread, false, false);
+}

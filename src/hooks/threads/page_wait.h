@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+/* page_wait.h - waiting for pages that somebody else fills (hooks/memory/userfault.h), without the baton
+ *
+ * Context: APP. */
+#ifndef TBD_HOOKS_PAGE_WAIT_H
+#define TBD_HOOKS_PAGE_WAIT_H
+
+#include "hooks/memory/userfault.h"
+#include "hooks/threads/threads.h"
+
+/* At a block boundary: until the page is there, or a signal comes.  Does not return if the program is let go. */
+void tbd_page_wait(struct tbd_thread *thread, const struct tbd_page_wait *wait);
+/* The caller has given the baton away: until the range can be written. */
+void tbd_page_fill(const struct tbd_seat *seat, uint64_t address, uint64_t bytes);
+
+#endif

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+/* program_call.h - the program's system call, which a signal stops as long as the kernel has not begun
+ *
+ * Context: APP, also without the baton. */
+#ifndef TBD_HOOKS_PROGRAM_CALL_H
+#define TBD_HOOKS_PROGRAM_CALL_H
+
+#include "hooks/table/syscalls.h"
+
+/* Not a kernel result: the call was not made, because a signal must be delivered first. */
+#define TBD_CALL_INTERRUPTED (-512)
+
+int64_t tbd_program_syscall(const struct tbd_sys_call *call, const uint32_t *pending);
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+/* window_end.c - see window_end.h */
+#include "hooks/threads/window_end.h"
+
+#include "base/log.h"
+#include "base/string.h"
+#include "base/sys.h"
+#include "hooks/instructions/processor.h"
+#include "hooks/instructions/registers.h"
+#include "hooks/instructions/shared_set.h"
+#include "hooks/memory/program_memory.h"
+#include "hooks/stream/recording.h"
+#include "hooks/threads/threads.h"
+
+static uint64_t next_due(void)
+{
+    uint64_t tick = tbd_threads_next_tick();
+
+    return tick < tbd_recording.window_due ? tick : tbd_recording.window_due;
+}
+
+static void end_window(struct tbd_thread *thread)
+{
+    struct tbd_ring *ring = &tbd_recording.ring;
+
+    tbd_recording.window_due = tbd_ring_time(ring, thread) + tbd_recording.window;
+    if (!tbd_recording.is_on)
+        return;
+    if (tbd_recording.hooks & TBD_HOOK_TOUCH)
+        tbd_memory_send_touched(thread);
+    tbd_threads_send_regs(thread);
+    tbd_registers_send(ring, thread, &tbd_processor.vector);
+    tbd_window_send_end(ring, thread, &tbd_memory.pages, next_due());
+    tbd_shared_begin_window(thread);
+    TBD_LOG(TBD_LOG_DEBUG, "window", "ended at time %lu", tbd_ring_time(ring, thread));
+}
+
+/* System calls log any number of bytes with few blocks.  The consumer has a window's bytes in memory. */
+#define WINDOW_MAX_BYTES (64u << 20)
+
+static void end_large_window_now(struct tbd_ring *ring, struct tbd_thread *thread)
+{
+    uint64_t time = tbd_ring_time(ring, thread);
+
+    if (ring->window_bytes < WINDOW_MAX_BYTES || !tbd_recording.is_on ||
+        time <= tbd_recording.window_due - tbd_recording.window)
+        return;
+    if (time < tbd_recording.window_due)
+        tbd_recording.window_due = time;
+    if (time < ring->due)
+        ring->due = time;
+}
+
+/* The window's end, another thread's turn. */
+void tbd_window_do_what_is_due(struct tbd_thread *thread)
+{
+    struct tbd_ring *ring = &tbd_recording.ring;
+
+    if (ring->due != TBD_TIME_NEVER)
+        end_large_window_now(ring, thread);
+    if (ring->due == TBD_TIME_NEVER || tbd_ring_time(ring, thread) < ring->due)
+        return;
+    if (tbd_ring_time(ring, thread) >= tbd_recording.window_due)
+        end_window(thread);
+    tbd_threads_tick(thread);
+    if (ring->due != next_due())
+        tbd_ring_set_due(ring, thread, next_due());
+}
+
+/* The last window is closed like every other, with the state that the program ended with. */
+void tbd_window_send_last(enum tbd_end_how how, uint32_t value, uint64_t offset, const char *text)
+{
+    struct tbd_ring *ring = &tbd_recording.ring;
+    struct tbd_msg_end end = { .how = (uint32_t)how, .value = value, .offset = offset };
+    struct tbd_part parts[2] = { { &end, sizeof(end) }, { text, strlen(text) + 1 } };
+
+    if (!tbd_recording.is_on || ring->discard)
+        return;
+    if (tbd_recording.hooks & TBD_HOOK_TOUCH)
+        tbd_memory_send_touched(tbd_thread_now());
+    if (tbd_recording.unknown_calls)
+        tbd_recording_note(
+            0, "%lu system calls were not described: their writes were found by comparison",
+            tbd_recording.unknown_calls);
+    tbd_ring_send(ring, tbd_thread_now(), TBD_MSG_END, parts, 2);
+    tbd_threads_send_regs(tbd_thread_now());
+    tbd_registers_send(ring, tbd_thread_now(), &tbd_processor.vector);
+    tbd_window_send_end(ring, tbd_thread_now(), &tbd_memory.pages, TBD_TIME_NEVER);
+    __atomic_store_n(&ring->head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
+    tbd_sys_futex_wake(&ring->head->published);
+}
