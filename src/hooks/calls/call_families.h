@@ -77,5 +77,6 @@ struct tbd_robust_list {
     int64_t offset;
     uint64_t pending;
 };
+_Static_assert(sizeof(struct tbd_robust_list) == sizeof(struct robust_list_head), "linux/futex.h");
 
 #endif
