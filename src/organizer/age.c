@@ -25,6 +25,7 @@
  *     a limit only by what that is longer than any before it. */
 #include "organizer/age.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "format/merging/change.h"
@@ -237,6 +238,20 @@ static void count_window(struct tbd_ager *ager, const struct aged *window, int s
 
     level->bytes += (uint64_t)sign * bytes_of(&window->disk);
     level->count += (uint32_t)sign;
+}
+
+/* Each window is counted at its level. */
+static bool windows_follow(const struct tbd_ager *ager)
+{
+    uint64_t bytes = 0;
+    uint32_t counts[4] = { 0 };
+
+    for (size_t i = 0; i < ager->count; i++) {
+        bytes += bytes_of(&ager->windows[i].disk);
+        counts[ager->windows[i].disk.level & 3]++;
+    }
+    return bytes == window_bytes(ager) && counts[1] == ager->levels[1].count &&
+           counts[2] == ager->levels[2].count && counts[3] == ager->levels[3].count;
 }
 
 /* ---- what is due ---- */
@@ -489,6 +504,7 @@ enum tbd_status tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk
         return TBD_NOMEM;
     ager->windows[ager->count++] = aged;
     count_window(ager, &aged, 1);
+    TBD_INVARIANT("AGE-1", windows_follow(ager));
     if (bytes_of(window) > ager->largest)
         ager->largest = bytes_of(window);
     measure_if_near_locked(ager);
@@ -599,6 +615,7 @@ static enum tbd_status commit(struct tbd_ager *ager, uint32_t first,
         count_window(ager, window, 1);
         memmove(window + 1, window + count, (ager->count - first - count) * sizeof(*window));
         ager->count -= count - 1;
+        TBD_INVARIANT("AGE-1", windows_follow(ager));
     }
     pthread_mutex_unlock(ager->lock);
     return status;
@@ -666,6 +683,7 @@ static enum tbd_status replace_index(struct tbd_ager *ager, const struct tbd_dis
             count_window(ager, &ager->windows[i], -1);
         ager->count -= dropped;
         memmove(ager->windows, ager->windows + dropped, ager->count * sizeof(*ager->windows));
+        TBD_INVARIANT("AGE-1", windows_follow(ager));
         measure_others_locked(ager);
         ager->index_bytes = tbd_writer_bytes(ager->writer);
     }

@@ -19,6 +19,7 @@
  * BUILD-3  Payloads that pointers keep are copied before anything is moved over them. */
 #include "organizer/build_private.h"
 
+#include "base/assert.h"
 #include "format/files/codec.h"
 #include "format/window/window_make.h"
 
@@ -104,6 +105,8 @@ void tbd_build_close_gap(struct work *w)
         memmove(w->operands + w->kept, w->operands + w->moved_from, bytes);
     w->kept += bytes;
     w->moved_from = w->in;
+    TBD_INVARIANT("BUILD-1", w->kept <= w->in && w->in <= w->operand_bytes &&
+                                 w->kept_entries <= w->entry_count);
 }
 
 /* Another event follows: pages that were pending are not the end state, and must be copied
@@ -118,6 +121,7 @@ enum tbd_status tbd_build_go_on(struct work *w)
         if (!note->bytes)
             return TBD_NOMEM;
     }
+    TBD_INVARIANT("BUILD-3", w->pages_pending == 0);
     if (w->regs.count && !w->index)
         w->out->has_start_regs = true;
     w->regs.count = 0;

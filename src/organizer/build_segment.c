@@ -13,6 +13,7 @@
  *     for them all. */
 #include "organizer/build_private.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "format/window/window_make.h"
 
@@ -126,6 +127,16 @@ static bool end_run(struct tbd_builder *b)
     return true;
 }
 
+static bool tallies_add_up(const struct tbd_builder *b)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 1; i <= b->set_count; i++)
+        sum += b->tallies[i].count;
+    return sum == b->block_count && b->block_count <= TBD_SEGMENT_ENTRIES &&
+           b->call_count <= b->block_count;
+}
+
 /* How often each block occurs in the segment that begins with entry i. */
 static bool count_segment(struct work *w, size_t i)
 {
@@ -154,6 +165,7 @@ static bool count_segment(struct work *w, size_t i)
         }
     }
     w->counted_end = i;
+    TBD_INVARIANT("BUILD_SEGMENT-1", tallies_add_up(w->builder));
     return end_run(w->builder);
 }
 
@@ -312,6 +324,7 @@ size_t tbd_build_take_run(struct work *w, size_t i)
 
     if (end == first)
         return i;
+    TBD_INVARIANT("BUILD_SEGMENT-2", end <= b->block_count && w->in <= w->operand_bytes);
     keep_entries(w, i, first, end);
     note_calls(w, first, end);
     last = &b->slots[b->slot_at[end - 1]];

@@ -6,6 +6,7 @@
  * CONSUME_DEFS-2  `plans` never moves: it is reserved for all ids at once. */
 #include "organizer/consume_private.h"
 
+#include "base/assert.h"
 #include "base/copy_once.h"
 #include "format/files/file.h"
 
@@ -91,6 +92,8 @@ static enum tbd_status make_plan(struct tbd_consumer *c, const struct tbd_block_
             *stores++ = (struct tbd_plan_store){ ops[i].base, ops[i].size, ops[i].add, i + 1u,
                                                  ops[i].insn };
     c->plans[++c->plan_count] = plan;
+    TBD_INVARIANT("CONSUME_DEFS-2",
+                  ((size_t)c->plan_count + 1) * sizeof(*c->plans) <= c->plans_bytes);
     return TBD_OK;
 }
 
@@ -174,5 +177,6 @@ enum tbd_status tbd_consumer_import(struct tbd_consumer *c, struct tbd_error *wh
         if (status)
             return status;
     }
+    TBD_INVARIANT("CONSUME_DEFS-1", c->plan_count >= count);
     return TBD_OK;
 }

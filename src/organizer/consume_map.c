@@ -6,6 +6,7 @@
  *     and kept in the consumer: what the producer writes into the head later changes nothing. */
 #include "organizer/consume_private.h"
 
+#include "base/assert.h"
 #include "base/copy_once.h"
 #include "format/files/file.h"
 #include "organizer/warm.h"
@@ -64,6 +65,8 @@ static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
     c->areas = (struct tbd_stream_areas){ head.areas_offset, head.area_bytes,
                                           head.area_bytes + GUARD_BYTES, head.area_count };
     c->taken = head.released;
+    TBD_INVARIANT("CONSUME_MAP-1",
+                  c->chunks_offset + (uint64_t)c->chunk_count * TBD_CHUNK_STRIDE <= c->size);
     return TBD_OK;
 }
 

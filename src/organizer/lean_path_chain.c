@@ -16,6 +16,7 @@
  *     to the next, once taken, would never be left again. */
 #include "organizer/lean_private.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "format/window/window_make.h"
 
@@ -389,6 +390,7 @@ static bool take_paths(struct work *w, const uint32_t *entries, size_t count, si
                 before->other = before->next;
                 before->next = path;
             }
+            TBD_INVARIANT("LEAN_PATH_CHAIN-3", before->next->length != 1);
         }
         if (path->operand_bytes > w->operand_bytes - w->in) {
             path = find_alone(w, entries[n]);

@@ -5,6 +5,7 @@
  *     its first part stands for both, as they are the same file. */
 #include "organizer/mapped_files.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 
 #include <stdlib.h>
@@ -53,6 +54,7 @@ void tbd_mapped_files_remove(struct tbd_mapped_files *files, uint64_t start, uin
             file->start = end;
         else if (file->end > start && file->end <= end)
             file->end = start;
+        TBD_INVARIANT("MAPPED_FILES-1", file->start < file->end);
         files->files[kept++] = *file;
     }
     files->count = kept;

@@ -13,6 +13,7 @@
  *     windows. */
 #include "organizer/page_versions.h"
 
+#include "base/assert.h"
 #include "format/files/page_numbers.h"
 #include "format/window/window_make.h"
 
@@ -76,6 +77,7 @@ static void give_locked(struct tbd_page_versions *v, uint32_t number)
 {
     if (number)
         v->free[v->free_count++] = number;
+    TBD_INVARIANT("PAGE_VERSIONS-3", v->free_count <= v->touched && v->touched <= v->capacity);
 }
 
 /* ---- the table ---- */

@@ -17,6 +17,7 @@
  *     who does the same. */
 #include "organizer/pipeline.h"
 
+#include "base/assert.h"
 #include "base/clock.h"
 
 #include <pthread.h>
@@ -161,11 +162,20 @@ static struct tbd_job *begin_build_locked(struct tbd_pipeline *p)
     return job;
 }
 
+static bool counters_are_in_order(const struct tbd_pipeline *p)
+{
+    return p->committed <= p->begun && p->begun <= p->joined && p->joined <= p->taken &&
+           p->taken <= p->added;
+}
+
 static struct tbd_job *begin_locked(struct tbd_pipeline *p, enum tbd_step step)
 {
     switch (step) {
     case TBD_STEP_BUILD: return begin_build_locked(p);
-    case TBD_STEP_JOIN: p->is_joining = true; return job_of(p, p->joined);
+    case TBD_STEP_JOIN:
+        TBD_INVARIANT("ORGANIZE-1", !p->is_joining && job_of(p, p->joined)->number == p->joined);
+        p->is_joining = true;
+        return job_of(p, p->joined);
     case TBD_STEP_PUT: return job_of(p, p->begun++);
     case TBD_STEP_COMMIT: p->is_committing = true; return job_of(p, p->committed);
     case TBD_STEP_EARLY:
@@ -254,6 +264,9 @@ bool tbd_pipeline_next(struct tbd_pipeline *p, struct tbd_job **job, enum tbd_st
     while (!(*step = find_locked(p)) && !is_over(p))
         sleep_locked(p);
     *job = begin_locked(p, *step);
+    TBD_INVARIANT("PIPELINE-1", counters_are_in_order(p));
+    TBD_INVARIANT("PIPELINE-2",
+                  p->taken - p->committed <= p->most && p->added - p->taken <= QUEUE_SLOTS);
     wake_one_locked(p);
     pthread_mutex_unlock(&p->lock);
     return *job != NULL;

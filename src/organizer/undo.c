@@ -16,6 +16,7 @@
  * UNDO-3  TBD_ROW_SLACK bytes behind the operands may be read. */
 #include "organizer/undo.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/binary_search.h"
 #include "format/window/window_make.h"
@@ -149,6 +150,7 @@ static void undo_in_page(struct undo_set *set, uint64_t address, uint64_t bytes,
 
     if (!first)
         return;
+    TBD_INVARIANT("UNDO-2", (address + bytes - 1) / 8 - address / 8 < set->left);
     set->left -= (address + bytes - 1) / 8 - address / 8 + 1;
     for (size_t i = first; old_bytes && i <= set->count && set->undos[i - 1].address == page; i++)
         if (is_between(&set->undos[i - 1], time, order))

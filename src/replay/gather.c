@@ -18,6 +18,7 @@
  *     stream is only passed. */
 #include "replay/gather.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/copy_once.h"
 #include "base/layout.h"
@@ -594,6 +595,7 @@ static bool finish_events(struct tbd_gather *g, struct tbd_window *window)
     window->blocks = g->blocks;
     window->has_events = true;
     g->entry_hint = g->entry_count + g->entry_count / 16;
+    TBD_INVARIANT("GATHER-2", g->kept <= g->in && g->in <= g->have);
     if (!area)
         g->operand_hint = g->have + g->have / 16;
     g->entries = NULL;

@@ -6,6 +6,7 @@
  * OPERANDS-4  What an area holds of memory while nobody has it is no more than KEPT_MOST. */
 #include "replay/operands.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/layout.h"
 
@@ -110,6 +111,8 @@ struct tbd_operand_area *tbd_area_take(struct tbd_areas *areas)
     if (found) {
         found->is_lent = true;
         areas->references++;
+        TBD_INVARIANT("OPERANDS-3", areas->references <= areas->where.count + 1);
+        TBD_INVARIANT("OPERANDS-2", found->owned_count == 0 && found->owned_end == 0);
     }
     pthread_mutex_unlock(&areas->lock);
     return found;
@@ -184,6 +187,7 @@ bool tbd_area_own(struct tbd_operand_area *area, size_t from, size_t bytes)
     size_t start = from & ~(TBD_PAGE_SIZE - 1);
     size_t end = (from + bytes + TBD_PAGE_SIZE - 1) & ~(TBD_PAGE_SIZE - 1);
 
+    TBD_INVARIANT("OPERANDS-1", area->is_lent && from + bytes <= area->areas->where.bytes);
     if (!note_run(area, start, end))
         return false;
     /* The first write to a page of a private mapping copies it; a write that changes nothing, and

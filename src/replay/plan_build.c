@@ -8,6 +8,7 @@
  * PLAN_BUILD-2  Every message in the plan's log lies wholly in the plan. */
 #include "replay/worker.h"
 
+#include "base/assert.h"
 #include "base/binary_search.h"
 #include "format/files/numbers.h"
 #include "format/window/window_make.h"
@@ -35,6 +36,7 @@ static bool add_message(struct tbd_process *process, const struct tbd_log_entry 
     offset = tbd_process_plan_put(process, entry->message, sizeof(head) + head.bytes);
     if (!offset)
         return false;
+    TBD_INVARIANT("PLAN_BUILD-2", offset + sizeof(head) + head.bytes <= process->shared_bytes);
     *out = (struct tbd_plan_log){ .time = entry->time, .message = offset };
     return true;
 }

@@ -7,6 +7,7 @@
  * again.  Invariant PLAN_BUILD-1 holds here. */
 #include "replay/worker.h"
 
+#include "base/assert.h"
 #include "base/linux.h"
 #include "format/files/numbers.h"
 
@@ -26,6 +27,20 @@ static bool is_usable(const struct tbd_region *region, uint64_t last_end)
     if (region->start < last_end || region->end > TBD_USER_END)
         return false;
     return region->end <= TBD_ENGINE_BASE || region->start >= TBD_ENGINE_END;
+}
+
+static bool regions_ascend(const struct tbd_plan_region *regions, uint64_t count)
+{
+    uint64_t mask = TBD_PAGE_SIZE - 1, last_end = 0;
+
+    for (uint64_t i = 0; i < count; last_end = regions[i++].end) {
+        uint64_t start = regions[i].start, end = regions[i].end;
+
+        if ((start | end) & mask || start < last_end || end <= start ||
+            (start < TBD_ENGINE_END && end > TBD_ENGINE_BASE))
+            return false;
+    }
+    return true;
 }
 
 static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *why)
@@ -51,6 +66,7 @@ static enum tbd_status add_regions(struct tbd_worker *worker, struct tbd_error *
         last_end = region->end;
     }
     process->plan->regions = (struct tbd_plan_section){ offset, count };
+    TBD_INVARIANT("PLAN_BUILD-1", regions_ascend(out, count));
     return TBD_OK;
 }
 

@@ -5,6 +5,7 @@
  *     next window gets a new one. */
 #include "replay/run_plan.h"
 
+#include "base/assert.h"
 #include "base/linux.h"
 #include "format/files/file.h"
 #include "format/reading/window_read.h"
@@ -217,6 +218,7 @@ enum tbd_status tbd_run_on(struct tbd_worker *worker, const struct tbd_run_consu
         status = outcome(worker, divergence, why);
     if (status != TBD_OK)
         tbd_worker_stop(worker);
+    TBD_INVARIANT("RUN_PLAN-1", status == TBD_OK || !worker->process.shared);
     return status;
 }
 

@@ -4,6 +4,7 @@
  * REGIONS-1  table[i].map.end <= table[i+1].map.start; all bounds are page aligned. */
 #include "hooks/memory/regions.h"
 
+#include "base/assert.h"
 #include "base/binary_search.h"
 #include "base/layout.h"
 
@@ -74,12 +75,25 @@ bool tbd_regions_has_code(const struct tbd_regions *regions, uint64_t start, uin
     return allows_any(regions, start, end, PROT_EXEC);
 }
 
+/* The region with its neighbours: all of them are too many at each change. */
+static bool are_in_order_at(const struct tbd_regions *regions, size_t i)
+{
+    const struct tbd_mapped_region *at = &regions->table[i];
+
+    if (i < regions->count &&
+        (at->map.start >= at->map.end || (at->map.start | at->map.end) & (TBD_PAGE_SIZE - 1)))
+        return false;
+    return (i == 0 || i >= regions->count || at[-1].map.end <= at->map.start) &&
+           (i + 1 >= regions->count || at->map.end <= at[1].map.start);
+}
+
 static void insert_at(struct tbd_regions *regions, size_t i, const struct tbd_mapped_region *region)
 {
     memmove(&regions->table[i + 1], &regions->table[i],
             (regions->count - i) * sizeof(struct tbd_mapped_region));
     regions->table[i] = *region;
     regions->count++;
+    TBD_INVARIANT("REGIONS-1", are_in_order_at(regions, i));
 }
 
 /* Makes `address` a boundary between regions. */
@@ -114,6 +128,7 @@ bool tbd_regions_remove(struct tbd_regions *regions, uint64_t start, uint64_t en
     memmove(&regions->table[first], &regions->table[behind],
             (regions->count - behind) * sizeof(struct tbd_mapped_region));
     regions->count -= behind - first;
+    TBD_INVARIANT("REGIONS-1", are_in_order_at(regions, first));
     return true;
 }
 

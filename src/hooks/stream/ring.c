@@ -15,9 +15,11 @@
  *     end, so that a window's lie in one piece.  There are always TBD_OPERANDS_BYTES left when a
  *     chunk is opened, as in a chunk of its own; when there would not be, the consumer is told
  *     (WRAPS), has taken all, and the area begins anew.
+ * RING-5  Every slot is in one place: it is open, in `free`, or taken by a chunk not yet collected.
  */
 #include "hooks/stream/ring.h"
 
+#include "base/assert.h"
 #include "base/linux.h"
 #include "base/string.h"
 #include "base/sys.h"
@@ -157,6 +159,12 @@ static uint64_t start_offset(const struct tbd_ring *ring, uint64_t time)
     return TBD_ENTRIES_BYTES - left * 4;
 }
 
+/* Has the area no room for another chunk (RING-4)? */
+static bool is_used_up(const struct tbd_ring *ring, uint64_t operand_next)
+{
+    return ring->area && operands_end(ring) - operand_next < TBD_OPERANDS_BYTES;
+}
+
 static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_next,
                        uint64_t *operand_next)
 {
@@ -174,6 +182,7 @@ static void open_chunk(struct tbd_ring *ring, uint64_t time, uint64_t *entry_nex
     *entry_next = entries_start(ring, ring->slot) + offset;
     ring->area_at = *operand_next;
     *operand_next = operands_start(ring);
+    TBD_INVARIANT("RING-4", !ring->area || !is_used_up(ring, *operand_next));
 }
 
 static uint32_t open_entries(const struct tbd_ring *ring, uint64_t entry_next)
@@ -240,6 +249,8 @@ static void take_slot(struct tbd_ring *ring, uint32_t count)
     while (!ring->discard) {
         uint32_t released = collect(ring);
 
+        TBD_INVARIANT("RING-5",
+                      ring->free_count + (ring->number - ring->collected) == head->chunk_count);
         if (ring->free_count >= count) {
             enter_slot(ring, ring->free[--ring->free_count]);
             return;
@@ -260,6 +271,10 @@ static void publish(struct tbd_ring *ring, uint64_t entry_next, uint64_t operand
     struct tbd_stream_head *head = ring->head;
     struct tbd_chunk *chunk = open_one(ring);
 
+    TBD_INVARIANT("RING-1", entry_next >= entries_start(ring, ring->slot) + chunk->entries_offset &&
+                                entry_next <= entries_start(ring, ring->slot) + TBD_ENTRIES_BYTES);
+    TBD_INVARIANT("STREAM-2",
+                  operand_next >= operands_start(ring) && operand_next <= operands_end(ring));
     chunk->operand_bytes = (uint32_t)(operand_next - operands_start(ring));
     chunk->flags = flags;
     ring->window_bytes += chunk->operand_bytes;
@@ -288,12 +303,6 @@ static uint32_t last_block(const struct tbd_ring *ring, uint64_t entry_next)
 uint32_t tbd_ring_last_block(const struct tbd_ring *ring, const struct tbd_thread *thread)
 {
     return last_block(ring, thread->entry_next);
-}
-
-/* Has the area no room for another chunk (RING-4)? */
-static bool is_used_up(const struct tbd_ring *ring, uint64_t operand_next)
-{
-    return ring->area && operands_end(ring) - operand_next < TBD_OPERANDS_BYTES;
 }
 
 static void turn(struct tbd_ring *ring, uint64_t *entry_next, uint64_t *operand_next,
@@ -423,6 +432,8 @@ uint32_t tbd_ring_define(struct tbd_ring *ring, const struct tbd_block_def *def,
     *out = *def;
     out->ops_offset = ops_at;
     out->code_offset = code_at;
+    TBD_INVARIANT("STREAM-3", code_at + def->code_bytes <= head->heap_capacity &&
+                                  head->def_count < head->def_capacity);
     __atomic_store_n(&head->heap_used, code_at + def->code_bytes, __ATOMIC_RELEASE);
     __atomic_store_n(&head->def_count, head->def_count + 1, __ATOMIC_RELEASE); /* STREAM-3 */
     return head->def_count;

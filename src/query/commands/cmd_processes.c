@@ -10,6 +10,7 @@
 #include "query/commands/commands.h"
 #include "query/commands/output.h"
 
+#include "base/assert.h"
 #include "base/escape.h"
 #include "base/safe_stream.h"
 #include "base/array.h"
@@ -178,8 +179,11 @@ static void mark_members(struct process_list *list)
 static void make_tree(struct process_list *list)
 {
     qsort(list->rows, list->count, sizeof(*list->rows), compare_rows);
-    for (size_t i = 0; i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++) {
         list->rows[i].parent = find_parent(list, i);
+        TBD_INVARIANT("CMD_PROCESSES-1",
+                      list->rows[i].parent == NO_PARENT || list->rows[i].parent < i);
+    }
     mark_members(list);
 }
 

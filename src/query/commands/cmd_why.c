@@ -12,6 +12,7 @@
  *     and nothing is followed twice.
  * CMD_WHY-2  The search for a register's writer looks at BLOCKS_MAX blocks at most, and says so. */
 #include "query/text/user_interrupt.h"
+#include "base/assert.h"
 #include "query/commands/output.h"
 #include "query/commands/rows.h"
 #include "query/session/source_place.h"
@@ -377,6 +378,7 @@ static void follow(struct why *why, struct wanted_value value, uint32_t depth)
         why->followed[why->followed_count++] = value;
         count = hop(why, &value, depth, w, &is_copy, inputs);
         is_copy = is_copy && count == 1;
+        TBD_INVARIANT("CMD_WHY-1", !is_copy || tbd_position_compare(inputs[0].at, value.at) < 0);
         value = inputs[0];
     }
     free(w);

@@ -4,9 +4,11 @@
  * A line is expanded (${NAME}, @bookmark), then carried out.  What a command printed is kept until
  * the next one, for `expect`.
  *
- * SCRIPT-1  `skip` counts the `if` blocks around the line that are not taken; only if, else and end
- *     are looked at then. */
+ * SCRIPT-1  Inside a branch that is not taken (`skipped`) so is every `if` block; only if, else and
+ *     end are looked at there. */
 #include "query/commands/script.h"
+
+#include "base/assert.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -225,6 +227,7 @@ static bool run_line(struct script *script, const char *line)
         script->depth++;
         script->taken[script->depth] = script->skipped[script->depth] = true;
     }
+    TBD_INVARIANT("SCRIPT-1", !skips || script->skipped[script->depth]);
     if (skips || *line == '\0' || *line == '#')
         return true;
     text = expand(script, line);

@@ -12,6 +12,7 @@
  * EXPR_LOCATION-1  Everything is bounded: operations by STEPS_MAX, the stack by DEPTH_MAX. */
 #include "query/condition/expr_lower.h"
 
+#include "base/assert.h"
 #include "query/debuginfo/dwarf_parameter.h"
 #include "query/debuginfo/frame_unset.h"
 
@@ -263,6 +264,7 @@ static bool translate_all(struct translator *t, Dwarf_Attribute *attribute)
     for (size_t i = 0; i < count; i++) {
         if (!translate(t, &ops[i]))
             return false;
+        TBD_INVARIANT("EXPR_LOCATION-1", i < STEPS_MAX && t->depth <= DEPTH_MAX);
     }
     return t->in_register || t->depth != 0 || t->piece_count != 0
                ? true

@@ -5,6 +5,7 @@
  * EXPR_NODES-2  The number of nodes is bounded by MAX_NODES. */
 #include "query/condition/expr_nodes.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 
 #include <stdlib.h>
@@ -23,6 +24,8 @@ int32_t tbd_parser_out_of_memory(struct tbd_parser *p)
 
 int32_t tbd_expr_add(struct tbd_expr *expr, const struct tbd_expr_node *node)
 {
+    TBD_INVARIANT("EXPR_NODES-1", node->left < (int32_t)expr->node_count &&
+                                      node->right < (int32_t)expr->node_count);
     if (!tbd_array_double(&expr->nodes, expr->node_count, sizeof(*node)))
         return NONE;
     expr->nodes[expr->node_count] = *node;
@@ -102,6 +105,7 @@ int32_t tbd_parser_add(struct tbd_parser *p, const struct tbd_expr_node *node)
     index = tbd_expr_add(p->expr, node);
     if (index == NONE)
         return tbd_parser_out_of_memory(p);
+    TBD_INVARIANT("EXPR_NODES-2", p->expr->node_count <= MAX_NODES);
     if (p->expr->levels > TBD_EXPR_MAX_LEVELS)
         return FAIL(p, TBD_SYNTAX, NULL, "too many reads of memory inside each other");
     return index;

@@ -5,6 +5,8 @@
  * EXPR_PARSE_OPERATORS-1  Depth of recursion is bounded by MAX_DEPTH. */
 #include "query/condition/expr_nodes.h"
 
+#include "base/assert.h"
+
 #define MAX_DEPTH 200
 #define NONE      TBD_PARSER_NONE
 #define FAIL      TBD_PARSER_FAIL
@@ -36,6 +38,7 @@ int32_t tbd_parser_unary(struct tbd_parser *p)
     if (p->depth >= MAX_DEPTH)
         return FAIL(p, TBD_SYNTAX, NULL, "the condition is nested too deeply");
     p->depth++;
+    TBD_INVARIANT("EXPR_PARSE_OPERATORS-1", p->depth > 0 && p->depth <= MAX_DEPTH);
     if (op < 0)
         inner = tbd_parser_primary(p);
     else if (op == TBD_EXPR_DEREF)

@@ -5,6 +5,8 @@
  * C_PARSE-2  A node's operands have smaller indices than itself: trees have no cycles. */
 #include "query/debuginfo/c_parse_private.h"
 
+#include "base/assert.h"
+
 #include <ctype.h>
 #include <dwarf.h>
 #include <stdarg.h>
@@ -41,6 +43,9 @@ static bool add(struct tbd_c_reader *r, struct tbd_c_node node, int32_t *out)
 
     if (tree->count >= TBD_C_NODES_MAX)
         return wrong(r, node.at, node.length, "the expression is too long");
+    TBD_INVARIANT("C_PARSE-2", node.left < (int32_t)tree->count &&
+                                   node.right < (int32_t)tree->count &&
+                                   node.third < (int32_t)tree->count);
     tree->nodes[tree->count] = node;
     *out = (int32_t)tree->count++;
     return true;
@@ -331,6 +336,7 @@ static bool read_unary(struct tbd_c_reader *r, int32_t *out)
         return wrong(r, r->at, 1, "the expression is nested too deeply");
     r->depth++;
     good = read_prefix(r, out);
+    TBD_INVARIANT("C_PARSE-1", r->depth <= DEPTH_MAX && r->tree->count <= TBD_C_NODES_MAX);
     r->depth--;
     return good;
 }

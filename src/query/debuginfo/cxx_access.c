@@ -6,6 +6,8 @@
  * CXX_ACCESS-1  A walk to an element makes at most ELEMENT_STEPS_MAX steps. */
 #include "query/debuginfo/cxx_print.h"
 
+#include "base/assert.h"
+
 #include <dwarf.h>
 #include <string.h>
 
@@ -30,6 +32,7 @@ bool tbd_cxx_element(const struct tbd_place_of *place, const struct tbd_data *da
         if (index > ELEMENT_STEPS_MAX || !tbd_cxx_next(place, &cxx, out, &second))
             return false;
     }
+    TBD_INVARIANT("CXX_ACCESS-1", cxx.is_indexed || cxx.index <= ELEMENT_STEPS_MAX);
     return tbd_cxx_next(place, &cxx, out, &second);
 }
 

@@ -8,6 +8,8 @@
  *     that libstdc++'s ABI has fixed: a node's links, then its value. */
 #include "query/debuginfo/cxx_print.h"
 
+#include "base/assert.h"
+
 #include <dwarf.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -565,6 +567,7 @@ bool tbd_cxx_next(const struct tbd_place_of *place, struct tbd_cxx *cxx, struct 
     if (!next_address(place, cxx, &address))
         return false;
     cxx->index++;
+    TBD_INVARIANT("CXX_PRINT-1", cxx->index <= cxx->count);
     tbd_data_at(address, &cxx->type, element);
     if (cxx->kind != TBD_CXX_MAP)
         return true;

@@ -9,6 +9,8 @@
  * DWARF_ENTRY_VALUE-1  Keeps dwarf_location.c's: SITES_MAX entries are looked at. */
 #include "query/debuginfo/dwarf_machine.h"
 
+#include "base/assert.h"
+
 #include <dwarf.h>
 #include <string.h>
 
@@ -44,6 +46,7 @@ static bool find_site(const Dwarf_Die *parent, uint64_t address, int nesting, ui
 
     for (bool more = tbd_die_child(parent, &die); more && ++*visits < SITES_MAX;
          more = tbd_die_next(&die, &die)) {
+        TBD_INVARIANT("DWARF_ENTRY_VALUE-1", *visits < SITES_MAX);
         if (is_site_of(&die, address)) {
             *out = die;
             return true;

@@ -7,6 +7,7 @@
  *     most TBD_DWARF_MAX_SCOPES deep, and one question visits at most VISITS_MAX entries. */
 #include "query/debuginfo/dwarf_private.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/binary_search.h"
 #include "query/debuginfo/debug_cache.h"
@@ -203,6 +204,14 @@ static void add_units(struct tbd_dwarf *dwarf, Dwarf *from, bool is_apart)
     }
 }
 
+static bool ranges_ascend(const struct tbd_dwarf *dwarf)
+{
+    for (size_t i = 1; i < dwarf->range_count; i++)
+        if (dwarf->ranges[i].start < dwarf->ranges[i - 1].start)
+            return false;
+    return true;
+}
+
 /* Keeps DWARF_FILE-1. */
 static void make_index(struct tbd_dwarf *dwarf)
 {
@@ -215,6 +224,7 @@ static void make_index(struct tbd_dwarf *dwarf)
         add_units(dwarf, dwarf->alt.dwarf, false);
     if (dwarf->range_count != 0)
         qsort(dwarf->ranges, dwarf->range_count, sizeof(*dwarf->ranges), compare_ranges);
+    TBD_INVARIANT("DWARF_FILE-1", ranges_ascend(dwarf));
 }
 
 size_t tbd_dwarf_unit_count(struct tbd_dwarf *dwarf)
@@ -294,6 +304,8 @@ static bool descend(struct descent *d, const Dwarf_Die *die, int nesting)
     for (bool more = tbd_die_child(die, &child); more && d->visits++ < VISITS_MAX;) {
         int tag = dwarf_tag(&child);
 
+        TBD_INVARIANT("DWARF_FILE-2", d->visits <= VISITS_MAX && d->depth < TBD_DWARF_MAX_SCOPES &&
+                                          (const char *)child.addr > (const char *)die->addr);
         if (has_code(tag) && dwarf_haspc(&child, d->address) == 1) {
             d->path[d->depth++] = child;
             (void)descend(d, &child, nesting + 1);

@@ -7,6 +7,7 @@
  *     exists. */
 #include "query/debuginfo/dwarf_index.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/binary_search.h"
 #include "query/debuginfo/name_cache.h"
@@ -280,6 +281,8 @@ bool tbd_unit_walk_next(struct tbd_unit_walk *walk, Dwarf_Die *out)
     while (walk->next < walk->end) {
         size_t unit = walk->next++;
 
+        TBD_INVARIANT("DWARF_INDEX-1",
+                      walk->units == NULL || walk->units[unit] < tbd_dwarf_unit_count(walk->dwarf));
         if (tbd_dwarf_unit(walk->dwarf, walk->units == NULL ? unit : walk->units[unit], out))
             return true;
     }

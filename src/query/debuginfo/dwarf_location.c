@@ -8,6 +8,7 @@
  *     was. */
 #include "query/debuginfo/dwarf_location.h"
 
+#include "base/assert.h"
 #include "query/debuginfo/dwarf_machine.h"
 #include "query/debuginfo/dwarf_parameter.h"
 #include "query/debuginfo/frame_unset.h"
@@ -390,6 +391,8 @@ static bool run(struct tbd_machine *m, Dwarf_Attribute *attribute, const Dwarf_O
 
         if (++*m->steps > TBD_MACHINE_STEPS_MAX)
             return tbd_machine_fail(m, "its location is too complicated");
+        TBD_INVARIANT("DWARF_LOCATION-1",
+                      m->depth <= TBD_MACHINE_STACK_MAX && m->nesting <= TBD_MACHINE_NESTING_MAX);
         if (ops[i].atom != DW_OP_skip && ops[i].atom != DW_OP_bra) {
             if (!step(m, attribute, &ops[i]))
                 return false;

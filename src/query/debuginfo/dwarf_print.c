@@ -6,6 +6,7 @@
  * DWARF_PRINT-2  So is what is read: of an array ARRAY_BYTES. */
 #include "query/debuginfo/dwarf_print.h"
 
+#include "base/assert.h"
 #include "query/debuginfo/cxx_print.h"
 #include "query/text/print_text.h"
 
@@ -77,6 +78,7 @@ static bool print_chars(struct print *p, const struct tbd_data *data, uint64_t c
 
     if (text == NULL)
         return false;
+    TBD_INVARIANT("DWARF_PRINT-2", room <= ARRAY_BYTES && shown <= TBD_TEXT_SHOWN);
     if (tbd_data_read(p->printer->place, data, 0, text, room))
         shown = room;
     good = shown == room || tbd_data_read(p->printer->place, data, 0, text, shown);
@@ -504,6 +506,7 @@ static void print_value(struct print *p, const struct tbd_data *data)
         fputs("{...}", p->out);
     } else {
         p->nesting++;
+        TBD_INVARIANT("DWARF_PRINT-1", p->nesting <= NESTING_MAX);
         print_kind(p, data);
         p->nesting--;
     }

@@ -12,6 +12,7 @@
  *     one, the checksum in the debug link fits. */
 #include "query/debuginfo/elf_file.h"
 
+#include "base/assert.h"
 #include "query/debuginfo/dwarf_file.h"
 
 #include <fcntl.h>
@@ -121,6 +122,18 @@ static bool segment_is_sound(const GElf_Phdr *segment)
            segment->p_filesz <= segment->p_memsz && segment->p_offset < ADDRESS_LIMIT;
 }
 
+static bool segments_are_sound(const struct tbd_elf_file *file)
+{
+    for (size_t i = 0; i < file->segment_count; i++) {
+        const GElf_Phdr *segment = &file->segments[i];
+
+        if (segment->p_vaddr < file->low || segment->p_vaddr + segment->p_memsz > file->high ||
+            segment->p_filesz > segment->p_memsz)
+            return false;
+    }
+    return file->high <= ADDRESS_LIMIT;
+}
+
 /* Keeps ELF_FILE-2. */
 static bool take_segments(struct tbd_elf_file *file)
 {
@@ -142,6 +155,7 @@ static bool take_segments(struct tbd_elf_file *file)
         if (segment.p_vaddr + segment.p_memsz > file->high)
             file->high = segment.p_vaddr + segment.p_memsz;
     }
+    TBD_INVARIANT("ELF_FILE-2", segments_are_sound(file));
     return file->segment_count > 0;
 }
 

@@ -8,6 +8,7 @@
  *     index or offset beyond. */
 #include "query/debuginfo/elf_file.h"
 
+#include "base/assert.h"
 #include "base/binary_search.h"
 #include "query/text/demangle.h"
 #include "query/debuginfo/name_cache.h"
@@ -78,6 +79,14 @@ static bool take_order(struct tbd_elf_names *names, size_t count)
     return true;
 }
 
+static bool names_ascend(const struct tbd_elf_symbol *all, const uint32_t *order, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (order[i] >= count || strcmp(all[order[i - 1]].name, all[order[i]].name) > 0)
+            return false;
+    return true;
+}
+
 static void make_order(struct tbd_elf_file *file, struct tbd_elf_names *names)
 {
     size_t count = file->symbols.count;
@@ -91,6 +100,7 @@ static void make_order(struct tbd_elf_file *file, struct tbd_elf_names *names)
     qsort_r(names->order_made, count, sizeof(*names->order_made), compare_names, file->symbols.all);
     names->order = names->order_made;
     part = (struct iovec){ .iov_base = names->order_made, .iov_len = count * sizeof(uint32_t) };
+    TBD_INVARIANT("ELF_NAMES-1", names_ascend(file->symbols.all, names->order, count));
     if (count >= WORTH_SYMBOLS)
         tbd_name_cache_put(file, "order", &part, 1);
 }

@@ -11,6 +11,7 @@
  * ELF_SYMBOLS-3  A look-up walks back at most LOOKUP_MAX spans, however symbols nest. */
 #include "query/debuginfo/elf_file.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/binary_search.h"
 
@@ -423,6 +424,33 @@ static bool index_symbols(struct tbd_elf_file *file)
     return make_spans(symbols);
 }
 
+static bool symbols_ascend(const struct tbd_elf_symbols *symbols)
+{
+    for (size_t i = 1; i < symbols->count; i++)
+        if (compare_symbols(&symbols->all[i - 1], &symbols->all[i]) > 0)
+            return false;
+    for (size_t i = 0; i < symbols->span_count; i++) {
+        const struct tbd_elf_span *span = &symbols->spans[i];
+
+        if (span->end <= span->start || span->reach < span->end ||
+            symbols->all[span->symbol].start != span->start ||
+            (i > 0 && span[-1].start >= span->start))
+            return false;
+    }
+    return true;
+}
+
+static bool symbols_are_inside(const struct tbd_elf_file *file)
+{
+    for (size_t i = 0; i < file->symbols.count; i++) {
+        const struct tbd_elf_symbol *symbol = &file->symbols.all[i];
+
+        if (symbol->start < file->low || symbol->end > file->high)
+            return false;
+    }
+    return true;
+}
+
 const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file)
 {
     struct tbd_elf_symbols *symbols = &file->symbols;
@@ -442,5 +470,7 @@ const struct tbd_elf_symbols *tbd_elf_symbols(struct tbd_elf_file *file)
         symbols->count = 0;
         symbols->span_count = 0;
     }
+    TBD_INVARIANT("ELF_SYMBOLS-1", symbols_ascend(symbols));
+    TBD_INVARIANT("ELF_SYMBOLS-2", symbols_are_inside(file));
     return symbols;
 }

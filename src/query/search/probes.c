@@ -9,6 +9,7 @@
  *     added meanwhile still see them, probes "after" are armed behind them. */
 #include "query/search/probes.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/layout.h"
 #include "format/pages/pages.h"
@@ -238,6 +239,19 @@ static bool waits(const struct probe *probe, uint64_t word)
     return (probe->open & covered(probe, word * 8, 8)) != 0;
 }
 
+/* For a byte of the word that the store covers. */
+static bool nobody_waits(const struct tbd_probes *p, const struct probe_slot *slot,
+                         const struct queued *store)
+{
+    for (uint32_t part = slot->head; part != NONE; part = p->parts[part].next) {
+        const struct probe *probe = &p->probes[p->parts[part].probe];
+
+        if ((probe->open & covered(probe, store->address, store->size)) != 0)
+            return false;
+    }
+    return true;
+}
+
 static void store_word(struct tbd_probes *p, struct probe_slot *slot, const struct queued *store)
 {
     uint32_t *link = &slot->head;
@@ -256,6 +270,7 @@ static void store_word(struct tbd_probes *p, struct probe_slot *slot, const stru
         p->part_free = part;
         p->waiting--;
     }
+    TBD_INVARIANT("PROBES-1", nobody_waits(p, slot, store));
 }
 
 static void apply(struct tbd_probes *p, const struct queued *store)

@@ -8,6 +8,7 @@
  *     at most once. */
 #include "query/search/search_private.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "format/pages/pages.h"
 
@@ -53,6 +54,10 @@ bool tbd_search_keep_candidate(struct tbd_search_run *run, const struct tbd_even
         !tbd_array_reserve(&run->memory_values, run->memory_value_count + run->here->memory_count,
                            &run->memory_value_capacity, sizeof(*run->memory_values)))
         return false;
+    TBD_INVARIANT("SEARCH_CANDIDATES-1",
+                  run->count == 0 ||
+                      tbd_position_compare(run->candidates[run->count - 1].event.position,
+                                           event->position) <= 0);
     candidate = &run->candidates[run->count++];
     *candidate = (struct tbd_candidate){
         .event = *event, .verdict = verdict, .where = run->here, .frame = run->env.frame
@@ -101,6 +106,7 @@ static void judge_with_regs(struct tbd_search_run *run, struct tbd_candidate *ca
 {
     struct read_context read = { run, candidate->event.position };
 
+    TBD_INVARIANT("SEARCH_CANDIDATES-1", candidate->verdict == TBD_VERDICT_OPEN);
     run->here = candidate->where;
     run->env.frame = candidate->frame;
     run->env.memory =

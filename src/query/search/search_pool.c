@@ -15,6 +15,7 @@
  *     kept for main is bounded. */
 #include "query/search/search_private.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "query/text/user_interrupt.h"
 
@@ -120,6 +121,7 @@ static bool keep_event(void *context, const struct tbd_event *event)
 static void note(struct pool *pool, uint32_t i, const struct result *result)
 {
     pthread_mutex_lock(&pool->lock);
+    TBD_INVARIANT("SEARCH_POOL-1", !pool->results[i].done);
     pool->results[i] = *result;
     pool->results[i].done = true;
     pthread_cond_signal(&pool->changed);
@@ -143,6 +145,7 @@ static bool take(struct pool *pool, uint32_t *out)
         pthread_cond_wait(&pool->moved, &pool->lock);
     got = !pool->stop && pool->next < pool->count && !tbd_is_interrupted();
     *out = pool->next;
+    TBD_INVARIANT("SEARCH_POOL-2", !got || *out < pool->at_main + AHEAD);
     pool->next += got;
     pthread_mutex_unlock(&pool->lock);
     return got;

@@ -6,6 +6,8 @@
  *     decode, and the rest at its end. */
 #include "query/session/disas.h"
 
+#include "base/assert.h"
+
 #include <Zydis/Zydis.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -104,6 +106,7 @@ static uint16_t *decode_offsets(struct tbd_disas *disas, const struct tbd_block 
             at += insn.length;
         else
             at = block->def.code_bytes;
+        TBD_INVARIANT("DISAS-1", offsets[i] <= at && at <= block->def.code_bytes);
     }
     return offsets;
 }

@@ -4,6 +4,8 @@
  * REGISTER_NOTES-1  notes->cursor stands on a block's entry, or at the window's end. */
 #include "query/session/register_notes.h"
 
+#include "base/assert.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +105,7 @@ static bool go_to(struct tbd_notes *notes, uint64_t time)
         return tbd_cursor_seek(notes->window, time, cursor);
     while (cursor->kind != TBD_AT_END && (cursor->kind != TBD_AT_BLOCK || cursor->time < time))
         tbd_cursor_skip_block(cursor);
+    TBD_INVARIANT("REGISTER_NOTES-1", cursor->kind == TBD_AT_BLOCK || cursor->kind == TBD_AT_END);
     return cursor->kind == TBD_AT_BLOCK && cursor->time == time;
 }
 

@@ -14,6 +14,7 @@
  * STACK-2  Nothing is read but through the callback and the modules' files. */
 #include "query/session/stack.h"
 
+#include "base/assert.h"
 #include "query/debuginfo/elf_file.h"
 
 #include <dwarf.h>
@@ -418,6 +419,9 @@ enum tbd_status tbd_stack_unwind(struct tbd_symbols *symbols, uint32_t window,
         out[count] = (struct tbd_frame){ 0 };
         if (!step(&walk, &out[count - 1], &out[count]))
             break;
+        TBD_INVARIANT("STACK-1",
+                      out[count].sp > out[count - 1].sp ||
+                          (out[count - 1].is_signal_frame && out[count].sp != out[count - 1].sp));
         count++;
     }
     *out_count = count;

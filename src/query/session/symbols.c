@@ -10,6 +10,7 @@
  *     in it. */
 #include "query/session/symbols_private.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/layout.h"
 #include "base/binary_search.h"
@@ -307,6 +308,14 @@ static void sort_modules(struct symbols_view *view)
         qsort(view->modules, view->count, sizeof(view->modules[0]), compare_modules);
 }
 
+static bool modules_ascend(const struct symbols_view *view)
+{
+    for (size_t i = 1; i < view->count; i++)
+        if (view->modules[i - 1].start > view->modules[i].start)
+            return false;
+    return true;
+}
+
 static enum tbd_status add_regions_at(struct tbd_symbols *symbols, uint32_t window)
 {
     const struct tbd_region *regions;
@@ -342,7 +351,10 @@ enum tbd_status tbd_symbols_view_at(struct tbd_symbols *symbols, uint32_t window
 {
     if (!symbols->trace)
         window = 0;
-    return symbols->view.window == window ? TBD_OK : view_build(symbols, window);
+    if (symbols->view.window != window)
+        return view_build(symbols, window);
+    TBD_INVARIANT("SYMBOLS-1", modules_ascend(&symbols->view));
+    return TBD_OK;
 }
 
 /* A module that came and went inside the window, or came in the last one, is not there

@@ -8,6 +8,7 @@
  * SYMBOLS_FIND-2  The last answer is kept: it belongs to the window of the view. */
 #include "query/session/symbols_private.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "base/layout.h"
 #include "query/text/demangle.h"
@@ -263,6 +264,7 @@ size_t tbd_symbols_find(struct tbd_symbols *symbols, uint32_t window, const char
             find_in_view(&symbols->view, name, &search);
         keep_answer(symbols, name, &search);
     }
+    TBD_INVARIANT("SYMBOLS_FIND-2", last->name == NULL || last->window == symbols->view.window);
     if (last->count != 0 && max != 0)
         memcpy(out, last->found, (last->count < max ? last->count : max) * sizeof(*out));
     return last->count;

@@ -10,6 +10,7 @@
  *     written all the same. */
 #include "query/session/window_cache.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 #include "format/files/file.h"
 #include "format/merging/replayed_events.h"
@@ -186,6 +187,7 @@ static bool take_room_locked(struct tbd_window_cache *cache, uint64_t bytes)
     if (cache->total + bytes > cache->limit)
         return false;
     cache->total += bytes;
+    TBD_INVARIANT("WINDOW_CACHE-2", cache->total <= cache->limit);
     return true;
 }
 
@@ -195,6 +197,7 @@ static bool reserve_locked(struct tbd_window_cache *cache, uint64_t bytes)
     if (cache->is_off || cache->written + bytes > cache->limit || !take_room_locked(cache, bytes))
         return false;
     cache->written += bytes;
+    TBD_INVARIANT("WINDOW_CACHE-4", cache->written <= cache->limit);
     return true;
 }
 

@@ -8,6 +8,7 @@
  * THREAD_TURNS-1  The thread in control has no slot; every other one that lives has exactly one. */
 #include "replay/stub/logged_events.h"
 
+#include "base/assert.h"
 #include "base/string.h"
 #include "hooks/instructions/processor.h"
 #include "hooks/stream/recording.h"
@@ -80,6 +81,7 @@ static void enter(struct tbd_thread *thread, struct tbd_plan_thread *slot)
     tbd_vector_load(&tbd_processor.vector, image);
     tbd_set_fs_base(thread->regs.fs_base);
     slot->tid = 0;
+    TBD_INVARIANT("THREAD_TURNS-1", !find_slot(thread->tid));
 }
 
 static void switch_threads(struct tbd_thread *thread, const struct tbd_msg_thread *event)
