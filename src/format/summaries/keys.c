@@ -14,6 +14,7 @@
  *           3  the same mask as the key before in this group */
 #include "format/summaries/keys.h"
 
+#include "base/assert.h"
 #include "format/files/file.h"
 #include "format/summaries/keys_private.h"
 #include "format/files/numbers.h"
@@ -106,11 +107,26 @@ static void put_targets(struct sequence *sequence, const struct tbd_window *wind
     put_sorted(sequence, keys, count);
 }
 
+/* A key has 58 bits of a number.  Addresses with more come from a stream that was written over; by
+ * their low bits they are in another order. */
+static void put_impossible_words(struct sequence *sequence, const struct tbd_window *window)
+{
+    uint64_t *keys = malloc(window->word_count * sizeof(*keys));
+
+    for (size_t i = 0; keys && i < window->word_count; i++)
+        keys[i] = tbd_key(TBD_KEY_WORD, window->words[i].word / 8);
+    put_sorted(sequence, keys, window->word_count);
+}
+
 /* Nearly all keys are words: as many as fit at once. */
 static void put_words(struct sequence *sequence, const struct tbd_window *window)
 {
     size_t count = window->word_count;
 
+    if (count && window->words[count - 1].word / 8 >> TBD_KEY_BITS) {
+        put_impossible_words(sequence, window);
+        return;
+    }
     for (size_t i = 0; i < count;) {
         size_t end = count - i < WORDS_AT_ONCE ? count : i + WORDS_AT_ONCE;
         uint8_t *at = tbd_buffer_room(sequence->out, WORDS_AT_ONCE * 10);
@@ -320,6 +336,8 @@ static void code_all(struct coder *coder, struct merge *m)
             begin_group(coder, key);
         else
             tbd_buffer_varint(&coder->data, key - coder->last);
+        TBD_INVARIANT("KEYS-1", coder->count == 0 || key > coder->last);
+        TBD_INVARIANT("KEYS-2", (mask & ~coder->all) == 0 && mask != 0);
         put_mask(coder, mask);
         coder->last = key;
         coder->count++;
