@@ -4,6 +4,8 @@
  * Keeps CACHE-1 to CACHE-4, with the files that cache_private.h names. */
 #include "patcher/cache_private.h"
 
+#include "base/assert.h"
+
 /* ---- counts and indices ---- */
 
 void tbd_cache_count(uint32_t *out_blocks, uint32_t *out_areas)
@@ -159,6 +161,13 @@ static void join_exit(const struct tbd_codegen_config *config, uint32_t after,
         tbd_cache_link(&tbd_cache.site[after], block);
 }
 
+static bool is_in_area(const struct tbd_patch_area *area, const struct tbd_block_code *block)
+{
+    return tbd_cache_area_of(block->entry) == area && block->cache_start <= block->entry &&
+           block->entry < block->cache_end && block->cache_end <= area->cold &&
+           area->hot <= area->cold;
+}
+
 struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callbacks,
                                       const struct tbd_codegen_config *config,
                                       const struct tbd_make *make)
@@ -186,6 +195,8 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
     if (!block->is_stop)
         tbd_cache_map(tbd_cache_index(block));
     join_exit(config, make->after, block);
+    TBD_INVARIANT("CACHE-1", is_in_area(area, block));
+    TBD_INVARIANT("CACHE-2", block->is_stop || tbd_cache_find(block->start) == block);
     return block;
 }
 

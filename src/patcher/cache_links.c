@@ -3,6 +3,7 @@
  * CACHE-4) */
 #include "patcher/cache_private.h"
 
+#include "base/assert.h"
 #include "patcher/fixed.h"
 
 /* ---- stubs ---- */
@@ -81,6 +82,7 @@ static void put_jump_back(struct tbd_exit_site *site, const struct tbd_block_cod
 void tbd_cache_unlink_incoming(struct tbd_block_code *block)
 {
     for (uint32_t n = block->incoming; n != TBD_NO_INDEX; n = tbd_cache.site[n].next) {
+        TBD_INVARIANT("CACHE-3", tbd_cache.site[n].linked == tbd_cache_index(block));
         if (!tbd_cache.site[n].rel32)
             put_jump_back(&tbd_cache.site[n], block);
         if (!in_reach(tbd_cache.site[n].rel32, block->entry))

@@ -7,6 +7,8 @@
  * that makes it true and before the one that relies on it. */
 #include "patcher/translate.h"
 
+#include "base/assert.h"
+
 #define OWNABLE     ((uint16_t)0x3fff) /* all but r14, r15 */
 #define SCRATCHABLE ((uint16_t)(OWNABLE & ~TBD_BIT(TBD_RSP)))
 #define SUBSTITUTES ((uint16_t)0x0f00) /* r8-r11: same REX class as r14, r15 */
@@ -23,8 +25,20 @@ void tbd_place_init(struct tbd_translation *t)
                                         .sub = { TBD_NO_REG, TBD_NO_REG } };
 }
 
+static bool is_everywhere_known(const struct tbd_reg_places *p)
+{
+    uint16_t known = p->own | p->slot;
+
+    for (unsigned n = 0; n < 2; n++)
+        if (p->sub[n] != TBD_NO_REG)
+            known |= TBD_BIT(TBD_R14 + n);
+    return known == UINT16_MAX;
+}
+
 void tbd_place_note(struct tbd_translation *t)
 {
+    TBD_INVARIANT("TRANSLATE-1", is_everywhere_known(&t->place));
+    TBD_INVARIANT("TRANSLATE-3", t->place.own & TBD_BIT(TBD_RSP));
     if (!t->watch || tbd_emit_pc(&t->e) > t->watch->pc)
         return;
     t->watch->place = t->place;
@@ -181,4 +195,6 @@ void tbd_place_finish(struct tbd_translation *t)
             tbd_place_spill(t, r);
         else
             tbd_place_need(t, r, 0);
+    TBD_INVARIANT("TRANSLATE-2", t->place.own == (uint16_t)~TBD_AT_HOME &&
+                                     (t->place.slot & TBD_AT_HOME) == TBD_AT_HOME);
 }

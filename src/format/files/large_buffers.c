@@ -10,6 +10,8 @@
  *     them, in the order in which they came. */
 #include "format/files/large_buffers.h"
 
+#include "base/assert.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -166,6 +168,7 @@ void tbd_large_buffer_give(void *room)
         kept[kept_count++] = head;
         kept_bytes += head->bytes;
     }
+    TBD_INVARIANT("LARGE_BUFFERS-1", kept_count <= KEPT_COUNT && kept_bytes <= KEPT_MOST);
     pthread_mutex_unlock(&lock);
     if (!is_kept)
         unmap(head);

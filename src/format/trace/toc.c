@@ -8,6 +8,7 @@
  *     a checksum of their own that is right. */
 #include "format/trace/trace_private.h"
 
+#include "base/assert.h"
 #include "base/binary_search.h"
 #include "base/layout.h"
 #include "format/files/file_names.h"
@@ -179,6 +180,7 @@ enum tbd_status tbd_toc_open(const struct tbd_trace *trace, uint32_t window, str
             tbd_error_set(why, TBD_CORRUPT, name, 0, "it is not window %u of the index", window);
     if (status)
         tbd_toc_close(out);
+    TBD_INVARIANT("TOC-1", status || out->is_damaged || !check_pages(out, NULL));
     return status;
 }
 

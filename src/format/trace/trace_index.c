@@ -11,6 +11,7 @@
 #include "format/trace/trace_private.h"
 #include "format/window/window_make.h"
 
+#include "base/assert.h"
 #include "base/array.h"
 
 #include <errno.h>
@@ -146,6 +147,19 @@ static bool is_possible_window(const struct tbd_trace *trace, const struct tbd_d
            disk->window <= UINT32_MAX - 1 - span && (span == 1 || disk->level < TBD_LEVEL_EVENTS);
 }
 
+static bool follows_the_last(const struct tbd_trace *trace)
+{
+    const struct tbd_window_summary *last =
+        &trace->index.windows[trace->index.window_count - 1].summary;
+    const struct tbd_window_summary *before;
+
+    if (trace->index.window_count == 1)
+        return true;
+    before = &trace->index.windows[trace->index.window_count - 2].summary;
+    return last->number == before->number + before->span &&
+           last->first_time == before->first_time + before->blocks;
+}
+
 enum tbd_status tbd_trace_add_window(struct tbd_trace *trace, const struct tbd_disk_window *disk,
                                      uint32_t span)
 {
@@ -155,6 +169,7 @@ enum tbd_status tbd_trace_add_window(struct tbd_trace *trace, const struct tbd_d
                         &trace->index.window_capacity, sizeof(*trace->index.windows)))
         return TBD_NOMEM;
     trace->index.windows[trace->index.window_count++] = make_window(trace, disk, span);
+    TBD_INVARIANT("TRACE_INDEX-1", follows_the_last(trace));
     trace->index.is_aged |= span > 1;
     if (disk->highest_id > trace->index.highest_id)
         trace->index.highest_id = disk->highest_id;
