@@ -43,6 +43,14 @@ void run_start(struct run *run, const struct maker *m, unsigned threads,
     assert_int_equal(pthread_create(&run->thread, NULL, run_organizer, run), 0);
 }
 
+void run_start_aged(struct run *run, const struct maker *m, const struct tbd_age_limits *age)
+{
+    *run = (struct run){
+        .options = { .stream_fd = m->fd, .root = run_root, .program = "sim", .age = *age }
+    };
+    assert_int_equal(pthread_create(&run->thread, NULL, run_organizer, run), 0);
+}
+
 void run_start_of(struct run *run, const struct maker *m, pid_t producer)
 {
     *run = (struct run){

@@ -27,6 +27,8 @@ struct run {
 
 void run_start(struct run *run, const struct maker *m, unsigned threads,
                enum tbd_organize_lean lean);
+/* One that gives up details as the trace grows. */
+void run_start_aged(struct run *run, const struct maker *m, const struct tbd_age_limits *age);
 /* One that looks whether its producer is still there. */
 void run_start_of(struct run *run, const struct maker *m, pid_t producer);
 void run_finish(struct run *run);

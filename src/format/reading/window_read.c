@@ -22,11 +22,19 @@ static enum tbd_status bad(const struct tbd_toc *toc, const struct tbd_record_vi
     return tbd_error_set(why, TBD_CORRUPT, toc->file.path, record->offset, "%s", what);
 }
 
+/* The same of a record that a function refused, which may only have been short of memory. */
+static enum tbd_status refused(const struct tbd_toc *toc, const struct tbd_record_view *record,
+                               enum tbd_status status, const char *what, struct tbd_error *why)
+{
+    return status == TBD_OK || status == TBD_NOMEM ? status : bad(toc, record, what, why);
+}
+
 static enum tbd_status read_state(const struct tbd_toc *toc, struct tbd_window *window,
                                   struct tbd_error *why)
 {
     uint64_t start = window->regs.xsave_bytes;
     uint64_t end = window->complete ? window->end_regs.xsave_bytes : 0;
+    enum tbd_status status;
     uint8_t *image;
 
     if (!toc->state.payload)
@@ -36,8 +44,9 @@ static enum tbd_status read_state(const struct tbd_toc *toc, struct tbd_window *
     image = tbd_window_memory(window, start + end);
     if (!image)
         return TBD_NOMEM;
-    if (tbd_unpack(toc->state.payload, toc->state.bytes, image, start + end))
-        return bad(toc, &toc->state, "the xsave images do not unpack", why);
+    status = tbd_unpack(toc->state.payload, toc->state.bytes, image, start + end);
+    if (status)
+        return refused(toc, &toc->state, status, "the xsave images do not unpack", why);
     window->xsave = image;
     window->end_xsave = image + start;
     return TBD_OK;
@@ -164,6 +173,7 @@ static enum tbd_status read_log(const struct tbd_toc *toc, struct tbd_window *wi
     const struct tbd_record_view *record = &toc->log;
     struct tbd_log_entry *log;
     struct tbd_disk_log head;
+    enum tbd_status status;
     uint8_t *bytes;
 
     if (!record->payload)
@@ -178,9 +188,10 @@ static enum tbd_status read_log(const struct tbd_toc *toc, struct tbd_window *wi
     log = tbd_window_memory(window, head.count * sizeof(*log));
     if (!bytes || !log)
         return TBD_NOMEM;
-    if (tbd_unpack(record->payload + sizeof(head), record->bytes - sizeof(head), bytes,
-                   head.raw_bytes))
-        return bad(toc, record, "the log does not unpack", why);
+    status = tbd_unpack(record->payload + sizeof(head), record->bytes - sizeof(head), bytes,
+                        head.raw_bytes);
+    if (status)
+        return refused(toc, record, status, "the log does not unpack", why);
     window->log = log;
     window->log_count = head.count;
     return fill_log(toc, window, bytes, head.raw_bytes, log, why);
@@ -216,10 +227,13 @@ static enum tbd_status read_counts(const struct tbd_toc *toc, struct tbd_window 
                                    struct tbd_word_summary *words, struct tbd_block_summary *blocks,
                                    struct tbd_error *why)
 {
-    if (tbd_words_get(&toc->words, window->number, words))
-        return bad(toc, &toc->words, "impossible word summary", why);
-    if (tbd_block_summaries_get(&toc->block_summaries, window->number, blocks))
-        return bad(toc, &toc->block_summaries, "impossible block summary", why);
+    enum tbd_status status = tbd_words_get(&toc->words, window->number, words);
+
+    if (status)
+        return refused(toc, &toc->words, status, "impossible word summary", why);
+    status = tbd_block_summaries_get(&toc->block_summaries, window->number, blocks);
+    if (status)
+        return refused(toc, &toc->block_summaries, status, "impossible block summary", why);
     if (!tbd_trace_index(window->trace)->is_aged)
         return TBD_OK;
     for (size_t i = 0; i < window->word_count; i++)
@@ -232,11 +246,12 @@ static enum tbd_status read_counts(const struct tbd_toc *toc, struct tbd_window 
 static enum tbd_status read_bits(const struct tbd_toc *toc, struct tbd_word_summary *words,
                                  struct tbd_block_summary *blocks, struct tbd_error *why)
 {
-    if (tbd_word_bits_get(&toc->word_bits, words))
-        return bad(toc, &toc->word_bits, "impossible words", why);
-    if (tbd_block_bits_get(&toc->block_bits, &toc->called_bits, blocks))
-        return bad(toc, &toc->block_bits, "impossible blocks", why);
-    return TBD_OK;
+    enum tbd_status status = tbd_word_bits_get(&toc->word_bits, words);
+
+    if (status)
+        return refused(toc, &toc->word_bits, status, "impossible words", why);
+    status = tbd_block_bits_get(&toc->block_bits, &toc->called_bits, blocks);
+    return refused(toc, &toc->block_bits, status, "impossible blocks", why);
 }
 
 static enum tbd_status read_summaries(const struct tbd_toc *toc, struct tbd_window *window,
@@ -253,7 +268,7 @@ static enum tbd_status read_summaries(const struct tbd_toc *toc, struct tbd_wind
                      ? tbd_summaries_count(&toc->block_summaries, &window->block_summary_count)
                      : tbd_bits_count(&toc->block_bits, &window->block_summary_count);
     if (status)
-        return bad(toc, &toc->state, "the summaries do not fit their records", why);
+        return refused(toc, &toc->state, status, "the summaries do not fit their records", why);
     words = tbd_window_memory(window, window->word_count * sizeof(*words));
     blocks = tbd_window_memory(window, window->block_summary_count * sizeof(*blocks));
     if (!words || !blocks)
@@ -286,8 +301,9 @@ static enum tbd_status read_toc(struct tbd_toc *toc, const struct tbd_wanted_pag
 
     read_meta(toc, window);
     status = read_state(toc, window, why);
-    if (!status && tbd_thread_states_get(&toc->threads, window))
-        status = bad(toc, &toc->threads, "impossible state of threads", why);
+    if (!status)
+        status = refused(toc, &toc->threads, tbd_thread_states_get(&toc->threads, window),
+                         "impossible state of threads", why);
     if (!status && !tbd_called_threads_get(&toc->called, window))
         status = TBD_NOMEM;
     if (!status)
@@ -333,8 +349,9 @@ enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t inde
         window->entry_count = window->operand_bytes = 0;
         status = read_read_pages(&toc, window, why);
     }
-    if (!status && tbd_thread_states_get(&toc.threads, window))
-        status = bad(&toc, &toc.threads, "impossible state of threads", why);
+    if (!status)
+        status = refused(&toc, &toc.threads, tbd_thread_states_get(&toc.threads, window),
+                         "impossible state of threads", why);
     if (!status)
         status = read_log(&toc, window, why);
     if (!status)
@@ -382,7 +399,7 @@ static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct tbd_
                                  "windows before it were merged or dropped since the trace was "
                                  "opened: ask again");
         if (status)
-            return lost_before(trace, toc, page, status, why);
+            return status == TBD_NOMEM ? status : lost_before(trace, toc, page, status, why);
     }
     return TBD_OK;
 }

@@ -66,8 +66,11 @@ static enum tbd_status resolve_path(const char *path, char **out, struct tbd_err
     *out = realpath(path, NULL);
     if (*out)
         return TBD_OK;
-    return tbd_error_set(why, errno == ENOENT || errno == ENOTDIR ? TBD_NOTRACE : TBD_IO, path, 0,
-                         "%s", strerror(errno));
+    return tbd_error_set(why,
+                         errno == ENOMEM                       ? TBD_NOMEM
+                         : errno == ENOENT || errno == ENOTDIR ? TBD_NOTRACE
+                                                               : TBD_IO,
+                         path, 0, "%s", strerror(errno));
 }
 
 /* `of`: NULL, or whose index is read. */
