@@ -303,7 +303,6 @@ static void give_up(struct work *w)
 {
     struct tbd_builder *b = w->builder;
 
-    free(w->log_offsets);
     tbd_shadow_free(&b->shadow);
     if (b->counts)
         memset(b->counts, 0, b->count_capacity * sizeof(*b->counts));
@@ -317,6 +316,9 @@ static void free_work(struct work *w)
 {
     free(w->pages);
     free(w->cuts);
+    free(w->log); /* these are the window's as soon as it is finished */
+    free(w->log_offsets);
+    free(w->reads);
     tbd_end_regs_free(&w->regs);
     tbd_turns_free(&w->turns);
 }
@@ -371,8 +373,6 @@ static void drop_begun(struct begun_window *begun)
         return;
     begun->work.builder->begun = NULL;
     free_work(&begun->work);
-    free(begun->work.log);
-    free(begun->work.reads);
     free(begun->product.side);
     give_up(&begun->work);
     free(begun);

@@ -16,15 +16,15 @@ bool tbd_build_adopt(struct work *w, void *memory)
 
 static bool finish_log(struct work *w)
 {
+    bool good;
+
     for (size_t i = 0; i < w->log_count; i++)
         w->log[i].message = (const void *)(w->operands + w->log_offsets[i]);
-    free(w->log_offsets);
-    w->log_offsets = NULL;
     w->window->log = w->log;
     w->window->log_count = w->log_count;
-    if (!tbd_build_adopt(w, w->log))
-        w->log = NULL;
-    return w->log || !w->log_count;
+    good = tbd_build_adopt(w, w->log);
+    w->log = NULL;
+    return good;
 }
 
 /* The page messages that `wanted` picks, sorted. */
@@ -134,12 +134,13 @@ static bool finish_blocks(struct work *w)
 
 static bool finish_reads(struct work *w)
 {
+    bool good;
+
     w->window->read_pages = w->reads;
     w->window->read_page_count = tbd_numbers_sort_unique(w->reads, w->read_count);
-    if (tbd_build_adopt(w, w->reads))
-        return true;
+    good = tbd_build_adopt(w, w->reads);
     w->reads = NULL;
-    return false;
+    return good;
 }
 
 /* Whose turn it was is asked when the window is joined to the one before. */

@@ -103,7 +103,8 @@ enum tbd_status tbd_consumer_map(struct tbd_consumer *c, int fd, struct tbd_erro
         return tbd_error_set(why, TBD_TRUNCATED, "stream", 0, "it has no head");
     at = map_aligned(fd, (size_t)st.st_size);
     if (at == MAP_FAILED)
-        return tbd_error_set(why, TBD_SYSTEM, "stream", 0, "cannot map it: %s", strerror(errno));
+        return tbd_error_set(why, errno == ENOMEM ? TBD_NOMEM : TBD_SYSTEM, "stream", 0,
+                             "cannot map it: %s", strerror(errno));
     c->bytes = at;
     c->size = (size_t)st.st_size;
     c->head = at;

@@ -54,9 +54,11 @@ struct tbd_key_segment *tbd_key_files_add_locked(struct organizer *o)
                                             keys->blocks, &keys->keys)) {
         full = o->segment;
         o->segment = calloc(1, sizeof(*o->segment));
-        if (o->segment)
-            (void)tbd_key_segment_add(o->segment, keys->window, keys->first_time, keys->blocks,
-                                      &keys->keys);
+        if (o->segment && !tbd_key_segment_add(o->segment, keys->window, keys->first_time,
+                                               keys->blocks, &keys->keys)) {
+            free(o->segment); /* there was no memory for these keys: a gap */
+            o->segment = NULL;
+        }
     } else if (tbd_key_segment_is_full(o->segment)) { /* sooner than the program ends */
         full = o->segment;
         o->segment = NULL;

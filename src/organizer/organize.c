@@ -350,10 +350,8 @@ static enum tbd_status set_up(struct organizer *o, struct tbd_error *why)
     if (o->options->pid)
         o->pidfd = (int)syscall(SYS_pidfd_open, o->options->pid, 0);
     status = make_writer(o, why);
-    if (status) {
-        say_state(o->head, TBD_ORGANIZER_FAILED);
+    if (status)
         return status;
-    }
     o->join = tbd_join_new(o->writer, &o->lock, o->table, o->head, tbd_age_bytes(&o->options->age));
     o->pipeline = tbd_pipeline_new(tbd_workers_count(o->options));
     if (!o->join || !o->pipeline)
@@ -404,6 +402,8 @@ enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct 
     pthread_cond_init(&o.idle, NULL);
     is_put_off = put_off_large_pages();
     status = set_up(&o, why);
+    if (status && o.head)
+        say_state(o.head, TBD_ORGANIZER_FAILED);
     if (is_put_off)
         (void)prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
     if (!status) {

@@ -35,16 +35,7 @@ void tbd_workers_drop_early(struct organizer *o, struct tbd_builder *builder)
     __atomic_fetch_sub(&o->early_windows, 1, __ATOMIC_RELAXED);
 }
 
-static struct tbd_builder *take_builder(struct organizer *o)
-{
-    struct tbd_builder *builder = tbd_builders_take(&o->builders);
-
-    if (!builder)
-        abort();
-    return builder;
-}
-
-/* One that has begun the window, or any. */
+/* One that has begun the window, or any; NULL without memory. */
 static struct tbd_builder *builder_for(struct organizer *o, struct tbd_job *job)
 {
     struct tbd_builder *builder = job->builder;
@@ -53,9 +44,10 @@ static struct tbd_builder *builder_for(struct organizer *o, struct tbd_job *job)
     if (builder)
         __atomic_fetch_sub(&o->early_windows, 1, __ATOMIC_RELAXED);
     else
-        builder = take_builder(o);
+        builder = tbd_builders_take(&o->builders);
     job->builder = NULL;
-    tbd_builder_code(builder, !job->is_lean);
+    if (builder)
+        tbd_builder_code(builder, !job->is_lean);
     return builder;
 }
 
@@ -70,6 +62,11 @@ static void build_window(struct organizer *o, struct tbd_job *job)
         return;
     }
     builder = builder_for(o, job);
+    if (!builder) {
+        job->status = TBD_NOMEM;
+        tbd_raw_window_free(&job->raw);
+        return;
+    }
     job->status =
         tbd_build(builder, &job->raw, tbd_consumer_plans(o->consumer), o->table, &job->product);
     if (!job->status)
@@ -127,10 +124,12 @@ static enum tbd_status put_files(struct organizer *o, struct tbd_job *job)
 /* For the next window that is coded. */
 static void give_coded(struct organizer *o, struct tbd_job *job)
 {
-    struct tbd_builder *builder = job->coded.capacity ? take_builder(o) : NULL;
+    struct tbd_builder *builder = job->coded.capacity ? tbd_builders_take(&o->builders) : NULL;
 
-    if (!builder)
+    if (!builder) {
+        tbd_buffer_free(&job->coded);
         return;
+    }
     tbd_builder_take_coded(builder, &job->coded);
     tbd_builders_give(&o->builders, builder);
 }

@@ -6,6 +6,7 @@
 #include "failing.h"
 
 #include <errno.h>
+#include <execinfo.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -20,6 +22,8 @@ static atomic_bool is_on;
 static atomic_ullong made; /* allocations of the act so far */
 static atomic_llong alive; /* blocks of it */
 static unsigned long long first, last;
+static void *failed_at[24]; /* stack of the first that failed */
+static int failed_depth;
 
 static bool fails(void)
 {
@@ -30,6 +34,8 @@ static bool fails(void)
     number = ++made;
     if (number < first || number > last)
         return false;
+    if (number == first)
+        failed_depth = backtrace(failed_at, sizeof(failed_at) / sizeof(failed_at[0]));
     errno = ENOMEM;
     return true;
 }
@@ -44,6 +50,7 @@ static void *counted(void *block)
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *block, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void __real_free(void *block);
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 FILE *__real_open_memstream(char **text, size_t *bytes);
@@ -54,6 +61,7 @@ void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *block, size_t bytes);
 void *__wrap_reallocarray(void *block, size_t count, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void __wrap_free(void *block);
 char *__wrap_strdup(const char *text);
 char *__wrap_strndup(const char *text, size_t bytes);
@@ -92,6 +100,11 @@ void *__wrap_reallocarray(void *block, size_t count, size_t bytes)
         return NULL;
     }
     return __wrap_realloc(block, all);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return fails() ? NULL : counted(__real_aligned_alloc(alignment, bytes));
 }
 
 void __wrap_free(void *block)
@@ -193,6 +206,14 @@ static unsigned long long run(const struct act *act, unsigned long long from, un
     return made;
 }
 
+static void complain(const struct act *act, const char *what)
+{
+    fflush(NULL);
+    backtrace_symbols_fd(failed_at, failed_depth, STDERR_FILENO);
+    fail_msg("%s: allocation %llu fails%s: %s", act->name, first,
+             last > first ? ", and all after" : "", what);
+}
+
 /* False: there were fewer allocations than that. */
 static bool fail_from(const struct act *act, unsigned long long from, unsigned long long to,
                       const struct outcome *expected)
@@ -201,13 +222,11 @@ static bool fail_from(const struct act *act, unsigned long long from, unsigned l
     unsigned long long count = run(act, from, to, &outcome);
 
     if (alive != 0)
-        fail_msg("%s: allocations %llu to %llu fail: %lld blocks are left behind", act->name, from,
-                 to, (long long)alive);
+        complain(act, "blocks are left behind");
     if (outcome.status != TBD_OK && outcome.status != TBD_NOMEM)
-        fail_msg("%s: allocations %llu to %llu fail: status %d: %s", act->name, from, to,
-                 (int)outcome.status, tbd_status_text(outcome.status));
+        complain(act, tbd_status_text(outcome.status));
     if (outcome.status == TBD_OK && !act->may_go_without && outcome.print != expected->print)
-        fail_msg("%s: allocations %llu to %llu fail: another result", act->name, from, to);
+        complain(act, "another result");
     return count >= from;
 }
 

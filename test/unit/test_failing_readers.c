@@ -4,7 +4,10 @@
 /* Readers of a trace, where memory runs out at each of their allocations. */
 #include "failing.h"
 #include "format/summaries/keys.h"
-#include "format/window/pick.h"
+#include "format/coding/pick.h"
+#include "format/pages/pages.h"
+#include "format/reading/trace_keys.h"
+#include "format/reading/window_read.h"
 #include "organizer_run.h"
 
 #include <setjmp.h>
@@ -65,7 +68,7 @@ static enum tbd_status take_window(enum tbd_status status, struct tbd_window *wi
 static enum tbd_status read_window(struct tbd_trace *trace, uint32_t index, struct outcome *outcome)
 {
     struct tbd_window *window = NULL;
-    bool with_events = tbd_trace_window(trace, index)->level == 3;
+    bool with_events = tbd_trace_window(trace, index)->level == TBD_LEVEL_EVENTS;
     enum tbd_status status = tbd_window_load(trace, index, with_events, &window, NULL);
 
     return take_window(status, window, outcome);
@@ -137,7 +140,7 @@ static enum tbd_status read_pages(struct tbd_trace *trace, uint32_t index, struc
 
 static enum tbd_status read_memory(struct tbd_trace *trace, uint32_t index, struct outcome *outcome)
 {
-    bool with_events = tbd_trace_window(trace, index)->level == 3;
+    bool with_events = tbd_trace_window(trace, index)->level == TBD_LEVEL_EVENTS;
     struct tbd_position position = { tbd_trace_window(trace, index)->first_time + 11, 0 };
     struct tbd_window *window = NULL;
     enum tbd_status status = tbd_window_load(trace, index, with_events, &window, NULL);
@@ -214,7 +217,7 @@ static void run_reading(void *context, struct outcome *outcome)
     tbd_trace_close(trace);
 }
 
-static void sweep_all(uint32_t window, uint8_t level)
+static void sweep_all(uint32_t window, enum tbd_level level)
 {
     struct tbd_trace *trace = run_open_latest();
 
@@ -224,7 +227,8 @@ static void sweep_all(uint32_t window, uint8_t level)
         struct place place = { &readings[i], window };
         struct act act = { .name = readings[i].name, .run = run_reading, .context = &place };
 
-        if (readings[i].read != read_picked || level == 3) /* others have no events to pick */
+        if (readings[i].read != read_picked ||
+            level == TBD_LEVEL_EVENTS) /* others have no events to pick */
             failing_sweep(&act);
     }
 }
@@ -250,19 +254,19 @@ static int record(void **state)
 static void a_window_with_events(void **state)
 {
     (void)state;
-    sweep_all(3, 3);
+    sweep_all(3, TBD_LEVEL_EVENTS);
 }
 
 static void a_window_with_counts(void **state)
 {
     (void)state;
-    sweep_all(2, 2);
+    sweep_all(2, TBD_LEVEL_COUNTS);
 }
 
 static void a_window_with_bits(void **state)
 {
     (void)state;
-    sweep_all(1, 1);
+    sweep_all(1, TBD_LEVEL_BITS);
 }
 
 /* The index leaves nothing out: a segment for which there is no memory answers "perhaps". */

@@ -192,6 +192,28 @@ enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *wri
     return status;
 }
 
+static enum tbd_status lower_by_one(struct tbd_trace *trace, struct tbd_writer *writer,
+                                    uint32_t window, enum tbd_level level, struct tbd_error *why)
+{
+    struct tbd_change change = { 0 };
+    enum tbd_status status = tbd_change_lower(trace, writer, window, level, &change, why);
+
+    if (!status)
+        status = tbd_change_commit(writer, &change);
+    tbd_change_free(&change);
+    return status;
+}
+
+enum tbd_status tbd_change_lower_to(struct tbd_trace *trace, struct tbd_writer *writer,
+                                    uint32_t window, enum tbd_level level, struct tbd_error *why)
+{
+    enum tbd_status status = TBD_OK;
+
+    if (level == TBD_LEVEL_BITS && tbd_trace_window(trace, window)->level == TBD_LEVEL_EVENTS)
+        status = lower_by_one(trace, writer, window, TBD_LEVEL_COUNTS, why);
+    return status ? status : lower_by_one(trace, writer, window, level, why);
+}
+
 static enum tbd_status write_events(struct tbd_writer *writer, const struct tbd_window *window,
                                     uint64_t trace_id, struct tbd_disk_window *disk)
 {

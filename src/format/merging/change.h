@@ -29,10 +29,17 @@ void tbd_change_free(struct tbd_change *change);
 /* Can the window's events be given up, because a replay brings them back? */
 bool tbd_change_is_possible(const struct tbd_trace *trace, uint32_t window);
 
-/* `level` is below the window's: 2 takes its events away, 1 its counts as well. */
+/* `level` is below the window's: 2 takes its events away, 1 its counts as well.  A window on disk goes
+ * from 3 to 1 in two changes: a TOC of level 1 does not fit files of events, which are valid until the
+ * index says otherwise. */
 TBD_MUST_CHECK enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 uint32_t window, enum tbd_level level,
                                                 struct tbd_change *out, struct tbd_error *why);
+
+/* All of that, committed. */
+TBD_MUST_CHECK enum tbd_status tbd_change_lower_to(struct tbd_trace *trace,
+                                                   struct tbd_writer *writer, uint32_t window,
+                                                   enum tbd_level level, struct tbd_error *why);
 
 /* The same for level 2, of a window of level 3 of which only its record is at hand. */
 TBD_MUST_CHECK enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window,

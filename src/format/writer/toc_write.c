@@ -234,6 +234,8 @@ static void put_state(struct tbd_buffer *out, const struct tbd_window *window)
         tbd_buffer_put(&images, window->end_xsave, window->end_regs.xsave_bytes);
     tbd_lz4_pack(out, images.bytes, images.used);
     tbd_file_finish_record(out, begin);
+    if (images.failed)
+        out->failed = true;
     tbd_buffer_free(&images);
 }
 

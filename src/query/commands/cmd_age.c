@@ -98,18 +98,6 @@ static enum tbd_exit report(struct ageing *a, enum tbd_status status, const char
 
 /* ---- lower ---- */
 
-static enum tbd_status lower_one(struct ageing *a, uint32_t window, enum tbd_level level)
-{
-    struct tbd_error *why = &a->run->session->why;
-    struct tbd_change change = { 0 };
-    enum tbd_status status = tbd_change_lower(a->trace, a->writer, window, level, &change, why);
-
-    if (status == TBD_OK)
-        status = tbd_change_commit(a->writer, &change);
-    tbd_change_free(&change);
-    return status;
-}
-
 enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
 {
     struct ageing a = { 0 };
@@ -129,7 +117,8 @@ enum tbd_exit tbd_command_lower(struct tbd_command_run *run)
     for (uint32_t i = a.from; i <= a.to && status == TBD_OK; i++) {
         if (tbd_trace_window(a.trace, i)->level <= level || !tbd_change_is_possible(a.trace, i))
             continue;
-        status = lower_one(&a, i, (enum tbd_level)level);
+        status =
+            tbd_change_lower_to(a.trace, a.writer, i, (enum tbd_level)level, &run->session->why);
         done++;
     }
     return report(&a, status, "lowered", done);
