@@ -223,6 +223,7 @@ static void sleep_locked(struct tbd_pipeline *p)
                                .next = p->idle,
                                .is_idle = true };
 
+    /* cppcheck-suppress autoVariables ; whoever wakes it takes it out of the list */
     p->idle = &sleeper;
     while (sleeper.is_idle)
         pthread_cond_wait(&sleeper.woken, &p->lock);

@@ -593,6 +593,7 @@ static void wrong_questions_are_pointed_at(void **state)
 
         for (const char *p = rows[i].text; (p = strstr(p, rows[i].word)) != NULL; p++)
             last = p;
+        assert_non_null(last);
         assert_int_not_equal(tbd_question_parse(rows[i].text, 5, &question, &error), TBD_OK);
         if (error.at != (size_t)(last - rows[i].text))
             fail_msg("%s: points at %zu: %s", rows[i].text, error.at, error.message);

@@ -185,6 +185,7 @@ static enum tbd_status look(struct tbd_command_run *run, struct tbd_search *sear
         return TBD_NOMEM;
     tbd_progress_start(&progress, run->quiet);
     search->progress = show_progress;
+    /* cppcheck-suppress autoVariables ; the search ends here, too */
     search->progress_context = &progress;
     status = tbd_search_run(search, out, out_found);
     tbd_progress_clear(&progress);

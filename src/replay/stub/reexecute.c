@@ -42,7 +42,7 @@ static void make_stores(struct tbd_effects *effects, const uint8_t *at, uint32_t
 const struct tbd_msg_special *tbd_stub_next_others(struct tbd_effects *effects, uint32_t *others)
 {
     const struct tbd_message *message = again.next < again.end ? tbd_log_message(again.next) : NULL;
-    const uint8_t *payload = (const uint8_t *)(message + 1);
+    const uint8_t *payload;
 
     /* Play was refused the memory; here it may be there, because the file has changed meanwhile. */
     if (!message && tbd_log_peek(TBD_MSG_INTERRUPTED))
@@ -52,6 +52,7 @@ const struct tbd_msg_special *tbd_stub_next_others(struct tbd_effects *effects, 
         tbd_stub_finish();
     if (!message)
         return NULL;
+    payload = (const uint8_t *)(message + 1);
     again.next++;
     memcpy(&again.message, payload, sizeof(again.message));
     if (again.message.others <= again.message.write_count)
