@@ -7,7 +7,7 @@
  *   cache_links.c   which block an exit leads to
  *   cache_targets.c where threads' indirect branches find them
  *
- * One thread at a time runs here (the baton); signal handlers only read (tbd_cache_area_of,
+ * One thread at a time runs here (the turn lock); signal handlers only read (tbd_cache_area_of,
  * tbd_cache_block_at, tbd_cache_dry_run), and they interrupt translated code, not these files. */
 #ifndef TBD_PATCHER_CACHE_PRIVATE_H
 #define TBD_PATCHER_CACHE_PRIVATE_H

@@ -3,7 +3,7 @@
  *
  * One instance, tbd_runtime, which only boot/ knows.  Each concern has the rest of the process' state itself:
  * stream/recording.h, memory/program_memory.h, memory/code_areas.h, threads/threads.h, threads/signals.h; what the
- * machine is, instructions/processor.h; what is a thread's, its seat (threads/threads.h) and the thread block
+ * machine is, instructions/processor.h; what is a thread's, its saved context (threads/threads.h) and the thread block
  * (patcher/thread.h).  Contexts: BOOT, FORK_CHILD. */
 #ifndef TBD_HOOKS_RUNTIME_H
 #define TBD_HOOKS_RUNTIME_H

@@ -26,9 +26,9 @@ void tbd_call_wait_plainly(struct tbd_call *call);
 void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys);
 /* The program was let go while the thread made its call (result INTERRUPTED: it is
  * made natively). */
-_Noreturn void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat);
+_Noreturn void tbd_call_leave(const struct tbd_call *call, struct tbd_saved_context *saved);
 /* The same for one that had stepped out (threads.h) with these registers. */
-_Noreturn void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat,
+_Noreturn void tbd_call_stolen(struct tbd_call *call, struct tbd_saved_context *saved,
                                const struct tbd_regs *regs);
 /* The same for one that the engine makes before the program's own is to be made again. */
 void tbd_call_pause(struct tbd_call *call);

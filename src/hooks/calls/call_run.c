@@ -78,9 +78,9 @@ void tbd_call_detach(struct tbd_call *call, const char *why)
 }
 
 /* What the call has done so far is all that the trace has of it. */
-static void close_robbed(void *robbed)
+static void close_stolen(void *stolen)
 {
-    struct tbd_call call = *(const struct tbd_call *)robbed;
+    struct tbd_call call = *(const struct tbd_call *)stolen;
 
     call.result = 0;
     call.flags |= TBD_SYSCALL_NORETURN;
@@ -90,5 +90,5 @@ static void close_robbed(void *robbed)
 
 void tbd_call_step_out(struct tbd_call *call)
 {
-    tbd_threads_step_out(call->thread, &(struct tbd_outside_call){ close_robbed, call });
+    tbd_threads_step_out(call->thread, &(struct tbd_outside_call){ close_stolen, call });
 }

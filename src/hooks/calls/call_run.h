@@ -33,7 +33,7 @@ _Noreturn void tbd_call_detach(struct tbd_call *call, const char *why);
  * cannot be written. */
 bool tbd_call_answer(struct tbd_call *call, uint64_t address, const void *data, size_t bytes);
 
-/* The call is made with the baton in hand (threads.h, THREADS-6); if that is taken away, what has been done so far
+/* The call is made with the turn lock in hand (threads.h, THREADS-6); if that is taken away, what has been done so far
  * is recorded. */
 void tbd_call_step_out(struct tbd_call *call);
 

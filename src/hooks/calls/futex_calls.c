@@ -2,7 +2,7 @@
 /* futex_calls.c - futexes with priority inheritance, when there are several threads
  *
  * The kernel would write such a word while the caller waits and others run, which no record could
- * place in time.  So among threads of this process they are operated here, with the baton: a lock
+ * place in time.  So among threads of this process they are operated here, with the turn lock: a lock
  * that is taken is tried again after others had their turn, as a call that was not made
  * (TBD_CALL_INTERRUPTED), and nobody ever waits in the kernel.  What gets lost is the inheritance:
  * with one thread running at a time there is nothing to inherit.  A word with waiters in the kernel

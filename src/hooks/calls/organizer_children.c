@@ -131,8 +131,8 @@ static bool has_others(uint32_t thread)
 
 static bool has_children(void)
 {
-    for (uint32_t i = 0; i < tbd_threads.seats; i++)
-        if (tbd_seat_at(i)->tid && has_others(tbd_seat_at(i)->tid))
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++)
+        if (tbd_saved_context_at(i)->tid && has_others(tbd_saved_context_at(i)->tid))
             return true;
     return false;
 }

@@ -12,10 +12,10 @@
 #include "hooks/table/sys_table.h"
 #include "hooks/threads/threads.h"
 
-/* With the baton in hand, though it may wait (THREADS-6). */
+/* With the turn lock in hand, though it may wait (THREADS-6). */
 static void perform_outside(struct tbd_call *call)
 {
-    struct tbd_seat *seat = tbd_threads.holder;
+    struct tbd_saved_context *saved = tbd_threads.holder;
     struct tbd_regs regs;
 
     if (!tbd_threads_are_many()) {
@@ -25,8 +25,8 @@ static void perform_outside(struct tbd_call *call)
     regs = call->thread->regs;
     tbd_call_step_out(call);
     call->result = tbd_call_perform(&call->sys);
-    if (!tbd_threads_step_in(seat))
-        tbd_call_robbed(call, seat, &regs);
+    if (!tbd_threads_step_in(saved))
+        tbd_call_stolen(call, saved, &regs);
 }
 
 /* ---- calls whose effects the table does not describe ---- */

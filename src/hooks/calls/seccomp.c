@@ -227,29 +227,29 @@ static bool is_ancestor(const struct tbd_seccomp_filter *old,
     return filter;
 }
 
-static bool is_other_thread(const struct tbd_seat *seat)
+static bool is_other_thread(const struct tbd_saved_context *saved)
 {
-    return seat->tid && seat != tbd_threads.holder;
+    return saved->tid && saved != tbd_threads.holder;
 }
 
 /* A thread whose filters are not all this thread's too, or 0. */
 static uint32_t find_stranger(void)
 {
-    for (uint32_t i = 0; i < tbd_threads.seats; i++) {
-        const struct tbd_seat *seat = tbd_seat_at(i);
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        const struct tbd_saved_context *saved = tbd_saved_context_at(i);
 
-        if (is_other_thread(seat) &&
-            (seat->seccomp.is_strict || !is_ancestor(seat->seccomp.newest, own()->newest)))
-            return seat->tid;
+        if (is_other_thread(saved) &&
+            (saved->seccomp.is_strict || !is_ancestor(saved->seccomp.newest, own()->newest)))
+            return saved->tid;
     }
     return 0;
 }
 
 static void share_with_all(void)
 {
-    for (uint32_t i = 0; i < tbd_threads.seats; i++)
-        if (is_other_thread(tbd_seat_at(i)))
-            tbd_seat_at(i)->seccomp = *own();
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++)
+        if (is_other_thread(tbd_saved_context_at(i)))
+            tbd_saved_context_at(i)->seccomp = *own();
 }
 
 /* False: it cannot be read. */

@@ -79,7 +79,7 @@ static bool is_valid_insn(const struct sock_filter *insn, size_t left)
 /* Cells that are written on every way to an instruction: jumps go forward, so one pass tells. */
 static bool reads_written_cells(const struct sock_filter *program, size_t count)
 {
-    static uint16_t written[BPF_MAXINSNS]; /* with the baton only */
+    static uint16_t written[BPF_MAXINSNS]; /* with the turn lock only */
     uint16_t now = 0;
 
     memset(written, 0xff, sizeof(written));

@@ -435,8 +435,8 @@ static void fork_call(struct tbd_call *call)
     struct tbd_clone arguments;
     struct tbd_sys_call sys;
     uint64_t block[CLONE_ARGS_WORDS] = { 0 };
-    struct tbd_regs saved = call->thread->regs;
-    struct tbd_seat *seat = tbd_threads.holder;
+    struct tbd_regs before = call->thread->regs;
+    struct tbd_saved_context *saved = tbd_threads.holder;
     uint64_t mask;
 
     if (!tbd_call_read_clone(call, &arguments) || !engine_call(call, &arguments, &sys, block)) {
@@ -466,9 +466,9 @@ static void fork_call(struct tbd_call *call)
                             sys.args[4], sys.args[5]); /* inline: the child must not return */
     if (call->result == 0)
         become_child(call, &arguments, mask);
-    if ((arguments.flags & CLONE_VM) && !tbd_threads_step_in(seat))
-        tbd_call_robbed(call, seat, &saved);
-    call->thread->regs = saved;
+    if ((arguments.flags & CLONE_VM) && !tbd_threads_step_in(saved))
+        tbd_call_stolen(call, saved, &before);
+    call->thread->regs = before;
     tbd_signals_set_kernel_mask(mask);
     tbd_effects_compare(call->effects);
     if (tbd_effects_is_cut(call->effects))

@@ -2,7 +2,7 @@
 /* thread_calls.c - system calls by which threads begin and end
  *
  * What the kernel would write on a thread's behalf (its id at the places that clone names, the word
- * cleared at its end, the robust futexes it still held) is written here, with the baton, as
+ * cleared at its end, the robust futexes it still held) is written here, with the turn lock, as
  * implicit stores of the call: the kernel's own writes would come at no time that could be told.
  *
  * Context: APP. */
@@ -42,7 +42,7 @@ static struct tbd_regs first_registers(const struct tbd_call *call,
 }
 
 static void begin_thread(struct tbd_call *call, const struct tbd_clone *arguments,
-                         struct tbd_seat *seat)
+                         struct tbd_saved_context *saved)
 {
     uint64_t flags =
         arguments->flags & ~(uint64_t)(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CSIGNAL);
@@ -54,22 +54,22 @@ static void begin_thread(struct tbd_call *call, const struct tbd_clone *argument
         tbd_call_finish(call);
         return;
     }
-    call->result = tbd_threads_clone(seat, flags | CLONE_CHILD_CLEARTID, arguments->tls);
+    call->result = tbd_threads_clone(saved, flags | CLONE_CHILD_CLEARTID, arguments->tls);
     if (call->result > 0) {
-        seat->cleared = arguments->flags & CLONE_CHILD_CLEARTID ? arguments->child_tid : 0;
+        saved->cleared = arguments->flags & CLONE_CHILD_CLEARTID ? arguments->child_tid : 0;
         write_ids(call, arguments);
     }
     tbd_call_finish(call);
     if (call->result > 0) {
         regs = first_registers(call, arguments);
-        tbd_threads_started(call->thread, seat, &regs);
+        tbd_threads_started(call->thread, saved, &regs);
     }
     tbd_signals_set_kernel_mask(mask);
 }
 
 void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
 {
-    struct tbd_seat *seat;
+    struct tbd_saved_context *saved;
 
     if (!tbd_call_policy->threads)
         tbd_call_detach(call, "it starts a second thread");
@@ -80,10 +80,10 @@ void tbd_call_thread(struct tbd_call *call, const struct tbd_clone *arguments)
     }
     if (arguments->flags & CLONE_VFORK)
         tbd_call_detach(call, "it starts a thread and waits for its end (CLONE_VFORK)");
-    seat = tbd_threads_new_seat();
-    if (!seat)
+    saved = tbd_threads_new_context();
+    if (!saved)
         tbd_call_detach(call, "it has too many threads");
-    begin_thread(call, arguments, seat);
+    begin_thread(call, arguments, saved);
 }
 
 /* ---- ending ---- */
@@ -143,11 +143,11 @@ static void give_up_robust(struct tbd_call *call)
         give_up_entry(call, &head, head.pending, true);
 }
 
-/* Those who are woken find the baton taken, and the words as they will see them. */
+/* Those who are woken find the turn lock taken, and the words as they will see them. */
 static void end_thread(struct tbd_call *call, uint64_t status)
 {
-    const struct tbd_seat *seat = tbd_threads.holder;
-    uint64_t cleared = seat->is_watched ? seat->cleared : 0;
+    const struct tbd_saved_context *saved = tbd_threads.holder;
+    uint64_t cleared = saved->is_watched ? saved->cleared : 0;
     uint32_t zero = 0;
 
     tbd_signals_block_all(); /* one for the process must find another thread */
@@ -178,10 +178,10 @@ void tbd_call_thread_killed(struct tbd_call *call)
 /* As long as there is one thread the kernel keeps it. */
 void tbd_call_set_tid_address(struct tbd_call *call)
 {
-    struct tbd_seat *seat = tbd_threads.holder;
+    struct tbd_saved_context *saved = tbd_threads.holder;
 
-    if (seat->is_watched) {
-        seat->cleared = call->sys.args[0];
+    if (saved->is_watched) {
+        saved->cleared = call->sys.args[0];
         call->result = (int64_t)call->thread->tid;
     } else {
         call->result = tbd_call_perform(&call->sys);

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 /* waiting.c - system calls that may wait while other threads run
  *
- * The caller gives the baton away, and the kernel may write whenever it likes.  So that this is
- * seen when the thread has the baton again and not before, the kernel writes to scratch memory of
+ * The caller gives the turn lock away, and the kernel may write whenever it likes.  So that this is
+ * seen when the thread has the turn lock again and not before, the kernel writes to scratch memory of
  * the thread's own: plain arguments and the buffers of an iovec or a message header are exchanged
  * for places there, and what was written is copied when the call is over (old bytes are taken
  * then).  Where a pointer cannot be exchanged (futexes: the word is the point; parts that are not
  * writable) the kernel writes in place, and the old bytes are those from before the call.
  *
- *     prepare    with the baton: places, copies of what the kernel reads and writes
+ *     prepare    with the turn lock: places, copies of what the kernel reads and writes
  *     perform    without
  *     complete   with it again: copies and old bytes; natively the copies alone, if the program was let go
  *
- * Context: APP; perform without the baton. */
+ * Context: APP; perform without the turn lock. */
 #include "base/layout.h"
 #include "base/linux_abi.h"
 #include "base/string.h"
@@ -51,7 +51,7 @@ struct written_place {
 };
 
 struct waiting {
-    struct tbd_seat *seat;
+    struct tbd_saved_context *saved;
     struct tbd_sys_call sys;   /* as it is made */
     struct tbd_sys_range *may; /* places as ranges, for the table */
     struct tbd_sys_range *did;
@@ -62,34 +62,34 @@ struct waiting {
 
 /* ---- scratch memory ---- */
 
-static uint64_t scratch_start(const struct tbd_seat *seat)
+static uint64_t scratch_start(const struct tbd_saved_context *saved)
 {
-    return TBD_SCRATCH_BASE + seat->index * TBD_SCRATCH_BYTES;
+    return TBD_SCRATCH_BASE + saved->index * TBD_SCRATCH_BYTES;
 }
 
 /* What a call with a large buffer needed is given back at the next one: its message
  * borrows from it. */
-static void trim_scratch(struct tbd_seat *seat)
+static void trim_scratch(struct tbd_saved_context *saved)
 {
-    if (seat->scratch_bytes <= KEPT_BYTES)
+    if (saved->scratch_bytes <= KEPT_BYTES)
         return;
-    tbd_sys_munmap(scratch_start(seat) + KEPT_BYTES, seat->scratch_bytes - KEPT_BYTES);
-    seat->scratch_bytes = KEPT_BYTES;
+    tbd_sys_munmap(scratch_start(saved) + KEPT_BYTES, saved->scratch_bytes - KEPT_BYTES);
+    saved->scratch_bytes = KEPT_BYTES;
 }
 
-static bool map_scratch(struct tbd_seat *seat, uint64_t bytes)
+static bool map_scratch(struct tbd_saved_context *saved, uint64_t bytes)
 {
-    uint64_t start = scratch_start(seat);
+    uint64_t start = scratch_start(saved);
 
     bytes = (bytes + KEPT_BYTES - 1) & ~(KEPT_BYTES - 1);
-    trim_scratch(seat);
-    if (bytes <= seat->scratch_bytes)
+    trim_scratch(saved);
+    if (bytes <= saved->scratch_bytes)
         return true;
     if (bytes > TBD_SCRATCH_BYTES ||
         tbd_sys_mmap(start, bytes, TBD_PROT_RW, TBD_MAP_MEMORY | MAP_FIXED, -1, 0) != (long)start)
         return false;
     tbd_sys_madvise(start, bytes, MADV_DONTDUMP);
-    seat->scratch_bytes = bytes;
+    saved->scratch_bytes = bytes;
     return true;
 }
 
@@ -294,17 +294,17 @@ static uint64_t scratch_needed(const struct tbd_sys_range *may, size_t count)
     return bytes;
 }
 
-/* False: no memory for it; the call is made with the baton in hand. */
+/* False: no memory for it; the call is made with the turn lock in hand. */
 static bool prepare(struct tbd_call *call, struct waiting *waiting)
 {
     struct tbd_sys_range may[TBD_SYS_MAX_RANGES];
     size_t count = tbd_syscall_may_write(&call->sys, may, TBD_SYS_MAX_RANGES);
-    struct tbd_seat *seat = tbd_threads.holder;
+    struct tbd_saved_context *saved = tbd_threads.holder;
 
-    if (count == TBD_SYS_MAX_RANGES || !map_scratch(seat, scratch_needed(may, count)))
+    if (count == TBD_SYS_MAX_RANGES || !map_scratch(saved, scratch_needed(may, count)))
         return false;
     *waiting = (struct waiting){
-        .seat = seat, .sys = call->sys, .count = count, .at = (uint8_t *)scratch_start(seat)
+        .saved = saved, .sys = call->sys, .count = count, .at = (uint8_t *)scratch_start(saved)
     };
     waiting->may = take(waiting, count * sizeof(*may));
     waiting->did = take(waiting, count * sizeof(*may));
@@ -412,9 +412,9 @@ static void complete_natively(struct tbd_call *call, const struct waiting *waiti
 
 /* ---- the call ---- */
 
-void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat)
+void tbd_call_leave(const struct tbd_call *call, struct tbd_saved_context *saved)
 {
-    struct tbd_regs *regs = &seat->regs;
+    struct tbd_regs *regs = &saved->regs;
 
     if (call->result != TBD_CALL_INTERRUPTED) {
         regs->rip += call->insn_bytes;
@@ -422,7 +422,7 @@ void tbd_call_leave(const struct tbd_call *call, struct tbd_seat *seat)
         regs->gpr[TBD_RCX] = regs->rip;
         regs->gpr[TBD_R11] = regs->rflags;
     }
-    tbd_threads_leave(seat);
+    tbd_threads_leave(saved);
 }
 
 /* Pages that the results will be copied to: as much as a call that tells a length
@@ -434,21 +434,23 @@ static void fill_places(const struct tbd_call *call, const struct waiting *waiti
         uint64_t most = call->result ? (uint64_t)call->result : TBD_PAGE_SIZE;
 
         if (place->is_userfault && place->is_exchanged)
-            tbd_page_fill(waiting->seat, place->address, place->bytes < most ? place->bytes : most);
+            tbd_page_fill(waiting->saved, place->address,
+                          place->bytes < most ? place->bytes : most);
     }
 }
 
-void tbd_call_robbed(struct tbd_call *call, struct tbd_seat *seat, const struct tbd_regs *regs)
+void tbd_call_stolen(struct tbd_call *call, struct tbd_saved_context *saved,
+                     const struct tbd_regs *regs)
 {
-    seat->regs = *regs;
+    saved->regs = *regs;
     tbd_effects_clear(call->effects); /* nobody else uses them any more */
-    tbd_call_leave(call, seat);
+    tbd_call_leave(call, saved);
 }
 
 /* The engine's state is another thread's meanwhile: what is needed lies on this stack.
  * False: let go. */
-static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struct tbd_seat *seat,
-                    const struct waiting *waiting)
+static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys,
+                    struct tbd_saved_context *saved, const struct waiting *waiting)
 {
     struct tbd_thread *thread = call->thread;
     uint64_t now = tbd_ring_time(&tbd_recording.ring, thread);
@@ -457,9 +459,9 @@ static bool perform(struct tbd_call *call, const struct tbd_sys_call *sys, struc
                      tbd_syscall_flags(sys->number) & TBD_SYS_YIELDS ? TBD_SWITCH_YIELD
                                                                      : TBD_SWITCH_BLOCKED,
                      now ? now - 1 : TBD_NO_BLOCK_TIME);
-    call->result = tbd_program_syscall(sys, &seat->signals.pending);
+    call->result = tbd_program_syscall(sys, &saved->signals.pending);
     fill_places(call, waiting);
-    return tbd_threads_take(thread, seat);
+    return tbd_threads_take(thread, saved);
 }
 
 /* What the kernel reads and writes, or writes whole, must be there first: it is copied. */
@@ -486,7 +488,7 @@ static size_t find_missing(const struct tbd_call *call, struct tbd_sys_range *ou
 
 static void fill_first(struct tbd_call *call)
 {
-    struct tbd_seat *seat = tbd_threads.holder;
+    struct tbd_saved_context *saved = tbd_threads.holder;
     uint64_t now = tbd_ring_time(&tbd_recording.ring, call->thread);
     struct tbd_sys_range missing[6];
     size_t count =
@@ -496,11 +498,11 @@ static void fill_first(struct tbd_call *call)
         return;
     tbd_threads_give(call->thread, TBD_SWITCH_BLOCKED, now ? now - 1 : TBD_NO_BLOCK_TIME);
     for (size_t i = 0; i < count; i++)
-        tbd_page_fill(seat, missing[i].address, missing[i].bytes);
-    if (tbd_threads_take(call->thread, seat))
+        tbd_page_fill(saved, missing[i].address, missing[i].bytes);
+    if (tbd_threads_take(call->thread, saved))
         return;
     call->result = TBD_CALL_INTERRUPTED; /* it is made natively */
-    tbd_call_leave(call, seat);
+    tbd_call_leave(call, saved);
 }
 
 bool tbd_call_wait(struct tbd_call *call)
@@ -510,10 +512,10 @@ bool tbd_call_wait(struct tbd_call *call)
     fill_first(call);
     if (!prepare(call, &waiting))
         return false;
-    if (!perform(call, &waiting.sys, waiting.seat, &waiting)) {
+    if (!perform(call, &waiting.sys, waiting.saved, &waiting)) {
         if (call->result != TBD_CALL_INTERRUPTED)
             complete_natively(call, &waiting);
-        tbd_call_leave(call, waiting.seat);
+        tbd_call_leave(call, waiting.saved);
     }
     if (call->result != TBD_CALL_INTERRUPTED)
         complete(call, &waiting);
@@ -527,20 +529,20 @@ void tbd_call_pause(struct tbd_call *call)
 
 void tbd_call_pause_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
-    struct tbd_seat *seat = tbd_threads.holder;
+    struct tbd_saved_context *saved = tbd_threads.holder;
 
-    if (!perform(call, sys, seat, NULL)) {
+    if (!perform(call, sys, saved, NULL)) {
         call->result = TBD_CALL_INTERRUPTED; /* the program's is made natively */
-        tbd_call_leave(call, seat);
+        tbd_call_leave(call, saved);
     }
 }
 
 void tbd_call_wait_as(struct tbd_call *call, const struct tbd_sys_call *sys)
 {
-    struct tbd_seat *seat = tbd_threads.holder;
+    struct tbd_saved_context *saved = tbd_threads.holder;
 
-    if (!perform(call, sys, seat, NULL))
-        tbd_call_leave(call, seat);
+    if (!perform(call, sys, saved, NULL))
+        tbd_call_leave(call, saved);
 }
 
 void tbd_call_wait_plainly(struct tbd_call *call)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* program_memory.h - the program's memory as this process knows it: mappings, pages, heap
  *
- * One instance, tbd_memory, in play and in a replay process.  Written at boot and by the thread that holds the baton;
+ * One instance, tbd_memory, in play and in a replay process.  Written at boot and by the thread that holds the turn lock;
  * signal handlers read it.  Contexts: BOOT, APP. */
 #ifndef TBD_HOOKS_PROGRAM_MEMORY_H
 #define TBD_HOOKS_PROGRAM_MEMORY_H

@@ -2,18 +2,18 @@
 /* userfault.h - memory whose pages somebody else fills when they are used (userfaultfd)
  *
  * A thread that accesses such a page before it is there waits in the page fault for whoever reads
- * the descriptor: another thread, or another process.  It must not hold the baton meanwhile, and
+ * the descriptor: another thread, or another process.  It must not hold the turn lock meanwhile, and
  * what it is given must be in the log.  So translated code does not touch such memory as long as
  * pages of it are missing: the touch map's cells are guarded as those of shared memory
  * (hooks/memory/shared.h), and before the engine executes an instruction there
  *
- *     missing?   the block is left in front of the instruction; without the baton the page is touched, as the
+ *     missing?   the block is left in front of the instruction; without the turn lock the page is touched, as the
  *                instruction would, from user mode at the same address, until it is there; then the
  *                block is entered anew
  *     new?       a page that has come since it was looked at last holds what others wrote: logged as such (zeros
  *                before), unless this process's own UFFDIO_COPY has logged it
  *
- * The kernel's accesses in a system call: the call is made without the baton (hooks/calls/waiting.c).
+ * The kernel's accesses in a system call: the call is made without the turn lock (hooks/calls/waiting.c).
  *
  * A page is `logged` when the log knows that it is there and what it holds.  Write-protected pages
  * are looked at before each store.  What comes of the file descriptor is seen in this process only:
@@ -32,7 +32,7 @@ struct tbd_userfault_range {
     uint64_t features; /* of the descriptor that it is registered with */
 };
 
-/* What a thread whose instruction met a missing page has to wait for, without the baton; its registers stand in
+/* What a thread whose instruction met a missing page has to wait for, without the turn lock; its registers stand in
  * front of the instruction. */
 struct tbd_page_wait {
     uint64_t address;

@@ -2,7 +2,7 @@
 /* recording.h - what this process tells: the stream that it writes, and what goes into it
  *
  * One instance, tbd_recording, in play and in a replay process.  Written at boot, in a forked child, and by the
- * thread that holds the baton; signal handlers use the ring as ring.h lets them.  Contexts: BOOT, APP. */
+ * thread that holds the turn lock; signal handlers use the ring as ring.h lets them.  Contexts: BOOT, APP. */
 #ifndef TBD_HOOKS_RECORDING_H
 #define TBD_HOOKS_RECORDING_H
 

@@ -25,21 +25,21 @@ _Noreturn static void go_native(const struct tbd_regs *regs, uint64_t mask,
 }
 
 /* The word that the kernel clears at the thread's end is the program's again. */
-static void restore_cleared(const struct tbd_seat *seat)
+static void restore_cleared(const struct tbd_saved_context *saved)
 {
-    if (seat->is_watched)
-        tbd_sys3(__NR_set_tid_address, seat->cleared, 0, 0);
+    if (saved->is_watched)
+        tbd_sys3(__NR_set_tid_address, saved->cleared, 0, 0);
 }
 
-void tbd_threads_leave(struct tbd_seat *seat)
+void tbd_threads_leave(struct tbd_saved_context *saved)
 {
-    struct tbd_regs regs = seat->regs;
+    struct tbd_regs regs = saved->regs;
 
     tbd_signals_block_all();
-    restore_cleared(seat);
-    tbd_signals_restore_thread(&seat->signals);
+    restore_cleared(saved);
+    tbd_signals_restore_thread(&saved->signals);
     tbd_set_gs_base(regs.gs_base);
-    go_native(&regs, seat->signals.mask, &seat->seccomp);
+    go_native(&regs, saved->signals.mask, &saved->seccomp);
 }
 
 void tbd_detach_child(struct tbd_thread *thread, bool shares_memory, bool clears_handlers)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* page_wait.h - waiting for pages that somebody else fills (hooks/memory/userfault.h), without the baton
+/* page_wait.h - waiting for pages that somebody else fills (hooks/memory/userfault.h), without the turn lock
  *
  * Context: APP. */
 #ifndef TBD_HOOKS_PAGE_WAIT_H
@@ -10,7 +10,7 @@
 
 /* At a block boundary: until the page is there, or a signal comes.  Does not return if the program is let go. */
 void tbd_page_wait(struct tbd_thread *thread, const struct tbd_page_wait *wait);
-/* The caller has given the baton away: until the range can be written. */
-void tbd_page_fill(const struct tbd_seat *seat, uint64_t address, uint64_t bytes);
+/* The caller has given the turn lock away: until the range can be written. */
+void tbd_page_fill(const struct tbd_saved_context *saved, uint64_t address, uint64_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* program_call.h - the program's system call, which a signal stops as long as the kernel has not begun
  *
- * Context: APP, also without the baton. */
+ * Context: APP, also without the turn lock. */
 #ifndef TBD_HOOKS_PROGRAM_CALL_H
 #define TBD_HOOKS_PROGRAM_CALL_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* seccomp_state.h - filters for system calls that a thread has set, and how the kernel gets them (hooks/calls/seccomp.h)
  *
- * Context: APP, FORK_CHILD, also without the baton. */
+ * Context: APP, FORK_CHILD, also without the turn lock. */
 #ifndef TBD_HOOKS_SECCOMP_STATE_H
 #define TBD_HOOKS_SECCOMP_STATE_H
 

@@ -13,7 +13,7 @@
  * SIGNALS-1  While a thread has a signal queued, everything else is blocked in the kernel for it and
  *     it makes no system call; so at most one is queued.
  *
- * Every thread has its own state (struct tbd_signals, in its seat: threads.h); the handler finds it by the
+ * Every thread has its own state (struct tbd_signals, in its saved context: threads.h); the handler finds it by the
  * signal stack it runs on.  A thread that waits only notes the signal; it is delivered when its turn comes. */
 #ifndef TBD_HOOKS_SIGNALS_H
 #define TBD_HOOKS_SIGNALS_H

@@ -259,11 +259,11 @@ static bool settles_anyway(uint64_t rip)
     return rip >= at(tbd_program_syscall_check) && rip <= at(tbd_program_syscall_done);
 }
 
-/* A thread whose turn it is not looks at `pending` when it gets the baton. */
+/* A thread whose turn it is not looks at `pending` when it gets the turn lock. */
 static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
 {
-    struct tbd_seat *seat = tbd_seat_of_sigsafe(&signo);
-    struct tbd_signals *signals = &seat->signals;
+    struct tbd_saved_context *saved = tbd_saved_context_of_sigsafe(&signo);
+    struct tbd_signals *signals = &saved->signals;
     bool settles = settles_anyway(context->rip);
 
     if (signo == SIGCHLD && code_of(info) > 0 && exits->hides_child(info))
@@ -277,7 +277,7 @@ static void queue(int signo, uint8_t *info, struct tbd_ucontext *context)
         continue_at(context, tbd_program_syscall_interrupted);
     if (is_between(context->rip, tbd_touch_begin, tbd_touch_end))
         continue_at(context, tbd_copy_faultable_end); /* it waited for a page (userfault.h) */
-    if (settles || !tbd_seat_is_holder_sigsafe(seat))
+    if (settles || !tbd_saved_context_is_holder_sigsafe(saved))
         return;
     __atomic_store_n(&tbd_thread_now()->kick, 1, __ATOMIC_RELAXED);
     if (tbd_recording.hooks != TBD_HOOKS_NONE) {

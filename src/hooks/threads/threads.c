@@ -22,13 +22,14 @@ enum {
     LOCK_WANTED = 2,
 };
 
-_Static_assert(sizeof(struct tbd_seat) <= 4 * TBD_PAGE_SIZE, "the stack above it must stay large");
+_Static_assert(sizeof(struct tbd_saved_context) <= 4 * TBD_PAGE_SIZE,
+               "the stack above it must stay large");
 _Static_assert(TBD_STACKS_BASE + (TBD_MAX_THREADS + 1) * TBD_STACK_SLOT_BYTES <= TBD_ARENAS_BASE,
                "slots lie below the arenas");
 
-/* threads_x86_64.S: the child calls begin(seat) on `stack`. */
+/* threads_x86_64.S: the child calls begin(saved context) on `stack`. */
 int64_t tbd_thread_clone(uint64_t flags, uint64_t stack, uint32_t *alive, uint64_t tls,
-                         void (*begin)(void *), struct tbd_seat *seat);
+                         void (*begin)(void *), struct tbd_saved_context *saved);
 
 struct tbd_threads tbd_threads;
 static void (*begin_in_turn)(struct tbd_thread *thread);
@@ -74,39 +75,39 @@ static void unlock(void)
         wake_one(word);
 }
 
-/* ---- seats ---- */
+/* ---- saved contexts ---- */
 
-struct tbd_seat *tbd_seat_of_sigsafe(const void *stack)
+struct tbd_saved_context *tbd_saved_context_of_sigsafe(const void *stack)
 {
-    return (struct tbd_seat *)(tbd_sys_pointer(stack) & ~(TBD_STACK_SLOT_BYTES - 1));
+    return (struct tbd_saved_context *)(tbd_sys_pointer(stack) & ~(TBD_STACK_SLOT_BYTES - 1));
 }
 
-bool tbd_seat_is_holder_sigsafe(const struct tbd_seat *seat)
+bool tbd_saved_context_is_holder_sigsafe(const struct tbd_saved_context *saved)
 {
-    return __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED) == seat;
+    return __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED) == saved;
 }
 
-static uint64_t stack_top(const struct tbd_seat *seat)
+static uint64_t stack_top(const struct tbd_saved_context *saved)
 {
-    return tbd_sys_pointer(seat) + TBD_STACK_SLOT_BYTES / 2;
+    return tbd_sys_pointer(saved) + TBD_STACK_SLOT_BYTES / 2;
 }
 
-static void sit_alone(struct tbd_seat *seat, uint32_t tid)
+static void sit_alone(struct tbd_saved_context *saved, uint32_t tid)
 {
     struct tbd_threads *threads = &tbd_threads;
 
-    *threads = (struct tbd_threads){ .holder = seat,
-                                     .runner = seat,
+    *threads = (struct tbd_threads){ .holder = saved,
+                                     .runner = saved,
                                      .count = 1,
-                                     .seats = threads->seats,
+                                     .saved_contexts = threads->saved_contexts,
                                      .quantum = threads->quantum };
-    seat->tid = tid;
-    seat->alive = 1;
-    seat->next = NULL;
-    seat->turn = 0;
-    seat->outside = 0;
-    seat->is_watched = false;
-    seat->block_time = TBD_NO_BLOCK_TIME;
+    saved->tid = tid;
+    saved->alive = 1;
+    saved->next = NULL;
+    saved->turn = 0;
+    saved->outside = 0;
+    saved->is_watched = false;
+    saved->block_time = TBD_NO_BLOCK_TIME;
 }
 
 void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
@@ -114,23 +115,23 @@ void tbd_threads_init(struct tbd_thread *thread, uint64_t quantum,
 {
     begin_in_turn = given;
     tbd_threads.quantum = quantum;
-    tbd_threads.seats = 1;
-    sit_alone(tbd_seat_at(0), thread->tid);
+    tbd_threads.saved_contexts = 1;
+    sit_alone(tbd_saved_context_at(0), thread->tid);
 }
 
 void tbd_threads_after_fork(struct tbd_thread *thread)
 {
-    struct tbd_seat *own = tbd_threads.holder;
+    struct tbd_saved_context *own = tbd_threads.holder;
 
     thread->tid = (uint32_t)tbd_sys_gettid();
-    for (uint32_t i = 0; i < tbd_threads.seats; i++) {
-        tbd_seat_at(i)->tid = 0;
-        tbd_seat_at(i)->alive = 0;
+    for (uint32_t i = 0; i < tbd_threads.saved_contexts; i++) {
+        tbd_saved_context_at(i)->tid = 0;
+        tbd_saved_context_at(i)->alive = 0;
     }
     sit_alone(own, thread->tid);
 }
 
-static bool map_seat(uint32_t index)
+static bool map_context(uint32_t index)
 {
     uint64_t at = TBD_STACKS_BASE + index * TBD_STACK_SLOT_BYTES;
 
@@ -138,23 +139,23 @@ static bool map_seat(uint32_t index)
                      -1, 0) != (long)at)
         return false;
     tbd_sys_madvise(at, TBD_STACK_SLOT_BYTES, MADV_DONTDUMP);
-    tbd_seat_at(index)->index = index;
+    tbd_saved_context_at(index)->index = index;
     return true;
 }
 
-struct tbd_seat *tbd_threads_new_seat(void)
+struct tbd_saved_context *tbd_threads_new_context(void)
 {
     struct tbd_threads *threads = &tbd_threads;
 
-    for (uint32_t i = 0; i < threads->seats; i++) {
-        struct tbd_seat *seat = tbd_seat_at(i);
+    for (uint32_t i = 0; i < threads->saved_contexts; i++) {
+        struct tbd_saved_context *saved = tbd_saved_context_at(i);
 
-        if (!seat->tid && !__atomic_load_n(&seat->alive, __ATOMIC_ACQUIRE))
-            return seat;
+        if (!saved->tid && !__atomic_load_n(&saved->alive, __ATOMIC_ACQUIRE))
+            return saved;
     }
-    if (threads->seats == TBD_MAX_THREADS || !map_seat(threads->seats))
+    if (threads->saved_contexts == TBD_MAX_THREADS || !map_context(threads->saved_contexts))
         return NULL;
-    return tbd_seat_at(threads->seats++);
+    return tbd_saved_context_at(threads->saved_contexts++);
 }
 
 bool tbd_threads_are_many(void)
@@ -164,10 +165,10 @@ bool tbd_threads_are_many(void)
 
 /* ---- registers ---- */
 
-static void save(struct tbd_thread *thread, struct tbd_seat *seat)
+static void save(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
-    seat->regs = thread->regs;
-    tbd_vector_store(&tbd_processor.vector, seat->image);
+    saved->regs = thread->regs;
+    tbd_vector_store(&tbd_processor.vector, saved->image);
 }
 
 static void send_thread(struct tbd_thread *thread, const struct tbd_msg_thread *message)
@@ -177,67 +178,67 @@ static void send_thread(struct tbd_thread *thread, const struct tbd_msg_thread *
     tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_THREAD, &part, 1);
 }
 
-/* The baton is the seat's: so is the processor. */
-static void load(struct tbd_thread *thread, struct tbd_seat *seat)
+/* The turn lock is the saved context's: so is the processor. */
+static void load(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
     struct tbd_threads *threads = &tbd_threads;
     struct tbd_msg_thread message = { .event = TBD_THREAD_SWITCH,
-                                      .thread = seat->tid,
+                                      .thread = saved->tid,
                                       .from = thread->tid,
                                       .reason = threads->reason,
-                                      .block_time = seat->block_time };
+                                      .block_time = saved->block_time };
 
-    if (threads->runner == seat)
+    if (threads->runner == saved)
         return;
-    threads->runner = seat;
-    thread->regs = seat->regs;
-    thread->tid = seat->tid;
-    thread->engine_stack = stack_top(seat);
+    threads->runner = saved;
+    thread->regs = saved->regs;
+    thread->tid = saved->tid;
+    thread->engine_stack = stack_top(saved);
     send_thread(thread, &message);
 }
 
-/* ---- the baton ---- */
+/* ---- the turn lock ---- */
 
-static void append(struct tbd_seat *seat)
+static void append(struct tbd_saved_context *saved)
 {
     struct tbd_threads *threads = &tbd_threads;
 
-    seat->next = NULL;
+    saved->next = NULL;
     if (threads->last)
-        threads->last->next = seat;
+        threads->last->next = saved;
     else
-        threads->first = seat;
-    threads->last = seat;
+        threads->first = saved;
+    threads->last = saved;
 }
 
-static struct tbd_seat *take_first(void)
+static struct tbd_saved_context *take_first(void)
 {
     struct tbd_threads *threads = &tbd_threads;
-    struct tbd_seat *seat = threads->first;
+    struct tbd_saved_context *saved = threads->first;
 
-    if (!seat)
+    if (!saved)
         return NULL;
-    threads->first = seat->next;
+    threads->first = saved->next;
     if (!threads->first)
         threads->last = NULL;
-    return seat;
+    return saved;
 }
 
-static void set_holder(struct tbd_seat *seat)
+static void set_holder(struct tbd_saved_context *saved)
 {
-    __atomic_store_n(&tbd_threads.holder, seat, __ATOMIC_RELAXED);
+    __atomic_store_n(&tbd_threads.holder, saved, __ATOMIC_RELAXED);
 }
 
-static void grant(struct tbd_seat *seat)
+static void grant(struct tbd_saved_context *saved)
 {
-    __atomic_store_n(&seat->turn, 1, __ATOMIC_RELEASE);
-    wake_one(&seat->turn);
+    __atomic_store_n(&saved->turn, 1, __ATOMIC_RELEASE);
+    wake_one(&saved->turn);
 }
 
 /* `again`: the giver is ready itself, behind all others. */
-static void hand_over(struct tbd_seat *again)
+static void hand_over(struct tbd_saved_context *again)
 {
-    struct tbd_seat *next;
+    struct tbd_saved_context *next;
 
     lock();
     if (again)
@@ -254,78 +255,78 @@ static bool is_detached(void)
     return __atomic_load_n(&tbd_threads.is_detached, __ATOMIC_ACQUIRE);
 }
 
-static void unlink_locked(struct tbd_seat *seat)
+static void unlink_locked(struct tbd_saved_context *saved)
 {
     struct tbd_threads *threads = &tbd_threads;
-    struct tbd_seat *before = NULL;
+    struct tbd_saved_context *before = NULL;
 
-    for (struct tbd_seat *at = threads->first; at && at != seat; at = at->next)
+    for (struct tbd_saved_context *at = threads->first; at && at != saved; at = at->next)
         before = at;
     if (before)
-        before->next = seat->next;
+        before->next = saved->next;
     else
-        threads->first = seat->next;
-    if (threads->last == seat)
+        threads->first = saved->next;
+    if (threads->last == saved)
         threads->last = before;
 }
 
 /* The call for which the holder has stepped out. */
 static uint32_t call_of_holder(void)
 {
-    const struct tbd_seat *holder = __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED);
+    const struct tbd_saved_context *holder = __atomic_load_n(&tbd_threads.holder, __ATOMIC_RELAXED);
 
     return holder ? __atomic_load_n(&holder->outside, __ATOMIC_ACQUIRE) : 0;
 }
 
-static bool rob(struct tbd_seat *seat, uint32_t call)
+static bool steal(struct tbd_saved_context *saved, uint32_t call)
 {
     struct tbd_threads *threads = &tbd_threads;
     bool done;
 
     lock();
-    done = threads->holder && !seat->turn &&
-           __atomic_compare_exchange_n(&threads->holder->outside, &call, TBD_ROBBED, false,
+    done = threads->holder && !saved->turn &&
+           __atomic_compare_exchange_n(&threads->holder->outside, &call, TBD_STOLEN, false,
                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     if (done) {
-        unlink_locked(seat);
+        unlink_locked(saved);
         threads->reason = TBD_SWITCH_BLOCKED;
-        set_holder(seat);
+        set_holder(saved);
     }
     unlock();
     return done;
 }
 
 /* What the call has done so far is all that the trace has of it. */
-static void let_go(struct tbd_seat *seat)
+static void let_go(struct tbd_saved_context *saved)
 {
     struct tbd_thread *thread = tbd_thread_now();
-    struct tbd_seat *robbed = tbd_threads.runner;
+    struct tbd_saved_context *stolen = tbd_threads.runner;
 
-    thread->regs = robbed->regs;
-    robbed->outside_call.close(robbed->outside_call.call);
-    robbed->regs = thread->regs;
-    robbed->block_time = TBD_NO_BLOCK_TIME;
-    load(thread, seat);
+    thread->regs = stolen->regs;
+    stolen->outside_call.close(stolen->outside_call.call);
+    stolen->regs = thread->regs;
+    stolen->block_time = TBD_NO_BLOCK_TIME;
+    load(thread, saved);
     tbd_let_go("a system call that is made without giving way waits for another thread",
                TBD_END_WHOLE);
 }
 
-static void wait_for_turn(struct tbd_seat *seat)
+static void wait_for_turn(struct tbd_saved_context *saved)
 {
     uint32_t call = 0;
     unsigned looked = 0;
 
-    while (!__atomic_load_n(&seat->turn, __ATOMIC_ACQUIRE)) {
-        if (!wait_on_for(&seat->turn, 0, LOOK_SECONDS))
+    while (!__atomic_load_n(&saved->turn, __ATOMIC_ACQUIRE)) {
+        if (!wait_on_for(&saved->turn, 0, LOOK_SECONDS))
             continue;
         looked = call && call == call_of_holder() ? looked + 1 : 0;
         call = call_of_holder();
-        if (looked < PATIENCE || !rob(seat, call))
+        if (looked < PATIENCE || !steal(saved, call))
             continue;
-        let_go(seat);
+        let_go(saved);
         break;
     }
-    seat->turn = 0;
+    saved->turn = 0;
 }
 
 void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_outside_call *call)
@@ -338,23 +339,23 @@ void tbd_threads_step_out(struct tbd_thread *thread, const struct tbd_outside_ca
     save(thread, threads->holder);
     threads->holder->block_time = now ? now - 1 : TBD_NO_BLOCK_TIME;
     threads->holder->outside_call = *call;
-    threads->steps = threads->steps % (TBD_ROBBED - 1) + 1;
+    threads->steps = threads->steps % (TBD_STOLEN - 1) + 1;
     __atomic_store_n(&threads->holder->outside, threads->steps, __ATOMIC_RELEASE);
 }
 
-bool tbd_threads_step_in(struct tbd_seat *seat)
+bool tbd_threads_step_in(struct tbd_saved_context *saved)
 {
-    bool robbed = __atomic_exchange_n(&seat->outside, 0, __ATOMIC_ACQ_REL) == TBD_ROBBED;
+    bool stolen = __atomic_exchange_n(&saved->outside, 0, __ATOMIC_ACQ_REL) == TBD_STOLEN;
 
-    if (!robbed)
-        seat->block_time = TBD_NO_BLOCK_TIME;
-    while (robbed && !is_detached())
+    if (!stolen)
+        saved->block_time = TBD_NO_BLOCK_TIME;
+    while (stolen && !is_detached())
         tbd_sys3(__NR_sched_yield, 0, 0, 0);
-    return !robbed;
+    return !stolen;
 }
 
 /* False: nobody gets it any more. */
-static bool get_baton(struct tbd_seat *seat)
+static bool get_baton(struct tbd_saved_context *saved)
 {
     struct tbd_threads *threads = &tbd_threads;
     bool mine = false;
@@ -365,14 +366,14 @@ static bool get_baton(struct tbd_seat *seat)
         return false;
     }
     if (!threads->holder) {
-        set_holder(seat);
+        set_holder(saved);
         mine = true;
     } else {
-        append(seat);
+        append(saved);
     }
     unlock();
     if (!mine)
-        wait_for_turn(seat);
+        wait_for_turn(saved);
     return !is_detached();
 }
 
@@ -385,20 +386,20 @@ void tbd_threads_give(struct tbd_thread *thread, enum tbd_thread_reason reason, 
 }
 
 /* A thread that stands in the queue at a block boundary; it goes on natively if the program is let go. */
-static void await_turn(struct tbd_thread *thread, struct tbd_seat *seat)
+static void await_turn(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
-    wait_for_turn(seat);
+    wait_for_turn(saved);
     if (is_detached())
-        tbd_threads_leave(seat);
-    load(thread, seat);
+        tbd_threads_leave(saved);
+    load(thread, saved);
 }
 
-bool tbd_threads_take(struct tbd_thread *thread, struct tbd_seat *seat)
+bool tbd_threads_take(struct tbd_thread *thread, struct tbd_saved_context *saved)
 {
-    if (!get_baton(seat))
+    if (!get_baton(saved))
         return false;
-    load(thread, seat);
-    seat->block_time = TBD_NO_BLOCK_TIME;
+    load(thread, saved);
+    saved->block_time = TBD_NO_BLOCK_TIME;
     return true;
 }
 
@@ -422,18 +423,18 @@ static bool is_anybody_ready(void)
 void tbd_threads_tick(struct tbd_thread *thread)
 {
     struct tbd_threads *threads = &tbd_threads;
-    struct tbd_seat *seat = threads->holder;
+    struct tbd_saved_context *saved = threads->holder;
 
     if (!tbd_threads_are_many() || tbd_ring_time(&tbd_recording.ring, thread) < threads->tick)
         return;
     threads->tick = tbd_ring_time(&tbd_recording.ring, thread) + tbd_threads.quantum;
     if (!is_anybody_ready())
         return;
-    save(thread, seat);
-    seat->block_time = TBD_NO_BLOCK_TIME;
+    save(thread, saved);
+    saved->block_time = TBD_NO_BLOCK_TIME;
     threads->reason = TBD_SWITCH_QUANTUM;
-    hand_over(seat);
-    await_turn(thread, seat);
+    hand_over(saved);
+    await_turn(thread, saved);
 }
 
 /* ---- a thread begins ---- */
@@ -442,12 +443,12 @@ void tbd_threads_tick(struct tbd_thread *thread)
 static void watch_first(struct tbd_thread *thread)
 {
     struct tbd_threads *threads = &tbd_threads;
-    struct tbd_seat *seat = threads->holder;
+    struct tbd_saved_context *saved = threads->holder;
 
-    if (!seat->is_watched && !tbd_sys_failed(tbd_sys3(__NR_prctl, PR_GET_TID_ADDRESS,
-                                                      tbd_sys_pointer(&seat->cleared), 0))) {
-        tbd_sys3(__NR_set_tid_address, tbd_sys_pointer(&seat->alive), 0, 0);
-        seat->is_watched = true;
+    if (!saved->is_watched && !tbd_sys_failed(tbd_sys3(__NR_prctl, PR_GET_TID_ADDRESS,
+                                                       tbd_sys_pointer(&saved->cleared), 0))) {
+        tbd_sys3(__NR_set_tid_address, tbd_sys_pointer(&saved->alive), 0, 0);
+        saved->is_watched = true;
     }
     threads->tick = tbd_ring_time(&tbd_recording.ring, thread) + tbd_threads.quantum;
 }
@@ -455,29 +456,29 @@ static void watch_first(struct tbd_thread *thread)
 /* The new kernel thread: every signal is blocked, gs base is the engine's. */
 static void begin(void *context)
 {
-    struct tbd_seat *seat = context;
+    struct tbd_saved_context *saved = context;
     struct tbd_altstack none;
 
-    tbd_signals_set_stack(stack_top(seat), &none);
-    await_turn(tbd_thread_now(), seat);
+    tbd_signals_set_stack(stack_top(saved), &none);
+    await_turn(tbd_thread_now(), saved);
     begin_in_turn(tbd_thread_now());
 }
 
-int64_t tbd_threads_clone(struct tbd_seat *seat, uint64_t flags, uint64_t tls)
+int64_t tbd_threads_clone(struct tbd_saved_context *saved, uint64_t flags, uint64_t tls)
 {
     int64_t result;
 
-    seat->alive = 1;
-    seat->turn = 0;
-    seat->outside = 0;
-    seat->is_watched = true;
-    result = tbd_thread_clone(flags, stack_top(seat), &seat->alive, tls, begin, seat);
+    saved->alive = 1;
+    saved->turn = 0;
+    saved->outside = 0;
+    saved->is_watched = true;
+    result = tbd_thread_clone(flags, stack_top(saved), &saved->alive, tls, begin, saved);
     if (result < 0)
-        seat->alive = 0;
+        saved->alive = 0;
     return result;
 }
 
-void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat,
+void tbd_threads_started(struct tbd_thread *thread, struct tbd_saved_context *saved,
                          const struct tbd_regs *regs)
 {
     struct tbd_threads *threads = &tbd_threads;
@@ -487,21 +488,21 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat,
                                       .block_time = TBD_NO_BLOCK_TIME };
     struct tbd_part parts[3] = { { &message, sizeof(message) },
                                  { regs, sizeof(*regs) },
-                                 { seat->image, tbd_processor.vector.bytes } };
+                                 { saved->image, tbd_processor.vector.bytes } };
 
     if (threads->count == 1)
         watch_first(thread);
     threads->count++;
-    seat->tid = regs->thread;
-    seat->regs = *regs;
-    seat->block_time = TBD_NO_BLOCK_TIME;
-    seat->seccomp = threads->holder->seccomp;
-    seat->signals = (struct tbd_signals){ .mask = tbd_signals_now()->mask,
-                                          .altstack = { .flags = SS_DISABLE } };
-    tbd_vector_store(&tbd_processor.vector, seat->image);
+    saved->tid = regs->thread;
+    saved->regs = *regs;
+    saved->block_time = TBD_NO_BLOCK_TIME;
+    saved->seccomp = threads->holder->seccomp;
+    saved->signals = (struct tbd_signals){ .mask = tbd_signals_now()->mask,
+                                           .altstack = { .flags = SS_DISABLE } };
+    tbd_vector_store(&tbd_processor.vector, saved->image);
     tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_THREAD, parts, 3);
     lock();
-    append(seat);
+    append(saved);
     unlock();
     TBD_LOG(TBD_LOG_DEBUG, "thread", "%u started by %u", regs->thread, thread->tid);
 }
@@ -511,7 +512,7 @@ void tbd_threads_started(struct tbd_thread *thread, struct tbd_seat *seat,
 void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
 {
     struct tbd_threads *threads = &tbd_threads;
-    struct tbd_seat *seat = threads->holder;
+    struct tbd_saved_context *saved = threads->holder;
     struct tbd_msg_thread message = { .event = TBD_THREAD_END,
                                       .thread = thread->tid,
                                       .reason = (uint32_t)status,
@@ -523,7 +524,7 @@ void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
         threads->leader_status = (uint32_t)status & 0xff;
     threads->count--;
     threads->reason = TBD_SWITCH_EXIT;
-    seat->tid = 0;
+    saved->tid = 0;
     tbd_sys3(__NR_set_robust_list, 0, ROBUST_HEAD_BYTES, 0);
     hand_over(NULL);
     for (;;)
@@ -534,15 +535,15 @@ void tbd_threads_end(struct tbd_thread *thread, uint64_t status)
 
 void tbd_threads_send_regs(struct tbd_thread *thread)
 {
-    for (uint32_t i = 0; tbd_threads_are_many() && i < tbd_threads.seats; i++) {
-        struct tbd_seat *seat = tbd_seat_at(i);
-        struct tbd_part parts[2] = { { &seat->regs, sizeof(seat->regs) },
-                                     { seat->image, tbd_processor.vector.bytes } };
+    for (uint32_t i = 0; tbd_threads_are_many() && i < tbd_threads.saved_contexts; i++) {
+        struct tbd_saved_context *saved = tbd_saved_context_at(i);
+        struct tbd_part parts[2] = { { &saved->regs, sizeof(saved->regs) },
+                                     { saved->image, tbd_processor.vector.bytes } };
 
-        if (!seat->tid || seat == tbd_threads.holder)
+        if (!saved->tid || saved == tbd_threads.holder)
             continue;
-        seat->regs.xsave_bytes = tbd_processor.vector.bytes;
-        seat->regs.thread = seat->tid;
+        saved->regs.xsave_bytes = tbd_processor.vector.bytes;
+        saved->regs.thread = saved->tid;
         tbd_ring_send(&tbd_recording.ring, thread, TBD_MSG_REGS, parts, 2);
     }
 }
@@ -551,11 +552,11 @@ void tbd_threads_send_regs(struct tbd_thread *thread)
 
 void tbd_threads_release(void)
 {
-    struct tbd_seat *seat;
+    struct tbd_saved_context *saved;
 
     lock();
     __atomic_store_n(&tbd_threads.is_detached, true, __ATOMIC_RELEASE);
-    while ((seat = take_first()) != NULL)
-        grant(seat);
+    while ((saved = take_first()) != NULL)
+        grant(saved);
     unlock();
 }
