@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/string.h"
 #include "base/sys.h"
-#include "hooks/boot/begin.h"
 #include "hooks/calls/call_families.h"
 #include "hooks/memory/code_areas.h"
 #include "hooks/memory/effects.h"

@@ -6,17 +6,12 @@
 #ifndef TBD_HOOKS_SAFE_COPY_H
 #define TBD_HOOKS_SAFE_COPY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "hooks/table/program_bytes.h"
 
-bool tbd_copy_from_program(void *dst, uint64_t src, size_t bytes);
 /* 1, 2, 4 or 8 bytes in one access, longer ones in accesses of at most 8. */
 bool tbd_load_from_program(void *dst, uint64_t src, size_t bytes);
 bool tbd_store_to_program(uint64_t dst, const void *src, size_t bytes);
 bool tbd_copy_to_program(uint64_t dst, const void *src, size_t bytes);
-/* How many of `bytes` bytes could be copied, from the front. */
-size_t tbd_copy_prefix_from_program(void *dst, uint64_t src, size_t bytes);
 
 /* 0 when the byte was accessed, a write with what it holds; else a fault came, or *pending was set while it waited
  * for the page. */

@@ -19,7 +19,7 @@
 
 #include "base/layout.h"
 #include "base/linux_abi.h"
-#include "hooks/memory/safe_copy.h"
+#include "hooks/table/program_bytes.h"
 
 /* The kernel transfers no more in one call (MAX_RW_COUNT). */
 #define ROOM_MAX   0x7ffff000ull

@@ -7,7 +7,7 @@
 #include "hooks/table/sys_table.h"
 
 #include "base/linux_abi.h"
-#include "hooks/memory/safe_copy.h"
+#include "hooks/table/program_bytes.h"
 
 /* ---- fcntl ---- */
 

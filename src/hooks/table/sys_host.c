@@ -4,7 +4,7 @@
  * The kernel copies, so that a bad pointer is an error and not a fault.  Tests use it; the engine
  * has its own (hooks/memory/safe_copy.c).
  */
-#include "hooks/memory/safe_copy.h"
+#include "hooks/table/program_bytes.h"
 
 #include <sys/uio.h>
 #include <unistd.h>

@@ -10,7 +10,7 @@
 #include "base/linux_abi.h"
 #include "hooks/table/sys_table.h"
 
-#include "hooks/memory/safe_copy.h"
+#include "hooks/table/program_bytes.h"
 
 struct ioctl_row {
     uint32_t command;

@@ -9,7 +9,7 @@
  */
 #include "hooks/table/sys_table.h"
 
-#include "hooks/memory/safe_copy.h"
+#include "hooks/table/program_bytes.h"
 
 #define SOCKADDR_MAX 128
 #define MMSG_BYTES   64

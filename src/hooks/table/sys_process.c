@@ -7,7 +7,7 @@
 
 #include "base/linux_abi.h"
 #include "base/sys.h"
-#include "hooks/memory/safe_copy.h"
+#include "hooks/table/program_bytes.h"
 
 /* ---- prctl, arch_prctl ---- */
 

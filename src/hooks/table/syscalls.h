@@ -2,7 +2,7 @@
 /* syscalls.h - what each system call does to user memory, from one declarative table (syscalls.def)
  *
  * A row describes effects; recording, replay, printing and questions use the same row.  No state;
- * any context.  User memory is read only through tbd_copy_from_program() (hooks/memory/safe_copy.h), which
+ * any context.  User memory is read only through tbd_copy_from_program() (program_bytes.h), which
  * survives bad pointers.
  *
  * Around a call:
