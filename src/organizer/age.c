@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* age.c - what becomes of windows while a trace grows
  *
- * Which change is next depends on the sizes of the windows at each level alone.  Limits by number come
- * first.  Over budget, the level that takes most of its share (events half of it, counts and bits a
- * quarter each) gives something up, its oldest window first; at level 1 that is up to eight windows of about the
- * same length becoming one, so that windows get longer the older they are, and each is written anew only as often as
- * its length doubles or more.  While both counts and bits take more than their
- * share, which is always so once a long run has filled its budget, 8 to 32 windows with counts become one of bits at
- * once: their pages, most of them the same, are packed once and not once for each and once more.  Where only merging a
- * long window with short ones would make room, counts are given up first, however few are left.  If nothing can be
- * given up any more, the oldest windows are dropped: a budget is a promise.
+ * Only the sizes of the windows at each level decide which change is next.  Limits by number come
+ * first.  Over budget, the level that exceeds its share most (events have half of the budget,
+ * counts and bits a quarter each) loses something, its oldest window first.  At level 1, up to
+ * eight windows of about the same length become one: windows get longer the older they are, and
+ * each is rewritten only when its length at least doubles.  While both counts and bits exceed their
+ * shares (always, once a long run has filled its budget), 8 to 32 windows with counts become one
+ * window of bits at once: their pages, most of them equal, are packed once, not once per window and
+ * again for the merge.  Where only merging a long window with short ones would save space, counts
+ * are given up first, however few are left.  If nothing else can be given up, the oldest windows
+ * are dropped: the budget comes first.
  *
  * Invariants
  * AGE-1  `windows` are those of the index, in order; changed under the lock together with it.
@@ -17,12 +18,12 @@
  *     (`stays`), levels also rise with age.
  * AGE-3  Only the ager's thread changes the files of windows that are in the trace, and uses
  *     `trace`.
- * AGE-4  Whoever is allowed to write a window or keys leaves room for one file of the ager's: what
- *     is on disk, what others have been allowed to write, that file and this one are no more than a
- *     limit.  Where that cannot be, as nothing is left to be given up or a window takes a good part
- *     of a limit, windows are written one at a time.  The ager itself never waits, as room comes
- *     from what it writes: until the old files are gone the trace is larger by one file, and beyond
- *     a limit only by what that is longer than any before it. */
+ * AGE-4  Whoever may write a window or keys leaves space for one file of the ager: files on disk +
+ *     files that others may write + the ager's file + this file <= limit.  Where that is impossible
+ *     (nothing is left to give up, or one window takes a good part of a limit), windows are written
+ *     one at a time.  The ager itself never waits, as its writing is what frees space: until it has
+ *     deleted the old files the trace is larger by one file, and it exceeds a limit only by as much
+ *     as that file is larger than all before it. */
 #include "organizer/age.h"
 
 #include "base/assert.h"
@@ -39,33 +40,36 @@
 #include <sys/stat.h>
 
 #define MERGE_COUNT 8u
-/* More than two only while what is in memory of them, about, is no more than this. */
+/* More than two windows merge at once only if they need about this much memory or less. */
 #define MERGE_MEMORY (1ull << 30)
-/* A merged window is so much longer than the longest that it was made of, unless nothing else makes room. */
+/* Growth by merging, in 1/16: a merged window is at least 7/4 times as long as its longest part,
+ * unless nothing else saves space. */
 #define GROWTH_UNIT  16u
 #define GROWTH_LEAST (GROWTH_UNIT * 7 / 4)
-/* Windows with counts that become one at once, at most: all of them are in memory then. */
+/* Windows with counts that become one at once, at most: merging keeps all of them in memory. */
 #define COUNTED_MOST 32u
-/* What a merged window takes is nearly all modified pages, which hardly become more when it gets
- * longer; but who asks about a moment waits for a replay of what comes before it in its window.
- * 512 million block entries are about a second natively, ten when nothing but a full replay will do
- * (slice by slice: replay/slices.h).  No more than that, unless the budget cannot be met otherwise;
- * event times in a window have 32 bits. */
+/* A merged window consists almost only of modified pages, whose number hardly grows with its
+ * length; but a question about a moment waits until the window is replayed up to it.  512 million
+ * block entries are about a second natively, ten when nothing but a full replay will do (slice by
+ * slice: replay/slices.h).  Windows get longer only if the budget cannot be met otherwise; event
+ * times in a window have 32 bits. */
 #define MERGED_BLOCKS      (512ull << 20)
 #define MERGED_BLOCKS_MOST (1ull << 31)
 /* Shorter ones are merged again before long. */
 #define BRIEF_BLOCKS (MERGED_BLOCKS / 2)
-/* Room kept for what is being written is no more than this part of a budget: where it would be
- * more, windows are written one at a time. */
+/* Files being written may reserve this part of a budget at most: where they would need more,
+ * windows are written one at a time. */
 #define RESERVE_SHARE 4u
-/* The newest windows are asked about most, and are what `tbdq` begins with. */
+/* The newest windows are asked about most, and `tbdq` begins with them. */
 #define NEWEST 2u
-/* The index over windows takes no more of a budget than this part, or its oldest files go: the TOCs say the same. */
+/* The index over windows may take this part of a budget; beyond it, its oldest files are deleted,
+ * as the TOCs say the same. */
 #define KEYS_SHARE 8u
-/* Other files are looked at again after so many windows, or when windows have taken this part of what room there was. */
+/* Other files are measured again after this many windows, or when windows have taken this part of
+ * the free space. */
 #define MEASURE_WINDOWS 16u
 #define MEASURE_SHARE   16u
-/* The index is written anew when it has grown by so much more than half. */
+/* The index is rewritten when it has grown by half and this many bytes. */
 #define INDEX_SLACK (256u << 10)
 
 struct aged {
@@ -92,16 +96,17 @@ struct tbd_ager {
     uint64_t other; /* bytes of files that are neither windows nor growing */
     uint64_t keys;  /* of these, bytes of the index over windows */
     uint32_t key_files;
-    /* bytes that questions keep, or their share while it is more: they hold it small themselves */
+    /* bytes of `cache/`, or its share if that is larger: questions keep it below their share
+     * themselves */
     uint64_t cache;
-    /* bytes of files of keys that are being written, or will be when there is room */
+    /* bytes of key files that are being written, or wait for space */
     uint64_t keys_expected;
-    uint64_t measured_bytes;   /* of windows, when these were looked at */
+    uint64_t measured_bytes;   /* of windows, when other files were measured */
     uint32_t measured_windows; /* added since then */
-    uint64_t largest;          /* window so far */
-    uint64_t largest_change;   /* file so far that the ager wrote */
+    uint64_t largest;          /* the largest window so far */
+    uint64_t largest_change;   /* the largest file that the ager has written */
     uint32_t writing;          /* windows whose files are being written */
-    uint64_t index_bytes;      /* of all growing files, when the index was last written anew */
+    uint64_t index_bytes;      /* of all growing files, when the index was last rewritten */
     bool has_stopped;
     bool is_stuck;           /* over budget, and nothing can be done */
     struct tbd_trace *trace; /* owned; NULL, or opened after the last merge or drop */
@@ -215,7 +220,7 @@ static void measure_others_locked(struct tbd_ager *ager)
     ager->measured_windows = 0;
 }
 
-/* Is the limit so far away that other files cannot have come near it, after so much of new windows? */
+/* Is the limit far away, even if other files have grown as much as windows did? */
 static bool is_far(const struct tbd_ager *ager, uint64_t limit)
 {
     uint64_t total = total_bytes(ager), grown = window_bytes(ager) - ager->measured_bytes;
@@ -223,7 +228,8 @@ static bool is_far(const struct tbd_ager *ager, uint64_t limit)
     return !limit || (total < limit && grown < (limit - total) / MEASURE_SHARE);
 }
 
-/* To look at each file takes as long as to write a window, for everybody, as it is done under the lock. */
+/* Measuring every file takes as long as writing a window, and everybody waits, as the lock is
+ * taken. */
 static void measure_if_near_locked(struct tbd_ager *ager)
 {
     if (!ager->other || ++ager->measured_windows == MEASURE_WINDOWS ||
@@ -256,7 +262,8 @@ static bool windows_follow(const struct tbd_ager *ager)
 
 /* ---- what is due ---- */
 
-/* What the ager writes before what it is made of goes: a window in the place of others, or the index anew. */
+/* Bytes that the ager writes before it deletes their source: a window that replaces others, or the
+ * new index. */
 static uint64_t change_bytes(const struct tbd_ager *ager)
 {
     uint64_t index = tbd_writer_index_bytes(ager->writer);
@@ -265,13 +272,13 @@ static uint64_t change_bytes(const struct tbd_ager *ager)
     return bytes > index ? bytes : index;
 }
 
-/* AGE-4: if so many windows more are written than are being written now. */
+/* AGE-4: bytes reserved if `more` windows are written besides those being written now. */
 static uint64_t needed_bytes(const struct tbd_ager *ager, uint32_t more)
 {
     return (ager->writing + more) * ager->largest + change_bytes(ager);
 }
 
-/* Room is made before a window waits for it. */
+/* The ager frees this much before a window has to wait for it. */
 static uint64_t reserved_bytes(const struct tbd_ager *ager, uint64_t limit)
 {
     uint64_t bytes = needed_bytes(ager, 2);
@@ -294,7 +301,7 @@ static bool is_over_keep(const struct tbd_ager *ager)
     return is_over(ager, ager->limits.keep_bytes);
 }
 
-/* Would it be over a limit if all that is being written were there, and so many windows more? */
+/* Would the trace exceed a limit with all files that are being written, and `more` windows? */
 static bool is_full(const struct tbd_ager *ager, uint32_t more)
 {
     uint64_t budget = ager->limits.budget, keep = ager->limits.keep_bytes;
@@ -328,20 +335,22 @@ static bool plan_by_number(const struct tbd_ager *ager, struct plan *out)
     return out->action != NOTHING;
 }
 
-/* Of a window that becomes one with others: its pages, and its words three times (merge_summaries.c). */
+/* Memory to merge a window: its pages, and its words three times (merge_summaries.c). */
 static uint64_t memory_of(const struct tbd_disk_window *window)
 {
     return window->pages * 4096 + window->words * 3 * sizeof(struct tbd_word_summary);
 }
 
-/* How much longer windows get by becoming one: as often as that fewer times is each of them written anew. */
+/* By which factor windows get longer when they merge: the larger, the less often each is
+ * rewritten. */
 static uint64_t growth_of(uint64_t blocks, uint64_t longest)
 {
     return blocks * GROWTH_UNIT / (longest ? longest : 1);
 }
 
-/* The neighbours with bits that would grow most as one, by `least` at any rate, and not be too long: the oldest of
- * them.  Where a long window took in each short one that follows it, it would be written anew all the time. */
+/* The neighbours with bits whose merging gains the largest growth, `least` or more, without getting
+ * too long; of equals the oldest.  If a long window merged with each short one after it, it would
+ * be rewritten all the time. */
 static bool find_merge(const struct tbd_ager *ager, uint64_t least, uint64_t most, struct plan *out)
 {
     uint64_t best = least - 1;
@@ -390,7 +399,8 @@ static bool plan_merge_counted(const struct tbd_ager *ager, struct plan *out)
     return true;
 }
 
-/* Windows with bits, or to get them, become one: what makes the most room for the least work first. */
+/* Windows at level 1, or about to be, merge: first those that save the most space for the least
+ * work. */
 static bool plan_merge(const struct tbd_ager *ager, struct plan *out)
 {
     return find_merge(ager, 4 * GROWTH_UNIT, MERGED_BLOCKS, out) ||
@@ -456,7 +466,7 @@ static uint64_t now_seconds(void)
     return tbd_clock_ns() / 1000000000u;
 }
 
-/* Each time an image is written: so a good part of all windows goes at once. */
+/* Each drop writes an image, so it drops a good part of all windows at once. */
 static bool plan_keep(const struct tbd_ager *ager, struct plan *out)
 {
     const struct tbd_age_limits *limits = &ager->limits;
@@ -576,7 +586,8 @@ static enum tbd_status see_window(struct tbd_ager *ager, uint32_t number, uint32
     return *place == UINT32_MAX ? TBD_NOWINDOW : TBD_OK;
 }
 
-/* ... with so many behind it.  What the handle does not know of them, that they were lowered since, their TOCs say. */
+/* The same with the `count` - 1 windows after it.  They may have been lowered since the handle was
+ * opened: their TOCs tell. */
 static enum tbd_status see_windows(struct tbd_ager *ager, uint32_t number, uint32_t count,
                                    uint32_t *place)
 {
@@ -594,7 +605,7 @@ static void note_change(struct tbd_ager *ager, uint64_t bytes)
         ager->largest_change = bytes;
 }
 
-/* Index, and what we know, in one. */
+/* Changes the index and `windows` together (AGE-1). */
 static enum tbd_status commit(struct tbd_ager *ager, uint32_t first,
                               const struct tbd_change *change)
 {
@@ -642,7 +653,7 @@ static enum tbd_status drop_counts(struct tbd_ager *ager, const struct plan *pla
 
     if (!status)
         status = tbd_change_lower(ager->trace, ager->writer, place, TBD_LEVEL_BITS, &change, NULL);
-    if (!status) /* what the handle does not know: its events went meanwhile */
+    if (!status) /* the handle was opened before its events were dropped */
         status = commit(ager, plan->first, &change);
     tbd_change_free(&change);
     return status;
@@ -665,7 +676,7 @@ static enum tbd_status merge(struct tbd_ager *ager, const struct plan *plan,
     return status;
 }
 
-/* The index is read and written with nobody else at it. */
+/* The index is read and written under the lock. */
 static enum tbd_status replace_index(struct tbd_ager *ager, const struct tbd_disk_window *window,
                                      uint32_t dropped)
 {
@@ -692,7 +703,7 @@ static enum tbd_status replace_index(struct tbd_ager *ager, const struct tbd_dis
     return status;
 }
 
-/* It counts while the files that it replaces are still there. */
+/* The image counts while the files that it replaces still exist. */
 static void measure_image(struct tbd_ager *ager)
 {
     uint64_t before;

@@ -14,11 +14,11 @@
 struct tbd_age_limits {
     /* bytes of the trace on disk: details are given up, then windows merge */
     uint64_t budget;
-    uint32_t level3;       /* so many windows keep their events at most */
-    uint32_t level2;       /* and so many before them their counts */
+    uint32_t level3;       /* this many windows keep their events at most */
+    uint32_t level2;       /* and this many before them their counts */
     uint64_t keep_bytes;   /* the oldest windows are dropped beyond this size */
     uint64_t keep_seconds; /* or this age */
-    /* the index is written anew when it has grown by half and so much more; 0: as is good */
+    /* the index is rewritten when it has grown by half and this many bytes; 0: the default */
     uint64_t index_slack;
 };
 
@@ -36,16 +36,17 @@ bool tbd_ager_is_needed(const struct tbd_age_limits *limits);
 /* A window is in the trace.  `can_change`: a replay would bring its events back. */
 TBD_MUST_CHECK enum tbd_status
 tbd_ager_add_locked(struct tbd_ager *ager, const struct tbd_disk_window *window, bool can_change);
-/* May a window's files be written now?  Not when the trace is as large as it may be, and room is being
- * made.  One that was allowed is either added or taken back. */
+/* May a window's files be written now?  Not while the trace has reached a limit and the ager frees
+ * space.  Every permission ends with the window being added or taken back. */
 bool tbd_ager_may_write_locked(struct tbd_ager *ager);
 void tbd_ager_take_back_locked(struct tbd_ager *ager);
-/* A file of keys waits for room in the same way; it takes part of it from when it is expected.  What was expected is
- * added, too, when it could not be written. */
+/* A key file waits for space in the same way; its space is reserved from
+ * tbd_ager_expect_keys_locked() on.  Each expected file is added, also if it could not be
+ * written. */
 void tbd_ager_expect_keys_locked(struct tbd_ager *ager, uint64_t bytes);
 bool tbd_ager_may_write_keys_locked(const struct tbd_ager *ager);
 void tbd_ager_add_keys_locked(struct tbd_ager *ager, uint64_t bytes);
-/* Nothing is due from now on: the trace cannot be changed. */
+/* The ager makes no changes from now on: the trace cannot be changed. */
 void tbd_ager_stop_locked(struct tbd_ager *ager);
 bool tbd_ager_is_due_locked(const struct tbd_ager *ager);
 /* Makes one change that is due. */

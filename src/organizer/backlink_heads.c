@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* backlink_heads.c - heads of the backlinks: hashed pages with one window number + 1 per word */
+/* backlink_heads.c - backlink heads: hashed pages with one window number + 1 per word */
 #include "organizer/backlink_heads.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* backlink_heads.h - heads of the backlinks: in which window a word or a block occurred last
+/* backlink_heads.h - backlink heads: in which window a word or a block occurred last
  *
  * Segmented by page, so that it grows with the memory a program writes to.  One thread at a time;
  * windows are joined in order. */

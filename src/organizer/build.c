@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 /* build.c - understands a raw window
  *
- * Entries are gone through in segments (coding.h), each twice.  First they are counted, so that the
- * records of each block can be laid behind each other (rows).  Then they are checked, and what
- * belongs to the order of events is moved together in place: messages about state (pages,
- * registers, mappings) are taken out, ids become the trace's.  As those messages come almost only
- * at a window's end, hardly anything is moved.  Then the rows are gone through block by block,
- * while they are still in the cache: stores are counted, and the records coded for the trace file;
- * the same few fields looked at again and again, in memory that is read straight on, which the
- * order of events would not give. Last, if the trace learnt pages it did not know, the window's
- * stores are undone on them, backwards, so that they become what they were when the window (or
- * their mapping) began.
+ * Entries are processed in segments (coding.h), each in two passes.  The first pass counts them, so
+ * that the records of each block can be stored one after another (rows).  The second checks them
+ * and compacts the order of events in place: it takes out messages about state (pages, registers,
+ * mappings) and turns stream ids into the trace's.  As those messages come almost only at a
+ * window's end, hardly anything is moved.  Then the rows are processed block by block, while they
+ * are in the cache: stores are counted, and the records coded for the trace file.  This reads the
+ * same few fields again and again, from consecutive memory; the order of events would not.  Last,
+ * if the trace learnt pages it did not know, the window's stores are undone on them, backwards, so
+ * that they become what they were when the window (or their mapping) began.
  *
  * Invariants
  * BUILD-1  Nothing is used before it was checked to lie inside the raw window; the first thing that
@@ -96,7 +95,7 @@ enum tbd_status tbd_build_outside(struct work *w, const char *what)
 
 /* ---- moving events together ---- */
 
-/* What was read since the last time stays: closes the gap in front of it. */
+/* Keeps what was read since the last call: closes the gap before it. */
 void tbd_build_close_gap(struct work *w)
 {
     size_t bytes = w->in - w->moved_from;
@@ -109,8 +108,8 @@ void tbd_build_close_gap(struct work *w)
                                  w->kept_entries <= w->entry_count);
 }
 
-/* Another event follows: pages that were pending are not the end state, and must be copied
- * before events are moved over them (BUILD-3). */
+/* Another event follows: pending pages are not the end state, and are copied before events are
+ * moved over them (BUILD-3). */
 enum tbd_status tbd_build_go_on(struct work *w)
 {
     while (w->pages_pending) {
@@ -204,7 +203,7 @@ static enum tbd_status lean_step(struct work *w, size_t *i)
     return *i == from ? tbd_build_outside(w, "a record outside the operands") : TBD_OK;
 }
 
-/* Without rows, from entry *i on. */
+/* Takes entries from *i on without rows. */
 static enum tbd_status lean_steps(struct work *w, size_t *i)
 {
     enum tbd_status status = TBD_OK;
@@ -230,7 +229,7 @@ static enum tbd_status rows_pass(struct work *w, size_t *i)
     return status;
 }
 
-/* From entry `i` on, which was reached with `status`. */
+/* Takes the entries from `i` on, which was reached with `status`. */
 static enum tbd_status pass(struct work *w, size_t i, enum tbd_status status)
 {
     if (w->entry_count > TOO_MANY_ENTRIES && !i)
@@ -247,7 +246,8 @@ static enum tbd_status pass(struct work *w, size_t i, enum tbd_status status)
 
 /* ---- begin and end ---- */
 
-/* What of the window is there; it may lie elsewhere than before. */
+/* Takes the pointers and sizes of what has been collected; it may have moved since the last
+ * time. */
 static bool look_at_raw(struct work *w, const struct tbd_raw_window *raw)
 {
     for (size_t i = w->page_count - w->pages_pending; i < w->page_count; i++)
@@ -278,7 +278,7 @@ static bool begin(struct work *w, const struct tbd_raw_window *raw, struct tbd_b
            (b->codes ? b->coder != NULL : tbd_lean_begin(w));
 }
 
-/* The window's memory is its own from now on. */
+/* The window takes over the raw window's memory. */
 static bool adopt_raw(struct work *w, struct tbd_raw_window *raw)
 {
     void *entries = raw->entries, *operands = raw->operands;
@@ -298,7 +298,7 @@ static void fill_counts(struct tbd_product *out)
     out->counts.level = TBD_LEVEL_EVENTS;
 }
 
-/* Something was missing: nothing is left over but what builders keep. */
+/* Without memory: frees everything except what builders reuse. */
 static void give_up(struct work *w)
 {
     struct tbd_builder *b = w->builder;
@@ -333,7 +333,8 @@ static enum tbd_status begin_work(struct work *w, const struct tbd_raw_window *r
 
 /* ---- a window that is being collected ---- */
 
-/* What is there.  A record or a message of which that is not all is left for later (BUILD-2). */
+/* Takes what has been collected.  A record or a message that is not complete is left for later
+ * (BUILD-2). */
 static enum tbd_status take_begun(struct begun_window *begun, const struct tbd_raw_window *raw)
 {
     struct work *w = &begun->work;
@@ -378,7 +379,8 @@ static void drop_begun(struct begun_window *begun)
     free(begun);
 }
 
-/* Of what was begun, if something was; *out_next is the entry where that ends. */
+/* Continues the work that tbd_build_early() began, if it did; *out_next is the first entry that is
+ * left. */
 static enum tbd_status resume_work(struct work *w, const struct tbd_raw_window *raw,
                                    struct tbd_block_table *table, size_t *out_next)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* build.h - understands a raw window: checks it, separates events from state, counts, summarises
  *
- * The product's window has everything but what only the order of windows tells (index, registers at
- * its start, previous windows of summaries): tbd_product_join() or the caller fills that in. A
- * builder holds reusable memory; one thread each. */
+ * The product's window has everything except what only the order of windows tells (index, registers
+ * at its start, previous windows of summaries): join.h or the caller fills that in.  A builder
+ * holds reusable memory; one thread each. */
 #ifndef TBD_ORGANIZER_BUILD_H
 #define TBD_ORGANIZER_BUILD_H
 
@@ -14,9 +14,10 @@
 struct tbd_builder;
 struct tbd_builder *tbd_builder_new(void); /* NULL without memory */
 void tbd_builder_free(struct tbd_builder *builder);
-/* `plans` of the next window are those of another stream. */
+/* The next window's `plans` belong to another stream. */
 void tbd_builder_forget(struct tbd_builder *builder);
-/* From now on, are the records coded as well?  For windows that are going to be written with their events. */
+/* Shall records be coded from now on?  They are for windows that will be written with their
+ * events. */
 void tbd_builder_code(struct tbd_builder *builder, bool codes);
 
 /* A message that is about the trace, not about the order of the program's events. */
@@ -52,21 +53,21 @@ struct tbd_product {
 };
 
 /* Takes over the raw window's memory, whatever the outcome.  `plans` and `table` are the
- * consumer's.  On failure (TBD_NOMEM) nothing is left over. */
+ * consumer's.  On failure (TBD_NOMEM) everything is freed. */
 TBD_MUST_CHECK enum tbd_status tbd_build(struct tbd_builder *builder, struct tbd_raw_window *raw,
                                          const struct tbd_block_plan *plans,
                                          struct tbd_block_table *table, struct tbd_product *out);
-/* The same in pieces, for a window whose records are not coded: what there is of one that is being collected.  `raw` stays
- * the caller's, and may lie elsewhere the next time; the rest is done by tbd_build(), with the same builder.  False without
- * memory, as tbd_build() will say. */
+/* Builds the first part of a window that is still being collected and whose records are not coded.
+ * `raw` stays the caller's, and may have moved at the next call; tbd_build() with the same builder
+ * does the rest.  False without memory; then tbd_build() fails, too. */
 bool tbd_build_early(struct tbd_builder *builder, const struct tbd_raw_window *raw,
                      const struct tbd_block_plan *plans, struct tbd_block_table *table);
 void tbd_product_free(struct tbd_product *product);
-/* Moves to `out`, which is empty, what `product` has borrowed from the builder: it may build other windows while this one is
- * needed. */
+/* Moves the coded records that `product` borrows from the builder into `out`, which is empty: the
+ * builder may then build other windows while this one is needed. */
 void tbd_builder_give_coded(struct tbd_builder *builder, struct tbd_product *product,
                             struct tbd_buffer *out);
-/* The memory of a buffer that is not needed any more, for the next window that is coded. */
+/* Gives the builder a buffer's memory, for the next window that is coded. */
 void tbd_builder_take_coded(struct tbd_builder *builder, struct tbd_buffer *buffer);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* build_finish.c - the window of what was collected: log, pages, registers, summaries */
+/* build_finish.c - makes the window from what was collected: log, pages, registers, summaries */
 #include "organizer/build_private.h"
 
 #include "format/files/codec.h"
@@ -143,7 +143,7 @@ static bool finish_reads(struct work *w)
     return good;
 }
 
-/* Whose turn it was is asked when the window is joined to the one before. */
+/* Gives the turns to the product: they are needed when the window is joined to the one before. */
 static bool finish_turns(struct work *w)
 {
     bool good;

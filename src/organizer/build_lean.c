@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* build_lean.c - the block entries of a window whose records need not be coded
  *
- * What is left to do is counting: blocks, calls, and the words that were stored to.  There are four ways:
- *   path chain (lean_path_chain.c)  for programs that go the same ways again and again: long paths, each leads to the next
- *   path table (lean_path_table.c)  for programs that choose among a few ways all the time: eight blocks at a time
- *   rows (build_segment.c) for programs that hardly ever go the same way twice
- *   blocks (lean_blocks.c) for what comes in a window behind a failure: mostly it is new
- * A window is begun in the first one that did not fail of late (rows never do); when it fails, the window goes on in the next,
- * and then block by block.
+ * Only counting is left: blocks, calls, and the words that were stored to.  There are four methods:
+ *   path chain (lean_path_chain.c)  for programs that take the same paths again and again: long paths, each leads to the next
+ *   path table (lean_path_table.c)  for programs that choose among a few paths all the time: eight blocks at a time
+ *   rows (build_segment.c) for programs that hardly ever take the same path twice
+ *   blocks (lean_blocks.c) for the rest of a window after a failure: mostly new paths
+ * A window begins with the first method that did not fail recently (rows never fail).  When it
+ * fails, the next one takes over, and after that block by block.
  *
  * Invariants
- * BUILD_LEAN-1  The way changes nothing in what is counted, only how long it takes.
- * BUILD_LEAN-2  The last block before a message is held back (tbd_build_hold()), whatever the
- *     way. */
+ * BUILD_LEAN-1  The method changes only how long counting takes, never a count.
+ * BUILD_LEAN-2  Every method holds back the last block before a message (tbd_build_hold()). */
 #include "organizer/lean_private.h"
 
 #include "base/array.h"
@@ -20,10 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAIT_MOST                                                                                  \
-    63u /* windows; at first it is one, and whenever it fails again twice as many and one more */
+#define WAIT_MOST 63u /* windows; the wait is 1 at first, then 3, 7, 15, ... with each failure */
 
-/* ---- which way ---- */
+/* ---- choosing a method ---- */
 
 static bool waits(struct tbd_lean_wait *wait)
 {
@@ -76,7 +74,7 @@ static bool finish_way(struct work *w)
     return w->way == TBD_WAY_LINKS ? tbd_path_chain_finish(w) : tbd_path_table_finish(w);
 }
 
-/* What was taken so far is counted, and another way taken from here on. */
+/* Counts what was taken so far, and goes on with another method. */
 static bool change_way(struct work *w)
 {
     bool may_use_table = w->way == TBD_WAY_LINKS && !w->builder->lean->table_wait.left;
@@ -95,7 +93,7 @@ static bool ask_way(struct work *w)
     return !fails || change_way(w);
 }
 
-/* ---- what several ways need ---- */
+/* ---- shared by several methods ---- */
 
 bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_block_plan *plan,
                          uint32_t base, uint32_t events)
@@ -164,7 +162,7 @@ bool tbd_lean_take_held(struct work *w, uint32_t entry, size_t *io_taken)
 
 /* ---- taking blocks ---- */
 
-/* Entries become ids of the trace, and move to where messages were. */
+/* Turns entries into ids of the trace, and closes the gaps that messages left. */
 static void keep_entries(struct work *w, size_t i, size_t count)
 {
     uint32_t *to = w->entries + w->kept_entries;

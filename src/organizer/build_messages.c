@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* build_messages.c - messages of a raw window
  *
- * Those that belong to the order of events stay in it, and are noted in the log; those about state
- * and about the trace are taken out.  Invariants BUILD-1, BUILD-3 hold here. */
+ * Messages that belong to the order of events stay in it, and are noted in the log; messages about
+ * state and about the trace are taken out.  Invariants BUILD-1, BUILD-3 hold here. */
 #include "organizer/build_private.h"
 
 #include "base/array.h"
@@ -207,7 +207,7 @@ static enum tbd_status take_window_end(struct work *w, const uint8_t *payload, u
     return TBD_OK;
 }
 
-/* A message of which nothing goes into the order of events. */
+/* A message that is taken out of the order of events. */
 static enum tbd_status take_state(struct work *w, uint32_t kind, const uint8_t *payload,
                                   uint32_t bytes)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* build_private.h - a raw window being understood: what the files of build.h share
  *
- * build.c goes through the entries, build_segment.c takes those of blocks, or build_lean.c if their
- * records are not coded (with more of its own: lean_private.h), build_messages.c messages on the way,
- * build_finish.c makes the window of what was collected. */
+ * build.c iterates over the entries; build_segment.c takes block entries, or build_lean.c if their
+ * records are not coded (with lean_private.h); build_messages.c takes messages; build_finish.c
+ * makes the window from what was collected. */
 #ifndef TBD_ORGANIZER_BUILD_PRIVATE_H
 #define TBD_ORGANIZER_BUILD_PRIVATE_H
 
@@ -25,9 +25,9 @@ struct block_count {
     uint32_t slot; /* in the segment; 0: not met yet */
 };
 
-/* What the two passes over a segment's entries need of a block and note for it.  Both are small and
- * lie behind each other in order of first occurrence, so those of a segment stay in the cache,
- * where counts by id would not. */
+/* What the two passes over a segment's entries read and note for a block.  Slots and tallies are
+ * small and lie in order of first occurrence, so a segment's stay in the cache; counts by id would
+ * not. */
 struct block_tally {
     uint32_t count; /* in the segment */
     uint32_t last;  /* block of the segment */
@@ -38,7 +38,7 @@ struct block_slot {
     uint32_t row; /* where its next row is */
     uint32_t id;
     uint16_t operand_bytes;
-    uint16_t stride; /* of its rows; 0: no operands, and row 0 is for what nobody wants */
+    uint16_t stride; /* of its rows; 0: no operands, row 0 is a scratch row */
     uint16_t events; /* the entry and those of its operands */
     uint16_t reserved;
 };
@@ -47,8 +47,8 @@ _Static_assert(sizeof(struct block_tally) == 16 && sizeof(struct block_slot) == 
 
 #define PREFIX 4u /* a row begins with the event index of the block's entry */
 
-/* A block of which the stores are counted later, as a message behind it may say that it was left in
- * the middle. */
+/* A block whose stores are counted later, as the next message may say that it was left in the
+ * middle. */
 struct held_block {
     const struct tbd_block_plan *plan; /* NULL: none */
     uint32_t index;                    /* of its entry's event */
@@ -91,7 +91,7 @@ struct tbd_builder {
     struct tbd_buffer coded;
 };
 
-/* Records that are coded are laid in rows; else it is what takes least time (build_lean.c). */
+/* How blocks are counted: rows if records are coded; else the fastest method (build_lean.c). */
 enum tbd_way { TBD_WAY_ROWS, TBD_WAY_LINKS, TBD_WAY_EIGHTS, TBD_WAY_BLOCKS };
 
 struct work {
@@ -105,8 +105,8 @@ struct work {
     uint8_t *operands;
     size_t operand_bytes;
     bool cut;
-    bool more_comes;  /* what is not there yet is not missing */
-    enum tbd_way way; /* in which blocks are taken from here on */
+    bool more_comes;  /* the window is still being collected: an incomplete record is no damage */
+    enum tbd_way way; /* how blocks are taken from here on */
 
     size_t in;         /* operand offset read */
     size_t kept;       /* operand offset written */
@@ -128,16 +128,16 @@ struct work {
 
     struct tbd_log_entry *log;
     size_t log_count, log_capacity;
-    size_t *log_offsets; /* where messages lie; pointers are made at the end */
+    size_t *log_offsets; /* operand offsets of messages; they become pointers at the end */
     struct tbd_page_note *pages;
     size_t page_count, page_capacity;
-    size_t pages_pending; /* the last so many may be the window's end state */
+    size_t pages_pending; /* the last pages_pending pages may be the window's end state */
     uint64_t *reads;
     size_t read_count, read_capacity;
     size_t side_capacity;
 };
 
-/* A window that is being collected: what of it was there has been taken. */
+/* A window that is being collected, and has been built as far as it was there. */
 struct begun_window {
     struct work work;
     struct tbd_product product; /* what work.out points to */
@@ -158,7 +158,7 @@ TBD_MUST_CHECK enum tbd_status tbd_build_go_on(struct work *w);
 /* build_segment.c */
 TBD_MUST_CHECK bool tbd_build_reserve(struct tbd_builder *builder, uint32_t plan_count,
                                       uint32_t highest_id);
-/* A block of the trace that is the first of its id in the window.  False without memory. */
+/* Notes a block id that occurs in the window for the first time.  False without memory. */
 TBD_MUST_CHECK bool tbd_build_note_id(struct tbd_builder *builder, uint32_t id);
 /* False without memory. */
 TBD_MUST_CHECK bool tbd_build_begin_segment(struct work *w, size_t i);
@@ -168,20 +168,21 @@ void tbd_build_finish_segment(struct work *w, bool is_cut_short);
 void tbd_build_forget_slots(struct tbd_builder *builder);
 void tbd_build_hold(struct work *w, const struct tbd_block_plan *plan, uint32_t index,
                     const uint8_t *record);
-/* The next block comes, or nothing: counts the stores of the one that is held. */
+/* The next block comes, or the window ends: counts the stores of the block that is held back. */
 void tbd_build_release(struct work *w);
 
 /* build_lean.c */
-/* Chooses the way of a window whose records are not coded.  False without memory. */
+/* Chooses the method for a window whose records are not coded.  False without memory. */
 TBD_MUST_CHECK bool tbd_lean_begin(struct work *w);
-/* More blocks may be there than when it was begun.  False without memory. */
+/* The stream may have more blocks than when the window was begun.  False without memory. */
 TBD_MUST_CHECK bool tbd_lean_reach(struct work *w);
-/* Takes some blocks from entry *io_i on, up to the next message, an impossible one, or one whose record
- * is outside the operands; and may change the way.  False without memory. */
+/* Takes some blocks from entry *io_i on, up to the next message, an impossible block, or one whose
+ * record is outside the operands; may change the method.  False without memory. */
 TBD_MUST_CHECK bool tbd_lean_take(struct work *w, size_t *io_i);
 /* Before operands are moved. */
 void tbd_lean_look(struct work *w);
-/* The window ends: what was taken is counted, but for the block that is held.  False without memory. */
+/* The window ends: counts what was taken, except for the block that is held back.  False without
+ * memory. */
 TBD_MUST_CHECK bool tbd_lean_finish(struct work *w);
 void tbd_lean_forget(struct tbd_lean *lean);
 void tbd_lean_free(struct tbd_lean *lean);

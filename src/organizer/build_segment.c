@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 /* build_segment.c - the block entries of a segment, and their records
  *
- * A segment's entries are gone through twice.  Counting them (BUILD_SEGMENT-1) looks every block
- * up, once, and notes its slot.  Taking them (BUILD_SEGMENT-2), run by run between messages, lays
- * their records behind each other, block by block.  Both loops do nothing else, as they are a large
- * part of what the organizer does.
+ * A segment's entries are processed in two passes.  Counting (BUILD_SEGMENT-1) looks every block
+ * up, once, and notes its slot.  Taking (BUILD_SEGMENT-2), run by run between messages, stores the
+ * records of each block one after another.  Both loops do nothing else, as the organizer spends a
+ * large part of its time in them.
  *
  * Invariants
- * BUILD_SEGMENT-1  slot_at[n] is the slot of the segment's n-th block entry; call_at, run_ends,
- *     tallies count those, too.
- * BUILD_SEGMENT-2  Only blocks that were counted are taken: those have slots, and rows have room
- *     for them all. */
+ * BUILD_SEGMENT-1  slot_at[n] is the slot of the segment's n-th block entry; call_at, run_ends and
+ *     tallies count the same entries.
+ * BUILD_SEGMENT-2  Only blocks that were counted are taken: they have slots, and their rows have
+ *     space for all of them. */
 #include "organizer/build_private.h"
 
 #include "base/assert.h"
@@ -63,7 +63,8 @@ static bool new_slot(struct tbd_builder *b, const struct tbd_block_plan *plan)
     return true;
 }
 
-/* A block of the stream that is new in the segment.  Several can be one of the trace's. */
+/* A block of the stream that is new in the segment.  Several stream ids can stand for one id of the
+ * trace. */
 static bool meet(struct work *w, uint32_t entry)
 {
     const struct tbd_block_plan *plan = &w->plans[entry];
@@ -179,7 +180,7 @@ static void forget_segment(struct tbd_builder *b)
     b->renames = false;
 }
 
-/* Room for the segment's rows. */
+/* Reserves the segment's rows. */
 bool tbd_build_begin_segment(struct work *w, size_t i)
 {
     struct tbd_builder *b = w->builder;
@@ -210,8 +211,8 @@ bool tbd_build_begin_segment(struct work *w, size_t i)
 
 /* ---- taking ---- */
 
-/* Which blocks of those that were just taken were entered by a call: blocks [first, end) of the
- * segment, the first of which is entry `kept`. */
+/* Notes which of the blocks just taken were entered by a call: blocks [first, end) of the segment,
+ * the first is entry `kept`. */
 static void note_calls(struct work *w, uint32_t first, uint32_t end)
 {
     const uint32_t *entries = w->entries + w->kept_entries - first;
@@ -236,9 +237,9 @@ static void note_calls(struct work *w, uint32_t first, uint32_t end)
     }
 }
 
-/* Lays the records of blocks [*io_block, end) to their rows; each is at most `most` bytes long, so
- * that what is left of the operands need not be looked at for each.  Returns where the operands go
- * on. */
+/* Copies the records of blocks [*io_block, end) into their rows.  Each is at most `most` bytes
+ * long, so that the end of the operands need not be checked for each.  Returns where the operands
+ * go on. */
 static inline __attribute__((always_inline)) const uint8_t *
 lay_rows(struct tbd_builder *b, const uint8_t *at, uint32_t block, uint32_t end, uint64_t *io_index)
 {
@@ -277,7 +278,7 @@ static const uint8_t *lay_rows_any(struct tbd_builder *b, const uint8_t *at, uin
                                           : lay_rows(b, at, block, end, io_index);
 }
 
-/* As many of the blocks up to `end` as have their records inside the operands. */
+/* Takes blocks up to `end` whose records are inside the operands. */
 static uint32_t take_records(struct work *w, uint32_t block, uint32_t end)
 {
     struct tbd_builder *b = w->builder;
@@ -299,7 +300,7 @@ static uint32_t take_records(struct work *w, uint32_t block, uint32_t end)
     return block;
 }
 
-/* Entries become ids of the trace, and move to where messages were. */
+/* Turns entries into ids of the trace, and closes the gaps that messages left. */
 static void keep_entries(struct work *w, size_t i, uint32_t block, uint32_t end)
 {
     const struct tbd_builder *b = w->builder;
@@ -313,8 +314,8 @@ static void keep_entries(struct work *w, size_t i, uint32_t block, uint32_t end)
     }
 }
 
-/* Block entries from entry i on, up to the next message, the last one counted, or one whose record
- * is outside the operands. */
+/* Takes block entries from entry i on, up to the next message, the last one counted, or one whose
+ * record is outside the operands. */
 size_t tbd_build_take_run(struct work *w, size_t i)
 {
     struct tbd_builder *b = w->builder;
@@ -338,7 +339,7 @@ size_t tbd_build_take_run(struct work *w, size_t i)
 
 /* ---- the end of a segment ---- */
 
-/* The window ends in the middle of the segment: counts are of what was taken. */
+/* The window ends in the middle of the segment: corrects the counts to what was taken. */
 static void count_again(struct tbd_builder *b)
 {
     for (size_t i = 0; i < b->set_count; i++)
@@ -401,8 +402,8 @@ void tbd_build_release(struct work *w)
     }
 }
 
-/* A message about the segment's last block may be in the next one.  Returns the block's slot, the
- * last one of whose rows is not to be counted. */
+/* A message about the segment's last block may be in the next segment: holds it back.  Returns the
+ * block's slot, whose last row must not be counted. */
 static uint32_t hold_last(struct work *w)
 {
     struct tbd_builder *b = w->builder;
@@ -418,8 +419,8 @@ static uint32_t hold_last(struct work *w)
     return k;
 }
 
-/* One block's rows are complete: how many came, and what they stored, but for the last `held`.  A
- * block that stores has operands: the old bytes. */
+/* One block's rows are complete: counts them and their stores, except for the last `held`.  A block
+ * that stores has operands: the old bytes. */
 static void finish_set(struct work *w, struct tbd_row_set *set, size_t k, uint32_t held)
 {
     const struct block_tally *tally = &w->builder->tallies[k];

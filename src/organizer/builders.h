@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* builders.h - a stock of builders: who builds a window takes one
+/* builders.h - a pool of builders: each window is built by one
  *
- * What a builder has learnt of the program it builds faster, so the one given back last is taken first.  Any thread. */
+ * A builder is faster with code that it has seen, so the one given back last is taken first.  Any
+ * thread. */
 #ifndef TBD_ORGANIZER_BUILDERS_H
 #define TBD_ORGANIZER_BUILDERS_H
 

@@ -9,8 +9,8 @@
  * consume_defs.c (CONSUME_DEFS-1, CONSUME_DEFS-2).
  *
  * Invariants
- * CONSUME-1  Everything is copied before it is looked at, so that it cannot change under our
- *     eyes. */
+ * CONSUME-1  Everything is copied before it is checked, so that the producer cannot change it
+ *     between check and use. */
 #include "organizer/consume_private.h"
 
 #include "base/copy_once.h"
@@ -30,11 +30,11 @@
 
 #define LINE_BYTES      64u
 #define RAW_MAX_ENTRIES ((size_t)1 << 31)
-/* In play, room for a window is for so much at least.  It takes memory only as far as a window fills
- * it, and as all pieces are alike, what one window has filled comes back for any other. */
+/* In play, a window's buffers have at least this capacity.  They take memory only as far as a
+ * window fills them, and as all have the same size, any window can reuse another's. */
 #define PLAY_OPERANDS     ((size_t)64 << 20)
 #define PLAY_ENTRIES_MOST ((size_t)4 << 20)
-/* A program that has filled so many will fill more. */
+/* A program that has filled this many chunks will fill more. */
 #define SHORT_CHUNKS 4u
 
 void tbd_raw_window_free(struct tbd_raw_window *raw)
@@ -46,7 +46,7 @@ void tbd_raw_window_free(struct tbd_raw_window *raw)
 
 /* ---- start ---- */
 
-/* Replay makes room for what it needs. */
+/* Replay reserves what it needs. */
 static void begin_hints(struct tbd_consumer *c)
 {
     uint64_t blocks = c->known ? 0 : c->head->window_blocks;
@@ -146,7 +146,7 @@ static uint8_t *slot_start(const struct tbd_consumer *c, uint32_t slot)
     return c->bytes + c->chunks_offset + (uint64_t)slot * TBD_CHUNK_STRIDE;
 }
 
-/* Where the copied descriptor says, after check_chunk(). */
+/* The entries where the copied descriptor says; after check_chunk(). */
 static uint8_t *entries_of(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
     return slot_start(c, chunk->slot) + chunk->entries_offset;
@@ -159,8 +159,8 @@ static const uint8_t *operands_of(const struct tbd_consumer *c, const struct tbd
     return slot_start(c, chunk->slot) + TBD_ENTRIES_BYTES + GUARD_BYTES;
 }
 
-/* What a window will need that has so much already: as much as those before, and a bit (nothing is
- * lost if it is not used); else half as much again. */
+/* The capacity for a window that needs `need` already: as much as the windows before, and a bit
+ * (unused space costs nothing); else half as much again. */
 static size_t guess(size_t need, size_t hint)
 {
     size_t before = hint + hint / 8;
@@ -174,7 +174,7 @@ static void say_move(const struct tbd_consumer *c)
         c->before_move(c->move_context);
 }
 
-/* Room for so many entries and operand bytes behind those that are there. */
+/* Reserves space for this many more entries and operand bytes. */
 static bool raw_reserve(struct tbd_consumer *c, size_t entries, size_t operands)
 {
     struct tbd_raw_window *raw = &c->raw;
@@ -228,18 +228,18 @@ static enum tbd_status check_chunk(const struct tbd_consumer *c, uint32_t number
     return TBD_OK;
 }
 
-/* Past the caches: without fetching the lines first, and without leaving them there. */
+/* Non-temporal stores: the lines are neither read into the caches first nor left there. */
 static void stream_lines(uint8_t *to, const uint8_t *from, size_t lines)
 {
     for (size_t i = 0; i < lines * LINE_BYTES; i += sizeof(__m128i))
         _mm_stream_si128((__m128i *)(void *)(to + i),
                          _mm_loadu_si128((const __m128i *)(const void *)(from + i)));
-    _mm_sfence(); /* before anybody is told of it */
+    _mm_sfence(); /* before the copy is published */
 }
 
-/* In play, what is copied is looked at much later, by another thread, when it would have left the caches unread:
- * they are better used by the workers and the program.  Recording perl and sqlite3 takes a tenth less time for it.
- * In replay the same thread looks at it next. */
+/* In play, another thread reads the copy much later, when it would have left the caches unread:
+ * workers and the program use them better.  This makes recording perl and sqlite3 a tenth faster.
+ * In replay the same thread reads the copy next. */
 static void copy_out(const struct tbd_consumer *c, void *out, const uint8_t *from, size_t bytes)
 {
     uint8_t *to = out;
@@ -286,7 +286,7 @@ static void futex_wake(uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* 0 is "nothing yet", for who salvages the open chunk of a producer that died. */
+/* 0 means "nothing yet" to tbd_consumer_salvage(), if the producer dies with this chunk open. */
 static void zero_entries(const struct tbd_consumer *c, const struct tbd_chunk *chunk)
 {
     memset(entries_of(c, chunk), 0, (size_t)chunk->entry_count * 4);
@@ -347,7 +347,7 @@ void tbd_consumer_drop(struct tbd_consumer *c)
     c->raw_started = false;
 }
 
-/* The next chunk, if there is one; definitions of all its blocks are there. */
+/* The next chunk, if there is one; the definitions of all its blocks have been imported. */
 static enum tbd_status next_chunk(struct tbd_consumer *c, struct tbd_chunk *out,
                                   struct tbd_error *why)
 {
@@ -391,7 +391,7 @@ void tbd_consumer_area(struct tbd_consumer *c, uint32_t index)
     c->area_used = 0;
 }
 
-/* Slots are used for the first time in their order, so those behind the one being filled are new. */
+/* Slots are used for the first time in order, so those after the one being filled are new. */
 static void warm_others(struct tbd_consumer *c)
 {
     uint32_t number = __atomic_load_n(&c->head->published, __ATOMIC_RELAXED);
@@ -425,7 +425,8 @@ enum tbd_status tbd_consumer_take(struct tbd_consumer *c, struct tbd_raw_window 
     }
 }
 
-/* What the warmer did not get large pages for.  (Kernels before 5.14 cannot; nothing is lost but time.) */
+/* Makes small pages present where the warmer got no large ones.  (Kernels before 5.14 cannot; only
+ * time is lost.) */
 static void warm_slot(struct tbd_consumer *c)
 {
     uint8_t *entries = slot_start(c, c->warmed++);
@@ -446,8 +447,8 @@ void tbd_consumer_wait(struct tbd_consumer *c, unsigned timeout_ms)
 
 /* ---- the end ---- */
 
-/* The open chunk as if it had been published: as many entries as are there, and no end of operands
- * (the entries tell). */
+/* Takes the open chunk as if it had been published: its entries up to the first 0, and operands
+ * without an end (the entries tell). */
 static enum tbd_status take_open_chunk(struct tbd_consumer *c, struct tbd_error *why)
 {
     struct tbd_chunk chunk;

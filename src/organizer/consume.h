@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* consume.h - the consumer's side of a stream (format/stream/stream.h)
  *
- * Takes published chunks in order, copies what is in them and gives them back; what was copied is
- * collected until a window is complete (struct tbd_raw_window), to be understood by build.h.  Used
- * by the organizer and by the replay driver.  One thread at a time per consumer.
+ * Takes published chunks in order, copies their contents and gives them back; collects the copies
+ * until a window is complete (struct tbd_raw_window), for build.h.  Used by the organizer and by
+ * the replay driver.  One thread at a time per consumer.
  *
  * Block ids: every definition is checked and copied into `table`.  In play (`known` NULL) blocks
  * that are equal in everything share one id, and ids are given in order of definition.  In replay a
@@ -26,7 +26,7 @@ struct tbd_raw_window {
     size_t operand_bytes;
     size_t operand_capacity;
     uint64_t first_time;
-    uint32_t plan_count; /* stream ids defined when it was given out */
+    uint32_t plan_count; /* stream ids defined when the window was given out */
     uint32_t highest_id; /* of the table */
     bool is_last;        /* nothing follows: the producer ended or died */
     bool cut;            /* the producer died: the last entry may lack operands */
@@ -52,8 +52,8 @@ struct tbd_block_plan {
     uint32_t reserved;
 };
 
-/* Maps the stream behind `fd` (which stays the caller's) and checks its head.  References on the
- * tables are held until the consumer is freed. */
+/* Maps the stream of `fd` (which stays the caller's) and checks its head.  The consumer keeps
+ * references on the tables until it is freed. */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_new(int fd, struct tbd_block_table *table,
                                                 struct tbd_block_table *known,
                                                 struct tbd_consumer **out, struct tbd_error *why);
@@ -73,23 +73,25 @@ void tbd_consumer_use(struct tbd_consumer *consumer, struct tbd_block_table *tab
 TBD_MUST_CHECK enum tbd_status tbd_consumer_take(struct tbd_consumer *consumer,
                                                  struct tbd_raw_window *out, struct tbd_error *why);
 
-/* Or a chunk at a time, where it lies: the producer shares that memory, and may change it. */
+/* The alternative: a chunk at a time, in place.  The producer shares that memory, and may change
+ * it. */
 struct tbd_chunk_view {
     const volatile uint32_t *entries;
     size_t entry_count;
     const uint8_t *operands;
     size_t operand_bytes;
     bool ends_window;
-    /* the operand area is full: what is wanted of it must be copied before tbd_consumer_pass() */
+    /* the operand area is full: copy what is needed of it before tbd_consumer_pass() */
     bool wraps;
 };
-/* TBD_OK: the next chunk, to be given back with tbd_consumer_pass(); definitions of its blocks are there.  Its
- * entries are not zeroed then, so such a stream cannot be salvaged.  Otherwise as tbd_consumer_take(). */
+/* TBD_OK: the next chunk, to be given back with tbd_consumer_pass(); the definitions of its blocks
+ * have been imported.  Its entries are not zeroed, so such a stream cannot be salvaged.  Other
+ * statuses as for tbd_consumer_take(). */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_peek(struct tbd_consumer *consumer,
                                                  struct tbd_chunk_view *out, struct tbd_error *why);
 void tbd_consumer_pass(struct tbd_consumer *consumer);
-/* Operands of chunks that come from now on lie behind each other in the area with this index, as the producer was
- * told; TBD_NO_AREA: each chunk's in its own. */
+/* From now on, operands of consecutive chunks follow one another in the area with this index, as
+ * the producer was told; TBD_NO_AREA: each chunk has its own operands. */
 #define TBD_NO_AREA UINT32_MAX
 void tbd_consumer_area(struct tbd_consumer *consumer, uint32_t index);
 
@@ -102,19 +104,19 @@ struct tbd_stream_areas {
 };
 struct tbd_stream_areas tbd_consumer_areas(const struct tbd_consumer *consumer);
 
-/* Waits until something is published, at most `timeout_ms`, or uses the time otherwise. */
+/* Waits until something is published, at most `timeout_ms`, or uses the time to warm slots. */
 void tbd_consumer_wait(struct tbd_consumer *consumer, unsigned timeout_ms);
 /* The producer ended or died: what is left, with the open chunk's complete entries, is the last
  * window. TBD_NOTFOUND if there is nothing. */
 TBD_MUST_CHECK enum tbd_status tbd_consumer_salvage(struct tbd_consumer *consumer,
                                                     struct tbd_raw_window *out,
                                                     struct tbd_error *why);
-/* What there is so far of the window that is being collected: borrowed, until `before_move(context)` was called (or the
- * window is given out).  Those behind it may grow meanwhile. */
+/* The window that is being collected, as far as it is there: borrowed until `before_move(context)`
+ * is called (or the window is given out).  More may be appended meanwhile. */
 struct tbd_raw_window tbd_consumer_collected(const struct tbd_consumer *consumer);
 void tbd_consumer_watch(struct tbd_consumer *consumer, void (*before_move)(void *context),
                         void *context);
-/* The window that is being collected is not wanted. */
+/* Drops the window that is being collected. */
 void tbd_consumer_drop(struct tbd_consumer *consumer);
 
 /* Plans of the stream's ids 1 .. raw.plan_count; entry 0 is unused.  Stay where they are. */

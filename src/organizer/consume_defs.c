@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* consume_defs.c - a stream's definitions of blocks: into the table of blocks, and a plan of each
+/* consume_defs.c - imports a stream's block definitions into the table of blocks, and makes a plan
+ * of each
  *
  * Invariants
  * CONSUME_DEFS-1  A definition is imported before any window that may name it is given out.
@@ -97,7 +98,7 @@ static enum tbd_status make_plan(struct tbd_consumer *c, const struct tbd_block_
     return TBD_OK;
 }
 
-/* The id the block has in the trace; 0 if a replay comes upon a block that play did not have. */
+/* The block's id in the trace; 0 if a replay meets a block that play did not have. */
 static enum tbd_status settle_id(struct tbd_consumer *c, const struct tbd_block_def *def,
                                  const struct tbd_op *ops, const uint8_t *code, uint32_t *out)
 {
@@ -153,7 +154,7 @@ static enum tbd_status import_one(struct tbd_consumer *c, uint32_t id, struct tb
     return status;
 }
 
-/* Its place in the table is in no cache, which is most of what finding it takes. */
+/* Prefetches the block's slot in the table: fetching it is most of the time that a lookup takes. */
 static void expect_one(const struct tbd_consumer *c, uint32_t id)
 {
     struct tbd_block_def def;

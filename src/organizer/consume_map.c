@@ -70,7 +70,7 @@ static enum tbd_status take_head(struct tbd_consumer *c, struct tbd_error *why)
     return TBD_OK;
 }
 
-/* So that large pages can lie in it (warm.h). */
+/* Aligned for large pages (warm.h). */
 static void *map_aligned(int fd, size_t bytes)
 {
     size_t reserved = bytes + TBD_LARGE_PAGE;

@@ -36,10 +36,10 @@ struct tbd_consumer {
     uint32_t highest_slot;  /* of a chunk so far */
     struct tbd_warmer *warmer;
     uint32_t operands_most; /* of one chunk so far */
-    bool is_long;           /* a window has come: more will */
+    bool is_long;           /* a window was complete: the program runs long enough for more */
     struct tbd_chunk seen;  /* the one that tbd_consumer_peek() gave */
     const uint8_t *area;    /* where the window's operands lie; NULL: in their chunks */
-    size_t area_used;       /* by chunks before the next one */
+    size_t area_used;       /* by chunks before */
     struct tbd_raw_window raw;
     void (*before_move)(void *context); /* NULL: nobody looks at `raw` */
     void *move_context;
@@ -50,7 +50,7 @@ struct tbd_consumer {
     size_t operand_least;
 };
 
-/* `count` elements from `offset` on end at or before `limit`. */
+/* Do `count` elements from `offset` on end at or before `limit`? */
 bool tbd_stream_fits(uint64_t offset, uint64_t count, uint64_t element, uint64_t limit);
 /* Maps the stream and takes what its head says. */
 enum tbd_status tbd_consumer_map(struct tbd_consumer *c, int fd, struct tbd_error *why);
@@ -58,7 +58,7 @@ void tbd_consumer_unmap(struct tbd_consumer *c);
 
 enum tbd_status tbd_consumer_reserve_plans(struct tbd_consumer *c);
 void tbd_consumer_free_plans(struct tbd_consumer *c);
-/* All definitions that are there now. */
+/* Imports all definitions that are there now. */
 enum tbd_status tbd_consumer_import(struct tbd_consumer *c, struct tbd_error *why);
 
 #endif

@@ -2,9 +2,9 @@
 /* join.c - see join.h
  *
  * Invariants
- * JOIN-1  Everything here belongs to one thread at a time, in the order of windows: `heads`, the
- *     counters and what one window hands on to the next.  Only the writer, `started` and
- *     `blocks_written` are under `lock`, and that is not held while backlinks are made. */
+ * JOIN-1  One thread at a time, in the order of windows, uses everything here: `heads`, the
+ *     counters and what one window hands on to the next.  `lock` guards only the writer, `started`
+ *     and `blocks_written`, and is not taken while backlinks are made. */
 #include "organizer/join.h"
 
 #include "organizer/backlink_heads.h"
@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 
 struct tbd_join {
-    struct tbd_writer *writer; /* borrowed, as are the next three */
+    struct tbd_writer *writer; /* borrowed, like the next three */
     pthread_mutex_t *lock;     /* others use the writer, too */
     struct tbd_block_table *table;
     const struct tbd_stream_head *head;
@@ -98,7 +98,7 @@ static void join_side(struct tbd_join *join, const struct tbd_product *product)
     }
 }
 
-/* The stream is not what it should be: the trace ends here, and says so. */
+/* The stream is damaged: the trace ends here, and says so. */
 static void join_damage(struct tbd_join *join, const struct tbd_product *product)
 {
     char note[300];
@@ -115,7 +115,7 @@ static void join_damage(struct tbd_join *join, const struct tbd_product *product
                      sizeof(severity) + strlen(note + sizeof(severity)) + 1);
 }
 
-/* Registers at its start, and those that the next one starts with. */
+/* Gives the window its start registers, and keeps its end registers for the next window. */
 static enum tbd_status join_regs(struct tbd_join *join, struct tbd_window *window,
                                  const struct tbd_product *product)
 {
@@ -153,7 +153,8 @@ static enum tbd_status join_threads(struct tbd_join *join, const struct tbd_prod
     return tbd_threads_note(join->writer, window, had_turns) ? TBD_OK : TBD_NOMEM;
 }
 
-/* Where its words and blocks occurred last: takes longest of all, and needs nobody else. */
+/* Makes backlinks to where words and blocks occurred last: this takes longest, and needs no
+ * lock. */
 static enum tbd_status join_summaries(struct tbd_join *join, struct tbd_window *window)
 {
     enum tbd_status status = tbd_backlink_heads_words(

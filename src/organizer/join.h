@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* join.h - what only the order of windows tells
+/* join.h - completes a window with what only the order of windows tells
  *
  * A window that was built alone gets its number, its start registers and the previous windows of its summaries;
  * blocks, mappings and notes go to the writer.  One thread at a time, in the order of windows, unless something else is said. */
@@ -19,19 +19,20 @@ struct tbd_join *tbd_join_new(struct tbd_writer *writer, pthread_mutex_t *lock,
                               struct tbd_block_table *table, const struct tbd_stream_head *head,
                               uint64_t budget);
 void tbd_join_free(struct tbd_join *join);
-/* The next window; takes the writer's lock.  `highest_id`: of the blocks that it may have.  *out_keep: it goes into the trace.  A product that is
- * damaged is joined as far as it goes; nothing can be joined after it. */
+/* The next window; takes the writer's lock.  `highest_id`: of the blocks that it may have.
+ * *out_keep: it goes into the trace.  A damaged product is joined up to the damage; nothing can be
+ * joined after it. */
 TBD_MUST_CHECK enum tbd_status tbd_join_window(struct tbd_join *join, struct tbd_product *product,
                                                uint32_t highest_id, bool *out_keep);
-/* Blocks up to this id go into the trace sooner than windows that have them; takes the writer's lock.  Any thread.  On failure
- * joining will fail as well. */
+/* Writes blocks up to this id into the trace, before the windows that have them; takes the writer's
+ * lock.  Any thread.  On failure joining will fail, too. */
 TBD_MUST_CHECK enum tbd_status tbd_join_blocks(struct tbd_join *join, uint32_t highest_id);
 /* Has the trace been started: was there a window? */
 bool tbd_join_has_started(const struct tbd_join *join);
 /* How the program ended, as the stream says; false if it does not. */
 bool tbd_join_end(const struct tbd_join *join, struct tbd_msg_end *out, char *out_text,
                   size_t bytes);
-/* A killed program's last window may need the files that are mapped: they go into the trace. */
+/* Copies the mapped files into the trace: a killed program's last window may need them. */
 void tbd_join_keep_files(struct tbd_join *join);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* key_files.c - the keys of windows, on their way into files of keys (format/summaries/keys.h)
  *
- * Those of a window wait, in the order of windows, from when its files are written until it is committed; then they go into
- * `segment`, which becomes a file when it is full, or at the end. */
+ * A window's keys wait, in the order of windows, from when its files are written until it is
+ * committed.  Then they go into `segment`, which becomes a file when it is full, or at the end. */
 #include "organizer/organize_private.h"
 
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static void free_keys(struct window_keys *keys)
     free(keys);
 }
 
-/* A window's, which may go into the trace soon. */
+/* The keys of a window that may soon go into the trace. */
 static struct window_keys *make_keys(const struct tbd_window *window)
 {
     struct window_keys *keys = calloc(1, sizeof(*keys));
@@ -59,7 +59,7 @@ struct tbd_key_segment *tbd_key_files_add_locked(struct organizer *o)
             free(o->segment); /* there was no memory for these keys: a gap */
             o->segment = NULL;
         }
-    } else if (tbd_key_segment_is_full(o->segment)) { /* sooner than the program ends */
+    } else if (tbd_key_segment_is_full(o->segment)) { /* the program still runs */
         full = o->segment;
         o->segment = NULL;
     }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* lean_blocks.c - block entries of a program that goes ways that are new
+/* lean_blocks.c - counts the block entries of a program that takes new paths
  *
- * Each is counted when it comes, and so are the words that it stores to; nothing is kept.  For blocks that are hardly ever
- * the same ones, this takes less memory and time than to lay their records in rows first. */
+ * Each block is counted when it comes, and so are the words that it stores to; nothing is kept.
+ * Where blocks hardly repeat, this takes less memory and time than copying their records into rows
+ * first. */
 #include "organizer/lean_private.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ static inline __attribute__((always_inline)) void count_stores(struct tbd_shadow
     const struct tbd_plan_store *store = plan->stores;
 
     for (const struct tbd_plan_store *end = store + plan->store_count; store < end; store++) {
-        bool has_base = store->base != TBD_BASE_NONE; /* cannot be guessed */
+        bool has_base = store->base != TBD_BASE_NONE; /* unpredictable: no branch */
         uint64_t address;
 
         memcpy(&address, record + (has_base ? store->base : 0), sizeof(address));
@@ -26,7 +27,7 @@ static inline __attribute__((always_inline)) void count_stores(struct tbd_shadow
     }
 }
 
-/* Those that another one follows. */
+/* Takes the blocks that another block follows. */
 static bool take_followed(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
 {
     struct tbd_builder *b = w->builder;
@@ -47,7 +48,7 @@ static bool take_followed(struct work *w, const uint32_t *entries, size_t left, 
             return false;
         count->plan = entry;
         count->last = time;
-        entered = &b->counts[called ? plan->id : 0]; /* 0: nobody wants it */
+        entered = &b->counts[called ? plan->id : 0]; /* 0: counts[0] is a scratch entry */
         entered->enters++;
         entered->last_enter = time;
         called = plan->calls ? plan->id : 0;

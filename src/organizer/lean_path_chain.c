@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-/* lean_path_chain.c - paths of a program that goes the same ways again and again
+/* lean_path_chain.c - paths of a program that takes the same paths again and again
  *
- * A path is 1, or 8 to 32 blocks behind each other, which are recognized by comparing them with the path that came next
- * the last time.  Of each occurrence it is only noted where its records are.  When some have come, the *bases* in them
- * are looked at, the values that addresses of stores are relative to.  Stores are counted, word by word, where a base is
- * another than the time before.  What a path consists of is counted at the window's end.
+ * A path is a sequence of 1, or 8 to 32 blocks.  It is recognized by comparing the entries with the
+ * path that came next the last time.  An occurrence notes only where its records are.  After some
+ * occurrences, the *bases* in their records are read: the values that addresses of stores are
+ * relative to.  Stores are counted, word by word, only where a base differs from the last one.  The
+ * blocks of a path are counted at the window's end.
  *
  * Invariants
  * LEAN_PATH_CHAIN-1  Occurrences point into the operands, so they are looked at before operands are
  *     moved.
  * LEAN_PATH_CHAIN-2  Paths stay where they are until all are forgotten; their bases and stores may
  *     move.
- * LEAN_PATH_CHAIN-3  A path of one is never what comes next: it is looked for anew each time.  They
- *     come where fewer blocks are left before a message, and always match, so that the way from one
- *     to the next, once taken, would never be left again. */
+ * LEAN_PATH_CHAIN-3  A path of one block never is the expected next path: it is looked up each
+ *     time.  Such paths come where fewer than 8 blocks are left before a message, and always match;
+ *     a chain of them, once followed, would never be left again. */
 #include "organizer/lean_private.h"
 
 #include "base/assert.h"
@@ -24,17 +25,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATH_LEAST 8u /* blocks, but for paths of one */
+#define PATH_LEAST 8u /* blocks, except for paths of one */
 #define PATH_MOST  32u
 #define PENDING    4u    /* occurrences before their bases are looked at */
 #define PREFETCH   2048u /* bytes ahead */
-/* Blocks that are taken before anybody asks whether that was a good idea. */
+/* Blocks that are taken before their cost is checked. */
 #define STRETCH    32768u
 #define SLAB_PATHS 256u
-/* When there are more, all are forgotten: a program that goes other ways now. */
+/* If there are more, all are forgotten: the program takes other paths now. */
 #define PATHS_MOST      65536u
 #define LONG_PATHS_MOST 8192u
-/* After so many paths: more than these shares of all looked for, or made, take longer than table: gzip, bzip2, xz, ray. */
+/* After this many paths: if larger shares than these had to be looked up, or made, the table is
+ * faster: gzip, bzip2, xz, ray. */
 #define TRIAL        4096u
 #define MISSED_SHARE 6u
 #define MADE_SHARE   4u
@@ -44,7 +46,7 @@ struct lean_base {
     uint64_t mask; /* 0: there is no such value, addresses are constants */
     uint32_t offset;
     uint32_t first_store, store_count;
-    uint32_t times; /* that `value` came, the last time at event `last` */
+    uint32_t times; /* occurrences of `value`, the last at event `last` */
     uint64_t value;
     uint32_t last;
 };
@@ -53,11 +55,11 @@ struct lean_path {
     const uint32_t *entries; /* blocks of the stream */
     uint32_t length;
     uint32_t operand_bytes;
-    /* what came behind it the last time, and before that; never NULL */
+    /* the paths that followed it the last two times; never NULL */
     struct lean_path *next, *other;
     uint32_t events;
     uint32_t calls;     /* its last block's id, if that ends with a call */
-    uint32_t pending;   /* occurrences of which stores are to be counted */
+    uint32_t pending;   /* occurrences whose stores are not counted yet */
     uint32_t count;     /* in the window */
     uint32_t last_time; /* of its first block */
     uint32_t first_base, base_count;
@@ -68,7 +70,7 @@ struct lean_path {
 };
 
 struct tbd_path_chain {
-    struct lean_path none; /* matches nothing: comes before the first one */
+    struct lean_path none; /* matches nothing: stands before the first path */
     /* the one that was taken last, if the next block follows it; else `none` */
     struct lean_path *before;
     struct lean_path **slabs;
@@ -109,7 +111,7 @@ void tbd_path_chain_free(struct tbd_path_chain *chain)
 
 /* ---- stores ---- */
 
-/* Those of the occurrences with the base's value that were only noted. */
+/* Counts the stores of the occurrences with the base's value, which were only noted. */
 static void count_noted(struct work *w, struct lean_base *base)
 {
     const struct tbd_lean_store *stores = w->builder->lean->chain->stores.all + base->first_store;
@@ -131,7 +133,8 @@ static void count_each(struct work *w, const struct lean_path *path, const struc
                              path->index[i] + store->index);
 }
 
-/* All at once, as it is the same value again and again or always another one. */
+/* Reads all pending occurrences at once, as a base mostly has the same value always, or a new one
+ * each time. */
 static void look_at_base(struct work *w, const struct lean_path *path, struct lean_base *base)
 {
     uint64_t values[PENDING], first, differs = 0;
@@ -193,7 +196,7 @@ static bool add_base(struct tbd_path_chain *chain, const struct tbd_block_plan *
     return true;
 }
 
-/* What the path's blocks are, in all. */
+/* Adds up the events, operands and stores of the path's blocks. */
 static bool add_up(const struct work *w, struct lean_path *path)
 {
     struct tbd_path_chain *chain = w->builder->lean->chain;
@@ -353,7 +356,7 @@ static bool take_path(struct work *w, struct lean_path *path)
     path->last_time = w->time;
     path->index[path->pending] = (uint32_t)w->index;
     path->records[path->pending] = w->operands + w->in;
-    /* they are looked at later, and in another order */
+    /* the records are read later, and in another order */
     for (uint32_t at = 0; at < path->operand_bytes; at += 64)
         __builtin_prefetch(w->operands + w->in + PREFETCH + at);
     if (++path->pending == PENDING)
@@ -369,7 +372,8 @@ static bool is_here(const struct lean_path *path, const uint32_t *entries, size_
     return path->length <= left && is_same(path->entries, entries, path->length);
 }
 
-/* Blocks from `entries` on, up to an impossible one, one whose record is outside the operands, or the end of a stretch. */
+/* Takes blocks from `entries` on, up to an impossible one, one whose record is outside the
+ * operands, or the end of a stretch. */
 static bool take_paths(struct work *w, const uint32_t *entries, size_t count, size_t *out_taken)
 {
     struct lean_path *before = w->builder->lean->chain->before, *path;
@@ -408,7 +412,8 @@ static bool take_paths(struct work *w, const uint32_t *entries, size_t count, si
     return true;
 }
 
-/* How many blocks come before the next message, as far as a stretch goes.  It is looked for sixteen entries at a time. */
+/* How many blocks come before the next message, at most a stretch.  Sixteen entries are checked at
+ * a time. */
 static size_t run_end(const uint32_t *entries, size_t left)
 {
     size_t most = left < STRETCH + PATH_MOST + 2 ? left : STRETCH + PATH_MOST + 2, i = 0;
@@ -495,7 +500,7 @@ void tbd_path_chain_forget(struct tbd_path_chain *chain)
         memset(chain->starts, 0, chain->start_room * sizeof(*chain->starts));
 }
 
-/* Counts what the path consists of, so often as it came. */
+/* Counts the path's blocks, once for each occurrence. */
 static bool finish_path(struct work *w, struct lean_path *path)
 {
     struct lean_base *bases = w->builder->lean->chain->bases + path->first_base;

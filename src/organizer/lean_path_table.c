@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-/* lean_path_table.c - paths of a program that chooses among a few ways all the time
+/* lean_path_table.c - paths of a program that chooses among a few paths all the time
  *
- * Eight blocks at a time are looked for in a table.  Which path comes is told by its blocks alone, and how long it is is
- * known before, so that a processor looks for the next ones before it has found this one: nothing has to be
- * guessed, as long as the path is known.  Before a message fewer blocks may be left: such a path is found with zeros behind
- * them.  Of each occurrence it is only noted where its records are; when some have come, the *bases* in them are
- * looked at, the values that addresses of stores are relative to.  Stores are counted, word by word, where a base is
- * another than the time before.  What a path consists of is counted at the window's end.
+ * Eight blocks at a time are looked up in a table.  A path is identified by its blocks alone, and
+ * its length is fixed, so a processor starts the next lookups before this one has ended: no branch
+ * is mispredicted while paths are known.  Before a message fewer blocks may be left: their path is
+ * looked up with zeros after them.  An occurrence notes only where its records are.  After some
+ * occurrences, the *bases* in their records are read: the values that addresses of stores are
+ * relative to.  Stores are counted, word by word, only where a base differs from the last one.  The
+ * blocks of a path are counted at the window's end.
  *
  * Invariants
- * LEAN_PATH_TABLE-1  The blocks of a path are possible ones, so that nothing else can look like a
- *     known path of eight.
+ * LEAN_PATH_TABLE-1  A path has only possible blocks, so that no other entries can equal a known
+ *     path of eight.
  * LEAN_PATH_TABLE-2  Occurrences point into the operands, so they are looked at before operands are
  *     moved. */
 #include "organizer/lean_private.h"
@@ -23,20 +24,19 @@
 
 #define BLOCKS     8u
 #define PENDING    24u    /* occurrences before their bases are looked at */
-#define STRETCH    32768u /* blocks that are taken before anybody asks whether that was a good idea */
+#define STRETCH    32768u /* blocks that are taken before their cost is checked */
 #define SLOTS_LOG2 14
 #define SLOTS      (1u << SLOTS_LOG2)
 #define PATHS_MOST                                                                                 \
-    (SLOTS /                                                                                       \
-     2) /* when there would be more, all are forgotten: a program that goes other ways now */
-#define PREFETCH       2048u /* bytes ahead; and how many at a time: more than most paths have */
+    (SLOTS / 2) /* if there would be more, all are forgotten: the program takes other paths now */
+#define PREFETCH       2048u /* bytes ahead; and bytes at a time: more than most paths have */
 #define PREFETCH_BYTES 256u
-/* A path that is new takes longer than another way would, by so many times as much as one that is known takes less.  When
- * that has cost as much as so many new ones more than it gained, of late, another way takes less time. */
+/* A known path gains time 1 over the other methods, a new one loses MADE_COST.  When recent losses
+ * exceed gains by this many new paths, another method is faster. */
 #define MADE_COST 24
 #define LOST_MOST (2048 * MADE_COST)
 
-/* A base was `value` so many times, the last time at event `last`. */
+/* A base was `value` this many times, the last time at event `last`. */
 struct eight_value {
     uint64_t value;
     uint32_t times;
@@ -48,7 +48,7 @@ struct eight_base {
     struct eight_value now; /* not counted yet */
     uint32_t offset;        /* in the path's records */
     uint32_t first_store, store_count;
-    bool changes; /* it did the last time */
+    bool changes; /* the value differed the last time */
 };
 
 /* An occurrence. */
@@ -57,12 +57,12 @@ struct eight_note {
     uint32_t index; /* of its first event */
 };
 
-/* What is needed whenever it comes is in one cache line, and one of notes. */
+/* Each occurrence needs this cache line, and one of notes. */
 struct eight {
     uint32_t entries[BLOCKS]; /* blocks of the stream, then zeros; entries[0] is 0 in a free slot */
     uint32_t operand_bytes;
     uint32_t events;
-    uint32_t pending;    /* occurrences of which stores are to be counted */
+    uint32_t pending;    /* occurrences whose stores are not counted yet */
     uint32_t count;      /* in the window; and the last time: */
     uint32_t last_time;  /* of its first block */
     uint32_t last_index; /* of its first event */
@@ -74,7 +74,7 @@ struct eight {
 };
 _Static_assert(sizeof(struct eight) == 256, "four cache lines");
 
-/* And what else there is to know of it. */
+/* The fields of a path that are needed less often. */
 struct eight_more {
     uint32_t first_base, base_count;
     uint32_t first_fixed, fixed_count; /* stores to addresses that are always the same */
@@ -126,7 +126,8 @@ static bool is_always(uint64_t value, const uint8_t *records, const struct eight
     return !differs;
 }
 
-/* What was noted makes values that follow on each other; all but the last one are counted. */
+/* Turns the noted occurrences into runs of equal values; counts the stores of all runs except the
+ * last. */
 static void look_at_base(struct work *w, struct eight_base *base, const struct eight *path)
 {
     struct tbd_path_table *table = w->builder->lean->table;
@@ -235,7 +236,7 @@ static bool add_fixed(struct work *w, const struct eight *path, struct eight_mor
     return true;
 }
 
-/* What the path's blocks are, in all. */
+/* Adds up the events, operands and stores of the path's blocks. */
 static bool fill(struct work *w, struct eight *path, struct eight_more *more)
 {
     for (; path->length < BLOCKS && path->entries[path->length]; path->length++) {
@@ -298,7 +299,7 @@ static struct eight *new_path(struct work *w, uint32_t slot, const uint32_t entr
     return fill(w, path, &table->more[slot]) ? path : NULL;
 }
 
-/* The path of these blocks, and zeros behind them; NULL without memory. */
+/* The path of these blocks, with zeros after them; NULL without memory. */
 static struct eight *find_path(struct work *w, const uint32_t entries[BLOCKS])
 {
     struct tbd_path_table *table = w->builder->lean->table;
@@ -319,7 +320,7 @@ static struct eight *find_path(struct work *w, const uint32_t entries[BLOCKS])
 
 /* ---- taking them ---- */
 
-/* Where taking is. */
+/* How far blocks have been taken. */
 struct path_place {
     size_t in;
     uint64_t index;
@@ -332,7 +333,7 @@ static struct path_place place_of(const struct work *w)
     return (struct path_place){ w->in, w->index, w->time, w->called != 0 };
 }
 
-/* `last` is the block before. */
+/* Stores the place; `last` is the block before. */
 static void go_to(struct work *w, const struct path_place *at, uint32_t last)
 {
     w->in = at->in;
@@ -345,7 +346,7 @@ static inline __attribute__((always_inline)) void take_path(struct work *w, stru
                                                             struct path_place *at)
 {
     struct eight_note *note = &path->notes[path->pending];
-    /* 0: nobody wants it */
+    /* 0: counts[0] is a scratch entry */
     struct block_count *entered = &w->builder->counts[at->called ? path->first_id : 0];
 
     entered->enters++;
@@ -369,7 +370,7 @@ static void note_taken(struct tbd_path_table *table, int64_t paths)
     table->lost = table->lost > paths ? table->lost - paths : 0;
 }
 
-/* Known paths from `entries` on; another block follows each. */
+/* Takes known paths from `entries` on, each followed by another block. */
 static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
 {
     struct eight *slots = w->builder->lean->table->slots;
@@ -383,7 +384,7 @@ static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
             entries[n + BLOCKS] & TBD_ENTRY_MESSAGE ||
             path->operand_bytes > w->operand_bytes - at.in)
             break;
-        /* records are looked at later, and in another order */
+        /* the records are read later, and in another order */
         for (uint32_t ahead = 0; ahead < PREFETCH_BYTES; ahead += 64)
             __builtin_prefetch(w->operands + at.in + PREFETCH + ahead, 0, 2);
         take_path(w, path, &at);
@@ -394,7 +395,7 @@ static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
     return n;
 }
 
-/* Blocks that are possible and have their records inside the operands: at most eight. */
+/* How many blocks are possible and have their records inside the operands: at most eight. */
 static uint32_t find_length(const struct work *w, const uint32_t *entries, size_t left)
 {
     size_t room = w->operand_bytes - w->in;
@@ -425,8 +426,8 @@ static bool take_some(struct work *w, const uint32_t *entries, uint32_t length)
     return true;
 }
 
-/* A path, known or not, or the last blocks before a message, an impossible block, or one whose record is outside the
- * operands; *out_ends then. */
+/* Takes a path, known or not, or the last blocks before a message, an impossible block, or one
+ * whose record is outside the operands: then *out_ends is set. */
 static bool take_any(struct work *w, const uint32_t *entries, size_t left, size_t *io_taken,
                      bool *out_ends)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* mapped_files.c - see mapped_files.h
  *
- * MAPPED_FILES-1  An entry is one mapping, or what munmap left of it; of a mapping cut in the middle
- *     its first part stands for both, as they are the same file. */
+ * MAPPED_FILES-1  An entry is one mapping, or the part that munmap left.  If munmap cuts a mapping
+ *     in the middle, its first part stands for both, as they are the same file. */
 #include "organizer/mapped_files.h"
 
 #include "base/assert.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* mapped_files.h - files that the program has mapped as data
  *
- * A file mapped for execution is copied when it is mapped.  Of others the engine sends the pages
- * that were touched, at each window's end; a program that is killed leaves a last window without
- * that.  Then, and only then, the files that are still mapped are copied whole.  (What may not be
- * found then, the engine sends at once: hooks/memory/unlinked_files.h.) */
+ * A file mapped for execution is copied when it is mapped.  From other files the engine sends
+ * touched pages at each window's end; a killed program's last window lacks them.  Then, and only
+ * then, the files that are still mapped are copied whole.  (Files that may not exist any more then
+ * are sent at once: hooks/memory/unlinked_files.h.) */
 #ifndef TBD_ORGANIZER_MAPPED_FILES_H
 #define TBD_ORGANIZER_MAPPED_FILES_H
 

@@ -11,21 +11,21 @@
  * ORGANIZE-1  Windows are joined and committed in order, one at a time; `join` belongs to whoever
  *     joins.
  * ORGANIZE-2  The writer, the ager, `keys`, `segment` and `failed` are guarded by `lock`.
- *     Permission to write files is given in order: else a window that waits for room could wait for
- *     one that has it and cannot be committed before.  Windows in front of one that waits are
- *     committed by others, or by the ager's making room for the first of them.
+ *     Permission to write files is given in order: else window 5 could hold the last space while
+ *     window 4 waits for it, and 5 cannot be committed before 4.  Windows before one that waits are
+ *     committed by others, or when the ager frees space for the first of them.
  * ORGANIZE-3  Keys of windows wait in `keys`, and are collected in `segment` as windows are
- *     committed; a full one is taken out under `lock`, waits for room, and is written when others
- *     may commit.  When nothing more comes, what has been collected is written while workers build
- *     the last windows, and the keys of these while they are written, as the program waits for all.
- * ORGANIZE-4  A window is born lean (level 2) only if a replay brings its events back: what is
- *     built without them and turns out to be incomplete is coded when it is written.
+ *     committed; a full one is taken out under `lock`, waits for space, and is written while others
+ *     may commit.  When nothing more comes, the collected keys are written while workers build the
+ *     last windows, and the last windows' keys while their files are written, as the program waits
+ *     for all of it.
+ * ORGANIZE-4  A window is born lean (level 2) only if a replay brings its events back: a window
+ *     built without them that turns out to be incomplete is coded when it is written.
  * ORGANIZE-5  After a failure (`failed`) the stream says FAILED, so that the program detaches;
  *     windows that wait are dropped unseen, nothing more is taken, and the trace gets its end
  *     record at once.
- * ORGANIZE-6  A window that is going to be lean is built early, piece by piece while it is
- *     collected, by workers that have nothing else to do: what is there stays where it is meanwhile
- *     (tbd_pipeline_withdraw()). */
+ * ORGANIZE-6  A window that will be lean is built early, piece by piece while it is collected, by
+ *     idle workers; the collected part does not move meanwhile (tbd_pipeline_withdraw()). */
 #include "organizer/organize_private.h"
 
 #include "format/files/file.h"
@@ -43,13 +43,15 @@
 #include <unistd.h>
 
 #define WAIT_MS 100u
-/* Windows in work at the end get a file of keys of their own, rather than that so many wait for them. */
+/* At the end, keys of this many windows or more are written at once; windows still in work get a
+ * key file of their own. */
 #define EARLY_WINDOWS 4u
-/* Pages that are held to make differences to: 64 MB. */
+/* Pages kept as bases of differences: 64 MB. */
 #define PAGE_VERSIONS 16384u
-/* Block entries of a window that is being collected, for somebody to look at them early: waking him for less takes longer. */
+/* A worker is woken to build early when this many block entries have been collected: waking it for
+ * fewer costs more than it gains. */
 #define EARLY_ENTRIES ((size_t)128 << 10)
-/* So many windows are built early at a time: each has a builder. */
+/* This many windows are built early at a time: each has a builder. */
 #define EARLY_WINDOWS_MOST 2u
 
 static void say_state(struct tbd_stream_head *head, uint32_t state)
@@ -74,7 +76,7 @@ void tbd_organizer_fail(struct organizer *o, enum tbd_status status, const char 
     pthread_mutex_unlock(&o->lock);
 }
 
-/* Until all windows are in the trace, and nothing is due any more. */
+/* Ages windows until all are in the trace, and no change is due. */
 static void *grow_old(void *context)
 {
     struct organizer *o = context;
@@ -120,7 +122,7 @@ static bool is_gone(const struct organizer *o)
     if (__atomic_load_n(&o->head->engine_state, __ATOMIC_ACQUIRE) == TBD_ENGINE_ENDED ||
         has_executed(o))
         return true;
-    if (o->pidfd < 0) /* it had been killed, and reaped, before we looked */
+    if (o->pidfd < 0) /* it was killed and reaped before we opened a pidfd */
         return o->options->pid && kill(o->options->pid, 0) && errno == ESRCH;
     return poll(&fd, 1, 0) == 1;
 }
@@ -130,7 +132,7 @@ static void break_stream(struct organizer *o, enum tbd_status status, const stru
     tbd_organizer_fail(o, status, why->detail[0] ? why->detail : "stream");
 }
 
-/* Before what is collected is moved, or freed. */
+/* Called before the collected part is moved or freed. */
 static void withdraw(void *context)
 {
     struct organizer *o = context;
@@ -139,7 +141,7 @@ static void withdraw(void *context)
         tbd_pipeline_withdraw(o->pipeline);
 }
 
-/* The window that was begun does not come. */
+/* The window that was begun early will not come. */
 static void forget_early(struct organizer *o)
 {
     withdraw(o);
@@ -167,7 +169,7 @@ static bool begin_early(struct organizer *o)
     return true;
 }
 
-/* Nothing comes at the moment: ORGANIZE-6. */
+/* No chunk is waiting: offers the window for early building (ORGANIZE-6). */
 static void offer_early(struct organizer *o)
 {
     struct tbd_raw_window raw = tbd_consumer_collected(o->consumer);
@@ -192,7 +194,7 @@ static void add_window(struct organizer *o, struct tbd_raw_window *raw)
     o->offered = 0;
 }
 
-/* What the producer left behind. */
+/* Takes what a dead producer left in the stream. */
 static void salvage(struct organizer *o)
 {
     struct tbd_raw_window raw;
@@ -205,7 +207,8 @@ static void salvage(struct organizer *o)
         break_stream(o, status, &why);
 }
 
-/* Until the producer has ended and nothing is left, or nothing can be written any more. */
+/* Takes chunks until the producer has ended and nothing is left, or nothing can be written any
+ * more. */
 static void take_stream(struct organizer *o)
 {
     struct tbd_raw_window raw;
@@ -223,7 +226,8 @@ static void take_stream(struct organizer *o)
             return break_stream(o, status, &why);
         if (gone)
             return salvage(o);
-        /* looked at once more after this: what was published before the end is not missed */
+        /* the stream is read once more after this, so that nothing published before the end is
+         * missed */
         gone = is_gone(o);
         if (gone)
             continue;
@@ -250,7 +254,7 @@ static enum tbd_status write_end(struct organizer *o)
     return tbd_writer_end(o->writer, &end, text);
 }
 
-/* What can be done while they are built. */
+/* Writes what can be written while the last windows are built. */
 static void help_last_windows(struct organizer *o)
 {
     if (!tbd_organizer_has_failed(o))
@@ -328,7 +332,8 @@ static enum tbd_status make_writer(struct organizer *o, struct tbd_error *why)
     return tbd_writer_new(root, program, &o->writer, why);
 }
 
-/* The program waits for READY: to clear one large page takes as long as everything else until then. */
+/* The program waits for READY: clearing one large page takes as long as everything else until
+ * then. */
 static bool put_off_large_pages(void)
 {
     return prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0 && !prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);

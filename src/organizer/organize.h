@@ -35,8 +35,7 @@ struct tbd_organize_options {
 
 /* Returns when the stream has ended and everything is written (or cannot be).  The trace of a
  * killed program is complete up to its last block.  On failure before the directory exists nothing
- * is left behind; `why` says what is wrong.  organizer_state in the stream always tells the
- * outcome. */
+ * is created; `why` says what is wrong.  organizer_state in the stream always tells the outcome. */
 TBD_MUST_CHECK enum tbd_status tbd_organize(const struct tbd_organize_options *options,
                                             struct tbd_error *why);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* organize_private.h - an organizer at work: what its main thread (organize.c), its workers (workers.c) and the files of keys
- * (key_files.c) share
+/* organize_private.h - an organizer at work: what its main thread (organize.c), its workers
+ * (workers.c) and the key files (key_files.c) share
  *
  * Who may touch what: invariants ORGANIZE-1 to ORGANIZE-3. */
 #ifndef TBD_ORGANIZER_ORGANIZE_PRIVATE_H
@@ -35,26 +35,26 @@ struct organizer {
     struct tbd_pipeline *pipeline;
     struct tbd_builders builders;
     struct tbd_builder *early; /* has begun the window that is being collected; NULL: nobody has */
-    size_t offered;            /* entries of it that were there the last time when somebody asked */
+    size_t offered;            /* entries of it at the last offer */
     unsigned early_windows;    /* begun and not built yet; atomic */
     struct tbd_join *join;     /* see ORGANIZE-1 */
     struct tbd_page_versions *versions; /* owned; NULL: all pages are stored whole */
     bool has_lean;                      /* a window was built without its events; atomic */
 
     pthread_mutex_t lock;
-    pthread_cond_t room; /* windows to be written wait for it, and for their turn */
+    pthread_cond_t room; /* space: windows to be written wait for it, and for their turn */
     pthread_cond_t due;  /* the ager waits for work */
-    uint64_t granted;    /* may write their files */
+    uint64_t granted;    /* windows that may write their files */
     struct tbd_writer *writer;
     struct window_keys *keys;        /* owned; in order */
-    uint64_t added;                  /* windows: the main thread counts them */
-    uint64_t collected;              /* those whose keys are there, if they have some */
+    uint64_t added;                  /* windows added; counted by the main thread */
+    uint64_t collected;              /* windows whose keys are collected, if they have some */
     struct tbd_key_segment *segment; /* owned; NULL until the first window */
     struct tbd_ager *ager;           /* owned; NULL: windows stay as they are */
     bool settled;                    /* all windows are committed */
-    pthread_cond_t idle; /* a worker has nothing to do any more, or has collected keys */
-    unsigned working;    /* workers that may have */
-    /* the workers: they are joined when the program does not wait any more */
+    pthread_cond_t idle;             /* a worker has finished, or has collected keys */
+    unsigned working;                /* workers that have not finished */
+    /* the workers; joined when the program does not wait any more */
     pthread_t threads[MAX_THREADS];
     unsigned thread_count;
     enum tbd_status failed; /* written under `lock`, read anywhere: has_failed() */
@@ -73,7 +73,7 @@ static inline bool tbd_organizer_is_replayable(const struct organizer *o, bool i
     return is_complete && (o->head->hook_set & TBD_HOOKS_PLAY) == TBD_HOOKS_PLAY;
 }
 
-/* Shall a window be built without its events?  `is_urgent`: else the program waits. */
+/* Shall a window be built without its events?  `is_urgent`: with them, the program would wait. */
 static inline bool tbd_organizer_is_lean(const struct organizer *o, bool is_urgent,
                                          bool is_complete)
 {
@@ -87,20 +87,22 @@ static inline bool tbd_organizer_is_lean(const struct organizer *o, bool is_urge
 unsigned tbd_workers_count(const struct tbd_organize_options *options);
 /* False if there is not one. */
 bool tbd_workers_begin(struct organizer *o);
-/* Until nothing is left to do for them: what they have to free takes them a while longer. */
+/* Waits until workers have nothing left to do, but not for the memory that they still free. */
 void tbd_workers_wait(struct organizer *o);
-/* What was begun with it is not wanted.  NULL is fine. */
+/* Drops the window that the builder has begun.  NULL is fine. */
 void tbd_workers_drop_early(struct organizer *o, struct tbd_builder *builder);
 
-/* key_files.c: the keys of a window whose files are about to be written. */
+/* key_files.c: collects the keys of a window whose files are about to be written. */
 void tbd_key_files_collect(struct organizer *o, const struct tbd_job *job);
-/* Takes the first of the keys that wait.  Returns a segment that is complete, to be written by the caller. */
+/* Adds the first waiting keys to the segment.  Returns a full segment, to be written by the caller,
+ * or NULL. */
 struct tbd_key_segment *tbd_key_files_add_locked(struct organizer *o);
-/* Waits for room, and frees it.  NULL is fine. */
+/* Waits for space, writes the segment, and frees it.  NULL is fine. */
 void tbd_key_files_write(struct organizer *o, struct tbd_key_segment *segment);
-/* What has been taken of `least` windows or more: fewer may wait. */
+/* Writes the keys collected so far if they are of `least` windows or more. */
 void tbd_key_files_write_so_far(struct organizer *o, uint32_t least);
-/* Those of the last windows, which may not be in the trace yet: nothing is wrong if they never are. */
+/* Writes the keys of the last windows, which may not be in the trace yet: keys of windows that
+ * never get there do no harm. */
 void tbd_key_files_write_last(struct organizer *o);
 
 #endif

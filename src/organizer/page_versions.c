@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-/* page_versions.c - what pages held at the end of the last windows
+/* page_versions.c - contents of pages at the end of the last windows
  *
  * Invariants
  * PAGE_VERSIONS-1  A page's version in the table is what a reader finds for the next window that
  *     modifies it (format/pages/page_base.c): the END contents in the last window that has contents
- *     of it.  Who has others of it (GONE, FIRST), or none that could be copied, takes it out.
- * PAGE_VERSIONS-2  It is of the mapping that is there: what is unmapped is taken out.  So whatever
- *     becomes of older windows keeps it.
- * PAGE_VERSIONS-3  A version is in the table, or in the bases of one window, or free: nobody writes
- *     to it after it was copied.
- * PAGE_VERSIONS-4  The table and what is free are used under `lock`, the table in order of
+ *     of the page.  A window that has other contents (GONE, FIRST), or some that could not be
+ *     copied, takes the version out.
+ * PAGE_VERSIONS-2  A version belongs to the current mapping: munmap takes it out.  So a change of
+ *     older windows (merging, lowering) keeps it.
+ * PAGE_VERSIONS-3  A version is in the table, or in the bases of one window, or free; it is not
+ *     written to after it was copied.
+ * PAGE_VERSIONS-4  `lock` guards the table and the free list; the table is used in order of
  *     windows. */
 #include "organizer/page_versions.h"
 
@@ -24,14 +25,14 @@
 #define PAGE_BYTES 4096u
 
 struct tbd_page_versions {
-    /* owned; the one with number n is at n - 1.  Never touched: takes no memory */
+    /* owned; version n is pages[n - 1].  Never touched ones take no memory */
     uint8_t (*pages)[PAGE_BYTES];
     uint32_t capacity;
 
     pthread_mutex_t lock;
     struct tbd_page_numbers table; /* of page numbers; 0: none */
-    uint32_t group;                /* of windows: what is in the table is of it */
-    /* owned; the one given back last is taken first: it is in the caches */
+    uint32_t group;                /* of windows; all versions in the table belong to it */
+    /* owned; the one given back last is taken first: the caches have it */
     uint32_t *free;
     uint32_t free_count;
     uint32_t touched; /* numbers up to this one were taken at least once */
@@ -82,7 +83,7 @@ static void give_locked(struct tbd_page_versions *v, uint32_t number)
 
 /* ---- the table ---- */
 
-/* The page's version, which is the caller's from now on. */
+/* Moves the page's version from the table to the caller. */
 static uint32_t take_out_locked(struct tbd_page_versions *v, uint64_t page)
 {
     const uint32_t *found = tbd_page_numbers_find(&v->table, page);
@@ -120,7 +121,7 @@ static void forget_range_locked(struct tbd_page_versions *v, const struct tbd_ra
             forget_locked(v, v->table.keys[i] - 1);
 }
 
-/* What was unmapped at or after a moment of the window. */
+/* Takes out pages that were unmapped at or after a moment of the window. */
 static void forget_unmapped_locked(struct tbd_page_versions *v, const struct tbd_product *product,
                                    uint64_t time)
 {
@@ -142,7 +143,8 @@ static void forget_pages_locked(struct tbd_page_versions *v, const struct tbd_pa
         forget_locked(v, pages[i].address / PAGE_BYTES);
 }
 
-/* The page's version is a new one.  It may be named twice, who knows in what order: then it has none. */
+/* Sets the page's new version.  A window may name the page twice, in unknown order: then it has
+ * none. */
 static void put_in_locked(struct tbd_page_versions *v, uint64_t page, uint32_t number)
 {
     uint32_t other = take_out_locked(v, page);
@@ -179,7 +181,7 @@ void tbd_page_bases_copy(struct tbd_page_bases *bases, struct tbd_page_versions 
             memcpy(v->pages[bases->numbers[i] - 1], window->dirty[i].bytes, PAGE_BYTES);
 }
 
-/* Copies for what was there before. */
+/* Exchanges the window's copies for the versions before. */
 static void exchange_locked(struct tbd_page_versions *v, struct tbd_page_bases *bases,
                             const struct tbd_window *window)
 {
@@ -198,7 +200,7 @@ static void exchange_locked(struct tbd_page_versions *v, struct tbd_page_bases *
     free(before);
 }
 
-/* Of a window that is in the table's order. */
+/* Joins a window whose turn has come. */
 static void join_locked(struct tbd_page_versions *v, struct tbd_page_bases *bases,
                         const struct tbd_window *window)
 {

@@ -8,13 +8,12 @@
  *
  * Invariants
  * PIPELINE-1  The oldest window never waits for a place or for another window: no deadlock.  (It
- *     may wait until who builds it early has done the piece that was there.)
- * PIPELINE-2  No more than `most` windows are between being taken and being committed, and
- *     QUEUE_SLOTS wait to be taken: so much memory is in use at most, and each has a slot of its
- *     own.
- * PIPELINE-3  Whenever the lock is released and a step could be done, somebody who is not waiting
- *     will look for it: who makes several steps possible takes one and wakes a worker for the next,
- *     who does the same. */
+ *     may wait for the worker that builds it early to finish its piece.)
+ * PIPELINE-2  At most `most` windows are between being taken and being committed, and QUEUE_SLOTS
+ *     wait to be taken: this bounds memory, and each has a slot of its own.
+ * PIPELINE-3  Whenever the lock is released and a step could be done, some worker that does not
+ *     wait will look for it: a worker that makes several steps possible takes one and wakes another
+ *     for the next, which does the same. */
 #include "organizer/pipeline.h"
 
 #include "base/assert.h"
@@ -23,14 +22,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Windows that wait: so many that workers find one even behind a window that takes ten times as long as others;
- * more take memory, tens of megabytes each, and gain nothing. */
+/* Windows that wait to be built.  Two suffice even when one window takes ten times as long as
+ * others; more take memory, tens of megabytes each, and gain nothing. */
 #define QUEUE_SLOTS 2u
 /* Built windows that may wait for their turn while workers go on. */
 #define SPARE_WINDOWS 2u
-/* For a block entry with its events, before a window has been measured: all caches are cold. */
+/* To build a block entry with its events, until a window has been measured: all caches are cold. */
 #define FIRST_BUILD_NS 40u
-#define BUSY_SHARE     2u /* of a worker's time: more than one part in so many is too much */
+#define BUSY_SHARE     2u /* 1 / this of a worker's time is too much */
 
 /* On the stack of a worker that waits. */
 struct sleeper {
@@ -50,9 +49,9 @@ struct tbd_pipeline {
     uint64_t committed;
     uint64_t most;        /* windows between taken and committed */
     struct tbd_job offer; /* a window that is being collected */
-    struct tbd_job early; /* what was there of one when somebody began to build that */
+    struct tbd_job early; /* the offer when a worker took it */
     bool is_offered;
-    bool is_early; /* somebody is at it */
+    bool is_early; /* a worker builds it */
     bool is_joining;
     bool is_committing;
     bool closed;
@@ -100,7 +99,7 @@ static void note_time(uint64_t *mean, uint64_t ns)
     *mean = *mean ? (*mean * 3 + ns) / 4 : ns;
 }
 
-/* The first one took the program's start as well: it says nothing of those to come. */
+/* The first window includes the program's start: its time tells nothing about later ones. */
 static void note_added_locked(struct tbd_pipeline *p)
 {
     uint64_t now = tbd_clock_ns();
@@ -123,8 +122,9 @@ static uint64_t guess_build_ns(const struct tbd_pipeline *p, const struct tbd_jo
     return p->build_ns ? p->build_ns * job->raw_bytes >> 20 : job->entry_count * FIRST_BUILD_NS;
 }
 
-/* Would one worker be busy more than half of the time if it built windows with their events as fast as they come?  When
- * another one waits already, the program soon would, too; but workers that just keep up still take caches and memory from it. */
+/* Would one worker be busy more than half of the time if it built windows with their events as fast
+ * as they come?  (Waiting until windows queue up is too late: the program would soon wait, too.
+ * And workers that just keep up take caches and memory bandwidth from it.) */
 static bool is_pressed_locked(const struct tbd_pipeline *p, const struct tbd_job *job)
 {
     return p->taken != p->added || guess_build_ns(p, job) > p->window_ns / BUSY_SHARE;
@@ -132,13 +132,13 @@ static bool is_pressed_locked(const struct tbd_pipeline *p, const struct tbd_job
 
 /* ---- steps ---- */
 
-/* Somebody is at a piece of the window. */
+/* Is a worker building a piece of the window? */
 static bool is_begun_locked(const struct tbd_pipeline *p, const struct tbd_job *job)
 {
     return p->is_early && job->builder == p->early.builder;
 }
 
-/* The next step: what is old first, so that memory and places become free. */
+/* The next step: oldest windows first, so that memory and slots become free. */
 static enum tbd_step find_locked(struct tbd_pipeline *p)
 {
     if (!p->is_committing && p->committed < p->begun && job_of(p, p->committed)->is_put)
@@ -203,8 +203,8 @@ static void wake_locked(struct tbd_pipeline *p)
     pthread_cond_signal(&sleeper->woken);
 }
 
-/* PIPELINE-3.  The worker that was the last to find nothing: its memory is in the caches still, and
- * while one of them keeps up, the others leave theirs to the program. */
+/* PIPELINE-3.  Wakes the worker that went to sleep last: its memory is still in the caches, and
+ * while one worker keeps up, the others leave processors to the program. */
 static void wake_one_locked(struct tbd_pipeline *p)
 {
     if (p->idle && find_locked(p))

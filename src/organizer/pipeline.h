@@ -4,8 +4,8 @@
  *   reader --add--> build (alone) -> join (in order) -> put (alone) -> commit (in order)
  *      '----offer-> early (the window that is being collected), if nothing else is to be done
  *
- * Workers ask for a step, do it, and ask again.  Nobody waits for the turn of a window: who has built one whose turn to be
- * joined has not come takes up another one, and whoever joins the one before goes on with this one. */
+ * Workers ask for a step, do it, and ask again.  No worker waits for a window's turn: a worker that
+ * has built window 7 before 6 is joined takes another step, and whoever joins 6 goes on with 7. */
 #ifndef TBD_ORGANIZER_PIPELINE_H
 #define TBD_ORGANIZER_PIPELINE_H
 
@@ -18,14 +18,14 @@ enum tbd_step {
     TBD_STEP_JOIN,   /* one window at a time, in the order in which they were added */
     TBD_STEP_PUT,    /* begun in order */
     TBD_STEP_COMMIT, /* like JOIN */
-    TBD_STEP_EARLY,  /* of a window that is being collected: what is there is built */
+    TBD_STEP_EARLY,  /* builds the part of the window being collected that is there */
 };
 
-/* A window in work: belongs to whoever does a step of it, and to nobody else. */
+/* A window in work: belongs to the worker that does a step of it. */
 struct tbd_job {
     uint64_t number;        /* counted from 0 */
-    bool is_pressed;        /* with its events it would be built too late, or others would */
-    bool is_lean;           /* without its events: who builds it decides */
+    bool is_pressed;        /* built with its events, it or others would be late */
+    bool is_lean;           /* without its events; decided when it is built */
     bool keep;              /* it goes into the trace */
     enum tbd_status status; /* of the steps done */
     uint32_t highest_id;
@@ -42,27 +42,29 @@ struct tbd_job {
 
 struct tbd_pipeline;
 
-/* For so many workers. NULL without memory. */
+/* For this many workers.  NULL without memory. */
 struct tbd_pipeline *tbd_pipeline_new(unsigned workers);
 void tbd_pipeline_free(struct tbd_pipeline *pipeline); /* nobody is in it any more */
-/* The reader: another window, whose memory it takes over, and that `builder` has begun (or NULL).  Waits for a place. */
+/* Called by the reader: adds a window, takes over its memory; `builder` has begun it (or NULL).
+ * Waits for a free slot. */
 void tbd_pipeline_add(struct tbd_pipeline *pipeline, const struct tbd_raw_window *raw,
                       struct tbd_builder *builder);
-/* The reader: of the window that is being collected so much is there, for `builder`.  Nobody else uses that builder until the window is
- * added, and what is there stays where it is until the offer is withdrawn. */
+/* Called by the reader: offers the part of the window being collected that is there, to be built
+ * with `builder`.  Only the pipeline uses that builder until the window is added, and `raw` does
+ * not move until the offer is withdrawn. */
 void tbd_pipeline_offer(struct tbd_pipeline *pipeline, const struct tbd_raw_window *raw,
                         struct tbd_builder *builder);
-/* Nobody is at what was offered, or comes to it. */
+/* Takes the offer back: afterwards no worker uses it. */
 void tbd_pipeline_withdraw(struct tbd_pipeline *pipeline);
 /* Will a window like the last one be pressed? */
 bool tbd_pipeline_is_pressed(struct tbd_pipeline *pipeline);
 /* Nothing more comes.  Returns how many windows are not committed yet. */
 uint64_t tbd_pipeline_close(struct tbd_pipeline *pipeline);
-/* A worker: the step *job, *step is done (TBD_STEP_NONE: it begins), which is the next?  Waits for one.  False: no more comes,
- * and everything is committed. */
+/* Called by a worker that has done *step of *job (TBD_STEP_NONE: it begins): the next step.  Waits
+ * for one.  False: no more windows come, and everything is committed. */
 bool tbd_pipeline_next(struct tbd_pipeline *pipeline, struct tbd_job **job, enum tbd_step *step);
-/* The step is done, but the worker has something else to do before it asks for the next; what becomes possible others do
- * meanwhile. */
+/* The step is done, but the worker does something else before it asks for the next; other workers
+ * take the steps that this one made possible. */
 void tbd_pipeline_done(struct tbd_pipeline *pipeline, struct tbd_job **job, enum tbd_step *step);
 
 #endif

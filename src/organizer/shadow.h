@@ -2,7 +2,7 @@
 /* shadow.h - per window: how often and when last each 8-byte word was stored to
  *
  * A table of pages; a page has a count and a last event index for each of its 512 words, so that
- * the table's memory is used where the program uses its own.  One thread. */
+ * the table has the locality of the program.  One thread. */
 #ifndef TBD_ORGANIZER_SHADOW_H
 #define TBD_ORGANIZER_SHADOW_H
 
@@ -57,7 +57,7 @@ static inline void tbd_shadow_word(struct tbd_shadow *shadow, struct tbd_shadow_
 
     shadow->word_count += !count;
     page->word[word].count = count + times;
-    page->word[word].last = index > last ? index : last; /* whether it is cannot be guessed */
+    page->word[word].last = index > last ? index : last; /* unpredictable: no branch */
 }
 
 /* `times` (not 0) stores of `bytes` bytes, the last one at `index`: count in every word they touch.

@@ -114,7 +114,7 @@ static void note_event(struct tbd_writer *writer, const struct tbd_disk_when *wh
     tbd_writer_event(writer, TBD_REC_THREAD, when, thread, sizeof(*thread));
 }
 
-/* prctl(PR_SET_NAME): the name itself is read from memory by who asks for it. */
+/* prctl(PR_SET_NAME): a question reads the name itself from memory. */
 static void note_name(struct tbd_writer *writer, const struct tbd_disk_when *when,
                       const struct tbd_message *message, uint32_t thread)
 {

@@ -44,7 +44,7 @@ static bool take_switch(struct tbd_turns *turns, const struct tbd_msg_thread *me
     size_t to;
 
     from->called = *called;
-    if (from->thread == TBD_TURN_FIRST) /* now it is known who that is */
+    if (from->thread == TBD_TURN_FIRST) /* now the thread is known */
         from->thread = message->from;
     to = find(turns, message->thread);
     if (to == turns->count && !add_turn(turns, message->thread, true))
@@ -60,7 +60,7 @@ bool tbd_turns_take(struct tbd_turns *turns, const struct tbd_msg_thread *messag
 
     switch (message->event) {
     case TBD_THREAD_SWITCH: return take_switch(turns, message, called);
-    case TBD_THREAD_START: /* a number that was another thread's before begins anew */
+    case TBD_THREAD_START: /* the tid may have been another thread's before */
         known = find(turns, message->thread);
         if (known == turns->count)
             return add_turn(turns, message->thread, false);

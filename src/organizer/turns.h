@@ -4,14 +4,14 @@
  * A block whose record ends with a call is followed by the first block of the function, which
  * counts as entered by a call (struct tbd_block_summary).  With threads that is the next block of
  * the same thread, perhaps windows later.  A builder sees one window alone: what it cannot know
- * (`opens`) is settled when windows are joined in order. */
+ * (`opens`) is filled in when windows are joined in order. */
 #ifndef TBD_ORGANIZER_TURNS_H
 #define TBD_ORGANIZER_TURNS_H
 
 #include "base/status.h"
 #include "format/trace/trace.h"
 
-#define TBD_TURN_FIRST 0u /* the thread that has control at the window's start, whoever that is */
+#define TBD_TURN_FIRST 0u /* the unknown thread that has control at the window's start */
 
 /* The first block of a thread in a window: was it called in an earlier one? */
 struct tbd_open_entry {
@@ -37,8 +37,8 @@ struct tbd_turns {
 
 TBD_MUST_CHECK bool tbd_turns_begin(struct tbd_turns *turns);
 void tbd_turns_free(struct tbd_turns *turns);
-/* A THREAD message.  `*called` (as in struct tbd_turn) belongs to the current turn: it is put away
- * and the next one's comes. */
+/* Takes a THREAD message.  Saves `*called` (as in struct tbd_turn) for the current turn and
+ * replaces it by the next turn's. */
 TBD_MUST_CHECK bool tbd_turns_take(struct tbd_turns *turns, const struct tbd_msg_thread *message,
                                    uint32_t *called);
 /* The thread in control does something other than entering a block: it was not called. */
@@ -61,8 +61,8 @@ struct tbd_called {
     size_t count, room;
 };
 
-/* Counts the entries by a call that the builder could not see among the window's, and notes them as
- * its early calls.  Its registers at the start are there. */
+/* Adds the entries by a call that the builder could not see to the window's counts, and notes them
+ * as its early calls.  The window's start registers must be set. */
 TBD_MUST_CHECK bool tbd_turns_join(const struct tbd_turns *turns, struct tbd_called *called,
                                    struct tbd_window *window);
 

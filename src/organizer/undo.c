@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-/* undo.c - what pages held before a window used them for the first time
+/* undo.c - contents of pages before a window used them for the first time
  *
- * A page's contents come with the window's end, or with the end of its mapping (its capture).  Events are gone through
- * backwards, and the old bytes of stores put back into the pages whose capture and mapping see them.
+ * A page's contents come with the window's end, or with the end of its mapping (its capture).  A
+ * walk backwards over the events puts the old bytes of stores back into the pages whose capture and
+ * mapping see them.
  *
- * The counts of words say which of these pages were stored to at all (most were only read), how often, and when last: events
- * behind that are passed by, and those in front of the first such store are not looked at.  Of a block in between only its
- * stores are looked at, and hardly any of them is to one of these pages, which a bit for each tells.
+ * The counts of words say which of these pages were stored to at all (most were only read), how
+ * often, and when last: events after that are skipped, and the walk ends at the first such store.
+ * In between only the stores of blocks are checked; hardly any is to one of these pages, which one
+ * bit for each page tells.
  *
  * Invariants
  * UNDO-1  WINDOW-1 holds for the window (format/window/window.c): records and messages fill the
  *     operands exactly.
- * UNDO-2  What is undone is what was counted, so that nothing is left when as many stores to these
- *     pages have been met.
- * UNDO-3  TBD_ROW_SLACK bytes behind the operands may be read. */
+ * UNDO-2  Exactly the counted stores are undone, so the walk ends when it has met as many stores to
+ *     these pages.
+ * UNDO-3  TBD_ROW_SLACK bytes past the operands may be read. */
 #include "organizer/undo.h"
 
 #include "base/assert.h"
@@ -27,21 +29,21 @@
 #define PAGE_BYTES 4096u
 #define PAGE_BITS  32768u /* by low bits of the page number */
 
-/* A page whose contents at the beginning are wanted, on the way backwards. */
+/* A page whose contents at the beginning are wanted. */
 struct undo {
     uint64_t address;
     const uint8_t *captured;
-    uint8_t *bytes; /* a copy; NULL: nothing was stored there */
+    uint8_t *bytes; /* a copy; NULL: nothing was stored to the page */
     uint64_t capture_time;
     uint32_t capture_order;
-    bool at_end; /* captured behind all events */
+    bool at_end; /* captured after all events */
     uint64_t birth_time;
     uint32_t birth_order;
 };
 
 /* A store of a block, as struct tbd_op says. */
 struct undo_store {
-    uint64_t base_mask; /* 0: it is relative to nothing */
+    uint64_t base_mask; /* 0: the address is constant */
     int64_t add;
     uint16_t base;
     uint16_t data;
@@ -49,7 +51,7 @@ struct undo_store {
     uint16_t insn;
 };
 
-/* What is to know of a block on the way. */
+/* What the walk needs to know of a block. */
 struct undo_block {
     uint32_t first_store, store_count;
     uint32_t operand_bytes;
@@ -63,10 +65,10 @@ struct undo_set {
     uint32_t *slots;
     size_t mask;
     uint64_t page_bits[PAGE_BITS / 64]; /* pages that are in `slots` */
-    uint64_t left; /* words of these pages that stores will touch, each time counted */
+    uint64_t left; /* touches of words of these pages by stores that are not met yet */
     /* event of the last store to a word of them that was stored to more than once */
     uint32_t last_again;
-    /* behind it, events of stores to words that were stored to once, ascending */
+    /* after last_again, events of stores to words that were stored to once, ascending */
     uint32_t *once;
     size_t once_count, once_room;
     struct undo_block *blocks; /* by id */
@@ -173,7 +175,7 @@ static void undo_store(struct undo_set *set, uint64_t address, uint64_t bytes,
     }
 }
 
-/* ---- the way backwards ---- */
+/* ---- the walk backwards ---- */
 
 /* The writes of a message in reverse; the message itself can be read only forwards. */
 static void undo_message(struct undo_set *set, const struct tbd_log_entry *entry, uint32_t order)
@@ -196,7 +198,7 @@ static void undo_message(struct undo_set *set, const struct tbd_log_entry *entry
     free(writes);
 }
 
-/* Where the way has come to: all in front of the event `index` is left. */
+/* How far the walk has come: the events before `index` are left. */
 struct way {
     const struct tbd_window *window;
     const struct tbd_page_notes *notes;
@@ -207,7 +209,7 @@ struct way {
     uint32_t order;
 };
 
-/* The last event up to which there may be stores to the pages; `index` has been passed. */
+/* The last event that may store to the pages; events from `index` on have been passed. */
 static uint64_t next_wanted(struct undo_set *set, uint64_t index)
 {
     while (set->once_count && set->once[set->once_count - 1] >= index)
@@ -224,7 +226,7 @@ static inline __attribute__((always_inline)) uint64_t address_of(const struct un
     return (base & store->base_mask) + (uint64_t)store->add;
 }
 
-/* The stores of the block that the way has come to. */
+/* Undoes the stores of the block that the walk has come to. */
 static __attribute__((noinline)) void undo_stores(struct undo_set *set, const struct way *way,
                                                   const struct undo_block *block)
 {
@@ -236,7 +238,7 @@ static __attribute__((noinline)) void undo_stores(struct undo_set *set, const st
                        way->time, way->order);
 }
 
-/* Is perhaps one of the block's stores to one of the pages? */
+/* May one of the block's stores be to one of the pages? */
 static inline __attribute__((always_inline)) bool
 may_hit(const struct undo_set *set, const struct undo_block *block, const uint8_t *record)
 {
@@ -252,7 +254,7 @@ may_hit(const struct undo_set *set, const struct undo_block *block, const uint8_
     return found;
 }
 
-/* Blocks up to the message before. */
+/* Undoes blocks back to the message before. */
 static void undo_run(struct undo_set *set, struct way *way)
 {
     const uint32_t *entries = way->window->entries;
@@ -307,7 +309,7 @@ static void undo_all(const struct tbd_window *window, const struct tbd_page_note
     }
 }
 
-/* ---- what is needed for it ---- */
+/* ---- preparation ---- */
 
 static bool may_be_wanted(const struct undo_set *set, const struct tbd_op *op)
 {
@@ -357,7 +359,7 @@ static bool add_blocks(struct undo_set *set, const struct tbd_window *window)
     return set->blocks && good;
 }
 
-/* The word's stores are to be found. */
+/* Notes the word: the walk must find its stores. */
 static bool want_word(struct undo_set *set, const struct tbd_word_summary *word)
 {
     set->left += word->count;
@@ -372,7 +374,7 @@ static bool want_word(struct undo_set *set, const struct tbd_word_summary *word)
     return true;
 }
 
-/* What was stored to this page.  False without memory. */
+/* Notes the words stored to in this page.  False without memory. */
 static bool want_words(const struct tbd_window *window, struct undo_set *set, uint64_t address,
                        bool *out_are_any)
 {
@@ -414,7 +416,7 @@ static bool copy_page(struct tbd_window *window, struct undo *undo)
     return true;
 }
 
-/* Pages that were stored to become copies, and can be found. */
+/* Copies the pages that were stored to, and enters them into `slots`. */
 static bool add_pages(struct undo_set *set, struct tbd_window *window)
 {
     size_t slots = 64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* undo.h - what pages held before a window used them for the first time */
+/* undo.h - contents of pages before a window used them for the first time */
 #ifndef TBD_ORGANIZER_UNDO_H
 #define TBD_ORGANIZER_UNDO_H
 
@@ -16,8 +16,8 @@ struct tbd_page_note {
     bool at_end;
 };
 
-/* A block that was left in the middle: of its record, only events of instructions 0 .. limit-1 are
- * real. */
+/* A block that was left in the middle: only the events of instructions 0 .. limit-1 in its record
+ * happened. */
 struct cut_block {
     uint32_t index; /* of its entry's event; ascending */
     uint32_t limit;
@@ -43,7 +43,8 @@ struct tbd_page_notes {
     uint64_t events; /* of the window */
 };
 
-/* Makes window->first of the pages with TBD_PAGE_FIRST; its events and summaries are there.  False without memory. */
+/* Makes window->first from the pages with TBD_PAGE_FIRST; the window's events and summaries must be
+ * complete.  False without memory. */
 bool tbd_undo_first_contents(struct tbd_window *window, const struct tbd_page_notes *notes);
 
 #endif

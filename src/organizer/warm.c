@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #define SMALL_PAGE 4096u
-#define AT_ONCE    (4 * TBD_LARGE_PAGE) /* each call waits for all processors once */
+#define AT_ONCE    (4 * TBD_LARGE_PAGE) /* each call waits once for all processors */
 
 struct tbd_warmer {
     pthread_t thread;
@@ -19,7 +19,7 @@ struct tbd_warmer {
     uint32_t is_done;
 };
 
-/* A large page is made of small ones, of which there must be one. */
+/* A large page is collapsed from small ones: at least one must be present. */
 static bool collapse(uint8_t *start, uint8_t *end)
 {
     for (uint8_t *at = start; at < end; at += TBD_LARGE_PAGE)

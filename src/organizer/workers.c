@@ -11,11 +11,13 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* Where all processors are busy, workers ask for so much less.  Chunks that five or more wait with, bzip2, perl, python, sqlite3: 28, 22, 39
- * and 33 % without it, 19, 20, 30 and 21 % with it. */
+/* The nice value of workers, for when all processors are busy.  Share of chunks published while
+ * five or more waited, for bzip2, perl, python, sqlite3: 28, 22, 39 and 33 % without it, 19, 20, 30
+ * and 21 % with it. */
 #define WORKER_NICE 5
 
-/* The program has ended, and waits for its last windows.  If all others have their events, these have them, too. */
+/* Has the program ended, so that it waits for its last windows?  If all others have their events,
+ * these have them, too. */
 static bool is_waited_for(const struct organizer *o)
 {
     return __atomic_load_n(&o->has_lean, __ATOMIC_RELAXED) &&
@@ -35,7 +37,7 @@ void tbd_workers_drop_early(struct organizer *o, struct tbd_builder *builder)
     __atomic_fetch_sub(&o->early_windows, 1, __ATOMIC_RELAXED);
 }
 
-/* One that has begun the window, or any; NULL without memory. */
+/* The builder that has begun the window, or any; NULL without memory. */
 static struct tbd_builder *builder_for(struct organizer *o, struct tbd_job *job)
 {
     struct tbd_builder *builder = job->builder;
@@ -97,7 +99,7 @@ static void join_window(struct organizer *o, struct tbd_job *job)
         tbd_organizer_fail(o, job->status, "window");
 }
 
-/* The window's files may be written now; room has been made. */
+/* Returns when the window's files may be written: the ager has freed space. */
 static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
 {
     pthread_mutex_lock(&o->lock);
@@ -121,7 +123,7 @@ static enum tbd_status put_files(struct organizer *o, struct tbd_job *job)
     return tbd_writer_put_window(o->writer, product->window, &product->counts, &extra, &job->files);
 }
 
-/* For the next window that is coded. */
+/* Gives the buffer back, for the next window that is coded. */
 static void give_coded(struct organizer *o, struct tbd_job *job)
 {
     struct tbd_builder *builder = job->coded.capacity ? tbd_builders_take(&o->builders) : NULL;
@@ -196,8 +198,8 @@ static struct tbd_key_segment *commit_window(struct organizer *o, struct tbd_job
     return full;
 }
 
-/* The reader, for whom the program waits soon, is let in front of workers.  (Linux: of the calling thread alone; setpriority(2), "C
- * library/kernel differences".) */
+/* Gives the reader priority over workers, as the program soon waits for it.  (On Linux this affects
+ * the calling thread alone; setpriority(2), "C library/kernel differences".) */
 static void step_back(void)
 {
     (void)setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + WORKER_NICE);
