@@ -9,14 +9,14 @@
  *   values     that many bytes each
  *
  * in this order: blocks as they first occur in the segment, fields by offset, occurrences by time.
- * A value is the difference of a field to the same field of the block's occurrence before (0 before
- * the first in the segment), within the field's width, zigzag coded.  A field is a stretch of the
- * record between two borders, at most 8 bytes; borders are where addresses and data of the block's
- * events begin and end.
+ * A value is the difference between a field and the same field of the block's previous occurrence
+ * (0 before the first in the segment), within the field's width, zigzag coded.  A field is a part
+ * of the record between two borders, at most 8 bytes; borders are where addresses and data of the
+ * block's events begin and end.
  *
  * Invariants
  * CODING-1  Fields cover a record without gap or overlap, whatever the ops are.
- * CODING-2  Decoding writes only to rows that lay_out() made room for, and to operands that were
+ * CODING-2  Decoding writes only to rows that lay_out() reserved, and to operands that were
  *     counted. */
 #include "format/coding/coding_private.h"
 #include "format/window/window_make.h"
@@ -25,7 +25,7 @@
 
 #include <stdlib.h>
 
-/* What is needed of a block at each of its entries. */
+/* The data of a block that each of its entries needs. */
 struct slim {
     uint32_t set; /* in the segment + 1; 0: not met yet, or without operands */
     uint16_t operand_bytes;
@@ -124,7 +124,7 @@ const struct tbd_record_fields *tbd_coder_fields(struct tbd_coder *coder, uint32
     return coder->fields[id];
 }
 
-/* How many values a segment has, and the bytes of its records. */
+/* Counts the values of a segment, and the bytes of its records. */
 static bool measure(struct tbd_coder *coder, const struct tbd_row_set *sets, size_t set_count,
                     uint64_t *out_values, uint64_t *out_bytes)
 {
@@ -167,7 +167,7 @@ static inline void put_value(struct encoder *e, uint64_t z)
     e->n++;
 }
 
-/* `bytes` is a constant in most callers, so that the shifts are. */
+/* Most callers pass a constant `bytes`, so the shifts are constants. */
 static inline __attribute__((always_inline)) void
 encode_field(struct encoder *e, const uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
 {
@@ -335,7 +335,7 @@ static size_t segment_entries(const struct tbd_window *window, size_t from)
     return left < TBD_SEGMENT_ENTRIES ? left : TBD_SEGMENT_ENTRIES;
 }
 
-/* Records of a segment to rows; returns where the operands of the next begin. */
+/* Copies a segment's records into rows; returns where the operands of the next segment begin. */
 static const uint8_t *gather(struct tbd_coder *coder, const uint32_t *entries, size_t count,
                              const uint8_t *at)
 {
@@ -377,8 +377,8 @@ void tbd_records_encode(struct tbd_buffer *out, const struct tbd_window *window)
 
 /* ---- decoding ---- */
 
-/* `bytes` is a constant in most callers.  Where there are values enough, so that none lies outside
- * whatever the lengths say, nothing is checked but that no length was impossible. */
+/* Most callers pass a constant `bytes`.  If enough bytes are left for all values at their greatest
+ * length, only impossible lengths are checked for. */
 static inline __attribute__((always_inline)) bool
 decode_field(struct tbd_decoder *d, uint8_t *at, size_t stride, uint32_t count, unsigned bytes)
 {
@@ -489,8 +489,8 @@ static enum tbd_status spread_message(struct spreading *s, uint32_t kind)
     return TBD_OK;
 }
 
-/* Records up to the next message; returns how many entries that are, SIZE_MAX if there is no
- * room. */
+/* Writes records up to the next message; returns how many entries, SIZE_MAX if the operands are too
+ * short. */
 static size_t spread_blocks(const struct tbd_coder *coder, const uint32_t *entries, size_t count,
                             struct spreading *s)
 {
@@ -530,7 +530,8 @@ static bool put_checkpoint(struct spreading *s, size_t entry)
     return tbd_window_put_checkpoint(s->window, &s->here);
 }
 
-/* Rows of the segment that begins with entry `from`, and messages, to where the entries say. */
+/* Writes the rows of the segment that begins with entry `from`, and messages, in the order of the
+ * entries. */
 static enum tbd_status spread(struct tbd_coder *coder, size_t from, size_t count,
                               struct spreading *s)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* coding_private.h - the fields of records and how their values are read, for who decodes
- * segments (coding.c) or picks rows out of them (pick_columns.c) */
+/* coding_private.h - the fields of records and how their values are read: for coding.c, which
+ * decodes segments, and pick_columns.c, which picks rows out of them */
 #ifndef TBD_FORMAT_CODING_PRIVATE_H
 #define TBD_FORMAT_CODING_PRIVATE_H
 
@@ -17,7 +17,7 @@ struct tbd_record_fields {
     struct tbd_record_field field[];
 };
 
-/* Of a block of the coder's table; borrowed from the coder.  NULL without memory. */
+/* The fields of a block of the coder's table; borrowed from the coder.  NULL without memory. */
 const struct tbd_record_fields *tbd_coder_fields(struct tbd_coder *coder, uint32_t id);
 
 /* Where the next value of a segment is. */
@@ -28,7 +28,7 @@ struct tbd_decoder {
     uint64_t n;
 };
 
-/* By a value's length; lengths above 8 are impossible. */
+/* Indexed by a value's length; lengths above 8 are impossible. */
 static const uint64_t tbd_value_masks[16] = {
     0,
     0xff,
@@ -61,10 +61,10 @@ static inline bool tbd_decoder_get(struct tbd_decoder *d, uint64_t *out)
     return true;
 }
 
-/* No value can take more, whatever its length says. */
+/* No value takes more, whatever its length nibble says. */
 #define TBD_VALUE_MOST 16u
 
-/* The next `count` rows of a block; false if the values cannot be. */
+/* Decodes the next `count` rows of a block; false if the values are impossible. */
 bool tbd_decode_rows(struct tbd_decoder *d, const struct tbd_record_fields *f, uint8_t *rows,
                      uint32_t count);
 

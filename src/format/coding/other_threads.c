@@ -38,7 +38,7 @@ void tbd_thread_states_put(struct tbd_buffer *out, const struct tbd_window *wind
                             window->called_count * sizeof(*window->called));
 }
 
-/* Ids that the trace does not have mean nothing: who asks looks. */
+/* Ids are not checked: callers ignore ids that the trace does not have. */
 bool tbd_called_threads_get(const struct tbd_record_view *record, struct tbd_window *window)
 {
     size_t count = record->payload ? record->bytes / sizeof(struct tbd_called_thread) : 0;
@@ -51,7 +51,7 @@ bool tbd_called_threads_get(const struct tbd_record_view *record, struct tbd_win
     return called;
 }
 
-/* Registers of `count` threads; *total grows by the images' lengths. */
+/* Reads the registers of `count` threads; adds the lengths of their images to *total. */
 static struct tbd_thread_state *get_states(const uint8_t *regs, uint64_t count,
                                            struct tbd_window *window, uint64_t *total)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* other_threads.h - state of the threads that do not run, as a TOC has it
+/* other_threads.h - state of the threads that do not run, as stored in a TOC
  *
  * Nothing of this is written for a program that has one thread. */
 #ifndef TBD_FORMAT_OTHER_THREADS_H

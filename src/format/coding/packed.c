@@ -2,8 +2,8 @@
 /* packed.c - trace and block files: coding, LZ4, checksums
  *
  * The block file holds the entries.  The trace file holds the records of the blocks, coded
- * (coding.h), without the messages between them: those are in the TOC's log already, and are put
- * back in when the window is loaded.
+ * (coding.h), without the messages between them: these are in the TOC's log already, and are
+ * inserted again when the window is loaded.
  *
  * Invariants
  * PACKED-1  Decoding allocates no more than the file's size allows (tbd_lz4_most), whatever its
@@ -167,7 +167,7 @@ static enum tbd_status get_entries(struct packed *p, struct tbd_window *window,
     return TBD_OK;
 }
 
-/* What the records and messages of the window take is bounded by what the file and the TOC hold. */
+/* The size of the window's records and messages is bounded by the sizes of the file and the TOC. */
 static bool is_possible(const struct packed *p, const struct tbd_window *window)
 {
     uint64_t bytes = p->head.packed_bytes * 16 + TBD_RECORD_MAX_BYTES;

@@ -8,8 +8,8 @@
 #include "format/files/file.h"
 #include "format/window/window.h"
 
-/* The files' whole contents, appended.  WINDOW-1 holds for the window.  `coded` (its records,
- * coded) may be NULL. */
+/* Append the whole contents of the files.  WINDOW-1 must hold for the window.  `coded` (its
+ * records, coded) may be NULL. */
 void tbd_packed_put_entries(struct tbd_buffer *out, const struct tbd_window *window,
                             uint64_t trace_id);
 void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *window,
@@ -20,7 +20,7 @@ void tbd_packed_put_records(struct tbd_buffer *out, const struct tbd_window *win
  * tbd_window_index(). */
 TBD_MUST_CHECK enum tbd_status tbd_packed_get(const char *path, uint64_t trace_id,
                                               struct tbd_window *window, struct tbd_error *why);
-/* The same for what `picker` wants of it.  TBD_NOTFOUND as tbd_picker_pick(). */
+/* The same for the events that `picker` wants.  TBD_NOTFOUND as tbd_picker_pick(). */
 TBD_MUST_CHECK enum tbd_status tbd_packed_pick(const char *path, uint64_t trace_id,
                                                struct tbd_window *window, struct tbd_picker *picker,
                                                struct tbd_error *why);

@@ -2,9 +2,9 @@
 /* pick.c - see pick.h
  *
  * Invariants
- * PICK-1  Before and behind each message that is picked stands the block entry that stands there in
- *     the window, and the first and the last entry are picked: so what a message says of the block
- *     before it, and what waits for the block behind it, means the same.
+ * PICK-1  A picked message is picked with the block entries directly before and after it, and the
+ *     first and the last entry are picked: so a message about the block before it, or about the
+ *     block after it, keeps its meaning.
  * PICK-2  A call that is picked with its ops is followed by the entry that follows it in the
  *     window. */
 #include "format/coding/pick_private.h"
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-/* Where more of a window's entries are wanted, a walk over all of them is as good. */
+/* If more than 1 / this of a window's entries are wanted, a walk over all of them is as fast. */
 #define PART_MOST    4u
 #define ENTRIES_FREE 4096u
 
@@ -52,7 +52,7 @@ static bool grow_ids(struct tbd_picker *p, uint32_t id)
                                 id, &p->ids);
 }
 
-/* Bits that an access at `add` from its base, or at this address, gives its block. */
+/* The bits that an access, at `add` from its base or at this address, sets for its block. */
 static uint8_t look_at_access(struct tbd_picker *p, const struct tbd_op *op,
                               const struct tbd_pick_range *range)
 {
@@ -261,7 +261,7 @@ struct entry_place {
     const uint8_t *at;
 };
 
-/* Over blocks that are known and of no interest. */
+/* Skips blocks that are known and not wanted. */
 static void pass(const struct tbd_picker *p, struct entry_place *here)
 {
     const struct tbd_look *looks = p->looks;
@@ -285,7 +285,7 @@ static void pick_message(struct tbd_picker *p, struct entry_place *here)
     here->at += sizeof(head) + head.bytes;
 }
 
-/* Returns how many block entries there are. */
+/* Returns the number of block entries. */
 static uint32_t pick_entries(struct tbd_picker *p, const uint8_t *operands)
 {
     struct entry_place here = { .at = operands };
@@ -310,7 +310,7 @@ static uint32_t pick_entries(struct tbd_picker *p, const uint8_t *operands)
     return here.time;
 }
 
-/* Everything but events is the other's. */
+/* A window with its own events that borrows everything else. */
 static struct tbd_window *borrow(const struct tbd_window *from)
 {
     struct tbd_window *out = tbd_window_new(from->blocks_by_id);

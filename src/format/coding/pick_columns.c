@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* pick_columns.c - picking out of coded records (coding.c), without decoding those of other
- * blocks
+/* pick_columns.c - picks records out of coded segments (coding.c), without decoding other blocks'
+ * records
  *
- * Of each segment, the entries say how many rows each block has.  Of a block with accesses that
- * may touch a range, the columns of their bases are gone through; only if one does, its rows are
- * decoded.  What no question is about is passed by the lengths of its values, segments without
- * anything by what their heads say.
+ * The entries say how many rows each block has in a segment.  If accesses of a block may touch a
+ * range, the columns of their bases are scanned; only if one does, the block's rows are decoded.
+ * Other blocks are skipped by the lengths of their values, segments without a wanted block by their
+ * heads.
  *
  * Invariants
- * PICK_COLUMNS-1  Whatever the contents are, rows are decoded only to memory that was made for
- *     them, and what is checked by tbd_records_decode() of entries, messages and totals is checked
- *     here. */
+ * PICK_COLUMNS-1  Whatever the contents are, rows are decoded only into memory reserved for them,
+ *     and entries, messages and totals are checked here as in tbd_records_decode(). */
 #include "format/coding/pick_private.h"
 
 #include "base/array.h"
@@ -21,12 +20,12 @@
 
 #define NONE SIZE_MAX
 
-/* A block of the segment under way. */
+/* A block of the current segment. */
 struct set {
     uint32_t id;
     uint32_t next; /* row of its next entry */
-    size_t rows;   /* where its rows are, NONE if they were not wanted */
-    size_t hits;   /* bits of those that touch a range; NONE: all are wanted */
+    size_t rows;   /* where its rows are; NONE: they are not wanted */
+    size_t hits;   /* a bit for each row that touches a range; NONE: all are wanted */
 };
 
 struct tbd_pick_columns {
@@ -40,9 +39,9 @@ struct tbd_pick_columns {
     size_t rows_used, rows_room;
     uint64_t *hits;
     size_t hits_used, hits_room;
-    uint8_t *spare; /* of the window: where picked records go */
+    uint8_t *spare; /* the window's memory for picked records */
     size_t spare_left;
-    /* the window under way */
+    /* the current window */
     struct tbd_reader in;
     uint64_t operand_bytes, index;
     uint32_t time;
@@ -124,7 +123,7 @@ static enum tbd_status count_rows(struct tbd_picker *p, size_t from, size_t to)
     return TBD_OK;
 }
 
-/* Which calls lead to wanted blocks, when those come. */
+/* Marks the calls that lead to wanted blocks, as blocks occur. */
 static void find_calls(struct tbd_picker *p, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
@@ -136,7 +135,8 @@ static void find_calls(struct tbd_picker *p, size_t from, size_t to)
     }
 }
 
-/* What of its blocks is wanted, as far as entries tell; and its part of the totals. */
+/* Decides from the entries alone what is wanted of the segment's blocks; adds up its part of the
+ * totals. */
 static void sum_up(struct tbd_picker *p, uint64_t *out_values)
 {
     struct tbd_pick_columns *c = p->columns;
@@ -217,8 +217,7 @@ static bool is_near(const struct tbd_pick_test *tests, uint32_t count, uint32_t 
     return false;
 }
 
-/* Values from `low` on, `span` of them, are all that any test of the base may say yes to; span
- * 0: all values. */
+/* Only values in [low, low + span) may pass any test of the base; span 0: all values may. */
 struct hull {
     uint64_t low, span;
 };
@@ -246,7 +245,7 @@ static struct hull make_hull(const struct tbd_pick_test *tests, uint32_t count, 
                  : (struct hull){ 0, 0 };
 }
 
-/* Goes through the column of a base, and notes the rows where a test says yes. */
+/* Scans the column of a base, and notes the rows that pass a test. */
 static bool test_column(struct tbd_decoder *d, uint32_t rows, const struct tbd_pick_test *tests,
                         uint32_t test_count, uint32_t base, uint64_t *hits, bool *io_any)
 {
@@ -300,8 +299,7 @@ static bool has_test(const struct tbd_pick_test *tests, uint32_t count, uint32_t
     return false;
 }
 
-/* Are the bases columns of their own? (Fields may overlap them in blocks that nobody would
- * make.) */
+/* Is each base a whole column?  (In a forged block a base may overlap several fields.) */
 static bool has_columns(const struct tbd_record_fields *f, const struct tbd_pick_test *tests,
                         uint32_t count)
 {
@@ -346,7 +344,7 @@ static enum tbd_status decode_set(struct tbd_pick_columns *c, struct tbd_decoder
     return tbd_decode_rows(d, f, c->rows + set->rows, c->counts[set->id]) ? TBD_OK : TBD_CORRUPT;
 }
 
-/* A set's values: tested, decoded, or passed. */
+/* Tests, decodes, or skips a set's values. */
 static enum tbd_status take_set(struct tbd_picker *p, struct tbd_decoder *d, struct set *set)
 {
     struct tbd_pick_columns *c = p->columns;
@@ -414,7 +412,7 @@ static const uint8_t *keep(struct tbd_picker *p, const uint8_t *row, uint32_t by
     }
     at = c->spare;
     memcpy(at, row, bytes);
-    c->spare += bytes + 1; /* also an empty record is somewhere */
+    c->spare += bytes + 1; /* an empty record needs an address, too */
     c->spare_left -= bytes + 1;
     return at;
 }
@@ -529,7 +527,7 @@ static bool begin(struct tbd_picker *p, const uint8_t *content, size_t bytes)
     return true;
 }
 
-/* Is there no more and no less than entries, log and TOC say? */
+/* Do entries, log and TOC agree about the totals? */
 static bool is_complete(const struct tbd_pick_columns *c, const struct tbd_window *window)
 {
     return c->in.at == c->in.end && c->operand_bytes == window->operand_bytes &&

@@ -78,12 +78,12 @@ void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
 /* Merged windows of the bench programs are 23% smaller than with LZ4's level 9; level 15 would take
  * another 6%, and four times as long. */
 #define ZSTD_LEVEL 6
-/* For what will be packed again soon: a fifth of the time, a tenth larger. */
+/* For data that will soon be packed again: a fifth of the time, a tenth larger. */
 #define ZSTD_LEVEL_QUICK 1
 
-/* What a program reads is copied on, and comes back as the old contents of its buffers megabytes
- * later: so the log of a long window is looked through as a whole.  That of half a billion block
- * entries of xz, 56 MB, becomes 6.9 MB in place of 9.6, and takes no longer. */
+/* Data that a program reads occurs again megabytes later, as the old contents of its buffers: so
+ * from this size on, the packer searches a long window's log as a whole.  The log of half a billion
+ * block entries of xz, 56 MB, becomes 6.9 MB in place of 9.6, in the same time. */
 #define LONG_BYTES      (4u << 20)
 #define LONG_WINDOW_LOG 26
 
@@ -152,7 +152,7 @@ static enum tbd_status unpack_zstd(const void *frame, size_t frame_bytes, void *
     return TBD_OK;
 }
 
-/* The whole frame, into at most *io_bytes; says how many it was. */
+/* Unpacks the whole frame into at most *io_bytes, and sets it to the length of the content. */
 static enum tbd_status unpack_lz4(LZ4F_dctx *context, const uint8_t *frame, size_t frame_bytes,
                                   uint8_t *out, size_t *io_bytes)
 {

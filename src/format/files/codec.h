@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* codec.h - growing byte buffers, varints, LZ4 and Zstandard frames
  *
- * A buffer's overflow (no memory) is sticky: later appends do nothing, and `failed` is asked once,
- * at the end.  Readers never go past `end` and report that with a sticky flag too. */
+ * A buffer's failure (no memory) is sticky: later appends do nothing, and callers check `failed`
+ * once, at the end.  Readers never read past `end`, and have a sticky flag, too. */
 #ifndef TBD_FORMAT_CODEC_H
 #define TBD_FORMAT_CODEC_H
 
@@ -20,7 +20,7 @@ struct tbd_buffer {
     bool failed;
 };
 
-/* Makes room for `more` bytes behind the used ones.  NULL, and `failed`, without memory. */
+/* Reserves `more` bytes after the used ones.  NULL, and `failed`, without memory. */
 uint8_t *tbd_buffer_room(struct tbd_buffer *buffer, size_t more);
 void tbd_buffer_put(struct tbd_buffer *buffer, const void *data, size_t bytes);
 void tbd_buffer_align8(struct tbd_buffer *buffer);
@@ -33,7 +33,7 @@ static inline uint8_t *tbd_varint_put(uint8_t *at, uint64_t value)
         *at = (uint8_t)value;
         return at + 1;
     }
-    /* without a branch for each byte: how many there are is hard to foresee */
+    /* no branch for each byte: their number is unpredictable */
     if (value < 1u << 28) {
         uint32_t low = (uint32_t)value;
         uint32_t bits =
@@ -102,7 +102,7 @@ static inline uint64_t tbd_reader_varint(struct tbd_reader *r)
     return 0;
 }
 
-/* `bytes` bytes, borrowed, or NULL when there are not so many. */
+/* `bytes` bytes, borrowed, or NULL if fewer are left. */
 static inline const uint8_t *tbd_reader_take(struct tbd_reader *r, uint64_t bytes)
 {
     const uint8_t *at = r->at;
@@ -117,11 +117,10 @@ static inline const uint8_t *tbd_reader_take(struct tbd_reader *r, uint64_t byte
 
 /* Appends one standard LZ4 frame with the content. */
 void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes);
-/* Appends one standard Zstandard frame with the content: smaller, and ten times as slow to make.
- * (An LZ4 frame where that would be above tbd_lz4_most().) */
+/* Appends one standard Zstandard frame with the content: smaller, in ten times the time.  (An LZ4
+ * frame if the content would be longer than tbd_lz4_most() of the frame.) */
 void tbd_pack_hard(struct tbd_buffer *out, const void *data, size_t bytes);
-/* The same, for what will be unpacked and packed again soon: less small, and in a fifth of the
- * time. */
+/* The same for data that will soon be unpacked and packed again: larger, in a fifth of the time. */
 void tbd_pack_quick(struct tbd_buffer *out, const void *data, size_t bytes);
 /* Unpacks a frame of either kind, whose content is at most `most` long. */
 TBD_MUST_CHECK enum tbd_status tbd_unpack_some(const void *frame, size_t frame_bytes, void *out,
@@ -129,7 +128,7 @@ TBD_MUST_CHECK enum tbd_status tbd_unpack_some(const void *frame, size_t frame_b
 /* Unpacks a frame of either kind, whose content must be exactly `raw_bytes` long, into `out`. */
 TBD_MUST_CHECK enum tbd_status tbd_unpack(const void *frame, size_t frame_bytes, void *out,
                                           size_t raw_bytes);
-/* No frame of `frame_bytes` that is written here has more content than this: a bound for hostile
+/* The greatest length of content that we write in a frame of `frame_bytes`: a bound for hostile
  * sizes. */
 static inline uint64_t tbd_lz4_most(uint64_t frame_bytes)
 {

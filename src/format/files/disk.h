@@ -9,7 +9,7 @@
  *
  *   header           START, CONFIG
  *   index            append only: REGION, UNMAP, NOTE, MODULE, THREAD; PAGES, RAN, WINDOW for each
- *                    window; CHANGE for what became of windows; END.  Now and then written anew
+ *                    window; CHANGE for lowered, raised, merged windows; END. Rewritten now and then
  *   blocks           append only: BLOCKS
  *   image            PAGE_TABLE, PAGE_DATA: the initial image; image-N: memory before window N,
  *                    when the windows before it are gone
@@ -101,24 +101,24 @@ enum tbd_record_type {
     TBD_REC_LOG = 35,         /* struct tbd_disk_log, LZ4 frame: (uint32_t time, message)... */
     TBD_REC_WORDS = 36,       /* struct tbd_disk_summaries, directory, varints */
     TBD_REC_BLOCK_SUMMARIES = 37,
-    TBD_REC_CALLED = 39,        /* struct tbd_called_thread[] */
-    TBD_REC_THREADS = 38,       /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave
+    TBD_REC_CALLED = 39,         /* struct tbd_called_thread[] */
+    TBD_REC_THREADS = 38,        /* struct tbd_disk_threads, struct tbd_regs[], LZ4 frame: xsave
                                  images */
-    TBD_REC_KEY_SPAN = 40,      /* struct tbd_disk_key_span, uint64_t times[windows + 1] */
-    TBD_REC_KEY_DIRECTORY = 41, /* struct tbd_disk_key_group[]; behind it, up to the file's end, the
+    TBD_REC_KEY_SPAN = 40,       /* struct tbd_disk_key_span, uint64_t times[windows + 1] */
+    TBD_REC_KEY_DIRECTORY = 41,  /* struct tbd_disk_key_group[]; after it, up to the file's end, the
                                    groups */
-    TBD_REC_WORD_BITS = 50,     /* struct tbd_disk_summaries, directory, varints: runs */
-    TBD_REC_BLOCK_BITS = 51,    /* of block ids */
-    TBD_REC_CALLED_BITS = 52,   /* of block ids that were entered by a call */
-    TBD_REC_EARLY_CALLS = 53,   /* varints: thread, id, relative time */
-    TBD_REC_RAISED = 60,        /* struct tbd_disk_raised */
+    TBD_REC_WORD_BITS = 50,      /* struct tbd_disk_summaries, directory, varints: runs */
+    TBD_REC_BLOCK_BITS = 51,     /* of block ids */
+    TBD_REC_CALLED_BITS = 52,    /* of block ids that were entered by a call */
+    TBD_REC_EARLY_CALLS = 53,    /* varints: thread, id, relative time */
+    TBD_REC_RAISED = 60,         /* struct tbd_disk_raised */
     TBD_REC_RAISED_ENTRIES = 61, /* LZ4 frame: what a block file has */
     TBD_REC_RAISED_RECORDS = 62, /* LZ4 frame: what a trace file has */
     TBD_REC_QUESTION = 63,       /* text */
     TBD_REC_ANSWER = 64,         /* struct tbd_disk_answer, LZ4 frame: text */
 };
 
-/* In the header: what the index had when its last writer was done with it. */
+/* In the header: the index's size when its last writer finished. */
 struct tbd_disk_closed {
     uint64_t index_bytes; /*  0: at least */
     uint64_t reserved;    /*  8 */
@@ -132,7 +132,7 @@ struct tbd_disk_answer {
 };
 _Static_assert(sizeof(struct tbd_disk_answer) == 16, "tbd_disk_answer is 16 bytes");
 
-/* Of what a file below cache/ is. */
+/* The window that a file below cache/ belongs to. */
 struct tbd_disk_raised {
     uint64_t first_time;    /*  0: of the window */
     uint64_t blocks;        /*  8 */
@@ -185,8 +185,8 @@ struct tbd_disk_thread {
 };
 _Static_assert(sizeof(struct tbd_disk_thread) == 24, "tbd_disk_thread is 24 bytes");
 
-/* A thread that had control in the window.  The last one is in control at the window's end.  A
- * window without such a record was all the thread's that had control before. */
+/* A thread that had control in the window.  The last one is in control at the window's end.  In a
+ * window without this record the thread that had control before kept it all the time. */
 struct tbd_disk_ran {
     uint32_t thread;   /* 0: tid */
     uint32_t switches; /* 4: to it */
@@ -197,19 +197,19 @@ _Static_assert(sizeof(struct tbd_disk_ran) == 16, "tbd_disk_ran is 16 bytes");
 /* Threads that are not in control, by tid, at the window's start and then at its end. */
 struct tbd_disk_threads {
     uint64_t at_start; /* 0: struct tbd_regs that follow */
-    uint64_t at_end;   /* 8: and behind them */
+    uint64_t at_end;   /* 8: and after these */
 };
 _Static_assert(sizeof(struct tbd_disk_threads) == 16, "tbd_disk_threads is 16 bytes");
 
-/* In REGION records, beside TBD_REGION_*: the mapping is older than the trace's beginning, and
- * pages of which nothing is known are not simply zero. */
+/* In REGION records, with TBD_REGION_*: the mapping is older than the trace's beginning, so unknown
+ * pages are not simply zero. */
 #define TBD_DISK_REGION_UNKNOWN 0x80000000u
 
 /* Kinds in TBD_REC_PAGES. */
 #define TBD_PAGES_CAPTURED 1u /* contents after a modification are in the window's page table */
 #define TBD_PAGES_FIRST    2u /* contents from before its first use are */
 
-/* How much of a window is kept: each level has what those below it have. */
+/* How much of a window is kept: each level includes the levels below it. */
 enum tbd_level {
     TBD_LEVEL_BITS = 1,   /* which words were stored to, which blocks were entered */
     TBD_LEVEL_COUNTS = 2, /* how often, and when last */
@@ -239,9 +239,9 @@ struct tbd_disk_window {
 };
 _Static_assert(sizeof(struct tbd_disk_window) == 128, "tbd_disk_window is 128 bytes");
 
-/* `count` windows that stand next to each other, the first of them `window.window`, are one now,
- * with other files or another level.  When several became one, what the index said about moments in
- * them moves: by one shift for each. */
+/* `count` consecutive windows, the first of them `window.window`, are one window now, with new
+ * files or another level.  If count > 1, moments in them that the index has move: one shift for
+ * each window. */
 struct tbd_disk_change {
     uint32_t count;                /* 0 */
     uint32_t span;                 /* 4: numbers that the window has now */
@@ -255,7 +255,7 @@ struct tbd_disk_shift {
 };
 _Static_assert(sizeof(struct tbd_disk_shift) == 16, "tbd_disk_shift is 16 bytes");
 
-/* The trace begins here: what was before is gone. */
+/* The trace begins here: earlier windows were dropped. */
 struct tbd_disk_base {
     uint32_t window;     /* 0: number of the first */
     uint32_t image;      /* 4: N of image-N; 0: image */
@@ -285,11 +285,11 @@ _Static_assert(sizeof(struct tbd_disk_meta) == 496, "tbd_disk_meta is 496 bytes"
 #define TBD_DISK_PAGE_FIRST 4u /* contents when the window began, or when it was mapped at `time` */
 #define TBD_DISK_PAGE_ZERO  8u /* all bytes are 0: nothing is stored */
 #define TBD_DISK_PAGE_IMAGE 16u
-/* With END: what is stored is the difference (exclusive or) to what the page held when the window
- * began, which is FIRST at moment 0 of the same table, else the latest contents before. */
+/* With END: the stored bytes are the difference (exclusive or) to the page's contents when the
+ * window began, which are FIRST at moment 0 of the same table, else the latest contents before. */
 #define TBD_DISK_PAGE_DELTA 32u
-/* The frame holds several pages, at most TBD_PAGE_GROUP; this one's place in it is in bits
- * 16-31. */
+/* The frame holds several pages, at most TBD_PAGE_GROUP; bits 16-31 have this page's index in
+ * it. */
 #define TBD_DISK_PAGE_GROUP 64u
 #define TBD_PAGE_GROUP      16u
 
@@ -317,20 +317,20 @@ struct tbd_disk_summaries {
     uint64_t groups; /* 8: struct tbd_disk_group that follow, then the groups' bytes */
 };
 _Static_assert(sizeof(struct tbd_disk_summaries) == 16, "tbd_disk_summaries is 16 bytes");
-/* WORD_BITS, ...: the same, but an entry is a run: how many keys follow on each other, less 1. */
+/* WORD_BITS, ...: the same, but an entry is a run: the number of consecutive keys, less 1. */
 struct tbd_disk_group {
     uint64_t key;    /*  0: of the first entry (word number, block id) */
     uint64_t offset; /*  8: counted from the end of the directory */
 };
 _Static_assert(sizeof(struct tbd_disk_group) == 16, "tbd_disk_group is 16 bytes");
 
-/* A file below keys/: which of up to 64 windows in a row have a key (keys.h).  Groups are checked
- * by themselves, so that one key is found by reading the directory and one group. */
+/* A file below keys/: which of up to 64 consecutive windows have a key (keys.h).  Each group has a
+ * checksum, so that reading the directory and one group finds a key. */
 #define TBD_KEY_WINDOWS 64u
 #define TBD_KEY_GROUP   128u
 struct tbd_disk_key_span {
-    uint32_t windows;  /*  0: so many; then the time where each begins, and where the last one
-                          ends */
+    uint32_t windows;  /*  0: how many; then the time where each begins, and where the last one
+                        *  ends */
     uint32_t reserved; /*  4 */
     uint64_t count;    /*  8: keys */
     uint64_t bytes;    /* 16: of all groups */

@@ -81,7 +81,7 @@ enum tbd_status tbd_file_check_header(const struct tbd_file_header *header, enum
 {
     if (memcmp(header->magic, TBD_FILE_MAGIC, sizeof(header->magic)) != 0)
         return tbd_error_set(why, TBD_BADMAGIC, path, offset, "the magic number is wrong");
-    /* Before the checksum: another version may compute it over something else. */
+    /* Checked before the checksum, which another version may compute differently. */
     if (header->major != TBD_FILE_MAJOR)
         return tbd_error_set(why, TBD_UNSUPPORTED, path, offset + 12,
                              "format %u; this program reads format %u", header->major,

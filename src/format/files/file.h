@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* file.h - files of records (disk.h): checked reading of a whole mapped file, and writing
  *
- * A mapped file is hostile: tbd_file_open() checks its header, tbd_file_next() each record's place,
- * length and checksum before anybody sees the payload. */
+ * A mapped file is hostile: tbd_file_open() checks its header; tbd_file_next() checks each record's
+ * offset, length and checksum before it gives out the payload. */
 #ifndef TBD_FORMAT_FILE_H
 #define TBD_FORMAT_FILE_H
 
@@ -32,7 +32,7 @@ enum tbd_status tbd_error_set(struct tbd_error *why, enum tbd_status status, con
 TBD_MUST_CHECK enum tbd_status tbd_file_open(const char *path, const char *name,
                                              enum tbd_file_kind kind, uint64_t trace_id,
                                              struct tbd_file *out, struct tbd_error *why);
-/* As above without header: any file. */
+/* The same without a header: any file. */
 TBD_MUST_CHECK enum tbd_status tbd_file_map(const char *path, const char *name,
                                             struct tbd_file *out, struct tbd_error *why);
 void tbd_file_close(struct tbd_file *file);
@@ -42,7 +42,7 @@ const struct tbd_file_header *tbd_file_header(const struct tbd_file *file);
  * record.  Unknown optional records are skipped by the caller. */
 TBD_MUST_CHECK enum tbd_status tbd_file_next(struct tbd_file *file, struct tbd_record_view *out,
                                              struct tbd_error *why);
-/* After TBD_CHECKSUM, which fills *out all the same: the next one is behind this record. */
+/* After TBD_CHECKSUM, which fills *out all the same: goes on after this record. */
 void tbd_file_pass(struct tbd_file *file, const struct tbd_record_view *record);
 
 TBD_MUST_CHECK enum tbd_status tbd_file_check_header(const struct tbd_file_header *header,
@@ -55,15 +55,15 @@ void tbd_file_put_header(struct tbd_buffer *out, enum tbd_file_kind kind, uint32
                          uint64_t trace_id);
 struct tbd_file_header tbd_file_make_header(enum tbd_file_kind kind, uint32_t window,
                                             uint64_t trace_id);
-/* The file that begins the buffer cannot be read without these. */
+/* Sets need_features in the header that begins the buffer. */
 void tbd_file_need(struct tbd_buffer *file, uint64_t features);
 void tbd_file_put_record(struct tbd_buffer *out, enum tbd_record_type type, const void *payload,
                          size_t bytes);
-/* A record whose payload is appended between the two calls. */
+/* Begin and end a record; its payload is appended between the two calls. */
 size_t tbd_file_begin_record(struct tbd_buffer *out, enum tbd_record_type type);
 void tbd_file_finish_record(struct tbd_buffer *out, size_t begin);
 
-/* Writes all of it at the descriptor's position. */
+/* Writes all bytes at the descriptor's position. */
 TBD_MUST_CHECK enum tbd_status tbd_write_all(int fd, const void *data, size_t bytes);
 /* Creates `name` in directory `dir`, mode 0600, under a temporary name and renames it when
  * complete. */

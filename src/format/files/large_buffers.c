@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* large_buffers.c - see large_buffers.h
  *
- * Before each piece lies its size.  Sizes come in steps of an eighth to a quarter, so that pieces
- * of one window suit the next.  The one given back last is taken first: it may still be in the
- * caches, and the fewest are in use.  A piece that is too small is not replaced by a fresh one but
- * *stretched*: its pages stay, only what is added comes fresh.
+ * Each buffer's size is stored before it.  Sizes grow in steps of an eighth to a quarter, so that
+ * one window's buffers fit the next window.  The buffer given back last is taken first: it may
+ * still be in the caches, and fewest buffers are in use.  A buffer that is too small is not
+ * replaced but *stretched*: it keeps its pages, and only the added ones are new.
  *
- * LARGE_BUFFERS-1  No more than KEPT_MOST bytes, in KEPT_COUNT pieces, are kept while nobody uses
- *     them, in the order in which they came. */
+ * LARGE_BUFFERS-1  At most KEPT_MOST bytes, in KEPT_COUNT buffers, are kept while they are not in
+ *     use, in the order in which they were given back. */
 #include "format/files/large_buffers.h"
 
 #include "base/assert.h"
@@ -22,12 +22,12 @@
 #define KEPT_COUNT    32u
 #define KEPT_MOST     ((size_t)512 << 20)
 #define LEAST_BYTES   ((size_t)64 << 10)
-#define WASTE_MOST    4u                /* a piece so many times too large is for somebody else */
+#define WASTE_MOST    4u                /* a buffer this many times too large is not taken */
 #define STRETCH_LEAST ((size_t)1 << 20) /* below, copying is cheaper than changing page tables */
-#define STRETCH_MOST  2u                /* a piece so many times too small is for somebody else */
+#define STRETCH_MOST  2u                /* a buffer this many times too small is not stretched */
 
 struct room {
-    size_t bytes; /* of the whole piece */
+    size_t bytes; /* of the whole buffer */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +39,7 @@ static struct room *head_of(const void *room)
     return (struct room *)((uintptr_t)room - HEAD_BYTES);
 }
 
-/* The whole piece for so many usable bytes; 0: too many. */
+/* The size of a whole buffer with this many usable bytes; 0: too many. */
 static size_t piece_bytes(size_t bytes)
 {
     size_t step = LEAST_BYTES / 4, whole;
@@ -62,7 +62,8 @@ static struct room *take_kept_locked(size_t at)
     return room;
 }
 
-/* The smallest that will do; else the largest, if it is worth stretching.  NULL: none. */
+/* The smallest buffer that is large enough; else the largest, if it is worth stretching.  NULL:
+ * none. */
 static struct room *find_kept_locked(size_t bytes)
 {
     size_t best = KEPT_COUNT, largest = KEPT_COUNT;
@@ -93,7 +94,7 @@ static struct room *make(size_t bytes)
     return room;
 }
 
-/* The same piece, larger.  NULL: not possible, and it stays as it is. */
+/* The same buffer, larger.  NULL: not possible, and it stays as it is. */
 static struct room *stretch(struct room *room, size_t bytes)
 {
     struct room *larger = mremap(room, room->bytes, bytes, MREMAP_MAYMOVE);

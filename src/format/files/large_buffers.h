@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* large_buffers.h - big pieces of memory, used again
+/* large_buffers.h - large buffers that are reused
  *
- * A window's events take tens of megabytes, and windows come and go: memory fresh from the kernel, cleared and
- * faulted in for each, took two fifths of the time of replaying perl.  What is given back here is kept for the
- * next that asks, up to a limit.  Any thread may give what another one took. */
+ * A window's events take tens of megabytes, and windows come and go: new memory from the kernel,
+ * cleared and faulted in for each, took two fifths of the time of replaying perl.  Buffers given
+ * back are kept for the next caller, up to a limit.  A buffer may be given back by another thread
+ * than the one that took it. */
 #ifndef TBD_FORMAT_LARGE_BUFFERS_H
 #define TBD_FORMAT_LARGE_BUFFERS_H
 
@@ -11,10 +12,10 @@
 
 /* At least `bytes` bytes, 64-aligned, of any contents.  NULL without memory. */
 void *tbd_large_buffer_take(size_t bytes);
-/* The same with the first `used` bytes of `room`, which is given back; on failure it stays, and NULL is returned.
- * `room` may be NULL. */
+/* A larger buffer with the first `used` bytes of `room`, which is given back; on failure NULL, and
+ * `room` stays.  `room` may be NULL. */
 void *tbd_large_buffer_grow(void *room, size_t used, size_t bytes);
-/* How many bytes there are. */
+/* The usable bytes of a buffer. */
 size_t tbd_large_buffer_bytes(const void *room);
 void tbd_large_buffer_give(void *room); /* NULL is fine */
 

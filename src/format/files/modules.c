@@ -3,8 +3,8 @@
  *
  * Invariants
  * MODULES-1  A file below .modules is complete under its name (written under another one, then
- *     renamed) and never changed; its name has everything that tells versions apart: device, inode,
- *     size, and both times.
+ *     renamed) and never changed; its name identifies the version: device, inode, size, and both
+ *     times.
  * MODULES-2  .modules is used only if it is ours and nobody else may write to it; else the trace
  *     gets a copy of its own. */
 #include "format/files/modules.h"
@@ -58,7 +58,8 @@ void tbd_modules_clean(int root)
         close_fd(fd);
         return;
     }
-    /* One that is being made right now has no second name either: its maker copies then. */
+    /* A file that is just being made has no second link either, and is deleted, too: its maker then
+     * makes a copy of its own. */
     while ((entry = readdir(dir)))
         if (!fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
             st.st_nlink == 1)
@@ -106,7 +107,7 @@ static void shared_name(const struct stat *st, char *out, size_t bytes)
              (unsigned long)st->st_ctim.tv_sec, (unsigned long)st->st_ctim.tv_nsec);
 }
 
-/* The shared copy gets another name in the trace; it is made if it is not there yet. */
+/* Links the shared copy into the trace; makes it if it does not exist yet. */
 static bool link_shared(int shared, int from, const struct stat *st, int trace, const char *name)
 {
     char own[160];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* modules.h - copies of the files a program has mapped, shared by traces beside each other
+/* modules.h - copies of the files a program has mapped, shared by the traces of one root
  *
  * ROOT/.modules holds one copy of each version of a file; a trace's modules/NAME is another name
  * (hard link) of it, so that traces stay complete by themselves and a hundred of them hold libc
@@ -11,11 +11,12 @@
 
 #include <stdbool.h>
 
-/* Copies that no trace has any more are taken away.  `root` is a descriptor of the trace root. */
+/* Deletes copies that no trace has any more.  `root` is a descriptor of the trace root. */
 void tbd_modules_clean(int root);
 
 /* Makes modules/NAME in the trace directory `trace` from the file at `path`, if that still has
- * disk->inode; fills in size and time.  False if it cannot be had: the trace does without. */
+ * disk->inode; fills in size and time.  False: no copy could be made, and the trace goes on without
+ * it. */
 bool tbd_modules_keep(int root, int trace, const char *path, const char *name,
                       struct tbd_disk_module *disk);
 

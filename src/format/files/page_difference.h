@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* page_difference.h - pages as differences to others */
+/* page_difference.h - pages as differences to other pages */
 #ifndef TBD_FORMAT_PAGE_DIFFERENCE_H
 #define TBD_FORMAT_PAGE_DIFFERENCE_H
 

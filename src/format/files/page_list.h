@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* page_list.h - the index's PAGES record: which pages a window has contents of, and of what kinds */
+/* page_list.h - the index's PAGES record: which pages a window has contents of, and of which
+ * kinds */
 #ifndef TBD_FORMAT_PAGE_LIST_H
 #define TBD_FORMAT_PAGE_LIST_H
 
@@ -7,11 +8,11 @@
 #include "format/files/codec.h"
 #include "format/files/disk.h"
 
-/* Appends what the index says about these pages of a TOC. */
+/* Appends the PAGES payload for these pages of a TOC. */
 void tbd_page_list_put(const struct tbd_disk_page *pages, size_t count, struct tbd_buffer *out);
 
 struct tbd_page_walk {
-    struct tbd_reader in; /* failed: what follows is impossible */
+    struct tbd_reader in; /* failed: the rest is impossible */
     uint64_t page;        /* number */
     uint32_t kinds;       /* TBD_PAGES_* */
 };

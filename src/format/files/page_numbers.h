@@ -12,13 +12,13 @@ struct tbd_page_numbers {
     uint32_t *numbers; /* owned */
     size_t slots, used;
 };
-/* The page's, 0 if it had none; good until the next call.  NULL: no memory. */
+/* The page's number, 0 if it had none; valid until the next call.  NULL: no memory. */
 uint32_t *tbd_page_numbers_at(struct tbd_page_numbers *table, uint64_t address);
-/* In place of the one that was put before.  False: no memory. */
+/* Sets or replaces the page's number.  False: no memory. */
 bool tbd_page_numbers_put(struct tbd_page_numbers *table, uint64_t address, uint32_t number);
 /* NULL: none. */
 const uint32_t *tbd_page_numbers_find(const struct tbd_page_numbers *table, uint64_t address);
-/* Takes all out, and keeps the room. */
+/* Empties the table, and keeps its memory. */
 void tbd_page_numbers_clear(struct tbd_page_numbers *table);
 void tbd_page_numbers_free(struct tbd_page_numbers *table);
 

@@ -2,8 +2,8 @@
 /* answer.c - see answer.h
  *
  * Invariants
- * ANSWER-1  An answer is given only to the question it was made for: all of it is in the file, and
- *     compared. */
+ * ANSWER-1  An answer is given only to the question it was made for: the file has the whole
+ *     question, and it is compared. */
 #include "format/merging/answer.h"
 
 #include "format/files/file.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* answer.h - files with what a question about a whole run printed
+/* answer.h - files with the printed answers of questions about a whole run
  *
- * Such a file says nothing that asking again does not say; it saves the search. */
+ * The file is only a cache: asking again prints the same; the file saves the search. */
 #ifndef TBD_FORMAT_ANSWER_H
 #define TBD_FORMAT_ANSWER_H
 
@@ -12,8 +12,8 @@
 #define TBD_ANSWER_MAX (16ull << 20)
 
 struct tbd_answer {
-    const char *question; /* in all that it depends on; the file is named by its hash */
-    const char *text;     /* `bytes` of it */
+    const char *question; /* everything that the answer depends on; the file is named by its hash */
+    const char *text;     /* `bytes` long */
     size_t bytes;
     uint32_t result; /* exit status */
 };
@@ -22,8 +22,8 @@ void tbd_answer_name(const char *question, char *out, size_t bytes);
 /* Appends the file. */
 void tbd_answer_put(const struct tbd_trace *trace, const struct tbd_answer *answer,
                     struct tbd_buffer *out);
-/* The answer to answer->question; answer->text is the caller's to free.  TBD_NOTRACE: there is
- * none.  TBD_NOTFOUND: the file is of another question. */
+/* The answer to answer->question; answer->text is the caller's to free.  TBD_NOTRACE: there is no
+ * file.  TBD_NOTFOUND: the file belongs to another question. */
 TBD_MUST_CHECK enum tbd_status tbd_answer_load(const struct tbd_trace *trace, const char *folder,
                                                struct tbd_answer *answer, struct tbd_error *why);
 

@@ -2,9 +2,9 @@
 /* change.c - windows are lowered, raised and replaced on disk
  *
  * Invariants
- * CHANGE-1  A TOC that replaces another one under the same name says the same about the window, in
- *     less detail or more: readers that know it by its old level can read it.
- * CHANGE-2  Files go away only after the index says that they are not needed. */
+ * CHANGE-1  A TOC that replaces another one under the same name describes the same window, in less
+ *     detail or more: readers that know the window's old level can read it.
+ * CHANGE-2  Files are deleted only after the index says that they are not needed. */
 #include "format/merging/change.h"
 
 #include "format/coding/packed.h"
@@ -21,8 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A page whose contents have to be put together from more than so many differences is stored
- * whole.  Each of merged windows costs a group of pages to unpack, so there it is fewer. */
+/* A page that would need more than this many differences is stored whole.  In merged windows the
+ * limit is lower, as each difference costs unpacking a group of pages. */
 #define DEPTH_MAX        8u
 #define DEPTH_MERGED_MAX 4u
 
@@ -72,14 +72,14 @@ static void add_old(struct tbd_change *change, const struct tbd_window_summary *
 struct bases {
     struct tbd_trace *trace;
     const struct tbd_window *window;
-    uint32_t first, last; /* places that the window takes */
+    uint32_t first, last; /* the places of the window */
     uint32_t depth;
     uint8_t page[4096];
 };
 
-/* What a reader will find for a difference (page_base.c): the page's first contents, if they are
- * from the window's start, else the latest before; these must be of the same mapping, so that
- * nothing that becomes of older windows takes them away. */
+/* The base that a reader will find for a difference (page_base.c): the page's first contents, if
+ * they are from the window's start, else the latest before.  These must be of the same mapping, so
+ * that no change of older windows removes them. */
 static const uint8_t *base_of(void *context, uint64_t address)
 {
     struct bases *bases = context;
@@ -188,7 +188,7 @@ enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct tbd_writer *wri
     if (level > TBD_LEVEL_BITS)
         return TBD_OK;
     status = lower_toc(trace, writer, window, out, why);
-    tbd_trace_forget_toc(trace, window); /* how deep differences go counts from what is there now */
+    tbd_trace_forget_toc(trace, window); /* depths of differences count from the new contents */
     return status;
 }
 
@@ -284,7 +284,7 @@ static enum tbd_status write_merged(struct tbd_trace *trace, struct tbd_writer *
     return write_toc(trace, writer, window, first + change->disk.count - 1, change);
 }
 
-/* What pages held before is known. */
+/* Gives pages whose earlier contents are known a base for differences. */
 static enum tbd_status merge_known(struct tbd_trace *trace, struct tbd_writer *writer,
                                    uint32_t first, enum tbd_level level, uint64_t brief_blocks,
                                    struct tbd_change *out, struct tbd_error *why)

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT
-/* change.h - what becomes of a trace's windows: they are lowered to another level, or merged
+/* change.h - changes of a trace's windows: they are lowered, raised or merged
  *
- * The same for the organizer, while a trace grows, and for tbdq afterwards.  A change is made in
- * two steps: first the new files are written, under names that nobody reads yet or with contents
- * that are as good as the old ones; then tbd_change_commit() appends one record to the index, and
- * takes away what is not needed any more.  Wherever that is interrupted, the trace opens, with the
- * windows as they were before or after.
+ * Used by the organizer, while a trace grows, and by tbdq afterwards.  A change has two steps:
+ * first the new files are written, under names that no reader opens yet, or with contents that
+ * replace the old ones; then tbd_change_commit() appends one record to the index, and deletes files
+ * that are not needed any more.  Wherever this is interrupted, the trace opens, with the windows as
+ * before or after.
  *
- * `trace` was opened after the last merge was committed; its places name the windows.  A row of
- * windows is lowered from the oldest on. */
+ * `trace` was opened after the last merge was committed; its places name the windows.  Of several
+ * windows the oldest is lowered first. */
 #ifndef TBD_FORMAT_CHANGE_H
 #define TBD_FORMAT_CHANGE_H
 
 #include "format/trace/trace.h"
 #include "format/writer/writer.h"
 
-/* A change that is prepared; tbd_change_free() in any case. */
+/* A prepared change; always ends with tbd_change_free(). */
 struct tbd_change {
     struct tbd_disk_change disk;
     struct tbd_disk_shift *shifts; /* owned; disk.count of them if there is more than one window */
     struct tbd_buffer pages;       /* for the index; empty: as before */
-    char (*old)[64];               /* owned: files to take away */
+    char (*old)[64];               /* owned: files to delete */
     size_t old_count;
     bool is_brief; /* packed quickly: it will be merged again soon */
 };
 void tbd_change_free(struct tbd_change *change);
 
-/* Can the window's events be given up, because a replay brings them back? */
+/* Can the window's events be dropped, because a replay brings them back? */
 bool tbd_change_is_possible(const struct tbd_trace *trace, uint32_t window);
 
 /* `level` is below the window's: 2 takes its events away, 1 its counts as well.  A window on disk goes
@@ -36,24 +36,24 @@ TBD_MUST_CHECK enum tbd_status tbd_change_lower(struct tbd_trace *trace, struct 
                                                 uint32_t window, enum tbd_level level,
                                                 struct tbd_change *out, struct tbd_error *why);
 
-/* All of that, committed. */
+/* All changes down to `level`, committed. */
 TBD_MUST_CHECK enum tbd_status tbd_change_lower_to(struct tbd_trace *trace,
                                                    struct tbd_writer *writer, uint32_t window,
                                                    enum tbd_level level, struct tbd_error *why);
 
-/* The same for level 2, of a window of level 3 of which only its record is at hand. */
+/* tbd_change_lower() from level 3 to level 2, when only the window's record is at hand. */
 TBD_MUST_CHECK enum tbd_status tbd_change_drop_events(const struct tbd_disk_window *window,
                                                       struct tbd_change *out);
 
 /* `count` windows from `first` on become one, of level 1 if that is `level` or one of them has
- * level 1, else 2.  Of fewer than `brief_blocks` block entries it is packed quickly, and not as
- * small as can be.  TBD_NOREPLAY: it would be too large, or one of them is not complete. */
+ * level 1, else 2.  With fewer than `brief_blocks` block entries it is packed quickly, and less
+ * small.  TBD_NOREPLAY: it would be too large, or one of them is not complete. */
 TBD_MUST_CHECK enum tbd_status tbd_change_merge(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 uint32_t first, uint32_t count,
                                                 enum tbd_level level, uint64_t brief_blocks,
                                                 struct tbd_change *out, struct tbd_error *why);
 
-/* `window` has all its events, and everything a window of level 3 has: writes its files. */
+/* Writes the files of `window`, which has everything that a window of level 3 has. */
 TBD_MUST_CHECK enum tbd_status tbd_change_raise(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 const struct tbd_window *window,
                                                 struct tbd_change *out, struct tbd_error *why);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-/* index_write.c - an index written anew: shorter, and perhaps beginning later
+/* index_write.c - rewrites an index: shorter, and perhaps with a later beginning
  *
- * What the windows that are left need of those that go away is: where memory was mapped, which
- * threads there were, and what memory held.  The first two become the new index's first records, as
- * if everything had been mapped and made when it begins; the last becomes an image.
+ * The remaining windows need three things from the dropped ones: where memory was mapped, which
+ * threads there were, and the contents of memory.  Mappings and threads become the new index's
+ * first records, as if made when it begins; the contents become an image.
  *
  * Invariants
  * INDEX_WRITE-1  The image has the latest contents of every page that the dropped windows had
  *     contents of, as long as its mapping lasts: so rule 3 of docs/FORMAT.md, "Memory", gives what
- *     rules 1 and 2 gave, and a difference in a window that is left finds what it is to.
- * INDEX_WRITE-2  The new image has a name of its own: whoever has the old index open still finds
- *     the old one, or nothing. */
+ *     rules 1 and 2 gave, and a difference in a remaining window finds its base.
+ * INDEX_WRITE-2  The new image has a name of its own: a reader that has the old index open still
+ *     finds the old image, or none. */
 #include "format/merging/index_write.h"
 
 #include "base/array.h"
@@ -41,7 +41,7 @@ static struct tbd_disk_when base_moment(const struct index_writer *w)
     return (struct tbd_disk_when){ .window = w->index->windows[w->first].summary.number };
 }
 
-/* A moment of the trace, whose windows are places, as files have it. */
+/* Converts a moment from places, as in memory, to window numbers, as in files. */
 static struct tbd_disk_when numbered(const struct index_writer *w, struct tbd_disk_when when)
 {
     uint32_t next;
@@ -67,9 +67,9 @@ static void put_record(struct index_writer *w, enum tbd_record_type type,
     tbd_file_finish_record(w->out, begin);
 }
 
-/* ---- what holds from the beginning ---- */
+/* ---- state at the beginning ---- */
 
-/* A copy of the header's records, for when that is damaged. */
+/* A copy of the header's records, used if the header is damaged. */
 static void put_head(struct index_writer *w)
 {
     struct tbd_file header = *tbd_trace_header(w->trace);
@@ -167,7 +167,7 @@ static void put_thread(struct index_writer *w, uint32_t event, const struct tbd_
     put_record(w, TBD_REC_THREAD, &when, &disk, sizeof(disk));
 }
 
-/* Threads at the beginning.  The main thread is there without a record. */
+/* Threads at the beginning.  The main thread needs no record. */
 static void put_threads(struct index_writer *w)
 {
     const struct tbd_thread_table *table = tbd_trace_threads(w->trace);
@@ -211,7 +211,8 @@ static void put_events(struct index_writer *w, uint32_t place)
     }
 }
 
-/* Who ran; the first window says it in any case if not the main thread was in control before. */
+/* Which threads ran; the first window always says so if another thread than the main thread was in
+ * control before. */
 static void put_ran(struct index_writer *w, uint32_t place)
 {
     const struct tbd_thread_table *table = tbd_trace_threads(w->trace);
@@ -250,8 +251,7 @@ static void put_window(struct index_writer *w, uint32_t place)
         put_record(w, TBD_REC_CHANGE, NULL, &change, sizeof(change));
 }
 
-/* What is known already of windows whose own records follow later: their files are being
- * written. */
+/* Records about windows that are not in the index yet, as their files are being written. */
 static void put_rest(struct index_writer *w)
 {
     const struct tbd_thread_table *table = tbd_trace_threads(w->trace);
@@ -272,7 +272,7 @@ static void put_end(struct index_writer *w)
     const struct tbd_trace_info *info = tbd_trace_info(w->trace);
     size_t begin;
 
-    /* one that only the reader made up does not belong to the file */
+    /* an end that only the reader made up is not written */
     if (!w->index->has_end)
         return;
     begin = tbd_file_begin_record(w->out, TBD_REC_END);
@@ -294,7 +294,7 @@ enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first, struct tb
     if (first)
         base.image = base.window;
     if (tbd_trace_info(trace)
-            ->damage_count) /* what is lost now may be found again by better means */
+            ->damage_count) /* a better reader may restore what this one could not */
         return TBD_CORRUPT;
     tbd_file_put_header(out, TBD_FILE_INDEX, 0, tbd_trace_id(trace));
     put_head(&w);
@@ -389,7 +389,7 @@ enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct tbd_writer *wri
     return status;
 }
 
-/* ---- files of what was before ---- */
+/* ---- files of dropped windows ---- */
 
 static void remove_windows(const struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
 {
@@ -411,7 +411,8 @@ static void remove_windows(const struct tbd_trace *trace, struct tbd_writer *wri
     }
 }
 
-/* Keys of windows that are all gone: another file begins before the trace does. */
+/* Deletes key files of which all windows are dropped: the next file begins before the trace
+ * does. */
 static void remove_keys(const struct tbd_trace *trace, struct tbd_writer *writer, uint32_t first)
 {
     uint64_t first_time = tbd_trace_window(trace, first)->first_time, latest = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* index_write.h - an index written anew: shorter, and perhaps beginning later */
+/* index_write.h - rewrites an index: shorter, and perhaps with a later beginning */
 #ifndef TBD_FORMAT_INDEX_WRITE_H
 #define TBD_FORMAT_INDEX_WRITE_H
 
@@ -10,13 +10,13 @@
 TBD_MUST_CHECK enum tbd_status tbd_index_put(struct tbd_trace *trace, uint32_t first,
                                              struct tbd_buffer *out);
 
-/* Replaces the index by one that says the same, when it has grown by changes. */
+/* Replaces an index that has grown by changes with an equivalent shorter one. */
 TBD_MUST_CHECK enum tbd_status tbd_index_shorten(struct tbd_trace *trace,
                                                  struct tbd_writer *writer);
 
-/* Drops the windows before `first` for good, in two steps: what memory held is written as an image
- * of its own; then a new index begins there, and the files of what was before go away.  The second
- * step changes the index, the first does not. */
+/* Drops the windows before `first` for good, in two steps.  The first writes the contents of memory
+ * as an image; the second makes a new index that begins there, and deletes the files of dropped
+ * windows.  Only the second step changes the index. */
 TBD_MUST_CHECK enum tbd_status tbd_drop_prepare(struct tbd_trace *trace, struct tbd_writer *writer,
                                                 uint32_t first);
 TBD_MUST_CHECK enum tbd_status tbd_drop_commit(struct tbd_trace *trace, struct tbd_writer *writer,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 /* merge.c - several windows as one
  *
- * Start state of the first, end state of the last, all logs behind each other; counts are summed, bits
- * or-ed.  Of a page the first contents and the last are kept.  What lies between matters only where the
- * page's mapping went away before the end: then the contents just before that are kept as such (GONE),
- * as play would have sent them had it been one window.
+ * A merged window has the start state of the first part, the end state of the last, and all logs in
+ * order; counts are summed, bits or-ed.  Of a page the first and the last contents are kept.
+ * Contents in between matter only if the page's mapping was removed before the end: then the
+ * contents just before that are kept (GONE), as play would have sent them for one long window.
  *
  * Invariants
- * MERGE-1  Replay of the merged window sends the same state as is made here: its dirty pages are
- *     those of the parts whose mapping was there, and readable, until the end.
+ * MERGE-1  Replay of the merged window sends the state that is made here: its dirty pages are the
+ *     parts' dirty pages whose mapping stayed, readable, until the end.
  * MERGE-2  Contents from the start of a part are contents from the start of the merged window, or
  *     from when the page's mapping was made in it. */
 #include "format/merging/merge.h"
@@ -26,7 +26,7 @@
 /* Event numbers have 32 bits. */
 #define EVENTS_MAX 0xf0000000u
 
-/* ---- arrays of all parts, one behind the other ---- */
+/* ---- arrays of all parts, one after another ---- */
 
 static void *merged_array(struct tbd_merge *m, size_t count, size_t element)
 {
@@ -55,7 +55,7 @@ static bool merge_log(struct tbd_merge *m)
     return true;
 }
 
-/* Calls from before the first part: of a thread that ran in no part before. */
+/* Is the call from before the first part: did the thread run in no earlier part? */
 static bool is_early(const struct tbd_merge *m, uint32_t part, uint32_t thread)
 {
     for (uint32_t i = 0; i < part; i++)
@@ -92,9 +92,8 @@ struct page_lists {
     struct tbd_page_contents *dirty, *gone, *first;
 };
 
-/* What ends the life of contents that a page has at the end of a part: the first event in later
- * parts that takes its mapping away, or makes it unreadable (then play sends it, too).  NULL: it
- * lives until the end. */
+/* The end of a page's contents from the end of a part: the first event in later parts that removes
+ * its mapping, or makes it unreadable (then play sends it, too).  NULL: they last until the end. */
 static const struct tbd_mapping_event *end_of_page(const struct tbd_merge *m, uint32_t part,
                                                    uint64_t address)
 {
@@ -114,7 +113,7 @@ static const struct tbd_mapping_event *end_of_page(const struct tbd_merge *m, ui
     return NULL;
 }
 
-/* Did play itself send the page in the part where it went away? */
+/* Did play itself send the page in the part where its mapping ended? */
 static bool is_sent_again(const struct tbd_merge *m, const struct tbd_mapping_event *end,
                           uint64_t address)
 {
@@ -225,7 +224,7 @@ static bool merge_pages(struct tbd_merge *m)
     return good;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole ---- */
 
 static uint64_t count_events(const struct tbd_merge *m, const struct tbd_window *window)
 {
@@ -239,8 +238,9 @@ static uint64_t count_events(const struct tbd_merge *m, const struct tbd_window 
     return events;
 }
 
-/* Is the page's state at the end of the part that is being loaded one that the merged window has?  Not when a later
- * part's end knows the page again, before it goes away.  Asked last part first: `later` are the pages of those behind. */
+/* Does the merged window need the page's contents from the end of the part that is being loaded?
+ * No, if a later part has newer contents of the same mapping.  The last part is loaded first:
+ * `later` has the pages of the parts after this one. */
 static bool is_wanted(void *context, uint64_t address)
 {
     struct tbd_merge *m = context;
@@ -273,7 +273,7 @@ static enum tbd_status load_parts(struct tbd_merge *m, struct tbd_error *why)
     return status;
 }
 
-/* How times and places in each part move. */
+/* Computes how times and log positions in each part move. */
 static enum tbd_status measure_parts(struct tbd_merge *m, struct tbd_error *why)
 {
     uint64_t events = 0, blocks = 0, order = 0;
@@ -322,7 +322,7 @@ static void take_states(struct tbd_merge *m)
     out->end_thread_count = last->end_thread_count;
 }
 
-/* The merged window's pointers lead into the parts. */
+/* The merged window takes over the parts' memory, as its pointers lead there. */
 static bool inherit_parts(struct tbd_merge *m)
 {
     for (uint32_t i = 0; i < m->count; i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* merge_private.h - windows on their way to becoming one (merge.c, merge_summaries.c) */
+/* merge_private.h - a merge in work (merge.c, merge_summaries.c) */
 #ifndef TBD_FORMAT_MERGE_PRIVATE_H
 #define TBD_FORMAT_MERGE_PRIVATE_H
 
@@ -19,12 +19,13 @@ struct tbd_merge {
     struct tbd_merge_part *parts;
     struct tbd_disk_shift *shifts;
     struct tbd_window *out;
-    uint32_t loading;              /* a part; those behind it are there already */
-    struct tbd_page_numbers later; /* pages that they modified: the first one that did */
+    uint32_t loading; /* a part; later parts are loaded already */
+    struct tbd_page_numbers
+        later; /* pages that the loaded parts modified: the first part that did */
 };
 
-/* Each fills in its part of m->out from those of all parts, of which it may leave nothing as it
- * was.  False: no memory. */
+/* Each fills in its field of m->out from all parts, and may destroy the parts' own.  False: no
+ * memory. */
 bool tbd_merge_read_pages(struct tbd_merge *m);
 bool tbd_merge_words(struct tbd_merge *m);
 bool tbd_merge_blocks(struct tbd_merge *m);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* merge_summaries.c - what several windows read, wrote and executed, as one list
+/* merge_summaries.c - merges the summaries of several windows: pages read, words, blocks
  *
- * Each window's list is in order, and much of it the same as that of its neighbours: two lists at a time become one, in
- * rounds, so that what is the same goes early.
+ * Each window's list is sorted, and neighbours have many equal keys: pairs of lists are merged, in
+ * rounds, so that equal entries become one early.
  *
  * Invariants
- * MERGE_SUMMARIES-1  Of entries with one key, those of earlier windows come first: what is added to
- *     one is later. */
+ * MERGE_SUMMARIES-1  Entries with the same key come in the order of windows: what is added to an
+ *     entry is later. */
 #include "format/merging/merge_private.h"
 #include "format/window/window_make.h"
 
@@ -18,14 +18,14 @@ struct item_list {
     size_t count;
 };
 
-/* What the lists consist of. */
+/* The kind of items in the lists. */
 struct item_kind {
     size_t bytes;
     uint64_t (*key)(const uint8_t *item);
     void (*add)(uint8_t *to, const uint8_t *more, bool has_counts);
 };
 
-/* `a` and `b` as one list at `out`.  Inline, so that there is one for each kind of item. */
+/* Merges `a` and `b` into `out`.  Inline, so that the compiler makes one for each kind of item. */
 static inline __attribute__((always_inline)) struct item_list
 unite_two(struct item_list a, struct item_list b, uint8_t *out, const struct item_kind *kind,
           bool has_counts)
@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) uint32_t unite_pairs(struct item_li
     return (count + 1) / 2;
 }
 
-/* All lists as one, which the merged window owns.  NULL: no memory. */
+/* Merges all lists into one, owned by the merged window.  NULL: no memory. */
 static inline __attribute__((always_inline)) const void *
 unite(struct tbd_merge *m, struct item_list *lists, const struct item_kind *kind, size_t *out_count)
 {
@@ -97,7 +97,7 @@ unite(struct tbd_merge *m, struct item_list *lists, const struct item_kind *kind
     return tbd_window_adopt(m->out, united) ? united : NULL;
 }
 
-/* A part's list, to be changed where it is. */
+/* A part's list, to be changed in place. */
 static struct item_list list_of(const void *items, size_t count)
 {
     return (struct item_list){ (uint8_t *)(uintptr_t)items, count };
@@ -134,7 +134,7 @@ bool tbd_merge_read_pages(struct tbd_merge *m)
 
 /* ---- words ---- */
 
-/* A place in the trace as a number. */
+/* Converts a place + 1 in the trace to a window number + 1. */
 static uint32_t number_of(const struct tbd_merge *m, uint32_t previous)
 {
     return previous ? tbd_trace_window(m->trace, previous - 1)->number + 1 : 0;
@@ -156,7 +156,7 @@ static void add_word(uint8_t *to, const uint8_t *more, bool has_counts)
     word->last = later->last;
 }
 
-/* As the merged window says it. */
+/* Converts a part's words to the merged window's event indices and times. */
 static void shift_words(struct tbd_merge *m, const struct tbd_merge_part *part,
                         struct item_list list)
 {

@@ -2,8 +2,8 @@
 /* replayed_events.c - see replayed_events.h
  *
  * Invariants
- * REPLAYED_EVENTS-1  A file is used only for the window it was made of: the same place in time, the
- *     same detail level, the same end state.
+ * REPLAYED_EVENTS-1  A file is used only for the window it was made from: same times, same detail
+ *     level, same end state.
  * REPLAYED_EVENTS-2  Loading allocates no more than the file's size, and the window's own TOC,
  *     allow. */
 #include "format/merging/replayed_events.h"
@@ -141,7 +141,7 @@ static enum tbd_status get_entries(const struct raised *r, struct tbd_window *wi
                       window->entry_count * sizeof(*entries));
 }
 
-/* What records and messages take is bounded as for a trace file (packed.c). */
+/* The size of records and messages is bounded as for a trace file (packed.c). */
 static bool is_possible(const struct raised *r, const struct tbd_window *window)
 {
     uint64_t bytes = r->head.coded_bytes * 16 + TBD_RECORD_MAX_BYTES;

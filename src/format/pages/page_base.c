@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* page_base.c - a page's latest contents from before a window: what differences are made to */
+/* page_base.c - a page's latest contents from before a window: the bases of differences */
 #include "format/pages/page_base.h"
 
 #include "format/files/page_difference.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The last entry of the page in a window's table: contents after which none are known in it. */
+/* The page's last entry in a window's table. */
 static const struct tbd_disk_page *last_entry(const struct tbd_toc *toc, uint64_t address)
 {
     size_t count;
@@ -22,7 +22,7 @@ static const struct tbd_disk_page *last_entry(const struct tbd_toc *toc, uint64_
     return last;
 }
 
-/* What the page held when the window began, if the window's own table says so. */
+/* The page's contents when the window began, if the window's own table has them. */
 static const struct tbd_disk_page *entry_at_start(const struct tbd_toc *toc, uint64_t address)
 {
     size_t count;
@@ -47,12 +47,12 @@ enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t addre
     return count ? tbd_toc_page(image, page, out) : TBD_NOTFOUND;
 }
 
-/* A page's visits, of which those from `visit` on were looked at; NULL, NULL: it has none. */
+/* A page's visits; those from `visit` on have been processed.  NULL, NULL: it has none. */
 struct way_back {
     const struct tbd_page_visit *begin, *visit;
 };
 
-/* One step back: the entry that what is wanted at the start of `window` is in, and its table; or
+/* One step back: the entry with the page's contents at the start of `window`, and its table; or
  * NULL. */
 static enum tbd_status step_back(struct tbd_trace *trace, uint32_t window, uint64_t address,
                                  struct way_back *way, struct tbd_toc **out_toc,
@@ -75,8 +75,8 @@ static enum tbd_status step_back(struct tbd_trace *trace, uint32_t window, uint6
     return status;
 }
 
-/* The contents of an entry, as far as they are known without others: *out_depth 0, or how many differences they were
- * put together from before.  False: what is stored is only a difference. */
+/* The contents of an entry if they are known without other entries; *out_depth: 0, or the number of
+ * differences they were made from.  False: only a difference is stored. */
 static enum tbd_status take_entry(struct tbd_trace *trace, struct tbd_toc *toc,
                                   const struct tbd_disk_page *page, uint8_t *out,
                                   uint32_t *out_depth, bool *out_is_whole)
@@ -95,7 +95,7 @@ static enum tbd_status take_entry(struct tbd_trace *trace, struct tbd_toc *toc,
     return TBD_OK;
 }
 
-/* Differences are put together on the way back, until contents are found that are whole. */
+/* Goes back and combines differences until whole contents are found. */
 enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window, uint64_t address,
                                        uint8_t *out, struct tbd_page_base *how)
 {
@@ -141,7 +141,7 @@ enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
     return TBD_OK;
 }
 
-/* Contents of an entry of this window's table, whatever they are stored as. */
+/* Contents of an entry of this window's table, however they are stored. */
 enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct tbd_toc *toc,
                                          const struct tbd_disk_page *page, uint8_t *out)
 {
@@ -162,7 +162,8 @@ enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace, struct tbd_toc
     return TBD_OK;
 }
 
-/* Does the table say itself what the page held when its window began?  `page` is one of its entries. */
+/* Does the table itself have the page's contents when its window began?  `page` is one of its
+ * entries. */
 static bool is_known_at_start(const struct tbd_toc *toc, const struct tbd_disk_page *page)
 {
     const struct tbd_disk_page *begin = page, *end = page + 1;
@@ -177,7 +178,8 @@ static bool is_known_at_start(const struct tbd_toc *toc, const struct tbd_disk_p
     return false;
 }
 
-/* `bytes` is a difference and becomes what it stands for; says of how many that was put together. */
+/* Turns `bytes`, a difference, into the contents; *out_depth: the number of differences they were
+ * made from. */
 static enum tbd_status undo_difference(struct tbd_trace *trace, const struct tbd_toc *toc,
                                        const struct tbd_disk_page *page, uint8_t *bytes,
                                        uint32_t *out_depth)

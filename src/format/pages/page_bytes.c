@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* page_bytes.c - any bytes at a position, from the events of its window and pages.c */
+/* page_bytes.c - bytes at any position, from the events of its window and pages.c */
 #include "format/pages/pages.h"
 
 #include "base/binary_search.h"
@@ -74,7 +74,7 @@ static uint64_t last_touch(const struct tbd_window *window, uint64_t address, ui
     return window->has_loads && last ? UINT64_MAX : last;
 }
 
-/* Old bytes of stores at or after `pos`. */
+/* Takes the old bytes of stores at or after `pos`. */
 static void take_later_stores(struct page_reading *r, const struct tbd_window *window,
                               struct tbd_position pos)
 {
@@ -121,8 +121,8 @@ static const struct tbd_page_contents *capture_after(const struct tbd_window *wi
     return tbd_window_dirty(window, q->address);
 }
 
-/* Does a store of this window touch bytes that no later store tells?  Then, without an end state
- * (the program was killed, and the window is not replayed), nobody knows what it left there. */
+/* Does a store of this window touch bytes that no later store overwrites?  Then, without an end
+ * state (the program was killed, and the window is not replayed), their contents are unknown. */
 static bool is_lost(const struct tbd_window *window, const struct page_reading *r)
 {
     if (window->complete)
@@ -133,7 +133,7 @@ static bool is_lost(const struct tbd_window *window, const struct page_reading *
     return false;
 }
 
-/* The same mapping was there already when the slice began: what the page held then. */
+/* The page's contents when the slice began, if it had the same mapping then. */
 static const struct tbd_page_contents *capture_before(const struct tbd_window *window,
                                                       const struct tbd_page_query *q)
 {

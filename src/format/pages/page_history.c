@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* page_history.c - which windows have contents of a page: made on first use, of all pages, or
- * before that of some
+/* page_history.c - which windows have contents of a page: a table made on first use, of all pages
+ * or of some
  *
- * Who changes one place of a long trace asks about few pages, and goes: the whole would take longer
- * than all it does. */
+ * A change of one window in a long trace asks about few pages: a table of all pages would take
+ * longer than the change. */
 #include "format/pages/page_base.h"
 
 #include "base/array.h"
@@ -28,7 +28,7 @@ static bool history_add(struct tbd_page_history *h, uint64_t page, uint32_t wind
     return true;
 }
 
-/* Visits of one page come to lie together, oldest first: `before` turns into places. */
+/* Sorts the visits by page, oldest first: `before` becomes an index of the sorted visits. */
 static bool history_sort(struct tbd_page_history *h)
 {
     struct tbd_page_visit *sorted = malloc((h->visit_count + 1) * sizeof(*sorted));

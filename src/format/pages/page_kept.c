@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* page_kept.c - contents of pages at the ends of windows that were read lately
+/* page_kept.c - contents of pages at the ends of windows that were read recently
  *
- * Windows are mostly read one after the other, and what a difference is to is what the window before ended with: so
- * one step is enough in place of one for each difference since the page was stored whole.  Nothing is kept until a
- * trace shows that it has differences. */
+ * Windows are mostly read in order, and the base of a difference is the page at the end of the
+ * window before: so one step suffices, in place of one for each difference since the page was
+ * stored whole.  Nothing is kept until a trace shows that it has differences. */
 #include "format/pages/pages_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* 32 MB, of which only what is used is ever touched. */
+/* 32 MB; pages that are not used take no memory. */
 #define KEPT_PAGES 8192u
 
 struct tbd_page_kept {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* page_moved.c - a page that mremap brought to its address: what it held where it was before
+/* page_moved.c - contents of a page that mremap moved, from its old address
  *
- * Asked only when the trace does not know the page at its new address, as when the program was
- * killed before a window's end at which its first use would have been told.  Bound: each step goes
- * back in time, STEPS_MAX of them at most. */
+ * Needed only if the trace does not know the page at its new address, e.g. when the program was
+ * killed before the end of the window that first used it.  Bound: each step goes back in time, at
+ * most STEPS_MAX. */
 #include "format/pages/pages_private.h"
 
 #include "base/layout.h"
@@ -67,7 +67,7 @@ static enum tbd_status read_call(const struct tbd_record_view *record, uint64_t 
     return status;
 }
 
-/* Where the page was before the call that made its mapping; 0: nowhere, it was added. */
+/* The page's address before the call that made its mapping; 0: the page was added. */
 static enum tbd_status find_source(struct tbd_trace *trace, const struct tbd_page_query *q,
                                    uint64_t *out)
 {
@@ -87,7 +87,7 @@ static enum tbd_status find_source(struct tbd_trace *trace, const struct tbd_pag
     return TBD_OK;
 }
 
-/* What was modified in the window before the call was captured just before it. */
+/* The page's capture just before the call, if the window modified it before. */
 static const struct tbd_disk_page *captured(const struct tbd_page_entries *entries,
                                             const struct tbd_page_query *source,
                                             const struct tbd_moment *until)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pages.c - what a page held at a moment, without replay
+/* pages.c - contents of a page at a moment, without replay
  *
  * A page's contents at a moment follow from, in this order (docs/FORMAT.md, "Memory"):
  *   1. its last capture at the end of an earlier window, since its mapping began
@@ -11,7 +11,7 @@
  * in that window; else the page was not modified in it, and the above applies.
  *
  * Invariants
- * PAGES-1  Captures from before a piece of a mapping was born, or from after it was unmapped, are
+ * PAGES-1  Captures from before a piece of a mapping began, or from after it was unmapped, are
  *     never used. */
 #include "format/pages/pages.h"
 
@@ -53,7 +53,7 @@ static enum tbd_status from_earlier(struct tbd_trace *trace, const struct tbd_pa
 
         if (page->flags & TBD_DISK_PAGE_END)
             return tbd_page_of_entry_locked(trace, entries.toc, page, out);
-        /* GONE: sent before it became unreadable, say; its mapping is still the same. */
+        /* GONE: e.g. sent before mprotect made it unreadable; its mapping is still the same. */
         if (page->flags & (TBD_DISK_PAGE_FIRST | TBD_DISK_PAGE_GONE) &&
             tbd_moment_compare(&then, &q->piece->born) >= 0)
             best = page;
@@ -106,7 +106,7 @@ static enum tbd_status from_windows(struct tbd_trace *trace, const struct tbd_pa
     for (; here < end && here->window <= q->died.window; here++) {
         if (here->kinds & TBD_PAGES_FIRST)
             return from_first_use(trace, q, here->window, out);
-        if (here->window > q->at.window) /* modified when its contents were known already */
+        if (here->window > q->at.window) /* modified when its contents were already known */
             break;
     }
     return TBD_NOTFOUND;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* pages.h - what memory held at any position of a trace, without replay */
+/* pages.h - contents of memory at any position of a trace, without replay */
 #ifndef TBD_FORMAT_PAGES_H
 #define TBD_FORMAT_PAGES_H
 
@@ -18,8 +18,8 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_read(struct tbd_trace *trace,
                                               struct tbd_position pos, uint64_t address, void *out,
                                               size_t bytes);
 
-/* The same for bytes that no store of the window touches at or after `pos`: it is not gone
- * through. */
+/* The same for bytes that no store of the window touches at or after `pos`: its events are not
+ * walked. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_read_unstored(struct tbd_trace *trace,
                                                        const struct tbd_window *window,
                                                        struct tbd_position pos, uint64_t address,
@@ -39,10 +39,11 @@ TBD_MUST_CHECK enum tbd_status tbd_trace_page_at_start(struct tbd_trace *trace, 
                                                        uint64_t address, uint8_t *out);
 
 /* Is it certain that no window of `first` .. `last` modified the page or changed a mapping, so that
- * the page holds the same before and after them?  True if `last` < `first`. */
+ * its contents are the same before and after them?  True if `last` < `first`. */
 bool tbd_trace_page_stays(struct tbd_trace *trace, uint32_t first, uint32_t last, uint64_t address);
 
-/* Why that, or the function below, said that the trace is damaged: file, offset and page. */
+/* Why tbd_trace_page_at_start() or tbd_trace_page_after() said that the trace is damaged: file,
+ * offset and page. */
 void tbd_trace_page_why(struct tbd_trace *trace, struct tbd_error *out);
 
 /* As tbd_trace_page_at_start() for a mapping made inside window `index`: contents when it was made,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* pages_private.h - what the files share that tell a page's contents at a moment (pages.c)
+/* pages_private.h - shared by the files that find a page's contents at a moment (pages.c)
  *
- * The trace's lock is held around all of it (`_locked`). */
+ * Callers of `_locked` functions have the trace's lock. */
 #ifndef TBD_FORMAT_PAGES_PRIVATE_H
 #define TBD_FORMAT_PAGES_PRIVATE_H
 
@@ -27,7 +27,7 @@ struct tbd_page_history {
 struct tbd_page_kept;
 struct tbd_mapped_copy;
 
-/* What this folder keeps with a trace. */
+/* This folder's part of a trace's handle. */
 struct tbd_trace_pages {
     struct tbd_page_history history;
     struct tbd_page_kept *kept;     /* owned; NULL until a difference was seen (page_kept.c) */
@@ -61,30 +61,31 @@ TBD_MUST_CHECK enum tbd_status tbd_page_entries_locked(struct tbd_trace *trace, 
 /* page_base.c */
 TBD_MUST_CHECK enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t address,
                                                         uint8_t *out);
-/* The latest contents of a page that the trace has from before the events of `window`: what a difference stored there is
- * to.  `how` may be NULL.  TBD_NOTFOUND: it has none. */
+/* The latest contents of a page that the trace has from before the events of `window`: the base of
+ * a difference stored there.  `how` may be NULL.  TBD_NOTFOUND: it has none. */
 struct tbd_page_base {
-    struct tbd_moment from; /* when the contents are from */
+    struct tbd_moment from; /* the moment of the contents */
     bool from_image;
-    uint32_t depth; /* differences that were put together for them */
+    uint32_t depth; /* the number of differences they were made from */
 };
 TBD_MUST_CHECK enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
                                                       uint64_t address, uint8_t *out,
                                                       struct tbd_page_base *how);
-/* Contents of an entry of this window's table, whatever they are stored as. */
+/* Contents of an entry of this window's table, however they are stored. */
 TBD_MUST_CHECK enum tbd_status tbd_page_of_entry_locked(struct tbd_trace *trace,
                                                         struct tbd_toc *toc,
                                                         const struct tbd_disk_page *page,
                                                         uint8_t *out);
 
-/* page_kept.c: what the page held at the window's end, if that is known, and how many differences it was put together
- * from; borrowed until the lock is given back, or others are kept.  `pages` may be NULL. */
+/* page_kept.c: the page's contents at the window's end, if known, and the number of differences
+ * they were made from; borrowed until the lock is released, or others are kept.  `pages` may be
+ * NULL. */
 const uint8_t *tbd_page_kept_locked(const struct tbd_trace_pages *pages, uint32_t window,
                                     uint64_t address, uint32_t *out_depth);
-/* `depth` 0: only if others are. */
+/* With `depth` 0 contents are kept only if the trace has differences. */
 void tbd_page_keep_locked(struct tbd_trace_pages *pages, uint32_t window, uint64_t address,
                           uint32_t depth, const uint8_t *contents);
-/* Its pages are stored in another way now. */
+/* The window's pages are stored differently now. */
 void tbd_page_kept_forget(struct tbd_trace_pages *pages, uint32_t window);
 
 /* pages.c */
@@ -92,14 +93,14 @@ struct tbd_page_query {
     uint64_t address;
     struct tbd_moment at;
     struct tbd_moment died;                /* its mapping ends; window UINT32_MAX: never */
-    const struct tbd_mapping_piece *piece; /* borrowed until the lock is given back */
-    unsigned moves;                        /* how many calls of mremap it was followed through */
+    const struct tbd_mapping_piece *piece; /* borrowed until the lock is released */
+    unsigned moves; /* how many calls of mremap it was followed back through */
 };
-/* What mapping the page belongs to at the moment.  TBD_UNMAPPED. */
+/* Finds the mapping that the page belongs to at the moment.  TBD_UNMAPPED. */
 TBD_MUST_CHECK enum tbd_status tbd_page_ask_locked(struct tbd_trace *trace,
                                                    const struct tbd_moment *at, uint64_t address,
                                                    struct tbd_page_query *out);
-/* page_moved.c: what it held before mremap brought it there.  TBD_NOTFOUND: it did not. */
+/* page_moved.c: the page's contents before mremap moved it.  TBD_NOTFOUND: it was not moved. */
 TBD_MUST_CHECK enum tbd_status tbd_page_moved_locked(struct tbd_trace *trace,
                                                      const struct tbd_page_query *q, uint8_t *out);
 /* Its contents, if its window does not modify it after the moment. */

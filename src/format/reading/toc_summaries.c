@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* toc_summaries.c - one summary of a window, out of its TOC, which stays open */
+/* toc_summaries.c - reads one summary of a window from its TOC, which stays open */
 #include "format/reading/window_read.h"
 
 #include "format/summaries/summaries.h"
@@ -7,7 +7,7 @@
 #include "format/trace/trace_handle.h"
 #include "format/trace/trace_index.h"
 
-/* The window's table, with the trace locked; on failure nothing is locked. */
+/* The window's TOC, with the trace locked; on failure it is not locked. */
 static enum tbd_status lock_toc(struct tbd_trace *trace, uint32_t window, struct tbd_toc **out)
 {
     enum tbd_status status;

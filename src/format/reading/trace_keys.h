@@ -8,11 +8,11 @@
 
 /* ---- the trace's segments, ascending by time ---- */
 size_t tbd_trace_segment_count(struct tbd_trace *trace);
-/* The first one that does not end before `time`. */
+/* The first segment that does not end before `time`. */
 size_t tbd_trace_segment_from(struct tbd_trace *trace, uint64_t time);
-/* Opened when asked for first, borrowed until the trace is closed.  NULL: it is damaged. */
+/* Opened on first use, borrowed until the trace is closed.  NULL: it is damaged. */
 const struct tbd_keys *tbd_trace_segment(struct tbd_trace *trace, size_t index);
-/* Does segment `index` (which need not be opened for this) begin before `time`? */
+/* Does segment `index` begin before `time`?  Does not open it. */
 bool tbd_trace_segment_begins_before(struct tbd_trace *trace, size_t index, uint64_t time);
 /* Keys of one window from its TOC. */
 TBD_MUST_CHECK enum tbd_status tbd_window_keys(struct tbd_trace *trace, uint32_t window,

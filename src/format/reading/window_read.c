@@ -57,7 +57,7 @@ static bool is_wanted(const struct tbd_wanted_pages *wanted, uint64_t address)
     return !wanted || wanted->is_wanted(wanted->context, address);
 }
 
-/* `wanted` NULL: all.  Of pages that are not wanted there are no bytes. */
+/* `wanted` NULL: all.  Pages that are not wanted get no bytes. */
 static const struct tbd_page_contents *read_page_kind(struct tbd_toc *toc, uint32_t flag,
                                                       const struct tbd_wanted_pages *wanted,
                                                       struct tbd_window *window, size_t *out_count,
@@ -379,7 +379,7 @@ static enum tbd_status lost_before(struct tbd_trace *trace, const struct tbd_toc
                          *own.detail ? ": " : "", own.detail);
 }
 
-/* Pages that are stored as differences become what they held. */
+/* Turns pages that are stored as differences into contents. */
 static enum tbd_status resolve_deltas(struct tbd_trace *trace, const struct tbd_toc *toc,
                                       struct tbd_window *window, struct tbd_error *why)
 {

@@ -12,8 +12,7 @@
 TBD_MUST_CHECK enum tbd_status tbd_window_load(struct tbd_trace *trace, uint32_t index,
                                                bool with_events, struct tbd_window **out,
                                                struct tbd_error *why);
-/* ... without events, and without contents (`bytes` NULL) of those pages it modified that are not
- * wanted. */
+/* The same without events; modified pages that are not wanted have no contents (`bytes` NULL). */
 struct tbd_wanted_pages {
     bool (*is_wanted)(void *context, uint64_t address);
     void *context;
@@ -22,12 +21,12 @@ TBD_MUST_CHECK enum tbd_status tbd_window_load_wanted(struct tbd_trace *trace, u
                                                       const struct tbd_wanted_pages *wanted,
                                                       struct tbd_window **out,
                                                       struct tbd_error *why);
-/* Only what tells which events it has: registers, summaries, pages read, log; no contents of
- * pages. */
+/* Loads only registers, summaries, pages read and log, which tell what events the window has; no
+ * contents of pages. */
 TBD_MUST_CHECK enum tbd_status tbd_window_load_summaries(struct tbd_trace *trace, uint32_t index,
                                                          struct tbd_window **out,
                                                          struct tbd_error *why);
-/* As tbd_window_load() with events, and tbd_picker_pick() after it. */
+/* Like tbd_window_load() with events, then tbd_picker_pick(). */
 TBD_MUST_CHECK enum tbd_status tbd_window_load_picked(struct tbd_trace *trace, uint32_t index,
                                                       struct tbd_picker *picker,
                                                       struct tbd_window **out,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* stream.h - the memory that engine and organizer share, and what flows through it
+/* stream.h - the memory that engine and organizer share, and its contents
  *
  * A stream is one shared memory file.  The engine (in play or in a replay process) produces, one
  * consumer takes: the organizer in play, the replay driver otherwise; the code that consumes is the
@@ -13,9 +13,9 @@
  *       | entries area | guard page | operand area | guard page |
  *
  *   areas_offset              replay only: operand areas of area_bytes and a guard page.  In one of
- *                             them (replay/plan.h says which) the operands of a window's chunks lie
- *                             behind each other, in place of the chunks' own areas, so that nobody
- *                             has to put them together.
+ *                             them (replay/plan.h says which) the operands of a window's chunks
+ *                             follow one another, in place of the chunks' own areas, so that they
+ *                             need not be copied together.
  *
  * Entries are uint32_t.  An entry is the id of a block (1 .. 2^31-1), written when the block is
  * entered, or TBD_ENTRY_MESSAGE | kind, written after a message is complete.  0 means "nothing
@@ -36,7 +36,7 @@
  * STREAM-4  Time is the number of block entries before; messages do not count.
  * STREAM-5  A window ends with TBD_MSG_WINDOW_END, in the chunk with ENDS_WINDOW set; the next
  *     window starts with the next chunk.  The last window too: pages, TBD_MSG_END, REGS,
- *     WINDOW_END; engine_state is ENDED then.  A program that is killed leaves no such end.
+ *     WINDOW_END; engine_state is ENDED then.  A killed program leaves no such end.
  *
  * STREAM-6  TBD_MSG_UNMAP is where a page's contents end.  A call that makes, replaces, moves or
  *     empties a mapping (mmap, munmap, mremap, madvise(MADV_DONTNEED), brk) sends UNMAP for the
@@ -61,21 +61,21 @@
 #define TBD_OPERANDS_BYTES    (1u << 20)
 #define TBD_CHUNK_STRIDE      (TBD_ENTRIES_BYTES + TBD_OPERANDS_BYTES + 2u * 4096u)
 
-/* How an operand area can overflow in one go: no block record is longer. */
+/* The most that one entry can overflow an operand area: no block record is longer. */
 #define TBD_RECORD_MAX_BYTES 8192u
 /* A message's payload is never longer; senders split (pages, ranges, long system calls). */
 #define TBD_MESSAGE_MAX_BYTES (256u << 10)
 
-/* A chunk on its way, written by the engine before `published` grows: that with number n is
- * described at n % chunk_count.  Where it lies is the engine's choice: the slot given back last, as
- * long as the consumer keeps up, so that the same few stay in the caches. */
+/* A chunk's descriptor, written by the engine before `published` grows: chunk number n is at n %
+ * chunk_count.  The engine chooses the chunk's slot: the one given back last, as long as the
+ * consumer keeps up, so that the same few stay in the caches. */
 struct tbd_chunk {
     uint64_t first_time;     /*  0: time of the first block entry in it */
     uint32_t entries_offset; /*  8: where its first entry is, bytes into the entries area */
     uint32_t entry_count;    /* 12: TBD_COUNT_OPEN while it is being filled */
     uint32_t operand_bytes;  /* 16: valid once published */
     uint32_t flags;          /* 20: TBD_CHUNK_* */
-    uint32_t slot;           /* 24: which of those at chunks_offset it lies in, below chunk_count */
+    uint32_t slot;           /* 24: index of the slot at chunks_offset, below chunk_count */
     uint32_t reserved;       /* 28 */
 };
 _Static_assert(sizeof(struct tbd_chunk) == 32, "tbd_chunk is 32 bytes");
@@ -156,8 +156,8 @@ enum tbd_organizer_state {
 
 /* How a block ends: what its last instruction is. */
 enum tbd_end {
-    TBD_END_LIMIT = 1,  /* instruction limit, or what follows cannot be executed, or behind a
-                              store in memory that is executable and writable or shared */
+    TBD_END_LIMIT = 1,  /* instruction limit, or the next bytes cannot be executed, or after a store
+                         * in memory that is executable and writable or shared */
     TBD_END_JUMP = 2,   /* direct jmp */
     TBD_END_BRANCH = 3, /* jcc, jrcxz, loop */
     TBD_END_CALL = 4,   /* direct call */
@@ -171,7 +171,7 @@ enum tbd_end {
 };
 
 #define TBD_BLOCK_MAX_INSNS 64u
-/* Of one instruction (Intel SDM volume 2, 2.3.11). */
+/* The longest instruction (Intel SDM volume 2, 2.3.11). */
 #define TBD_INSN_MAX_BYTES 15u
 
 struct tbd_block_def {
@@ -255,19 +255,18 @@ enum tbd_message_kind {
     TBD_MSG_PAGE = 4,       /* struct tbd_msg_page + 4096 bytes */
     TBD_MSG_READ_PAGES = 5, /* uint64_t addresses of pages read in the window */
     TBD_MSG_REGS = 6,       /* struct tbd_regs + xsave image: a thread's registers here.  At a
-                                window's end one for every thread that lives, the running one's
-                                last */
+                             * window's end one for every living thread, the running one's last */
     TBD_MSG_WINDOW_END = 7, /* struct tbd_msg_window_end: last message of a window */
     TBD_MSG_SYSCALL = 8,    /* struct tbd_msg_syscall, then writes (struct tbd_write) */
     TBD_MSG_SPECIAL = 9,    /* struct tbd_msg_special, then writes */
     TBD_MSG_SIGNAL = 10,    /* struct tbd_msg_signal, then writes, then struct tbd_regs + xsave
                                 image */
-    TBD_MSG_INTERRUPTED = 11, /* uint64_t K: of the block before, only instructions 0..K-1 ran.  Its
-                                record has its full length all the same: ops of later ones are
-                                zeros, not events */
+    TBD_MSG_INTERRUPTED = 11, /* uint64_t K: only instructions 0..K-1 of the block before ran.  Its
+                               * record has its full length all the same: the ops of later
+                               * instructions are zeros, not events */
     TBD_MSG_NOTE = 12,        /* uint32_t severity (0 info, 1 something is missing), text */
-    TBD_MSG_END = 13,         /* struct tbd_msg_end: nothing follows but the last window's own end
-                                (pages before it; REGS and WINDOW_END behind it) */
+    TBD_MSG_END = 13,         /* struct tbd_msg_end: nothing follows except the last window's own
+                               * end (pages before it; REGS and WINDOW_END after it) */
     TBD_MSG_THREAD = 14,      /* struct tbd_msg_thread; START: then struct tbd_regs + xsave image */
     TBD_MSG_SHARED = 15,      /* struct tbd_msg_shared + uint64_t addresses of instructions */
     TBD_MSG_CODE = 16,        /* struct tbd_msg_code, then writes */
@@ -290,7 +289,7 @@ struct tbd_msg_start {
     uint64_t realtime_ns;  /* 40: CLOCK_REALTIME at take-over */
     uint64_t brk_start;    /* 48 */
     uint64_t brk_end;      /* 56 */
-    uint32_t argc;         /* 64: that many NUL-terminated strings follow the executable's path */
+    uint32_t argc;         /* 64: number of NUL-terminated strings after the executable's path */
     uint16_t max_insns;    /* 68: instructions in a block at most; 0 = TBD_BLOCK_MAX_INSNS */
     uint16_t flags;        /* 70: TBD_START_* */
     /* executable path NUL, argv[0] NUL, ..., argv[argc-1] NUL, working directory NUL */
@@ -413,8 +412,8 @@ enum tbd_special {
     TBD_SPECIAL_WRGSBASE,
     TBD_SPECIAL_OTHER,
     TBD_SPECIAL_SHARED, /* any instruction that is in the set of TBD_MSG_SHARED */
-    TBD_SPECIAL_LOADS,  /* loads of which the place or extent is not known when code is translated:
-                           repeated lods, scas, cmps; gathers */
+    TBD_SPECIAL_LOADS,  /* loads whose address or length is not known when code is translated:
+                         * repeated lods, scas, cmps; gathers */
     TBD_SPECIAL_APART,  /* plain accesses that translated code cannot make: relative to gs without a
                            register for the address; as SHARED otherwise */
     TBD_SPECIAL_STATE,  /* outputs that depend on the processor's state: rdpmc, lsl, reads of
@@ -430,14 +429,14 @@ struct tbd_msg_special {
     uint64_t gpr[TBD_REG_COUNT]; /* 16 */
     uint64_t rflags;             /* 144: afterwards */
     uint32_t flags;              /* 152: TBD_SPECIAL_F_* */
-    uint32_t others; /* 156: so many of the writes, the first ones, are not the instruction's:
-                                  other processes made them before it read the memory */
+    uint32_t others;             /* 156: the first `others` writes are not the instruction's: other
+                      * processes made them before it read the memory */
 };
 _Static_assert(sizeof(struct tbd_msg_special) == 160, "tbd_msg_special is 160 bytes");
 /* outputs are a function of the inputs: replay executes it again and must get the same writes */
 #define TBD_SPECIAL_F_REPLAYED 1u
 #define TBD_SPECIAL_F_MORE     2u /* further messages for the same execution follow */
-/* a repeated one that is not over: the next block begins with it */
+/* a repeated instruction that has not ended: the next block begins with it */
 #define TBD_SPECIAL_F_LEFT 4u
 
 struct tbd_msg_signal {
@@ -452,14 +451,14 @@ struct tbd_msg_signal {
 _Static_assert(sizeof(struct tbd_msg_signal) == 160, "tbd_msg_signal is 160 bytes");
 #define TBD_SIGNAL_SYNC 1u /* raised by the instruction at this position */
 
-/* Threads run one at a time; what comes between two SWITCH messages is one thread's.  The first
+/* Threads run one at a time; entries between two SWITCH messages belong to one thread.  The first
  * window begins with the thread of TBD_MSG_START, every other one with the thread whose REGS were
- * last at the end before.
+ * last at the end of the window before.
  *
- * A thread that must wait inside a system call gives way there: its block was entered, a SWITCH
- * follows, and the call's SYSCALL message comes directly behind the SWITCH that brings it back (so
- * does INTERRUPTED when the call was not made after all, and is made again; it speaks of the
- * thread's own last block then).  Its REGS in between have rip on the system call instruction. */
+ * A thread that must wait inside a system call gives up control there: its block was entered, a
+ * SWITCH follows, and the call's SYSCALL message comes directly after the SWITCH back to it (so
+ * does INTERRUPTED if the call was not made after all, and is made again; it is then about the
+ * thread's own last block).  Its REGS in between have rip on the system call instruction. */
 enum tbd_thread_event {
     TBD_THREAD_START = 1,  /* `thread` exists, made by the system call before this message;
                               registers follow */
@@ -468,7 +467,7 @@ enum tbd_thread_event {
                               one */
 };
 enum tbd_thread_reason {
-    TBD_SWITCH_BLOCKED = 1, /* the one before waits in a system call */
+    TBD_SWITCH_BLOCKED = 1, /* the thread before waits in a system call */
     TBD_SWITCH_QUANTUM = 2, /* it had its share of block entries */
     TBD_SWITCH_YIELD = 3,   /* sched_yield and the like */
     TBD_SWITCH_EXIT = 4,    /* it ended */
@@ -484,22 +483,22 @@ struct tbd_msg_thread {
 _Static_assert(sizeof(struct tbd_msg_thread) == 24, "tbd_msg_thread is 24 bytes");
 #define TBD_NO_BLOCK_TIME UINT64_MAX
 
-/* Memory that other processes may write is only accessed by instructions that the engine executes;
- * they end their blocks (TBD_SPECIAL_SHARED).  Which those are is found out while the program runs:
- * an INTERRUPTED with this message behind it is a block that was left before such an instruction
- * for the first time.  It is in the set from there on.  A window begins with the whole set, unless
- * it is empty.  With no address and no flag, the block was left because its last instruction had to
- * wait for a page that somebody else fills (userfaultfd). */
+/* Only instructions that the engine executes access memory that other processes may write; they end
+ * their blocks (TBD_SPECIAL_SHARED).  They are found while the program runs: an INTERRUPTED
+ * followed by this message means that a block was left before such an instruction for the first
+ * time, which is in the set from there on.  A window begins with the whole set, unless it is empty.
+ * With no address and no flag, the block was left because its last instruction had to wait for a
+ * page that somebody else fills (userfaultfd). */
 struct tbd_msg_shared {
     uint32_t flags; /* 0: TBD_SHARED_* */
     uint32_t count; /* 4: of the addresses that follow */
 };
 _Static_assert(sizeof(struct tbd_msg_shared) == 8, "tbd_msg_shared is 8 bytes");
-#define TBD_SHARED_WHOLE 1u /* in place of the set so far; else in addition to it */
+#define TBD_SHARED_WHOLE 1u /* replaces the set; else adds to it */
 
-/* Memory that others may write was looked at for code, before the block at `start` is entered for
- * the first time or anew; what they had written to the bytes that this block depends on is as if it
- * happened just now. */
+/* Code in memory that others may write was read, before the block at `start` is entered for the
+ * first time or after a change.  Others' writes to the bytes of this block count as if made just
+ * now. */
 struct tbd_msg_code {
     uint32_t write_count; /* 0 */
     uint32_t bytes;       /* 4 */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* keys.c - making segments of the index over windows
  *
- * A segment's keys are taken a *span* at a time, the SPAN_KEYS numbers from the least key on that
- * is left: each window adds those that it has there.  Programs write to neighbouring words, in one
- * window as in the next, so most spans are dense.
+ * A segment's keys are taken a *span* at a time: the SPAN_KEYS numbers from the least remaining key
+ * on.  Each window adds its keys in the span.  Programs write to neighbouring words, in one window
+ * as in the next, so most spans are dense.
  *
- * A group of TBD_KEY_GROUP keys is coded as: per key a varint, the difference to the one before
- * (the first key of a group is in the directory), then its mask:
+ * A group of TBD_KEY_GROUP keys is coded as: for each key a varint, the difference to the key
+ * before (the first key of a group is in the directory), then its mask:
  *
  *   byte    bits 0-5: lowest window s; bits 6-7: how to go on
  *           0  only that window             1  all windows from s on
@@ -42,7 +42,7 @@ static void put_key(struct sequence *sequence, uint64_t key)
     sequence->last = key;
 }
 
-/* `keys` in any order, from malloc; NULL: there was no memory. */
+/* `keys`, in any order, are from malloc; NULL: there was no memory. */
 static void put_sorted(struct sequence *sequence, uint64_t *keys, size_t count)
 {
     if (!keys) {
@@ -94,7 +94,7 @@ static void put_messages(struct sequence *sequence, const struct tbd_window *win
     put_sorted(sequence, keys, count);
 }
 
-/* Where the program goes on: each of its threads. */
+/* The addresses where the program's threads go on after the window. */
 static void put_targets(struct sequence *sequence, const struct tbd_window *window)
 {
     uint64_t *keys = malloc((window->end_thread_count + 1) * sizeof(*keys));
@@ -152,7 +152,7 @@ void tbd_keys_collect(const struct tbd_window *window, struct tbd_buffer *out)
     put_words(&sequence, window);
     for (size_t i = 0; i < window->block_summary_count; i++)
         put_key(&sequence, tbd_key(TBD_KEY_BLOCK, window->block_summaries[i].id));
-    /* without counts, all that is known is that it was entered */
+    /* without counts, only the entry itself is known */
     for (size_t i = 0; i < window->block_summary_count; i++)
         if (window->block_summaries[i].enters || !window->block_summaries[i].count)
             put_key(&sequence, tbd_key(TBD_KEY_ENTER, window->block_summaries[i].id));
@@ -207,17 +207,17 @@ void tbd_key_segment_name(const struct tbd_key_segment *segment, char *out, size
 #define NONE      UINT64_MAX /* no key: kinds are small (tbd_key()) */
 
 struct merge {
-    uint64_t next[TBD_KEY_WINDOWS]; /* each window's first key that is not in a span yet; or NONE */
+    uint64_t next[TBD_KEY_WINDOWS]; /* each window's first key after the spans so far; or NONE */
     struct tbd_reader in[TBD_KEY_WINDOWS];
     uint32_t windows;
     uint64_t least;                   /* of `next` */
     uint64_t first;                   /* the span's first number */
-    uint32_t word;                    /* of `present`: those before are done */
+    uint32_t word;                    /* of `present`: earlier words are done */
     uint64_t present[SPAN_KEYS / 64]; /* numbers with a mask */
     uint64_t masks[SPAN_KEYS];
 };
 
-/* The key behind `key`, and NONE behind the last. */
+/* The key after `key`; NONE after the last. */
 static uint64_t key_after(struct tbd_reader *in, uint64_t key)
 {
     return in->at < in->end ? key + tbd_reader_varint(in) : NONE;

@@ -2,12 +2,12 @@
 /* keys.h - the index over windows: for a memory word, a block, a function, a system call or a
  * signal, the windows that contain it, without opening each window's TOC
  *
- * A key is a kind and a number.  The keys of up to TBD_KEY_WINDOWS windows in a row are one file
+ * A key is a kind and a number.  The keys of up to TBD_KEY_WINDOWS consecutive windows are one file
  * below keys/ of the trace, a *segment*, which says for each key in which of those windows it
  * occurs: a mask, bit i for the i-th window of the segment.  Windows are known by their times, so
  * that a segment stays right when windows are merged, renumbered or lowered.
  *
- * The index leaves nothing out: what is damaged, or not there yet, answers "perhaps".
+ * The index has no false negatives: damaged or missing parts answer "perhaps".
  *
  * Invariants
  * KEYS-1  Keys of a segment ascend strictly; a group never reaches past the file's end.
@@ -23,7 +23,7 @@ enum tbd_key_kind {
     TBD_KEY_WORD = 1,      /* address / 8: a store touches it */
     TBD_KEY_BLOCK = 2,     /* id: entered */
     TBD_KEY_ENTER = 3,     /* id: entered by a call */
-    TBD_KEY_TARGET = 4,    /* address: where the program goes on behind the window */
+    TBD_KEY_TARGET = 4,    /* address: where the program goes on after the window */
     TBD_KEY_READ_PAGE = 5, /* page number */
     TBD_KEY_SYSCALL = 6,   /* number */
     TBD_KEY_SIGNAL = 7,    /* number */
@@ -38,7 +38,7 @@ static inline uint64_t tbd_key(enum tbd_key_kind kind, uint64_t number)
 
 /* ---- making segments ---- */
 
-/* All keys of a window in ascending order, as varints: each the difference to the one before. */
+/* All keys of a window in ascending order, as varints: each is the difference to the key before. */
 void tbd_keys_collect(const struct tbd_window *window, struct tbd_buffer *out);
 
 struct tbd_key_segment {
@@ -48,8 +48,8 @@ struct tbd_key_segment {
     uint32_t windows;
     size_t bytes; /* of all keys */
 };
-/* Takes over the keys of the window that follows on the last one.  False: the segment is full, or
- * this window does not follow; nothing has changed then. */
+/* Takes over the keys of the window after the last one.  False: the segment is full, or this window
+ * does not follow; then nothing has changed. */
 bool tbd_key_segment_add(struct tbd_key_segment *segment, uint32_t window, uint64_t first_time,
                          uint64_t blocks, struct tbd_buffer *keys);
 bool tbd_key_segment_is_full(const struct tbd_key_segment *segment);
@@ -57,12 +57,12 @@ void tbd_key_segment_clear(struct tbd_key_segment *segment);
 /* Appends the whole file. */
 void tbd_key_segment_encode(struct tbd_key_segment *segment, uint64_t trace_id,
                             struct tbd_buffer *out);
-/* Below the trace directory. */
+/* The file's name, relative to the trace directory. */
 void tbd_key_segment_name(const struct tbd_key_segment *segment, char *out, size_t bytes);
 
 /* ---- asking ---- */
 
-/* Keys of some windows, in core or in a mapped file; tbd_keys_free(). */
+/* Keys of some windows, in memory or in a mapped file; tbd_keys_free(). */
 struct tbd_keys {
     uint64_t times[TBD_KEY_WINDOWS + 1];
     uint32_t windows;
@@ -80,8 +80,8 @@ void tbd_keys_free(struct tbd_keys *keys);
 uint64_t tbd_keys_range(const struct tbd_keys *keys, uint64_t first, uint64_t last);
 /* Mask of the windows that have one of these keys, which ascend. */
 uint64_t tbd_keys_any(const struct tbd_keys *keys, const uint64_t *wanted, size_t count);
-/* Mask of the windows inside [first_time, first_time + blocks); `*out_blocks`: how much of it they
- * are. */
+/* Mask of the windows inside [first_time, first_time + blocks); `*out_blocks`: block entries in
+ * them. */
 uint64_t tbd_keys_windows(const struct tbd_keys *keys, uint64_t first_time, uint64_t blocks,
                           uint64_t *out_blocks);
 static inline uint64_t tbd_keys_all(const struct tbd_keys *keys)
@@ -89,8 +89,7 @@ static inline uint64_t tbd_keys_all(const struct tbd_keys *keys)
     return keys->windows == 64 ? ~0ull : ((uint64_t)1 << keys->windows) - 1;
 }
 
-/* ---- the segments below a trace's directory, ascending by time: listed when they are asked for
- * first ---- */
+/* ---- the segments below a trace's directory, ascending by time: listed on first use ---- */
 struct tbd_key_file;
 struct tbd_key_files {
     struct tbd_key_file *files; /* owned */
@@ -99,13 +98,13 @@ struct tbd_key_files {
 };
 void tbd_key_files_list(struct tbd_key_files *files, const char *path);
 void tbd_key_files_free(struct tbd_key_files *files);
-/* Of a trace with this path and id.  Opened when asked for first, borrowed until all are freed.  NULL:
- * it is damaged. */
+/* For a trace with this path and id.  Opened on first use, borrowed until all are freed.  NULL: it
+ * is damaged. */
 const struct tbd_keys *tbd_key_files_get(struct tbd_key_files *files, size_t index,
                                          const char *path, uint64_t trace_id);
-/* The first one that does not end before `time`. */
+/* The first segment that does not end before `time`. */
 size_t tbd_key_files_from(const struct tbd_key_files *files, uint64_t time);
-/* Does the one with this index begin before `time`? */
+/* Does the segment with this index begin before `time`? */
 bool tbd_key_files_begins_before(const struct tbd_key_files *files, size_t index, uint64_t time);
 
 #endif

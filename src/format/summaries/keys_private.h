@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* keys_private.h - how masks are coded: for keys.c, which writes, and keys_read.c */
+/* keys_private.h - how masks are coded: for keys.c, which writes them, and keys_read.c */
 #ifndef TBD_FORMAT_KEYS_PRIVATE_H
 #define TBD_FORMAT_KEYS_PRIVATE_H
 

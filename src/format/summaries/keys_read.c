@@ -60,7 +60,7 @@ static uint64_t read_mask(const struct tbd_keys *keys, struct group *group)
     return mask & tbd_keys_all(keys);
 }
 
-/* The group's next entry.  False behind the last one, or where the group is wrong (in.failed). */
+/* The group's next entry.  False after the last one, or if the group is damaged (in.failed). */
 static bool next_entry(const struct tbd_keys *keys, struct group *group, uint64_t *key)
 {
     if (!group->left)
@@ -114,7 +114,7 @@ uint64_t tbd_keys_range(const struct tbd_keys *keys, uint64_t first, uint64_t la
     return mask;
 }
 
-/* What one group has of the wanted keys; `*at` moves on behind them. */
+/* Mask of the windows that have a wanted key in one group; `*at` moves past those keys. */
 static uint64_t any_in_group(const struct tbd_keys *keys, size_t index, const uint64_t *wanted,
                              size_t count, size_t *at)
 {
@@ -154,7 +154,7 @@ uint64_t tbd_keys_any(const struct tbd_keys *keys, const uint64_t *wanted, size_
         size_t before = at;
 
         mask |= any_in_group(keys, group_of(keys, wanted[at]), wanted, count, &at);
-        at += at == before; /* below the first key of all */
+        at += at == before; /* the key is below the first one of all groups */
     }
     return mask;
 }
@@ -303,7 +303,7 @@ size_t tbd_key_files_from(const struct tbd_key_files *files, uint64_t time)
 {
     size_t upto = TBD_COUNT_BEFORE(i, files->count, files->files[i].first_time <= time);
 
-    /* one that begins at `time` may hold nothing but empty windows: the one before may matter */
+    /* a segment that begins at `time` may have only empty windows: then the one before matters */
     while (upto && files->files[upto - 1].first_time == time)
         upto--;
     return upto ? upto - 1 : 0;

@@ -2,8 +2,8 @@
 /* summaries.c - word and block summaries on disk
  *
  * Entries are sorted by key and coded as varints in groups of TBD_SUMMARY_GROUP; the directory
- * in front holds each group's first key, so that one key costs a binary search and at most one
- * group.  Numbers are small by differences: keys to the one before, windows to this one. */
+ * before them has each group's first key, so that one key costs a binary search and at most one
+ * group.  Differences keep numbers small: a key to the key before, a window to this window. */
 #include "format/summaries/summaries.h"
 
 #include "base/array.h"
@@ -14,7 +14,7 @@
 #define KEY_NONE    UINT64_MAX
 #define ENTRY_BYTES 60u /* six numbers with the key, at most */
 
-/* One entry's numbers in the order they are stored; there is room for ENTRY_BYTES. */
+/* Writes one entry's numbers in the order they are stored; `out` has ENTRY_BYTES. */
 typedef uint8_t *put_entry(uint8_t *out, uint32_t window, const void *entries, size_t i);
 typedef uint64_t key_of(const void *entries, size_t i);
 
@@ -107,7 +107,7 @@ void tbd_block_summaries_put(struct tbd_buffer *out, uint32_t window,
 
 struct key_run {
     uint64_t key;
-    uint64_t more; /* keys that follow on it */
+    uint64_t more; /* consecutive keys after it */
 };
 
 struct run_list {
@@ -282,7 +282,7 @@ static bool next_key(struct tbd_reader *in, uint64_t *key, uint64_t limit)
 
 #define WORD_KEYS  ((uint64_t)1 << 61)
 #define BLOCK_KEYS ((uint64_t)1 << 30)
-/* Runs take few bytes, and what they stand for memory: a forged record is refused. */
+/* Runs take few bytes and unpack to many: a forged record is refused. */
 #define RUN_KEYS_MAX ((size_t)1 << 28)
 
 enum tbd_status tbd_summaries_count(const struct tbd_record_view *record, size_t *out)
@@ -340,7 +340,7 @@ enum tbd_status tbd_block_summaries_get(const struct tbd_record_view *record, ui
     return get_all(record, window, BLOCK_KEYS, NULL, out);
 }
 
-/* Stands on the entry with `wanted`, its key read. */
+/* Leaves the reader after the key of the entry with `wanted`. */
 static enum tbd_status find(const struct tbd_record_view *record, uint32_t window, uint64_t wanted,
                             uint64_t limit, struct tbd_word_summary *word,
                             struct tbd_block_summary *block)
@@ -388,7 +388,7 @@ enum tbd_status tbd_block_summaries_find(const struct tbd_record_view *record, u
 
 /* ---- reading runs ---- */
 
-/* A place among the runs of a record, in order. */
+/* A reader of a record's runs, in order. */
 struct run_reader {
     struct groups groups;
     struct tbd_reader in;
@@ -416,7 +416,7 @@ static bool runs_step(struct run_reader *r, uint64_t *key)
     return open_group(&r->groups, r->group++, &r->in, key);
 }
 
-/* Onto the next run.  False at the end, or where the record is impossible (`failed`). */
+/* Moves to the next run.  False at the end, or if the record is impossible (`failed`). */
 static bool runs_next(struct run_reader *r)
 {
     uint64_t key;

@@ -16,7 +16,7 @@
 
 #define NOTES_MAX 32u
 #define TYPES_MAX 64u
-/* So many windows may be lost in a row: a forged number shall not fill memory. */
+/* At most this many consecutive windows may be lost: a forged number must not fill memory. */
 #define GAP_MAX 100000u
 
 void tbd_damage_note(struct tbd_trace *trace, const char *format, ...)
@@ -63,7 +63,7 @@ enum tbd_status tbd_damage_open(struct tbd_trace *trace, const char *name, enum 
     tbd_damage_note(trace, "%s, offset %llu: %s", name, (unsigned long long)own.offset, own.detail);
     status = tbd_file_map(trace->path, name, out, why);
     if (status == TBD_TRUNCATED || (!status && out->size <= sizeof(struct tbd_file_header))) {
-        tbd_file_close(out); /* nothing is left of it: a file without records */
+        tbd_file_close(out); /* the whole file is lost: it counts as one without records */
         *out = (struct tbd_file){ 0 };
         snprintf(out->path, sizeof(out->path), "%s", name);
         return TBD_OK;
@@ -72,8 +72,7 @@ enum tbd_status tbd_damage_open(struct tbd_trace *trace, const char *name, enum 
     return status;
 }
 
-/* The next place from file->next on where a record is good.  Looks at no more bytes than a damaged
- * file deserves. */
+/* Finds the next good record from file->next on, within a limit of bytes. */
 static bool find_record(struct tbd_file *file)
 {
     uint64_t effort = 64 * (uint64_t)file->size + (16 << 20);
@@ -123,7 +122,7 @@ enum tbd_status tbd_damage_next(struct tbd_trace *trace, struct tbd_file *file,
 
 /* ---- windows ---- */
 
-/* How many windows the TOC file that begins with number `number` is of. */
+/* How many windows the TOC file of window `number` covers. */
 static uint32_t find_span(const struct tbd_trace *trace, uint32_t number)
 {
     struct dirent *entry;
@@ -189,7 +188,7 @@ bool tbd_damage_pages(struct tbd_trace *trace, uint32_t number, uint32_t span)
     return good;
 }
 
-/* One line for all that follow on each other. */
+/* One line for all consecutive windows. */
 static void note_restored(struct tbd_trace *trace, uint32_t number, uint32_t span)
 {
     struct tbd_damage *damage = &trace->damage;
@@ -239,7 +238,7 @@ static enum tbd_status restore_window(struct tbd_trace *trace, uint64_t limit)
     return tbd_trace_add_window(trace, &disk, span);
 }
 
-/* First time of the next window behind `from` that has a TOC, or of the one behind the gap. */
+/* First time of the next window after `from` that has a TOC, or of the window after the gap. */
 static uint64_t time_behind(const struct tbd_trace *trace, uint32_t from, uint32_t number,
                             uint64_t first_time)
 {

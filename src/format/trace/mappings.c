@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* mappings.c - what is mapped where, at any moment of a trace
+/* mappings.c - the mappings at any moment of a trace
  *
- * The index holds mapping events in order.  A map is a sorted array of pieces; applying events one
- * after the other gives the state at a moment.  A piece knows when its contents began: a REGION
- * event over what is mapped already and is the same mapping changes attributes only; over nothing,
- * or over another file, it makes a new piece.  What was known about a page before its piece was
- * born says nothing about it. */
+ * The index holds mapping events in order.  A map is a sorted array of pieces; applying events in
+ * order gives the state at a moment.  A piece knows when its contents began: a REGION event over
+ * the same mapping changes only attributes; over nothing, or over another file, it makes a new
+ * piece.  Contents of a page from before its piece began are not used. */
 #include "format/trace/trace_private.h"
 
 #include "base/array.h"
@@ -31,7 +30,7 @@ static bool map_reserve(struct tbd_mapping_table *map, size_t more)
     return true;
 }
 
-/* Index of the first piece that ends behind `address`. */
+/* Index of the first piece that ends after `address`. */
 static size_t piece_from(const struct tbd_mapping_table *map, uint64_t address)
 {
     return TBD_COUNT_BEFORE(i, map->count, map->pieces[i].region.end <= address);
@@ -244,7 +243,7 @@ struct tbd_moment tbd_mapping_death(const struct tbd_trace *trace, const struct 
     return (struct tbd_moment){ .window = UINT32_MAX };
 }
 
-/* ---- what callers see: neighbours with the same attributes joined ---- */
+/* ---- regions for callers: neighbours with the same attributes are joined ---- */
 
 static bool can_join(const struct tbd_region *a, const struct tbd_region *b)
 {
@@ -255,7 +254,7 @@ static bool can_join(const struct tbd_region *a, const struct tbd_region *b)
 }
 
 struct tbd_mapping_snapshot {
-    size_t events;              /* how many were applied */
+    size_t events;              /* number of events applied */
     struct tbd_region *regions; /* owned */
     size_t count;
     struct tbd_mapping_snapshot *next;

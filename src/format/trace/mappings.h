@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* mappings.h - what is mapped where, at any moment of a trace */
+/* mappings.h - the mappings at any moment of a trace */
 #ifndef TBD_FORMAT_MAPPINGS_H
 #define TBD_FORMAT_MAPPINGS_H
 
@@ -26,13 +26,13 @@ static inline int tbd_moment_compare(const struct tbd_moment *a, const struct tb
 
 struct tbd_mapping_event {
     struct tbd_disk_when when;
-    bool unmap; /* then only region.start and .end count */
+    bool unmap; /* an UNMAP event: only region.start and .end are valid */
     struct tbd_region region;
 };
-/* All of them, in order. */
+/* All mapping events, in order. */
 const struct tbd_mapping_event *tbd_mapping_events(const struct tbd_trace *trace,
                                                    size_t *out_count);
-/* How many are not after the moment. */
+/* How many events are not after the moment. */
 size_t tbd_mapping_events_before(const struct tbd_trace *trace, const struct tbd_moment *moment);
 
 /* A part of a region whose contents began at one moment. */
@@ -47,8 +47,8 @@ struct tbd_mapping_table {
     size_t count, capacity;
 };
 
-/* The state after the first `events`; borrowed until the lock is given back, or another is asked
- * for. */
+/* The state after the first `events`; borrowed until the lock is released, or another state is
+ * asked for. */
 TBD_MUST_CHECK enum tbd_status tbd_mappings_at_locked(struct tbd_trace *trace, size_t events,
                                                       const struct tbd_mapping_table **out);
 /* The piece that holds `address` at the moment, borrowed in the same way; NULL: nothing is mapped
@@ -56,7 +56,7 @@ TBD_MUST_CHECK enum tbd_status tbd_mappings_at_locked(struct tbd_trace *trace, s
 TBD_MUST_CHECK enum tbd_status tbd_mapping_at_locked(struct tbd_trace *trace,
                                                      const struct tbd_moment *at, uint64_t address,
                                                      const struct tbd_mapping_piece **out);
-/* When what is mapped there is taken away after the moment; window UINT32_MAX: never. */
+/* When the mapping that exists there at the moment ends; window UINT32_MAX: never. */
 struct tbd_moment tbd_mapping_death(const struct tbd_trace *trace, const struct tbd_moment *at,
                                     uint64_t address);
 

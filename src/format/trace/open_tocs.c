@@ -2,7 +2,7 @@
 /* open_tocs.c - see open_tocs.h
  *
  * Invariants
- * OPEN_TOCS-1  A TOC lies where it is until others were opened, however the list grows. */
+ * OPEN_TOCS-1  A TOC does not move until others are opened, however the list grows. */
 #include "format/trace/trace_private.h"
 
 #include <stdlib.h>
@@ -38,7 +38,7 @@ void tbd_open_tocs_free(struct tbd_open_tocs *open)
     tbd_toc_close(&open->image);
 }
 
-/* Makes room for `window` in the list. */
+/* Extends the list to `window`. */
 static bool reserve(struct tbd_open_tocs *open, uint32_t window)
 {
     size_t slots = window + window / 2 + 64;
@@ -55,7 +55,7 @@ static bool reserve(struct tbd_open_tocs *open, uint32_t window)
     return true;
 }
 
-/* Too many are open: those that were not used for longest are closed, half of all. */
+/* Too many are open: closes the least recently used half. */
 static void close_old(struct tbd_open_tocs *open)
 {
     for (size_t i = 0; i < open->slots; i++)
@@ -91,7 +91,7 @@ enum tbd_status tbd_open_toc_locked(struct tbd_trace *trace, uint32_t window, st
     struct tbd_open_tocs *open = &trace->open_tocs;
 
     *out = NULL;
-    if (window >= trace->index.window_count) /* a forged mapping says when it was made */
+    if (window >= trace->index.window_count) /* a forged mapping can name any window */
         return TBD_NOWINDOW;
     if (!reserve(open, window))
         return TBD_NOMEM;

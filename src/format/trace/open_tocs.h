@@ -5,17 +5,16 @@
 
 #include "format/trace/toc.h"
 
-/* Borrowed until the lock is given back, or others were opened. */
+/* Borrowed until the lock is released, or others are opened. */
 TBD_MUST_CHECK enum tbd_status tbd_open_toc_locked(struct tbd_trace *trace, uint32_t window,
                                                    struct tbd_toc **out);
-/* An image that cannot be read must not pass for one that lacks a page. */
+/* An unreadable image is an error: it must not look like one that lacks a page. */
 TBD_MUST_CHECK enum tbd_status tbd_open_image_locked(struct tbd_trace *trace, struct tbd_toc **out);
 
-/* Why the contents of a page could not be had last. */
+/* Why the contents of a page could not be read last. */
 struct tbd_error *tbd_page_why_locked(struct tbd_trace *trace);
 
-/* The window has another TOC now: what is open is closed, and what other rooms keep of it is
- * forgotten. */
+/* The window has a new TOC: closes the old one, and drops what other folders keep of it. */
 void tbd_trace_forget_toc(struct tbd_trace *trace, uint32_t window);
 
 #endif

@@ -2,8 +2,8 @@
 /* thread_table.c - threads in the files of a trace
  *
  * Invariants
- * THREAD_TABLE-1  Nothing in the index is believed: a thread that ends without a beginning, or a
- *     window that the index does not have, is passed over; only sizes must be right. */
+ * THREAD_TABLE-1  Nothing in the index is trusted: a thread that ends without a start, or a window
+ *     that the index does not have, is skipped; only sizes must be right. */
 #include "format/trace/thread_table.h"
 
 #include "base/array.h"
@@ -88,7 +88,7 @@ static struct tbd_disk_ran ran_entry(const struct tbd_ran *ran, uint32_t i)
 
 /* ---- windows that were merged ---- */
 
-/* Adds up who ran; the one that had control last is the last. */
+/* Adds up which threads ran; the one that had control last comes last. */
 static bool add_ran(struct tbd_disk_ran **sum, size_t *count, size_t *room,
                     const struct tbd_disk_ran *more, bool is_last)
 {
@@ -114,7 +114,7 @@ static bool add_ran(struct tbd_disk_ran **sum, size_t *count, size_t *room,
     return true;
 }
 
-/* What the parts' records say together; a part without one was all its running thread's. */
+/* The sum of the parts' records; in a part without a record its running thread ran all the time. */
 static struct tbd_disk_ran *sum_ran(const struct tbd_trace *trace, uint32_t first, uint32_t count,
                                     size_t *out_count)
 {
@@ -207,7 +207,7 @@ void tbd_thread_table_place(struct tbd_trace *trace,
 
 /* ---- the table, once the index is read ---- */
 
-/* The latest thread with this number. */
+/* The latest thread with this tid. */
 static struct tbd_thread_info *latest(struct tbd_thread_table *table, uint32_t tid)
 {
     for (size_t i = table->thread_count; i-- > 0;)

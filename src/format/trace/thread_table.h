@@ -9,13 +9,13 @@
 #include "format/files/file.h"
 #include "format/trace/trace.h"
 
-/* Events of a thread as the index has them. */
+/* An event of a thread, as the index has it. */
 struct tbd_thread_event_note {
     struct tbd_disk_when when;
     struct tbd_disk_thread thread;
 };
 
-/* Who ran in one window. */
+/* The threads that ran in one window. */
 struct tbd_ran {
     uint32_t window;
     uint32_t count;
@@ -36,16 +36,16 @@ struct tbd_thread_table {
 /* An index record of type THREAD or RAN.  TBD_CORRUPT: it is impossible. */
 TBD_MUST_CHECK enum tbd_status tbd_thread_table_read(struct tbd_thread_table *table,
                                                      const struct tbd_record_view *record);
-/* The windows at places first .. first+count-1 of the trace are going to be one; moments in each
- * are shifted.  `first`.. are places, in the table windows are numbers still. */
+/* Merges the windows at places first .. first+count-1; moments in each are shifted.  `first` is a
+ * place; the table still has window numbers. */
 TBD_MUST_CHECK enum tbd_status tbd_thread_table_merge(struct tbd_trace *trace, uint32_t first,
                                                       uint32_t count, const uint8_t *shifts);
-/* Numbers become places. */
+/* Converts window numbers to places. */
 void tbd_thread_table_place(struct tbd_trace *trace,
                             uint32_t (*place)(const struct tbd_trace *trace, uint32_t number));
 void tbd_thread_table_free(struct tbd_thread_table *table);
 
-/* Of the trace, with windows by place. */
+/* The trace's table, with windows by place. */
 const struct tbd_thread_table *tbd_trace_threads(const struct tbd_trace *trace);
 
 #endif

@@ -4,8 +4,8 @@
  * Invariants
  * TOC-1  After tbd_toc_open() the page table is sorted and every entry's frame lies inside
  *     PAGE_DATA.
- * TOC-2  Where PAGE_DATA is not what was written, a page's contents are given out only if they have
- *     a checksum of their own that is right. */
+ * TOC-2  If PAGE_DATA is damaged, a page's contents are given out only if they have a checksum of
+ *     their own, and it is right. */
 #include "format/trace/trace_private.h"
 
 #include "base/assert.h"
@@ -98,7 +98,7 @@ static enum tbd_status take_record(struct tbd_toc *toc, const struct tbd_record_
     return TBD_OK;
 }
 
-/* A file that was cut between records has all it has in order. */
+/* Does the file have all records?  One that was cut between records has no bad record. */
 static bool has_all(const struct tbd_toc *toc)
 {
     bool is_image = toc->window == UINT32_MAX;
@@ -110,7 +110,7 @@ static bool has_all(const struct tbd_toc *toc)
                          (has_counts || has_bits)));
 }
 
-/* Contents of pages of which some are damaged: each is checked when it is wanted. */
+/* Some pages are damaged: each is checked when it is read. */
 static bool has_good_pages(struct tbd_toc *toc, const struct tbd_record_view *record)
 {
     if (record->type != TBD_REC_PAGE_DATA || !toc->pages || toc->check_count != toc->page_count)
@@ -120,7 +120,7 @@ static bool has_good_pages(struct tbd_toc *toc, const struct tbd_record_view *re
     return true;
 }
 
-/* Damaged checksums are as good as none. */
+/* Damaged checksums count as missing. */
 static enum tbd_status next_record(struct tbd_toc *toc, struct tbd_record_view *out,
                                    struct tbd_error *why)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* trace.c - opening a trace, and what is known of it then
+/* trace.c - opening a trace, and its tables
  *
  * trace_head.c, trace_index.c and trace_blocks.c read the files that are read as a whole.  Damage
- * is passed over, and said (damage.h). */
+ * is skipped, and reported (damage.h). */
 #include "format/trace/trace.h"
 
 #include "base/binary_search.h"
@@ -73,7 +73,7 @@ static enum tbd_status resolve_path(const char *path, char **out, struct tbd_err
                          path, 0, "%s", strerror(errno));
 }
 
-/* `of`: NULL, or whose index is read. */
+/* `of`: NULL, or the handle whose index is read. */
 static enum tbd_status open_trace(const char *path, bool with_blocks, const struct tbd_trace *of,
                                   struct tbd_trace **out, struct tbd_error *why)
 {
@@ -154,7 +154,7 @@ void tbd_trace_close(struct tbd_trace *trace)
     free(trace);
 }
 
-/* ---- what other rooms need of the handle ---- */
+/* ---- the handle, for other folders ---- */
 
 uint64_t tbd_trace_id(const struct tbd_trace *trace)
 {

@@ -44,7 +44,7 @@ struct tbd_trace_info {
     uint64_t blocks; /* block entries in all windows: one past the last time */
     uint64_t stores, calls, returns, syscalls, specials, signals;
     uint64_t switches;     /* of threads */
-    uint32_t main_thread;  /* tid of the thread it began with */
+    uint32_t main_thread;  /* tid of the first thread */
     uint64_t dropped;      /* 0, always: nothing is dropped */
     uint64_t note_count;   /* what is missing, in words: tbd_trace_note() */
     uint64_t damage_count; /* what is damaged: tbd_trace_damage() */
@@ -55,12 +55,12 @@ struct tbd_trace_info {
  * `why`, if given, says which file and offset. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open(const char *path, struct tbd_trace **out,
                                               struct tbd_error *why);
-/* The same trace once more, for another thread: with the windows that `of` has, under the same indexes, whatever was
- * merged, dropped or added since `of` was opened.  `of` outlives it. */
+/* Opens the same trace again, for another thread: with the windows of `of`, under the same indexes,
+ * whatever was merged, dropped or added since `of` was opened.  `of` must outlive it. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open_again(const struct tbd_trace *of,
                                                     struct tbd_trace **out, struct tbd_error *why);
-/* Only what tbd_trace_info(), notes and window summaries need: for a look at many traces.  No
- * blocks, no windows can be had from it. */
+/* Opens only what tbd_trace_info(), notes and window summaries need: for a list of many traces.  It
+ * gives no blocks and no windows. */
 TBD_MUST_CHECK enum tbd_status tbd_trace_open_summary(const char *path, struct tbd_trace **out,
                                                       struct tbd_error *why);
 void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
@@ -68,15 +68,15 @@ void tbd_trace_close(struct tbd_trace *trace); /* NULL is fine */
 TBD_MUST_CHECK enum tbd_status tbd_trace_root(char *out, size_t bytes);
 const struct tbd_trace_info *tbd_trace_info(const struct tbd_trace *trace);
 const char *tbd_trace_note(const struct tbd_trace *trace, uint64_t index);
-/* What of the trace's files is damaged, in words; what is not, is read all the same. */
+/* Damage of the trace's files, in words; undamaged parts are read all the same. */
 const char *tbd_trace_damage(const struct tbd_trace *trace, uint64_t index);
 
-/* Paths of the files that were mapped executable, as the program knew them; NULL behind the last
+/* Paths of the files that were mapped executable, as the program knew them; NULL after the last
  * one. */
 const char *tbd_trace_module(const struct tbd_trace *trace, uint32_t index);
 
 /* ---- threads: in the order in which they were made, the first is the main thread ----
- * A tid may occur twice: the kernel gives numbers of threads that have ended again. */
+ * A tid may occur twice: the kernel reuses the numbers of threads that have ended. */
 struct tbd_thread_info {
     uint32_t tid;
     uint32_t creator;    /* tid; 0 for the main thread */
@@ -86,7 +86,7 @@ struct tbd_thread_info {
     bool has_ended;
     uint64_t blocks;       /* block entries */
     uint64_t switches;     /* how often it was given control */
-    uint64_t name_time;    /* it named itself behind the block before this time, with ... */
+    uint64_t name_time;    /* it named itself after the block before this time, with ... */
     uint64_t name_address; /* ... the string at this address; 0: never, it has its creator's
                                name */
 };
@@ -122,16 +122,17 @@ TBD_MUST_CHECK enum tbd_status tbd_slice_regions(struct tbd_trace *trace,
                                                  const struct tbd_region **out, size_t *out_count,
                                                  struct tbd_error *why);
 
-/* How often mappings had changed when window `window` began; the number of windows is fine too. */
+/* How often mappings had changed when window `window` began; `window` may be the number of
+ * windows. */
 size_t tbd_trace_mapping_changes(const struct tbd_trace *trace, uint32_t window);
-/* What change `number` (from 0) put there, as the call said; false if it took a mapping away, or if
- * there is none. */
+/* The region that change `number` (from 0) mapped, as the call said; false if the change removed a
+ * mapping, or does not exist. */
 bool tbd_trace_mapping_change(const struct tbd_trace *trace, size_t number, struct tbd_region *out);
 
 /* ---- windows ---- */
-/* Windows have places 0 .. count-1 in the trace; that is what everything here calls `window` or
- * `index`.  Windows also have numbers, in the order in which they were recorded, which stay when
- * windows are merged or the oldest are dropped; files and index use those. */
+/* Windows have places 0 .. count-1 in the trace, which everything here calls `window` or `index`.
+ * Windows also have numbers, in the order of recording, which stay when windows are merged or the
+ * oldest are dropped; files and the index use numbers. */
 uint32_t tbd_trace_window_count(const struct tbd_trace *trace);
 const struct tbd_window_summary *tbd_trace_window(const struct tbd_trace *trace, uint32_t window);
 /* Window that holds the one recorded as number `number`; UINT32_MAX: it was dropped, or never

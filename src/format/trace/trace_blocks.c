@@ -47,7 +47,7 @@ static enum tbd_status read_block_batch(struct tbd_trace *trace, const struct tb
     return status;
 }
 
-/* Blocks that windows may name, but that are in no record: those windows cannot be read. */
+/* Notes blocks that windows may name but no record has: these windows cannot be read. */
 static void note_missing_blocks(struct tbd_trace *trace)
 {
     uint64_t there = tbd_block_table_count(trace->blocks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* trace_head.c - a trace's header: what was run, and how it is recorded
+/* trace_head.c - a trace's header: the program, and how it is recorded
  *
- * The index begins with a copy of it, for when it is damaged. */
+ * The index begins with a copy of the header, used if the header is damaged. */
 #include "format/trace/trace_private.h"
 #include "format/window/window_make.h"
 
@@ -136,7 +136,7 @@ static enum tbd_status read_head(struct tbd_trace *trace, struct tbd_error *why)
     return status;
 }
 
-/* A trace's folder is there a moment before its header; what is in a folder changes the folder's
+/* A trace's folder exists a moment before its header; making files in a folder changes the folder's
  * time. */
 #define MOMENT_SECONDS 2
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* trace_index.c - a trace's index
  *
- * It is read once from front to end; what it says about windows, mappings and notes is kept.  A
- * trace that is still being recorded, or whose organizer died, may end in an incomplete record:
- * reading stops there.
+ * It is read once from front to end, and its windows, mappings and notes are kept.  A trace that is
+ * still being recorded, or whose organizer died, may end in an incomplete record: reading stops
+ * there.
  *
  * Invariants
- * TRACE_INDEX-1  Windows' numbers and times follow on each other without gaps, from the base on.
+ * TRACE_INDEX-1  Windows' numbers and times are consecutive, without gaps, from the base on.
  * TRACE_INDEX-2  Strings taken from the index end with a NUL inside their record. */
 #include "format/trace/trace_private.h"
 #include "format/window/window_make.h"
@@ -183,7 +183,7 @@ enum tbd_status tbd_trace_add_window(struct tbd_trace *trace, const struct tbd_d
     return TBD_OK;
 }
 
-/* Windows before it that the index has lost are filled in; so are its pages. */
+/* Fills in the windows before it that the index has lost, and its lost pages. */
 static enum tbd_status add_window(struct tbd_trace *trace, const struct tbd_record_view *record,
                                   const struct tbd_disk_window *disk, uint32_t span,
                                   struct tbd_error *why)
@@ -230,8 +230,8 @@ static enum tbd_status read_base(struct tbd_trace *trace, const struct tbd_recor
     return TBD_OK;
 }
 
-/* Moments in the windows at places from .. from+count-1, of which each is shifted, are in the first
- * of them from now on. */
+/* Moves moments in the windows at places from .. from+count-1 into the first of them, by each
+ * window's shift. */
 static void move_moments(struct tbd_trace *trace, uint32_t from, uint32_t count,
                          const uint8_t *shifts)
 {
@@ -362,7 +362,7 @@ static enum tbd_status read_index_record(struct tbd_trace *trace,
     }
 }
 
-/* Place of the window with this number, also of one that is not in the trace yet. */
+/* Place of the window with this number, even if it is not in the trace yet. */
 static uint32_t place_of_number(const struct tbd_trace *trace, uint32_t number)
 {
     uint32_t place = tbd_trace_window_with(trace, number);
@@ -375,7 +375,7 @@ static uint32_t place_of_number(const struct tbd_trace *trace, uint32_t number)
     return (uint32_t)trace->index.window_count + (number - next);
 }
 
-/* The index names windows by number; from now on they are known by place. */
+/* Converts the window numbers of the index to places. */
 static void place_events(struct tbd_trace *trace)
 {
     uint32_t last = 0;
@@ -426,7 +426,8 @@ static void settle_end(struct tbd_trace *trace, bool recording)
     trace->info.end_text = trace->end_text;
 }
 
-/* What `of` has mapped is what it has read, also when there is more by now, or another file in its place. */
+/* Maps the part of the index that `of` has read, even if the index has grown since, or was
+ * replaced. */
 static enum tbd_status open_index(struct tbd_trace *trace, const struct tbd_trace *of,
                                   struct tbd_error *why)
 {
@@ -490,7 +491,7 @@ void tbd_trace_index_free(struct tbd_trace *trace)
         tbd_file_close(&trace->reading.file);
 }
 
-/* ---- what it says ---- */
+/* ---- access ---- */
 
 const struct tbd_trace_index *tbd_trace_index(const struct tbd_trace *trace)
 {

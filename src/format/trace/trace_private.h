@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* trace_private.h - struct tbd_trace: for the files of this folder alone
  *
- * Each part belongs to one of them, which is named; others read it. */
+ * Each part belongs to the file named with it; others read it. */
 #ifndef TBD_FORMAT_TRACE_PRIVATE_H
 #define TBD_FORMAT_TRACE_PRIVATE_H
 
@@ -17,13 +17,12 @@
 #include <pthread.h>
 #include <string.h>
 
-/* trace_index.c: what is under way while the index is read. */
+/* trace_index.c: state while the index is read. */
 struct tbd_index_reading {
     struct tbd_file file;
-    uint64_t closed_bytes; /* that the index had at least when its last writer was done with it; 0:
-                              not known */
-    bool is_borrowed;      /* tbd_trace_open_again() */
-    bool is_recorded;      /* the program ran still when the index was opened */
+    uint64_t closed_bytes;     /* size of the index when its last writer finished; 0: not known */
+    bool is_borrowed;          /* tbd_trace_open_again() */
+    bool is_recorded;          /* the program still ran when the index was opened */
     const uint8_t *next_pages; /* read already, for the window record that follows */
     size_t next_pages_bytes;
     uint32_t next_pages_window;
@@ -49,7 +48,7 @@ struct tbd_open_tocs {
     bool image_tried;
     enum tbd_status image_failure;
     struct tbd_error image_why;
-    struct tbd_error page_why; /* of the contents of a page that could not be had last */
+    struct tbd_error page_why; /* why the contents of a page could not be read last */
 };
 
 struct tbd_trace {
@@ -59,17 +58,17 @@ struct tbd_trace {
     /* trace_head.c */
     char **argv;
     struct tbd_file header;
-    struct tbd_file header_copy; /* the index once more, if the header is damaged */
+    struct tbd_file header_copy; /* a second mapping of the index, if the header is damaged */
     bool has_config;
 
     struct tbd_trace_index index;
     struct tbd_index_reading reading;
-    char end_text[256]; /* where the index does not say how the program ended */
+    char end_text[256]; /* made up if the index does not say how the program ended */
     struct tbd_thread_table threads;
     struct tbd_damage damage;
     struct tbd_block_table *blocks;
 
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards the fields below */
     struct tbd_mappings mappings;
     struct tbd_open_tocs open_tocs;
     struct {

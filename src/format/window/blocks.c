@@ -128,7 +128,7 @@ static uint32_t key_hash(uint64_t start, uint64_t code_hash)
     return (uint32_t)(((start ^ code_hash) * 0x9e3779b97f4a7c15ull) >> 32);
 }
 
-/* A block that is there: ids in the hashed index are. */
+/* The block with an id of the hashed index: it exists. */
 static const struct tbd_block *block_of(const struct tbd_block_table *table, uint32_t id)
 {
     return table->segments[id >> TBD_SEGMENT_BITS][id & (TBD_SEGMENT_BLOCKS - 1)];

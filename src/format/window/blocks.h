@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* blocks.h - a table of blocks by id
  *
- * One thread adds; others may read ids they learnt of through a lock or a queue.  A block, once in
- * the table, stays where it is until the last reference to the table is dropped. */
+ * One thread adds; others may read ids that they got through a lock or a queue.  A block in the
+ * table does not move until the last reference to the table is dropped. */
 #ifndef TBD_FORMAT_BLOCKS_H
 #define TBD_FORMAT_BLOCKS_H
 
@@ -38,12 +38,12 @@ TBD_MUST_CHECK enum tbd_status tbd_block_table_put(struct tbd_block_table *table
 const struct tbd_block *tbd_block_table_get(const struct tbd_block_table *table, uint32_t id);
 uint32_t tbd_block_table_count(const struct tbd_block_table *table); /* highest id */
 
-/* A block with this start and hash of its code will be looked for soon: only for time. */
+/* Prefetches: a block with this start and hash of its code will soon be looked up. */
 void tbd_block_table_expect(const struct tbd_block_table *table, uint64_t start,
                             uint64_t code_hash);
 
-/* The id of the block with the same start and code; among several, the one with the same events if
- * there is one.  With `exact` only that.  0 if none. */
+/* The id of the block with the same start and code; of several, the one with the same events if
+ * there is one.  With `exact` only a block with the same events.  0 if none. */
 uint32_t tbd_block_table_find(const struct tbd_block_table *table, const struct tbd_block_def *def,
                               const struct tbd_op *ops, const uint8_t *code, bool exact);
 

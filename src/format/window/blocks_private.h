@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* blocks_private.h - the table of blocks.h, for who looks up an id at every event */
+/* blocks_private.h - the table of blocks.h, for callers that look up an id at every event */
 #ifndef TBD_FORMAT_BLOCKS_PRIVATE_H
 #define TBD_FORMAT_BLOCKS_PRIVATE_H
 
@@ -12,7 +12,8 @@
 
 struct store;
 
-/* A block by its start and code.  Most others with the same place are told apart by their hash, without looking at them. */
+/* A slot of the index by start and code.  The hash tells most other blocks in the same slots apart
+ * without reading them. */
 struct tbd_block_key {
     uint32_t id; /* 0: free */
     uint32_t hash;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* cursor.c - walking a window's events in order
  *
- * The window was checked (WINDOW-1), so nothing is checked here.  A block that a fault left
- * in the middle has a record of full length; events behind the fault are passed over, but keep
- * their numbers. */
+ * The window was checked (WINDOW-1), so nothing is checked here.  A block that a fault left in the
+ * middle has a record of full length; events after the fault are skipped, but keep their
+ * numbers. */
 #include "format/window/cursor.h"
 
 #include "base/binary_search.h"
@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Where the entry behind the cursor's block has its operands. */
+/* The operands of the entry after the cursor's block. */
 static const uint8_t *behind(const struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
@@ -21,7 +21,7 @@ static const uint8_t *behind(const struct tbd_cursor *c)
                              : window->operands + c->operand + c->block->def.operand_bytes;
 }
 
-/* Told by the message behind it, or by the trace's end. */
+/* From the message after the block, or from the trace's end. */
 uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
@@ -47,7 +47,7 @@ static uint32_t op_limit(const struct tbd_cursor *c)
     return ops;
 }
 
-/* From a switch on events are the new thread's; the first may be about the system call in which it
+/* After a switch, events are the new thread's; the first may be about the system call in which it
  * waited. */
 static void take_thread_message(struct tbd_cursor *c)
 {
@@ -59,7 +59,7 @@ static void take_thread_message(struct tbd_cursor *c)
     c->began = thread.block_time == TBD_NO_BLOCK_TIME ? c->time : thread.block_time;
 }
 
-/* Stands on whatever is at c->entry, c->operand. */
+/* Sets the cursor to the entry at c->entry, c->operand. */
 static bool arrive(struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
@@ -167,7 +167,7 @@ static bool has_call(const struct tbd_block *block)
     return false;
 }
 
-/* Is nothing wanted of this block? */
+/* Can the block be skipped? */
 static bool can_pass(const struct tbd_pass *pass, const struct tbd_block *block, uint32_t id,
                      const uint8_t *record)
 {
@@ -222,7 +222,7 @@ static void start_at(const struct tbd_window *window, const struct tbd_checkpoin
     arrive(out);
 }
 
-/* On the first entry at or behind `time`. */
+/* Sets the cursor to the first entry at or after `time`. */
 static void start_at_place(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out)
 {
     const struct tbd_picked_place *places = window->private->places;

@@ -22,13 +22,12 @@ struct tbd_cursor {
     const struct tbd_op *op;           /* TBD_AT_OP */
     const uint8_t *record;             /* the block's operands */
     const struct tbd_message *message; /* TBD_AT_MESSAGE; may be unaligned */
-    uint32_t thread;   /* whose event it is; a switch is the event of the thread that
-                                  comes */
+    uint32_t thread;   /* whose event it is; a switch is an event of the new thread */
     uint64_t began;    /* TBD_AT_MESSAGE: time of the block it belongs to.  Other than
                                   `time` where the thread waited in a system call, and `block`,
                                   `record` are another thread's then */
-    uint32_t op_limit; /* so many of the block's ops happened: fewer than def.op_count only
-                                  where a fault left it in the middle */
+    uint32_t op_limit; /* how many of the block's ops happened: fewer than def.op_count only if a
+                        * fault left it in the middle */
     /* private */
     size_t entry;   /* of the current block or message */
     size_t operand; /* of its record or message */
@@ -37,30 +36,29 @@ struct tbd_cursor {
 };
 void tbd_cursor_first(const struct tbd_window *window, struct tbd_cursor *out);
 bool tbd_cursor_next(struct tbd_cursor *cursor); /* false at the end */
-/* Onto the entry of the block with absolute time `time`, or to the end if the window has no such
- * time. Cheap: starts from the nearest of the checkpoints made at load. */
+/* Moves to the entry of the block with absolute time `time`, or to the end if the window has no
+ * such time.  Cheap: starts from the nearest checkpoint made at load. */
 bool tbd_cursor_seek(const struct tbd_window *window, uint64_t time, struct tbd_cursor *out);
-/* Onto the event with this index (as in tbd_word_summary.last), or to the end. */
+/* Moves to the event with this index (as in tbd_word_summary.last), or to the end. */
 bool tbd_cursor_seek_index(const struct tbd_window *window, uint32_t index, struct tbd_cursor *out);
-/* From a cursor on a block's entry (or on any of its events) past all of its ops, to the
- * next block entry or message.  false at the end. */
+/* Moves past all ops of the current block, to the next block entry or message.  False at the
+ * end. */
 bool tbd_cursor_skip_block(struct tbd_cursor *cursor);
-/* Before which instruction of its block, on which (or on whose events) the cursor is, was the block
- * left?  UINT64_MAX if it was not. */
+/* The instruction before which the cursor's block was left; UINT64_MAX if it was not. */
 uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *cursor);
-/* Blocks of which nothing is wanted. */
+/* Which blocks can be skipped. */
 struct tbd_pass {
-    const uint8_t *blocks; /* by id: 0 = nothing is; NULL: of none */
-    uint8_t accesses;      /* of the others, only TBD_OP_STOREs (or LOADs) that touch [start, end);
-                              0: anything */
+    const uint8_t *blocks; /* by id: 0 = nothing is wanted of it; NULL: of no block */
+    uint8_t accesses;      /* of other blocks, only TBD_OP_STOREs (or LOADs) that touch [start, end)
+                            * are wanted; 0: anything */
     uint64_t start, end;
-    uint64_t watch_start, watch_end; /* stores that touch this are wanted of all blocks; empty:
-                                        none */
-    bool calls;                      /* function entries and exits are wanted of all blocks */
-    uint64_t until;                  /* no further than behind this time */
+    uint64_t watch_start, watch_end; /* stores of any block that touch this are wanted; empty:
+                                      * none */
+    bool calls;                      /* function entries and exits of any block are wanted */
+    uint64_t until;                  /* stops after this time */
 };
-/* From a block's entry on, over such blocks, quickly: to one of which something may be wanted, or
- * that a message or the window's end follows. */
+/* Skips such blocks quickly, from a block's entry on: to a block of which something may be wanted,
+ * or before a message or the window's end. */
 void tbd_cursor_pass(struct tbd_cursor *cursor, const struct tbd_pass *pass);
 /* Address of a STORE or LOAD op the cursor is on. */
 static inline uint64_t tbd_cursor_address(const struct tbd_cursor *c)

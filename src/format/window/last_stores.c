@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* last_stores.c - when the words of a window were stored to last, where its summaries do not say it
+/* last_stores.c - when each word of a window was stored to last, if its summaries do not say so
  *
- * Level 1 keeps only which words were stored to.  Once the events are back, one pass over them
- * tells the rest; it is made when somebody asks.  Stores that a fault kept from happening count,
- * too: what is told is a bound. */
+ * Level 1 keeps only which words were stored to.  Once the events are back, one pass over them,
+ * made on first use, finds the rest.  Stores that a fault prevented count, too: the answer is an
+ * upper bound. */
 #include "format/files/codec.h"
 #include "format/window/window_private.h"
 

@@ -244,7 +244,7 @@ bool tbd_writes_next(struct tbd_write_cursor *cursor, struct tbd_write_view *out
     return true;
 }
 
-/* What must follow the writes of a signal, or the making of a thread: registers. */
+/* Checks the registers that must follow the writes of a signal, or the start of a thread. */
 static bool check_registers(const uint8_t *at, size_t bytes)
 {
     struct tbd_regs regs;
@@ -346,7 +346,7 @@ static size_t message_length(const struct tbd_window *window, size_t operand, ui
     return sizeof(message) + message.bytes;
 }
 
-/* Who runs behind the message at `here`? */
+/* The thread that runs after the message at `here`. */
 static uint32_t thread_after(const struct tbd_window *window, const struct tbd_checkpoint *here)
 {
     const struct tbd_message *message = (const void *)(window->operands + here->operand);

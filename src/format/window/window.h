@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* window.h - a window in memory: state at both ends, summaries, log and perhaps events
  *
- * Whether it came from disk (format/reading/window_read.h), from a replay, or is being recorded: it is the
- * same struct, checked when it was made, and immutable from then on.
+ * The same struct serves for a window from disk (format/reading/window_read.h), from a replay, or
+ * being recorded: checked when made, and immutable afterwards.
  *
  * Time: TIME is the number of block entries before; position TIME+K is the state just
  * before instruction K (from 0) of the block entered at TIME executes. */
@@ -20,16 +20,15 @@ struct tbd_position {
     uint32_t offset; /* K */
 };
 
-/* What is known of a window whose files are not open. */
-struct tbd_window_summary { /* in core for every window, from the trace's index */
-    uint32_t number;        /* of the first window recorded that is in it */
-    uint32_t span;          /* how many are in it; more than 1: merged */
+/* A window without its files. */
+struct tbd_window_summary { /* in memory for every window, from the trace's index */
+    uint32_t number;        /* number of its first window as recorded */
+    uint32_t span;          /* number of windows in it; more than 1: merged */
     uint64_t first_time;
     uint64_t blocks; /* block entries in it */
     enum tbd_level level;
     bool complete; /* false: the last window of a killed program (no end state) */
-    bool is_lost;  /* its files and its part of the index are damaged: nothing else is
-                                 known */
+    bool is_lost;  /* its files and its index record are damaged: nothing else is known */
     uint64_t toc_bytes, trace_bytes, block_bytes; /* on disk */
     uint64_t stores, calls, returns, syscalls, specials, signals;
     uint64_t switches; /* of threads */
@@ -48,8 +47,8 @@ struct tbd_block_summary {
     uint32_t count;      /* block entries in this window */
     uint32_t last;       /* time of the last one, relative to the window's first time */
     uint32_t previous;   /* window of the latest before + 1; 0 = none */
-    uint32_t enters;     /* of those entries, how many came by TBD_OP_CALL: function entries */
-    uint32_t last_enter; /* relative time of the last such entry's block */
+    uint32_t enters;     /* entries by TBD_OP_CALL: function entries */
+    uint32_t last_enter; /* relative time of the last of these */
 };
 
 struct tbd_early_call {
@@ -60,7 +59,8 @@ struct tbd_early_call {
 
 struct tbd_page_contents {
     uint64_t address;
-    uint64_t time;        /* relative: 0 = at its start; else after the mapping made there */
+    uint64_t
+        time; /* relative: 0 = at the window's start; else after the mapping made at this time */
     uint32_t order;       /* log messages (tbd_window.log) of the window before this moment */
     const uint8_t *bytes; /* 4096; borrowed from the window */
 };
@@ -90,7 +90,7 @@ struct tbd_window {
         has_last_block; /* the program ended in the block with the absolute time `last_time`, before */
     uint64_t last_time; /* its instruction `last_offset` */
     uint64_t last_offset;
-    struct tbd_block_table *blocks_by_id; /* the blocks its entries name (one reference is held) */
+    struct tbd_block_table *blocks_by_id; /* the blocks its entries name (holds one reference) */
     uint32_t index;
     uint32_t number; /* of its files; as in struct tbd_window_summary */
     uint64_t first_time;
@@ -108,8 +108,8 @@ struct tbd_window {
     const uint8_t *end_xsave;
     const struct tbd_thread_state *threads; /* all but the running one, at its start, by tid */
     size_t thread_count;
-    const struct tbd_called_thread *called; /* only where there are other threads; where not, the
-                                      window before tells by its end */
+    const struct tbd_called_thread *called; /* only if there are other threads; else the end of the
+                                             * window before tells */
     size_t called_count;
     const struct tbd_thread_state *end_threads; /* at its end; valid if complete */
     size_t end_thread_count;
@@ -119,7 +119,7 @@ struct tbd_window {
     const struct tbd_page_contents *dirty; /* final contents of pages modified, sorted by address */
     size_t dirty_count;
     const struct tbd_page_contents *first; /* contents at the start of pages that the trace did not
-                                              know before; of others: tbd_trace_page_at_start() */
+                                            * know before; other pages: tbd_trace_page_at_start() */
     size_t first_count;
     const struct tbd_page_contents *gone; /* modified pages just before their mapping went away */
     size_t gone_count;
@@ -145,13 +145,12 @@ struct tbd_window {
     const uint8_t *operands; /* the trace file */
     size_t operand_bytes;
 
-    /* A slice of a long window (replay/slices.h) is as a window of its own: from its first time,
-     * with its start state, on.  But `index` and `number` are those of the whole window, `words`
-     * (level 1) are what that stores to, and moments of `gone` are counted from its start.  All 0
-     * where it is whole. */
+    /* A slice of a long window (replay/slices.h) looks like a window of its own, from its first
+     * time and start state on.  But `index`, `number` and `words` (level 1) are the whole window's,
+     * and moments of `gone` count from the whole window's start.  All 0 if the window is whole. */
     bool is_slice;
-    uint64_t slice_time;  /* of the whole window's block entries, so many come before */
-    uint32_t slice_order; /* of its log messages */
+    uint64_t slice_time;                   /* block entries of the whole window before the slice */
+    uint32_t slice_order;                  /* log messages of the whole window before the slice */
     const struct tbd_page_contents *start; /* contents when the slice begins of pages that the
                                               whole window modifies, sorted */
     size_t start_count;
@@ -167,7 +166,7 @@ struct tbd_log_entry {
 void tbd_window_free(struct tbd_window *window); /* NULL is fine */
 /* The page's final contents, if the window modified it; NULL if not. */
 const struct tbd_page_contents *tbd_window_dirty(const struct tbd_window *window, uint64_t address);
-/* Of each of the window's words (level 1, with events): 1 + the index of an event behind which no
+/* For each of the window's words (level 1, with events): 1 + the index of an event after which no
  * other stores to it.  Borrowed from the window; NULL without memory. */
 const uint32_t *tbd_window_last_stores(const struct tbd_window *window);
 

@@ -2,7 +2,7 @@
 /* window_make.h - making a struct tbd_window: for the reader of window files and for the organizer
  *
  * A window owns its memory: everything its pointers lead to was taken with tbd_window_memory() or
- * given with tbd_window_adopt(), and goes away with tbd_window_free(). */
+ * given with tbd_window_adopt(), and is freed by tbd_window_free(). */
 #ifndef TBD_FORMAT_WINDOW_MAKE_H
 #define TBD_FORMAT_WINDOW_MAKE_H
 
@@ -20,19 +20,19 @@ bool tbd_window_adopt(struct tbd_window *window, void *memory);
 void *tbd_window_room(struct tbd_window *window, size_t bytes);
 /* Takes over what tbd_large_buffer_take() gave.  On failure it is given back and false returned. */
 bool tbd_window_adopt_room(struct tbd_window *window, void *room);
-/* Takes over something that is given back with release(), by whichever thread frees the window.  On
- * failure it is given back at once and false returned. */
+/* Takes over memory to be freed with release(), by the thread that frees the window.  On failure it
+ * is freed at once and false returned. */
 bool tbd_window_adopt_with(struct tbd_window *window, void *memory, void (*release)(void *));
 
-/* Moves all memory that `from` owns to `window` and frees `from`: what its pointers lead to lives
- * on. False without memory; nothing has changed then. */
+/* Moves all memory that `from` owns to `window` and frees `from`: its pointers stay valid.  False
+ * without memory; then nothing has changed. */
 bool tbd_window_inherit(struct tbd_window *window, struct tbd_window *from);
 
 /* Checks entries and operands against each other and the blocks, and makes the checkpoints for
  * tbd_cursor_seek().  TBD_CORRUPT: `*out_entry` is the entry where it goes wrong. */
 TBD_MUST_CHECK enum tbd_status tbd_window_index(struct tbd_window *window, size_t *out_entry);
 
-/* A block entry that a cursor can start from: every so many entries there is one. */
+/* A block entry that a cursor can start from: there is one for this many entries. */
 #define TBD_CHECKPOINT_ENTRIES 512u
 struct tbd_checkpoint {
     size_t entry;
@@ -41,7 +41,7 @@ struct tbd_checkpoint {
     uint32_t index;  /* of its event */
     uint32_t thread; /* that enters it */
 };
-/* For who checks a window while it is made, instead of tbd_window_index().  False without
+/* For code that checks a window while making it, instead of tbd_window_index().  False without
  * memory. */
 bool tbd_window_put_checkpoint(struct tbd_window *window, const struct tbd_checkpoint *here);
 
@@ -117,7 +117,7 @@ void tbd_window_count_early_calls(struct tbd_window *window);
 /* XXH3_64 of end registers, xsave image and dirty pages in address order. */
 uint64_t tbd_window_digest(const struct tbd_window *window);
 
-/* As a window has them: by address, then in order of time. */
+/* Sorts pages as in a window: by address, then by time. */
 void tbd_page_contents_sort(struct tbd_page_contents *pages, size_t count);
 
 static inline const struct tbd_block *tbd_window_block(const struct tbd_window *window, uint32_t id)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* window_private.h - what the files share that make, pick and walk windows */
+/* window_private.h - shared by the files that make, pick and walk windows */
 #ifndef TBD_FORMAT_WINDOW_PRIVATE_H
 #define TBD_FORMAT_WINDOW_PRIVATE_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a window owns, and how it is given back: free(), tbd_large_buffer_give(), ... */
+/* Memory that a window owns, and how it is freed: free(), tbd_large_buffer_give(), ... */
 struct tbd_owned {
     void *memory;
     void (*release)(void *memory);
@@ -19,7 +19,7 @@ struct tbd_owned {
 struct tbd_picked_place {
     const uint8_t *at; /* the record, or the message */
     uint32_t time;     /* relative: of the block, or of the next one */
-    uint32_t thread;   /* that the entry finds in control */
+    uint32_t thread;   /* in control at the entry */
     bool has_ops;      /* the block's ops are there */
 };
 
@@ -31,7 +31,7 @@ struct tbd_window_private {
     struct tbd_checkpoint *checkpoints;
     size_t checkpoint_count;
     size_t checkpoint_capacity;
-    uint32_t *last_stores; /* by word of the summaries; owned; NULL until somebody asked */
+    uint32_t *last_stores; /* by word of the summaries; owned; NULL until first used */
 };
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* toc_write.c - the contents of a window's TOC file, and of an image
  *
- * Level 1 differs from 2 and 3 in that summaries are bits.  Where that is smaller, pages are stored as
- * differences to what they held before, if the caller knows that: at level 1, and in windows born lean. */
+ * At level 1 summaries are bits.  At level 1, and in windows born lean, a page is stored as a
+ * difference to its earlier contents if the caller knows them and the difference is smaller. */
 #include "format/writer/toc_write.h"
 
 #include "format/files/file.h"
@@ -57,11 +57,11 @@ static bool is_zero(const uint8_t *bytes)
     return !bytes[0] && memcmp(bytes, bytes + 1, 4095) == 0;
 }
 
-/* Eight bytes of a page, wherever it lies. */
+/* Eight bytes of a page at any alignment. */
 typedef uint64_t page_word __attribute__((aligned(1), may_alias));
 
-/* Words that the packer has to tell: those that are not as the word before.  Compilers make it two at a time, as there is an
- * even number of them and nothing to compare, which SSE2 could not. */
+/* Counts words that differ from the word before: the packer has to store these.  Written without a
+ * 64-bit comparison, which SSE2 lacks, so that compilers take two words at a time. */
 static uint64_t count_news(const uint8_t *bytes)
 {
     const page_word *words = (const page_word *)bytes;
@@ -75,8 +75,8 @@ static uint64_t count_news(const uint8_t *bytes)
     return news;
 }
 
-/* Does the difference take less than the page?  Where one has far fewer words to tell, or it will be asked again soon, nobody
- * needs to try. */
+/* Is the difference smaller than the page when packed?  If one of them has far fewer changing
+ * words, or will soon be packed again, the counts decide without packing. */
 static bool is_smaller(const uint8_t *difference, const uint8_t *bytes, bool is_brief)
 {
     struct tbd_buffer trial = { 0 };
@@ -94,7 +94,8 @@ static bool is_smaller(const uint8_t *difference, const uint8_t *bytes, bool is_
     return smaller;
 }
 
-/* What is stored of a page: its bytes, or into `room` the difference where that packs smaller. */
+/* Chooses what to store of a page: its bytes, or the difference, written into `room`, if that packs
+ * smaller. */
 static const uint8_t *choose_difference(struct tbd_disk_page *page, const uint8_t *bytes,
                                         const uint8_t *base, bool is_brief, uint8_t *room)
 {
@@ -161,8 +162,8 @@ static void put_page(struct tbd_buffer *data, struct page_group *group,
         put_group(data, group);
 }
 
-/* One for each page, as all windows need the image: a flipped bit is to cost only those that need
- * its page. */
+/* One checksum for each page, as all windows need the image: a flipped bit must affect only windows
+ * that need its page. */
 static void put_checks(struct tbd_buffer *out, const struct page_list *list,
                        const struct tbd_buffer *data)
 {
@@ -302,7 +303,7 @@ static void put_meta(struct tbd_buffer *out, const struct tbd_window *window,
         .end_regs = window->end_regs,
     };
 
-    /* The index knows these better: how often the window was changed must not show here. */
+    /* These are in the index: a TOC must not depend on how often the window was changed. */
     meta.window.toc_bytes = meta.window.trace_bytes = meta.window.block_bytes = 0;
     meta.window.highest_id = 0;
     tbd_file_put_record(out, TBD_REC_META, &meta, sizeof(meta));

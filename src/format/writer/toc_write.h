@@ -13,14 +13,15 @@ struct tbd_toc_content {
     uint64_t trace_id;
     enum tbd_level level; /* BITS, or more */
     bool is_old;          /* smaller, at the cost of time: for merged windows */
-    /* at less cost: it will be packed again soon, or the program waits for it */
+    /* packed quickly: it will soon be packed again, or the program waits for it */
     bool is_brief;
-    /* 4096 bytes that a difference may be made to, or NULL; NULL itself: all pages are stored whole. */
+    /* Returns 4096 bytes as the base of a difference, or NULL.  If `base` itself is NULL, all pages
+     * are stored whole. */
     const uint8_t *(*base)(void *context, uint64_t address);
     void *context;
 };
 
-/* Appends the file to `out`, and to `for_index` what the index says about its pages. */
+/* Appends the file to `out`, and the index's PAGES payload to `for_index`. */
 TBD_MUST_CHECK enum tbd_status tbd_toc_put(const struct tbd_toc_content *content,
                                            struct tbd_buffer *out, struct tbd_buffer *for_index);
 TBD_MUST_CHECK enum tbd_status tbd_image_put(const struct tbd_page_contents *pages, size_t count,

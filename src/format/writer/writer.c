@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* writer.c - making a trace directory: its files but those of windows
+/* writer.c - making a trace directory: all files except those of windows
  *
  * Invariants
  * WRITER-1  A file of a window exists under its name only when complete (tbd_write_file); the index
  *     names a window only after its files exist; the block file holds a block before the index
  *     names a window with it.
- * WRITER-2  index and blocks only grow, by whole records; a write that fails is cut off again.
- * WRITER-3  `reserve` holds some disk space until the end, so that a full disk still takes the end
- *     record.  Only where there is far more room than that, it goes earlier. */
+ * WRITER-2  index and blocks only grow, by whole records; a failed write is truncated away.
+ * WRITER-3  The file `reserve` takes some disk space until the end, so that the end record fits on
+ *     a full disk.  It is deleted earlier only if far more space is free. */
 #include "format/writer/writer_private.h"
 
 #include "format/files/modules.h"
@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define RESERVE_BYTES (64 << 10)
-#define PLENTY_BYTES  ((uint64_t)1 << 30) /* nobody fills them in the moments that are left */
+#define PLENTY_BYTES  ((uint64_t)1 << 30) /* nothing fills this in the little time that is left */
 #define BATCH_BLOCKS  8u
 
 /* ---- directories ---- */
@@ -46,7 +46,7 @@ static int make_parents(const char *path)
     return mkdir(part, 0700) && errno != EEXIST ? -1 : 0;
 }
 
-/* A name that is one path component and does not hide. */
+/* Makes a name that is one path component and not hidden. */
 static void plain_name(const char *program, char *out, size_t bytes)
 {
     const char *slash = strrchr(program, '/');
@@ -197,8 +197,8 @@ enum tbd_status tbd_writer_append(int fd, off_t *size, const struct tbd_buffer *
     return status;
 }
 
-/* So that an index that is cut off between two records does not look like one whose writer died.  Without it
- * nothing is wrong. */
+/* Writes CLOSED: without it, an index that was cut between two records looks like one whose writer
+ * died.  Failure does no harm. */
 static void put_closed(const struct tbd_writer *w)
 {
     struct tbd_disk_closed closed = { .index_bytes = (uint64_t)w->index_bytes };
@@ -248,7 +248,7 @@ static enum tbd_status create_growing(struct tbd_writer *w, const char *name,
     return status;
 }
 
-/* The lock is on the file before it gets its name, so that nobody sees a trace without. */
+/* The file is locked before it gets its name, so that no reader sees a trace without the lock. */
 static enum tbd_status create_header(struct tbd_writer *w, const struct tbd_buffer *content)
 {
     enum tbd_status status;
@@ -278,7 +278,7 @@ static void link_latest(const struct tbd_writer *w)
         unlink(temporary);
 }
 
-/* What was asked for is the program, not the last of its processes. */
+/* A forked child does not become `latest`: the user asked for the program. */
 static bool is_forked(const void *payload, size_t bytes)
 {
     struct tbd_msg_start start;
@@ -362,7 +362,7 @@ static void put_batch(struct tbd_buffer *out, const struct tbd_block_table *tabl
     tbd_file_finish_record(out, begin);
 }
 
-/* Small records: damage to one costs the windows that have its blocks. */
+/* Records are small: damage to one affects only the windows that have its blocks. */
 enum tbd_status tbd_writer_blocks(struct tbd_writer *w, const struct tbd_block_table *table,
                                   uint32_t first, uint32_t last)
 {
@@ -439,7 +439,7 @@ enum tbd_status tbd_writer_image(struct tbd_writer *w, const struct tbd_page_con
     return status;
 }
 
-/* WRITER-3.  Taking a file away may take longer than everything else at the end. */
+/* WRITER-3.  Deleting a file may take longer than everything else at the end. */
 void tbd_writer_expect_end(struct tbd_writer *w)
 {
     struct statvfs disk;

@@ -3,9 +3,9 @@
  *
  * Order of calls: new, start; then any of blocks, region, unmap, note, module and for each window
  * in ascending order put_window (from any thread) before commit_window; end; free.  A window is in
- * the trace when commit_window returned; what it needs (blocks, mappings) is in before.  A trace is
- * complete with its end record; before that, readers see "still being recorded", or "the organizer
- * died" once the writer's lock on the header file is gone.
+ * the trace when commit_window has returned; the blocks and mappings that it needs are written
+ * before.  A trace is complete with its end record; before that, readers see "still being
+ * recorded", or "the organizer died" once the writer's lock on the header file is gone.
  *
  * Fails with TBD_NOSPACE, TBD_IO, TBD_NOMEM; after a failure only tbd_writer_end() makes sense. */
 #ifndef TBD_FORMAT_WRITER_H
@@ -21,7 +21,7 @@ struct tbd_writer;
 /* Makes ROOT/PROGRAM-N (mode 0700) with the next free N; missing parents of it too. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_new(const char *root, const char *program,
                                               struct tbd_writer **out, struct tbd_error *why);
-/* A writer that never came to a header takes its directory away again. */
+/* A writer that has not written a header deletes its directory. */
 void tbd_writer_free(struct tbd_writer *writer);
 const char *tbd_writer_path(const struct tbd_writer *writer);
 
@@ -29,12 +29,13 @@ const char *tbd_writer_path(const struct tbd_writer *writer);
 TBD_MUST_CHECK enum tbd_status tbd_writer_start(struct tbd_writer *writer, const void *payload,
                                                 size_t bytes, const struct tbd_disk_config *config);
 
-/* Blocks first .. last of the table, which follow on those written before. */
+/* Writes blocks first .. last of the table, which follow the ones written before. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_blocks(struct tbd_writer *writer,
                                                  const struct tbd_block_table *table,
                                                  uint32_t first, uint32_t last);
 
-/* These are kept until the next commit_window or end.  `message`: payload of TBD_MSG_REGION, ... */
+/* Events are kept until the next commit_window or end.  `message`: payload of TBD_MSG_REGION,
+ * ... */
 void tbd_writer_event(struct tbd_writer *writer, enum tbd_record_type type,
                       const struct tbd_disk_when *when, const void *message, size_t bytes);
 /* Copies the file (or shares its blocks) into modules/.  A file that cannot be copied is
@@ -53,10 +54,11 @@ struct tbd_window_files {
     size_t pages_bytes;
 };
 
-/* What goes into a window's files beside the window, all borrowed, all may be NULL. */
+/* Further contents of a window's files; all borrowed, all may be NULL. */
 struct tbd_window_extra {
     const struct tbd_buffer *coded; /* its records, coded */
-    /* What a page's contents at the window's end may be a difference to (struct tbd_toc_content). */
+    /* The base of a difference for a page's contents at the window's end (struct
+     * tbd_toc_content). */
     const uint8_t *(*base)(void *context, uint64_t address);
     void *context;
 };
@@ -70,25 +72,26 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_put_window(struct tbd_writer *writer,
 TBD_MUST_CHECK enum tbd_status tbd_writer_commit_window(struct tbd_writer *writer,
                                                         struct tbd_window_files *files);
 
-/* The file for a segment of the index over windows, appended to `out`. */
+/* Appends the file of a segment of the index over windows to `out`. */
 void tbd_writer_code_segment(const struct tbd_writer *writer, struct tbd_key_segment *segment,
                              struct tbd_buffer *out);
-/* Writes it when the windows are committed; from any thread.  The trace is as good without it, only slower to ask. */
+/* Writes the file when the windows are committed; from any thread.  Without it questions are only
+ * slower. */
 void tbd_writer_segment(const struct tbd_writer *writer, const struct tbd_key_segment *segment,
                         const struct tbd_buffer *file);
 
-/* ---- changes of what is written (change.h) ---- */
+/* ---- changes of a written trace (change.h) ---- */
 /* Opens a trace whose recording has ended.  TBD_BUSY: it has not, or somebody else changes it. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_open(const char *path, struct tbd_writer **out,
                                                struct tbd_error *why);
-/* Writes a file of the trace, whole, or leaves it as it was. */
+/* Writes a whole file of the trace, or leaves it as it was. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_file(struct tbd_writer *writer, const char *name,
                                                const struct tbd_buffer *content);
 void tbd_writer_remove(struct tbd_writer *writer, const char *name); /* an empty folder, too */
-/* Puts another index in the place of the one that there is. */
+/* Replaces the index. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_index(struct tbd_writer *writer,
                                                 const struct tbd_buffer *content);
-/* Bytes of the files that only grow. */
+/* Bytes of the append-only files. */
 uint64_t tbd_writer_bytes(const struct tbd_writer *writer);
 uint64_t tbd_writer_index_bytes(const struct tbd_writer *writer); /* of these, the index's */
 /* `pages`: for the PAGES record; empty: as before.  `shifts`: change->count if more than one. */
@@ -97,8 +100,8 @@ TBD_MUST_CHECK enum tbd_status tbd_writer_change(struct tbd_writer *writer,
                                                  const struct tbd_disk_shift *shifts,
                                                  const struct tbd_buffer *pages);
 
-/* Little is still to be written, and somebody waits for the end: what can be done for it now is done, while others still
- * write windows. */
+/* The end is near, and the program waits for it: does early what can be done for it, while other
+ * threads still write windows. */
 void tbd_writer_expect_end(struct tbd_writer *writer);
 TBD_MUST_CHECK enum tbd_status tbd_writer_end(struct tbd_writer *writer,
                                               const struct tbd_msg_end *end, const char *text);

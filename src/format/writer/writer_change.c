@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* writer_change.c - changes of what is written: files and index of a trace that has windows already (change.h)
+/* writer_change.c - changes of a written trace: files and index of a trace that has windows
+ * (change.h)
  *
- * While it is recorded, and afterwards by whoever opens it for that. */
+ * Used while it is recorded, and afterwards through tbd_writer_open(). */
 #include "format/writer/writer_private.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Onto the end of the index's last complete record: what is behind it was never finished. */
+/* Moves to the end of the index's last complete record: what follows was never finished. */
 static enum tbd_status open_index(struct tbd_writer *w, struct tbd_error *why)
 {
     struct tbd_record_view record;
@@ -82,8 +83,7 @@ void tbd_writer_remove(struct tbd_writer *w, const char *name)
         unlinkat(w->dir, name, AT_REMOVEDIR);
 }
 
-/* The new file is open before it gets its name: what is appended from then on goes to the right
- * one. */
+/* The new file is open before it gets its name: later appends go to the right file. */
 enum tbd_status tbd_writer_index(struct tbd_writer *w, const struct tbd_buffer *content)
 {
     static const char temporary[] = "index.part";

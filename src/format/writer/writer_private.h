@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* writer_private.h - struct tbd_writer, shared by the files that write traces */
+/* writer_private.h - struct tbd_writer: for the files that write traces */
 #ifndef TBD_FORMAT_WRITER_PRIVATE_H
 #define TBD_FORMAT_WRITER_PRIVATE_H
 
@@ -29,13 +29,13 @@ struct tbd_writer {
     bool has_reserve; /* WRITER-3 */
     bool started;
     bool is_reopened; /* tbd_writer_open() */
-    bool has_changed; /* ... and the index is longer since */
+    bool has_changed; /* ... and the index has grown since */
 };
 
-/* Onto the end of a file that only grows; keeps WRITER-2. */
+/* Appends to a file; keeps WRITER-2. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_append(int fd, off_t *size,
                                                  const struct tbd_buffer *data);
-/* Records that wait for the index. */
+/* Writes the records that wait for the index. */
 TBD_MUST_CHECK enum tbd_status tbd_writer_flush(struct tbd_writer *w);
 void tbd_writer_close(int fd); /* negative is fine */
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* writer_windows.c - windows of a trace that is being made: their files, then the record that names them
+/* writer_windows.c - windows of a growing trace: writes their files, then the record that names
+ * them
  *
  * Keeps WRITER-1. */
 #include "format/writer/writer_private.h"
@@ -114,7 +115,7 @@ enum tbd_status tbd_writer_put_window(struct tbd_writer *w, const struct tbd_win
     return TBD_OK;
 }
 
-/* Does a pending record speak of a window behind this one? */
+/* Is a pending record about a window after this one? */
 static bool is_of_later(const struct tbd_record *head, const uint8_t *payload, uint32_t window)
 {
     struct tbd_disk_when when;
@@ -130,8 +131,8 @@ static bool is_of_later(const struct tbd_record *head, const uint8_t *payload, u
     }
 }
 
-/* Windows are joined before the ones in front of them are committed.  What the index says of a window comes just
- * before its WINDOW record: whoever rewrites the index knows only of windows that it names. */
+/* Windows are joined before the windows before them are committed.  Index records about a window
+ * must come just before its WINDOW record: rewriting the index sees only windows that it names. */
 static void take_later(struct tbd_writer *w, uint32_t window, struct tbd_buffer *later)
 {
     struct tbd_buffer now = { 0 };
