@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cache.c - translated blocks are made, and forgotten
+/* cache.c - makes translated blocks, and forgets them
  *
  * Keeps CACHE-1 to CACHE-4, with the files that cache_private.h names. */
 #include "patcher/cache_private.h"
@@ -31,7 +31,7 @@ uint32_t tbd_cache_index(const struct tbd_block_code *block)
 
 /* ---- making ---- */
 
-/* mov rcx, r10; jmp miss: gives rcx back and leaves. */
+/* mov rcx, r10; jmp miss: restores rcx and leaves. */
 static void mismatch_emit(struct tbd_patch_area *area, uint64_t rel32)
 {
     struct tbd_emit e;

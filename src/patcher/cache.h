@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-/* cache.h - translated blocks: where they are, how they are found, how they are joined
+/* cache.h - translated blocks: storage, lookup, links
  *
- * An area is one stretch of address space near code of the program.  It begins with its ways out
- * (one jump for each exit kind), grows blocks upward and exit stubs downward from its end.
+ * An area is a range of address space near code of the program.  It begins with its exit jumps (one
+ * for each exit kind); blocks are added upward from there, exit stubs downward from its end.
  *
  * CACHE-1  A block's code is [cache_start, cache_end) in one area; blocks of an area are in address
  *     order.
- * CACHE-2  A live block is in the map under its start; a dead one (flushed) is not, no jump leads
- *     to it and no indirect target names it; its code stays until everything is flushed.
- * CACHE-3  An exit site leads to its stub or to the entry of a live block (through its stub, when
- *     that is out of a jump's reach); in the second case the site is in that block's list of
+ * CACHE-2  A live block is in the map under its start.  A dead one (flushed) is not in the map, no
+ *     jump leads to it and no indirect target names it; its code stays until everything is flushed.
+ * CACHE-3  An exit site leads to its stub or to the entry of a live block (through its stub, if the
+ *     block is out of a jump's reach); in the second case the site is in that block's list of
  *     incoming sites.
- * CACHE-4  A block that is made for the exit of the block just before it in memory takes the place
- *     of that exit's jump (rel32 = 0): control falls into it.  When it dies its first bytes become
- *     the jump.  Not a block that begins with a comparison of its code. */
+ * CACHE-4  A block that is made for an exit of the block directly before it in memory replaces that
+ *     exit's jump (rel32 = 0): control falls through into it.  When it dies its first bytes become
+ *     the jump.  A block that begins with a comparison of its code never replaces a jump. */
 #ifndef TBD_PATCHER_CACHE_H
 #define TBD_PATCHER_CACHE_H
 
@@ -44,7 +44,7 @@ struct tbd_block_code {
 };
 
 struct tbd_exit_site {
-    uint64_t rel32; /* address of the displacement; 0: control falls into `linked` */
+    uint64_t rel32; /* address of the displacement; 0: 0: control falls through into `linked` */
     uint64_t stub;
     uint64_t target; /* application address */
     uint32_t block;  /* whose exit it is */
@@ -59,7 +59,7 @@ struct tbd_patch_area {
     uint64_t hot;  /* next block */
     uint64_t cold; /* lowest stub */
     uint64_t head[TBD_EXIT_KINDS];
-    uint64_t miss;   /* way out of a tagged entry with another target, in r11 */
+    uint64_t miss;   /* exit of a tagged entry with another target, in r11 */
     uint32_t *block; /* indices in address order; lives in the cache arena */
     uint32_t count;
 };
@@ -68,7 +68,7 @@ struct tbd_patch_area {
 bool tbd_cache_init(void);
 /* Forgets all translations and reuses the areas.  Ids survive. */
 void tbd_cache_flush_all(void);
-/* Forgets ids too: the hook set changed. */
+/* Forgets ids, too: the hook set changed. */
 void tbd_cache_forget_ids(void);
 
 void tbd_cache_count(uint32_t *out_blocks, uint32_t *out_areas);
@@ -80,10 +80,10 @@ uint32_t tbd_cache_index(const struct tbd_block_code *block);
 
 struct tbd_make {
     uint64_t pc;
-    uint32_t after; /* exit site that wants it: it is joined to it; TBD_NO_INDEX if none */
-    /* > 0: a block of its own that leaves by TBD_EXIT_STOP after so many instructions */
+    uint32_t after; /* exit site to link to the new block; TBD_NO_INDEX if none */
+    /* > 0: a separate block that leaves by TBD_EXIT_STOP after this many instructions */
     uint32_t stop_insns;
-    bool tagged; /* with an entry for indirect branches in front */
+    bool tagged; /* with an entry for indirect branches before it */
 };
 
 /* Translates a block.  NULL when the cache is full: flush everything and try again. */
@@ -92,16 +92,16 @@ struct tbd_block_code *tbd_cache_make(const struct tbd_patcher_callbacks *callba
                                       const struct tbd_make *make);
 /* Makes a tagged entry for a block that has none.  False when the cache is full. */
 bool tbd_cache_add_tag(struct tbd_block_code *block);
-/* Joins the site to the block, so that the jump does not leave any more. */
+/* Links the site to the block: its jump no longer leaves translated code. */
 void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block);
-/* Perhaps: are there translations of code in this range? */
+/* May there be translations of code in this range? */
 bool tbd_cache_has_blocks(uint64_t start, uint64_t end);
 void tbd_cache_flush_range(uint64_t start, uint64_t end);
 /* Forgets one block, if it is not forgotten yet. */
 void tbd_cache_kill(struct tbd_block_code *block);
-/* Tables of indirect targets that name blocks: every thread that runs translated code. */
+/* Adds a thread that runs translated code: its tables of indirect targets name blocks. */
 void tbd_cache_add_thread(struct tbd_thread *thread);
-/* Indirect branches of the thread to the block, which has a tagged entry, find it from now on. */
+/* Makes the thread's indirect branches find the block, which must have a tagged entry. */
 void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code *block);
 void tbd_cache_remove_thread(struct tbd_thread *thread);
 
@@ -112,8 +112,8 @@ struct tbd_block_code *tbd_cache_block_at(uint64_t cache_pc);
 /* Application address the exit stub at `cache_pc` goes to; 0 if there is none. */
 uint64_t tbd_cache_stub_target(uint64_t cache_pc);
 
-/* Runs the translation of `block` again without keeping it, to learn what held at cache address
- * watch->pc.  Any context.  False if the code of the program is not there any more. */
+/* Runs the translation of `block` again without keeping it, to find the state at cache address
+ * watch->pc.  Any context.  False if the program's code is gone. */
 bool tbd_cache_dry_run(const struct tbd_patcher_callbacks *callbacks,
                        const struct tbd_codegen_config *config, const struct tbd_block_code *block,
                        struct tbd_watch *watch, struct tbd_cut *cut);

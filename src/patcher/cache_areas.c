@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cache_areas.c - where translated blocks are put: near the code that they are of (CACHE-1) */
+/* cache_areas.c - where translated blocks are put: near the program's code (CACHE-1) */
 #include "patcher/cache_private.h"
 
 #include "base/binary_search.h"
@@ -9,7 +9,7 @@ enum {
     AREA_BYTES = 64 << 20,
 };
 
-#define NEIGHBOURHOOD (128ull << 20) /* data that code reaches by [rip + x] is this near, mostly */
+#define NEIGHBOURHOOD (128ull << 20) /* most data that code reaches by [rip + x] is this near */
 
 void tbd_cache_reset_area(struct tbd_patch_area *area)
 {
@@ -28,7 +28,7 @@ void tbd_cache_reset_area(struct tbd_patch_area *area)
     area->count = 0;
 }
 
-/* The program's bytes that code of `pc` is expected to name. */
+/* Start of the program's memory that code at `pc` probably refers to. */
 static uint64_t neighbourhood_start(uint64_t pc)
 {
     return pc > NEIGHBOURHOOD ? pc - NEIGHBOURHOOD : 0;
@@ -70,7 +70,8 @@ static bool area_serves(const struct tbd_patch_area *area, uint64_t pc)
     return up <= reach && down <= reach && has_room(area);
 }
 
-/* No code of the program lies in the kernel's half: a block there is a fault, which any area may hold. */
+/* No code of the program lies in the kernel's half: a block there is a fault, and may be in any
+ * area. */
 static uint64_t reachable(uint64_t pc)
 {
     return pc < TBD_USER_END || !tbd_cache.area_count ? pc : tbd_cache.area[0].base;

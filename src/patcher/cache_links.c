@@ -29,7 +29,7 @@ uint64_t tbd_cache_stub_target(uint64_t cache_pc)
 /* ---- links ---- */
 
 /* The one function that changes code that has run.  The displacement does not straddle a cache line
- * (emit.c), so the store is seen whole or not at all; one thread at a time runs. */
+ * (emit.c), so the processor sees the whole store or none of it; one thread runs at a time. */
 void tbd_cache_set_rel32(uint64_t rel32, uint64_t target)
 {
     uint32_t distance = (uint32_t)(target - (rel32 + 4));
@@ -51,7 +51,7 @@ void tbd_cache_join(struct tbd_exit_site *site, struct tbd_block_code *block)
     block->incoming = (uint32_t)(site - tbd_cache.site);
 }
 
-/* The stub of an exit to a block in an area too far away becomes the jump there. */
+/* The exit's stub becomes a far jump to a block in an area out of reach. */
 static void stub_goes_to(struct tbd_exit_site *site, const struct tbd_block_code *block)
 {
     struct tbd_emit e = { .at = (uint8_t *)(uintptr_t)site->stub,
@@ -71,8 +71,7 @@ void tbd_cache_link(struct tbd_exit_site *site, struct tbd_block_code *block)
         stub_goes_to(site, block);
 }
 
-/* Control falls into the dead block: its first bytes become the jump that was left out
- * (CACHE-4). */
+/* Control falls through into the dead block: its first bytes become the omitted jump (CACHE-4). */
 static void put_jump_back(struct tbd_exit_site *site, const struct tbd_block_code *dead)
 {
     *(uint8_t *)(uintptr_t)dead->cache_start = 0xe9;
@@ -107,7 +106,7 @@ void tbd_cache_leave_list(uint32_t index)
     site->linked = TBD_NO_INDEX;
 }
 
-/* ---- falling into the next block ---- */
+/* ---- falling through into the next block ---- */
 
 static uint64_t where_it_leads(const struct tbd_exit_site *site)
 {
@@ -123,8 +122,8 @@ static bool ends_with_jcc_and_jmp(const struct tbd_block_code *block)
            *(const uint8_t *)(uintptr_t)(tbd_cache.site[block->first_exit].rel32 - 2) == 0x0f;
 }
 
-/* The taken side of jcc is to follow: jcc gets the opposite condition and the target of the other
- * side. */
+/* The taken side of jcc will follow: jcc gets the opposite condition and the other side's
+ * target. */
 static void turn_around(struct tbd_exit_site *taken, struct tbd_exit_site *other)
 {
     *(uint8_t *)(uintptr_t)(taken->rel32 - 1) ^= 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cache_private.h - what the files of the cache share
+/* cache_private.h - shared by the files of the cache
  *
  *   cache.c         makes blocks, and forgets them
  *   cache_tables.c  finds them: blocks by start, ids by start and code, pages that have blocks
@@ -7,7 +7,7 @@
  *   cache_links.c   which block an exit leads to
  *   cache_targets.c where threads' indirect branches find them
  *
- * One thread at a time runs here (the turn lock); signal handlers only read (tbd_cache_area_of,
+ * One thread runs here at a time (the turn lock).  Signal handlers only read (tbd_cache_area_of,
  * tbd_cache_block_at, tbd_cache_dry_run), and they interrupt translated code, not these files. */
 #ifndef TBD_PATCHER_CACHE_PRIVATE_H
 #define TBD_PATCHER_CACHE_PRIVATE_H
@@ -29,7 +29,7 @@ struct tbd_known_id {
     uint64_t code_hash;
     uint32_t id;
     uint32_t code_bytes;
-    uint8_t end; /* the same bytes may end in different ways (patcher/forced_specials.h) */
+    uint8_t end; /* the same bytes may end differently (patcher/forced_specials.h) */
 };
 
 /* index + 1 into an array, 0 = empty; lives in the cache arena. */
@@ -58,15 +58,15 @@ struct tbd_cache {
 };
 extern struct tbd_cache tbd_cache; /* cache_tables.c */
 
-/* cache_tables.c: blocks are found by their start from now on, */
+/* cache_tables.c: enters the block into the map. */
 void tbd_cache_map(uint32_t index);
-/* and their pages are known to have some; all that is forgotten. */
+/* Counts the block for its pages; tbd_cache_empty_map() empties all tables. */
 void tbd_cache_count_pages(const struct tbd_block_code *block);
 void tbd_cache_empty_map(void);
-/* The number that the block had before, or a new one. */
+/* The id that the block had before, or a new one. */
 uint32_t tbd_cache_id_of(const struct tbd_cut *cut, const struct tbd_patcher_callbacks *callbacks);
 
-/* cache_areas.c: NULL: no address space is left. */
+/* cache_areas.c; NULL: no address space is left. */
 struct tbd_patch_area *tbd_cache_area_for(const struct tbd_patcher_callbacks *callbacks,
                                           const struct tbd_codegen_config *config, uint64_t pc);
 void tbd_cache_reset_area(struct tbd_patch_area *area);
@@ -74,13 +74,13 @@ void tbd_cache_reset_area(struct tbd_patch_area *area);
 /* cache_links.c: the one function that changes code that has run. */
 void tbd_cache_set_rel32(uint64_t rel32, uint64_t target);
 void tbd_cache_emit_stub(struct tbd_exit_site *site);
-/* The site leads to the block; only the lists say so yet. */
+/* Enters the link into the lists only; the jump is not changed. */
 void tbd_cache_join(struct tbd_exit_site *site, struct tbd_block_code *block);
 void tbd_cache_unlink_incoming(struct tbd_block_code *block);
 void tbd_cache_leave_list(uint32_t index);
 bool tbd_cache_open_tail(struct tbd_patch_area *area, struct tbd_exit_site *site);
 
-/* cache_targets.c: no thread finds it, or anything, any more. */
+/* cache_targets.c: removes the block, or all blocks, from the threads' tables. */
 void tbd_cache_forget_target(const struct tbd_block_code *block);
 void tbd_cache_forget_targets(void);
 

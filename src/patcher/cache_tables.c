@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cache_tables.c - how translated blocks, and the ids of blocks, are found
+/* cache_tables.c - finds translated blocks and the ids of blocks
  *
  * The map from start to block and the one from (start, code) to id are open-addressing tables that
  * double in place: address space is reserved for the largest, pages cost nothing until used. */
@@ -43,7 +43,7 @@ struct tbd_block_code *tbd_cache_find(uint64_t pc)
     return index && tbd_cache.block[index - 1].live ? &tbd_cache.block[index - 1] : NULL;
 }
 
-/* Private anonymous memory reads as zero after it was given back. */
+/* Private anonymous memory reads as zero after MADV_DONTNEED. */
 static void empty_table(struct tbd_cache_table *table)
 {
     if (table->used)
@@ -60,7 +60,7 @@ static void map_grow(void)
             tbd_cache_map(n);
 }
 
-/* A dead block's slot stays, for its start; the next block there takes it over. */
+/* A dead block keeps its slot; the next block with the same start takes it over. */
 void tbd_cache_map(uint32_t index)
 {
     uint32_t *slot;

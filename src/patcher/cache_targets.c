@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* cache_targets.c - where threads' indirect branches and returns find translated blocks */
+/* cache_targets.c - the tables in which threads' indirect branches and returns find translated
+ * blocks */
 #include "patcher/cache_private.h"
 
 #include "patcher/fixed.h"
@@ -17,7 +18,8 @@ static struct tbd_second_target *second_of(struct tbd_thread *thread, uint64_t p
     return &thread->second[(pc >> TBD_SECOND_SHIFT) & (TBD_SECOND_ENTRIES - 1)];
 }
 
-/* Both tables: the first holds one target for each low half, the second catches what it drops. */
+/* Sets both tables: the first has one target for each low 16 bits, the second keeps targets that
+ * the first drops. */
 void tbd_cache_set_target(struct tbd_thread *thread, const struct tbd_block_code *block)
 {
     thread->ibl[block->start & (TBD_IBL_ENTRIES - 1)] = block->tagged;

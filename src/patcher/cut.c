@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* cut.c - what a block is: its instructions, its definition, its record
+/* cut.c - cuts a block: its instructions, its definition, its record
  *
  * To find addresses that differ by a constant from a recorded one, every register's value is
  * followed as (root, constant): a root is the value a register had at some point in the block.
@@ -18,14 +18,14 @@ struct root_value {
     int64_t add;
 };
 
-/* A u64 in the record: what it is in terms of roots. */
+/* A u64 in the record, in terms of roots. */
 struct recorded {
     struct tbd_address address;
     uint32_t at;
 };
 
 #define MAX_RECORDED    96
-#define NOTES_MAX_BYTES 2048u /* of a block; the rest of the record is for what it does */
+#define NOTES_MAX_BYTES 2048u /* of a block; the rest of the record is for its events */
 
 struct layout {
     struct tbd_cut *cut;
@@ -59,8 +59,7 @@ static uint8_t end_of_kind(uint8_t kind)
     return ends[kind];
 }
 
-/* Special only because its accesses have no fixed place or size: as good as any other when nothing
- * is reported. */
+/* Special only because its accesses have no fixed address or size: plain if nothing is reported. */
 static bool is_plain_without_hooks(const struct tbd_insn *insn)
 {
     return insn->kind == TBD_INSN_SPECIAL && !insn->gs &&
@@ -76,15 +75,16 @@ static bool stores(const struct tbd_insn *insn)
     return false;
 }
 
-/* What the engine can execute because of the memory it accesses (patcher/forced_specials.h). */
+/* Can the engine execute this kind because of the memory it accesses
+ * (patcher/forced_specials.h)? */
 static bool may_be_single(uint8_t kind)
 {
     return kind == TBD_INSN_PLAIN || kind == TBD_INSN_CALL || kind == TBD_INSN_CALL_INDIRECT ||
            kind == TBD_INSN_JUMP_INDIRECT || kind == TBD_INSN_RETURN;
 }
 
-/* Decodes into cut->insn; returns how the block ends.  *out_looked: behind the last byte that had a
- * say. */
+/* Decodes into cut->insn; returns how the block ends.  *out_looked: one past the last byte that
+ * mattered. */
 static uint8_t decode_all(struct tbd_cut *cut, uint64_t pc, uint64_t available, bool changes,
                           const struct tbd_codegen_config *config, uint64_t *out_looked)
 {
@@ -139,7 +139,7 @@ static bool aligns_stack(const struct tbd_insn *insn)
            insn->bytes[insn->length - immediate_bytes] % 8 == 0;
 }
 
-/* rsp is taken for a multiple of 8 until a block gives it a value of which that is not known. */
+/* rsp counts as a multiple of 8 until a block gives it a value that may not be one. */
 static void follow_stack(struct layout *l, const struct tbd_insn *insn)
 {
     if (!(insn->writes & TBD_BIT(TBD_RSP)))
@@ -337,7 +337,7 @@ static uint32_t noted_at(const struct tbd_codegen_config *config, uint64_t pc)
     return at < config->note_count && config->notes[at].pc == pc ? config->notes[at].registers : 0;
 }
 
-/* What has no room in the record is not noted. */
+/* A register that does not fit into the record is not noted. */
 static void add_note(struct layout *l, uint32_t insn)
 {
     uint32_t registers = noted_at(l->config, l->cut->insn[insn].pc);
@@ -353,8 +353,8 @@ static void add_note(struct layout *l, uint32_t insn)
     l->bytes += bytes;
 }
 
-/* Order within an instruction: the note, loads, the call or return, stores.  Of what the engine
- * executes it reports the accesses. */
+/* Order within an instruction: the note, loads, the call or return, stores.  For instructions that
+ * the engine executes, the engine reports the accesses. */
 static void lay_out_insn(struct layout *l, uint32_t n)
 {
     const struct tbd_insn *insn = &l->cut->insn[n];

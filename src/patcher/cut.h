@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-/* cut.h - what a block is: its instructions, its definition, its record
+/* cut.h - cuts a block: its instructions, its definition, its record
  *
  * A block is a pure function of its start address, its bytes, which bytes are executable, which may
  * change, and the hook set.  It ends with the first instruction that transfers control or that the
- * engine executes, before the first one that cannot be executed, and at the instruction limit.
- * Where code may change under the program's hands (memory both writable and executable) it also
- * ends behind every store: what the store changed is seen by the check at the next block's entry.
+ * engine executes, before the first one that cannot be executed, and at the instruction limit.  In
+ * memory that is both writable and executable it also ends after every store: the check at the next
+ * block's entry then sees what the store changed.
  *
- * The record's layout follows from the ops.  A store's address is left out of the record when the
- * record already holds a value it differs from by a constant (CUT-1), or when it is a constant. */
+ * The record's layout follows from the ops.  A store's address is not recorded if it is a constant,
+ * or if it differs by a constant from a value in the record (CUT-1). */
 #ifndef TBD_PATCHER_CUT_H
 #define TBD_PATCHER_CUT_H
 
@@ -18,8 +18,8 @@
 
 #define TBD_CUT_MAX_OPS (4u * TBD_BLOCK_MAX_INSNS)
 
-/* What goes into the record for an op's address: nothing (address_at is TBD_BASE_NONE), the
- * address, or only its base register, from which the address differs by a constant. */
+/* What is recorded for an op's address: nothing (address_at is TBD_BASE_NONE), the address, or only
+ * its base register, from which the address differs by a constant. */
 struct tbd_cut_op {
     uint32_t address_at;
     uint8_t base_only;
@@ -37,8 +37,8 @@ struct tbd_cut {
     struct tbd_cut_op op_more[TBD_CUT_MAX_OPS];
     struct tbd_block_def def;
     uint32_t count; /* instructions */
-    /* 0: the bytes stay as they are.  Otherwise every entry must compare so many of them: those of
-     * the block, and those that it ended before because they are no instruction. */
+    /* 0: 0: the bytes do not change.  Otherwise every entry must compare this many: the block's
+     * bytes, and the bytes after it if they made it end because they are no instruction. */
     uint32_t check_bytes;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-/* decode.c - one instruction as the translator needs it: its registers, fields and copies
+/* decode.c - decodes one instruction for the translator: its registers, fields and copies
  *
  * What kind of instruction it is: decode_kind.c; which memory it touches: decode_memory.c.  In the
  * patcher only these three know the decoder library's types.
  *
- * DECODE-1  reads contains every register whose old value can reach the new state; a register that
- *     is written only in part, or only sometimes, is in reads too.
+ * DECODE-1  reads contains every register whose old value can reach the new state, also a register
+ *     that is written only in part, or only sometimes.
  * DECODE-2  An access' address is a function of registers before the instruction. */
 #include "patcher/decode.h"
 
@@ -113,7 +113,7 @@ static void collect_registers(struct tbd_insn *out, const struct tbd_zinsn *z)
     out->kills &= (uint16_t)~out->reads;
 }
 
-/* Reserved nops: what looks like a register can be part of the opcode of a later hint. */
+/* Reserved nops: an apparent register can be part of the opcode of a newer hint. */
 static bool only_names_registers(const struct tbd_zinsn *z)
 {
     return z->i.meta.category == ZYDIS_CATEGORY_NOP || z->i.meta.category == ZYDIS_CATEGORY_WIDENOP;

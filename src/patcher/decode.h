@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* decode.h - one instruction as the translator needs it
+/* decode.h - one decoded instruction, for the translator
  *
- * The decoder library's answer, reduced to what a block definition and the lowering ask for: which
- * general registers are read and written, where memory is touched, where in the bytes registers
- * are named, and whether control leaves.  A pure function of the bytes and the address. */
+ * The decoder library's answer, reduced to the needs of block definitions and lowering: which
+ * general registers are read and written, where memory is touched, where in the bytes registers are
+ * named, and whether control leaves.  A pure function of the bytes and the address. */
 #ifndef TBD_PATCHER_DECODE_H
 #define TBD_PATCHER_DECODE_H
 
@@ -79,12 +79,12 @@ struct tbd_insn {
     uint8_t length;
     uint8_t kind;     /* enum tbd_insn_kind */
     uint8_t special;  /* enum tbd_special */
-    uint8_t transfer; /* TBD_SPECIAL_SHARED: the kind that it is by its bytes */
+    uint8_t transfer; /* TBD_SPECIAL_SHARED: the kind according to its bytes */
     uint16_t reads;   /* registers whose value matters, also partly */
     uint16_t writes;
     uint16_t kills;     /* writes that replace all 64 bits, always; not in reads */
     uint16_t pop_bytes; /* ret imm16 */
-    /* what happens to one register, for addresses relative to a recorded one: dst = src + add */
+    /* the effect on one register, for addresses relative to a recorded one: dst = src + add */
     int64_t copy_add;
     uint8_t copy_dst; /* TBD_NO_REG: nothing known */
     uint8_t copy_src;
@@ -102,7 +102,7 @@ struct tbd_insn {
     bool rip_relative;
     bool gs;          /* an access is relative to gs base: plain ones are emitted with the address
                          in a register */
-    bool cuts_target; /* the same, but the address is cut to 32 bits: reaches everything there is */
+    bool cuts_target; /* the same, but the address is truncated to 32 bits: it reaches any memory */
 };
 
 /* The library's functions; see tbd_patcher_set_decoder(). */
@@ -115,9 +115,9 @@ void tbd_decode_init(void);
  * instruction.  Inside with_vector_state. */
 bool tbd_decode(struct tbd_insn *out, uint64_t pc, const uint8_t *bytes, size_t limit);
 
-/* Length of SIB and displacement behind a ModRM byte of a memory operand. */
+/* Length of SIB and displacement after a ModRM byte of a memory operand. */
 uint32_t tbd_decode_operand_bytes(const uint8_t *modrm);
-/* Of the legacy prefixes: which come before REX, VEX and the opcode. */
+/* Is this a legacy prefix?  They come before REX, VEX and the opcode. */
 bool tbd_decode_is_prefix(uint8_t byte);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* decode_kind.c - what kind of instruction it is: where it leads, and whether the engine must
- * execute it itself
+/* decode_kind.c - classifies instructions: where they lead, and whether the engine must execute
+ * them
  *
- * What is not understood in full is TBD_INSN_SPECIAL, so that the engine executes it;
+ * An instruction that is not fully understood is TBD_INSN_SPECIAL, so that the engine executes it;
  * nothing is guessed. */
 #include "patcher/decode_private.h"
 
@@ -48,7 +48,7 @@ static uint8_t special_by_mnemonic(ZydisMnemonic m)
     case ZYDIS_MNEMONIC_SLDT:
     case ZYDIS_MNEMONIC_STR:
     case ZYDIS_MNEMONIC_SMSW:
-    case ZYDIS_MNEMONIC_SGDT: /* another one on every processor */
+    case ZYDIS_MNEMONIC_SGDT: /* differs between processors */
     case ZYDIS_MNEMONIC_SIDT:
     case ZYDIS_MNEMONIC_RDPMC:
     case ZYDIS_MNEMONIC_RDPRU: return TBD_SPECIAL_STATE;
@@ -95,7 +95,7 @@ static bool is_string_store(ZydisMnemonic m)
     switch (m) {
     case ZYDIS_MNEMONIC_MOVSB:
     case ZYDIS_MNEMONIC_MOVSW:
-    case ZYDIS_MNEMONIC_MOVSD: /* also the SSE one, which takes no rep prefix as repetition */
+    case ZYDIS_MNEMONIC_MOVSD: /* also the SSE one, whose rep prefix does not repeat */
     case ZYDIS_MNEMONIC_MOVSQ:
     case ZYDIS_MNEMONIC_STOSB:
     case ZYDIS_MNEMONIC_STOSW:
@@ -111,7 +111,7 @@ bool tbd_decode_is_bit_test(ZydisMnemonic m)
            m == ZYDIS_MNEMONIC_BTC;
 }
 
-/* A store of which the bytes depend on a mask. */
+/* Is it a store whose bytes depend on a mask? */
 static bool is_masked_store(const struct tbd_zinsn *z, const ZydisDecodedOperand *op)
 {
     if (!(op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
@@ -214,7 +214,8 @@ const ZydisDecodedOperand *tbd_decode_gs_operand(const struct tbd_zinsn *z)
     return NULL;
 }
 
-/* One address, known before the instruction, which can stand in a register (patcher/reencode.c). */
+/* Is it one address, known before the instruction, that can be put into a register
+ * (patcher/reencode.c)? */
 static bool is_simple_gs(const struct tbd_zinsn *z, const ZydisDecodedOperand *op)
 {
     if (op->mem.type != ZYDIS_MEMOP_TYPE_MEM || is_masked_store(z, op) ||
@@ -226,8 +227,8 @@ static bool is_simple_gs(const struct tbd_zinsn *z, const ZydisDecodedOperand *o
            op->encoding == ZYDIS_OPERAND_ENCODING_DISP16_32_64;
 }
 
-/* The processor keeps the operand's address: it must not be that of another register, which has
- * the base in it. */
+/* The processor keeps the operand's address (FDP), which must not be relative to a substitute
+ * register. */
 static bool is_x87(const struct tbd_zinsn *z)
 {
     return z->i.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY &&

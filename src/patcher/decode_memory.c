@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* decode_memory.c - which memory an instruction reads and writes, and what its address is made of
+/* decode_memory.c - which memory an instruction reads and writes, and how its address is formed
  *
  * Keeps DECODE-2: an address is a function of registers before the instruction. */
 #include "patcher/decode_private.h"
@@ -9,7 +9,7 @@ static bool is_relative(const ZydisDecodedOperand *op)
     return op->mem.base == ZYDIS_REGISTER_RIP || op->mem.base == ZYDIS_REGISTER_EIP;
 }
 
-/* With address-size prefix the sum is cut to 32 bits. */
+/* With address-size prefix the sum is truncated to 32 bits. */
 static struct tbd_ea make_ea(const struct tbd_zinsn *z, const struct tbd_insn *insn,
                              const ZydisDecodedOperand *op)
 {
@@ -156,8 +156,7 @@ void tbd_decode_accesses(struct tbd_insn *out, const struct tbd_zinsn *z)
         add_stack_access(out, z);
 }
 
-/* For the address of an operand: what can stand as a base in a ModRM byte alone, without an
- * extension bit. */
+/* Registers that can be the base in a ModRM byte alone, without an extension bit. */
 #define PLAIN_BASES                                                                                \
     (TBD_BIT(TBD_RAX) | TBD_BIT(TBD_RCX) | TBD_BIT(TBD_RDX) | TBD_BIT(TBD_RBX) |                   \
      TBD_BIT(TBD_RSI) | TBD_BIT(TBD_RDI))

@@ -45,7 +45,8 @@ static inline bool tbd_decode_is_visible_memory(const ZydisDecodedOperand *op)
 void tbd_decode_classify(struct tbd_insn *out, const struct tbd_zinsn *z);
 /* The operand that is relative to gs base; NULL if there is none, or it is never accessed. */
 const ZydisDecodedOperand *tbd_decode_gs_operand(const struct tbd_zinsn *z);
-/* Any of the six, also where it means nothing: before a memory operand gs would not count. */
+/* Does it have any of the six prefixes, even one without effect?  A gs before it would not
+ * count. */
 bool tbd_decode_has_segment_prefix(const struct tbd_zinsn *z);
 /* Hints and cache maintenance name memory but do not access it. */
 bool tbd_decode_only_names_memory(const struct tbd_zinsn *z);

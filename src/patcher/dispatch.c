@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* dispatch.c - what happens between two pieces of translated code
+/* dispatch.c - runs between two pieces of translated code
  *
- * tbd_patcher_dispatch() is entered from fixed_x86_64.S with the program's registers in
- * thread->regs, deals with the reason translated code left, and returns where to go on.  Callbacks
- * may flush, so no block or site is used across one. */
+ * fixed_x86_64.S calls tbd_patcher_dispatch() with the program's registers in thread->regs; it
+ * handles the reason why translated code left, and returns where to go on.  Callbacks may flush, so
+ * no block or site is used across one. */
 #include "patcher/patcher.h"
 
 #include "patcher/cache.h"
@@ -137,7 +137,7 @@ void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, ui
 
 /* ---- finding the next block ---- */
 
-/* A full cache is emptied.  When there is no room even then the program must go on without us:
+/* A full cache is emptied.  If the block does not fit even then, the program must go on without us:
  * TBD_SPECIAL_OTHER with no bytes, which does not return. */
 static struct tbd_block_code *make(struct tbd_thread *thread, struct tbd_make wanted)
 {
@@ -234,7 +234,7 @@ static void perform_block_end(struct tbd_thread *thread, uint32_t kind)
     }
 }
 
-/* Nothing of the block has run; it is made anew from what is there now. */
+/* Nothing of the block has run; it is made again from the current bytes. */
 static void code_changed(struct tbd_thread *thread)
 {
     struct tbd_block_code *block = tbd_cache_block((uint32_t)thread->exit_arg);
@@ -251,8 +251,8 @@ static void boundary(struct tbd_thread *thread)
     run.callbacks->boundary(thread);
 }
 
-/* Blocks are made for an rsp that is a multiple of 8 until it is seen not to be (patcher/touch.c);
- * new code, where such a thing begins, always comes by here. */
+/* Blocks assume an rsp that is a multiple of 8 until it is seen not to be (patcher/touch.c).  New
+ * code, where an odd rsp begins, always passes here. */
 static bool is_new_oddity(const struct tbd_thread *thread)
 {
     return thread->regs.gpr[TBD_RSP] % 8 && !run.config.odd_stack;
@@ -302,7 +302,7 @@ uint64_t tbd_patcher_dispatch(struct tbd_thread *thread)
     return go_on(thread, kind);
 }
 
-/* ---- where was it interrupted ---- */
+/* ---- where translated code was interrupted ---- */
 
 bool tbd_patcher_owns(uint64_t pc)
 {
@@ -318,7 +318,7 @@ bool tbd_patcher_owns(uint64_t pc)
 bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t trap)
 {
     struct tbd_interruption where;
-    static bool is_stepping; /* one thread at a time runs, and nothing comes between */
+    static bool is_stepping; /* one thread runs at a time, and nothing comes between */
     struct tbd_regs state;
 
     if (trap == TRAP_DEBUG && is_stepping) {

@@ -2,7 +2,7 @@
 /* emit.c - bytes: one function per instruction shape the translator uses
  *
  * The general form is `modrm_memory`: opcode, register, address.  It picks the shortest
- * displacement and the SIB byte where the base register demands one. */
+ * displacement, and a SIB byte if the base register demands one. */
 #include "patcher/emit.h"
 
 enum {
@@ -102,7 +102,7 @@ static void based_memory(struct tbd_emit *e, unsigned reg, const struct tbd_ea *
         tbd_emit_u32(e, (uint32_t)ea->disp);
 }
 
-/* What stands before ModRM. */
+/* Emits the bytes before ModRM. */
 static void put_opcode(struct tbd_emit *e, const struct form *f, unsigned rex)
 {
     if (f->prefix)
@@ -343,7 +343,7 @@ static uint8_t *rel32(struct tbd_emit *e, uint64_t target)
     return at;
 }
 
-/* One-byte nops in front, where the displacement would straddle a line: at most three. */
+/* Emits one-byte nops, at most three, if the displacement would straddle a line. */
 static void keep_in_line(struct tbd_emit *e, unsigned opcode_bytes)
 {
     while (!e->overflow && ((tbd_emit_pc(e) + opcode_bytes) & 63) > 60)

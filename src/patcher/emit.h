@@ -2,7 +2,7 @@
 /* emit.h - bytes: one function per instruction shape the translator uses
  *
  * Registers are hardware registers here (enum tbd_reg); addresses are struct tbd_ea with hardware
- * registers.  Nothing knows blocks, options or the program.  Overflow is sticky: past the end
+ * registers.  Nothing here knows blocks, options or the program.  Overflow is sticky: past the end
  * nothing is written and `overflow` stays true; the caller asks once per block.
  *
  * EMIT-1  No function emits an instruction that changes flags, except the ones that jump away.
@@ -15,7 +15,7 @@
 
 struct tbd_emit {
     uint8_t *at;   /* next byte */
-    uint8_t *end;  /* one past the room */
+    uint8_t *end;  /* one past the buffer */
     int64_t delta; /* where it runs = at + delta */
     bool overflow;
 };
@@ -76,7 +76,7 @@ void tbd_emit_push_imm(struct tbd_emit *e, int32_t imm);
 void tbd_emit_pop(struct tbd_emit *e, unsigned reg);
 
 /* jmp rel32 / jcc rel32 to `target`, which must be in reach.  The displacement does not straddle a
- * cache line: it can be replaced by one store while running.  Returns the displacement's place. */
+ * cache line: one store can replace it while the code runs.  Returns the displacement's address. */
 uint8_t *tbd_emit_jmp(struct tbd_emit *e, uint64_t target);
 uint8_t *tbd_emit_jcc(struct tbd_emit *e, unsigned condition, uint64_t target);
 /* jmp qword [rip + 0]; dq target */

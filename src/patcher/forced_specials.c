@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* forced_specials.c - see forced_specials.h.  Open addressing, at most half full, nothing is taken out singly. */
+/* forced_specials.c - see forced_specials.h.  Open addressing, at most half full; single entries
+ * are never removed. */
 #include "patcher/forced_specials.h"
 
 #define SLOTS (2u * TBD_MAX_SINGLES)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* forced_specials.h - instructions that the engine executes although their bytes do not say so
+/* forced_specials.h - instructions that the engine executes although their bytes do not require it
  *
- * An instruction that has been seen to access memory which other processes may write is executed by
- * the engine from then on: it ends its block as TBD_SPECIAL_SHARED.  So the set of their addresses
- * belongs to what a block is, and the stream says whenever it changes (TBD_MSG_SHARED).  Whoever
- * changes the set flushes the translations at the address.  Contexts: APP; tbd_forced_specials_has() SIG
- * too. */
+ * Once an instruction has accessed memory that other processes may write, the engine executes it:
+ * it ends its block as TBD_SPECIAL_SHARED.  So a block depends on the set of these addresses, and
+ * the stream reports each change of the set (TBD_MSG_SHARED).  Callers that change the set flush
+ * the translations at the address.  Contexts: APP; tbd_forced_specials_has() SIG too. */
 #ifndef TBD_PATCHER_FORCED_SPECIALS_H
 #define TBD_PATCHER_FORCED_SPECIALS_H
 
@@ -24,10 +23,10 @@ struct tbd_single {
 bool tbd_forced_specials_has(uint64_t pc);
 /* NULL if it is not in the set. */
 struct tbd_single *tbd_forced_specials_find(uint64_t pc);
-/* False: no room. */
+/* False: the set is full. */
 bool tbd_forced_specials_add(uint64_t pc);
 size_t tbd_forced_specials_count(void);
-/* All of them, in no order; room for TBD_MAX_SINGLES. */
+/* Lists all, in no order; `out` has TBD_MAX_SINGLES. */
 size_t tbd_forced_specials_list(uint64_t *out);
 void tbd_forced_specials_clear(void);
 

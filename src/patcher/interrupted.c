@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /* interrupted.c - from the registers of a signal frame to the program's registers
  *
- * The block is translated once more into a buffer; what the translator believed just before the
- * interrupted instruction says where each register is (TRANSLATE-1).  Exact for every
- * instruction of the program and for the hooks before it; behind a block's last instruction the
- * state is the one before the next block.  Contexts: SIG, APP; not re-entrant (one thread runs at
- * a time). */
+ * The block is translated once more into a buffer; the translator's state just before the
+ * interrupted instruction says where each register is (TRANSLATE-1).  This is exact for every
+ * instruction of the program and for the hooks before it; after a block's last instruction the
+ * state is the one before the next block.  Contexts: SIG, APP; not re-entrant (one thread runs at a
+ * time). */
 #include "patcher/interrupted.h"
 
 #include "patcher/cache.h"
 #include "patcher/fixed.h"
 
-static struct tbd_cut cut; /* too large for a signal stack's taste */
+static struct tbd_cut cut; /* too large for a signal stack */
 
 static uint64_t register_value(const struct tbd_reg_places *place, const struct tbd_thread *thread,
                                const struct tbd_regs *cpu, unsigned r)
@@ -30,7 +30,7 @@ static void fill_registers(struct tbd_regs *state, const struct tbd_reg_places *
         state->gpr[r] = register_value(place, thread, cpu, r);
 }
 
-/* Behind the last instruction's effects: where will it go? */
+/* Where does the program go on, after the effects of the block's last instruction? */
 static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
 {
     switch (last->kind) {
@@ -47,8 +47,7 @@ static uint64_t next_pc(const struct tbd_insn *last, const struct tbd_regs *cpu)
     }
 }
 
-/* loop has changed rcx when it is passed; what follows is the jump not taken, then the one
- * taken. */
+/* After loop, rcx has changed; the jump not taken follows, then the one taken. */
 static bool is_loop_done(const struct tbd_insn *last, const struct tbd_watch *watch)
 {
     return last->kind == TBD_INSN_BRANCH_RCX && watch->pc > watch->tail;
@@ -62,7 +61,8 @@ static bool is_before_itself(const struct tbd_insn *last, const struct tbd_watch
            last->kind == TBD_INSN_SYSCALL || last->kind == TBD_INSN_SPECIAL;
 }
 
-/* Accesses with fs or gs base, bit numbers and the like are never of those that must be aligned. */
+/* Address of an access that must be aligned: these never have an fs or gs base, a bit number or the
+ * like. */
 static uint64_t address_of(const struct tbd_access *a, const struct tbd_regs *regs)
 {
     uint64_t address = (uint64_t)a->ea.disp;
@@ -117,14 +117,14 @@ static struct tbd_interruption describe(const struct tbd_watch *watch,
     return (struct tbd_interruption){ .where = TBD_INT_BOUNDARY, .id = block->id };
 }
 
-/* In the check for indirect branches, behind its first instruction, rcx is in r10. */
+/* In the check for indirect branches, after its first instruction, rcx is in r10. */
 static bool is_in_tag(const struct tbd_block_code *block, uint64_t pc)
 {
     return block->tagged >= block->cache_start && pc > block->tagged && pc < block->entry;
 }
 
-/* Exit stubs and ways out: registers are where they are between blocks; the next block is the
- * site's. */
+/* In exit stubs and exit jumps, registers are where they are between blocks; the next block is the
+ * site's target. */
 static struct tbd_interruption between_blocks(const struct tbd_thread *thread,
                                               const struct tbd_regs *cpu, struct tbd_regs *state)
 {

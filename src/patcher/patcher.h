@@ -2,10 +2,10 @@
 /* patcher.h - translated code: make it, link it, run it
  *
  * The patcher knows application code and patch areas; it does not know system calls, signals or
- * trace files.  What translated code reports is decided by the hook set and the templates in
- * hooks/events/{block,store,load,call}; what happens when it leaves is decided by the callbacks here.
+ * trace files.  The hook set and the templates in hooks/events/{block,store,load,call} decide what
+ * translated code reports; the callbacks here decide what happens when it leaves.
  *
- * Contexts: BOOT for setup; APP (between blocks, on the engine stack) for the rest unless said.
+ * Contexts: BOOT for setup; APP (between blocks, on the engine stack) for the rest, unless noted.
  */
 #ifndef TBD_PATCHER_PATCHER_H
 #define TBD_PATCHER_PATCHER_H
@@ -28,10 +28,10 @@ struct tbd_patcher_callbacks {
                        const uint8_t *code);
     /* May this byte range be executed?  Returns how many bytes from pc on are executable (0 = none;
      * the block ends before).  Replay: also makes the bytes present.  *out_changes: some of them
-     * may change without a call of tbd_patcher_flush_range(), so every entry must look. */
+     * may change without a call of tbd_patcher_flush_range(), so every entry must compare. */
     uint64_t (*executable)(struct tbd_app_pc pc, uint64_t want, bool *out_changes);
-    /* A block is about to be made from so many bytes, which may change (*out_changes above).  May
-     * be NULL. */
+    /* A block will be made from this many bytes, which may change (*out_changes above).  May be
+     * NULL. */
     void (*looked)(struct tbd_app_pc start, uint32_t bytes);
     /* Reserve `bytes` (power of two) of address space for a patch area, RWX, within reach of
      * [lo, hi): every address of it within +-2 GiB of every address in it.  0 on failure. */
@@ -39,7 +39,7 @@ struct tbd_patcher_callbacks {
     /* Last instruction of a block is a system call or special: thread->regs is exact, regs.rip is
      * that instruction's address, `insn_bytes` its length.  The callback performs it, sets all
      * output registers and rip (normally rip + insn_bytes), sends its message.  TBD_SPECIAL_OTHER
-     * with 0 bytes: no room for translated code; detach at regs.rip, do not return. */
+     * with 0 bytes: no space for translated code; detach at regs.rip, do not return. */
     void (*syscall)(struct tbd_thread *thread, uint32_t insn_bytes);
     void (*special)(struct tbd_thread *thread, enum tbd_special special, uint32_t insn_bytes);
     /* The entries area is full, or a kick: called at the boundary before the block at regs.rip is
@@ -57,7 +57,7 @@ struct tbd_patcher_callbacks {
 struct tbd_codegen_config {
     uint32_t hook_set; /* TBD_HOOK_* */
     uint32_t
-        max_insns; /* <= TBD_BLOCK_MAX_INSNS; part of what a block is: same in play and replay */
+        max_insns; /* <= TBD_BLOCK_MAX_INSNS; part of a block's definition: same in play and replay */
     const struct tbd_note_site *notes; /* TBD_HOOK_NOTES: by pc, ascending; borrowed until the next
                                           configure or tbd_patcher_place_notes() */
     uint64_t note_count;
@@ -82,16 +82,16 @@ bool tbd_patcher_init(const struct tbd_patcher_callbacks *callbacks,
 /* Changes the hook set: flushes every translation. */
 void tbd_patcher_configure(const struct tbd_codegen_config *config);
 
-/* The same notes as those of the last configure lie here now. */
+/* The notes of the last configure have moved here. */
 void tbd_patcher_place_notes(const struct tbd_note_site *notes);
 
 /* Runs the program from thread->regs under translation.  Never returns; leaves only through a
  * callback that does not return.  gs base must be the thread's; call on any stack. */
 _Noreturn void tbd_patcher_run(struct tbd_thread *thread);
 
-/* Until another call, blocks that contain the instruction at `pc` are made so that they fault
- * (SIGILL) just before it, with their record as always: a replay of a block that was left there.  0
- * = none.  Existing translations at the old and the new address are forgotten. */
+/* Until the next call, blocks with the instruction at `pc` are made so that they fault (SIGILL)
+ * just before it, with their usual record: for replay of a block that was left there.  0 = none.
+ * Existing translations at the old and the new address are forgotten. */
 void tbd_patcher_trap(struct tbd_thread *thread, uint64_t pc);
 
 /* Code bytes in [start, end) changed or went away: forget translations that touch them. */
@@ -100,10 +100,10 @@ void tbd_patcher_flush_range(struct tbd_thread *thread, uint64_t start, uint64_t
 /* For logs and tests. */
 struct tbd_patcher_stats {
     uint64_t direct;     /* times translated code left: by a jump that was not linked yet, */
-    uint64_t indirect;   /* by an indirect jump to an address that had no place in the tables, */
+    uint64_t indirect;   /* by an indirect jump to an address that was not in the tables, */
     uint64_t ends;       /* for a system call, a special instruction or a fault */
     uint64_t boundaries; /* at a guard page */
-    uint64_t flushes;    /* times everything was forgotten for lack of room */
+    uint64_t flushes;    /* times everything was forgotten for lack of space */
     uint32_t blocks;     /* translations now */
     uint32_t areas;      /* patch areas */
 };
@@ -127,31 +127,31 @@ struct tbd_interruption {
     uint32_t insn;
     uint32_t record_bytes; /* operands of instructions 0..insn-1 */
     uint32_t in_hook;      /* the faulting access was made by a hook, for that instruction */
-    uint32_t misaligned;   /* the instruction wants an aligned operand, which it has not: a fault of
-                              another kind, before any that the hook can run into */
+    uint32_t misaligned;   /* the instruction needs an aligned operand and does not have one: this
+                            * fault comes before any fault of the hook */
 };
-/* From the registers of a signal frame (cache pc and live registers in *cpu) makes the program's
+/* Converts the registers of a signal frame (cache pc and live registers in *cpu) into the program's
  * registers in *state, for any pc inside a patch area or the fixed entry/exit routines. */
 struct tbd_interruption tbd_patcher_interrupted(struct tbd_thread *thread,
                                                 const struct tbd_regs *cpu, struct tbd_regs *state);
 
-/* Address of the program's instruction that translated code at `cache_pc` is; 0: none, or it is not
+/* Address of the program's instruction whose translation is at `cache_pc`; 0: none, or it is not
  * known any more.  APP. */
 uint64_t tbd_patcher_program_pc(struct tbd_thread *thread, uint64_t cache_pc);
 
-/* SIG context, the processor's signal with `trap` at cpu->rip.  Hooks and ways out do not keep to
- * alignment; where the program has switched alignment checks on (AC) they are stepped through
- * without.  True: cpu->rflags were changed, go on there. */
+/* SIG context, the processor's signal with `trap` at cpu->rip.  Hooks and exits make unaligned
+ * accesses; if the program has switched alignment checks on (AC), they are single-stepped without.
+ * True: cpu->rflags were changed, go on there. */
 bool tbd_patcher_step(struct tbd_thread *thread, struct tbd_regs *cpu, uint64_t trap);
 
-/* SIG context, fault on the guard behind the entries area: `cache_pc` is the frame's rip, a
+/* SIG context, fault on the guard page after the entries area: `cache_pc` is the frame's rip, a
  * block's entry store.  Returns the address to continue at (new rip of the frame) so that
  * `boundary` is called and then the block entered. */
 uint64_t tbd_patcher_boundary_exit(struct tbd_thread *thread, uint64_t cache_pc);
 
 /* Translates the first `insns` instructions of the block at `pc` only and then calls `boundary`
  * with exact registers in the middle of the block: partial replay to TIME+K.  The next
- * tbd_patcher_run iteration goes through it once. */
+ * tbd_patcher_run iteration runs it once. */
 void tbd_patcher_stop_inside(struct tbd_thread *thread, struct tbd_app_pc pc, uint32_t insns);
 
 #endif

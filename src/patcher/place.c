@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 /* place.c - where the program's registers are
  *
- * A scratch register is made by saving it to its slot once; it is brought back only when the
- * program needs it, or at the block's end.  What the program overwrites first is never brought
- * back.  Keeps TRANSLATE-1 to TRANSLATE-3: every change of `place` happens after the instruction
- * that makes it true and before the one that relies on it. */
+ * A register becomes scratch by saving it to its slot once; it is restored only when the program
+ * needs it, or at the block's end.  A register that the program overwrites first is never restored.
+ * Keeps TRANSLATE-1 to TRANSLATE-3: `place` changes after the instruction that makes the change
+ * true and before the one that relies on it. */
 #include "patcher/translate.h"
 
 #include "base/assert.h"
@@ -92,7 +92,7 @@ void tbd_place_spill(struct tbd_translation *t, unsigned r)
 
 enum { SCORE_END = 200, SCORE_KILLED = 300, SCORE_SLOT = 400, SCORE_FREE = 1000 };
 
-/* How late the program reads r again: the later the better a scratch register it is. */
+/* How late the program reads r again: the later, the better as a scratch register. */
 static unsigned lateness(const struct tbd_translation *t, unsigned r)
 {
     for (uint32_t n = t->insn; n < t->cut->count; n++) {
@@ -137,10 +137,10 @@ unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid)
     return hw;
 }
 
-/* ---- bringing in ---- */
+/* ---- loading ---- */
 
-/* With all four taken the other substitute gives way: an instruction that needs both r14 and r15
- * names at most two of r8-r11 besides; an indirect transfer, of which r11 is kept free, none. */
+/* If all four are taken, the other substitute is evicted: an instruction that needs both r14 and
+ * r15 names at most two more of r8-r11; an indirect transfer, which keeps r11 free, names none. */
 static unsigned take_substitute(struct tbd_translation *t, uint16_t avoid)
 {
     uint16_t subs = 0;

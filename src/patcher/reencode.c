@@ -4,7 +4,8 @@
  * r14 and r15 become one of r8-r11: the extension bits in REX, VEX or EVEX are 1 for all of them,
  * so only three-bit fields change, and none of r8-r11 has a special meaning in ModRM or SIB.  A
  * rip-relative operand gets a new displacement, or, out of reach, becomes [scratch] with scratch
- * below r8.  So does an operand relative to gs base, which in the processor is the engine's. */
+ * below r8.  An operand relative to gs base becomes [scratch], too, as the processor's gs base is
+ * the engine's. */
 #include "patcher/translate.h"
 
 static void set_low3(uint8_t *byte, unsigned shift, unsigned hw)
@@ -103,14 +104,14 @@ void tbd_reencode_slot(struct tbd_translation *t, const struct tbd_insn *insn)
     tbd_emit_bytes(e, code + opcode_end + 1, insn->length - opcode_end - 1u);
 }
 
-/* Segments and address size, of which the address in the register has no need. */
+/* Segment and address-size prefixes, which the address in the register does not need. */
 static bool is_of_address(uint8_t prefix)
 {
     return prefix != 0x66 && prefix < 0xf0;
 }
 
-/* xlat and moves between rax and a fixed address, which have no ModRM byte, as mov.  Returns the
- * length. */
+/* Makes a mov from xlat and from moves between rax and a fixed address, which have no ModRM byte.
+ * Returns the length. */
 static unsigned make_mov(uint8_t *out, const struct tbd_insn *insn, unsigned scratch)
 {
     bool is_store = (insn->opcode & 0xfe) == 0xa2;

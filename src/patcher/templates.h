@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* templates.h - the code of each event, placed before the instruction it belongs to
+/* templates.h - the code of each event, emitted before the instruction it belongs to
  *
  * Addresses are in hardware registers, already reachable; `scratch` is a register whose value the
  * program does not need until the translator reloads it.  r15 = next entry, r14 = start of this
@@ -23,7 +23,7 @@ void tbd_hook_block_end(struct tbd_emit *e, uint32_t record_bytes);
 struct tbd_hook_access {
     struct tbd_ea ea; /* plain: no segment, 64-bit */
     uint32_t size;
-    struct tbd_touch touch; /* marks this access makes, also for others */
+    struct tbd_touch touch; /* marks of this access, also for other accesses */
     uint8_t scratch;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* thread.h - the per-thread block that %gs points behind
+/* thread.h - the per-thread block, which ends at gs base
  *
  * gs base G is fixed per thread (base/layout.h); the struct ends exactly at G, so its fields have
  * negative displacements from gs that translated code and the .S files encode.  The touch map
@@ -11,8 +11,8 @@
  *
  * Only the owning thread writes, except `kick`.
  *
- * THREAD-1  `mark` keeps its value: the program can reach this memory, and a store that goes astray
- *     here has left no register to rely on.
+ * THREAD-1  `mark` keeps its value: the program can reach this memory, and after a stray store here
+ *     no register can be relied on.
  */
 #ifndef TBD_PATCHER_THREAD_H
 #define TBD_PATCHER_THREAD_H
@@ -25,7 +25,7 @@
 #define TBD_IBL_BITS    16
 #define TBD_IBL_ENTRIES (1u << TBD_IBL_BITS)
 
-/* Second choice for an indirect target that lost its place in `ibl` to another one. */
+/* The second table's slot for an indirect target that another one replaced in `ibl`. */
 struct tbd_second_target {
     uint64_t minus_target; /* 0 - application address; 1 = empty */
     uint64_t entry;        /* cache address, all registers in place */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* touch.c - which accesses of a block mark which pages in the touch map
  *
- * A mark costs a store; the store port is what the hooks run out of first (half of the play hooks'
- * cost on the lua benchmark before marks were shared). */
+ * A mark costs a store, and the store port is the hooks' bottleneck (half of the play hooks' cost
+ * on the lua benchmark before marks were shared). */
 #include "patcher/touch.h"
 
 #define SPAN   4096 /* no bracket is longer, so its bytes lie on two pages at most */
@@ -87,7 +87,7 @@ void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint
                                    .write_low = INT64_MAX,
                                    .write_high = INT64_MIN };
         if (!shares)
-            b->first.scale = 0; /* joins nobody: no address has this scale */
+            b->first.scale = 0; /* joins no access: no address has this scale */
     }
     if (a->flags & TBD_ACCESS_WRITE)
         b->may_straddle |= may_straddle(plan, a);

@@ -3,7 +3,7 @@
  *
  * Accesses of one block whose addresses differ by constants, all within a page's length, share
  * marks: the first of them marks the page of the lowest byte read (readers of the map count the
- * page behind, base/layout.h), and the pages of the lowest and the highest byte written. */
+ * next page, too: base/layout.h), and the pages of the lowest and the highest byte written. */
 #ifndef TBD_PATCHER_TOUCH_H
 #define TBD_PATCHER_TOUCH_H
 
@@ -24,7 +24,7 @@ enum tbd_mark {
     TBD_MARK_HIGH = 4, /* highest byte written */
 };
 
-/* What one access marks: bytes relative to its own address. */
+/* The marks of one access: bytes relative to its own address. */
 struct tbd_touch {
     uint8_t marks; /* TBD_MARK_* */
     int16_t read_at;
@@ -33,11 +33,11 @@ struct tbd_touch {
 };
 
 struct tbd_bracket {
-    struct tbd_address first; /* of the access that marks for all */
-    uint16_t insn;            /* and which that is */
+    struct tbd_address first; /* of the access that makes the marks */
+    uint16_t insn;            /* its instruction */
     uint8_t access;
     bool is_constant;
-    bool may_straddle;           /* its written pages may be two */
+    bool may_straddle;           /* it may write two pages */
     int64_t read_low, read_high; /* bytes read, relative as `add` is; read_high < read_low: none */
     int64_t write_low, write_high;
 };
@@ -50,7 +50,7 @@ struct tbd_touch_plan {
     struct tbd_bracket bracket[TBD_MAX_BRACKETS];
 };
 
-/* Adds the next access in program order.  `shares`: `address` means something. */
+/* Adds the next access in program order.  `shares`: `address` is valid. */
 void tbd_touch_add(struct tbd_touch_plan *plan, const struct tbd_access *a, uint32_t insn,
                    uint8_t access, const struct tbd_address *address, bool shares);
 /* Writes the result: touch[insn][access]. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* translate.c - lowering: what code for which instruction of the program
+/* translate.c - lowering: the code for each instruction of the program
  *
- * The block: [way out when its code has changed] [tagged entry] [comparison of its code] entry
- * store, then for each instruction its hooks and itself, then the exit.  Operands are written
- * relative to the record's start; r14 moves once, behind the last instruction that can fault.
+ * The block: [exit when its code has changed] [tagged entry] [comparison of its code] entry store,
+ * then for each instruction its hooks and itself, then the exit.  Operands are written relative to
+ * the record's start; r14 moves once, after the last instruction that can fault.
  *
  * TRANSLATE-4  Hooks stand before the instruction and read its addresses from the registers before
  *     it.
@@ -59,7 +59,7 @@ static struct tbd_ea at_register(unsigned reg)
     return (struct tbd_ea){ .base = (uint8_t)reg, .index = TBD_NO_REG, .scale = 1 };
 }
 
-/* lea that copes with an absolute address out of reach */
+/* lea, also for an absolute address out of reach */
 static void address_to(struct tbd_translation *t, unsigned dst, const struct tbd_ea *ea)
 {
     bool absolute = ea->base == TBD_NO_REG && ea->index == TBD_NO_REG;
@@ -126,7 +126,7 @@ static bool is_simple(const struct tbd_translation *t, const struct tbd_access *
     return absolute ? tbd_emit_reaches(&t->e, (uint64_t)a->ea.disp) : !large;
 }
 
-/* The access' address as a plain one; computed into a register when it is not. */
+/* The access' address for a hook; computed into a register if it is not plain. */
 static struct tbd_ea hook_ea(struct tbd_translation *t, const struct tbd_access *a, uint16_t avoid)
 {
     struct tbd_ea ea = hw_ea(t, &a->ea);
@@ -193,8 +193,8 @@ static void hook_access(struct tbd_translation *t, unsigned access, uint16_t avo
         return;
     h.ea = hook_ea(t, a, avoid);
     h.scratch = (uint8_t)tbd_place_scratch(t, avoid | ea_mask(&h.ea));
-    tbd_hook_touch(&t->e, &h); /* before anything else: it says whether the memory may be touched
-                                  (hooks/memory/shared.h) */
+    tbd_hook_touch(&t->e, &h); /* first: it tells whether the memory may be accessed
+                                * (hooks/memory/shared.h) */
     hook_address(t, &h, load);
     if (store)
         tbd_hook_store(&t->e, &h, store->data);
@@ -233,7 +233,7 @@ static const struct tbd_access *gs_access(const struct tbd_insn *insn)
     return a;
 }
 
-/* Bit offsets are the instruction's own. */
+/* The instruction itself adds bit offsets. */
 static void gs_operand(struct tbd_translation *t, const struct tbd_access *a, unsigned s,
                        uint16_t avoid)
 {
@@ -247,7 +247,7 @@ static void gs_operand(struct tbd_translation *t, const struct tbd_access *a, un
     add_segment_base(t, &ea, s, avoid);
 }
 
-/* A register below r8 that the instruction does not name, with the operand's address. */
+/* Loads the operand's address into a register below r8 that the instruction does not name. */
 static unsigned far_operand(struct tbd_translation *t, const struct tbd_insn *insn, uint16_t avoid)
 {
     uint16_t named = insn->reads | insn->writes;
@@ -265,8 +265,8 @@ static unsigned far_operand(struct tbd_translation *t, const struct tbd_insn *in
     return s;
 }
 
-/* r14 or r15 is used as memory when it is in no register and all the block still does with it can
- * be done in memory, up to three times. */
+/* Uses r14 or r15 as memory if it is in no register and all its remaining uses in the block, at
+ * most three, can be memory operands. */
 static bool stays_in_slot(const struct tbd_translation *t, uint8_t r)
 {
     unsigned uses = 0;
@@ -324,7 +324,7 @@ static void end_record(struct tbd_translation *t)
     tbd_hook_block_end(&t->e, t->cut->record_before[t->cut->count]);
 }
 
-/* Everything but the jumps is done. */
+/* Everything except the jumps is done. */
 static void begin_tail(struct tbd_translation *t)
 {
     set_phase(t, TBD_PHASE_TAIL);
@@ -343,7 +343,7 @@ static void jump_direct(struct tbd_translation *t, uint64_t target)
     exit_direct(t, tbd_emit_jmp(&t->e, tbd_emit_pc(&t->e)), target);
 }
 
-/* Through the area's way out, with this block's index. */
+/* Leaves through the area's exit jump, with this block's index. */
 static void leave(struct tbd_translation *t, enum tbd_exit_kind kind)
 {
     tbd_emit_store_gs_imm(&t->e, TBD_THREAD_GS(exit_arg), t->block);
@@ -400,8 +400,8 @@ static void jump_by_table(struct tbd_translation *t)
     tbd_emit_u32(&t->e, (uint32_t)TBD_THREAD_GS(ibl));
 }
 
-/* The target of an indirect jump or call into r11, which is nobody's substitute (prepare_transfer);
- * if the program names its own r11 in the operand, the value is still there. */
+/* Loads the target of an indirect jump or call into r11, which is no substitute (prepare_transfer);
+ * if the operand names the program's r11, its value is still there. */
 static void target_to_r11(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     const struct tbd_access *a = &insn->access[0];
@@ -430,7 +430,7 @@ static const struct tbd_op *op_of_kind(const struct tbd_translation *t, unsigned
     return op_of_access(t, 0, kind);
 }
 
-/* What is reported goes first: its registers are free to be substitutes then. */
+/* The report comes first: its registers can then be substitutes. */
 static void report_transfer(struct tbd_translation *t)
 {
     const struct tbd_op *call = op_of_kind(t, TBD_OP_CALL);
@@ -448,7 +448,7 @@ static void report_transfer(struct tbd_translation *t)
         tbd_hook_return(&t->e, ret->data);
 }
 
-/* Nothing is substituted by r11, where the target of an indirect transfer will be. */
+/* r11, which will have the target of an indirect transfer, must not be a substitute. */
 static uint16_t prepare_transfer(struct tbd_translation *t, const struct tbd_insn *insn)
 {
     report_transfer(t);
@@ -457,7 +457,7 @@ static uint16_t prepare_transfer(struct tbd_translation *t, const struct tbd_ins
     return hw_mask(t, insn->reads | TBD_BIT(TBD_RSP));
 }
 
-/* The engine executes it; of a call or return, registers are reported here. */
+/* The engine executes it; registers of a call or return are reported here. */
 static void lower_special(struct tbd_translation *t)
 {
     bool reports = op_of_kind(t, TBD_OP_CALL) || op_of_kind(t, TBD_OP_RET);
@@ -545,7 +545,7 @@ static void lower_trap(struct tbd_translation *t)
     tbd_emit_bytes(&t->e, ud2, sizeof(ud2));
 }
 
-/* The registers that somebody wants to know before the instruction. */
+/* Notes the registers that a question asks for before the instruction. */
 static void note_registers(struct tbd_translation *t)
 {
     const struct tbd_op *note = op_of_kind(t, TBD_OP_NOTE);
@@ -615,7 +615,7 @@ void tbd_translate_tag(struct tbd_translation *t, uint64_t start)
 
 /* ---- code that may change ---- */
 
-/* The next one of the bytes to compare is at `at`, `left` are left: how many at once? */
+/* How many of the `left` bytes are compared at once? */
 static unsigned piece_size(uint32_t left)
 {
     return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
@@ -646,7 +646,7 @@ static void check_piece(struct tbd_translation *t, uint64_t address, unsigned si
         *disp8 = (uint8_t)(t->e.at - disp8 - 1);
 }
 
-/* The way out for a block whose code has changed; rcx is in its slot. */
+/* The exit for a block whose code has changed; rcx is in its slot. */
 static void emit_changed(struct tbd_translation *t)
 {
     struct tbd_reg_places between = t->place;
@@ -659,7 +659,7 @@ static void emit_changed(struct tbd_translation *t)
     t->place = between;
 }
 
-/* At each entry, before it counts: is the program's code what was translated? */
+/* At each entry, before it is recorded: compares the program's code with what was translated. */
 static void check_code(struct tbd_translation *t, uint64_t changed)
 {
     uint64_t at = t->cut->def.start;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 /* translate.h - from a cut block to code: register places, lowering, exits
  *
- * Where each of the program's registers is changes along a block; struct tbd_reg_places says so for one
- * point.  The same translation, run dry, tells which place belonged to a cache address
- * (struct tbd_watch): nothing per instruction is stored.
+ * The places of the program's registers change along a block; struct tbd_reg_places has them for
+ * one point.  A dry run of the same translation finds the places at a cache address (struct
+ * tbd_watch): nothing is stored per instruction.
  *
  * TRANSLATE-1  Every program register's value is in at least one of: its own hardware register
- *     (own), its slot in the thread block (slot), or, for r14 and r15 only, a substitute (sub).
- *     When several hold it they agree; slot is looked at before sub.
+ *     (own), its slot in the thread block (slot), or, for r14 and r15 only, a substitute (sub).  If
+ *     several have it they agree; slot is used before sub.
  * TRANSLATE-2  At a block's entry and at its exits the registers of TBD_AT_HOME are in their slots
  *     and nowhere else, all others are own; in the check for indirect branches rcx is in r10.
  * TRANSLATE-3  rsp is always own, and its memory below is never written.
@@ -18,8 +18,8 @@
 #include "patcher/cut.h"
 #include "patcher/emit.h"
 
-/* r14 and r15 are the stream's.  r10 and r11 are what programs use least of the rest: where they do
- * not, hooks have them for nothing, which saves a store a block; stores are what hooks are short of
+/* r14 and r15 are the stream's.  Of the others, programs use r10 and r11 least: in blocks that do
+ * not use them, hooks get them free, which saves a store a block; stores are the hooks' bottleneck
  * (lua was recorded a quarter faster for it). */
 #define TBD_AT_HOME                                                                                \
     ((uint16_t)(TBD_BIT(TBD_R10) | TBD_BIT(TBD_R11) | TBD_BIT(TBD_R14) | TBD_BIT(TBD_R15)))
@@ -37,11 +37,11 @@ enum tbd_phase {
     TBD_PHASE_TAIL,  /* all instructions' effects on memory are done */
 };
 
-/* Filled by a dry run: what held just before the code at `pc`. */
+/* Filled by a dry run: the state just before the code at `pc`. */
 struct tbd_watch {
     uint64_t pc;
     uint64_t tail;           /* where the block's jumps begin */
-    uint64_t first_exit_end; /* behind the first of them; 0 if there is none */
+    uint64_t first_exit_end; /* end of the first of them; 0 if there is none */
     struct tbd_reg_places place;
     uint32_t insn;
     enum tbd_phase phase;
@@ -71,20 +71,19 @@ struct tbd_translation {
     struct tbd_emit e;
     const struct tbd_cut *cut;
     struct tbd_watch *watch; /* NULL unless dry */
-    const uint64_t *head;    /* [TBD_EXIT_KINDS]: the area's way out, by kind */
+    const uint64_t *head;    /* [TBD_EXIT_KINDS]: the area's exit jump, by kind */
     struct tbd_reg_places place;
     uint32_t hook_set;
     uint32_t id;    /* the block's id in the stream */
     uint32_t block; /* index, for exits */
     uint32_t insn;  /* being lowered */
     enum tbd_phase phase;
-    bool tagged;       /* with an entry for indirect branches in front */
+    bool tagged;       /* with an entry for indirect branches before it */
     bool stop;         /* leave by TBD_EXIT_STOP at the end */
     uint64_t tag;      /* out: where the entry for indirect branches is */
-    uint64_t entry;    /* out: where control comes in otherwise: the entry store, or checks before
-                          it */
+    uint64_t entry;    /* out: the entry for other branches: the entry store, or checks before it */
     uint64_t tail;     /* out: where the jumps of direct exits begin */
-    uint8_t *mismatch; /* out: rel32 of the tagged entry's way out, if any */
+    uint8_t *mismatch; /* out: rel32 of the tagged entry's exit jump, if any */
     struct tbd_direct_exit exit[2];
     uint32_t exit_count;
 };
@@ -92,7 +91,7 @@ struct tbd_translation {
 /* See tbd_patcher_trap(). */
 extern uint64_t tbd_translate_trap;
 
-/* Emits the whole block; afterwards ask t->e.overflow. */
+/* Emits the whole block; afterwards check t->e.overflow. */
 void tbd_translate(struct tbd_translation *t);
 /* The check for indirect branches: is the target, in r11, `start`?  It falls through with rcx in
  * place. */
@@ -100,7 +99,7 @@ void tbd_translate_tag(struct tbd_translation *t, uint64_t start);
 
 /* ---- place.c ---- */
 void tbd_place_init(struct tbd_translation *t);
-/* Remembers the place for a dry run; before each piece of code. */
+/* Remembers the state for a dry run; called before each piece of code. */
 void tbd_place_note(struct tbd_translation *t);
 /* Hardware register that holds program register `r` now (it must be in one). */
 unsigned tbd_place_hw(const struct tbd_translation *t, unsigned r);
@@ -115,7 +114,7 @@ void tbd_place_written(struct tbd_translation *t, uint16_t registers);
 unsigned tbd_place_scratch(struct tbd_translation *t, uint16_t avoid);
 /* Saves r (not r14, r15) to its slot; its hardware register is free then. */
 void tbd_place_spill(struct tbd_translation *t, unsigned r);
-/* TRANSLATE-2, of a block's exits. */
+/* Establishes TRANSLATE-2 for a block's exits. */
 void tbd_place_finish(struct tbd_translation *t);
 
 /* ---- reencode.c ---- */
