@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* arena.h - memory without malloc: bump allocation over a reserved stretch of address space
+/* arena.h - memory without malloc: bump allocation over a reserved range of address space
  *
  * An arena reserves `bytes` of address space when it is made (MAP_NORESERVE: pages cost nothing
  * until touched) and hands it out in order; nothing is freed one by one, an arena is rewound to a
@@ -33,7 +33,7 @@ static inline void tbd_arena_rewind(struct tbd_arena *arena, uint8_t *mark)
 {
     arena->at = mark;
 }
-/* Gives the pages back and starts again: everything is zero as at first. */
+/* Frees the pages and starts again: everything is zero as at first. */
 void tbd_arena_reset(struct tbd_arena *arena);
 
 #endif

@@ -4,11 +4,11 @@
  *   TBD_INVARIANT("RING-1", condition)  what the head of a file states under that label
  *   TBD_ASSERT(condition)               what else must hold here
  *
- * Input (bytes of a trace, what the user typed, memory of the program) is validated, never
- * asserted: what fails here is a mistake in tbd.  Ordinary processes print it and abort.  The engine
- * must not abort the program: it remembers the first failure, and at the next boundary play stops
- * recording and lets the program go on natively (hooks/boot/play.c); a replay process gives
- * the window up and says why (replay/stub).
+ * Input (bytes of a trace, the user's text, memory of the program) is validated, never asserted: a
+ * failure here is a mistake in tbd.  Ordinary processes print it and abort.  The engine must not
+ * abort the program: it remembers the first failure, and at the next boundary play stops recording
+ * and lets the program go on natively (hooks/boot/play.c); a replay process gives up the
+ * window and says why (replay/stub).
  *
  * Without TBD_ASSERTS a condition is compiled and never evaluated: it may call static functions
  * that nothing else calls.  Contexts: all. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* assert_engine.c - an assertion fails in the engine, which cannot stop the program
  *
- * What failed may be anything, in any context, with locks held: so it is noted, and looked at where
+ * An assertion may fail in any context, with locks taken: so it is noted here, and handled where
  * the registers of the program are exact. */
 #include "base/assert.h"
 

@@ -7,9 +7,9 @@
 
 #include <stddef.h>
 
-/* How many of [0, count) lie before the place looked for, as a size_t: the first index for which
- * `before`, an expression of the index `i`, is false.  It must be true up to there, and false
- * from there on. */
+/* The first index in [0, count) for which `before`, an expression of the index `i`, is false;
+ * `count` if none; a size_t.  `before` must be true for all indices below it, and false from there
+ * on. */
 #define TBD_COUNT_BEFORE(i, count, before)                                                         \
     __extension__({                                                                                \
         size_t tbd_low = 0;                                                                        \

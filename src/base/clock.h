@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* clock.h - how much time goes by (not in the engine, which has no libc) */
+/* clock.h - elapsed time (not in the engine, which has no libc) */
 #ifndef TBD_BASE_CLOCK_H
 #define TBD_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds since some moment, which is the same for all processes; clock_gettime(2), CLOCK_MONOTONIC. */
+/* Nanoseconds since a moment that is the same for all processes; clock_gettime(2),
+ * CLOCK_MONOTONIC. */
 static inline uint64_t tbd_clock_ns(void)
 {
     struct timespec now;

@@ -2,7 +2,7 @@
 /* fmt.h - printf for code without libc
  *
  * Knows %s %c %d %u %x %p %% with the length modifiers l, z and a width (zero-padded or not).
- * Never allocates; cuts what does not fit and always terminates.  Any context. */
+ * Never allocates; truncates text that does not fit and always terminates it.  Any context. */
 #ifndef TBD_BASE_FMT_H
 #define TBD_BASE_FMT_H
 

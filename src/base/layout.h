@@ -58,13 +58,13 @@
 /* The touch map has two bytes for a page with address A, at
  *     G + ((A >> 12) * 2 mod 2^32)        read since the window began
  *     G + ((A >> 12) * 2 mod 2^32) + 1    written since the window began
- * Addresses 8 TiB apart share a cell; whoever reads the map resolves that by the
- * list of mapped regions (all candidates that are mapped count as touched), and clears such a
- * cell only when all of them had their turn.
+ * Addresses 8 TiB apart share a cell.  Readers of the map resolve that by the list of mapped
+ * regions (all candidates that are mapped count as touched), and clear such a cell only after all
+ * candidates were processed.
  *
- * A load marks the page of its first byte only: whoever reads the map counts the page behind
- * a page read as read too (if it is mapped).  A store that may straddle marks both its pages;
- * written pages are exact.  A page written counts as read. */
+ * A load marks only the page of its first byte: readers of the map count the page after a page read
+ * as read, too (if it is mapped).  A store that may straddle marks both its pages; written pages
+ * are exact.  A page written counts as read. */
 #define TBD_TOUCH_BYTES (4ull << 30)
 #define TBD_TOUCH_SPAN  (TBD_TOUCH_BYTES / 2 * TBD_PAGE_SIZE) /* of addresses: 8 TiB */
 

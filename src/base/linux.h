@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* linux.h - what Linux defines: numbers, taken from the kernel's own headers
+/* linux.h - numbers that Linux defines, from the kernel's own headers
  *
- * The one place for them: nothing in src repeats a number that one of these headers has (scripts/check-linux).  They
- * are the kernel's user interface: constants and plain structs, nothing of libc, so the engine may use them.
- * Everything here can stand next to libc's headers; what libc declares in its own way is in linux_abi.h.
+ * The one place for them: nothing in src repeats a number that one of these headers has
+ * (scripts/check-linux).  They are the kernel's user interface: constants and plain structs,
+ * nothing of libc, so the engine may use them.  Everything here can be included with libc's
+ * headers; definitions that conflict with libc's are in linux_abi.h.
  *
- * The oldest headers that we build with are those of Linux 6.1.  What is newer follows below, with the version that
- * introduced it and the value that the kernel gave it. */
+ * The oldest headers that we build with are those of Linux 6.1.  Newer numbers follow below, with
+ * the version that introduced them and the value that the kernel gave them. */
 #ifndef TBD_BASE_LINUX_H
 #define TBD_BASE_LINUX_H
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-/* linux_abi.h - what Linux defines and libc declares in its own way: signals, frames, files, waiting, limits, ...
+/* linux_abi.h - Linux definitions that conflict with libc's: signals, frames, files, waiting,
+ * limits, ...
  *
- * For .c files that include no header of libc with the same names (<signal.h>, <fcntl.h>, <sys/wait.h>, <time.h>, and
- * whatever includes them): the engine, and the system-call table.  No header includes it but private ones of the
- * engine.  See linux.h. */
+ * For .c files that include no header of libc with the same names (<signal.h>, <fcntl.h>,
+ * <sys/wait.h>, <time.h>, and whatever includes them): the engine, and the system-call table.  Only
+ * private headers of the engine include it.  See linux.h. */
 #ifndef TBD_BASE_LINUX_ABI_H
 #define TBD_BASE_LINUX_ABI_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* status.h - what functions outside the engine's system-call layer return
+/* status.h - the return values of functions outside the engine's system-call layer
  *
  * TBD_OK is 0.  Numbers are ABI (status.def).  tbd_status_text() may be called
  * from any context, before relocation too. */
@@ -23,7 +23,7 @@ const char *tbd_status_text(enum tbd_status status);
 struct tbd_error {
     enum tbd_status status;
     uint64_t offset;  /* byte offset in `file`, 0 if none applies */
-    char file[256];   /* path as given, cut at the front with "..." when longer */
+    char file[256];   /* path as given; if longer, its front is replaced by "..." */
     char detail[256]; /* one clause, no newline */
 };
 

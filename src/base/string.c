@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* string.c - the functions that compilers call on their own, for code without libc
+/* string.c - functions that compilers call implicitly, for code without libc
  *
- * Engine only.  `rep movsb` and `rep stosb` are as fast as anything that may not touch vector
- * registers, and cannot be turned into calls of themselves.  The direction flag is clear
- * wherever C code runs.  The decoder library's imports resolve to these as well. */
+ * Engine only.  `rep movsb` and `rep stosb` are as fast as any code without vector registers, and
+ * compilers cannot turn them into calls of memcpy and memset.  The direction flag is clear wherever
+ * C code runs.  The decoder library's imports resolve to these, too. */
 #include "base/string.h"
 
 void *memcpy(void *restrict dst, const void *restrict src, size_t bytes)

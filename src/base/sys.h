@@ -13,11 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For tbd_sys_mmap(), where more than one place means the same. */
+/* Flags for tbd_sys_mmap() that are used in more than one place. */
 enum {
     TBD_PROT_RW = PROT_READ | PROT_WRITE,
     TBD_PROT_RWX = PROT_READ | PROT_WRITE | PROT_EXEC,
-    /* memory of our own, of which more may be asked for than there is */
+    /* our own memory; may be overcommitted */
     TBD_MAP_MEMORY = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 };
 
@@ -62,7 +62,7 @@ static inline uint64_t tbd_sys_pointer(const void *p)
     return (uint64_t)(uintptr_t)p;
 }
 
-/* The calls used in more than one place. */
+/* Calls that are used in more than one place. */
 static inline long tbd_sys_read(int fd, void *buffer, size_t bytes)
 {
     return tbd_sys3(__NR_read, (uint64_t)(unsigned)fd, tbd_sys_pointer(buffer), bytes);
