@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* condition_value.h - the value of a C expression as a condition has it: lowered at a place, then
- * evaluated with the place's memory and no registers */
+/* condition_value.h - the value of a C expression as a condition: lowered at an address, then
+ * evaluated with the memory there and no registers */
 #ifndef TBD_TEST_CONDITION_VALUE_H
 #define TBD_TEST_CONDITION_VALUE_H
 
@@ -17,8 +17,7 @@ static inline enum tbd_value_state condition_read(void *context, uint64_t addres
                : TBD_VALUE_BAD;
 }
 
-/* False where it has none: it is no condition, without a type anywhere, or means nothing at the
- * place. */
+/* False: it has no value, as it is no condition, has no type, or has no meaning at the address. */
 static inline bool condition_value(const struct tbd_c_scope *scope, const char *text, uint64_t *out)
 {
     struct tbd_lower lower = { .scope = scope, .type = TBD_EVENT_LINE };

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <sys/statvfs.h>
 
-#define FOLDER_BYTES 64 /* of its path, at most */
+#define FOLDER_BYTES 64 /* of a path, at most */
 
-/* Makes a new one, in memory where there is enough of that: tests that make and remove thousands of
- * files are kept waiting by file systems on disks.  False: it could not be made. */
+/* Makes a new folder, in memory if there is enough: file systems on disks slow down tests that make
+ * and remove thousands of files.  False: it could not be made. */
 static inline bool folder_make(char path[FOLDER_BYTES], const char *test)
 {
     struct statvfs info;
@@ -21,7 +21,7 @@ static inline bool folder_make(char path[FOLDER_BYTES], const char *test)
     return mkdtemp(path);
 }
 
-/* Removes one with all that is in it.  False: some of it is still there. */
+/* Removes a folder with all its contents.  False: some of it is left. */
 static inline bool folder_remove(const char *path)
 {
     char command[256];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-/* organizer_run.h - the organizer beside a producer, in a thread, and the trace that comes of it
+/* organizer_run.h - runs the organizer in a thread beside a producer, and opens its trace
  *
- * All of them fail the test when something goes wrong. */
+ * All functions fail the test when something goes wrong. */
 #ifndef TEST_ORGANIZER_RUN_H
 #define TEST_ORGANIZER_RUN_H
 
@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-extern char run_root[FOLDER_BYTES]; /* traces come here */
+extern char run_root[FOLDER_BYTES]; /* traces are made here */
 
 /* A group's set-up and tear-down. */
 int run_make_root(void **state);
@@ -27,9 +27,9 @@ struct run {
 
 void run_start(struct run *run, const struct maker *m, unsigned threads,
                enum tbd_organize_lean lean);
-/* One that gives up details as the trace grows. */
+/* Starts an organizer that gives up details as the trace grows. */
 void run_start_aged(struct run *run, const struct maker *m, const struct tbd_age_limits *age);
-/* One that looks whether its producer is still there. */
+/* Starts an organizer that watches its producer. */
 void run_start_of(struct run *run, const struct maker *m, pid_t producer);
 void run_finish(struct run *run);
 

@@ -256,7 +256,7 @@ static void regs_of(const ucontext_t *uc, struct tbd_regs *out)
     out->rflags = (uint64_t)uc->uc_mcontext.gregs[REG_EFL];
 }
 
-/* The block in which it happened has been entered, its record is unfinished. */
+/* The faulting block has been entered, its record is unfinished. */
 static void end_by_fault(const struct tbd_regs *cpu)
 {
     bool inside = harness_fault.where.where == TBD_INT_INSIDE;

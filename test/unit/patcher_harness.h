@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* patcher_harness.h - runs a function of the test itself under translation, in process
  *
- * The runtime's part (system calls, specials, stream) is played by small callbacks.  Everything the
- * hooks reported since harness_call() began can be walked afterwards. */
+ * The runtime's part (system calls, specials, stream) is played by small callbacks.  All events
+ * that the hooks reported since harness_call() began can be walked afterwards. */
 #ifndef TBD_TEST_PATCHER_HARNESS_H
 #define TBD_TEST_PATCHER_HARNESS_H
 
@@ -27,7 +27,7 @@ struct harness_event {
 
 typedef void (*harness_sink)(const struct harness_event *event, void *arg);
 
-/* Why nothing can be run under translation here; NULL if it can. */
+/* Why translated code cannot run here; NULL if it can. */
 const char *harness_obstacle(void);
 void harness_init(uint32_t hook_set, bool link);
 void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
@@ -35,8 +35,8 @@ void harness_configure(uint32_t hook_set, uint32_t max_insns, bool link);
 void harness_far_areas(bool far);
 /* Code made from now on may change without a flush. */
 void harness_changing_code(bool changes);
-/* Patch areas from the next harness_configure() on: their size (0 = as usual), and how many more
- * are to be had. */
+/* Patch areas from the next harness_configure() on: their size (0 = default), and how many more can
+ * be reserved. */
 void harness_limit_areas(uint32_t bytes, unsigned more);
 /* Calls function `f` with up to six arguments on a stack of its own; returns its rax. */
 uint64_t harness_call(void *f, const uint64_t args[6]);

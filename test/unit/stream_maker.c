@@ -172,7 +172,7 @@ void maker_finish(struct maker *m)
     __atomic_store_n(&m->head->engine_state, TBD_ENGINE_ENDED, __ATOMIC_RELEASE);
 }
 
-/* ---- the make-believe program ---- */
+/* ---- the simulated program ---- */
 
 uint64_t sim_random(struct sim *s)
 {
@@ -258,7 +258,7 @@ static void define_block(struct sim *s, uint32_t b)
         at += s->ops[b][i].size;
     }
     def->op_count = (uint16_t)stores;
-    if (b % 7 == 3) { /* function entry behind the stores */
+    if (b % 7 == 3) { /* function entry after the stores */
         s->ops[b][stores] = (struct tbd_op){
             .kind = TBD_OP_CALL, .insn = 7, .data = at + 8, .base = TBD_BASE_NONE
         };
@@ -314,7 +314,7 @@ static struct sim_store *note_store(struct sim *s, uint64_t time, uint32_t insn,
     return store;
 }
 
-/* Stores random bytes; returns where the old ones were put. */
+/* Stores random bytes; returns where the old bytes are recorded. */
 static const uint8_t *store(struct sim *s, uint64_t time, uint32_t insn, uint64_t address,
                             uint32_t bytes)
 {

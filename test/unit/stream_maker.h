@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-/* stream_maker.h - a producer of streams without engine, for tests of everything behind the stream
+/* stream_maker.h - a producer of streams without engine, for tests of all consumers of streams
  *
- * Lower half: a stream in memory, chunk by chunk.  Upper half: a make-believe program (struct sim)
+ * Lower half: a stream in memory, chunk by chunk.  Upper half: a simulated program (struct sim)
  * whose memory is a model: it enters random blocks that store, makes system calls, maps and unmaps,
- * ends windows, and keeps enough to tell what its memory held at any position. */
+ * ends windows, and logs enough to restore its memory at any position. */
 #ifndef STREAM_MAKER_H
 #define STREAM_MAKER_H
 
@@ -18,7 +18,7 @@ struct maker {
     size_t size;
     struct tbd_stream_head *head;
     uint32_t number;        /* of the open chunk */
-    uint32_t chunk_entries; /* hand over after so many, to move chunk borders around */
+    uint32_t chunk_entries; /* hand over after this many, to move chunk borders around */
     uint32_t entries, operands;
     uint64_t time; /* of the next block entry */
     bool alone;    /* nobody consumes while it is filled */
@@ -40,11 +40,11 @@ void maker_finish(struct maker *m); /* hands the rest over, engine_state ENDED *
 
 struct sim_store {
     uint64_t time;
-    uint32_t insn; /* SIM_MESSAGE: a kernel's write behind the block */
+    uint32_t insn; /* SIM_MESSAGE: a kernel's write after the block */
     uint64_t address;
     uint32_t bytes;
     uint8_t old_bytes[64];
-    bool remap; /* the page at `address` began anew: memory before is not comparable */
+    bool remap; /* the page at `address` was mapped anew: earlier memory is not comparable */
 };
 #define SIM_MESSAGE 0xffffu
 
@@ -53,7 +53,7 @@ struct sim {
     uint64_t seed;
     uint8_t memory[SIM_PAGES * 4096u];
     bool mapped[SIM_PAGES], known[SIM_PAGES], dirty[SIM_PAGES], read[SIM_PAGES];
-    uint64_t born[SIM_PAGES]; /* time since when the page's contents are meant */
+    uint64_t born[SIM_PAGES]; /* time since which the page's contents are valid */
     uint32_t ids[SIM_BLOCKS];
     struct tbd_block_def defs[SIM_BLOCKS];
     struct tbd_op ops[SIM_BLOCKS][8];
@@ -70,8 +70,8 @@ void sim_start(struct sim *s, struct maker *m, uint64_t seed);
 void sim_step(struct sim *s);
 void sim_end_window(struct sim *s);
 void sim_end(struct sim *s);
-/* All of it: a start, `steps` blocks with a window's end after each `window_steps` and after
- * the last, an end. */
+/* A whole run: a start, `steps` blocks with a window's end after each `window_steps` and after the
+ * last, an end. */
 void sim_run(struct sim *s, struct maker *m, uint64_t seed, uint32_t steps, uint32_t window_steps);
 void sim_free(struct sim *s);
 uint64_t sim_random(struct sim *s);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer
-/* A budget while windows and keys are written side by side (age.h): whatever order things happen in, the files on disk never
- * take more, and leave room for one that the ager writes.  Windows lose their events only: what the ager does beyond that needs a trace that was recorded
- * (test/e2e/test_ageing.py). */
+/* A budget while windows and keys are written side by side (age.h): in any order of steps, the
+ * files on disk never exceed it, and leave space for one that the ager writes.  Windows lose only
+ * their events: all other changes need a recorded trace (test/e2e/test_ageing.py). */
 #include "organizer/age.h"
 
 #include "folder.h"
@@ -56,7 +56,7 @@ static int add_file(const char *path, const struct stat *status, int type, struc
     return 0;
 }
 
-/* With what questions may keep beside it. */
+/* Includes the share of cache/. */
 static void assert_in_budget(void)
 {
     uint64_t most = BUDGET + RECORDS - tbd_cache_share(BUDGET);
@@ -202,7 +202,7 @@ static void test_no_order_of_writes_exceeds_a_budget(void **state)
         bool has_happened = events[random_below(5)]();
 
         idle = has_happened ? 0 : idle + 1;
-        assert_true(idle < 1000); /* else all wait for each other */
+        assert_true(idle < 1000); /* else there is a deadlock */
         if (has_happened)
             assert_in_budget();
     }
@@ -210,7 +210,7 @@ static void test_no_order_of_writes_exceeds_a_budget(void **state)
     assert_true(key_files > WINDOWS / KEY_WINDOWS / 2);
 }
 
-/* All that may come while nothing has been given up yet: the first file of keys, too. */
+/* Everything that fits while nothing has been given up yet: the first key file, too. */
 static void test_keys_wait_until_there_is_room(void **state)
 {
     (void)state;

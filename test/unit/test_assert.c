@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_base
-/* Assertions in an ordinary process: what holds is silent, what does not is named and ends it, and without
- * TBD_ASSERTS nothing is evaluated. */
+/* Assertions in an ordinary process: one that holds is silent, one that fails is named and ends the
+ * process, and without TBD_ASSERTS nothing is evaluated. */
 #include "base/assert.h"
 
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void both_hold(void)
     TBD_ASSERT(most > 0);
 }
 
-/* What a child that does this says on stderr; its status. */
+/* Runs `body` in a child; gets its stderr, and returns its status. */
 static int status_of(void (*body)(void))
 {
     int ends[2], status;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* Raw windows of programs that go the same ways again and again, choose among some, or never go the
- * same way twice: what is counted without coding records is what is counted with them, whatever the
- * way (BUILD_LEAN-1), and a window may change it in the middle. */
+/* Raw windows of programs that take the same paths again and again, choose among some, or never
+ * take the same path twice: counts without coding records equal counts with it, by every method
+ * (BUILD_LEAN-1), and a window may change the method in the middle. */
 #include "organizer/lean_private.h"
 
 #include "format/files/large_buffers.h"
@@ -80,7 +80,8 @@ static void close_scene(struct scene *scene)
 
 /* ---- the program ---- */
 
-/* Some blocks store to the same place, some further on each time, some anywhere; across words and pages, too. */
+/* Some blocks store to the same address, some to increasing ones, some to random ones; across words
+ * and pages, too. */
 static uint64_t next_base(struct scene *scene, uint32_t block)
 {
     uint64_t random = sim_random(&scene->sim);
@@ -114,7 +115,7 @@ static void say(struct scene *scene)
         maker_message(&scene->maker, TBD_MSG_READ_PAGES, &page, sizeof(page));
 }
 
-/* Chunks are given back, so that there is room for more. */
+/* Gives chunks back, so that more can be filled. */
 static void drain(struct scene *scene)
 {
     struct tbd_raw_window raw;
@@ -123,7 +124,8 @@ static void drain(struct scene *scene)
     assert_int_equal(tbd_consumer_take(scene->consumer, &raw, &why), TBD_NOTFOUND);
 }
 
-/* `freedom` 0: the same three phrases again and again; 1: all in any order; 2: any blocks.  A message comes behind one block of `quiet`. */
+/* `freedom` 0: the same three phrases again and again; 1: all in any order; 2: any blocks.  A
+ * message follows one block of `quiet`. */
 static void run(struct scene *scene, uint32_t blocks, uint32_t freedom, uint32_t quiet)
 {
     for (uint32_t n = 0, p = 0; n < blocks; p++) {
@@ -153,7 +155,7 @@ static struct tbd_raw_window copy_of(const struct tbd_raw_window *raw)
     return copy;
 }
 
-/* Some pieces of it: records end anywhere, and what is there lies elsewhere each time. */
+/* Builds some pieces of it: records end anywhere, and the raw window moves each time. */
 static void build_early(struct scene *scene, struct tbd_builder *builder,
                         struct tbd_raw_window *raw)
 {
@@ -173,7 +175,7 @@ static void build_early(struct scene *scene, struct tbd_builder *builder,
     }
 }
 
-/* As if all others had failed at once. */
+/* As if all other methods had failed at once. */
 static void begin_blocks(struct scene *scene, struct tbd_builder *builder,
                          const struct tbd_raw_window *raw)
 {
@@ -240,7 +242,7 @@ static void check_raw(struct scene *scene, const struct tbd_raw_window *raw)
     tbd_product_free(&coded);
 }
 
-/* The window that was filled; and what is left of it when something is wrong in the middle. */
+/* Checks the window; with `spoils`, its part before damage in the middle. */
 static void check_window(struct scene *scene, bool spoils)
 {
     struct tbd_raw_window raw;

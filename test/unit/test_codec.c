@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format
-/* Frames: what was packed comes back, whichever kind it is; nothing else is taken for a frame.  Numbers come back, too. */
+/* Frames of each kind are unpacked to what was packed; nothing else is taken for a frame.  Numbers
+ * are read back, too. */
 #include "format/files/codec.h"
 
 #include <setjmp.h>
@@ -15,7 +16,7 @@
 
 static const uint8_t zstd_magic[4] = { 0x28, 0xb5, 0x2f, 0xfd };
 
-/* Text-like: neither empty nor all noise. */
+/* Text-like contents: neither constant nor random. */
 static uint8_t *content_of(size_t bytes, unsigned seed)
 {
     uint8_t *content = malloc(bytes + 1);
@@ -93,7 +94,7 @@ static void hard_frames_are_smaller(void **state)
     free(content);
 }
 
-/* Cut anywhere, or with more behind it, it is no frame. */
+/* A frame that is cut anywhere, or has bytes after it, is refused. */
 static void half_a_frame_is_none(void **state)
 {
     uint8_t *content = content_of(4096, 5), *back = malloc(4096);

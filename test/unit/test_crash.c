@@ -2,8 +2,8 @@
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
 /* The organizer dies, or the disk is full, at every single change that it makes to the file system,
- * while windows age under it.  What it leaves behind opens, every window in it loads, and memory at
- * the start of each is what a trace without any of that says. */
+ * while windows age under it.  The trace it leaves opens, every window in it loads, and memory at
+ * the start of each equals that in an undisturbed trace. */
 #include "format/pages/pages.h"
 #include "format/reading/window_read.h"
 
@@ -32,10 +32,10 @@
 #define STEPS        700u
 #define WINDOW_STEPS 24u
 
-/* ---- the file system, as the organizer sees it: these take the place of libc's ---- */
+/* ---- the file system, as the organizer sees it: these replace libc's functions ---- */
 
 static _Atomic bool is_watching; /* this process counts; any of its threads may */
-/* instead of dying: no room from then on, until `reserve` is given up */
+/* instead of dying: the disk is full from then on, until `reserve` is deleted */
 static bool is_full_disk;
 static unsigned changes_left; /* until it happens */
 
@@ -114,7 +114,7 @@ static enum tbd_status organize(const char *program, const struct tbd_age_limits
     status = tbd_organize(&options, &why);
     if (status && !is_watching && !is_full_disk)
         print_message("%s: %s: %s\n", program, why.file, why.detail);
-    if (status) { /* it waits for an organizer for ever */
+    if (status) { /* it waits forever for an organizer */
         pthread_detach(thread);
         return status;
     }
@@ -187,7 +187,7 @@ static void check_window(struct tbd_trace *trace, struct tbd_trace *good, uint32
         uint8_t expected[4096], found[4096];
         enum tbd_status as = tbd_trace_page_at_start(good, place, address, expected);
 
-        if (as == TBD_NOTKEPT) /* nobody ever used it */
+        if (as == TBD_NOTKEPT) /* the page was never used */
             continue;
         assert_int_equal(tbd_trace_page_at_start(trace, index, address, found), as);
         if (!as)
@@ -209,7 +209,7 @@ static bool has_header(const char *program)
     return access(path, F_OK) == 0;
 }
 
-/* Everything that can happen to windows happens in this little trace. */
+/* Every change of windows occurs in this small trace. */
 static const struct tbd_age_limits limits[] = {
     { .level3 = 3, .level2 = 3, .index_slack = 2048 },
     { .budget = 350u << 10, .level3 = 2, .level2 = 2 },
@@ -282,7 +282,7 @@ static off_t index_bytes(const char *program)
     return info.st_size;
 }
 
-/* The limits above do what they are there for. */
+/* The limits above cause the changes that they are meant for. */
 static void windows_age_in_these_runs(void **state)
 {
     static const struct tbd_age_limits grows = { .level3 = 3, .level2 = 3 };
@@ -301,7 +301,7 @@ static void windows_age_in_these_runs(void **state)
     assert_int_equal(tbd_trace_window(trace, 0)->level, TBD_LEVEL_BITS);
     tbd_trace_close(trace);
     assert_int_equal(organize("grows", &grows), TBD_OK);
-    assert_true(index_bytes("levels") < index_bytes("grows")); /* it was written anew */
+    assert_true(index_bytes("levels") < index_bytes("grows")); /* it was rewritten */
     assert_int_equal(organize("merges", &limits[1]), TBD_OK);
     trace = open_trace("merges");
     for (uint32_t i = 0; i < tbd_trace_window_count(trace); i++)

@@ -18,7 +18,7 @@
 
 static char folder[] = "/tmp/tbd-cache-XXXXXX";
 
-/* A program whose debug information is beside it, packed, and large enough to be worth it. */
+/* A program with separate debug information, packed, and large enough to be cached. */
 static const char make[] =
     "{ i=0; while [ $i -lt 4000 ]; do echo \"int function_$i(int argument_$i) { int local_$i = "
     "argument_$i; return local_$i; }\"; i=$((i+1)); done; echo 'int main(void) { return "

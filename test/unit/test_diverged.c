@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_replay tbd_format tbd_base
-/* What is said of divergences: the likely cause by the words of the description. */
+/* Reports of divergences: the likely cause, from the words of the description. */
 #include "query/commands/diverged.h"
 
 #include <setjmp.h>

@@ -202,8 +202,8 @@ static void start_asking(struct asked *asked, struct tbd_elf_file *file, uint64_
         asked->place.end = asked->place.scopes.count;
 }
 
-/* As a condition the expression has the same value, or is not there at all.  Numbers that no
- * variable gives a type are unsigned in conditions, so random text is not compared. */
+/* As a condition the expression has the same value, or none.  Numbers that no variable gives a type
+ * are unsigned in conditions, so random text is not compared. */
 static void check_condition(struct asked *asked, const char *expression,
                             const struct tbd_data *data)
 {
@@ -328,7 +328,7 @@ static void errors_point_at_the_word(void **state)
     tbd_elf_close(file);
 }
 
-/* Any text at all gets an answer or an error. */
+/* Any text gets an answer or an error. */
 static void random_text_does_no_harm(void **state)
 {
     static const char *const words[] = { "total", "first", "grid",   "(",      ")",    "*",    "&",

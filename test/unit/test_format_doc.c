@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format tbd_base
-/* The example in docs/FORMAT.md is a trace: what the page shows is what readers read. */
+/* The example in docs/FORMAT.md is a trace: readers read what the page shows. */
 #include "format/trace/trace.h"
 
 #include "folder.h"

@@ -1,7 +1,8 @@
 // links: tbd_replay tbd_hooks_host tbd_organizer tbd_format tbd_base
 // SPDX-License-Identifier: MIT
-/* The stream of a replay process becomes a window, wherever its operands come: in their chunks, in an area of the
- * stream, or in one that they do not fit.  What cursors rely on is the driver's own, and areas come back clean. */
+/* The stream of a replay process becomes a window, wherever its operands are: in their chunks, in
+ * an area of the stream, or in one that is too small.  Cursors rely only on the driver's own
+ * memory, and areas are given back zeroed. */
 #include "base/layout.h"
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format tbd_base
-/* The index over windows: what random segments answer against the sets they were made of, and that
- * damage never makes a window go missing. */
+/* The index over windows: answers of random segments against the sets they were made from; damage
+ * never loses a window. */
 #include "format/summaries/keys.h"
 
 #include "folder.h"
@@ -31,7 +31,7 @@ static uint64_t next_random(void)
     return seed >> 33;
 }
 
-/* Runs of neighbours with the same mask, and lone ones, as programs have them. */
+/* Runs of neighbours with the same mask, and single keys, as in real programs. */
 static void make_keys(uint64_t all)
 {
     uint64_t key = tbd_key(TBD_KEY_WORD, 1000);
@@ -203,7 +203,7 @@ static void windows_that_do_not_follow_are_refused(void **state)
     tbd_key_segment_clear(&segment);
 }
 
-/* Whatever is damaged: it is refused, or no window that has a key goes missing. */
+/* A damaged file is refused, or its answers include every window that has the key. */
 static void damage_leaves_no_window_out(void **state)
 {
     struct tbd_key_segment segment;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format
-/* test_large_buffers.c - big pieces of memory are used again, and grow without losing what is in them */
+/* test_large_buffers.c - large buffers are reused, and grow without losing their contents */
 #include "format/files/large_buffers.h"
 
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static void test_last_given_first_taken(void **state)
     tbd_large_buffer_give(b);
 }
 
-/* The smallest that will do, and none that is far too large. */
+/* Takes the smallest sufficient buffer, and none that is far too large. */
 static void test_sizes(void **state)
 {
     void *large = tbd_large_buffer_take(40 * MIB), *middle = tbd_large_buffer_take(14 * MIB),
@@ -62,7 +62,7 @@ static void test_sizes(void **state)
     tbd_large_buffer_give(middle);
 }
 
-/* Contents stay, whether a piece is copied (a small one) or stretched; others are not touched. */
+/* Contents stay, whether a buffer is copied (a small one) or stretched; others are not touched. */
 static void test_grows(void **state)
 {
     uint32_t *other = tbd_large_buffer_take(6 * MIB), *room = NULL;
@@ -85,7 +85,7 @@ static void test_grows(void **state)
     tbd_large_buffer_give(other);
 }
 
-/* One that is nearly large enough is stretched for who takes it: all of it can be used. */
+/* A buffer that is nearly large enough is stretched when taken: all of it can be used. */
 static void test_taken_and_stretched(void **state)
 {
     uint32_t *room = tbd_large_buffer_take(20 * MIB);

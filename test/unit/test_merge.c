@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_format
-/* Lists of several windows as one (merge_summaries.c) against one made word by word; pages by address (page_numbers.h). */
+/* Merged lists of several windows (merge_summaries.c) against a list made word by word; pages by
+ * address (page_numbers.h). */
 #include "format/merging/merge_private.h"
 #include "format/window/window_make.h"
 
@@ -23,7 +24,7 @@ static unsigned random_below(unsigned limit)
     return (seed >> 16) % limit;
 }
 
-/* What part `part` says of a key; nothing of some. */
+/* Does part `part` have the key? */
 static bool has_key(unsigned part, unsigned key)
 {
     return (part * 7 + key * 5 + (part + 1) * key % 3) % 4 != 0;

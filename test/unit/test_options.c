@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_hooks_host
-/* TBD_OPTIONS: defaults, values, escapes, and what is said about wrong ones. */
+/* TBD_OPTIONS: defaults, values, escapes, and errors for wrong ones. */
 #include "hooks/boot/options.h"
 
 #include "format/stream/stream.h"

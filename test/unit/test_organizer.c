@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c organizer_run.c
-/* Recording as such: where chunks end does not matter, how a recording ends, what cannot be written, and
- * what a damaged stream does.  What the trace says: test_organizer_events.c, test_organizer_memory.c. */
+/* Recording: where chunks end does not matter, how a recording ends, what cannot be written, and
+ * what a damaged stream does.  Contents of the trace: test_organizer_events.c,
+ * test_organizer_memory.c. */
 #include "organizer/organize.h"
 
 #include "folder.h"
@@ -65,7 +66,7 @@ static void chunk_borders_leave_no_mark(void **state)
 
 /* ---- ends ---- */
 
-/* Another process sends a window of 200 blocks, and 133 more; it returns when they are there. */
+/* Another process sends a window of 200 blocks, and 133 more; returns when they are published. */
 static pid_t start_producer(struct maker *m)
 {
     static struct sim s;
@@ -268,7 +269,7 @@ static void a_chunk_in_no_slot_is_refused(void **state)
     sim_free(&s);
 }
 
-/* ---- who reads meanwhile ---- */
+/* ---- readers during recording ---- */
 
 static void drop_two(const char *path)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c organizer_run.c
-/* Streams of a make-believe program through the organizer into a trace, and back: what the trace
- * says about events, and its summaries of them, are what the program did. */
+/* Streams of a simulated program through the organizer into a trace, and back: the trace's events
+ * and summaries are what the program did. */
 #include "format/reading/window_read.h"
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"
@@ -108,7 +108,7 @@ static void seeking_finds_what_walking_finds(void **state)
     sim_free(&s);
 }
 
-/* Counts again, from the events, what the summaries say. */
+/* Counts events again, and compares with the summaries. */
 static void check_block_summary(const struct tbd_window *window,
                                 const struct tbd_block_summary *summary)
 {
@@ -187,8 +187,7 @@ static void summaries_count_what_happened(void **state)
     sim_free(&s);
 }
 
-/* What comes behind an impossible entry is not counted, although it was met when the
- * segment was counted. */
+/* Events after an impossible entry are not counted, although counting the segment met them. */
 static void summaries_end_where_a_damaged_stream_does(void **state)
 {
     static struct sim s;
@@ -279,7 +278,8 @@ static void windows_born_lean_lack_only_events(void **state)
         static struct sim s[2];
         struct maker m[2];
         struct tbd_trace *traces[2];
-        /* seed 8: longer than a segment (coding.h), whose last block is left in the middle, which the next one says */
+        /* seed 8: longer than a segment (coding.h), whose last block is left in the middle, by a
+         * message in the next one */
         uint32_t steps = seed == 8 ? TBD_SEGMENT_ENTRIES + 128 : seed % 3 ? 300 : 3000, windows;
 
         for (unsigned k = 0; k < 2; k++) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c organizer_run.c
-/* Streams of a make-believe program through the organizer into a trace, and back: what the trace
- * says about memory is what the program did. */
+/* Streams of a simulated program through the organizer into a trace, and back: the trace's memory
+ * is the program's. */
 #include "format/pages/pages.h"
 
 #include "format/window/window.h"
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* ---- memory: the model is taken back store by store ---- */
+/* ---- memory: the model's stores are undone one by one ---- */
 
 static void check_memory(struct sim *s, struct tbd_trace *trace, struct tbd_position pos,
                          const bool *comparable, unsigned tries)
@@ -167,7 +167,7 @@ static const uint8_t *first_contents(const struct tbd_window *window, uint32_t p
     return NULL;
 }
 
-/* Killed in the middle of a fork: its contents are sent, and nothing comes behind them. */
+/* Killed in the middle of a fork: its contents are sent, and nothing follows. */
 static void page_seen_last_had_other_contents_at_first(void **state)
 {
     static const uint8_t zeros[4096];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
-/* test_page_versions.c - what lean windows' pages are differences to is what a reader finds for them */
+/* test_page_versions.c - the bases of lean windows' page differences are the ones that a reader
+ * finds */
 #include "organizer/page_versions.h"
 
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 #define BASE  0x400000u
 #define LIMIT 64u
 
-/* A window of which only its pages matter. */
+/* A window with only pages. */
 struct sample {
     struct tbd_window window;
     struct tbd_page_contents dirty[PAGES], gone[PAGES], first[PAGES];
@@ -90,7 +91,7 @@ static void join(struct sample *s, struct tbd_page_versions *v)
     memset(s->bytes, 0xee, sizeof(s->bytes)); /* a window's memory may go away: copies count */
 }
 
-/* The value that the page is a difference to; -1: none. */
+/* The value of the page's base; -1: none. */
 static int base_of(struct sample *s, unsigned page)
 {
     const uint8_t *base = tbd_page_bases_find(&s->bases, address_of(page));
@@ -107,7 +108,7 @@ static void done(struct sample *s)
     free(s);
 }
 
-/* Window `number` modifies page 5, and only that; returns what that is a difference to. */
+/* Window `number` modifies only page 5; returns the value of its base. */
 static int next_of_page_5(struct tbd_page_versions *v, uint32_t number, uint8_t value)
 {
     struct sample *s = sample_new(number);
@@ -161,7 +162,7 @@ static void what_is_unmapped_is_no_base(void **state)
         }
 }
 
-/* In the window that modifies the page: before the contents, or at its very end, behind them. */
+/* In the window that modifies the page: before the contents, or at its very end, after them. */
 static void unmapped_in_the_same_window(void **state)
 {
     (void)state;
@@ -180,7 +181,7 @@ static void unmapped_in_the_same_window(void **state)
     }
 }
 
-/* A reader finds these for the next window. */
+/* A reader finds these contents for the next window. */
 static void other_contents_in_between_are_no_base(void **state)
 {
     (void)state;
@@ -244,7 +245,7 @@ static void a_page_named_twice_has_no_version(void **state)
     tbd_page_versions_free(v);
 }
 
-/* Of more pages than fit those that do not are whole; none is lost over many windows. */
+/* Pages that do not fit are stored whole; no version is lost over many windows. */
 static void memory_is_bounded(void **state)
 {
     struct tbd_page_versions *v = tbd_page_versions_new(8);
@@ -269,8 +270,8 @@ static void memory_is_bounded(void **state)
     tbd_page_versions_free(v);
 }
 
-/* Windows in work at the same time: copied and written in any order, joined in theirs.  `held` is what a reader would find: as
- * PAGE_VERSIONS-1 and PAGE_VERSIONS-2 say. */
+/* Windows in work at the same time: copied and written in any order, joined in window order.
+ * `held` is what a reader would find: as PAGE_VERSIONS-1 and PAGE_VERSIONS-2 say. */
 static void windows_in_any_order(void **state)
 {
     struct tbd_page_versions *v = tbd_page_versions_new(LIMIT);

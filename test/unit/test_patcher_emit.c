@@ -276,7 +276,7 @@ static void operands_relative_to_gs_are_in_a_register(void **state)
     }
 }
 
-/* Operands relative to gs whose address cannot stand in a register are the engine's. */
+/* The engine executes operands relative to gs whose address cannot be put into a register. */
 static void other_uses_of_gs_are_not_translated(void **state)
 {
     static const struct {

@@ -21,8 +21,7 @@
 
 #include <cmocka.h>
 
-#define MEMORY_AT                                                                                  \
-    0x40000000ul /* program data: within reach of the code, above zero's neighbourhood */
+#define MEMORY_AT    0x40000000ul /* program data: within reach of the code, not near address 0 */
 #define MEMORY_BYTES 0x10000ul
 #define STACK_AT     0x40020000ul
 #define STACK_BYTES  0x8000ul
@@ -134,8 +133,8 @@ static unsigned vex_or_evex(uint8_t *out)
     return tail(out, at);
 }
 
-/* What would end the process, depends on the place of the code, or changes machine state that the
- * test does not set back. */
+/* Excludes instructions that would end the process, depend on the address of the code, or change
+ * machine state that the test does not restore. */
 static bool is_allowed(const ZydisDecodedInstruction *i, const ZydisDecodedOperand *op)
 {
     switch (i->mnemonic) {
@@ -420,8 +419,8 @@ static void make_start(void)
         if (!below(4))
             start_regs.gpr[r] = below(2) ? random64() : below(64);
     }
-    /* In the middle of a page: pushes of odd sizes must not straddle, touch.c takes rsp for
-     * aligned. */
+    /* In the middle of a page: pushes of odd sizes must not straddle, as touch.c assumes an aligned
+     * rsp. */
     start_regs.gpr[TBD_RSP] = STACK_AT + STACK_BYTES / 2 + 2048 - 8 * below(8);
     start_regs.rip = CODE_AT;
     start_regs.rflags = 0x202 | (random64() & 0x8d5);
@@ -595,7 +594,7 @@ static void explain(uint64_t round, uint64_t stop, const struct tbd_regs *t)
     }
 }
 
-/* Runs one sequence both ways; false when they differ. */
+/* Runs one sequence natively and translated; false when they differ. */
 static bool try_round(uint64_t round)
 {
     struct tbd_regs t;
@@ -643,7 +642,7 @@ static bool went_native;
 static struct tbd_interruption stopped_at;
 
 /* Single step: after enough steps in translated code the program goes on natively from the state
- * that the patcher makes out of the registers. */
+ * that the patcher derives from the registers. */
 static void on_step(int signo, siginfo_t *info, void *context)
 {
     ucontext_t *uc = context;

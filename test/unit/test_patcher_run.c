@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_patcher_host tbd_base Zydis::Zydis m
 // sources: patcher_harness.c
-/* test_patcher_run.c - real functions under translation give what they give natively
+/* test_patcher_run.c - real functions give the same results under translation as natively
  *
  * `test_patcher_run --dump NAME [HOOKS]` prints the code made for one of the functions; HOOKS is
  * the hook set as a number (31 = everything, 0 = none, default: play). */
@@ -290,7 +290,7 @@ static void changed_code_is_translated_anew(void **state)
 
 static unsigned store_into_itself(uint8_t *room, unsigned k)
 {
-    /* mov [rip + 1], dil; mov eax, 0: the byte just behind the store's block */
+    /* mov [rip + 1], dil; mov eax, 0: the byte just after the store's block */
     static const uint8_t code[] = { 0x40, 0x88, 0x3d, 1, 0, 0, 0, 0xb8, 0, 0, 0, 0, 0xc3 };
     uint64_t args[6] = { k };
 
@@ -317,7 +317,7 @@ static void code_that_changes_is_noticed_without_a_flush(void **state)
                             (uint64_t)(uintptr_t)room + 16);
 }
 
-/* First of all tests: areas stay for ever. */
+/* Must be the first test: areas stay forever. */
 static void a_full_cache_is_emptied_and_the_program_goes_on(void **state)
 {
     uint64_t flushes = tbd_patcher_stats().flushes;

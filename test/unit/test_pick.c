@@ -4,9 +4,9 @@
 /* test_pick.c - picked windows (format/coding/pick.h) against a walk over the whole window that decides
  * for each entry
  *
- * Windows of make-believe programs: stores of all sizes at addresses relative to a recorded
- * base, blocks left in the middle, system calls with writes, mappings.  Each is picked twice:
- * from the window in memory, and from its files. */
+ * Windows of simulated programs: stores of all sizes at addresses relative to a recorded base,
+ * blocks left in the middle, system calls with writes, mappings.  Each is picked twice: from the
+ * window in memory, and from its files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -66,7 +66,7 @@ static void wish_at_random(struct wish *wish, const struct sim *s)
         wish->pick.ranges[0] = (struct tbd_pick_range){ 0, UINT64_MAX };
 }
 
-/* ---- what that comes to ---- */
+/* ---- what must be picked ---- */
 
 static bool is_block(const struct tbd_window *window, size_t i)
 {
@@ -327,7 +327,7 @@ static void what_is_picked_is_what_a_walk_would_find(void **state)
     assert_true(some > 100000);
 }
 
-/* More than one segment of coded records, and parts without anything. */
+/* More than one segment of coded records, and segments without wanted blocks. */
 static void long_windows_are_picked_and_too_much_is_refused(void **state)
 {
     static struct sim s;

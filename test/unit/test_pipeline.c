@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer
-/* test_pipeline.c - windows are joined and committed in order, whoever builds them when */
+/* test_pipeline.c - windows are joined and committed in order, in whatever order workers build
+ * them */
 #include "organizer/pipeline.h"
 
 #include <setjmp.h>
@@ -81,7 +82,7 @@ static void test_who_is_early_goes_on(void **state)
 
 /* ---- many workers ---- */
 
-/* What is there of the window that is collected: a builder is told from others by its address. */
+/* Offers a part of the window being collected; builders are identified by their addresses. */
 static void test_what_is_offered_comes_last_and_before_its_window(void **state)
 {
     struct tbd_pipeline *p = tbd_pipeline_new(2);
@@ -94,9 +95,9 @@ static void test_what_is_offered_comes_last_and_before_its_window(void **state)
     assert_true(tbd_pipeline_next(p, &b.job, &b.step));
     assert_int_equal(b.step, TBD_STEP_EARLY);
     assert_ptr_equal(b.job->builder, builder);
-    tbd_pipeline_offer(p, &nothing, builder); /* is over when its window is there */
+    tbd_pipeline_offer(p, &nothing, builder); /* ends when its window is added */
     tbd_pipeline_add(p, &nothing, builder);
-    tbd_pipeline_offer(p, &nothing, other); /* waits: somebody is at the one before */
+    tbd_pipeline_offer(p, &nothing, other); /* waits: a worker builds the one before */
     assert_next(p, &a, TBD_STEP_JOIN, 0);   /* not BUILD 1 */
     assert_next(p, &a, TBD_STEP_PUT, 0);
     assert_next(p, &b, TBD_STEP_BUILD, 1);
@@ -119,7 +120,7 @@ static void test_what_is_offered_comes_last_and_before_its_window(void **state)
 struct crowd {
     struct tbd_pipeline *p;
     uint32_t joining, committing; /* workers that do it */
-    uint64_t joined, committed;   /* windows; changed by whoever does that */
+    uint64_t joined, committed;   /* windows; changed by the worker of that step */
     uint32_t wrong;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query
-/* test_print_text.c - strings look as they do in gdb; what is expected here is what gdb 13 printed */
+/* test_print_text.c - strings are printed as by gdb; expected texts are output of gdb 13 */
 #include "query/text/print_text.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query
-/* test_query_language.c - conditions and questions: what they mean, and where wrong ones are wrong
+/* test_query_language.c - conditions and questions: their meaning, and the positions of errors
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -315,9 +315,9 @@ static void memory_is_read_where_it_can_be(void **state)
     tbd_expr_free(expr);
 }
 
-/* ---- what the event itself tells of memory ---- */
+/* ---- memory that the event itself tells ---- */
 
-#define NOT_TOLD 0x5eed5eed5eed5eedull /* what memory has where the event does not tell */
+#define NOT_TOLD 0x5eed5eed5eed5eedull /* contents of memory that the event does not tell */
 
 static enum tbd_value_state read_elsewhere(void *context, uint64_t address, uint64_t bytes,
                                            uint64_t *out)
@@ -354,7 +354,7 @@ static void check_told(const struct tbd_event *event, const struct told_row *row
 
 #define CHECK_TOLD(event, rows) check_told(event, rows, sizeof(rows) / sizeof((rows)[0]))
 
-/* The bytes beyond a store's are there in the window, and belong to another event. */
+/* The bytes past the store's are recorded, but belong to another event. */
 static void a_store_tells_only_bytes_that_it_wrote(void **state)
 {
     static const struct told_row rows[] = {
@@ -611,7 +611,7 @@ static struct tbd_expr *parsed(const char *text, enum tbd_event_type type)
     return expr;
 }
 
-/* All but the places in the text. */
+/* Compares everything except positions in the text. */
 static void assert_same(const struct tbd_expr *made, const struct tbd_expr *expected)
 {
     assert_non_null(made);
@@ -688,7 +688,7 @@ static const char *const halves[] = {
     "stack=<*,strlen> and func != helper",      "sizeof item == 8 or text =~ \"b+\"",
 };
 
-/* Every pair: whatever a node of the second says is moved behind the first. */
+/* Every pair: indices in nodes of the second are moved past the first. */
 static void joined_conditions_are_those_that_are_parsed_as_one(void **state)
 {
     (void)state;

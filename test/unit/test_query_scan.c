@@ -137,7 +137,7 @@ static void returns_and_calls_remove_dead_frames(void **state)
     tbd_callers_return(&callers, 0x0e00);
     tbd_callers_pcs(&callers, 1, &count);
     assert_int_equal(count, 3);
-    assert_true(tbd_callers_call(&callers, 0x0f80, 0xe)); /* longjmp left 0x0f00 behind */
+    assert_true(tbd_callers_call(&callers, 0x0f80, 0xe)); /* longjmp dropped the frame at 0x0f00 */
     pcs = tbd_callers_pcs(&callers, 1, &count);
     assert_int_equal(count, 3);
     assert_int_equal(pcs[1], 0xe);
@@ -400,7 +400,7 @@ static void interrupted_blocks_have_only_what_ran(void **state)
     tbd_window_free(window);
 }
 
-/* Of a question's events: those in the callee, and stores that touch 0x4000 .. 0x4008. */
+/* The events of a question: all in the callee, and stores that touch 0x4000 .. 0x4008. */
 static bool is_asked_for(const struct tbd_event *event)
 {
     if (event->type == TBD_EVENT_STORE)
@@ -415,7 +415,7 @@ static size_t next_asked_for(const struct collected *all, size_t i)
     return i;
 }
 
-/* Returns how many there are. */
+/* Returns the number of events. */
 static size_t same_events(const struct collected *whole, const struct collected *picked)
 {
     size_t a = next_asked_for(whole, 0), b = next_asked_for(picked, 0), count = 0;

@@ -289,7 +289,7 @@ static void positions_outside_the_window_are_refused(void **state)
     tbd_replayer_free(replayer);
 }
 
-/* The trace does not know its blocks, so that no slice comes; but where it would begin is seen. */
+/* The trace does not know its blocks, so that no slice is made; but its beginning is reported. */
 static void a_long_window_is_cut_into_slices(void **state)
 {
     struct tbd_replayer *replayer;

@@ -1,7 +1,7 @@
 // links: tbd_replay tbd_format tbd_base
 // SPDX-License-Identifier: MIT
-/* A replayed window against a recorded one: equal ones agree, and each kind of difference is found
- * and named with its position. */
+/* A replayed window against a recorded one: equal windows agree, and each kind of difference is
+ * found and reported with its position. */
 #include "base/layout.h"
 #include "format/window/window_make.h"
 #include "replay/compare.h"
@@ -193,7 +193,7 @@ static void an_end_too_early(void **state)
     expect(2, 0, "the end of the window where play had block 0x400001");
 }
 
-/* Everything that a window's end says of a thread's registers, by field. */
+/* All fields of a thread's registers at a window's end. */
 static const struct {
     const char *name;
     size_t at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_hooks_host
 /* The producer's side of a stream, with a consumer in the test: nothing lost, nothing out of order,
- * chunks cut where something is due. */
+ * chunks end where something is due. */
 #include "hooks/stream/ring.h"
 
 #include "base/hash.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_hooks_host
-/* Which filters for system calls are taken, and what they answer: random ones against the kernel's
- * own judgement. */
+/* Which filters for system calls are accepted, and their results: random filters against the
+ * kernel. */
 #include "hooks/calls/seccomp_bpf.h"
 
 #include <linux/audit.h>
@@ -71,8 +71,7 @@ static struct sock_filter random_insn(uint64_t *state)
                                  values[random_below(state, sizeof(values) / sizeof(values[0]))] };
 }
 
-/* Judges getppid alone; where it comes to its end it answers with an error: the
- * result's low bits. */
+/* Filters only getppid; at its end it returns an error: the result's low bits. */
 static size_t random_program(uint64_t *state, struct sock_filter *out)
 {
     size_t middle = random_below(state, MOST);
@@ -118,8 +117,8 @@ static void answer_in_child(struct sock_filter *program, size_t count, int fd)
     _exit(write(fd, &answer, sizeof(answer)) != sizeof(answer));
 }
 
-/* What becomes of getppid in a process that the kernel confines: an error, 0 for none, KILLED,
- * REFUSED (the filter). */
+/* The result of getppid in a process with the filter: an error, 0 for none, KILLED, REFUSED (the
+ * filter). */
 static int ask_kernel(struct sock_filter *program, size_t count)
 {
     int ends[2];

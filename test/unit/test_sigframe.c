@@ -95,7 +95,7 @@ static void catch_with(unsigned long flags)
     assert_int_equal(syscall(SYS_rt_sigaction, SIGUSR1, &action, NULL, 8), 0);
 }
 
-/* r12 is the caller's: keep it. */
+/* r12 is callee-saved. */
 static uint64_t interrupt(uint64_t sp, uint64_t flags)
 {
     uint64_t back;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_format
 /* Call stacks against a shadow stack: a child is single-stepped through library code, and after
- * every instruction the unwound return addresses must be the ones that its call instructions
+ * every instruction the unwound return addresses must be those that its call instructions
  * pushed. */
 #include "query/session/stack.h"
 
@@ -70,8 +70,8 @@ __attribute__((noinline)) static int body_signal(void)
     return 0;
 }
 
-/* No frame information at all for this one, and no frame pointer: only the marked heuristics can
- * get out. */
+/* This function has no frame information and no frame pointer: only the marked heuristics can
+ * unwind it. */
 __asm__(".pushsection .text\n"
         ".type no_cfi, @function\n"
         "no_cfi:\n"
@@ -302,7 +302,7 @@ static bool read_nothing(void *context, uint64_t address, void *out, size_t byte
     return false;
 }
 
-/* Memory that always leads back to itself. */
+/* Memory in which every frame leads back to itself. */
 static bool read_same(void *context, uint64_t address, void *out, size_t bytes)
 {
     (void)address;

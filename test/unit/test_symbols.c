@@ -61,7 +61,7 @@ static uint64_t address_of(const void *p)
     return (uint64_t)(uintptr_t)p;
 }
 
-/* In libc itself, whatever a sanitizer has put before it. */
+/* The address in libc itself, not in a sanitizer before it. */
 static uint64_t library_address(const char *name)
 {
     return address_of(dlsym(dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD), name));
@@ -231,7 +231,7 @@ static uint8_t *read_whole(const char *path, size_t *out_bytes)
     return bytes;
 }
 
-/* Everything that can be asked of a file; answers do not matter, surviving does. */
+/* Calls every query of a file: results do not matter, only that none crashes. */
 static void use_all(struct tbd_elf_file *file)
 {
     const struct tbd_elf_symbols *symbols = tbd_elf_symbols(file);

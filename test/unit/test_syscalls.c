@@ -2,10 +2,10 @@
 // links: tbd_syscalls
 /* test_syscalls.c - the system-call table against the kernel itself
  *
- * The oracle: an arena is filled with a pattern, a call is really made on it, and the bytes that
- * changed are compared with what the table says.  Every changed byte must be in a did-range, every
- * did-range inside a may-range; where a case states the number of bytes, the table must say just that.
- * Each case runs twice with different patterns, so that a byte written with its own value shows.
+ * The oracle: an arena is filled with a pattern, a call is really made on it, and the changed bytes
+ * are compared with the table.  Every changed byte must be in a did-range, every did-range inside a
+ * may-range; where a case states the number of bytes, the table must say exactly that.  Each case
+ * runs twice with different patterns, so that a byte written with its own value shows.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,10 +75,9 @@ enum {
     DEVICE_FD
 };
 
-#define ANY (-1) /* the number of bytes is the kernel's affair */
-#define REFUSED                                                                                    \
-    1u           /* the sandbox may refuse it, or the kernel not have it: then it is not counted */
-#define FAILS 2u /* must fail */
+#define ANY     (-1) /* any number of bytes */
+#define REFUSED 1u   /* the sandbox may refuse it, or the kernel lack it: then it is not counted */
+#define FAILS   2u   /* must fail */
 
 struct test_case {
     const char *name;
@@ -330,7 +329,7 @@ static void ignore_alarm(int signo)
 {
     (void)signo;
 }
-/* Signals come every 20 ms, however slow the way to the call is; none with 0. */
+/* Sends signals every 20 ms, however slowly the call is reached; 0: none. */
 static void set_alarm(long microseconds)
 {
     struct itimerval when = { { .tv_usec = microseconds }, { .tv_usec = microseconds } };
@@ -640,7 +639,7 @@ static const struct test_case cases[] = {
 
 /* ---- the oracle ---- */
 
-/* Handles that exist only at run time stand as 0 in the table of cases. */
+/* The table of cases has 0 for handles that exist only at run time. */
 static uint64_t handle_of(const struct test_case *t)
 {
     if (strcmp(t->name, "semctl") == 0)
@@ -891,7 +890,7 @@ static void refused_calls_have_no_effects(void **state)
     }
 }
 
-/* Where memory that a call writes from is, own_memory.c reads off the row. */
+/* own_memory.c reads from the row where a call's source memory is. */
 static void calls_that_write_files_say_where_from(void **state)
 {
     (void)state;
@@ -926,7 +925,7 @@ static void some_commands_wait_and_others_do_not(void **state)
         assert_true(may_wait(SYS_futex, (uint64_t)waits[i] | FUTEX_PRIVATE_FLAG));
     for (size_t i = 0; i < sizeof(waits_not) / sizeof(waits_not[0]); i++)
         assert_false(may_wait(SYS_futex, (uint64_t)waits_not[i] | FUTEX_PRIVATE_FLAG));
-    assert_false(may_wait(SYS_futex, 0x200 | FUTEX_WAIT)); /* no command of the kernel's */
+    assert_false(may_wait(SYS_futex, 0x200 | FUTEX_WAIT)); /* not a command of the kernel */
     assert_true(may_wait(SYS_ioctl, TCSBRK));
     assert_false(may_wait(SYS_ioctl, TCGETS));
     assert_true(may_wait(SYS_read, 0));
@@ -982,7 +981,8 @@ static void no_argument_makes_ranges_leave_user_space_or_the_array(void **state)
         for (size_t r = 0; r < may_count; r++)
             assert_true(may[r].bytes && may[r].address + may[r].bytes <= 0x800000000000ull);
         for (size_t r = 0; r < ARENA_BYTES / 4096; r++)
-            put64(next_random() % (ARENA_BYTES / 8) * 8, nasty_argument()); /* the kernel's doing */
+            put64(next_random() % (ARENA_BYTES / 8) * 8,
+                  nasty_argument()); /* written by the kernel */
         did_count =
             tbd_syscall_did_write(&call, (int64_t)nasty_argument(), may, may_count, did, max);
         assert_true(did_count <= max);
@@ -1045,7 +1045,7 @@ static void lines_read_like_strace(void **state)
     memset(arena + 0x1000 - 4, 'z', 100);
     expect_line(SYS_chdir, ARGS(A(0x1000 - 4)), 0,
                 "chdir(\"zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\"...) = 0");
-    memset(arena + ARENA_BYTES - 4, 'z', 4); /* the next page is not there */
+    memset(arena + ARENA_BYTES - 4, 'z', 4); /* the next page is not mapped */
     expect_line(SYS_chdir, ARGS(A(ARENA_BYTES - 4)), 0, "chdir(\"zzzz\") = 0");
     expect_line(SYS_chdir, ARGS(UNMAPPED), -14, "chdir(0x200000000000) = -1 EFAULT (Bad address)");
     expect_line(SYS_kill, ARGS(7, SIGTERM), 0, "kill(7, SIGTERM) = 0");
@@ -1158,7 +1158,7 @@ static int tear_down(void **state)
     return munmap(arena, ARENA_BYTES);
 }
 
-/* With an argument: only the calls.  So the program is a good one to trace. */
+/* With an argument, makes only the calls: then the program is useful to trace. */
 static bool has_terminals(void)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* Threads that take turns, from a stream through the organizer into a trace and back: whose
- * each block is, what registers each thread had when a window began, which blocks were
- * entered by a call. */
+/* Threads that take turns, from a stream through the organizer into a trace and back: each block's
+ * thread, each thread's registers when a window began, and which blocks were entered by a call. */
 #include "format/reading/window_read.h"
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"
@@ -31,7 +30,7 @@
 
 enum { PLAIN = 1, CALL, FUNCTION, SYSTEM, IDS };
 
-/* What the make-believe program did. */
+/* What the simulated program did. */
 struct model {
     struct maker maker;
     uint64_t seed;
@@ -59,7 +58,7 @@ static uint32_t draw(struct model *m, uint32_t below)
     return (uint32_t)(m->seed >> 33) % below;
 }
 
-/* Every thread's rax tells how many blocks it has entered. */
+/* Every thread's rax counts the blocks it has entered. */
 static size_t put_regs(const struct model *m, uint32_t thread, uint8_t *out)
 {
     struct tbd_regs regs = { .thread = MAIN + thread, .xsave_bytes = XSAVE };
@@ -172,7 +171,7 @@ static void end_window(struct model *m)
         m->regs_at[m->windows][t] = m->lives[t] ? m->entered[t] + 1 : 0;
 }
 
-/* Another thread takes the turn; one that waited in a system call comes back from it. */
+/* Another thread gets control; one that waited in a system call returns from it. */
 static void switch_to(struct model *m, uint32_t thread, enum tbd_thread_reason reason)
 {
     send_thread(m, TBD_THREAD_SWITCH, thread, reason,

@@ -2,8 +2,8 @@
 // links: tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
 /* A small trace, each of its files cut off at every length (big ones: at many) and with bits
- * flipped: what is wrong is said, what loads is what was written, and damage to one file costs no
- * window that does not need it. */
+ * flipped: damage is reported, what loads is what was written, and damage to one file affects only
+ * windows that need it. */
 #include "format/pages/pages.h"
 #include "format/reading/window_read.h"
 #include "format/window/window_make.h"
@@ -68,7 +68,7 @@ static struct content read_file(size_t file)
     return content;
 }
 
-/* Truncated at last, not at first: some file systems wait for the disk when a file begins anew. */
+/* Truncated last, not first: some file systems wait for the disk when a file is truncated to 0. */
 static void write_file(size_t file, const uint8_t *bytes, size_t size)
 {
     char path[160];
@@ -219,7 +219,7 @@ static void files_cut_off_at_any_length_are_told(void **state)
 
             write_file(file, content.bytes, size);
             loaded = use(file, size);
-            /* the image and the keys are read only when asked for; header and index are restored */
+            /* the image and the keys are read only when needed; header and index are restored */
             if (file >= TOC_0 && file <= ENTRIES_1)
                 assert_true(loaded == WINDOWS - 1 || size + 8 > content.size);
         }
@@ -229,7 +229,7 @@ static void files_cut_off_at_any_length_are_told(void **state)
     }
 }
 
-/* The places between the records of a file, and its end. */
+/* Offsets between the records of a file, and its end. */
 static size_t next_record(const struct content *content, size_t at)
 {
     struct tbd_record head;
@@ -238,7 +238,7 @@ static size_t next_record(const struct content *content, size_t at)
     return at + sizeof(head) + ((head.bytes + 7) & ~7ull);
 }
 
-/* Nothing that is left of it is wrong; the header says how long it was. */
+/* The rest of the index is good; the header has the full length. */
 static void an_index_cut_off_between_records_is_told(void **state)
 {
     struct content index = read_file(INDEX);
@@ -256,7 +256,7 @@ static void an_index_cut_off_between_records_is_told(void **state)
         assert_non_null(strstr(tbd_trace_damage(trace, 0), "index"));
         assert_null(strstr(tbd_trace_info(trace)->end_text, "organizer died"));
         tbd_trace_close(trace);
-        assert_int_equal(use(INDEX, at), WINDOWS); /* their TOCs say that they are there */
+        assert_int_equal(use(INDEX, at), WINDOWS); /* their TOCs restore them */
         cuts++;
     }
     assert_true(cuts > WINDOWS);
@@ -264,7 +264,7 @@ static void an_index_cut_off_between_records_is_told(void **state)
     free(index.bytes);
 }
 
-/* An organizer that died says nothing in the header, and its index has no end. */
+/* A dead organizer has written no CLOSED record, and its index has no end. */
 static void a_dead_organizer_is_no_damage(void **state)
 {
     struct content index = read_file(INDEX), header = read_file(HEADER);
@@ -314,7 +314,7 @@ static void flipped_bits_are_told_or_do_not_matter(void **state)
     }
 }
 
-/* In all files: else it is damage. */
+/* Changed in all files: in one it would be damage. */
 static void another_version_is_refused_by_name(void **state)
 {
     struct content header = read_file(HEADER);
@@ -342,8 +342,8 @@ static void another_version_is_refused_by_name(void **state)
     free(index.bytes);
 }
 
-/* A window whose part of the index and whose TOC are damaged: the others keep their times, and
- * memory that it may have modified is not known behind it. */
+/* A window whose index record and TOC are damaged: the others keep their times, and memory that it
+ * may have modified is unknown after it. */
 static void a_lost_window_is_not_made_up(void **state)
 {
     struct content index = read_file(INDEX);
@@ -380,7 +380,8 @@ static void a_lost_window_is_not_made_up(void **state)
     free(toc.bytes);
 }
 
-/* So that a missing header is not taken for one that is just being written. */
+/* Makes the folder old, so that a missing header does not look like one that is just being
+ * written. */
 static void make_old(void)
 {
     static const struct timespec times[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };

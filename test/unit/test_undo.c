@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer tbd_format tbd_base
-/* Windows of random blocks, some left in the middle, and of system calls, that store to pages which come and go: undone, each
- * page is what it was when it, or the window, began (undo.h), however few or many of the stores go there. */
+/* Windows of random blocks, some left in the middle, and of system calls, that store to pages which
+ * are mapped and unmapped: after undo, each page is as it was when its mapping, or the window,
+ * began (undo.h), however few or many stores go there. */
 #include "organizer/undo.h"
 
 #include "format/coding/coding.h"
@@ -113,7 +114,7 @@ static void make_block(struct scene *s, uint32_t id)
 
 /* ---- memory ---- */
 
-/* Where this byte is, in our pages or nowhere. */
+/* The model's byte at this address; NULL outside our pages. */
 static uint8_t *byte_at(struct scene *s, uint64_t address)
 {
     uint64_t offset = address - FIRST_PAGE;
@@ -176,7 +177,7 @@ static void put_message(struct scene *s, uint32_t kind, uint32_t bytes)
     s->index++;
 }
 
-/* Some writes, of which later ones may be over earlier ones; one of unknown old bytes changes nothing. */
+/* Some writes, which may overlap earlier ones; a write with unknown old bytes changes nothing. */
 static void add_call(struct scene *s)
 {
     struct tbd_msg_syscall call = { .write_count = 1 + pick(4) };
@@ -199,7 +200,7 @@ static void add_call(struct scene *s)
     put_message(s, TBD_MSG_SYSCALL, (uint32_t)(at - payload));
 }
 
-/* A call takes the page away, and there is another one. */
+/* A call unmaps the page, and maps a new one. */
 static void replace(struct scene *s, unsigned page)
 {
     struct tbd_msg_syscall call = { 0 };
@@ -372,7 +373,7 @@ static void test_pages_become_what_they_were(void **state)
     free(s);
 }
 
-/* Stores to a page that nobody wants are left alone; a page without stores is the one that came. */
+/* Stores to a page that is not wanted are ignored; a page without stores is not copied. */
 static void test_a_page_that_was_only_read_is_not_copied(void **state)
 {
     struct scene *s = malloc(sizeof(*s));

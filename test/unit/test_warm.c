@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_organizer
-/* Large pages are put behind memory in use: what is in it, before and meanwhile, stays. */
+/* Memory in use gets large pages: its contents, from before and written meanwhile, stay. */
 #include "organizer/warm.h"
 
 #include <setjmp.h>
@@ -13,11 +13,11 @@
 
 #define LARGE_PAGES 6u
 #define BYTES       (LARGE_PAGES * TBD_LARGE_PAGE)
-#define STEP        20480u /* five pages: most have nothing in them */
+#define STEP        20480u /* five pages: most are not touched */
 
 static uint8_t *theirs; /* the producer's mapping */
 static uint8_t *reserved;
-static uint8_t *ours; /* where large pages may lie is the same as in the file */
+static uint8_t *ours; /* aligned to large pages as in the file */
 
 static int set_up(void **state)
 {

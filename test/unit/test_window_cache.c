@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // links: tbd_query tbd_organizer tbd_format tbd_base
 // sources: stream_maker.c
-/* The folder of what questions found, on a disk that is full from some write on: nothing half
- * written stays, what is there stays good, and nobody fails. */
+/* The cache of questions' results, on a disk that is full from some write on: no partly written
+ * file stays, existing files stay good, and no question fails. */
 #include "query/session/window_cache.h"
 
 #include "folder.h"
@@ -28,9 +28,9 @@
 #define WINDOW_STEPS 40u
 #define LIMIT        (4ull << 20)
 
-/* ---- the disk: this takes the place of libc's ---- */
+/* ---- the disk: this replaces libc's function ---- */
 
-static bool is_full; /* from some write on there is no room */
+static bool is_full; /* the disk is full from some write on */
 static unsigned writes_left;
 
 ssize_t write(int fd, const void *data, size_t bytes)
@@ -130,7 +130,7 @@ static void put_all(struct tbd_window_cache *cache)
     }
 }
 
-/* What the folder gives is what was put there. */
+/* The folder returns what was stored. */
 static unsigned count_kept(struct tbd_window_cache *cache)
 {
     unsigned count = 0;
@@ -221,7 +221,7 @@ static void an_answer_is_given_to_its_own_question(void **state)
     tbd_window_cache_free(cache);
 }
 
-/* Two questions whose hash is the same, as far as the file's name goes. */
+/* Two questions with the same hash in the file's name. */
 static void another_question_of_the_same_name_is_not_answered(void **state)
 {
     struct tbd_window_cache *cache = tbd_window_cache_new(trace, LIMIT);
@@ -240,7 +240,7 @@ static void another_question_of_the_same_name_is_not_answered(void **state)
     tbd_window_cache_free(cache);
 }
 
-/* An eighth of the folder at most, so that no answer throws out the windows. */
+/* An answer takes at most an eighth of the folder, so that it does not evict windows. */
 static void a_long_answer_is_not_kept(void **state)
 {
     struct tbd_window_cache *cache = tbd_window_cache_new(trace, 1 << 16);
