@@ -438,7 +438,7 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
         [TBD_LEVEL_BITS] = 4, [TBD_LEVEL_COUNTS] = 4, [TBD_LEVEL_EVENTS] = 2
     };
     uint64_t fixed = fixed_bytes(ager);
-    uint64_t room = ager->limits.budget > fixed ? ager->limits.budget - fixed : 0;
+    uint64_t available = ager->limits.budget > fixed ? ager->limits.budget - fixed : 0;
 
     if (!is_over_budget(ager))
         return false;
@@ -446,13 +446,13 @@ static bool plan_by_budget(const struct tbd_ager *ager, struct plan *out)
         out->action = KEYS;
         return true;
     }
-    if (ager->levels[TBD_LEVEL_EVENTS].bytes <= room / shares[TBD_LEVEL_EVENTS] &&
-        ager->levels[TBD_LEVEL_COUNTS].bytes > room / shares[TBD_LEVEL_COUNTS] &&
-        ager->levels[TBD_LEVEL_BITS].bytes > room / shares[TBD_LEVEL_BITS] &&
+    if (ager->levels[TBD_LEVEL_EVENTS].bytes <= available / shares[TBD_LEVEL_EVENTS] &&
+        ager->levels[TBD_LEVEL_COUNTS].bytes > available / shares[TBD_LEVEL_COUNTS] &&
+        ager->levels[TBD_LEVEL_BITS].bytes > available / shares[TBD_LEVEL_BITS] &&
         plan_merge_counted(ager, out))
         return true;
     for (enum tbd_level level = TBD_LEVEL_EVENTS; level; level--)
-        if (ager->levels[level].bytes > room / shares[level] && plan_level(ager, level, out))
+        if (ager->levels[level].bytes > available / shares[level] && plan_level(ager, level, out))
             return true;
     for (enum tbd_level level = TBD_LEVEL_EVENTS; level; level--)
         if (plan_level(ager, level, out))

@@ -208,7 +208,7 @@ static enum tbd_status lean_steps(struct work *w, size_t *i)
 {
     enum tbd_status status = TBD_OK;
 
-    while (*i < w->entry_count && !status && w->way != TBD_WAY_ROWS) {
+    while (*i < w->entry_count && !status && w->method != TBD_COUNT_ROWS) {
         status = lean_step(w, i);
         if (!status && w->index > UINT32_MAX)
             status = tbd_build_damage(w, "too many events");
@@ -236,7 +236,7 @@ static enum tbd_status pass(struct work *w, size_t i, enum tbd_status status)
         return tbd_build_damage(w, "too many entries");
     if (!status)
         status = lean_steps(w, &i);
-    if (w->way != TBD_WAY_ROWS && (status == TBD_NOMEM || !tbd_lean_finish(w)))
+    if (w->method != TBD_COUNT_ROWS && (status == TBD_NOMEM || !tbd_lean_finish(w)))
         return TBD_NOMEM;
     if (!status)
         status = rows_pass(w, &i);
@@ -344,7 +344,7 @@ static enum tbd_status take_begun(struct begun_window *begun, const struct tbd_r
     if (!status)
         status = lean_steps(w, &begun->next);
     w->more_comes = false;
-    if (w->way != TBD_WAY_ROWS)
+    if (w->method != TBD_COUNT_ROWS)
         tbd_lean_look(w); /* before anybody moves operands */
     return status == TBD_TRUNCATED ? TBD_OK : status;
 }
@@ -399,7 +399,7 @@ static enum tbd_status resume_work(struct work *w, const struct tbd_raw_window *
     status = begun->status;
     free(begun);
     if (status != TBD_NOMEM &&
-        (!look_at_raw(w, raw) || (w->way != TBD_WAY_ROWS && !tbd_lean_reach(w))))
+        (!look_at_raw(w, raw) || (w->method != TBD_COUNT_ROWS && !tbd_lean_reach(w))))
         status = TBD_NOMEM;
     return status;
 }

@@ -36,14 +36,14 @@ static void note_failure(struct tbd_lean_wait *wait)
     wait->left = wait->next = wait->next < WAIT_MOST ? wait->next * 2 + 1 : WAIT_MOST;
 }
 
-static bool begin_way(struct work *w, enum tbd_way way)
+static bool begin_method(struct work *w, enum tbd_count_method method)
 {
     struct tbd_lean *lean = w->builder->lean;
 
-    w->way = way;
-    if (way == TBD_WAY_LINKS)
+    w->method = method;
+    if (method == TBD_COUNT_CHAIN)
         return tbd_path_chain_begin(&lean->chain, w->plan_count);
-    return way != TBD_WAY_EIGHTS || tbd_path_table_begin(&lean->table);
+    return method != TBD_COUNT_TABLE || tbd_path_table_begin(&lean->table);
 }
 
 bool tbd_lean_begin(struct work *w)
@@ -55,42 +55,44 @@ bool tbd_lean_begin(struct work *w)
     if (!b->lean)
         return false;
     if (!waits(&b->lean->chain_wait))
-        return begin_way(w, TBD_WAY_LINKS);
-    return begin_way(w, waits(&b->lean->table_wait) ? TBD_WAY_ROWS : TBD_WAY_EIGHTS);
+        return begin_method(w, TBD_COUNT_CHAIN);
+    return begin_method(w, waits(&b->lean->table_wait) ? TBD_COUNT_ROWS : TBD_COUNT_TABLE);
 }
 
 bool tbd_lean_reach(struct work *w)
 {
-    return w->way != TBD_WAY_LINKS || tbd_path_chain_reach(w->builder->lean->chain, w->plan_count);
+    return w->method != TBD_COUNT_CHAIN ||
+           tbd_path_chain_reach(w->builder->lean->chain, w->plan_count);
 }
 
 static struct tbd_lean_wait *wait_of(const struct work *w)
 {
-    return w->way == TBD_WAY_LINKS ? &w->builder->lean->chain_wait : &w->builder->lean->table_wait;
+    return w->method == TBD_COUNT_CHAIN ? &w->builder->lean->chain_wait
+                                        : &w->builder->lean->table_wait;
 }
 
-static bool finish_way(struct work *w)
+static bool finish_method(struct work *w)
 {
-    return w->way == TBD_WAY_LINKS ? tbd_path_chain_finish(w) : tbd_path_table_finish(w);
+    return w->method == TBD_COUNT_CHAIN ? tbd_path_chain_finish(w) : tbd_path_table_finish(w);
 }
 
 /* Counts what was taken so far, and goes on with another method. */
-static bool change_way(struct work *w)
+static bool change_method(struct work *w)
 {
-    bool may_use_table = w->way == TBD_WAY_LINKS && !w->builder->lean->table_wait.left;
+    bool may_use_table = w->method == TBD_COUNT_CHAIN && !w->builder->lean->table_wait.left;
 
     note_failure(wait_of(w));
-    return finish_way(w) && begin_way(w, may_use_table ? TBD_WAY_EIGHTS : TBD_WAY_BLOCKS);
+    return finish_method(w) && begin_method(w, may_use_table ? TBD_COUNT_TABLE : TBD_COUNT_BLOCKS);
 }
 
-static bool ask_way(struct work *w)
+static bool check_method(struct work *w)
 {
     const struct tbd_lean *lean = w->builder->lean;
-    bool fails = w->way == TBD_WAY_LINKS
+    bool fails = w->method == TBD_COUNT_CHAIN
                      ? tbd_path_chain_fail(lean->chain)
-                     : w->way == TBD_WAY_EIGHTS && tbd_path_table_fail(lean->table);
+                     : w->method == TBD_COUNT_TABLE && tbd_path_table_fail(lean->table);
 
-    return !fails || change_way(w);
+    return !fails || change_method(w);
 }
 
 /* ---- shared by several methods ---- */
@@ -103,7 +105,7 @@ bool tbd_lean_add_stores(struct tbd_lean_stores *stores, const struct tbd_block_
 
         if (store->base != base)
             continue;
-        if (!tbd_array_grow(&stores->all, stores->count, &stores->room, sizeof(*stores->all)))
+        if (!tbd_array_grow(&stores->all, stores->count, &stores->capacity, sizeof(*stores->all)))
             return false;
         stores->all[stores->count++] =
             (struct tbd_lean_store){ store->add, store->bytes, events + store->index };
@@ -178,9 +180,9 @@ static void keep_entries(struct work *w, size_t i, size_t count)
 
 static bool take(struct work *w, const uint32_t *entries, size_t left, size_t *out_taken)
 {
-    switch (w->way) {
-    case TBD_WAY_LINKS: return tbd_path_chain_take(w, entries, left, out_taken);
-    case TBD_WAY_EIGHTS: return tbd_path_table_take(w, entries, left, out_taken);
+    switch (w->method) {
+    case TBD_COUNT_CHAIN: return tbd_path_chain_take(w, entries, left, out_taken);
+    case TBD_COUNT_TABLE: return tbd_path_table_take(w, entries, left, out_taken);
     default: return tbd_blocks_take(w, entries, left, out_taken);
     }
 }
@@ -199,14 +201,14 @@ bool tbd_lean_take(struct work *w, size_t *io_i)
     w->last_index = (uint32_t)(w->index - w->last_plan->op_count - 1);
     keep_entries(w, *io_i, taken);
     *io_i += taken;
-    return ask_way(w);
+    return check_method(w);
 }
 
 void tbd_lean_look(struct work *w)
 {
-    if (w->way == TBD_WAY_LINKS)
+    if (w->method == TBD_COUNT_CHAIN)
         tbd_path_chain_look(w);
-    else if (w->way == TBD_WAY_EIGHTS)
+    else if (w->method == TBD_COUNT_TABLE)
         tbd_path_table_look(w);
 }
 
@@ -214,10 +216,10 @@ void tbd_lean_look(struct work *w)
 
 bool tbd_lean_finish(struct work *w)
 {
-    if (w->way == TBD_WAY_ROWS || w->way == TBD_WAY_BLOCKS)
+    if (w->method == TBD_COUNT_ROWS || w->method == TBD_COUNT_BLOCKS)
         return true;
     wait_of(w)->next = 0;
-    return finish_way(w);
+    return finish_method(w);
 }
 
 void tbd_lean_forget(struct tbd_lean *lean)

@@ -92,7 +92,7 @@ struct tbd_builder {
 };
 
 /* How blocks are counted: rows if records are coded; else the fastest method (build_lean.c). */
-enum tbd_way { TBD_WAY_ROWS, TBD_WAY_LINKS, TBD_WAY_EIGHTS, TBD_WAY_BLOCKS };
+enum tbd_count_method { TBD_COUNT_ROWS, TBD_COUNT_CHAIN, TBD_COUNT_TABLE, TBD_COUNT_BLOCKS };
 
 struct work {
     struct tbd_builder *builder;
@@ -105,8 +105,8 @@ struct work {
     uint8_t *operands;
     size_t operand_bytes;
     bool cut;
-    bool more_comes;  /* the window is still being collected: an incomplete record is no damage */
-    enum tbd_way way; /* how blocks are taken from here on */
+    bool more_comes; /* the window is still being collected: an incomplete record is no damage */
+    enum tbd_count_method method; /* how blocks are taken from here on */
 
     size_t in;         /* operand offset read */
     size_t kept;       /* operand offset written */

@@ -18,7 +18,7 @@ bool tbd_end_regs_put(struct tbd_end_regs *regs, const struct tbd_thread_state *
 {
     size_t kept = 0;
 
-    if (!tbd_array_grow(&regs->all, regs->count, &regs->room, sizeof(*regs->all)))
+    if (!tbd_array_grow(&regs->all, regs->count, &regs->capacity, sizeof(*regs->all)))
         return false;
     for (size_t i = 0; i < regs->count; i++)
         if (regs->all[i].regs.thread != state->regs.thread)

@@ -11,7 +11,7 @@
 
 struct tbd_end_regs {
     struct tbd_thread_state *all; /* owned, except for the xsave images: the window's */
-    size_t count, room;
+    size_t count, capacity;
 };
 
 void tbd_end_regs_free(struct tbd_end_regs *regs);

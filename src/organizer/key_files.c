@@ -73,7 +73,7 @@ static void wait_for_keys_room(struct organizer *o, uint64_t bytes)
     tbd_ager_expect_keys_locked(o->ager, bytes);
     while (!tbd_ager_may_write_keys_locked(o->ager)) {
         pthread_cond_signal(&o->due);
-        pthread_cond_wait(&o->room, &o->lock);
+        pthread_cond_wait(&o->space, &o->lock);
     }
     pthread_mutex_unlock(&o->lock);
 }
@@ -82,7 +82,7 @@ static void count_keys(struct organizer *o, uint64_t bytes)
 {
     pthread_mutex_lock(&o->lock);
     tbd_ager_add_keys_locked(o->ager, bytes);
-    pthread_cond_broadcast(&o->room);
+    pthread_cond_broadcast(&o->space);
     pthread_mutex_unlock(&o->lock);
 }
 

@@ -37,28 +37,28 @@
 #define LOST_MOST (2048 * MADE_COST)
 
 /* A base was `value` this many times, the last time at event `last`. */
-struct eight_value {
+struct base_run {
     uint64_t value;
     uint32_t times;
     uint32_t last;
 };
 
 /* One value in a path's records that addresses of stores are relative to. */
-struct eight_base {
-    struct eight_value now; /* not counted yet */
-    uint32_t offset;        /* in the path's records */
+struct table_base {
+    struct base_run now; /* not counted yet */
+    uint32_t offset;     /* in the path's records */
     uint32_t first_store, store_count;
     bool changes; /* the value differed the last time */
 };
 
 /* An occurrence. */
-struct eight_note {
+struct path_note {
     uint32_t at;    /* operand offset of its records, from where notes begin */
     uint32_t index; /* of its first event */
 };
 
 /* Each occurrence needs this cache line, and one of notes. */
-struct eight {
+struct table_path {
     uint32_t entries[BLOCKS]; /* blocks of the stream, then zeros; entries[0] is 0 in a free slot */
     uint32_t operand_bytes;
     uint32_t events;
@@ -70,26 +70,26 @@ struct eight {
     uint16_t length;
     bool calls; /* its last block ends with a call */
     bool has_bases;
-    struct eight_note notes[PENDING];
+    struct path_note notes[PENDING];
 };
-_Static_assert(sizeof(struct eight) == 256, "four cache lines");
+_Static_assert(sizeof(struct table_path) == 256, "four cache lines");
 
 /* The fields of a path that are needed less often. */
-struct eight_more {
+struct table_path_more {
     uint32_t first_base, base_count;
     uint32_t first_fixed, fixed_count; /* stores to addresses that are always the same */
 };
 
 struct tbd_path_table {
     void *slot_room;
-    struct eight *slots;     /* SLOTS, in cache lines; found by their entries */
-    struct eight_more *more; /* of each slot */
-    uint32_t *used;          /* slots that are not free */
+    struct table_path *slots;     /* SLOTS, in cache lines; found by their entries */
+    struct table_path_more *more; /* of each slot */
+    uint32_t *used;               /* slots that are not free */
     size_t count;
-    struct eight_base *bases;
+    struct table_base *bases;
     size_t base_count, base_room;
     struct tbd_lean_stores stores;
-    struct eight_value values[PENDING + 1];
+    struct base_run values[PENDING + 1];
     size_t notes_from; /* operand offset that notes are relative to */
     bool has_notes;    /* perhaps */
     int64_t lost;      /* time, in what a known path gains; gains of long ago are forgotten */
@@ -97,8 +97,8 @@ struct tbd_path_table {
 
 /* ---- stores ---- */
 
-static void count_values(struct work *w, const struct eight_base *base,
-                         const struct eight_value *values, size_t count)
+static void count_values(struct work *w, const struct table_base *base,
+                         const struct base_run *values, size_t count)
 {
     const struct tbd_lean_store *store = w->builder->lean->table->stores.all + base->first_store;
 
@@ -116,7 +116,7 @@ static uint64_t value_at(const uint8_t *at)
     return value;
 }
 
-static bool is_always(uint64_t value, const uint8_t *records, const struct eight_note *notes,
+static bool is_always(uint64_t value, const uint8_t *records, const struct path_note *notes,
                       uint32_t count)
 {
     uint64_t differs = 0;
@@ -128,17 +128,17 @@ static bool is_always(uint64_t value, const uint8_t *records, const struct eight
 
 /* Turns the noted occurrences into runs of equal values; counts the stores of all runs except the
  * last. */
-static void look_at_base(struct work *w, struct eight_base *base, const struct eight *path)
+static void look_at_base(struct work *w, struct table_base *base, const struct table_path *path)
 {
     struct tbd_path_table *table = w->builder->lean->table;
     const uint8_t *records = w->operands + table->notes_from + base->offset;
-    struct eight_value now = base->now, *value = table->values;
+    struct base_run now = base->now, *value = table->values;
 
     if (!now.times)
         now.value = value_at(records + path->notes[0].at);
     if (!base->changes && is_always(now.value, records, path->notes, path->pending)) {
-        base->now = (struct eight_value){ now.value, now.times + path->pending,
-                                          path->notes[path->pending - 1].index };
+        base->now = (struct base_run){ now.value, now.times + path->pending,
+                                       path->notes[path->pending - 1].index };
         return;
     }
     for (uint32_t i = 0; i < path->pending; i++) {
@@ -147,17 +147,17 @@ static void look_at_base(struct work *w, struct eight_base *base, const struct e
 
         *value = now;
         value += differs;
-        now = (struct eight_value){ next, (differs ? 0 : now.times) + 1, path->notes[i].index };
+        now = (struct base_run){ next, (differs ? 0 : now.times) + 1, path->notes[i].index };
     }
     base->now = now;
     base->changes = value != table->values;
     count_values(w, base, table->values, (size_t)(value - table->values));
 }
 
-static void look_at_notes(struct work *w, struct eight *path)
+static void look_at_notes(struct work *w, struct table_path *path)
 {
     struct tbd_path_table *table = w->builder->lean->table;
-    const struct eight_more *more = &table->more[path - table->slots];
+    const struct table_path_more *more = &table->more[path - table->slots];
 
     for (uint32_t i = 0; i < more->base_count; i++)
         look_at_base(w, &table->bases[more->first_base + i], path);
@@ -169,7 +169,7 @@ void tbd_path_table_look(struct work *w)
     struct tbd_path_table *table = w->builder->lean->table;
 
     for (size_t i = 0; table->has_notes && i < table->count; i++) {
-        struct eight *path = &table->slots[table->used[i]];
+        struct table_path *path = &table->slots[table->used[i]];
 
         if (path->pending)
             look_at_notes(w, path);
@@ -185,7 +185,7 @@ static bool add_bases(struct tbd_path_table *table, const struct tbd_block_plan 
 {
     for (uint16_t i = 0; i < plan->store_count; i++) {
         uint32_t base = plan->stores[i].base;
-        struct eight_base *added;
+        struct table_base *added;
 
         if (base == TBD_BASE_NONE || !tbd_lean_is_first_of_base(plan, i))
             continue;
@@ -193,7 +193,7 @@ static bool add_bases(struct tbd_path_table *table, const struct tbd_block_plan 
                             sizeof(*table->bases)))
             return false;
         added = &table->bases[table->base_count++];
-        *added = (struct eight_base){ .offset = offset + base,
+        *added = (struct table_base){ .offset = offset + base,
                                       .first_store = (uint32_t)table->stores.count };
         if (!tbd_lean_add_stores(&table->stores, plan, base, events))
             return false;
@@ -202,7 +202,8 @@ static bool add_bases(struct tbd_path_table *table, const struct tbd_block_plan 
     return true;
 }
 
-static bool add_all_bases(struct work *w, const struct eight *path, struct eight_more *more)
+static bool add_all_bases(struct work *w, const struct table_path *path,
+                          struct table_path_more *more)
 {
     struct tbd_path_table *table = w->builder->lean->table;
     uint32_t offset = 0, events = 0;
@@ -220,7 +221,7 @@ static bool add_all_bases(struct work *w, const struct eight *path, struct eight
     return true;
 }
 
-static bool add_fixed(struct work *w, const struct eight *path, struct eight_more *more)
+static bool add_fixed(struct work *w, const struct table_path *path, struct table_path_more *more)
 {
     struct tbd_path_table *table = w->builder->lean->table;
     uint32_t events = 0;
@@ -237,7 +238,7 @@ static bool add_fixed(struct work *w, const struct eight *path, struct eight_mor
 }
 
 /* Adds up the events, operands and stores of the path's blocks. */
-static bool fill(struct work *w, struct eight *path, struct eight_more *more)
+static bool fill(struct work *w, struct table_path *path, struct table_path_more *more)
 {
     for (; path->length < BLOCKS && path->entries[path->length]; path->length++) {
         const struct tbd_block_plan *plan = &w->plans[path->entries[path->length]];
@@ -278,7 +279,7 @@ static __m128i differences(const uint32_t *a, const uint32_t *b)
                          _mm_loadu_si128((const __m128i *)(const void *)b));
 }
 
-static bool is_same(const struct eight *path, const uint32_t *entries)
+static bool is_same(const struct table_path *path, const uint32_t *entries)
 {
     __m128i differs = _mm_or_si128(differences(path->entries, entries),
                                    differences(path->entries + 4, entries + 4));
@@ -287,12 +288,12 @@ static bool is_same(const struct eight *path, const uint32_t *entries)
 }
 
 /* A new path for the free slot; NULL without memory. */
-static struct eight *new_path(struct work *w, uint32_t slot, const uint32_t entries[BLOCKS])
+static struct table_path *new_path(struct work *w, uint32_t slot, const uint32_t entries[BLOCKS])
 {
     struct tbd_path_table *table = w->builder->lean->table;
-    struct eight *path = &table->slots[slot];
+    struct table_path *path = &table->slots[slot];
 
-    *path = (struct eight){ 0 };
+    *path = (struct table_path){ 0 };
     memcpy(path->entries, entries, sizeof(path->entries));
     table->used[table->count++] = slot;
     table->lost += MADE_COST;
@@ -300,7 +301,7 @@ static struct eight *new_path(struct work *w, uint32_t slot, const uint32_t entr
 }
 
 /* The path of these blocks, with zeros after them; NULL without memory. */
-static struct eight *find_path(struct work *w, const uint32_t entries[BLOCKS])
+static struct table_path *find_path(struct work *w, const uint32_t entries[BLOCKS])
 {
     struct tbd_path_table *table = w->builder->lean->table;
     uint32_t slot = slot_of(entries);
@@ -342,10 +343,10 @@ static void go_to(struct work *w, const struct path_place *at, uint32_t last)
     w->called = at->called ? w->plans[last].id : 0;
 }
 
-static inline __attribute__((always_inline)) void take_path(struct work *w, struct eight *path,
+static inline __attribute__((always_inline)) void take_path(struct work *w, struct table_path *path,
                                                             struct path_place *at)
 {
-    struct eight_note *note = &path->notes[path->pending];
+    struct path_note *note = &path->notes[path->pending];
     /* 0: counts[0] is a scratch entry */
     struct block_count *entered = &w->builder->counts[at->called ? path->first_id : 0];
 
@@ -373,12 +374,12 @@ static void note_taken(struct tbd_path_table *table, int64_t paths)
 /* Takes known paths from `entries` on, each followed by another block. */
 static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
 {
-    struct eight *slots = w->builder->lean->table->slots;
+    struct table_path *slots = w->builder->lean->table->slots;
     struct path_place at = place_of(w);
     size_t n = 0;
 
     for (; n + BLOCKS < left; n += BLOCKS) {
-        struct eight *path = &slots[slot_of(entries + n)];
+        struct table_path *path = &slots[slot_of(entries + n)];
 
         if (!is_same(path, entries + n) || path->length < BLOCKS ||
             entries[n + BLOCKS] & TBD_ENTRY_MESSAGE ||
@@ -398,13 +399,13 @@ static size_t take_known(struct work *w, const uint32_t *entries, size_t left)
 /* How many blocks are possible and have their records inside the operands: at most eight. */
 static uint32_t find_length(const struct work *w, const uint32_t *entries, size_t left)
 {
-    size_t room = w->operand_bytes - w->in;
+    size_t bytes_left = w->operand_bytes - w->in;
     uint32_t n = 0;
 
     for (; n < BLOCKS && n < left && tbd_lean_is_possible(w, entries[n]); n++) {
-        if (w->plans[entries[n]].operand_bytes > room)
+        if (w->plans[entries[n]].operand_bytes > bytes_left)
             break;
-        room -= w->plans[entries[n]].operand_bytes;
+        bytes_left -= w->plans[entries[n]].operand_bytes;
     }
     return n;
 }
@@ -412,7 +413,7 @@ static uint32_t find_length(const struct work *w, const uint32_t *entries, size_
 static bool take_some(struct work *w, const uint32_t *entries, uint32_t length)
 {
     uint32_t padded[BLOCKS] = { 0 };
-    struct eight *path;
+    struct table_path *path;
     struct path_place at;
 
     memcpy(padded, entries, length * sizeof(*entries));
@@ -489,7 +490,8 @@ bool tbd_path_table_fail(const struct tbd_path_table *table)
     return table->lost > LOST_MOST;
 }
 
-static void count_stores(struct work *w, const struct eight *path, const struct eight_more *more)
+static void count_stores(struct work *w, const struct table_path *path,
+                         const struct table_path_more *more)
 {
     const struct tbd_path_table *table = w->builder->lean->table;
     const struct tbd_lean_store *fixed = table->stores.all + more->first_fixed;
@@ -498,7 +500,7 @@ static void count_stores(struct work *w, const struct eight *path, const struct 
         tbd_shadow_stores(&w->builder->shadow, (uint64_t)fixed[i].add, fixed[i].bytes, path->count,
                           path->last_index + fixed[i].index);
     for (uint32_t i = 0; i < more->base_count; i++) {
-        struct eight_base *base = &table->bases[more->first_base + i];
+        struct table_base *base = &table->bases[more->first_base + i];
 
         count_values(w, base, &base->now, base->now.times != 0);
         base->now.times = 0;
@@ -511,7 +513,7 @@ bool tbd_path_table_finish(struct work *w)
 
     tbd_path_table_look(w);
     for (size_t i = 0; i < table->count; i++) {
-        struct eight *path = &table->slots[table->used[i]];
+        struct table_path *path = &table->slots[table->used[i]];
 
         if (!path->count)
             continue;
@@ -526,7 +528,7 @@ bool tbd_path_table_finish(struct work *w)
 void tbd_path_table_forget(struct tbd_path_table *table)
 {
     for (size_t i = 0; i < table->count; i++)
-        table->slots[table->used[i]] = (struct eight){ 0 };
+        table->slots[table->used[i]] = (struct table_path){ 0 };
     table->count = table->base_count = table->stores.count = 0;
     table->has_notes = false;
 }

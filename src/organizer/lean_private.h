@@ -24,7 +24,7 @@ struct tbd_lean_store {
 /* The stores of all paths of one method; a path names its own by index. */
 struct tbd_lean_stores {
     struct tbd_lean_store *all; /* owned */
-    size_t count, room;
+    size_t count, capacity;
 };
 
 struct tbd_lean {

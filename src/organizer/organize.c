@@ -95,12 +95,12 @@ static void *grow_old(void *context)
         pthread_mutex_unlock(&o->lock);
         status = tbd_ager_step(o->ager);
         pthread_mutex_lock(&o->lock);
-        pthread_cond_broadcast(&o->room);
+        pthread_cond_broadcast(&o->space);
     }
     if (status) {
         tbd_ager_stop_locked(o->ager);
-        tbd_organizer_fail_locked(o, status, "making room");
-        pthread_cond_broadcast(&o->room);
+        tbd_organizer_fail_locked(o, status, "making space");
+        pthread_cond_broadcast(&o->space);
     }
     pthread_mutex_unlock(&o->lock);
     return NULL;
@@ -388,7 +388,7 @@ static void tear_down(struct organizer *o, enum tbd_status status)
     if (o->pidfd >= 0)
         close(o->pidfd);
     pthread_mutex_destroy(&o->lock);
-    pthread_cond_destroy(&o->room);
+    pthread_cond_destroy(&o->space);
     pthread_cond_destroy(&o->due);
     pthread_cond_destroy(&o->idle);
 }
@@ -402,7 +402,7 @@ enum tbd_status tbd_organize(const struct tbd_organize_options *options, struct 
     bool is_put_off;
 
     pthread_mutex_init(&o.lock, NULL);
-    pthread_cond_init(&o.room, NULL);
+    pthread_cond_init(&o.space, NULL);
     pthread_cond_init(&o.due, NULL);
     pthread_cond_init(&o.idle, NULL);
     is_put_off = put_off_large_pages();

@@ -42,9 +42,9 @@ struct organizer {
     bool has_lean;                      /* a window was built without its events; atomic */
 
     pthread_mutex_t lock;
-    pthread_cond_t room; /* space: windows to be written wait for it, and for their turn */
-    pthread_cond_t due;  /* the ager waits for work */
-    uint64_t granted;    /* windows that may write their files */
+    pthread_cond_t space; /* windows to be written wait for it, and for their turn */
+    pthread_cond_t due;   /* the ager waits for work */
+    uint64_t granted;     /* windows that may write their files */
     struct tbd_writer *writer;
     struct window_keys *keys;        /* owned; in order */
     uint64_t added;                  /* windows added; counted by the main thread */

@@ -78,7 +78,7 @@ bool tbd_end_state_give(const struct tbd_end_state *state, struct tbd_window *wi
 
 struct tally {
     struct tbd_disk_ran *ran;
-    size_t count, room;
+    size_t count, capacity;
     size_t running; /* index in ran */
     uint64_t since; /* relative time of its last turn's first block */
 };
@@ -90,7 +90,7 @@ static bool give_control(struct tally *tally, uint32_t thread)
     while (i < tally->count && tally->ran[i].thread != thread)
         i++;
     if (i == tally->count) {
-        if (!tbd_array_grow(&tally->ran, tally->count, &tally->room, sizeof(*tally->ran)))
+        if (!tbd_array_grow(&tally->ran, tally->count, &tally->capacity, sizeof(*tally->ran)))
             return false;
         tally->ran[tally->count++] = (struct tbd_disk_ran){ .thread = thread };
     }

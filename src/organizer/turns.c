@@ -9,7 +9,7 @@
 
 static bool add_turn(struct tbd_turns *turns, uint32_t thread, bool is_open)
 {
-    if (!tbd_array_grow(&turns->turns, turns->count, &turns->room, sizeof(*turns->turns)))
+    if (!tbd_array_grow(&turns->turns, turns->count, &turns->capacity, sizeof(*turns->turns)))
         return false;
     turns->turns[turns->count++] = (struct tbd_turn){ .thread = thread, .is_open = is_open };
     return true;
@@ -101,7 +101,8 @@ static bool set_called(struct tbd_called *called, uint32_t thread, uint32_t id)
         called->threads[at] = called->threads[--called->count];
     if (!id)
         return true;
-    if (!tbd_array_grow(&called->threads, called->count, &called->room, sizeof(*called->threads)))
+    if (!tbd_array_grow(&called->threads, called->count, &called->capacity,
+                        sizeof(*called->threads)))
         return false;
     called->threads[called->count++] = (struct tbd_called_thread){ thread, id };
     return true;

@@ -29,7 +29,7 @@ struct tbd_turn {
 /* One window's.  Zero is empty; lives in the builder's work. */
 struct tbd_turns {
     struct tbd_turn *turns; /* the current one is turns[current] */
-    size_t count, room;
+    size_t count, capacity;
     size_t current;
     struct tbd_open_entry *opens;
     size_t open_count, open_room;
@@ -58,7 +58,7 @@ TBD_MUST_CHECK bool tbd_turns_open(struct tbd_turns *turns, uint32_t id, uint32_
 /* Threads whose last block ended with a call, at the end of the windows so far. */
 struct tbd_called {
     struct tbd_called_thread *threads;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* Adds the entries by a call that the builder could not see to the window's counts, and notes them

@@ -199,7 +199,7 @@ static void undo_message(struct undo_set *set, const struct tbd_log_entry *entry
 }
 
 /* How far the walk has come: the events before `index` are left. */
-struct way {
+struct undo_walk {
     const struct tbd_window *window;
     const struct tbd_page_notes *notes;
     const uint8_t *record;
@@ -227,15 +227,15 @@ static inline __attribute__((always_inline)) uint64_t address_of(const struct un
 }
 
 /* Undoes the stores of the block that the walk has come to. */
-static __attribute__((noinline)) void undo_stores(struct undo_set *set, const struct way *way,
-                                                  const struct undo_block *block)
+static __attribute__((noinline)) void
+undo_stores(struct undo_set *set, const struct undo_walk *walk, const struct undo_block *block)
 {
     const struct undo_store *first = set->stores + block->first_store;
 
     for (const struct undo_store *store = first + block->store_count; store-- > first;)
-        if (!tbd_is_cut(way->notes->cuts, way->notes->cut_count, way->index, store->insn))
-            undo_store(set, address_of(store, way->record), store->bytes, way->record + store->data,
-                       way->time, way->order);
+        if (!tbd_is_cut(walk->notes->cuts, walk->notes->cut_count, walk->index, store->insn))
+            undo_store(set, address_of(store, walk->record), store->bytes,
+                       walk->record + store->data, walk->time, walk->order);
 }
 
 /* May one of the block's stores be to one of the pages? */
@@ -255,13 +255,13 @@ may_hit(const struct undo_set *set, const struct undo_block *block, const uint8_
 }
 
 /* Undoes blocks back to the message before. */
-static void undo_run(struct undo_set *set, struct way *way)
+static void undo_run(struct undo_set *set, struct undo_walk *walk)
 {
-    const uint32_t *entries = way->window->entries;
-    const uint8_t *record = way->record;
+    const uint32_t *entries = walk->window->entries;
+    const uint8_t *record = walk->record;
     const struct undo_block *blocks = set->blocks;
-    uint64_t index = way->index, wanted = next_wanted(set, index);
-    size_t entry = way->entry;
+    uint64_t index = walk->index, wanted = next_wanted(set, index);
+    size_t entry = walk->entry;
 
     while (entry && !(entries[entry - 1] & TBD_ENTRY_MESSAGE) && set->left) {
         const struct undo_block *block = &blocks[entries[--entry]];
@@ -271,41 +271,41 @@ static void undo_run(struct undo_set *set, struct way *way)
         if (index > wanted)
             continue;
         if (may_hit(set, block, record)) {
-            struct way here = { way->window, way->notes, record,
-                                entry,       index,      way->time - (way->entry - entry),
-                                way->order };
+            struct undo_walk here = { walk->window, walk->notes, record,
+                                      entry,        index,       walk->time - (walk->entry - entry),
+                                      walk->order };
 
             undo_stores(set, &here, block);
         }
         if (wanted > set->last_again)
             wanted = next_wanted(set, index);
     }
-    way->time -= way->entry - entry;
-    way->entry = entry;
-    way->record = record;
-    way->index = index;
+    walk->time -= walk->entry - entry;
+    walk->entry = entry;
+    walk->record = record;
+    walk->index = index;
 }
 
 static void undo_all(const struct tbd_window *window, const struct tbd_page_notes *notes,
                      struct undo_set *set)
 {
-    struct way way = { window,
-                       notes,
-                       window->operands + window->operand_bytes,
-                       window->entry_count,
-                       notes->events,
-                       window->blocks,
-                       (uint32_t)window->log_count };
+    struct undo_walk walk = { window,
+                              notes,
+                              window->operands + window->operand_bytes,
+                              window->entry_count,
+                              notes->events,
+                              window->blocks,
+                              (uint32_t)window->log_count };
 
-    while (way.entry && set->left) {
-        undo_run(set, &way);
-        if (!way.entry || !set->left)
+    while (walk.entry && set->left) {
+        undo_run(set, &walk);
+        if (!walk.entry || !set->left)
             break;
-        way.entry--;
-        way.index--;
-        way.record = (const void *)window->log[--way.order].message;
-        if (way.index <= next_wanted(set, way.index + 1))
-            undo_message(set, &window->log[way.order], way.order);
+        walk.entry--;
+        walk.index--;
+        walk.record = (const void *)window->log[--walk.order].message;
+        if (walk.index <= next_wanted(set, walk.index + 1))
+            undo_message(set, &window->log[walk.order], walk.order);
     }
 }
 

@@ -105,10 +105,10 @@ static void wait_for_room(struct organizer *o, uint64_t number, bool keep)
     pthread_mutex_lock(&o->lock);
     while (o->granted != number || (keep && o->ager && !tbd_ager_may_write_locked(o->ager))) {
         pthread_cond_signal(&o->due); /* more is being written than when the ager looked */
-        pthread_cond_wait(&o->room, &o->lock);
+        pthread_cond_wait(&o->space, &o->lock);
     }
     o->granted++;
-    pthread_cond_broadcast(&o->room);
+    pthread_cond_broadcast(&o->space);
     pthread_mutex_unlock(&o->lock);
 }
 
@@ -163,7 +163,7 @@ static void age_locked(struct organizer *o, const struct tbd_job *job)
                                      tbd_organizer_is_replayable(o, job->files.disk.complete));
     if (status)
         tbd_organizer_fail_locked(o, status, "window");
-    pthread_cond_broadcast(&o->room);
+    pthread_cond_broadcast(&o->space);
     if (tbd_ager_is_due_locked(o->ager))
         pthread_cond_signal(&o->due);
 }

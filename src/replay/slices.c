@@ -212,7 +212,7 @@ static bool take_called(struct tbd_slices *s)
     if (!s->called.threads)
         return false;
     memcpy(s->called.threads, s->toc->called, bytes);
-    s->called.count = s->called.room = s->toc->called_count;
+    s->called.count = s->called.capacity = s->toc->called_count;
     return true;
 }
 

@@ -22,13 +22,13 @@
 
 enum {
     CODED,
-    LINKS,
-    EIGHTS,
+    CHAIN,
+    TABLE,
     ROWS,
     BLOCKS,
     FREE,
-    LINKS_EARLY,
-    EIGHTS_EARLY,
+    CHAIN_EARLY,
+    TABLE_EARLY,
     BLOCKS_EARLY,
     FREE_EARLY,
     BUILDERS
@@ -184,25 +184,27 @@ static void begin_blocks(struct scene *scene, struct tbd_builder *builder,
     nothing.entry_count = nothing.operand_bytes = 0;
     assert_true(
         tbd_build_early(builder, &nothing, tbd_consumer_plans(scene->consumer), scene->table));
-    builder->begun->work.way = TBD_WAY_BLOCKS;
+    builder->begun->work.method = TBD_COUNT_BLOCKS;
 }
 
-static struct tbd_product build(struct scene *scene, uint32_t way, const struct tbd_raw_window *raw)
+static struct tbd_product build(struct scene *scene, uint32_t method,
+                                const struct tbd_raw_window *raw)
 {
     struct tbd_raw_window copy = copy_of(raw);
-    struct tbd_lean *lean = scene->builders[way]->lean;
+    struct tbd_lean *lean = scene->builders[method]->lean;
     struct tbd_product product;
 
-    if (lean && way != FREE && way != FREE_EARLY) {
-        lean->chain_wait = (struct tbd_lean_wait){ .left = way != LINKS && way != LINKS_EARLY };
-        lean->table_wait =
-            (struct tbd_lean_wait){ .left = way == ROWS || way == BLOCKS || way == BLOCKS_EARLY };
+    if (lean && method != FREE && method != FREE_EARLY) {
+        lean->chain_wait =
+            (struct tbd_lean_wait){ .left = method != CHAIN && method != CHAIN_EARLY };
+        lean->table_wait = (struct tbd_lean_wait){ .left = method == ROWS || method == BLOCKS ||
+                                                           method == BLOCKS_EARLY };
     }
-    if (way == BLOCKS || way == BLOCKS_EARLY)
-        begin_blocks(scene, scene->builders[way], &copy);
-    if (way >= LINKS_EARLY)
-        build_early(scene, scene->builders[way], &copy);
-    assert_int_equal(tbd_build(scene->builders[way], &copy, tbd_consumer_plans(scene->consumer),
+    if (method == BLOCKS || method == BLOCKS_EARLY)
+        begin_blocks(scene, scene->builders[method], &copy);
+    if (method >= CHAIN_EARLY)
+        build_early(scene, scene->builders[method], &copy);
+    assert_int_equal(tbd_build(scene->builders[method], &copy, tbd_consumer_plans(scene->consumer),
                                scene->table, &product),
                      TBD_OK);
     return product;
@@ -233,8 +235,8 @@ static void check_raw(struct scene *scene, const struct tbd_raw_window *raw)
     struct tbd_product coded = build(scene, CODED, raw);
 
     assert_true(coded.window->blocks || coded.damaged);
-    for (uint32_t way = LINKS; way < BUILDERS; way++) {
-        struct tbd_product lean = build(scene, way, raw);
+    for (uint32_t method = CHAIN; method < BUILDERS; method++) {
+        struct tbd_product lean = build(scene, method, raw);
 
         assert_alike(&coded, &lean);
         tbd_product_free(&lean);

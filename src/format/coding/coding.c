@@ -457,7 +457,7 @@ struct spreading {
     struct tbd_log_entry *log;
     size_t log_left;
     uint8_t *at;
-    size_t room;
+    size_t space;
     struct tbd_checkpoint here;
     uint64_t index;
     size_t due; /* entries at the next checkpoint */
@@ -471,7 +471,7 @@ static enum tbd_status spread_message(struct spreading *s, uint32_t kind)
     if (!s->log_left)
         return TBD_CORRUPT;
     bytes = message_bytes(s->log->message);
-    if (bytes > s->room || tbd_message_kind(s->log->message) != kind ||
+    if (bytes > s->space || tbd_message_kind(s->log->message) != kind ||
         s->log->time != s->here.time - s->window->first_time)
         return TBD_CORRUPT;
     memcpy(s->at, s->log->message, bytes);
@@ -484,7 +484,7 @@ static enum tbd_status spread_message(struct spreading *s, uint32_t kind)
     s->log++;
     s->log_left--;
     s->at += bytes;
-    s->room -= bytes;
+    s->space -= bytes;
     s->index++;
     return TBD_OK;
 }
@@ -497,7 +497,7 @@ static size_t spread_blocks(const struct tbd_coder *coder, const uint32_t *entri
     const struct slim *slim = coder->slim;
     uint64_t index = s->index;
     uint8_t *at = s->at;
-    size_t room = s->room, i;
+    size_t space = s->space, i;
 
     for (i = 0; i < count && !(entries[i] & TBD_ENTRY_MESSAGE); i++) {
         struct slim block = slim[entries[i]];
@@ -506,17 +506,17 @@ static size_t spread_blocks(const struct tbd_coder *coder, const uint32_t *entri
         index += 1u + block.op_count;
         if (!block.operand_bytes)
             continue;
-        if (block.operand_bytes > room)
+        if (block.operand_bytes > space)
             return SIZE_MAX;
         next = &coder->next[block.set - 1];
         tbd_row_copy(at, coder->rows + *next, block.operand_bytes);
         *next += block.operand_bytes;
         at += block.operand_bytes;
-        room -= block.operand_bytes;
+        space -= block.operand_bytes;
     }
     s->index = index;
     s->at = at;
-    s->room = room;
+    s->space = space;
     s->here.time += i;
     return i;
 }
@@ -565,7 +565,7 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct 
     // clang-format off
     struct spreading s = {
         .window = window, .log = (struct tbd_log_entry *)(uintptr_t)window->log,
-        .log_left = window->log_count, .at = operands, .room = window->operand_bytes,
+        .log_left = window->log_count, .at = operands, .space = window->operand_bytes,
         .here = { .time = window->first_time, .thread = window->regs.thread },
     };
     // clang-format on
@@ -582,7 +582,7 @@ enum tbd_status tbd_records_decode(const uint8_t *content, size_t bytes, struct 
             status = spread(coder, i, count, &s);
     }
     tbd_coder_free(coder);
-    if (!status && (in.at != in.end || s.room || s.log_left || s.index > UINT32_MAX ||
+    if (!status && (in.at != in.end || s.space || s.log_left || s.index > UINT32_MAX ||
                     s.here.time - window->first_time != window->blocks))
         status = TBD_CORRUPT;
     return status;

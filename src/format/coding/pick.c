@@ -148,24 +148,24 @@ enum tbd_status tbd_picker_begin(struct tbd_picker *p, struct tbd_window *out,
 
 static bool make_room(struct tbd_picker *p)
 {
-    size_t room = p->room * 2 + 1024;
+    size_t capacity = p->capacity * 2 + 1024;
     uint32_t *entries;
     struct tbd_picked_place *places;
 
-    if (p->count < p->room)
+    if (p->count < p->capacity)
         return true;
     if (p->count >= p->most) {
         p->status = TBD_NOTFOUND;
         return false;
     }
-    entries = realloc(p->entries, room * sizeof(*entries));
+    entries = realloc(p->entries, capacity * sizeof(*entries));
     if (entries)
         p->entries = entries;
-    places = realloc(p->places, room * sizeof(*places));
+    places = realloc(p->places, capacity * sizeof(*places));
     if (places)
         p->places = places;
     if (entries && places)
-        p->room = room;
+        p->capacity = capacity;
     else
         p->status = TBD_NOMEM;
     return entries && places;

@@ -48,7 +48,7 @@ struct tbd_picker {
     struct tbd_window *out;
     uint32_t *entries;
     struct tbd_picked_place *places;
-    size_t count, room;
+    size_t count, capacity;
     size_t last;    /* entry of `from` that was picked last, + 1 */
     bool is_beside; /* the entry before is a message, or a call whose target decides */
     uint32_t thread;

@@ -87,17 +87,17 @@ void tbd_lz4_pack(struct tbd_buffer *out, const void *data, size_t bytes)
 #define LONG_BYTES      (4u << 20)
 #define LONG_WINDOW_LOG 26
 
-static size_t pack_zstd(void *out, size_t room, const void *data, size_t bytes, int level)
+static size_t pack_zstd(void *out, size_t capacity, const void *data, size_t bytes, int level)
 {
     ZSTD_CCtx *context = bytes < LONG_BYTES ? NULL : ZSTD_createCCtx();
     size_t packed;
 
     if (!context)
-        return ZSTD_compress(out, room, data, bytes, level);
+        return ZSTD_compress(out, capacity, data, bytes, level);
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level);
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_enableLongDistanceMatching, 1);
     (void)ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, LONG_WINDOW_LOG);
-    packed = ZSTD_compress2(context, out, room, data, bytes);
+    packed = ZSTD_compress2(context, out, capacity, data, bytes);
     ZSTD_freeCCtx(context);
     return packed;
 }

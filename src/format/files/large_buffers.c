@@ -26,17 +26,17 @@
 #define STRETCH_LEAST ((size_t)1 << 20) /* below, copying is cheaper than changing page tables */
 #define STRETCH_MOST  2u                /* a buffer this many times too small is not stretched */
 
-struct room {
+struct large_buffer {
     size_t bytes; /* of the whole buffer */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct room *kept[KEPT_COUNT];
+static struct large_buffer *kept[KEPT_COUNT];
 static size_t kept_count, kept_bytes;
 
-static struct room *head_of(const void *room)
+static struct large_buffer *head_of(const void *buffer)
 {
-    return (struct room *)((uintptr_t)room - HEAD_BYTES);
+    return (struct large_buffer *)((uintptr_t)buffer - HEAD_BYTES);
 }
 
 /* The size of a whole buffer with this many usable bytes; 0: too many. */
@@ -52,19 +52,19 @@ static size_t piece_bytes(size_t bytes)
     return (whole + step - 1) & ~(step - 1);
 }
 
-static struct room *take_kept_locked(size_t at)
+static struct large_buffer *take_kept_locked(size_t at)
 {
-    struct room *room = kept[at];
+    struct large_buffer *buffer = kept[at];
 
     memmove(&kept[at], &kept[at + 1], (kept_count - at - 1) * sizeof(*kept));
     kept_count--;
-    kept_bytes -= room->bytes;
-    return room;
+    kept_bytes -= buffer->bytes;
+    return buffer;
 }
 
 /* The smallest buffer that is large enough; else the largest, if it is worth stretching.  NULL:
  * none. */
-static struct room *find_kept_locked(size_t bytes)
+static struct large_buffer *find_kept_locked(size_t bytes)
 {
     size_t best = KEPT_COUNT, largest = KEPT_COUNT;
 
@@ -82,22 +82,22 @@ static struct room *find_kept_locked(size_t bytes)
     return best == KEPT_COUNT ? NULL : take_kept_locked(best);
 }
 
-static struct room *make(size_t bytes)
+static struct large_buffer *make(size_t bytes)
 {
-    struct room *room =
+    struct large_buffer *buffer =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (room == MAP_FAILED)
+    if (buffer == MAP_FAILED)
         return NULL;
-    (void)madvise(room, bytes, MADV_HUGEPAGE); /* fine where there are none */
-    room->bytes = bytes;
-    return room;
+    (void)madvise(buffer, bytes, MADV_HUGEPAGE); /* fine where there are none */
+    buffer->bytes = bytes;
+    return buffer;
 }
 
 /* The same buffer, larger.  NULL: not possible, and it stays as it is. */
-static struct room *stretch(struct room *room, size_t bytes)
+static struct large_buffer *stretch(struct large_buffer *buffer, size_t bytes)
 {
-    struct room *larger = mremap(room, room->bytes, bytes, MREMAP_MAYMOVE);
+    struct large_buffer *larger = mremap(buffer, buffer->bytes, bytes, MREMAP_MAYMOVE);
 
     if (larger == MAP_FAILED)
         return NULL;
@@ -105,60 +105,60 @@ static struct room *stretch(struct room *room, size_t bytes)
     return larger;
 }
 
-static void unmap(struct room *room)
+static void unmap(struct large_buffer *buffer)
 {
-    munmap(room, room->bytes);
+    munmap(buffer, buffer->bytes);
 }
 
 void *tbd_large_buffer_take(size_t bytes)
 {
     size_t whole = piece_bytes(bytes);
-    struct room *room, *larger;
+    struct large_buffer *buffer, *larger;
 
     if (!whole)
         return NULL;
     pthread_mutex_lock(&lock);
-    room = find_kept_locked(whole);
+    buffer = find_kept_locked(whole);
     pthread_mutex_unlock(&lock);
-    if (room && room->bytes < whole) {
-        larger = stretch(room, whole);
+    if (buffer && buffer->bytes < whole) {
+        larger = stretch(buffer, whole);
         if (!larger)
-            unmap(room);
-        room = larger;
+            unmap(buffer);
+        buffer = larger;
     }
-    if (!room)
-        room = make(whole);
-    return room ? (uint8_t *)room + HEAD_BYTES : NULL;
+    if (!buffer)
+        buffer = make(whole);
+    return buffer ? (uint8_t *)buffer + HEAD_BYTES : NULL;
 }
 
-size_t tbd_large_buffer_bytes(const void *room)
+size_t tbd_large_buffer_bytes(const void *buffer)
 {
-    return head_of(room)->bytes - HEAD_BYTES;
+    return head_of(buffer)->bytes - HEAD_BYTES;
 }
 
-void *tbd_large_buffer_grow(void *room, size_t used, size_t bytes)
+void *tbd_large_buffer_grow(void *buffer, size_t used, size_t bytes)
 {
     size_t whole = piece_bytes(bytes);
-    struct room *larger = NULL;
+    struct large_buffer *larger = NULL;
     void *grown;
 
-    if (room && tbd_large_buffer_bytes(room) >= bytes)
-        return room;
-    if (room && whole && used >= STRETCH_LEAST)
-        larger = stretch(head_of(room), whole);
+    if (buffer && tbd_large_buffer_bytes(buffer) >= bytes)
+        return buffer;
+    if (buffer && whole && used >= STRETCH_LEAST)
+        larger = stretch(head_of(buffer), whole);
     if (larger)
         return (uint8_t *)larger + HEAD_BYTES;
     grown = tbd_large_buffer_take(bytes);
-    if (!grown || !room)
+    if (!grown || !buffer)
         return grown;
-    memcpy(grown, room, used);
-    tbd_large_buffer_give(room);
+    memcpy(grown, buffer, used);
+    tbd_large_buffer_give(buffer);
     return grown;
 }
 
-void tbd_large_buffer_give(void *room)
+void tbd_large_buffer_give(void *buffer)
 {
-    struct room *head = room ? head_of(room) : NULL;
+    struct large_buffer *head = buffer ? head_of(buffer) : NULL;
     bool is_kept;
 
     if (!head)

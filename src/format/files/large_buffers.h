@@ -12,11 +12,11 @@
 
 /* At least `bytes` bytes, 64-aligned, of any contents.  NULL without memory. */
 void *tbd_large_buffer_take(size_t bytes);
-/* A larger buffer with the first `used` bytes of `room`, which is given back; on failure NULL, and
- * `room` stays.  `room` may be NULL. */
-void *tbd_large_buffer_grow(void *room, size_t used, size_t bytes);
+/* A larger buffer with the first `used` bytes of `buffer`, which is given back; on failure NULL, and
+ * `buffer` stays.  `buffer` may be NULL. */
+void *tbd_large_buffer_grow(void *buffer, size_t used, size_t bytes);
 /* The usable bytes of a buffer. */
-size_t tbd_large_buffer_bytes(const void *room);
-void tbd_large_buffer_give(void *room); /* NULL is fine */
+size_t tbd_large_buffer_bytes(const void *buffer);
+void tbd_large_buffer_give(void *buffer); /* NULL is fine */
 
 #endif

@@ -72,14 +72,14 @@ static inline __attribute__((always_inline)) const void *
 unite(struct tbd_merge *m, struct item_list *lists, const struct item_kind *kind, size_t *out_count)
 {
     bool has_counts = m->out->level > TBD_LEVEL_BITS;
-    uint8_t *room[2] = { NULL, NULL }, *united;
+    uint8_t *buffers[2] = { NULL, NULL }, *united;
     uint32_t left = m->count, rounds = 0;
     size_t total = 1;
 
     for (uint32_t i = 0; i < left; i++)
         total += lists[i].count;
     for (; left > 1 || !rounds; rounds++) {
-        uint8_t **to = &room[rounds % 2];
+        uint8_t **to = &buffers[rounds % 2];
 
         if (!*to)
             *to = malloc(total * kind->bytes);
@@ -87,8 +87,8 @@ unite(struct tbd_merge *m, struct item_list *lists, const struct item_kind *kind
             break;
         left = unite_pairs(lists, left, *to, kind, has_counts);
     }
-    free(room[rounds % 2]);
-    united = room[(rounds + 1) % 2];
+    free(buffers[rounds % 2]);
+    united = buffers[(rounds + 1) % 2];
     if (left > 1 || !united) {
         free(united);
         return NULL;

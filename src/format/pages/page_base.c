@@ -48,27 +48,27 @@ enum tbd_status tbd_page_in_image_locked(struct tbd_trace *trace, uint64_t addre
 }
 
 /* A page's visits; those from `visit` on have been processed.  NULL, NULL: it has none. */
-struct way_back {
+struct earlier_visits {
     const struct tbd_page_visit *begin, *visit;
 };
 
 /* One step back: the entry with the page's contents at the start of `window`, and its table; or
  * NULL. */
 static enum tbd_status step_back(struct tbd_trace *trace, uint32_t window, uint64_t address,
-                                 struct way_back *way, struct tbd_toc **out_toc,
+                                 struct earlier_visits *earlier, struct tbd_toc **out_toc,
                                  const struct tbd_disk_page **out)
 {
     enum tbd_status status = TBD_OK;
 
     *out = NULL;
-    if (!way->visit)
+    if (!earlier->visit)
         return TBD_OK;
     status = tbd_open_toc_locked(trace, window, out_toc);
     if (!status)
         *out = entry_at_start(*out_toc, address);
-    while (!status && !*out && way->visit > way->begin) {
-        --way->visit;
-        status = tbd_open_toc_locked(trace, way->visit->window, out_toc);
+    while (!status && !*out && earlier->visit > earlier->begin) {
+        --earlier->visit;
+        status = tbd_open_toc_locked(trace, earlier->visit->window, out_toc);
         if (!status)
             *out = last_entry(*out_toc, address);
     }
@@ -101,23 +101,23 @@ enum tbd_status tbd_page_before_locked(struct tbd_trace *trace, uint32_t window,
 {
     const struct tbd_page_history *history;
     const struct tbd_page_visit *end;
-    struct way_back way = { NULL, NULL };
+    struct earlier_visits earlier = { NULL, NULL };
     struct tbd_page_base found = { 0 };
     enum tbd_status status = tbd_page_history_locked(trace, &history);
     uint8_t part[4096];
 
     if (status)
         return status;
-    end = tbd_page_history_of(history, address, &way.begin);
+    end = tbd_page_history_of(history, address, &earlier.begin);
     if (end)
-        way.visit = tbd_page_visit_from(way.begin, end, window);
+        earlier.visit = tbd_page_visit_from(earlier.begin, end, window);
     memset(out, 0, 4096);
     for (bool is_first = true, is_whole = false; !is_whole; is_first = false) {
         const struct tbd_disk_page *page;
         struct tbd_toc *toc = NULL;
         uint32_t depth = 0;
 
-        status = step_back(trace, window, address, &way, &toc, &page);
+        status = step_back(trace, window, address, &earlier, &toc, &page);
         if (status)
             return status;
         is_whole = !page;

@@ -67,9 +67,9 @@ static uint64_t last_touch(const struct tbd_window *window, uint64_t address, ui
         !(lasts = tbd_window_last_stores(window)))
         return UINT64_MAX;
     for (; i < window->word_count && window->words[i].word < address + bytes; i++) {
-        uint64_t behind = lasts ? lasts[i] : window->words[i].last + 1ull;
+        uint64_t end = lasts ? lasts[i] : window->words[i].last + 1ull;
 
-        last = behind > last ? behind : last;
+        last = end > last ? end : last;
     }
     return window->has_loads && last ? UINT64_MAX : last;
 }

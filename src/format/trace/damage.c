@@ -239,8 +239,8 @@ static enum tbd_status restore_window(struct tbd_trace *trace, uint64_t limit)
 }
 
 /* First time of the next window after `from` that has a TOC, or of the window after the gap. */
-static uint64_t time_behind(const struct tbd_trace *trace, uint32_t from, uint32_t number,
-                            uint64_t first_time)
+static uint64_t time_after(const struct tbd_trace *trace, uint32_t from, uint32_t number,
+                           uint64_t first_time)
 {
     uint64_t time = first_time;
     struct tbd_toc toc;
@@ -255,14 +255,14 @@ static uint64_t time_behind(const struct tbd_trace *trace, uint32_t from, uint32
     return time;
 }
 
-static enum tbd_status lose_window(struct tbd_trace *trace, uint32_t behind, uint64_t first_time)
+static enum tbd_status lose_window(struct tbd_trace *trace, uint32_t after, uint64_t first_time)
 {
     struct tbd_disk_window disk = { .level = TBD_LEVEL_COUNTS };
     enum tbd_status status;
     uint64_t until;
 
     tbd_trace_next_window(trace, &disk.window, &disk.first_time);
-    until = time_behind(trace, disk.window, behind, first_time);
+    until = time_after(trace, disk.window, after, first_time);
     disk.blocks = until - disk.first_time;
     if (until < disk.first_time || disk.blocks > UINT32_MAX)
         return TBD_CORRUPT;

@@ -89,7 +89,7 @@ static struct tbd_disk_ran ran_entry(const struct tbd_ran *ran, uint32_t i)
 /* ---- windows that were merged ---- */
 
 /* Adds up which threads ran; the one that had control last comes last. */
-static bool add_ran(struct tbd_disk_ran **sum, size_t *count, size_t *room,
+static bool add_ran(struct tbd_disk_ran **sum, size_t *count, size_t *capacity,
                     const struct tbd_disk_ran *more, bool is_last)
 {
     struct tbd_disk_ran *list = *sum;
@@ -99,7 +99,7 @@ static bool add_ran(struct tbd_disk_ran **sum, size_t *count, size_t *room,
     while (i < *count && list[i].thread != more->thread)
         i++;
     if (i == *count) {
-        if (!tbd_array_grow(sum, *count, room, sizeof(*list)))
+        if (!tbd_array_grow(sum, *count, capacity, sizeof(*list)))
             return false;
         (*sum)[(*count)++] = entry;
         return true;
@@ -119,7 +119,7 @@ static struct tbd_disk_ran *sum_ran(const struct tbd_trace *trace, uint32_t firs
                                     size_t *out_count)
 {
     struct tbd_disk_ran *sum = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
 
     *out_count = 0;
     for (uint32_t w = first; w < first + count; w++) {
@@ -134,7 +134,7 @@ static struct tbd_disk_ran *sum_ran(const struct tbd_trace *trace, uint32_t firs
         for (uint32_t i = 0; i < (has_own ? ran->count : 1); i++) {
             if (has_own)
                 all = ran_entry(ran, i);
-            if (!add_ran(&sum, out_count, &room, &all, !has_own || i + 1 == ran->count)) {
+            if (!add_ran(&sum, out_count, &capacity, &all, !has_own || i + 1 == ran->count)) {
                 free(sum);
                 return NULL;
             }

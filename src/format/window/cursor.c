@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* The operands of the entry after the cursor's block. */
-static const uint8_t *behind(const struct tbd_cursor *c)
+static const uint8_t *entry_after(const struct tbd_cursor *c)
 {
     const struct tbd_window *window = c->window;
 
@@ -29,7 +29,7 @@ uint64_t tbd_cursor_insn_limit(const struct tbd_cursor *c)
 
     if (c->entry + 1 < window->entry_count &&
         window->entries[c->entry + 1] == (TBD_ENTRY_MESSAGE | TBD_MSG_INTERRUPTED))
-        memcpy(&limit, behind(c) + sizeof(struct tbd_message), sizeof(limit));
+        memcpy(&limit, entry_after(c) + sizeof(struct tbd_message), sizeof(limit));
     else if (window->has_last_block && c->time == window->last_time)
         limit = window->last_offset;
     return limit;

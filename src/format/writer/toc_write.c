@@ -94,16 +94,16 @@ static bool is_smaller(const uint8_t *difference, const uint8_t *bytes, bool is_
     return smaller;
 }
 
-/* Chooses what to store of a page: its bytes, or the difference, written into `room`, if that packs
+/* Chooses what to store of a page: its bytes, or the difference, written into `buffer`, if that packs
  * smaller. */
 static const uint8_t *choose_difference(struct tbd_disk_page *page, const uint8_t *bytes,
-                                        const uint8_t *base, bool is_brief, uint8_t *room)
+                                        const uint8_t *base, bool is_brief, uint8_t *buffer)
 {
-    tbd_page_difference(room, bytes, base);
-    if (!is_smaller(room, bytes, is_brief))
+    tbd_page_difference(buffer, bytes, base);
+    if (!is_smaller(buffer, bytes, is_brief))
         return bytes;
     page->flags |= TBD_DISK_PAGE_DELTA;
-    return room;
+    return buffer;
 }
 
 typedef void pack_function(struct tbd_buffer *out, const void *data, size_t bytes);
@@ -142,12 +142,12 @@ static void put_page(struct tbd_buffer *data, struct page_group *group,
                      const uint8_t *bytes)
 {
     const uint8_t *base = NULL;
-    uint8_t room[4096];
+    uint8_t buffer[4096];
 
     if (content && content->base && page->flags == TBD_DISK_PAGE_END && !is_zero(bytes))
         base = content->base(content->context, page->address);
     if (base)
-        bytes = choose_difference(page, bytes, base, content->is_brief, room);
+        bytes = choose_difference(page, bytes, base, content->is_brief, buffer);
     page->offset = data->used;
     if (is_zero(bytes)) {
         page->flags |= TBD_DISK_PAGE_ZERO;
