@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* escape.c - see escape.h
  *
- * ESCAPE-1  What is written holds no byte below 0x20 nor 0x7f, but those that TBD_ESCAPE_LINES keeps.
- * ESCAPE-2  What is written is UTF-8, by RFC 3629: no overlong forms, no surrogates. */
+ * ESCAPE-1  The output has no byte below 0x20 and no 0x7f, except those that TBD_ESCAPE_LINES
+ *     keeps.
+ * ESCAPE-2  The output is UTF-8, by RFC 3629: no overlong forms, no surrogates. */
 #include "base/escape.h"
 
 #include <stdint.h>
@@ -13,7 +14,7 @@ struct range32 {
     uint32_t first, last;
 };
 
-/* Beside ASCII's: characters that are obeyed, or cannot be seen.  Sorted. */
+/* Characters outside ASCII that control a terminal or are invisible.  Sorted. */
 static const struct range32 harmful[] = {
     { 0x80, 0x9f },       /* C1: 0x9b is ESC [ */
     { 0xad, 0xad },       /* soft hyphen */
@@ -39,7 +40,7 @@ static bool is_harmful(uint32_t character)
     return false;
 }
 
-/* How long a character is that begins so; 0: none does. */
+/* Length of a character with this first byte; 0: no character begins with it. */
 static size_t length_of(uint8_t first)
 {
     if (first < 0x80)
@@ -49,7 +50,7 @@ static size_t length_of(uint8_t first)
     return first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
 }
 
-/* Surrogates, overlong forms, and what is beyond Unicode. */
+/* Is it a surrogate, an overlong form, or beyond Unicode? */
 static bool is_wrong(uint32_t character, size_t length)
 {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -58,7 +59,7 @@ static bool is_wrong(uint32_t character, size_t length)
            (character >= 0xd800 && character < 0xe000);
 }
 
-/* The character that begins here, and its length; IS_BYTE with length 1. */
+/* Returns the character that begins here, and its length; IS_BYTE with length 1 if none does. */
 static uint32_t decode(const char *text, size_t left, size_t *out_length)
 {
     static const uint8_t masks[] = { 0, 0x7f, 0x1f, 0x0f, 0x07 };
@@ -104,7 +105,7 @@ static size_t write_hex(char *out, char letter, uint32_t value, size_t digits)
     return 2 + digits;
 }
 
-/* Its length; at most TBD_ESCAPE_MAX. */
+/* Returns the length of the escape; at most TBD_ESCAPE_MAX. */
 static size_t write_escape(uint32_t character, uint8_t byte, char out[TBD_ESCAPE_MAX])
 {
     static const char letters[] = "abtnvfr"; /* from 7 on */

@@ -11,7 +11,7 @@ enum tbd_log_level tbd_log_level = TBD_LOG_WARN;
 
 #define LINE_BYTES 512
 
-/* What is named in the message may be a stranger's. */
+/* Names in the message may come from an untrusted source. */
 static void write_line(const char *text, size_t text_length)
 {
     char line[LINE_BYTES];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* safe_stream.c - see safe_stream.h
  *
- * SAFE_STREAM-1  A character that two writes cut is put together again before it is judged. */
+ * SAFE_STREAM-1  A character that is split between two writes is joined before it is checked. */
 #include "base/safe_stream.h"
 
 #include "base/escape.h"
@@ -26,7 +26,7 @@ static bool write_piece(const struct safe *safe, const char *text, size_t length
     return fwrite(escaped, 1, bytes, safe->to) == bytes;
 }
 
-/* What was held, and as much of the text as fits behind it; how much that was. */
+/* Takes the kept bytes, and as much of the text as fits after them; returns how much. */
 static size_t take_piece(struct safe *safe, const char *text, size_t length,
                          char piece[PIECE_BYTES + 4], size_t *out_bytes)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* safe_stream.h - streams through which nothing harmful reaches a terminal, and names for lines
+/* safe_stream.h - streams that keep harmful text from a terminal, and escaped names
  *
  * For ordinary processes. */
 #ifndef TBD_BASE_SAFE_STREAM_H
@@ -7,21 +7,21 @@
 
 #include <stdio.h>
 
-/* A stream that writes to `to` what is written to it, with TBD_ESCAPE_LINES, after each line.  Closing
- * it leaves `to` open.  When `to` takes no more, it has an error too.  NULL without memory.  One
- * thread at a time, as any FILE. */
+/* A stream that writes its text to `to`, with TBD_ESCAPE_LINES, after each line.  Closing it leaves
+ * `to` open.  If writing to `to` fails, it has an error, too.  NULL without memory.  One thread at
+ * a time, like any FILE. */
 FILE *tbd_safe_stream(FILE *to);
-/* Messages of the whole process, libraries' too, go through such a stream from here on.  Without
- * memory they go on as they were. */
+/* Sends all messages of the process, also of libraries, through such a stream from now on.  Without
+ * memory nothing changes. */
 void tbd_safe_messages(void);
-/* `text` with TBD_ESCAPE_FIELD, for printf: borrowed until this thread asks for TBD_SHOWN_AT_ONCE others.
- * Text that is longer than TBD_SHOWN_BYTES is cut. */
+/* `text` with TBD_ESCAPE_FIELD, for printf: borrowed until this thread calls it TBD_SHOWN_AT_ONCE
+ * more times.  Text that is longer than TBD_SHOWN_BYTES is cut. */
 const char *tbd_shown(const char *text);
 
 #define TBD_SHOWN_AT_ONCE 8u
 #define TBD_SHOWN_BYTES   4352u
 
-/* All of it; the caller's, NULL without memory. */
+/* The same without a limit; the caller frees it.  NULL without memory. */
 char *tbd_shown_copy(const char *text);
 
 #endif

@@ -59,10 +59,11 @@ TBD_MUST_CHECK enum tbd_status tbd_consumer_new(int fd, struct tbd_block_table *
                                                 struct tbd_consumer **out, struct tbd_error *why);
 void tbd_consumer_free(struct tbd_consumer *consumer);
 struct tbd_stream_head *tbd_consumer_head(const struct tbd_consumer *consumer);
-/* Until the next call no more comes than so many entries, chunks counted as one each, and bytes of
- * operands: else the stream is TBD_CORRUPT.  Without a call there are no such limits. */
+/* Limits what comes until the next call to this many entries, where each chunk counts as one more,
+ * and this many bytes of operands: beyond, the stream is TBD_CORRUPT.  Without a call there are no
+ * limits. */
 void tbd_consumer_expect(struct tbd_consumer *consumer, uint64_t entries, uint64_t operand_bytes);
-/* Half of the stream's room for definitions is used. */
+/* Is half of the stream's space for definitions used? */
 bool tbd_consumer_is_half_full(const struct tbd_consumer *consumer);
 /* Definitions that come from now on go into `table`. */
 void tbd_consumer_use(struct tbd_consumer *consumer, struct tbd_block_table *table);

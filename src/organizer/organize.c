@@ -8,8 +8,8 @@
  * Joining (join.h) gives a window what only the order of windows tells.
  *
  * Invariants
- * ORGANIZE-1  Windows are joined and committed in order, one at a time; `join` belongs to whoever
- *     joins.
+ * ORGANIZE-1  Windows are joined and committed in order, one at a time; `join` belongs to the
+ *     worker that joins.
  * ORGANIZE-2  The writer, the ager, `keys`, `segment` and `failed` are guarded by `lock`.
  *     Permission to write files is given in order: else window 5 could hold the last space while
  *     window 4 waits for it, and 5 cannot be committed before 4.  Windows before one that waits are

@@ -34,7 +34,7 @@ struct organizer {
 
     struct tbd_pipeline *pipeline;
     struct tbd_builders builders;
-    struct tbd_builder *early; /* has begun the window that is being collected; NULL: nobody has */
+    struct tbd_builder *early; /* has begun the window that is being collected; NULL: none has */
     size_t offered;            /* entries of it at the last offer */
     unsigned early_windows;    /* begun and not built yet; atomic */
     struct tbd_join *join;     /* see ORGANIZE-1 */

@@ -31,7 +31,7 @@ struct tbd_job {
     uint32_t highest_id;
     size_t entry_count, raw_bytes; /* of `raw`, as it came */
     struct tbd_raw_window raw;     /* until it is built */
-    struct tbd_builder *builder;   /* has begun it early; NULL: nobody has */
+    struct tbd_builder *builder;   /* has begun it early; NULL: none has */
     struct tbd_product product;    /* from then on */
     struct tbd_buffer coded;       /* what product.coded points to */
     struct tbd_page_bases bases;   /* of a lean one's pages */
@@ -44,7 +44,7 @@ struct tbd_pipeline;
 
 /* For this many workers.  NULL without memory. */
 struct tbd_pipeline *tbd_pipeline_new(unsigned workers);
-void tbd_pipeline_free(struct tbd_pipeline *pipeline); /* nobody is in it any more */
+void tbd_pipeline_free(struct tbd_pipeline *pipeline); /* no thread uses it any more */
 /* Called by the reader: adds a window, takes over its memory; `builder` has begun it (or NULL).
  * Waits for a free slot. */
 void tbd_pipeline_add(struct tbd_pipeline *pipeline, const struct tbd_raw_window *raw,
