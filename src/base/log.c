@@ -8,6 +8,7 @@
 #include "base/sys.h"
 
 enum tbd_log_level tbd_log_level = TBD_LOG_WARN;
+bool tbd_log_silent;
 
 #define LINE_BYTES 512
 
@@ -20,6 +21,8 @@ static void write_line(const char *text, size_t text_length)
                   text_length >= LINE_BYTES - 2;
     size_t length = strlen(line);
 
+    if (tbd_log_silent)
+        return;
     if (is_cut) {
         memcpy(line + length, "...", 3);
         length += 3;

@@ -7,6 +7,8 @@
 #ifndef TBD_BASE_LOG_H
 #define TBD_BASE_LOG_H
 
+#include <stdbool.h>
+
 enum tbd_log_level {
     TBD_LOG_ERROR, /* something the user must know; always on */
     TBD_LOG_WARN,  /* recorded with a gap, or detached; always on */
@@ -16,6 +18,7 @@ enum tbd_log_level {
 };
 
 extern enum tbd_log_level tbd_log_level; /* written once, in boot */
+extern bool tbd_log_silent;              /* nothing is written any more: a replay process */
 
 /* "tbd: TEXT": for the user; errors and warnings. */
 void tbd_say(const char *format, ...) __attribute__((format(printf, 1, 2), cold));

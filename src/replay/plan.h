@@ -37,6 +37,7 @@
 /* Descriptors a stub is started with. */
 #define TBD_PLAN_FD        3
 #define TBD_PLAN_STREAM_FD 4
+#define TBD_PLAN_LIFE_FD   5 /* a pipe: hung up when the driver has ended */
 
 enum tbd_plan_turn {
     TBD_TURN_STARTING = 0, /* the stub sets itself up */
@@ -153,8 +154,8 @@ struct tbd_plan_head {
     uint64_t magic;        /*  0 */
     uint32_t version;      /*  8 */
     uint32_t turn;         /* 12: enum tbd_plan_turn; futex */
-    uint32_t driver_pid;   /* 16: the stub ends when this is no longer its parent */
-    uint32_t has_fsgsbase; /* 20: wrfsbase and wrgsbase may be used */
+    uint32_t has_fsgsbase; /* 16: wrfsbase and wrgsbase may be used */
+    uint32_t reserved1;    /* 20 */
 
     /* driver, before RUN */
     uint64_t first_time;  /* 24: absolute time of the window's first block entry */

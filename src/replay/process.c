@@ -4,18 +4,19 @@
  * PROCESS-1  Of the memory shared with the process nothing is relied on: it is written, or copied once
  *     and checked.  Whether it is the process's turn matters to nobody but the process.
  * PROCESS-2  Callers never hang, whatever the process does: watch.h.
- * PROCESS-3  What the process says is text of printable characters. */
+ * PROCESS-3  What the process says goes out escaped (base/escape.h). */
 #include "replay/process.h"
 
 #include "base/copy_once.h"
+#include "base/escape.h"
 #include "base/linux.h"
+#include "replay/launch.h"
 #include "replay/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,33 +70,32 @@ static bool find_executable(char *out, size_t size)
     return true;
 }
 
-/* The child gets descriptors 0-2, the plan and the stream, nothing else: ours are close-on-exec.
- * They are moved up first so that dup2 cannot overwrite one that is still needed. */
+static int isolation; /* enum tbd_isolation */
+
+enum tbd_isolation tbd_process_isolation(void)
+{
+    return (enum tbd_isolation)__atomic_load_n(&isolation, __ATOMIC_RELAXED);
+}
+
 static int spawn(struct tbd_process *process, const char *path)
 {
-    int plan = fcntl(process->plan_fd, F_DUPFD_CLOEXEC, 10);
-    int stream = fcntl(process->stream_fd, F_DUPFD_CLOEXEC, 10);
-    char name[] = "tbd-replay";
-    char *argv[] = { name, NULL }, *envp[] = { NULL };
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t blocked;
-    int error;
+    struct tbd_launch spawn = { .path = path,
+                                .plan_fd = process->plan_fd,
+                                .stream_fd = process->stream_fd };
+    int error, life[2];
 
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGINT); /* Ctrl-C is for tbdq, and the process ends with it */
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &blocked);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    posix_spawn_file_actions_adddup2(&actions, plan, TBD_PLAN_FD);
-    posix_spawn_file_actions_adddup2(&actions, stream, TBD_PLAN_STREAM_FD);
-    error = posix_spawn(&process->pid, path, &actions, &attributes, argv, envp);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    close(plan);
-    close(stream);
-    return error;
+    if (pipe2(life, O_CLOEXEC))
+        return errno;
+    spawn.life_fd = life[0];
+    error = tbd_launch(&spawn);
+    close(life[0]);
+    process->life_fd = life[1];
+    if (error)
+        return error;
+    process->pid = spawn.pid;
+    __atomic_store_n(&isolation, spawn.is_apart ? TBD_ISOLATION_FULL : TBD_ISOLATION_CALLS,
+                     __ATOMIC_RELAXED);
+    return 0;
 }
 
 /* ---- the plan's memory ---- */
@@ -138,7 +138,6 @@ static enum tbd_status make_plan(struct tbd_process *process, struct tbd_error *
     process->plan->magic = TBD_PLAN_MAGIC;
     process->plan->version = TBD_PLAN_VERSION;
     process->plan->turn = TBD_TURN_RUN;
-    process->plan->driver_pid = (uint32_t)getpid();
     process->plan->has_fsgsbase = (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE) != 0;
     memcpy(process->shared, process->plan, sizeof(*process->plan));
     return TBD_OK;
@@ -230,6 +229,7 @@ void tbd_process_stop(struct tbd_process *process)
         munmap(process->shared, TBD_PLAN_MAX_BYTES);
     close_fd(process->plan_fd);
     close_fd(process->stream_fd);
+    close_fd(process->life_fd);
     memset(process, 0, sizeof(*process));
 }
 
@@ -239,12 +239,14 @@ static enum tbd_status misbehaves(struct tbd_error *why, const char *how)
     return tbd_process_error(why, TBD_STUBDIED, "it misbehaves: %s", how);
 }
 
+/* For terminals. */
 static void make_printable(char *text, size_t size)
 {
+    char copy[sizeof(((struct tbd_plan_report *)NULL)->what)];
+
     text[size - 1] = 0;
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
+    memcpy(copy, text, size);
+    tbd_escape(TBD_ESCAPE_FIELD, copy, strlen(copy), text, size);
 }
 
 static enum tbd_status take_report(struct tbd_process *process, struct tbd_error *why)
@@ -272,10 +274,8 @@ static enum tbd_status start(struct tbd_process *process, struct tbd_error *why)
     if (status != TBD_OK)
         return status;
     error = spawn(process, path);
-    if (error) {
-        process->pid = 0;
+    if (error)
         return tbd_process_error(why, TBD_NOREPLAY, "%s: %s", path, strerror(error));
-    }
     tbd_watch_begin(&process->watch, process->pid, 0);
     if (tbd_process_wait(process, why) != TBD_PROCESS_DONE)
         return TBD_STUBDIED;

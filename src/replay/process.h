@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "replay/plan.h"
+#include "replay/replay.h"
 #include "replay/watch.h"
 
 #include <stdbool.h>
@@ -21,6 +22,7 @@ struct tbd_process {
     pid_t pid; /* 0: none */
     int plan_fd;
     int stream_fd;
+    int life_fd;                  /* a pipe's; the process sees when it is closed */
     struct tbd_plan_head *plan;   /* ours alone: head and tables of the plan that is made, or was
                                      carried out; TBD_PLAN_BULK mapped */
     struct tbd_plan_head *shared; /* what the process sees, and may change at any time;
@@ -35,6 +37,8 @@ struct tbd_process {
     const uint32_t *published; /* futex word of the stream, NULL until known */
 };
 
+/* Of the process started last. */
+enum tbd_isolation tbd_process_isolation(void);
 /* Starts a process and waits until it is ready for a plan. */
 TBD_MUST_CHECK enum tbd_status tbd_process_start(struct tbd_process *process,
                                                  struct tbd_error *why);

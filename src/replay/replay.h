@@ -17,6 +17,15 @@ TBD_MUST_CHECK enum tbd_status tbd_replayer_new(struct tbd_trace *trace, unsigne
                                                 struct tbd_replayer **out, struct tbd_error *why);
 void tbd_replayer_free(struct tbd_replayer *replayer);
 
+/* How replay processes are kept apart from the system: by a filter of system calls, limits, and no
+ * descriptors; and where it can be had without privilege, by namespaces of their own as well. */
+enum tbd_isolation {
+    TBD_ISOLATION_UNKNOWN /* none was started */,
+    TBD_ISOLATION_CALLS,
+    TBD_ISOLATION_FULL
+};
+enum tbd_isolation tbd_replay_isolation(void);
+
 /* How many block entries all replays so far were to run through, while none runs. */
 uint64_t tbd_replayer_entries(const struct tbd_replayer *replayer);
 

@@ -157,6 +157,11 @@ static enum tbd_status judge(const struct tbd_replayer *replayer, uint32_t windo
                          divergence ? divergence->what : "");
 }
 
+enum tbd_isolation tbd_replay_isolation(void)
+{
+    return tbd_process_isolation();
+}
+
 uint64_t tbd_replayer_entries(const struct tbd_replayer *replayer)
 {
     uint64_t sum = 0;

@@ -10,6 +10,7 @@
  * end.  Then the scribbling stops, and every window must verify.
  *
  * Prints what it did and exits 0; 1: something was not as it should be. */
+#include "base/escape.h"
 #include "format/reading/window_read.h"
 #include "format/window/cursor.h"
 #include "format/window/window_make.h"
@@ -382,13 +383,10 @@ static enum tbd_status replay_some(uint32_t index, struct tbd_error *why)
     return status;
 }
 
-/* Only what is printable, as it goes to terminals. */
+/* It goes to terminals. */
 static bool is_clean(const char *text)
 {
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            return false;
-    return true;
+    return tbd_escape_is_plain(TBD_ESCAPE_FIELD, text, strlen(text));
 }
 
 static uint64_t now_ms(void)

@@ -133,9 +133,7 @@ enum tbd_status tbd_ring_create(struct tbd_ring *ring, int fd, const struct tbd_
     uint64_t bytes = tbd_ring_bytes(config);
     int flags = fd < 0 ? TBD_MAP_MEMORY | MAP_FIXED_NOREPLACE : MAP_SHARED | MAP_FIXED_NOREPLACE;
 
-    *ring = (struct tbd_ring){
-        .bytes = bytes, .parent = config->parent, .discard = fd < 0, .used_slots = 1
-    };
+    *ring = (struct tbd_ring){ .bytes = bytes, .discard = fd < 0, .used_slots = 1 };
     if (bytes > TBD_PLAN_BASE - TBD_STREAM_BASE)
         return TBD_USAGE;
     if (fd >= 0 && tbd_sys_failed(tbd_sys3(__NR_ftruncate, (uint64_t)(unsigned)fd, bytes, 0)))
@@ -202,8 +200,7 @@ static bool consumer_died(const struct tbd_ring *ring)
     uint32_t lock = __atomic_load_n(&ring->head->organizer_lock, __ATOMIC_ACQUIRE);
     uint32_t state = __atomic_load_n(&ring->head->organizer_state, __ATOMIC_ACQUIRE);
 
-    return (lock & FUTEX_OWNER_DIED) || state == TBD_ORGANIZER_FAILED ||
-           (ring->parent && tbd_sys3(__NR_getppid, 0, 0, 0) != (long)ring->parent);
+    return (lock & FUTEX_OWNER_DIED) || state == TBD_ORGANIZER_FAILED;
 }
 
 /* The slots of chunks given back meanwhile can be filled again. */

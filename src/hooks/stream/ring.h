@@ -32,7 +32,6 @@ struct tbd_ring {
     uint32_t messages;                    /* message entries in the open chunk */
     /* id of the last block entered in the chunks before; 0 if there is none */
     uint32_t last_block;
-    uint32_t parent;         /* pid of the consumer, if that is this process's parent; else 0 */
     bool discard;            /* nobody consumes: chunks are reused, nothing is handed over */
     bool is_protected;       /* a signal handler made an entries area inaccessible: */
     uint32_t protected_slot; /* of the chunk that was open then */
@@ -50,8 +49,7 @@ struct tbd_ring_config {
     uint64_t window_blocks;
     uint32_t hook_set;
     uint32_t pid;
-    uint32_t parent; /* see tbd_ring */
-    uint32_t areas;  /* operand areas, and bytes in each: a multiple of the page size */
+    uint32_t areas; /* operand areas, and bytes in each: a multiple of the page size */
     uint64_t area_bytes;
 };
 

@@ -186,6 +186,15 @@ static void print_outcome(const struct tbd_command_run *run, uint32_t window,
     tbd_output_line(object, run->out);
 }
 
+/* Had replay processes namespaces of their own?  null: none was started. */
+static json_t *isolation(void)
+{
+    enum tbd_isolation isolation = tbd_replay_isolation();
+
+    return isolation == TBD_ISOLATION_UNKNOWN ? json_null()
+                                              : json_boolean(isolation == TBD_ISOLATION_FULL);
+}
+
 static enum tbd_exit print_result(const struct tbd_command_run *run, const struct verify *verify,
                                   double seconds)
 {
@@ -205,6 +214,7 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
         json_object_set_new(object, "divergences", json_integer((json_int_t)diverged));
         json_object_set_new(object, "not_replayed", json_integer((json_int_t)failed));
         json_object_set_new(object, "seconds", json_real(seconds));
+        json_object_set_new(object, "namespaces", isolation());
         tbd_output_line(object, run->out);
     } else {
         fprintf(run->out,
@@ -213,6 +223,8 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
         if (failed != 0)
             fprintf(run->out, "%" PRIu32 " windows were not replayed: nothing is known of them\n",
                     failed);
+        if (run->explain && tbd_replay_isolation() == TBD_ISOLATION_CALLS)
+            fprintf(run->out, "replay processes had no namespaces of their own here\n");
     }
     if (failed != 0)
         return TBD_EXIT_TRACE;

@@ -3,62 +3,76 @@
  *
  * A trace may come from anybody, and replaying it means running the code in it, next to an engine
  * that it can overwrite.  So before the first window the process gives up its descriptors and every
- * system call but those the stub itself makes: memory of its own, waiting for the driver, the end.
- * Anything else kills it, which the driver reports. */
+ * system call but those the stub itself makes (filter.h); anything else kills it, which the driver
+ * reports.  It has no terminal: messages go through the plan.
+ *
+ * CONFINE-1  Either all of it is done, or nothing is replayed. */
 #include "replay/stub/stub.h"
 
 #include "base/linux_abi.h"
+#include "base/log.h"
 #include "base/sys.h"
+#include "replay/stub/filter.h"
 
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <stddef.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
 
-/* From the instruction after it to `kill` or `allow` at the end: filled in by jump_to_end(). */
-#define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 0)
+#define POLL_HANGUP 0x10
 
-static struct sock_filter program[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    ALLOW(__NR_futex),
-    ALLOW(__NR_restart_syscall), /* waiting goes on after SIGSTOP and SIGCONT */
-    ALLOW(__NR_mmap),
-    ALLOW(__NR_munmap),
-    ALLOW(__NR_mprotect),
-    ALLOW(__NR_mremap),
-    ALLOW(__NR_madvise),
-    ALLOW(__NR_rt_sigreturn),
-    ALLOW(__NR_getppid),
-    ALLOW(__NR_arch_prctl),
-    ALLOW(__NR_write),
-    ALLOW(__NR_exit_group),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-};
-#define COUNT       (sizeof(program) / sizeof(program[0]))
-#define FIRST_ALLOW 4
-
-static void jump_to_end(void)
+static long process_control(unsigned option, uint64_t a, uint64_t b)
 {
-    for (size_t i = FIRST_ALLOW; i < COUNT - 2; i++)
-        program[i].jt = (uint8_t)(COUNT - 2 - i);
+    return tbd_sys6(__NR_prctl, option, a, b, 0, 0, 0);
 }
 
-void tbd_stub_confine(void)
+/* It ends with the driver, also if that ended before this was said. */
+static bool ends_with_driver(void)
 {
-    struct sock_fprog filter = { .len = COUNT, .filter = program };
+    struct {
+        int fd;
+        short events, returned;
+    } life = { .fd = TBD_PLAN_LIFE_FD };
 
-    /* write(2) goes to what is left: the standard error output, for messages. */
-    tbd_sys_close(0);
-    tbd_sys_close(1);
-    tbd_sys_close(TBD_PLAN_FD);
-    tbd_sys_close(TBD_PLAN_STREAM_FD);
-    /* What tbdq itself was started with. */
-    tbd_sys3(__NR_close_range, TBD_PLAN_STREAM_FD + 1, UINT32_MAX, 0);
-    jump_to_end();
-    if (!tbd_sys6(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0))
-        tbd_sys6(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, tbd_sys_pointer(&filter), 0, 0,
-                 0);
+    if (process_control(PR_SET_PDEATHSIG, SIGKILL, 0))
+        return false;
+    if (tbd_sys_failed(tbd_sys3(__NR_poll, tbd_sys_pointer(&life), 1, 0)))
+        return false;
+    if (life.returned & POLL_HANGUP)
+        tbd_sys_exit_group(0);
+    return true;
+}
+
+/* None of these is needed: should something get past the filter, there is little to be had. */
+static bool give_up_resources(void)
+{
+    static const uint8_t none[] = { RLIMIT_CORE,    RLIMIT_FSIZE,    RLIMIT_NPROC, RLIMIT_NOFILE,
+                                    RLIMIT_MEMLOCK, RLIMIT_MSGQUEUE, RLIMIT_NICE,  RLIMIT_RTPRIO };
+    static const struct rlimit64 zero;
+
+    for (size_t i = 0; i < sizeof(none); i++)
+        if (tbd_sys4(__NR_prlimit64, 0, none[i], tbd_sys_pointer(&zero), 0))
+            return false;
+    return true;
+}
+
+static bool filter_calls(void)
+{
+    static struct sock_filter code[TBD_FILTER_ROOM];
+    struct sock_fprog program = { .len = (unsigned short)tbd_filter_make(code), .filter = code };
+
+    return !process_control(PR_SET_NO_NEW_PRIVS, 1, 0) &&
+           !process_control(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, tbd_sys_pointer(&program));
+}
+
+const char *tbd_stub_confine(void)
+{
+    tbd_log_silent = true;
+    if (!ends_with_driver())
+        return "it cannot be confined: no signal at its parent's end";
+    if (tbd_sys3(__NR_close_range, 0, UINT32_MAX, 0))
+        return "it cannot be confined: descriptors cannot be closed (close_range: Linux 5.9)";
+    if (!give_up_resources())
+        return "it cannot be confined: limits cannot be set";
+    if (!filter_calls())
+        return "it cannot be confined: system calls cannot be filtered (seccomp)";
+    return NULL;
 }

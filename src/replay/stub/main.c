@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* main.c - a replay process: start-up, then one plan after the other
  *
- * The process is the engine ELF started as a program.  It has two descriptors (replay/plan.h),
+ * The process is the engine ELF started as a program.  It has three descriptors (replay/plan.h),
  * gives up everything the kernel put outside the engine's range, and from then on holds nothing
  * but the engine, the plan, the stream and the memory of one window. */
 #include "replay/stub/stub.h"
@@ -62,12 +62,15 @@ void tbd_stub_main(void)
     struct tbd_plan_head *plan = map_plan();
     const char *why;
 
+    tbd_sys6(__NR_prctl, PR_SET_NAME, tbd_sys_pointer("tbd-replay"), 0, 0, 0, 0);
     if (!tbd_memory_clear_process())
         tbd_sys_exit_group(EXIT_NOT_EMPTY);
     why = tbd_stub_set_up(plan);
     if (why)
         tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);
-    tbd_stub_confine();
+    why = tbd_stub_confine();
+    if (why)
+        tbd_stub_fail(plan, TBD_OUTCOME_FAILED, "%s", why);
     plan->report.outcome = TBD_OUTCOME_COMPLETE;
     tbd_stub_serve(plan);
 }

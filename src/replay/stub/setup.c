@@ -91,15 +91,14 @@ const struct tbd_patcher_callbacks tbd_stub_callbacks = {
 
 /* ---- */
 
-static bool create_stream(uint32_t driver_pid)
+static bool create_stream(void)
 {
     struct tbd_ring_config config = { .chunks = STREAM_CHUNKS,
                                       .def_capacity = STREAM_BLOCKS,
                                       .heap_capacity = STREAM_HEAP,
                                       .areas = STREAM_AREAS,
                                       .area_bytes = AREA_BYTES,
-                                      .pid = (uint32_t)tbd_sys_getpid(),
-                                      .parent = driver_pid };
+                                      .pid = (uint32_t)tbd_sys_getpid() };
 
     return tbd_ring_create(&tbd_recording.ring, TBD_PLAN_STREAM_FD, &config) == TBD_OK &&
            tbd_ring_guard(&tbd_recording.ring);
@@ -117,7 +116,7 @@ const char *tbd_stub_set_up(struct tbd_plan_head *plan)
     tbd_processor.has_fsgsbase = plan->has_fsgsbase;
     if (!tbd_vector_init(&tbd_processor.vector))
         return "this processor has no XSAVE";
-    if (!map_thread() || !create_stream(plan->driver_pid))
+    if (!map_thread() || !create_stream())
         return "no memory for the replay process";
     why = tbd_decoder_load(&decoder);
     if (why)

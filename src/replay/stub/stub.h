@@ -9,7 +9,7 @@
  *     areas.c   where translated code goes
  *     thread_turns.c the program's threads, which take turns
  *     fault.c   SIGSEGV: guard pages, missing pages, the program's own faults
- *     confine.c what it may not do
+ *     confine.c what it may not do, filter.c which system calls it may make
  *     turn.c    waiting for the driver */
 #ifndef TBD_REPLAY_STUB_H
 #define TBD_REPLAY_STUB_H
@@ -51,9 +51,8 @@ _Noreturn void tbd_stub_main(void);
 
 /* Once, after the process is empty.  NULL, or why not. */
 const char *tbd_stub_set_up(struct tbd_plan_head *plan);
-/* Gives up descriptors and system calls.  A kernel without seccomp leaves the latter as they are.
- * */
-void tbd_stub_confine(void);
+/* Gives up descriptors, resources and system calls.  NULL, or why that is not possible (static). */
+const char *tbd_stub_confine(void);
 /* Carries out the plan; tbd_stub_serve() is called when the window has ended. */
 _Noreturn void tbd_stub_run(void);
 /* Waits for the next plan and runs it.  Called at the end of a window, on the engine stack. */

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* turn.c - see turn.h
- *
- * Whoever waits looks after a second whether the other side still exists: a driver that was killed
- * must not leave replay processes behind. */
+/* turn.c - see turn.h */
 #include "replay/stub/turn.h"
 
-#include "base/linux.h"
 #include "base/sys.h"
-
-#define LOOK_AGAIN_MS 1000
 
 static void pass(struct tbd_plan_head *plan, uint32_t turn)
 {
@@ -21,11 +15,8 @@ static void wait_for_run(struct tbd_plan_head *plan, uint32_t passed)
 {
     uint32_t turn;
 
-    while ((turn = __atomic_load_n(&plan->turn, __ATOMIC_ACQUIRE)) == passed) {
-        if (tbd_sys3(__NR_getppid, 0, 0, 0) != (long)plan->driver_pid)
-            tbd_sys_exit_group(0);
-        tbd_sys_futex_wait(&plan->turn, passed, LOOK_AGAIN_MS);
-    }
+    while ((turn = __atomic_load_n(&plan->turn, __ATOMIC_ACQUIRE)) == passed)
+        tbd_sys_futex_wait(&plan->turn, passed, -1);
     if (turn != TBD_TURN_RUN)
         tbd_sys_exit_group(0);
 }

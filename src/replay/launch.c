@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+/* launch.c - see launch.h
+ *
+ * LAUNCH-1  One thread starts all processes and lives as long as this process: a child gets its
+ *     parent-death signal when the thread that made it ends.
+ * LAUNCH-2  The child shares this process's memory until it executes: it makes system calls and
+ *     nothing else, and its parent waits meanwhile.
+ *
+ * Namespaces are made for each process: where the system allows it without privilege that takes
+ * less than what the process needs otherwise to get ready; where it does not, one does without
+ * (the filter of system calls is what counts, stub/filter.c). */
+#include "replay/launch.h"
+
+#include "replay/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define APART            (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC)
+#define FIRST_FD         10 /* those below are the child's */
+#define STACK_BYTES      (64u << 10)
+#define ALONE            __attribute__((no_sanitize("address", "undefined", "thread")))
+#define SIGNAL_SET_BYTES 8
+
+struct child_start {
+    int exe, fds[3];
+    int flags;
+    int error;
+};
+
+/* ---- the child ---- */
+
+/* Nothing is in it; what is at /proc matters to nobody. */
+ALONE static bool empty_root(void)
+{
+    unsigned long flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+
+    return !syscall(SYS_mount, "tmpfs", "/proc", "tmpfs", flags, "size=4k") &&
+           !syscall(SYS_chroot, "/proc") && !syscall(SYS_chdir, "/");
+}
+
+ALONE static int child(void *argument)
+{
+    struct child_start *how = argument;
+    static const char name[] = "tbd-replay";
+    const char *argv[] = { name, NULL }, *envp[] = { NULL };
+    uint64_t blocked = 1ull << (SIGINT - 1); /* Ctrl-C is for tbdq, and the process ends with it */
+
+    for (int i = 0; i < 3; i++)
+        syscall(SYS_close, i);
+    if (syscall(SYS_dup3, how->fds[0], TBD_PLAN_FD, 0) < 0 ||
+        syscall(SYS_dup3, how->fds[1], TBD_PLAN_STREAM_FD, 0) < 0 ||
+        syscall(SYS_dup3, how->fds[2], TBD_PLAN_LIFE_FD, 0) < 0 || (how->flags && !empty_root())) {
+        how->error = errno;
+        syscall(SYS_exit, 127);
+    }
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, NULL, SIGNAL_SET_BYTES);
+    syscall(SYS_execveat, how->exe, "", argv, envp, AT_EMPTY_PATH);
+    how->error = errno;
+    syscall(SYS_exit, 127);
+    return 0;
+}
+
+/* ---- its parent ---- */
+
+static void reap(pid_t pid)
+{
+    siginfo_t info;
+
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED) && errno == EINTR)
+        ;
+}
+
+static int start_with(struct child_start *how, int flags, uint8_t *stack, pid_t *out)
+{
+    pid_t pid;
+
+    how->flags = flags;
+    how->error = 0;
+    pid = clone(child, stack + STACK_BYTES, CLONE_VM | CLONE_VFORK | SIGCHLD | flags, how);
+    if (pid < 0)
+        return errno;
+    if (how->error)
+        reap(pid);
+    *out = pid;
+    return how->error;
+}
+
+static int open_all(const struct tbd_launch *wanted, struct child_start *out)
+{
+    int from[3] = { wanted->plan_fd, wanted->stream_fd, wanted->life_fd };
+    int exe = open(wanted->path, O_PATH | O_CLOEXEC);
+    int error = exe < 0 ? errno : 0;
+
+    out->exe = exe < 0 ? -1 : fcntl(exe, F_DUPFD_CLOEXEC, FIRST_FD);
+    if (exe >= 0)
+        close(exe);
+    for (int i = 0; i < 3; i++)
+        out->fds[i] = fcntl(from[i], F_DUPFD_CLOEXEC, FIRST_FD);
+    if (!error && (out->exe < 0 || out->fds[0] < 0 || out->fds[1] < 0 || out->fds[2] < 0))
+        error = EMFILE;
+    return error;
+}
+
+static void close_all(const struct child_start *how)
+{
+    for (int i = 0; i < 3; i++)
+        if (how->fds[i] >= 0)
+            close(how->fds[i]);
+    if (how->exe >= 0)
+        close(how->exe);
+}
+
+static int launch(struct tbd_launch *wanted)
+{
+    uint8_t *stack = malloc(STACK_BYTES);
+    struct child_start how;
+    int error = open_all(wanted, &how);
+
+    if (!stack)
+        error = ENOMEM;
+    if (!error) {
+        wanted->is_apart = !start_with(&how, APART, stack, &wanted->pid);
+        if (!wanted->is_apart)
+            error = start_with(&how, 0, stack, &wanted->pid);
+    }
+    close_all(&how);
+    free(stack);
+    return error;
+}
+
+/* ---- the thread (LAUNCH-1) ---- */
+
+static struct {
+    pthread_mutex_t lock, turn; /* of what follows; of who asks */
+    pthread_cond_t asked, answered;
+    struct tbd_launch *request; /* NULL: none, or it has been carried out */
+    int error;
+    bool is_there;
+} launcher = { .lock = PTHREAD_MUTEX_INITIALIZER,
+               .turn = PTHREAD_MUTEX_INITIALIZER,
+               .asked = PTHREAD_COND_INITIALIZER,
+               .answered = PTHREAD_COND_INITIALIZER };
+
+static void *serve(void *unused)
+{
+    pthread_mutex_lock(&launcher.lock);
+    for (;;) {
+        while (!launcher.request)
+            pthread_cond_wait(&launcher.asked, &launcher.lock);
+        launcher.error = launch(launcher.request);
+        launcher.request = NULL;
+        pthread_cond_signal(&launcher.answered);
+    }
+    return unused;
+}
+
+static int start_thread(void)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for others */
+    error = pthread_create(&thread, NULL, serve, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error)
+        pthread_detach(thread);
+    launcher.is_there = !error;
+    return error;
+}
+
+int tbd_launch(struct tbd_launch *wanted)
+{
+    int error;
+
+    pthread_mutex_lock(&launcher.turn);
+    pthread_mutex_lock(&launcher.lock);
+    error = launcher.is_there ? 0 : start_thread();
+    if (!error) {
+        launcher.request = wanted;
+        pthread_cond_signal(&launcher.asked);
+        while (launcher.request)
+            pthread_cond_wait(&launcher.answered, &launcher.lock);
+        error = launcher.error;
+    }
+    pthread_mutex_unlock(&launcher.lock);
+    pthread_mutex_unlock(&launcher.turn);
+    return error;
+}
