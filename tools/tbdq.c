@@ -2,7 +2,8 @@
 /* tbdq.c - asks a trace: options, then one command of the table in query/commands/commands.c, or a prompt
  *
  * Exit status: 0 found, 1 not found or assertion failed, 2 wrong usage or question, 3 the trace is
- * damaged or cannot be replayed, 4 the system refused something. */
+ * damaged or cannot be replayed, or the answer may lack something for that reason, 4 the system
+ * refused something. */
 #include "query/commands/command_line.h"
 #include "query/commands/bookmarks.h"
 #include "query/commands/complete.h"
@@ -50,8 +51,10 @@ static void print_usage(FILE *out)
         "  -q, --quiet         no progress line\n"
         "      --help, --version\n\ncommands:\n");
     tbd_line_list(out);
-    fprintf(out, "\nWithout a command, on a terminal: a prompt; else a script on standard input.\n"
-                 "exit status: 0 found, 1 not found, 2 wrong usage, 3 trace, 4 system\n");
+    fprintf(out,
+            "\nWithout a command, on a terminal: a prompt; else a script on standard input.\n"
+            "exit status: 0 found, 1 not found, 2 wrong usage, 3 trace (also: the answer may lack\n"
+            "something, as windows had to be left out), 4 system\n");
 }
 
 /* --at: first, last or TIME[+K]. */

@@ -48,6 +48,7 @@ struct tbd_trace_info {
     uint64_t dropped;      /* 0, always: nothing is dropped */
     uint64_t note_count;   /* what is missing, in words: tbd_trace_note() */
     uint64_t damage_count; /* what is damaged: tbd_trace_damage() */
+    bool has_lost_end;     /* of the index: nobody knows what came after the last window */
 };
 
 /* Opens the trace directory at `path`.  With NULL the latest one under the trace root

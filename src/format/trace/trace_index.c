@@ -417,6 +417,7 @@ static bool is_being_recorded(const struct tbd_trace *trace)
 static void settle_end(struct tbd_trace *trace, bool recording)
 {
     trace->info.finished = !recording;
+    trace->info.has_lost_end = !recording && trace->damage.count != 0;
     trace->info.end = (struct tbd_msg_end){ .how = TBD_ENDED_KILLED, .offset = TBD_END_WHOLE };
     snprintf(trace->end_text, sizeof(trace->end_text), "%s",
              recording ? "it is still being recorded"

@@ -9,6 +9,7 @@
  * ANSWERS-3  What was not asked of windows is quickly found again, and not kept. */
 #include "query/commands/answers.h"
 
+#include "query/text/user_interrupt.h"
 #include "format/merging/answer.h"
 
 #include <dirent.h>
@@ -165,8 +166,9 @@ static bool is_worth_keeping(const struct tbd_session *session)
 {
     const struct tbd_session_stats *stats = &session->stats;
 
-    return stats->damaged == 0 && stats->divisions == 0 && stats->unmapped == 0 &&
-           stats->optimized == 0 && tbd_symbols_note(session->symbols, 0) == NULL &&
+    return tbd_left_out_is_empty(&session->left_out) && stats->divisions == 0 &&
+           stats->unmapped == 0 && stats->optimized == 0 &&
+           tbd_symbols_note(session->symbols, 0) == NULL &&
            (stats->scanned >= WINDOWS_MIN || stats->raised + stats->cached != 0);
 }
 
@@ -199,8 +201,8 @@ static enum tbd_exit run_and_keep(struct tbd_command_run *run, const struct tbd_
     good = fflush(stream) == 0 && ferror(stream) == 0;
     fclose(stream);
     run->out = copying.out;
-    if (good && result <= TBD_EXIT_NOT_FOUND && !copying.is_too_long && !copying.kept.failed &&
-        is_worth_keeping(run->session))
+    if (good && result <= TBD_EXIT_NOT_FOUND && !tbd_is_interrupted() && !copying.is_too_long &&
+        !copying.kept.failed && is_worth_keeping(run->session))
         keep(run->session, &(struct tbd_answer){ .question = question,
                                                  .text = (const char *)copying.kept.bytes,
                                                  .bytes = copying.kept.used,

@@ -5,8 +5,6 @@
 #include "query/text/progress.h"
 #include "query/search/search.h"
 
-#include "base/safe_stream.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,21 +14,9 @@ static void show_progress(void *context, uint32_t done, uint32_t total, uint64_t
     tbd_progress_show(context, "searching", done, total, found);
 }
 
-static void report_damage(const struct tbd_session_stats *stats)
-{
-    if (stats->damaged != 0)
-        fprintf(stderr,
-                "tbdq: note: %" PRIu32 " %s could not be read and left out, first window %" PRIu32
-                ": %s at offset %" PRIu64 ": %s\n",
-                stats->damaged, stats->damaged == 1 ? "window" : "windows", stats->first_damaged,
-                tbd_shown(stats->damage.file), stats->damage.offset,
-                tbd_shown(stats->damage.detail));
-}
-
 /* What could not be evaluated is said: an answer must not look more certain than it is. */
 static void report_bad(const struct tbd_session *session)
 {
-    report_damage(&session->stats);
     if (session->stats.divisions != 0)
         fprintf(stderr,
                 "tbdq: note: %" PRIu64 " events did not match because of a division by zero\n",
@@ -134,7 +120,7 @@ static enum tbd_exit not_found(const struct tbd_command_run *run,
         fprintf(run->out, "not found: %" PRIu64 " such %s\n", found,
                 found == 1 ? "event" : "events");
     }
-    return run->session->stats.damaged == 0 ? TBD_EXIT_NOT_FOUND : TBD_EXIT_TRACE;
+    return TBD_EXIT_NOT_FOUND;
 }
 
 /* In a chain the next part starts from here, whether or not the position is remembered. */
@@ -286,8 +272,7 @@ static enum tbd_exit goto_part(struct tbd_command_run *run, size_t from, size_t 
     if ((is_first ? tbd_question_read : tbd_question_read_next)(run->text, from, to, &question,
                                                                 &words, &error) != TBD_OK)
         return tbd_command_wrong(run, &error);
-    result =
-        tbd_command_take_words(run, tbd_command_start(run->session, &question), &words, &question);
+    result = tbd_command_take_words(run, &words, &question);
     if (result == TBD_EXIT_FOUND)
         return tbd_command_ask(run, &question);
     tbd_question_free(&question);
@@ -336,7 +321,7 @@ enum tbd_exit tbd_command_read_all(struct tbd_command_run *run, size_t from, siz
 
     if (tbd_question_read_all(run->text, from, to, out, &words, &error) != TBD_OK)
         return tbd_command_wrong(run, &error);
-    result = tbd_command_take_words(run, tbd_session_current(run->session), &words, out);
+    result = tbd_command_take_words(run, &words, out);
     if (result != TBD_EXIT_FOUND)
         tbd_question_free(out);
     return result;

@@ -297,7 +297,7 @@ static enum tbd_exit take_condition(struct tbd_command_run *run, struct tbd_ques
         words.where = (size_t)(where - run->text) + strlen(" where ");
         words.end = strlen(run->text);
     }
-    return tbd_command_take_words(run, tbd_session_current(run->session), &words, question);
+    return tbd_command_take_words(run, &words, question);
 }
 
 /* trace FROM TO [where ...] */

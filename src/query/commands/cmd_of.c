@@ -144,7 +144,15 @@ static enum tbd_exit take_object(struct object *object, struct tbd_question *que
     return take_condition(object->run, question, object->words, &own);
 }
 
-enum tbd_exit tbd_command_take_words(struct tbd_command_run *run, struct tbd_position position,
+/* To know it, a window may have to be replayed. */
+static struct tbd_position place_of(struct tbd_session *session,
+                                    const struct tbd_question *question)
+{
+    return question->count == TBD_QUESTION_ALL ? tbd_session_current(session)
+                                               : tbd_command_start(session, question);
+}
+
+enum tbd_exit tbd_command_take_words(struct tbd_command_run *run,
                                      const struct tbd_question_words *words,
                                      struct tbd_question *question)
 {
@@ -156,8 +164,8 @@ enum tbd_exit tbd_command_take_words(struct tbd_command_run *run, struct tbd_pos
         return take_condition(run, question, words, NULL);
     if (question->type != TBD_EVENT_STORE && question->type != TBD_EVENT_LOAD)
         return refuse(&object, "only a store or a load is one of a variable", "");
-    result =
-        tbd_command_value_of(run, position, words->object, words->of_end, &place, &object.data);
+    result = tbd_command_value_of(run, place_of(run->session, question), words->object,
+                                  words->of_end, &place, &object.data);
     if (result != TBD_EXIT_FOUND)
         return result;
     object.scope = tbd_source_scope(&place);

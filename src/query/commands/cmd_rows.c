@@ -49,7 +49,7 @@ static enum tbd_exit take_tail(struct tbd_command_run *run, size_t from,
     if (tbd_question_read_tail(run->text, from, strlen(run->text), &words, &error) != TBD_OK)
         result = tbd_command_wrong(run, &error);
     else
-        result = tbd_command_take_words(run, tbd_session_current(run->session), &words, question);
+        result = tbd_command_take_words(run, &words, question);
     if (result != TBD_EXIT_FOUND)
         tbd_question_free(question);
     return result;
@@ -278,6 +278,8 @@ enum tbd_exit tbd_command_calls(struct tbd_command_run *run)
     result = tbd_command_each(run, &question, add_call, &calls);
     if (result == TBD_EXIT_FOUND)
         result = find_exits(run, &calls);
+    if (calls.no_memory)
+        result = tbd_command_fail(run, TBD_NOMEM);
     if (result <= TBD_EXIT_NOT_FOUND) {
         tbd_rows_start(&rows, run, columns);
         for (size_t i = 0; i < calls.count; i++)

@@ -213,6 +213,7 @@ static enum tbd_exit print_result(const struct tbd_command_run *run, const struc
         json_object_set_new(object, "blocks", json_integer((json_int_t)run->session->info->blocks));
         json_object_set_new(object, "divergences", json_integer((json_int_t)diverged));
         json_object_set_new(object, "not_replayed", json_integer((json_int_t)failed));
+        json_object_set_new(object, "incomplete", json_boolean(failed != 0));
         json_object_set_new(object, "seconds", json_real(seconds));
         json_object_set_new(object, "namespaces", isolation());
         tbd_output_line(object, run->out);

@@ -5,8 +5,12 @@
 #include "query/commands/answers.h"
 #include "query/commands/bookmarks.h"
 #include "query/commands/gdb_words.h"
+#include "query/commands/output.h"
 #include "query/commands/script.h"
 
+#include "base/safe_stream.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,6 +143,51 @@ enum tbd_exit tbd_line_unknown(const char *name)
     return TBD_EXIT_USAGE;
 }
 
+/* ---- answers that are not whole ---- */
+
+static json_t *left_out_object(const struct tbd_left_out *left)
+{
+    json_t *object = json_object(), *windows = json_array();
+
+    for (size_t i = 0; i < left->count; i++)
+        json_array_append_new(windows, json_integer((json_int_t)left->windows[i]));
+    json_object_set_new(object, "incomplete", json_true());
+    json_object_set_new(object, "windows", windows);
+    json_object_set_new(object, "lost_end", json_boolean(left->has_lost_end));
+    if (left->why[0] != '\0')
+        json_object_set_new(object, "why", tbd_output_text(left->why));
+    return object;
+}
+
+static void print_left_out(const struct tbd_left_out *left)
+{
+    fprintf(stderr, "tbdq: note: the answer may lack something: ");
+    if (left->count != 0 || left->has_unlisted) {
+        fprintf(stderr, "%s ", left->count == 1 ? "window" : "windows");
+        tbd_left_out_print(left, stderr);
+        fprintf(stderr, "%s%s left out", left->has_unlisted ? " and others" : "",
+                left->count == 1 && !left->has_unlisted ? " was" : " were");
+    }
+    if (left->why[0] != '\0')
+        fprintf(stderr, "; %" PRIu32 ": %s", left->first, tbd_shown(left->why));
+    if (left->has_lost_end)
+        fprintf(stderr, "%swhat came after the last window is lost", left->count == 0 ? "" : "; ");
+    fputc('\n', stderr);
+}
+
+/* The exit status with what the answer is without. */
+static enum tbd_exit tell_left_out(const struct tbd_command_run *run, enum tbd_exit result)
+{
+    const struct tbd_left_out *left = &run->session->left_out;
+
+    if (tbd_left_out_is_empty(left))
+        return result;
+    if (run->session->json)
+        tbd_output_line(left_out_object(left), run->out);
+    print_left_out(left);
+    return result <= TBD_EXIT_NOT_FOUND ? TBD_EXIT_TRACE : result;
+}
+
 /* `text` begins with the command's name. */
 static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line_options *options,
                               const char *text, size_t count, char *const *words)
@@ -159,7 +208,8 @@ static enum tbd_exit run_text(struct tbd_session *session, const struct tbd_line
     if (command == NULL || command->run == NULL)
         return tbd_line_unknown(words[0]);
     session->stats = (struct tbd_session_stats){ 0 };
-    return tbd_answers_run(&run, command);
+    tbd_left_out_clear(&session->left_out);
+    return tell_left_out(&run, tbd_answers_run(&run, command));
 }
 
 /* A line of gdb's, in our own words. */

@@ -80,8 +80,9 @@ enum tbd_exit tbd_command_bt_threads(struct tbd_command_run *run, struct tbd_pos
 /* ---- questions ---- */
 
 /* Adds what a user wrote behind the type, "of EXPRESSION where CONTEXT", to *question; the expression
- * denotes what it does at `position`.  Says what is wrong. */
-enum tbd_exit tbd_command_take_words(struct tbd_command_run *run, struct tbd_position position,
+ * denotes what it does where the question starts, or at the current position if it is about all events.
+ * Says what is wrong. */
+enum tbd_exit tbd_command_take_words(struct tbd_command_run *run,
                                      const struct tbd_question_words *words,
                                      struct tbd_question *question);
 /* Reads "TYPE [of EXPRESSION] [where CONTEXT]" from the run's text[from, to).  Says what is wrong;

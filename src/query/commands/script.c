@@ -28,6 +28,7 @@ struct script {
     size_t variable_count;
     char *answer;            /* of the last command; owned */
     bool found;              /* did it find something? */
+    bool has_failed_trace;   /* may its answer lack something, or could the trace not answer? */
     bool taken[DEPTH_MAX];   /* by `if` block: a branch of it was or is taken */
     bool skipped[DEPTH_MAX]; /* the branch under way is not */
     int depth;
@@ -184,6 +185,7 @@ static bool run_command(struct script *script, const char *line)
     fclose(options.out);
     fwrite(script->answer, 1, bytes, script->options->out);
     script->found = result == TBD_EXIT_FOUND;
+    script->has_failed_trace = result == TBD_EXIT_TRACE;
     return script->found || (may_fail && result == TBD_EXIT_NOT_FOUND);
 }
 
@@ -268,6 +270,8 @@ enum tbd_exit tbd_script_run(struct tbd_session *session, const struct tbd_line_
     }
     free(script.answer);
     free(line);
+    if (!good && script.has_failed_trace)
+        return TBD_EXIT_TRACE;
     return good ? TBD_EXIT_FOUND : TBD_EXIT_NOT_FOUND;
 }
 
@@ -287,5 +291,6 @@ void tbd_script_help(FILE *out)
         "  - COMMAND           may find nothing; any other command that does fails\n"
         "  mark NAME           a bookmark: @NAME is this position in any command\n"
         "  echo TEXT\n\n"
-        "The first line that fails ends the script: it is printed, and the exit status is 1.\n");
+        "The first line that fails ends the script: it is printed, and the exit status is 1, or 3\n"
+        "if its answer may lack something, because windows of the trace had to be left out.\n");
 }

@@ -10,6 +10,7 @@
 #include "query/text/user_interrupt.h"
 #include "query/text/progress.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,14 +196,53 @@ static enum tbd_status consider(struct tbd_search_run *run, uint32_t index, bool
     return status;
 }
 
-/* The others still answer. */
-static void note_damaged(struct tbd_session_stats *stats, uint32_t index,
-                         const struct tbd_error *why)
+/* ---- windows that are left out ---- */
+
+/* Is it this window that cannot answer, and not all of the search? */
+static bool is_of_window(enum tbd_status status)
 {
-    if (stats->damaged++ == 0) {
-        stats->first_damaged = index;
-        stats->damage = *why;
-    }
+    return tbd_session_is_damage(status) || status == TBD_DIVERGED || status == TBD_NOREPLAY ||
+           status == TBD_STUBDIED;
+}
+
+/* What is damaged elsewhere may be why a window cannot be had. */
+static bool is_of_damage(const struct tbd_session *session, enum tbd_status status)
+{
+    return session->info->damage_count != 0 && status != TBD_OK && status != TBD_NOMEM &&
+           status != TBD_INTERRUPTED;
+}
+
+/* The others still answer. */
+static void leave_out(struct tbd_session *session, uint32_t index, enum tbd_status status)
+{
+    const struct tbd_error *why = &session->why;
+    const struct tbd_divergence *divergence = &session->divergence;
+    char text[sizeof(session->left_out.why)];
+
+    if (status == TBD_DIVERGED)
+        snprintf(text, sizeof(text), "replay diverged at %" PRIu64 "+%" PRIu32 ": %s",
+                 divergence->position.time, divergence->position.offset, divergence->what);
+    else if (why->status == status && why->file[0] != '\0')
+        snprintf(text, sizeof(text), "%s at offset %" PRIu64 ": %s", why->file, why->offset,
+                 why->detail);
+    else
+        snprintf(text, sizeof(text), "%s", tbd_status_text(status));
+    tbd_left_out_add(&session->left_out, index, text);
+}
+
+/* Behind the answer nothing is missing; but where nothing answers up to an end that is lost, all may be
+ * there. */
+static void settle_left_out(const struct tbd_search_run *run)
+{
+    struct tbd_session *session = run->session;
+    bool is_done = tbd_search_is_done(run), backward = run->question->backward;
+    uint32_t window = is_done ? tbd_trace_window_of(session->trace, run->found.position.time) : 0;
+
+    if (is_done)
+        tbd_left_out_keep(&session->left_out, backward ? window : 0,
+                          backward ? UINT32_MAX : window);
+    session->left_out.has_lost_end =
+        session->info->has_lost_end && run->span.to_end && (backward || !is_done);
 }
 
 enum tbd_status tbd_search_slice(struct tbd_search_run *run, const struct tbd_session_slice *slice)
@@ -217,15 +257,18 @@ enum tbd_status tbd_search_slice(struct tbd_search_run *run, const struct tbd_se
     status = tbd_search_open(run);
     opened = tbd_progress_now();
     session->stats.open_s += opened - begin;
-    if (tbd_session_is_damage(status) ||
-        (session->info->damage_count != 0 && status != TBD_OK && status != TBD_NOMEM)) {
-        note_damaged(&session->stats, wanted.window, &session->why);
+    if (is_of_window(status) || is_of_damage(session, status)) {
+        leave_out(session, wanted.window, status);
         return TBD_NOWINDOW;
     }
     if (status != TBD_OK)
         return status;
     status = tbd_search_one(run);
     session->stats.walk_s += tbd_progress_now() - opened;
+    if (is_of_window(status)) { /* at an event of it: what came before that stays */
+        leave_out(session, wanted.window, status);
+        status = TBD_NOWINDOW;
+    }
     return tbd_is_interrupted() ? TBD_INTERRUPTED : status;
 }
 
@@ -241,8 +284,12 @@ enum tbd_status tbd_search_chosen(struct tbd_search_run *run, uint32_t index)
     slices = tbd_session_slices(session, index, run->question->type == TBD_EVENT_LOAD);
     status = slices > 1 ? tbd_search_slices(run, index, slices)
                         : tbd_search_slice(run, &(struct tbd_session_slice){ .window = index });
+    if (status != TBD_NOWINDOW && is_of_window(status)) {
+        leave_out(session, index, status);
+        status = TBD_NOWINDOW;
+    }
     if (status == TBD_NOWINDOW)
-        return TBD_OK; /* damaged */
+        return TBD_OK; /* left out */
     if (stats->searched_count < TBD_STATS_WINDOWS)
         stats->searched[stats->searched_count++] = index;
     stats->scanned++;
@@ -357,11 +404,13 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
                                   .session = search->session,
                                   .question = search->question,
                                   .where = search->question->where };
+    struct tbd_left_out before = search->session->left_out; /* by other searches of the command */
     enum tbd_status status;
 
     *out_found = 0;
     if (tbd_trace_window_count(search->session->trace) == 0)
         return TBD_NOTFOUND;
+    search->session->left_out = (struct tbd_left_out){ .windows = NULL };
     run.uses = run.where == NULL ? 0 : run.where->uses;
     run.wants_values = search->each != NULL && (search->question->type == TBD_EVENT_STORE ||
                                                 search->question->type == TBD_EVENT_LOAD);
@@ -377,6 +426,9 @@ enum tbd_status tbd_search_run(struct tbd_search *search, struct tbd_event *out,
         status = TBD_NOTFOUND;
     if (status == TBD_OK)
         *out = run.found;
+    settle_left_out(&run);
+    tbd_left_out_merge(&search->session->left_out, &before);
+    tbd_left_out_clear(&before);
     tbd_search_release(&run);
     return status;
 }

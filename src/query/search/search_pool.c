@@ -330,11 +330,7 @@ static void end_helper(struct helper *helper, struct tbd_search_run *run)
         run->helper_problem = helper->problem;
     for (uint32_t i = 0; i < own->searched_count && stats->searched_count < TBD_STATS_WINDOWS; i++)
         stats->searched[stats->searched_count++] = own->searched[i];
-    if (own->damaged != 0 && (stats->damaged == 0 || own->first_damaged < stats->first_damaged)) {
-        stats->first_damaged = own->first_damaged;
-        stats->damage = own->damage;
-    }
-    stats->damaged += own->damaged;
+    tbd_left_out_merge(&run->session->left_out, &helper->session.left_out);
     stats->scanned += own->scanned;
     stats->plan_s += own->plan_s;
     stats->open_s += own->open_s;

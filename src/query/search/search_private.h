@@ -154,7 +154,7 @@ void tbd_search_forget_callers(struct tbd_search_run *run);
 /* Searches one window that is open (run->window); adds to run->total, and sets run->found. */
 TBD_MUST_CHECK enum tbd_status tbd_search_one(struct tbd_search_run *run);
 /* Opens and searches a slice of a window whose names are bound, or all of it.  TBD_NOWINDOW: it is
- * damaged, and that has been noted. */
+ * left out, and that has been noted. */
 TBD_MUST_CHECK enum tbd_status tbd_search_slice(struct tbd_search_run *run,
                                                 const struct tbd_session_slice *slice);
 /* search_slices.c: a window of `count` slices. */

@@ -7,6 +7,7 @@
 #define TBD_QUERY_SESSION_H
 
 #include "format/coding/pick.h"
+#include "query/session/left_out.h"
 #include "query/session/disas.h"
 #include "query/session/stack.h"
 #include "query/session/window_cache.h"
@@ -23,9 +24,6 @@ struct tbd_session_stats {
     uint32_t other_time, not_in_index, not_in_toc; /* why they were skipped */
     uint32_t searched[TBD_STATS_WINDOWS];          /* the first ones that were, by number */
     uint32_t searched_count;
-    uint32_t damaged; /* could not be read: their events are left out */
-    uint32_t first_damaged;
-    struct tbd_error damage;                 /* of that one */
     double plan_s, open_s, walk_s;           /* seconds, added up over all workers */
     uint64_t candidates, replayed;           /* events that needed more; positions replayed to */
     uint64_t divisions, unmapped, optimized; /* evaluations that could not be made */
@@ -79,7 +77,8 @@ struct tbd_session {
     uint32_t thread;
     bool has_thread; /* --thread was given: the remembered one does not matter */
     struct tbd_session_stats stats;
-    struct tbd_error why; /* of the last failure */
+    struct tbd_left_out left_out; /* windows that the answers of this command are without */
+    struct tbd_error why;         /* of the last failure */
     struct tbd_divergence divergence;
     struct tbd_session_held windows[TBD_SESSION_WINDOWS];
     struct {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+/* left_out.h - the windows that an answer is without
+ *
+ * A window whose files are damaged, whose replay differs from play, or that cannot be replayed is left
+ * out of a search, and the others still answer.  Who asks must know: what an answer shows is true, but
+ * it may lack something.  One thread at a time. */
+#ifndef TBD_QUERY_LEFT_OUT_H
+#define TBD_QUERY_LEFT_OUT_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct tbd_left_out {
+    uint32_t *windows; /* owned; ascending */
+    size_t count, room;
+    bool has_unlisted; /* there are more, for which there was no memory */
+    bool has_lost_end; /* and nobody knows what came after the last window */
+    uint32_t first;    /* the window that `why` is about: the first one */
+    char why[640];
+};
+
+static inline bool tbd_left_out_is_empty(const struct tbd_left_out *left)
+{
+    return left->count == 0 && !left->has_unlisted && !left->has_lost_end;
+}
+
+void tbd_left_out_add(struct tbd_left_out *left, uint32_t window, const char *why);
+/* Those of `from` too. */
+void tbd_left_out_merge(struct tbd_left_out *left, const struct tbd_left_out *from);
+/* Only those from `first` to `last` matter to the answer. */
+void tbd_left_out_keep(struct tbd_left_out *left, uint32_t first, uint32_t last);
+/* "3, 7-9" */
+void tbd_left_out_print(const struct tbd_left_out *left, FILE *out);
+void tbd_left_out_clear(struct tbd_left_out *left);
+
+#endif
